@@ -1,0 +1,51 @@
+use crate::MAX_KEY_BYTES;
+use alloy_primitives::B256;
+
+/// Why a trie could not answer. Absence is never an error, and an error never means absence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The source does not have a node that the operation needs. The same operation goes on when
+    /// it is called again with a source that has the node.
+    #[error("trie node {hash} is missing")]
+    MissingNode {
+        /// The Keccak-256 hash of the missing node.
+        hash: B256,
+    },
+    /// A node is not a node of any Merkle-Patricia trie with keys of at most
+    /// [`MAX_KEY_BYTES`] bytes.
+    #[error("trie node {hash} is malformed: {reason}")]
+    MalformedNode {
+        /// The Keccak-256 hash of the malformed node, or of the node that embeds it.
+        hash: B256,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The trie holds a value under this key that is not an account or a storage slot.
+    #[error("value at key {key} is malformed: {reason}")]
+    MalformedValue {
+        /// The hashed address, or the hashed slot.
+        key: B256,
+        /// What is wrong with the value.
+        reason: alloy_rlp::Error,
+    },
+    /// The key is longer than [`MAX_KEY_BYTES`] bytes.
+    #[error("key of {bytes} bytes is longer than {MAX_KEY_BYTES} bytes")]
+    KeyTooLong {
+        /// The length of the key, in bytes.
+        bytes: usize,
+    },
+    /// The next node of a proof is not the one that the nodes before it, or the root, commit to.
+    #[error("proof node hashes to {got}, expected {expected}")]
+    ProofMismatch {
+        /// The hash that the proof's next node should have.
+        expected: B256,
+        /// The hash that it has.
+        got: B256,
+    },
+    /// A proof goes on after it has proven what it was for.
+    #[error("proof has {count} unused nodes")]
+    ProofUnused {
+        /// How many nodes are left over.
+        count: usize,
+    },
+}

@@ -1,0 +1,63 @@
+//! Merkle-Patricia tries of Ethereum, revealed node by node from any store of nodes.
+//!
+//! A [`SparseTrie`] begins as nothing but a root hash. Each key that is read or written reveals
+//! the nodes on its path from a [`NodeSource`]; every other subtree stays blinded behind its
+//! hash. The nodes revealed this way are the *witness*: with them alone the same reads and
+//! writes can be repeated, and lead to the same root. A [`StateTrie`] is the two-level trie of
+//! the Ethereum state: accounts, and one storage trie in each.
+//!
+//! ```
+//! # use deponent_trie as trie;
+//! use alloy_primitives::{B256, Bytes, keccak256, map::B256Map};
+//! use trie::{SparseTrie, by_hash};
+//!
+//! // Build a trie and store its nodes.
+//! let nothing = B256Map::<Bytes>::default();
+//! let mut built = SparseTrie::empty();
+//! for word in ["do", "dog", "doge", "horse"] {
+//!     built.insert(keccak256(word).as_slice(), word.into(), &nothing)?;
+//! }
+//! let root = built.root();
+//! let mut store = B256Map::<Bytes>::default();
+//! built.new_nodes(&mut |hash, rlp| drop(store.insert(hash, rlp)));
+//!
+//! // Open it again, read one key, and repeat the read from the revealed nodes alone.
+//! let key = keccak256("dog");
+//! let mut opened = SparseTrie::new(root);
+//! assert_eq!(opened.get(key.as_slice(), &store)?, Some(b"dog".as_slice()));
+//! let witness = by_hash(opened.take_revealed());
+//! assert_eq!(SparseTrie::new(root).get(key.as_slice(), &witness)?, Some(b"dog".as_slice()));
+//! # Ok::<(), trie::Error>(())
+//! ```
+//!
+//! Nothing here does input or output, starts a thread or looks at a clock, and nothing that a
+//! source or a caller's proof contains can cause a panic.
+
+mod account;
+mod error;
+mod limits;
+mod nibbles;
+mod node;
+mod proof;
+mod source;
+mod sparse;
+mod state;
+
+#[cfg(test)]
+mod oracle;
+#[cfg(test)]
+mod vectors;
+
+pub use account::Account;
+pub use error::Error;
+pub use limits::MAX_KEY_BYTES;
+pub use proof::verify_proof;
+pub use source::{NodeSource, by_hash};
+pub use sparse::SparseTrie;
+pub use state::{AccountChange, AccountInfo, AccountProof, StateChanges, StateTrie, StorageProof};
+
+use alloy_primitives::{B256, b256};
+
+/// The root hash of a trie without entries: the Keccak-256 hash of the RLP empty string, `0x80`.
+pub const EMPTY_ROOT_HASH: B256 =
+    b256!("0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421");

@@ -1,0 +1,336 @@
+//! Trie nodes in memory, and to and from RLP.
+
+use crate::{limits::MAX_KEY_NIBBLES, nibbles::Nibbles};
+use alloy_primitives::{B256, keccak256};
+use alloy_rlp::{BufMut, EMPTY_STRING_CODE, Encodable, Header};
+
+const WRONG_LENGTH: &str = "list of neither 2 nor 17 items";
+
+/// The index of a node in its [`Arena`].
+pub(crate) type NodeId = u32;
+
+/// What lies below a branch or an extension.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Child {
+    Empty,
+    /// A node of the trie as it was opened, known by its hash only.
+    Blinded(B256),
+    Node(NodeId),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Node {
+    Leaf { path: Nibbles, value: Vec<u8> },
+    Extension { path: Nibbles, child: Child },
+    Branch(Box<Branch>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Branch {
+    pub(crate) children: [Child; 16],
+    /// The value of the key that ends here.
+    pub(crate) value: Option<Vec<u8>>,
+}
+
+impl Branch {
+    pub(crate) fn empty() -> Self {
+        Self { children: [Child::Empty; 16], value: None }
+    }
+
+    /// How many entries are occupied, children and value.
+    pub(crate) fn occupied_count(&self) -> usize {
+        let children = self.children.iter().filter(|child| !matches!(child, Child::Empty)).count();
+        children + usize::from(self.value.is_some())
+    }
+}
+
+/// How a parent refers to a node, as RLP: the node's hash, or the node itself if that is shorter
+/// than 32 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reference {
+    len: u8,
+    rlp: [u8; 33],
+}
+
+impl Reference {
+    pub(crate) fn to_hash(hash: &B256) -> Self {
+        let mut rlp = [0xa0; 33];
+        rlp[1..].copy_from_slice(hash.as_slice());
+        Self { len: 33, rlp }
+    }
+
+    /// The reference to the node with this RLP.
+    pub(crate) fn to_node(rlp: &[u8]) -> Self {
+        if rlp.len() >= 32 {
+            return Self::to_hash(&keccak256(rlp));
+        }
+        let mut reference = Self { len: rlp.len() as u8, rlp: [0; 33] };
+        reference.rlp[..rlp.len()].copy_from_slice(rlp);
+        reference
+    }
+
+    pub(crate) fn as_rlp(&self) -> &[u8] {
+        &self.rlp[..usize::from(self.len)]
+    }
+
+    /// The hash referred to, unless the node is embedded in its parent.
+    pub(crate) fn hash(&self) -> Option<B256> {
+        (self.len == 33).then(|| B256::from_slice(&self.rlp[1..]))
+    }
+}
+
+/// A node with what is known about it.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    pub(crate) node: Node,
+    /// The reference to this node; `None` while it or a node below has changed since hashing.
+    pub(crate) reference: Option<Reference>,
+    /// Whether the node was created or changed since it was last handed to a store.
+    pub(crate) is_new: bool,
+}
+
+/// Where a node is found, which decides what it may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Root,
+    BelowExtension,
+    BelowBranch,
+}
+
+/// The nodes of one trie. Nodes that leave the trie stay in the arena, unreachable.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Arena {
+    slots: Vec<Slot>,
+}
+
+impl Arena {
+    pub(crate) fn slot(&self, id: NodeId) -> &Slot {
+        &self.slots[id as usize]
+    }
+
+    pub(crate) fn slot_mut(&mut self, id: NodeId) -> &mut Slot {
+        &mut self.slots[id as usize]
+    }
+
+    /// Adds a node that is not in the store yet.
+    pub(crate) fn add(&mut self, node: Node) -> NodeId {
+        self.push(Slot { node, reference: None, is_new: true })
+    }
+
+    fn push(&mut self, slot: Slot) -> NodeId {
+        let id = NodeId::try_from(self.slots.len()).expect("memory ends before the indices do");
+        self.slots.push(slot);
+        id
+    }
+
+    /// Decodes the node with this hash, and the nodes embedded in it, as found `depth` nibbles
+    /// below the root.
+    ///
+    /// # Errors
+    /// Says why it is not a node that can be in this place.
+    pub(crate) fn decode(
+        &mut self,
+        rlp: &[u8],
+        hash: &B256,
+        depth: usize,
+        place: Place,
+    ) -> Result<NodeId, &'static str> {
+        if rlp.len() < 32 && place != Place::Root {
+            return Err("shorter than 32 bytes, but not embedded");
+        }
+        let known_len = self.slots.len();
+        let decoded = self.decode_node(rlp, depth, place).map(|node| {
+            let is_short = rlp.len() < 32;
+            let reference =
+                if is_short { Reference::to_node(rlp) } else { Reference::to_hash(hash) };
+            self.push(Slot { node, reference: Some(reference), is_new: false })
+        });
+        if decoded.is_err() {
+            self.slots.truncate(known_len);
+        }
+        decoded
+    }
+
+    fn decode_node(
+        &mut self,
+        mut rlp: &[u8],
+        depth: usize,
+        place: Place,
+    ) -> Result<Node, &'static str> {
+        let item = next_item(&mut rlp)?;
+        if !rlp.is_empty() {
+            return Err("trailing bytes");
+        }
+        if !item.is_list {
+            return Err("not a list");
+        }
+        let node = if has_two_items(item.payload)? {
+            self.decode_short(item.payload, depth)?
+        } else {
+            self.decode_branch(item.payload, depth)?
+        };
+        if place == Place::BelowExtension && !matches!(node, Node::Branch(_)) {
+            return Err("extension to a node other than a branch");
+        }
+        Ok(node)
+    }
+
+    /// A leaf or an extension: a path, and a value or a child.
+    fn decode_short(&mut self, mut payload: &[u8], depth: usize) -> Result<Node, &'static str> {
+        let (path, is_leaf) = Nibbles::from_hex_prefix(next_string(&mut payload)?)?;
+        let depth = depth + path.len();
+        if depth > MAX_KEY_NIBBLES {
+            return Err("path longer than a key");
+        }
+        if is_leaf {
+            let value = next_string(&mut payload)?.to_vec();
+            if value.is_empty() {
+                return Err("leaf with an empty value");
+            }
+            return Ok(Node::Leaf { path, value });
+        }
+        if path.is_empty() {
+            return Err("extension with an empty path");
+        }
+        match self.decode_child(&mut payload, depth, Place::BelowExtension)? {
+            Child::Empty => Err("extension to nothing"),
+            child => Ok(Node::Extension { path, child }),
+        }
+    }
+
+    fn decode_branch(&mut self, mut payload: &[u8], depth: usize) -> Result<Node, &'static str> {
+        if depth >= MAX_KEY_NIBBLES {
+            return Err("path longer than a key");
+        }
+        let mut branch = Box::new(Branch::empty());
+        for child in &mut branch.children {
+            if payload.is_empty() {
+                return Err(WRONG_LENGTH);
+            }
+            *child = self.decode_child(&mut payload, depth + 1, Place::BelowBranch)?;
+        }
+        if payload.is_empty() {
+            return Err(WRONG_LENGTH);
+        }
+        let value = next_string(&mut payload)?;
+        if !payload.is_empty() {
+            return Err(WRONG_LENGTH);
+        }
+        branch.value = (!value.is_empty()).then(|| value.to_vec());
+        if branch.occupied_count() < 2 {
+            return Err("branch with fewer than two entries");
+        }
+        Ok(Node::Branch(branch))
+    }
+
+    fn decode_child(
+        &mut self,
+        payload: &mut &[u8],
+        depth: usize,
+        place: Place,
+    ) -> Result<Child, &'static str> {
+        let item = next_item(payload)?;
+        if item.is_list {
+            if item.rlp.len() >= 32 {
+                return Err("embedded node of 32 bytes or more");
+            }
+            let node = self.decode_node(item.rlp, depth, place)?;
+            let reference = Some(Reference::to_node(item.rlp));
+            return Ok(Child::Node(self.push(Slot { node, reference, is_new: false })));
+        }
+        match item.payload.len() {
+            0 => Ok(Child::Empty),
+            32 => Ok(Child::Blinded(B256::from_slice(item.payload))),
+            _ => Err("child that is neither a hash nor a node"),
+        }
+    }
+
+    /// Replaces what is in `buffer` by the RLP of the node. The references to the nodes below it
+    /// must be known.
+    pub(crate) fn encode(&self, id: NodeId, buffer: &mut Vec<u8>) {
+        buffer.clear();
+        match &self.slot(id).node {
+            Node::Leaf { path, value } => {
+                let (encoded, len) = path.to_hex_prefix(true);
+                let path = &encoded[..len];
+                list_header(path.length() + value.as_slice().length(), buffer);
+                path.encode(buffer);
+                value.as_slice().encode(buffer);
+            }
+            Node::Extension { path, child } => {
+                let (encoded, len) = path.to_hex_prefix(false);
+                let path = &encoded[..len];
+                list_header(path.length() + self.child_length(child), buffer);
+                path.encode(buffer);
+                self.encode_child(child, buffer);
+            }
+            Node::Branch(branch) => {
+                let value = branch.value.as_deref().unwrap_or_default();
+                let children = branch.children.iter();
+                let length = children.map(|child| self.child_length(child)).sum::<usize>();
+                list_header(length + value.length(), buffer);
+                for child in &branch.children {
+                    self.encode_child(child, buffer);
+                }
+                value.encode(buffer);
+            }
+        }
+    }
+
+    fn child_length(&self, child: &Child) -> usize {
+        match child {
+            Child::Empty => 1,
+            Child::Blinded(_) => 33,
+            Child::Node(id) => self.reference(*id).as_rlp().len(),
+        }
+    }
+
+    fn encode_child(&self, child: &Child, buffer: &mut Vec<u8>) {
+        match child {
+            Child::Empty => buffer.put_u8(EMPTY_STRING_CODE),
+            Child::Blinded(hash) => hash.encode(buffer),
+            Child::Node(id) => buffer.put_slice(self.reference(*id).as_rlp()),
+        }
+    }
+
+    fn reference(&self, id: NodeId) -> &Reference {
+        self.slot(id).reference.as_ref().expect("a node is encoded after the nodes below it")
+    }
+}
+
+fn list_header(payload_length: usize, buffer: &mut Vec<u8>) {
+    Header { list: true, payload_length }.encode(buffer);
+}
+
+struct Item<'a> {
+    is_list: bool,
+    payload: &'a [u8],
+    /// The whole item, header and payload.
+    rlp: &'a [u8],
+}
+
+fn next_item<'a>(rest: &mut &'a [u8]) -> Result<Item<'a>, &'static str> {
+    let start = *rest;
+    let header = Header::decode(rest).map_err(|_| "invalid RLP")?;
+    let (payload, after) = rest.split_at_checked(header.payload_length).ok_or("invalid RLP")?;
+    *rest = after;
+    Ok(Item { is_list: header.list, payload, rlp: &start[..start.len() - after.len()] })
+}
+
+fn next_string<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], &'static str> {
+    match next_item(rest)? {
+        Item { is_list: false, payload, .. } => Ok(payload),
+        _ => Err("list in the place of a path or a value"),
+    }
+}
+
+/// Whether the payload of a list is exactly two items, as a leaf's and an extension's is.
+fn has_two_items(mut payload: &[u8]) -> Result<bool, &'static str> {
+    for _ in 0..2 {
+        if payload.is_empty() {
+            return Err(WRONG_LENGTH);
+        }
+        next_item(&mut payload)?;
+    }
+    Ok(payload.is_empty())
+}
