@@ -1,0 +1,260 @@
+use crate::Error;
+use crate::engine::Engine;
+use crate::tree::{BlockRecord, Bounded};
+use alloy_consensus::constants::EMPTY_OMMER_ROOT_HASH;
+use alloy_consensus::{Block as AlloyBlock, BlockBody, Header, Transaction as _, proofs};
+use alloy_eips::eip7685::Requests;
+use alloy_hardforks::EthereumHardforks;
+use alloy_primitives::{B256, Bytes, U256, keccak256};
+use alloy_rlp::Encodable;
+use alloy_rpc_types_engine::{PayloadAttributes, PayloadId};
+use execution::{BlockError, Executed, SealedBlock, Transaction};
+use std::sync::Arc;
+use witness::{TrieState, Witness};
+
+/// What `engine_forkchoiceUpdated` asks to build.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuildRequest {
+    /// The attributes of the payload.
+    pub attributes: PayloadAttributes,
+    /// The version of `engine_forkchoiceUpdated`; the first byte of the payload's identifier.
+    pub version: u8,
+    /// Whether `engine_getPayload` is to carry the witness.
+    pub with_witness: bool,
+}
+
+/// A payload that the engine built. It is valid, but not part of the chain before
+/// [`Engine::new_payload`] has seen it.
+#[derive(Debug, Clone)]
+pub struct Built {
+    /// Header and body.
+    pub block: SealedBlock,
+    /// What the fee recipient earns, in wei.
+    pub block_value: U256,
+    /// The block's EIP-7685 requests.
+    pub requests: Requests,
+    /// RLP of the block access list, from Amsterdam on.
+    pub block_access_list: Option<Bytes>,
+    /// The block's witness.
+    pub witness: Witness,
+    /// Whether the request asked for the witness.
+    pub with_witness: bool,
+}
+
+/// A build: begun by the fork choice, finished when it is first asked for.
+#[derive(Debug)]
+pub(crate) enum Build {
+    Begun { parent: B256, request: BuildRequest },
+    Finished(Arc<Built>),
+}
+
+const EXTRA_DATA: &[u8] = b"deponent";
+
+impl Engine {
+    /// The payload that [`Engine::forkchoice_updated`] began under `id`, built on the first call.
+    /// `None` when there is none, or it is too long ago.
+    pub fn built(&self, id: PayloadId) -> Result<Option<Arc<Built>>, Error> {
+        let mut builds = self.writer();
+        let (parent, request) = match builds.get(&key(id)) {
+            None => return Ok(None),
+            Some(Build::Finished(built)) => return Ok(Some(built.clone())),
+            Some(Build::Begun { parent, request }) => (*parent, request.clone()),
+        };
+        let mut built =
+            self.build(parent, request.attributes, Vec::new(), Bytes::from_static(EXTRA_DATA))?;
+        built.with_witness = request.with_witness;
+        let built = Arc::new(built);
+        builds.insert(key(id), Build::Finished(built.clone()));
+        Ok(Some(built))
+    }
+
+    /// Builds a payload on `parent` with just these transactions, in this order.
+    ///
+    /// # Errors
+    /// [`Error::Build`] when a transaction cannot run; [`Error::InvalidAttributes`],
+    /// [`Error::UnknownBlock`].
+    pub fn build(
+        &self,
+        parent: B256,
+        attributes: PayloadAttributes,
+        transactions: Vec<Transaction>,
+        extra_data: Bytes,
+    ) -> Result<Built, Error> {
+        let parent = self.block(parent).ok_or(Error::UnknownBlock(parent))?;
+        self.check_attributes(&parent, &attributes)?;
+        let senders = self.recover(&transactions).map_err(Error::Build)?;
+        let draft = SealedBlock::new(self.draft(&parent, attributes, transactions, extra_data));
+        let header = &parent.block.header;
+        let mut state = TrieState::new(header.state_root, self.view(parent.clone()));
+        let mut executed =
+            execution::execute(self.chain(), &draft, &senders, &mut state).map_err(build_error)?;
+        let state_root = state.apply(&executed.changes)?;
+        let first = executed.lowest_ancestor.unwrap_or(header.number);
+        let codes = std::mem::take(&mut executed.codes_read);
+        let witness = state.witness(codes, first, header.number)?;
+        let mut block = draft.into_block();
+        seal(&mut block.header, &executed, state_root);
+        Ok(Built {
+            block_value: block_value(&block.header, &block.body.transactions, &executed),
+            block: SealedBlock::new(block),
+            requests: executed.requests,
+            block_access_list: executed.block_access_list,
+            witness,
+            with_witness: false,
+        })
+    }
+
+    pub(crate) fn begin_build(
+        &self,
+        builds: &mut Bounded<Build>,
+        parent: B256,
+        request: BuildRequest,
+    ) -> Result<PayloadId, Error> {
+        let record = self.block(parent).ok_or(Error::UnknownBlock(parent))?;
+        self.check_attributes(&record, &request.attributes)?;
+        let id = payload_id(parent, &request);
+        if builds.get(&key(id)).is_none() {
+            builds.insert(key(id), Build::Begun { parent, request });
+        }
+        Ok(id)
+    }
+
+    fn check_attributes(
+        &self,
+        parent: &BlockRecord,
+        attributes: &PayloadAttributes,
+    ) -> Result<(), Error> {
+        let (timestamp, after) = (attributes.timestamp, parent.block.header.timestamp);
+        if timestamp <= after {
+            let reason = format!("timestamp {timestamp} is not after the head's {after}");
+            return Err(Error::InvalidAttributes(reason));
+        }
+        let chain = self.chain();
+        let fields = [
+            (
+                "withdrawals",
+                attributes.withdrawals.is_some(),
+                chain.is_shanghai_active_at_timestamp(timestamp),
+            ),
+            (
+                "parentBeaconBlockRoot",
+                attributes.parent_beacon_block_root.is_some(),
+                chain.is_cancun_active_at_timestamp(timestamp),
+            ),
+            (
+                "slotNumber",
+                attributes.slot_number.is_some(),
+                chain.is_amsterdam_active_at_timestamp(timestamp),
+            ),
+        ];
+        for (name, present, active) in fields {
+            if present != active {
+                let problem = if active { "is missing" } else { "is not known yet" };
+                let reason = format!("{name} {problem} at {timestamp}");
+                return Err(Error::InvalidAttributes(reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// The block before it has run: everything that the parent and the attributes decide.
+    fn draft(
+        &self,
+        parent: &BlockRecord,
+        attributes: PayloadAttributes,
+        transactions: Vec<Transaction>,
+        extra_data: Bytes,
+    ) -> execution::Block {
+        let (chain, parent_hash) = (self.chain(), parent.block.hash());
+        let parent = &parent.block.header;
+        let timestamp = attributes.timestamp;
+        let withdrawals = attributes.withdrawals;
+        let blob_gas = transactions.iter().map(|tx| tx.blob_gas_used().unwrap_or(0)).sum();
+        let cancun = chain.is_cancun_active_at_timestamp(timestamp);
+        let header = Header {
+            parent_hash,
+            ommers_hash: EMPTY_OMMER_ROOT_HASH,
+            beneficiary: attributes.suggested_fee_recipient,
+            transactions_root: proofs::calculate_transaction_root(&transactions),
+            number: parent.number + 1,
+            gas_limit: gas_limit(parent.gas_limit, attributes.target_gas_limit),
+            timestamp,
+            extra_data,
+            mix_hash: attributes.prev_randao,
+            base_fee_per_gas: Some(execution::next_base_fee(parent)),
+            withdrawals_root: withdrawals.as_ref().map(|w| proofs::calculate_withdrawals_root(w)),
+            blob_gas_used: cancun.then_some(blob_gas),
+            excess_blob_gas: execution::next_excess_blob_gas(chain, parent, timestamp),
+            parent_beacon_block_root: attributes.parent_beacon_block_root,
+            slot_number: attributes.slot_number,
+            requests_hash: chain.is_prague_active_at_timestamp(timestamp).then_some(B256::ZERO),
+            ..Header::default()
+        };
+        let withdrawals = withdrawals.map(Into::into);
+        AlloyBlock { header, body: BlockBody { transactions, ommers: Vec::new(), withdrawals } }
+    }
+}
+
+/// Writes what execution gave into the header.
+fn seal(header: &mut Header, executed: &Executed, state_root: B256) {
+    header.state_root = state_root;
+    header.gas_used = executed.gas_used;
+    header.receipts_root = executed.receipts_root();
+    header.logs_bloom = executed.logs_bloom();
+    header.requests_hash = header.requests_hash.map(|_| executed.requests.requests_hash());
+    header.block_access_list_hash = executed.block_access_list.as_ref().map(keccak256);
+}
+
+/// The parent's gas limit, moved towards `target` as far as one block may: by less than 1/1024.
+fn gas_limit(parent: u64, target: Option<u64>) -> u64 {
+    let step = (parent / 1024).saturating_sub(1);
+    target.unwrap_or(parent).clamp(parent - step, parent.saturating_add(step))
+}
+
+/// The fee recipient's priority fees, in wei.
+fn block_value(header: &Header, transactions: &[Transaction], executed: &Executed) -> U256 {
+    let mut before = 0;
+    let mut value = U256::ZERO;
+    for (transaction, receipt) in transactions.iter().zip(&executed.receipts) {
+        let gas = receipt.cumulative_gas_used() - before;
+        before = receipt.cumulative_gas_used();
+        let tip = transaction.effective_tip_per_gas(header.base_fee_per_gas.unwrap_or(0));
+        value += U256::from(tip.unwrap_or(0)) * U256::from(gas);
+    }
+    value
+}
+
+/// An identifier that names parent, attributes, version and the wish for a witness.
+fn payload_id(parent: B256, request: &BuildRequest) -> PayloadId {
+    let attributes = &request.attributes;
+    let mut content = Vec::new();
+    parent.encode(&mut content);
+    attributes.timestamp.encode(&mut content);
+    attributes.prev_randao.encode(&mut content);
+    attributes.suggested_fee_recipient.encode(&mut content);
+    if let Some(withdrawals) = &attributes.withdrawals {
+        withdrawals.encode(&mut content);
+    }
+    if let Some(root) = &attributes.parent_beacon_block_root {
+        root.encode(&mut content);
+    }
+    for number in [attributes.slot_number, attributes.target_gas_limit].into_iter().flatten() {
+        number.encode(&mut content);
+    }
+    request.with_witness.encode(&mut content);
+    let mut id = [0; 8];
+    id.copy_from_slice(&keccak256(content)[..8]);
+    id[0] = request.version;
+    PayloadId::new(id)
+}
+
+fn key(id: PayloadId) -> B256 {
+    B256::right_padding_from(id.0.as_slice())
+}
+
+fn build_error(error: BlockError) -> Error {
+    match error {
+        BlockError::Invalid(error) => Error::Build(error),
+        BlockError::State(error) => Error::State(error),
+    }
+}

@@ -1,0 +1,29 @@
+use alloy_primitives::B256;
+use execution::{ChainSpecError, InvalidBlock};
+use witness::StateError;
+
+/// Why the engine could not answer. A bad block is no error: see [`Verdict`](crate::Verdict).
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The fork choice contradicts itself or the chain.
+    #[error("forkchoice state: {0}")]
+    InvalidForkchoiceState(String),
+    /// A payload cannot be built from these attributes.
+    #[error("payload attributes: {0}")]
+    InvalidAttributes(String),
+    /// No valid block with this hash is known.
+    #[error("block {0} is unknown")]
+    UnknownBlock(B256),
+    /// The payload to build breaks a rule: a transaction given for it cannot run.
+    #[error("cannot build: {0}")]
+    Build(InvalidBlock),
+    /// The genesis cannot be used.
+    #[error("genesis: {0}")]
+    Genesis(String),
+    /// The chain's rules cannot be used.
+    #[error("chain configuration: {0}")]
+    ChainSpec(#[from] ChainSpecError),
+    /// The state of a known block could not be read.
+    #[error("state: {0}")]
+    State(#[from] StateError),
+}

@@ -1,0 +1,69 @@
+use crate::engine::{Engine, Verdict};
+use crate::tree::BlockTree;
+use crate::{BuildRequest, Error};
+use alloy_primitives::B256;
+use alloy_rpc_types_engine::{ForkchoiceState, PayloadId};
+
+/// What a fork choice update gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForkchoiceOutcome {
+    /// The verdict on the head.
+    pub verdict: Verdict,
+    /// The build that was begun, when one was asked for.
+    pub payload_id: Option<PayloadId>,
+}
+
+impl Engine {
+    /// Makes `state.head_block_hash` the head of the canonical chain, and begins a build on it
+    /// when `build` is given (Engine API, Paris, `engine_forkchoiceUpdatedV1`, points 1 to 9).
+    ///
+    /// # Errors
+    /// [`Error::InvalidForkchoiceState`] when safe or finalized are not on the head's branch, and
+    /// nothing changes; [`Error::InvalidAttributes`] when the head has been set, but nothing can be
+    /// built from the attributes.
+    pub fn forkchoice_updated(
+        &self,
+        state: ForkchoiceState,
+        build: Option<BuildRequest>,
+    ) -> Result<ForkchoiceOutcome, Error> {
+        let mut builds = self.writer();
+        let head = state.head_block_hash;
+        let answer = |verdict, payload_id| Ok(ForkchoiceOutcome { verdict, payload_id });
+        {
+            let mut tree = self.tree_mut();
+            if let Some(invalid) = tree.invalid(&head) {
+                return answer(Verdict::invalid(invalid.clone()), None);
+            }
+            if tree.block(&head).is_none() {
+                return answer(Verdict::Syncing, None);
+            }
+            let safe = on_branch(&tree, "safe", state.safe_block_hash, head)?;
+            let finalized = on_branch(&tree, "finalized", state.finalized_block_hash, head)?;
+            // Point 2: a valid ancestor of the head is an answer, but nothing is built on it.
+            let stale = head != tree.heads.head && tree.is_ancestor(&head, &tree.heads.head);
+            tree.set_head(head)?;
+            tree.heads.safe = safe.or(tree.heads.safe);
+            tree.heads.finalized = finalized.or(tree.heads.finalized);
+            if stale {
+                return answer(Verdict::Valid, None);
+            }
+        }
+        let payload_id = match build {
+            Some(request) => Some(self.begin_build(&mut builds, head, request)?),
+            None => None,
+        };
+        answer(Verdict::Valid, payload_id)
+    }
+}
+
+/// `hash` when it is a block on the branch of `head`, `None` for the zero hash.
+fn on_branch(tree: &BlockTree, name: &str, hash: B256, head: B256) -> Result<Option<B256>, Error> {
+    if hash.is_zero() {
+        return Ok(None);
+    }
+    if !tree.is_ancestor(&hash, &head) {
+        let reason = format!("{name} block {hash} is not an ancestor of the head {head}");
+        return Err(Error::InvalidForkchoiceState(reason));
+    }
+    Ok(Some(hash))
+}

@@ -1,0 +1,83 @@
+use crate::InvalidBlock;
+use alloy_consensus::transaction::SignerRecoverable;
+use alloy_consensus::{EthereumTxEnvelope, TxEip4844};
+use alloy_primitives::{Address, B256, Bytes, keccak256};
+use alloy_rlp::Decodable;
+
+/// A signed transaction as blocks hold it: blobs stay outside.
+pub type Transaction = EthereumTxEnvelope<TxEip4844>;
+
+/// Header and body.
+pub type Block = alloy_consensus::Block<Transaction>;
+
+/// A block with its hash and the length of its RLP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealedBlock {
+    block: Block,
+    hash: B256,
+}
+
+impl SealedBlock {
+    /// Computes the hash of `block`.
+    pub fn new(block: Block) -> Self {
+        let hash = block.header.hash_slow();
+        Self { block, hash }
+    }
+
+    /// keccak-256 of the header's RLP.
+    pub const fn hash(&self) -> B256 {
+        self.hash
+    }
+
+    /// Gives the block back.
+    pub fn into_block(self) -> Block {
+        self.block
+    }
+}
+
+impl std::ops::Deref for SealedBlock {
+    type Target = Block;
+
+    fn deref(&self) -> &Block {
+        &self.block
+    }
+}
+
+/// Reads a block's RLP: `[header, transactions, ommers, withdrawals?]`, nothing after it.
+pub fn decode_block(rlp: &[u8]) -> Result<SealedBlock, InvalidBlock> {
+    let mut rest = rlp;
+    let block = Block::decode(&mut rest).map_err(|error| InvalidBlock::Rlp(error.to_string()))?;
+    if !rest.is_empty() {
+        return Err(InvalidBlock::Rlp(format!("{} bytes after the end", rest.len())));
+    }
+    Ok(SealedBlock::new(block))
+}
+
+/// The sender of each transaction, from its signature (EIP-2: `s` in the lower half).
+pub fn recover_senders(transactions: &[Transaction]) -> Result<Vec<Address>, InvalidBlock> {
+    let recover = |(index, transaction): (usize, &Transaction)| {
+        transaction
+            .recover_signer()
+            .map_err(|error| InvalidBlock::Signature { index, reason: error.to_string() })
+    };
+    transactions.iter().enumerate().map(recover).collect()
+}
+
+/// Checks `public_keys` (uncompressed, `0x04 || X || Y`, one a transaction, in order) against the
+/// senders that the signatures gave.
+pub(crate) fn check_public_keys(
+    public_keys: &[Bytes],
+    senders: &[Address],
+) -> Result<(), InvalidBlock> {
+    if public_keys.len() != senders.len() {
+        let (given, transactions) = (public_keys.len(), senders.len());
+        return Err(InvalidBlock::PublicKeyCount { given, transactions });
+    }
+    for (index, (key, sender)) in public_keys.iter().zip(senders).enumerate() {
+        let [4, point @ ..] = &key[..] else { return Err(InvalidBlock::PublicKey { index }) };
+        if point.len() != 64 || Address::from_word(keccak256(point)) != *sender {
+            return Err(InvalidBlock::PublicKey { index });
+        }
+    }
+    Ok(())
+}

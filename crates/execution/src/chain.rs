@@ -1,0 +1,274 @@
+use alloy_eips::eip7840::{BLOB_BASE_COST, BlobParams};
+use alloy_eips::{eip6110, eip7594};
+use alloy_evm::eth::spec::EthExecutorSpec;
+use alloy_genesis::ChainConfig;
+use alloy_hardforks::{EthereumChainHardforks, EthereumHardfork, EthereumHardforks, ForkCondition};
+use alloy_primitives::{Address, U256, address};
+
+/// The rules of one chain: which fork is active when, and its blob parameters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChainSpec {
+    chain_id: u64,
+    /// Every fork that the chain schedules; the others are never active.
+    forks: Vec<(EthereumHardfork, ForkCondition)>,
+    /// Blob parameters by activation time, ascending.
+    blobs: Vec<(u64, BlobParams)>,
+    deposit_contract: Address,
+}
+
+/// Why a chain configuration cannot be run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ChainSpecError {
+    /// There is no built-in configuration of this chain.
+    #[error("chain {0} is not built in; give its genesis.json")]
+    UnknownChain(u64),
+    /// A fork whose rules are not implemented.
+    #[error("{0} is scheduled, but its rules are not implemented; remove its time")]
+    UnsupportedFork(EthereumHardfork),
+    /// A fork is scheduled before one that it builds on.
+    #[error("{later} is scheduled at {later_time}, before {earlier} at {earlier_time}")]
+    ForkOrder {
+        /// The fork that must come first.
+        earlier: EthereumHardfork,
+        /// Its activation time in seconds.
+        earlier_time: u64,
+        /// The fork that builds on it.
+        later: EthereumHardfork,
+        /// Its activation time in seconds.
+        later_time: u64,
+    },
+    /// A fork is scheduled without one that it builds on.
+    #[error("{later} is scheduled, but {earlier} before it is not")]
+    ForkMissing {
+        /// The fork that must come first.
+        earlier: EthereumHardfork,
+        /// The fork that builds on it.
+        later: EthereumHardfork,
+    },
+    /// Blob parameters that make no sense.
+    #[error("blobSchedule of {fork}: target {target}, max {max}, update fraction {fraction}")]
+    BlobSchedule {
+        /// The fork that the entry is for.
+        fork: EthereumHardfork,
+        /// Blobs a block aims at.
+        target: u64,
+        /// Blobs a block may hold.
+        max: u64,
+        /// `baseFeeUpdateFraction`.
+        fraction: u128,
+    },
+}
+
+/// Forks activated by time, in order, with their names in `blobSchedule`.
+const TIMED_FORKS: [(EthereumHardfork, &str); 10] = [
+    (EthereumHardfork::Shanghai, "shanghai"),
+    (EthereumHardfork::Cancun, "cancun"),
+    (EthereumHardfork::Prague, "prague"),
+    (EthereumHardfork::Osaka, "osaka"),
+    (EthereumHardfork::Bpo1, "bpo1"),
+    (EthereumHardfork::Bpo2, "bpo2"),
+    (EthereumHardfork::Bpo3, "bpo3"),
+    (EthereumHardfork::Bpo4, "bpo4"),
+    (EthereumHardfork::Bpo5, "bpo5"),
+    (EthereumHardfork::Amsterdam, "amsterdam"),
+];
+
+impl ChainSpec {
+    /// The rules that a geth-style `config` object names.
+    pub fn from_config(config: &ChainConfig) -> Result<Self, ChainSpecError> {
+        if config.bogota_time.is_some() {
+            return Err(ChainSpecError::UnsupportedFork(EthereumHardfork::Bogota));
+        }
+        let mut forks = block_forks(config);
+        let times = [
+            config.shanghai_time,
+            config.cancun_time,
+            config.prague_time,
+            config.osaka_time,
+            config.bpo1_time,
+            config.bpo2_time,
+            config.bpo3_time,
+            config.bpo4_time,
+            config.bpo5_time,
+            config.amsterdam_time,
+        ];
+        let timed: Vec<_> = TIMED_FORKS
+            .iter()
+            .zip(times)
+            .filter_map(|((fork, name), time)| time.map(|time| (*fork, *name, time)))
+            .collect();
+        check_order(&timed)?;
+        let mut blobs = Vec::new();
+        for (fork, name, time) in timed {
+            forks.push((fork, ForkCondition::Timestamp(time)));
+            let scheduled = config
+                .blob_schedule
+                .iter()
+                .find(|(key, _)| key.eq_ignore_ascii_case(name))
+                .map(|(_, params)| *params);
+            if let Some(params) = scheduled.or_else(|| default_blobs(fork)) {
+                blobs.push((time, checked_blobs(fork, params)?));
+            }
+        }
+        blobs.sort_by_key(|(time, _)| *time);
+        let deposit_contract =
+            config.deposit_contract_address.unwrap_or(eip6110::MAINNET_DEPOSIT_CONTRACT_ADDRESS);
+        Ok(Self { chain_id: config.chain_id, forks, blobs, deposit_contract })
+    }
+
+    /// The rules of a public chain: 1 (mainnet), 11155111 (Sepolia), 17000 (Holesky) or
+    /// 560048 (Hoodi).
+    pub fn from_chain_id(chain_id: u64) -> Result<Self, ChainSpecError> {
+        let (hardforks, deposit_contract) = match chain_id {
+            1 => (EthereumChainHardforks::mainnet(), eip6110::MAINNET_DEPOSIT_CONTRACT_ADDRESS),
+            11155111 => (
+                EthereumChainHardforks::sepolia(),
+                address!("0x7f02c3e3c98b133055b8b348b2ac625669ed295d"),
+            ),
+            17000 => (
+                EthereumChainHardforks::holesky(),
+                address!("0x4242424242424242424242424242424242424242"),
+            ),
+            560048 => (
+                EthereumChainHardforks::hoodi(),
+                address!("0x00000000219ab540356cbb839cbe05303d7705fa"),
+            ),
+            _ => return Err(ChainSpecError::UnknownChain(chain_id)),
+        };
+        let condition = |fork| hardforks.ethereum_fork_activation(fork);
+        let forks = EthereumHardfork::VARIANTS.iter().map(|fork| (*fork, condition(*fork)));
+        let blobs = TIMED_FORKS
+            .iter()
+            .filter_map(|(fork, _)| {
+                let ForkCondition::Timestamp(time) = condition(*fork) else { return None };
+                Some((time, default_blobs(*fork)?))
+            })
+            .collect();
+        Ok(Self { chain_id, forks: forks.collect(), blobs, deposit_contract })
+    }
+
+    /// The chain's identifier (EIP-155).
+    pub const fn chain_id(&self) -> u64 {
+        self.chain_id
+    }
+
+    /// Blob parameters of a block at `timestamp`, `None` before Cancun.
+    pub fn blob_params(&self, timestamp: u64) -> Option<BlobParams> {
+        let active = self.blobs.iter().rev().find(|(time, _)| *time <= timestamp);
+        active.map(|(_, params)| *params)
+    }
+
+    /// The latest fork active at `timestamp` on a chain past the merge.
+    pub fn fork_at(&self, timestamp: u64) -> EthereumHardfork {
+        TIMED_FORKS
+            .iter()
+            .rev()
+            .map(|(fork, _)| *fork)
+            .find(|fork| self.is_ethereum_fork_active_at_timestamp(*fork, timestamp))
+            .unwrap_or(EthereumHardfork::Paris)
+    }
+}
+
+impl EthereumHardforks for ChainSpec {
+    fn ethereum_fork_activation(&self, fork: EthereumHardfork) -> ForkCondition {
+        let found = self.forks.iter().find(|(name, _)| *name == fork);
+        found.map_or(ForkCondition::Never, |(_, condition)| *condition)
+    }
+}
+
+impl EthExecutorSpec for ChainSpec {
+    fn deposit_contract_address(&self) -> Option<Address> {
+        Some(self.deposit_contract)
+    }
+}
+
+/// Forks activated by block number, and the merge.
+fn block_forks(config: &ChainConfig) -> Vec<(EthereumHardfork, ForkCondition)> {
+    use EthereumHardfork::*;
+    let mut forks = vec![(Frontier, ForkCondition::Block(0))];
+    let by_number = [
+        (Homestead, config.homestead_block),
+        (Dao, config.dao_fork_block.filter(|_| config.dao_fork_support)),
+        (Tangerine, config.eip150_block),
+        (SpuriousDragon, config.eip158_block.or(config.eip155_block)),
+        (Byzantium, config.byzantium_block),
+        (Constantinople, config.constantinople_block),
+        (Petersburg, config.petersburg_block.or(config.constantinople_block)),
+        (Istanbul, config.istanbul_block),
+        (MuirGlacier, config.muir_glacier_block),
+        (Berlin, config.berlin_block),
+        (London, config.london_block),
+        (ArrowGlacier, config.arrow_glacier_block),
+        (GrayGlacier, config.gray_glacier_block),
+    ];
+    for (fork, number) in by_number {
+        if let Some(number) = number {
+            forks.push((fork, ForkCondition::Block(number)));
+        }
+    }
+    if let Some(total_difficulty) = config.terminal_total_difficulty {
+        // A chain that never had proof of work is past the merge from its genesis on.
+        let merged = total_difficulty == U256::ZERO || config.terminal_total_difficulty_passed;
+        let activation = if merged { 0 } else { config.merge_netsplit_block.unwrap_or(u64::MAX) };
+        let condition = ForkCondition::TTD {
+            activation_block_number: activation,
+            fork_block: config.merge_netsplit_block,
+            total_difficulty,
+        };
+        forks.push((Paris, condition));
+    }
+    forks
+}
+
+/// The named forks build on each other; the blob-parameter forks may come anywhere after Osaka.
+fn check_order(timed: &[(EthereumHardfork, &str, u64)]) -> Result<(), ChainSpecError> {
+    let mut earlier: Option<(EthereumHardfork, Option<u64>)> = None;
+    for (fork, _) in TIMED_FORKS {
+        if EthereumHardfork::bpo_variants().contains(&fork) {
+            continue;
+        }
+        let time = timed.iter().find(|(name, ..)| *name == fork).map(|(.., time)| *time);
+        match (earlier, time) {
+            (Some((earlier, None)), Some(_)) => {
+                return Err(ChainSpecError::ForkMissing { earlier, later: fork });
+            }
+            (Some((earlier, Some(earlier_time))), Some(later_time))
+                if earlier_time > later_time =>
+            {
+                let later = fork;
+                return Err(ChainSpecError::ForkOrder { earlier, earlier_time, later, later_time });
+            }
+            _ => earlier = Some((fork, time)),
+        }
+    }
+    Ok(())
+}
+
+/// Blob parameters of mainnet's forks, for configurations that leave them out.
+fn default_blobs(fork: EthereumHardfork) -> Option<BlobParams> {
+    match fork {
+        EthereumHardfork::Cancun => Some(BlobParams::cancun()),
+        EthereumHardfork::Prague => Some(BlobParams::prague()),
+        EthereumHardfork::Osaka => Some(BlobParams::osaka()),
+        EthereumHardfork::Bpo1 => Some(BlobParams::bpo1()),
+        EthereumHardfork::Bpo2 => Some(BlobParams::bpo2()),
+        _ => None,
+    }
+}
+
+/// Completes a `blobSchedule` entry, which has three of the parameters, by the fork's rules:
+/// six blobs a transaction (EIP-7594) and a reserve price (EIP-7918) from Osaka on.
+fn checked_blobs(fork: EthereumHardfork, params: BlobParams) -> Result<BlobParams, ChainSpecError> {
+    let BlobParams { target_blob_count: target, max_blob_count: max, .. } = params;
+    let fraction = params.update_fraction;
+    if fraction == 0 || max == 0 || target > max || max > u64::from(u16::MAX) {
+        return Err(ChainSpecError::BlobSchedule { fork, target, max, fraction });
+    }
+    let osaka = fork >= EthereumHardfork::Osaka;
+    let per_tx = if osaka { eip7594::MAX_BLOBS_PER_TX_FUSAKA } else { max };
+    let reserve = if osaka { BLOB_BASE_COST } else { 0 };
+    Ok(params.with_max_blobs_per_tx(per_tx).with_blob_base_cost(reserve))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! Which code reads of a transaction are reads of the pre-state.
+//!
+//! The canonical rule goes by hash: a read counts unless the block, up to that very moment, has
+//! written a code with the same hash in frames that were not reverted (`get_code` and
+//! `code_writes` in execution-specs). The EVM's database sees reads only, so two kinds of
+//! transaction need a second look, both rare:
+//!
+//! - a code was read after a contract creation: the transaction runs again under
+//!   [`CodeInspector`], which follows creations frame by frame;
+//! - EIP-7702 authorizations write delegation markers: [`authorized_markers`] replays their list.
+
+use crate::recorder::Recorder;
+use alloy_primitives::map::{AddressMap, B256Map};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
+use revm::context::TxEnv;
+use revm::context_interface::transaction::AuthorizationTr;
+use revm::database::State as BlockState;
+use revm::inspector::Inspector;
+use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome};
+use revm::state::AccountInfo;
+
+/// The EVM's context in [`execute`](crate::execute).
+pub(crate) type Context<'a, S> = alloy_evm::eth::EthEvmContext<&'a mut BlockState<Recorder<S>>>;
+
+/// Tells the [`Recorder`] where frames begin and end and what they deployed.
+#[derive(Debug)]
+pub(crate) struct CodeInspector;
+
+impl<'a, S: witness::State> Inspector<Context<'a, S>> for CodeInspector {
+    fn call(&mut self, context: &mut Context<'a, S>, _: &mut CallInputs) -> Option<CallOutcome> {
+        context.journaled_state.database.database.enter_frame();
+        None
+    }
+
+    fn call_end(
+        &mut self,
+        context: &mut Context<'a, S>,
+        _: &CallInputs,
+        outcome: &mut CallOutcome,
+    ) {
+        let success = outcome.result.is_ok();
+        context.journaled_state.database.database.exit_frame(success, None);
+    }
+
+    fn create(
+        &mut self,
+        context: &mut Context<'a, S>,
+        _: &mut CreateInputs,
+    ) -> Option<CreateOutcome> {
+        context.journaled_state.database.database.enter_frame();
+        None
+    }
+
+    fn create_end(
+        &mut self,
+        context: &mut Context<'a, S>,
+        _: &CreateInputs,
+        outcome: &mut CreateOutcome,
+    ) {
+        let success = outcome.result.is_ok() && outcome.address.is_some();
+        let code = outcome.result.output.clone();
+        context.journaled_state.database.database.exit_frame(success, Some(&code));
+    }
+}
+
+/// The delegation markers that a transaction's authorization list wrote.
+#[derive(Debug, Default)]
+pub(crate) struct Markers {
+    /// Every marker written, with whether its hash was read before that.
+    pub(crate) written: B256Map<bool>,
+}
+
+/// The marker that delegates to `address` (EIP-7702), and its hash.
+pub(crate) fn marker(address: Address) -> (B256, Bytes) {
+    let code = Bytes::from([&[0xef, 0x01, 0x00], address.as_slice()].concat());
+    (keccak256(&code), code)
+}
+
+/// Replays the authorization list of a finished but uncommitted transaction, by the rules of
+/// EIP-7702 and on the accounts as they were before it.
+///
+/// An authority that is not in the cache was never loaded: processing stopped before it.
+pub(crate) fn authorized_markers<S: witness::State>(
+    state: &BlockState<Recorder<S>>,
+    transaction: &TxEnv,
+    chain_id: u64,
+) -> Markers {
+    let before = |address: &Address| -> Option<AccountInfo> {
+        state.cache.accounts.get(address).map(|account| account.account_info().unwrap_or_default())
+    };
+    let mut markers = Markers::default();
+    let mut read = Vec::new();
+    let mut changed = AddressMap::<AccountInfo>::default();
+    if let Some(mut sender) = before(&transaction.caller) {
+        read.push(sender.code_hash);
+        sender.nonce += 1;
+        changed.insert(transaction.caller, sender);
+    }
+    for authorization in &transaction.authorization_list {
+        let chain = authorization.chain_id();
+        if !(chain.is_zero() || chain == U256::from(chain_id)) || authorization.nonce() == u64::MAX
+        {
+            continue;
+        }
+        let Some(authority) = authorization.authority() else { continue };
+        let known = changed.get(&authority).cloned().or_else(|| before(&authority));
+        let Some(mut account) = known else { break };
+        read.push(account.code_hash);
+        let delegable = account.code_hash == KECCAK256_EMPTY
+            || markers.written.contains_key(&account.code_hash)
+            || state.cache.contracts.get(&account.code_hash).is_some_and(|c| c.is_eip7702());
+        if !delegable || account.nonce != authorization.nonce() {
+            continue;
+        }
+        account.nonce += 1;
+        account.code_hash = KECCAK256_EMPTY;
+        if authorization.address() != Address::ZERO {
+            let (hash, _) = marker(authorization.address());
+            account.code_hash = hash;
+            markers.written.entry(hash).or_insert_with(|| read.contains(&hash));
+        }
+        changed.insert(authority, account);
+    }
+    markers
+}

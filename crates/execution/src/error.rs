@@ -1,0 +1,93 @@
+use alloy_primitives::{Address, B256, Bloom};
+use witness::StateError;
+
+/// Why a block was not validated.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum BlockError {
+    /// The block breaks a rule: an answer.
+    #[error(transparent)]
+    Invalid(#[from] InvalidBlock),
+    /// The state could not answer a read, so nothing is known about the block: an error.
+    #[error(transparent)]
+    State(#[from] StateError),
+}
+
+/// The rule that a block breaks: what it says, and what is right.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // the fields are what the messages say they are
+pub enum InvalidBlock {
+    #[error("block RLP: {0}")]
+    Rlp(String),
+    #[error("chain id {got}, the chain's is {expected}")]
+    ChainId { got: u64, expected: u64 },
+    #[error("{fork} is the fork at {timestamp}; stateless inputs are defined for Amsterdam")]
+    StatelessFork { fork: String, timestamp: u64 },
+    #[error("payload: {0}")]
+    Payload(String),
+    #[error("block hash mismatch: payload says {got}, its fields hash to {expected}")]
+    BlockHash { got: B256, expected: B256 },
+    #[error("block number {got}, parent's is {parent}")]
+    Number { got: u64, parent: u64 },
+    #[error("parent hash {got}, parent is {expected}")]
+    ParentHash { got: B256, expected: B256 },
+    #[error("timestamp {got} is not after the parent's {parent}")]
+    Timestamp { got: u64, parent: u64 },
+    #[error("block {0} is from before the merge")]
+    PreMerge(u64),
+    #[error("extra data of {0} bytes, at most 32 allowed")]
+    ExtraData(usize),
+    #[error("{field} must be {expected} after the merge")]
+    ProofOfWorkField { field: &'static str, expected: &'static str },
+    #[error("gas limit {got}, parent's is {parent}: at least 5000 and within 1/1024 of it")]
+    GasLimit { got: u64, parent: u64 },
+    #[error("gas used {gas_used} over the gas limit {gas_limit}")]
+    GasUsedOverLimit { gas_used: u64, gas_limit: u64 },
+    #[error("base fee per gas {got:?}, must be {expected}")]
+    BaseFee { got: Option<u64>, expected: u64 },
+    #[error("{field} is missing in a block at {timestamp}")]
+    MissingField { field: &'static str, timestamp: u64 },
+    #[error("{field} is not part of a block at {timestamp} yet")]
+    UnexpectedField { field: &'static str, timestamp: u64 },
+    #[error("excess blob gas {got}, must be {expected}")]
+    ExcessBlobGas { got: u64, expected: u64 },
+    #[error("blob gas used {got} over the limit {limit} or not a whole number of blobs")]
+    BlobGasLimit { got: u64, limit: u64 },
+    #[error("slot number {got} is not after the parent's {parent}")]
+    SlotNumber { got: u64, parent: u64 },
+    #[error("block of {got} bytes in RLP, at most {limit} allowed")]
+    BlockSize { got: usize, limit: usize },
+    #[error("transactions root {got}, body gives {expected}")]
+    TransactionsRoot { got: B256, expected: B256 },
+    #[error("withdrawals root {got:?}, body gives {expected}")]
+    WithdrawalsRoot { got: Option<B256>, expected: B256 },
+    #[error("transaction {index}: the sender's signature is invalid: {reason}")]
+    Signature { index: usize, reason: String },
+    #[error("transaction {index}: the public key given is not the signer's")]
+    PublicKey { index: usize },
+    #[error("{given} public keys for {transactions} transactions")]
+    PublicKeyCount { given: usize, transactions: usize },
+    #[error("versioned hashes differ from those of the transactions")]
+    VersionedHashes,
+    #[error("blob gas used {got}, transactions use {expected}")]
+    BlobGasUsed { got: u64, expected: u64 },
+    #[error("transaction {index}: {reason}")]
+    Transaction { index: usize, reason: String },
+    #[error("system contract {0} has no code")]
+    SystemContractEmpty(Address),
+    #[error("block execution: {0}")]
+    Execution(String),
+    #[error("gas used {got}, execution used {expected}")]
+    GasUsed { got: u64, expected: u64 },
+    #[error("receipts root {got}, execution gives {expected}")]
+    ReceiptsRoot { got: B256, expected: B256 },
+    #[error("logs bloom differs from the one execution gives")]
+    LogsBloom { got: Box<Bloom>, expected: Box<Bloom> },
+    #[error("requests hash {got:?}, execution gives {expected}")]
+    RequestsHash { got: Option<B256>, expected: B256 },
+    #[error("block access list hash {got:?}, execution gives {expected}")]
+    AccessListHash { got: Option<B256>, expected: B256 },
+    #[error("block access list of {got} items, the gas limit allows {limit}")]
+    AccessListSize { got: u64, limit: u64 },
+    #[error("state root {got}, execution gives {expected}")]
+    StateRoot { got: B256, expected: B256 },
+}

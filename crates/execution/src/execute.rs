@@ -1,0 +1,327 @@
+use crate::codes::{self, CodeInspector, Context};
+use crate::recorder::{ReadError, Recorder, TransactionCodes};
+use crate::{BlockError, ChainSpec, InvalidBlock, SealedBlock, Transaction};
+use alloy_consensus::transaction::Recovered;
+use alloy_consensus::{Eip658Value, Receipt as Logs, ReceiptEnvelope, TxType};
+use alloy_eip7928::total_bal_items;
+use alloy_eips::eip7685::Requests;
+use alloy_eips::{eip7002, eip7251};
+use alloy_evm::block::{
+    BUILDER_DEPOSIT_REQUEST_PREDEPLOY_ADDRESS, BUILDER_EXIT_REQUEST_PREDEPLOY_ADDRESS,
+    BlockExecutionError, BlockExecutionResult, BlockExecutor, BlockValidationError,
+};
+use alloy_evm::eth::receipt_builder::{ReceiptBuilder, ReceiptBuilderCtx};
+use alloy_evm::eth::{EthBlockExecutionCtx, EthBlockExecutor, EthEvmBuilder};
+use alloy_evm::{Evm, EvmEnv, FromRecoveredTx};
+use alloy_hardforks::EthereumHardforks;
+use alloy_primitives::{Address, B256, Bytes, keccak256};
+use revm::bytecode::opcode;
+use revm::context::TxEnv;
+use revm::context_interface::transaction::AuthorizationTr;
+use revm::database::states::bundle_state::BundleRetention;
+use revm::database::{BundleAccount, State as BlockState};
+use revm::database_interface::Database;
+use revm::interpreter::instructions::contract;
+use revm::interpreter::interpreter::EthInterpreter;
+use revm::interpreter::{Instruction, InstructionContext, InstructionExecResult};
+use revm::state::bal::BlockAccessIndex;
+use std::borrow::Cow;
+use trie::{AccountChange, AccountInfo, StateChanges};
+use witness::State;
+
+/// A receipt with its type and bloom.
+pub type Receipt = ReceiptEnvelope;
+
+/// What running a block gave, before anything of it was compared with the header.
+#[derive(Debug)]
+pub struct Executed {
+    /// One receipt a transaction.
+    pub receipts: Vec<Receipt>,
+    /// EIP-7685 requests, ordered by type, empty ones left out.
+    pub requests: Requests,
+    /// Gas used by the block as its header counts it.
+    pub gas_used: u64,
+    /// Blob gas used by the block.
+    pub blob_gas_used: u64,
+    /// RLP of the block access list (EIP-7928) that the execution gave, from Amsterdam on.
+    pub block_access_list: Option<Bytes>,
+    /// Items in that list, as EIP-7928 counts them.
+    pub block_access_list_items: u64,
+    /// Changed accounts and slots.
+    pub changes: StateChanges,
+    /// Codes that the block deployed, by hash.
+    pub new_codes: Vec<(B256, Bytes)>,
+    /// Codes read from the pre-state, in no order: the witness's `codes`.
+    pub codes_read: Vec<Bytes>,
+    /// The lowest ancestor whose hash was read.
+    pub lowest_ancestor: Option<u64>,
+}
+
+/// Runs the system calls, transactions and withdrawals of `block` on `state`, which is the state
+/// after its parent.
+///
+/// Nothing is compared with the header yet, except what decides whether a transaction may run.
+pub fn execute<S: State>(
+    chain: &ChainSpec,
+    block: &SealedBlock,
+    senders: &[Address],
+    state: S,
+) -> Result<Executed, BlockError> {
+    let header = &block.header;
+    let amsterdam = chain.is_amsterdam_active_at_timestamp(header.timestamp);
+    let mut db = BlockState::builder()
+        .with_database(Recorder::new(state))
+        .with_bundle_update()
+        .with_bal_builder_if(amsterdam)
+        .build();
+    let env =
+        EvmEnv::for_eth_block(header, chain, chain.chain_id(), chain.blob_params(header.timestamp));
+    let context = EthBlockExecutionCtx {
+        parent_hash: header.parent_hash,
+        parent_beacon_block_root: header.parent_beacon_block_root,
+        ommers: &block.body.ommers,
+        withdrawals: block.body.withdrawals.as_ref().map(|w| Cow::Borrowed(&w[..])),
+        extra_data: header.extra_data.clone(),
+        tx_count_hint: Some(senders.len()),
+        slot_number: header.slot_number,
+    };
+    let executor = EthBlockExecutor::new(evm(&mut db, env), context, chain, Receipts);
+    let outcome = run(chain, block, senders, executor);
+    // A failed read comes first: alloy-evm turns some of them into verdicts on the block.
+    if let Some(error) = db.database.error.take() {
+        return Err(error.into());
+    }
+    Ok(finish(db, outcome?))
+}
+
+type BlockEvm<'a, S> = alloy_evm::EthEvm<
+    &'a mut BlockState<Recorder<S>>,
+    CodeInspector,
+    alloy_evm::precompiles::PrecompilesMap,
+>;
+type Executor<'a, 'b, S> = EthBlockExecutor<'b, BlockEvm<'a, S>, &'b ChainSpec, Receipts>;
+
+/// The EVM with its inspector off, and contract creations noted by the recorder.
+fn evm<'a, S: State>(db: &'a mut BlockState<Recorder<S>>, env: EvmEnv) -> BlockEvm<'a, S> {
+    let mut evm = EthEvmBuilder::new(db, env).inspector(CodeInspector).build().into_inner();
+    let noting = [
+        (opcode::CREATE, Instruction::new(create::<S, false>)),
+        (opcode::CREATE2, Instruction::new(create::<S, true>)),
+    ];
+    for (code, instruction) in noting {
+        let gas = evm.instruction.gas_table()[usize::from(code)];
+        evm.instruction.insert_instruction(code, instruction, gas);
+    }
+    alloy_evm::EthEvm::new(evm, false)
+}
+
+fn create<S: State, const CREATE2: bool>(
+    context: InstructionContext<'_, Context<'_, S>, EthInterpreter>,
+) -> InstructionExecResult {
+    context.host.journaled_state.database.database.transaction.create_seen = true;
+    contract::create::<CREATE2, _, _>(context)
+}
+
+fn run<S: State>(
+    chain: &ChainSpec,
+    block: &SealedBlock,
+    senders: &[Address],
+    mut executor: Executor<'_, '_, S>,
+) -> Result<BlockExecutionResult<Receipt>, InvalidBlock> {
+    let execution = |error: BlockExecutionError| InvalidBlock::Execution(error.to_string());
+    executor.apply_pre_execution_changes().map_err(execution)?;
+    for (index, (transaction, sender)) in block.body.transactions.iter().zip(senders).enumerate() {
+        executor.evm_mut().db_mut().set_bal_index(BlockAccessIndex::new(index as u64 + 1));
+        execute_transaction(chain, &mut executor, transaction, *sender)
+            .map_err(|error| InvalidBlock::Transaction { index, reason: reason(&error) })?;
+    }
+    executor.evm_mut().db_mut().set_bal_index(BlockAccessIndex::new(senders.len() as u64 + 1));
+    check_system_contracts(chain, block.header.timestamp, &mut executor)?;
+    let (_, result) = executor.finish().map_err(execution)?;
+    Ok(result)
+}
+
+/// Runs one transaction, and settles which of its code reads were reads of the pre-state.
+fn execute_transaction<S: State>(
+    chain: &ChainSpec,
+    executor: &mut Executor<'_, '_, S>,
+    transaction: &Transaction,
+    sender: Address,
+) -> Result<(), BlockExecutionError> {
+    let environment = TxEnv::from_recovered_tx(transaction, sender);
+    let markers = environment.authorization_list.iter().map(|a| codes::marker(a.address()));
+    executor.evm_mut().db_mut().database.transaction = TransactionCodes {
+        create_seen: environment.kind.is_create(),
+        markers: markers.collect(),
+        ..TransactionCodes::default()
+    };
+    let recovered = Recovered::new_unchecked(transaction, sender);
+    let mut output = executor.execute_transaction_without_commit((environment.clone(), recovered));
+    if executor.evm().db().database.transaction.ambiguous {
+        restart_exactly(executor.evm_mut().db_mut());
+        executor.evm_mut().set_inspector_enabled(true);
+        output = executor.execute_transaction_without_commit((environment.clone(), recovered));
+        executor.evm_mut().set_inspector_enabled(false);
+    }
+    let output = output?;
+    let db = executor.evm_mut().db_mut();
+    settle_markers(db, &environment, chain.chain_id()).map_err(BlockExecutionError::other)?;
+    for account in output.result.state.values() {
+        if let (true, Some(code)) = (account.is_created(), &account.info.code) {
+            db.database.note_written(account.info.code_hash, code.original_bytes());
+        }
+    }
+    for (hash, code) in db.database.transaction.exact.take().into_iter().flatten() {
+        db.database.note_written(hash, code);
+    }
+    executor.commit_transaction(output);
+    Ok(())
+}
+
+/// Makes the running transaction's code reads undone, so that a second run records them anew,
+/// following creations.
+fn restart_exactly<S: State>(db: &mut BlockState<Recorder<S>>) {
+    let recorder = &mut db.database;
+    recorder.error = None;
+    for hash in std::mem::take(&mut recorder.transaction.fetched) {
+        recorder.codes.remove(&hash);
+        db.cache.contracts.remove(&hash);
+    }
+    recorder.transaction.ambiguous = false;
+    recorder.transaction.exact = Some(Vec::new());
+}
+
+/// Reads of delegation markers that the transaction itself had written before are no pre-state
+/// reads; the other reads of markers must be answered by the state.
+fn settle_markers<S: State>(
+    db: &mut BlockState<Recorder<S>>,
+    transaction: &TxEnv,
+    chain_id: u64,
+) -> Result<(), ReadError> {
+    if transaction.authorization_list.is_empty() {
+        return Ok(());
+    }
+    let written = codes::authorized_markers(db, transaction, chain_id).written;
+    let recorder = &mut db.database;
+    let fetched = std::mem::take(&mut recorder.transaction.fetched);
+    let markers = std::mem::take(&mut recorder.transaction.markers);
+    for hash in fetched.into_iter().filter(|hash| markers.contains_key(hash)) {
+        match written.get(&hash) {
+            Some(false) => _ = recorder.codes.remove(&hash),
+            Some(true) | None => recorder.confirm_code(hash)?,
+        }
+    }
+    for (hash, code) in markers.into_iter().filter(|(hash, _)| written.contains_key(hash)) {
+        recorder.note_written(hash, code);
+    }
+    Ok(())
+}
+
+/// From Prague on a block is invalid when a contract that its end calls has no code (EIP-7002,
+/// EIP-7251, EIP-8282).
+fn check_system_contracts<S: State>(
+    chain: &ChainSpec,
+    timestamp: u64,
+    executor: &mut Executor<'_, '_, S>,
+) -> Result<(), InvalidBlock> {
+    let prague = chain.is_prague_active_at_timestamp(timestamp);
+    let amsterdam = chain.is_amsterdam_active_at_timestamp(timestamp);
+    let contracts = [
+        (prague, eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS),
+        (prague, eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS),
+        (amsterdam, BUILDER_DEPOSIT_REQUEST_PREDEPLOY_ADDRESS),
+        (amsterdam, BUILDER_EXIT_REQUEST_PREDEPLOY_ADDRESS),
+    ];
+    for (_, address) in contracts.into_iter().filter(|(active, _)| *active) {
+        let account = executor.evm_mut().db_mut().basic(address);
+        let account = account.map_err(|error| InvalidBlock::Execution(error.to_string()))?;
+        if account.is_none_or(|account| account.is_empty_code_hash()) {
+            return Err(InvalidBlock::SystemContractEmpty(address));
+        }
+    }
+    Ok(())
+}
+
+fn reason(error: &BlockExecutionError) -> String {
+    match error {
+        BlockExecutionError::Validation(BlockValidationError::InvalidTx { error, .. }) => {
+            error.to_string()
+        }
+        error => error.to_string(),
+    }
+}
+
+fn finish<S: State>(
+    mut db: BlockState<Recorder<S>>,
+    result: BlockExecutionResult<Receipt>,
+) -> Executed {
+    let access_list = db.take_built_alloy_bal();
+    db.merge_transitions(BundleRetention::PlainState);
+    let bundle = db.take_bundle();
+    let accounts = bundle.state.iter().filter_map(|(address, a)| account_change(*address, a));
+    let changes = StateChanges { accounts: accounts.collect() };
+    let new_codes = bundle.contracts.iter().map(|(hash, code)| (*hash, code.original_bytes()));
+    let recorder = db.database;
+    Executed {
+        receipts: result.receipts,
+        requests: result.requests,
+        gas_used: result.gas_used,
+        blob_gas_used: result.blob_gas_used,
+        block_access_list_items: access_list.as_deref().map_or(0, total_bal_items),
+        block_access_list: access_list.map(|list| alloy_rlp::encode(&list).into()),
+        changes,
+        new_codes: new_codes.collect(),
+        codes_read: recorder.codes.into_values().collect(),
+        lowest_ancestor: recorder.lowest_ancestor,
+    }
+}
+
+/// The change of one account, `None` when it ends as it began.
+fn account_change(address: Address, account: &BundleAccount) -> Option<AccountChange> {
+    let storage_wiped = account.status.was_destroyed();
+    let storage: Vec<_> = account
+        .storage
+        .iter()
+        .filter(|(_, slot)| storage_wiped || slot.is_changed())
+        .map(|(slot, value)| (keccak256(slot.to_be_bytes::<32>()), value.present_value()))
+        .collect();
+    if !account.is_info_changed() && !storage_wiped && storage.is_empty() {
+        return None;
+    }
+    let info = account.info.as_ref().map(|info| AccountInfo {
+        nonce: info.nonce,
+        balance: info.balance,
+        code_hash: info.code_hash,
+    });
+    Some(AccountChange {
+        hashed_address: keccak256(address),
+        account: info,
+        storage_wiped,
+        storage,
+    })
+}
+
+/// Builds receipts of [`Transaction`]s.
+#[derive(Debug, Clone, Copy)]
+struct Receipts;
+
+impl ReceiptBuilder for Receipts {
+    type Transaction = Transaction;
+    type Receipt = Receipt;
+
+    fn build_receipt<E: Evm>(&self, context: ReceiptBuilderCtx<'_, TxType, E>) -> Receipt {
+        let receipt = Logs {
+            status: Eip658Value::Eip658(context.result.is_success()),
+            cumulative_gas_used: context.cumulative_gas_used,
+            logs: context.result.into_logs(),
+        }
+        .with_bloom();
+        match context.tx_type {
+            TxType::Legacy => Receipt::Legacy(receipt),
+            TxType::Eip2930 => Receipt::Eip2930(receipt),
+            TxType::Eip1559 => Receipt::Eip1559(receipt),
+            TxType::Eip4844 => Receipt::Eip4844(receipt),
+            TxType::Eip7702 => Receipt::Eip7702(receipt),
+        }
+    }
+}

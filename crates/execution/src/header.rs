@@ -1,0 +1,148 @@
+//! The rules between a header and its parent.
+
+use crate::{ChainSpec, InvalidBlock};
+use alloy_consensus::constants::EMPTY_OMMER_ROOT_HASH;
+use alloy_consensus::{BlockHeader, Header};
+use alloy_eips::eip1559::{BaseFeeParams, INITIAL_BASE_FEE, calc_next_block_base_fee};
+use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
+use alloy_hardforks::EthereumHardforks;
+use alloy_primitives::{B64, B256, U256};
+
+const GAS_LIMIT_MINIMUM: u64 = 5000;
+const GAS_LIMIT_BOUND_DIVISOR: u64 = 1024;
+const EXTRA_DATA_BYTES: usize = 32;
+
+/// Checks everything about `header` that needs only its parent: numbers, time, gas limit, base
+/// fee, blob gas, and that it has just the fields of its fork.
+pub fn validate_header(
+    chain: &ChainSpec,
+    header: &Header,
+    parent: &Header,
+    parent_hash: B256,
+) -> Result<(), InvalidBlock> {
+    let (number, timestamp) = (header.number, header.timestamp);
+    if header.parent_hash != parent_hash {
+        return Err(InvalidBlock::ParentHash { got: header.parent_hash, expected: parent_hash });
+    }
+    if parent.number.checked_add(1) != Some(number) {
+        return Err(InvalidBlock::Number { got: number, parent: parent.number });
+    }
+    if timestamp <= parent.timestamp {
+        return Err(InvalidBlock::Timestamp { got: timestamp, parent: parent.timestamp });
+    }
+    if header.extra_data.len() > EXTRA_DATA_BYTES {
+        return Err(InvalidBlock::ExtraData(header.extra_data.len()));
+    }
+    if !chain.is_paris_active_at_block(number) {
+        return Err(InvalidBlock::PreMerge(number));
+    }
+    validate_proof_of_work_fields(header)?;
+    validate_gas(header, parent)?;
+    validate_fork_fields(chain, header)?;
+    validate_blob_gas(chain, header, parent)?;
+    match (header.slot_number, parent.slot_number) {
+        (Some(got), Some(parent)) if got <= parent => Err(InvalidBlock::SlotNumber { got, parent }),
+        _ => Ok(()),
+    }
+}
+
+/// The base fee per gas of the block after `parent` (EIP-1559), in wei.
+pub fn next_base_fee(parent: &Header) -> u64 {
+    match parent.base_fee_per_gas {
+        Some(base_fee) => calc_next_block_base_fee(
+            parent.gas_used,
+            parent.gas_limit,
+            base_fee,
+            BaseFeeParams::ethereum(),
+        ),
+        None => INITIAL_BASE_FEE,
+    }
+}
+
+/// The excess blob gas of the block after `parent` at `timestamp` (EIP-4844, EIP-7918), `None`
+/// before Cancun.
+pub fn next_excess_blob_gas(chain: &ChainSpec, parent: &Header, timestamp: u64) -> Option<u64> {
+    let params = chain.blob_params(timestamp)?;
+    Some(params.next_block_excess_blob_gas_osaka(
+        parent.excess_blob_gas.unwrap_or(0),
+        parent.blob_gas_used.unwrap_or(0),
+        parent.base_fee_per_gas.unwrap_or(0),
+    ))
+}
+
+fn validate_proof_of_work_fields(header: &Header) -> Result<(), InvalidBlock> {
+    let wrong = |field, expected| Err(InvalidBlock::ProofOfWorkField { field, expected });
+    if header.difficulty != U256::ZERO {
+        return wrong("difficulty", "zero");
+    }
+    if header.nonce != B64::ZERO {
+        return wrong("nonce", "zero");
+    }
+    if header.ommers_hash != EMPTY_OMMER_ROOT_HASH {
+        return wrong("ommers hash", "that of an empty list");
+    }
+    Ok(())
+}
+
+fn validate_gas(header: &Header, parent: &Header) -> Result<(), InvalidBlock> {
+    let (gas_used, gas_limit) = (header.gas_used, header.gas_limit);
+    if gas_used > gas_limit {
+        return Err(InvalidBlock::GasUsedOverLimit { gas_used, gas_limit });
+    }
+    let bound = parent.gas_limit / GAS_LIMIT_BOUND_DIVISOR;
+    if gas_limit.abs_diff(parent.gas_limit) >= bound || gas_limit < GAS_LIMIT_MINIMUM {
+        return Err(InvalidBlock::GasLimit { got: gas_limit, parent: parent.gas_limit });
+    }
+    let expected = next_base_fee(parent);
+    if header.base_fee_per_gas != Some(expected) {
+        return Err(InvalidBlock::BaseFee { got: header.base_fee_per_gas, expected });
+    }
+    Ok(())
+}
+
+fn validate_fork_fields(chain: &ChainSpec, header: &Header) -> Result<(), InvalidBlock> {
+    let timestamp = header.timestamp;
+    let shanghai = chain.is_shanghai_active_at_timestamp(timestamp);
+    let cancun = chain.is_cancun_active_at_timestamp(timestamp);
+    let prague = chain.is_prague_active_at_timestamp(timestamp);
+    let amsterdam = chain.is_amsterdam_active_at_timestamp(timestamp);
+    let fields = [
+        ("withdrawals root", header.withdrawals_root.is_some(), shanghai),
+        ("blob gas used", header.blob_gas_used.is_some(), cancun),
+        ("excess blob gas", header.excess_blob_gas.is_some(), cancun),
+        ("parent beacon block root", header.parent_beacon_block_root.is_some(), cancun),
+        ("requests hash", header.requests_hash.is_some(), prague),
+        ("block access list hash", header.block_access_list_hash.is_some(), amsterdam),
+        ("slot number", header.slot_number.is_some(), amsterdam),
+    ];
+    for (field, present, active) in fields {
+        match (present, active) {
+            (false, true) => return Err(InvalidBlock::MissingField { field, timestamp }),
+            (true, false) => return Err(InvalidBlock::UnexpectedField { field, timestamp }),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn validate_blob_gas(
+    chain: &ChainSpec,
+    header: &Header,
+    parent: &Header,
+) -> Result<(), InvalidBlock> {
+    let (Some(expected), Some(params)) = (
+        next_excess_blob_gas(chain, parent, header.timestamp),
+        chain.blob_params(header.timestamp),
+    ) else {
+        return Ok(());
+    };
+    let got = header.excess_blob_gas().unwrap_or(0);
+    if got != expected {
+        return Err(InvalidBlock::ExcessBlobGas { got, expected });
+    }
+    let (got, limit) = (header.blob_gas_used().unwrap_or(0), params.max_blob_gas_per_block());
+    if got > limit || got % DATA_GAS_PER_BLOB != 0 {
+        return Err(InvalidBlock::BlobGasLimit { got, limit });
+    }
+    Ok(())
+}

@@ -1,0 +1,26 @@
+//! Runs a block: against any [`witness::State`], or statelessly against a witness.
+//!
+//! [`execute`] runs the transactions and system calls of one block through alloy-evm's block
+//! executor and says what was read and what changed. [`validate`] adds everything that makes a
+//! block valid or invalid, the post-state root among it, and returns the block's canonical
+//! witness; [`verify`] does the same with a witness as the only source of state. The crate is
+//! pure: no I/O, clock, threads or randomness. It alone knows the EVM.
+
+mod block;
+mod chain;
+mod codes;
+mod error;
+mod execute;
+mod header;
+mod recorder;
+pub mod stateless;
+mod validate;
+
+pub use block::{Block, SealedBlock, Transaction, decode_block, recover_senders};
+pub use chain::{ChainSpec, ChainSpecError};
+pub use error::{BlockError, InvalidBlock};
+pub use execute::{Executed, Receipt, execute};
+pub use header::{next_base_fee, next_excess_blob_gas, validate_header};
+pub use validate::{
+    Roots, Validated, Verified, VerifyError, execute_statelessly, validate, verify,
+};

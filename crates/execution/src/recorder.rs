@@ -1,0 +1,159 @@
+use alloy_primitives::map::B256Map;
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
+use revm::context::DBErrorMarker;
+use revm::database_interface::Database;
+use revm::state::{AccountInfo, Bytecode};
+use witness::{State, StateError};
+
+/// The pre-state as the EVM's database, recording what the canonical witness needs to know: which
+/// codes were read from the pre-state, and how far `BLOCKHASH` reached.
+///
+/// Accounts and slots need no record here: reading them reveals their trie nodes.
+#[derive(Debug)]
+pub(crate) struct Recorder<S> {
+    state: S,
+    /// The first read that the state could not answer. alloy-evm turns some database errors into
+    /// verdicts on the block; this tells them apart.
+    pub(crate) error: Option<StateError>,
+    /// Codes read from the pre-state, the canonical set.
+    pub(crate) codes: B256Map<Bytes>,
+    /// The lowest ancestor that `BLOCKHASH` asked for.
+    pub(crate) lowest_ancestor: Option<u64>,
+    /// Codes that this block's finished transactions wrote: reading them is no pre-state read.
+    written: B256Map<Bytes>,
+    /// What happened in the running transaction.
+    pub(crate) transaction: TransactionCodes,
+}
+
+/// What the running transaction did with codes.
+#[derive(Debug, Default)]
+pub(crate) struct TransactionCodes {
+    /// Codes first read from the pre-state by this transaction.
+    pub(crate) fetched: Vec<B256>,
+    /// A contract may have been created before now.
+    pub(crate) create_seen: bool,
+    /// A code was asked for after a contract may have been created: its hash may be one that the
+    /// transaction itself wrote, which only [`exact`](Self::exact) tells.
+    pub(crate) ambiguous: bool,
+    /// EIP-7702 delegation markers that the transaction may write.
+    pub(crate) markers: B256Map<Bytes>,
+    /// Codes written so far by frames that have not reverted, in order; kept on an exact run.
+    pub(crate) exact: Option<Vec<(B256, Bytes)>>,
+    /// Length of `exact` at the start of each open frame.
+    pub(crate) frames: Vec<usize>,
+}
+
+impl<S> Recorder<S> {
+    pub(crate) fn new(state: S) -> Self {
+        Self {
+            state,
+            error: None,
+            codes: B256Map::default(),
+            lowest_ancestor: None,
+            written: B256Map::default(),
+            transaction: TransactionCodes::default(),
+        }
+    }
+
+    pub(crate) fn note_written(&mut self, code_hash: B256, code: Bytes) {
+        self.written.insert(code_hash, code);
+    }
+
+    pub(crate) fn enter_frame(&mut self) {
+        if let Some(exact) = &self.transaction.exact {
+            self.transaction.frames.push(exact.len());
+        }
+    }
+
+    /// Ends a frame. What it wrote stays when it succeeded; `created` is the code of the contract
+    /// that it deployed.
+    pub(crate) fn exit_frame(&mut self, success: bool, created: Option<&Bytes>) {
+        let TransactionCodes { exact: Some(exact), frames, .. } = &mut self.transaction else {
+            return;
+        };
+        let start = frames.pop().unwrap_or(0);
+        if !success {
+            exact.truncate(start);
+        } else if let Some(code) = created.filter(|code| !code.is_empty()) {
+            exact.push((keccak256(code), code.clone()));
+        }
+    }
+}
+
+impl<S: State> Recorder<S> {
+    /// Makes sure that the state itself has the code.
+    pub(crate) fn confirm_code(&mut self, code_hash: B256) -> Result<(), ReadError> {
+        self.read(|state| state.code(code_hash)).map(|_| ())
+    }
+
+    fn read<T>(
+        &mut self,
+        read: impl FnOnce(&mut S) -> Result<T, StateError>,
+    ) -> Result<T, ReadError> {
+        read(&mut self.state).map_err(|error| {
+            self.error.get_or_insert_with(|| error.clone());
+            ReadError(error)
+        })
+    }
+
+    fn code(&mut self, code_hash: B256) -> Result<Bytes, ReadError> {
+        let transaction = &mut self.transaction;
+        transaction.ambiguous |= transaction.create_seen && transaction.exact.is_none();
+        let exact = transaction.exact.iter().flatten();
+        if let Some((_, code)) = exact.rev().find(|(hash, _)| *hash == code_hash) {
+            return Ok(code.clone());
+        }
+        if let Some(code) = self.written.get(&code_hash) {
+            return Ok(code.clone());
+        }
+        let marker = transaction.markers.get(&code_hash).cloned();
+        let code = match (self.state.code(code_hash), marker) {
+            (Ok(code), _) => code,
+            // Which read of a marker is a pre-state read is settled after the transaction.
+            (Err(_), Some(marker)) => marker,
+            (Err(error), None) => return self.read(|_| Err(error)),
+        };
+        self.transaction.fetched.push(code_hash);
+        self.codes.insert(code_hash, code.clone());
+        Ok(code)
+    }
+}
+
+impl<S: State> Database for Recorder<S> {
+    type Error = ReadError;
+
+    fn basic(&mut self, address: Address) -> Result<Option<AccountInfo>, ReadError> {
+        let account = self.read(|state| state.account(address))?;
+        Ok(account.map(|account| AccountInfo {
+            balance: account.balance,
+            nonce: account.nonce,
+            code_hash: account.code_hash,
+            code: None,
+            ..AccountInfo::default()
+        }))
+    }
+
+    fn code_by_hash(&mut self, code_hash: B256) -> Result<Bytecode, ReadError> {
+        if code_hash == KECCAK256_EMPTY {
+            return Ok(Bytecode::default());
+        }
+        Ok(Bytecode::new_raw(self.code(code_hash)?))
+    }
+
+    fn storage(&mut self, address: Address, slot: U256) -> Result<U256, ReadError> {
+        self.read(|state| state.storage(address, slot))
+    }
+
+    fn block_hash(&mut self, number: u64) -> Result<B256, ReadError> {
+        let lowest = self.lowest_ancestor.unwrap_or(number).min(number);
+        self.lowest_ancestor = Some(lowest);
+        self.read(|state| state.block_hash(number))
+    }
+}
+
+/// A failed read on its way through the EVM.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub(crate) struct ReadError(StateError);
+
+impl DBErrorMarker for ReadError {}

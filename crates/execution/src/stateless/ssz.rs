@@ -1,0 +1,323 @@
+//! SSZ serialisation, as far as the stateless schema needs it: strict reading, plain writing.
+//!
+//! Rules of consensus-specs `ssz/simple-serialize.md` at a08d8a6e. Reading accepts exactly the
+//! bytes that writing makes: no gaps between parts, no bytes left over.
+
+use alloy_primitives::{Bytes, FixedBytes};
+
+const OFFSET_BYTES: usize = 4;
+
+/// Why bytes are not a value of the schema, or why a value has no encoding in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {problem}")]
+pub struct SszError {
+    /// The field that was being read or written.
+    pub field: &'static str,
+    /// What was wrong with it.
+    pub problem: SszProblem,
+}
+
+/// What [`SszError`] found. All counts are in bytes unless they say items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SszProblem {
+    /// A fixed-size value, or the fixed-size part of one, of another length.
+    #[error("{got} bytes where {expected} are due")]
+    Length {
+        /// Bytes found.
+        got: usize,
+        /// Bytes the schema has.
+        expected: usize,
+    },
+    /// The first offset does not point right behind the fixed-size part.
+    #[error("the first offset is {got}, not {expected}")]
+    FirstOffset {
+        /// Offset found.
+        got: usize,
+        /// Length of the fixed-size part.
+        expected: usize,
+    },
+    /// A list of offsets that cannot be one: empty, cut inside an offset, or longer than the list.
+    #[error("{offsets_bytes} bytes of offsets in a list of {got} bytes")]
+    Offsets {
+        /// Length of the list of offsets, by its first offset.
+        offsets_bytes: usize,
+        /// Length of the whole list.
+        got: usize,
+    },
+    /// A part that ends before it starts or behind the end of what it is part of.
+    #[error("from {start} to {end} in {got} bytes")]
+    Extent {
+        /// Where the part starts.
+        start: usize,
+        /// Where the part ends: the start of the next one.
+        end: usize,
+        /// Length of what it is part of.
+        got: usize,
+    },
+    /// A list of fixed-size items with a piece of an item at its end.
+    #[error("{got} bytes are not a multiple of {item_bytes}")]
+    Multiple {
+        /// Length of the list.
+        got: usize,
+        /// Length of an item.
+        item_bytes: usize,
+    },
+    /// More items than the schema allows.
+    #[error("{got} items, over the limit of {limit}")]
+    TooManyItems {
+        /// Items found.
+        got: usize,
+        /// Items allowed.
+        limit: usize,
+    },
+    /// More bytes than the schema, or a 32-bit offset, allows.
+    #[error("{got} bytes, over the limit of {limit}")]
+    TooLong {
+        /// Bytes found.
+        got: usize,
+        /// Bytes allowed.
+        limit: usize,
+    },
+    /// A schema id other than the one that is read here.
+    #[error("schema {got:#06x} is not {expected:#06x}")]
+    Schema {
+        /// Schema found.
+        got: u16,
+        /// Schema that is read here.
+        expected: u16,
+    },
+    /// A boolean that is neither 0 nor 1.
+    #[error("{0} is not a boolean")]
+    Boolean(u8),
+    /// An EIP-7685 request without content.
+    #[error("a request without content")]
+    EmptyRequest,
+    /// An EIP-7685 request type that is unknown, or not above the one before it.
+    #[error("request type {0} is unknown or out of order")]
+    RequestType(u8),
+}
+
+impl SszProblem {
+    /// This problem, found in `field`.
+    pub(super) fn at(self, field: &'static str) -> SszError {
+        SszError { field, problem: self }
+    }
+}
+
+/// Where a container has the offsets of its variable-size fields.
+pub(super) struct Layout<const N: usize> {
+    /// Name of the container.
+    pub(super) name: &'static str,
+    /// Bytes of the fixed-size part, offsets included.
+    pub(super) fixed_bytes: usize,
+    /// Each variable-size field and the place of its offset in the fixed-size part.
+    pub(super) variable: [(&'static str, usize); N],
+}
+
+impl<const N: usize> Layout<N> {
+    /// Splits a container into its fixed-size part and its variable-size fields.
+    pub(super) fn split<'a>(&self, input: &'a Bytes) -> Result<(Fixed<'a>, [Bytes; N]), SszError> {
+        let Some(fixed) = input.get(..self.fixed_bytes) else {
+            let problem = SszProblem::Length { got: input.len(), expected: self.fixed_bytes };
+            return Err(problem.at(self.name));
+        };
+        let starts = self.variable.map(|(_, place)| offset_at(fixed, place));
+        if let Some(&got) = starts.first().filter(|&&first| first != self.fixed_bytes) {
+            return Err(SszProblem::FirstOffset { got, expected: self.fixed_bytes }.at(self.name));
+        }
+        let mut fields = [const { Bytes::new() }; N];
+        for (index, (field, _)) in self.variable.iter().enumerate() {
+            let end = starts.get(index + 1).copied().unwrap_or(input.len());
+            fields[index] = part(field, input, starts[index], end)?;
+        }
+        Ok((Fixed(fixed), fields))
+    }
+}
+
+/// The part of a fixed-size value that has not been read yet.
+///
+/// Its length was checked before the first read, so reads within the layout cannot fail.
+pub(super) struct Fixed<'a>(&'a [u8]);
+
+impl<'a> Fixed<'a> {
+    /// A fixed-size value of `expected` bytes.
+    pub(super) fn exact(
+        field: &'static str,
+        input: &'a [u8],
+        expected: usize,
+    ) -> Result<Self, SszError> {
+        match input.len() {
+            got if got == expected => Ok(Self(input)),
+            got => Err(SszProblem::Length { got, expected }.at(field)),
+        }
+    }
+
+    /// The next `N` bytes, as any type that is made of them.
+    pub(super) fn bytes<const N: usize, T: From<[u8; N]>>(&mut self) -> T {
+        let (value, rest) = self.0.split_first_chunk().expect("the layout has this many bytes");
+        self.0 = rest;
+        T::from(*value)
+    }
+
+    /// The next 8 bytes, a little-endian number.
+    pub(super) fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.bytes())
+    }
+
+    /// Steps over the offset of `value`, which [`Layout::split`] has followed.
+    pub(super) fn behind_offset<T>(&mut self, value: T) -> T {
+        let _: [u8; OFFSET_BYTES] = self.bytes();
+        value
+    }
+}
+
+/// A value of fixed size: a container of byte vectors and little-endian numbers.
+pub(super) trait Item: Sized {
+    /// Bytes of each field, in order.
+    const FIELDS_BYTES: &'static [usize];
+
+    /// Bytes of the value.
+    const BYTES: usize = {
+        let (mut sum, mut index) = (0, 0);
+        while index < Self::FIELDS_BYTES.len() {
+            sum += Self::FIELDS_BYTES[index];
+            index += 1;
+        }
+        sum
+    };
+
+    /// Reads the value; `fixed` has at least [`Self::BYTES`] left.
+    fn read(fixed: &mut Fixed<'_>) -> Self;
+
+    /// Appends the value.
+    fn write(&self, out: &mut Vec<u8>);
+}
+
+impl<const N: usize> Item for FixedBytes<N> {
+    const FIELDS_BYTES: &'static [usize] = &[N];
+
+    fn read(fixed: &mut Fixed<'_>) -> Self {
+        fixed.bytes()
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.as_slice());
+    }
+}
+
+/// Reads a list of fixed-size items. Memory is bounded by the length of `input`.
+pub(super) fn read_items<T: Item>(field: &'static str, input: &[u8]) -> Result<Vec<T>, SszError> {
+    let chunks = input.chunks_exact(T::BYTES);
+    if !chunks.remainder().is_empty() {
+        return Err(SszProblem::Multiple { got: input.len(), item_bytes: T::BYTES }.at(field));
+    }
+    Ok(chunks.map(|chunk| T::read(&mut Fixed(chunk))).collect())
+}
+
+/// Appends a list of fixed-size items.
+pub(super) fn write_items<T: Item>(items: &[T], out: &mut Vec<u8>) {
+    items.iter().for_each(|item| item.write(out));
+}
+
+/// Bounds on a list of byte lists; `usize::MAX` where the schema has none.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) items: usize,
+    pub(super) item_bytes: usize,
+}
+
+/// The bounds of a progressive list of progressive byte lists.
+pub(super) const UNLIMITED: Limits = Limits { items: usize::MAX, item_bytes: usize::MAX };
+
+impl Limits {
+    /// Refuses `items` when they are too many or one is too long.
+    pub(super) fn check(&self, field: &'static str, items: &[Bytes]) -> Result<(), SszError> {
+        check_count(field, items.len(), self.items)?;
+        items.iter().try_for_each(|item| check_length(field, item.len(), self.item_bytes))
+    }
+}
+
+/// Refuses more than `limit` bytes.
+pub(super) fn check_length(field: &'static str, got: usize, limit: usize) -> Result<(), SszError> {
+    if got > limit { Err(SszProblem::TooLong { got, limit }.at(field)) } else { Ok(()) }
+}
+
+fn check_count(field: &'static str, got: usize, limit: usize) -> Result<(), SszError> {
+    if got > limit { Err(SszProblem::TooManyItems { got, limit }.at(field)) } else { Ok(()) }
+}
+
+/// Reads a list of byte lists, each a slice of `input`.
+///
+/// Each item costs four bytes of offset, so memory is bounded by the length of `input`; the count
+/// is checked against it before anything is allocated.
+pub(super) fn read_byte_lists(
+    field: &'static str,
+    input: &Bytes,
+    limits: Limits,
+) -> Result<Vec<Bytes>, SszError> {
+    if input.is_empty() {
+        return Ok(Vec::new());
+    }
+    let got = input.len();
+    let offsets_bytes = if got < OFFSET_BYTES { 0 } else { offset_at(input, 0) };
+    if offsets_bytes == 0 || offsets_bytes % OFFSET_BYTES != 0 || offsets_bytes > got {
+        return Err(SszProblem::Offsets { offsets_bytes, got }.at(field));
+    }
+    let count = offsets_bytes / OFFSET_BYTES;
+    check_count(field, count, limits.items)?;
+    let mut items = Vec::with_capacity(count);
+    let mut start = offsets_bytes;
+    for index in 1..=count {
+        let end = if index < count { offset_at(input, index * OFFSET_BYTES) } else { got };
+        let item = part(field, input, start, end)?;
+        check_length(field, item.len(), limits.item_bytes)?;
+        items.push(item);
+        start = end;
+    }
+    Ok(items)
+}
+
+/// Bytes of a list of byte lists.
+pub(super) fn byte_lists_bytes(items: &[Bytes]) -> usize {
+    items.iter().map(|item| OFFSET_BYTES + item.len()).sum()
+}
+
+/// Appends a list of byte lists.
+pub(super) fn write_byte_lists(items: &[Bytes], out: &mut Vec<u8>) {
+    let mut offsets = Offsets::behind(OFFSET_BYTES * items.len());
+    items.iter().for_each(|item| offsets.write(item.len(), out));
+    items.iter().for_each(|item| out.extend_from_slice(item));
+}
+
+/// Offsets of parts that follow each other.
+pub(super) struct Offsets(usize);
+
+impl Offsets {
+    /// The first part stands right behind the fixed-size part.
+    pub(super) fn behind(fixed_bytes: usize) -> Self {
+        Self(fixed_bytes)
+    }
+
+    /// Appends the offset of the next part, which is `part_bytes` long.
+    pub(super) fn write(&mut self, part_bytes: usize, out: &mut Vec<u8>) {
+        let offset = u32::try_from(self.0).expect("the whole length was checked");
+        out.extend_from_slice(&offset.to_le_bytes());
+        self.0 += part_bytes;
+    }
+}
+
+fn part(field: &'static str, input: &Bytes, start: usize, end: usize) -> Result<Bytes, SszError> {
+    if start > end || end > input.len() {
+        return Err(SszProblem::Extent { start, end, got: input.len() }.at(field));
+    }
+    Ok(input.slice(start..end))
+}
+
+/// The offset at `place`, which is in bounds.
+fn offset_at(input: &[u8], place: usize) -> usize {
+    let offset = input[place..].first_chunk().expect("an offset was found to be in bounds");
+    u32::from_le_bytes(*offset) as usize
+}
+
+#[cfg(test)]
+mod tests;

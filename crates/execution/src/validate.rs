@@ -1,0 +1,247 @@
+use crate::block::check_public_keys;
+use crate::{
+    BlockError, ChainSpec, Executed, InvalidBlock, SealedBlock, execute, recover_senders,
+    validate_header,
+};
+use alloy_consensus::{Header, Transaction as _, TxReceipt, proofs};
+use alloy_hardforks::EthereumHardforks;
+use alloy_primitives::{Address, B256, Bloom, Bytes, keccak256};
+use alloy_rlp::{Decodable, Encodable};
+use witness::{DecodeError, Source, StateError, TrieState, Witness, WitnessIndex};
+
+/// Bytes of a block's RLP from Osaka on (EIP-7934): 10 MiB less 2 MiB for the consensus layer.
+const MAX_RLP_BLOCK_SIZE: usize = 8 * 1024 * 1024;
+
+/// Gas that one item of a block access list stands for (EIP-7928, `BLOCK_ACCESS_LIST_ITEM`).
+const ACCESS_LIST_ITEM_GAS: u64 = 2000;
+
+/// A valid block: what running it gave, and its witness.
+#[derive(Debug)]
+pub struct Validated {
+    /// What execution gave; all of it agrees with the header.
+    pub executed: Executed,
+    /// The canonical witness.
+    pub witness: Witness,
+    /// The trie nodes of the post-state that the pre-state does not have, by hash.
+    pub new_nodes: Vec<(B256, Bytes)>,
+}
+
+/// Says whether `block` is valid on `parent`, by every rule, reading the parent's state from
+/// `source`. `senders` are those that [`recover_senders`] gives.
+pub fn validate(
+    chain: &ChainSpec,
+    parent: &Header,
+    parent_hash: B256,
+    block: &SealedBlock,
+    senders: &[Address],
+    source: impl Source,
+) -> Result<Validated, BlockError> {
+    validate_header(chain, &block.header, parent, parent_hash)?;
+    validate_body(chain, block)?;
+    let mut state = TrieState::new(parent.state_root, source);
+    let mut executed = execute(chain, block, senders, &mut state)?;
+    validate_results(&block.header, &executed)?;
+    let (got, expected) = (block.header.receipts_root, executed.receipts_root());
+    if got != expected {
+        return Err(InvalidBlock::ReceiptsRoot { got, expected }.into());
+    }
+    let (got, expected) = (block.header.state_root, state.apply(&executed.changes)?);
+    if got != expected {
+        return Err(InvalidBlock::StateRoot { got, expected }.into());
+    }
+    let first = executed.lowest_ancestor.unwrap_or(parent.number);
+    let codes = std::mem::take(&mut executed.codes_read);
+    let witness = state.witness(codes, first, parent.number)?;
+    let mut new_nodes = Vec::new();
+    state.new_nodes(&mut |hash, rlp| new_nodes.push((hash, rlp)));
+    Ok(Validated { executed, witness, new_nodes })
+}
+
+/// A block that a witness alone was enough to validate.
+#[derive(Debug)]
+pub struct Verified {
+    /// The post-state root, equal to the header's.
+    pub state_root: B256,
+    /// The receipts root, equal to the header's.
+    pub receipts_root: B256,
+    /// Gas used, equal to the header's.
+    pub gas_used: u64,
+    /// The canonical witness, recorded while verifying: a subset of the one given.
+    pub witness: Witness,
+}
+
+/// Validates `block` statelessly: the state is what `witness` holds, and what it lacks is an error
+/// ([`BlockError::State`]), never an absent account, slot or code.
+///
+/// `public_keys`, when given, must be those of the transactions' signers (EIP-8025).
+pub fn verify(
+    chain: &ChainSpec,
+    block: &SealedBlock,
+    public_keys: Option<&[Bytes]>,
+    witness: &Witness,
+) -> Result<Verified, VerifyError> {
+    let Opened { senders, index, parent } = open(block, witness)?;
+    if let Some(public_keys) = public_keys {
+        check_public_keys(public_keys, &senders).map_err(BlockError::from)?;
+    }
+    let parent_hash = block.header.parent_hash;
+    let validated = validate(chain, &parent, parent_hash, block, &senders, &index)?;
+    Ok(Verified {
+        state_root: block.header.state_root,
+        receipts_root: block.header.receipts_root,
+        gas_used: block.header.gas_used,
+        witness: validated.witness,
+    })
+}
+
+/// The two roots that execution gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Roots {
+    /// Root of the state after the block.
+    pub state_root: B256,
+    /// Root of the trie of receipts.
+    pub receipts_root: B256,
+}
+
+/// Runs `block` statelessly and returns the roots, whatever its header says of these two; all else
+/// is checked as in [`verify`]. This is what `engine_executeStatelessPayload` answers.
+pub fn execute_statelessly(
+    chain: &ChainSpec,
+    block: &SealedBlock,
+    witness: &Witness,
+) -> Result<Roots, VerifyError> {
+    let Opened { senders, index, parent } = open(block, witness)?;
+    let state_root = parent.state_root;
+    let run = || -> Result<Roots, BlockError> {
+        validate_header(chain, &block.header, &parent, block.header.parent_hash)?;
+        validate_body(chain, block)?;
+        let mut state = TrieState::new(state_root, &index);
+        let executed = execute(chain, block, &senders, &mut state)?;
+        validate_results(&block.header, &executed)?;
+        let receipts_root = executed.receipts_root();
+        Ok(Roots { state_root: state.apply(&executed.changes)?, receipts_root })
+    };
+    Ok(run()?)
+}
+
+/// A witness made ready for its block.
+struct Opened {
+    senders: Vec<Address>,
+    index: WitnessIndex,
+    parent: Header,
+}
+
+fn open(block: &SealedBlock, witness: &Witness) -> Result<Opened, VerifyError> {
+    let senders = recover_senders(&block.body.transactions).map_err(BlockError::from)?;
+    let index = WitnessIndex::new(witness, block.header.parent_hash)?;
+    let parent = Header::decode(&mut &index.parent_rlp()[..])
+        .map_err(|error| DecodeError::Headers(format!("parent: {error}")))?;
+    Ok(Opened { senders, index, parent })
+}
+
+/// Why a block was not verified.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum VerifyError {
+    /// The witness is not one of this block.
+    #[error("witness: {0}")]
+    Witness(#[from] DecodeError),
+    /// The block is invalid, or the witness incomplete.
+    #[error(transparent)]
+    Block(#[from] BlockError),
+}
+
+impl VerifyError {
+    /// The read that the witness could not answer, when that is the reason.
+    pub const fn missing(&self) -> Option<&StateError> {
+        match self {
+            Self::Block(BlockError::State(error)) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Checks what header and body say of each other.
+fn validate_body(chain: &ChainSpec, block: &SealedBlock) -> Result<(), InvalidBlock> {
+    let (header, body) = (&block.header, &block.body);
+    if chain.is_osaka_active_at_timestamp(header.timestamp) {
+        let (got, limit) = (block.length(), MAX_RLP_BLOCK_SIZE);
+        if got > limit {
+            return Err(InvalidBlock::BlockSize { got, limit });
+        }
+    }
+    if !body.ommers.is_empty() {
+        let (field, expected) = ("ommers", "empty");
+        return Err(InvalidBlock::ProofOfWorkField { field, expected });
+    }
+    let (got, expected) =
+        (header.transactions_root, proofs::calculate_transaction_root(&body.transactions));
+    if got != expected {
+        return Err(InvalidBlock::TransactionsRoot { got, expected });
+    }
+    let expected = body.withdrawals.as_ref().map(|w| proofs::calculate_withdrawals_root(w));
+    match (header.withdrawals_root, expected) {
+        (got, Some(expected)) if got != Some(expected) => {
+            return Err(InvalidBlock::WithdrawalsRoot { got, expected });
+        }
+        (Some(_), None) => {
+            let (field, timestamp) = ("list of withdrawals", header.timestamp);
+            return Err(InvalidBlock::MissingField { field, timestamp });
+        }
+        _ => {}
+    }
+    let blobs = body.transactions.iter().map(|tx| tx.blob_gas_used().unwrap_or(0));
+    let (got, expected) = (header.blob_gas_used.unwrap_or(0), blobs.sum());
+    if got != expected {
+        return Err(InvalidBlock::BlobGasUsed { got, expected });
+    }
+    Ok(())
+}
+
+/// Compares what execution gave with what the header says, the two roots aside.
+fn validate_results(header: &Header, executed: &Executed) -> Result<(), InvalidBlock> {
+    let (got, expected) = (header.gas_used, executed.gas_used);
+    if got != expected {
+        return Err(InvalidBlock::GasUsed { got, expected });
+    }
+    let (got, expected) = (header.blob_gas_used.unwrap_or(0), executed.blob_gas_used);
+    if got != expected {
+        return Err(InvalidBlock::BlobGasUsed { got, expected });
+    }
+    let expected = executed.logs_bloom();
+    if header.logs_bloom != expected {
+        let (got, expected) = (Box::new(header.logs_bloom), Box::new(expected));
+        return Err(InvalidBlock::LogsBloom { got, expected });
+    }
+    if let Some(got) = header.requests_hash {
+        let expected = executed.requests.requests_hash();
+        if got != expected {
+            return Err(InvalidBlock::RequestsHash { got: Some(got), expected });
+        }
+    }
+    validate_access_list(header, executed)
+}
+
+fn validate_access_list(header: &Header, executed: &Executed) -> Result<(), InvalidBlock> {
+    let Some(list) = &executed.block_access_list else { return Ok(()) };
+    let (got, expected) = (header.block_access_list_hash, keccak256(list));
+    if got != Some(expected) {
+        return Err(InvalidBlock::AccessListHash { got, expected });
+    }
+    let (got, limit) = (executed.block_access_list_items, header.gas_limit / ACCESS_LIST_ITEM_GAS);
+    if got > limit {
+        return Err(InvalidBlock::AccessListSize { got, limit });
+    }
+    Ok(())
+}
+
+impl Executed {
+    /// Root of the trie of receipts.
+    pub fn receipts_root(&self) -> B256 {
+        proofs::calculate_receipt_root(&self.receipts)
+    }
+
+    /// All receipts' blooms in one.
+    pub fn logs_bloom(&self) -> Bloom {
+        self.receipts.iter().fold(Bloom::ZERO, |bloom, receipt| bloom | receipt.bloom())
+    }
+}

@@ -1,0 +1,52 @@
+use alloy_primitives::B256;
+
+/// Why bytes are not a witness.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// The bytes break the encoding's own rules.
+    #[error("{field}: {reason}")]
+    Malformed {
+        /// Which part of the witness was being read.
+        field: &'static str,
+        /// What was wrong with it.
+        reason: String,
+    },
+    /// A list or an item is larger than the limit.
+    #[error("{field}: {got} is over the limit of {limit}")]
+    TooLarge {
+        /// Which part of the witness was being read.
+        field: &'static str,
+        /// Items or bytes found.
+        got: usize,
+        /// Items or bytes allowed.
+        limit: usize,
+    },
+    /// The headers do not form a chain that ends at the block's parent.
+    #[error("headers: {0}")]
+    Headers(String),
+}
+
+impl DecodeError {
+    pub(crate) fn malformed(field: &'static str, reason: impl ToString) -> Self {
+        Self::Malformed { field, reason: reason.to_string() }
+    }
+
+    pub(crate) fn check(field: &'static str, got: usize, limit: usize) -> Result<(), Self> {
+        if got > limit { Err(Self::TooLarge { field, got, limit }) } else { Ok(()) }
+    }
+}
+
+/// Why a read from the state has no answer. Never a synonym of "absent": an account that is not
+/// there is `Ok(None)`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StateError {
+    /// A trie node is missing or malformed.
+    #[error(transparent)]
+    Trie(#[from] trie::Error),
+    /// No code with this hash.
+    #[error("code {0} is missing")]
+    MissingCode(B256),
+    /// No header of this ancestor.
+    #[error("header of ancestor {0} is missing")]
+    MissingHeader(u64),
+}

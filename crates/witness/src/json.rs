@@ -1,0 +1,84 @@
+//! JSON: `{"state": [...], "codes": [...], "headers": [...]}`, the answer of
+//! `debug_executionWitness` (execution-apis #847): items in hex, headers as RLP.
+//!
+//! `keys` is optional there; it is never written, and passed over when read.
+
+use crate::{DecodeError, Witness, limits};
+use alloy_primitives::Bytes;
+use serde::Deserialize;
+
+/// Appends the JSON object to `out`.
+pub fn write(witness: &Witness, out: &mut Vec<u8>) {
+    out.reserve(encoded_len(witness));
+    for (name, items) in [
+        (&b"{\"state\":["[..], &witness.state),
+        (b"],\"codes\":[", &witness.codes),
+        (b"],\"headers\":[", &witness.headers),
+    ] {
+        out.extend_from_slice(name);
+        for (index, item) in items.iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            push_hex(item, out);
+        }
+    }
+    out.extend_from_slice(b"]}");
+}
+
+/// Reads the JSON object, with the limits of [`limits`]. Unknown members are passed over.
+pub fn decode(input: &[u8]) -> Result<Witness, DecodeError> {
+    serde_json::from_slice::<Document>(input)
+        .map_err(|error| DecodeError::malformed("witness", error))?
+        .try_into()
+}
+
+impl<'de> Deserialize<'de> for Witness {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let document = Document::deserialize(deserializer)?;
+        document.try_into().map_err(serde::de::Error::custom)
+    }
+}
+
+#[derive(Deserialize)]
+struct Document {
+    state: Vec<Bytes>,
+    codes: Vec<Bytes>,
+    headers: Vec<Bytes>,
+}
+
+impl TryFrom<Document> for Witness {
+    type Error = DecodeError;
+
+    fn try_from(document: Document) -> Result<Self, DecodeError> {
+        let Document { state, codes, headers } = document;
+        for (field, items, limit) in [
+            ("state", &state, limits::ITEMS),
+            ("codes", &codes, limits::ITEMS),
+            ("headers", &headers, limits::HEADERS),
+        ] {
+            DecodeError::check(field, items.len(), limit)?;
+            for item in items {
+                DecodeError::check(field, item.len(), limits::ITEM_BYTES)?;
+            }
+        }
+        Ok(Self { state, codes, headers })
+    }
+}
+
+fn encoded_len(witness: &Witness) -> usize {
+    let count = witness.state.len() + witness.codes.len() + witness.headers.len();
+    // Per item two quotes, "0x" and a comma; the names of the members take under 64 bytes.
+    2 * witness.content_bytes() + 5 * count + 64
+}
+
+fn push_hex(item: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"\"0x");
+    let start = out.len();
+    out.resize(start + 2 * item.len(), 0);
+    const_hex::encode_to_slice(item, &mut out[start..]).expect("two digits a byte");
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests;

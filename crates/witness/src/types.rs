@@ -1,0 +1,30 @@
+use alloy_primitives::Bytes;
+
+/// What a stateless verifier needs to run one block again, as one flat set of byte strings.
+///
+/// The items are slices of whatever buffers they were read from; a clone copies no content.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Witness {
+    /// RLP of trie nodes of the pre-state, account trie and storage tries mixed; canonical
+    /// witnesses are sorted and free of duplicates.
+    pub state: Vec<Bytes>,
+    /// Contract codes of the pre-state, EIP-7702 delegation markers included; sorted, unique.
+    pub codes: Vec<Bytes>,
+    /// RLP of ancestor headers, ascending and contiguous; the last is the block's parent.
+    pub headers: Vec<Bytes>,
+}
+
+impl Witness {
+    /// Bytes of content: the sum of all items, without any encoding.
+    pub fn content_bytes(&self) -> usize {
+        [&self.state, &self.codes, &self.headers].into_iter().flatten().map(|item| item.len()).sum()
+    }
+
+    /// Puts `state` and `codes` into canonical order: lexicographic, each item once.
+    pub fn sort(&mut self) {
+        for items in [&mut self.state, &mut self.codes] {
+            items.sort_unstable();
+            items.dedup();
+        }
+    }
+}
