@@ -10,7 +10,7 @@ use alloy_rlp::Encodable;
 use alloy_rpc_types_engine::{PayloadAttributes, PayloadId};
 use execution::{BlockError, Executed, SealedBlock, Transaction};
 use std::sync::Arc;
-use witness::{TrieState, Witness};
+use witness::Witness;
 
 /// What `engine_forkchoiceUpdated` asks to build.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,9 +85,9 @@ impl Engine {
         let senders = self.recover(&transactions).map_err(Error::Build)?;
         let draft = SealedBlock::new(self.draft(&parent, attributes, transactions, extra_data));
         let header = &parent.block.header;
-        let mut state = TrieState::new(header.state_root, self.view(parent.clone()));
-        let mut executed =
-            execution::execute(self.chain(), &draft, &senders, &mut state).map_err(build_error)?;
+        let view = self.view(parent.clone());
+        let (mut executed, mut state) =
+            execution::run(self.chain(), header, &draft, &senders, &view).map_err(build_error)?;
         let state_root = state.apply(&executed.changes)?;
         let first = executed.lowest_ancestor.unwrap_or(header.number);
         let codes = std::mem::take(&mut executed.codes_read);

@@ -113,6 +113,11 @@ impl Engine {
         block: SealedBlock,
         access_list: Option<Bytes>,
     ) -> Result<Verdict, Error> {
+        if let Err(reason) = execution::validate_roots(&block) {
+            // Another body may be the right one for this hash: it is not remembered.
+            let reason = reason.to_string();
+            return Ok(Verdict::Invalid { latest_valid_hash: None, reason });
+        }
         let _writer = self.writer();
         let (hash, parent_hash) = (block.hash(), block.header.parent_hash);
         let parent = {

@@ -2,7 +2,7 @@ use crate::InvalidBlock;
 use alloy_consensus::transaction::SignerRecoverable;
 use alloy_consensus::{EthereumTxEnvelope, TxEip4844};
 use alloy_primitives::{Address, B256, Bytes, keccak256};
-use alloy_rlp::Decodable;
+use alloy_rlp::{Decodable, Encodable};
 
 /// A signed transaction as blocks hold it: blobs stay outside.
 pub type Transaction = EthereumTxEnvelope<TxEip4844>;
@@ -10,7 +10,7 @@ pub type Transaction = EthereumTxEnvelope<TxEip4844>;
 /// Header and body.
 pub type Block = alloy_consensus::Block<Transaction>;
 
-/// A block with its hash and the length of its RLP.
+/// A block with its hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedBlock {
     block: Block,
@@ -27,6 +27,11 @@ impl SealedBlock {
     /// keccak-256 of the header's RLP.
     pub const fn hash(&self) -> B256 {
         self.hash
+    }
+
+    /// Length of the block's RLP in bytes.
+    pub fn rlp_bytes(&self) -> usize {
+        self.block.length()
     }
 
     /// Gives the block back.

@@ -13,10 +13,15 @@ use crate::recorder::Recorder;
 use alloy_primitives::map::{AddressMap, B256Map};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use revm::context::TxEnv;
+use revm::context_interface::JournalTr;
+use revm::context_interface::journaled_state::account::JournaledAccountTr;
 use revm::context_interface::transaction::AuthorizationTr;
 use revm::database::State as BlockState;
 use revm::inspector::Inspector;
-use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome};
+use revm::interpreter::{
+    CallInputs, CallOutcome, CreateInputs, CreateOutcome, Gas, InstructionResult, InterpreterResult,
+};
+use revm::primitives::constants::CALL_STACK_LIMIT;
 use revm::state::AccountInfo;
 
 /// The EVM's context in [`execute`](crate::execute).
@@ -45,10 +50,10 @@ impl<'a, S: witness::State> Inspector<Context<'a, S>> for CodeInspector {
     fn create(
         &mut self,
         context: &mut Context<'a, S>,
-        _: &mut CreateInputs,
+        inputs: &mut CreateInputs,
     ) -> Option<CreateOutcome> {
         context.journaled_state.database.database.enter_frame();
-        None
+        collision(context, inputs)
     }
 
     fn create_end(
@@ -61,6 +66,43 @@ impl<'a, S: witness::State> Inspector<Context<'a, S>> for CodeInspector {
         let code = outcome.result.output.clone();
         context.journaled_state.database.database.exit_frame(success, Some(&code));
     }
+}
+
+/// The outcome of creating a contract at an address that has storage, but neither code nor nonce
+/// (EIP-7610): it fails as any collision does, all its gas used. `None` where there is no such
+/// collision, or the creation fails before it would be noticed.
+fn collision<S: witness::State>(
+    context: &mut Context<'_, S>,
+    inputs: &CreateInputs,
+) -> Option<CreateOutcome> {
+    let journal = &mut context.journaled_state;
+    if journal.depth() > CALL_STACK_LIMIT as usize {
+        return None;
+    }
+    let caller = &journal.load_account(inputs.caller()).ok()?.data.info;
+    let (nonce, balance) = (caller.nonce, caller.balance);
+    if balance < inputs.value() || nonce == u64::MAX {
+        return None;
+    }
+    let address = inputs.created_address(nonce);
+    let account = &journal.load_account(address).ok()?.data.info;
+    if account.nonce != 0 || account.code_hash != KECCAK256_EMPTY {
+        return None;
+    }
+    if !journal.database.database.has_storage_only(&address) {
+        return None;
+    }
+    journal.database.database.collided = true;
+    journal.load_account_mut(inputs.caller()).ok()?.data.bump_nonce();
+    Some(CreateOutcome {
+        result: InterpreterResult {
+            result: InstructionResult::CreateCollision,
+            gas: Gas::new_with_regular_gas_and_reservoir(inputs.gas_limit(), inputs.reservoir()),
+            output: Bytes::new(),
+        },
+        address: None,
+        charged_create_state_gas: inputs.charged_create_state_gas(),
+    })
 }
 
 /// The delegation markers that a transaction's authorization list wrote.

@@ -38,7 +38,7 @@ pub enum InvalidBlock {
     ExtraData(usize),
     #[error("{field} must be {expected} after the merge")]
     ProofOfWorkField { field: &'static str, expected: &'static str },
-    #[error("gas limit {got}, parent's is {parent}: at least 5000 and within 1/1024 of it")]
+    #[error("gas limit {got}, parent's is {parent}: 5000 to 2^63-1, within 1/1024 of it")]
     GasLimit { got: u64, parent: u64 },
     #[error("gas used {gas_used} over the gas limit {gas_limit}")]
     GasUsedOverLimit { gas_used: u64, gas_limit: u64 },
@@ -52,8 +52,6 @@ pub enum InvalidBlock {
     ExcessBlobGas { got: u64, expected: u64 },
     #[error("blob gas used {got} over the limit {limit} or not a whole number of blobs")]
     BlobGasLimit { got: u64, limit: u64 },
-    #[error("slot number {got} is not after the parent's {parent}")]
-    SlotNumber { got: u64, parent: u64 },
     #[error("block of {got} bytes in RLP, at most {limit} allowed")]
     BlockSize { got: usize, limit: usize },
     #[error("transactions root {got}, body gives {expected}")]

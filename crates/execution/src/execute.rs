@@ -55,6 +55,9 @@ pub struct Executed {
     pub codes_read: Vec<Bytes>,
     /// The lowest ancestor whose hash was read.
     pub lowest_ancestor: Option<u64>,
+    /// A transaction ran twice with different outcomes (EIP-7610): what the first run read is not
+    /// part of the block.
+    pub(crate) read_too_much: bool,
 }
 
 /// Runs the system calls, transactions and withdrawals of `block` on `state`, which is the state
@@ -67,10 +70,32 @@ pub fn execute<S: State>(
     senders: &[Address],
     state: S,
 ) -> Result<Executed, BlockError> {
+    execute_with(chain, block, senders, state, false)
+}
+
+/// The slow twin of [`execute`]: every transaction runs under the inspector that follows contract
+/// creations, so no transaction runs twice. For tests; the results must be the same.
+#[doc(hidden)]
+pub fn execute_exact<S: State>(
+    chain: &ChainSpec,
+    block: &SealedBlock,
+    senders: &[Address],
+    state: S,
+) -> Result<Executed, BlockError> {
+    execute_with(chain, block, senders, state, true)
+}
+
+fn execute_with<S: State>(
+    chain: &ChainSpec,
+    block: &SealedBlock,
+    senders: &[Address],
+    state: S,
+    always_exact: bool,
+) -> Result<Executed, BlockError> {
     let header = &block.header;
     let amsterdam = chain.is_amsterdam_active_at_timestamp(header.timestamp);
     let mut db = BlockState::builder()
-        .with_database(Recorder::new(state))
+        .with_database(Recorder::new(state, always_exact))
         .with_bundle_update()
         .with_bal_builder_if(amsterdam)
         .build();
@@ -118,7 +143,7 @@ fn evm<'a, S: State>(db: &'a mut BlockState<Recorder<S>>, env: EvmEnv) -> BlockE
 fn create<S: State, const CREATE2: bool>(
     context: InstructionContext<'_, Context<'_, S>, EthInterpreter>,
 ) -> InstructionExecResult {
-    context.host.journaled_state.database.database.transaction.create_seen = true;
+    context.host.journaled_state.database.database.note_creation();
     contract::create::<CREATE2, _, _>(context)
 }
 
@@ -150,14 +175,19 @@ fn execute_transaction<S: State>(
 ) -> Result<(), BlockExecutionError> {
     let environment = TxEnv::from_recovered_tx(transaction, sender);
     let markers = environment.authorization_list.iter().map(|a| codes::marker(a.address()));
-    executor.evm_mut().db_mut().database.transaction = TransactionCodes {
-        create_seen: environment.kind.is_create(),
-        markers: markers.collect(),
-        ..TransactionCodes::default()
-    };
+    executor.evm_mut().db_mut().database.transaction =
+        TransactionCodes { markers: markers.collect(), ..TransactionCodes::default() };
+    if environment.kind.is_create() {
+        executor.evm_mut().db_mut().database.note_creation();
+    }
+    if executor.evm().db().database.always_exact {
+        restart_exactly(executor.evm_mut().db_mut());
+        executor.evm_mut().set_inspector_enabled(true);
+    }
     let recovered = Recovered::new_unchecked(transaction, sender);
     let mut output = executor.execute_transaction_without_commit((environment.clone(), recovered));
-    if executor.evm().db().database.transaction.ambiguous {
+    let transaction = &executor.evm().db().database.transaction;
+    if transaction.ambiguous && transaction.exact.is_none() {
         restart_exactly(executor.evm_mut().db_mut());
         executor.evm_mut().set_inspector_enabled(true);
         output = executor.execute_transaction_without_commit((environment.clone(), recovered));
@@ -187,7 +217,6 @@ fn restart_exactly<S: State>(db: &mut BlockState<Recorder<S>>) {
         recorder.codes.remove(&hash);
         db.cache.contracts.remove(&hash);
     }
-    recorder.transaction.ambiguous = false;
     recorder.transaction.exact = Some(Vec::new());
 }
 
@@ -273,6 +302,7 @@ fn finish<S: State>(
         new_codes: new_codes.collect(),
         codes_read: recorder.codes.into_values().collect(),
         lowest_ancestor: recorder.lowest_ancestor,
+        read_too_much: recorder.collided && !recorder.always_exact,
     }
 }
 

@@ -9,6 +9,8 @@ use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{B64, B256, U256};
 
 const GAS_LIMIT_MINIMUM: u64 = 5000;
+/// Clients hold gas in signed 64-bit numbers too; a larger limit is refused by all of them.
+const GAS_LIMIT_MAXIMUM: u64 = i64::MAX as u64;
 const GAS_LIMIT_BOUND_DIVISOR: u64 = 1024;
 const EXTRA_DATA_BYTES: usize = 32;
 
@@ -39,11 +41,7 @@ pub fn validate_header(
     validate_proof_of_work_fields(header)?;
     validate_gas(header, parent)?;
     validate_fork_fields(chain, header)?;
-    validate_blob_gas(chain, header, parent)?;
-    match (header.slot_number, parent.slot_number) {
-        (Some(got), Some(parent)) if got <= parent => Err(InvalidBlock::SlotNumber { got, parent }),
-        _ => Ok(()),
-    }
+    validate_blob_gas(chain, header, parent)
 }
 
 /// The base fee per gas of the block after `parent` (EIP-1559), in wei.
@@ -90,7 +88,9 @@ fn validate_gas(header: &Header, parent: &Header) -> Result<(), InvalidBlock> {
         return Err(InvalidBlock::GasUsedOverLimit { gas_used, gas_limit });
     }
     let bound = parent.gas_limit / GAS_LIMIT_BOUND_DIVISOR;
-    if gas_limit.abs_diff(parent.gas_limit) >= bound || gas_limit < GAS_LIMIT_MINIMUM {
+    if gas_limit.abs_diff(parent.gas_limit) >= bound
+        || !(GAS_LIMIT_MINIMUM..=GAS_LIMIT_MAXIMUM).contains(&gas_limit)
+    {
         return Err(InvalidBlock::GasLimit { got: gas_limit, parent: parent.gas_limit });
     }
     let expected = next_base_fee(parent);

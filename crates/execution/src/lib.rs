@@ -19,8 +19,9 @@ mod validate;
 pub use block::{Block, SealedBlock, Transaction, decode_block, recover_senders};
 pub use chain::{ChainSpec, ChainSpecError};
 pub use error::{BlockError, InvalidBlock};
-pub use execute::{Executed, Receipt, execute};
+pub use execute::{Executed, Receipt, execute, execute_exact};
 pub use header::{next_base_fee, next_excess_blob_gas, validate_header};
 pub use validate::{
-    Roots, Validated, Verified, VerifyError, execute_statelessly, validate, verify,
+    Roots, Validated, Verified, VerifyError, execute_statelessly, run, validate, validate_roots,
+    verify,
 };

@@ -1,9 +1,9 @@
-use alloy_primitives::map::B256Map;
+use alloy_primitives::map::{AddressSet, B256Map};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use revm::context::DBErrorMarker;
 use revm::database_interface::Database;
 use revm::state::{AccountInfo, Bytecode};
-use witness::{State, StateError};
+use witness::{Account, State, StateError};
 
 /// The pre-state as the EVM's database, recording what the canonical witness needs to know: which
 /// codes were read from the pre-state, and how far `BLOCKHASH` reached.
@@ -19,8 +19,15 @@ pub(crate) struct Recorder<S> {
     pub(crate) codes: B256Map<Bytes>,
     /// The lowest ancestor that `BLOCKHASH` asked for.
     pub(crate) lowest_ancestor: Option<u64>,
+    /// Accounts with storage, but neither code nor nonce: creating a contract there is a collision
+    /// (EIP-7610), which the EVM cannot see from what it reads.
+    storage_only: AddressSet,
+    /// A creation met such an account.
+    pub(crate) collided: bool,
     /// Codes that this block's finished transactions wrote: reading them is no pre-state read.
     written: B256Map<Bytes>,
+    /// Whether every transaction is followed exactly, not only those that need it.
+    pub(crate) always_exact: bool,
     /// What happened in the running transaction.
     pub(crate) transaction: TransactionCodes,
 }
@@ -32,8 +39,9 @@ pub(crate) struct TransactionCodes {
     pub(crate) fetched: Vec<B256>,
     /// A contract may have been created before now.
     pub(crate) create_seen: bool,
-    /// A code was asked for after a contract may have been created: its hash may be one that the
-    /// transaction itself wrote, which only [`exact`](Self::exact) tells.
+    /// Only a run under the inspector tells what happened: a code was asked for after a contract
+    /// may have been created, and may be one that the transaction itself wrote; or a contract may
+    /// have been created where there is storage.
     pub(crate) ambiguous: bool,
     /// EIP-7702 delegation markers that the transaction may write.
     pub(crate) markers: B256Map<Bytes>,
@@ -44,19 +52,33 @@ pub(crate) struct TransactionCodes {
 }
 
 impl<S> Recorder<S> {
-    pub(crate) fn new(state: S) -> Self {
+    pub(crate) fn new(state: S, always_exact: bool) -> Self {
         Self {
             state,
             error: None,
             codes: B256Map::default(),
             lowest_ancestor: None,
+            storage_only: AddressSet::default(),
+            collided: false,
             written: B256Map::default(),
+            always_exact,
             transaction: TransactionCodes::default(),
         }
     }
 
     pub(crate) fn note_written(&mut self, code_hash: B256, code: Bytes) {
         self.written.insert(code_hash, code);
+    }
+
+    /// Notes that the running transaction creates a contract, or is about to.
+    pub(crate) fn note_creation(&mut self) {
+        self.transaction.create_seen = true;
+        self.transaction.ambiguous |= !self.storage_only.is_empty();
+    }
+
+    /// Whether `address` has storage, but neither code nor nonce.
+    pub(crate) fn has_storage_only(&self, address: &Address) -> bool {
+        self.storage_only.contains(address)
     }
 
     pub(crate) fn enter_frame(&mut self) {
@@ -98,7 +120,7 @@ impl<S: State> Recorder<S> {
 
     fn code(&mut self, code_hash: B256) -> Result<Bytes, ReadError> {
         let transaction = &mut self.transaction;
-        transaction.ambiguous |= transaction.create_seen && transaction.exact.is_none();
+        transaction.ambiguous |= transaction.create_seen;
         let exact = transaction.exact.iter().flatten();
         if let Some((_, code)) = exact.rev().find(|(hash, _)| *hash == code_hash) {
             return Ok(code.clone());
@@ -124,6 +146,10 @@ impl<S: State> Database for Recorder<S> {
 
     fn basic(&mut self, address: Address) -> Result<Option<AccountInfo>, ReadError> {
         let account = self.read(|state| state.account(address))?;
+        if account.is_some_and(|account| has_storage_only(&account)) {
+            self.storage_only.insert(address);
+            self.transaction.ambiguous |= self.transaction.create_seen;
+        }
         Ok(account.map(|account| AccountInfo {
             balance: account.balance,
             nonce: account.nonce,
@@ -149,6 +175,12 @@ impl<S: State> Database for Recorder<S> {
         self.lowest_ancestor = Some(lowest);
         self.read(|state| state.block_hash(number))
     }
+}
+
+fn has_storage_only(account: &Account) -> bool {
+    account.nonce == 0
+        && account.code_hash == KECCAK256_EMPTY
+        && account.storage_root != trie::EMPTY_ROOT_HASH
 }
 
 /// A failed read on its way through the EVM.

@@ -1,12 +1,12 @@
 use crate::block::check_public_keys;
 use crate::{
-    BlockError, ChainSpec, Executed, InvalidBlock, SealedBlock, execute, recover_senders,
-    validate_header,
+    BlockError, ChainSpec, Executed, InvalidBlock, SealedBlock, execute, execute_exact,
+    recover_senders, validate_header,
 };
 use alloy_consensus::{Header, Transaction as _, TxReceipt, proofs};
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{Address, B256, Bloom, Bytes, keccak256};
-use alloy_rlp::{Decodable, Encodable};
+use alloy_rlp::Decodable;
 use witness::{DecodeError, Source, StateError, TrieState, Witness, WitnessIndex};
 
 /// Bytes of a block's RLP from Osaka on (EIP-7934): 10 MiB less 2 MiB for the consensus layer.
@@ -34,12 +34,11 @@ pub fn validate(
     parent_hash: B256,
     block: &SealedBlock,
     senders: &[Address],
-    source: impl Source,
+    source: impl Source + Copy,
 ) -> Result<Validated, BlockError> {
     validate_header(chain, &block.header, parent, parent_hash)?;
     validate_body(chain, block)?;
-    let mut state = TrieState::new(parent.state_root, source);
-    let mut executed = execute(chain, block, senders, &mut state)?;
+    let (mut executed, mut state) = run(chain, parent, block, senders, source)?;
     validate_results(&block.header, &executed)?;
     let (got, expected) = (block.header.receipts_root, executed.receipts_root());
     if got != expected {
@@ -55,6 +54,25 @@ pub fn validate(
     let mut new_nodes = Vec::new();
     state.new_nodes(&mut |hash, rlp| new_nodes.push((hash, rlp)));
     Ok(Validated { executed, witness, new_nodes })
+}
+
+/// Runs `block` on the state after `parent`; the state comes back with just the nodes revealed
+/// that the block reads.
+pub fn run<S: Source + Copy>(
+    chain: &ChainSpec,
+    parent: &Header,
+    block: &SealedBlock,
+    senders: &[Address],
+    source: S,
+) -> Result<(Executed, TrieState<S>), BlockError> {
+    let mut state = TrieState::new(parent.state_root, source);
+    let executed = execute(chain, block, senders, &mut state)?;
+    if !executed.read_too_much {
+        return Ok((executed, state));
+    }
+    let mut state = TrieState::new(parent.state_root, source);
+    let executed = execute_exact(chain, block, senders, &mut state)?;
+    Ok((executed, state))
 }
 
 /// A block that a witness alone was enough to validate.
@@ -111,17 +129,15 @@ pub fn execute_statelessly(
     witness: &Witness,
 ) -> Result<Roots, VerifyError> {
     let Opened { senders, index, parent } = open(block, witness)?;
-    let state_root = parent.state_root;
-    let run = || -> Result<Roots, BlockError> {
+    let answer = || -> Result<Roots, BlockError> {
         validate_header(chain, &block.header, &parent, block.header.parent_hash)?;
         validate_body(chain, block)?;
-        let mut state = TrieState::new(state_root, &index);
-        let executed = execute(chain, block, &senders, &mut state)?;
+        let (executed, mut state) = run(chain, &parent, block, &senders, &index)?;
         validate_results(&block.header, &executed)?;
         let receipts_root = executed.receipts_root();
         Ok(Roots { state_root: state.apply(&executed.changes)?, receipts_root })
     };
-    Ok(run()?)
+    Ok(answer()?)
 }
 
 /// A witness made ready for its block.
@@ -160,15 +176,10 @@ impl VerifyError {
     }
 }
 
-/// Checks what header and body say of each other.
-fn validate_body(chain: &ChainSpec, block: &SealedBlock) -> Result<(), InvalidBlock> {
+/// Checks that the body is the one that the header names, by its roots. A body that is not says
+/// nothing about the block with that hash.
+pub fn validate_roots(block: &SealedBlock) -> Result<(), InvalidBlock> {
     let (header, body) = (&block.header, &block.body);
-    if chain.is_osaka_active_at_timestamp(header.timestamp) {
-        let (got, limit) = (block.length(), MAX_RLP_BLOCK_SIZE);
-        if got > limit {
-            return Err(InvalidBlock::BlockSize { got, limit });
-        }
-    }
     if !body.ommers.is_empty() {
         let (field, expected) = ("ommers", "empty");
         return Err(InvalidBlock::ProofOfWorkField { field, expected });
@@ -181,16 +192,27 @@ fn validate_body(chain: &ChainSpec, block: &SealedBlock) -> Result<(), InvalidBl
     let expected = body.withdrawals.as_ref().map(|w| proofs::calculate_withdrawals_root(w));
     match (header.withdrawals_root, expected) {
         (got, Some(expected)) if got != Some(expected) => {
-            return Err(InvalidBlock::WithdrawalsRoot { got, expected });
+            Err(InvalidBlock::WithdrawalsRoot { got, expected })
         }
         (Some(_), None) => {
             let (field, timestamp) = ("list of withdrawals", header.timestamp);
-            return Err(InvalidBlock::MissingField { field, timestamp });
+            Err(InvalidBlock::MissingField { field, timestamp })
         }
-        _ => {}
+        _ => Ok(()),
     }
-    let blobs = body.transactions.iter().map(|tx| tx.blob_gas_used().unwrap_or(0));
-    let (got, expected) = (header.blob_gas_used.unwrap_or(0), blobs.sum());
+}
+
+/// Checks what header and body say of each other.
+fn validate_body(chain: &ChainSpec, block: &SealedBlock) -> Result<(), InvalidBlock> {
+    validate_roots(block)?;
+    if chain.is_osaka_active_at_timestamp(block.header.timestamp) {
+        let (got, limit) = (block.rlp_bytes(), MAX_RLP_BLOCK_SIZE);
+        if got > limit {
+            return Err(InvalidBlock::BlockSize { got, limit });
+        }
+    }
+    let blobs = block.body.transactions.iter().map(|tx| tx.blob_gas_used().unwrap_or(0));
+    let (got, expected) = (block.header.blob_gas_used.unwrap_or(0), blobs.sum());
     if got != expected {
         return Err(InvalidBlock::BlobGasUsed { got, expected });
     }

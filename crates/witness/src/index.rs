@@ -18,8 +18,8 @@ pub struct WitnessIndex {
 }
 
 impl WitnessIndex {
-    /// Indexes `witness` for the block whose parent is `parent_hash`. Headers may come in any
-    /// order, but must form one chain that ends at the parent.
+    /// Indexes `witness` for the block whose parent is `parent_hash`. The headers must ascend, each
+    /// the parent of the next, to the block's parent.
     pub fn new(witness: &Witness, parent_hash: B256) -> Result<Self, DecodeError> {
         let mut headers = Vec::with_capacity(witness.headers.len());
         for rlp in &witness.headers {
@@ -27,7 +27,6 @@ impl WitnessIndex {
                 .map_err(|error| DecodeError::Headers(format!("not a header: {error}")))?;
             headers.push((links, Ancestor { hash: keccak256(rlp), rlp: rlp.clone() }));
         }
-        headers.sort_by_key(|(links, _)| links.number);
         for pair in headers.windows(2) {
             let [(_, parent), (links, _)] = pair else { unreachable!("windows of two") };
             if links.parent_hash != parent.hash {

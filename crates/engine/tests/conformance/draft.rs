@@ -1,0 +1,110 @@
+//! Published witnesses of blocks that today's rules refuse.
+//!
+//! The published Amsterdam blocks follow the draft of April 2026: other gas prices, and no EIP-8282
+//! yet. Their verdicts are out of reach, but not their witnesses: what a block reads does not
+//! depend on the price of reading. So the block runs with its results unjudged, on a state where
+//! the two contracts of EIP-8282 are stand-ins outside the trie.
+
+use crate::blocks::difference;
+use crate::fixture::Test;
+use crate::report::Witnesses;
+use alloy_consensus::Header;
+use alloy_primitives::{Address, B256, Bytes, U256, address, keccak256};
+use alloy_rlp::Decodable;
+use execution::{ChainSpec, SealedBlock};
+use std::collections::BTreeSet;
+use witness::{Account, State, StateError, TrieState, Witness, WitnessIndex};
+
+/// The contracts of EIP-8282.
+const STAND_INS: [Address; 2] = [
+    address!("0x0000bff46984e3725691fa540a8c7589300d8282"),
+    address!("0x000064d678505ad48f8ccb093bc65613800e8282"),
+];
+
+/// What [`STAND_INS`] run: `STOP`.
+const STOP: [u8; 1] = [0];
+
+/// Judges the published witnesses of a test, each by itself: it must be enough to run its block,
+/// and what the block then reads must be just that, or it must be refused, as the file says.
+pub(crate) fn run(test: &Test, chain: &ChainSpec, counts: &mut Witnesses) -> Result<(), String> {
+    for (index, fixture) in test.blocks.iter().enumerate() {
+        let (Some(published), Some(output)) =
+            (&fixture.execution_witness, &fixture.stateless_output_bytes)
+        else {
+            continue;
+        };
+        let block = execution::decode_block(&fixture.rlp).map_err(|error| error.to_string())?;
+        // The byte after the 32 of the root says whether a verifier must accept.
+        let must_accept = output.get(32) == Some(&1);
+        match (witness(chain, &block, published), must_accept) {
+            (Ok(read), true) if read == *published => counts.published_equal += 1,
+            // Sorted otherwise, or with more than is read, which a verifier tolerates.
+            (Ok(read), true) if is_altered(&read, published) => counts.altered_tolerated += 1,
+            (Ok(read), true) => {
+                return Err(difference(&format!("block {index}"), published, &read));
+            }
+            (Err(_), false) => counts.altered_refused += 1,
+            (Ok(_), false) => return Err(format!("block {index}: accepted, must be refused")),
+            (Err(error), true) => return Err(format!("block {index}: {error}")),
+        }
+    }
+    Ok(())
+}
+
+/// Whether `published` has the content of `read` in another order, or one item more.
+fn is_altered(read: &Witness, published: &Witness) -> bool {
+    let lists = |witness: &Witness| {
+        let lists = [&witness.state, &witness.codes, &witness.headers];
+        lists.map(|items| items.iter().cloned().collect::<BTreeSet<Bytes>>())
+    };
+    let (read, published) = (lists(read), lists(published));
+    let extra: usize = published.iter().zip(&read).map(|(p, r)| p.difference(r).count()).sum();
+    extra <= 1 && read.iter().zip(&published).all(|(read, published)| read.is_subset(published))
+}
+
+/// The witness that running `block` gives, with `given` as the only state.
+fn witness(chain: &ChainSpec, block: &SealedBlock, given: &Witness) -> Result<Witness, String> {
+    let index =
+        WitnessIndex::new(given, block.header.parent_hash).map_err(|error| error.to_string())?;
+    let parent = Header::decode(&mut &index.parent_rlp()[..]).map_err(|error| error.to_string())?;
+    let senders =
+        execution::recover_senders(&block.body.transactions).map_err(|error| error.to_string())?;
+    let mut state = WithStandIns(TrieState::new(parent.state_root, &index));
+    let executed = execution::execute(chain, block, &senders, &mut state)
+        .map_err(|error| error.to_string())?;
+    let mut changes = executed.changes;
+    let stand_ins = STAND_INS.map(keccak256);
+    changes.accounts.retain(|change| !stand_ins.contains(&change.hashed_address));
+    let mut state = state.0;
+    state.apply(&changes).map_err(|error| error.to_string())?;
+    let codes = executed.codes_read.into_iter().filter(|code| code[..] != STOP).collect();
+    let first = executed.lowest_ancestor.unwrap_or(parent.number);
+    state.witness(codes, first, parent.number).map_err(|error| error.to_string())
+}
+
+#[derive(Debug)]
+struct WithStandIns<S>(S);
+
+impl<S: State> State for WithStandIns<S> {
+    fn account(&mut self, address: Address) -> Result<Option<Account>, StateError> {
+        if !STAND_INS.contains(&address) {
+            return self.0.account(address);
+        }
+        Ok(Some(Account { nonce: 1, code_hash: keccak256(STOP), ..Account::default() }))
+    }
+
+    fn storage(&mut self, address: Address, slot: U256) -> Result<U256, StateError> {
+        self.0.storage(address, slot)
+    }
+
+    fn code(&mut self, code_hash: B256) -> Result<Bytes, StateError> {
+        match code_hash == keccak256(STOP) {
+            true => Ok(STOP.into()),
+            false => self.0.code(code_hash),
+        }
+    }
+
+    fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {
+        self.0.block_hash(number)
+    }
+}

@@ -1,0 +1,218 @@
+//! The published formats: `blockchain_test` and `blockchain_test_engine` of execution-spec-tests.
+
+use alloy_consensus::Header;
+use alloy_eips::eip7840::BlobParams;
+use alloy_genesis::ChainConfig;
+use alloy_primitives::{Address, B64, B256, Bloom, Bytes, U256};
+use engine::{Genesis, GenesisAccount};
+use execution::ChainSpec;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use witness::Witness;
+
+/// One test: a chain, and what is to be said of its blocks.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Test {
+    pub(crate) network: String,
+    genesis_block_header: FixtureHeader,
+    pre: BTreeMap<Address, FixtureAccount>,
+    pub(crate) lastblockhash: B256,
+    #[serde(default)]
+    config: FixtureConfig,
+    #[serde(default)]
+    pub(crate) blocks: Vec<FixtureBlock>,
+    #[serde(default)]
+    pub(crate) engine_new_payloads: Vec<FixturePayload>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FixtureBlock {
+    pub(crate) rlp: Bytes,
+    pub(crate) expect_exception: Option<String>,
+    pub(crate) execution_witness: Option<Witness>,
+    pub(crate) stateless_output_bytes: Option<Bytes>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FixturePayload {
+    pub(crate) params: Box<RawValue>,
+    pub(crate) new_payload_version: String,
+    pub(crate) forkchoice_updated_version: String,
+    pub(crate) validation_error: Option<String>,
+    pub(crate) error_code: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct FixtureConfig {
+    chainid: Option<U256>,
+    #[serde(default)]
+    blob_schedule: BTreeMap<String, FixtureBlobs>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FixtureBlobs {
+    target: U256,
+    max: U256,
+    base_fee_update_fraction: U256,
+}
+
+#[derive(Deserialize)]
+struct FixtureAccount {
+    nonce: U256,
+    balance: U256,
+    code: Bytes,
+    storage: BTreeMap<U256, U256>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FixtureHeader {
+    parent_hash: B256,
+    uncle_hash: B256,
+    coinbase: Address,
+    state_root: B256,
+    transactions_trie: B256,
+    receipt_trie: B256,
+    bloom: Bloom,
+    difficulty: U256,
+    number: U256,
+    gas_limit: U256,
+    gas_used: U256,
+    timestamp: U256,
+    extra_data: Bytes,
+    mix_hash: B256,
+    nonce: B64,
+    base_fee_per_gas: Option<U256>,
+    withdrawals_root: Option<B256>,
+    blob_gas_used: Option<U256>,
+    excess_blob_gas: Option<U256>,
+    parent_beacon_block_root: Option<B256>,
+    requests_hash: Option<B256>,
+    block_access_list_hash: Option<B256>,
+    slot_number: Option<U256>,
+    hash: B256,
+}
+
+impl Test {
+    /// The genesis, whose header must hash to what the test says.
+    pub(crate) fn genesis(&self) -> Result<Genesis, String> {
+        let header = self.genesis_block_header.header();
+        let (got, expected) = (header.hash_slow(), self.genesis_block_header.hash);
+        if got != expected {
+            return Err(format!("genesis header hashes to {got}, not {expected}"));
+        }
+        let account = |account: &FixtureAccount| GenesisAccount {
+            nonce: account.nonce.to(),
+            balance: account.balance,
+            code: account.code.clone(),
+            storage: account.storage.clone(),
+        };
+        let alloc = self.pre.iter().map(|(address, a)| (*address, account(a)));
+        Ok(Genesis { header, alloc: alloc.collect() })
+    }
+
+    /// The rules of the network, `None` when its first fork is from before the merge.
+    pub(crate) fn chain(&self) -> Option<ChainSpec> {
+        let (first, second) = match self.network.split_once("To") {
+            None => (self.network.as_str(), None),
+            Some((first, rest)) => (first, rest.strip_suffix("AtTime15k")),
+        };
+        let merged = ["Paris", "Merge"].contains(&first) || timed(first).is_some();
+        if !merged || (self.network.contains("To") && second.is_none()) {
+            return None;
+        }
+        let mut config = ChainConfig {
+            chain_id: self.config.chainid.map_or(1, |id| id.to()),
+            terminal_total_difficulty: Some(U256::ZERO),
+            ..mainnet_blocks_at_zero()
+        };
+        for (fork, time) in [(Some(first), 0), (second, 15_000)] {
+            let Some(last) = fork.and_then(timed) else { continue };
+            for slot in &mut times(&mut config)[..=last] {
+                slot.get_or_insert(time);
+            }
+        }
+        for (name, blobs) in &self.config.blob_schedule {
+            config.blob_schedule.insert(
+                name.to_lowercase(),
+                BlobParams {
+                    target_blob_count: blobs.target.to(),
+                    max_blob_count: blobs.max.to(),
+                    update_fraction: blobs.base_fee_update_fraction.to(),
+                    ..BlobParams::cancun()
+                },
+            );
+        }
+        Some(ChainSpec::from_config(&config).expect("the networks are well ordered"))
+    }
+}
+
+const TIMED: [&str; 7] = ["Shanghai", "Cancun", "Prague", "Osaka", "BPO1", "BPO2", "Amsterdam"];
+
+fn timed(fork: &str) -> Option<usize> {
+    TIMED.iter().position(|name| *name == fork)
+}
+
+fn times(config: &mut ChainConfig) -> [&mut Option<u64>; 7] {
+    [
+        &mut config.shanghai_time,
+        &mut config.cancun_time,
+        &mut config.prague_time,
+        &mut config.osaka_time,
+        &mut config.bpo1_time,
+        &mut config.bpo2_time,
+        &mut config.amsterdam_time,
+    ]
+}
+
+fn mainnet_blocks_at_zero() -> ChainConfig {
+    ChainConfig {
+        homestead_block: Some(0),
+        eip150_block: Some(0),
+        eip155_block: Some(0),
+        eip158_block: Some(0),
+        byzantium_block: Some(0),
+        constantinople_block: Some(0),
+        petersburg_block: Some(0),
+        istanbul_block: Some(0),
+        berlin_block: Some(0),
+        london_block: Some(0),
+        ..ChainConfig::default()
+    }
+}
+
+impl FixtureHeader {
+    fn header(&self) -> Header {
+        Header {
+            parent_hash: self.parent_hash,
+            ommers_hash: self.uncle_hash,
+            beneficiary: self.coinbase,
+            state_root: self.state_root,
+            transactions_root: self.transactions_trie,
+            receipts_root: self.receipt_trie,
+            logs_bloom: self.bloom,
+            difficulty: self.difficulty,
+            number: self.number.to(),
+            gas_limit: self.gas_limit.to(),
+            gas_used: self.gas_used.to(),
+            timestamp: self.timestamp.to(),
+            extra_data: self.extra_data.clone(),
+            mix_hash: self.mix_hash,
+            nonce: self.nonce,
+            base_fee_per_gas: self.base_fee_per_gas.map(|v| v.to()),
+            withdrawals_root: self.withdrawals_root,
+            blob_gas_used: self.blob_gas_used.map(|v| v.to()),
+            excess_blob_gas: self.excess_blob_gas.map(|v| v.to()),
+            parent_beacon_block_root: self.parent_beacon_block_root,
+            requests_hash: self.requests_hash,
+            block_access_list_hash: self.block_access_list_hash,
+            slot_number: self.slot_number.map(|v| v.to()),
+        }
+    }
+}

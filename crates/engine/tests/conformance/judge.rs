@@ -1,0 +1,179 @@
+//! The second judge of canonical content: slow, and sharing no code with the first but the EVM.
+//!
+//! State is flat maps by hashed key. The block runs on them with every access noted; the paths are
+//! then walked in complete tries, built from all entries at once.
+
+use crate::oracle::{Entries, expected_revealed};
+use alloy_primitives::map::B256Map;
+use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
+use engine::Genesis;
+use execution::{ChainSpec, SealedBlock};
+use std::collections::{BTreeMap, BTreeSet};
+use witness::{Account, State, StateError, Witness};
+
+/// The whole state after one block.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FlatState {
+    accounts: BTreeMap<B256, FlatAccount>,
+    codes: B256Map<Bytes>,
+    /// Headers by number, genesis first.
+    headers: BTreeMap<u64, (B256, Bytes)>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct FlatAccount {
+    nonce: u64,
+    balance: U256,
+    code_hash: B256,
+    storage: BTreeMap<B256, U256>,
+}
+
+impl FlatState {
+    pub(crate) fn new(genesis: &Genesis) -> Self {
+        let mut state = Self::default();
+        for (address, account) in &genesis.alloc {
+            let code_hash = keccak256(&account.code);
+            state.codes.insert(code_hash, account.code.clone());
+            let slots = account.storage.iter().filter(|(_, value)| !value.is_zero());
+            let slots = slots.map(|(slot, value)| (keccak256(slot.to_be_bytes::<32>()), *value));
+            let storage = slots.collect();
+            let (nonce, balance) = (account.nonce, account.balance);
+            let account = FlatAccount { nonce, balance, code_hash, storage };
+            state.accounts.insert(keccak256(address), account);
+        }
+        let rlp = alloy_rlp::encode(&genesis.header);
+        state.headers.insert(genesis.header.number, (keccak256(&rlp), rlp.into()));
+        state
+    }
+
+    /// Runs `block`, returns the witness that it should have, and becomes the state after it.
+    pub(crate) fn advance(
+        &mut self,
+        chain: &ChainSpec,
+        block: &SealedBlock,
+        senders: &[Address],
+    ) -> Result<Witness, String> {
+        let mut log = Log { state: self, accounts: BTreeSet::new(), slots: BTreeMap::new() };
+        let executed = execution::execute_exact(chain, block, senders, &mut log)
+            .map_err(|error| format!("the judge cannot run it: {error}"))?;
+        let Log { accounts: touched, slots, .. } = log;
+
+        let before = self.accounts.clone();
+        for (hash, code) in executed.new_codes {
+            self.codes.insert(hash, code);
+        }
+        for change in &executed.changes.accounts {
+            let Some(info) = &change.account else {
+                self.accounts.remove(&change.hashed_address);
+                continue;
+            };
+            let account = self.accounts.entry(change.hashed_address).or_default();
+            (account.nonce, account.balance) = (info.nonce, info.balance);
+            account.code_hash = info.code_hash;
+            if change.storage_wiped {
+                account.storage.clear();
+            }
+            for (slot, value) in &change.storage {
+                account.storage.insert(*slot, *value);
+            }
+            account.storage.retain(|_, value| !value.is_zero());
+        }
+        let mut state = expected_revealed(
+            &account_entries(&before),
+            &touched.iter().map(|key| key.to_vec()).collect(),
+            &account_entries(&self.accounts),
+        );
+        let wiped = executed.changes.accounts.iter().filter(|change| change.storage_wiped);
+        let wiped: BTreeSet<_> = wiped.map(|change| change.hashed_address).collect();
+        for (address, account) in &before {
+            let empty = BTreeSet::new();
+            let slots = slots.get(address).unwrap_or(&empty);
+            let after = match self.accounts.get(address) {
+                Some(after) if !wiped.contains(address) => &after.storage,
+                // Nothing of an old storage is needed to forget it.
+                _ => &account.storage,
+            };
+            if account.storage.is_empty() || (slots.is_empty() && *after == account.storage) {
+                continue;
+            }
+            state.extend(expected_revealed(
+                &slot_entries(&account.storage),
+                &slots.iter().map(|key| key.to_vec()).collect(),
+                &slot_entries(after),
+            ));
+        }
+        let parent = block.header.number - 1;
+        let first = executed.lowest_ancestor.unwrap_or(parent);
+        let headers = (first..=parent).map(|number| self.headers[&number].1.clone());
+        let mut witness = Witness { state, codes: executed.codes_read, headers: headers.collect() };
+        witness.sort();
+        let rlp = alloy_rlp::encode(&block.header);
+        self.headers.insert(block.header.number, (keccak256(&rlp), rlp.into()));
+        Ok(witness)
+    }
+}
+
+fn account_entries(accounts: &BTreeMap<B256, FlatAccount>) -> Entries {
+    let value = |account: &FlatAccount| {
+        let slots = account.storage.iter().map(|(slot, value)| (*slot, *value));
+        let storage_root = storage_root(slots);
+        let FlatAccount { nonce, balance, code_hash, .. } = *account;
+        alloy_rlp::encode(Account { nonce, balance, storage_root, code_hash })
+    };
+    accounts.iter().map(|(key, account)| (key.to_vec(), value(account))).collect()
+}
+
+fn slot_entries(slots: &BTreeMap<B256, U256>) -> Entries {
+    slots.iter().map(|(slot, value)| (slot.to_vec(), alloy_rlp::encode(value))).collect()
+}
+
+fn storage_root(slots: impl Iterator<Item = (B256, U256)>) -> B256 {
+    let mut builder = alloy_trie::HashBuilder::default();
+    for (slot, value) in slots {
+        builder.add_leaf(alloy_trie::Nibbles::unpack(slot), &alloy_rlp::encode(value));
+    }
+    builder.root()
+}
+
+/// A flat state that notes what is asked of it.
+#[derive(Debug)]
+struct Log<'a> {
+    state: &'a FlatState,
+    accounts: BTreeSet<B256>,
+    slots: BTreeMap<B256, BTreeSet<B256>>,
+}
+
+impl State for Log<'_> {
+    fn account(&mut self, address: Address) -> Result<Option<Account>, StateError> {
+        let key = keccak256(address);
+        self.accounts.insert(key);
+        // Of the storage root, execution looks only at whether it is that of an empty trie.
+        let storage_root = |account: &FlatAccount| match account.storage.is_empty() {
+            true => trie::EMPTY_ROOT_HASH,
+            false => B256::ZERO,
+        };
+        Ok(self.state.accounts.get(&key).map(|account| Account {
+            nonce: account.nonce,
+            balance: account.balance,
+            storage_root: storage_root(account),
+            code_hash: account.code_hash,
+        }))
+    }
+
+    fn storage(&mut self, address: Address, slot: U256) -> Result<U256, StateError> {
+        let (key, slot) = (keccak256(address), keccak256(slot.to_be_bytes::<32>()));
+        self.accounts.insert(key);
+        self.slots.entry(key).or_default().insert(slot);
+        let account = self.state.accounts.get(&key);
+        Ok(account.and_then(|account| account.storage.get(&slot)).copied().unwrap_or_default())
+    }
+
+    fn code(&mut self, code_hash: B256) -> Result<Bytes, StateError> {
+        self.state.codes.get(&code_hash).cloned().ok_or(StateError::MissingCode(code_hash))
+    }
+
+    fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {
+        let header = self.state.headers.get(&number);
+        header.map(|(hash, _)| *hash).ok_or(StateError::MissingHeader(number))
+    }
+}
