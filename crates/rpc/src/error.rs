@@ -1,0 +1,267 @@
+//! What goes wrong: on the wire ([`Error`]), in a client ([`ClientError`]), with a secret
+//! ([`JwtError`]). The wire's codes are given here and nowhere else.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::limits::QUOTE_CHARS;
+
+/// The errors of JSON-RPC 2.0 and of the Engine API.
+///
+/// Numbers and words are those of execution-apis `src/engine/common.md` at
+/// 3016309345a22d96e3e6357ace9b9b0be38c471a, [`Code::TooDeepReorg`] those of its pull request 786,
+/// [`Code::PrunedHistory`] those of EIP-4444 clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// Invalid JSON was received.
+    Parse,
+    /// The JSON is not a request.
+    InvalidRequest,
+    /// The method does not exist or is not offered here.
+    MethodNotFound,
+    /// The parameters do not fit the method.
+    InvalidParams,
+    /// A fault of ours.
+    Internal,
+    /// The request could not be answered.
+    Server,
+    /// The payload does not exist.
+    UnknownPayload,
+    /// The fork choice state contradicts itself or the chain.
+    InvalidForkchoiceState,
+    /// The payload attributes are inconsistent.
+    InvalidPayloadAttributes,
+    /// More was asked for than one request may.
+    TooLargeRequest,
+    /// The payload's fork is not the one this method is for.
+    UnsupportedFork,
+    /// The new head lies further back than we can go.
+    TooDeepReorg,
+    /// The block's body or receipts are no longer kept.
+    PrunedHistory,
+}
+
+impl Code {
+    /// The number and the words on the wire.
+    const fn wire(self) -> (i64, &'static str) {
+        match self {
+            Self::Parse => (-32700, "Parse error"),
+            Self::InvalidRequest => (-32600, "Invalid Request"),
+            Self::MethodNotFound => (-32601, "Method not found"),
+            Self::InvalidParams => (-32602, "Invalid params"),
+            Self::Internal => (-32603, "Internal error"),
+            Self::Server => (-32000, "Server error"),
+            Self::UnknownPayload => (-38001, "Unknown payload"),
+            Self::InvalidForkchoiceState => (-38002, "Invalid forkchoice state"),
+            Self::InvalidPayloadAttributes => (-38003, "Invalid payload attributes"),
+            Self::TooLargeRequest => (-38004, "Too large request"),
+            Self::UnsupportedFork => (-38005, "Unsupported fork"),
+            Self::TooDeepReorg => (-38006, "Too deep reorg"),
+            Self::PrunedHistory => (4444, "Pruned history unavailable"),
+        }
+    }
+}
+
+/// A JSON-RPC error object, as sent and as received.
+///
+/// Ours carry `data: {"err": "..."}`, the place the specification gives to the explanation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
+pub struct Error {
+    /// The number callers act upon.
+    pub code: i64,
+    /// The number in words, nothing more.
+    pub message: Cow<'static, str>,
+    /// What was wrong this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+}
+
+impl Error {
+    /// An error that says what was wrong this time.
+    pub fn new(code: Code, detail: impl fmt::Display) -> Self {
+        let (code, message) = code.wire();
+        let data = Some(json!({ "err": detail.to_string() }));
+        Self { code, message: Cow::Borrowed(message), data }
+    }
+
+    /// [`Code::InvalidParams`].
+    pub fn invalid_params(detail: impl fmt::Display) -> Self {
+        Self::new(Code::InvalidParams, detail)
+    }
+
+    /// [`Code::MethodNotFound`], for a handler that does not know `method`.
+    pub fn method_not_found(method: &str) -> Self {
+        let method = quote(method);
+        Self::new(Code::MethodNotFound, format_args!("there is no method {method:?} here"))
+    }
+
+    /// Whether this is the error that `code` stands for.
+    pub fn is(&self, code: Code) -> bool {
+        self.code == code.wire().0
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.code)?;
+        match &self.data {
+            None | Some(Value::Null) => Ok(()),
+            Some(data) => match data.get("err").and_then(Value::as_str) {
+                Some(detail) => write!(f, ": {detail}"),
+                None => write!(f, ": {data}"),
+            },
+        }
+    }
+}
+
+/// Why a client has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The server answered with an error object.
+    #[error("the server answered: {0}")]
+    Rpc(#[source] Error),
+    /// The server refused the HTTP request.
+    #[error("the server refused with HTTP status {status}: {text}")]
+    Http {
+        /// The HTTP status.
+        status: u16,
+        /// The start of the body.
+        text: String,
+    },
+    /// The call took too long. The connection was given up; the next call opens another.
+    #[error("no answer from {address} within {limit:?}")]
+    Timeout {
+        /// Where the call went.
+        address: String,
+        /// How long it may take.
+        limit: Duration,
+    },
+    /// The address is of no use.
+    #[error("cannot use {address:?} as an address: {reason}")]
+    Address {
+        /// What was given.
+        address: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Nobody is listening there, or the network is at fault.
+    #[error("cannot connect to {address}: {source}")]
+    Connect {
+        /// Where to.
+        address: String,
+        /// The operating system's reason.
+        source: io::Error,
+    },
+    /// The connection broke. The call may have run or not; the next call opens another.
+    #[error("the connection to {address} broke before the answer was complete: {source}")]
+    Broken {
+        /// Where to.
+        address: String,
+        /// How it broke.
+        source: hyper::Error,
+    },
+    /// The answer is longer than a client takes.
+    #[error("the answer is longer than {limit_bytes} bytes")]
+    TooLong {
+        /// The bound.
+        limit_bytes: usize,
+    },
+    /// The answer is not what it should be.
+    #[error("the answer is malformed: {0}")]
+    Malformed(String),
+    /// The parameters have no JSON form, so nothing was sent.
+    #[error("cannot write the parameters of {method} as JSON: {source}")]
+    Params {
+        /// The call.
+        method: String,
+        /// The serialiser's reason.
+        source: serde_json::Error,
+    },
+}
+
+/// What is wrong with a secret or its file.
+#[derive(Debug, thiserror::Error)]
+pub enum JwtError {
+    /// The secret is not 64 hex digits.
+    #[error(
+        "a JWT secret is 64 hex digits (32 bytes), with or without 0x, alone: got {digits} \
+         characters{}",
+        if *.digits == 64 { ", not all of them hex digits" } else { "" }
+    )]
+    NotHex {
+        /// Characters found, without prefix and surrounding white space.
+        digits: usize,
+    },
+    /// The file's content is not a secret.
+    #[error(
+        "the JWT secret file {path} is of no use: {source}. Correct it, or delete it if a new \
+             secret may be made"
+    )]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with its content.
+        source: Box<JwtError>,
+    },
+    /// The file cannot be read.
+    #[error("cannot read the JWT secret file {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        source: io::Error,
+    },
+    /// A new file cannot be written.
+    #[error("cannot write a new JWT secret to {path}: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        source: io::Error,
+    },
+}
+
+/// The start of a foreign text, short enough to be repeated in a message.
+pub(crate) fn quote(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(QUOTE_CHARS) {
+        None => Cow::Borrowed(text),
+        Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_written_with_its_detail_as_data_err() {
+        let error = Error::new(Code::UnsupportedFork, "the block is before Osaka");
+        let text = serde_json::to_string(&error).expect("writes");
+        let expected = "{\"code\":-38005,\"message\":\"Unsupported fork\",\
+                        \"data\":{\"err\":\"the block is before Osaka\"}}";
+        assert_eq!(text, expected);
+        assert_eq!(serde_json::from_str::<Error>(&text).expect("reads"), error);
+        assert_eq!(error.to_string(), "Unsupported fork (-38005): the block is before Osaka");
+    }
+
+    #[test]
+    fn a_foreign_error_is_read_with_any_code_and_without_data() {
+        let error: Error =
+            serde_json::from_str(r#"{"code":3,"message":"execution reverted"}"#).expect("reads");
+        assert_eq!((error.code, error.data.as_ref()), (3, None));
+        assert_eq!(error.to_string(), "execution reverted (3)");
+    }
+
+    #[test]
+    fn a_long_foreign_text_is_cut_between_characters() {
+        assert_eq!(quote("short"), "short");
+        let long = "é".repeat(QUOTE_CHARS + 1);
+        assert_eq!(quote(&long), format!("{}...", "é".repeat(QUOTE_CHARS)));
+    }
+}

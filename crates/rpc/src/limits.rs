@@ -1,0 +1,108 @@
+//! Every bound of this crate, with its unit and its reason.
+
+use std::time::Duration;
+
+const KIB: usize = 1 << 10;
+const MIB: usize = 1 << 20;
+const GIB: usize = 1 << 30;
+
+/// The bounds of one listening port. [`Limits::engine`] and [`Limits::public`] are the defaults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest request body, in bytes. A longer one is answered 413.
+    pub body_bytes: usize,
+    /// Most requests in one batch; a longer batch is refused as a whole. geth allows 100 too.
+    pub batch_len: usize,
+    /// Once the answers of a batch hold this many bytes, the rest of its calls are refused.
+    pub batch_answer_bytes: usize,
+    /// Bytes of all rendered answers that wait for their readers. An answer longer than this is
+    /// sent alone. It keeps slow readers of large witnesses from filling the memory.
+    pub answers_bytes: usize,
+    /// Open connections. Further ones wait, unaccepted, in the listener's own queue.
+    pub connections: usize,
+    /// Calls that run at the same time, each on its own thread.
+    pub running_calls: usize,
+    /// Longest wait for a turn to run, or for room to send; then 503.
+    pub turn_wait: Duration,
+    /// From the end of one answer to the end of the next request's headers: it cuts slow headers
+    /// and idle connections alike.
+    pub header_read: Duration,
+    /// Longest wait for the next bytes of a request body; then 408.
+    pub body_idle: Duration,
+    /// Longest wait for a client to take the next bytes of an answer; then the connection ends.
+    pub write_idle: Duration,
+    /// How long a shutdown waits for running calls.
+    pub shutdown_grace: Duration,
+}
+
+impl Limits {
+    /// The bounds of the authenticated Engine API port.
+    pub const fn engine() -> Self {
+        Self {
+            // engine_executeStatelessPayload carries a witness of up to 500 MB, in hex 1 GB.
+            body_bytes: 2 * GIB,
+            batch_len: 100,
+            batch_answer_bytes: GIB,
+            // Two of the largest witnesses in hex, and room for everything small beside them.
+            answers_bytes: 3 * GIB,
+            // One consensus client opens a handful.
+            connections: 128,
+            // The engine has one writer; the rest are reads, which more threads hardly speed up.
+            running_calls: 16,
+            // The Engine API's own timeouts are 8 seconds at most.
+            turn_wait: Duration::from_secs(30),
+            // A consensus client may be silent for a slot or two (12 s each). geth closes idle
+            // connections after 120 s as well.
+            header_read: Duration::from_secs(120),
+            body_idle: Duration::from_secs(30),
+            write_idle: Duration::from_secs(30),
+            shutdown_grace: Duration::from_secs(30),
+        }
+    }
+
+    /// The bounds of a port that anybody may reach.
+    pub const fn public() -> Self {
+        Self {
+            // A signed transaction with six blobs is below 2 MB in hex. With `connections`, it
+            // also bounds what unfinished bodies hold: 2 GiB.
+            body_bytes: 16 * MIB,
+            batch_answer_bytes: 256 * MIB,
+            // One of the largest witnesses in hex.
+            answers_bytes: GIB,
+            ..Self::engine()
+        }
+    }
+}
+
+/// Longest `id` that is echoed, and longest `method`, in bytes as written in the JSON text.
+pub(crate) const ID_BYTES: usize = KIB;
+/// Most parameters that one call may have; no method known takes more than 5.
+pub(crate) const PARAMS_COUNT: usize = 16;
+/// Request line and headers, in bytes; a token is about 200.
+pub(crate) const HEADER_BYTES: usize = 32 * KIB;
+/// First allocation for a body whose announced length is larger: a length is only a claim.
+pub(crate) const BODY_START_BYTES: usize = 16 * MIB;
+/// A refused request's body is read and forgotten up to here, so that the client, still writing,
+/// reads the refusal and not a reset connection.
+pub(crate) const DISCARD_BYTES: usize = 64 * MIB;
+/// And for no longer than this.
+pub(crate) const DISCARD_TIME: Duration = Duration::from_secs(5);
+/// Pause after a failed accept, most likely for want of file descriptors.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Characters of foreign text (a method, a panic, an HTTP error page) that a message repeats.
+pub(crate) const QUOTE_CHARS: usize = 200;
+/// Bytes turned into hex at a time: source and target stay in the first-level cache.
+pub(crate) const HEX_CHUNK_BYTES: usize = 8 * KIB;
+
+/// A token's `iat` may differ from our clock by this much (execution-apis, authentication.md).
+pub(crate) const TOKEN_AGE: Duration = Duration::from_secs(60);
+/// Longest file read as a secret, in bytes: 64 digits, a prefix, and white space.
+pub(crate) const SECRET_FILE_BYTES: u64 = KIB as u64;
+
+/// Opening a client's connection.
+pub(crate) const CONNECT_TIME: Duration = Duration::from_secs(10);
+/// One call of a client, from its first byte written to its last byte read: geth needs 19 s for
+/// the largest witness on a cold process.
+pub(crate) const CALL_TIME: Duration = Duration::from_secs(120);
+/// Longest answer a client takes, in bytes: four of the largest witnesses in hex.
+pub(crate) const ANSWER_BYTES: usize = 4 * GIB;

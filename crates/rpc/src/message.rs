@@ -1,0 +1,234 @@
+//! JSON-RPC 2.0: a message in, the answer out, whatever carried it.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use bytes::Bytes;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::error::{Code, Error, quote};
+use crate::json::Json;
+use crate::limits::{ID_BYTES, Limits};
+use crate::params::elements;
+
+/// What a port offers.
+pub trait Handler: Send + Sync + 'static {
+    /// Answers one call.
+    ///
+    /// It may take its time: it has a thread to itself. A panic becomes an internal error for the
+    /// caller. `params`, when present, are an array or an object: see [`Params`](crate::Params).
+    fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Json, Error>;
+}
+
+/// Answers one message: a request, or a batch of them, called one after the other.
+///
+/// `None` where there is nothing to say: the message has notifications only. The message may come
+/// from anybody and be of any length; no part of it is copied but ids and methods.
+pub fn answer(message: &[u8], handler: &dyn Handler, limits: &Limits) -> Option<Json> {
+    let text = match std::str::from_utf8(message) {
+        Ok(text) => text.trim_matches([' ', '\t', '\r', '\n']),
+        Err(fault) => return Some(failure(None, &Error::new(Code::Parse, fault))),
+    };
+    match text.as_bytes().first() {
+        Some(b'[') => batch(text, handler, limits),
+        Some(_) => single(text, handler),
+        None => Some(failure(None, &Error::new(Code::Parse, "the message is empty"))),
+    }
+}
+
+fn batch(text: &str, handler: &dyn Handler, limits: &Limits) -> Option<Json> {
+    let requests = match elements(text, limits.batch_len) {
+        Ok(requests) => requests,
+        Err(fault) => return Some(failure(None, &Error::new(Code::Parse, fault))),
+    };
+    if requests.count == 0 {
+        return Some(failure(None, &Error::new(Code::InvalidRequest, "the batch is empty")));
+    }
+    if requests.count > limits.batch_len {
+        let detail = format_args!(
+            "a batch of {} requests, at most {} are allowed: send several",
+            requests.count, limits.batch_len
+        );
+        return Some(failure(None, &Error::new(Code::InvalidRequest, detail)));
+    }
+    let mut parts = Vec::new();
+    let mut answers_bytes = 0;
+    for request in requests.list {
+        let answer = if answers_bytes > limits.batch_answer_bytes {
+            refuse(request.get(), limits.batch_answer_bytes)
+        } else {
+            single(request.get(), handler)
+        };
+        if let Some(answer) = answer {
+            answers_bytes += answer.len_bytes();
+            parts.push(Bytes::from_static(if parts.is_empty() { b"[" } else { b"," }));
+            parts.extend(answer.parts);
+        }
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    parts.push(Bytes::from_static(b"]"));
+    Some(parts.into())
+}
+
+fn single(text: &str, handler: &dyn Handler) -> Option<Json> {
+    let request = match Request::parse(text) {
+        Ok(request) => request,
+        Err(invalid) => return Some(failure(invalid.id, &invalid.error)),
+    };
+    let result = call(&request, handler);
+    let id = request.id?;
+    Some(match result {
+        Ok(result) => success(id, result),
+        Err(error) => failure(Some(id), &error),
+    })
+}
+
+/// The answer to a request for which the batch has no room left.
+fn refuse(text: &str, limit_bytes: usize) -> Option<Json> {
+    let (id, error) = match Request::parse(text) {
+        Ok(request) => {
+            let detail = format_args!(
+                "not called: the answers before it in this batch exceed {limit_bytes} bytes"
+            );
+            (Some(request.id?), Error::new(Code::TooLargeRequest, detail))
+        }
+        Err(invalid) => (invalid.id, invalid.error),
+    };
+    Some(failure(id, &error))
+}
+
+fn call(request: &Request<'_>, handler: &dyn Handler) -> Result<Json, Error> {
+    // A handler's own state is its own business after a panic: locks there are poisoned.
+    catch_unwind(AssertUnwindSafe(|| handler.call(&request.method, request.params))).unwrap_or_else(
+        |panic| {
+            let reason = panic_text(&*panic);
+            tracing::error!(method = %request.method, reason, "a method panicked");
+            Err(Error::new(Code::Internal, "the method failed; the server's log says why"))
+        },
+    )
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    match panic.downcast_ref::<String>() {
+        Some(text) => text,
+        None => panic.downcast_ref::<&str>().copied().unwrap_or("no message"),
+    }
+}
+
+fn success(id: &RawValue, result: Json) -> Json {
+    let mut parts = Vec::with_capacity(result.parts.len() + 2);
+    parts.push(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":").into());
+    parts.extend(result.parts);
+    parts.push(Bytes::from_static(b"}"));
+    Json { parts }
+}
+
+fn failure(id: Option<&RawValue>, error: &Error) -> Json {
+    let id = id.map_or("null", RawValue::get);
+    let error = serde_json::to_string(error).expect("numbers and strings have a JSON form");
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}").into_bytes().into()
+}
+
+/// One request, borrowed from the message.
+#[derive(Debug)]
+struct Request<'a> {
+    /// `None` for a notification: it is called, but not answered.
+    id: Option<&'a RawValue>,
+    method: Cow<'a, str>,
+    params: Option<&'a RawValue>,
+}
+
+/// Why a text is no request, and the id to say it to.
+#[derive(Debug)]
+struct Invalid<'a> {
+    id: Option<&'a RawValue>,
+    error: Error,
+}
+
+impl<'a> Request<'a> {
+    fn parse(text: &'a str) -> Result<Self, Invalid<'a>> {
+        let invalid = |detail: &dyn std::fmt::Display| Error::new(Code::InvalidRequest, detail);
+        // Deserialize would take an array for the list of the fields.
+        if !text.starts_with('{') {
+            let error = match serde_json::from_str::<&RawValue>(text) {
+                Ok(_) => invalid(&"a request is an object"),
+                Err(fault) => Error::new(Code::Parse, fault),
+            };
+            return Err(Invalid { id: None, error });
+        }
+        let fields: Fields<'a> = serde_json::from_str(text).map_err(|fault| Invalid {
+            id: None,
+            error: if fault.is_data() { invalid(&fault) } else { Error::new(Code::Parse, fault) },
+        })?;
+        let id = match fields.id {
+            Some(id) if !is_id(id) => {
+                let detail =
+                    format!("an id is a string, a number or null, of at most {ID_BYTES} bytes");
+                return Err(Invalid { id: None, error: invalid(&detail) });
+            }
+            id => id,
+        };
+        match fields.request(id) {
+            Ok(request) => Ok(request),
+            Err(error) => Err(Invalid { id, error }),
+        }
+    }
+}
+
+fn is_id(id: &RawValue) -> bool {
+    let kind = id.get().as_bytes()[0];
+    id.get().len() <= ID_BYTES && matches!(kind, b'"' | b'0'..=b'9' | b'-' | b'n')
+}
+
+/// The members of a request, each of any kind, so that a wrong one is answered with the id.
+#[derive(Deserialize)]
+struct Fields<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    method: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
+}
+
+/// Keeps `null` apart from nothing at all.
+fn present<'de, D: Deserializer<'de>>(json: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(json).map(Some)
+}
+
+/// A string that is borrowed where it has no escapes.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'a> Fields<'a> {
+    fn request(self, id: Option<&'a RawValue>) -> Result<Request<'a>, Error> {
+        let invalid = |detail: &str| Error::new(Code::InvalidRequest, detail);
+        let version = self.jsonrpc.ok_or_else(|| invalid("jsonrpc is missing: it is \"2.0\""))?;
+        if version.get() != "\"2.0\"" {
+            let found = quote(version.get());
+            return Err(invalid(&format!("jsonrpc is \"2.0\", got {found}")));
+        }
+        let method = self.method.ok_or_else(|| invalid("method is missing"))?;
+        if method.get().len() > ID_BYTES {
+            return Err(invalid("method is too long"));
+        }
+        let Text(method) =
+            serde_json::from_str(method.get()).map_err(|_| invalid("method is not a string"))?;
+        let params = match self.params.map(|params| (params, params.get().as_bytes()[0])) {
+            None | Some((_, b'n')) => None,
+            Some((params, b'[' | b'{')) => Some(params),
+            Some(_) => return Err(Error::invalid_params("params are not an array")),
+        };
+        Ok(Request { id, method, params })
+    }
+}
+
+#[cfg(test)]
+#[path = "message_tests.rs"]
+mod tests;

@@ -1,0 +1,197 @@
+//! The parameters of one call, taken by position.
+
+use std::fmt;
+
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::error::Error;
+use crate::limits::PARAMS_COUNT;
+
+/// The parameters of one call, read from first to last.
+///
+/// ```
+/// use serde_json::value::RawValue;
+///
+/// let raw: &RawValue = serde_json::from_str(r#"["0x1f", true]"#)?;
+/// let mut params = rpc::Params::of(Some(raw))?;
+/// let number: &str = params.next("block")?;
+/// let full: Option<bool> = params.optional("full transactions")?;
+/// params.end()?;
+/// assert_eq!((number, full), ("0x1f", Some(true)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Params<'a> {
+    list: Vec<&'a RawValue>,
+    taken: usize,
+}
+
+impl<'a> Params<'a> {
+    /// Splits a call's parameters; absent ones are an empty list, and so is `{}`, for methods
+    /// without parameters.
+    pub fn of(params: Option<&'a RawValue>) -> Result<Self, Error> {
+        let list = match params {
+            None => Vec::new(),
+            Some(raw) if raw.get().starts_with('{') => {
+                if raw.get()[1..].trim_start() != "}" {
+                    return Err(Error::invalid_params(
+                        "params are an object: give them as an array, by position",
+                    ));
+                }
+                Vec::new()
+            }
+            Some(raw) => {
+                let elements = elements(raw.get(), PARAMS_COUNT)
+                    .map_err(|fault| Error::invalid_params(format_args!("params: {fault}")))?;
+                if elements.count > PARAMS_COUNT {
+                    return Err(Error::invalid_params(format_args!(
+                        "{} params, no method takes more than {PARAMS_COUNT}",
+                        elements.count
+                    )));
+                }
+                elements.list
+            }
+        };
+        Ok(Self { list, taken: 0 })
+    }
+
+    /// The next parameter; `name` is for the error.
+    pub fn next<T: Deserialize<'a>>(&mut self, name: &str) -> Result<T, Error> {
+        let position = self.taken;
+        let raw = self.list.get(position).ok_or_else(|| {
+            Error::invalid_params(format_args!("params[{position}] ({name}) is missing"))
+        })?;
+        self.taken += 1;
+        serde_json::from_str(raw.get()).map_err(|fault| {
+            Error::invalid_params(format_args!("params[{position}] ({name}): {fault}"))
+        })
+    }
+
+    /// The next parameter, or `None` where it is absent or `null`.
+    pub fn optional<T: Deserialize<'a>>(&mut self, name: &str) -> Result<Option<T>, Error> {
+        if self.taken == self.list.len() {
+            return Ok(None);
+        }
+        self.next(name)
+    }
+
+    /// Asserts that nothing is left: a parameter that we would ignore is a mistake of the caller.
+    pub fn end(self) -> Result<(), Error> {
+        match self.list.len() - self.taken {
+            0 => Ok(()),
+            extra => Err(Error::invalid_params(format_args!(
+                "{} params, this method takes {}",
+                self.taken + extra,
+                self.taken
+            ))),
+        }
+    }
+}
+
+/// The first elements of a JSON array, and how many it has.
+pub(crate) struct Elements<'a> {
+    pub(crate) list: Vec<&'a RawValue>,
+    pub(crate) count: usize,
+}
+
+/// Splits a JSON array without holding more than `most` of its elements.
+pub(crate) fn elements(text: &str, most: usize) -> Result<Elements<'_>, serde_json::Error> {
+    struct Split {
+        most: usize,
+    }
+    impl<'de> Visitor<'de> for Split {
+        type Value = Elements<'de>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an array")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+            let mut list = Vec::new();
+            while list.len() < self.most {
+                match seq.next_element()? {
+                    Some(element) => list.push(element),
+                    None => return Ok(Elements { count: list.len(), list }),
+                }
+            }
+            let mut count = list.len();
+            while seq.next_element::<IgnoredAny>()?.is_some() {
+                count += 1;
+            }
+            Ok(Elements { list, count })
+        }
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let elements = deserializer.deserialize_seq(Split { most })?;
+    deserializer.end()?;
+    Ok(elements)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Code;
+
+    fn raw(text: &str) -> Option<&RawValue> {
+        Some(serde_json::from_str(text).expect("JSON"))
+    }
+
+    /// Reads a string and perhaps a number.
+    fn check(params: Option<&RawValue>, expected: Result<(&str, Option<u64>), &str>) {
+        let read = || {
+            let mut params = Params::of(params)?;
+            let read = (params.next("name")?, params.optional("count")?);
+            params.end()?;
+            Ok::<_, Error>(read)
+        };
+        match (read(), expected) {
+            (Ok(read), Ok(expected)) => assert_eq!(read, expected),
+            (Err(error), Err(expected)) => {
+                assert!(error.is(Code::InvalidParams), "{error}");
+                assert!(error.to_string().contains(expected), "{error}");
+            }
+            (read, expected) => panic!("{read:?} instead of {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn params_are_taken_by_position() {
+        check(raw(r#"["a", 2]"#), Ok(("a", Some(2))));
+        check(raw(r#" [ "a" , null ] "#), Ok(("a", None)));
+        check(raw(r#"["a"]"#), Ok(("a", None)));
+        check(raw("[]"), Err("params[0] (name) is missing"));
+        check(None, Err("params[0] (name) is missing"));
+        check(raw(r#"["a", "b"]"#), Err("params[1] (count): invalid type"));
+        check(raw(r#"["a", 2, 3]"#), Err("3 params, this method takes 2"));
+        check(raw(r#"{"name": "a"}"#), Err("params are an object"));
+        check(raw(&format!("[{}0]", "0,".repeat(PARAMS_COUNT))), Err("17 params"));
+    }
+
+    #[test]
+    fn a_method_without_params_may_get_an_empty_object() {
+        for params in [None, raw("[]"), raw("{ }")] {
+            Params::of(params).and_then(Params::end).expect("no params");
+        }
+        let error = Params::of(raw("[1]")).and_then(Params::end).expect_err("one too many");
+        assert!(error.is(Code::InvalidParams), "{error}");
+    }
+
+    #[test]
+    fn a_deeply_nested_parameter_is_an_error_and_no_overflow() {
+        let text = format!("[{}{}]", "[".repeat(1 << 20), "]".repeat(1 << 20));
+        let mut params = Params::of(raw(&text)).expect("one parameter");
+        let error = params.next::<serde_json::Value>("value").expect_err("too deep");
+        assert!(error.to_string().contains("recursion limit"), "{error}");
+    }
+
+    #[test]
+    fn the_count_goes_on_after_the_last_element_kept() {
+        let split = elements("[1,[2,2],{\"a\":3},4]", 2).expect("an array");
+        assert_eq!((split.list.len(), split.count), (2, 4));
+        assert!(elements("[1,2,3", 2).is_err());
+        assert!(elements("[1,2] 3", 2).is_err());
+        assert!(elements("{}", 2).is_err());
+    }
+}

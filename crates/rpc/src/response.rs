@@ -1,0 +1,217 @@
+//! Reads an answer where it lies: nothing is copied before it is decoded.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::error::{ClientError, Error, quote};
+
+/// The `result` of an answer, as it stands in the body.
+///
+/// An error object becomes [`ClientError::Rpc`].
+pub fn result(body: &[u8]) -> Result<&RawValue, ClientError> {
+    Envelope::read(body)?.result()
+}
+
+/// The fields of an object with these names, as they stand there, in one scan.
+///
+/// ```
+/// let body = br#"{"id":1,"result":{"status":"VALID","witness":"0xc0"}}"#;
+/// let result = rpc::response::result(body)?;
+/// let [witness, extra] = rpc::response::fields(result, ["witness", "extra"])?;
+/// assert_eq!(rpc::response::bytes(witness.expect("there"))?, [0xc0]);
+/// assert!(extra.is_none());
+/// # Ok::<(), rpc::ClientError>(())
+/// ```
+pub fn fields<'a, const N: usize>(
+    object: &'a RawValue,
+    names: [&str; N],
+) -> Result<[Option<&'a RawValue>; N], ClientError> {
+    find(object.get(), names)
+}
+
+/// One field of an object, as it stands there; its absence is an error.
+pub fn field<'a>(object: &'a RawValue, name: &str) -> Result<&'a RawValue, ClientError> {
+    let [value] = fields(object, [name])?;
+    value.ok_or_else(|| ClientError::Malformed(format!("the field {name} is missing")))
+}
+
+/// The members of an answer.
+pub(crate) struct Envelope<'a> {
+    pub(crate) id: Option<&'a RawValue>,
+    result: Option<&'a RawValue>,
+    error: Option<&'a RawValue>,
+}
+
+impl<'a> Envelope<'a> {
+    pub(crate) fn read(body: &'a [u8]) -> Result<Self, ClientError> {
+        let text = std::str::from_utf8(body).map_err(malformed)?;
+        let [id, result, error] = find(text, ["id", "result", "error"])?;
+        // Some servers write a null beside the other one.
+        let error = error.filter(|error| error.get() != "null");
+        Ok(Self { id, result, error })
+    }
+
+    pub(crate) fn result(&self) -> Result<&'a RawValue, ClientError> {
+        match (self.error, self.result) {
+            (Some(error), _) => {
+                let error = serde_json::from_str::<Error>(error.get()).map_err(malformed)?;
+                Err(ClientError::Rpc(error))
+            }
+            (None, Some(result)) => Ok(result),
+            (None, None) => Err(malformed("it has neither result nor error")),
+        }
+    }
+}
+
+/// The bytes of a `"0x..."` string.
+pub fn bytes(hex: &RawValue) -> Result<Vec<u8>, ClientError> {
+    let mut bytes = Vec::new();
+    bytes_into(hex, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// As [`bytes()`], into memory used before: fresh memory is the dearest part of decoding.
+/// Nothing is promised of `out` after an error.
+pub fn bytes_into(hex: &RawValue, out: &mut Vec<u8>) -> Result<(), ClientError> {
+    let text = hex.get();
+    let digits = text.strip_prefix("\"0x").and_then(|text| text.strip_suffix('"'));
+    let Some(digits) = digits.filter(|digits| digits.len() % 2 == 0) else {
+        let text = quote(text);
+        return Err(ClientError::Malformed(format!("{text} is not \"0x\" and pairs of digits")));
+    };
+    // `decode_to_slice` takes a prefix away, and this is none.
+    if digits.starts_with("0x") {
+        return Err(ClientError::Malformed("a second 0x is not a pair of digits".into()));
+    }
+    out.resize(digits.len() / 2, 0);
+    const_hex::decode_to_slice(digits, out).map_err(malformed)
+}
+
+pub(crate) fn malformed(fault: impl fmt::Display) -> ClientError {
+    ClientError::Malformed(fault.to_string())
+}
+
+/// The values of `names` in an object; the first of each, where a careless server repeats one.
+fn find<'a, const N: usize>(
+    object: &'a str,
+    names: [&str; N],
+) -> Result<[Option<&'a RawValue>; N], ClientError> {
+    struct Find<'n, const N: usize>([&'n str; N]);
+    impl<'de, const N: usize> Visitor<'de> for Find<'_, N> {
+        type Value = [Option<&'de RawValue>; N];
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut found = [None; N];
+            while let Some(place) = map.next_key_seed(Place(&self.0))? {
+                match place {
+                    Some(place) if found[place].is_none() => {
+                        found[place] = Some(map.next_value()?);
+                    }
+                    _ => drop(map.next_value::<IgnoredAny>()?),
+                }
+            }
+            Ok(found)
+        }
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(object);
+    let found = deserializer.deserialize_map(Find(names)).map_err(malformed)?;
+    deserializer.end().map_err(malformed)?;
+    Ok(found)
+}
+
+/// Finds a key's place in a list of names.
+struct Place<'n>(&'n [&'n str]);
+
+impl<'de> DeserializeSeed<'de> for Place<'_> {
+    type Value = Option<usize>;
+
+    fn deserialize<D: Deserializer<'de>>(self, key: D) -> Result<Option<usize>, D::Error> {
+        #[derive(Deserialize)]
+        struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+        let key = Key::deserialize(key)?;
+        Ok(self.0.iter().position(|name| key.0 == *name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::push_hex;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(body: &str, expected: Result<&str, &str>) {
+        match (result(body.as_bytes()), expected) {
+            (Ok(found), Ok(expected)) => assert_eq!(found.get(), expected),
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+            (found, expected) => panic!("{found:?} instead of {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn a_result_is_found_wherever_it_stands() {
+        check(r#"{"jsonrpc":"2.0","id":1,"result":{"a":[1, 2]}}"#, Ok(r#"{"a":[1, 2]}"#));
+        check(r#" {"error":null,"result" : null ,"id":{"result":2}} "#, Ok("null"));
+        check(r#"{"r\u0065sult":7}"#, Ok("7"));
+    }
+
+    #[test]
+    fn an_error_object_is_an_error_with_its_code() {
+        let body = br#"{"id":1,"error":{"code":-38001,"message":"Unknown payload","data":null}}"#;
+        match result(body) {
+            Err(ClientError::Rpc(error)) => assert_eq!(error.code, -38001),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_no_answer_is_malformed() {
+        check("", Err("EOF"));
+        check("[]", Err("an object"));
+        check("{}", Err("neither result nor error"));
+        check(r#"{"error":5}"#, Err("malformed"));
+        check(r#"{"result":1} x"#, Err("trailing"));
+        check(r#"{"result":1"#, Err("EOF"));
+        assert!(result(b"{\"result\":\"\xff\"}").is_err());
+    }
+
+    #[test]
+    fn a_field_of_a_result_is_found_or_named() {
+        let result = result(br#"{"result":{"a":1,"b":"0x00ff"}}"#).expect("a result");
+        let found = field(result, "b").expect("there");
+        assert_eq!(bytes(found).expect("hex"), [0, 255]);
+        let error = field(result, "c").expect_err("not there").to_string();
+        assert!(error.contains("field c is missing"), "{error}");
+    }
+
+    #[test]
+    fn only_pairs_of_digits_behind_0x_are_bytes() {
+        for text in ["1", "null", "\"\"", "\"00\"", "\"0x0\"", "\"0xzz\"", "\"0x0x00\"", "[]"] {
+            let raw: &RawValue = serde_json::from_str(text).expect("JSON");
+            assert!(bytes(raw).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_come_back_from_hex(expected in prop::collection::vec(any::<u8>(), 0..300)) {
+            let mut text = Vec::new();
+            push_hex(&mut text, &expected);
+            let raw: &RawValue = serde_json::from_slice(&text).expect("a string");
+            prop_assert_eq!(bytes(raw).expect("hex"), expected);
+        }
+
+        #[test]
+        fn any_body_is_read_without_panic(body in prop::collection::vec(any::<u8>(), 0..100)) {
+            result(&body).map(RawValue::get).map_err(drop).unwrap_or_default();
+        }
+    }
+}

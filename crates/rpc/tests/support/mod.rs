@@ -1,0 +1,229 @@
+//! A server on a free port, and a client that writes what it likes.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rpc::{Error, Handler, Json, JwtSecret, Limits, Params, RawValue, ServerOptions, push_hex};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
+
+/// A bound on every wait of a test; none is as long on a healthy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// `echo`, `hex` of so many bytes, `panic`, and `wait`, which says that it began and then waits
+/// for a word.
+pub(crate) struct Methods {
+    began: SyncSender<()>,
+    go: Mutex<Receiver<()>>,
+}
+
+impl Handler for Methods {
+    fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Json, Error> {
+        match method {
+            "echo" => Ok(params.map_or("null", RawValue::get).as_bytes().to_vec().into()),
+            "hex" => {
+                let length: usize = Params::of(params)?.next("length")?;
+                let mut text = Vec::new();
+                push_hex(&mut text, &pattern(length));
+                Ok(text.into())
+            }
+            "panic" => panic!("as asked"),
+            "wait" => {
+                self.began.send(()).expect("the test listens");
+                let go = self.go.lock().expect("no panic in here");
+                Json::of(&go.recv_timeout(PATIENCE).is_ok())
+            }
+            _ => Err(Error::method_not_found(method)),
+        }
+    }
+}
+
+/// Bytes that repeat only after 251 kB.
+pub(crate) fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|i| (i % 251 + i / 1000) as u8).collect()
+}
+
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    /// One message for each `wait` that began.
+    pub(crate) began: Receiver<()>,
+    /// One message lets one `wait` end.
+    pub(crate) go: SyncSender<()>,
+    pub(crate) stop: Option<oneshot::Sender<()>>,
+    /// Tells that [`rpc::serve`] returned.
+    pub(crate) ended: Receiver<()>,
+    runtime: Option<Runtime>,
+}
+
+impl Server {
+    pub(crate) fn start(jwt: Option<JwtSecret>, limits: Limits) -> Self {
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        // Bound before the runtime runs it: a test that is async itself must not block on another.
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        listener.set_nonblocking(true).expect("set");
+        let address = listener.local_addr().expect("bound");
+        let (began_in, began) = sync_channel(100);
+        let (go, go_out) = sync_channel(100);
+        let (stop, stopped) = oneshot::channel();
+        let (ended_in, ended) = sync_channel(1);
+        let methods = Methods { began: began_in, go: Mutex::new(go_out) };
+        let options = ServerOptions { jwt, limits };
+        runtime.spawn(async move {
+            let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
+            let shutdown = async { stopped.await.unwrap_or_default() };
+            rpc::serve(listener, options, Arc::new(methods), shutdown).await;
+            ended_in.send(()).unwrap_or_default();
+        });
+        Self { address, began, go, stop: Some(stop), ended, runtime: Some(runtime) }
+    }
+
+    pub(crate) fn public() -> Self {
+        Self::start(None, Limits::public())
+    }
+
+    pub(crate) fn connect(&self) -> Raw {
+        Raw::connect(self.address)
+    }
+
+    /// One call on a connection of its own.
+    pub(crate) fn post(&self, body: impl AsRef<[u8]>) -> Reply {
+        let mut raw = self.connect();
+        raw.post(body);
+        raw.reply()
+    }
+
+    /// Asserts that the server still answers.
+    pub(crate) fn check_alive(&self) {
+        let reply = self.post(r#"{"jsonrpc":"2.0","id":1,"method":"echo","params":["alive"]}"#);
+        assert_eq!(reply.text(), r#"{"jsonrpc":"2.0","id":1,"result":["alive"]}"#);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Without waiting for handlers that a failed test left behind.
+        self.runtime.take().expect("dropped once").shutdown_background();
+    }
+}
+
+/// A connection without manners.
+pub(crate) struct Raw {
+    socket: TcpStream,
+    read: Vec<u8>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Reply {
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("text")
+    }
+
+    #[track_caller]
+    pub(crate) fn check(&self, status: u16, part: &str) {
+        assert_eq!(self.status, status, "{self:?}");
+        assert!(self.text().contains(part), "{:?} lacks {part:?}", self.text());
+    }
+}
+
+impl Raw {
+    pub(crate) fn connect(address: SocketAddr) -> Self {
+        let socket = TcpStream::connect(address).expect("somebody listens");
+        socket.set_read_timeout(Some(PATIENCE)).expect("set");
+        socket.set_write_timeout(Some(PATIENCE)).expect("set");
+        Self { socket, read: Vec::new() }
+    }
+
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.socket.write_all(bytes.as_ref()).expect("sent");
+    }
+
+    /// As [`Raw::send`], to a server that may have closed.
+    pub(crate) fn try_send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.socket.write_all(bytes.as_ref()).unwrap_or_default();
+    }
+
+    pub(crate) fn post(&mut self, body: impl AsRef<[u8]>) {
+        self.send(post("", body));
+    }
+
+    /// Ends our side of the conversation.
+    pub(crate) fn finish(&mut self) {
+        self.socket.shutdown(std::net::Shutdown::Write).expect("shut down");
+    }
+
+    /// Reads one reply.
+    pub(crate) fn reply(&mut self) -> Reply {
+        self.try_reply().expect("the connection was closed before a reply")
+    }
+
+    /// Reads one reply, or `None` where the connection was closed.
+    pub(crate) fn try_reply(&mut self) -> Option<Reply> {
+        let end = loop {
+            match self.read.windows(4).position(|window| window == b"\r\n\r\n") {
+                Some(end) => break end + 4,
+                None if self.more() => {}
+                None => return None,
+            }
+        };
+        let head: Vec<u8> = self.read.drain(..end).collect();
+        let head = String::from_utf8(head).expect("ASCII").to_ascii_lowercase();
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let length: usize = length.map_or(0, |length| length.parse().expect("a number"));
+        while self.read.len() < length {
+            if !self.more() {
+                return None;
+            }
+        }
+        let body = self.read.drain(..length).collect();
+        Some(Reply { status: status.expect("a status line"), head, body })
+    }
+
+    /// Reads some bytes; `false` where the connection was closed.
+    pub(crate) fn more(&mut self) -> bool {
+        let mut buffer = vec![0; 1 << 16];
+        match self.socket.read(&mut buffer) {
+            Ok(0) => false,
+            Ok(length) => {
+                self.read.extend_from_slice(&buffer[..length]);
+                true
+            }
+            Err(fault) if fault.kind() == ErrorKind::ConnectionReset => false,
+            Err(fault) => panic!("neither bytes nor end: {fault}"),
+        }
+    }
+
+    /// Waits for the server to close, and gives what came before.
+    pub(crate) fn rest(mut self) -> Vec<u8> {
+        while self.more() {}
+        self.read
+    }
+}
+
+/// A whole request, with further headers, each with its line end.
+pub(crate) fn post(headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
+    let body = body.as_ref();
+    let head = format!(
+        "POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n{headers}\
+         content-length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
+}
+
+/// The text of a call.
+pub(crate) fn call(method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#)
+}
