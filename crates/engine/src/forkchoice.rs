@@ -37,16 +37,16 @@ impl Engine {
             if tree.block(&head).is_none() {
                 return answer(Verdict::Syncing, None);
             }
+            // Point 2: what lies before the finalized block is valid, and no place to go back to.
+            let finalized = tree.heads.finalized;
+            if finalized.is_some_and(|last| last != head && tree.is_ancestor(&head, &last)) {
+                return answer(Verdict::Valid, None);
+            }
             let safe = on_branch(&tree, "safe", state.safe_block_hash, head)?;
             let finalized = on_branch(&tree, "finalized", state.finalized_block_hash, head)?;
-            // Point 2: a valid ancestor of the head is an answer, but nothing is built on it.
-            let stale = head != tree.heads.head && tree.is_ancestor(&head, &tree.heads.head);
             tree.set_head(head)?;
             tree.heads.safe = safe.or(tree.heads.safe);
             tree.heads.finalized = finalized.or(tree.heads.finalized);
-            if stale {
-                return answer(Verdict::Valid, None);
-            }
         }
         let payload_id = match build {
             Some(request) => Some(self.begin_build(&mut builds, head, request)?),

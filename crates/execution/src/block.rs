@@ -86,3 +86,6 @@ pub(crate) fn check_public_keys(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

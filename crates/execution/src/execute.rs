@@ -355,3 +355,6 @@ impl ReceiptBuilder for Receipts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -146,3 +146,6 @@ fn validate_blob_gas(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

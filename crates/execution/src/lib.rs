@@ -6,6 +6,11 @@
 //! witness; [`verify`] does the same with a witness as the only source of state. The crate is
 //! pure: no I/O, clock, threads or randomness. It alone knows the EVM.
 
+#[cfg(test)]
+extern crate self as execution;
+
+#[cfg(test)]
+mod asm;
 mod block;
 mod chain;
 mod codes;
@@ -15,6 +20,8 @@ mod header;
 mod recorder;
 pub mod stateless;
 mod validate;
+#[cfg(test)]
+mod world;
 
 pub use block::{Block, SealedBlock, Transaction, decode_block, recover_senders};
 pub use chain::{ChainSpec, ChainSpecError};

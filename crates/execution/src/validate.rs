@@ -267,3 +267,6 @@ impl Executed {
         self.receipts.iter().fold(Bloom::ZERO, |bloom, receipt| bloom | receipt.bloom())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,8 @@
 use crate::{DecodeError, Witness, limits};
 use alloy_primitives::Bytes;
 use serde::Deserialize;
+use serde::de::{Unexpected, Visitor};
+use std::fmt::Formatter;
 
 /// Appends the JSON object to `out`.
 pub fn write(witness: &Witness, out: &mut Vec<u8>) {
@@ -42,9 +44,36 @@ impl<'de> Deserialize<'de> for Witness {
 
 #[derive(Deserialize)]
 struct Document {
-    state: Vec<Bytes>,
-    codes: Vec<Bytes>,
-    headers: Vec<Bytes>,
+    state: Vec<Item>,
+    codes: Vec<Item>,
+    headers: Vec<Item>,
+}
+
+/// One item: `0x` and its hex digits, the only form that the specification has.
+struct Item(Bytes);
+
+impl<'de> Deserialize<'de> for Item {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(ItemVisitor)
+    }
+}
+
+struct ItemVisitor;
+
+impl Visitor<'_> for ItemVisitor {
+    type Value = Item;
+
+    fn expecting(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("hex digits after 0x")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Item, E> {
+        let wrong = || E::invalid_value(Unexpected::Other("another string"), &self);
+        if !text.starts_with("0x") {
+            return Err(wrong());
+        }
+        const_hex::decode(text).map(|bytes| Item(bytes.into())).map_err(|_| wrong())
+    }
 }
 
 impl TryFrom<Document> for Witness {
@@ -58,11 +87,12 @@ impl TryFrom<Document> for Witness {
             ("headers", &headers, limits::HEADERS),
         ] {
             DecodeError::check(field, items.len(), limit)?;
-            for item in items {
+            for Item(item) in items {
                 DecodeError::check(field, item.len(), limits::ITEM_BYTES)?;
             }
         }
-        Ok(Self { state, codes, headers })
+        let bytes = |items: Vec<Item>| items.into_iter().map(|Item(bytes)| bytes).collect();
+        Ok(Self { state: bytes(state), codes: bytes(codes), headers: bytes(headers) })
     }
 }
 

@@ -14,6 +14,8 @@ mod index;
 pub mod json;
 pub mod limits;
 pub mod rlp;
+#[cfg(test)]
+mod samples;
 pub mod ssz;
 mod state;
 mod types;

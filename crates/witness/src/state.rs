@@ -131,3 +131,6 @@ impl<S: Source> State for TrieState<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

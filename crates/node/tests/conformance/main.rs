@@ -11,16 +11,22 @@ mod judge;
 #[allow(dead_code)]
 #[path = "../../../trie/src/oracle.rs"]
 mod oracle;
+mod payloads;
+mod real;
 mod report;
 
 pub(crate) use trie::{EMPTY_ROOT_HASH, by_hash};
 
 use fixture::Test;
 use rayon::prelude::*;
+use real::RealBlock;
 use report::{Outcome, Report};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// The folder of real blocks.
+const REAL_BLOCKS: &str = "blocks";
 
 /// Of the files sorted by name, each one at a multiple of this is in the sample.
 const SAMPLE: usize = 25;
@@ -64,14 +70,20 @@ fn files(directory: &Path, filter: Option<&str>, step: usize) -> Vec<PathBuf> {
     let mut files: Vec<_> = files
         .into_iter()
         .filter(|file| filter.is_none_or(|filter| file.to_string_lossy().contains(filter)))
-        .step_by(step)
+        .enumerate()
+        // Real blocks are few: all of them are in the sample.
+        .filter(|(index, file)| {
+            index % step == 0 || file.parent() == Some(&directory.join(REAL_BLOCKS))
+        })
+        .map(|(_, file)| file)
         .collect();
     files.sort_by_key(|file| std::cmp::Reverse(file.metadata().map_or(0, |data| data.len())));
     files
 }
 
 fn is_suite(directory: &Path, file: &Path) -> bool {
-    const SUITES: [&str; 8] = [
+    const SUITES: [&str; 9] = [
+        REAL_BLOCKS,
         "blockchain_tests_devnet",
         "blockchain_tests_zkevm",
         "blockchain_tests",
@@ -88,6 +100,11 @@ fn is_suite(directory: &Path, file: &Path) -> bool {
 
 fn run_file(file: &Path) -> Report {
     let mut report = Report::default();
+    if file.parent().is_some_and(|folder| folder.ends_with(REAL_BLOCKS)) {
+        let (name, outcome) = run_real(file);
+        report.add("real blocks", &name, outcome);
+        return report;
+    }
     let tests = std::fs::read(file).map_err(|error| error.to_string()).and_then(|text| {
         serde_json::from_slice::<BTreeMap<String, Test>>(&text).map_err(|error| error.to_string())
     });
@@ -115,11 +132,23 @@ fn run_file(file: &Path) -> Report {
     report
 }
 
+fn run_real(file: &Path) -> (String, Outcome) {
+    let name = file.to_string_lossy().into_owned();
+    let text = std::fs::read(file).map_err(|error| error.to_string());
+    let block = text.and_then(|text| {
+        serde_json::from_slice::<RealBlock>(&text).map_err(|error| error.to_string())
+    });
+    match block.and_then(|block| real::run(&block).map(|()| block.name)) {
+        Ok(name) => (name, Outcome::Passed),
+        Err(error) => (name, Outcome::Failed(error)),
+    }
+}
+
 fn run_test(test: &Test, witnesses: &mut report::Witnesses) -> Outcome {
     let Some(chain) = test.chain() else { return Outcome::NotRun };
     let run = match test.engine_new_payloads.is_empty() {
         true => blocks::run(test, chain, witnesses),
-        false => return Outcome::NotRun,
+        false => payloads::run(test, chain, witnesses),
     };
     match run {
         Ok(()) => Outcome::Passed,

@@ -1,0 +1,100 @@
+use super::*;
+use crate::world::{self, Signer, StartAccount, World};
+use alloy_eips::eip4895::Withdrawal;
+use alloy_primitives::U256;
+use proptest::prelude::*;
+
+/// A block with one transaction of every type and a withdrawal.
+fn block() -> SealedBlock {
+    let (sender, to) = (Signer::new(1), Address::repeat_byte(0x77));
+    let world = World::new(world::chain("osaka"), [(sender.address(), StartAccount::rich())]);
+    let transactions = vec![
+        sender.legacy(0, to.into(), [1, 2, 3]),
+        sender.call(1, to, []),
+        sender.blob(2, to),
+        sender.delegate(3, to, [], vec![Signer::new(2).authorize(0, to)]),
+    ];
+    let withdrawal = Withdrawal { index: 1, validator_index: 2, address: to, amount: 3 };
+    world.seal(world.draft(transactions, vec![withdrawal])).unwrap()
+}
+
+fn encoded() -> Vec<u8> {
+    alloy_rlp::encode(&block().into_block())
+}
+
+#[test]
+fn a_block_is_read_as_it_was_written() {
+    let rlp = encoded();
+    let decoded = decode_block(&rlp).unwrap();
+    assert_eq!(decoded, block());
+    assert_eq!(decoded.rlp_bytes(), rlp.len());
+    let senders = recover_senders(&decoded.body.transactions);
+    assert_eq!(senders, Ok(vec![Signer::new(1).address(); 4]));
+}
+
+#[test]
+fn trailing_bytes_are_refused() {
+    for trailing in [&[0][..], &[0xc0], &[0x80; 9]] {
+        let error = decode_block(&[&encoded(), trailing].concat()).unwrap_err();
+        let expected = format!("{} bytes after the end", trailing.len());
+        assert_eq!(error, InvalidBlock::Rlp(expected));
+    }
+}
+
+#[test]
+fn every_truncation_is_refused() {
+    let rlp = encoded();
+    for end in 0..rlp.len() {
+        let error = decode_block(&rlp[..end]).expect_err("truncated");
+        assert!(matches!(error, InvalidBlock::Rlp(_)), "{end}: {error}");
+    }
+}
+
+#[test]
+fn a_signature_that_no_key_made_is_refused() {
+    let order = U256::from_str_radix(
+        "fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141",
+        16,
+    )
+    .unwrap();
+    let Transaction::Eip1559(signed) = Signer::new(1).call(0, Address::ZERO, []) else {
+        panic!("a transaction with a dynamic fee")
+    };
+    let (transaction, good, _) = signed.into_parts();
+    let recover = |signature| {
+        let transaction = alloy_consensus::Signed::new_unhashed(transaction.clone(), signature);
+        recover_senders(&[transaction.into()])
+    };
+    use alloy_primitives::Signature;
+    assert_eq!(recover(good), Ok(vec![Signer::new(1).address()]));
+    // The mirror image of a signature is one too, but EIP-2 refuses it.
+    let mirrored = Signature::new(good.r(), order - good.s(), !good.v());
+    let zero = Signature::new(U256::ZERO, good.s(), good.v());
+    let over = Signature::new(order, good.s(), good.v());
+    for signature in [mirrored, zero, over] {
+        let error = recover(signature).unwrap_err();
+        assert!(matches!(error, InvalidBlock::Signature { index: 0, .. }), "{error}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn random_bytes_get_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        drop(decode_block(&bytes));
+    }
+
+    #[test]
+    fn random_mutations_get_an_answer(
+        changes in prop::collection::vec(any::<(prop::sample::Index, u8)>(), 1..4),
+    ) {
+        let mut rlp = encoded();
+        for (at, value) in changes {
+            let at = at.index(rlp.len());
+            rlp[at] = value;
+        }
+        if let Ok(block) = decode_block(&rlp) {
+            drop(recover_senders(&block.body.transactions));
+            prop_assert_eq!(alloy_rlp::encode(&block.into_block()), rlp);
+        }
+    }
+}

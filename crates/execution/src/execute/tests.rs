@@ -1,0 +1,398 @@
+//! What the canonical witness holds besides trie nodes: one rule of `docs/witness.md` a test.
+
+use crate::asm::*;
+use crate::world::{self, Signer, StartAccount, World, marker};
+use alloy_consensus::TxReceipt;
+use alloy_eips::{eip2935, eip4788, eip7002, eip7251};
+use alloy_primitives::{Address, Bytes, TxKind, U256, address};
+use execution::Transaction;
+
+const MAIN: Address = address!("0x00000000000000000000000000000000000000a1");
+const INNER: Address = address!("0x00000000000000000000000000000000000000a2");
+const TWIN: Address = address!("0x00000000000000000000000000000000000000a3");
+const NOBODY: Address = address!("0x00000000000000000000000000000000000000a4");
+
+fn sender() -> Signer {
+    Signer::new(1)
+}
+
+/// The code at [`TWIN`], which the tests create again elsewhere.
+fn twin() -> Bytes {
+    idle(0x33)
+}
+
+fn main_code(script: &[&[u8]]) -> Bytes {
+    [&script.concat()[..], &[0, 0xa1]].concat().into()
+}
+
+/// A world with a rich sender, [`MAIN`] with this script, the twin, and these accounts.
+fn world(script: &[&[u8]], more: Vec<(Address, StartAccount)>) -> World {
+    let accounts = vec![
+        (sender().address(), StartAccount::rich()),
+        (MAIN, StartAccount::contract(main_code(script))),
+        (TWIN, StartAccount::contract(twin())),
+    ];
+    World::new(world::chain("osaka"), accounts.into_iter().chain(more))
+}
+
+/// Runs a block with these transactions, checks its witness in every way, and compares `codes`
+/// with the codes of Osaka's system contracts and `expected`.
+fn check(world: &World, transactions: Vec<Transaction>, expected: &[Bytes]) {
+    let block = world.block(transactions);
+    let validated = world.check(&block).unwrap();
+    assert!(validated.executed.receipts.iter().all(|receipt| receipt.status()));
+    let mut expected = [&system_codes(), expected].concat();
+    expected.sort_unstable();
+    assert_eq!(validated.witness.codes, expected);
+}
+
+fn system_codes() -> Vec<Bytes> {
+    vec![
+        eip4788::BEACON_ROOTS_CODE.clone(),
+        eip2935::HISTORY_STORAGE_CODE.clone(),
+        eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_CODE.clone(),
+        eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_CODE.clone(),
+    ]
+}
+
+/// One transaction that runs `script` in [`MAIN`], whose code is expected besides `expected`.
+fn check_script(script: &[&[u8]], more: Vec<(Address, StartAccount)>, expected: &[Bytes]) {
+    let input = deploy(&twin());
+    let expected = [&[main_code(script)], expected].concat();
+    check(&world(script, more), vec![sender().call(0, MAIN, input)], &expected);
+}
+
+#[test]
+fn system_contracts_are_read_in_every_block() {
+    check(&world(&[], Vec::new()), Vec::new(), &[]);
+    let count = |fork, count: usize| {
+        let world = World::new(world::chain(fork), []);
+        assert_eq!(world.check(&world.block(Vec::new())).unwrap().witness.codes.len(), count);
+    };
+    count("paris", 0);
+    count("shanghai", 0);
+    count("cancun", 1);
+    count("prague", 4);
+    // Both builder contracts have the same code in these tests.
+    count("amsterdam", 5);
+}
+
+#[test]
+fn extcodesize_and_extcodecopy_read_the_code() {
+    check_script(&[&look(EXTCODESIZE, TWIN)], Vec::new(), &[twin()]);
+    check_script(&[&copy_nothing(TWIN)], Vec::new(), &[twin()]);
+}
+
+#[test]
+fn extcodehash_and_balance_do_not_read_the_code() {
+    check_script(&[&look(EXTCODEHASH, TWIN), &look(BALANCE, TWIN)], Vec::new(), &[]);
+}
+
+#[test]
+fn every_kind_of_call_reads_the_code() {
+    for op in [CALL, CALLCODE, DELEGATECALL, STATICCALL] {
+        check_script(&[&call(op, TWIN)], Vec::new(), &[twin()]);
+    }
+}
+
+#[test]
+fn accounts_without_code_and_precompiles_have_none_to_read() {
+    let identity = Address::with_last_byte(4);
+    let script = [
+        call(CALL, NOBODY),
+        look(EXTCODESIZE, NOBODY),
+        call(CALL, sender().address()),
+        copy_nothing(sender().address()),
+        call(CALL, identity),
+        look(EXTCODESIZE, identity),
+    ]
+    .concat();
+    check_script(&[&script], Vec::new(), &[]);
+}
+
+#[test]
+fn a_read_in_a_reverted_frame_counts() {
+    let inner: Bytes = [look(EXTCODESIZE, TWIN), revert()].concat().into();
+    let more = vec![(INNER, StartAccount::contract(inner.clone()))];
+    check_script(&[&call(CALL, INNER)], more, &[inner, twin()]);
+}
+
+#[test]
+fn a_read_counts_only_when_its_gas_was_paid() {
+    let inner: Bytes = look(EXTCODESIZE, TWIN).into();
+    // PUSH20 takes 3 and the cold account 2600.
+    for (gas, expected) in [(2602, vec![]), (2603, vec![twin()])] {
+        let more = vec![(INNER, StartAccount::contract(inner.clone()))];
+        let script = call_with(INNER, gas, 0);
+        check_script(&[&script], more, &[vec![inner.clone()], expected].concat());
+    }
+}
+
+#[test]
+fn a_call_that_cannot_be_paid_for_still_reads_the_code() {
+    check_script(&[&call_with(TWIN, 50_000, 1)], Vec::new(), &[twin()]);
+}
+
+#[test]
+fn a_code_created_in_the_transaction_is_not_read_from_the_state() {
+    let script = [load_input(), create(), call_created()].concat();
+    let new = idle(0x77);
+    let world = world(&[&script], Vec::new());
+    check(&world, vec![sender().call(0, MAIN, deploy(&new))], &[main_code(&[&script])]);
+}
+
+#[test]
+fn a_code_created_in_an_earlier_transaction_is_not_read_from_the_state() {
+    let created = sender().address().create(0);
+    let script = [call(CALL, created), look(EXTCODESIZE, created)].concat();
+    let world = world(&[&script], Vec::new());
+    let create = sender().transact(0, TxKind::Create, U256::ZERO, deploy(&idle(0x77)).into());
+    check(&world, vec![create, sender().call(1, MAIN, [])], &[main_code(&[&script])]);
+}
+
+#[test]
+fn a_twin_of_a_code_created_by_an_earlier_transaction_is_not_read_from_the_state() {
+    let script = [look(EXTCODESIZE, TWIN), call(CALL, TWIN)].concat();
+    let world = world(&[&script], Vec::new());
+    let create = sender().transact(0, TxKind::Create, U256::ZERO, deploy(&twin()).into());
+    check(&world, vec![create, sender().call(1, MAIN, [])], &[main_code(&[&script])]);
+}
+
+#[test]
+fn a_twin_of_a_code_created_in_the_same_transaction_is_not_read_from_the_state() {
+    let script = [load_input(), create(), look(EXTCODESIZE, TWIN), call(CALL, TWIN)].concat();
+    check_script(&[&script], Vec::new(), &[]);
+}
+
+#[test]
+fn a_twin_read_before_its_code_is_created_counts() {
+    let script = [load_input(), look(EXTCODESIZE, TWIN), create(), call(CALL, TWIN)].concat();
+    check_script(&[&script], Vec::new(), &[twin()]);
+    let world = world(&[&look(EXTCODESIZE, TWIN)], Vec::new());
+    let create = sender().transact(1, TxKind::Create, U256::ZERO, deploy(&twin()).into());
+    let transactions = vec![sender().call(0, MAIN, []), create];
+    check(&world, transactions, &[main_code(&[&look(EXTCODESIZE, TWIN)]), twin()]);
+}
+
+#[test]
+fn a_twin_read_after_a_reverted_creation_counts() {
+    let inner: Bytes = [load_input(), create(), revert()].concat().into();
+    let script = [load_input(), call_on(INNER), look(EXTCODESIZE, TWIN)].concat();
+    let more = vec![(INNER, StartAccount::contract(inner.clone()))];
+    check_script(&[&script], more, &[inner, twin()]);
+}
+
+#[test]
+fn a_twin_read_inside_the_frame_that_reverts_its_creation_does_not_count() {
+    let inner: Bytes =
+        [load_input(), create(), look(EXTCODESIZE, TWIN), revert()].concat().into();
+    let script = [load_input(), call_on(INNER)].concat();
+    let more = vec![(INNER, StartAccount::contract(inner.clone()))];
+    check_script(&[&script], more, &[inner]);
+}
+
+#[test]
+fn a_twin_created_in_an_inner_frame_that_succeeds_is_not_read_from_the_state() {
+    let inner: Bytes = [load_input(), create()].concat().into();
+    let script = [load_input(), call_on(INNER), look(EXTCODESIZE, TWIN)].concat();
+    let more = vec![(INNER, StartAccount::contract(inner.clone()))];
+    check_script(&[&script], more, &[inner]);
+}
+
+#[test]
+fn a_constructor_reads_the_state_as_it_is_before_its_contract_has_code() {
+    let read = look(EXTCODESIZE, TWIN);
+    let copy = deploy(&twin());
+    // The same init code behind the read, with the offset of the code moved by it.
+    let mut init = [&read[..], &copy].concat();
+    init[read.len() + 4] += read.len() as u8;
+    let world = world(&[], Vec::new());
+    let create = sender().transact(0, TxKind::Create, U256::ZERO, init.into());
+    check(&world, vec![create], &[twin()]);
+}
+
+#[test]
+fn a_failed_creation_reads_its_factory_and_writes_nothing() {
+    let script = [load_input(), create(), look(EXTCODESIZE, TWIN)].concat();
+    let world = world(&[&script], Vec::new());
+    let input = [revert(), twin().to_vec()].concat();
+    check(&world, vec![sender().call(0, MAIN, input)], &[main_code(&[&script]), twin()]);
+}
+
+#[test]
+fn a_twin_of_a_code_that_a_reverted_transaction_created_counts() {
+    let inner: Bytes = [load_input(), create(), revert()].concat().into();
+    let more = vec![(INNER, StartAccount::contract(inner.clone()))];
+    let script = look(EXTCODESIZE, TWIN);
+    let world = world(&[&script], more);
+    let transactions = vec![sender().call(0, INNER, deploy(&twin())), sender().call(1, MAIN, [])];
+    let validated = world.check(&world.block(transactions)).unwrap();
+    assert!(!validated.executed.receipts[0].status());
+    assert!(validated.witness.codes.contains(&twin()));
+}
+
+/// An account that delegates to [`TWIN`] before the block.
+fn delegated() -> Signer {
+    Signer::new(2)
+}
+
+fn delegated_to(target: Address) -> (Address, StartAccount) {
+    let account = StartAccount { code: marker(target), ..StartAccount::rich() };
+    (delegated().address(), account)
+}
+
+#[test]
+fn a_call_to_a_delegated_account_reads_its_marker_and_the_delegate() {
+    let more = vec![delegated_to(TWIN)];
+    for op in [CALL, CALLCODE, DELEGATECALL, STATICCALL] {
+        let script = call(op, delegated().address());
+        check_script(&[&script], more.clone(), &[marker(TWIN), twin()]);
+    }
+    let unpaid = call_with(delegated().address(), 50_000, 1);
+    check_script(&[&unpaid], more.clone(), &[marker(TWIN), twin()]);
+    let transaction = sender().call(0, delegated().address(), []);
+    check(&world(&[], more), vec![transaction], &[marker(TWIN), twin()]);
+}
+
+#[test]
+fn looking_at_a_delegated_account_reads_its_marker_at_most() {
+    let more = vec![delegated_to(TWIN)];
+    let address = delegated().address();
+    check_script(&[&look(EXTCODESIZE, address)], more.clone(), &[marker(TWIN)]);
+    check_script(&[&copy_nothing(address)], more.clone(), &[marker(TWIN)]);
+    check_script(&[&look(EXTCODEHASH, address)], more, &[]);
+}
+
+#[test]
+fn the_marker_of_a_delegated_sender_is_read() {
+    let world = world(&[], vec![delegated_to(TWIN)]);
+    check(&world, vec![delegated().call(0, NOBODY, [])], &[marker(TWIN)]);
+}
+
+#[test]
+fn a_chain_of_delegations_is_followed_one_step() {
+    let last = Signer::new(3).address();
+    let more = vec![
+        delegated_to(last),
+        (last, StartAccount { code: marker(TWIN), ..StartAccount::rich() }),
+    ];
+    let script = call(CALL, delegated().address());
+    check_script(&[&script], more, &[marker(last), marker(TWIN)]);
+}
+
+#[test]
+fn a_delegation_set_earlier_in_the_block_has_no_marker_to_read() {
+    let script = call(CALL, delegated().address());
+    let world = world(&[&script], Vec::new());
+    let authorization = delegated().authorize(0, TWIN);
+    let set = sender().delegate(0, NOBODY, [], vec![authorization.clone()]);
+    check(&world, vec![set, sender().call(1, MAIN, [])], &[main_code(&[&script]), twin()]);
+    let both = sender().delegate(0, MAIN, [], vec![authorization]);
+    check(&world, vec![both], &[main_code(&[&script]), twin()]);
+}
+
+#[test]
+fn a_marker_that_the_block_wrote_elsewhere_is_not_read_from_the_state() {
+    let other = Signer::new(3);
+    let script = call(CALL, delegated().address());
+    let world = world(&[&script], vec![delegated_to(TWIN)]);
+    let expected = [main_code(&[&script]), twin()];
+    let authorization = other.authorize(0, TWIN);
+    let same = sender().delegate(0, MAIN, [], vec![authorization.clone()]);
+    check(&world, vec![same], &expected);
+    let earlier = sender().delegate(0, NOBODY, [], vec![authorization]);
+    check(&world, vec![earlier, sender().call(1, MAIN, [])], &expected);
+}
+
+#[test]
+fn a_marker_read_before_the_block_writes_it_counts() {
+    let other = Signer::new(3);
+    let script = call(CALL, delegated().address());
+    let world = world(&[&script], vec![delegated_to(TWIN)]);
+    let expected = [main_code(&[&script]), twin(), marker(TWIN)];
+    let set = |nonce, to| sender().delegate(nonce, to, [], vec![other.authorize(0, TWIN)]);
+    check(&world, vec![sender().call(0, MAIN, []), set(1, NOBODY)], &expected);
+    // The sender's own marker is read before the authorizations.
+    let by_delegated = delegated().delegate(0, MAIN, [], vec![other.authorize(0, TWIN)]);
+    check(&world, vec![by_delegated], &expected);
+}
+
+#[test]
+fn an_authorization_that_does_not_hold_writes_no_marker() {
+    let other = Signer::new(3);
+    let script = call(CALL, delegated().address());
+    let world = world(&[&script], vec![delegated_to(TWIN)]);
+    let expected = [main_code(&[&script]), twin(), marker(TWIN)];
+    let set = sender().delegate(0, MAIN, [], vec![other.authorize(7, TWIN)]);
+    check(&world, vec![set], &expected);
+}
+
+#[test]
+fn changing_a_delegation_reads_the_old_marker_only() {
+    let world = world(&[], vec![delegated_to(TWIN), (INNER, StartAccount::contract(idle(1)))]);
+    let old = marker(TWIN);
+    let set = |target| sender().delegate(0, NOBODY, [], vec![delegated().authorize(0, target)]);
+    check(&world, vec![set(INNER)], std::slice::from_ref(&old));
+    check(&world, vec![set(Address::ZERO)], std::slice::from_ref(&old));
+    let call = sender().call(1, delegated().address(), []);
+    check(&world, vec![set(INNER), call.clone()], &[old.clone(), idle(1)]);
+    check(&world, vec![set(TWIN), call], &[old, twin()]);
+}
+
+#[test]
+fn a_creation_where_there_is_storage_collides() {
+    let script = [load_input(), create2(), store(0)].concat();
+    let init = deploy(&idle(0x77));
+    let created = create2_address(MAIN, &init);
+    let main = StartAccount::contract(main_code(&[&script])).storage([(0, 5)]);
+    let slot_after = |more: Vec<(Address, StartAccount)>| {
+        let more = [vec![(MAIN, main.clone())], more].concat();
+        let mut world = world(&[&script], more);
+        let block = world.block(vec![sender().call(0, MAIN, init.clone())]);
+        let validated = world.check(&block).unwrap();
+        world.extend(&block, validated);
+        assert_eq!(world.account(MAIN).nonce, 2);
+        witness::State::storage(&mut world.state(), MAIN, U256::ZERO).unwrap()
+    };
+    let storage_only = StartAccount::default().storage([(1, 1)]);
+    assert_eq!(slot_after(Vec::new()), U256::from_be_slice(created.as_slice()));
+    assert_eq!(slot_after(vec![(created, StartAccount::rich())]), U256::from_be_slice(created.as_slice()));
+    assert_eq!(slot_after(vec![(created, storage_only)]), U256::ZERO);
+    assert_eq!(slot_after(vec![(created, StartAccount::contract(idle(1)))]), U256::ZERO);
+}
+
+#[test]
+fn a_creating_transaction_whose_address_has_storage_fails() {
+    let created = sender().address().create(0);
+    let storage_only = StartAccount::default().storage([(1, 1)]);
+    let world = world(&[], vec![(created, storage_only)]);
+    let create = sender().transact(0, TxKind::Create, U256::ZERO, deploy(&twin()).into());
+    let validated = world.check(&world.block(vec![create])).unwrap();
+    assert!(!validated.executed.receipts[0].status());
+    assert_eq!(validated.executed.gas_used, 1_000_000);
+}
+
+#[test]
+fn headers_reach_as_far_as_blockhash_did() {
+    for (distance, expected) in [(1, 1), (2, 2), (17, 17), (256, 256), (257, 1), (300, 1), (0, 1)]
+    {
+        let world = world(&[&block_hash(distance)], Vec::new()).with_ancestors(300);
+        let block = world.block(vec![sender().call(0, MAIN, [])]);
+        let headers = world.check(&block).unwrap().witness.headers;
+        assert_eq!(headers.len(), expected, "BLOCKHASH of the block {distance} before");
+        assert_eq!(headers.last().unwrap()[..], alloy_rlp::encode(world.parent())[..]);
+    }
+}
+
+#[test]
+fn a_header_less_than_blockhash_reaches_is_an_error() {
+    let script = [block_hash(3), block_hash(2)].concat();
+    let world = world(&[&script], Vec::new()).with_ancestors(10);
+    let block = world.block(vec![sender().call(0, MAIN, [])]);
+    let mut witness = world.check(&block).unwrap().witness;
+    assert_eq!(witness.headers.len(), 3);
+    witness.headers.remove(0);
+    let error = execution::verify(&world.chain, &block, None, &witness).unwrap_err();
+    let missing = witness::StateError::MissingHeader(block.header.number - 3);
+    assert_eq!(error.missing(), Some(&missing));
+}

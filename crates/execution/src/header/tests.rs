@@ -1,0 +1,173 @@
+use super::*;
+use crate::world::{self, World};
+use alloy_primitives::Bytes;
+
+/// The valid header of `fork` with a change, and the rule that it breaks then.
+fn check(fork: &str, change: impl Fn(&mut Header), expected: Result<(), InvalidBlock>) {
+    let world = World::new(world::chain(fork), []);
+    let mut header = world.draft(Vec::new(), Vec::new()).header;
+    header.block_access_list_hash = (fork == "amsterdam").then_some(B256::ZERO);
+    change(&mut header);
+    let parent = world.parent();
+    assert_eq!(validate_header(&world.chain, &header, parent, parent.hash_slow()), expected);
+}
+
+fn refused(fork: &str, change: impl Fn(&mut Header), expected: InvalidBlock) {
+    check(fork, change, Err(expected));
+}
+
+const FORKS: [&str; 6] = ["paris", "shanghai", "cancun", "prague", "osaka", "amsterdam"];
+/// What the parent of these tests has.
+const GAS_LIMIT: u64 = 100_000_000;
+
+#[test]
+fn a_header_in_order_is_accepted() {
+    for fork in FORKS {
+        check(fork, |_| {}, Ok(()));
+        check(fork, |header| header.extra_data = vec![1; 32].into(), Ok(()));
+        check(fork, |header| header.timestamp = 1_000_000, Ok(()));
+        check(fork, |header| header.gas_used = header.gas_limit, Ok(()));
+    }
+}
+
+#[test]
+fn a_header_follows_its_parent() {
+    let world = World::new(world::chain("osaka"), []);
+    let expected = world.parent().hash_slow();
+    let got = B256::repeat_byte(1);
+    let error = InvalidBlock::ParentHash { got, expected };
+    refused("osaka", |header| header.parent_hash = got, error);
+    for got in [0, 2, u64::MAX] {
+        let error = InvalidBlock::Number { got, parent: 0 };
+        refused("osaka", |header| header.number = got, error);
+    }
+    let error = InvalidBlock::Timestamp { got: 0, parent: 0 };
+    refused("osaka", |header| header.timestamp = 0, error);
+}
+
+#[test]
+fn the_last_number_of_all_has_no_child() {
+    let world = World::new(world::chain("osaka"), []);
+    let parent = Header { number: u64::MAX, ..world.parent().clone() };
+    let parent_hash = parent.hash_slow();
+    let header = Header { parent_hash, ..world.draft(Vec::new(), Vec::new()).header };
+    let expected = InvalidBlock::Number { got: 1, parent: u64::MAX };
+    assert_eq!(validate_header(&world.chain, &header, &parent, parent_hash), Err(expected));
+}
+
+#[test]
+fn fields_of_proof_of_work_are_fixed() {
+    let wrong = |field, expected| InvalidBlock::ProofOfWorkField { field, expected };
+    for fork in FORKS {
+        let error = wrong("difficulty", "zero");
+        refused(fork, |header| header.difficulty = U256::ONE, error);
+        refused(fork, |header| header.nonce = B64::with_last_byte(1), wrong("nonce", "zero"));
+        let error = wrong("ommers hash", "that of an empty list");
+        refused(fork, |header| header.ommers_hash = B256::ZERO, error);
+    }
+}
+
+#[test]
+fn extra_data_is_short() {
+    let data = Bytes::from(vec![0; 33]);
+    refused("osaka", |header| header.extra_data = data.clone(), InvalidBlock::ExtraData(33));
+}
+
+#[test]
+fn the_gas_limit_moves_slowly_and_gas_stays_under_it() {
+    let step = GAS_LIMIT / 1024;
+    for limit in [GAS_LIMIT - step + 1, GAS_LIMIT + step - 1] {
+        check("osaka", |header| header.gas_limit = limit, Ok(()));
+    }
+    for got in [GAS_LIMIT - step, GAS_LIMIT + step, 0, 4999, u64::MAX] {
+        let error = InvalidBlock::GasLimit { got, parent: GAS_LIMIT };
+        refused("osaka", |header| header.gas_limit = got, error);
+    }
+    let (gas_used, gas_limit) = (GAS_LIMIT + 1, GAS_LIMIT);
+    let error = InvalidBlock::GasUsedOverLimit { gas_used, gas_limit };
+    refused("osaka", |header| header.gas_used = gas_used, error);
+}
+
+#[test]
+fn the_gas_limit_has_a_floor_and_a_ceiling() {
+    for (parent_limit, got) in [(5001, 4999), (5001, 4998), (1 << 63, 1 << 63)] {
+        let world = World::new(world::chain("osaka"), []);
+        let parent = Header { gas_limit: parent_limit, gas_used: 0, ..world.parent().clone() };
+        let parent_hash = parent.hash_slow();
+        let header = world.draft(Vec::new(), Vec::new()).header;
+        let header = Header { parent_hash, gas_limit: got, ..header };
+        let expected = InvalidBlock::GasLimit { got, parent: parent_limit };
+        assert_eq!(validate_header(&world.chain, &header, &parent, parent_hash), Err(expected));
+    }
+}
+
+#[test]
+fn the_base_fee_follows_from_the_parent() {
+    let world = World::new(world::chain("osaka"), []);
+    let expected = next_base_fee(world.parent());
+    for got in [None, Some(0), Some(expected - 1), Some(expected + 1), Some(u64::MAX)] {
+        let error = InvalidBlock::BaseFee { got, expected };
+        refused("osaka", |header| header.base_fee_per_gas = got, error);
+    }
+}
+
+#[test]
+fn a_header_has_just_the_fields_of_its_fork() {
+    type Change = fn(&mut Header, bool);
+    let fields: [(&str, &str, Change); 7] = [
+        ("withdrawals root", "shanghai", |header, there| {
+            header.withdrawals_root = there.then_some(B256::ZERO);
+        }),
+        ("blob gas used", "cancun", |header, there| header.blob_gas_used = there.then_some(0)),
+        ("excess blob gas", "cancun", |header, there| header.excess_blob_gas = there.then_some(0)),
+        ("parent beacon block root", "cancun", |header, there| {
+            header.parent_beacon_block_root = there.then_some(B256::ZERO);
+        }),
+        ("requests hash", "prague", |header, there| {
+            header.requests_hash = there.then_some(B256::ZERO);
+        }),
+        ("block access list hash", "amsterdam", |header, there| {
+            header.block_access_list_hash = there.then_some(B256::ZERO);
+        }),
+        ("slot number", "amsterdam", |header, there| header.slot_number = there.then_some(1)),
+    ];
+    let timestamp = 12;
+    for (field, since, change) in fields {
+        let since = FORKS.iter().position(|fork| *fork == since).unwrap();
+        for fork in &FORKS[..since] {
+            let error = InvalidBlock::UnexpectedField { field, timestamp };
+            refused(fork, |header| change(header, true), error);
+        }
+        for fork in &FORKS[since..] {
+            let error = InvalidBlock::MissingField { field, timestamp };
+            refused(fork, |header| change(header, false), error);
+        }
+    }
+}
+
+#[test]
+fn blob_gas_is_whole_blobs_under_the_limit_and_the_excess_follows() {
+    for (fork, blobs) in [("cancun", 6), ("prague", 9), ("osaka", 9)] {
+        let limit = blobs * DATA_GAS_PER_BLOB;
+        check(fork, |header| header.blob_gas_used = Some(limit), Ok(()));
+        for got in [1, DATA_GAS_PER_BLOB - 1, limit + DATA_GAS_PER_BLOB, limit + 1] {
+            let error = InvalidBlock::BlobGasLimit { got, limit };
+            refused(fork, |header| header.blob_gas_used = Some(got), error);
+        }
+        let error = InvalidBlock::ExcessBlobGas { got: 1, expected: 0 };
+        refused(fork, |header| header.excess_blob_gas = Some(1), error);
+    }
+}
+
+#[test]
+fn a_block_before_the_merge_is_refused() {
+    let mut config = world::config("paris");
+    config.terminal_total_difficulty = Some(U256::from(10));
+    config.terminal_total_difficulty_passed = false;
+    let chain = ChainSpec::from_config(&config).unwrap();
+    let world = World::new(world::chain("paris"), []);
+    let header = world.draft(Vec::new(), Vec::new()).header;
+    let parent = world.parent();
+    let got = validate_header(&chain, &header, parent, parent.hash_slow());
+    assert_eq!(got, Err(InvalidBlock::PreMerge(1)));
+}

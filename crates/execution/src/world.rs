@@ -1,0 +1,478 @@
+//! A small chain in memory for tests, and signed transactions for it.
+//!
+//! Other crates' tests include this file by its path, so it uses public names only.
+#![allow(dead_code)] // each of those tests uses a part of it
+
+use alloy_consensus::constants::{EMPTY_OMMER_ROOT_HASH, EMPTY_WITHDRAWALS};
+use alloy_consensus::crypto::secp256k1::sign_message;
+use alloy_consensus::{
+    BlockBody, EthereumTxEnvelope, Header, SignableTransaction, Signed, Transaction as _,
+    TxEip1559, TxEip4844, TxEip7702, TxLegacy, proofs,
+};
+use alloy_eips::eip4895::Withdrawal;
+use alloy_eips::eip7702::{Authorization, SignedAuthorization};
+use alloy_eips::{eip2935, eip4788, eip7002, eip7251};
+use alloy_genesis::ChainConfig;
+use alloy_hardforks::EthereumHardforks;
+use alloy_primitives::map::B256Map;
+use alloy_primitives::{
+    Address, B256, Bytes, KECCAK256_EMPTY, Signature, TxKind, U256, address, keccak256,
+};
+use execution::{Block, BlockError, ChainSpec, Executed, SealedBlock, Transaction, Validated};
+use std::collections::BTreeMap;
+use trie::{AccountChange, AccountInfo, EMPTY_ROOT_HASH, NodeSource, StateChanges, StateTrie};
+use witness::{Ancestor, Source, State, StateError, TrieState, Witness};
+
+pub(crate) const CHAIN_ID: u64 = 1;
+pub(crate) const COINBASE: Address = address!("0x00000000000000000000000000000000c01ba5e0");
+/// What a transaction here offers for its gas, in wei; base fees stay below.
+pub(crate) const GAS_PRICE: u128 = 1_000_000_000;
+
+/// Contracts that EIP-8282 calls at the end of a block.
+pub(crate) const BUILDER_CONTRACTS: [Address; 2] = [
+    alloy_evm::block::BUILDER_DEPOSIT_REQUEST_PREDEPLOY_ADDRESS,
+    alloy_evm::block::BUILDER_EXIT_REQUEST_PREDEPLOY_ADDRESS,
+];
+
+/// The rules with all forks up to `fork` active from the first block on.
+pub(crate) fn chain(fork: &str) -> ChainSpec {
+    ChainSpec::from_config(&config(fork)).expect("a configuration in order")
+}
+
+pub(crate) fn config(fork: &str) -> ChainConfig {
+    let forks = ["paris", "shanghai", "cancun", "prague", "osaka", "amsterdam"];
+    let last = forks.iter().position(|name| *name == fork).expect("a fork's name");
+    let time = |name: &str| {
+        let at = forks.iter().position(|fork| *fork == name).expect("a fork's name");
+        (at <= last).then_some(0)
+    };
+    ChainConfig {
+        chain_id: CHAIN_ID,
+        homestead_block: Some(0),
+        eip150_block: Some(0),
+        eip155_block: Some(0),
+        eip158_block: Some(0),
+        byzantium_block: Some(0),
+        constantinople_block: Some(0),
+        petersburg_block: Some(0),
+        istanbul_block: Some(0),
+        berlin_block: Some(0),
+        london_block: Some(0),
+        terminal_total_difficulty: Some(U256::ZERO),
+        terminal_total_difficulty_passed: true,
+        shanghai_time: time("shanghai"),
+        cancun_time: time("cancun"),
+        prague_time: time("prague"),
+        osaka_time: time("osaka"),
+        amsterdam_time: time("amsterdam"),
+        ..ChainConfig::default()
+    }
+}
+
+/// An account before the first block.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StartAccount {
+    pub(crate) nonce: u64,
+    pub(crate) balance: U256,
+    pub(crate) code: Bytes,
+    pub(crate) storage: BTreeMap<U256, U256>,
+}
+
+impl StartAccount {
+    pub(crate) fn contract(code: impl Into<Bytes>) -> Self {
+        Self { nonce: 1, code: code.into(), ..Self::default() }
+    }
+
+    /// An account without code that can pay for much.
+    pub(crate) fn rich() -> Self {
+        Self { balance: U256::from(10u128.pow(24)), ..Self::default() }
+    }
+
+    pub(crate) fn storage(mut self, slots: impl IntoIterator<Item = (u64, u64)>) -> Self {
+        let words = |(slot, value)| (U256::from(slot), U256::from(value));
+        self.storage.extend(slots.into_iter().map(words));
+        self
+    }
+}
+
+/// The system contracts of all forks, with their real codes where there are such.
+pub(crate) fn system_contracts() -> Vec<(Address, StartAccount)> {
+    let codes = [
+        (eip4788::BEACON_ROOTS_ADDRESS, eip4788::BEACON_ROOTS_CODE.clone()),
+        (eip2935::HISTORY_STORAGE_ADDRESS, eip2935::HISTORY_STORAGE_CODE.clone()),
+        (
+            eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS,
+            eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_CODE.clone(),
+        ),
+        (
+            eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS,
+            eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_CODE.clone(),
+        ),
+        (BUILDER_CONTRACTS[0], Bytes::from_static(&[0])),
+        (BUILDER_CONTRACTS[1], Bytes::from_static(&[0])),
+    ];
+    codes.map(|(address, code)| (address, StartAccount::contract(code))).into()
+}
+
+/// A chain in memory: every header, every node and code of all states.
+#[derive(Debug, Clone)]
+pub(crate) struct World {
+    pub(crate) chain: ChainSpec,
+    /// By number, from 0 on; the last is the parent of the block to come.
+    pub(crate) headers: Vec<Header>,
+    pub(crate) nodes: B256Map<Bytes>,
+    pub(crate) codes: B256Map<Bytes>,
+}
+
+impl World {
+    /// A chain whose first block has these accounts, and the system contracts.
+    pub(crate) fn new(
+        chain: ChainSpec,
+        accounts: impl IntoIterator<Item = (Address, StartAccount)>,
+    ) -> Self {
+        let accounts: BTreeMap<_, _> = system_contracts().into_iter().chain(accounts).collect();
+        let mut world =
+            Self { chain, headers: Vec::new(), nodes: B256Map::default(), codes: B256Map::default() };
+        let changes = accounts.iter().map(|(address, account)| world.start(*address, account));
+        let changes = StateChanges { accounts: changes.collect::<Vec<_>>() };
+        for account in accounts.into_values().filter(|account| !account.code.is_empty()) {
+            world.codes.insert(keccak256(&account.code), account.code);
+        }
+        let mut trie = StateTrie::new(EMPTY_ROOT_HASH);
+        let root = trie.apply(&changes, &B256Map::<Bytes>::default()).expect("all is at hand");
+        trie.new_nodes(&mut |hash, rlp| drop(world.nodes.insert(hash, rlp)));
+        world.headers.push(world.first_header(root));
+        world
+    }
+
+    fn start(&self, address: Address, account: &StartAccount) -> AccountChange {
+        let StartAccount { nonce, balance, code, storage } = account;
+        let code_hash = if code.is_empty() { KECCAK256_EMPTY } else { keccak256(code) };
+        let slots = storage.iter().filter(|(_, value)| !value.is_zero());
+        AccountChange {
+            hashed_address: keccak256(address),
+            account: Some(AccountInfo { nonce: *nonce, balance: *balance, code_hash }),
+            storage_wiped: false,
+            storage: slots.map(|(slot, value)| (keccak256(slot.to_be_bytes::<32>()), *value)).collect(),
+        }
+    }
+
+    fn first_header(&self, state_root: B256) -> Header {
+        let chain = &self.chain;
+        let cancun = chain.is_cancun_active_at_timestamp(0);
+        let amsterdam = chain.is_amsterdam_active_at_timestamp(0);
+        Header {
+            ommers_hash: EMPTY_OMMER_ROOT_HASH,
+            state_root,
+            gas_limit: 100_000_000,
+            base_fee_per_gas: Some(7),
+            withdrawals_root: chain.is_shanghai_active_at_timestamp(0).then_some(EMPTY_WITHDRAWALS),
+            blob_gas_used: cancun.then_some(0),
+            excess_blob_gas: cancun.then_some(0),
+            parent_beacon_block_root: cancun.then_some(B256::ZERO),
+            requests_hash: chain.is_prague_active_at_timestamp(0).then_some(B256::ZERO),
+            block_access_list_hash: amsterdam.then_some(B256::ZERO),
+            slot_number: amsterdam.then_some(0),
+            ..Header::default()
+        }
+    }
+
+    /// Puts `count` blocks in which nothing happens on top, without running them.
+    pub(crate) fn with_ancestors(mut self, count: usize) -> Self {
+        for _ in 0..count {
+            let header = self.draft(Vec::new(), Vec::new()).header;
+            self.headers.push(Header { state_root: self.parent().state_root, ..header });
+        }
+        self
+    }
+
+    pub(crate) fn parent(&self) -> &Header {
+        self.headers.last().expect("the first header")
+    }
+
+    /// The state after the parent.
+    pub(crate) fn state(&self) -> TrieState<&Self> {
+        TrieState::new(self.parent().state_root, self)
+    }
+
+    pub(crate) fn account(&self, address: Address) -> trie::Account {
+        self.state().account(address).expect("all is at hand").unwrap_or_default()
+    }
+
+    /// A block on the parent that has yet to run.
+    pub(crate) fn draft(
+        &self,
+        transactions: Vec<Transaction>,
+        withdrawals: Vec<Withdrawal>,
+    ) -> Block {
+        let (chain, parent) = (&self.chain, self.parent());
+        let timestamp = parent.timestamp + 12;
+        let cancun = chain.is_cancun_active_at_timestamp(timestamp);
+        let shanghai = chain.is_shanghai_active_at_timestamp(timestamp);
+        let blob_gas = transactions.iter().map(|tx| tx.blob_gas_used().unwrap_or(0)).sum();
+        let header = Header {
+            parent_hash: parent.hash_slow(),
+            ommers_hash: EMPTY_OMMER_ROOT_HASH,
+            beneficiary: COINBASE,
+            transactions_root: proofs::calculate_transaction_root(&transactions),
+            number: parent.number + 1,
+            gas_limit: parent.gas_limit,
+            timestamp,
+            mix_hash: B256::repeat_byte(7),
+            base_fee_per_gas: Some(execution::next_base_fee(parent)),
+            withdrawals_root: shanghai.then(|| proofs::calculate_withdrawals_root(&withdrawals)),
+            blob_gas_used: cancun.then_some(blob_gas),
+            excess_blob_gas: execution::next_excess_blob_gas(chain, parent, timestamp),
+            parent_beacon_block_root: cancun.then_some(B256::repeat_byte(8)),
+            requests_hash: chain.is_prague_active_at_timestamp(timestamp).then_some(B256::ZERO),
+            slot_number: parent.slot_number.map(|slot| slot + 1),
+            ..Header::default()
+        };
+        let withdrawals = shanghai.then_some(withdrawals.into());
+        Block { header, body: BlockBody { transactions, ommers: Vec::new(), withdrawals } }
+    }
+
+    /// Runs a draft and writes what that gave into its header.
+    pub(crate) fn seal(&self, draft: Block) -> Result<SealedBlock, BlockError> {
+        let draft = SealedBlock::new(draft);
+        let senders = execution::recover_senders(&draft.body.transactions)?;
+        let (executed, mut state) =
+            execution::run(&self.chain, self.parent(), &draft, &senders, self)?;
+        let mut block = draft.into_block();
+        let header = &mut block.header;
+        header.state_root = state.apply(&executed.changes)?;
+        header.gas_used = executed.gas_used;
+        header.receipts_root = executed.receipts_root();
+        header.logs_bloom = executed.logs_bloom();
+        header.requests_hash = header.requests_hash.map(|_| executed.requests.requests_hash());
+        header.block_access_list_hash = executed.block_access_list.as_ref().map(keccak256);
+        Ok(SealedBlock::new(block))
+    }
+
+    /// The valid block with these transactions.
+    pub(crate) fn block(&self, transactions: Vec<Transaction>) -> SealedBlock {
+        self.seal(self.draft(transactions, Vec::new())).expect("a valid block")
+    }
+
+    pub(crate) fn validate(&self, block: &SealedBlock) -> Result<Validated, BlockError> {
+        let senders = execution::recover_senders(&block.body.transactions)?;
+        let parent = self.parent();
+        execution::validate(&self.chain, parent, parent.hash_slow(), block, &senders, self)
+    }
+
+    /// What the slow twin of execution gives for the same block, and its witness.
+    pub(crate) fn execute_exact(&self, block: &SealedBlock) -> (Executed, Witness) {
+        let senders = execution::recover_senders(&block.body.transactions).expect("signed");
+        let mut state = self.state();
+        let executed = execution::execute_exact(&self.chain, block, &senders, &mut state);
+        let executed = executed.expect("a valid block");
+        state.apply(&executed.changes).expect("all is at hand");
+        let last = self.parent().number;
+        let first = executed.lowest_ancestor.unwrap_or(last);
+        let witness = state.witness(executed.codes_read.clone(), first, last);
+        (executed, witness.expect("all is at hand"))
+    }
+
+    /// Validates a block, and its witness in every way that there is: the slow twin gives the same,
+    /// the witness verifies the block and records itself again, and nothing in it can be left out.
+    pub(crate) fn check(&self, block: &SealedBlock) -> Result<Validated, String> {
+        let validated = self.validate(block).map_err(|error| error.to_string())?;
+        let (exact, exact_witness) = self.execute_exact(block);
+        let witness = &validated.witness;
+        if summary(&exact) != summary(&validated.executed) {
+            return Err(format!("twin: {exact:?}; {:?}", validated.executed));
+        }
+        if exact_witness != *witness {
+            return Err(format!("twin: {exact_witness:?}; {witness:?}"));
+        }
+        let verified = execution::verify(&self.chain, block, None, witness)
+            .map_err(|error| format!("stateless: {error}"))?;
+        if verified.witness != *witness {
+            return Err(format!("stateless: {:?}; {witness:?}", verified.witness));
+        }
+        self.check_nothing_can_be_left_out(block, witness)?;
+        Ok(validated)
+    }
+
+    fn check_nothing_can_be_left_out(
+        &self,
+        block: &SealedBlock,
+        witness: &Witness,
+    ) -> Result<(), String> {
+        let missing = |witness: &Witness| match execution::verify(&self.chain, block, None, witness) {
+            Ok(_) => Err("accepted".to_owned()),
+            Err(error) => error.missing().cloned().ok_or_else(|| error.to_string()),
+        };
+        for at in 0..witness.state.len() {
+            let mut witness = witness.clone();
+            let hash = keccak256(witness.state.remove(at));
+            let expected = StateError::Trie(trie::Error::MissingNode { hash });
+            if missing(&witness) != Ok(expected) {
+                return Err(format!("without node {hash}: {:?}", missing(&witness)));
+            }
+        }
+        for at in 0..witness.codes.len() {
+            let mut witness = witness.clone();
+            let hash = keccak256(witness.codes.remove(at));
+            if missing(&witness) != Ok(StateError::MissingCode(hash)) {
+                return Err(format!("without code {hash}: {:?}", missing(&witness)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a valid block the parent.
+    pub(crate) fn extend(&mut self, block: &SealedBlock, validated: Validated) {
+        self.nodes.extend(validated.new_nodes);
+        self.codes.extend(validated.executed.new_codes);
+        self.headers.push(block.header.clone());
+    }
+}
+
+/// What execution gave, in an order of its own.
+fn summary(executed: &Executed) -> impl PartialEq {
+    let mut accounts = executed.changes.accounts.clone();
+    accounts.sort_unstable_by_key(|change| change.hashed_address);
+    accounts.iter_mut().for_each(|change| change.storage.sort_unstable());
+    let new_codes: BTreeMap<_, _> = executed.new_codes.iter().cloned().collect();
+    (
+        executed.receipts.clone(),
+        executed.requests.clone(),
+        [executed.gas_used, executed.blob_gas_used, executed.block_access_list_items],
+        executed.block_access_list.clone(),
+        executed.lowest_ancestor,
+        accounts,
+        new_codes,
+    )
+}
+
+impl NodeSource for World {
+    fn node(&self, hash: &B256) -> Option<Bytes> {
+        self.nodes.get(hash).cloned()
+    }
+}
+
+impl Source for World {
+    fn code(&self, code_hash: &B256) -> Option<Bytes> {
+        self.codes.get(code_hash).cloned()
+    }
+
+    fn ancestor(&self, number: u64) -> Option<Ancestor> {
+        let rlp = Bytes::from(alloy_rlp::encode(self.headers.get(usize::try_from(number).ok()?)?));
+        Some(Ancestor { hash: keccak256(&rlp), rlp })
+    }
+}
+
+/// Someone who signs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Signer(B256);
+
+impl Signer {
+    /// The signer of this number, other than zero.
+    pub(crate) fn new(number: u8) -> Self {
+        Self(B256::with_last_byte(number))
+    }
+
+    pub(crate) fn address(&self) -> Address {
+        let hash = B256::repeat_byte(1);
+        self.sign(hash).recover_address_from_prehash(&hash).expect("just signed")
+    }
+
+    pub(crate) fn sign(&self, hash: B256) -> Signature {
+        sign_message(self.0, hash).expect("a key in range")
+    }
+
+    fn envelope<T: SignableTransaction<Signature>>(&self, transaction: T) -> Transaction
+    where
+        EthereumTxEnvelope<TxEip4844>: From<Signed<T>>,
+    {
+        let signature = self.sign(transaction.signature_hash());
+        transaction.into_signed(signature).into()
+    }
+
+    /// A call with this calldata and a million gas.
+    pub(crate) fn call(&self, nonce: u64, to: Address, input: impl Into<Bytes>) -> Transaction {
+        self.transact(nonce, TxKind::Call(to), U256::ZERO, input.into())
+    }
+
+    pub(crate) fn transact(
+        &self,
+        nonce: u64,
+        to: TxKind,
+        value: U256,
+        input: Bytes,
+    ) -> Transaction {
+        self.envelope(TxEip1559 {
+            chain_id: CHAIN_ID,
+            nonce,
+            gas_limit: 1_000_000,
+            max_fee_per_gas: GAS_PRICE,
+            max_priority_fee_per_gas: 1,
+            to,
+            value,
+            input,
+            ..TxEip1559::default()
+        })
+    }
+
+    pub(crate) fn legacy(&self, nonce: u64, to: TxKind, input: impl Into<Bytes>) -> Transaction {
+        self.envelope(TxLegacy {
+            chain_id: Some(CHAIN_ID),
+            nonce,
+            gas_limit: 1_000_000,
+            gas_price: GAS_PRICE,
+            to,
+            input: input.into(),
+            ..TxLegacy::default()
+        })
+    }
+
+    /// A transaction with one blob.
+    pub(crate) fn blob(&self, nonce: u64, to: Address) -> Transaction {
+        let mut versioned_hash = B256::repeat_byte(9);
+        versioned_hash[0] = 1;
+        self.envelope(TxEip4844 {
+            chain_id: CHAIN_ID,
+            nonce,
+            gas_limit: 100_000,
+            max_fee_per_gas: GAS_PRICE,
+            max_priority_fee_per_gas: 1,
+            to,
+            max_fee_per_blob_gas: GAS_PRICE,
+            blob_versioned_hashes: vec![versioned_hash],
+            ..TxEip4844::default()
+        })
+    }
+
+    pub(crate) fn delegate(
+        &self,
+        nonce: u64,
+        to: Address,
+        input: impl Into<Bytes>,
+        authorization_list: Vec<SignedAuthorization>,
+    ) -> Transaction {
+        self.envelope(TxEip7702 {
+            chain_id: CHAIN_ID,
+            nonce,
+            gas_limit: 1_000_000,
+            max_fee_per_gas: GAS_PRICE,
+            max_priority_fee_per_gas: 1,
+            to,
+            input: input.into(),
+            authorization_list,
+            ..TxEip7702::default()
+        })
+    }
+
+    /// The signer's authorization to run the code of `address` in its name (EIP-7702).
+    pub(crate) fn authorize(&self, nonce: u64, address: Address) -> SignedAuthorization {
+        let authorization = Authorization { chain_id: U256::from(CHAIN_ID), address, nonce };
+        let signature = self.sign(authorization.signature_hash());
+        authorization.into_signed(signature)
+    }
+}
+
+/// The code of an account that delegates to `target` (EIP-7702).
+pub(crate) fn marker(target: Address) -> Bytes {
+    [&[0xef, 0x01, 0x00], target.as_slice()].concat().into()
+}

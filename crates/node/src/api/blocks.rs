@@ -1,0 +1,190 @@
+//! How a caller names a block, and which one is meant.
+
+use std::fmt;
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use engine::BlockRecord;
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+
+use super::Api;
+use super::hex::{Fixed, Quantity};
+
+/// `BlockNumberOrTag`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NumberOrTag {
+    Number(u64),
+    Earliest,
+    Finalized,
+    Safe,
+    Latest,
+    Pending,
+}
+
+/// A number, a tag, a hash, or an object with one of them (EIP-1898).
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum BlockId {
+    Number(NumberOrTag),
+    Hash { hash: B256, require_canonical: bool },
+}
+
+impl fmt::Display for BlockId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(NumberOrTag::Number(number)) => write!(f, "block {number}"),
+            Self::Number(tag) => write!(f, "{} block", format!("{tag:?}").to_lowercase()),
+            Self::Hash { hash, require_canonical: false } => write!(f, "block {hash}"),
+            Self::Hash { hash, require_canonical: true } => write!(f, "canonical block {hash}"),
+        }
+    }
+}
+
+impl Api {
+    /// The head of the canonical chain.
+    pub(super) fn head(&self) -> Arc<BlockRecord> {
+        self.engine.block(self.engine.heads().head).expect("the head is a valid block")
+    }
+
+    pub(super) fn head_number(&self) -> u64 {
+        self.head().block.header.number
+    }
+
+    /// The canonical block meant, `None` where there is none: a number above the head, a safe or
+    /// finalized block before the consensus layer has named one, a pending one ever.
+    pub(super) fn block_by_number(&self, id: NumberOrTag) -> Option<Arc<BlockRecord>> {
+        let heads = self.engine.heads();
+        let hash = match id {
+            NumberOrTag::Number(number) => self.engine.canonical_hash(number)?,
+            NumberOrTag::Earliest => heads.genesis,
+            NumberOrTag::Finalized => heads.finalized?,
+            NumberOrTag::Safe => heads.safe?,
+            NumberOrTag::Latest => heads.head,
+            NumberOrTag::Pending => return None,
+        };
+        self.engine.block(hash)
+    }
+
+    /// The block meant, of whatever branch where it is named by its hash.
+    pub(super) fn block_by_id(&self, id: &BlockId) -> Option<Arc<BlockRecord>> {
+        match *id {
+            BlockId::Number(id) => self.block_by_number(id),
+            BlockId::Hash { hash, require_canonical } => {
+                let number = |record: &Arc<BlockRecord>| record.block.header.number;
+                let canonical = |record: &Arc<BlockRecord>| {
+                    self.engine.canonical_hash(number(record)) == Some(hash)
+                };
+                self.engine.block(hash).filter(|record| !require_canonical || canonical(record))
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for NumberOrTag {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        super::hex::parse(json, "a block number or tag", number_or_tag)
+    }
+}
+
+fn number_or_tag(text: &str) -> Result<NumberOrTag, String> {
+    Ok(match text {
+        "earliest" => NumberOrTag::Earliest,
+        "finalized" => NumberOrTag::Finalized,
+        "safe" => NumberOrTag::Safe,
+        "latest" => NumberOrTag::Latest,
+        "pending" => NumberOrTag::Pending,
+        number => NumberOrTag::Number(read::<Quantity>(number)?.0),
+    })
+}
+
+/// Reads a text as the type does in JSON.
+fn read<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, String> {
+    let json = serde::de::value::BorrowedStrDeserializer::<serde::de::value::Error>::new(text);
+    T::deserialize(json).map_err(|fault| fault.to_string())
+}
+
+impl<'de> Deserialize<'de> for BlockId {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        json.deserialize_any(BlockIdVisitor)
+    }
+}
+
+struct BlockIdVisitor;
+
+impl<'de> Visitor<'de> for BlockIdVisitor {
+    type Value = BlockId;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a block number, tag or hash, or an object with blockNumber or blockHash")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<BlockId, E> {
+        // No number has 64 digits.
+        if text.len() == 2 + 2 * B256::len_bytes() {
+            let hash: Fixed<32> = read(text).map_err(E::custom)?;
+            return Ok(BlockId::Hash { hash: hash.into(), require_canonical: false });
+        }
+        number_or_tag(text).map(BlockId::Number).map_err(E::custom)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<BlockId, A::Error> {
+        let fields = Fields::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
+        match fields {
+            Fields { block_number: Some(number), block_hash: None, require_canonical: None } => {
+                Ok(BlockId::Number(number))
+            }
+            Fields { block_number: None, block_hash: Some(hash), require_canonical } => {
+                let require_canonical = require_canonical.unwrap_or(false);
+                Ok(BlockId::Hash { hash: hash.into(), require_canonical })
+            }
+            _ => Err(A::Error::custom(
+                "a block is named by blockNumber, or by blockHash and perhaps requireCanonical",
+            )),
+        }
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Fields {
+    block_number: Option<NumberOrTag>,
+    block_hash: Option<Fixed<32>>,
+    require_canonical: Option<bool>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(json: &str, expected: Option<BlockId>) {
+        assert_eq!(serde_json::from_str(json).ok(), expected, "{json}");
+    }
+
+    #[test]
+    fn a_block_is_named_by_number_tag_or_hash() {
+        let hash = |require_canonical| {
+            Some(BlockId::Hash { hash: B256::repeat_byte(7), require_canonical })
+        };
+        let text = format!("\"{}\"", B256::repeat_byte(7));
+        let number = |number| Some(BlockId::Number(number));
+        check(r#""latest""#, number(NumberOrTag::Latest));
+        check(r#""pending""#, number(NumberOrTag::Pending));
+        check(r#""0x1f""#, number(NumberOrTag::Number(31)));
+        check(r#"{"blockNumber":"safe"}"#, number(NumberOrTag::Safe));
+        check(&text, hash(false));
+        check(&format!(r#"{{"blockHash":{text}}}"#), hash(false));
+        check(&format!(r#"{{"requireCanonical":true,"blockHash":{text}}}"#), hash(true));
+    }
+
+    #[test]
+    fn a_block_that_is_not_named_clearly_is_refused() {
+        let hash = format!(r#""blockHash":"{}""#, B256::ZERO);
+        for bad in ["1", "null", "{}", "[]", r#""0x01""#, r#""newest""#, r#""0x""#, r#""LATEST""#] {
+            check(bad, None);
+        }
+        check(&format!(r#"{{{hash},"blockNumber":"0x1"}}"#), None);
+        check(&format!(r#"{{{hash},{hash}}}"#), None);
+        check(r#"{"blockNumber":"0x1","requireCanonical":true}"#, None);
+        check(r#"{"blockNumber":"0x1","other":1}"#, None);
+    }
+}

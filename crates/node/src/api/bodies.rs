@@ -1,0 +1,102 @@
+//! `engine_getPayloadBodies`, and `engine_getBlobs` of a pool that does not exist.
+
+use alloy_eips::Encodable2718;
+use alloy_hardforks::EthereumHardfork;
+use alloy_primitives::B256;
+use engine::BlockRecord;
+use rpc::{Code, Error, Json, Params, push_hex};
+
+use super::Api;
+use super::hex::{Fixed, Quantity};
+use crate::limits::{BLOB_HASHES, BODIES};
+
+/// `engine_getPayloadBodiesByHash`.
+pub(super) fn by_hash(api: &Api, mut params: Params<'_>, version: u8) -> Result<Json, Error> {
+    let hashes: Vec<Fixed<32>> = params.next("blockHashes")?;
+    params.end()?;
+    check_count(hashes.len() as u64)?;
+    let hashes = hashes.into_iter().map(|hash| Some(B256::from(hash)));
+    Ok(bodies(api, hashes, version))
+}
+
+/// `engine_getPayloadBodiesByRange`: of the canonical chain, up to its head.
+pub(super) fn by_range(api: &Api, mut params: Params<'_>, version: u8) -> Result<Json, Error> {
+    let Quantity(start) = params.next("start")?;
+    let Quantity(count) = params.next("count")?;
+    params.end()?;
+    if start == 0 || count == 0 {
+        return Err(Error::invalid_params("start and count are at least 1"));
+    }
+    check_count(count)?;
+    let end = start.saturating_add(count).min(api.head_number() + 1);
+    Ok(bodies(api, (start..end).map(|number| api.engine.canonical_hash(number)), version))
+}
+
+fn check_count(count: u64) -> Result<(), Error> {
+    if count <= BODIES {
+        return Ok(());
+    }
+    let detail = format!("{count} bodies asked for, at most {BODIES} are allowed");
+    Err(Error::new(Code::TooLargeRequest, detail))
+}
+
+fn bodies(api: &Api, hashes: impl Iterator<Item = Option<B256>>, version: u8) -> Json {
+    let mut out = vec![b'['];
+    for (index, hash) in hashes.enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        match hash.and_then(|hash| api.engine.block(hash)) {
+            Some(record) => push_body(&mut out, &record, version),
+            None => out.extend_from_slice(b"null"),
+        }
+    }
+    out.push(b']');
+    out.into()
+}
+
+/// `ExecutionPayloadBodyV1` or `V2`.
+fn push_body(out: &mut Vec<u8>, record: &BlockRecord, version: u8) {
+    out.extend_from_slice(br#"{"transactions":["#);
+    let mut raw = Vec::new();
+    for (index, transaction) in record.block.body.transactions.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        raw.clear();
+        transaction.encode_2718(&mut raw);
+        push_hex(out, &raw);
+    }
+    out.extend_from_slice(br#"],"withdrawals":"#);
+    serde_json::to_writer(&mut *out, &record.block.body.withdrawals)
+        .expect("numbers and addresses have a JSON form");
+    if version >= 2 {
+        out.extend_from_slice(br#","blockAccessList":"#);
+        match &record.block_access_list {
+            Some(list) => push_hex(out, list),
+            None => out.extend_from_slice(b"null"),
+        }
+    }
+    out.push(b'}');
+}
+
+/// `engine_getBlobs`: the first version has a `null` for each blob, the others are `null`
+/// altogether where there is no pool (osaka.md, `engine_getBlobsV2` point 4, `V3` point 5).
+pub(super) fn blobs(api: &Api, mut params: Params<'_>, version: u8) -> Result<Json, Error> {
+    let hashes: Vec<Fixed<32>> = params.next("versionedHashes")?;
+    params.end()?;
+    if hashes.len() > BLOB_HASHES {
+        let detail = format!("{} blobs asked for, at most {BLOB_HASHES} are allowed", hashes.len());
+        return Err(Error::new(Code::TooLargeRequest, detail));
+    }
+    if version > 1 {
+        return Json::of(&());
+    }
+    let timestamp = api.head().block.header.timestamp;
+    let fork = api.engine.chain().fork_at(timestamp);
+    if fork >= EthereumHardfork::Osaka {
+        let detail = format!("the head is in {fork}; this version is for forks before Osaka");
+        return Err(Error::new(Code::UnsupportedFork, detail));
+    }
+    Json::of(&vec![(); hashes.len()])
+}

@@ -1,0 +1,201 @@
+//! `engine_forkchoiceUpdated` and what it begins: `engine_getPayload`; and `testing_buildBlockV1`.
+
+use std::ops::Range;
+
+use alloy_eips::Decodable2718;
+use alloy_hardforks::EthereumHardfork::{
+    self, Amsterdam, Bogota, Cancun, Frontier, Osaka, Prague, Shanghai,
+};
+use alloy_primitives::{B256, Bytes, U256};
+use alloy_rpc_types_engine::{ExecutionPayload, ForkchoiceState, PayloadId};
+use engine::{BuildRequest, Built, ForkchoiceOutcome, Verdict};
+use execution::Transaction;
+use rpc::{Code, Error, Json, Params, RawValue};
+use serde::{Deserialize, Serialize};
+
+use super::hex::{Data, Fixed};
+use super::new_payload::{PayloadStatus, push_witness};
+use super::payload::check_fork;
+use super::{Api, attributes, refusal};
+
+/// `ForkchoiceStateV1`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct StateFields {
+    head_block_hash: Fixed<32>,
+    safe_block_hash: Fixed<32>,
+    finalized_block_hash: Fixed<32>,
+}
+
+/// `engine_forkchoiceUpdated`.
+pub(super) fn plain(api: &Api, params: Params<'_>, version: u8) -> Result<Json, Error> {
+    forkchoice_updated(api, params, version, false)
+}
+
+/// `engine_forkchoiceUpdatedWithWitness`: `engine_getPayload` will carry the witness.
+pub(super) fn witness(api: &Api, params: Params<'_>, version: u8) -> Result<Json, Error> {
+    forkchoice_updated(api, params, version, true)
+}
+
+fn forkchoice_updated(
+    api: &Api,
+    mut params: Params<'_>,
+    version: u8,
+    with_witness: bool,
+) -> Result<Json, Error> {
+    let fields: StateFields = params.next("forkchoiceState")?;
+    let json: Option<&RawValue> = params.optional("payloadAttributes")?;
+    if version >= 4 {
+        // There is no pool whose blobs it could select: checked, and not used.
+        let _: Option<Fixed<16>> = params.optional("custodyColumns")?;
+    }
+    params.end()?;
+    let state = ForkchoiceState {
+        head_block_hash: fields.head_block_hash.into(),
+        safe_block_hash: fields.safe_block_hash.into(),
+        finalized_block_hash: fields.finalized_block_hash.into(),
+    };
+    // paris.md, `engine_forkchoiceUpdatedV1`, point 8: bad attributes are said only once the head
+    // is applied, and do not undo it.
+    let attributes = json.map(|json| attributes::read(json, version, api.engine.chain()));
+    let (build, bad) = match attributes.transpose() {
+        Ok(attributes) => {
+            (attributes.map(|attributes| BuildRequest { attributes, version, with_witness }), None)
+        }
+        Err(error) => (None, Some(error)),
+    };
+    let outcome = api.engine.forkchoice_updated(state, build).map_err(refusal)?;
+    let ForkchoiceOutcome { verdict, payload_id } = outcome;
+    if let (Verdict::Valid, Some(error)) = (&verdict, bad) {
+        return Err(error);
+    }
+    let payload_status = PayloadStatus::new(verdict, state.head_block_hash);
+    Json::of(&ForkchoiceAnswer { payload_status, payload_id })
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ForkchoiceAnswer {
+    payload_status: PayloadStatus,
+    payload_id: Option<PayloadId>,
+}
+
+/// `engine_getPayload`.
+pub(super) fn payload(api: &Api, mut params: Params<'_>, version: u8) -> Result<Json, Error> {
+    let id: Fixed<8> = params.next("payloadId")?;
+    params.end()?;
+    let id = PayloadId::new(id.0);
+    let built = api.engine.built(id).map_err(refusal)?.ok_or_else(|| {
+        Error::new(Code::UnknownPayload, format_args!("no build has the id {id}, or not any more"))
+    })?;
+    check_fork(api.engine.chain(), built.block.header.timestamp, &forks(version))?;
+    let mut out = match version {
+        1 => json(&execution_payload(&built))?,
+        _ => json(&Envelope::new(&built, Some(version)))?,
+    };
+    if built.with_witness {
+        // Both are objects with members: the witness becomes the last one.
+        assert_eq!(out.pop(), Some(b'}'));
+        out.extend_from_slice(br#","witness":"#);
+        push_witness(&mut out, &built.witness);
+        out.push(b'}');
+    }
+    Ok(out.into())
+}
+
+/// The forks of the payloads that a version of `engine_getPayload` hands out, the end excluded.
+/// The specification does not bound the first version, but its payload has no withdrawals.
+const fn forks(version: u8) -> Range<EthereumHardfork> {
+    match version {
+        1 => Frontier..Shanghai,
+        2 => Frontier..Cancun,
+        3 => Cancun..Prague,
+        4 => Prague..Osaka,
+        5 => Osaka..Amsterdam,
+        _ => Amsterdam..Bogota,
+    }
+}
+
+fn json(value: &impl Serialize) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(value).map_err(|fault| Error::new(Code::Internal, fault))
+}
+
+fn execution_payload(built: &Built) -> ExecutionPayload {
+    let Built { block, block_access_list, .. } = built;
+    let list = block_access_list.clone().unwrap_or_default();
+    ExecutionPayload::from_block_unchecked_with_bal(block.hash(), block, list).0
+}
+
+/// The result of `engine_getPayload`, from the second version on.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Envelope<'a> {
+    execution_payload: ExecutionPayload,
+    block_value: U256,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blobs_bundle: Option<BlobsBundle>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    should_override_builder: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    execution_requests: Option<Vec<&'a Bytes>>,
+}
+
+/// `BlobsBundleV1` and `V2`: empty ones look alike, and without a pool there are no others.
+#[derive(Default, Serialize)]
+struct BlobsBundle {
+    commitments: [(); 0],
+    proofs: [(); 0],
+    blobs: [(); 0],
+}
+
+impl<'a> Envelope<'a> {
+    /// As a version of `engine_getPayload` has it, or with all that the block has.
+    fn new(built: &'a Built, version: Option<u8>) -> Self {
+        let has = |since: u8| version.is_none_or(|version| version >= since);
+        let requests = has(4) && built.block.header.requests_hash.is_some();
+        Self {
+            execution_payload: execution_payload(built),
+            block_value: built.block_value,
+            blobs_bundle: has(3).then(BlobsBundle::default),
+            should_override_builder: has(3).then_some(false),
+            execution_requests: requests.then(|| built.requests.iter().collect()),
+        }
+    }
+}
+
+/// `testing_buildBlockV1`: builds on any known block, and changes nothing.
+pub(super) fn testing(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let parent: Fixed<32> = params.next("parentBlockHash")?;
+    let attributes: &RawValue = params.next("payloadAttributes")?;
+    let transactions: Option<Vec<Data>> = params.next("transactions")?;
+    let extra_data: Option<Data> = params.optional("extraData")?;
+    params.end()?;
+    let attributes = attributes::read_any(attributes, api.engine.chain())
+        .map_err(|error| Error::invalid_params(detail(&error)))?;
+    // No pool: `null` is an empty block, as `[]` is.
+    let transactions = transactions
+        .unwrap_or_default()
+        .iter()
+        .enumerate()
+        .map(|(index, raw)| {
+            Transaction::decode_2718_exact(&raw.0).map_err(|fault| {
+                Error::invalid_params(format_args!("transactions[{index}]: {fault}"))
+            })
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let extra_data = extra_data.unwrap_or_default().0;
+    let built = api
+        .engine
+        .build(B256::from(parent), attributes, transactions, extra_data)
+        .map_err(|error| match error {
+            engine::Error::InvalidAttributes(reason) => Error::invalid_params(reason),
+            error => refusal(error),
+        })?;
+    Json::of(&Envelope::new(&built, None))
+}
+
+/// What an error says beside its code.
+fn detail(error: &Error) -> String {
+    let data = error.data.as_ref().and_then(|data| data.get("err")).and_then(|err| err.as_str());
+    data.unwrap_or(&error.message).to_owned()
+}

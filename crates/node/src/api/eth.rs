@@ -1,0 +1,80 @@
+//! The chain as applications see it.
+
+use alloy_consensus::transaction::{Recovered, TransactionInfo};
+use alloy_primitives::{B256, U64, U256};
+use alloy_rlp::Encodable;
+use alloy_rpc_types_eth::{Block, BlockTransactions, Header, Transaction};
+use engine::BlockRecord;
+use rpc::{Error, Json, Params};
+
+use super::Api;
+use super::blocks::NumberOrTag;
+use super::hex::Fixed;
+
+/// `eth_blockNumber`.
+pub(super) fn block_number(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    params.end()?;
+    Json::of(&U64::from(api.head_number()))
+}
+
+/// `eth_chainId`.
+pub(super) fn chain_id(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    params.end()?;
+    Json::of(&U64::from(api.engine.chain().chain_id()))
+}
+
+/// `eth_syncing`: there is no network that we could follow.
+pub(super) fn syncing(_: &Api, params: Params<'_>) -> Result<Json, Error> {
+    params.end()?;
+    Json::of(&false)
+}
+
+/// `eth_getBlockByHash`: of any branch.
+pub(super) fn block_by_hash(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let hash: Fixed<32> = params.next("block hash")?;
+    let full: bool = params.next("hydrated transactions")?;
+    params.end()?;
+    let record = api.engine.block(B256::from(hash));
+    Json::of(&record.map(|record| block(&record, full)))
+}
+
+/// `eth_getBlockByNumber`.
+pub(super) fn block_by_number(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let id: NumberOrTag = params.next("block")?;
+    let full: bool = params.next("hydrated transactions")?;
+    params.end()?;
+    let record = api.block_by_number(id);
+    Json::of(&record.map(|record| block(&record, full)))
+}
+
+type RpcBlock = Block<Transaction<execution::Transaction>>;
+
+fn block(record: &BlockRecord, full: bool) -> RpcBlock {
+    let BlockRecord { block, senders, .. } = record;
+    let (header, body) = (&block.header, &block.body);
+    let info = |index: usize| TransactionInfo {
+        hash: None,
+        index: Some(index as u64),
+        block_hash: Some(block.hash()),
+        block_number: Some(header.number),
+        base_fee: header.base_fee_per_gas,
+        block_timestamp: Some(header.timestamp),
+    };
+    let transactions = if full {
+        let signed = body.transactions.iter().zip(senders).enumerate();
+        let full = signed.map(|(index, (transaction, sender))| {
+            let recovered = Recovered::new_unchecked(transaction.clone(), *sender);
+            Transaction::from_transaction(recovered, info(index))
+        });
+        BlockTransactions::Full(full.collect())
+    } else {
+        BlockTransactions::Hashes(body.transactions.iter().map(|tx| *tx.hash()).collect())
+    };
+    let header = Header {
+        hash: block.hash(),
+        inner: header.clone(),
+        total_difficulty: None,
+        size: Some(U256::from(block.length())),
+    };
+    Block { header, uncles: Vec::new(), transactions, withdrawals: body.withdrawals.clone() }
+}

@@ -1,0 +1,60 @@
+//! Who we are, and what we can do.
+
+use rpc::{Error, Json, Params};
+use serde::{Deserialize, Serialize};
+
+use super::{Api, EXCHANGE_CAPABILITIES};
+
+/// Our two letters: free in execution-apis `src/engine/identification.md`.
+const CLIENT_CODE: &str = "DP";
+const CLIENT_NAME: &str = "Deponent";
+const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
+
+/// The first four bytes of the commit, where the build was told: `DEPONENT_COMMIT=1a2b3c4d`.
+const COMMIT: &str = match option_env!("DEPONENT_COMMIT") {
+    Some(commit) => commit,
+    None => "00000000",
+};
+
+/// `engine_exchangeCapabilities`.
+pub(super) fn exchange_capabilities(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let _theirs: Vec<String> = params.next("capabilities")?;
+    params.end()?;
+    let ours = api.methods().filter(|name| name.starts_with("engine_"));
+    Json::of(&ours.filter(|name| *name != EXCHANGE_CAPABILITIES).collect::<Vec<_>>())
+}
+
+/// `ClientVersionV1`.
+#[derive(Serialize, Deserialize)]
+struct ClientVersion {
+    code: String,
+    name: String,
+    version: String,
+    commit: String,
+}
+
+/// `engine_getClientVersionV1`.
+pub(super) fn engine_client_version(_: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let ClientVersion { code, name, version, commit } = params.next("clientVersion")?;
+    params.end()?;
+    tracing::debug!(code, name, version, commit, "the consensus client");
+    Json::of(&[ClientVersion {
+        code: CLIENT_CODE.into(),
+        name: CLIENT_NAME.into(),
+        version: VERSION.into(),
+        commit: format!("0x{COMMIT}"),
+    }])
+}
+
+/// `net_version`: the chain's identifier in decimal, as everywhere.
+pub(super) fn net_version(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    params.end()?;
+    Json::of(&api.engine.chain().chain_id().to_string())
+}
+
+/// `web3_clientVersion`.
+pub(super) fn client_version(_: &Api, params: Params<'_>) -> Result<Json, Error> {
+    params.end()?;
+    let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
+    Json::of(&format!("{CLIENT_NAME}/{VERSION}-{COMMIT}/{os}-{arch}"))
+}

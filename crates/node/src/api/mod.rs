@@ -1,0 +1,162 @@
+//! What the two ports answer: one table of methods each.
+
+mod attributes;
+mod blocks;
+mod bodies;
+mod build;
+mod debug;
+mod eth;
+mod hex;
+mod identity;
+mod new_payload;
+mod payload;
+
+use std::fmt;
+use std::sync::Arc;
+
+use engine::Engine;
+use rpc::{Code, Error, Handler, Json, Params, RawValue};
+
+pub(crate) use hex::Data;
+
+/// One port's methods, answered by an engine.
+pub struct Api {
+    engine: Arc<Engine>,
+    tables: Vec<&'static [Method]>,
+}
+
+/// A method's name and what answers it.
+struct Method {
+    name: &'static str,
+    call: fn(&Api, Params<'_>) -> Result<Json, Error>,
+}
+
+const fn method(name: &'static str, call: fn(&Api, Params<'_>) -> Result<Json, Error>) -> Method {
+    Method { name, call }
+}
+
+impl Api {
+    /// The authenticated port: the Engine API, the methods of `eth` that it must offer as far as
+    /// we have them, and `testing_buildBlockV1` when `testing`.
+    pub fn engine_port(engine: Arc<Engine>, testing: bool) -> Self {
+        let mut tables = vec![ENGINE, CHAIN];
+        if testing {
+            tables.push(TESTING);
+        }
+        Self { engine, tables }
+    }
+
+    /// The public port: reading the chain and its witnesses.
+    pub fn public_port(engine: Arc<Engine>) -> Self {
+        Self { engine, tables: vec![CHAIN, PUBLIC] }
+    }
+
+    /// The names of all methods, in the order of the tables.
+    pub fn methods(&self) -> impl Iterator<Item = &'static str> {
+        self.tables.iter().copied().flatten().map(|method| method.name)
+    }
+}
+
+impl fmt::Debug for Api {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.methods()).finish()
+    }
+}
+
+impl Handler for Api {
+    fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Json, Error> {
+        let mut methods = self.tables.iter().copied().flatten();
+        let found = methods.find(|known| known.name == method);
+        let found = found.ok_or_else(|| Error::method_not_found(method))?;
+        (found.call)(self, Params::of(params)?)
+    }
+}
+
+const ENGINE: &[Method] = &[
+    method("engine_newPayloadV1", |api, params| new_payload::plain(api, params, 1)),
+    method("engine_newPayloadV2", |api, params| new_payload::plain(api, params, 2)),
+    method("engine_newPayloadV3", |api, params| new_payload::plain(api, params, 3)),
+    method("engine_newPayloadV4", |api, params| new_payload::plain(api, params, 4)),
+    method("engine_newPayloadV5", |api, params| new_payload::plain(api, params, 5)),
+    method("engine_newPayloadWithWitnessV1", |api, params| new_payload::witness(api, params, 1)),
+    method("engine_newPayloadWithWitnessV2", |api, params| new_payload::witness(api, params, 2)),
+    method("engine_newPayloadWithWitnessV3", |api, params| new_payload::witness(api, params, 3)),
+    method("engine_newPayloadWithWitnessV4", |api, params| new_payload::witness(api, params, 4)),
+    method("engine_newPayloadWithWitnessV5", |api, params| new_payload::witness(api, params, 5)),
+    method("engine_executeStatelessPayloadV1", |api, params| {
+        new_payload::stateless(api, params, 1)
+    }),
+    method("engine_executeStatelessPayloadV2", |api, params| {
+        new_payload::stateless(api, params, 2)
+    }),
+    method("engine_executeStatelessPayloadV3", |api, params| {
+        new_payload::stateless(api, params, 3)
+    }),
+    method("engine_executeStatelessPayloadV4", |api, params| {
+        new_payload::stateless(api, params, 4)
+    }),
+    method("engine_executeStatelessPayloadV5", |api, params| {
+        new_payload::stateless(api, params, 5)
+    }),
+    method("engine_forkchoiceUpdatedV1", |api, params| build::plain(api, params, 1)),
+    method("engine_forkchoiceUpdatedV2", |api, params| build::plain(api, params, 2)),
+    method("engine_forkchoiceUpdatedV3", |api, params| build::plain(api, params, 3)),
+    method("engine_forkchoiceUpdatedV4", |api, params| build::plain(api, params, 4)),
+    method("engine_forkchoiceUpdatedWithWitnessV1", |api, params| build::witness(api, params, 1)),
+    method("engine_forkchoiceUpdatedWithWitnessV2", |api, params| build::witness(api, params, 2)),
+    method("engine_forkchoiceUpdatedWithWitnessV3", |api, params| build::witness(api, params, 3)),
+    method("engine_forkchoiceUpdatedWithWitnessV4", |api, params| build::witness(api, params, 4)),
+    method("engine_getPayloadV1", |api, params| build::payload(api, params, 1)),
+    method("engine_getPayloadV2", |api, params| build::payload(api, params, 2)),
+    method("engine_getPayloadV3", |api, params| build::payload(api, params, 3)),
+    method("engine_getPayloadV4", |api, params| build::payload(api, params, 4)),
+    method("engine_getPayloadV5", |api, params| build::payload(api, params, 5)),
+    method("engine_getPayloadV6", |api, params| build::payload(api, params, 6)),
+    method("engine_getPayloadBodiesByHashV1", |api, params| bodies::by_hash(api, params, 1)),
+    method("engine_getPayloadBodiesByHashV2", |api, params| bodies::by_hash(api, params, 2)),
+    method("engine_getPayloadBodiesByRangeV1", |api, params| bodies::by_range(api, params, 1)),
+    method("engine_getPayloadBodiesByRangeV2", |api, params| bodies::by_range(api, params, 2)),
+    method("engine_getBlobsV1", |api, params| bodies::blobs(api, params, 1)),
+    method("engine_getBlobsV2", |api, params| bodies::blobs(api, params, 2)),
+    method("engine_getBlobsV3", |api, params| bodies::blobs(api, params, 3)),
+    method(EXCHANGE_CAPABILITIES, identity::exchange_capabilities),
+    method("engine_getClientVersionV1", identity::engine_client_version),
+];
+
+/// common.md: it is the one method that its own answer does not name.
+const EXCHANGE_CAPABILITIES: &str = "engine_exchangeCapabilities";
+
+const CHAIN: &[Method] = &[
+    method("eth_blockNumber", eth::block_number),
+    method("eth_chainId", eth::chain_id),
+    method("eth_getBlockByHash", eth::block_by_hash),
+    method("eth_getBlockByNumber", eth::block_by_number),
+    method("eth_syncing", eth::syncing),
+];
+
+const PUBLIC: &[Method] = &[
+    method("debug_executionWitness", debug::execution_witness),
+    method("debug_executionWitnessByBlockHash", debug::execution_witness_by_hash),
+    method("debug_executionWitnessByHash", debug::execution_witness_by_hash),
+    method("net_version", identity::net_version),
+    method("web3_clientVersion", identity::client_version),
+];
+
+const TESTING: &[Method] = &[method("testing_buildBlockV1", build::testing)];
+
+/// An engine's error on the wire.
+fn refusal(error: engine::Error) -> Error {
+    use engine::Error::*;
+    let code = match &error {
+        InvalidForkchoiceState(_) => Code::InvalidForkchoiceState,
+        InvalidAttributes(_) => Code::InvalidPayloadAttributes,
+        UnknownBlock(_) => Code::InvalidParams,
+        // As geth: the request is well-formed, but cannot be met.
+        Build(_) => Code::Server,
+        Genesis(_) | ChainSpec(_) | State(_) => Code::Internal,
+    };
+    if code == Code::Internal {
+        tracing::error!(%error, "the engine failed");
+    }
+    Error::new(code, error)
+}

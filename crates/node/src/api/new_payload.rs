@@ -1,0 +1,138 @@
+//! `engine_newPayload`, alone and with the witness, and `engine_executeStatelessPayload`.
+
+use alloy_consensus::Transaction as _;
+use alloy_primitives::B256;
+use engine::{Payload, Verdict};
+use execution::{Roots, SealedBlock, Transaction};
+use rpc::{Error, Json, Params};
+use serde::Serialize;
+use witness::Witness;
+
+use super::hex::{Data, push_digits};
+use super::payload::NewPayload;
+use super::{Api, refusal};
+
+/// `PayloadStatusV1`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PayloadStatus {
+    status: &'static str,
+    latest_valid_hash: Option<B256>,
+    validation_error: Option<String>,
+}
+
+impl PayloadStatus {
+    /// The verdict on the block `hash`.
+    pub(super) fn new(verdict: Verdict, hash: B256) -> Self {
+        let (status, latest_valid_hash, validation_error) = match verdict {
+            Verdict::Valid => ("VALID", Some(hash), None),
+            Verdict::Invalid { latest_valid_hash, reason } => {
+                ("INVALID", latest_valid_hash, Some(reason))
+            }
+            Verdict::Syncing => ("SYNCING", None, None),
+        };
+        Self { status, latest_valid_hash, validation_error }
+    }
+}
+
+/// `engine_newPayload`.
+pub(super) fn plain(api: &Api, params: Params<'_>, version: u8) -> Result<Json, Error> {
+    Json::of(&answer(api, params, version)?.1)
+}
+
+/// `engine_newPayloadWithWitness`: each VALID answer has the witness, repeated ones too.
+pub(super) fn witness(api: &Api, params: Params<'_>, version: u8) -> Result<Json, Error> {
+    let (hash, status) = answer(api, params, version)?;
+    if status.status != "VALID" {
+        return Json::of(&status);
+    }
+    let Some(witness) = api.engine.witness(hash).map_err(refusal)? else {
+        // Genesis alone has none: nothing was run.
+        return Json::of(&status);
+    };
+    let mut out = br#"{"status":"VALID","witness":"#.to_vec();
+    push_witness(&mut out, &witness);
+    out.extend_from_slice(format!(r#","latestValidHash":"{hash}","#).as_bytes());
+    out.extend_from_slice(br#""validationError":null}"#);
+    Ok(out.into())
+}
+
+fn answer(api: &Api, mut params: Params<'_>, version: u8) -> Result<(B256, PayloadStatus), Error> {
+    let request = NewPayload::read(&mut params, version)?;
+    params.end()?;
+    let payload = request.payload(api.engine.chain())?;
+    let hash = payload.execution.block_hash();
+    // Only the first version tells a wrong block hash from other faults.
+    let copy = (version == 1).then(|| payload.clone());
+    let verdict = api.engine.new_payload(payload).map_err(refusal)?;
+    let mut status = PayloadStatus::new(verdict, hash);
+    if status.status == "INVALID" && copy.is_some_and(is_misnamed) {
+        status.status = "INVALID_BLOCK_HASH";
+    }
+    Ok((hash, status))
+}
+
+/// Whether the payload's fields do not hash to its block hash.
+fn is_misnamed(payload: Payload) -> bool {
+    let Payload { execution, sidecar } = payload;
+    let got = execution.block_hash();
+    let block = execution.into_block_with_sidecar_raw(&sidecar);
+    block.is_ok_and(|block| block.header.hash_slow() != got)
+}
+
+/// Appends the witness as a JSON string: its RLP in hex, without a copy in between.
+pub(super) fn push_witness(out: &mut Vec<u8>, witness: &Witness) {
+    // What follows in the answer is short.
+    out.reserve(2 * witness::rlp::encoded_len(witness) + 256);
+    out.extend_from_slice(b"\"0x");
+    witness::rlp::write(witness, &mut |part: &[u8]| push_digits(out, part));
+    out.push(b'"');
+}
+
+/// `engine_executeStatelessPayload`, as geth has it: the block hash is not looked at, the roots
+/// are returned for the caller to compare, and a bad witness makes the payload INVALID.
+pub(super) fn stateless(api: &Api, mut params: Params<'_>, version: u8) -> Result<Json, Error> {
+    let request = NewPayload::read(&mut params, version)?;
+    let witness: Data = params.next("witness")?;
+    params.end()?;
+    let chain = api.engine.chain();
+    let payload = request.payload(chain)?;
+    let outcome = block(payload).and_then(|block| {
+        let witness = witness::rlp::decode(&witness.0).map_err(|fault| fault.to_string())?;
+        execution::execute_statelessly(chain, &block, &witness).map_err(|fault| fault.to_string())
+    });
+    let (status, roots, validation_error) = match outcome {
+        Ok(roots) => ("VALID", roots, None),
+        Err(reason) => {
+            let roots = Roots { state_root: B256::ZERO, receipts_root: B256::ZERO };
+            ("INVALID", roots, Some(reason))
+        }
+    };
+    let Roots { state_root, receipts_root } = roots;
+    Json::of(&StatelessStatus { status, state_root, receipts_root, validation_error })
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct StatelessStatus {
+    status: &'static str,
+    state_root: B256,
+    receipts_root: B256,
+    validation_error: Option<String>,
+}
+
+/// The block that a payload describes, whatever its block hash; the versioned hashes must be right.
+fn block(payload: Payload) -> Result<SealedBlock, String> {
+    let Payload { execution, sidecar } = payload;
+    let block = execution
+        .try_into_block_with_sidecar::<Transaction>(&sidecar)
+        .map_err(|fault| fault.to_string())?;
+    if let Some(versioned_hashes) = sidecar.versioned_hashes() {
+        let transactions = block.body.transactions.iter();
+        let hashes = transactions.flat_map(|tx| tx.blob_versioned_hashes().into_iter().flatten());
+        if !hashes.eq(versioned_hashes) {
+            return Err("expectedBlobVersionedHashes differ from the transactions' own".into());
+        }
+    }
+    Ok(SealedBlock::new(block))
+}

@@ -1,0 +1,14 @@
+//! The `deponent` program as a library: a node in this process, and what its ports answer.
+//!
+//! [`Node`] is an engine behind two JSON-RPC ports, the authenticated Engine API and the public
+//! one; [`Api`] is what each port answers, without the socket. The command line is in [`cli`].
+
+mod api;
+pub mod cli;
+pub mod demo;
+pub mod limits;
+mod node;
+mod verify;
+
+pub use api::Api;
+pub use node::{Node, NodeOptions};

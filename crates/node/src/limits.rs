@@ -1,0 +1,14 @@
+//! Every bound of this crate, with its unit and its reason.
+
+/// Bodies that one `engine_getPayloadBodies` call may ask for. The specification demands 32; geth
+/// and reth take 1024.
+pub const BODIES: u64 = 1024;
+
+/// Versioned hashes that one `engine_getBlobs` call may ask for: what the specification demands.
+pub const BLOB_HASHES: usize = 128;
+
+/// Bytes of the hex text that is made at a time: source and target stay in the first-level cache.
+pub(crate) const HEX_CHUNK_BYTES: usize = 8 << 10;
+
+/// Longest file that `deponent verify` reads, in bytes: a witness of 1 GB, in hex, and its block.
+pub const VERIFY_FILE_BYTES: u64 = 3 << 30;

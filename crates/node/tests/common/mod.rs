@@ -1,0 +1,319 @@
+//! A node in this process, on free ports of 127.0.0.1, with one client on each.
+#![allow(dead_code, unreachable_pub)] // each test binary uses its own part
+
+use alloy_consensus::transaction::SignerRecoverable;
+use alloy_consensus::{SignableTransaction, TxEip1559, TxEip2930, TxEip4844, TxEip7702, TxLegacy};
+use alloy_eips::eip2718::Encodable2718;
+use alloy_eips::eip7702::Authorization;
+use alloy_eips::{eip2935, eip4788, eip7002, eip7251, eip8282};
+use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U256, address, hex, uint};
+use execution::Transaction;
+use node::{Node, NodeOptions};
+use rpc::{Client, ClientError, Code, Error};
+use serde_json::{Value, json};
+
+/// `10` seconds a fork, from Paris at 0 to Amsterdam at 50.
+pub const ALL_FORKS: [Fork; 6] = [
+    Fork { time: 1, forkchoice: 1, get: 1, new: 1 },
+    Fork { time: 11, forkchoice: 2, get: 2, new: 2 },
+    Fork { time: 21, forkchoice: 3, get: 3, new: 3 },
+    Fork { time: 31, forkchoice: 3, get: 4, new: 4 },
+    Fork { time: 41, forkchoice: 3, get: 5, new: 4 },
+    Fork { time: 51, forkchoice: 4, get: 6, new: 5 },
+];
+
+/// A fork's time, and the versions of the methods for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Fork {
+    pub time: u64,
+    pub forkchoice: u8,
+    pub get: u8,
+    pub new: u8,
+}
+
+pub const OSAKA: Fork = Fork { time: 1, forkchoice: 3, get: 5, new: 4 };
+
+/// The forks of a genesis: all, ten seconds each, or Osaka from the start.
+pub fn config(osaka_only: bool) -> Value {
+    let time = |time: u64| if osaka_only { 0 } else { time };
+    let mut config = json!({
+        "chainId": 1337, "homesteadBlock": 0, "eip150Block": 0, "eip155Block": 0,
+        "eip158Block": 0, "byzantiumBlock": 0, "constantinopleBlock": 0, "petersburgBlock": 0,
+        "istanbulBlock": 0, "berlinBlock": 0, "londonBlock": 0, "mergeNetsplitBlock": 0,
+        "terminalTotalDifficulty": 0, "terminalTotalDifficultyPassed": true,
+        "shanghaiTime": time(10), "cancunTime": time(20), "pragueTime": time(30),
+        "osakaTime": time(40),
+        "blobSchedule": {
+            "cancun": {"target": 3, "max": 6, "baseFeeUpdateFraction": 3338477},
+            "prague": {"target": 6, "max": 9, "baseFeeUpdateFraction": 5007716},
+            "osaka": {"target": 6, "max": 9, "baseFeeUpdateFraction": 5007716},
+        },
+    });
+    if !osaka_only {
+        config["amsterdamTime"] = json!(50);
+        config["blobSchedule"]["amsterdam"] = config["blobSchedule"]["osaka"].clone();
+    }
+    config
+}
+
+/// A genesis with the system contracts, and funds for the sender of each of [`transactions`].
+pub fn genesis(config: Value) -> Value {
+    let contract = |code: &Bytes| json!({"balance": "0x0", "nonce": "0x1", "code": code});
+    let mut alloc = json!({
+        eip4788::BEACON_ROOTS_ADDRESS.to_string(): contract(&eip4788::BEACON_ROOTS_CODE),
+        eip2935::HISTORY_STORAGE_ADDRESS.to_string(): contract(&eip2935::HISTORY_STORAGE_CODE),
+        eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS.to_string():
+            contract(&eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_CODE),
+        eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS.to_string():
+            contract(&eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_CODE),
+        eip8282::BUILDER_DEPOSIT_CONTRACT_ADDRESS.to_string():
+            contract(&eip8282::BUILDER_DEPOSIT_CONTRACT_CODE),
+        eip8282::BUILDER_EXIT_CONTRACT_ADDRESS.to_string():
+            contract(&eip8282::BUILDER_EXIT_CONTRACT_CODE),
+        CONTRACT.to_string(): contract(&hex!("60015f5500").into()),
+    });
+    for transaction in transactions() {
+        let sender = transaction.recover_signer().expect("a point of the curve");
+        alloc[sender.to_string()] = json!({"balance": "0xde0b6b3a7640000"});
+    }
+    json!({
+        "config": config, "nonce": "0x0", "timestamp": "0x0", "extraData": "0x",
+        "gasLimit": "0x2faf080", "difficulty": "0x0", "mixHash": B256::ZERO,
+        "coinbase": Address::ZERO, "baseFeePerGas": "0x7", "alloc": alloc,
+    })
+}
+
+/// It stores 1 in slot 0.
+pub const CONTRACT: Address = address!("00000000000000000000000000000000c0de0001");
+
+/// One transaction of each type; each signature is made up, and so is the sender that it gives.
+pub fn transactions() -> Vec<Transaction> {
+    let to = TxKind::Call(CONTRACT);
+    let (gas_limit, max_fee_per_gas) = (100_000, 1_000_000_000);
+    let legacy =
+        TxLegacy { chain_id: Some(1337), gas_price: max_fee_per_gas, gas_limit, to, ..def() };
+    let list = TxEip2930 { chain_id: 1337, gas_price: max_fee_per_gas, gas_limit, to, ..def() };
+    let fees = TxEip1559 { chain_id: 1337, max_fee_per_gas, gas_limit, to, ..TxEip1559::default() };
+    let blob = TxEip4844 {
+        chain_id: 1337,
+        max_fee_per_gas,
+        gas_limit,
+        to: CONTRACT,
+        blob_versioned_hashes: vec![BLOB_HASH],
+        max_fee_per_blob_gas: max_fee_per_gas,
+        ..def()
+    };
+    let authorization = Authorization { chain_id: U256::ZERO, address: CONTRACT, nonce: 0 };
+    let code = TxEip7702 {
+        chain_id: 1337,
+        max_fee_per_gas,
+        gas_limit,
+        to: CONTRACT,
+        authorization_list: vec![authorization.into_signed(signature())],
+        ..def()
+    };
+    vec![
+        legacy.into_signed(signature()).into(),
+        list.into_signed(signature()).into(),
+        fees.into_signed(signature()).into(),
+        blob.into_signed(signature()).into(),
+        code.into_signed(signature()).into(),
+    ]
+}
+
+pub const BLOB_HASH: B256 = B256::with_last_byte(1).bit_or(B256::new({
+    let mut version = [0; 32];
+    version[0] = 1;
+    version
+}));
+
+fn def<T: Default>() -> T {
+    T::default()
+}
+
+/// `r` is the curve's generator, so that some key fits any hash.
+fn signature() -> Signature {
+    let r = uint!(0x79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798_U256);
+    Signature::new(r, U256::from(7), false)
+}
+
+pub fn raw(transactions: &[Transaction]) -> Vec<Bytes> {
+    transactions.iter().map(|transaction| transaction.encoded_2718().into()).collect()
+}
+
+/// A running node and a client on each port.
+pub struct TestNode {
+    pub node: Node,
+    pub dir: tempfile::TempDir,
+    engine: Client,
+    public: Client,
+}
+
+impl TestNode {
+    pub async fn start(genesis: Value) -> Self {
+        Self::start_with_secret(genesis, None).await
+    }
+
+    pub async fn start_with_secret(genesis: Value, secret: Option<&str>) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let jwt_file = secret.map(|secret| {
+            let file = dir.path().join("secret.hex");
+            std::fs::write(&file, secret).expect("written");
+            file
+        });
+        let any = ([127, 0, 0, 1], 0).into();
+        let options = NodeOptions {
+            genesis: serde_json::from_value(genesis).expect("a genesis"),
+            data_dir: dir.path().join("data"),
+            http: any,
+            engine: any,
+            jwt_file,
+            testing: true,
+        };
+        let node = Node::start(options).await.expect("a node");
+        let connect = async |address: std::net::SocketAddr, jwt| {
+            Client::connect(&address.to_string(), jwt).await.expect("a connection")
+        };
+        let engine = connect(node.engine_addr, Some(node.jwt.clone())).await;
+        let public = connect(node.http_addr, None).await;
+        Self { node, dir, engine, public }
+    }
+
+    /// Calls a method of the engine port.
+    pub async fn call(&mut self, method: &str, params: Value) -> Result<Value, Error> {
+        unwrap(self.engine.call(method, params).await)
+    }
+
+    /// Calls a method of the public port.
+    pub async fn public(&mut self, method: &str, params: Value) -> Result<Value, Error> {
+        unwrap(self.public.call(method, params).await)
+    }
+
+    pub async fn ok(&mut self, method: &str, params: Value) -> Value {
+        self.call(method, params).await.unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    /// The answer as it came, for those who look at the order of members.
+    pub async fn text(&mut self, method: &str, params: Value) -> String {
+        let answer = self.engine.call_raw(method, params).await.expect("an answer");
+        String::from_utf8(answer.to_vec()).expect("UTF-8")
+    }
+
+    pub async fn head(&mut self) -> Value {
+        let params = json!(["latest", false]);
+        self.public("eth_getBlockByNumber", params).await.expect("a block")["hash"].clone()
+    }
+
+    /// The call is refused with this code and these words, and nothing else happens.
+    pub async fn refused(&mut self, method: &str, params: Value, code: Code, words: &str) {
+        let head = self.head().await;
+        let shown: String = params.to_string().chars().take(300).collect();
+        let error = match self.call(method, params).await {
+            Err(error) => error,
+            Ok(result) => panic!("{method}({shown}) gave {result}"),
+        };
+        assert!(error.is(code), "{method}({shown}): {error}, not {code:?}");
+        assert!(error.to_string().contains(words), "{method}({shown}): {error}, not {words:?}");
+        assert_eq!(self.head().await, head, "{method}({shown}) moved the head");
+    }
+
+    /// Begins a build on the head with the versions of `fork`, and returns its identifier.
+    pub async fn begin(&mut self, fork: Fork, time: u64, with_witness: bool) -> Value {
+        let name = if with_witness { "WithWitness" } else { "" };
+        let method = format!("engine_forkchoiceUpdated{name}V{}", fork.forkchoice);
+        let head = self.head().await;
+        let params = json!([state(&head), attributes(time, attributes_version(fork))]);
+        let answer = self.ok(&method, params).await;
+        assert_eq!(answer["payloadStatus"]["status"], "VALID", "{answer}");
+        answer["payloadId"].clone()
+    }
+
+    /// What the build with this identifier gave: an envelope, of the first version too.
+    pub async fn built(&mut self, fork: Fork, id: Value) -> Value {
+        let answer = self.ok(&format!("engine_getPayloadV{}", fork.get), json!([id])).await;
+        if fork.get == 1 { json!({ "executionPayload": answer }) } else { answer }
+    }
+
+    /// Makes the payload's block the head.
+    pub async fn adopt(&mut self, fork: Fork, envelope: &Value) {
+        let method = format!("engine_newPayloadV{}", fork.new);
+        let status = self.ok(&method, new_payload(fork.new, envelope)).await;
+        assert_eq!(status["status"], "VALID", "{status}");
+        let hash = &envelope["executionPayload"]["blockHash"];
+        let method = format!("engine_forkchoiceUpdatedV{}", fork.forkchoice);
+        let answer = self.ok(&method, json!([state(hash), null])).await;
+        assert_eq!(answer["payloadStatus"]["status"], "VALID", "{answer}");
+        assert_eq!(self.head().await, *hash);
+    }
+
+    /// Extends the chain by a block with these transactions.
+    pub async fn extend(&mut self, fork: Fork, time: u64, transactions: &[Transaction]) -> Value {
+        let attributes = attributes(time, attributes_version(fork));
+        let params = json!([self.head().await, attributes, raw(transactions), "0x"]);
+        let mut envelope = self.ok("testing_buildBlockV1", params).await;
+        envelope["versionedHashes"] = json!(versioned_hashes(transactions));
+        self.adopt(fork, &envelope).await;
+        envelope
+    }
+}
+
+fn unwrap(answer: Result<Value, ClientError>) -> Result<Value, Error> {
+    match answer {
+        Ok(result) => Ok(result),
+        Err(ClientError::Rpc(error)) => Err(error),
+        Err(fault) => panic!("{fault}"),
+    }
+}
+
+fn versioned_hashes(transactions: &[Transaction]) -> Vec<B256> {
+    use alloy_consensus::Transaction as _;
+    let hashes = transactions.iter().filter_map(|tx| tx.blob_versioned_hashes());
+    hashes.flatten().copied().collect()
+}
+
+/// The version of the attributes: the second from Shanghai, the third from Cancun.
+fn attributes_version(fork: Fork) -> u8 {
+    fork.forkchoice
+}
+
+pub fn state(head: &Value) -> Value {
+    json!({"headBlockHash": head, "safeBlockHash": B256::ZERO, "finalizedBlockHash": B256::ZERO})
+}
+
+/// `PayloadAttributesV1` to `V4`.
+pub fn attributes(time: u64, version: u8) -> Value {
+    let mut attributes = json!({
+        "timestamp": format!("{time:#x}"),
+        "prevRandao": B256::repeat_byte(3),
+        "suggestedFeeRecipient": Address::repeat_byte(4),
+    });
+    let withdrawal = json!({
+        "index": "0x0", "validatorIndex": "0x1", "address": Address::repeat_byte(5),
+        "amount": "0x2",
+    });
+    let optional = [
+        ("withdrawals", json!([withdrawal]), 2),
+        ("parentBeaconBlockRoot", json!(BEACON_ROOT), 3),
+        ("slotNumber", json!(format!("{time:#x}")), 4),
+        ("targetGasLimit", json!("0x2faf080"), 4),
+    ];
+    for (name, value, _) in optional.into_iter().filter(|(_, _, since)| version >= *since) {
+        attributes[name] = value;
+    }
+    attributes
+}
+
+pub const BEACON_ROOT: B256 = B256::repeat_byte(6);
+
+/// The parameters of `engine_newPayload` for an envelope.
+pub fn new_payload(version: u8, envelope: &Value) -> Value {
+    let mut params = vec![envelope["executionPayload"].clone()];
+    if version >= 3 {
+        params.push(envelope.get("versionedHashes").cloned().unwrap_or(json!([])));
+        params.push(json!(BEACON_ROOT));
+    }
+    if version >= 4 {
+        params.push(envelope.get("executionRequests").cloned().unwrap_or(json!([])));
+    }
+    json!(params)
+}

@@ -1,0 +1,107 @@
+//! `blockchain_test_engine`: payloads as the Engine API's parameters, through the node's own
+//! answers, with its method versions and error codes.
+
+use crate::blocks::Judge;
+use crate::fixture::{FixturePayload, Test};
+use crate::report::Witnesses;
+use alloy_primitives::{B256, Bytes};
+use engine::Engine;
+use execution::ChainSpec;
+use node::Api;
+use rpc::{Handler, RawValue};
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+
+#[derive(Deserialize, Debug)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    status: String,
+    latest_valid_hash: Option<B256>,
+    witness: Option<Bytes>,
+}
+
+#[derive(Deserialize, Debug)]
+#[serde(rename_all = "camelCase")]
+struct Updated {
+    payload_status: Status,
+}
+
+pub(crate) fn run(test: &Test, chain: ChainSpec, witnesses: &mut Witnesses) -> Result<(), String> {
+    let genesis = test.genesis()?;
+    let mut judge = Judge::new(&genesis);
+    let engine = Engine::new(chain, genesis).map_err(|error| error.to_string())?;
+    let engine = Arc::new(engine);
+    let api = Api::engine_port(engine.clone(), false);
+    for (index, payload) in test.engine_new_payloads.iter().enumerate() {
+        run_payload(&api, &engine, payload, &mut judge, witnesses)
+            .map_err(|error| format!("payload {index}: {error}"))?;
+    }
+    match engine.heads().head {
+        head if head == test.lastblockhash => Ok(()),
+        head => Err(format!("the head is {head}, not {}", test.lastblockhash)),
+    }
+}
+
+fn run_payload(
+    api: &Api,
+    engine: &Engine,
+    payload: &FixturePayload,
+    judge: &mut Judge,
+    witnesses: &mut Witnesses,
+) -> Result<(), String> {
+    let method = format!("engine_newPayloadWithWitnessV{}", payload.new_payload_version);
+    let answer = api.call(&method, Some(&payload.params));
+    if let Some(expected) = &payload.error_code {
+        return match answer {
+            Err(error) if error.code.to_string() == *expected => Ok(()),
+            Err(error) => Err(format!("error {error:?}, expected {expected}")),
+            Ok(_) => Err(format!("an answer, expected error {expected}")),
+        };
+    }
+    let answer = answer.map_err(|error| format!("{method}: {error:?}"))?;
+    let status: Status = parse(&answer.to_vec())?;
+    if let Some(expected) = &payload.validation_error {
+        return match status.status.as_str() {
+            "INVALID" if status.witness.is_none() => Ok(()),
+            _ => Err(format!("{status:?}, expected INVALID, {expected}")),
+        };
+    }
+    let (Some(hash), Some(witness), "VALID") =
+        (status.latest_valid_hash, &status.witness, status.status.as_str())
+    else {
+        return Err(format!("{status:?}"));
+    };
+    set_head(api, payload, hash)?;
+    let record = engine.block(hash).ok_or("a valid block is unknown")?;
+    judge.block(engine, &record.block, witnesses)?;
+    let kept = engine.witness(hash).map_err(|error| error.to_string())?;
+    if witness::rlp::decode(witness).ok() != kept.map(|witness| (*witness).clone()) {
+        return Err("the answer's witness is not the engine's".into());
+    }
+    // A repeated call gets the same answer, the witness included.
+    let again = api.call(&method, Some(&payload.params)).map_err(|error| format!("{error:?}"))?;
+    match again.to_vec() == answer.to_vec() {
+        true => Ok(()),
+        false => Err("the repeated call's answer differs".into()),
+    }
+}
+
+fn set_head(api: &Api, payload: &FixturePayload, hash: B256) -> Result<(), String> {
+    let method = format!("engine_forkchoiceUpdatedV{}", payload.forkchoice_updated_version);
+    let zero = B256::ZERO;
+    let state = json!({"headBlockHash": hash, "safeBlockHash": zero, "finalizedBlockHash": zero});
+    let params = serde_json::value::to_raw_value(&json!([state, null]));
+    let params: Box<RawValue> = params.map_err(|error| error.to_string())?;
+    let answer =
+        api.call(&method, Some(&params)).map_err(|error| format!("{method}: {error:?}"))?;
+    let updated: Updated = parse(&answer.to_vec())?;
+    match updated.payload_status.status.as_str() {
+        "VALID" => Ok(()),
+        _ => Err(format!("{method}: {updated:?}")),
+    }
+}
+
+fn parse<'a, T: Deserialize<'a>>(answer: &'a [u8]) -> Result<T, String> {
+    serde_json::from_slice(answer).map_err(|error| format!("answer: {error}"))
+}

@@ -1,0 +1,68 @@
+//! Real blocks of public networks, with witnesses that other tools made.
+
+use alloy_primitives::Bytes;
+use execution::{ChainSpec, decode_block, verify};
+use serde::Deserialize;
+use std::collections::HashSet;
+use witness::Witness;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RealBlock {
+    pub(crate) name: String,
+    chain_id: u64,
+    block: Bytes,
+    witness: Witness,
+}
+
+/// The block verifies; the witness recorded meanwhile is a part of the one given, and enough by
+/// itself. Without any one of its nodes, codes or headers the block does not verify.
+pub(crate) fn run(real: &RealBlock) -> Result<(), String> {
+    let chain = ChainSpec::from_chain_id(real.chain_id).map_err(|error| error.to_string())?;
+    let block = decode_block(&real.block).map_err(|error| error.to_string())?;
+    let verified = verify(&chain, &block, None, &real.witness)
+        .map_err(|error| format!("given witness: {error}"))?;
+    if verified.state_root != block.header.state_root {
+        return Err("another state root".into());
+    }
+    let recorded = verified.witness;
+    for (field, recorded, given) in [
+        ("state", &recorded.state, &real.witness.state),
+        ("codes", &recorded.codes, &real.witness.codes),
+        ("headers", &recorded.headers, &real.witness.headers),
+    ] {
+        let given: HashSet<_> = given.iter().collect();
+        if let Some(item) = recorded.iter().find(|item| !given.contains(item)) {
+            return Err(format!("{field}: {item} was recorded, but not given"));
+        }
+    }
+    let again = verify(&chain, &block, None, &recorded)
+        .map_err(|error| format!("recorded witness: {error}"))?;
+    if again.witness != recorded {
+        return Err("verifying the recorded witness records another one".into());
+    }
+    without_each_code(&chain, &block, &recorded)
+}
+
+fn without_each_code(
+    chain: &ChainSpec,
+    block: &execution::SealedBlock,
+    recorded: &Witness,
+) -> Result<(), String> {
+    for index in 0..recorded.codes.len() {
+        let mut less = recorded.clone();
+        less.codes.remove(index);
+        if verify(chain, block, None, &less).is_ok() {
+            return Err(format!("verifies without code {index} of the witness"));
+        }
+    }
+    // Nodes are many: one in thirty keeps the run short.
+    for index in (0..recorded.state.len()).step_by(recorded.state.len() / 30 + 1) {
+        let mut less = recorded.clone();
+        less.state.remove(index);
+        if verify(chain, block, None, &less).is_ok() {
+            return Err(format!("verifies without node {index} of the witness"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,386 @@
+//! What a consensus client and a prover do with a node, over HTTP.
+
+mod common;
+
+use alloy_primitives::{B256, Bytes};
+use common::*;
+use rpc::Code;
+use serde_json::{Value, json};
+use witness::Witness;
+
+fn decode(witness: &Value) -> Witness {
+    let bytes: Bytes = serde_json::from_value(witness.clone()).expect("hex");
+    witness::rlp::decode(&bytes).expect("a witness")
+}
+
+/// The witness is all that its block needs.
+fn verify(node: &TestNode, hash: &Value, witness: &Witness) {
+    let hash: B256 = serde_json::from_value(hash.clone()).expect("a hash");
+    let engine = node.node.engine();
+    let record = engine.block(hash).expect("a valid block");
+    let verified =
+        execution::verify(engine.chain(), &record.block, None, witness).expect("a whole witness");
+    assert_eq!(verified.witness, *witness);
+}
+
+#[tokio::test]
+async fn a_payload_is_built_validated_adopted_and_comes_with_its_witness() {
+    let mut node = TestNode::start(genesis(config(true))).await;
+    let id = node.begin(OSAKA, 1, false).await;
+    assert_eq!(node.begin(OSAKA, 1, false).await, id, "one build for the same attributes");
+    let envelope = node.built(OSAKA, id).await;
+    assert_eq!(envelope["blobsBundle"], json!({"commitments": [], "proofs": [], "blobs": []}));
+    assert_eq!(envelope["shouldOverrideBuilder"], false);
+    assert_eq!(envelope["executionRequests"], json!([]));
+    assert_eq!(envelope.get("witness"), None);
+
+    let params = new_payload(4, &envelope);
+    let hash = &envelope["executionPayload"]["blockHash"];
+    let mut witnesses = Vec::new();
+    // The second answer is a repeated one: the block is known by then.
+    for _ in 0..2 {
+        let status = node.ok("engine_newPayloadWithWitnessV4", params.clone()).await;
+        let names: Vec<_> = status.as_object().expect("an object").keys().collect();
+        assert_eq!(names, ["latestValidHash", "status", "validationError", "witness"]);
+        assert_eq!(status["status"], "VALID");
+        assert_eq!(status["latestValidHash"], *hash);
+        assert_eq!(status["validationError"], Value::Null);
+        witnesses.push(decode(&status["witness"]));
+    }
+    assert_eq!(witnesses[0], witnesses[1]);
+    let text = node.text("engine_newPayloadWithWitnessV4", params.clone()).await;
+    assert!(text.contains(r#""result":{"status":"VALID","witness":"0xf9"#), "{text:.200}");
+    let end = format!(r#"","latestValidHash":{hash},"validationError":null}}}}"#);
+    assert!(text.ends_with(&end), "the order of members is geth's");
+    verify(&node, hash, &witnesses[0]);
+
+    assert_ne!(node.head().await, *hash);
+    node.adopt(OSAKA, &envelope).await;
+    let shown = node.public("debug_executionWitness", json!(["latest"])).await.expect("shown");
+    let shown: Witness = serde_json::from_value(shown).expect("a witness");
+    assert_eq!(shown, witnesses[0]);
+    node.node.stop().await;
+}
+
+#[tokio::test]
+async fn a_payload_built_with_witness_carries_it_last() {
+    let mut node = TestNode::start(genesis(config(false))).await;
+    for fork in ALL_FORKS {
+        let id = node.begin(fork, fork.time, true).await;
+        let plain = node.begin(fork, fork.time, false).await;
+        assert_ne!(id, plain);
+        let envelope = node.built(fork, plain).await;
+        let of = |value: &Value| match fork.get {
+            1 => value["executionPayload"]["witness"].clone(),
+            _ => value["witness"].clone(),
+        };
+        assert_eq!(of(&envelope), Value::Null, "{fork:?}");
+        let text = node.text(&format!("engine_getPayloadV{}", fork.get), json!([id])).await;
+        let (_, last) = text.rsplit_once(r#","witness":"0xf9"#).expect("a witness");
+        assert!(last.ends_with(r#""}}"#) && !last.contains(','), "the witness comes last");
+        let with = node.built(fork, id).await;
+        node.adopt(fork, &envelope).await;
+        verify(&node, &envelope["executionPayload"]["blockHash"], &decode(&of(&with)));
+    }
+}
+
+#[tokio::test]
+async fn every_fork_has_its_versions_and_refuses_the_others() {
+    let mut node = TestNode::start(genesis(config(false))).await;
+    for fork in ALL_FORKS {
+        let id = node.begin(fork, fork.time, false).await;
+        let envelope = node.built(fork, id.clone()).await;
+        for get in 1..=6 {
+            // The first two differ in their structure only, and so do Shanghai's two.
+            if get == fork.get || (fork.get == 1 && get == 2) {
+                continue;
+            }
+            let method = format!("engine_getPayloadV{get}");
+            node.refused(&method, json!([id]), Code::UnsupportedFork, "").await;
+        }
+        for new in 1..=5 {
+            let method = format!("engine_newPayloadV{new}");
+            let params = new_payload(new, &envelope);
+            let code = match (fork.new, new) {
+                (1, 2) => continue,
+                (of_fork, new) if of_fork == new => continue,
+                // Payloads of these two look alike.
+                (3, 4) | (4, 3) => Code::UnsupportedFork,
+                _ => Code::InvalidParams,
+            };
+            node.refused(&method, params, code, "").await;
+        }
+        node.adopt(fork, &envelope).await;
+    }
+}
+
+#[tokio::test]
+async fn a_block_is_executed_from_its_witness_alone() {
+    let mut node = TestNode::start(genesis(config(true))).await;
+    let envelope = node.extend(OSAKA, 1, &transactions()).await;
+    let mut params = new_payload(4, &envelope);
+    let status = node.ok("engine_newPayloadWithWitnessV4", params.clone()).await;
+    params.as_array_mut().expect("a list").push(status["witness"].clone());
+
+    let payload = &envelope["executionPayload"];
+    let good = json!({
+        "status": "VALID", "stateRoot": payload["stateRoot"],
+        "receiptsRoot": payload["receiptsRoot"], "validationError": null,
+    });
+    let answer = node.ok("engine_executeStatelessPayloadV4", params.clone()).await;
+    assert_eq!(answer, good);
+    // Neither block hash nor state root are looked at: the caller compares.
+    params[0]["blockHash"] = json!(B256::ZERO);
+    params[0]["stateRoot"] = json!(B256::ZERO);
+    let answer = node.ok("engine_executeStatelessPayloadV4", params.clone()).await;
+    assert_eq!(answer, good);
+
+    for bad in ["0x", "0xc0", "0xc4c0c0c0c0", "0xdeadbeef"] {
+        params[4] = json!(bad);
+        let answer = node.ok("engine_executeStatelessPayloadV4", params.clone()).await;
+        assert_eq!(answer["status"], "INVALID", "{bad}");
+        assert_ne!(answer["validationError"], Value::Null, "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn witnesses_are_shown_of_every_block_on_any_branch() {
+    let mut node = TestNode::start(genesis(config(true))).await;
+    let genesis_hash = node.head().await;
+    let first = node.extend(OSAKA, 1, &[]).await["executionPayload"]["blockHash"].clone();
+    let second = node.extend(OSAKA, 2, &[]).await["executionPayload"]["blockHash"].clone();
+    let witness = |answer: Value| serde_json::from_value::<Witness>(answer).expect("a witness");
+    let mut shown = Vec::new();
+    for (method, params) in [
+        ("debug_executionWitness", json!(["0x1"])),
+        ("debug_executionWitness", json!([first])),
+        ("debug_executionWitness", json!([{"blockNumber": "0x1"}, "canonical"])),
+        (
+            "debug_executionWitness",
+            json!([{"blockHash": first, "requireCanonical": true}, "legacy"]),
+        ),
+        ("debug_executionWitnessByBlockHash", json!([first])),
+        ("debug_executionWitnessByHash", json!([first, null])),
+    ] {
+        let answer = node.public(method, params).await.expect(method);
+        let names: Vec<_> = answer.as_object().expect("an object").keys().cloned().collect();
+        assert_eq!(names, ["codes", "headers", "state"]);
+        shown.push(witness(answer));
+    }
+    assert!(shown.windows(2).all(|pair| pair[0] == pair[1]));
+    verify(&node, &first, &shown[0]);
+
+    // A second branch takes the head: the first one's blocks keep their witnesses.
+    let params = json!([first, attributes(3, 3), [], "0x626f"]);
+    let other = node.ok("testing_buildBlockV1", params).await;
+    node.adopt(OSAKA, &other).await;
+    let answer = node.public("debug_executionWitness", json!([second])).await.expect("a witness");
+    verify(&node, &second, &witness(answer));
+
+    for (params, words) in [
+        (json!(["0x0"]), "genesis"),
+        (json!(["earliest"]), "genesis"),
+        (json!([genesis_hash]), "genesis"),
+        (json!(["pending"]), "no pending block"),
+        (json!(["0x9"]), "there is no"),
+        (json!(["finalized"]), "there is no"),
+        (json!([B256::repeat_byte(9)]), "there is no"),
+        (json!([{"blockHash": second, "requireCanonical": true}]), "there is no"),
+    ] {
+        let error = node.public("debug_executionWitness", params.clone()).await.expect_err("none");
+        assert!(error.is(Code::Server) && error.to_string().contains(words), "{params}: {error}");
+    }
+    for params in [json!([]), json!(["0x01"]), json!(["0x1", "full"]), json!(["0x1", null, 1])] {
+        let error = node.public("debug_executionWitness", params.clone()).await.expect_err("bad");
+        assert!(error.is(Code::InvalidParams), "{params}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn bodies_are_those_of_the_blocks() {
+    let mut node = TestNode::start(genesis(config(false))).await;
+    let mut expected = Vec::new();
+    for fork in ALL_FORKS {
+        let transactions = if fork.time == 41 { transactions() } else { Vec::new() };
+        let envelope = node.extend(fork, fork.time, &transactions).await;
+        let payload = &envelope["executionPayload"];
+        let body = json!({
+            "transactions": payload["transactions"], "withdrawals": payload["withdrawals"],
+            "blockAccessList": payload["blockAccessList"],
+        });
+        expected.push((payload["blockHash"].clone(), body));
+    }
+    let of_first_version = |body: &Value| {
+        let mut body = body.clone();
+        body.as_object_mut().expect("an object").remove("blockAccessList");
+        body
+    };
+    let bodies: Vec<_> = expected.iter().map(|(_, body)| body.clone()).collect();
+    let first: Vec<_> = bodies.iter().map(of_first_version).collect();
+    assert_eq!(bodies[0]["withdrawals"], Value::Null);
+    assert_ne!(bodies[5]["blockAccessList"], Value::Null);
+
+    let range = node.ok("engine_getPayloadBodiesByRangeV1", json!(["0x1", "0x6"])).await;
+    assert_eq!(range, json!(first));
+    let range = node.ok("engine_getPayloadBodiesByRangeV2", json!(["0x2", "0x400"])).await;
+    assert_eq!(range, json!(bodies[1..]), "no null for blocks after the head");
+    let range = node.ok("engine_getPayloadBodiesByRangeV2", json!(["0x7", "0x1"])).await;
+    assert_eq!(range, json!([]));
+
+    let mut hashes: Vec<_> = expected.iter().map(|(hash, _)| hash.clone()).collect();
+    hashes.insert(1, json!(B256::repeat_byte(9)));
+    let mut with_null = bodies.clone();
+    with_null.insert(1, Value::Null);
+    let named = node.ok("engine_getPayloadBodiesByHashV2", json!([hashes])).await;
+    assert_eq!(named, json!(with_null));
+    let named = node.ok("engine_getPayloadBodiesByHashV1", json!([[hashes[0]]])).await;
+    assert_eq!(named, json!(first[..1]));
+}
+
+#[tokio::test]
+async fn capabilities_are_the_methods_of_the_engine_port() {
+    let mut node = TestNode::start(genesis(config(true))).await;
+    let theirs = json!([["engine_newPayloadV4"]]);
+    let names = node.ok("engine_exchangeCapabilities", theirs).await;
+    let names: Vec<String> = serde_json::from_value(names).expect("names");
+    assert!(!names.contains(&"engine_exchangeCapabilities".into()));
+    assert!(names.iter().all(|name| name.starts_with("engine_")));
+    for (name, versions) in [
+        ("engine_newPayload", 5),
+        ("engine_newPayloadWithWitness", 5),
+        ("engine_executeStatelessPayload", 5),
+        ("engine_forkchoiceUpdated", 4),
+        ("engine_forkchoiceUpdatedWithWitness", 4),
+        ("engine_getPayload", 6),
+        ("engine_getPayloadBodiesByHash", 2),
+        ("engine_getPayloadBodiesByRange", 2),
+        ("engine_getBlobs", 3),
+        ("engine_getClientVersion", 1),
+    ] {
+        for version in 1..=versions {
+            let name = format!("{name}V{version}");
+            assert!(names.contains(&name), "{name}");
+            // Each is there: it complains of missing parameters, and of nothing else.
+            let error = node.call(&name, json!([])).await.expect_err("no parameters");
+            assert!(error.is(Code::InvalidParams) && error.to_string().contains("missing"));
+        }
+    }
+    assert_eq!(names.len(), 37);
+}
+
+#[tokio::test]
+async fn the_node_says_who_it_is() {
+    let mut node = TestNode::start(genesis(config(true))).await;
+    let theirs = json!([{"code": "ZZ", "name": "other", "version": "1", "commit": "0x00000000"}]);
+    let ours = node.ok("engine_getClientVersionV1", theirs).await;
+    assert_eq!(ours[0]["name"], "Deponent");
+    assert_eq!(ours[0]["commit"].as_str().map(str::len), Some(10));
+    assert_eq!(node.public("net_version", json!([])).await.expect("a version"), "1337");
+    assert_eq!(node.public("eth_chainId", json!([])).await.expect("a chain"), "0x539");
+    assert_eq!(node.ok("eth_chainId", json!([])).await, "0x539");
+    assert_eq!(node.ok("eth_syncing", json!([])).await, false);
+    assert_eq!(node.ok("eth_blockNumber", json!([])).await, "0x0");
+    let client = node.public("web3_clientVersion", json!([])).await.expect("a client");
+    assert!(client.as_str().is_some_and(|client| client.starts_with("Deponent/v")), "{client}");
+    let error = node.public("engine_newPayloadV4", json!([])).await.expect_err("another port");
+    assert!(error.is(Code::MethodNotFound));
+}
+
+#[tokio::test]
+async fn blobs_are_null_without_a_pool() {
+    let mut node = TestNode::start(genesis(config(false))).await;
+    let hashes = json!([[B256::ZERO, B256::ZERO]]);
+    assert_eq!(node.ok("engine_getBlobsV1", hashes.clone()).await, json!([null, null]));
+    assert_eq!(node.ok("engine_getBlobsV2", hashes.clone()).await, Value::Null);
+    assert_eq!(node.ok("engine_getBlobsV3", hashes.clone()).await, Value::Null);
+    for fork in &ALL_FORKS[..5] {
+        node.extend(*fork, fork.time, &[]).await;
+    }
+    node.refused("engine_getBlobsV1", hashes, Code::UnsupportedFork, "Osaka").await;
+}
+
+#[tokio::test]
+async fn blocks_are_shown_with_every_type_of_transaction() {
+    let mut node = TestNode::start(genesis(config(true))).await;
+    let transactions = transactions();
+    let envelope = node.extend(OSAKA, 1, &transactions).await;
+    let payload = &envelope["executionPayload"];
+    let params = |full| json!([payload["blockHash"], full]);
+    let hashes = node.ok("eth_getBlockByHash", params(false)).await;
+    let full = node.ok("eth_getBlockByHash", params(true)).await;
+    for (name, expected) in [
+        ("hash", &payload["blockHash"]),
+        ("number", &json!("0x1")),
+        ("miner", &payload["feeRecipient"]),
+        ("mixHash", &payload["prevRandao"]),
+        ("baseFeePerGas", &payload["baseFeePerGas"]),
+        ("blobGasUsed", &json!("0x20000")),
+        ("withdrawals", &payload["withdrawals"]),
+        ("uncles", &json!([])),
+    ] {
+        assert_eq!(&full[name], expected, "{name}");
+        assert_eq!(&hashes[name], expected, "{name}");
+    }
+    for (index, transaction) in transactions.iter().enumerate() {
+        let shown = &full["transactions"][index];
+        assert_eq!(hashes["transactions"][index], json!(transaction.hash()));
+        assert_eq!(shown["hash"], json!(transaction.hash()));
+        assert_eq!(shown["type"], json!(format!("{index:#x}")));
+        assert_eq!(shown["transactionIndex"], json!(format!("{index:#x}")));
+        let mut names = vec![
+            "blockHash",
+            "blockNumber",
+            "blockTimestamp",
+            "from",
+            "gas",
+            "gasPrice",
+            "input",
+            "nonce",
+            "r",
+            "s",
+            "to",
+            "v",
+            "value",
+            "chainId",
+        ];
+        names.extend([&[][..], &["accessList", "yParity"]][usize::from(index > 0)]);
+        names.extend([&[][..], &["maxFeePerGas", "maxPriorityFeePerGas"]][usize::from(index > 1)]);
+        for name in names {
+            assert!(!shown[name].is_null(), "type {index} has no {name}: {shown}");
+        }
+    }
+    let special = &full["transactions"];
+    assert_eq!(special[3]["blobVersionedHashes"], json!([BLOB_HASH]));
+    assert!(special[3]["maxFeePerBlobGas"].is_string());
+    assert_eq!(special[4]["authorizationList"].as_array().map(Vec::len), Some(1));
+
+    for (tag, expected) in [
+        ("latest", payload["blockHash"].clone()),
+        ("earliest", full["parentHash"].clone()),
+        ("0x0", full["parentHash"].clone()),
+        ("0x2", Value::Null),
+        ("safe", Value::Null),
+        ("finalized", Value::Null),
+        ("pending", Value::Null),
+    ] {
+        let block = node.public("eth_getBlockByNumber", json!([tag, false])).await.expect(tag);
+        assert_eq!(block["hash"], expected, "{tag}");
+    }
+    let block = node.ok("eth_getBlockByHash", json!([B256::ZERO, false])).await;
+    assert_eq!(block, Value::Null);
+    assert_eq!(node.ok("eth_blockNumber", json!([])).await, "0x1");
+}
+
+#[tokio::test]
+async fn safe_and_finalized_are_those_named_last() {
+    let mut node = TestNode::start(genesis(config(true))).await;
+    let first = node.extend(OSAKA, 1, &[]).await["executionPayload"]["blockHash"].clone();
+    let second = node.extend(OSAKA, 2, &[]).await["executionPayload"]["blockHash"].clone();
+    let state =
+        json!({"headBlockHash": second, "safeBlockHash": second, "finalizedBlockHash": first});
+    node.ok("engine_forkchoiceUpdatedV3", json!([state, null])).await;
+    for (tag, hash) in [("safe", &second), ("finalized", &first), ("latest", &second)] {
+        let block = node.ok("eth_getBlockByNumber", json!([tag, false])).await;
+        assert_eq!(block["hash"], *hash, "{tag}");
+    }
+}
