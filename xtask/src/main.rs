@@ -1,1 +1,81 @@
-fn main() {}
+//! The repository's own commands: `cargo xtask help` lists them.
+
+mod conformance;
+mod docs;
+mod test;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const HELP: &str = "\
+cargo xtask test                       formatting, docs, clippy, then every test
+cargo xtask ci                         all of CI: the same, and rustdoc and cargo-deny before the
+                                       tests, of which none may be left out
+cargo xtask conformance DIR [FILTER]   the published consensus tests in DIR (docs/conformance.md);
+                                       FILTER: a part of a test file's path
+cargo xtask help                       this text
+
+The exit status is 0 when all is well, that of the command that failed, or 2 for a wrong call.";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match arguments.as_slice() {
+        ["test"] => test::run_all(std::env::var_os("CI").is_some()),
+        ["ci"] => test::run_all(true),
+        ["conformance", directory] => conformance::run(directory, None),
+        ["conformance", directory, filter] => conformance::run(directory, Some(filter)),
+        ["help" | "--help" | "-h"] => {
+            println!("{HELP}");
+            Ok(())
+        }
+        _ => Err(Failure { message: HELP.into(), status: 2 }),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure { message, status }) => {
+            eprintln!("{message}");
+            status.into()
+        }
+    }
+}
+
+/// Why a command ends, and with which exit status.
+#[derive(Debug)]
+struct Failure {
+    message: String,
+    status: u8,
+}
+
+impl Failure {
+    fn new(message: impl Into<String>) -> Self {
+        Self { message: format!("xtask: {}", message.into()), status: 1 }
+    }
+}
+
+/// The repository's root.
+fn root() -> PathBuf {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().expect("xtask is a folder of the repository").into()
+}
+
+fn cargo(arguments: &[&str]) -> Command {
+    let mut cargo = Command::new("cargo");
+    cargo.args(arguments).current_dir(root());
+    cargo
+}
+
+/// Runs `command`, its output being ours; its exit status becomes ours when it fails.
+fn run(mut command: Command) -> Result<(), Failure> {
+    let arguments = command.get_args().map(|argument| argument.to_string_lossy());
+    let shown = format!("cargo {}", arguments.collect::<Vec<_>>().join(" "));
+    println!("$ {shown}");
+    let outcome: io::Result<_> = command.status();
+    let status = outcome.map_err(|error| Failure::new(format!("cannot run {shown}: {error}")))?;
+    if status.success() {
+        return Ok(());
+    }
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+    Err(Failure { status: code, ..Failure::new(format!("{shown} failed: {status}")) })
+}

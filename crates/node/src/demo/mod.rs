@@ -127,7 +127,7 @@ impl<'a> Driver<'a> {
         self.timestamp += SECONDS_A_SLOT;
         let mut transactions = Vec::new();
         if contracts > 0 {
-            transactions.push(self.world.transaction(self.nonce, contracts)?);
+            transactions.push(self.world.read_codes(self.nonce, contracts)?);
             self.nonce += 1;
         }
         let beacon_root = B256::repeat_byte(0xbe);

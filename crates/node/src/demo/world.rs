@@ -72,18 +72,30 @@ impl World {
         Ok(Self { genesis, key })
     }
 
-    /// A signed transaction that reads the code sizes of `contracts` contracts, or of none.
-    pub fn transaction(&self, nonce: u64, contracts: usize) -> anyhow::Result<Bytes> {
+    /// A signed transaction that reads the code sizes of `contracts` contracts.
+    pub fn read_codes(&self, nonce: u64, contracts: usize) -> anyhow::Result<Bytes> {
         let end = U256::from_be_slice(FIRST_CONTRACT.as_slice()) + U256::from(contracts);
-        let input = [contract(0).into_word(), B256::from(end)].concat();
+        let input = [contract(0).into_word(), B256::from(end)].concat().into();
+        let gas_limit = 30_000 + GAS_A_CONTRACT * contracts as u64;
+        self.sign(nonce, TxKind::Call(LOOP), input, gas_limit)
+    }
+
+    /// A signed transaction of the paying account, as blocks hold it.
+    pub fn sign(
+        &self,
+        nonce: u64,
+        to: TxKind,
+        input: Bytes,
+        gas_limit: u64,
+    ) -> anyhow::Result<Bytes> {
         let transaction = TxEip1559 {
             chain_id: CHAIN_ID,
             nonce,
-            gas_limit: 30_000 + GAS_A_CONTRACT * contracts as u64,
+            gas_limit,
             max_fee_per_gas: 100_000_000_000,
             max_priority_fee_per_gas: 1_000_000_000,
-            to: TxKind::Call(LOOP),
-            input: input.into(),
+            to,
+            input,
             ..TxEip1559::default()
         };
         let hash = transaction.signature_hash();

@@ -1,0 +1,245 @@
+//! Deponent and geth agree: on every block that our node builds, on its roots, and on each other's
+//! witnesses. Runs when a geth binary is there: `GETH`, on the path, or where `go install` puts it.
+
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use alloy_genesis::GenesisAccount;
+use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address, bytes};
+use node::demo::World;
+use node::{Node, NodeOptions};
+use rpc::Client;
+use serde_json::{Value, json};
+
+/// Stores word 1 of the call's data in the slot that word 0 names.
+const LEDGER_CODE: Bytes = bytes!("60203560003555");
+const LEDGER: Address = address!("0x1ed6e40000000000000000000000000000000000");
+const LEDGER_SLOTS: u64 = 40;
+
+/// Deploys a contract of one byte, `STOP`.
+const DEPLOY: Bytes = bytes!("600160005360016000f3");
+
+#[tokio::test(flavor = "multi_thread")]
+async fn geth_accepts_our_chain_and_each_verifies_the_others_witnesses() {
+    let Some(binary) = geth_binary() else {
+        println!(
+            "not run: no geth. `go install github.com/ethereum/go-ethereum/cmd/geth@v1.17.8`, or \
+             name it in GETH"
+        );
+        return;
+    };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let world = world();
+    let ours = Node::start(NodeOptions {
+        genesis: world.genesis.clone(),
+        data_dir: directory.path().join("ours"),
+        http: any_port(),
+        engine: any_port(),
+        jwt_file: None,
+        testing: true,
+    })
+    .await
+    .expect("our node starts");
+    let geth = Geth::start(&binary, directory.path(), &world);
+    let secret = Some(ours.jwt.clone());
+    let mut pair = Pair {
+        ours: Client::connect(&ours.engine_addr.to_string(), secret.clone()).await.unwrap(),
+        geth: Client::connect(&geth.engine_addr, secret).await.expect("geth answers"),
+        node: &ours,
+        timestamp: world.genesis.timestamp,
+        head: ours.engine().heads().head,
+    };
+    for transactions in blocks(&world) {
+        pair.agree(&transactions).await;
+    }
+    ours.stop().await;
+}
+
+/// Blocks that touch what witnesses are made of: nothing, codes, new codes, slots written, read,
+/// and deleted until branches collapse.
+fn blocks(world: &World) -> Vec<Vec<Bytes>> {
+    let mut nonce = 0;
+    let mut sign = |to, input: Bytes, gas| {
+        nonce += 1;
+        world.sign(nonce - 1, to, input, gas).expect("signs")
+    };
+    let store = |slot: u64, value: u64| -> Bytes {
+        [B256::from(U256::from(slot)), B256::from(U256::from(value))].concat().into()
+    };
+    let ledger = TxKind::Call(LEDGER);
+    let mut blocks = vec![vec![]];
+    blocks.push((0..LEDGER_SLOTS / 2).map(|s| sign(ledger, store(s * 2, 0), 100_000)).collect());
+    blocks.push(vec![
+        sign(TxKind::Create, DEPLOY, 200_000),
+        sign(ledger, store(1_000, 7), 100_000),
+        sign(ledger, store(1, 0), 100_000),
+        sign(TxKind::Call(Address::repeat_byte(0x77)), Bytes::new(), 50_000),
+    ]);
+    blocks
+        .push((0..LEDGER_SLOTS / 2).map(|s| sign(ledger, store(s * 2 + 1, 0), 100_000)).collect());
+    drop(sign);
+    blocks.push(vec![world.read_codes(nonce, 40).expect("signs")]);
+    blocks.push(vec![world.read_codes(nonce + 1, 691).expect("signs")]);
+    blocks.push(vec![]);
+    blocks
+}
+
+fn world() -> World {
+    let mut world = World::new(691).expect("the world is made");
+    let storage = (0..LEDGER_SLOTS).map(|s| (U256::from(s).into(), U256::from(s + 1).into()));
+    let ledger = GenesisAccount {
+        code: Some(LEDGER_CODE),
+        storage: Some(storage.collect()),
+        ..GenesisAccount::default()
+    };
+    world.genesis.alloc.insert(LEDGER, ledger);
+    world
+}
+
+struct Pair<'a> {
+    ours: Client,
+    geth: Client,
+    node: &'a Node,
+    timestamp: u64,
+    head: B256,
+}
+
+impl Pair<'_> {
+    /// Builds a block on our node and lets both judge it, and each other's witness of it.
+    async fn agree(&mut self, transactions: &[Bytes]) {
+        let mut params = self.build(transactions).await;
+        let block = params[0]["blockNumber"].clone();
+        let ours: Value =
+            self.ours.call("engine_newPayloadWithWitnessV4", &params).await.expect("ours answers");
+        let geth: Value =
+            self.geth.call("engine_newPayloadWithWitnessV4", &params).await.expect("geth answers");
+        assert_eq!(ours["status"], "VALID", "block {block}: {ours}");
+        assert_eq!(geth["status"], "VALID", "block {block}: {geth}");
+        assert_eq!(ours["latestValidHash"], geth["latestValidHash"]);
+        let hash: B256 = serde_json::from_value(ours["latestValidHash"].clone()).expect("a hash");
+
+        let record = self.node.engine().block(hash).expect("a valid block is known");
+        let blob: Bytes = serde_json::from_value(geth["witness"].clone()).expect("geth's witness");
+        let witness = witness::rlp::decode(&blob).expect("geth's witness decodes");
+        let chain = self.node.engine().chain();
+        let verified = execution::verify(chain, &record.block, None, &witness)
+            .unwrap_or_else(|error| panic!("block {block}, geth's witness: {error}"));
+        assert_eq!(json!(verified.state_root), params[0]["stateRoot"]);
+
+        let (state_root, receipts_root) =
+            (params[0]["stateRoot"].clone(), params[0]["receiptsRoot"].clone());
+        params.as_array_mut().expect("parameters").push(ours["witness"].clone());
+        let stateless: Value = self
+            .geth
+            .call("engine_executeStatelessPayloadV4", &params)
+            .await
+            .expect("geth answers");
+        assert_eq!(stateless["status"], "VALID", "block {block}, our witness: {stateless}");
+        assert_eq!(stateless["stateRoot"], state_root, "block {block}");
+        assert_eq!(stateless["receiptsRoot"], receipts_root, "block {block}");
+
+        let state = json!({
+            "headBlockHash": hash, "safeBlockHash": hash, "finalizedBlockHash": B256::ZERO,
+        });
+        for client in [&mut self.ours, &mut self.geth] {
+            let updated: Value = client
+                .call("engine_forkchoiceUpdatedV3", json!([state, null]))
+                .await
+                .expect("an answer");
+            assert_eq!(updated["payloadStatus"]["status"], "VALID", "block {block}: {updated}");
+        }
+        self.head = hash;
+    }
+
+    async fn build(&mut self, transactions: &[Bytes]) -> Value {
+        self.timestamp += 12;
+        let beacon_root = B256::repeat_byte(0xbe);
+        let attributes = json!({
+            "timestamp": format!("{:#x}", self.timestamp),
+            "prevRandao": B256::with_last_byte(9),
+            "suggestedFeeRecipient": Address::repeat_byte(0xfe),
+            "withdrawals": [{
+                "index": "0x0", "validatorIndex": "0x1",
+                "address": Address::repeat_byte(0x11), "amount": "0x64",
+            }],
+            "parentBeaconBlockRoot": beacon_root,
+        });
+        let mut built: Value = self
+            .ours
+            .call("testing_buildBlockV1", json!([self.head, attributes, transactions]))
+            .await
+            .expect("the block builds");
+        json!([
+            built["executionPayload"].take(),
+            [],
+            beacon_root,
+            built["executionRequests"].take()
+        ])
+    }
+}
+
+/// A geth process, stopped when dropped.
+struct Geth {
+    process: Child,
+    engine_addr: String,
+}
+
+impl Geth {
+    fn start(binary: &Path, directory: &Path, world: &World) -> Self {
+        let genesis = directory.join("genesis.json");
+        let text = serde_json::to_vec(&world.genesis).expect("a genesis is JSON");
+        std::fs::write(&genesis, text).expect("the genesis is written");
+        let data = directory.join("geth");
+        let init = Command::new(binary)
+            .arg("init")
+            .arg("--datadir")
+            .arg(&data)
+            .arg(&genesis)
+            .output()
+            .expect("geth runs");
+        assert!(init.status.success(), "geth init: {}", String::from_utf8_lossy(&init.stderr));
+        let mut process = Command::new(binary)
+            .arg("--datadir")
+            .arg(&data)
+            .arg("--authrpc.jwtsecret")
+            .arg(directory.join("ours").join("jwt.hex"))
+            .args(["--authrpc.addr", "127.0.0.1", "--authrpc.port", "0", "--port", "0"])
+            .args(["--nodiscover", "--maxpeers", "0", "--ipcdisable", "--syncmode", "full"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("geth starts");
+        let log = BufReader::new(process.stderr.take().expect("piped"));
+        let mut geth = Self { process, engine_addr: String::new() };
+        let mut lines = log.lines().map_while(Result::ok);
+        geth.engine_addr = lines
+            .by_ref()
+            .filter(|line| line.contains("HTTP server started") && line.contains("auth=true"))
+            .find_map(|line| Some(line.split("endpoint=").nth(1)?.split(' ').next()?.to_owned()))
+            .expect("geth says where it listens");
+        // Its log must be read on, or geth would wait for room in the pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        geth
+    }
+}
+
+impl Drop for Geth {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+fn geth_binary() -> Option<PathBuf> {
+    let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join("go/bin/geth"));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let on_path = std::env::split_paths(&path).map(|folder| folder.join("geth"));
+    let named = std::env::var_os("GETH").map(PathBuf::from);
+    named.into_iter().chain(on_path).chain(home).find(|file| file.is_file())
+}
+
+fn any_port() -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
+}
