@@ -94,9 +94,17 @@ impl Engine {
         let witness = state.witness(codes, first, header.number)?;
         let mut block = draft.into_block();
         seal(&mut block.header, &executed, state_root);
+        let block_value = block_value(&block.header, &block.body.transactions, &executed);
+        let block = SealedBlock::new(block);
+        // A payload that the engine would refuse is none.
+        let parent_hash = parent.block.hash();
+        execution::validate_header(self.chain(), &block.header, header, parent_hash)
+            .and_then(|()| execution::validate_body(self.chain(), &block))
+            .and_then(|()| execution::validate_access_list(&block.header, &executed))
+            .map_err(Error::Build)?;
         Ok(Built {
-            block_value: block_value(&block.header, &block.body.transactions, &executed),
-            block: SealedBlock::new(block),
+            block_value,
+            block,
             requests: executed.requests,
             block_access_list: executed.block_access_list,
             witness,
@@ -208,7 +216,8 @@ fn seal(header: &mut Header, executed: &Executed, state_root: B256) {
 /// The parent's gas limit, moved towards `target` as far as one block may: by less than 1/1024.
 fn gas_limit(parent: u64, target: Option<u64>) -> u64 {
     let step = (parent / 1024).saturating_sub(1);
-    target.unwrap_or(parent).clamp(parent - step, parent.saturating_add(step))
+    let (low, high) = (parent.saturating_sub(step), parent.saturating_add(step));
+    target.unwrap_or(parent).clamp(low, high).max(execution::GAS_LIMIT_MINIMUM)
 }
 
 /// The fee recipient's priority fees, in wei.

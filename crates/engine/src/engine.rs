@@ -2,15 +2,15 @@ use crate::build::Build;
 use crate::tree::{BlockRecord, BlockTree, Bounded, InvalidRecord};
 use crate::view::View;
 use crate::{Error, Genesis, Heads, limits};
-use alloy_consensus::transaction::SignerRecoverable;
 use alloy_consensus::{Block as AlloyBlock, BlockBody, Transaction as _};
-use alloy_primitives::{Address, B256, Bytes};
+use alloy_hardforks::EthereumHardforks;
+use alloy_primitives::{Address, B256};
 use alloy_rpc_types_engine::{ExecutionPayload, ExecutionPayloadSidecar};
 use execution::{BlockError, ChainSpec, InvalidBlock, SealedBlock, Transaction, Validated};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 use state::Store;
-use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use witness::Witness;
 
 /// A payload as the Engine API hands it over.
@@ -55,15 +55,24 @@ pub struct Engine {
     tree: RwLock<BlockTree>,
     /// Held by the one call that writes; what it guards are the builds under way.
     builds: Mutex<Bounded<Build>>,
-    pool: ThreadPool,
+    /// Held while a witness is made again, so that many who ask for one make it once.
+    remaking: Mutex<()>,
+    /// Made when a block first has work for it.
+    pool: OnceLock<ThreadPool>,
 }
 
 impl Engine {
     /// A chain that consists of `genesis`, in memory.
     ///
     /// # Errors
-    /// [`Error::Genesis`] when the header's state root is not that of the accounts.
+    /// [`Error::Genesis`] when the header's state root is not that of the accounts, or the chain
+    /// begins with proof of work.
     pub fn new(chain: ChainSpec, genesis: Genesis) -> Result<Self, Error> {
+        if !chain.is_paris_active_at_block(genesis.header.number.saturating_add(1)) {
+            let reason = "the chain begins with proof of work, which is not supported; \
+                          after the merge, terminalTotalDifficulty is 0 or passed";
+            return Err(Error::Genesis(reason.into()));
+        }
         let state = genesis.state()?;
         let store = Store::in_memory();
         store.commit(state.nodes, state.codes);
@@ -75,16 +84,13 @@ impl Engine {
             senders: Vec::new(),
             requests: Default::default(),
         };
-        let pool = rayon::ThreadPoolBuilder::new()
-            .thread_name(|index| format!("engine-{index}"))
-            .build()
-            .map_err(|error| Error::Genesis(format!("threads: {error}")))?;
         Ok(Self {
             chain,
             store,
             tree: RwLock::new(BlockTree::new(record)),
             builds: Mutex::new(Bounded::new(limits::BUILDS)),
-            pool,
+            remaking: Mutex::new(()),
+            pool: OnceLock::new(),
         })
     }
 
@@ -97,7 +103,7 @@ impl Engine {
     pub fn new_payload(&self, payload: Payload) -> Result<Verdict, Error> {
         let block_hash = payload.execution.block_hash();
         match decode(payload) {
-            Ok((block, access_list)) => self.new_block(block, access_list),
+            Ok(block) => self.new_block(block),
             Err(reason) => {
                 // The hash cannot be trusted to name these bytes: it is not remembered.
                 tracing::debug!(%block_hash, %reason, "payload refused");
@@ -106,14 +112,9 @@ impl Engine {
         }
     }
 
-    /// Validates a block, running it unless the answer is known already. `access_list` is the
-    /// block access list that came with it, from Amsterdam on.
-    pub fn new_block(
-        &self,
-        block: SealedBlock,
-        access_list: Option<Bytes>,
-    ) -> Result<Verdict, Error> {
-        if let Err(reason) = execution::validate_roots(&block) {
+    /// Validates a block, running it unless the answer is known already.
+    pub fn new_block(&self, block: SealedBlock) -> Result<Verdict, Error> {
+        if let Err(reason) = execution::validate_body_roots(&block) {
             // Another body may be the right one for this hash: it is not remembered.
             let reason = reason.to_string();
             return Ok(Verdict::Invalid { latest_valid_hash: None, reason });
@@ -139,9 +140,12 @@ impl Engine {
                 (None, None) => return Ok(Verdict::Syncing),
             }
         };
-        match self.run(&parent, &block) {
+        let validated = self.recover(&block.body.transactions).map_err(BlockError::from);
+        let validated =
+            validated.and_then(|senders| Ok((self.validate(&parent, &block, &senders)?, senders)));
+        match validated {
             Ok((validated, senders)) => {
-                self.remember(block, senders, validated, access_list);
+                self.remember(block, senders, validated);
                 Ok(Verdict::Valid)
             }
             Err(BlockError::Invalid(reason)) => {
@@ -161,6 +165,10 @@ impl Engine {
     ///
     /// `None` when no such block is known.
     pub fn witness(&self, block_hash: B256) -> Result<Option<Arc<Witness>>, Error> {
+        if let Some(witness) = self.tree().witness(&block_hash) {
+            return Ok(Some(witness));
+        }
+        let _remaking = self.remaking.lock().expect("no thread panics while it holds the lock");
         let (record, parent) = {
             let tree = self.tree();
             if let Some(witness) = tree.witness(&block_hash) {
@@ -172,10 +180,12 @@ impl Engine {
             };
             (record, parent)
         };
-        let (validated, _) = self.run(&parent, &record.block).map_err(|error| match error {
-            BlockError::State(error) => Error::State(error),
-            BlockError::Invalid(error) => unreachable!("a valid block stays valid: {error}"),
-        })?;
+        let validated = self.validate(&parent, &record.block, &record.senders).map_err(
+            |error| match error {
+                BlockError::State(error) => Error::State(error),
+                BlockError::Invalid(error) => unreachable!("a valid block stays valid: {error}"),
+            },
+        )?;
         let witness = Arc::new(validated.witness);
         self.tree_mut().insert_witness(block_hash, witness.clone());
         Ok(Some(witness))
@@ -196,42 +206,34 @@ impl Engine {
         self.tree().heads
     }
 
-    fn run(
+    fn validate(
         &self,
         parent: &Arc<BlockRecord>,
         block: &SealedBlock,
-    ) -> Result<(Validated, Vec<Address>), BlockError> {
-        let senders = self.recover(&block.body.transactions)?;
+        senders: &[Address],
+    ) -> Result<Validated, BlockError> {
         let view = self.view(parent.clone());
-        let header = &parent.block.header;
-        let validated =
-            execution::validate(&self.chain, header, parent.block.hash(), block, &senders, &view)?;
-        Ok((validated, senders))
+        let (header, hash) = (&parent.block.header, parent.block.hash());
+        execution::validate(&self.chain, header, hash, block, senders, &view)
     }
 
+    /// The senders of `transactions`, recovered on all cores.
     pub(crate) fn recover(
         &self,
         transactions: &[Transaction],
     ) -> Result<Vec<Address>, InvalidBlock> {
-        let recover = |(index, transaction): (usize, &Transaction)| {
-            transaction
-                .recover_signer()
-                .map_err(|error| InvalidBlock::Signature { index, reason: error.to_string() })
-        };
-        match transactions.len() {
-            // Waking other threads costs more than one signature.
-            0 | 1 => execution::recover_senders(transactions),
-            _ => self.pool.install(|| transactions.par_iter().enumerate().map(recover).collect()),
+        if transactions.len() < PARALLEL_RECOVERY {
+            return execution::recover_senders(transactions);
         }
+        let pool = self.pool.get_or_init(thread_pool);
+        // The first wrong signature is the one to name, whichever thread finds one first.
+        let recover = |(index, transaction)| execution::recover_sender(index, transaction);
+        let senders: Vec<_> =
+            pool.install(|| transactions.par_iter().enumerate().map(recover).collect());
+        senders.into_iter().collect()
     }
 
-    fn remember(
-        &self,
-        block: SealedBlock,
-        senders: Vec<Address>,
-        validated: Validated,
-        access_list: Option<Bytes>,
-    ) {
+    fn remember(&self, block: SealedBlock, senders: Vec<Address>, validated: Validated) {
         let Validated { executed, witness, new_nodes } = validated;
         self.store.commit(new_nodes, executed.new_codes);
         let mut tree = self.tree_mut();
@@ -240,12 +242,12 @@ impl Engine {
             block,
             senders,
             requests: executed.requests,
-            block_access_list: access_list.or(executed.block_access_list),
+            block_access_list: executed.block_access_list,
         });
     }
 
     pub(crate) fn view(&self, parent: Arc<BlockRecord>) -> View<'_> {
-        View::new(self.store.snapshot(), &self.tree, parent)
+        View::new(&self.store, &self.tree, parent)
     }
 
     pub(crate) fn writer(&self) -> MutexGuard<'_, Bounded<Build>> {
@@ -261,14 +263,21 @@ impl Engine {
     }
 }
 
+/// Transactions from which on their senders are recovered on all cores: waking the other threads
+/// costs about as much as one or two signatures.
+const PARALLEL_RECOVERY: usize = 4;
+
+fn thread_pool() -> ThreadPool {
+    rayon::ThreadPoolBuilder::new()
+        .thread_name(|index| format!("engine-{index}"))
+        .build()
+        .expect("the system starts a thread a core")
+}
+
 /// The block that a payload describes, if its hash and versioned hashes are right.
-fn decode(payload: Payload) -> Result<(SealedBlock, Option<Bytes>), InvalidBlock> {
+fn decode(payload: Payload) -> Result<SealedBlock, InvalidBlock> {
     let Payload { execution, sidecar } = payload;
     let got = execution.block_hash();
-    let access_list = match &execution {
-        ExecutionPayload::V4(payload) => Some(payload.block_access_list.clone()),
-        _ => None,
-    };
     let block = execution
         .try_into_block_with_sidecar::<Transaction>(&sidecar)
         .map_err(|error| InvalidBlock::Payload(error.to_string()))?;
@@ -283,7 +292,7 @@ fn decode(payload: Payload) -> Result<(SealedBlock, Option<Bytes>), InvalidBlock
             return Err(InvalidBlock::VersionedHashes);
         }
     }
-    Ok((block, access_list))
+    Ok(block)
 }
 
 #[cfg(test)]

@@ -45,8 +45,11 @@ impl Engine {
             let safe = on_branch(&tree, "safe", state.safe_block_hash, head)?;
             let finalized = on_branch(&tree, "finalized", state.finalized_block_hash, head)?;
             tree.set_head(head)?;
-            tree.heads.safe = safe.or(tree.heads.safe);
-            tree.heads.finalized = finalized.or(tree.heads.finalized);
+            // What the consensus layer does not name stays, as long as it is on the head's branch.
+            let kept = |old: Option<B256>| old.filter(|old| tree.is_ancestor(old, &head));
+            let (safe, finalized) =
+                (safe.or(kept(tree.heads.safe)), finalized.or(kept(tree.heads.finalized)));
+            (tree.heads.safe, tree.heads.finalized) = (safe, finalized);
         }
         let payload_id = match build {
             Some(request) => Some(self.begin_build(&mut builds, head, request)?),

@@ -10,8 +10,13 @@ mod error;
 mod forkchoice;
 mod genesis;
 pub mod limits;
+#[cfg(test)]
+mod samples;
 mod tree;
 mod view;
+#[cfg(test)]
+#[path = "../../execution/src/world.rs"]
+mod world;
 
 pub use build::{BuildRequest, Built};
 pub use engine::{Engine, Payload, Verdict};

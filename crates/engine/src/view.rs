@@ -1,7 +1,7 @@
 use crate::limits;
 use crate::tree::{BlockRecord, BlockTree};
 use alloy_primitives::{B256, Bytes};
-use state::Snapshot;
+use state::Store;
 use std::sync::{Arc, OnceLock, RwLock};
 use trie::NodeSource;
 use witness::{Ancestor, Source};
@@ -9,7 +9,7 @@ use witness::{Ancestor, Source};
 /// The state and the ancestors as a child of `parent` sees them.
 #[derive(Debug)]
 pub(crate) struct View<'a> {
-    snapshot: Snapshot<'a>,
+    store: &'a Store,
     tree: &'a RwLock<BlockTree>,
     parent: Arc<BlockRecord>,
     /// The parent and its ancestors within reach, newest first; filled on the first question.
@@ -18,11 +18,11 @@ pub(crate) struct View<'a> {
 
 impl<'a> View<'a> {
     pub(crate) fn new(
-        snapshot: Snapshot<'a>,
+        store: &'a Store,
         tree: &'a RwLock<BlockTree>,
         parent: Arc<BlockRecord>,
     ) -> Self {
-        Self { snapshot, tree, parent, ancestors: OnceLock::new() }
+        Self { store, tree, parent, ancestors: OnceLock::new() }
     }
 
     fn ancestors(&self) -> &[Arc<BlockRecord>] {
@@ -39,13 +39,13 @@ impl<'a> View<'a> {
 
 impl NodeSource for View<'_> {
     fn node(&self, hash: &B256) -> Option<Bytes> {
-        self.snapshot.node(hash)
+        self.store.node(hash)
     }
 }
 
 impl Source for View<'_> {
     fn code(&self, code_hash: &B256) -> Option<Bytes> {
-        self.snapshot.code(code_hash)
+        self.store.code(code_hash)
     }
 
     fn ancestor(&self, number: u64) -> Option<Ancestor> {

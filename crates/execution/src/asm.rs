@@ -124,5 +124,5 @@ pub(crate) fn idle(tag: u8) -> Bytes {
 pub(crate) fn deploy(code: &[u8]) -> Vec<u8> {
     let length = push(&(code.len() as u16).to_be_bytes());
     let copy = [&length, &push(&[12]), &[PUSH0, CODECOPY][..]].concat();
-    [&copy, &length, &[PUSH0, RETURN], code].concat()
+    [&copy, &length, &[PUSH0, RETURN][..], code].concat()
 }

@@ -1,4 +1,5 @@
 use crate::InvalidBlock;
+use alloy_consensus::crypto::RecoveryError;
 use alloy_consensus::transaction::SignerRecoverable;
 use alloy_consensus::{EthereumTxEnvelope, TxEip4844};
 use alloy_primitives::{Address, B256, Bytes, keccak256};
@@ -55,17 +56,23 @@ pub fn decode_block(rlp: &[u8]) -> Result<SealedBlock, InvalidBlock> {
     if !rest.is_empty() {
         return Err(InvalidBlock::Rlp(format!("{} bytes after the end", rest.len())));
     }
+    // The decoder does not hold typed transactions to the length of the string around them.
+    if alloy_rlp::encode(&block) != rlp {
+        return Err(InvalidBlock::Rlp("not the encoding of the block that it describes".into()));
+    }
     Ok(SealedBlock::new(block))
 }
 
 /// The sender of each transaction, from its signature (EIP-2: `s` in the lower half).
 pub fn recover_senders(transactions: &[Transaction]) -> Result<Vec<Address>, InvalidBlock> {
-    let recover = |(index, transaction): (usize, &Transaction)| {
-        transaction
-            .recover_signer()
-            .map_err(|error| InvalidBlock::Signature { index, reason: error.to_string() })
-    };
+    let recover = |(index, transaction)| recover_sender(index, transaction);
     transactions.iter().enumerate().map(recover).collect()
+}
+
+/// The sender of one transaction, `index` in its block.
+pub fn recover_sender(index: usize, transaction: &Transaction) -> Result<Address, InvalidBlock> {
+    let wrong = |error: RecoveryError| InvalidBlock::Signature { index, reason: error.to_string() };
+    transaction.recover_signer().map_err(wrong)
 }
 
 /// Checks `public_keys` (uncompressed, `0x04 || X || Y`, one a transaction, in order) against the

@@ -45,6 +45,9 @@ pub enum ChainSpecError {
         /// The fork that builds on it.
         later: EthereumHardfork,
     },
+    /// A fork that only changes blob parameters has none.
+    #[error("{0} is scheduled, but blobSchedule has no entry for it")]
+    MissingBlobSchedule(EthereumHardfork),
     /// Blob parameters that make no sense.
     #[error("blobSchedule of {fork}: target {target}, max {max}, update fraction {fraction}")]
     BlobSchedule {
@@ -106,8 +109,12 @@ impl ChainSpec {
                 .iter()
                 .find(|(key, _)| key.eq_ignore_ascii_case(name))
                 .map(|(_, params)| *params);
-            if let Some(params) = scheduled.or_else(|| default_blobs(fork)) {
-                blobs.push((time, checked_blobs(fork, params)?));
+            match scheduled.or_else(|| default_blobs(fork)) {
+                Some(params) => blobs.push((time, checked_blobs(fork, params)?)),
+                None if EthereumHardfork::bpo_variants().contains(&fork) => {
+                    return Err(ChainSpecError::MissingBlobSchedule(fork));
+                }
+                None => {}
             }
         }
         blobs.sort_by_key(|(time, _)| *time);
@@ -220,13 +227,10 @@ fn block_forks(config: &ChainConfig) -> Vec<(EthereumHardfork, ForkCondition)> {
     forks
 }
 
-/// The named forks build on each other; the blob-parameter forks may come anywhere after Osaka.
+/// The named forks build on each other; the blob-parameter forks may come anywhere from Osaka on.
 fn check_order(timed: &[(EthereumHardfork, &str, u64)]) -> Result<(), ChainSpecError> {
     let mut earlier: Option<(EthereumHardfork, Option<u64>)> = None;
     for (fork, _) in TIMED_FORKS {
-        if EthereumHardfork::bpo_variants().contains(&fork) {
-            continue;
-        }
         let time = timed.iter().find(|(name, ..)| *name == fork).map(|(.., time)| *time);
         match (earlier, time) {
             (Some((earlier, None)), Some(_)) => {
@@ -238,6 +242,7 @@ fn check_order(timed: &[(EthereumHardfork, &str, u64)]) -> Result<(), ChainSpecE
                 let later = fork;
                 return Err(ChainSpecError::ForkOrder { earlier, earlier_time, later, later_time });
             }
+            _ if EthereumHardfork::bpo_variants().contains(&fork) => {}
             _ => earlier = Some((fork, time)),
         }
     }

@@ -2,11 +2,13 @@
 //!
 //! The canonical rule goes by hash: a read counts unless the block, up to that very moment, has
 //! written a code with the same hash in frames that were not reverted (`get_code` and
-//! `code_writes` in execution-specs). The EVM's database sees reads only, so two kinds of
-//! transaction need a second look, both rare:
+//! `code_writes` in execution-specs). The EVM's database sees reads only, so some transactions,
+//! all rare, need a second look:
 //!
 //! - a code was read after a contract creation: the transaction runs again under
 //!   [`CodeInspector`], which follows creations frame by frame;
+//! - a contract may have been created where there is storage, which is a collision that only the
+//!   inspector can tell the EVM of (EIP-7610): the transaction runs again likewise;
 //! - EIP-7702 authorizations write delegation markers: [`authorized_markers`] replays their list.
 
 use crate::recorder::Recorder;
@@ -22,7 +24,7 @@ use revm::interpreter::{
     CallInputs, CallOutcome, CreateInputs, CreateOutcome, Gas, InstructionResult, InterpreterResult,
 };
 use revm::primitives::constants::CALL_STACK_LIMIT;
-use revm::state::AccountInfo;
+use revm::state::{AccountInfo, EvmState};
 
 /// The EVM's context in [`execute`](crate::execute).
 pub(crate) type Context<'a, S> = alloy_evm::eth::EthEvmContext<&'a mut BlockState<Recorder<S>>>;
@@ -119,12 +121,15 @@ pub(crate) fn marker(address: Address) -> (B256, Bytes) {
 }
 
 /// Replays the authorization list of a finished but uncommitted transaction, by the rules of
-/// EIP-7702 and on the accounts as they were before it.
+/// EIP-7702 and on the accounts as they were before it; `after` is what the transaction made of
+/// them.
 ///
-/// An authority that is not in the cache was never loaded: processing stopped before it.
+/// From Amsterdam on (EIP-2780) the list is paid for while it is processed, and all of it is undone
+/// when the gas does not suffice: the first authority's nonce tells.
 pub(crate) fn authorized_markers<S: witness::State>(
     state: &BlockState<Recorder<S>>,
     transaction: &TxEnv,
+    after: &EvmState,
     chain_id: u64,
 ) -> Markers {
     let before = |address: &Address| -> Option<AccountInfo> {
@@ -153,6 +158,12 @@ pub(crate) fn authorized_markers<S: witness::State>(
             || state.cache.contracts.get(&account.code_hash).is_some_and(|c| c.is_eip7702());
         if !delegable || account.nonce != authorization.nonce() {
             continue;
+        }
+        // Besides the sender's, no nonce has changed before the first accepted authorization.
+        let is_first = changed.len() <= 1;
+        let nonce_after = after.get(&authority).map_or(0, |account| account.info.nonce);
+        if is_first && nonce_after <= account.nonce {
+            return Markers::default();
         }
         account.nonce += 1;
         account.code_hash = KECCAK256_EMPTY;

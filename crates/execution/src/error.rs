@@ -1,4 +1,5 @@
 use alloy_primitives::{Address, B256, Bloom};
+use std::fmt::Display;
 use witness::StateError;
 
 /// Why a block was not validated.
@@ -42,7 +43,7 @@ pub enum InvalidBlock {
     GasLimit { got: u64, parent: u64 },
     #[error("gas used {gas_used} over the gas limit {gas_limit}")]
     GasUsedOverLimit { gas_used: u64, gas_limit: u64 },
-    #[error("base fee per gas {got:?}, must be {expected}")]
+    #[error("base fee per gas {}, must be {expected}", shown(got))]
     BaseFee { got: Option<u64>, expected: u64 },
     #[error("{field} is missing in a block at {timestamp}")]
     MissingField { field: &'static str, timestamp: u64 },
@@ -56,7 +57,7 @@ pub enum InvalidBlock {
     BlockSize { got: usize, limit: usize },
     #[error("transactions root {got}, body gives {expected}")]
     TransactionsRoot { got: B256, expected: B256 },
-    #[error("withdrawals root {got:?}, body gives {expected}")]
+    #[error("withdrawals root {}, body gives {expected}", shown(got))]
     WithdrawalsRoot { got: Option<B256>, expected: B256 },
     #[error("transaction {index}: the sender's signature is invalid: {reason}")]
     Signature { index: usize, reason: String },
@@ -80,12 +81,16 @@ pub enum InvalidBlock {
     ReceiptsRoot { got: B256, expected: B256 },
     #[error("logs bloom differs from the one execution gives")]
     LogsBloom { got: Box<Bloom>, expected: Box<Bloom> },
-    #[error("requests hash {got:?}, execution gives {expected}")]
+    #[error("requests hash {}, execution gives {expected}", shown(got))]
     RequestsHash { got: Option<B256>, expected: B256 },
-    #[error("block access list hash {got:?}, execution gives {expected}")]
+    #[error("block access list hash {}, execution gives {expected}", shown(got))]
     AccessListHash { got: Option<B256>, expected: B256 },
     #[error("block access list of {got} items, the gas limit allows {limit}")]
     AccessListSize { got: u64, limit: u64 },
     #[error("state root {got}, execution gives {expected}")]
     StateRoot { got: B256, expected: B256 },
+}
+
+fn shown(value: &Option<impl Display>) -> String {
+    value.as_ref().map_or_else(|| "is missing".to_owned(), ToString::to_string)
 }

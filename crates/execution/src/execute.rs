@@ -24,6 +24,7 @@ use revm::database_interface::Database;
 use revm::interpreter::instructions::contract;
 use revm::interpreter::interpreter::EthInterpreter;
 use revm::interpreter::{Instruction, InstructionContext, InstructionExecResult};
+use revm::state::EvmState;
 use revm::state::bal::BlockAccessIndex;
 use std::borrow::Cow;
 use trie::{AccountChange, AccountInfo, StateChanges};
@@ -74,7 +75,7 @@ pub fn execute<S: State>(
 }
 
 /// The slow twin of [`execute`]: every transaction runs under the inspector that follows contract
-/// creations, so no transaction runs twice. For tests; the results must be the same.
+/// creations, so none runs twice and nothing is read in vain. The results are the same.
 #[doc(hidden)]
 pub fn execute_exact<S: State>(
     chain: &ChainSpec,
@@ -188,6 +189,8 @@ fn execute_transaction<S: State>(
     let mut output = executor.execute_transaction_without_commit((environment.clone(), recovered));
     let transaction = &executor.evm().db().database.transaction;
     if transaction.ambiguous && transaction.exact.is_none() {
+        // A run that failed twice leaves its first error behind, where the next run would find it.
+        executor.evm_mut().error = Ok(());
         restart_exactly(executor.evm_mut().db_mut());
         executor.evm_mut().set_inspector_enabled(true);
         output = executor.execute_transaction_without_commit((environment.clone(), recovered));
@@ -195,7 +198,8 @@ fn execute_transaction<S: State>(
     }
     let output = output?;
     let db = executor.evm_mut().db_mut();
-    settle_markers(db, &environment, chain.chain_id()).map_err(BlockExecutionError::other)?;
+    settle_markers(db, &environment, &output.result.state, chain.chain_id())
+        .map_err(BlockExecutionError::other)?;
     for account in output.result.state.values() {
         if let (true, Some(code)) = (account.is_created(), &account.info.code) {
             db.database.note_written(account.info.code_hash, code.original_bytes());
@@ -225,12 +229,13 @@ fn restart_exactly<S: State>(db: &mut BlockState<Recorder<S>>) {
 fn settle_markers<S: State>(
     db: &mut BlockState<Recorder<S>>,
     transaction: &TxEnv,
+    after: &EvmState,
     chain_id: u64,
 ) -> Result<(), ReadError> {
     if transaction.authorization_list.is_empty() {
         return Ok(());
     }
-    let written = codes::authorized_markers(db, transaction, chain_id).written;
+    let written = codes::authorized_markers(db, transaction, after, chain_id).written;
     let recorder = &mut db.database;
     let fetched = std::mem::take(&mut recorder.transaction.fetched);
     let markers = std::mem::take(&mut recorder.transaction.markers);

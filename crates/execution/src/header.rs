@@ -8,7 +8,8 @@ use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{B64, B256, U256};
 
-const GAS_LIMIT_MINIMUM: u64 = 5000;
+/// The lowest gas limit a block may have.
+pub const GAS_LIMIT_MINIMUM: u64 = 5000;
 /// Clients hold gas in signed 64-bit numbers too; a larger limit is refused by all of them.
 const GAS_LIMIT_MAXIMUM: u64 = i64::MAX as u64;
 const GAS_LIMIT_BOUND_DIVISOR: u64 = 1024;

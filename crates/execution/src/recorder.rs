@@ -119,13 +119,13 @@ impl<S: State> Recorder<S> {
     }
 
     fn code(&mut self, code_hash: B256) -> Result<Bytes, ReadError> {
+        if let Some(code) = self.written.get(&code_hash) {
+            return Ok(code.clone());
+        }
         let transaction = &mut self.transaction;
         transaction.ambiguous |= transaction.create_seen;
         let exact = transaction.exact.iter().flatten();
         if let Some((_, code)) = exact.rev().find(|(hash, _)| *hash == code_hash) {
-            return Ok(code.clone());
-        }
-        if let Some(code) = self.written.get(&code_hash) {
             return Ok(code.clone());
         }
         let marker = transaction.markers.get(&code_hash).cloned();

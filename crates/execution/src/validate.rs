@@ -178,7 +178,7 @@ impl VerifyError {
 
 /// Checks that the body is the one that the header names, by its roots. A body that is not says
 /// nothing about the block with that hash.
-pub fn validate_roots(block: &SealedBlock) -> Result<(), InvalidBlock> {
+pub fn validate_body_roots(block: &SealedBlock) -> Result<(), InvalidBlock> {
     let (header, body) = (&block.header, &block.body);
     if !body.ommers.is_empty() {
         let (field, expected) = ("ommers", "empty");
@@ -203,8 +203,8 @@ pub fn validate_roots(block: &SealedBlock) -> Result<(), InvalidBlock> {
 }
 
 /// Checks what header and body say of each other.
-fn validate_body(chain: &ChainSpec, block: &SealedBlock) -> Result<(), InvalidBlock> {
-    validate_roots(block)?;
+pub fn validate_body(chain: &ChainSpec, block: &SealedBlock) -> Result<(), InvalidBlock> {
+    validate_body_roots(block)?;
     if chain.is_osaka_active_at_timestamp(block.header.timestamp) {
         let (got, limit) = (block.rlp_bytes(), MAX_RLP_BLOCK_SIZE);
         if got > limit {
@@ -243,7 +243,8 @@ fn validate_results(header: &Header, executed: &Executed) -> Result<(), InvalidB
     validate_access_list(header, executed)
 }
 
-fn validate_access_list(header: &Header, executed: &Executed) -> Result<(), InvalidBlock> {
+/// Checks the block access list that execution gave, from Amsterdam on (EIP-7928).
+pub fn validate_access_list(header: &Header, executed: &Executed) -> Result<(), InvalidBlock> {
     let Some(list) = &executed.block_access_list else { return Ok(()) };
     let (got, expected) = (header.block_access_list_hash, keccak256(list));
     if got != Some(expected) {

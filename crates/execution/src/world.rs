@@ -30,8 +30,8 @@ pub(crate) const GAS_PRICE: u128 = 1_000_000_000;
 
 /// Contracts that EIP-8282 calls at the end of a block.
 pub(crate) const BUILDER_CONTRACTS: [Address; 2] = [
-    alloy_evm::block::BUILDER_DEPOSIT_REQUEST_PREDEPLOY_ADDRESS,
-    alloy_evm::block::BUILDER_EXIT_REQUEST_PREDEPLOY_ADDRESS,
+    address!("0x0000BFF46984E3725691FA540A8C7589300D8282"),
+    address!("0x000064D678505AD48F8CCB093BC65613800E8282"),
 ];
 
 /// The rules with all forks up to `fork` active from the first block on.
@@ -131,8 +131,12 @@ impl World {
         accounts: impl IntoIterator<Item = (Address, StartAccount)>,
     ) -> Self {
         let accounts: BTreeMap<_, _> = system_contracts().into_iter().chain(accounts).collect();
-        let mut world =
-            Self { chain, headers: Vec::new(), nodes: B256Map::default(), codes: B256Map::default() };
+        let mut world = Self {
+            chain,
+            headers: Vec::new(),
+            nodes: B256Map::default(),
+            codes: B256Map::default(),
+        };
         let changes = accounts.iter().map(|(address, account)| world.start(*address, account));
         let changes = StateChanges { accounts: changes.collect::<Vec<_>>() };
         for account in accounts.into_values().filter(|account| !account.code.is_empty()) {
@@ -153,7 +157,9 @@ impl World {
             hashed_address: keccak256(address),
             account: Some(AccountInfo { nonce: *nonce, balance: *balance, code_hash }),
             storage_wiped: false,
-            storage: slots.map(|(slot, value)| (keccak256(slot.to_be_bytes::<32>()), *value)).collect(),
+            storage: slots
+                .map(|(slot, value)| (keccak256(slot.to_be_bytes::<32>()), *value))
+                .collect(),
         }
     }
 
@@ -225,6 +231,7 @@ impl World {
             excess_blob_gas: execution::next_excess_blob_gas(chain, parent, timestamp),
             parent_beacon_block_root: cancun.then_some(B256::repeat_byte(8)),
             requests_hash: chain.is_prague_active_at_timestamp(timestamp).then_some(B256::ZERO),
+            block_access_list_hash: parent.block_access_list_hash.map(|_| B256::ZERO),
             slot_number: parent.slot_number.map(|slot| slot + 1),
             ..Header::default()
         };
@@ -299,7 +306,8 @@ impl World {
         block: &SealedBlock,
         witness: &Witness,
     ) -> Result<(), String> {
-        let missing = |witness: &Witness| match execution::verify(&self.chain, block, None, witness) {
+        let missing = |witness: &Witness| match execution::verify(&self.chain, block, None, witness)
+        {
             Ok(_) => Err("accepted".to_owned()),
             Err(error) => error.missing().cloned().ok_or_else(|| error.to_string()),
         };

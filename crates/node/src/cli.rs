@@ -89,6 +89,12 @@ pub fn main() -> ExitCode {
 }
 
 fn run_node(args: NodeArgs) -> anyhow::Result<()> {
+    // A panic is a broken invariant: nothing that the node says after it could be trusted.
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        std::process::abort();
+    }));
     let jwt_shown = args.authrpc_jwtsecret.clone().unwrap_or_else(|| args.datadir.join("jwt.hex"));
     let options = NodeOptions {
         genesis: read_genesis(&args.chain)?,

@@ -79,7 +79,6 @@ fn blocks(world: &World) -> Vec<Vec<Bytes>> {
     ]);
     blocks
         .push((0..LEDGER_SLOTS / 2).map(|s| sign(ledger, store(s * 2 + 1, 0), 100_000)).collect());
-    drop(sign);
     blocks.push(vec![world.read_codes(nonce, 40).expect("signs")]);
     blocks.push(vec![world.read_codes(nonce + 1, 691).expect("signs")]);
     blocks.push(vec![]);

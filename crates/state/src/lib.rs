@@ -2,7 +2,7 @@
 //!
 //! State is kept as trie nodes by hash, so any number of blocks share it: side chains, reorgs and
 //! old roots need no rewinding. [`Store`] keeps it in memory and never drops a node; what the disk
-//! takes over is behind its four functions.
+//! takes over is behind its functions.
 
 use alloy_primitives::map::B256Map;
 use alloy_primitives::{B256, Bytes};
@@ -10,6 +10,9 @@ use std::sync::{RwLock, RwLockReadGuard};
 use trie::NodeSource;
 
 /// Trie nodes and codes by their keccak-256 hash, shared by all threads.
+///
+/// What is named by its hash never changes, so every read stands for itself: readers of a long
+/// block and the writer of the next do not wait for each other.
 #[derive(Debug, Default)]
 pub struct Store {
     tables: RwLock<Tables>,
@@ -27,12 +30,12 @@ impl Store {
         Self::default()
     }
 
-    /// Opens the store for reading. Commits wait until every snapshot is dropped.
-    pub fn snapshot(&self) -> Snapshot<'_> {
-        Snapshot(self.tables.read().expect("no thread panics while it holds the lock"))
+    /// The code whose hash is `code_hash`, `None` when it is not there.
+    pub fn code(&self, code_hash: &B256) -> Option<Bytes> {
+        self.tables().codes.get(code_hash).cloned()
     }
 
-    /// Adds what a block made. Content is named by its hash, so adding twice changes nothing.
+    /// Adds what a block made. Adding twice changes nothing.
     pub fn commit(
         &self,
         nodes: impl IntoIterator<Item = (B256, Bytes)>,
@@ -42,21 +45,30 @@ impl Store {
         tables.nodes.extend(nodes);
         tables.codes.extend(codes);
     }
-}
 
-/// A consistent view of a [`Store`].
-#[derive(Debug)]
-pub struct Snapshot<'a>(RwLockReadGuard<'a, Tables>);
-
-impl Snapshot<'_> {
-    /// The code whose hash is `code_hash`.
-    pub fn code(&self, code_hash: &B256) -> Option<Bytes> {
-        self.0.codes.get(code_hash).cloned()
+    fn tables(&self) -> RwLockReadGuard<'_, Tables> {
+        self.tables.read().expect("no thread panics while it holds the lock")
     }
 }
 
-impl NodeSource for Snapshot<'_> {
+impl NodeSource for Store {
     fn node(&self, hash: &B256) -> Option<Bytes> {
-        self.0.nodes.get(hash).cloned()
+        self.tables().nodes.get(hash).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_committed_is_found_by_its_hash_and_nothing_else_is() {
+        let store = Store::in_memory();
+        let (node, code) = (B256::repeat_byte(1), B256::repeat_byte(2));
+        store.commit([(node, Bytes::from("node"))], [(code, Bytes::from("code"))]);
+        assert_eq!(store.node(&node), Some(Bytes::from("node")));
+        assert_eq!(store.code(&code), Some(Bytes::from("code")));
+        assert_eq!(store.node(&code), None);
+        assert_eq!(store.code(&node), None);
     }
 }

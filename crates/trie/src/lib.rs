@@ -7,7 +7,7 @@
 //! the Ethereum state: accounts, and one storage trie in each.
 //!
 //! ```
-//! # use deponent_trie as trie;
+//! # use trie as trie;
 //! use alloy_primitives::{B256, Bytes, keccak256, map::B256Map};
 //! use trie::{SparseTrie, by_hash};
 //!

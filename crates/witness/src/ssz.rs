@@ -92,7 +92,7 @@ fn read_list(field: &'static str, input: &Bytes, limit: usize) -> Result<Vec<Byt
         return Err(DecodeError::malformed(field, "shorter than one offset"));
     }
     let first = read_offset(input, 0);
-    if first == 0 || first % OFFSET_BYTES != 0 || first > input.len() {
+    if first == 0 || !first.is_multiple_of(OFFSET_BYTES) || first > input.len() {
         return Err(DecodeError::malformed(field, format!("first offset is {first}")));
     }
     let count = first / OFFSET_BYTES;

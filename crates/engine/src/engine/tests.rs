@@ -1,1 +1,399 @@
+use super::*;
+use crate::samples::*;
+use crate::{Built, world};
+use alloy_consensus::proofs;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+const UNKNOWN: B256 = B256::repeat_byte(0xee);
+
+fn genesis(engine: &Engine) -> B256 {
+    engine.heads().genesis
+}
+
+fn invalid(verdict: Verdict) -> (Option<B256>, String) {
+    match verdict {
+        Verdict::Invalid { latest_valid_hash, reason } => (latest_valid_hash, reason),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A chain on which the fork before, and all of the block's, are active.
+fn all_forks() -> Vec<(&'static str, alloy_genesis::ChainConfig)> {
+    let mut forks: Vec<_> = ["paris", "shanghai", "cancun", "prague", "osaka", "amsterdam"]
+        .map(|fork| (fork, world::config(fork)))
+        .into();
+    let mut blobs = world::config("osaka");
+    (blobs.bpo1_time, blobs.bpo2_time) = (Some(0), Some(20));
+    forks.push(("bpo", blobs));
+    forks
+}
+
+/// The block's witness must verify it statelessly, and again as it records itself.
+fn check_witness(engine: &Engine, block: &SealedBlock, witness: &Witness) {
+    let verified = execution::verify(engine.chain(), block, None, witness).unwrap();
+    assert_eq!(verified.witness, *witness);
+}
+
+#[test]
+fn what_is_built_is_valid_under_every_fork() {
+    for (fork, config) in all_forks() {
+        let engine = engine_of(config);
+        let mut parent = genesis(&engine);
+        for _ in 0..3 {
+            let transactions = vec![count(&engine, parent)];
+            let Built { block, block_access_list, witness, .. } =
+                build(&engine, parent, transactions, 0);
+            check_witness(&engine, &block, &witness);
+            let payload = payload(&block, block_access_list.clone());
+            assert_eq!(engine.new_payload(payload).unwrap(), Verdict::Valid, "{fork}");
+            let record = engine.block(block.hash()).unwrap();
+            assert_eq!(record.block, block);
+            assert_eq!(record.senders, [sender().address()]);
+            assert_eq!(record.block_access_list, block_access_list);
+            assert_eq!(*engine.witness(block.hash()).unwrap().unwrap(), witness, "{fork}");
+            assert_eq!(choose(&engine, block.hash()), Verdict::Valid);
+            parent = block.hash();
+        }
+        assert_eq!(engine.block(parent).unwrap().block.header.number, 3);
+    }
+}
+
+#[test]
+fn a_chain_crosses_its_forks() {
+    let mut config = world::config("paris");
+    config.shanghai_time = Some(20);
+    config.cancun_time = Some(40);
+    config.prague_time = Some(60);
+    config.osaka_time = Some(80);
+    config.bpo1_time = Some(100);
+    config.bpo2_time = Some(120);
+    config.amsterdam_time = Some(140);
+    let engine = engine_of(config);
+    let mut parent = genesis(&engine);
+    for number in 1..=15 {
+        let transactions = vec![count(&engine, parent)];
+        let built = build(&engine, parent, transactions, 0);
+        let block = built.block;
+        let payload = payload(&block, built.block_access_list);
+        assert_eq!(engine.new_payload(payload).unwrap(), Verdict::Valid, "block {number}");
+        check_witness(&engine, &block, &built.witness);
+        parent = block.hash();
+    }
+}
+
+#[test]
+fn a_block_whose_parent_is_unknown_is_not_judged() {
+    let engine = engine();
+    let block = build(&engine, genesis(&engine), Vec::new(), 0).block;
+    let orphan = changed(&block, |block| block.header.parent_hash = UNKNOWN);
+    assert_eq!(engine.new_block(orphan.clone()).unwrap(), Verdict::Syncing);
+    assert!(engine.block(orphan.hash()).is_none());
+    assert_eq!(choose(&engine, orphan.hash()), Verdict::Syncing);
+}
+
+#[test]
+fn a_known_block_is_valid_again() {
+    let engine = engine();
+    let block = build(&engine, genesis(&engine), Vec::new(), 0).block;
+    for _ in 0..3 {
+        assert_eq!(engine.new_block(block.clone()).unwrap(), Verdict::Valid);
+        assert!(engine.witness(block.hash()).unwrap().is_some());
+    }
+    let first = engine.block(genesis(&engine)).unwrap().block.clone();
+    assert_eq!(engine.new_block(first).unwrap(), Verdict::Valid);
+}
+
+#[test]
+fn an_invalid_block_and_its_descendants_are_remembered() {
+    let engine = engine();
+    let valid = extend(&engine, genesis(&engine), 0);
+    let block = build(&engine, valid, Vec::new(), 0).block;
+    let bad = changed(&block, |block| block.header.state_root = UNKNOWN);
+    let expected = invalid(engine.new_block(bad.clone()).unwrap());
+    assert_eq!(expected.0, Some(valid));
+    assert!(expected.1.starts_with("state root 0xeeee"), "{}", expected.1);
+    assert_eq!(invalid(engine.new_block(bad.clone()).unwrap()), expected);
+    let mut parent = bad.hash();
+    for number in 3..6 {
+        let child = changed(&block, |block| {
+            (block.header.parent_hash, block.header.number) = (parent, number);
+        });
+        assert_eq!(invalid(engine.new_block(child.clone()).unwrap()), expected);
+        assert_eq!(invalid(choose(&engine, child.hash())), expected);
+        parent = child.hash();
+    }
+    assert_eq!(invalid(choose(&engine, bad.hash())), expected);
+    assert_eq!(engine.heads().head, genesis(&engine));
+    assert_eq!(engine.new_block(block).unwrap(), Verdict::Valid);
+}
+
+#[test]
+fn a_body_that_is_not_the_headers_condemns_nobody() {
+    let engine = engine();
+    let block = build(&engine, genesis(&engine), vec![count(&engine, genesis(&engine))], 0).block;
+    let other = changed(&block, |block| block.body.transactions.clear());
+    assert_eq!(other.hash(), block.hash());
+    let (latest_valid_hash, reason) = invalid(engine.new_block(other).unwrap());
+    assert_eq!(latest_valid_hash, None);
+    assert!(reason.starts_with("transactions root"), "{reason}");
+    let other = changed(&block, |block| block.body.withdrawals = None);
+    invalid(engine.new_block(other).unwrap());
+    assert_eq!(engine.new_block(block).unwrap(), Verdict::Valid);
+}
+
+#[test]
+fn a_payload_whose_hash_is_wrong_condemns_nobody() {
+    let engine = engine();
+    let block = build(&engine, genesis(&engine), Vec::new(), 0).block;
+    let mut wrong = payload(&block, None);
+    let ExecutionPayload::V3(inner) = &mut wrong.execution else { panic!("Osaka") };
+    inner.payload_inner.payload_inner.gas_used += 1;
+    let (latest_valid_hash, reason) = invalid(engine.new_payload(wrong).unwrap());
+    assert_eq!(latest_valid_hash, None);
+    assert!(reason.starts_with("block hash mismatch"), "{reason}");
+    assert_eq!(engine.new_payload(payload(&block, None)).unwrap(), Verdict::Valid);
+}
+
+#[test]
+fn versioned_hashes_are_those_of_the_transactions() {
+    let engine = engine();
+    let first = genesis(&engine);
+    let block = build(&engine, first, vec![sender().blob(0, COUNTER)], 0).block;
+    let right = payload(&block, None);
+    for hashes in [vec![], vec![UNKNOWN], vec![UNKNOWN; 2]] {
+        let mut cancun = right.sidecar.cancun().unwrap().clone();
+        cancun.versioned_hashes = hashes;
+        let prague = right.sidecar.prague().unwrap().clone();
+        let sidecar = ExecutionPayloadSidecar::v4(cancun, prague);
+        let wrong = Payload { sidecar, ..right.clone() };
+        let (latest_valid_hash, reason) = invalid(engine.new_payload(wrong).unwrap());
+        assert_eq!(latest_valid_hash, None);
+        assert!(reason.contains("ersioned hashes"), "{reason}");
+    }
+    assert_eq!(engine.new_payload(right).unwrap(), Verdict::Valid);
+}
+
+#[test]
+fn wrong_claims_of_a_header_are_refused_with_their_reason() {
+    let engine = engine();
+    let first = genesis(&engine);
+    let right = build(&engine, first, vec![count(&engine, first)], 0).block;
+    type Change = fn(&mut execution::Block);
+    let changes: [(&str, Change); 7] = [
+        ("state root", |block| block.header.state_root = UNKNOWN),
+        ("receipts root", |block| block.header.receipts_root = UNKNOWN),
+        ("gas used", |block| block.header.gas_used -= 1),
+        ("logs bloom", |block| block.header.logs_bloom = [1; 256].into()),
+        ("requests hash", |block| block.header.requests_hash = Some(UNKNOWN)),
+        ("base fee", |block| block.header.base_fee_per_gas = Some(1)),
+        ("transaction 0: nonce", |block| {
+            block.body.transactions = vec![sender().call(7, COUNTER, [])];
+            let transactions = &block.body.transactions;
+            block.header.transactions_root = proofs::calculate_transaction_root(transactions);
+        }),
+    ];
+    for (expected, change) in changes {
+        let wrong = payload(&changed(&right, change), None);
+        let (latest_valid_hash, reason) = invalid(engine.new_payload(wrong).unwrap());
+        assert_eq!(latest_valid_hash, Some(first));
+        assert!(reason.starts_with(expected), "{reason}");
+    }
+    assert_eq!(engine.new_payload(payload(&right, None)).unwrap(), Verdict::Valid);
+}
+
+#[test]
+fn the_head_moves_between_branches_and_back() {
+    let engine = engine();
+    let long = branch(&engine, genesis(&engine), 1, 4);
+    let short = branch(&engine, long[0], 2, 2);
+    let canonical = || (0..6).map_while(|number| engine.canonical_hash(number)).collect::<Vec<_>>();
+    let line = |hashes: &[B256]| [&[genesis(&engine)], hashes].concat();
+    for _ in 0..2 {
+        assert_eq!(choose(&engine, long[3]), Verdict::Valid);
+        assert_eq!(canonical(), line(&long));
+        assert_eq!(choose(&engine, short[1]), Verdict::Valid);
+        assert_eq!(canonical(), line(&[long[0], short[0], short[1]]));
+    }
+    // A block on a branch that is not canonical is built on and validated like any other.
+    let tip = extend(&engine, long[3], 3);
+    assert_eq!(engine.heads().head, short[1]);
+    assert_eq!(choose(&engine, tip), Verdict::Valid);
+    assert_eq!(canonical(), line(&[&long[..], &[tip]].concat()));
+}
+
+#[test]
+fn an_unknown_or_invalid_head_changes_nothing() {
+    let engine = engine();
+    let head = extend(&engine, genesis(&engine), 0);
+    choose(&engine, head);
+    let before = engine.heads();
+    assert_eq!(choose(&engine, UNKNOWN), Verdict::Syncing);
+    let block = build(&engine, head, Vec::new(), 0).block;
+    let bad = changed(&block, |block| block.header.state_root = UNKNOWN);
+    engine.new_block(bad.clone()).unwrap();
+    assert_eq!(invalid(choose(&engine, bad.hash())).0, Some(head));
+    assert_eq!(engine.heads(), before);
+}
+
+#[test]
+fn safe_and_finalized_are_on_the_branch_of_the_head() {
+    let engine = engine();
+    let chain = branch(&engine, genesis(&engine), 1, 3);
+    let other = branch(&engine, genesis(&engine), 2, 2);
+    let choose = |state| engine.forkchoice_updated(state, None);
+    choose(heads(chain[2], chain[1], chain[0])).unwrap();
+    let expected = engine.heads();
+    assert_eq!((expected.safe, expected.finalized), (Some(chain[1]), Some(chain[0])));
+    for state in [
+        heads(chain[2], other[0], chain[0]),
+        heads(chain[2], chain[1], other[1]),
+        heads(chain[2], UNKNOWN, chain[0]),
+        heads(chain[2], chain[1], UNKNOWN),
+        heads(chain[1], chain[2], chain[0]),
+        heads(other[1], chain[1], B256::ZERO),
+    ] {
+        let error = choose(state).unwrap_err();
+        assert!(matches!(error, Error::InvalidForkchoiceState(_)), "{error}");
+        assert_eq!(engine.heads(), expected);
+        assert_eq!(engine.canonical_hash(1), Some(chain[0]));
+    }
+    // The zero hash names none: what was named before stays.
+    choose(heads(chain[2], B256::ZERO, B256::ZERO)).unwrap();
+    assert_eq!(engine.heads(), expected);
+}
+
+#[test]
+fn a_head_before_the_finalized_block_is_valid_and_nothing_is_built_on_it() {
+    let engine = engine();
+    let chain = branch(&engine, genesis(&engine), 1, 3);
+    engine.forkchoice_updated(heads(chain[2], chain[1], chain[1]), None).unwrap();
+    let before = engine.heads();
+    let outcome = choose_and_build(&engine, chain[0]).unwrap();
+    assert_eq!((outcome.verdict, outcome.payload_id), (Verdict::Valid, None));
+    assert_eq!(engine.heads(), before);
+}
+
+#[test]
+fn a_build_is_finished_when_it_is_asked_for_and_then_kept() {
+    let engine = engine();
+    let head = extend(&engine, genesis(&engine), 0);
+    let outcome = choose_and_build(&engine, head).unwrap();
+    assert_eq!(outcome.verdict, Verdict::Valid);
+    let id = outcome.payload_id.unwrap();
+    assert_eq!(choose_and_build(&engine, head).unwrap().payload_id, Some(id));
+    let built = engine.built(id).unwrap().unwrap();
+    assert!(built.with_witness);
+    assert_eq!(built.block.header.parent_hash, head);
+    assert!(Arc::ptr_eq(&built, &engine.built(id).unwrap().unwrap()));
+    let payload = payload(&built.block, None);
+    assert_eq!(engine.new_payload(payload).unwrap(), Verdict::Valid);
+    assert_eq!(*engine.witness(built.block.hash()).unwrap().unwrap(), built.witness);
+    let unknown = alloy_rpc_types_engine::PayloadId::new([9; 8]);
+    assert!(engine.built(unknown).unwrap().is_none());
+}
+
+#[test]
+fn attributes_that_do_not_fit_are_refused_after_the_head_is_set() {
+    let engine = engine();
+    let head = extend(&engine, genesis(&engine), 0);
+    let right = attributes(&engine, head);
+    let wrong = [
+        alloy_rpc_types_engine::PayloadAttributes { timestamp: 12, ..right.clone() },
+        alloy_rpc_types_engine::PayloadAttributes { withdrawals: None, ..right.clone() },
+        alloy_rpc_types_engine::PayloadAttributes { slot_number: Some(1), ..right.clone() },
+        alloy_rpc_types_engine::PayloadAttributes { parent_beacon_block_root: None, ..right },
+    ];
+    for attributes in wrong {
+        choose(&engine, genesis(&engine));
+        let request = crate::BuildRequest { attributes, version: 3, with_witness: false };
+        let state = heads(head, B256::ZERO, B256::ZERO);
+        let error = engine.forkchoice_updated(state, Some(request)).unwrap_err();
+        assert!(matches!(error, Error::InvalidAttributes(_)), "{error}");
+        assert_eq!(engine.heads().head, head);
+    }
+}
+
+#[test]
+fn a_transaction_that_cannot_run_is_not_built() {
+    let engine = engine();
+    let first = genesis(&engine);
+    let wrong_nonce = sender().call(5, COUNTER, []);
+    let attributes = attributes(&engine, first);
+    let error = engine.build(first, attributes, vec![wrong_nonce], Default::default());
+    assert!(matches!(error, Err(Error::Build(InvalidBlock::Transaction { index: 0, .. }))));
+    let error = engine.build(UNKNOWN, attributes_of_any(), Vec::new(), Default::default());
+    assert!(matches!(error, Err(Error::UnknownBlock(UNKNOWN))));
+}
+
+fn attributes_of_any() -> alloy_rpc_types_engine::PayloadAttributes {
+    let engine = engine();
+    attributes(&engine, genesis(&engine))
+}
+
+#[test]
+fn many_senders_are_recovered_in_order() {
+    let engine = engine();
+    let first = genesis(&engine);
+    let transactions: Vec<_> = (0..40).map(|nonce| sender().call(nonce, COUNTER, [])).collect();
+    let block = build(&engine, first, transactions, 0).block;
+    assert_eq!(engine.new_block(block.clone()).unwrap(), Verdict::Valid);
+    let record = engine.block(block.hash()).unwrap();
+    assert_eq!(record.senders, [sender().address(); 40]);
+}
+
+#[test]
+fn a_witness_that_was_dropped_is_made_again_the_same() {
+    let engine = engine();
+    let chain = branch(&engine, genesis(&engine), 1, 3);
+    let side = branch(&engine, chain[0], 2, 2);
+    let blocks = [&chain[..], &side].concat();
+    let witness = |hash: &B256| engine.witness(*hash).unwrap().unwrap();
+    let before: Vec<_> = blocks.iter().map(witness).collect();
+    let huge = vec![0; limits::WITNESS_BYTES];
+    let huge = Witness { state: vec![huge.into()], ..Witness::default() };
+    engine.tree_mut().insert_witness(UNKNOWN, Arc::new(huge));
+    for (hash, before) in blocks.iter().zip(&before) {
+        assert!(engine.tree().witness(hash).is_none());
+        let again = witness(hash);
+        assert_eq!(again, *before);
+        assert!(!Arc::ptr_eq(&again, before));
+        assert!(Arc::ptr_eq(&again, &witness(hash)));
+    }
+    assert!(engine.witness(genesis(&engine)).unwrap().is_none());
+    assert!(engine.witness(B256::ZERO).unwrap().is_none());
+}
+
+#[test]
+fn readers_see_whole_blocks_while_others_are_validated() {
+    let maker = engine();
+    let chain = branch(&maker, genesis(&maker), 1, 40);
+    let blocks: Vec<_> = chain.iter().map(|hash| maker.block(*hash).unwrap()).collect();
+    let engine = engine();
+    let done = AtomicBool::new(false);
+    let read = || {
+        let mut last = 0;
+        loop {
+            let stop = done.load(Ordering::Acquire);
+            let head = engine.block(engine.heads().head).unwrap();
+            let number = head.block.header.number;
+            assert!(number >= last, "the head went back");
+            last = number;
+            assert!(number == 0 || engine.witness(head.block.hash()).unwrap().is_some());
+            assert!((0..=number).all(|number| engine.canonical_hash(number).is_some()));
+            if stop {
+                return last;
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..3).map(|_| scope.spawn(read)).collect();
+        for record in &blocks {
+            assert_eq!(engine.new_block(record.block.clone()).unwrap(), Verdict::Valid);
+            assert_eq!(choose(&engine, record.block.hash()), Verdict::Valid);
+        }
+        done.store(true, Ordering::Release);
+        for reader in readers {
+            assert_eq!(reader.join().expect("no reader panicked"), 40);
+        }
+    });
+}

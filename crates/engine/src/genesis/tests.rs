@@ -1,1 +1,120 @@
+use super::*;
+use crate::Engine;
+use crate::samples::genesis_file;
+use crate::world;
+use alloy_primitives::address;
 
+/// A genesis file as operators write them, all forks but Amsterdam from a later time on.
+const FILE: &str = r#"{
+    "config": {
+        "chainId": 7023, "homesteadBlock": 0, "eip150Block": 0, "eip155Block": 0,
+        "eip158Block": 0, "byzantiumBlock": 0, "constantinopleBlock": 0, "petersburgBlock": 0,
+        "istanbulBlock": 0, "berlinBlock": 0, "londonBlock": 0, "terminalTotalDifficulty": 0,
+        "shanghaiTime": 0, "cancunTime": 0, "pragueTime": 1700000012, "osakaTime": 1700000024,
+        "blobSchedule": {
+            "cancun": {"target": 3, "max": 6, "baseFeeUpdateFraction": 3338477},
+            "prague": {"target": 6, "max": 9, "baseFeeUpdateFraction": 5007716}
+        }
+    },
+    "nonce": "0x1234", "timestamp": "0x6553f100", "extraData": "0x636f6666",
+    "gasLimit": "0x1c9c380", "difficulty": "0x0",
+    "coinbase": "0x0000000000000000000000000000000000000001",
+    "mixHash": "0x0000000000000000000000000000000000000000000000000000000000000002",
+    "baseFeePerGas": "0x7",
+    "alloc": {
+        "00000000000000000000000000000000000000aa": {"balance": "0x64"},
+        "00000000000000000000000000000000000000bb": {
+            "balance": "0x0", "nonce": "0x1", "code": "0x6001",
+            "storage": {
+                "0x0000000000000000000000000000000000000000000000000000000000000001":
+                    "0x0000000000000000000000000000000000000000000000000000000000000002",
+                "0x0000000000000000000000000000000000000000000000000000000000000003":
+                    "0x0000000000000000000000000000000000000000000000000000000000000000"
+            }
+        }
+    }
+}"#;
+
+fn read(file: &str) -> (ChainSpec, Genesis) {
+    let file: alloy_genesis::Genesis = serde_json::from_str(file).unwrap();
+    let chain = ChainSpec::from_config(&file.config).unwrap();
+    let genesis = Genesis::new(&file, &chain).unwrap();
+    (chain, genesis)
+}
+
+#[test]
+fn a_file_gives_its_header_and_accounts() {
+    let (chain, genesis) = read(FILE);
+    assert_eq!(chain.chain_id(), 7023);
+    let header = &genesis.header;
+    assert_eq!((header.number, header.timestamp, header.gas_limit), (0, 1_700_000_000, 30_000_000));
+    assert_eq!(header.nonce, alloy_primitives::B64::from(0x1234u64));
+    assert_eq!(header.extra_data, Bytes::from_static(b"coff"));
+    assert_eq!(header.base_fee_per_gas, Some(7));
+    assert_eq!(header.mix_hash, B256::with_last_byte(2));
+    assert_eq!(header.beneficiary, Address::with_last_byte(1));
+    assert!(header.withdrawals_root.is_some() && header.blob_gas_used.is_some());
+    assert!(header.requests_hash.is_none());
+    let contract = &genesis.alloc[&address!("0x00000000000000000000000000000000000000bb")];
+    assert_eq!((contract.nonce, contract.code.clone()), (1, Bytes::from_static(&[0x60, 1])));
+    assert_eq!(genesis.alloc.len(), 2);
+    Engine::new(chain, genesis).unwrap();
+}
+
+#[test]
+fn the_state_root_is_that_of_a_trie_built_at_once() {
+    let (_, genesis) = read(FILE);
+    let accounts = genesis.alloc.iter().map(|(address, account)| {
+        let slots = account.storage.iter().filter(|(_, value)| !value.is_zero());
+        let slots = slots.map(|(slot, value)| (B256::from(*slot), *value));
+        let code = &account.code;
+        let account = alloy_trie::TrieAccount {
+            nonce: account.nonce,
+            balance: account.balance,
+            storage_root: alloy_trie::root::storage_root_unhashed(slots),
+            code_hash: if code.is_empty() { KECCAK256_EMPTY } else { keccak256(code) },
+        };
+        (*address, account)
+    });
+    let expected = alloy_trie::root::state_root_unhashed(accounts);
+    assert_eq!(genesis.header.state_root, expected);
+}
+
+#[test]
+fn a_header_has_the_fields_of_the_fork_it_begins_with() {
+    let forks = ["paris", "shanghai", "cancun", "prague", "osaka", "amsterdam"];
+    for (index, fork) in forks.into_iter().enumerate() {
+        let file = genesis_file(world::config(fork));
+        let chain = ChainSpec::from_config(&file.config).unwrap();
+        let header = Genesis::new(&file, &chain).unwrap().header;
+        assert_eq!(header.base_fee_per_gas, Some(INITIAL_BASE_FEE));
+        assert_eq!(header.withdrawals_root, (index >= 1).then_some(EMPTY_WITHDRAWALS), "{fork}");
+        assert_eq!(header.blob_gas_used, (index >= 2).then_some(0), "{fork}");
+        assert_eq!(header.excess_blob_gas, (index >= 2).then_some(0), "{fork}");
+        let beacon_root = header.parent_beacon_block_root;
+        assert_eq!(beacon_root, (index >= 2).then_some(B256::ZERO), "{fork}");
+        assert_eq!(header.requests_hash, (index >= 3).then_some(EMPTY_REQUESTS_HASH), "{fork}");
+        let list = header.block_access_list_hash;
+        assert_eq!(list, (index >= 5).then(|| keccak256([0xc0])), "{fork}");
+        assert_eq!(header.slot_number, (index >= 5).then_some(0), "{fork}");
+    }
+}
+
+#[test]
+fn a_genesis_whose_root_is_not_that_of_its_accounts_is_refused() {
+    let (chain, mut genesis) = read(FILE);
+    let right = std::mem::replace(&mut genesis.header.state_root, B256::repeat_byte(1));
+    let error = Engine::new(chain, genesis).unwrap_err().to_string();
+    let wrong = B256::repeat_byte(1);
+    let expected = format!("genesis: state root {wrong} in the header, the accounts give {right}");
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn a_base_fee_over_64_bits_is_refused() {
+    let mut file: alloy_genesis::Genesis = serde_json::from_str(FILE).unwrap();
+    file.base_fee_per_gas = Some(1 << 64);
+    let chain = ChainSpec::from_config(&file.config).unwrap();
+    let error = Genesis::new(&file, &chain).unwrap_err().to_string();
+    assert_eq!(error, "genesis: baseFeePerGas 18446744073709551616 is over 64 bits");
+}

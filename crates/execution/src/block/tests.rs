@@ -19,7 +19,7 @@ fn block() -> SealedBlock {
 }
 
 fn encoded() -> Vec<u8> {
-    alloy_rlp::encode(&block().into_block())
+    alloy_rlp::encode(block().into_block())
 }
 
 #[test]
@@ -38,6 +38,19 @@ fn trailing_bytes_are_refused() {
         let error = decode_block(&[&encoded(), trailing].concat()).unwrap_err();
         let expected = format!("{} bytes after the end", trailing.len());
         assert_eq!(error, InvalidBlock::Rlp(expected));
+    }
+}
+
+#[test]
+fn a_transaction_that_reaches_past_its_string_is_refused() {
+    let rlp = encoded();
+    // 0x02 and a list of 103 bytes, in a string of 106.
+    let at = rlp.windows(4).position(|bytes| bytes == [0xb8, 0x6a, 0x02, 0xf8]).unwrap();
+    for length in [0x38, 0x69, 0x6b] {
+        let mut rlp = rlp.clone();
+        rlp[at + 1] = length;
+        let error = decode_block(&rlp).expect_err("not canonical");
+        assert!(matches!(error, InvalidBlock::Rlp(_)), "{error}");
     }
 }
 
@@ -94,7 +107,7 @@ proptest! {
         }
         if let Ok(block) = decode_block(&rlp) {
             drop(recover_senders(&block.body.transactions));
-            prop_assert_eq!(alloy_rlp::encode(&block.into_block()), rlp);
+            prop_assert!(alloy_rlp::encode(block.into_block()) == rlp, "read in a second form");
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::asm::*;
 use crate::world::{self, Signer, StartAccount, World, marker};
-use alloy_consensus::TxReceipt;
 use alloy_eips::{eip2935, eip4788, eip7002, eip7251};
 use alloy_primitives::{Address, Bytes, TxKind, U256, address};
 use execution::Transaction;
@@ -165,6 +164,15 @@ fn a_twin_of_a_code_created_in_the_same_transaction_is_not_read_from_the_state()
 }
 
 #[test]
+fn a_node_that_only_the_end_of_a_transaction_reads_is_missed_as_any_other() {
+    // The first run fails twice: at the twin's code, and at the fee recipient, whose node is gone.
+    let others = (0..60).map(|byte| (Address::repeat_byte(byte), StartAccount::rich()));
+    let more = [(world::COINBASE, StartAccount::rich())].into_iter().chain(others).collect();
+    let script = [load_input(), create(), look(EXTCODESIZE, TWIN)].concat();
+    check_script(&[&script], more, &[]);
+}
+
+#[test]
 fn a_twin_read_before_its_code_is_created_counts() {
     let script = [load_input(), look(EXTCODESIZE, TWIN), create(), call(CALL, TWIN)].concat();
     check_script(&[&script], Vec::new(), &[twin()]);
@@ -184,8 +192,7 @@ fn a_twin_read_after_a_reverted_creation_counts() {
 
 #[test]
 fn a_twin_read_inside_the_frame_that_reverts_its_creation_does_not_count() {
-    let inner: Bytes =
-        [load_input(), create(), look(EXTCODESIZE, TWIN), revert()].concat().into();
+    let inner: Bytes = [load_input(), create(), look(EXTCODESIZE, TWIN), revert()].concat().into();
     let script = [load_input(), call_on(INNER)].concat();
     let more = vec![(INNER, StartAccount::contract(inner.clone()))];
     check_script(&[&script], more, &[inner]);
@@ -356,7 +363,10 @@ fn a_creation_where_there_is_storage_collides() {
     };
     let storage_only = StartAccount::default().storage([(1, 1)]);
     assert_eq!(slot_after(Vec::new()), U256::from_be_slice(created.as_slice()));
-    assert_eq!(slot_after(vec![(created, StartAccount::rich())]), U256::from_be_slice(created.as_slice()));
+    assert_eq!(
+        slot_after(vec![(created, StartAccount::rich())]),
+        U256::from_be_slice(created.as_slice())
+    );
     assert_eq!(slot_after(vec![(created, storage_only)]), U256::ZERO);
     assert_eq!(slot_after(vec![(created, StartAccount::contract(idle(1)))]), U256::ZERO);
 }
@@ -374,8 +384,7 @@ fn a_creating_transaction_whose_address_has_storage_fails() {
 
 #[test]
 fn headers_reach_as_far_as_blockhash_did() {
-    for (distance, expected) in [(1, 1), (2, 2), (17, 17), (256, 256), (257, 1), (300, 1), (0, 1)]
-    {
+    for (distance, expected) in [(1, 1), (2, 2), (17, 17), (256, 256), (257, 1), (300, 1), (0, 1)] {
         let world = world(&[&block_hash(distance)], Vec::new()).with_ancestors(300);
         let block = world.block(vec![sender().call(0, MAIN, [])]);
         let headers = world.check(&block).unwrap().witness.headers;

@@ -6,7 +6,6 @@ use alloy_primitives::Bytes;
 fn check(fork: &str, change: impl Fn(&mut Header), expected: Result<(), InvalidBlock>) {
     let world = World::new(world::chain(fork), []);
     let mut header = world.draft(Vec::new(), Vec::new()).header;
-    header.block_access_list_hash = (fork == "amsterdam").then_some(B256::ZERO);
     change(&mut header);
     let parent = world.parent();
     assert_eq!(validate_header(&world.chain, &header, parent, parent.hash_slow()), expected);

@@ -103,3 +103,6 @@ fn block(request: &NewPayloadRequest) -> Result<SealedBlock, InvalidBlock> {
     }
     Ok(block)
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,7 +22,7 @@ pub(crate) fn run(test: &Test, chain: ChainSpec, witnesses: &mut Witnesses) -> R
             Err(error) => return Err(context(error.to_string())),
         };
         let verdict =
-            engine.new_block(block.clone(), None).map_err(|error| context(error.to_string()))?;
+            engine.new_block(block.clone()).map_err(|error| context(error.to_string()))?;
         match (&verdict, &fixture.expect_exception) {
             (Verdict::Valid, None) => {
                 set_head(&engine, block.hash()).map_err(context)?;

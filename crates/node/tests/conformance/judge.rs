@@ -1,7 +1,11 @@
-//! The second judge of canonical content: slow, and sharing no code with the first but the EVM.
+//! The second judge of canonical content: slow, and sharing nothing with the first but the running
+//! of the block.
 //!
 //! State is flat maps by hashed key. The block runs on them with every access noted; the paths are
-//! then walked in complete tries, built from all entries at once.
+//! then walked in complete tries, built from all entries at once. A code belongs to the witness
+//! when the block cannot run without it: each one that was asked for is taken away in turn. Where
+//! that would take too long, the codes are those of a run in which every transaction is followed by
+//! an inspector.
 
 use crate::oracle::{Entries, expected_revealed};
 use alloy_primitives::map::B256Map;
@@ -10,6 +14,9 @@ use engine::Genesis;
 use execution::{ChainSpec, SealedBlock};
 use std::collections::{BTreeMap, BTreeSet};
 use witness::{Account, State, StateError, Witness};
+
+/// Codes of a block that are taken away one by one, each at the price of one more run.
+const CODES_TAKEN_AWAY: usize = 24;
 
 /// The whole state after one block.
 #[derive(Debug, Clone, Default)]
@@ -53,10 +60,14 @@ impl FlatState {
         block: &SealedBlock,
         senders: &[Address],
     ) -> Result<Witness, String> {
-        let mut log = Log { state: self, accounts: BTreeSet::new(), slots: BTreeMap::new() };
+        let mut log = Log::new(self);
         let executed = execution::execute_exact(chain, block, senders, &mut log)
             .map_err(|error| format!("the judge cannot run it: {error}"))?;
-        let Log { accounts: touched, slots, .. } = log;
+        let Log { accounts: touched, slots, codes: asked, lowest_ancestor, .. } = log;
+        let codes = match asked.len() {
+            0..=CODES_TAKEN_AWAY => self.needed(chain, block, senders, &asked),
+            _ => executed.codes_read,
+        };
 
         let before = self.accounts.clone();
         for (hash, code) in executed.new_codes {
@@ -103,13 +114,30 @@ impl FlatState {
             ));
         }
         let parent = block.header.number - 1;
-        let first = executed.lowest_ancestor.unwrap_or(parent);
+        let first = lowest_ancestor.unwrap_or(parent);
         let headers = (first..=parent).map(|number| self.headers[&number].1.clone());
-        let mut witness = Witness { state, codes: executed.codes_read, headers: headers.collect() };
+        let mut witness = Witness { state, codes, headers: headers.collect() };
         witness.sort();
         let rlp = alloy_rlp::encode(&block.header);
         self.headers.insert(block.header.number, (keccak256(&rlp), rlp.into()));
         Ok(witness)
+    }
+}
+
+impl FlatState {
+    /// Those of `asked` without which the block does not run.
+    fn needed(
+        &self,
+        chain: &ChainSpec,
+        block: &SealedBlock,
+        senders: &[Address],
+        asked: &BTreeSet<B256>,
+    ) -> Vec<Bytes> {
+        let is_needed = |hash: &&B256| {
+            let mut log = Log { taken_away: Some(**hash), ..Log::new(self) };
+            execution::execute(chain, block, senders, &mut log).is_err()
+        };
+        asked.iter().filter(is_needed).map(|hash| self.codes[hash].clone()).collect()
     }
 }
 
@@ -141,6 +169,23 @@ struct Log<'a> {
     state: &'a FlatState,
     accounts: BTreeSet<B256>,
     slots: BTreeMap<B256, BTreeSet<B256>>,
+    codes: BTreeSet<B256>,
+    lowest_ancestor: Option<u64>,
+    /// A code that the state pretends not to have.
+    taken_away: Option<B256>,
+}
+
+impl<'a> Log<'a> {
+    fn new(state: &'a FlatState) -> Self {
+        Self {
+            state,
+            accounts: BTreeSet::new(),
+            slots: BTreeMap::new(),
+            codes: BTreeSet::new(),
+            lowest_ancestor: None,
+            taken_away: None,
+        }
+    }
 }
 
 impl State for Log<'_> {
@@ -169,10 +214,16 @@ impl State for Log<'_> {
     }
 
     fn code(&mut self, code_hash: B256) -> Result<Bytes, StateError> {
-        self.state.codes.get(&code_hash).cloned().ok_or(StateError::MissingCode(code_hash))
+        let code = self.state.codes.get(&code_hash);
+        let code = code.filter(|_| self.taken_away != Some(code_hash));
+        let code = code.cloned().ok_or(StateError::MissingCode(code_hash))?;
+        self.codes.insert(code_hash);
+        Ok(code)
     }
 
     fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {
+        let lowest = self.lowest_ancestor.unwrap_or(number).min(number);
+        self.lowest_ancestor = Some(lowest);
         let header = self.state.headers.get(&number);
         header.map(|(hash, _)| *hash).ok_or(StateError::MissingHeader(number))
     }

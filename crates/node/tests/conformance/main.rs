@@ -4,6 +4,8 @@
 //! `cargo xtask conformance DIR` runs them all; without arguments (as `cargo test` does) a fixed
 //! sample of the folder that `DEPONENT_FIXTURES` names.
 
+#[path = "../../../execution/src/asm.rs"]
+mod asm;
 mod blocks;
 mod draft;
 mod fixture;
@@ -12,8 +14,12 @@ mod judge;
 #[path = "../../../trie/src/oracle.rs"]
 mod oracle;
 mod payloads;
+mod random_blocks;
 mod real;
 mod report;
+#[allow(dead_code)]
+#[path = "../../../execution/src/world.rs"]
+mod world;
 
 pub(crate) use trie::{EMPTY_ROOT_HASH, by_hash};
 
@@ -25,8 +31,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+/// Random chains of up to five blocks beside the published tests: about ten seconds.
+const RANDOM_CHAINS: u64 = 400;
+
 /// The folder of real blocks.
 const REAL_BLOCKS: &str = "blocks";
+
+/// The folder of tests with published witnesses.
+const WITNESSES: &str = "blockchain_tests_zkevm";
 
 /// Of the files sorted by name, each one at a multiple of this is in the sample.
 const SAMPLE: usize = 25;
@@ -35,6 +47,8 @@ fn main() -> ExitCode {
     let arguments: Vec<String> =
         std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
     let (directory, filter, step) = match arguments.as_slice() {
+        // `cargo test NAME` hands every target a part of a test's name.
+        [name] if !Path::new(name).is_dir() => return report::nothing_asked(name),
         [directory] => (directory.clone(), None, 1),
         [directory, filter] => (directory.clone(), Some(filter.clone()), 1),
         _ => match std::env::var("DEPONENT_FIXTURES") {
@@ -48,7 +62,10 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let report = files.par_iter().map(|file| run_file(file)).reduce(Report::default, Report::merge);
-    report.print()
+    match filter {
+        Some(_) => report.print(),
+        None => report.merge(run_random()).print(),
+    }
 }
 
 /// Every JSON file of consensus tests, large ones first so that no thread ends with one.
@@ -71,21 +88,25 @@ fn files(directory: &Path, filter: Option<&str>, step: usize) -> Vec<PathBuf> {
         .into_iter()
         .filter(|file| filter.is_none_or(|filter| file.to_string_lossy().contains(filter)))
         .enumerate()
-        // Real blocks are few: all of them are in the sample.
-        .filter(|(index, file)| {
-            index % step == 0 || file.parent() == Some(&directory.join(REAL_BLOCKS))
-        })
+        .filter(|(index, file)| index % step == 0 || is_rare(directory, file))
         .map(|(_, file)| file)
         .collect();
     files.sort_by_key(|file| std::cmp::Reverse(file.metadata().map_or(0, |data| data.len())));
     files
 }
 
+/// What there is little of is all in the sample: real blocks, published witnesses, transitions.
+fn is_rare(directory: &Path, file: &Path) -> bool {
+    let name = file.strip_prefix(directory).unwrap_or(file);
+    let transition = name.to_string_lossy().contains("attime15k");
+    transition || name.starts_with(REAL_BLOCKS) || name.starts_with(WITNESSES)
+}
+
 fn is_suite(directory: &Path, file: &Path) -> bool {
     const SUITES: [&str; 9] = [
         REAL_BLOCKS,
         "blockchain_tests_devnet",
-        "blockchain_tests_zkevm",
+        WITNESSES,
         "blockchain_tests",
         "benchmark",
         "eest-engine-filled",
@@ -130,6 +151,28 @@ fn run_file(file: &Path) -> Report {
         report.add(&test.network, &name, outcome);
     }
     report
+}
+
+/// Random chains, judged as the published ones are.
+fn run_random() -> Report {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let named = std::env::var("DEPONENT_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed: u64 = named.unwrap_or(now.map_or(1, |now| now.as_secs()));
+    println!("random chains: {RANDOM_CHAINS} from DEPONENT_SEED={seed} on");
+    let chains = (0..RANDOM_CHAINS).into_par_iter().map(|index| {
+        let mut report = Report::default();
+        let seed = seed.wrapping_add(index);
+        let outcome = match random_blocks::run(seed, 1) {
+            Ok(blocks) => {
+                report.witnesses.verified += blocks;
+                Outcome::Passed
+            }
+            Err(error) => Outcome::Failed(error),
+        };
+        report.add("random chains", &format!("DEPONENT_SEED={seed}"), outcome);
+        report
+    });
+    chains.reduce(Report::default, Report::merge)
 }
 
 fn run_real(file: &Path) -> (String, Outcome) {

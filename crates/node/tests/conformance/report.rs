@@ -110,6 +110,12 @@ impl Report {
     }
 }
 
+/// The run was for tests of another name.
+pub(crate) fn nothing_asked(name: &str) -> ExitCode {
+    println!("{name} is no folder of published tests: none of them were run");
+    ExitCode::SUCCESS
+}
+
 /// Without fixtures there is nothing to run: an error in CI, a hint elsewhere.
 pub(crate) fn no_fixtures() -> ExitCode {
     eprintln!(

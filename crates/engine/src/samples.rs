@@ -1,0 +1,141 @@
+//! A chain for tests, and payloads on it.
+
+use crate::world::{self, Signer, StartAccount, system_contracts};
+use crate::{BuildRequest, Built, Engine, Error, ForkchoiceOutcome, Genesis, Payload, Verdict};
+use alloy_genesis::ChainConfig;
+use alloy_hardforks::EthereumHardforks;
+use alloy_primitives::{Address, B256, Bytes};
+use alloy_rpc_types_engine::{
+    ExecutionPayload, ExecutionPayloadSidecar, ExecutionPayloadV4, ForkchoiceState,
+    PayloadAttributes,
+};
+use execution::{ChainSpec, SealedBlock, Transaction};
+use std::collections::BTreeMap;
+
+/// A contract that stores the block's number in the slot with that number.
+pub(crate) const COUNTER: Address = Address::repeat_byte(0xc0);
+
+pub(crate) fn sender() -> Signer {
+    Signer::new(1)
+}
+
+/// The genesis of [`engine`], as a geth-style file describes it.
+pub(crate) fn genesis_file(config: ChainConfig) -> alloy_genesis::Genesis {
+    let accounts = system_contracts().into_iter().chain([
+        (sender().address(), StartAccount::rich()),
+        (COUNTER, StartAccount::contract(vec![0x43, 0x43, 0x55])),
+    ]);
+    let alloc: BTreeMap<_, _> = accounts
+        .map(|(address, account)| {
+            let entry = alloy_genesis::GenesisAccount {
+                nonce: Some(account.nonce),
+                balance: account.balance,
+                code: Some(account.code).filter(|code| !code.is_empty()),
+                ..Default::default()
+            };
+            (address, entry)
+        })
+        .collect();
+    alloy_genesis::Genesis { config, gas_limit: 30_000_000, alloc, ..Default::default() }
+}
+
+pub(crate) fn engine_of(config: ChainConfig) -> Engine {
+    let chain = ChainSpec::from_config(&config).unwrap();
+    let genesis = Genesis::new(&genesis_file(config), &chain).unwrap();
+    Engine::new(chain, genesis).unwrap()
+}
+
+pub(crate) fn engine() -> Engine {
+    engine_of(world::config("osaka"))
+}
+
+pub(crate) fn attributes(engine: &Engine, parent: B256) -> PayloadAttributes {
+    let timestamp = engine.block(parent).unwrap().block.header.timestamp + 12;
+    let chain = engine.chain();
+    let shanghai = chain.is_shanghai_active_at_timestamp(timestamp);
+    let cancun = chain.is_cancun_active_at_timestamp(timestamp);
+    let amsterdam = chain.is_amsterdam_active_at_timestamp(timestamp);
+    PayloadAttributes {
+        timestamp,
+        prev_randao: B256::repeat_byte(1),
+        suggested_fee_recipient: world::COINBASE,
+        withdrawals: shanghai.then(Vec::new),
+        parent_beacon_block_root: cancun.then_some(B256::repeat_byte(2)),
+        slot_number: amsterdam.then_some(timestamp / 12),
+        target_gas_limit: None,
+    }
+}
+
+/// A payload on `parent` with these transactions; `tag` makes it another one than its twins.
+pub(crate) fn build(
+    engine: &Engine,
+    parent: B256,
+    transactions: Vec<Transaction>,
+    tag: u8,
+) -> Built {
+    let extra_data = Bytes::from(vec![tag]);
+    engine.build(parent, attributes(engine, parent), transactions, extra_data).unwrap()
+}
+
+/// The next transaction of the sender, who sent one in each block before.
+pub(crate) fn count(engine: &Engine, parent: B256) -> Transaction {
+    sender().call(engine.block(parent).unwrap().block.header.number, COUNTER, [])
+}
+
+/// Adds a valid block to `parent` and returns its hash.
+pub(crate) fn extend(engine: &Engine, parent: B256, tag: u8) -> B256 {
+    let block = build(engine, parent, vec![count(engine, parent)], tag).block;
+    let hash = block.hash();
+    assert_eq!(engine.new_block(block).unwrap(), Verdict::Valid);
+    hash
+}
+
+/// A chain of `length` valid blocks on `parent`.
+pub(crate) fn branch(engine: &Engine, parent: B256, tag: u8, length: usize) -> Vec<B256> {
+    let mut parent = parent;
+    let next = || {
+        parent = extend(engine, parent, tag);
+        parent
+    };
+    std::iter::repeat_with(next).take(length).collect()
+}
+
+pub(crate) fn payload(block: &SealedBlock, access_list: Option<Bytes>) -> Payload {
+    let hash = block.hash();
+    let execution = match access_list {
+        Some(list) => ExecutionPayload::V4(ExecutionPayloadV4::from_block_unchecked_with_bal(
+            hash, block, list,
+        )),
+        None => ExecutionPayload::from_block_unchecked(hash, block).0,
+    };
+    Payload { execution, sidecar: ExecutionPayloadSidecar::from_block(block) }
+}
+
+/// The block with a changed header, and the hash that belongs to it.
+pub(crate) fn changed(
+    block: &SealedBlock,
+    change: impl FnOnce(&mut execution::Block),
+) -> SealedBlock {
+    let mut block = block.clone().into_block();
+    change(&mut block);
+    SealedBlock::new(block)
+}
+
+pub(crate) fn heads(head: B256, safe: B256, finalized: B256) -> ForkchoiceState {
+    ForkchoiceState {
+        head_block_hash: head,
+        safe_block_hash: safe,
+        finalized_block_hash: finalized,
+    }
+}
+
+/// Chooses a head and nothing else.
+pub(crate) fn choose(engine: &Engine, head: B256) -> Verdict {
+    engine.forkchoice_updated(heads(head, B256::ZERO, B256::ZERO), None).unwrap().verdict
+}
+
+pub(crate) fn choose_and_build(engine: &Engine, head: B256) -> Result<ForkchoiceOutcome, Error> {
+    let request =
+        BuildRequest { attributes: attributes(engine, head), version: 3, with_witness: true };
+    engine.forkchoice_updated(heads(head, B256::ZERO, B256::ZERO), Some(request))
+}

@@ -1,0 +1,133 @@
+//! Whole inputs, from a block that the world validated to the 43 bytes.
+
+use super::input::{ExecutionPayload, NewPayloadRequest, PublicKey, StatelessInput};
+use super::{StatelessValidationResult, validate_input};
+use crate::world::{Signer, StartAccount, World, chain};
+use crate::{ChainSpec, SealedBlock};
+use alloy_consensus::SignableTransaction;
+use alloy_eips::Encodable2718;
+use alloy_primitives::{Address, B256, Bytes, U256};
+
+const CONTRACT: Address = Address::repeat_byte(0xcc);
+
+/// An Amsterdam block that stores a word in a contract, as a prover gets it.
+fn input() -> (ChainSpec, StatelessInput) {
+    let signer = Signer::new(1);
+    // SSTORE(0, 1)
+    let contract = StartAccount::contract([0x60, 1, 0x60, 0, 0x55]).storage([(0, 5)]);
+    let accounts = [(signer.address(), StartAccount::rich()), (CONTRACT, contract)];
+    let world = World::new(chain("amsterdam"), accounts);
+    let block = world.block(vec![signer.call(0, CONTRACT, [])]);
+    let validated = world.check(&block).expect("a valid block");
+    let access_list = validated.executed.block_access_list.clone().expect("Amsterdam has one");
+    let input = StatelessInput {
+        new_payload_request: request(&block, access_list),
+        witness: validated.witness,
+        chain_id: world.chain.chain_id(),
+        public_keys: public_keys(&block),
+    };
+    (world.chain, input)
+}
+
+fn request(block: &SealedBlock, block_access_list: Bytes) -> NewPayloadRequest {
+    let header = &block.header;
+    let execution_payload = ExecutionPayload {
+        parent_hash: header.parent_hash,
+        fee_recipient: header.beneficiary,
+        state_root: header.state_root,
+        receipts_root: header.receipts_root,
+        logs_bloom: header.logs_bloom,
+        prev_randao: header.mix_hash,
+        block_number: header.number,
+        gas_limit: header.gas_limit,
+        gas_used: header.gas_used,
+        timestamp: header.timestamp,
+        extra_data: header.extra_data.clone(),
+        base_fee_per_gas: U256::from(header.base_fee_per_gas.expect("after London")),
+        block_hash: block.hash(),
+        transactions: block.body.transactions.iter().map(|tx| tx.encoded_2718().into()).collect(),
+        withdrawals: block.body.withdrawals.clone().expect("after Shanghai").into_inner(),
+        blob_gas_used: header.blob_gas_used.expect("after Cancun"),
+        excess_blob_gas: header.excess_blob_gas.expect("after Cancun"),
+        block_access_list,
+        slot_number: header.slot_number.expect("after Amsterdam"),
+    };
+    NewPayloadRequest {
+        execution_payload,
+        parent_beacon_block_root: header.parent_beacon_block_root.expect("after Cancun"),
+        ..NewPayloadRequest::default()
+    }
+}
+
+fn public_keys(block: &SealedBlock) -> Vec<PublicKey> {
+    let key = |transaction: &crate::Transaction| {
+        let transaction = transaction.as_eip1559().expect("made so");
+        let hash = transaction.tx().signature_hash();
+        let key = transaction.signature().recover_from_prehash(&hash).expect("signed");
+        PublicKey::from_slice(key.to_encoded_point(false).as_bytes())
+    };
+    block.body.transactions.iter().map(key).collect()
+}
+
+fn result(chain: &ChainSpec, input: &StatelessInput) -> StatelessValidationResult {
+    let encoded = input.encode().expect("within the limits");
+    validate_input(chain, &encoded.into())
+}
+
+#[test]
+fn a_valid_input_gives_its_root_and_a_yes_in_43_bytes() {
+    let (chain, input) = input();
+    let result = result(&chain, &input);
+    let expected = StatelessValidationResult {
+        new_payload_request_root: input.new_payload_request.hash_tree_root(),
+        successful_validation: true,
+        chain_id: chain.chain_id(),
+        schema_id: 0x1501,
+    };
+    assert_eq!(result, expected);
+    assert_eq!(result.encode().len(), 43);
+}
+
+#[test]
+fn what_is_wrong_with_an_input_gives_its_root_and_a_no() {
+    type Change = fn(&mut StatelessInput);
+    let changes: [(&str, Change); 9] = [
+        ("a node is missing", |input| _ = input.witness.state.remove(0)),
+        ("a code is missing", |input| _ = input.witness.codes.remove(0)),
+        ("there is no parent", |input| input.witness.headers.clear()),
+        ("a key is missing", |input| _ = input.public_keys.pop()),
+        ("a key too many", |input| input.public_keys.push(input.public_keys[0])),
+        ("another's key", |input| input.public_keys[0][64] ^= 1),
+        ("another chain", |input| input.chain_id += 1),
+        ("a wrong state root", |input| {
+            input.new_payload_request.execution_payload.state_root = B256::ZERO;
+        }),
+        ("a versioned hash without a blob", |input| {
+            input.new_payload_request.versioned_hashes.push(B256::ZERO);
+        }),
+    ];
+    for (name, change) in changes {
+        let (chain, mut input) = input();
+        change(&mut input);
+        let result = result(&chain, &input);
+        let root = input.new_payload_request.hash_tree_root();
+        assert!(!result.successful_validation, "{name}");
+        assert_eq!(result.new_payload_request_root, root, "{name}");
+        assert_eq!((result.chain_id, result.schema_id), (input.chain_id, 0x1501), "{name}");
+    }
+}
+
+#[test]
+fn a_chain_that_is_not_at_amsterdam_yet_gives_a_no() {
+    let (_, input) = input();
+    assert!(!result(&chain("osaka"), &input).successful_validation);
+}
+
+#[test]
+fn bytes_that_are_no_input_give_all_zero() {
+    let (chain, input) = input();
+    let encoded = input.encode().expect("within the limits");
+    for bytes in [vec![], vec![0x15, 0x01], encoded[1..].to_vec(), encoded[..100].to_vec()] {
+        assert_eq!(validate_input(&chain, &bytes.into()).encode(), [0; 43]);
+    }
+}
