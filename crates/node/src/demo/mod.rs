@@ -28,7 +28,8 @@ const CALL_TIME: Duration = Duration::from_secs(120);
 #[derive(Debug, Args)]
 pub struct DemoArgs {
     /// Blocks measured in each flow, of each size; the table shows medians.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 }
 
@@ -228,7 +229,7 @@ fn print(node: &Node, rows: &[Row], rounds: u32) {
         );
     }
     println!(
-        "\nMedians of {rounds} blocks a cell, round trips until the client has decoded the answer.\n\
+        "\nMedians of {rounds} blocks a cell; round trips end when the client has decoded.\n\
          verdict: engine_newPayloadV4; witness: debug_executionWitness; decoupled: both;\n\
          coupled: engine_newPayloadWithWitnessV4, one call for both."
     );
