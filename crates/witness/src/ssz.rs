@@ -34,7 +34,7 @@ pub fn write(witness: &Witness, sink: &mut impl FnMut(&[u8])) -> Result<(), Deco
     Ok(())
 }
 
-/// The encoding in one buffer; errors as [`write`].
+/// The encoding in one buffer; errors as [`write()`].
 pub fn encode(witness: &Witness) -> Result<Vec<u8>, DecodeError> {
     let mut out = Vec::with_capacity(encoded_len(witness));
     write(witness, &mut |part| out.extend_from_slice(part))?;
