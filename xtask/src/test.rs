@@ -42,6 +42,12 @@ fn require(ci: bool) -> Result<(), Failure> {
             let fixtures = fixtures.display();
             return Err(Failure::new(format!("DEPONENT_FIXTURES={fixtures} is no folder, {hint}")));
         }
+        Some(fixtures) if fixtures.is_relative() => {
+            return Err(Failure::new(format!(
+                "DEPONENT_FIXTURES={} is relative: tests run in other folders; give it whole",
+                fixtures.display()
+            )));
+        }
         Some(_) => {}
         None if ci => return Err(Failure::new(format!("DEPONENT_FIXTURES is not set, {hint}"))),
         None => println!("DEPONENT_FIXTURES is not set, {hint}"),

@@ -265,5 +265,6 @@ fn build_error(error: BlockError) -> Error {
     match error {
         BlockError::Invalid(error) => Error::Build(error),
         BlockError::State(error) => Error::State(error),
+        BlockError::Internal(reason) => Error::Evm(reason),
     }
 }

@@ -55,8 +55,9 @@ pub struct Engine {
     tree: RwLock<BlockTree>,
     /// Held by the one call that writes; what it guards are the builds under way.
     builds: Mutex<Bounded<Build>>,
-    /// Held while a witness is made again, so that many who ask for one make it once.
-    remaking: Mutex<()>,
+    /// The last witness that was made again. Held meanwhile, so that many who ask for one make it
+    /// once, and kept apart, so that they do not drive out those of recent blocks.
+    remade: Mutex<Option<(B256, Arc<Witness>)>>,
     /// Made when a block first has work for it.
     pool: OnceLock<ThreadPool>,
 }
@@ -73,6 +74,18 @@ impl Engine {
                           after the merge, terminalTotalDifficulty is 0 or passed";
             return Err(Error::Genesis(reason.into()));
         }
+        if genesis.header.base_fee_per_gas.is_none() {
+            let reason = "London is not active at genesis, but the merge builds on it: \
+                          londonBlock must not be after the first block";
+            return Err(Error::Genesis(reason.into()));
+        }
+        if genesis.header.gas_limit < execution::GAS_LIMIT_MINIMUM {
+            let (got, least) = (genesis.header.gas_limit, execution::GAS_LIMIT_MINIMUM);
+            let reason = format!("gasLimit is {got}, no block can have less than {least}");
+            return Err(Error::Genesis(reason));
+        }
+        execution::validate_parent(&genesis.header)
+            .map_err(|error| Error::Genesis(error.to_string()))?;
         let state = genesis.state()?;
         let store = Store::in_memory();
         store.commit(state.nodes, state.codes);
@@ -89,7 +102,7 @@ impl Engine {
             store,
             tree: RwLock::new(BlockTree::new(record)),
             builds: Mutex::new(Bounded::new(limits::BUILDS)),
-            remaking: Mutex::new(()),
+            remade: Mutex::new(None),
             pool: OnceLock::new(),
         })
     }
@@ -157,6 +170,7 @@ impl Engine {
                 Ok(Verdict::invalid(record))
             }
             Err(BlockError::State(error)) => Err(error.into()),
+            Err(BlockError::Internal(reason)) => Err(Error::Evm(reason)),
         }
     }
 
@@ -168,12 +182,12 @@ impl Engine {
         if let Some(witness) = self.tree().witness(&block_hash) {
             return Ok(Some(witness));
         }
-        let _remaking = self.remaking.lock().expect("no thread panics while it holds the lock");
+        let mut remade = self.remade.lock().expect("no thread panics while it holds the lock");
+        if let Some((_, witness)) = remade.as_ref().filter(|(hash, _)| *hash == block_hash) {
+            return Ok(Some(witness.clone()));
+        }
         let (record, parent) = {
             let tree = self.tree();
-            if let Some(witness) = tree.witness(&block_hash) {
-                return Ok(Some(witness));
-            }
             let Some(record) = tree.block(&block_hash).cloned() else { return Ok(None) };
             let Some(parent) = tree.block(&record.block.header.parent_hash).cloned() else {
                 return Ok(None);
@@ -183,11 +197,12 @@ impl Engine {
         let validated = self.validate(&parent, &record.block, &record.senders).map_err(
             |error| match error {
                 BlockError::State(error) => Error::State(error),
+                BlockError::Internal(reason) => Error::Evm(reason),
                 BlockError::Invalid(error) => unreachable!("a valid block stays valid: {error}"),
             },
         )?;
         let witness = Arc::new(validated.witness);
-        self.tree_mut().insert_witness(block_hash, witness.clone());
+        *remade = Some((block_hash, witness.clone()));
         Ok(Some(witness))
     }
 
@@ -199,6 +214,14 @@ impl Engine {
     /// The hash of block `number` of the canonical chain.
     pub fn canonical_hash(&self, number: u64) -> Option<B256> {
         self.tree().canonical_hash(number)
+    }
+
+    /// Blocks `start` to before `end` of the canonical chain, as far as it goes, all of them as one
+    /// fork choice left it.
+    pub fn canonical_range(&self, start: u64, end: u64) -> Vec<Arc<BlockRecord>> {
+        let tree = self.tree();
+        let block = |number| tree.block(&tree.canonical_hash(number)?).cloned();
+        (start..end).map_while(block).collect()
     }
 
     /// The heads that the consensus layer has chosen.

@@ -23,6 +23,9 @@ pub enum Error {
     /// The chain's rules cannot be used.
     #[error("chain configuration: {0}")]
     ChainSpec(#[from] ChainSpecError),
+    /// The EVM failed for a reason of its own.
+    #[error("the EVM failed: {0}")]
+    Evm(String),
     /// The state of a known block could not be read.
     #[error("state: {0}")]
     State(#[from] StateError),

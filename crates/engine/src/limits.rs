@@ -1,7 +1,7 @@
 //! Bounds of what the engine keeps, each with its unit and its reason.
 
 /// Bytes of witness content kept for repeated questions. Older witnesses are made again by running
-/// their block again. Two worst-case blocks of 500 MB fit with a day of ordinary ones in between.
+/// their block again. Four worst-case blocks of 500 MB fit, or two hundred ordinary ones of 10 MB.
 pub const WITNESS_BYTES: usize = 2 << 30;
 
 /// Blocks remembered as invalid, so that their descendants are refused without running them. A

@@ -11,6 +11,9 @@ pub enum BlockError {
     /// The state could not answer a read, so nothing is known about the block: an error.
     #[error(transparent)]
     State(#[from] StateError),
+    /// The EVM failed for a reason of its own: an error.
+    #[error("the EVM failed: {0}")]
+    Internal(String),
 }
 
 /// The rule that a block breaks: what it says, and what is right.
@@ -27,6 +30,8 @@ pub enum InvalidBlock {
     Payload(String),
     #[error("block hash mismatch: payload says {got}, its fields hash to {expected}")]
     BlockHash { got: B256, expected: B256 },
+    #[error("{field} {got} of the parent is out of range")]
+    ParentField { field: &'static str, got: u64 },
     #[error("block number {got}, parent's is {parent}")]
     Number { got: u64, parent: u64 },
     #[error("parent hash {got}, parent is {expected}")]

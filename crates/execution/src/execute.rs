@@ -11,10 +11,11 @@ use alloy_evm::block::{
     BlockExecutionError, BlockExecutionResult, BlockExecutor, BlockValidationError,
 };
 use alloy_evm::eth::receipt_builder::{ReceiptBuilder, ReceiptBuilderCtx};
+use alloy_evm::eth::spec::EthExecutorSpec;
 use alloy_evm::eth::{EthBlockExecutionCtx, EthBlockExecutor, EthEvmBuilder};
 use alloy_evm::{Evm, EvmEnv, FromRecoveredTx};
 use alloy_hardforks::EthereumHardforks;
-use alloy_primitives::{Address, B256, Bytes, keccak256};
+use alloy_primitives::{Address, B256, Bytes, U256, b256, keccak256};
 use revm::bytecode::opcode;
 use revm::context::TxEnv;
 use revm::context_interface::transaction::AuthorizationTr;
@@ -153,15 +154,23 @@ fn run<S: State>(
     block: &SealedBlock,
     senders: &[Address],
     mut executor: Executor<'_, '_, S>,
-) -> Result<BlockExecutionResult<Receipt>, InvalidBlock> {
-    let execution = |error: BlockExecutionError| InvalidBlock::Execution(error.to_string());
+) -> Result<BlockExecutionResult<Receipt>, BlockError> {
+    let execution = |error: BlockExecutionError| match error {
+        BlockExecutionError::Internal(error) => BlockError::Internal(error.to_string()),
+        error => InvalidBlock::Execution(error.to_string()).into(),
+    };
     executor.apply_pre_execution_changes().map_err(execution)?;
     for (index, (transaction, sender)) in block.body.transactions.iter().zip(senders).enumerate() {
         executor.evm_mut().db_mut().set_bal_index(BlockAccessIndex::new(index as u64 + 1));
-        execute_transaction(chain, &mut executor, transaction, *sender)
-            .map_err(|error| InvalidBlock::Transaction { index, reason: reason(&error) })?;
+        execute_transaction(chain, &mut executor, transaction, *sender).map_err(
+            |error| match error {
+                BlockExecutionError::Internal(error) => BlockError::Internal(error.to_string()),
+                error => InvalidBlock::Transaction { index, reason: reason(&error) }.into(),
+            },
+        )?;
     }
     executor.evm_mut().db_mut().set_bal_index(BlockAccessIndex::new(senders.len() as u64 + 1));
+    check_deposits(chain, block.header.timestamp, executor.receipts())?;
     check_system_contracts(chain, block.header.timestamp, &mut executor)?;
     let (_, result) = executor.finish().map_err(execution)?;
     Ok(result)
@@ -250,6 +259,47 @@ fn settle_markers<S: State>(
     }
     Ok(())
 }
+
+/// From Prague on a block is invalid when the deposit contract logs a deposit in another layout
+/// than its own (EIP-6110, `is_valid_deposit_event_data`): five byte strings of fixed lengths.
+fn check_deposits(
+    chain: &ChainSpec,
+    timestamp: u64,
+    receipts: &[Receipt],
+) -> Result<(), InvalidBlock> {
+    if !chain.is_prague_active_at_timestamp(timestamp) {
+        return Ok(());
+    }
+    let contract = chain.deposit_contract_address();
+    for log in receipts.iter().flat_map(|receipt| receipt.logs()) {
+        let is_deposit = Some(log.address) == contract
+            && log.data.topics().first() == Some(&DEPOSIT_EVENT_SIGNATURE_HASH);
+        if is_deposit && !has_deposit_layout(&log.data.data) {
+            let reason = "a log of the deposit contract has not the layout of a deposit";
+            return Err(InvalidBlock::Execution(reason.into()));
+        }
+    }
+    Ok(())
+}
+
+/// Lengths of public key, withdrawal credentials, amount, signature and index, in bytes.
+const DEPOSIT_FIELDS: [usize; 5] = [48, 32, 8, 96, 8];
+
+fn has_deposit_layout(data: &[u8]) -> bool {
+    let word = |at: usize| data.get(at..at + 32).map(U256::from_be_slice);
+    let mut end = 32 * DEPOSIT_FIELDS.len();
+    for (index, length) in DEPOSIT_FIELDS.into_iter().enumerate() {
+        if word(32 * index) != Some(U256::from(end)) || word(end) != Some(U256::from(length)) {
+            return false;
+        }
+        end += 32 + length.next_multiple_of(32);
+    }
+    data.len() == end
+}
+
+/// keccak-256 of `DepositEvent(bytes,bytes,bytes,bytes,bytes)`.
+const DEPOSIT_EVENT_SIGNATURE_HASH: B256 =
+    b256!("0x649bbc62d0e31342afea4e5cd82d4049e7e1ee912fc0889aa790803be39038c5");
 
 /// From Prague on a block is invalid when a contract that its end calls has no code (EIP-7002,
 /// EIP-7251, EIP-8282).

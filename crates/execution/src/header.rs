@@ -12,6 +12,11 @@ use alloy_primitives::{B64, B256, U256};
 pub const GAS_LIMIT_MINIMUM: u64 = 5000;
 /// Clients hold gas in signed 64-bit numbers too; a larger limit is refused by all of them.
 const GAS_LIMIT_MAXIMUM: u64 = i64::MAX as u64;
+/// What one block adds to a number, to a base fee (an eighth) or to excess blob gas leaves room
+/// below 2^64.
+const COMPUTED_MAXIMUM: u64 = 1 << 62;
+/// The most blobs that a schedule can allow, 2^16, at 2^17 gas each; times 2^16 it is below 2^64.
+const BLOB_GAS_MAXIMUM: u64 = 1 << 33;
 const GAS_LIMIT_BOUND_DIVISOR: u64 = 1024;
 const EXTRA_DATA_BYTES: usize = 32;
 
@@ -23,6 +28,7 @@ pub fn validate_header(
     parent: &Header,
     parent_hash: B256,
 ) -> Result<(), InvalidBlock> {
+    validate_parent(parent)?;
     let (number, timestamp) = (header.number, header.timestamp);
     if header.parent_hash != parent_hash {
         return Err(InvalidBlock::ParentHash { got: header.parent_hash, expected: parent_hash });
@@ -43,6 +49,24 @@ pub fn validate_header(
     validate_gas(header, parent)?;
     validate_fork_fields(chain, header)?;
     validate_blob_gas(chain, header, parent)
+}
+
+/// Checks that the numbers computed from `parent` stay within 64 bits. A parent that was validated
+/// itself is far below; a genesis, or the parent in a witness, may say anything.
+pub fn validate_parent(parent: &Header) -> Result<(), InvalidBlock> {
+    let fields = [
+        ("number", Some(parent.number), COMPUTED_MAXIMUM),
+        ("gas used", Some(parent.gas_used), parent.gas_limit),
+        ("base fee per gas", parent.base_fee_per_gas, COMPUTED_MAXIMUM),
+        ("blob gas used", parent.blob_gas_used, BLOB_GAS_MAXIMUM),
+        ("excess blob gas", parent.excess_blob_gas, COMPUTED_MAXIMUM),
+    ];
+    for (field, got, limit) in fields {
+        if let Some(got) = got.filter(|got| *got > limit) {
+            return Err(InvalidBlock::ParentField { field, got });
+        }
+    }
+    Ok(())
 }
 
 /// The base fee per gas of the block after `parent` (EIP-1559), in wei.

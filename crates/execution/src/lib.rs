@@ -27,7 +27,9 @@ pub use block::{Block, SealedBlock, Transaction, decode_block, recover_sender, r
 pub use chain::{ChainSpec, ChainSpecError};
 pub use error::{BlockError, InvalidBlock};
 pub use execute::{Executed, Receipt, execute, execute_exact};
-pub use header::{GAS_LIMIT_MINIMUM, next_base_fee, next_excess_blob_gas, validate_header};
+pub use header::{
+    GAS_LIMIT_MINIMUM, next_base_fee, next_excess_blob_gas, validate_header, validate_parent,
+};
 pub use validate::{
     Roots, Validated, Verified, VerifyError, execute_statelessly, run, validate,
     validate_access_list, validate_body, validate_body_roots, verify,

@@ -4,6 +4,10 @@
 /// and reth take 1024.
 pub const BODIES: u64 = 1024;
 
+/// Bytes of blocks in one answer of bodies, before they become hex: thirty-two of the largest,
+/// which the specification demands.
+pub const BODIES_BYTES: usize = 256 << 20;
+
 /// Versioned hashes that one `engine_getBlobs` call may ask for: what the specification demands.
 pub const BLOB_HASHES: usize = 128;
 

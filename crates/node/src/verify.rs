@@ -40,7 +40,10 @@ struct Document {
 pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<()> {
     let text = read(&args.file)?;
     let Document { chain_id, block, witness } =
-        serde_json::from_slice(&text).with_context(|| format!("{}", args.file.display()))?;
+        serde_json::from_slice(&text).with_context(|| {
+            let file = args.file.display();
+            format!("{file} is not a block with its witness (deponent verify --help has the form)")
+        })?;
     drop(text);
     let chain = chain(args, chain_id)?;
     let block = execution::decode_block(&block.0)?;

@@ -32,24 +32,23 @@ fn with(params: &Value, index: usize, member: &str, value: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_payload_that_breaks_a_rule_is_invalid() {
+async fn a_payload_whose_hash_is_wrong_is_invalid() {
     let (mut node, params) = node_and_payload().await;
     let head = node.head().await;
-    for (member, value, parent_is_valid) in [
-        // Nothing is known of what a wrong hash names.
-        ("blockHash", json!(B256::repeat_byte(1)), false),
-        ("stateRoot", json!(B256::ZERO), false),
-        ("gasUsed", json!("0x1"), false),
-        ("transactions", json!(["0x"]), false),
-        ("transactions", json!(["0x02c0"]), false),
-        ("extraData", json!(format!("0x{}", "00".repeat(33))), false),
-        ("baseFeePerGas", json!(format!("0x1{}", "0".repeat(20))), false),
+    // Nothing is known of what a wrong hash names.
+    for (member, value) in [
+        ("blockHash", json!(B256::repeat_byte(1))),
+        ("stateRoot", json!(B256::ZERO)),
+        ("gasUsed", json!("0x1")),
+        ("transactions", json!(["0x"])),
+        ("transactions", json!(["0x02c0"])),
+        ("extraData", json!(format!("0x{}", "00".repeat(33)))),
+        ("baseFeePerGas", json!(format!("0x1{}", "0".repeat(20)))),
     ] {
         for method in ["engine_newPayloadV4", "engine_newPayloadWithWitnessV4"] {
             let status = node.ok(method, with(&params, 0, member, value.clone())).await;
             assert_eq!(status["status"], "INVALID", "{member}: {status}");
-            let latest = if parent_is_valid { head.clone() } else { Value::Null };
-            assert_eq!(status["latestValidHash"], latest, "{member}: {status}");
+            assert_eq!(status["latestValidHash"], Value::Null, "{member}: {status}");
             assert!(status["validationError"].is_string(), "{member}: {status}");
             assert_eq!(status.get("witness"), None, "{member}: {status}");
         }
@@ -71,31 +70,50 @@ async fn a_payload_that_breaks_a_rule_is_invalid() {
     assert_eq!(status["status"], "VALID", "{status}");
 }
 
-#[tokio::test]
-async fn a_sealed_block_that_breaks_a_rule_names_its_valid_parent() {
-    let (mut node, params) = node_and_payload().await;
-    let head = node.head().await;
-    let engine = node.node.engine().clone();
-    // Seal a wrong state root with the right hash.
+/// The same payload with the hash that its fields have.
+fn reseal(mut params: Value) -> Value {
     let payload: alloy_rpc_types_engine::ExecutionPayloadV3 =
         serde_json::from_value(params[0].clone()).expect("a payload");
     let sidecar = alloy_rpc_types_engine::ExecutionPayloadSidecar::v4(
         alloy_rpc_types_engine::CancunPayloadFields::new(BEACON_ROOT, vec![]),
         alloy_rpc_types_engine::PraguePayloadFields::new(alloy_eips::eip7685::Requests::default()),
     );
-    let mut block = alloy_rpc_types_engine::ExecutionPayload::V3(payload)
+    let block = alloy_rpc_types_engine::ExecutionPayload::V3(payload)
         .try_into_block_with_sidecar::<execution::Transaction>(&sidecar)
         .expect("a block");
-    block.header.state_root = B256::repeat_byte(8);
-    let hash = json!(block.header.hash_slow());
-    let bad = with(&params, 0, "stateRoot", json!(B256::repeat_byte(8)));
-    let bad = with(&bad, 0, "blockHash", hash.clone());
-    for _ in 0..2 {
-        let status = node.ok("engine_newPayloadWithWitnessV4", bad.clone()).await;
-        assert_eq!((&status["status"], &status["latestValidHash"]), (&json!("INVALID"), &head));
-        let error = status["validationError"].as_str().expect("a reason");
-        assert!(error.contains("state root"), "{error}");
+    params[0]["blockHash"] = json!(block.header.hash_slow());
+    params
+}
+
+#[tokio::test]
+async fn a_sealed_block_that_breaks_a_rule_names_its_valid_parent() {
+    let (mut node, params) = node_and_payload().await;
+    let head = node.head().await;
+    let engine = node.node.engine().clone();
+    let zero = B256::ZERO;
+    let bloom = alloy_primitives::Bloom::repeat_byte(1);
+    let mut last = Value::Null;
+    for (member, value, reason) in [
+        ("receiptsRoot", json!(zero), "receipts root"),
+        ("logsBloom", json!(bloom), "logs bloom"),
+        ("gasUsed", json!("0x1"), "gas used"),
+        ("gasLimit", json!("0x1388"), "gas limit"),
+        ("baseFeePerGas", json!("0x1"), "base fee"),
+        ("blockNumber", json!("0x7"), "block number"),
+        ("excessBlobGas", json!("0x20000"), "excess blob gas"),
+        ("blobGasUsed", json!("0x20000"), "blob gas used"),
+        ("stateRoot", json!(B256::repeat_byte(8)), "state root"),
+    ] {
+        let bad = reseal(with(&params, 0, member, value));
+        for _ in 0..2 {
+            let status = node.ok("engine_newPayloadWithWitnessV4", bad.clone()).await;
+            assert_eq!((&status["status"], &status["latestValidHash"]), (&json!("INVALID"), &head));
+            let error = status["validationError"].as_str().expect("a reason");
+            assert!(error.contains(reason), "{member}: {error}");
+        }
+        last = bad[0]["blockHash"].clone();
     }
+    let hash = last;
     // As a head it is refused too, and the attributes are not looked at.
     let params = json!([state(&hash), {"timestamp": "nonsense"}]);
     let answer = node.ok("engine_forkchoiceUpdatedV3", params).await;

@@ -200,30 +200,30 @@ pub enum JwtError {
     },
     /// The file's content is not a secret.
     #[error(
-        "the JWT secret file {path} is of no use: {source}. Correct it, or delete it if a new \
+        "the JWT secret file {path} is of no use: {reason}. Correct it, or delete it if a new \
              secret may be made"
     )]
     Content {
         /// The file.
         path: PathBuf,
         /// What is wrong with its content.
-        source: Box<JwtError>,
+        reason: Box<JwtError>,
     },
     /// The file cannot be read.
-    #[error("cannot read the JWT secret file {path}: {source}")]
+    #[error("cannot read the JWT secret file {path}: {reason}")]
     Read {
         /// The file.
         path: PathBuf,
         /// The operating system's reason.
-        source: io::Error,
+        reason: io::Error,
     },
     /// A new file cannot be written.
-    #[error("cannot write a new JWT secret to {path}: {source}")]
+    #[error("cannot write a new JWT secret to {path}: {reason}")]
     Write {
         /// The file.
         path: PathBuf,
         /// The operating system's reason.
-        source: io::Error,
+        reason: io::Error,
     },
 }
 

@@ -57,9 +57,9 @@ impl JwtSecret {
         let mut text = Vec::new();
         File::open(path)
             .and_then(|file| file.take(SECRET_FILE_BYTES).read_to_end(&mut text))
-            .map_err(|source| JwtError::Read { path: path.into(), source })?;
+            .map_err(|reason| JwtError::Read { path: path.into(), reason })?;
         Self::from_hex(&String::from_utf8_lossy(&text))
-            .map_err(|source| JwtError::Content { path: path.into(), source: source.into() })
+            .map_err(|reason| JwtError::Content { path: path.into(), reason: reason.into() })
     }
 
     /// Reads the secret from a file, or makes one that only its owner may read (mode 0600).
@@ -70,9 +70,9 @@ impl JwtSecret {
                 .write_all(format!("0x{}\n", const_hex::encode(secret.0)).as_bytes())
                 .and_then(|()| file.sync_all())
                 .map(|()| secret)
-                .map_err(|source| JwtError::Write { path: path.into(), source }),
+                .map_err(|reason| JwtError::Write { path: path.into(), reason }),
             Err(fault) if fault.kind() == ErrorKind::AlreadyExists => Self::load(path),
-            Err(source) => Err(JwtError::Write { path: path.into(), source }),
+            Err(reason) => Err(JwtError::Write { path: path.into(), reason }),
         }
     }
 

@@ -16,7 +16,8 @@ pub struct Limits {
     /// Once the answers of a batch hold this many bytes, the rest of its calls are refused.
     pub batch_answer_bytes: usize,
     /// Bytes of all rendered answers that wait for their readers. An answer longer than this is
-    /// sent alone. It keeps slow readers of large witnesses from filling the memory.
+    /// sent alone. It keeps slow readers of large witnesses from filling the memory; answers that
+    /// are being rendered come on top, as many as there are [running calls](Self::running_calls).
     pub answers_bytes: usize,
     /// Open connections. Further ones wait, unaccepted, in the listener's own queue.
     pub connections: usize,
@@ -45,15 +46,15 @@ impl Limits {
             batch_answer_bytes: GIB,
             // Two of the largest witnesses in hex, and room for everything small beside them.
             answers_bytes: 3 * GIB,
-            // One consensus client opens a handful.
-            connections: 128,
+            // One consensus client opens a handful; idle ones cost some tens of KiB each.
+            connections: 1024,
             // The engine has one writer; the rest are reads, which more threads hardly speed up.
             running_calls: 16,
             // The Engine API's own timeouts are 8 seconds at most.
             turn_wait: Duration::from_secs(30),
-            // A consensus client may be silent for a slot or two (12 s each). geth closes idle
-            // connections after 120 s as well.
-            header_read: Duration::from_secs(120),
+            // A consensus client may be silent for a slot or two (12 s each). Longer would let who
+            // only connects keep others out.
+            header_read: Duration::from_secs(30),
             body_idle: Duration::from_secs(30),
             write_idle: Duration::from_secs(30),
             shutdown_grace: Duration::from_secs(30),

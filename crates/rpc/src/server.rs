@@ -347,6 +347,8 @@ impl From<Refusal> for Response<Answer> {
         headers.insert(header::CONTENT_TYPE, plain);
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            // Who has no token does not keep a place that one who has may need.
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         if status == StatusCode::METHOD_NOT_ALLOWED {
             headers.insert(header::ALLOW, HeaderValue::from_static("POST"));

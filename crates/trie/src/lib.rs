@@ -7,7 +7,6 @@
 //! the Ethereum state: accounts, and one storage trie in each.
 //!
 //! ```
-//! # use trie as trie;
 //! use alloy_primitives::{B256, Bytes, keccak256, map::B256Map};
 //! use trie::{SparseTrie, by_hash};
 //!

@@ -1,5 +1,6 @@
 //! What the canonical witness holds besides trie nodes: one rule of `docs/witness.md` a test.
 
+use super::has_deposit_layout;
 use crate::asm::*;
 use crate::world::{self, Signer, StartAccount, World, marker};
 use alloy_eips::{eip2935, eip4788, eip7002, eip7251};
@@ -404,4 +405,30 @@ fn a_header_less_than_blockhash_reaches_is_an_error() {
     let error = execution::verify(&world.chain, &block, None, &witness).unwrap_err();
     let missing = witness::StateError::MissingHeader(block.header.number - 3);
     assert_eq!(error.missing(), Some(&missing));
+}
+
+#[test]
+fn a_deposit_has_one_layout() {
+    let word = |value: usize| U256::from(value).to_be_bytes::<32>();
+    let mut data = Vec::new();
+    for offset in [160, 256, 320, 384, 512] {
+        data.extend(word(offset));
+    }
+    for length in [48usize, 32, 8, 96, 8] {
+        data.extend(word(length));
+        data.resize(data.len() + length.next_multiple_of(32), 7);
+    }
+    assert_eq!(data.len(), 576);
+    assert!(has_deposit_layout(&data));
+    for at in (0..160).chain(160..192).chain(256..288).chain(320..352) {
+        let mut other = data.clone();
+        other[at] ^= 1;
+        assert!(!has_deposit_layout(&other), "byte {at}");
+    }
+    for length in 0..data.len() {
+        assert!(!has_deposit_layout(&data[..length]), "{length} bytes");
+    }
+    data.extend([0; 32]);
+    assert!(!has_deposit_layout(&data), "longer");
+    assert!(!has_deposit_layout(&[0; 576]));
 }

@@ -45,13 +45,24 @@ fn a_header_follows_its_parent() {
 }
 
 #[test]
-fn the_last_number_of_all_has_no_child() {
-    let world = World::new(world::chain("osaka"), []);
-    let parent = Header { number: u64::MAX, ..world.parent().clone() };
-    let parent_hash = parent.hash_slow();
-    let header = Header { parent_hash, ..world.draft(Vec::new(), Vec::new()).header };
-    let expected = InvalidBlock::Number { got: 1, parent: u64::MAX };
-    assert_eq!(validate_header(&world.chain, &header, &parent, parent_hash), Err(expected));
+fn a_parent_from_which_no_number_can_be_computed_has_no_child() {
+    type Change = fn(&mut Header);
+    let changes: [(&str, Change); 5] = [
+        ("number", |parent| parent.number = u64::MAX),
+        ("gas used", |parent| parent.gas_used = u64::MAX),
+        ("base fee per gas", |parent| parent.base_fee_per_gas = Some(u64::MAX)),
+        ("blob gas used", |parent| parent.blob_gas_used = Some(u64::MAX)),
+        ("excess blob gas", |parent| parent.excess_blob_gas = Some(u64::MAX)),
+    ];
+    for (field, change) in changes {
+        let world = World::new(world::chain("osaka"), []);
+        let mut parent = world.parent().clone();
+        change(&mut parent);
+        let parent_hash = parent.hash_slow();
+        let header = Header { parent_hash, ..world.draft(Vec::new(), Vec::new()).header };
+        let expected = InvalidBlock::ParentField { field, got: u64::MAX };
+        assert_eq!(validate_header(&world.chain, &header, &parent, parent_hash), Err(expected));
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! `engine_getPayloadBodies`, and `engine_getBlobs` of a pool that does not exist.
 
+use std::sync::Arc;
+
 use alloy_eips::Encodable2718;
 use alloy_hardforks::EthereumHardfork;
 use alloy_primitives::B256;
@@ -8,15 +10,16 @@ use rpc::{Code, Error, Json, Params, push_hex};
 
 use super::Api;
 use super::hex::{Fixed, Quantity};
-use crate::limits::{BLOB_HASHES, BODIES};
+use crate::limits::{BLOB_HASHES, BODIES, BODIES_BYTES};
 
 /// `engine_getPayloadBodiesByHash`.
 pub(super) fn by_hash(api: &Api, mut params: Params<'_>, version: u8) -> Result<Json, Error> {
     let hashes: Vec<Fixed<32>> = params.next("blockHashes")?;
     params.end()?;
     check_count(hashes.len() as u64)?;
-    let hashes = hashes.into_iter().map(|hash| Some(B256::from(hash)));
-    Ok(bodies(api, hashes, version))
+    let blocks: Vec<_> =
+        hashes.into_iter().map(|hash| api.engine.block(B256::from(hash))).collect();
+    bodies(&blocks, version)
 }
 
 /// `engine_getPayloadBodiesByRange`: of the canonical chain, up to its head.
@@ -28,8 +31,8 @@ pub(super) fn by_range(api: &Api, mut params: Params<'_>, version: u8) -> Result
         return Err(Error::invalid_params("start and count are at least 1"));
     }
     check_count(count)?;
-    let end = start.saturating_add(count).min(api.head_number() + 1);
-    Ok(bodies(api, (start..end).map(|number| api.engine.canonical_hash(number)), version))
+    let blocks = api.engine.canonical_range(start, start.saturating_add(count));
+    bodies(&blocks.into_iter().map(Some).collect::<Vec<_>>(), version)
 }
 
 fn check_count(count: u64) -> Result<(), Error> {
@@ -40,19 +43,27 @@ fn check_count(count: u64) -> Result<(), Error> {
     Err(Error::new(Code::TooLargeRequest, detail))
 }
 
-fn bodies(api: &Api, hashes: impl Iterator<Item = Option<B256>>, version: u8) -> Json {
+fn bodies(blocks: &[Option<Arc<BlockRecord>>], version: u8) -> Result<Json, Error> {
+    let sizes = blocks.iter().flatten().map(|record| {
+        record.block.rlp_bytes() + record.block_access_list.as_ref().map_or(0, |list| list.len())
+    });
+    let bytes: usize = sizes.sum();
+    if bytes > BODIES_BYTES {
+        let detail = format!("{bytes} bytes of bodies, at most {BODIES_BYTES} in one answer");
+        return Err(Error::new(Code::TooLargeRequest, detail));
+    }
     let mut out = vec![b'['];
-    for (index, hash) in hashes.enumerate() {
+    for (index, record) in blocks.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        match hash.and_then(|hash| api.engine.block(hash)) {
-            Some(record) => push_body(&mut out, &record, version),
+        match record {
+            Some(record) => push_body(&mut out, record, version),
             None => out.extend_from_slice(b"null"),
         }
     }
     out.push(b']');
-    out.into()
+    Ok(out.into())
 }
 
 /// `ExecutionPayloadBodyV1` or `V2`.

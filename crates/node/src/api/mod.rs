@@ -153,7 +153,7 @@ fn refusal(error: engine::Error) -> Error {
         UnknownBlock(_) => Code::InvalidParams,
         // As geth: the request is well-formed, but cannot be met.
         Build(_) => Code::Server,
-        Genesis(_) | ChainSpec(_) | State(_) => Code::Internal,
+        Genesis(_) | ChainSpec(_) | State(_) | Evm(_) => Code::Internal,
     };
     if code == Code::Internal {
         tracing::error!(%error, "the engine failed");

@@ -4,8 +4,8 @@
 //! State is flat maps by hashed key. The block runs on them with every access noted; the paths are
 //! then walked in complete tries, built from all entries at once. A code belongs to the witness
 //! when the block cannot run without it: each one that was asked for is taken away in turn. Where
-//! that would take too long, the codes are those of a run in which every transaction is followed by
-//! an inspector.
+//! that would take too long, it is done for a few, and the rest are those of a run in which every
+//! transaction is followed by an inspector.
 
 use crate::oracle::{Entries, expected_revealed};
 use alloy_primitives::map::B256Map;
@@ -17,6 +17,9 @@ use witness::{Account, State, StateError, Witness};
 
 /// Codes of a block that are taken away one by one, each at the price of one more run.
 const CODES_TAKEN_AWAY: usize = 24;
+
+/// Of more codes, how many are.
+const CODES_SAMPLED: usize = 2;
 
 /// The whole state after one block.
 #[derive(Debug, Clone, Default)]
@@ -66,7 +69,15 @@ impl FlatState {
         let Log { accounts: touched, slots, codes: asked, lowest_ancestor, .. } = log;
         let codes = match asked.len() {
             0..=CODES_TAKEN_AWAY => self.needed(chain, block, senders, &asked),
-            _ => executed.codes_read,
+            count => {
+                let some = asked.into_iter().step_by(count / CODES_SAMPLED).collect();
+                let needed = self.needed(chain, block, senders, &some);
+                let read: BTreeSet<_> = executed.codes_read.iter().map(keccak256).collect();
+                if !needed.iter().map(keccak256).eq(some.intersection(&read).copied()) {
+                    return Err("the judge's codes: read, but not needed, or the reverse".into());
+                }
+                executed.codes_read
+            }
         };
 
         let before = self.accounts.clone();

@@ -63,7 +63,11 @@ fn run_payload(
     let status: Status = parse(&answer.to_vec())?;
     if let Some(expected) = &payload.validation_error {
         return match status.status.as_str() {
-            "INVALID" if status.witness.is_none() => Ok(()),
+            "INVALID" if status.witness.is_none() => match status.latest_valid_hash {
+                None => Ok(()),
+                Some(hash) if engine.block(hash).is_some() => Ok(()),
+                Some(hash) => Err(format!("{hash} is given as valid, but is not")),
+            },
             _ => Err(format!("{status:?}, expected INVALID, {expected}")),
         };
     }
