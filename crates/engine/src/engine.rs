@@ -120,7 +120,7 @@ impl Engine {
             Err(reason) => {
                 // The hash cannot be trusted to name these bytes: it is not remembered.
                 tracing::debug!(%block_hash, %reason, "payload refused");
-                Ok(Verdict::Invalid { latest_valid_hash: None, reason: reason.to_string() })
+                Ok(Verdict::Invalid { latest_valid_hash: None, reason: told(&reason) })
             }
         }
     }
@@ -129,8 +129,7 @@ impl Engine {
     pub fn new_block(&self, block: SealedBlock) -> Result<Verdict, Error> {
         if let Err(reason) = execution::validate_body_roots(&block) {
             // Another body may be the right one for this hash: it is not remembered.
-            let reason = reason.to_string();
-            return Ok(Verdict::Invalid { latest_valid_hash: None, reason });
+            return Ok(Verdict::Invalid { latest_valid_hash: None, reason: told(&reason) });
         }
         let _writer = self.writer();
         let (hash, parent_hash) = (block.hash(), block.header.parent_hash);
@@ -162,10 +161,8 @@ impl Engine {
                 Ok(Verdict::Valid)
             }
             Err(BlockError::Invalid(reason)) => {
-                let record = InvalidRecord {
-                    latest_valid_hash: Some(parent_hash),
-                    reason: reason.to_string(),
-                };
+                let record =
+                    InvalidRecord { latest_valid_hash: Some(parent_hash), reason: told(&reason) };
                 self.tree_mut().insert_invalid(hash, record.clone());
                 Ok(Verdict::invalid(record))
             }
@@ -284,6 +281,14 @@ impl Engine {
     pub(crate) fn tree_mut(&self) -> RwLockWriteGuard<'_, BlockTree> {
         self.tree.write().expect("no thread panics while it holds the lock")
     }
+}
+
+/// The rule broken, in words; what a block says of itself may be long, and is cut.
+fn told(reason: &InvalidBlock) -> String {
+    let mut told = reason.to_string();
+    let end = (0..=limits::REASON_BYTES).rev().find(|end| told.is_char_boundary(*end));
+    told.truncate(end.expect("every text has a boundary at 0"));
+    told
 }
 
 /// Transactions from which on their senders are recovered on all cores: waking the other threads

@@ -8,6 +8,9 @@ pub const WITNESS_BYTES: usize = 2 << 30;
 /// consensus client asks about few; an attacker can make many.
 pub const INVALID_BLOCKS: usize = 1024;
 
+/// Bytes of the reason why a block is invalid: a sentence or two, with what the block says.
+pub const REASON_BYTES: usize = 1024;
+
 /// Builds remembered. The consensus layer fetches a payload within its slot; geth keeps ten.
 pub const BUILDS: usize = 32;
 

@@ -397,3 +397,13 @@ fn readers_see_whole_blocks_while_others_are_validated() {
         }
     });
 }
+
+#[test]
+fn a_reason_is_no_longer_than_a_reader_needs() {
+    let long = |text: &str| told(&InvalidBlock::Payload(text.repeat(3000)));
+    for text in ["a", "\u{e9}", "\u{1f600}"] {
+        let told = long(text);
+        assert!((limits::REASON_BYTES - 3..=limits::REASON_BYTES).contains(&told.len()), "{text}");
+    }
+    assert_eq!(told(&InvalidBlock::Payload("short".into())), "payload: short");
+}
