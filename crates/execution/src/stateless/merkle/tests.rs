@@ -1,4 +1,4 @@
-//! The outside values are of eth-remerkleable 0.1.31 (PyPI), `hash_tree_root` of the type named.
+//! The outside values are of eth-remerkleable 0.1.31, `hash_tree_root` of the type named.
 
 use super::*;
 use alloy_primitives::hex;
