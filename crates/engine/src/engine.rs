@@ -291,8 +291,8 @@ fn told(reason: &InvalidBlock) -> String {
     told
 }
 
-/// Transactions from which on their senders are recovered on all cores: waking the other threads
-/// costs about as much as one or two signatures.
+/// Transactions from which on their senders are recovered on all cores: fewer are not worth waking
+/// the other threads.
 const PARALLEL_RECOVERY: usize = 4;
 
 fn thread_pool() -> ThreadPool {

@@ -46,7 +46,7 @@ impl Limits {
             batch_answer_bytes: GIB,
             // Two of the largest witnesses in hex, and room for everything small beside them.
             answers_bytes: 3 * GIB,
-            // One consensus client opens a handful; idle ones cost some tens of KiB each.
+            // One consensus client opens a handful; the rest is room for idle ones.
             connections: 1024,
             // The engine has one writer; the rest are reads, which more threads hardly speed up.
             running_calls: 16,

@@ -28,8 +28,9 @@ impl WitnessIndex {
             headers.push((links, Ancestor { hash: keccak256(rlp), rlp: rlp.clone() }));
         }
         for pair in headers.windows(2) {
-            let [(_, parent), (links, _)] = pair else { unreachable!("windows of two") };
-            if links.parent_hash != parent.hash {
+            let [(before, parent), (links, _)] = pair else { unreachable!("windows of two") };
+            let follows = before.number.checked_add(1) == Some(links.number);
+            if links.parent_hash != parent.hash || !follows {
                 let number = links.number;
                 let reason = format!("{number} does not follow the one before it");
                 return Err(DecodeError::Headers(reason));
@@ -57,11 +58,6 @@ impl WitnessIndex {
     /// RLP of the parent's header.
     pub fn parent_rlp(&self) -> &Bytes {
         &self.headers.last().expect("there is a parent").rlp
-    }
-
-    /// Whether the witness itself holds the code with this hash.
-    pub fn has_code(&self, code_hash: &B256) -> bool {
-        self.codes.contains_key(code_hash)
     }
 }
 

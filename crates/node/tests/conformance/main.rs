@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Random chains of up to five blocks beside the published tests: about ten seconds.
+/// Random chains of up to five blocks beside the published tests.
 const RANDOM_CHAINS: u64 = 400;
 
 /// The folder of real blocks.
@@ -172,7 +172,7 @@ fn run_random() -> Report {
     let chains = (0..RANDOM_CHAINS).into_par_iter().map(|index| {
         let mut report = Report::default();
         let seed = seed.wrapping_add(index);
-        let outcome = match random_blocks::run(seed, 1) {
+        let outcome = match random_blocks::run(seed) {
             Ok(blocks) => {
                 report.witnesses.verified += blocks;
                 Outcome::Passed

@@ -25,15 +25,8 @@ const FORKS: [&str; 6] = ["shanghai", "cancun", "prague", "osaka", "osaka", "ams
 /// What a transaction here can cost at most, in wei, with a wei to give away.
 const MOST: u128 = 1_000_000 * world::GAS_PRICE + 1;
 
-/// Runs `count` random chains of a few blocks, the first made from `seed`, each other from the next
-/// number. Returns how many blocks that were. The error names the seed of the chain that failed:
-/// with it, and a count of one, that chain runs again.
-pub(crate) fn run(seed: u64, count: usize) -> Result<usize, String> {
-    let chain = |seed: u64| run_chain(seed).map_err(|error| format!("seed {seed}: {error}"));
-    (0..count as u64).map(|index| chain(seed.wrapping_add(index))).sum()
-}
-
-fn run_chain(seed: u64) -> Result<usize, String> {
+/// Runs the random chain of a few blocks that `seed` makes, and returns how many blocks it has.
+pub(crate) fn run(seed: u64) -> Result<usize, String> {
     let mut random = Random(seed);
     let fork = random.pick(&FORKS);
     let accounts = accounts(&mut random, fork);

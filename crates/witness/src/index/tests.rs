@@ -109,7 +109,6 @@ fn nodes_and_codes_are_found_by_hash() {
     let (node_hash, code_hash) = (keccak256(&node), keccak256(&code));
     assert_eq!((index.node(&node_hash), index.code(&node_hash)), (Some(node), None));
     assert_eq!((index.node(&code_hash), index.code(&code_hash)), (None, Some(code)));
-    assert!(index.has_code(&code_hash) && !index.has_code(&node_hash));
 }
 
 proptest! {
@@ -131,5 +130,17 @@ proptest! {
         rlp[at] ^= change;
         headers[header] = rlp.into();
         prop_assert!(index(headers).is_err());
+    }
+}
+
+#[test]
+fn headers_that_skip_a_number_are_refused() {
+    for number in [0, 100, 102, u64::MAX] {
+        let first = header(100, B256::ZERO, ROOT);
+        let last = header(number, keccak256(&first), ROOT);
+        let parent_hash = keccak256(&last);
+        let witness = Witness { headers: vec![first, last], ..Witness::default() };
+        let error = WitnessIndex::new(&witness, parent_hash).expect_err("refused");
+        assert!(error.to_string().contains("does not follow"), "{error}");
     }
 }
