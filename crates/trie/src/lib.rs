@@ -41,6 +41,7 @@ mod proof;
 mod source;
 mod sparse;
 mod state;
+pub mod versioned;
 
 #[cfg(test)]
 mod oracle;

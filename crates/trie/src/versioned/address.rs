@@ -1,0 +1,107 @@
+use crate::EMPTY_ROOT_HASH;
+use alloy_primitives::B256;
+use std::fmt::Debug;
+
+/// Where the record of a node stands: its byte offset in the log of nodes, under 2^48.
+///
+/// Zero is no place: the address of an empty trie's root, and of a node that is embedded in its
+/// parent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeAddress(u64);
+
+impl NodeAddress {
+    /// No place.
+    pub const NONE: Self = Self(0);
+
+    /// Bytes of an address in a record, little endian.
+    pub const BYTES: usize = 6;
+
+    /// The place at `offset`.
+    ///
+    /// # Panics
+    /// If the offset needs more than 48 bits: 256 TiB of nodes.
+    pub const fn new(offset: u64) -> Self {
+        assert!(offset < 1 << (8 * Self::BYTES), "an address has 48 bits");
+        Self(offset)
+    }
+
+    /// The offset in bytes.
+    pub const fn offset(self) -> u64 {
+        self.0
+    }
+
+    /// Whether this is no place.
+    pub const fn is_none(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The address as a record holds it.
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes.copy_from_slice(&self.0.to_le_bytes()[..Self::BYTES]);
+        bytes
+    }
+
+    /// The address that a record holds.
+    pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
+        let mut offset = [0; 8];
+        offset[..Self::BYTES].copy_from_slice(&bytes);
+        Self(u64::from_le_bytes(offset))
+    }
+}
+
+/// Why a record was not read. The text names what was wrong and where, file and offset included.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct RecordError(pub String);
+
+/// Records of nodes by address, readable on any thread.
+pub trait Records: Debug + Send + Sync {
+    /// The bytes from a record's first on. More may follow: a record says itself where it ends.
+    type Record: AsRef<[u8]> + Clone + Debug + Send + Sync;
+
+    /// The record at `at`, which is an address that the store itself gave.
+    ///
+    /// # Errors
+    /// When it cannot be read, or what is there is damaged.
+    fn record(&self, at: NodeAddress) -> Result<Self::Record, RecordError>;
+}
+
+impl<R: Records + ?Sized> Records for &R {
+    type Record = R::Record;
+
+    fn record(&self, at: NodeAddress) -> Result<Self::Record, RecordError> {
+        (**self).record(at)
+    }
+}
+
+impl<R: Records + ?Sized> Records for std::sync::Arc<R> {
+    type Record = R::Record;
+
+    fn record(&self, at: NodeAddress) -> Result<Self::Record, RecordError> {
+        (**self).record(at)
+    }
+}
+
+/// Takes new records.
+pub trait RecordSink {
+    /// Appends a record, at most [`MAX_RECORD_BYTES`](Self::MAX_RECORD_BYTES) long, and says where.
+    fn append(&mut self, record: &[u8]) -> NodeAddress;
+
+    /// The longest record in bytes: a full branch has 532 bytes of RLP and 16 addresses.
+    const MAX_RECORD_BYTES: usize = 1024;
+}
+
+/// A state, or a single trie: its root hash and the address of its root's record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// The root hash.
+    pub root: B256,
+    /// Where the root's record stands, none when the trie is empty.
+    pub address: NodeAddress,
+}
+
+impl Version {
+    /// The trie without entries.
+    pub const EMPTY: Self = Self { root: EMPTY_ROOT_HASH, address: NodeAddress::NONE };
+}
