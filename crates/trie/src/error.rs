@@ -1,4 +1,7 @@
-use crate::MAX_KEY_BYTES;
+use crate::{
+    MAX_KEY_BYTES,
+    versioned::{NodeAddress, RecordError},
+};
 use alloy_primitives::B256;
 
 /// Why a trie could not answer. Absence is never an error, and an error never means absence.
@@ -47,5 +50,16 @@ pub enum Error {
     ProofUnused {
         /// How many nodes are left over.
         count: usize,
+    },
+    /// The store could not give a record of a versioned trie.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// What the store has at this address is no record of a trie's node, or not of this one.
+    #[error("record at {} is malformed: {reason}", address.offset())]
+    MalformedRecord {
+        /// Where the record stands, or the one in which the node is embedded.
+        address: NodeAddress,
+        /// What is wrong with it.
+        reason: &'static str,
     },
 }

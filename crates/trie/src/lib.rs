@@ -33,7 +33,9 @@
 //! source or a caller's proof contains can cause a panic.
 
 mod account;
+pub mod bulk;
 mod error;
+pub mod keccak;
 mod limits;
 mod nibbles;
 mod node;
@@ -41,6 +43,7 @@ mod proof;
 mod source;
 mod sparse;
 mod state;
+mod value;
 pub mod versioned;
 
 #[cfg(test)]

@@ -6,3 +6,8 @@ pub const MAX_KEY_BYTES: usize = 32;
 
 /// The longest path from the root to a value, in nibbles.
 pub(crate) const MAX_KEY_NIBBLES: usize = 2 * MAX_KEY_BYTES;
+
+/// The slots of one storage, loaded or changed, above which the storage is cut into sixteen parts:
+/// below it the parts would be too small to be worth a thread's attention.
+/// Tests cut much sooner, so that small random states have cut storages.
+pub(crate) const CUT_SLOTS: usize = if cfg!(test) { 5 } else { 64 };

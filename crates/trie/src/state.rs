@@ -1,8 +1,11 @@
-use crate::{Account, EMPTY_ROOT_HASH, Error, NodeSource, SparseTrie};
+use crate::{
+    Account, EMPTY_ROOT_HASH, Error, NodeSource, SparseTrie,
+    value::{decode_account, decode_slot},
+};
 use alloy_primitives::{B256, Bytes, U256, map::B256Map};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// What a block changes in the state: for each account the values after the block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,10 +106,7 @@ impl StateTrie {
             return Ok(*known);
         }
         let rlp = self.accounts.get(hashed_address.as_slice(), nodes)?;
-        let account = rlp
-            .map(Account::from_rlp)
-            .transpose()
-            .map_err(|reason| Error::MalformedValue { key: hashed_address, reason })?;
+        let account = rlp.map(|rlp| decode_account(&hashed_address, rlp)).transpose()?;
         self.known.insert(hashed_address, account);
         Ok(account)
     }
@@ -130,8 +130,7 @@ impl StateTrie {
         let trie = self.storages.entry(hashed_address).or_insert_with(|| SparseTrie::new(root));
         match trie.get(hashed_slot.as_slice(), nodes)? {
             None => Ok(U256::ZERO),
-            Some(rlp) => decode_slot(rlp)
-                .map_err(|reason| Error::MalformedValue { key: hashed_slot, reason }),
+            Some(rlp) => decode_slot(&hashed_slot, rlp),
         }
     }
 
@@ -266,13 +265,4 @@ impl StateTrie {
         }
         Ok(AccountProof { account, proof, storage })
     }
-}
-
-/// The value of a slot from its RLP, which never is that of zero.
-fn decode_slot(rlp: &[u8]) -> Result<U256, alloy_rlp::Error> {
-    let value: U256 = alloy_rlp::decode_exact(rlp)?;
-    if value.is_zero() {
-        return Err(alloy_rlp::Error::Custom("slot with value zero"));
-    }
-    Ok(value)
 }

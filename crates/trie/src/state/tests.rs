@@ -9,21 +9,21 @@ use alloy_trie::TrieAccount;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-type Store = B256Map<Bytes>;
-type Slots = BTreeMap<B256, U256>;
+pub(crate) type Store = B256Map<Bytes>;
+pub(crate) type Slots = BTreeMap<B256, U256>;
 
 /// The state as flat maps.
 #[derive(Clone, Debug, Default)]
-struct Flat(BTreeMap<B256, (AccountInfo, Slots)>);
+pub(crate) struct Flat(pub(crate) BTreeMap<B256, (AccountInfo, Slots)>);
 
 /// What a block does to one account.
 #[derive(Clone, Debug)]
-struct Access {
-    change: Option<AccountChange>,
-    slots_read: BTreeSet<B256>,
+pub(crate) struct Access {
+    pub(crate) change: Option<AccountChange>,
+    pub(crate) slots_read: BTreeSet<B256>,
 }
 
-type Block = BTreeMap<B256, Access>;
+pub(crate) type Block = BTreeMap<B256, Access>;
 
 impl Flat {
     fn storage_root(slots: &Slots) -> B256 {
@@ -40,14 +40,14 @@ impl Flat {
     }
 
     /// The root by alloy, from nothing but the flat maps.
-    fn root(&self) -> B256 {
+    pub(crate) fn root(&self) -> B256 {
         let accounts = self.0.iter();
         alloy_trie::root::state_root(
             accounts.map(|(address, (info, slots))| (*address, Self::trie_account(info, slots))),
         )
     }
 
-    fn account(&self, address: &B256) -> Option<Account> {
+    pub(crate) fn account(&self, address: &B256) -> Option<Account> {
         self.0.get(address).map(|(info, slots)| Account {
             nonce: info.nonce,
             balance: info.balance,
@@ -56,7 +56,7 @@ impl Flat {
         })
     }
 
-    fn slot(&self, address: &B256, slot: &B256) -> U256 {
+    pub(crate) fn slot(&self, address: &B256, slot: &B256) -> U256 {
         let slots = self.0.get(address).map(|(_, slots)| slots);
         slots.and_then(|slots| slots.get(slot)).copied().unwrap_or_default()
     }
@@ -75,7 +75,7 @@ impl Flat {
         slots.map(|(slot, value)| (slot.to_vec(), alloy_rlp::encode(value))).collect()
     }
 
-    fn after(&self, changes: &StateChanges) -> Self {
+    pub(crate) fn after(&self, changes: &StateChanges) -> Self {
         let mut after = self.clone();
         for change in &changes.accounts {
             let Some(info) = change.account else {
@@ -95,13 +95,13 @@ impl Flat {
 }
 
 /// Hashes from so few that blocks meet the accounts and slots of earlier blocks, and others.
-fn hash() -> impl Strategy<Value = B256> + Clone {
+pub(crate) fn hash() -> impl Strategy<Value = B256> + Clone {
     let few = prop::sample::select(&[0x00, 0x01, 0x02, 0x10, 0x20, 0x21][..]);
     let deep = deep_key().prop_map(|key| B256::from_slice(&key));
     prop_oneof![3 => few.prop_map(B256::repeat_byte), 1 => deep]
 }
 
-fn info() -> impl Strategy<Value = AccountInfo> {
+pub(crate) fn info() -> impl Strategy<Value = AccountInfo> {
     (0..3u64, 0..3u64, any::<bool>()).prop_map(|(nonce, balance, has_code)| AccountInfo {
         nonce,
         balance: U256::from(balance),
@@ -109,7 +109,7 @@ fn info() -> impl Strategy<Value = AccountInfo> {
     })
 }
 
-fn slot_value() -> impl Strategy<Value = U256> {
+pub(crate) fn slot_value() -> impl Strategy<Value = U256> {
     prop_oneof![
         2 => Just(U256::ZERO),
         2 => (1..3u64).prop_map(U256::from),
@@ -117,7 +117,7 @@ fn slot_value() -> impl Strategy<Value = U256> {
     ]
 }
 
-fn access() -> impl Strategy<Value = Access> {
+pub(crate) fn access() -> impl Strategy<Value = Access> {
     let slots = prop_oneof![
         2 => Just(BTreeMap::new()),
         3 => prop::collection::btree_map(hash(), slot_value(), 0..12),
@@ -135,7 +135,7 @@ fn access() -> impl Strategy<Value = Access> {
     })
 }
 
-fn blocks() -> impl Strategy<Value = Vec<Block>> {
+pub(crate) fn blocks() -> impl Strategy<Value = Vec<Block>> {
     prop::collection::vec(prop::collection::btree_map(hash(), access(), 0..12), 1..5).prop_map(
         |mut blocks| {
             for (address, access) in blocks.iter_mut().flatten() {
@@ -148,7 +148,7 @@ fn blocks() -> impl Strategy<Value = Vec<Block>> {
     )
 }
 
-fn changes(block: &Block) -> StateChanges {
+pub(crate) fn changes(block: &Block) -> StateChanges {
     StateChanges { accounts: block.values().filter_map(|access| access.change.clone()).collect() }
 }
 
@@ -164,7 +164,12 @@ fn perform(
 }
 
 /// Reads all that a block reads, and compares each value.
-fn read(trie: &mut StateTrie, block: &Block, before: &Flat, nodes: &Store) -> Result<(), Error> {
+pub(crate) fn read(
+    trie: &mut StateTrie,
+    block: &Block,
+    before: &Flat,
+    nodes: &Store,
+) -> Result<(), Error> {
     for (address, access) in block {
         assert_eq!(trie.account(*address, nodes)?, before.account(address));
         for slot in &access.slots_read {

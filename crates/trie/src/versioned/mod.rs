@@ -1,5 +1,28 @@
 //! Tries whose nodes are kept by address and never change; see docs/state.md.
+//!
+//! A [`Version`] names a state that is kept as [`Records`]. [`account`] and [`slot`] read it, on
+//! any thread; a [`BlockTrie`] makes the next version of it; [`sweep`] makes the same version
+//! again with no node in an old place.
 
 mod address;
+mod block;
+mod cut;
+mod hash;
+pub(crate) mod key;
+mod memory;
+mod overlay;
+mod read;
+pub(crate) mod record;
+mod shard;
+mod sweep;
+mod write;
+
+#[cfg(test)]
+mod tests;
 
 pub use address::{NodeAddress, RecordError, RecordSink, Records, Version};
+pub use block::{BlockTrie, Unit, run_serially, witness_at};
+pub use memory::MemoryRecords;
+pub use read::{account, account_proof, slot};
+pub use shard::Shard;
+pub use sweep::{Cursor, sweep};

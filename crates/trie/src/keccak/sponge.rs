@@ -1,0 +1,156 @@
+//! Keccak-256 over vectors, whatever their width: FIPS 202 with the padding before it (`0x01`).
+
+use alloy_primitives::B256;
+
+/// Bytes of input to a permutation.
+pub(super) const RATE_BYTES: usize = 136;
+const RATE_WORDS: usize = RATE_BYTES / 8;
+
+#[rustfmt::skip]
+const ROUND_CONSTANTS: [u64; 24] = [
+    0x0000000000000001, 0x0000000000008082, 0x800000000000808a, 0x8000000080008000,
+    0x000000000000808b, 0x0000000080000001, 0x8000000080008081, 0x8000000000008009,
+    0x000000000000008a, 0x0000000000000088, 0x0000000080008009, 0x000000008000000a,
+    0x000000008000808b, 0x800000000000008b, 0x8000000000008089, 0x8000000000008003,
+    0x8000000000008002, 0x8000000000000080, 0x000000000000800a, 0x800000008000000a,
+    0x8000000080008081, 0x8000000000008080, 0x0000000080000001, 0x8000000080008008,
+];
+
+/// A vector of `N` words, each of another input.
+///
+/// A value exists only where the processor has the instructions of its type: [`load`](Self::load)
+/// asks that of its caller. So all other functions are safe.
+pub(super) trait Vector<const N: usize>: Copy {
+    /// What the step theta does to a column.
+    type Theta: Copy;
+
+    /// A vector of these words.
+    ///
+    /// # Safety
+    /// The processor has the instructions of this type.
+    unsafe fn load(words: [u64; N]) -> Self;
+
+    fn store(self) -> [u64; N];
+
+    fn xor(self, other: Self) -> Self;
+
+    /// The exclusive or of three.
+    fn xor3(self, b: Self, c: Self) -> Self;
+
+    /// `self ^ (!b & c)`.
+    fn chi(self, b: Self, c: Self) -> Self;
+
+    /// From the parities of the columns to the left and to the right.
+    fn theta(left: Self, right: Self) -> Self::Theta;
+
+    /// A word after theta, rotated left by `L`, and so right by `R`, which is `64 - L`.
+    fn rho<const L: i32, const R: i32>(self, theta: Self::Theta) -> Self;
+
+    /// As [`rho`](Self::rho), of the one word that is not rotated.
+    fn rho_none(self, theta: Self::Theta) -> Self;
+}
+
+/// Keccak-256 of inputs with equally many blocks.
+///
+/// # Safety
+/// The processor has the instructions of `V`.
+#[inline(always)]
+pub(super) unsafe fn keccak256_lanes<V: Vector<N>, const N: usize>(
+    inputs: [&[u8]; N],
+) -> [B256; N] {
+    let full_block_count = inputs[0].len() / RATE_BYTES;
+    // SAFETY: promised by the caller.
+    let mut state = [unsafe { V::load([0; N]) }; 25];
+    for block in 0..full_block_count {
+        let start = block * RATE_BYTES;
+        let mut blocks = [&[0; RATE_BYTES]; N];
+        for (block, input) in blocks.iter_mut().zip(inputs) {
+            *block = input[start..].first_chunk().expect("a full block");
+        }
+        // SAFETY: promised by the caller.
+        unsafe { absorb(&mut state, blocks) };
+        permute(&mut state);
+    }
+    let mut last = [[0; RATE_BYTES]; N];
+    for (block, input) in last.iter_mut().zip(inputs) {
+        let rest = &input[full_block_count * RATE_BYTES..];
+        assert!(rest.len() < RATE_BYTES, "as many blocks as the first input");
+        block[..rest.len()].copy_from_slice(rest);
+        block[rest.len()] = 0x01;
+        block[RATE_BYTES - 1] |= 0x80;
+    }
+    // SAFETY: promised by the caller.
+    unsafe { absorb(&mut state, last.each_ref()) };
+    permute(&mut state);
+
+    let words = [state[0].store(), state[1].store(), state[2].store(), state[3].store()];
+    let mut hashes = [B256::ZERO; N];
+    for (lane, hash) in hashes.iter_mut().enumerate() {
+        for (bytes, words) in hash.as_chunks_mut::<8>().0.iter_mut().zip(&words) {
+            *bytes = words[lane].to_le_bytes();
+        }
+    }
+    hashes
+}
+
+/// # Safety
+/// The processor has the instructions of `V`.
+#[inline(always)]
+unsafe fn absorb<V: Vector<N>, const N: usize>(
+    state: &mut [V; 25],
+    blocks: [&[u8; RATE_BYTES]; N],
+) {
+    for (index, mixed) in state.iter_mut().take(RATE_WORDS).enumerate() {
+        let mut words = [0; N];
+        for (word, block) in words.iter_mut().zip(blocks) {
+            *word = u64::from_le_bytes(block.as_chunks::<8>().0[index]);
+        }
+        // SAFETY: promised by the caller.
+        *mixed = mixed.xor(unsafe { V::load(words) });
+    }
+}
+
+/// Keccak-f[1600].
+#[inline(always)]
+fn permute<V: Vector<N>, const N: usize>(state: &mut [V; 25]) {
+    for constant in ROUND_CONSTANTS {
+        round(state);
+        // SAFETY: there is a value of the type.
+        state[0] = state[0].xor(unsafe { V::load([constant; N]) });
+    }
+}
+
+/// A round without its constant. Each row after theta, rho and pi is taken from five words that
+/// stand in five columns.
+#[inline(always)]
+fn round<V: Vector<N>, const N: usize>(state: &mut [V; 25]) {
+    let a = *state;
+    let parity = |x: usize| a[x].xor3(a[x + 5], a[x + 10]).xor3(a[x + 15], a[x + 20]);
+    let c = [parity(0), parity(1), parity(2), parity(3), parity(4)];
+    let d = [
+        V::theta(c[4], c[1]),
+        V::theta(c[0], c[2]),
+        V::theta(c[1], c[3]),
+        V::theta(c[2], c[4]),
+        V::theta(c[3], c[0]),
+    ];
+    macro_rules! moved {
+        ($from:literal, $left:literal) => {
+            a[$from].rho::<$left, { 64 - $left }>(d[$from % 5])
+        };
+    }
+    let rows = [
+        [a[0].rho_none(d[0]), moved!(6, 44), moved!(12, 43), moved!(18, 21), moved!(24, 14)],
+        [moved!(3, 28), moved!(9, 20), moved!(10, 3), moved!(16, 45), moved!(22, 61)],
+        [moved!(1, 1), moved!(7, 6), moved!(13, 25), moved!(19, 8), moved!(20, 18)],
+        [moved!(4, 27), moved!(5, 36), moved!(11, 10), moved!(17, 15), moved!(23, 56)],
+        [moved!(2, 62), moved!(8, 55), moved!(14, 39), moved!(15, 41), moved!(21, 2)],
+    ];
+    for (y, b) in rows.into_iter().enumerate() {
+        state[5 * y] = b[0].chi(b[1], b[2]);
+        state[5 * y + 1] = b[1].chi(b[2], b[3]);
+        state[5 * y + 2] = b[2].chi(b[3], b[4]);
+        state[5 * y + 3] = b[3].chi(b[4], b[0]);
+        state[5 * y + 4] = b[4].chi(b[0], b[1]);
+    }
+}

@@ -1,0 +1,213 @@
+//! Lanes of AVX-512 and AVX2.
+
+use super::sponge::{Vector, keccak256_lanes};
+use alloy_primitives::B256;
+use std::{arch::x86_64::*, mem::transmute};
+
+pub(super) fn has_avx512() -> bool {
+    is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl")
+}
+
+pub(super) fn has_avx2() -> bool {
+    is_x86_feature_detected!("avx2")
+}
+
+/// Keccak-256 of eight inputs with equally many blocks.
+#[target_feature(enable = "avx512f,avx512vl")]
+pub(super) fn avx512(inputs: [&[u8]; 8]) -> [B256; 8] {
+    // SAFETY: the processor has the instructions that this function is compiled with.
+    unsafe { keccak256_lanes::<Avx512, 8>(inputs) }
+}
+
+/// Keccak-256 of four inputs with equally many blocks.
+#[target_feature(enable = "avx512f,avx512vl")]
+pub(super) fn avx512_half(inputs: [&[u8]; 4]) -> [B256; 4] {
+    // SAFETY: the processor has the instructions that this function is compiled with.
+    unsafe { keccak256_lanes::<Avx512Half, 4>(inputs) }
+}
+
+/// Keccak-256 of four inputs with equally many blocks.
+#[target_feature(enable = "avx2")]
+pub(super) fn avx2(inputs: [&[u8]; 4]) -> [B256; 4] {
+    // SAFETY: the processor has the instructions that this function is compiled with.
+    unsafe { keccak256_lanes::<Avx2, 4>(inputs) }
+}
+
+/// Truth tables of the operations on three inputs.
+const XOR3: i32 = 0x96;
+const CHI: i32 = 0xd2;
+
+// In all functions below: `load` was promised that the processor has the instructions, and where
+// there is a value, `load` was called.
+
+#[derive(Clone, Copy)]
+struct Avx512(__m512i);
+
+impl Vector<8> for Avx512 {
+    /// The left parity, and the right one rotated: both are added at once.
+    type Theta = (Self, Self);
+
+    #[inline(always)]
+    unsafe fn load(words: [u64; 8]) -> Self {
+        // SAFETY: both types are 64 bytes, and any bytes are a value of them.
+        Self(unsafe { transmute::<[u64; 8], __m512i>(words) })
+    }
+
+    #[inline(always)]
+    fn store(self) -> [u64; 8] {
+        // SAFETY: both types are 64 bytes, and any bytes are a value of them.
+        unsafe { transmute::<__m512i, [u64; 8]>(self.0) }
+    }
+
+    #[inline(always)]
+    fn xor(self, other: Self) -> Self {
+        // SAFETY: a value exists.
+        Self(unsafe { _mm512_xor_si512(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn xor3(self, b: Self, c: Self) -> Self {
+        // SAFETY: a value exists.
+        Self(unsafe { _mm512_ternarylogic_epi64::<XOR3>(self.0, b.0, c.0) })
+    }
+
+    #[inline(always)]
+    fn chi(self, b: Self, c: Self) -> Self {
+        // SAFETY: a value exists.
+        Self(unsafe { _mm512_ternarylogic_epi64::<CHI>(self.0, b.0, c.0) })
+    }
+
+    #[inline(always)]
+    fn theta(left: Self, right: Self) -> (Self, Self) {
+        // SAFETY: a value exists.
+        (left, Self(unsafe { _mm512_rol_epi64::<1>(right.0) }))
+    }
+
+    #[inline(always)]
+    fn rho<const L: i32, const R: i32>(self, theta: (Self, Self)) -> Self {
+        // SAFETY: a value exists.
+        Self(unsafe { _mm512_rol_epi64::<L>(self.rho_none(theta).0) })
+    }
+
+    #[inline(always)]
+    fn rho_none(self, theta: (Self, Self)) -> Self {
+        self.xor3(theta.0, theta.1)
+    }
+}
+
+/// The instructions of AVX-512 on half of a vector.
+#[derive(Clone, Copy)]
+struct Avx512Half(__m256i);
+
+impl Vector<4> for Avx512Half {
+    type Theta = (Self, Self);
+
+    #[inline(always)]
+    unsafe fn load(words: [u64; 4]) -> Self {
+        // SAFETY: both types are 32 bytes, and any bytes are a value of them.
+        Self(unsafe { transmute::<[u64; 4], __m256i>(words) })
+    }
+
+    #[inline(always)]
+    fn store(self) -> [u64; 4] {
+        // SAFETY: both types are 32 bytes, and any bytes are a value of them.
+        unsafe { transmute::<__m256i, [u64; 4]>(self.0) }
+    }
+
+    #[inline(always)]
+    fn xor(self, other: Self) -> Self {
+        // SAFETY: a value exists.
+        Self(unsafe { _mm256_xor_si256(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn xor3(self, b: Self, c: Self) -> Self {
+        // SAFETY: a value exists.
+        Self(unsafe { _mm256_ternarylogic_epi64::<XOR3>(self.0, b.0, c.0) })
+    }
+
+    #[inline(always)]
+    fn chi(self, b: Self, c: Self) -> Self {
+        // SAFETY: a value exists.
+        Self(unsafe { _mm256_ternarylogic_epi64::<CHI>(self.0, b.0, c.0) })
+    }
+
+    #[inline(always)]
+    fn theta(left: Self, right: Self) -> (Self, Self) {
+        // SAFETY: a value exists.
+        (left, Self(unsafe { _mm256_rol_epi64::<1>(right.0) }))
+    }
+
+    #[inline(always)]
+    fn rho<const L: i32, const R: i32>(self, theta: (Self, Self)) -> Self {
+        // SAFETY: a value exists.
+        Self(unsafe { _mm256_rol_epi64::<L>(self.rho_none(theta).0) })
+    }
+
+    #[inline(always)]
+    fn rho_none(self, theta: (Self, Self)) -> Self {
+        self.xor3(theta.0, theta.1)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Avx2(__m256i);
+
+impl Avx2 {
+    #[inline(always)]
+    fn rotate<const L: i32, const R: i32>(self) -> Self {
+        // SAFETY: a value exists.
+        unsafe {
+            let (high, low) = (_mm256_slli_epi64::<L>(self.0), _mm256_srli_epi64::<R>(self.0));
+            Self(_mm256_or_si256(high, low))
+        }
+    }
+}
+
+impl Vector<4> for Avx2 {
+    type Theta = Self;
+
+    #[inline(always)]
+    unsafe fn load(words: [u64; 4]) -> Self {
+        // SAFETY: both types are 32 bytes, and any bytes are a value of them.
+        Self(unsafe { transmute::<[u64; 4], __m256i>(words) })
+    }
+
+    #[inline(always)]
+    fn store(self) -> [u64; 4] {
+        // SAFETY: both types are 32 bytes, and any bytes are a value of them.
+        unsafe { transmute::<__m256i, [u64; 4]>(self.0) }
+    }
+
+    #[inline(always)]
+    fn xor(self, other: Self) -> Self {
+        // SAFETY: a value exists.
+        Self(unsafe { _mm256_xor_si256(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn xor3(self, b: Self, c: Self) -> Self {
+        self.xor(b).xor(c)
+    }
+
+    #[inline(always)]
+    fn chi(self, b: Self, c: Self) -> Self {
+        // SAFETY: a value exists.
+        self.xor(Self(unsafe { _mm256_andnot_si256(b.0, c.0) }))
+    }
+
+    #[inline(always)]
+    fn theta(left: Self, right: Self) -> Self {
+        left.xor(right.rotate::<1, 63>())
+    }
+
+    #[inline(always)]
+    fn rho<const L: i32, const R: i32>(self, theta: Self) -> Self {
+        self.xor(theta).rotate::<L, R>()
+    }
+
+    #[inline(always)]
+    fn rho_none(self, theta: Self) -> Self {
+        self.xor(theta)
+    }
+}

@@ -1,0 +1,19 @@
+//! What the tries of the state hold: accounts and slots.
+
+use crate::{Account, Error};
+use alloy_primitives::{B256, U256};
+
+/// The account with this key from its RLP.
+pub(crate) fn decode_account(key: &B256, rlp: &[u8]) -> Result<Account, Error> {
+    Account::from_rlp(rlp).map_err(|reason| Error::MalformedValue { key: *key, reason })
+}
+
+/// The value of the slot with this key from its RLP, which never is that of zero.
+pub(crate) fn decode_slot(key: &B256, rlp: &[u8]) -> Result<U256, Error> {
+    let malformed = |reason| Error::MalformedValue { key: *key, reason };
+    let value: U256 = alloy_rlp::decode_exact(rlp).map_err(malformed)?;
+    if value.is_zero() {
+        return Err(malformed(alloy_rlp::Error::Custom("slot with value zero")));
+    }
+    Ok(value)
+}

@@ -1,0 +1,388 @@
+use super::{
+    NodeAddress, RecordSink, Records, Version,
+    cut::{Cut, Joined, Part, Root, branch_root, join},
+    key::nibble,
+    record,
+    shard::{Form, Job, Shard, apply_part},
+    write::Writer,
+};
+use crate::{AccountChange, Error, StateChanges, limits::CUT_SLOTS};
+use alloy_primitives::{B256, Bytes};
+use std::{fmt, mem};
+
+/// What one block does to a version of the state.
+///
+/// The block's accounts and slots are read through the [`Shard`]s, on any threads; its changes
+/// are set with [`finish`](Self::finish); then [`write`](Self::write) makes the next version, and
+/// the witness can be asked for. The root, the records of the witness and the meaning of changes
+/// are exactly those of [`StateTrie`](crate::StateTrie), which is this structure's slow twin.
+///
+/// After an error a `BlockTrie` is of no more use. Dropping it leaves no trace.
+///
+/// ```
+/// use alloy_primitives::{B256, KECCAK256_EMPTY, U256};
+/// use trie::versioned::{BlockTrie, MemoryRecords, Version, account, run_serially};
+/// use trie::{AccountChange, AccountInfo, StateChanges};
+///
+/// let mut records = MemoryRecords::default();
+/// let mut block = BlockTrie::new(records.clone(), Version::EMPTY)?;
+/// let info = AccountInfo { nonce: 1, balance: U256::from(2), code_hash: KECCAK256_EMPTY };
+/// let hashed_address = B256::repeat_byte(3);
+/// let change = AccountChange {
+///     hashed_address,
+///     account: Some(info),
+///     storage_wiped: false,
+///     storage: vec![(B256::repeat_byte(4), U256::from(5))],
+/// };
+/// let root = block.finish(&StateChanges { accounts: vec![change] }, &run_serially)?;
+/// let version = block.write(&mut records);
+/// assert_eq!(version.root, root);
+/// let (found, _storage) = account(&records, &version, &hashed_address)?.expect("it was set");
+/// assert_eq!(found.balance, info.balance);
+/// # Ok::<(), trie::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct BlockTrie<R: Records> {
+    records: R,
+    parent: Version,
+    /// The root of the state if there are sixteen shards.
+    root: Option<Root>,
+    shards: Vec<Shard<R>>,
+    finished: Option<Finished>,
+}
+
+/// What a block has made of the state.
+#[derive(Debug)]
+struct Finished {
+    root: B256,
+    joined: Joined,
+}
+
+/// A piece of work on a block's tries, independent of the others that come with it.
+pub struct Unit<'a> {
+    job: Option<Box<dyn FnOnce() + Send + 'a>>,
+    changes_count: usize,
+}
+
+impl<'a> Unit<'a> {
+    fn new(changes_count: usize, job: impl FnOnce() + Send + 'a) -> Self {
+        Self { job: Some(Box::new(job)), changes_count }
+    }
+
+    /// Does the work, the first time that it is called.
+    pub fn run(&mut self) {
+        if let Some(job) = self.job.take() {
+            job();
+        }
+    }
+
+    /// How many accounts and slots the work changes, at most.
+    pub fn changes_count(&self) -> usize {
+        self.changes_count
+    }
+}
+
+impl fmt::Debug for Unit<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_done = self.job.is_none();
+        f.debug_struct("Unit")
+            .field("changes_count", &self.changes_count)
+            .field("is_done", &is_done)
+            .finish()
+    }
+}
+
+/// Runs units one after the other: for [`BlockTrie::finish`] where threads are not worth it.
+pub fn run_serially(units: &mut [Unit<'_>]) {
+    units.iter_mut().for_each(Unit::run);
+}
+
+/// A large storage that is worked on part by part.
+struct Taken<'a> {
+    shard: usize,
+    storage: u32,
+    change: &'a AccountChange,
+    cut: Box<Cut>,
+    errors: [Option<Error>; 16],
+}
+
+impl<R: Records + Clone> BlockTrie<R> {
+    /// A block on top of this version, of which nothing is loaded but the root.
+    ///
+    /// # Errors
+    /// [`Error::Record`] and [`Error::MalformedRecord`].
+    pub fn new(records: R, parent: Version) -> Result<Self, Error> {
+        let root = branch_root(&records, &parent)?;
+        let parts = match &root {
+            Some(root) => Part::below(root, true)?,
+            None => vec![Part::whole(&parent, true)],
+        };
+        let shards = parts.into_iter().map(|part| Shard::new(records.clone(), part)).collect();
+        Ok(Self { records, parent, root, shards, finished: None })
+    }
+
+    /// The version on top of which the block is.
+    pub fn parent(&self) -> Version {
+        self.parent
+    }
+
+    /// How many shards there are: sixteen, or one where the state's root is no branch.
+    pub fn shards_count(&self) -> usize {
+        if self.root.is_some() { 16 } else { 1 }
+    }
+
+    /// The index of the shard that has this account.
+    pub fn shard_of(&self, hashed_address: &B256) -> usize {
+        if self.root.is_some() { nibble(hashed_address, 0) } else { 0 }
+    }
+
+    /// The shard that has this account.
+    ///
+    /// # Panics
+    /// If the shards are taken.
+    pub fn shard_mut(&mut self, hashed_address: &B256) -> &mut Shard<R> {
+        let index = self.shard_of(hashed_address);
+        &mut self.shards[index]
+    }
+
+    /// Hands out the shards, in the order of [`shard_of`](Self::shard_of), to be worked on
+    /// elsewhere. They have to be put back before anything else.
+    pub fn take_shards(&mut self) -> Vec<Shard<R>> {
+        mem::take(&mut self.shards)
+    }
+
+    /// Takes the shards back, in the same order.
+    ///
+    /// # Panics
+    /// If not as many are put back as were taken.
+    pub fn put_shards(&mut self, shards: Vec<Shard<R>>) {
+        assert!(self.shards.is_empty(), "the shards were not taken");
+        assert_eq!(shards.len(), self.shards_count(), "all shards are put back");
+        self.shards = shards;
+    }
+
+    /// Applies the block's changes and returns the state root after it.
+    ///
+    /// The work is handed to `run` in two rounds of units, those with most changes first. The
+    /// units of a round are independent: `run` calls [`Unit::run`] on each of them, on any thread
+    /// and in any order, and returns when all are done.
+    ///
+    /// # Errors
+    /// [`Error::Record`], [`Error::MalformedRecord`] and [`Error::MalformedValue`].
+    ///
+    /// # Panics
+    /// If an account, or a slot of an account, is listed twice; if a unit was not run; and if
+    /// changes were applied before.
+    pub fn finish(
+        &mut self,
+        changes: &StateChanges,
+        run: &dyn Fn(&mut [Unit<'_>]),
+    ) -> Result<B256, Error> {
+        assert!(self.finished.is_none(), "a block is finished once");
+        assert_eq!(self.shards.len(), self.shards_count(), "the shards were put back");
+        let mut jobs = self.jobs(changes);
+        let mut taken = self.take_cuts(&mut jobs)?;
+        let mut units = storage_units(&self.records, &mut self.shards, &mut jobs, &mut taken);
+        run_all(&mut units, run);
+        drop(units);
+        self.first_error()?;
+        self.put_cuts(taken, &mut jobs)?;
+        let mut units = account_units(&mut self.shards, &jobs);
+        run_all(&mut units, run);
+        drop(units);
+        self.first_error()?;
+        self.join()
+    }
+
+    /// The changes of each shard, in order.
+    fn jobs<'a>(&self, changes: &'a StateChanges) -> Vec<Vec<Job<'a>>> {
+        let mut changes: Vec<&AccountChange> = changes.accounts.iter().collect();
+        changes.sort_unstable_by_key(|change| change.hashed_address);
+        let is_unique = changes.is_sorted_by(|a, b| a.hashed_address < b.hashed_address);
+        assert!(is_unique, "an account is changed at most once");
+        let mut jobs: Vec<Vec<Job<'_>>> = self.shards.iter().map(|_| Vec::new()).collect();
+        for change in changes {
+            let job = Job { change, storage: None, is_taken: false };
+            jobs[self.shard_of(&change.hashed_address)].push(job);
+        }
+        jobs
+    }
+
+    /// Takes the storages with many changes from their shards.
+    fn take_cuts<'a>(&mut self, jobs: &mut [Vec<Job<'a>>]) -> Result<Vec<Taken<'a>>, Error> {
+        let mut taken = Vec::new();
+        for (index, (shard, jobs)) in self.shards.iter_mut().zip(jobs).enumerate() {
+            for job in jobs.iter_mut() {
+                let change = job.change;
+                let is_large = change.storage.len() > CUT_SLOTS;
+                if !is_large || change.account.is_none() || change.storage_wiped {
+                    continue;
+                }
+                if let Some((storage, cut)) = shard.take_cut(change)? {
+                    job.is_taken = true;
+                    job.storage = Some(storage);
+                    let errors = [const { None }; 16];
+                    taken.push(Taken { shard: index, storage, change, cut, errors });
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Puts the storages with many changes back, and their roots together.
+    fn put_cuts(&mut self, taken: Vec<Taken<'_>>, jobs: &mut [Vec<Job<'_>>]) -> Result<(), Error> {
+        debug_assert_eq!(jobs.len(), self.shards.len());
+        for mut taken in taken {
+            if let Some(error) = taken.errors.iter_mut().find_map(Option::take) {
+                return Err(error);
+            }
+            let storage = &mut self.shards[taken.shard].storages[taken.storage as usize];
+            storage.root = taken.cut.join(&self.records)?;
+            storage.form = Form::Cut(taken.cut);
+        }
+        Ok(())
+    }
+
+    fn first_error(&mut self) -> Result<(), Error> {
+        self.shards.iter_mut().find_map(|shard| shard.error.take()).map_or(Ok(()), Err)
+    }
+
+    /// Puts the root of the state together.
+    fn join(&mut self) -> Result<B256, Error> {
+        let (joined, root) = if self.root.is_some() {
+            let mut parts: Vec<_> = self.shards.iter_mut().map(|shard| &mut shard.part).collect();
+            join(&self.records, &mut parts)?
+        } else {
+            let Part { overlay, tree } = &self.shards[0].part;
+            match overlay.root_reference(tree) {
+                None => (Joined::Empty, Version::EMPTY.root),
+                Some(reference) => (Joined::One(0), reference.root_hash()),
+            }
+        };
+        self.finished = Some(Finished { root, joined });
+        Ok(root)
+    }
+
+    /// Writes the nodes that are not in the parent's version, children before parents and in the
+    /// order of keys, and returns the version after the block: the parent's if nothing changed.
+    ///
+    /// # Panics
+    /// If the block is not finished.
+    pub fn write(&self, sink: &mut impl RecordSink) -> Version {
+        let finished = self.finished.as_ref().expect("the block is finished");
+        if finished.root == self.parent.root {
+            return self.parent;
+        }
+        let shards: Vec<_> =
+            self.shards.iter().map(|shard| (&shard.part, &shard.storages[..])).collect();
+        let address = Writer::new(sink).joined(&finished.joined, &shards);
+        Version { root: finished.root, address }
+    }
+
+    /// The nodes of the parent's state that the block has read so far, or has needed to apply its
+    /// changes: the `state` of its witness. Each once, in lexicographic order.
+    pub fn witness(&self) -> Vec<Bytes> {
+        let mut nodes: Vec<_> = self.captured().map(|(_, rlp)| rlp).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        own(&nodes)
+    }
+
+    /// The addresses of the nodes of the witness, ascending. [`witness_at`] makes them nodes
+    /// again.
+    pub fn witness_addresses(&self) -> Vec<NodeAddress> {
+        let mut addresses: Vec<_> = self.captured().map(|(address, _)| address).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses
+    }
+
+    fn captured(&self) -> impl Iterator<Item = (NodeAddress, &[u8])> {
+        let is_touched = self.shards.iter().any(|shard| shard.is_touched);
+        let root = self.root.as_ref().filter(|_| is_touched);
+        root.map(Root::captured)
+            .into_iter()
+            .chain(self.shards.iter().flat_map(|shard| shard.captured()))
+    }
+}
+
+/// The nodes with these addresses as a witness has them: each once, in lexicographic order.
+///
+/// # Errors
+/// [`Error::Record`] and [`Error::MalformedRecord`].
+pub fn witness_at<R: Records + ?Sized>(
+    records: &R,
+    addresses: &[NodeAddress],
+) -> Result<Vec<Bytes>, Error> {
+    let mut found = Vec::with_capacity(addresses.len());
+    for &address in addresses {
+        found.push(records.record(address)?);
+    }
+    let mut nodes = Vec::with_capacity(found.len());
+    for (record, &address) in found.iter().zip(addresses) {
+        let node = record::parse(record.as_ref());
+        let node = node.map_err(|reason| Error::MalformedRecord { address, reason })?;
+        nodes.push(node.rlp());
+    }
+    nodes.sort_unstable();
+    nodes.dedup();
+    Ok(own(&nodes))
+}
+
+/// Copies nodes into one allocation, which the results share.
+fn own(nodes: &[&[u8]]) -> Vec<Bytes> {
+    let all = Bytes::from(nodes.concat());
+    let mut start = 0;
+    let owned = nodes.iter().map(|node| {
+        let range = start..start + node.len();
+        start = range.end;
+        all.slice(range)
+    });
+    owned.collect()
+}
+
+/// The first round: storages.
+fn storage_units<'a, R: Records>(
+    records: &'a R,
+    shards: &'a mut [Shard<R>],
+    jobs: &'a mut [Vec<Job<'_>>],
+    taken: &'a mut [Taken<'_>],
+) -> Vec<Unit<'a>> {
+    let mut units = Vec::new();
+    for Taken { change, cut, errors, .. } in taken {
+        for (nibble, (part, error)) in cut.parts.iter_mut().zip(errors).enumerate() {
+            let slots = change.storage.as_slice();
+            units.push(Unit::new(slots.len() / 16, move || {
+                *error = apply_part(records, part, nibble, slots).err();
+            }));
+        }
+    }
+    for (shard, jobs) in shards.iter_mut().zip(jobs).filter(|(_, jobs)| !jobs.is_empty()) {
+        let own = jobs.iter().filter(|job| !job.is_taken);
+        let slots_count: usize = own.map(|job| job.change.storage.len()).sum();
+        units.push(Unit::new(jobs.len() + slots_count, move || {
+            shard.error = shard.apply_storages(jobs).err();
+        }));
+    }
+    units
+}
+
+/// The second round: accounts.
+fn account_units<'a, R: Records>(
+    shards: &'a mut [Shard<R>],
+    jobs: &'a [Vec<Job<'a>>],
+) -> Vec<Unit<'a>> {
+    let mut units = Vec::new();
+    for (shard, jobs) in shards.iter_mut().zip(jobs) {
+        units.push(Unit::new(jobs.len(), move || {
+            shard.error = shard.apply_accounts(jobs).err();
+        }));
+    }
+    units
+}
+
+fn run_all(units: &mut [Unit<'_>], run: &dyn Fn(&mut [Unit<'_>])) {
+    units.sort_by_key(|unit| std::cmp::Reverse(unit.changes_count));
+    run(units);
+    assert!(units.iter().all(|unit| unit.job.is_none()), "every unit is run");
+}

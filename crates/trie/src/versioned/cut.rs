@@ -1,0 +1,279 @@
+//! Tries cut by the first nibble of the key into parts, each of which one thread can work on.
+
+use super::{
+    NodeAddress, Records, Version,
+    hash::list_header,
+    key::with_nibble,
+    overlay::{Blinded, Branch, Head, Leaf, Link, Overlay, Target, Tree},
+    record::{self, Child, NO_CHILD, Node},
+};
+use crate::{EMPTY_ROOT_HASH, Error};
+use alloy_primitives::{B256, U256, keccak256};
+use std::mem;
+
+/// A tree and the nodes of it that are loaded, or of several trees and a main one.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) overlay: Overlay,
+    pub(crate) tree: Tree,
+}
+
+/// A trie whose root is a branch, in sixteen parts.
+#[derive(Clone, Debug)]
+pub(crate) struct Cut {
+    pub(crate) root: Root,
+    /// Whether the root belongs to the witness.
+    pub(crate) is_captured: bool,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) joined: Joined,
+}
+
+/// The root of a trie that is cut, a branch.
+#[derive(Clone, Debug)]
+pub(crate) struct Root {
+    pub(crate) address: NodeAddress,
+    record: Vec<u8>,
+}
+
+impl Root {
+    fn branch(&self) -> record::Branch<'_> {
+        match record::parse(&self.record) {
+            Ok(Node::Branch(branch)) => branch,
+            _ => unreachable!("the root is a branch"),
+        }
+    }
+
+    /// The root for the witness.
+    pub(crate) fn captured(&self) -> (NodeAddress, &[u8]) {
+        (self.address, self.branch().rlp)
+    }
+}
+
+/// What the parts of a trie have become.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Joined {
+    /// No more than they were.
+    #[default]
+    Nothing,
+    /// A trie without entries.
+    Empty,
+    /// The only part left.
+    One(usize),
+    /// A branch with this RLP.
+    Branch(Vec<u8>),
+}
+
+impl Part {
+    /// A whole trie in one part.
+    pub(crate) fn whole(version: &Version, is_accounts: bool) -> Self {
+        let mut overlay = Overlay::default();
+        let tree = overlay.tree(version, is_accounts);
+        Self { overlay, tree }
+    }
+
+    /// The parts of the trie whose root is this branch.
+    pub(crate) fn below(root: &Root, is_accounts: bool) -> Result<Vec<Self>, Error> {
+        let mut parts = Vec::with_capacity(16);
+        for nibble in 0..16 {
+            let mut overlay = Overlay::default();
+            let base = recorded_child(root, nibble)?;
+            let tree = overlay.subtree(base, 1, is_accounts);
+            parts.push(Self { overlay, tree });
+        }
+        Ok(parts)
+    }
+
+    /// Hashes what has changed.
+    pub(crate) fn hash(&mut self) {
+        self.overlay.hash([self.tree.root], usize::MAX);
+    }
+}
+
+/// The child of the root of a trie, which is never embedded: it has at least half a key.
+fn recorded_child(root: &Root, nibble: usize) -> Result<Option<Blinded>, Error> {
+    let malformed = |reason| Error::MalformedRecord { address: root.address, reason };
+    match root.branch().child(nibble).map_err(malformed)? {
+        Child::Empty => Ok(None),
+        Child::Record { address, hash } => Ok(Some(Blinded { address, hash: B256::from(*hash) })),
+        Child::Embedded(_) => Err(malformed("node embedded in the root of a trie")),
+    }
+}
+
+/// The root of a version, if it is a branch.
+pub(crate) fn branch_root<R: Records>(
+    records: &R,
+    version: &Version,
+) -> Result<Option<Root>, Error> {
+    let address = version.address;
+    if address.is_none() {
+        return Ok(None);
+    }
+    let record = records.record(address)?;
+    let malformed = |reason| Error::MalformedRecord { address, reason };
+    match record::parse(record.as_ref()).map_err(malformed)? {
+        Node::Branch(branch) => {
+            branch.children().map_err(malformed)?;
+            let record = record.as_ref()[..branch.start + branch.rlp.len()].to_vec();
+            Ok(Some(Root { address, record }))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Puts the root of a trie together from its parts, which have been hashed, and returns its hash.
+pub(crate) fn join<R: Records>(
+    records: &R,
+    parts: &mut [&mut Part],
+) -> Result<(Joined, B256), Error> {
+    let references = parts.iter().map(|part| part.overlay.root_reference(&part.tree));
+    let references: Vec<_> = references.collect();
+    let mut present = (0..16).filter(|nibble| references[*nibble].is_some());
+    let Some(first) = present.next() else { return Ok((Joined::Empty, EMPTY_ROOT_HASH)) };
+    if present.next().is_none() {
+        let hash = raise(records, parts[first], first)?;
+        return Ok((Joined::One(first), hash));
+    }
+    let mut payload = Vec::with_capacity(532);
+    for reference in references {
+        match reference {
+            Some(reference) => reference.encode(&mut payload),
+            None => payload.push(NO_CHILD),
+        }
+    }
+    payload.push(NO_CHILD);
+    let mut rlp = Vec::with_capacity(payload.len() + 3);
+    list_header(&mut rlp, payload.len());
+    rlp.extend_from_slice(&payload);
+    let hash = keccak256(&rlp);
+    Ok((Joined::Branch(rlp), hash))
+}
+
+/// Makes the only part that is left the whole trie, and returns its hash.
+fn raise<R: Records>(records: &R, part: &mut Part, nibble: usize) -> Result<B256, Error> {
+    let Part { overlay, tree } = part;
+    let key = with_nibble(B256::ZERO, 0, nibble);
+    overlay.load_root(records, tree, &key, true)?;
+    tree.root = overlay.lengthen(tree.root, &key, 0, 1);
+    tree.depth = 0;
+    overlay.hash([tree.root], usize::MAX);
+    let reference = overlay.root_reference(tree).expect("the part is not empty");
+    Ok(reference.root_hash())
+}
+
+/// Sets slots and then clears those with value zero.
+pub(crate) fn apply_slots<R: Records>(
+    records: &R,
+    overlay: &mut Overlay,
+    tree: &mut Tree,
+    slots: &[&(B256, U256)],
+) -> Result<(), Error> {
+    for (slot, value) in slots.iter().filter(|(_, value)| !value.is_zero()) {
+        overlay.set_slot(records, tree, slot, *value)?;
+    }
+    overlay.take_back(records, tree)?;
+    for (slot, _) in slots.iter().filter(|(_, value)| value.is_zero()) {
+        overlay.remove(records, tree, slot)?;
+    }
+    Ok(())
+}
+
+/// The slots in order.
+///
+/// # Panics
+/// If there is a slot twice.
+pub(crate) fn sorted<'a>(
+    slots: impl IntoIterator<Item = &'a (B256, U256)>,
+) -> Vec<&'a (B256, U256)> {
+    let mut slots: Vec<&(B256, U256)> = slots.into_iter().collect();
+    slots.sort_unstable_by_key(|(slot, _)| slot);
+    let is_unique = slots.is_sorted_by(|(a, _), (b, _)| a < b);
+    assert!(is_unique, "a slot is changed at most once");
+    slots
+}
+
+impl Cut {
+    /// Cuts a tree, the root of which is a loaded branch, out of an overlay; `None` if it is not.
+    pub(crate) fn out_of(overlay: &mut Overlay, tree: &mut Tree) -> Result<Option<Self>, Error> {
+        let Target::Branch(id) = tree.root.target() else { return Ok(None) };
+        let Some(origin) = overlay.branches[id].head.origin else { return Ok(None) };
+        let record = origin.record(&overlay.base).to_vec();
+        let root = Root { address: origin.address, record };
+        let mut parts = Part::below(&root, tree.is_accounts)?;
+        let Branch { head, children, .. } = mem::replace(&mut overlay.branches[id], Branch::new());
+        for (part, link) in parts.iter_mut().zip(children) {
+            if link.is_loaded() {
+                let mut moved = Moving { from: overlay, to: part };
+                let root = moved.link(link);
+                part.tree.root = root;
+            }
+        }
+        let is_captured = head.is_captured;
+        Ok(Some(Self { root, is_captured, parts, joined: Joined::Nothing }))
+    }
+
+    /// Puts the root together and returns its hash.
+    pub(crate) fn join<R: Records>(&mut self, records: &R) -> Result<B256, Error> {
+        let mut parts: Vec<_> = self.parts.iter_mut().collect();
+        let (joined, hash) = join(records, &mut parts)?;
+        self.joined = joined;
+        Ok(hash)
+    }
+
+    /// What belongs to the witness.
+    pub(crate) fn captured(&self) -> impl Iterator<Item = (NodeAddress, &[u8])> {
+        let root = self.is_captured.then(|| self.root.captured());
+        root.into_iter().chain(self.parts.iter().flat_map(|part| part.overlay.captured()))
+    }
+}
+
+/// Nodes on their way from one overlay to a part's.
+struct Moving<'a> {
+    from: &'a mut Overlay,
+    to: &'a mut Part,
+}
+
+impl Moving<'_> {
+    /// Moves a node and what is below it. The recursion is as deep as a key is long.
+    fn link(&mut self, link: Link) -> Link {
+        match link.target() {
+            Target::Branch(id) => {
+                let mut branch = mem::replace(&mut self.from.branches[id], Branch::new());
+                self.head(&mut branch.head);
+                branch.children = branch.children.map(|child| self.link(child));
+                self.to.overlay.add_branch(branch)
+            }
+            Target::Extension(id) => {
+                let mut extension = self.from.extensions[id].clone();
+                self.from.extensions[id].head = Head::new();
+                self.head(&mut extension.head);
+                extension.child = self.link(extension.child);
+                self.to.overlay.add_extension(extension)
+            }
+            Target::Leaf(id) => {
+                let old = &mut self.from.leaves[id];
+                let Leaf { key, depth, is_ahead, value, .. } = *old;
+                let mut head = mem::replace(&mut old.head, Head::new());
+                self.head(&mut head);
+                if is_ahead {
+                    self.to.tree.ahead.push(self.to.overlay.leaves.len() as u32);
+                }
+                self.to.overlay.add_leaf(Leaf { head, key, depth, is_ahead, value })
+            }
+            Target::Blinded(index) => {
+                let overlay = &mut self.to.overlay;
+                overlay.blinded.push(self.from.blinded[index]);
+                Link::blinded(overlay.blinded.len() - 1)
+            }
+            Target::Empty | Target::Recorded => link,
+        }
+    }
+
+    fn head(&mut self, head: &mut Head) {
+        let origin = head.origin;
+        head.origin =
+            origin.map(|origin| origin.copied(&self.from.base, &mut self.to.overlay.base));
+        let body = super::hash::rlp(&self.from.bodies, head.body);
+        head.body.start = self.to.overlay.bodies.len() as u32;
+        self.to.overlay.bodies.extend_from_slice(body);
+    }
+}

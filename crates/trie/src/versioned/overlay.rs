@@ -1,0 +1,1034 @@
+//! The nodes of tries that a block has loaded or changed.
+//!
+//! Nodes name each other by [`Link`]s into the vectors of one [`Overlay`], which may hold the
+//! nodes of many [`Tree`]s. What is not loaded is the record's: a link that says so costs
+//! nothing. A node that was loaded keeps its record, which is its pre-image for the witness, the
+//! pattern of its next body, and what it goes back to when a change is taken back. Records are
+//! copied into one vector, because they come from all over the memory, and at the end of a block
+//! that was half of the time.
+
+use super::{
+    NodeAddress, Records, Version,
+    key::{KEY_NIBBLES, nibble, shared_nibbles, with_nibble},
+    read::check_storage,
+    record::{self, Child, HASH_HEADER, Node, Reason},
+};
+use crate::{
+    Account, AccountInfo, Error,
+    value::{decode_account, decode_slot},
+};
+use alloy_primitives::{B256, U256, keccak256};
+
+/// What is below a branch or an extension, or is a tree's root: three bits of kind, the rest an
+/// index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Link(u32);
+
+/// A [`Link`] read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Empty,
+    /// What the record of the node above says, not loaded.
+    Recorded,
+    /// A node not loaded, that the record of the node above does not say.
+    Blinded(usize),
+    Branch(usize),
+    Extension(usize),
+    Leaf(usize),
+}
+
+impl Link {
+    pub(crate) const EMPTY: Self = Self(0);
+    const RECORDED: Self = Self(1);
+
+    fn new(kind: u32, index: usize) -> Self {
+        let index = u32::try_from(index).ok().filter(|index| *index < 1 << 29);
+        Self(index.expect("memory ends before the indices do") << 3 | kind)
+    }
+
+    pub(crate) fn blinded(index: usize) -> Self {
+        Self::new(2, index)
+    }
+
+    pub(crate) fn branch(index: usize) -> Self {
+        Self::new(3, index)
+    }
+
+    pub(crate) fn extension(index: usize) -> Self {
+        Self::new(4, index)
+    }
+
+    pub(crate) fn leaf(index: usize) -> Self {
+        Self::new(5, index)
+    }
+
+    pub(crate) fn target(self) -> Target {
+        let index = (self.0 >> 3) as usize;
+        match self.0 & 7 {
+            0 => Target::Empty,
+            1 => Target::Recorded,
+            2 => Target::Blinded(index),
+            3 => Target::Branch(index),
+            4 => Target::Extension(index),
+            _ => Target::Leaf(index),
+        }
+    }
+
+    pub(crate) fn is_loaded(self) -> bool {
+        self.0 & 7 >= 3
+    }
+}
+
+/// A node that is not loaded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Blinded {
+    pub(crate) address: NodeAddress,
+    pub(crate) hash: B256,
+}
+
+/// How a parent refers to a node: by the hash, or by the RLP itself if that is under 32 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reference {
+    bytes: [u8; 32],
+    /// 0 while the node has to be hashed, 32 if this is a hash.
+    len: u8,
+}
+
+impl Reference {
+    const UNKNOWN: Self = Self { bytes: [0; 32], len: 0 };
+
+    pub(crate) fn to_hash(hash: &B256) -> Self {
+        Self { bytes: hash.0, len: 32 }
+    }
+
+    pub(crate) fn to_embedded(rlp: &[u8]) -> Self {
+        let mut reference = Self { bytes: [0; 32], len: rlp.len() as u8 };
+        reference.bytes[..rlp.len()].copy_from_slice(rlp);
+        reference
+    }
+
+    pub(crate) fn is_known(&self) -> bool {
+        self.len != 0
+    }
+
+    pub(crate) fn is_embedded(&self) -> bool {
+        self.len < 32
+    }
+
+    pub(crate) fn hash(&self) -> Option<&[u8; 32]> {
+        (self.len == 32).then_some(&self.bytes)
+    }
+
+    /// The hash of the node, which is the root of a trie. With whole keys in it such a node is
+    /// never short, but a damaged store may have one that is.
+    pub(crate) fn root_hash(&self) -> B256 {
+        match self.hash() {
+            Some(hash) => B256::from(*hash),
+            None => keccak256(&self.bytes[..usize::from(self.len)]),
+        }
+    }
+
+    /// Appends the RLP of the reference.
+    pub(crate) fn encode(&self, rlp: &mut Vec<u8>) {
+        if self.len == 32 {
+            rlp.push(HASH_HEADER);
+        }
+        rlp.extend_from_slice(&self.bytes[..usize::from(self.len)]);
+    }
+}
+
+/// The record that a node was loaded from, copied into [`Overlay::base`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    /// None for a node embedded in another's record.
+    pub(crate) address: NodeAddress,
+    start: u32,
+    /// The bytes of the record before the RLP, and of the RLP.
+    prefix_len: u16,
+    len: u16,
+}
+
+impl Origin {
+    pub(crate) fn record(self, base: &[u8]) -> &[u8] {
+        &base[self.start as usize..][..usize::from(self.prefix_len) + usize::from(self.len)]
+    }
+
+    pub(crate) fn rlp(self, base: &[u8]) -> &[u8] {
+        &self.record(base)[usize::from(self.prefix_len)..]
+    }
+
+    pub(crate) fn rlp_bytes(self) -> usize {
+        usize::from(self.len)
+    }
+
+    /// The node, which was taken apart before.
+    pub(crate) fn node(self, base: &[u8]) -> Node<'_> {
+        let node = if self.address.is_none() {
+            record::parse_embedded(self.rlp(base))
+        } else {
+            record::parse(self.record(base))
+        };
+        node.expect("the record was read before")
+    }
+
+    /// Copies what is in another overlay.
+    pub(crate) fn copied(self, from: &[u8], to: &mut Vec<u8>) -> Self {
+        let start = to.len() as u32;
+        to.extend_from_slice(self.record(from));
+        Self { start, ..self }
+    }
+}
+
+/// The part of [`Overlay::bodies`] that is a node's RLP.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Body {
+    pub(crate) start: u32,
+    pub(crate) len: u16,
+}
+
+/// What all nodes have.
+#[derive(Clone, Debug)]
+pub(crate) struct Head {
+    /// `None` for a node that the block made.
+    pub(crate) origin: Option<Origin>,
+    pub(crate) reference: Reference,
+    pub(crate) body: Body,
+    /// Whether the node as loaded belongs to the witness.
+    pub(crate) is_captured: bool,
+    /// Whether the node may be another than the loaded one.
+    pub(crate) is_modified: bool,
+    /// Whether the node, or one below, was set ahead, so that it may become the loaded one again.
+    pub(crate) was_ahead: bool,
+}
+
+impl Head {
+    pub(crate) fn new() -> Self {
+        Self {
+            origin: None,
+            reference: Reference::UNKNOWN,
+            body: Body::default(),
+            is_captured: false,
+            is_modified: true,
+            was_ahead: false,
+        }
+    }
+
+    fn loaded(origin: Origin, reference: Reference) -> Self {
+        Self { origin: Some(origin), reference, is_modified: false, ..Self::new() }
+    }
+
+    pub(crate) fn modify(&mut self) {
+        self.is_modified = true;
+        self.reference = Reference::UNKNOWN;
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Branch {
+    pub(crate) head: Head,
+    pub(crate) children: [Link; 16],
+    /// The children that are not empty.
+    pub(crate) mask: u16,
+    /// The children that the origin has, and those of them that have a record.
+    pub(crate) origin_mask: u16,
+    pub(crate) origin_records: u16,
+    /// The children that may be others than the origin's.
+    pub(crate) changed: u16,
+    /// The children that may have to be hashed.
+    pub(crate) dirty: u16,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Extension {
+    pub(crate) head: Head,
+    /// A key below the extension.
+    pub(crate) key: B256,
+    /// The path is the nibbles of the key from `depth` up to `end`.
+    pub(crate) depth: u8,
+    pub(crate) end: u8,
+    pub(crate) child: Link,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Leaf {
+    pub(crate) head: Head,
+    pub(crate) key: B256,
+    /// The path is the nibbles of the key from here on.
+    pub(crate) depth: u8,
+    /// Whether the value was set ahead, and not confirmed yet.
+    pub(crate) is_ahead: bool,
+    pub(crate) value: Value,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Value {
+    Slot(U256),
+    /// An index into [`Overlay::accounts`].
+    Account(u32),
+}
+
+/// An account with what its record says beyond it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AccountValue {
+    pub(crate) account: Account,
+    /// The storage as loaded.
+    pub(crate) base_storage: Version,
+    /// The index of the account's storage in its shard.
+    pub(crate) storage: Option<u32>,
+}
+
+/// A trie, or the part of one below a nibble.
+#[derive(Clone, Debug)]
+pub(crate) struct Tree {
+    pub(crate) root: Link,
+    /// How many nibbles are above the root.
+    pub(crate) depth: u8,
+    pub(crate) is_accounts: bool,
+    /// Leaves set ahead.
+    pub(crate) ahead: Vec<u32>,
+}
+
+/// A node on the path of a key.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    link: Link,
+    depth: u8,
+}
+
+/// What refers to a node.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Root,
+    Extension(usize),
+    Branch(usize, usize),
+}
+
+/// Where a walk has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// At the leaf of the key.
+    Leaf(usize),
+    /// In an empty place of the last branch, or of an empty trie.
+    Vacancy,
+    /// At a leaf or an extension that leaves the key's path.
+    Divergence,
+}
+
+/// The loaded and changed nodes of some trees.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Overlay {
+    pub(crate) branches: Vec<Branch>,
+    pub(crate) extensions: Vec<Extension>,
+    pub(crate) leaves: Vec<Leaf>,
+    pub(crate) accounts: Vec<AccountValue>,
+    pub(crate) blinded: Vec<Blinded>,
+    /// The records of the nodes that were loaded.
+    pub(crate) base: Vec<u8>,
+    /// The RLP of nodes that were changed and hashed.
+    pub(crate) bodies: Vec<u8>,
+    /// The nodes that the latest walk went through.
+    steps: Vec<Step>,
+}
+
+/// A node from a record, on its own.
+enum Decoded {
+    Branch { mask: u16, records: u16 },
+    Extension { key: B256, end: usize },
+    Slot { key: B256, value: U256 },
+    Account { key: B256, account: Account, storage: NodeAddress },
+}
+
+impl Overlay {
+    /// A tree of these nodes, which is this version.
+    pub(crate) fn tree(&mut self, version: &Version, is_accounts: bool) -> Tree {
+        let base = Blinded { address: version.address, hash: version.root };
+        let base = (!version.address.is_none()).then_some(base);
+        self.subtree(base, 0, is_accounts)
+    }
+
+    /// The part of a tree that is below `depth` nibbles, with this root.
+    pub(crate) fn subtree(&mut self, base: Option<Blinded>, depth: u8, is_accounts: bool) -> Tree {
+        let root = base.map_or(Link::EMPTY, |base| {
+            self.blinded.push(base);
+            Link::blinded(self.blinded.len() - 1)
+        });
+        Tree { root, depth, is_accounts, ahead: Vec::new() }
+    }
+
+    pub(crate) fn head(&self, link: Link) -> Option<&Head> {
+        match link.target() {
+            Target::Branch(id) => Some(&self.branches[id].head),
+            Target::Extension(id) => Some(&self.extensions[id].head),
+            Target::Leaf(id) => Some(&self.leaves[id].head),
+            Target::Empty | Target::Recorded | Target::Blinded(_) => None,
+        }
+    }
+
+    pub(crate) fn head_mut(&mut self, link: Link) -> Option<&mut Head> {
+        match link.target() {
+            Target::Branch(id) => Some(&mut self.branches[id].head),
+            Target::Extension(id) => Some(&mut self.extensions[id].head),
+            Target::Leaf(id) => Some(&mut self.leaves[id].head),
+            Target::Empty | Target::Recorded | Target::Blinded(_) => None,
+        }
+    }
+
+    /// The reference to a tree's root, which has been hashed; `None` if the tree is empty.
+    pub(crate) fn root_reference(&self, tree: &Tree) -> Option<Reference> {
+        match tree.root.target() {
+            Target::Empty => None,
+            Target::Blinded(index) => Some(Reference::to_hash(&self.blinded[index].hash)),
+            _ => Some(self.head(tree.root).expect("a root is loaded or blinded").reference),
+        }
+    }
+
+    /// The nodes with a record that belong to the witness.
+    pub(crate) fn captured(&self) -> impl Iterator<Item = (NodeAddress, &[u8])> {
+        let branches = self.branches.iter().map(|branch| &branch.head);
+        let extensions = self.extensions.iter().map(|extension| &extension.head);
+        let heads = branches.chain(extensions).chain(self.leaves.iter().map(|leaf| &leaf.head));
+        heads
+            .filter(|head| head.is_captured)
+            .filter_map(|head| head.origin)
+            .filter(|origin| !origin.address.is_none())
+            .map(|origin| (origin.address, origin.rlp(&self.base)))
+    }
+
+    /// Follows `key` from the root and loads what is on its way. The nodes passed are left in
+    /// `steps`, and marked as part of the witness if they are to be captured.
+    pub(crate) fn walk<R: Records>(
+        &mut self,
+        records: &R,
+        tree: &mut Tree,
+        key: &B256,
+        is_captured: bool,
+    ) -> Result<Found, Error> {
+        self.steps.clear();
+        let mut depth = usize::from(tree.depth);
+        let mut place = Place::Root;
+        loop {
+            let mut link = self.link(tree, place);
+            if !link.is_loaded() {
+                if link == Link::EMPTY {
+                    return Ok(Found::Vacancy);
+                }
+                link = self.load(records, tree, place, key, depth)?;
+            }
+            self.steps.push(Step { link, depth: depth as u8 });
+            match link.target() {
+                Target::Branch(id) => {
+                    self.branches[id].head.is_captured |= is_captured;
+                    place = Place::Branch(id, nibble(key, depth));
+                    depth += 1;
+                }
+                Target::Extension(id) => {
+                    let extension = &mut self.extensions[id];
+                    extension.head.is_captured |= is_captured;
+                    depth = usize::from(extension.end);
+                    if shared_nibbles(key, &extension.key) < depth {
+                        return Ok(Found::Divergence);
+                    }
+                    place = Place::Extension(id);
+                }
+                Target::Leaf(id) => {
+                    let leaf = &mut self.leaves[id];
+                    leaf.head.is_captured |= is_captured;
+                    let is_found = leaf.key == *key;
+                    return Ok(if is_found { Found::Leaf(id) } else { Found::Divergence });
+                }
+                _ => unreachable!("the node is loaded"),
+            }
+        }
+    }
+
+    fn link(&self, tree: &Tree, place: Place) -> Link {
+        match place {
+            Place::Root => tree.root,
+            Place::Extension(id) => self.extensions[id].child,
+            Place::Branch(id, nibble) => self.branches[id].children[nibble],
+        }
+    }
+
+    fn set_link(&mut self, tree: &mut Tree, place: Place, link: Link) {
+        match place {
+            Place::Root => tree.root = link,
+            Place::Extension(id) => self.extensions[id].child = link,
+            Place::Branch(id, nibble) => self.branches[id].children[nibble] = link,
+        }
+    }
+
+    /// What refers to the node of the step at `index`.
+    fn place(&self, index: usize, key: &B256) -> Place {
+        let Some(Step { link, depth }) = index.checked_sub(1).map(|above| self.steps[above]) else {
+            return Place::Root;
+        };
+        match link.target() {
+            Target::Branch(id) => Place::Branch(id, nibble(key, usize::from(depth))),
+            Target::Extension(id) => Place::Extension(id),
+            _ => unreachable!("nothing is below a leaf"),
+        }
+    }
+
+    /// Loads the node at a place, which is not loaded and not empty. `key` is below it.
+    fn load<R: Records>(
+        &mut self,
+        records: &R,
+        tree: &mut Tree,
+        place: Place,
+        key: &B256,
+        depth: usize,
+    ) -> Result<Link, Error> {
+        let (origin, reference) = match self.unloaded(tree, place)? {
+            Unloaded::Embedded(origin) => (origin, Reference::to_embedded(origin.rlp(&self.base))),
+            Unloaded::Record(Blinded { address, hash }) => {
+                let record = records.record(address)?;
+                (self.copy(address, record.as_ref())?, Reference::to_hash(&hash))
+            }
+        };
+        let decoded = decode(origin, &self.base, tree.is_accounts, key, depth)?;
+        let is_branch = matches!(decoded, Decoded::Branch { .. });
+        if matches!(place, Place::Extension(_)) && !is_branch {
+            let reason = "extension to a node other than a branch";
+            return Err(Error::MalformedRecord { address: origin.address, reason });
+        }
+        let link = self.add_loaded(decoded, origin, reference, depth);
+        self.set_link(tree, place, link);
+        Ok(link)
+    }
+
+    /// Copies a record, so that its node is near the others from now on.
+    fn copy(&mut self, address: NodeAddress, record: &[u8]) -> Result<Origin, Error> {
+        let malformed = |reason| Error::MalformedRecord { address, reason };
+        let node = record::parse(record).map_err(malformed)?;
+        let (prefix, len) = (node.start(), node.rlp().len());
+        let start = self.base.len();
+        self.base.extend_from_slice(&record[..prefix + len]);
+        Ok(Origin {
+            address,
+            start: u32::try_from(start).expect("a block loads less than 4 GiB of nodes"),
+            prefix_len: prefix as u16,
+            len: len as u16,
+        })
+    }
+
+    /// What a link that is not loaded stands for.
+    fn unloaded(&self, tree: &Tree, place: Place) -> Result<Unloaded, Error> {
+        let link = self.link(tree, place);
+        if let Target::Blinded(index) = link.target() {
+            return Ok(Unloaded::Record(self.blinded[index]));
+        }
+        let (origin, child) = match place {
+            Place::Branch(id, nibble) => {
+                let origin = self.branches[id].head.origin.expect("the child is its");
+                let Node::Branch(branch) = origin.node(&self.base) else {
+                    unreachable!("it was a branch")
+                };
+                (origin, branch.child(nibble))
+            }
+            Place::Extension(id) => {
+                let origin = self.extensions[id].head.origin.expect("the child is its");
+                let Node::Extension(extension) = origin.node(&self.base) else {
+                    unreachable!("it was an extension")
+                };
+                (origin, Ok(extension.child))
+            }
+            Place::Root => unreachable!("a root is blinded, empty or loaded"),
+        };
+        let malformed = |reason| Error::MalformedRecord { address: origin.address, reason };
+        match child.map_err(malformed)? {
+            Child::Record { address, hash } => {
+                Ok(Unloaded::Record(Blinded { address, hash: B256::from(*hash) }))
+            }
+            Child::Embedded(rlp) => {
+                let start = rlp.as_ptr() as usize - self.base.as_ptr() as usize;
+                let (address, start) = (NodeAddress::NONE, start as u32);
+                let len = rlp.len() as u16;
+                Ok(Unloaded::Embedded(Origin { address, start, prefix_len: 0, len }))
+            }
+            Child::Empty => unreachable!("the link would be empty"),
+        }
+    }
+
+    fn add_loaded(
+        &mut self,
+        decoded: Decoded,
+        origin: Origin,
+        reference: Reference,
+        depth: usize,
+    ) -> Link {
+        let head = Head::loaded(origin, reference);
+        let depth = depth as u8;
+        match decoded {
+            Decoded::Branch { mask, records } => {
+                let mut branch = Branch { head, ..Branch::new() };
+                for (nibble, child) in branch.children.iter_mut().enumerate() {
+                    if mask & 1 << nibble != 0 {
+                        *child = Link::RECORDED;
+                    }
+                }
+                (branch.mask, branch.origin_mask) = (mask, mask);
+                branch.origin_records = records;
+                self.add_branch(branch)
+            }
+            Decoded::Extension { key, end } => {
+                let end = end as u8;
+                self.add_extension(Extension { head, key, depth, end, child: Link::RECORDED })
+            }
+            Decoded::Slot { key, value } => {
+                let value = Value::Slot(value);
+                self.add_leaf(Leaf { head, key, depth, is_ahead: false, value })
+            }
+            Decoded::Account { key, account, storage } => {
+                let base_storage = Version { root: account.storage_root, address: storage };
+                let value = self.add_account(AccountValue { account, base_storage, storage: None });
+                self.add_leaf(Leaf { head, key, depth, is_ahead: false, value })
+            }
+        }
+    }
+
+    pub(crate) fn add_branch(&mut self, branch: Branch) -> Link {
+        self.branches.push(branch);
+        Link::branch(self.branches.len() - 1)
+    }
+
+    pub(crate) fn add_extension(&mut self, extension: Extension) -> Link {
+        self.extensions.push(extension);
+        Link::extension(self.extensions.len() - 1)
+    }
+
+    pub(crate) fn add_leaf(&mut self, leaf: Leaf) -> Link {
+        self.leaves.push(leaf);
+        Link::leaf(self.leaves.len() - 1)
+    }
+
+    fn add_account(&mut self, account: AccountValue) -> Value {
+        self.accounts.push(account);
+        Value::Account((self.accounts.len() - 1) as u32)
+    }
+
+    /// The account of a leaf of the account trie.
+    pub(crate) fn account(&self, leaf: usize) -> &AccountValue {
+        match self.leaves[leaf].value {
+            Value::Account(index) => &self.accounts[index as usize],
+            Value::Slot(_) => unreachable!("the leaf is an account's"),
+        }
+    }
+
+    pub(crate) fn account_mut(&mut self, leaf: usize) -> &mut AccountValue {
+        match self.leaves[leaf].value {
+            Value::Account(index) => &mut self.accounts[index as usize],
+            Value::Slot(_) => unreachable!("the leaf is an account's"),
+        }
+    }
+
+    /// The leaf at the end of the latest walk was set ahead: what is above it may come to be the
+    /// same as it was.
+    fn mark_ahead(&mut self) {
+        for index in 0..self.steps.len() {
+            let head = self.head_mut(self.steps[index].link).expect("a step is a loaded node");
+            head.was_ahead = true;
+        }
+    }
+
+    /// The nodes that the latest walk went through, the last `skip` excepted, are to be hashed
+    /// and written again.
+    fn mark(&mut self, key: &B256, skip: usize) {
+        let count = self.steps.len() - skip;
+        for &Step { link, depth } in &self.steps[..count] {
+            match link.target() {
+                Target::Branch(id) => {
+                    let branch = &mut self.branches[id];
+                    let bit = 1 << nibble(key, usize::from(depth));
+                    branch.changed |= bit;
+                    branch.dirty |= bit;
+                    branch.head.modify();
+                }
+                Target::Extension(id) => self.extensions[id].head.modify(),
+                Target::Leaf(id) => self.leaves[id].head.modify(),
+                _ => unreachable!("a step is a loaded node"),
+            }
+        }
+    }
+
+    /// Gives the slot a value other than zero.
+    pub(crate) fn set_slot<R: Records>(
+        &mut self,
+        records: &R,
+        tree: &mut Tree,
+        key: &B256,
+        value: U256,
+    ) -> Result<(), Error> {
+        match self.walk(records, tree, key, true)? {
+            Found::Leaf(id) => self.replace_slot(id, value, false),
+            found => self.add(tree, key, Value::Slot(value), found)?,
+        }
+        Ok(())
+    }
+
+    /// Gives the leaf at the end of the latest walk another value, maybe ahead.
+    pub(crate) fn replace_slot(&mut self, id: usize, value: U256, is_ahead: bool) {
+        let leaf = &mut self.leaves[id];
+        leaf.is_ahead = is_ahead;
+        if is_ahead {
+            self.mark_ahead();
+        }
+        let leaf = &mut self.leaves[id];
+        if !matches!(leaf.value, Value::Slot(old) if old == value) {
+            leaf.value = Value::Slot(value);
+            let key = leaf.key;
+            self.mark(&key, 0);
+        }
+    }
+
+    /// Sets the account. If its storage has changed, that is the one with this index in the
+    /// shard, and with this root.
+    pub(crate) fn set_account<R: Records>(
+        &mut self,
+        records: &R,
+        tree: &mut Tree,
+        key: &B256,
+        info: &AccountInfo,
+        storage: Option<(u32, B256)>,
+    ) -> Result<(), Error> {
+        let found = self.walk(records, tree, key, true)?;
+        let base_storage = match found {
+            Found::Leaf(id) => self.account(id).base_storage,
+            Found::Vacancy | Found::Divergence => Version::EMPTY,
+        };
+        let AccountInfo { nonce, balance, code_hash } = *info;
+        let storage_root = storage.map_or(base_storage.root, |(_, root)| root);
+        let account = Account { nonce, balance, storage_root, code_hash };
+        let storage = storage.map(|(index, _)| index);
+        if let Found::Leaf(id) = found {
+            let value = self.account_mut(id);
+            value.storage = storage.or(value.storage);
+            self.replace_account(id, account, false);
+            return Ok(());
+        }
+        let value = self.add_account(AccountValue { account, base_storage, storage });
+        self.add(tree, key, value, found)
+    }
+
+    /// Gives the leaf at the end of the latest walk another account, maybe ahead.
+    pub(crate) fn replace_account(&mut self, id: usize, account: Account, is_ahead: bool) {
+        self.leaves[id].is_ahead = is_ahead;
+        if is_ahead {
+            self.mark_ahead();
+        }
+        let value = self.account_mut(id);
+        if value.account != account {
+            value.account = account;
+            let key = self.leaves[id].key;
+            self.mark(&key, 0);
+        }
+    }
+
+    /// Takes back the values that were set ahead and not confirmed.
+    pub(crate) fn take_back<R: Records>(
+        &mut self,
+        records: &R,
+        tree: &mut Tree,
+    ) -> Result<(), Error> {
+        for id in std::mem::take(&mut tree.ahead) {
+            let id = id as usize;
+            if !self.leaves[id].is_ahead {
+                continue;
+            }
+            let key = self.leaves[id].key;
+            let found = self.walk(records, tree, &key, false)?;
+            assert_eq!(found, Found::Leaf(id), "nothing is removed before this");
+            if tree.is_accounts {
+                self.replace_account(id, self.base_account(id)?, false);
+            } else {
+                self.replace_slot(id, self.base_slot(id)?, false);
+            }
+        }
+        Ok(())
+    }
+
+    /// The account that a leaf was loaded with.
+    pub(crate) fn base_account(&self, id: usize) -> Result<Account, Error> {
+        let leaf = &self.leaves[id];
+        if !leaf.is_ahead {
+            return Ok(self.account(id).account);
+        }
+        decode_account(&leaf.key, base_value(leaf, &self.base))
+    }
+
+    /// The value that a leaf was loaded with.
+    pub(crate) fn base_slot(&self, id: usize) -> Result<U256, Error> {
+        let leaf = &self.leaves[id];
+        match leaf.value {
+            Value::Slot(value) if !leaf.is_ahead => Ok(value),
+            _ => decode_slot(&leaf.key, base_value(leaf, &self.base)),
+        }
+    }
+
+    /// Adds a leaf where the latest walk has ended without finding one.
+    fn add(
+        &mut self,
+        tree: &mut Tree,
+        key: &B256,
+        value: Value,
+        found: Found,
+    ) -> Result<(), Error> {
+        let Some(&Step { link, depth }) = self.steps.last() else {
+            tree.root = self.new_leaf(key, tree.depth, value);
+            return Ok(());
+        };
+        if found == Found::Vacancy {
+            self.mark(key, 0);
+            let leaf = self.new_leaf(key, depth + 1, value);
+            let Target::Branch(id) = link.target() else { unreachable!("only branches have room") };
+            let nibble = nibble(key, usize::from(depth));
+            self.branches[id].children[nibble] = leaf;
+            self.branches[id].mask |= 1 << nibble;
+            return Ok(());
+        }
+        let (other, below, parting) = self.part(tree, key, link)?;
+        self.mark(key, 0);
+        let leaf = self.new_leaf(key, parting + 1, value);
+        let mut branch = Branch::new();
+        for (key, link) in [(&other, below), (key, leaf)] {
+            let nibble = nibble(key, usize::from(parting));
+            branch.children[nibble] = link;
+            branch.mask |= 1 << nibble;
+        }
+        (branch.changed, branch.dirty) = (branch.mask, branch.mask);
+        let mut top = self.add_branch(branch);
+        if parting > depth {
+            top = self.add_extension(Extension {
+                head: Head::new(),
+                key: *key,
+                depth,
+                end: parting,
+                child: top,
+            });
+        }
+        let place = self.place(self.steps.len() - 1, key);
+        self.set_link(tree, place, top);
+        Ok(())
+    }
+
+    fn new_leaf(&mut self, key: &B256, depth: u8, value: Value) -> Link {
+        self.add_leaf(Leaf { head: Head::new(), key: *key, depth, is_ahead: false, value })
+    }
+
+    /// Shortens the leaf or extension `link`, which leaves the path of `key`, to what is below a
+    /// new branch. Returns a key below it, what is below the branch, and the branch's depth.
+    fn part(&mut self, tree: &mut Tree, key: &B256, link: Link) -> Result<(B256, Link, u8), Error> {
+        match link.target() {
+            Target::Leaf(id) => {
+                let leaf = &mut self.leaves[id];
+                let parting = shared_nibbles(key, &leaf.key) as u8;
+                leaf.depth = parting + 1;
+                Ok((leaf.key, link, parting))
+            }
+            Target::Extension(id) => {
+                let other = self.extensions[id].key;
+                let parting = shared_nibbles(key, &other) as u8;
+                if self.extensions[id].end > parting + 1 {
+                    self.extensions[id].depth = parting + 1;
+                    return Ok((other, link, parting));
+                }
+                self.detach_child(tree, id)?;
+                Ok((other, self.extensions[id].child, parting))
+            }
+            _ => unreachable!("a branch does not leave a path"),
+        }
+    }
+
+    /// Makes the link of an extension independent of the extension's record.
+    fn detach_child(&mut self, tree: &mut Tree, id: usize) -> Result<(), Error> {
+        let place = Place::Extension(id);
+        if self.extensions[id].child != Link::RECORDED {
+            return Ok(());
+        }
+        match self.unloaded(tree, place)? {
+            Unloaded::Record(blinded) => {
+                self.blinded.push(blinded);
+                self.extensions[id].child = Link::blinded(self.blinded.len() - 1);
+            }
+            Unloaded::Embedded(origin) => {
+                let Extension { key, end, .. } = self.extensions[id];
+                let depth = usize::from(end);
+                let reference = Reference::to_embedded(origin.rlp(&self.base));
+                let decoded = decode(origin, &self.base, tree.is_accounts, &key, depth)?;
+                let link = self.add_loaded(decoded, origin, reference, depth);
+                self.extensions[id].child = link;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes `key` out of the tree and says whether it was there.
+    pub(crate) fn remove<R: Records>(
+        &mut self,
+        records: &R,
+        tree: &mut Tree,
+        key: &B256,
+    ) -> Result<bool, Error> {
+        let Found::Leaf(_) = self.walk(records, tree, key, true)? else { return Ok(false) };
+        let Some(parent) = self.steps.len().checked_sub(2) else {
+            tree.root = Link::EMPTY;
+            return Ok(true);
+        };
+        let Step { link, depth } = self.steps[parent];
+        let Target::Branch(id) = link.target() else { unreachable!("a leaf is below a branch") };
+        let at = nibble(key, usize::from(depth));
+        let rest = self.branches[id].mask & !(1 << at);
+        if rest.count_ones() >= 2 {
+            self.mark(key, 1);
+            let branch = &mut self.branches[id];
+            branch.children[at] = Link::EMPTY;
+            branch.mask = rest;
+            return Ok(true);
+        }
+        let last = rest.trailing_zeros() as usize;
+        let below = usize::from(depth) + 1;
+        let last_key = with_nibble(*key, usize::from(depth), last);
+        let mut link = self.branches[id].children[last];
+        if !link.is_loaded() {
+            link = self.load(records, tree, Place::Branch(id, last), &last_key, below)?;
+        }
+        self.head_mut(link).expect("it is loaded").is_captured = true;
+        self.mark(key, 1);
+        let above = parent.checked_sub(1).map(|above| self.steps[above]);
+        let (index, depth) = match above {
+            Some(Step { link, depth }) if matches!(link.target(), Target::Extension(_)) => {
+                (parent - 1, depth)
+            }
+            _ => (parent, depth),
+        };
+        let joined = self.lengthen(link, &last_key, depth, below as u8);
+        let place = self.place(index, key);
+        self.set_link(tree, place, joined);
+        Ok(true)
+    }
+
+    /// What stands for `link`, found `below` nibbles down on the path of `key`, when it moves up
+    /// to `depth`: itself with a longer path, or an extension to it if it is a branch.
+    pub(crate) fn lengthen(&mut self, link: Link, key: &B256, depth: u8, below: u8) -> Link {
+        match link.target() {
+            Target::Leaf(id) => {
+                self.leaves[id].depth = depth;
+                self.leaves[id].head.modify();
+                link
+            }
+            Target::Extension(id) => {
+                self.extensions[id].depth = depth;
+                self.extensions[id].head.modify();
+                link
+            }
+            Target::Branch(_) => {
+                let (head, key) = (Head::new(), *key);
+                self.add_extension(Extension { head, key, depth, end: below, child: link })
+            }
+            _ => unreachable!("the node is loaded"),
+        }
+    }
+
+    /// Loads and captures the root of a tree that is not empty.
+    pub(crate) fn load_root<R: Records>(
+        &mut self,
+        records: &R,
+        tree: &mut Tree,
+        key: &B256,
+        is_captured: bool,
+    ) -> Result<(), Error> {
+        if !tree.root.is_loaded() {
+            self.load(records, tree, Place::Root, key, usize::from(tree.depth))?;
+        }
+        self.head_mut(tree.root).expect("it is loaded").is_captured |= is_captured;
+        Ok(())
+    }
+}
+
+/// The RLP of the value that a leaf was loaded with.
+fn base_value<'a>(leaf: &Leaf, base: &'a [u8]) -> &'a [u8] {
+    let origin = leaf.head.origin.expect("only loaded leaves are set ahead");
+    let Node::Leaf(base) = origin.node(base) else { unreachable!("it was a leaf") };
+    base.value
+}
+
+enum Unloaded {
+    Record(Blinded),
+    Embedded(Origin),
+}
+
+/// Checks a node as found `depth` nibbles down on the path of `key`, and takes from it what the
+/// overlay needs.
+fn decode(
+    origin: Origin,
+    base: &[u8],
+    is_accounts: bool,
+    key: &B256,
+    depth: usize,
+) -> Result<Decoded, Error> {
+    let address = origin.address;
+    let malformed = |reason: Reason| Error::MalformedRecord { address, reason };
+    let node = if address.is_none() {
+        record::parse_embedded(origin.rlp(base)).map_err(malformed)?
+    } else {
+        origin.node(base)
+    };
+    match node {
+        Node::Branch(branch) => {
+            if depth >= KEY_NIBBLES {
+                return Err(malformed("branch below the end of a key"));
+            }
+            let mask = branch.children().map_err(malformed)?;
+            Ok(Decoded::Branch { mask, records: branch.records })
+        }
+        Node::Extension(extension) => {
+            let end = depth + extension.path.len();
+            let key = extension.path.write(*key, depth).filter(|_| end < KEY_NIBBLES);
+            let key = key.ok_or_else(|| malformed("path longer than a key"))?;
+            Ok(Decoded::Extension { key, end })
+        }
+        Node::Leaf(leaf) => {
+            let key = leaf.path.write(*key, depth);
+            let key = key.filter(|_| depth + leaf.path.len() == KEY_NIBBLES);
+            let key = key.ok_or_else(|| malformed("leaf with a key of other than 32 bytes"))?;
+            match (is_accounts, leaf.storage) {
+                (true, Some(storage)) => {
+                    let account = decode_account(&key, leaf.value)?;
+                    check_storage(&account, storage).map_err(malformed)?;
+                    Ok(Decoded::Account { key, account, storage })
+                }
+                (false, None) => Ok(Decoded::Slot { key, value: decode_slot(&key, leaf.value)? }),
+                _ => Err(malformed("leaf of the wrong trie")),
+            }
+        }
+    }
+}
+
+impl Branch {
+    pub(crate) fn new() -> Self {
+        Self {
+            head: Head::new(),
+            children: [Link::EMPTY; 16],
+            mask: 0,
+            origin_mask: 0,
+            origin_records: 0,
+            changed: 0,
+            dirty: 0,
+        }
+    }
+
+    /// Whether all children of the origin are hashes.
+    pub(crate) fn is_regular(&self) -> bool {
+        self.origin_mask == self.origin_records
+    }
+}
+
+impl Extension {
+    /// The item of the child in the origin's RLP.
+    pub(crate) fn origin_item<'a>(&self, base: &'a [u8]) -> &'a [u8] {
+        let origin = self.head.origin.expect("the child is the origin's");
+        let Node::Extension(extension) = origin.node(base) else {
+            unreachable!("it was an extension")
+        };
+        extension.item()
+    }
+}

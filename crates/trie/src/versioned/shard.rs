@@ -1,0 +1,426 @@
+use super::{
+    NodeAddress, Records, Version,
+    cut::{Cut, Part, apply_slots, sorted},
+    key::nibble,
+    overlay::Found,
+};
+use crate::{Account, AccountChange, AccountInfo, EMPTY_ROOT_HASH, Error, limits::CUT_SLOTS};
+use alloy_primitives::{B256, U256};
+use std::mem;
+
+/// A part of a block's state that one thread works on: the accounts whose keys begin with one
+/// nibble, or all of a small state, and the storages of these accounts.
+///
+/// Loading gives the values that the block's parent has, whatever was set ahead.
+///
+/// # Errors
+/// [`Error::Record`], [`Error::MalformedRecord`] and [`Error::MalformedValue`], all of which mean
+/// that the store is damaged. Nothing is changed then, and loading may be tried again.
+#[derive(Debug)]
+pub struct Shard<R: Records> {
+    records: R,
+    /// The accounts, and storages that are not cut.
+    pub(crate) part: Part,
+    pub(crate) storages: Vec<Storage>,
+    /// Storages that were cut and then wiped, which may have nodes of the witness.
+    retired: Vec<Cut>,
+    /// The storages in which slots were set ahead.
+    ahead: Vec<u32>,
+    /// Whether the node above the shard belongs to the witness.
+    pub(crate) is_touched: bool,
+    /// Why work on the shard has failed.
+    pub(crate) error: Option<Error>,
+}
+
+/// The storage of an account.
+#[derive(Debug)]
+pub(crate) struct Storage {
+    /// The storage before the block.
+    pub(crate) base: Version,
+    pub(crate) form: Form,
+    /// The root hash after the block, once that is known.
+    pub(crate) root: B256,
+    /// How often a slot was loaded.
+    loads_count: usize,
+    owner: B256,
+    is_ahead: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum Form {
+    /// Its nodes are in the shard's overlay.
+    Whole(super::overlay::Tree),
+    Cut(Box<Cut>),
+}
+
+/// A change of an account, and its storage once that is looked up.
+#[derive(Debug)]
+pub(crate) struct Job<'a> {
+    pub(crate) change: &'a AccountChange,
+    pub(crate) storage: Option<u32>,
+    /// Whether the parts of the storage are worked on elsewhere.
+    pub(crate) is_taken: bool,
+}
+
+impl<R: Records> Shard<R> {
+    pub(crate) fn new(records: R, part: Part) -> Self {
+        Self {
+            records,
+            part,
+            storages: Vec::new(),
+            retired: Vec::new(),
+            ahead: Vec::new(),
+            is_touched: false,
+            error: None,
+        }
+    }
+
+    /// Loads the path of an account, without making it part of the witness.
+    ///
+    /// # Errors
+    /// See [`Shard`].
+    pub fn prefetch(&mut self, hashed_address: &B256) -> Result<Option<Account>, Error> {
+        self.load(hashed_address, false)
+    }
+
+    /// Loads the paths of an account and one of its slots, without making them part of the
+    /// witness.
+    ///
+    /// # Errors
+    /// See [`Shard`].
+    pub fn prefetch_slot(
+        &mut self,
+        hashed_address: &B256,
+        hashed_slot: &B256,
+    ) -> Result<U256, Error> {
+        self.load_slot(hashed_address, hashed_slot, false)
+    }
+
+    /// Reads an account: its path belongs to the witness.
+    ///
+    /// # Errors
+    /// See [`Shard`].
+    pub fn touch(&mut self, hashed_address: &B256) -> Result<Option<Account>, Error> {
+        self.load(hashed_address, true)
+    }
+
+    /// Reads a slot, zero if it is not set: its path, and that of the account, belong to the
+    /// witness.
+    ///
+    /// # Errors
+    /// See [`Shard`].
+    pub fn touch_slot(&mut self, hashed_address: &B256, hashed_slot: &B256) -> Result<U256, Error> {
+        self.load_slot(hashed_address, hashed_slot, true)
+    }
+
+    fn load(&mut self, hashed_address: &B256, is_captured: bool) -> Result<Option<Account>, Error> {
+        let leaf = self.find(hashed_address, is_captured)?;
+        leaf.map(|leaf| self.part.overlay.base_account(leaf)).transpose()
+    }
+
+    /// The leaf of an account.
+    fn find(&mut self, hashed_address: &B256, is_captured: bool) -> Result<Option<usize>, Error> {
+        self.is_touched |= is_captured;
+        let Part { overlay, tree } = &mut self.part;
+        match overlay.walk(&self.records, tree, hashed_address, is_captured)? {
+            Found::Leaf(leaf) => Ok(Some(leaf)),
+            Found::Vacancy | Found::Divergence => Ok(None),
+        }
+    }
+
+    fn load_slot(
+        &mut self,
+        hashed_address: &B256,
+        hashed_slot: &B256,
+        is_captured: bool,
+    ) -> Result<U256, Error> {
+        let Some(leaf) = self.find(hashed_address, is_captured)? else { return Ok(U256::ZERO) };
+        let Some(index) = self.loaded_storage(leaf) else { return Ok(U256::ZERO) };
+        let (found, part) = self.walk_slot(index, hashed_slot, is_captured)?;
+        let overlay = match part {
+            Some(part) => &part.overlay,
+            None => &self.part.overlay,
+        };
+        match found {
+            Found::Leaf(leaf) => overlay.base_slot(leaf),
+            Found::Vacancy | Found::Divergence => Ok(U256::ZERO),
+        }
+    }
+
+    /// The storage that an account had before the block; `None` if that was empty.
+    fn loaded_storage(&mut self, leaf: usize) -> Option<u32> {
+        let account = self.part.overlay.account(leaf);
+        if account.storage.is_some() || account.base_storage.address.is_none() {
+            return account.storage;
+        }
+        let (base, owner) = (account.base_storage, self.part.overlay.leaves[leaf].key);
+        let index = self.add_storage(base, owner);
+        self.part.overlay.account_mut(leaf).storage = Some(index);
+        Some(index)
+    }
+
+    fn add_storage(&mut self, base: Version, owner: B256) -> u32 {
+        let form = Form::Whole(self.part.overlay.tree(&base, false));
+        let root = base.root;
+        self.storages.push(Storage { base, form, root, loads_count: 0, owner, is_ahead: false });
+        (self.storages.len() - 1) as u32
+    }
+
+    /// Follows a slot's key. If the storage is cut, the leaf found is that part's.
+    fn walk_slot(
+        &mut self,
+        index: u32,
+        hashed_slot: &B256,
+        is_captured: bool,
+    ) -> Result<(Found, Option<&mut Part>), Error> {
+        let storage = &mut self.storages[index as usize];
+        storage.loads_count += 1;
+        if storage.loads_count > CUT_SLOTS {
+            storage.cut(&mut self.part)?;
+        }
+        match &mut storage.form {
+            Form::Whole(tree) => {
+                let overlay = &mut self.part.overlay;
+                Ok((overlay.walk(&self.records, tree, hashed_slot, is_captured)?, None))
+            }
+            Form::Cut(cut) => {
+                cut.is_captured |= is_captured;
+                let part = &mut cut.parts[nibble(hashed_slot, 0)];
+                let (overlay, tree) = (&mut part.overlay, &mut part.tree);
+                let found = overlay.walk(&self.records, tree, hashed_slot, is_captured)?;
+                Ok((found, Some(part)))
+            }
+        }
+    }
+
+    /// Sets what an account and its slots are so far, while the block still runs, so that it can
+    /// be hashed ahead. Only what replaces one value by another is set: an account that exists, a
+    /// slot that is not zero and does not become zero. Everything else is left for the end, and
+    /// so is the witness: what is loaded here is prefetched. `None` leaves the account as it is.
+    ///
+    /// # Errors
+    /// See [`Shard`].
+    pub fn set_ahead(
+        &mut self,
+        hashed_address: &B256,
+        account: Option<AccountInfo>,
+        slots: &[(B256, U256)],
+    ) -> Result<(), Error> {
+        let Some(leaf) = self.find(hashed_address, false)? else { return Ok(()) };
+        if let Some(AccountInfo { nonce, balance, code_hash }) = account {
+            let storage_root = self.part.overlay.account(leaf).account.storage_root;
+            let account = Account { nonce, balance, storage_root, code_hash };
+            self.replace_ahead(leaf, account);
+        }
+        let Some(index) = self.loaded_storage(leaf) else { return Ok(()) };
+        for (slot, value) in slots.iter().filter(|(_, value)| !value.is_zero()) {
+            self.set_slot_ahead(index, slot, *value)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the leaf at the end of the latest walk another account, for now.
+    fn replace_ahead(&mut self, leaf: usize, account: Account) {
+        let Part { overlay, tree } = &mut self.part;
+        if !overlay.leaves[leaf].is_ahead {
+            tree.ahead.push(leaf as u32);
+        }
+        overlay.replace_account(leaf, account, true);
+    }
+
+    fn set_slot_ahead(&mut self, index: u32, slot: &B256, value: U256) -> Result<(), Error> {
+        let (Found::Leaf(leaf), _) = self.walk_slot(index, slot, false)? else { return Ok(()) };
+        let storage = &mut self.storages[index as usize];
+        if !mem::replace(&mut storage.is_ahead, true) {
+            self.ahead.push(index);
+        }
+        let (overlay, tree) = match &mut storage.form {
+            Form::Whole(tree) => (&mut self.part.overlay, tree),
+            Form::Cut(cut) => {
+                let part = &mut cut.parts[nibble(slot, 0)];
+                (&mut part.overlay, &mut part.tree)
+            }
+        };
+        if !overlay.leaves[leaf].is_ahead {
+            tree.ahead.push(leaf as u32);
+        }
+        overlay.replace_slot(leaf, value, true);
+        Ok(())
+    }
+
+    /// Hashes at most `budget_nodes` nodes of what was set ahead, and says how many: fewer if no
+    /// more are left to be hashed.
+    ///
+    /// # Errors
+    /// See [`Shard`].
+    pub fn hash_ahead(&mut self, budget_nodes: usize) -> Result<usize, Error> {
+        let mut left = budget_nodes;
+        let mut roots = Vec::with_capacity(self.ahead.len());
+        for &index in &self.ahead {
+            match &mut self.storages[index as usize].form {
+                Form::Whole(tree) => roots.push(tree.root),
+                Form::Cut(cut) => {
+                    for part in &mut cut.parts {
+                        left -= part.overlay.hash([part.tree.root], left);
+                    }
+                }
+            }
+        }
+        left -= self.part.overlay.hash(roots, left);
+        for index in self.ahead.clone() {
+            self.set_root_ahead(index)?;
+        }
+        left -= self.part.overlay.hash([self.part.tree.root], left);
+        Ok(budget_nodes - left)
+    }
+
+    /// Gives an account the storage root that was hashed ahead, if it was.
+    fn set_root_ahead(&mut self, index: u32) -> Result<(), Error> {
+        let Storage { form: Form::Whole(tree), owner, .. } = &self.storages[index as usize] else {
+            return Ok(());
+        };
+        let reference = self.part.overlay.root_reference(tree);
+        let Some(hash) = reference.as_ref().and_then(|reference| reference.hash()) else {
+            return Ok(());
+        };
+        let (storage_root, owner) = (B256::from(*hash), *owner);
+        let Some(leaf) = self.find(&owner, false)? else { return Ok(()) };
+        let account = Account { storage_root, ..self.part.overlay.account(leaf).account };
+        self.replace_ahead(leaf, account);
+        Ok(())
+    }
+
+    /// Takes the storage of an account with many changed slots out, to have its parts worked on
+    /// elsewhere; `None` if it cannot be cut.
+    pub(crate) fn take_cut(
+        &mut self,
+        change: &AccountChange,
+    ) -> Result<Option<(u32, Box<Cut>)>, Error> {
+        let Some(leaf) = self.find(&change.hashed_address, true)? else { return Ok(None) };
+        let Some(index) = self.loaded_storage(leaf) else { return Ok(None) };
+        let storage = &mut self.storages[index as usize];
+        if let Form::Whole(tree) = &mut storage.form {
+            self.part.overlay.load_root(&self.records, tree, &B256::ZERO, true)?;
+        }
+        storage.cut(&mut self.part)?;
+        let empty = Form::Whole(self.part.overlay.tree(&Version::EMPTY, false));
+        match mem::replace(&mut storage.form, empty) {
+            Form::Cut(mut cut) => {
+                cut.is_captured = true;
+                Ok(Some((index, cut)))
+            }
+            whole => {
+                storage.form = whole;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Applies the changes of the storages and hashes them.
+    pub(crate) fn apply_storages(&mut self, jobs: &mut [Job<'_>]) -> Result<(), Error> {
+        let mut roots = Vec::new();
+        for job in jobs.iter_mut().filter(|job| job.change.account.is_some() && !job.is_taken) {
+            let Some(index) = self.changed_storage(job.change)? else { continue };
+            job.storage = Some(index);
+            let slots = sorted(&job.change.storage);
+            let storage = &mut self.storages[index as usize];
+            match &mut storage.form {
+                Form::Whole(tree) => {
+                    apply_slots(&self.records, &mut self.part.overlay, tree, &slots)?;
+                    roots.push((index, tree.root));
+                }
+                Form::Cut(cut) => {
+                    cut.is_captured |= !slots.is_empty();
+                    for (nibble, part) in cut.parts.iter_mut().enumerate() {
+                        apply_part(&self.records, part, nibble, &job.change.storage)?;
+                    }
+                    storage.root = cut.join(&self.records)?;
+                }
+            }
+        }
+        self.part.overlay.hash(roots.iter().map(|(_, root)| *root), usize::MAX);
+        for (index, _) in roots {
+            let storage = &mut self.storages[index as usize];
+            let Form::Whole(tree) = &storage.form else { unreachable!("it was whole") };
+            let reference = self.part.overlay.root_reference(tree);
+            storage.root = reference.map_or(EMPTY_ROOT_HASH, |reference| reference.root_hash());
+        }
+        Ok(())
+    }
+
+    /// The storage to which a change of an account that is to exist is to be applied; `None` if
+    /// that has nothing to do with the storage.
+    fn changed_storage(&mut self, change: &AccountChange) -> Result<Option<u32>, Error> {
+        let leaf = self.find(&change.hashed_address, true)?;
+        let loaded = leaf.and_then(|leaf| self.part.overlay.account(leaf).storage);
+        let is_ahead = loaded.is_some_and(|index| self.storages[index as usize].is_ahead);
+        if change.storage.is_empty() && !change.storage_wiped && !is_ahead {
+            return Ok(None);
+        }
+        let index = match leaf.and_then(|leaf| self.loaded_storage(leaf)) {
+            Some(index) => index,
+            None => self.add_storage(Version::EMPTY, change.hashed_address),
+        };
+        if change.storage_wiped {
+            let empty = Form::Whole(self.part.overlay.tree(&Version::EMPTY, false));
+            let old = mem::replace(&mut self.storages[index as usize].form, empty);
+            if let Form::Cut(cut) = old {
+                self.retired.push(*cut);
+            }
+        }
+        Ok(Some(index))
+    }
+
+    /// Applies the changes of the accounts, the storages of which have been hashed, and hashes
+    /// what that has changed.
+    pub(crate) fn apply_accounts(&mut self, jobs: &[Job<'_>]) -> Result<(), Error> {
+        self.is_touched |= !jobs.is_empty();
+        let Part { overlay, tree } = &mut self.part;
+        for Job { change, storage, .. } in jobs {
+            let Some(info) = &change.account else { continue };
+            let storage = storage.map(|index| (index, self.storages[index as usize].root));
+            overlay.set_account(&self.records, tree, &change.hashed_address, info, storage)?;
+        }
+        overlay.take_back(&self.records, tree)?;
+        for Job { change, .. } in jobs.iter().filter(|job| job.change.account.is_none()) {
+            overlay.remove(&self.records, tree, &change.hashed_address)?;
+        }
+        self.part.hash();
+        Ok(())
+    }
+
+    /// What belongs to the witness.
+    pub(crate) fn captured(&self) -> impl Iterator<Item = (NodeAddress, &[u8])> {
+        let cuts = self.storages.iter().filter_map(|storage| match &storage.form {
+            Form::Cut(cut) => Some(&**cut),
+            Form::Whole(_) => None,
+        });
+        let cuts = cuts.chain(&self.retired).flat_map(|cut| cut.captured());
+        self.part.overlay.captured().chain(cuts)
+    }
+}
+
+impl Storage {
+    /// Cuts the storage, if its root is a branch that is loaded.
+    fn cut(&mut self, shard: &mut Part) -> Result<(), Error> {
+        if let Form::Whole(tree) = &mut self.form
+            && let Some(cut) = Cut::out_of(&mut shard.overlay, tree)?
+        {
+            self.form = Form::Cut(Box::new(cut));
+        }
+        Ok(())
+    }
+}
+
+/// Applies the changes of those slots whose keys begin with `nibble`, and hashes them.
+pub(crate) fn apply_part<R: Records>(
+    records: &R,
+    part: &mut Part,
+    first: usize,
+    slots: &[(B256, U256)],
+) -> Result<(), Error> {
+    let slots = sorted(slots.iter().filter(|(slot, _)| nibble(slot, 0) == first));
+    apply_slots(records, &mut part.overlay, &mut part.tree, &slots)?;
+    part.hash();
+    Ok(())
+}

@@ -1,0 +1,199 @@
+use super::{
+    NodeAddress, RecordSink, Records, Version,
+    hash::bits,
+    key::{KEY_NIBBLES, compare_prefixes, successor, with_nibble},
+    record::{
+        self, Child, Node, begin_account_leaf, begin_branch, begin_extension, begin_slot_leaf,
+    },
+};
+use crate::Error;
+use alloy_primitives::B256;
+use std::cmp::Ordering;
+
+/// Where a sweep goes on: everything before this account, and before this slot of this account,
+/// has been swept. The default is the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cursor {
+    /// The Keccak-256 hash of an address.
+    pub hashed_address: B256,
+    /// The Keccak-256 hash of a slot's number.
+    pub hashed_slot: B256,
+}
+
+/// Copies nodes of a version that stand below an address to the end of the log, in the order of
+/// keys: the version that is returned has the same root hash, and before the cursor that is
+/// returned it has no node below `below`. `None` says that it has none at all: the cycle is done.
+///
+/// A cycle begins with the default cursor and with `below` at the end of the log, and goes on
+/// with the same `below` and the latest cursor on any later version. That is sound because later
+/// versions add nodes only at the end, so what has been swept stays above.
+///
+/// A call goes through about `budget_bytes` of records, of which it copies those that have to be,
+/// and the nodes on the path to where it stops; but always through at least one leaf.
+///
+/// # Errors
+/// [`Error::Record`] and [`Error::MalformedRecord`]. Some nodes may have been appended then, in
+/// vain.
+pub fn sweep<R: Records + ?Sized>(
+    records: &R,
+    version: &Version,
+    below: NodeAddress,
+    cursor: &Cursor,
+    budget_bytes: usize,
+    sink: &mut impl RecordSink,
+) -> Result<(Version, Option<Cursor>), Error> {
+    let mut sweep =
+        Sweep { records, sink, below, left_bytes: budget_bytes, stop: None, record: Vec::new() };
+    let trie = Trie { from: cursor.hashed_address, kind: Kind::Accounts(cursor) };
+    let address = sweep.node(version.address, &B256::ZERO, 0, &trie)?;
+    Ok((Version { root: version.root, address }, sweep.stop))
+}
+
+struct Sweep<'a, R: ?Sized, S> {
+    records: &'a R,
+    sink: &'a mut S,
+    below: NodeAddress,
+    left_bytes: usize,
+    /// Where to go on, once it is time to stop.
+    stop: Option<Cursor>,
+    /// The record that is being put together.
+    record: Vec<u8>,
+}
+
+/// What is walked.
+struct Trie<'a> {
+    /// The keys before this one are done.
+    from: B256,
+    kind: Kind<'a>,
+}
+
+enum Kind<'a> {
+    Accounts(&'a Cursor),
+    /// The storage of the account with this key.
+    Storage(B256),
+}
+
+impl<R: Records + ?Sized, S: RecordSink> Sweep<'_, R, S> {
+    /// Sweeps the node that is `depth` nibbles below the root, on the path of `key`, and what is
+    /// below it. Returns its address from now on. The recursion is as deep as two keys are long.
+    fn node(
+        &mut self,
+        address: NodeAddress,
+        key: &B256,
+        depth: usize,
+        trie: &Trie<'_>,
+    ) -> Result<NodeAddress, Error> {
+        if address.is_none() {
+            return Ok(address);
+        }
+        let record = self.records.record(address)?;
+        let malformed = |reason| Error::MalformedRecord { address, reason };
+        let node = record::parse(record.as_ref()).map_err(malformed)?;
+        self.left_bytes = self.left_bytes.saturating_sub(node.rlp().len());
+        match node {
+            Node::Branch(branch) => {
+                if depth >= KEY_NIBBLES {
+                    return Err(malformed("branch below the end of a key"));
+                }
+                branch.children().map_err(malformed)?;
+                let mut children = [NodeAddress::NONE; 16];
+                for nibble in bits(branch.records) {
+                    children[nibble] = match branch.child(nibble).map_err(malformed)? {
+                        Child::Record { address, .. } => address,
+                        Child::Embedded(_) | Child::Empty => NodeAddress::NONE,
+                    };
+                }
+                let swept = self.children(children, key, depth, trie)?;
+                if address >= self.below && swept == children {
+                    return Ok(address);
+                }
+                begin_branch(&mut self.record, &swept);
+            }
+            Node::Extension(extension) => {
+                let end = depth + extension.path.len();
+                let key = extension.path.write(*key, depth).filter(|_| end < KEY_NIBBLES);
+                let key = key.ok_or_else(|| malformed("path longer than a key"))?;
+                if compare_prefixes(&key, &trie.from, end) == Ordering::Less {
+                    return Ok(address);
+                }
+                let child = match extension.child {
+                    Child::Record { address, .. } => address,
+                    Child::Embedded(_) | Child::Empty => NodeAddress::NONE,
+                };
+                let swept = self.node(child, &key, end, trie)?;
+                if address >= self.below && swept == child {
+                    return Ok(address);
+                }
+                begin_extension(&mut self.record, swept);
+            }
+            Node::Leaf(leaf) => {
+                let key = leaf.path.write(*key, depth);
+                let key = key.filter(|_| depth + leaf.path.len() == KEY_NIBBLES);
+                let key = key.ok_or_else(|| malformed("leaf with a key of other than 32 bytes"))?;
+                if key < trie.from {
+                    return Ok(address);
+                }
+                let swept = self.leaf(&key, leaf.storage, trie)?;
+                if address >= self.below && swept == leaf.storage {
+                    return Ok(address);
+                }
+                match swept {
+                    Some(storage) => begin_account_leaf(&mut self.record, storage),
+                    None => begin_slot_leaf(&mut self.record),
+                }
+            }
+        }
+        self.record.extend_from_slice(node.rlp());
+        Ok(self.sink.append(&self.record))
+    }
+
+    /// Sweeps the children of a branch that are not done yet, until it is time to stop.
+    fn children(
+        &mut self,
+        mut children: [NodeAddress; 16],
+        key: &B256,
+        depth: usize,
+        trie: &Trie<'_>,
+    ) -> Result<[NodeAddress; 16], Error> {
+        for (nibble, child) in children.iter_mut().enumerate() {
+            let key = with_nibble(*key, depth, nibble);
+            let is_done = compare_prefixes(&key, &trie.from, depth + 1) == Ordering::Less;
+            if !is_done && self.stop.is_none() {
+                *child = self.node(*child, &key, depth + 1, trie)?;
+            }
+        }
+        Ok(children)
+    }
+
+    /// Sweeps the storage of an account's leaf, and decides whether it is time to stop.
+    fn leaf(
+        &mut self,
+        key: &B256,
+        storage: Option<NodeAddress>,
+        trie: &Trie<'_>,
+    ) -> Result<Option<NodeAddress>, Error> {
+        match (&trie.kind, storage) {
+            (Kind::Accounts(cursor), Some(storage)) => {
+                let is_at_cursor = *key == cursor.hashed_address;
+                let from = if is_at_cursor { cursor.hashed_slot } else { B256::ZERO };
+                let trie = Trie { from, kind: Kind::Storage(*key) };
+                let storage = self.node(storage, &B256::ZERO, 0, &trie)?;
+                if self.left_bytes == 0 && self.stop.is_none() {
+                    let next = successor(*key);
+                    self.stop = next
+                        .map(|hashed_address| Cursor { hashed_address, hashed_slot: B256::ZERO });
+                }
+                Ok(Some(storage))
+            }
+            (Kind::Storage(hashed_address), None) => {
+                if self.left_bytes == 0 {
+                    let (hashed_address, next) = (*hashed_address, successor(*key));
+                    self.stop = next.map(|hashed_slot| Cursor { hashed_address, hashed_slot });
+                }
+                Ok(None)
+            }
+            // A leaf of the other trie is found when it is read; here it is copied.
+            (_, storage) => Ok(storage),
+        }
+    }
+}

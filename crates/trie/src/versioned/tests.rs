@@ -1,0 +1,276 @@
+//! Versioned tries beside their slow twin, the [`StateTrie`] over nodes by hash.
+
+use super::{record::Child, *};
+use crate::{
+    AccountChange, AccountInfo, EMPTY_ROOT_HASH, Error, StateChanges, StateTrie,
+    state::tests::{Access, Block, Flat, Store, access, changes, hash, info, read, slot_value},
+};
+use alloy_primitives::{B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+mod damage;
+mod large;
+mod sweeping;
+
+/// What happens to tries while a block runs that must not have any influence.
+#[derive(Clone, Debug)]
+pub(crate) enum Noise {
+    Prefetch(B256),
+    PrefetchSlot(B256, B256),
+    SetAhead(B256, Option<AccountInfo>, Vec<(B256, U256)>),
+    HashAhead(B256, usize),
+}
+
+/// How the units of work are run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Runner {
+    Serial,
+    Backwards,
+    Threads,
+}
+
+/// A block with its noise, on top of any version before.
+#[derive(Clone, Debug)]
+struct Scene {
+    parent: usize,
+    block: Block,
+    noise_before: Vec<Noise>,
+    noise_after: Vec<Noise>,
+    /// Whether the final values are set ahead.
+    is_foreseen: bool,
+    runner: Runner,
+}
+
+fn noise() -> impl Strategy<Value = Vec<Noise>> {
+    let slots = prop::collection::vec((hash(), slot_value()), 0..6);
+    let noise = prop_oneof![
+        1 => hash().prop_map(Noise::Prefetch),
+        2 => (hash(), hash()).prop_map(|(address, slot)| Noise::PrefetchSlot(address, slot)),
+        4 => (hash(), prop::option::of(info()), slots)
+            .prop_map(|(address, info, slots)| Noise::SetAhead(address, info, slots)),
+        1 => (hash(), 0..30usize).prop_map(|(address, budget)| Noise::HashAhead(address, budget)),
+    ];
+    prop::collection::vec(noise, 0..12)
+}
+
+fn scene() -> impl Strategy<Value = Scene> {
+    let block = prop::collection::btree_map(hash(), access(), 0..12);
+    let runner = prop_oneof![
+        2 => Just(Runner::Serial), 2 => Just(Runner::Backwards), 1 => Just(Runner::Threads)
+    ];
+    (any::<usize>(), block, noise(), noise(), any::<bool>(), runner).prop_map(
+        |(parent, mut block, noise_before, noise_after, is_foreseen, runner)| {
+            for (address, access) in &mut block {
+                if let Some(change) = &mut access.change {
+                    change.hashed_address = *address;
+                }
+            }
+            Scene { parent, block, noise_before, noise_after, is_foreseen, runner }
+        },
+    )
+}
+
+pub(crate) fn run(runner: Runner, units: &mut [Unit<'_>]) {
+    match runner {
+        Runner::Serial => run_serially(units),
+        Runner::Backwards => units.iter_mut().rev().for_each(Unit::run),
+        Runner::Threads => std::thread::scope(|scope| {
+            for units in units.chunks_mut(3) {
+                scope.spawn(|| run_serially(units));
+            }
+        }),
+    }
+}
+
+fn make_noise(trie: &mut BlockTrie<MemoryRecords>, flat: &Flat, noise: &[Noise]) {
+    for noise in noise {
+        match noise {
+            Noise::Prefetch(address) => {
+                let found = trie.shard_mut(address).prefetch(address);
+                assert_eq!(found, Ok(flat.account(address)));
+            }
+            Noise::PrefetchSlot(address, slot) => {
+                let found = trie.shard_mut(address).prefetch_slot(address, slot);
+                assert_eq!(found, Ok(flat.slot(address, slot)));
+            }
+            Noise::SetAhead(address, info, slots) => {
+                trie.shard_mut(address).set_ahead(address, *info, slots).unwrap();
+            }
+            Noise::HashAhead(address, budget) => {
+                assert!(trie.shard_mut(address).hash_ahead(*budget).unwrap() <= *budget);
+            }
+        }
+    }
+}
+
+/// A state in its three forms: by address, by hash, and as maps.
+#[derive(Clone, Debug)]
+struct Known {
+    version: Version,
+    flat: Flat,
+}
+
+#[derive(Debug, Default)]
+struct World {
+    records: MemoryRecords,
+    store: Store,
+}
+
+impl World {
+    /// Runs a block on both tries and compares them.
+    fn perform(&mut self, parent: &Known, scene: &Scene) -> Known {
+        let (block, flat) = (&scene.block, &parent.flat);
+        let changes = changes(block);
+        let mut twin = StateTrie::new(parent.version.root);
+        read(&mut twin, block, flat, &self.store).unwrap();
+
+        let mut trie = BlockTrie::new(self.records.clone(), parent.version).unwrap();
+        make_noise(&mut trie, flat, &scene.noise_before);
+        let mut shards = trie.take_shards();
+        for (address, Access { slots_read, .. }) in block {
+            let shard = &mut shards[trie.shard_of(address)];
+            assert_eq!(shard.touch(address), Ok(flat.account(address)));
+            for slot in slots_read {
+                assert_eq!(shard.touch_slot(address, slot), Ok(flat.slot(address, slot)));
+            }
+        }
+        trie.put_shards(shards);
+        assert_eq!(trie.witness(), twin.clone().take_witness_nodes());
+        make_noise(&mut trie, flat, &scene.noise_after);
+        if scene.is_foreseen {
+            for change in &changes.accounts {
+                let address = &change.hashed_address;
+                let shard = trie.shard_mut(address);
+                shard.set_ahead(address, change.account, &change.storage).unwrap();
+                shard.hash_ahead(usize::MAX).unwrap();
+            }
+        }
+        let root = twin.apply(&changes, &self.store).unwrap();
+        let found = trie.finish(&changes, &|units| run(scene.runner, units));
+        assert_eq!(found, Ok(root));
+        let witness = twin.take_witness_nodes();
+        assert_eq!(trie.witness(), witness);
+        let addresses = trie.witness_addresses();
+        assert_eq!(witness_at(&self.records, &addresses), Ok(witness));
+
+        let before = self.records.end();
+        let version = trie.write(&mut self.records);
+        assert_eq!(version.root, root);
+        if root == parent.version.root {
+            assert_eq!((version, self.records.end()), (parent.version, before));
+        }
+        self.check_written(&twin, before);
+        twin.new_nodes(&mut |hash, rlp| drop(self.store.insert(hash, rlp)));
+        Known { version, flat: flat.after(&changes) }
+    }
+
+    /// Nothing is written but what the twin has new, too, or has taken back.
+    fn check_written(&self, twin: &StateTrie, before: NodeAddress) {
+        let mut new = BTreeSet::new();
+        twin.clone().new_nodes(&mut |hash, _| {
+            new.insert(hash);
+        });
+        for offset in before.offset()..self.records.end().offset() {
+            let record = self.records.record(NodeAddress::new(offset)).unwrap();
+            let hash = keccak256(record::parse(&record).unwrap().rlp());
+            assert!(new.contains(&hash), "{hash} is not new");
+        }
+    }
+
+    /// Reads all of a version, and compares it with the maps and with the twin's proofs.
+    fn check(&self, Known { version, flat }: &Known) {
+        assert_eq!(version.root, flat.root());
+        check_nodes(&self.records, version, true);
+        let mut twin = StateTrie::new(version.root);
+        let mut addresses: BTreeSet<B256> = flat.0.keys().copied().collect();
+        addresses.extend([B256::ZERO, B256::repeat_byte(0x20), B256::repeat_byte(0x77)]);
+        for address in addresses {
+            let found = account(&self.records, version, &address).unwrap();
+            assert_eq!(found.map(|(account, _)| account), flat.account(&address));
+            let mut slots: Vec<B256> = flat
+                .0
+                .get(&address)
+                .into_iter()
+                .flat_map(|(_, slots)| slots.keys())
+                .copied()
+                .collect();
+            slots.extend([B256::ZERO, B256::repeat_byte(0x20), B256::repeat_byte(0x77)]);
+            let storage = found.map_or(Version::EMPTY, |(_, storage)| storage);
+            for hashed_slot in &slots {
+                let value = slot(&self.records, &storage, hashed_slot);
+                assert_eq!(value, Ok(flat.slot(&address, hashed_slot)));
+            }
+            let proof = account_proof(&self.records, version, &address, &slots);
+            assert_eq!(proof, twin.account_proof(address, &slots, &self.store));
+        }
+    }
+}
+
+/// Checks that each node has the hash that its parent says, and stands before its parent.
+/// Returns the lowest address.
+pub(crate) fn check_nodes(
+    records: &MemoryRecords,
+    version: &Version,
+    is_accounts: bool,
+) -> Option<NodeAddress> {
+    if version.address.is_none() {
+        assert_eq!(version.root, EMPTY_ROOT_HASH);
+        return None;
+    }
+    let mut lowest = version.address;
+    let mut pending = vec![(version.address, version.root)];
+    while let Some((at, hash)) = pending.pop() {
+        lowest = lowest.min(at);
+        let record = records.record(at).unwrap();
+        let node = record::parse(&record).unwrap();
+        assert_eq!(keccak256(node.rlp()), hash);
+        let children = match node {
+            record::Node::Branch(branch) => {
+                branch.children().unwrap();
+                (0..16).map(|nibble| branch.child(nibble).unwrap()).collect()
+            }
+            record::Node::Extension(extension) => vec![extension.child],
+            record::Node::Leaf(leaf) => {
+                assert_eq!(leaf.storage.is_some(), is_accounts);
+                if let Some(address) = leaf.storage {
+                    let root = crate::Account::from_rlp(leaf.value).unwrap().storage_root;
+                    assert!(address < at);
+                    let storage = Version { root, address };
+                    lowest = check_nodes(records, &storage, false).unwrap_or(lowest).min(lowest);
+                }
+                vec![]
+            }
+        };
+        for child in children {
+            if let Child::Record { address, hash } = child {
+                assert!(address < at);
+                pending.push((address, B256::from(*hash)));
+            }
+        }
+    }
+    Some(lowest)
+}
+
+fn check_scenes(scenes: &[Scene]) {
+    let mut world = World::default();
+    let mut known = vec![Known { version: Version::EMPTY, flat: Flat::default() }];
+    for scene in scenes {
+        // Mostly on the latest version, sometimes on one before.
+        let fork = scene.parent % (2 * known.len());
+        let parent = known.get(fork).or(known.last()).unwrap().clone();
+        let next = world.perform(&parent, scene);
+        world.check(&next);
+        known.push(next);
+    }
+    for known in &known {
+        world.check(known);
+    }
+}
+
+proptest! {
+    #[test]
+    fn versions_agree_with_the_slow_twin(scenes in prop::collection::vec(scene(), 1..6)) {
+        check_scenes(&scenes);
+    }
+}

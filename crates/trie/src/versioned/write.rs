@@ -1,0 +1,147 @@
+//! Writing what a block has changed: children before parents, in the order of keys.
+
+use super::{
+    NodeAddress, RecordSink,
+    cut::{Joined, Part},
+    hash::{bits, rlp},
+    overlay::{Branch, Head, Link, Overlay, Target, Value},
+    record::{Child, Node, begin_account_leaf, begin_branch, begin_extension, begin_slot_leaf},
+    shard::{Form, Storage},
+};
+
+/// A part of a trie, and the storages of the accounts in it.
+type PartWithStorages<'a> = (&'a Part, &'a [Storage]);
+
+pub(crate) struct Writer<'a, S> {
+    sink: &'a mut S,
+    /// The record that is being put together.
+    record: Vec<u8>,
+}
+
+impl<'a, S: RecordSink> Writer<'a, S> {
+    pub(crate) fn new(sink: &'a mut S) -> Self {
+        Self { sink, record: Vec::with_capacity(S::MAX_RECORD_BYTES) }
+    }
+
+    /// Writes a trie that consists of parts, and returns the address of its root.
+    pub(crate) fn joined(
+        &mut self,
+        joined: &Joined,
+        parts: &[PartWithStorages<'_>],
+    ) -> NodeAddress {
+        let mut addresses = [NodeAddress::NONE; 16];
+        match joined {
+            Joined::Nothing => unreachable!("only finished tries are written"),
+            Joined::Empty => NodeAddress::NONE,
+            Joined::One(index) => self.part(parts[*index]),
+            Joined::Branch(rlp) => {
+                for (address, part) in addresses.iter_mut().zip(parts) {
+                    *address = self.part(*part);
+                }
+                begin_branch(&mut self.record, &addresses);
+                self.append(rlp)
+            }
+        }
+    }
+
+    fn part(&mut self, (part, storages): PartWithStorages<'_>) -> NodeAddress {
+        self.node(&part.overlay, part.tree.root, storages)
+    }
+
+    fn append(&mut self, rlp: &[u8]) -> NodeAddress {
+        self.record.extend_from_slice(rlp);
+        let address = self.sink.append(&self.record);
+        assert!(!address.is_none(), "a record stands somewhere");
+        address
+    }
+
+    /// Writes a node, if it has changed, and what has changed below it. Returns its address. The
+    /// recursion is as deep as two keys are long.
+    fn node(&mut self, overlay: &Overlay, link: Link, storages: &[Storage]) -> NodeAddress {
+        let head = match link.target() {
+            Target::Empty => return NodeAddress::NONE,
+            Target::Blinded(index) => return overlay.blinded[index].address,
+            _ => overlay.head(link).expect("the node above says what is not loaded"),
+        };
+        if !head.is_modified {
+            return head.origin.expect("it was loaded").address;
+        }
+        assert!(head.reference.is_known(), "what is written has been hashed");
+        if head.reference.is_embedded() {
+            return NodeAddress::NONE;
+        }
+        match link.target() {
+            Target::Branch(id) => {
+                let branch = &overlay.branches[id];
+                let children = self.children(overlay, branch, storages);
+                begin_branch(&mut self.record, &children);
+            }
+            Target::Extension(id) => {
+                let extension = &overlay.extensions[id];
+                let child = match extension.child.target() {
+                    Target::Recorded => origin_child(&extension.head, &overlay.base, 0),
+                    _ => self.node(overlay, extension.child, storages),
+                };
+                begin_extension(&mut self.record, child);
+            }
+            Target::Leaf(id) => match overlay.leaves[id].value {
+                Value::Slot(_) => begin_slot_leaf(&mut self.record),
+                Value::Account(index) => {
+                    let value = &overlay.accounts[index as usize];
+                    let storage = match value.storage {
+                        Some(storage) => self.storage(overlay, &storages[storage as usize]),
+                        None => value.base_storage.address,
+                    };
+                    begin_account_leaf(&mut self.record, storage);
+                }
+            },
+            _ => unreachable!("the node is loaded"),
+        }
+        self.append(rlp(&overlay.bodies, head.body))
+    }
+
+    fn children(
+        &mut self,
+        overlay: &Overlay,
+        branch: &Branch,
+        storages: &[Storage],
+    ) -> [NodeAddress; 16] {
+        let mut addresses = [NodeAddress::NONE; 16];
+        for nibble in bits(branch.mask) {
+            let link = branch.children[nibble];
+            addresses[nibble] = match link.target() {
+                Target::Recorded => origin_child(&branch.head, &overlay.base, nibble),
+                _ => self.node(overlay, link, storages),
+            };
+        }
+        addresses
+    }
+
+    fn storage(&mut self, overlay: &Overlay, storage: &Storage) -> NodeAddress {
+        if storage.root == storage.base.root {
+            return storage.base.address;
+        }
+        match &storage.form {
+            Form::Whole(tree) => self.node(overlay, tree.root, &[]),
+            Form::Cut(cut) => {
+                let parts: Vec<PartWithStorages<'_>> =
+                    cut.parts.iter().map(|part| (part, &[][..])).collect();
+                self.joined(&cut.joined, &parts)
+            }
+        }
+    }
+}
+
+/// The address of a child that was not loaded.
+fn origin_child(head: &Head, base: &[u8], nibble: usize) -> NodeAddress {
+    let origin = head.origin.expect("what is not loaded is the origin's");
+    let child = match origin.node(base) {
+        Node::Branch(branch) => branch.child(nibble).expect("the record was read before"),
+        Node::Extension(extension) => extension.child,
+        Node::Leaf(_) => unreachable!("nothing is below a leaf"),
+    };
+    match child {
+        Child::Record { address, .. } => address,
+        Child::Embedded(_) | Child::Empty => NodeAddress::NONE,
+    }
+}
