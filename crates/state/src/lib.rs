@@ -1,74 +1,47 @@
-//! Accounts, storage and code of every block the engine has validated.
+//! What the engine keeps: nodes of state tries, blocks, codes, witnesses, and which block is head.
 //!
-//! State is kept as trie nodes by hash, so any number of blocks share it: side chains, reorgs and
-//! old roots need no rewinding. [`Store`] keeps it in memory and never drops a node; what the disk
-//! takes over is behind its functions.
+//! [`Database`] keeps it on a [`Disk`]: nodes in a log of pages, all else in logs of frames, and an
+//! index, in redb, of what is where. Blocks can be read as soon as they are added; they last once
+//! [`Database::persist`] has returned. After a crash the store opens with the state of the last
+//! `persist`, or of one that was under way. See docs/state.md.
+//!
+//! ```
+//! use alloy_primitives::Bytes;
+//! use state::{Database, MemoryDisk, NewBlock, Options};
+//! use trie::versioned::{RecordSink, Records};
+//!
+//! let disk = MemoryDisk::new();
+//! let store = Database::open(disk.clone(), &Options::default())?;
+//! let mut batch = store.batch();
+//! let address = batch.append(b"a node");
+//! batch.seal()?;
+//! let hash = [1; 32].into();
+//! store.add(NewBlock { hash, block: Bytes::from_static(b"a block"), ..NewBlock::default() })?;
+//! assert!(store.nodes().record(address)?.as_ref().starts_with(b"a node"));
+//! store.persist()?;
+//! drop(store);
+//! let store = Database::open(disk, &Options::default())?;
+//! assert_eq!(store.block(&hash)?.as_deref(), Some(&b"a block"[..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
-use alloy_primitives::map::B256Map;
-use alloy_primitives::{B256, Bytes};
-use std::sync::{RwLock, RwLockReadGuard};
-use trie::NodeSource;
+mod database;
+mod disk;
+mod error;
+mod header;
+mod index;
+pub mod limits;
+mod log;
+mod memory;
+mod pages;
+mod room;
+mod segments;
 
-/// Trie nodes and codes by their keccak-256 hash, shared by all threads.
-///
-/// What is named by its hash never changes, so every read stands for itself: readers of a long
-/// block and the writer of the next do not wait for each other.
-#[derive(Debug, Default)]
-pub struct Store {
-    tables: RwLock<Tables>,
-}
-
-#[derive(Debug, Default)]
-struct Tables {
-    nodes: B256Map<Bytes>,
-    codes: B256Map<Bytes>,
-}
-
-impl Store {
-    /// An empty store that lives in memory.
-    pub fn in_memory() -> Self {
-        Self::default()
-    }
-
-    /// The code whose hash is `code_hash`, `None` when it is not there.
-    pub fn code(&self, code_hash: &B256) -> Option<Bytes> {
-        self.tables().codes.get(code_hash).cloned()
-    }
-
-    /// Adds what a block made. Adding twice changes nothing.
-    pub fn commit(
-        &self,
-        nodes: impl IntoIterator<Item = (B256, Bytes)>,
-        codes: impl IntoIterator<Item = (B256, Bytes)>,
-    ) {
-        let mut tables = self.tables.write().expect("no thread panics while it holds the lock");
-        tables.nodes.extend(nodes);
-        tables.codes.extend(codes);
-    }
-
-    fn tables(&self) -> RwLockReadGuard<'_, Tables> {
-        self.tables.read().expect("no thread panics while it holds the lock")
-    }
-}
-
-impl NodeSource for Store {
-    fn node(&self, hash: &B256) -> Option<Bytes> {
-        self.tables().nodes.get(hash).cloned()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_committed_is_found_by_its_hash_and_nothing_else_is() {
-        let store = Store::in_memory();
-        let (node, code) = (B256::repeat_byte(1), B256::repeat_byte(2));
-        store.commit([(node, Bytes::from("node"))], [(code, Bytes::from("code"))]);
-        assert_eq!(store.node(&node), Some(Bytes::from("node")));
-        assert_eq!(store.code(&code), Some(Bytes::from("code")));
-        assert_eq!(store.node(&code), None);
-        assert_eq!(store.code(&node), None);
-    }
-}
+pub use database::{
+    Database, Entry, Heads, Kept, LogStats, NewBlock, Options, Persisted, Stats, VerifyReport,
+};
+pub use disk::{DirectoryDisk, Disk, Fault, FaultDisk, File, MemoryDisk};
+pub use error::Error;
+pub use header::FORMAT_VERSION;
+pub use memory::Store;
+pub use pages::{Batch, Nodes, Record};

@@ -1,0 +1,181 @@
+//! Where nodes are kept: our log of pages, redb, and fjall, side by side.
+//!
+//! `cargo bench -p deponent-state --bench nodes -- [DIRECTORY]`. Medians over interleaved rounds.
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use redb::{ReadableDatabase, TableDefinition};
+use state::{Database, DirectoryDisk, NewBlock, Options};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use trie::versioned::{NodeAddress, RecordSink, Records};
+
+const BLOCK_NODES: usize = 14_000;
+const NODE_BYTES: usize = 400;
+const ROUNDS: usize = 9;
+const GETS: usize = 200_000;
+const TABLE: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("nodes");
+
+fn main() {
+    let argument = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let directory = match argument {
+        Some(parent) => tempfile::tempdir_in(parent),
+        None => tempfile::tempdir(),
+    };
+    let directory = directory.expect("a directory");
+    let mut node = vec![0; NODE_BYTES];
+    let mut rng = StdRng::seed_from_u64(1);
+    let mut ours = Ours::open(directory.path());
+    let mut redb = Redb::open(directory.path());
+    let mut fjall = Fjall::open(directory.path());
+    let mut commits = [const { Vec::new() }; 3];
+    let mut gets = [const { Vec::new() }; 3];
+    for _ in 0..ROUNDS {
+        rng.fill(&mut node[..]);
+        commits[0].push(time(|| ours.commit(&node)));
+        commits[1].push(time(|| redb.commit(&node)));
+        commits[2].push(time(|| fjall.commit(&node)));
+    }
+    for seed in 0..ROUNDS as u64 {
+        gets[0].push(time(|| ours.get(seed)));
+        gets[1].push(time(|| redb.get(seed)));
+        gets[2].push(time(|| fjall.get(seed)));
+    }
+    println!("{:8} {:>14} {:>14}", "", "commit ms", "get ns");
+    for (name, at) in [("pages", 0), ("redb", 1), ("fjall", 2)] {
+        let commit = median(&mut commits[at]).as_secs_f64() * 1e3;
+        let get = median(&mut gets[at]).as_secs_f64() * 1e9 / GETS as f64;
+        println!("{name:8} {commit:14.1} {get:14.0}");
+    }
+    for threads in [1, 2] {
+        let took = time(|| {
+            std::thread::scope(|scope| {
+                for seed in 0..threads {
+                    let ours = &ours;
+                    scope.spawn(move || ours.get(seed));
+                }
+            });
+        });
+        let each = took.as_secs_f64() * 1e9 / GETS as f64;
+        println!("pages, {threads} threads: {each:.0} ns a get");
+    }
+}
+
+fn time(run: impl FnOnce()) -> Duration {
+    let started = Instant::now();
+    run();
+    started.elapsed()
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+struct Ours {
+    store: Database,
+    addresses: Vec<NodeAddress>,
+    blocks: u64,
+}
+
+impl Ours {
+    fn open(directory: &Path) -> Self {
+        let disk = DirectoryDisk::open(directory.join("pages")).expect("a directory");
+        let store = Database::open(disk, &Options::default()).expect("a new store");
+        Self { store, addresses: Vec::new(), blocks: 0 }
+    }
+
+    fn commit(&mut self, node: &[u8]) {
+        let mut batch = self.store.batch();
+        self.addresses.extend((0..BLOCK_NODES).map(|_| batch.append(node)));
+        batch.seal().expect("a working disk");
+        self.blocks += 1;
+        let hash = [self.blocks as u8; 32].into();
+        let block = NewBlock { hash, number: self.blocks, ..NewBlock::default() };
+        self.store.add(block).expect("a working disk");
+        self.store.persist().expect("a working disk");
+    }
+
+    fn get(&self, seed: u64) {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let nodes = self.store.nodes();
+        let mut sum = 0u64;
+        for _ in 0..GETS {
+            let at = self.addresses[rng.random_range(0..self.addresses.len())];
+            sum += u64::from(nodes.record(at).expect("there").as_ref()[0]);
+        }
+        std::hint::black_box(sum);
+    }
+}
+
+struct Redb {
+    database: redb::Database,
+    next: u64,
+}
+
+impl Redb {
+    fn open(directory: &Path) -> Self {
+        let database = redb::Database::create(directory.join("redb")).expect("a new file");
+        Self { database, next: 0 }
+    }
+
+    fn commit(&mut self, node: &[u8]) {
+        let transaction = self.database.begin_write().expect("a transaction");
+        {
+            let mut table = transaction.open_table(TABLE).expect("a table");
+            for _ in 0..BLOCK_NODES {
+                table.insert(self.next, node).expect("inserted");
+                self.next += 1;
+            }
+        }
+        transaction.commit().expect("a working disk");
+    }
+
+    fn get(&self, seed: u64) {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let transaction = self.database.begin_read().expect("a transaction");
+        let table = transaction.open_table(TABLE).expect("a table");
+        let mut sum = 0u64;
+        for _ in 0..GETS {
+            let key = rng.random_range(0..self.next);
+            sum += u64::from(table.get(key).expect("read").expect("there").value()[0]);
+        }
+        std::hint::black_box(sum);
+    }
+}
+
+struct Fjall {
+    database: fjall::Database,
+    nodes: fjall::Keyspace,
+    next: u64,
+}
+
+impl Fjall {
+    fn open(directory: &Path) -> Self {
+        let database = fjall::Database::builder(directory.join("fjall")).open().expect("new");
+        let nodes =
+            database.keyspace("nodes", fjall::KeyspaceCreateOptions::default).expect("a keyspace");
+        Self { database, nodes, next: 0 }
+    }
+
+    fn commit(&mut self, node: &[u8]) {
+        let mut batch = self.database.batch();
+        for _ in 0..BLOCK_NODES {
+            batch.insert(&self.nodes, self.next.to_be_bytes(), node);
+            self.next += 1;
+        }
+        batch.commit().expect("a working disk");
+        self.database.persist(fjall::PersistMode::SyncAll).expect("a working disk");
+    }
+
+    fn get(&self, seed: u64) {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let mut sum = 0u64;
+        for _ in 0..GETS {
+            let key: u64 = rng.random_range(0..self.next);
+            let found = self.nodes.get(key.to_be_bytes()).expect("read").expect("there");
+            sum += u64::from(found[0]);
+        }
+        std::hint::black_box(sum);
+    }
+}

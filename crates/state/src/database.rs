@@ -1,0 +1,483 @@
+mod persist;
+mod types;
+mod verify;
+mod waiting;
+
+pub use types::{Entry, Heads, Kept, LogStats, NewBlock, Options, Persisted, Stats, VerifyReport};
+
+use crate::Error;
+use crate::disk::{Directory, Disk};
+use crate::header::{HEADER_BYTES, Header};
+use crate::index::{INDEX, Index, State, StoredBlock, StoredHeads};
+use crate::limits::{MAX_META_BYTES, MAX_SWEEP_BYTES, PAGE_BYTES};
+use crate::log::{Location, Log};
+use crate::pages::{Batch, Nodes, NodesOptions};
+use crate::room::Room;
+use crate::segments;
+use alloy_primitives::{B256, Bytes};
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+use trie::versioned::{NodeAddress, Version};
+use waiting::{Change, Waiting};
+
+/// The file that says that a store is here, and of which format. Written last.
+const FORMAT: &str = "format";
+
+/// The store. Reads are for any number of threads, and never wait for a disk write.
+#[derive(Debug)]
+pub struct Database {
+    directory: Directory,
+    index: Index,
+    nodes: Nodes,
+    blocks: Log,
+    codes: Log,
+    witnesses: Log,
+    code_cache: Cache<B256, Bytes, ByLength>,
+    /// What was added and is not persisted; readers look here first.
+    waiting: RwLock<Waiting>,
+    /// Versions of blocks with smaller numbers are gone.
+    versions_from: AtomicU64,
+    room: Arc<Room>,
+    /// What the index says now. Held while it is changed.
+    persisted: Mutex<State>,
+}
+
+#[derive(Clone, Debug)]
+struct ByLength;
+
+impl Weighter<B256, Bytes> for ByLength {
+    fn weight(&self, _: &B256, code: &Bytes) -> u64 {
+        code.len() as u64 + 64
+    }
+}
+
+impl Database {
+    /// Opens the store on a disk, or begins one where there is none.
+    ///
+    /// # Errors
+    /// When a file is missing, cut short, damaged, foreign or of another format, and the system's.
+    pub fn open(disk: impl Disk + 'static, options: &Options) -> Result<Self, Error> {
+        let directory = Directory::new(Arc::new(disk));
+        let segment_bytes = match read_format(&directory)? {
+            Some(segment_bytes) => segment_bytes,
+            None => create(&directory, options)?,
+        };
+        let index = directory.path(INDEX);
+        if directory.open(INDEX)?.is_none() {
+            return Err(Error::Short { file: index, found_bytes: 0, expected_bytes: 1 });
+        }
+        let index = Index::open(&directory, options.index_cache_bytes)?;
+        let Some((state, heads)) = index.state()? else {
+            return Err(index.contradiction("it is empty, although the store is not new"));
+        };
+        Self::recover(directory, index, segment_bytes, options, state, heads)
+    }
+
+    fn recover(
+        directory: Directory,
+        index: Index,
+        segment_bytes: u64,
+        options: &Options,
+        state: State,
+        heads: StoredHeads,
+    ) -> Result<Self, Error> {
+        let room = Arc::new(Room::default());
+        let [(start, end), blocks, codes, witnesses] = state.logs;
+        let nodes = NodesOptions { start, end, segment_bytes, cache_bytes: options.cache_bytes };
+        let nodes = Nodes::recover(directory.clone(), &nodes, room.clone())?;
+        let log = |kind, range, bytes| Log::recover(kind, directory.clone(), range, bytes);
+        let code_items = (options.code_cache_bytes / (8 << 10)).max(1) as usize;
+        Ok(Self {
+            nodes,
+            blocks: log(segments::BLOCKS, blocks, segment_bytes)?,
+            codes: log(segments::CODES, codes, segment_bytes)?,
+            witnesses: log(segments::WITNESSES, witnesses, options.witness_segment_bytes)?,
+            directory,
+            index,
+            code_cache: Cache::with_weighter(code_items, options.code_cache_bytes, ByLength),
+            waiting: RwLock::new(Waiting::new(state.sequence, heads.into())),
+            versions_from: state.versions_from.into(),
+            room,
+            persisted: Mutex::new(state),
+        })
+    }
+
+    /// The log of nodes, for readers.
+    pub fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    /// A batch of new nodes; seal it before [`add`](Self::add) names its records.
+    ///
+    /// # Panics
+    /// When there is another batch.
+    pub fn batch(&self) -> Batch {
+        self.nodes.batch()
+    }
+
+    /// Adds a block. All readers see it, and it waits to be persisted; adding it again replaces it.
+    ///
+    /// # Errors
+    /// When an earlier write failed; then it is not added.
+    ///
+    /// # Panics
+    /// When its parent is not in the store and this is not the first block, when its version is
+    /// not sealed, or when its note about sweeping is too long.
+    pub fn add(&self, block: NewBlock) -> Result<(), Error> {
+        self.directory.health.check()?;
+        assert!(block.sweep.len() <= MAX_SWEEP_BYTES, "a note has {MAX_SWEEP_BYTES} bytes");
+        let end = self.nodes.end();
+        assert!(block.version.address < end || end.is_none(), "a version's nodes are sealed");
+        let parent_is_known = self.knows(&block.parent_hash)?;
+        let mut waiting = self.waiting_mut();
+        let is_first = waiting.heads == Heads::default();
+        assert!(parent_is_known || is_first, "a block is added after its parent");
+        self.room.take(waiting.add_block(block));
+        Ok(())
+    }
+
+    /// Changes which blocks are canonical, by number, and the heads. It takes effect at once, and
+    /// lasts with the next [`persist`](Self::persist), never without the blocks that it names.
+    ///
+    /// # Errors
+    /// When an earlier write failed; then nothing changes.
+    ///
+    /// # Panics
+    /// When it names a block that is not in the store.
+    pub fn set_canonical(
+        &self,
+        changes: &[(u64, Option<B256>)],
+        heads: Heads,
+    ) -> Result<(), Error> {
+        self.directory.health.check()?;
+        let named = changes.iter().filter_map(|(_, hash)| *hash);
+        for hash in named.chain(heads.to_array().into_iter().flatten()) {
+            assert!(self.knows(&hash)?, "a canonical block is in the store");
+        }
+        let changes = changes.to_vec();
+        self.room.take(self.waiting_mut().change(Change::Canonical { changes, heads }));
+        Ok(())
+    }
+
+    /// Keeps a small value of the engine's own.
+    ///
+    /// # Errors
+    /// When an earlier write failed.
+    ///
+    /// # Panics
+    /// When the value is longer than [`MAX_META_BYTES`].
+    pub fn set_meta(&self, key: &str, value: Bytes) -> Result<(), Error> {
+        assert!(value.len() <= MAX_META_BYTES, "a value has {MAX_META_BYTES} bytes");
+        self.directory.health.check()?;
+        let key = key.to_owned();
+        self.room.take(self.waiting_mut().change(Change::Meta { key, value }));
+        Ok(())
+    }
+
+    /// A small value of the engine's own.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn meta(&self, key: &str) -> Result<Option<Bytes>, Error> {
+        if let Some(value) = self.waiting().meta(key) {
+            return Ok(Some(value));
+        }
+        Ok(self.index.meta(key)?.map(Bytes::from))
+    }
+
+    /// Which chain this is, as the engine wrote it; `None` in a new store.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn identity(&self) -> Result<Option<Bytes>, Error> {
+        self.meta(IDENTITY)
+    }
+
+    /// Says which chain this is, for ever.
+    ///
+    /// # Errors
+    /// When an earlier write failed.
+    ///
+    /// # Panics
+    /// When it is another already.
+    pub fn set_identity(&self, identity: Bytes) -> Result<(), Error> {
+        let found = self.identity()?;
+        assert!(found.is_none_or(|found| found == identity), "a store is for one chain");
+        self.set_meta(IDENTITY, identity)
+    }
+
+    /// What is known of a block.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn entry(&self, hash: &B256) -> Result<Option<Entry>, Error> {
+        if let Some((sequence, block)) = self.waiting().block(hash) {
+            return Ok(Some(self.waiting_entry(sequence, &block)));
+        }
+        let stored = self.index.block(hash)?;
+        Ok(stored.map(|stored| self.stored_entry(*hash, stored)))
+    }
+
+    /// A block's payload, as it was added.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn block(&self, hash: &B256) -> Result<Option<Bytes>, Error> {
+        if let Some((_, block)) = self.waiting().block(hash) {
+            return Ok(Some(block.block.clone()));
+        }
+        let stored = self.index.block(hash)?;
+        stored.map(|stored| self.blocks.read(stored.block)).transpose()
+    }
+
+    /// A block's witness.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn witness(&self, hash: &B256) -> Result<Kept<Bytes>, Error> {
+        self.witness_part(hash, |block| block.witness.clone(), |stored| stored.witness)
+    }
+
+    /// What a block touched, from which its witness can be made.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn touched(&self, hash: &B256) -> Result<Kept<Bytes>, Error> {
+        self.witness_part(hash, |block| block.touched.clone(), |stored| stored.touched)
+    }
+
+    fn witness_part(
+        &self,
+        hash: &B256,
+        of_waiting: impl FnOnce(&NewBlock) -> Option<Bytes>,
+        of_stored: impl FnOnce(&StoredBlock) -> Option<Location>,
+    ) -> Result<Kept<Bytes>, Error> {
+        if let Some((_, block)) = self.waiting().block(hash) {
+            return Ok(of_waiting(&block).map_or(Kept::Never, Kept::There));
+        }
+        let Some(location) = self.index.block(hash)?.as_ref().and_then(of_stored) else {
+            return Ok(Kept::Never);
+        };
+        match self.witnesses.read(location) {
+            Ok(bytes) => Ok(Kept::There(bytes)),
+            // Also when it was deleted while we read.
+            Err(_) if location.address < self.witnesses.start() => Ok(Kept::Gone),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The code with this hash.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn code(&self, hash: &B256) -> Result<Option<Bytes>, Error> {
+        if let Some(code) = self.code_cache.get(hash) {
+            return Ok(Some(code));
+        }
+        if let Some(code) = self.waiting().code(hash) {
+            return Ok(Some(code));
+        }
+        let Some(location) = self.index.code(hash)? else { return Ok(None) };
+        let code = self.codes.read(location)?;
+        self.code_cache.insert(*hash, code.clone());
+        Ok(Some(code))
+    }
+
+    /// The hash of the canonical block with this number.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn canonical(&self, number: u64) -> Result<Option<B256>, Error> {
+        if let Some(hash) = self.waiting().canonical(number) {
+            return Ok(hash);
+        }
+        self.index.canonical(number)
+    }
+
+    /// The heads.
+    pub fn heads(&self) -> Heads {
+        self.waiting().heads
+    }
+
+    /// Whether nothing of the block waits any more.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn is_persisted(&self, hash: &B256) -> Result<bool, Error> {
+        Ok(self.waiting().block(hash).is_none() && self.index.block(hash)?.is_some())
+    }
+
+    /// Bytes that wait to be persisted.
+    pub fn unpersisted_bytes(&self) -> u64 {
+        self.room.waiting_bytes()
+    }
+
+    /// Waits until at most `limit_bytes` wait to be persisted; false when that took too long.
+    ///
+    /// # Errors
+    /// When a write failed, so that there will never be room.
+    pub fn wait_for_room(&self, limit_bytes: u64, timeout: Duration) -> Result<bool, Error> {
+        self.room.wait(limit_bytes, timeout, &self.directory.health)
+    }
+
+    /// Forgets the versions of all blocks with numbers below `number`.
+    ///
+    /// # Errors
+    /// When an earlier write failed.
+    pub fn forget_versions(&self, number: u64) -> Result<(), Error> {
+        self.directory.health.check()?;
+        self.versions_from.fetch_max(number, Ordering::Relaxed);
+        self.room.take(self.waiting_mut().change(Change::ForgetVersions(number)));
+        Ok(())
+    }
+
+    /// Deletes the segments of nodes that lie below `floor` entirely: for readers at once, from
+    /// the disk with the next [`persist`](Self::persist). Versions with nodes there are gone.
+    ///
+    /// # Errors
+    /// When an earlier write failed.
+    pub fn delete_segments_below(&self, floor: NodeAddress) -> Result<(), Error> {
+        self.directory.health.check()?;
+        let start = self.nodes.forget_below(floor);
+        self.room.take(self.waiting_mut().change(Change::DeleteNodes(start)));
+        Ok(())
+    }
+
+    /// Keeps the witnesses of at most `max_blocks` blocks, and `max_bytes` of them, as far as whole
+    /// segments allow: the one that is written stays, and so does one that has a block to keep.
+    /// Done with the next [`persist`](Self::persist).
+    ///
+    /// # Errors
+    /// When an earlier write failed.
+    pub fn retain_witnesses(&self, max_blocks: u64, max_bytes: u64) -> Result<(), Error> {
+        self.directory.health.check()?;
+        let change = Change::RetainWitnesses { max_blocks, max_bytes };
+        self.room.take(self.waiting_mut().change(change));
+        Ok(())
+    }
+
+    /// The number of the first blocks whose versions are kept.
+    pub fn versions_from(&self) -> u64 {
+        self.versions_from.load(Ordering::Relaxed)
+    }
+
+    fn knows(&self, hash: &B256) -> Result<bool, Error> {
+        Ok(self.waiting().block(hash).is_some() || self.index.block(hash)?.is_some())
+    }
+
+    fn waiting_entry(&self, sequence: u64, block: &NewBlock) -> Entry {
+        let kept = |part: &Option<Bytes>| part.as_ref().map_or(Kept::Never, |_| Kept::There(()));
+        Entry {
+            hash: block.hash,
+            number: block.number,
+            parent_hash: block.parent_hash,
+            version: self.kept_version(block.number, block.version, block.floor),
+            floor: block.floor,
+            sweep: block.sweep.clone(),
+            sequence,
+            is_persisted: false,
+            witness: kept(&block.witness),
+            touched: kept(&block.touched),
+        }
+    }
+
+    fn stored_entry(&self, hash: B256, stored: StoredBlock) -> Entry {
+        let start = self.witnesses.start();
+        let kept = |location: Option<Location>| match location {
+            None => Kept::Never,
+            Some(location) if location.address < start => Kept::Gone,
+            Some(_) => Kept::There(()),
+        };
+        Entry {
+            hash,
+            number: stored.number,
+            parent_hash: stored.parent_hash,
+            version: self.kept_version(stored.number, stored.version, stored.floor),
+            floor: stored.floor,
+            sweep: stored.sweep.into(),
+            sequence: stored.sequence,
+            is_persisted: true,
+            witness: kept(stored.witness),
+            touched: kept(stored.touched),
+        }
+    }
+
+    fn kept_version(&self, number: u64, version: Version, floor: NodeAddress) -> Option<Version> {
+        let is_whole = version.address.is_none() || floor >= self.nodes.start();
+        let is_kept = is_whole && number >= self.versions_from.load(Ordering::Relaxed);
+        is_kept.then_some(version)
+    }
+
+    fn waiting(&self) -> RwLockReadGuard<'_, Waiting> {
+        self.waiting.read().expect("no thread panics with it")
+    }
+
+    fn waiting_mut(&self) -> RwLockWriteGuard<'_, Waiting> {
+        self.waiting.write().expect("no thread panics with it")
+    }
+}
+
+/// The key of the chain's identity.
+const IDENTITY: &str = "identity";
+
+/// The size of segments that the store was begun with; `None` when there is no store.
+fn read_format(directory: &Directory) -> Result<Option<u64>, Error> {
+    let Some(file) = directory.open(FORMAT)? else { return Ok(None) };
+    // Shorter, it was being written; create() finds out whether the store was ever in use.
+    if file.len()? < HEADER_BYTES as u64 {
+        return Ok(None);
+    }
+    let [page_bytes, segment_bytes] = Header::read(&file, FORMAT_KIND)?.numbers;
+    if page_bytes != PAGE_BYTES as u64 {
+        return Err(Error::Foreign {
+            file: file.path().into(),
+            found: format!("pages of {page_bytes} bytes"),
+            expected: format!("pages of {PAGE_BYTES} bytes"),
+        });
+    }
+    Ok(Some(segment_bytes))
+}
+
+const FORMAT_KIND: [u8; 4] = *b"STOR";
+
+/// Begins a store. It exists once the format file does; what an unfinished one has left is
+/// removed, but nothing that was ever in use.
+fn create(directory: &Directory, options: &Options) -> Result<u64, Error> {
+    let missing = || Error::Short {
+        file: directory.path(FORMAT),
+        found_bytes: 0,
+        expected_bytes: HEADER_BYTES as u64,
+    };
+    let kinds = [segments::NODES, segments::BLOCKS, segments::CODES, segments::WITNESSES];
+    let is_segment =
+        |name: &String| kinds.iter().any(|kind| name.starts_with(&format!("{}-", kind.name)));
+    let names = directory.list()?;
+    if names.iter().any(is_segment) {
+        return Err(missing());
+    }
+    if names.iter().any(|name| name == INDEX) {
+        let used = Index::open(directory, options.index_cache_bytes)
+            .and_then(|index| index.state())
+            .is_ok_and(|state| state.is_some_and(|(state, _)| state.sequence > 0));
+        if used {
+            return Err(missing());
+        }
+        directory.remove(INDEX)?;
+        directory.sync()?;
+    }
+    let index = Index::open(directory, options.index_cache_bytes)?;
+    index.write(|transaction| {
+        crate::index::put_state(transaction, &State::default(), &StoredHeads::default())
+    })?;
+    drop(index);
+    directory.sync()?;
+    let format = directory.create(FORMAT)?;
+    let numbers = [PAGE_BYTES as u64, options.segment_bytes];
+    format.write_at(0, &Header { kind: FORMAT_KIND, numbers }.to_bytes())?;
+    format.sync()?;
+    directory.sync()?;
+    Ok(options.segment_bytes)
+}

@@ -1,0 +1,272 @@
+use super::Database;
+use super::types::{Heads, LogStats, NewBlock, Persisted, Stats};
+use super::waiting::Change;
+use crate::Error;
+use crate::index::{self, INDEX, State, StoredBlock, StoredHeads};
+use crate::log::{Location, Log};
+use alloy_primitives::map::B256Map;
+use alloy_primitives::{B256, Bytes};
+use redb::WriteTransaction;
+use std::collections::BTreeMap;
+use std::sync::{MutexGuard, PoisonError};
+
+/// What one transaction of the index changes.
+struct Plan {
+    state: State,
+    heads: Heads,
+    blocks: Vec<(B256, StoredBlock)>,
+    codes: B256Map<Location>,
+    canonical: BTreeMap<u64, Option<B256>>,
+    meta: BTreeMap<String, Bytes>,
+    done: Persisted,
+}
+
+impl Database {
+    /// Makes durable all that was sealed, added and changed before the call. Readers and writers go
+    /// on meanwhile.
+    ///
+    /// # Errors
+    /// The system's. After one, all writes are refused until the store is opened again.
+    pub fn persist(&self) -> Result<Persisted, Error> {
+        let mut state = self.persisted();
+        self.failing(|| self.persist_with(&mut state))
+    }
+
+    /// Drops all blocks above `number`, canonical or not, durably; heads above move down to the
+    /// canonical block there. Says how many canonical blocks were dropped. Nothing else may use the
+    /// store meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::NotCanonical`] when there is no such block, and those of [`persist`](Self::persist).
+    pub fn unwind(&self, number: u64) -> Result<u64, Error> {
+        let mut state = self.persisted();
+        self.failing(|| self.persist_with(&mut state))?;
+        let target = self.index.canonical(number)?.ok_or(Error::NotCanonical { number })?;
+        let mut heads = self.heads().to_array();
+        for head in heads.iter_mut().flatten() {
+            if self.index.block(head)?.is_none_or(|block| block.number > number) {
+                *head = target;
+            }
+        }
+        let heads = StoredHeads(heads);
+        let dropped = self.failing(|| {
+            self.index.write(|transaction| {
+                index::put_state(transaction, &state, &heads)?;
+                index::remove_above(transaction, number)
+            })
+        })?;
+        self.waiting_mut().heads = heads.into();
+        Ok(dropped)
+    }
+
+    /// How much there is.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn stats(&self) -> Result<Stats, Error> {
+        let [nodes, blocks, codes, witnesses] = self.persisted().logs;
+        let [block_count, canonical_count, code_count] = self.index.counts()?;
+        let log = |(start, end): (u64, u64), files: Vec<u64>| LogStats {
+            files: files.len() as u64,
+            kept_bytes: end - start,
+            deleted_bytes: start,
+        };
+        let index_bytes = match self.directory.open(INDEX)? {
+            Some(file) => file.len()?,
+            None => 0,
+        };
+        Ok(Stats {
+            nodes: log(nodes, self.nodes.segments().starts()),
+            blocks: log(blocks, self.blocks.segments().starts()),
+            codes: log(codes, self.codes.segments().starts()),
+            witnesses: log(witnesses, self.witnesses.segments().starts()),
+            block_count,
+            canonical_count,
+            code_count,
+            index_bytes,
+            unpersisted_bytes: self.unpersisted_bytes(),
+        })
+    }
+
+    pub(super) fn persisted(&self) -> MutexGuard<'_, State> {
+        // A panic while it was held has poisoned nothing: it changes last.
+        self.persisted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Any failure here is the last: what is half done is not done twice.
+    fn failing<T>(&self, run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        run().map_err(|error| {
+            let error = self.directory.health.failed(error);
+            self.room.wake();
+            error
+        })
+    }
+
+    fn persist_with(&self, state: &mut State) -> Result<Persisted, Error> {
+        self.directory.health.check()?;
+        // The changes are read before the end of the nodes, so all nodes that they name are below.
+        let changes = self.waiting().changes();
+        if changes.is_empty() && self.nodes.end().offset() == state.logs[0].1 {
+            return Ok(Persisted::default());
+        }
+        let nodes_end = self.nodes.write_waiting()?;
+        let plan = self.write_frames(state, &changes)?;
+        let mut plan = Plan { state: self.synced(plan.state, nodes_end)?, ..plan };
+        for (_, change) in &changes {
+            self.retain(&mut plan.state, change);
+        }
+        self.index.write(|transaction| plan.commit(transaction))?;
+        let released = self.waiting_mut().persisted(plan.state.sequence);
+        self.nodes.unpin(nodes_end);
+        self.room.release(released);
+        *state = plan.state;
+        self.nodes.remove_below(state.logs[0].0)?;
+        self.witnesses.remove_below(state.logs[3].0)?;
+        Ok(plan.done)
+    }
+
+    fn write_frames(&self, state: &State, changes: &[(u64, Change)]) -> Result<Plan, Error> {
+        let mut plan = Plan {
+            state: state.clone(),
+            heads: Heads::default(),
+            blocks: Vec::new(),
+            codes: B256Map::default(),
+            canonical: BTreeMap::new(),
+            meta: BTreeMap::new(),
+            done: Persisted::default(),
+        };
+        // With no change of heads among the changes, they are what all changes before left.
+        plan.heads = self.heads_before(changes)?;
+        for (sequence, change) in changes {
+            plan.state.sequence = *sequence;
+            match change {
+                Change::Block(block) => self.write_block(&mut plan, *sequence, block)?,
+                Change::Canonical { changes, heads } => {
+                    plan.canonical.extend(changes.iter().copied());
+                    plan.heads = *heads;
+                }
+                Change::Meta { key, value } => {
+                    plan.meta.insert(index::engine_key(key), value.clone());
+                }
+                Change::ForgetVersions(number) => {
+                    let from = &mut plan.state.versions_from;
+                    *from = (*from).max(*number);
+                }
+                Change::DeleteNodes(_) | Change::RetainWitnesses { .. } => {}
+            }
+        }
+        Ok(plan)
+    }
+
+    fn heads_before(&self, changes: &[(u64, Change)]) -> Result<Heads, Error> {
+        let moves = |change: &(u64, Change)| matches!(change.1, Change::Canonical { .. });
+        if changes.iter().any(moves) {
+            return Ok(Heads::default());
+        }
+        let stored = self.index.state()?;
+        stored
+            .map(|(_, heads)| heads.into())
+            .ok_or_else(|| self.index.contradiction("it has lost its state"))
+    }
+
+    fn write_block(&self, plan: &mut Plan, sequence: u64, block: &NewBlock) -> Result<(), Error> {
+        for (hash, code) in &block.codes {
+            if !plan.codes.contains_key(hash) && self.index.code(hash)?.is_none() {
+                plan.codes.insert(*hash, self.codes.append(code)?);
+            }
+        }
+        let append = |log: &Log, bytes: &Option<Bytes>| {
+            bytes.as_ref().map(|bytes| log.append(bytes)).transpose()
+        };
+        let stored = StoredBlock {
+            number: block.number,
+            parent_hash: block.parent_hash,
+            version: block.version,
+            floor: block.floor,
+            sequence,
+            block: self.blocks.append(&block.block)?,
+            witness: append(&self.witnesses, &block.witness)?,
+            touched: append(&self.witnesses, &block.touched)?,
+            sweep: block.sweep.to_vec(),
+        };
+        if let Some(location) = stored.witness.or(stored.touched) {
+            let (start, _) =
+                self.witnesses.segments().containing(location.address).expect("just appended");
+            match plan.state.witnesses.last_mut() {
+                Some((last, count)) if *last == start => *count += 1,
+                _ => plan.state.witnesses.push((start, 1)),
+            }
+        }
+        plan.done.blocks += 1;
+        plan.done.last = Some((block.number, block.hash));
+        plan.blocks.push((block.hash, stored));
+        Ok(())
+    }
+
+    fn synced(&self, mut state: State, nodes_end: u64) -> Result<State, Error> {
+        state.logs[0].1 = nodes_end;
+        for (range, log) in
+            state.logs[1..].iter_mut().zip([&self.blocks, &self.codes, &self.witnesses])
+        {
+            range.1 = log.sync()?;
+        }
+        Ok(state)
+    }
+
+    /// Moves the starts of logs, as far as this change wants it.
+    fn retain(&self, state: &mut State, change: &Change) {
+        match change {
+            Change::DeleteNodes(start) => {
+                state.logs[0].0 = state.logs[0].0.max(*start);
+            }
+            Change::RetainWitnesses { max_blocks, max_bytes } => {
+                self.retain_witness_segments(state, *max_blocks, *max_bytes);
+            }
+            _ => {}
+        }
+    }
+
+    fn retain_witness_segments(&self, state: &mut State, max_blocks: u64, max_bytes: u64) {
+        let (start, end) = &mut state.logs[3];
+        let count_in = |from: u64, to: u64, counts: &[(u64, u64)]| -> u64 {
+            let within = counts.iter().filter(|(at, _)| (from..to).contains(at));
+            within.map(|(_, count)| count).sum()
+        };
+        let segments = self.witnesses.segments().starts();
+        for next in segments.into_iter().filter(|at| at > start).collect::<Vec<_>>() {
+            let too_many_bytes = *end - *start > max_bytes;
+            if !too_many_bytes && count_in(next, *end, &state.witnesses) < max_blocks {
+                break;
+            }
+            *start = next;
+        }
+        let start = *start;
+        state.witnesses.retain(|(at, _)| *at >= start);
+    }
+}
+
+impl Plan {
+    fn commit(&self, transaction: &WriteTransaction) -> Result<(), redb::Error> {
+        index::put_state(transaction, &self.state, &self.heads.into())?;
+        let mut blocks = transaction.open_table(index::BLOCKS)?;
+        for (hash, block) in &self.blocks {
+            blocks.insert(&hash.0, block.to_bytes().as_slice())?;
+        }
+        let mut codes = transaction.open_table(index::CODES)?;
+        for (hash, location) in &self.codes {
+            codes.insert(&hash.0, &index::location_bytes(*location))?;
+        }
+        let mut canonical = transaction.open_table(index::CANONICAL)?;
+        for (number, hash) in &self.canonical {
+            match hash {
+                Some(hash) => canonical.insert(number, &hash.0)?,
+                None => canonical.remove(number)?,
+            };
+        }
+        let mut meta = transaction.open_table(index::META)?;
+        for (key, value) in &self.meta {
+            meta.insert(key.as_str(), value.as_ref())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+use super::Database;
+use super::types::VerifyReport;
+use crate::Error;
+use crate::disk::Directory;
+use crate::index::{self, Index, State, StoredBlock};
+use crate::limits::INDEX_CACHE_BYTES;
+use crate::log::Location;
+use alloy_primitives::B256;
+use redb::ReadableTable;
+
+/// Takes outcomes, one for each thing read.
+struct Tally<'a> {
+    report: VerifyReport,
+    read: u64,
+    progress: &'a mut dyn FnMut(u64),
+}
+
+/// How many things are read between two reports of progress.
+const PROGRESS_EVERY: u64 = 1024;
+
+impl Tally<'_> {
+    fn take(&mut self, outcome: Result<(), Error>) {
+        self.read += 1;
+        if self.read.is_multiple_of(PROGRESS_EVERY) {
+            (self.progress)(self.read);
+        }
+        if let Err(error) = outcome {
+            self.report.damaged += 1;
+            self.report.first.get_or_insert(error);
+        }
+    }
+}
+
+impl Database {
+    /// Reads all that is persisted from the files, past all caches, and checks every checksum, that
+    /// the index is whole, and that all it names is there. `progress` hears how many things were
+    /// read. Nothing is persisted meanwhile.
+    ///
+    /// # Errors
+    /// None for what is found to be damaged: the report has that.
+    pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<VerifyReport, Error> {
+        let state = self.persisted();
+        let mut tally = Tally { report: VerifyReport::default(), read: 0, progress };
+        let mut pages = 0;
+        self.nodes.verify(state.logs[0].1, |outcome| {
+            pages += 1;
+            tally.take(outcome);
+        })?;
+        let mut frames = 0;
+        let logs = [&self.blocks, &self.codes, &self.witnesses];
+        for (log, &(_, end)) in logs.into_iter().zip(&state.logs[1..]) {
+            log.verify(end, |outcome| {
+                frames += 1;
+                tally.take(outcome);
+            });
+        }
+        let before = tally.read;
+        if let Err(error) = self.verify_index(&state, &mut tally) {
+            tally.take(Err(error));
+        }
+        let index_entries = tally.read - before;
+        (tally.progress)(tally.read);
+        Ok(VerifyReport { pages, frames, index_entries, ..tally.report })
+    }
+
+    /// Opens the index's file a second time, so that it is read anew.
+    fn verify_index(&self, state: &State, tally: &mut Tally<'_>) -> Result<(), Error> {
+        let veiled = Directory::new(self.directory.veiled());
+        let mut index = Index::open(&veiled, INDEX_CACHE_BYTES)?;
+        index.check_integrity()?;
+        let within = |location: Location, log: usize| location.address < state.logs[log].1;
+        let mut outcomes = Vec::new();
+        let mut check = |what: &str, hash: &[u8], is_right: bool| {
+            let wrong =
+                || index.contradiction(format!("{what} {} is wrong", B256::from_slice(hash)));
+            outcomes.push(if is_right { Ok(()) } else { Err(wrong()) });
+        };
+        index.read(|transaction| {
+            let blocks = transaction.open_table(index::BLOCKS)?;
+            for block in blocks.iter()? {
+                let (hash, bytes) = block?;
+                let is_right = StoredBlock::from_bytes(bytes.value()).is_some_and(|block| {
+                    let witness = block.witness.is_none_or(|at| within(at, 3));
+                    let touched = block.touched.is_none_or(|at| within(at, 3));
+                    witness && touched && within(block.block, 1)
+                });
+                check("block", hash.value(), is_right);
+            }
+            for canonical in transaction.open_table(index::CANONICAL)?.iter()? {
+                let (number, hash) = canonical?;
+                let block = blocks.get(hash.value())?;
+                let block = block.and_then(|bytes| StoredBlock::from_bytes(bytes.value()));
+                let is_right = block.is_some_and(|block| block.number == number.value());
+                check("canonical block", hash.value(), is_right);
+            }
+            for code in transaction.open_table(index::CODES)?.iter()? {
+                let (hash, location) = code?;
+                check("code", hash.value(), within(index::location_from(location.value()), 2));
+            }
+            Ok(())
+        })?;
+        outcomes.into_iter().for_each(|outcome| tally.take(outcome));
+        Ok(())
+    }
+}

@@ -1,0 +1,128 @@
+use super::types::{Heads, NewBlock};
+use alloy_primitives::map::B256Map;
+use alloy_primitives::{B256, Bytes};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// A change of the store, persisted in the order of their numbers.
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    Block(Arc<NewBlock>),
+    Canonical { changes: Vec<(u64, Option<B256>)>, heads: Heads },
+    Meta { key: String, value: Bytes },
+    ForgetVersions(u64),
+    DeleteNodes(u64),
+    RetainWitnesses { max_blocks: u64, max_bytes: u64 },
+}
+
+impl Change {
+    /// Bytes that it holds while it waits, about.
+    pub(super) fn bytes(&self) -> u64 {
+        let extra = match self {
+            Self::Block(block) => {
+                let codes: usize = block.codes.iter().map(|(_, code)| code.len() + 64).sum();
+                let parts = [Some(&block.block), block.witness.as_ref(), block.touched.as_ref()];
+                codes + parts.into_iter().flatten().map(|part| part.len()).sum::<usize>()
+            }
+            Self::Canonical { changes, .. } => 64 * changes.len(),
+            Self::Meta { key, value } => key.len() + value.len(),
+            Self::ForgetVersions(_) | Self::DeleteNodes(_) | Self::RetainWitnesses { .. } => 0,
+        };
+        512 + extra as u64
+    }
+}
+
+/// The changes that are not persisted, and what readers see because of them. Whatever is read here
+/// has the number of the change that it is from.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) heads: Heads,
+    /// The number of the newest change.
+    sequence: u64,
+    queue: VecDeque<(u64, Change)>,
+    blocks: B256Map<(u64, Arc<NewBlock>)>,
+    codes: B256Map<(u64, Bytes)>,
+    canonical: BTreeMap<u64, (u64, Option<B256>)>,
+    meta: BTreeMap<String, (u64, Bytes)>,
+}
+
+impl Waiting {
+    pub(super) fn new(sequence: u64, heads: Heads) -> Self {
+        Self {
+            heads,
+            sequence,
+            queue: VecDeque::new(),
+            blocks: B256Map::default(),
+            codes: B256Map::default(),
+            canonical: BTreeMap::new(),
+            meta: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn add_block(&mut self, block: NewBlock) -> u64 {
+        self.change(Change::Block(Arc::new(block)))
+    }
+
+    /// Takes a change, and says how many bytes it holds.
+    pub(super) fn change(&mut self, change: Change) -> u64 {
+        self.sequence += 1;
+        let number = self.sequence;
+        match &change {
+            Change::Block(block) => {
+                for (hash, code) in &block.codes {
+                    self.codes.entry(*hash).or_insert_with(|| (number, code.clone()));
+                }
+                self.blocks.insert(block.hash, (number, block.clone()));
+            }
+            Change::Canonical { changes, heads } => {
+                let changes = changes.iter().map(|&(at, hash)| (at, (number, hash)));
+                self.canonical.extend(changes);
+                self.heads = *heads;
+            }
+            Change::Meta { key, value } => {
+                self.meta.insert(key.clone(), (number, value.clone()));
+            }
+            Change::ForgetVersions(_) | Change::DeleteNodes(_) | Change::RetainWitnesses { .. } => {
+            }
+        }
+        let bytes = change.bytes();
+        self.queue.push_back((number, change));
+        bytes
+    }
+
+    pub(super) fn block(&self, hash: &B256) -> Option<(u64, Arc<NewBlock>)> {
+        self.blocks.get(hash).cloned()
+    }
+
+    pub(super) fn code(&self, hash: &B256) -> Option<Bytes> {
+        self.codes.get(hash).map(|(_, code)| code.clone())
+    }
+
+    /// What waits for this number, `Some(None)` when it is not to be canonical.
+    pub(super) fn canonical(&self, number: u64) -> Option<Option<B256>> {
+        self.canonical.get(&number).map(|(_, hash)| *hash)
+    }
+
+    pub(super) fn meta(&self, key: &str) -> Option<Bytes> {
+        self.meta.get(key).map(|(_, value)| value.clone())
+    }
+
+    /// All changes that wait, oldest first.
+    pub(super) fn changes(&self) -> Vec<(u64, Change)> {
+        self.queue.iter().cloned().collect()
+    }
+
+    /// Lets go of the changes up to a number, which are persisted; says how many bytes they held.
+    pub(super) fn persisted(&mut self, sequence: u64) -> u64 {
+        let mut bytes = 0;
+        while self.queue.front().is_some_and(|(number, _)| *number <= sequence) {
+            let (_, change) = self.queue.pop_front().expect("looked at above");
+            bytes += change.bytes();
+        }
+        self.blocks.retain(|_, (number, _)| *number > sequence);
+        self.codes.retain(|_, (number, _)| *number > sequence);
+        self.canonical.retain(|_, (number, _)| *number > sequence);
+        self.meta.retain(|_, (number, _)| *number > sequence);
+        bytes
+    }
+}

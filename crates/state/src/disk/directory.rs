@@ -1,0 +1,101 @@
+use super::{Disk, File};
+use crate::Error;
+use std::fs::{self, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A directory of the file system, held by a lock file against other processes.
+#[derive(Debug)]
+pub struct DirectoryDisk {
+    directory: PathBuf,
+    /// Held, not read: the lock ends with the process, however that ends.
+    _lock: fs::File,
+}
+
+/// The lock file's name.
+const LOCK: &str = "lock";
+
+impl DirectoryDisk {
+    /// The directory, created if need be.
+    ///
+    /// # Errors
+    /// [`Error::InUse`] when another process (or another value of this type) has it, and the
+    /// system's.
+    pub fn open(directory: impl Into<PathBuf>) -> Result<Self, Error> {
+        let directory = directory.into();
+        let failed = |path: &Path, action, source| {
+            super::io_error(path.display().to_string(), action, 0, source)
+        };
+        fs::create_dir_all(&directory)
+            .map_err(|source| failed(&directory, "create the directory", source))?;
+        let path = directory.join(LOCK);
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+        let lock = lock.map_err(|source| failed(&path, "open the lock file", source))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { directory, _lock: lock }),
+            Err(TryLockError::WouldBlock) => {
+                Err(Error::InUse { directory: directory.display().to_string() })
+            }
+            Err(TryLockError::Error(source)) => Err(failed(&path, "lock", source)),
+        }
+    }
+}
+
+impl Disk for DirectoryDisk {
+    fn open(&self, name: &str, create: bool) -> io::Result<Option<Arc<dyn File>>> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(create).truncate(false);
+        match options.open(self.directory.join(name)) {
+            Ok(file) => Ok(Some(Arc::new(file))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !create => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.directory)? {
+            names.extend(entry?.file_name().into_string().ok());
+        }
+        Ok(names)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        match fs::remove_file(self.directory.join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        fs::File::open(&self.directory)?.sync_all()
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.directory.join(name).display().to_string()
+    }
+}
+
+impl File for fs::File {
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.read_exact_at(bytes, offset)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.write_all_at(bytes, offset)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        fs::File::set_len(self, bytes)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+}

@@ -1,0 +1,160 @@
+use super::{Disk, File};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, RwLock};
+
+/// Files in memory. Clones share them, so a store can be closed and opened again.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryDisk {
+    files: Arc<Mutex<BTreeMap<String, Arc<MemoryFile>>>>,
+}
+
+/// Bytes that are allocated at once; what was never written takes nothing.
+const CHUNK_BYTES: usize = 16 << 10;
+
+/// A file in memory.
+#[derive(Debug, Default)]
+pub(crate) struct MemoryFile {
+    contents: RwLock<Contents>,
+}
+
+#[derive(Debug, Default)]
+struct Contents {
+    length: u64,
+    chunks: Vec<Option<Box<[u8]>>>,
+}
+
+impl MemoryDisk {
+    /// An empty directory.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A copy of all files by name, for tests.
+    pub fn contents(&self) -> BTreeMap<String, Vec<u8>> {
+        let files = self.files.lock().expect("no thread panics with it");
+        let contents = files.iter().map(|(name, file)| (name.clone(), file.contents()));
+        contents.collect()
+    }
+
+    /// A directory with these files, for tests.
+    pub fn with_contents(files: &BTreeMap<String, Vec<u8>>) -> Self {
+        let disk = Self::new();
+        for (name, bytes) in files {
+            let file = disk.open(name, true).expect("memory").expect("created");
+            file.write_at(0, bytes).expect("memory");
+        }
+        disk
+    }
+}
+
+impl Disk for MemoryDisk {
+    fn open(&self, name: &str, create: bool) -> io::Result<Option<Arc<dyn File>>> {
+        let mut files = self.files.lock().expect("no thread panics with it");
+        if create && !files.contains_key(name) {
+            files.insert(name.into(), Arc::default());
+        }
+        Ok(files.get(name).map(|file| file.clone() as Arc<dyn File>))
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        Ok(self.files.lock().expect("no thread panics with it").keys().cloned().collect())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.files.lock().expect("no thread panics with it").remove(name);
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn path(&self, name: &str) -> String {
+        format!("memory:{name}")
+    }
+}
+
+impl MemoryFile {
+    pub(crate) fn contents(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.len().expect("memory") as usize];
+        self.read_at(0, &mut bytes).expect("memory");
+        bytes
+    }
+}
+
+impl File for MemoryFile {
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let contents = self.contents.read().expect("no thread panics with it");
+        if offset + bytes.len() as u64 > contents.length {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        for (chunk, within, range) in pieces(offset, bytes.len()) {
+            let part = &mut bytes[range];
+            match contents.chunks.get(chunk).and_then(Option::as_ref) {
+                Some(chunk) => part.copy_from_slice(&chunk[within..within + part.len()]),
+                None => part.fill(0),
+            }
+        }
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut contents = self.contents.write().expect("no thread panics with it");
+        let end = offset + bytes.len() as u64;
+        contents.length = contents.length.max(end);
+        let chunks = (end as usize).div_ceil(CHUNK_BYTES);
+        if contents.chunks.len() < chunks {
+            contents.chunks.resize_with(chunks, || None);
+        }
+        for (chunk, within, range) in pieces(offset, bytes.len()) {
+            let part = &bytes[range];
+            let chunk = contents.chunks[chunk]
+                .get_or_insert_with(|| vec![0; CHUNK_BYTES].into_boxed_slice());
+            chunk[within..within + part.len()].copy_from_slice(part);
+        }
+        Ok(())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.contents.read().expect("no thread panics with it").length)
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        let mut contents = self.contents.write().expect("no thread panics with it");
+        if bytes < contents.length {
+            contents.chunks.truncate((bytes as usize).div_ceil(CHUNK_BYTES));
+            let within = bytes as usize % CHUNK_BYTES;
+            let last = bytes as usize / CHUNK_BYTES;
+            if let Some(Some(chunk)) = contents.chunks.get_mut(last) {
+                chunk[within..].fill(0);
+            }
+        }
+        contents.length = bytes;
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The chunk, the offset in it, and the range of the buffer, for every piece of a buffer at
+/// `offset`.
+fn pieces(
+    offset: u64,
+    length: usize,
+) -> impl Iterator<Item = (usize, usize, std::ops::Range<usize>)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        if done == length {
+            return None;
+        }
+        let at = offset as usize + done;
+        let within = at % CHUNK_BYTES;
+        let bytes = (CHUNK_BYTES - within).min(length - done);
+        let range = done..done + bytes;
+        done += bytes;
+        Some((at / CHUNK_BYTES, within, range))
+    })
+}

@@ -1,0 +1,202 @@
+//! The index: small tables that say what is in the logs. They are changed in one transaction, and
+//! only that makes anything durable.
+
+mod checked;
+mod stored;
+
+pub(crate) use stored::{State, StoredBlock, StoredHeads, location_bytes, location_from};
+
+use crate::Error;
+use crate::disk::Directory;
+use alloy_primitives::B256;
+use checked::CheckedFile;
+use redb::{ReadTransaction, ReadableDatabase, ReadableTableMetadata, TableDefinition};
+use redb::{ReadableTable, WriteTransaction};
+use std::sync::{Arc, OnceLock};
+
+/// The index's file.
+pub(crate) const INDEX: &str = "index";
+
+/// Block hash to [`StoredBlock`].
+pub(crate) const BLOCKS: TableDefinition<'static, &[u8; 32], &[u8]> =
+    TableDefinition::new("blocks");
+/// Number to canonical hash.
+pub(crate) const CANONICAL: TableDefinition<'static, u64, &[u8; 32]> =
+    TableDefinition::new("canonical");
+/// Code hash to location.
+pub(crate) const CODES: TableDefinition<'static, &[u8; 32], &[u8; 12]> =
+    TableDefinition::new("codes");
+/// The store's own values, and the engine's with `ENGINE_PREFIX`.
+pub(crate) const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
+
+const STATE: &str = "state";
+const HEADS: &str = "heads";
+const ENGINE_PREFIX: &str = "engine/";
+
+#[derive(Debug)]
+pub(crate) struct Index {
+    database: redb::Database,
+    /// What went wrong below redb, which says less about it.
+    cause: Arc<OnceLock<Error>>,
+    directory: Directory,
+}
+
+impl Index {
+    /// Opens the index; an empty file becomes a new one.
+    pub(crate) fn open(directory: &Directory, cache_bytes: usize) -> Result<Self, Error> {
+        let cause = Arc::default();
+        let file = CheckedFile::open(directory, INDEX, Arc::clone(&cause))?;
+        let database = redb::Builder::new().set_cache_size(cache_bytes).create_with_backend(file);
+        match database {
+            Ok(database) => Ok(Self { database, cause, directory: directory.clone() }),
+            Err(error) => Err(explain(error.into(), &cause, directory)),
+        }
+    }
+
+    pub(crate) fn read<T>(
+        &self,
+        run: impl FnOnce(&ReadTransaction) -> Result<T, redb::Error>,
+    ) -> Result<T, Error> {
+        let transaction = self.database.begin_read().map_err(redb::Error::from);
+        transaction.and_then(|transaction| run(&transaction)).map_err(|error| self.explain(error))
+    }
+
+    /// Changes the tables, all or nothing, durably.
+    pub(crate) fn write<T>(
+        &self,
+        run: impl FnOnce(&WriteTransaction) -> Result<T, redb::Error>,
+    ) -> Result<T, Error> {
+        self.directory.health.check()?;
+        self.try_write(run).map_err(|error| self.directory.health.failed(self.explain(error)))
+    }
+
+    fn try_write<T>(
+        &self,
+        run: impl FnOnce(&WriteTransaction) -> Result<T, redb::Error>,
+    ) -> Result<T, redb::Error> {
+        let mut transaction = self.database.begin_write()?;
+        // Reopening after a crash need not walk all tables then.
+        transaction.set_quick_repair(true);
+        let done = run(&transaction)?;
+        transaction.commit()?;
+        Ok(done)
+    }
+
+    pub(crate) fn block(&self, hash: &B256) -> Result<Option<StoredBlock>, Error> {
+        let bytes = self.read(|transaction| {
+            let found = transaction.open_table(BLOCKS)?.get(&hash.0)?;
+            Ok(found.map(|bytes| bytes.value().to_vec()))
+        })?;
+        bytes.map(|bytes| self.decode("block", StoredBlock::from_bytes(&bytes))).transpose()
+    }
+
+    pub(crate) fn canonical(&self, number: u64) -> Result<Option<B256>, Error> {
+        self.read(|transaction| {
+            let found = transaction.open_table(CANONICAL)?.get(number)?;
+            Ok(found.map(|hash| B256::new(*hash.value())))
+        })
+    }
+
+    pub(crate) fn code(&self, hash: &B256) -> Result<Option<crate::log::Location>, Error> {
+        self.read(|transaction| {
+            let found = transaction.open_table(CODES)?.get(&hash.0)?;
+            Ok(found.map(|location| location_from(location.value())))
+        })
+    }
+
+    pub(crate) fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, Error> {
+        self.meta_value(&engine_key(key))
+    }
+
+    /// What the last transaction said about the logs and the chain; `None` in a new index.
+    pub(crate) fn state(&self) -> Result<Option<(State, StoredHeads)>, Error> {
+        let tables = self.read(|transaction| Ok(transaction.list_tables()?.count()))?;
+        if tables == 0 {
+            return Ok(None);
+        }
+        let missing = || self.contradiction("it has tables, but no state");
+        let state = self.meta_value(STATE)?.ok_or_else(missing)?;
+        let heads = self.meta_value(HEADS)?.ok_or_else(missing)?;
+        let state = self.decode(STATE, State::from_bytes(&state))?;
+        Ok(Some((state, self.decode(HEADS, StoredHeads::from_bytes(&heads))?)))
+    }
+
+    /// How many blocks, canonical numbers and codes there are.
+    pub(crate) fn counts(&self) -> Result<[u64; 3], Error> {
+        self.read(|transaction| {
+            let blocks = transaction.open_table(BLOCKS)?.len()?;
+            let canonical = transaction.open_table(CANONICAL)?.len()?;
+            Ok([blocks, canonical, transaction.open_table(CODES)?.len()?])
+        })
+    }
+
+    /// Walks all tables, and compares them with their checksums.
+    pub(crate) fn check_integrity(&mut self) -> Result<(), Error> {
+        match self.database.check_integrity() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self.contradiction("it is not as its checksums say")),
+            Err(error) => Err(self.explain(error.into())),
+        }
+    }
+
+    pub(crate) fn contradiction(&self, what: impl Into<String>) -> Error {
+        Error::Index { file: self.directory.path(INDEX), what: what.into() }
+    }
+
+    pub(crate) fn decode<T>(&self, what: &str, decoded: Option<T>) -> Result<T, Error> {
+        decoded.ok_or_else(|| self.contradiction(format!("a {what} in it cannot be decoded")))
+    }
+
+    fn meta_value(&self, key: &str) -> Result<Option<Vec<u8>>, Error> {
+        self.read(|transaction| {
+            let found = transaction.open_table(META)?.get(key)?;
+            Ok(found.map(|value| value.value().to_vec()))
+        })
+    }
+
+    fn explain(&self, error: redb::Error) -> Error {
+        explain(error, &self.cause, &self.directory)
+    }
+}
+
+/// Puts the state and the heads into a transaction; creates the tables when they are not there.
+pub(crate) fn put_state(
+    transaction: &WriteTransaction,
+    state: &State,
+    heads: &StoredHeads,
+) -> Result<(), redb::Error> {
+    transaction.open_table(BLOCKS)?;
+    transaction.open_table(CANONICAL)?;
+    transaction.open_table(CODES)?;
+    let mut meta = transaction.open_table(META)?;
+    meta.insert(STATE, state.to_bytes().as_slice())?;
+    meta.insert(HEADS, heads.to_bytes().as_slice())?;
+    Ok(())
+}
+
+/// The key under which a value of the engine is kept.
+pub(crate) fn engine_key(key: &str) -> String {
+    format!("{ENGINE_PREFIX}{key}")
+}
+
+fn explain(error: redb::Error, cause: &OnceLock<Error>, directory: &Directory) -> Error {
+    match cause.get() {
+        Some(cause) => cause.clone(),
+        None => Error::Index { file: directory.path(INDEX), what: error.to_string() },
+    }
+}
+
+/// Removes all blocks above `number`, and their canonical numbers; says how many were canonical.
+pub(crate) fn remove_above(
+    transaction: &WriteTransaction,
+    number: u64,
+) -> Result<u64, redb::Error> {
+    let mut blocks = transaction.open_table(BLOCKS)?;
+    blocks.retain(|_, bytes| {
+        StoredBlock::from_bytes(bytes).is_some_and(|block| block.number <= number)
+    })?;
+    let mut canonical = transaction.open_table(CANONICAL)?;
+    let above = canonical.range(number + 1..)?.count() as u64;
+    canonical.retain_in(number + 1.., |_, _| false)?;
+    Ok(above)
+}

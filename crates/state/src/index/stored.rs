@@ -1,0 +1,167 @@
+//! The index's values, as bytes. Numbers are little endian.
+
+use crate::log::Location;
+use alloy_primitives::B256;
+use trie::versioned::{NodeAddress, Version};
+
+/// A block, as the index keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredBlock {
+    pub(crate) number: u64,
+    pub(crate) parent_hash: B256,
+    pub(crate) version: Version,
+    pub(crate) floor: NodeAddress,
+    pub(crate) sequence: u64,
+    pub(crate) block: Location,
+    pub(crate) witness: Option<Location>,
+    pub(crate) touched: Option<Location>,
+    pub(crate) sweep: Vec<u8>,
+}
+
+impl StoredBlock {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(160 + self.sweep.len());
+        bytes.extend_from_slice(&self.number.to_le_bytes());
+        bytes.extend_from_slice(self.parent_hash.as_slice());
+        bytes.extend_from_slice(self.version.root.as_slice());
+        bytes.extend_from_slice(&self.version.address.offset().to_le_bytes());
+        bytes.extend_from_slice(&self.floor.offset().to_le_bytes());
+        bytes.extend_from_slice(&self.sequence.to_le_bytes());
+        bytes.extend_from_slice(&location_bytes(self.block));
+        for location in [self.witness, self.touched] {
+            bytes.push(u8::from(location.is_some()));
+            let none = Location { address: 0, bytes: 0 };
+            bytes.extend_from_slice(&location_bytes(location.unwrap_or(none)));
+        }
+        bytes.extend_from_slice(&self.sweep);
+        bytes
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader { bytes };
+        Some(Self {
+            number: reader.number()?,
+            parent_hash: reader.hash()?,
+            version: Version { root: reader.hash()?, address: reader.address()? },
+            floor: reader.address()?,
+            sequence: reader.number()?,
+            block: reader.location()?,
+            witness: reader.optional(Reader::location)?,
+            touched: reader.optional(Reader::location)?,
+            sweep: reader.bytes.to_vec(),
+        })
+    }
+}
+
+/// How far every log reaches, and what else the store itself must know after a restart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct State {
+    /// Start and end of the logs of nodes, blocks, codes and witnesses.
+    pub(crate) logs: [(u64, u64); 4],
+    /// The number of the last change that is in the index.
+    pub(crate) sequence: u64,
+    /// Versions of blocks with smaller numbers are forgotten.
+    pub(crate) versions_from: u64,
+    /// How many blocks have their witness in which segment, by where it begins.
+    pub(crate) witnesses: Vec<(u64, u64)>,
+}
+
+impl State {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let logs = self.logs.iter().flat_map(|&(start, end)| [start, end]);
+        let witnesses = self.witnesses.iter().flat_map(|&(start, count)| [start, count]);
+        let numbers = logs.chain([self.sequence, self.versions_from]).chain(witnesses);
+        numbers.flat_map(u64::to_le_bytes).collect()
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader { bytes };
+        let mut state = Self::default();
+        for log in &mut state.logs {
+            *log = (reader.number()?, reader.number()?);
+        }
+        state.sequence = reader.number()?;
+        state.versions_from = reader.number()?;
+        while !reader.bytes.is_empty() {
+            state.witnesses.push((reader.number()?, reader.number()?));
+        }
+        Some(state)
+    }
+}
+
+/// Genesis, head, safe and finalized block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StoredHeads(pub(crate) [Option<B256>; 4]);
+
+impl StoredHeads {
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        let head = |head: Option<B256>| {
+            let flag = [u8::from(head.is_some())];
+            flag.into_iter().chain(head.unwrap_or_default().0)
+        };
+        self.0.into_iter().flat_map(head).collect()
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader { bytes };
+        let mut heads = Self::default();
+        for head in &mut heads.0 {
+            *head = reader.optional(Reader::hash)?;
+        }
+        reader.bytes.is_empty().then_some(heads)
+    }
+}
+
+pub(crate) fn location_bytes(location: Location) -> [u8; 12] {
+    let mut bytes = [0; 12];
+    bytes[..8].copy_from_slice(&location.address.to_le_bytes());
+    bytes[8..].copy_from_slice(&location.bytes.to_le_bytes());
+    bytes
+}
+
+pub(crate) fn location_from(bytes: &[u8; 12]) -> Location {
+    let (address, length) = bytes.split_at(8);
+    Location {
+        address: u64::from_le_bytes(address.try_into().expect("eight bytes")),
+        bytes: u32::from_le_bytes(length.try_into().expect("four bytes")),
+    }
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+}
+
+impl Reader<'_> {
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (array, rest) = self.bytes.split_first_chunk()?;
+        self.bytes = rest;
+        Some(*array)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn hash(&mut self) -> Option<B256> {
+        self.array().map(B256::new)
+    }
+
+    fn address(&mut self) -> Option<NodeAddress> {
+        self.number().filter(|offset| *offset < 1 << 48).map(NodeAddress::new)
+    }
+
+    fn location(&mut self) -> Option<Location> {
+        self.array().map(|bytes| location_from(&bytes))
+    }
+
+    /// A flag, and a value, which is of no meaning when the flag is zero.
+    fn optional<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
+        let [flag] = self.array()?;
+        let value = read(self)?;
+        match flag {
+            0 => Some(None),
+            1 => Some(Some(value)),
+            _ => None,
+        }
+    }
+}

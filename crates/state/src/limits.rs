@@ -1,0 +1,41 @@
+//! Bounds of all that can grow here, with unit and reason.
+
+/// Bytes of a page of nodes. Some 40 nodes: a path's neighbours come with it, and a read of the
+/// device costs the same up to here.
+pub const PAGE_BYTES: usize = 16 << 10;
+
+/// Bytes of a page that hold records; the rest is its checksum.
+pub const PAGE_CONTENT_BYTES: usize = PAGE_BYTES - 4;
+
+/// Bytes of a segment file: what is deleted or copied at once, and few enough files for a terabyte.
+pub const SEGMENT_BYTES: u64 = 256 << 20;
+
+/// Bytes of a segment of witnesses; smaller, as retention is by whole segments.
+pub const WITNESS_SEGMENT_BYTES: u64 = 64 << 20;
+
+/// Bytes of the smallest segment: a header and a page. Tests use it.
+pub const MIN_SEGMENT_BYTES: u64 = 2 * PAGE_BYTES as u64;
+
+/// Bytes of a frame's payload. The largest witness that we know of is 500 MB.
+pub const MAX_FRAME_BYTES: usize = 2 << 30;
+
+/// Bytes gathered before a write: fewer calls, and small beside what waits.
+pub const WRITE_BUFFER_BYTES: usize = 1 << 20;
+
+/// Files of one log that are open at once; a process has 1,024 by default on Linux.
+pub const MAX_OPEN_SEGMENTS: usize = 128;
+
+/// Bytes of pages of nodes in memory, unless the options say otherwise.
+pub const PAGE_CACHE_BYTES: u64 = 1 << 30;
+
+/// Bytes of codes in memory: 20,000 codes of 24 KiB are 480 MB, which a heavy block may read.
+pub const CODE_CACHE_BYTES: u64 = 256 << 20;
+
+/// Bytes of the index's pages in memory: the upper levels of its trees.
+pub const INDEX_CACHE_BYTES: usize = 32 << 20;
+
+/// Bytes of a block's note about sweeping.
+pub const MAX_SWEEP_BYTES: usize = 128;
+
+/// Bytes of the chain's identity, and of a value of the engine's own.
+pub const MAX_META_BYTES: usize = 64 << 10;

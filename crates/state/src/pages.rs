@@ -1,0 +1,359 @@
+//! The log of nodes: pages with a checksum, in segment files, behind a cache.
+
+use crate::Error;
+use crate::disk::{Directory, Health, Named};
+use crate::limits::{MIN_SEGMENT_BYTES, PAGE_BYTES, PAGE_CONTENT_BYTES, WRITE_BUFFER_BYTES};
+use crate::room::Room;
+use crate::segments::{NODES, Segments};
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, RwLock, RwLockReadGuard};
+use trie::versioned::{NodeAddress, RecordError, RecordSink, Records};
+
+/// Bytes of a page, as an offset.
+const PAGE: u64 = PAGE_BYTES as u64;
+
+/// The log of nodes, for any number of threads. Clones are the same log.
+#[derive(Clone)]
+pub struct Nodes {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    segments: Segments,
+    segment_bytes: u64,
+    /// Nothing below is read: it is deleted, or about to be.
+    start: AtomicU64,
+    /// Where the next page goes. Moved by [`Batch::seal`] alone.
+    end: AtomicU64,
+    cache: Cache<u64, Arc<Page>, ByPage>,
+    /// Pages that are sealed and not persisted, by number.
+    waiting: RwLock<BTreeMap<u64, Arc<Page>>>,
+    batch_is_open: AtomicBool,
+    room: Arc<Room>,
+    health: Arc<Health>,
+}
+
+struct Page([u8; PAGE_BYTES]);
+
+#[derive(Clone)]
+struct ByPage;
+
+impl Weighter<u64, Arc<Page>> for ByPage {
+    fn weight(&self, _: &u64, _: &Arc<Page>) -> u64 {
+        PAGE
+    }
+}
+
+/// A node's bytes, and all that follow them in their page.
+#[derive(Clone)]
+pub struct Record {
+    page: Arc<Page>,
+    offset: u16,
+}
+
+impl AsRef<[u8]> for Record {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        &self.page.0[usize::from(self.offset)..PAGE_CONTENT_BYTES]
+    }
+}
+
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Record").field(&self.offset).finish()
+    }
+}
+
+impl fmt::Debug for Nodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = self.shared.end.load(Ordering::Relaxed);
+        f.debug_struct("Nodes").field("end", &end).finish_non_exhaustive()
+    }
+}
+
+/// What [`Nodes::recover`] needs to know.
+pub(crate) struct NodesOptions {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) segment_bytes: u64,
+    pub(crate) cache_bytes: u64,
+}
+
+impl Records for Nodes {
+    type Record = Record;
+
+    #[inline]
+    fn record(&self, at: NodeAddress) -> Result<Record, RecordError> {
+        let number = at.offset() / PAGE;
+        let offset = (at.offset() % PAGE) as u16;
+        let shared = &*self.shared;
+        if at.offset() >= shared.start.load(Ordering::Relaxed)
+            && usize::from(offset) < PAGE_CONTENT_BYTES
+            && let Some(page) = shared.cache.get(&number)
+        {
+            return Ok(Record { page, offset });
+        }
+        Ok(shared.uncached(at.offset()).map(|page| Record { page, offset })?)
+    }
+}
+
+impl Nodes {
+    pub(crate) fn recover(
+        directory: Directory,
+        options: &NodesOptions,
+        room: Arc<Room>,
+    ) -> Result<Self, Error> {
+        assert!(options.segment_bytes >= MIN_SEGMENT_BYTES, "a segment has a page");
+        assert!(options.segment_bytes.is_multiple_of(PAGE), "a segment has whole pages");
+        let health = directory.health.clone();
+        let (start, end) = (options.start, options.end);
+        let items = (options.cache_bytes / PAGE).max(1) as usize;
+        let shared = Shared {
+            segments: Segments::recover(NODES, directory, (start, end), options.segment_bytes)?,
+            segment_bytes: options.segment_bytes,
+            start: start.into(),
+            end: end.into(),
+            cache: Cache::with_weighter(items, options.cache_bytes, ByPage),
+            waiting: RwLock::default(),
+            batch_is_open: false.into(),
+            room,
+            health,
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// A batch of new records. There is one at a time.
+    ///
+    /// # Panics
+    /// When there is another.
+    pub fn batch(&self) -> Batch {
+        let open = self.shared.batch_is_open.swap(true, Ordering::AcqRel);
+        assert!(!open, "one batch is sealed or dropped before the next");
+        let next = self.shared.end.load(Ordering::Acquire) / PAGE;
+        Batch { nodes: self.clone(), pages: Vec::new(), next, used: PAGE_CONTENT_BYTES }
+    }
+
+    /// Where the log ends, sealed batches included: the next batch's addresses are above.
+    pub fn end(&self) -> NodeAddress {
+        NodeAddress::new(self.shared.end.load(Ordering::Acquire))
+    }
+
+    /// The first address that is not deleted.
+    pub fn start(&self) -> NodeAddress {
+        NodeAddress::new(self.shared.start.load(Ordering::Relaxed))
+    }
+
+    /// Stops reads below the last segment that begins at or below `floor`; says where that is.
+    pub(crate) fn forget_below(&self, floor: NodeAddress) -> u64 {
+        let floor = floor.offset().min(self.end().offset());
+        let start = floor / self.shared.segment_bytes * self.shared.segment_bytes;
+        self.shared.start.fetch_max(start, Ordering::Relaxed).max(start)
+    }
+
+    /// Writes and syncs what waits; says where the log ends with it.
+    pub(crate) fn write_waiting(&self) -> Result<u64, Error> {
+        let shared = &*self.shared;
+        // The end is read first: seal moves it last.
+        let end = shared.end.load(Ordering::Acquire);
+        let waiting = shared.waiting();
+        let pages: Vec<_> = waiting.range(..end / PAGE).map(|(&n, p)| (n, p.clone())).collect();
+        drop(waiting);
+        let pages_per_segment = shared.segment_bytes / PAGE;
+        let in_one_segment = |a: &(u64, _), b: &(u64, _)| {
+            a.0 / pages_per_segment == b.0 / pages_per_segment && a.0 + 1 == b.0
+        };
+        for run in pages.chunk_by(in_one_segment) {
+            shared.write_run(run)?;
+        }
+        Ok(end)
+    }
+
+    /// Lets go of the pages below `end`, which are persisted.
+    pub(crate) fn unpin(&self, end: u64) {
+        let mut waiting = self.shared.waiting.write().expect("no thread panics with it");
+        let kept = waiting.split_off(&(end / PAGE));
+        let persisted = std::mem::replace(&mut *waiting, kept);
+        drop(waiting);
+        self.shared.room.release(persisted.len() as u64 * PAGE);
+    }
+
+    /// Removes the files below `start`, which the index has forgotten.
+    pub(crate) fn remove_below(&self, start: u64) -> Result<(), Error> {
+        self.shared.cache.retain(|&number, _| number * PAGE >= start);
+        self.shared.segments.remove_below(start)
+    }
+
+    /// Reads every page from the files, and gives `each` its outcome.
+    pub(crate) fn verify(
+        &self,
+        end: u64,
+        mut each: impl FnMut(Result<(), Error>),
+    ) -> Result<(), Error> {
+        let starts = self.shared.segments.starts();
+        for start in starts.into_iter().filter(|&start| start < end) {
+            let file = match self.shared.segments.open(start) {
+                Ok(file) => file,
+                Err(error) => {
+                    each(Err(error));
+                    continue;
+                }
+            };
+            let segment_end = end.min(start + self.shared.segment_bytes);
+            for number in start / PAGE..segment_end / PAGE {
+                each(read_page(&file, number, start).map(drop));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn segments(&self) -> &Segments {
+        &self.shared.segments
+    }
+}
+
+impl Shared {
+    fn uncached(&self, address: u64) -> Result<Arc<Page>, Error> {
+        let start = self.start.load(Ordering::Relaxed);
+        if address < start {
+            return Err(Error::Deleted { log: NODES.name, address, start });
+        }
+        let end = self.end.load(Ordering::Acquire);
+        let is_header = address % self.segment_bytes < PAGE;
+        if address >= end || is_header || address % PAGE >= PAGE_CONTENT_BYTES as u64 {
+            return Err(Error::NoRecord { log: NODES.name, address, end });
+        }
+        let number = address / PAGE;
+        if let Some(page) = self.waiting().get(&number) {
+            return Ok(page.clone());
+        }
+        let segment = address / self.segment_bytes * self.segment_bytes;
+        let file = self.segments.open(segment)?;
+        let page = read_page(&file, number, segment)?;
+        self.cache.insert(number, page.clone());
+        Ok(page)
+    }
+
+    fn write_run(&self, run: &[(u64, Arc<Page>)]) -> Result<(), Error> {
+        let segment = run[0].0 * PAGE / self.segment_bytes * self.segment_bytes;
+        let is_new = self.segments.last().is_none_or(|last| last < segment);
+        let file = if is_new {
+            let mut header = [0; PAGE_BYTES];
+            let fields = self.segments.header(segment).to_bytes();
+            header[..fields.len()].copy_from_slice(&fields);
+            let checksum = page_checksum(segment / PAGE, &header);
+            header[PAGE_CONTENT_BYTES..].copy_from_slice(&checksum);
+            self.segments.create(segment, &header)?
+        } else {
+            self.segments.open(segment)?
+        };
+        let mut buffer = Vec::with_capacity(WRITE_BUFFER_BYTES.min(run.len() * PAGE_BYTES));
+        for pages in run.chunks(WRITE_BUFFER_BYTES / PAGE_BYTES) {
+            buffer.clear();
+            for (number, page) in pages {
+                buffer.extend_from_slice(&page.0[..PAGE_CONTENT_BYTES]);
+                buffer.extend_from_slice(&page_checksum(*number, &page.0));
+            }
+            file.write_at(pages[0].0 * PAGE - segment, &buffer)?;
+        }
+        file.sync()?;
+        if is_new { self.segments.sync_directory() } else { Ok(()) }
+    }
+
+    fn waiting(&self) -> RwLockReadGuard<'_, BTreeMap<u64, Arc<Page>>> {
+        self.waiting.read().expect("no thread panics with it")
+    }
+}
+
+fn read_page(file: &Named, number: u64, segment: u64) -> Result<Arc<Page>, Error> {
+    let mut page = Arc::new(Page([0; PAGE_BYTES]));
+    let bytes = &mut Arc::get_mut(&mut page).expect("just made").0;
+    let offset = number * PAGE - segment;
+    file.read_at(offset, bytes)?;
+    let expected = page_checksum(number, bytes);
+    if bytes[PAGE_CONTENT_BYTES..] != expected {
+        return Err(file.damaged(offset, format!("page {number} does not match its checksum")));
+    }
+    Ok(page)
+}
+
+/// CRC-32 over the content and the number, so that a page in another's place is found out too.
+fn page_checksum(number: u64, page: &[u8; PAGE_BYTES]) -> [u8; 4] {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&page[..PAGE_CONTENT_BYTES]);
+    hasher.update(&number.to_le_bytes());
+    hasher.finalize().to_le_bytes()
+}
+
+/// New records that nobody sees until they are sealed. Dropped, they never were.
+pub struct Batch {
+    nodes: Nodes,
+    pages: Vec<(u64, Arc<Page>)>,
+    /// The number of the next page.
+    next: u64,
+    /// Bytes used of the last page.
+    used: usize,
+}
+
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch").field("pages", &self.pages.len()).finish_non_exhaustive()
+    }
+}
+
+impl Batch {
+    /// Makes the records readable at their addresses, from memory until they are persisted.
+    ///
+    /// # Errors
+    /// When an earlier write failed; the records are dropped then.
+    pub fn seal(mut self) -> Result<(), Error> {
+        let shared = &*self.nodes.shared;
+        shared.health.check()?;
+        let pages = std::mem::take(&mut self.pages);
+        shared.room.take(pages.len() as u64 * PAGE);
+        for (number, page) in &pages {
+            shared.cache.insert(*number, page.clone());
+        }
+        shared.waiting.write().expect("no thread panics with it").extend(pages);
+        shared.end.store(self.next * PAGE, Ordering::Release);
+        Ok(())
+    }
+
+    /// Bytes in memory.
+    pub fn bytes(&self) -> usize {
+        self.pages.len() * PAGE_BYTES
+    }
+
+    fn new_page(&mut self) {
+        let pages_per_segment = self.nodes.shared.segment_bytes / PAGE;
+        let header = u64::from(self.next.is_multiple_of(pages_per_segment));
+        self.pages.push((self.next + header, Arc::new(Page([0; PAGE_BYTES]))));
+        self.next += header + 1;
+        self.used = 0;
+    }
+}
+
+impl RecordSink for Batch {
+    fn append(&mut self, record: &[u8]) -> NodeAddress {
+        assert!(!record.is_empty() && record.len() <= Self::MAX_RECORD_BYTES);
+        if self.used + record.len() > PAGE_CONTENT_BYTES {
+            self.new_page();
+        }
+        let (number, page) = self.pages.last_mut().expect("there is a page now");
+        let page = Arc::get_mut(page).expect("nobody sees it before it is sealed");
+        let range = self.used..self.used + record.len();
+        page.0[range].copy_from_slice(record);
+        let address = NodeAddress::new(*number * PAGE + self.used as u64);
+        self.used += record.len();
+        address
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        self.nodes.shared.batch_is_open.store(false, Ordering::Release);
+    }
+}

@@ -1,0 +1,59 @@
+//! How many bytes wait to be persisted.
+
+use crate::Error;
+use crate::disk::Health;
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    waiting_bytes: Mutex<u64>,
+    changed: Condvar,
+}
+
+impl Room {
+    pub(crate) fn take(&self, bytes: u64) {
+        *self.lock() += bytes;
+    }
+
+    pub(crate) fn release(&self, bytes: u64) {
+        let mut waiting = self.lock();
+        *waiting = waiting.checked_sub(bytes).expect("what is released was taken");
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        *self.lock()
+    }
+
+    /// Wakes those who wait, so that they look at the store's health.
+    pub(crate) fn wake(&self) {
+        drop(self.lock());
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn wait(
+        &self,
+        limit_bytes: u64,
+        timeout: Duration,
+        health: &Health,
+    ) -> Result<bool, Error> {
+        let deadline = Instant::now() + timeout;
+        let mut waiting = self.lock();
+        loop {
+            health.check()?;
+            if *waiting <= limit_bytes {
+                return Ok(true);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            waiting = self.changed.wait_timeout(waiting, left).expect("no panic with it").0;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, u64> {
+        self.waiting_bytes.lock().expect("no thread panics with it")
+    }
+}

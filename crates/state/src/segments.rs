@@ -1,0 +1,173 @@
+//! The files of one log: contiguous pieces of it, each named by the log's offset where it begins.
+
+use crate::Error;
+use crate::disk::{Directory, Named};
+use crate::header::Header;
+use crate::limits::MAX_OPEN_SEGMENTS;
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Which log: its name, which its files begin with, and the four letters in their headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    pub(crate) letters: [u8; 4],
+}
+
+pub(crate) const NODES: Kind = Kind { name: "nodes", letters: *b"NODE" };
+pub(crate) const BLOCKS: Kind = Kind { name: "blocks", letters: *b"BLCK" };
+pub(crate) const CODES: Kind = Kind { name: "codes", letters: *b"CODE" };
+pub(crate) const WITNESSES: Kind = Kind { name: "witnesses", letters: *b"WTNS" };
+
+#[derive(Debug)]
+pub(crate) struct Segments {
+    pub(crate) kind: Kind,
+    directory: Directory,
+    files: Mutex<BTreeMap<u64, Option<Arc<Named>>>>,
+}
+
+impl Segments {
+    /// The segments of a log that reaches from `start` to `end`, whatever else is in the files.
+    /// What is beyond the end was never committed and is cut off.
+    pub(crate) fn recover(
+        kind: Kind,
+        directory: Directory,
+        (start, end): (u64, u64),
+        segment_bytes: u64,
+    ) -> Result<Self, Error> {
+        let segments = Self { kind, directory, files: Mutex::default() };
+        let mut kept = BTreeMap::new();
+        let mut removed = false;
+        for name in segments.directory.list()? {
+            let Some(at) = segments.start_of(&name) else { continue };
+            if at < start || at >= end {
+                segments.directory.remove(&name)?;
+                removed = true;
+            } else {
+                kept.insert(at, None);
+            }
+        }
+        if removed {
+            segments.directory.sync()?;
+        }
+        if start < end && kept.keys().next() != Some(&start) {
+            let file = segments.directory.path(&segments.file_name(start));
+            return Err(Error::Short { file, found_bytes: 0, expected_bytes: 1 });
+        }
+        *segments.files() = kept;
+        segments.cut(end, segment_bytes)?;
+        Ok(segments)
+    }
+
+    /// Every segment ends where the next begins, the last one at `end`.
+    fn cut(&self, end: u64, segment_bytes: u64) -> Result<(), Error> {
+        let starts = self.starts();
+        let ends = starts.iter().skip(1).copied().chain([end]);
+        for (&start, end) in starts.iter().zip(ends) {
+            let file = self.open(start)?;
+            let (found_bytes, expected_bytes) = (file.len()?, end - start);
+            if found_bytes < expected_bytes && found_bytes == segment_bytes {
+                // It is full: the one after it is missing.
+                let file = self.directory.path(&self.file_name(start + found_bytes));
+                return Err(Error::Short { file, found_bytes: 0, expected_bytes: 1 });
+            }
+            if found_bytes < expected_bytes {
+                let file = file.path().into();
+                return Err(Error::Short { file, found_bytes, expected_bytes });
+            }
+            if found_bytes > expected_bytes {
+                file.set_len(expected_bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where each segment begins, ascending.
+    pub(crate) fn starts(&self) -> Vec<u64> {
+        self.files().keys().copied().collect()
+    }
+
+    /// Where the last segment begins.
+    pub(crate) fn last(&self) -> Option<u64> {
+        self.files().keys().next_back().copied()
+    }
+
+    /// The segment that has `address`: where it begins, and where the next does.
+    pub(crate) fn containing(&self, address: u64) -> Option<(u64, Option<u64>)> {
+        let files = self.files();
+        let (&start, _) = files.range(..=address).next_back()?;
+        let next = files.range((Excluded(start), Unbounded)).next().map(|(&next, _)| next);
+        Some((start, next))
+    }
+
+    /// The file of the segment that begins at `start`; its header is checked when it is opened.
+    pub(crate) fn open(&self, start: u64) -> Result<Arc<Named>, Error> {
+        if let Some(Some(file)) = self.files().get(&start) {
+            return Ok(file.clone());
+        }
+        let name = self.file_name(start);
+        let Some(file) = self.directory.open(&name)? else {
+            let file = self.directory.path(&name);
+            return Err(Error::Short { file, found_bytes: 0, expected_bytes: 1 });
+        };
+        self.header(start).expect(&file)?;
+        let file = Arc::new(file);
+        let mut files = self.files();
+        if files.contains_key(&start) {
+            keep(&mut files, start, &file);
+        }
+        Ok(file)
+    }
+
+    /// A new segment, its header written, not durable yet.
+    pub(crate) fn create(&self, start: u64, header: &[u8]) -> Result<Arc<Named>, Error> {
+        let file = self.directory.create(&self.file_name(start))?;
+        file.write_at(0, header)?;
+        let file = Arc::new(file);
+        keep(&mut self.files(), start, &file);
+        Ok(file)
+    }
+
+    /// Forgets the segments that end at or below `start`, then removes their files.
+    pub(crate) fn remove_below(&self, start: u64) -> Result<(), Error> {
+        let mut files = self.files();
+        let kept = files.split_off(&start);
+        let removed = std::mem::replace(&mut *files, kept);
+        drop(files);
+        for at in removed.keys() {
+            self.directory.remove(&self.file_name(*at))?;
+        }
+        if removed.is_empty() { Ok(()) } else { self.directory.sync() }
+    }
+
+    /// Makes durable which segments there are.
+    pub(crate) fn sync_directory(&self) -> Result<(), Error> {
+        self.directory.sync()
+    }
+
+    pub(crate) fn header(&self, start: u64) -> Header {
+        Header { kind: self.kind.letters, numbers: [start, 0] }
+    }
+
+    fn file_name(&self, start: u64) -> String {
+        format!("{}-{start:016x}", self.kind.name)
+    }
+
+    fn start_of(&self, name: &str) -> Option<u64> {
+        let digits = name.strip_prefix(self.kind.name)?.strip_prefix('-')?;
+        let start = u64::from_str_radix(digits, 16).ok()?;
+        (self.file_name(start) == name).then_some(start)
+    }
+
+    fn files(&self) -> MutexGuard<'_, BTreeMap<u64, Option<Arc<Named>>>> {
+        self.files.lock().expect("no thread panics with it")
+    }
+}
+
+fn keep(files: &mut BTreeMap<u64, Option<Arc<Named>>>, start: u64, file: &Arc<Named>) {
+    if files.values().flatten().count() >= MAX_OPEN_SEGMENTS {
+        files.values_mut().for_each(|open| *open = None);
+    }
+    files.insert(start, Some(file.clone()));
+}

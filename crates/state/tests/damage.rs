@@ -1,0 +1,172 @@
+//! Flipped bits and torn tails: a refusal that names file and offset, or the truth.
+
+mod common;
+
+use common::{Difference, Model, OPTIONS, Workload, open};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use state::{Database, DirectoryDisk, Fault, FaultDisk, MemoryDisk};
+use std::collections::BTreeMap;
+
+type Files = BTreeMap<String, Vec<u8>>;
+
+/// A store with something of everything, and what is in it.
+fn store(steps: u64) -> (Files, Model) {
+    let disk = FaultDisk::new(&Files::new(), Fault::Never);
+    let mut workload = Workload::new(5);
+    workload.run(&disk, steps).expect("nothing fails");
+    (disk.after_restart(), workload.acknowledged)
+}
+
+/// Where every byte counts, or every page, frame and block is hit.
+fn places(name: &str, length: usize, rng: &mut StdRng) -> Vec<usize> {
+    if name == "format" {
+        return (0..length).collect();
+    }
+    let step = if name == "index" { 97 } else { 41 };
+    let sampled = (0..length).step_by(step).map(|at| at + rng.random_range(0..step));
+    let mut places: Vec<_> = sampled.filter(|at| *at < length).collect();
+    places.extend(0..length.min(64));
+    if name == "index" {
+        places.extend(4096..4096 + 64);
+        places.extend(8192..8192 + 64);
+    }
+    places
+}
+
+/// Opens and reads everything, and says what was refused.
+fn refusal(files: &Files, model: &Model, context: &str) -> Option<String> {
+    let store = match open(MemoryDisk::with_contents(files)) {
+        Ok(store) => store,
+        Err(error) => return Some(error.to_string()),
+    };
+    let read = match model.check(&store) {
+        Ok(()) => None,
+        Err(Difference::Unread(text)) => Some(text),
+        Err(Difference::Wrong(text)) => panic!("{context}: a wrong answer: {text}"),
+    };
+    let report = store.verify(&mut |_| {}).expect("it reports what it finds");
+    let verified = report.first.map(|error| error.to_string());
+    assert!(read.is_none() || verified.is_some(), "{context}: not found: {read:?}");
+    read.or(verified)
+}
+
+#[test]
+fn no_flipped_bit_gives_a_wrong_answer() {
+    let (files, model) = store(36);
+    assert_eq!(refusal(&files, &model, "as it was"), None);
+    let mut rng = StdRng::seed_from_u64(6);
+    let mut counts: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+    for (name, bytes) in &files {
+        for at in places(name, bytes.len(), &mut rng) {
+            let mut damaged = files.clone();
+            let bit = 1 << rng.random_range(0..8);
+            damaged.get_mut(name).expect("there")[at] ^= bit;
+            let context = format!("{name}, byte {at}, bit {bit}");
+            let refused = refusal(&damaged, &model, &context);
+            if let Some(text) = &refused {
+                let named = text.contains(&format!("memory:{name}")) && text.contains("offset");
+                assert!(named, "{context}: {text}");
+            }
+            let kind = name.split('-').next().expect("one part").to_owned();
+            counts.entry(kind).or_default()[usize::from(refused.is_some())] += 1;
+        }
+    }
+    println!("[harmless, refused] flips by file: {counts:?}");
+    for log in ["nodes", "blocks", "codes", "witnesses", "format"] {
+        assert_eq!(counts[log][0], 0, "all of {log} is in use");
+    }
+}
+
+#[test]
+fn a_file_that_ends_early_is_refused_by_name() {
+    let (files, model) = store(36);
+    for (name, bytes) in &files {
+        for left in [0, 1, 63, 64, 65, bytes.len() / 2, bytes.len() - 1] {
+            if left >= bytes.len() {
+                continue;
+            }
+            let mut torn = files.clone();
+            torn.get_mut(name).expect("there").truncate(left);
+            let context = format!("{name} of {left} bytes");
+            if let Some(text) = refusal(&torn, &model, &context) {
+                assert!(text.contains(&format!("memory:{name}")), "{context}: {text}");
+            } else {
+                assert_eq!(name, "index", "{context}");
+            }
+        }
+        let mut missing = files.clone();
+        missing.remove(name);
+        let text = refusal(&missing, &model, name).expect("a file is missing");
+        // Of frames, which have segments of any length, the one before it may be named.
+        let log = name.split('-').next().expect("one part");
+        let named = if log == "nodes" { name } else { log };
+        assert!(text.contains(&format!("memory:{named}")), "{name}: {text}");
+    }
+}
+
+#[test]
+fn what_is_behind_the_end_is_cut_off() {
+    let (files, model) = store(36);
+    for name in files.keys().filter(|name| *name != "format") {
+        for tail in [1, 100, 5000, 40_000] {
+            let mut longer = files.clone();
+            let bytes = longer.get_mut(name).expect("there");
+            bytes.extend(std::iter::repeat_n(0xa5, tail));
+            assert_eq!(refusal(&longer, &model, name), None, "{name}, {tail}");
+        }
+    }
+    let mut more = files.clone();
+    more.insert("nodes-0000000070000000".into(), vec![1; 99]);
+    more.insert("a file of somebody else".into(), vec![1; 99]);
+    assert_eq!(refusal(&more, &model, "more files"), None);
+}
+
+#[test]
+fn another_format_version_is_refused_by_number() {
+    let (mut files, _) = store(6);
+    let names: Vec<_> = files.keys().cloned().collect();
+    for name in names {
+        files.get_mut(&name).expect("there")[8] = 9;
+        let text = match open(MemoryDisk::with_contents(&files)) {
+            Err(error) => error.to_string(),
+            Ok(store) => store.verify(&mut |_| {}).unwrap().first.expect("found").to_string(),
+        };
+        let expected = format!(
+            "memory:{name} has format version 9 at offset 8; this program \
+            supports 1"
+        );
+        assert_eq!(text, expected);
+        files.get_mut(&name).expect("there")[8] = 1;
+    }
+}
+
+#[test]
+fn files_in_each_other_s_place_are_refused() {
+    let (files, model) = store(36);
+    let segments: Vec<_> = files.keys().filter(|name| name.contains('-')).collect();
+    for pair in segments.windows(2) {
+        let mut swapped = files.clone();
+        swapped.insert(pair[0].clone(), files[pair[1]].clone());
+        swapped.insert(pair[1].clone(), files[pair[0]].clone());
+        assert!(refusal(&swapped, &model, "swapped").is_some(), "{pair:?}");
+    }
+}
+
+#[test]
+fn two_processes_cannot_share_a_directory() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let disk = DirectoryDisk::open(directory.path()).expect("free");
+    let second = DirectoryDisk::open(directory.path()).expect_err("held");
+    assert!(second.to_string().contains("is in use by another process"), "{second}");
+    let store = Database::open(disk, &OPTIONS).expect("opens");
+    let mut workload = Workload::new(7);
+    for step in 0..30 {
+        workload.step(&store, step).expect("a working disk");
+    }
+    workload.persist(&store).expect("a working disk");
+    drop(store);
+    let disk = DirectoryDisk::open(directory.path()).expect("free again");
+    let store = Database::open(disk, &OPTIONS).expect("opens");
+    workload.model.check(&store).expect("the same");
+}

@@ -1,0 +1,144 @@
+//! Long random workloads against plain maps, and readers beside the writer.
+
+mod common;
+
+use common::{Difference, OPTIONS, Workload, open};
+use rand::Rng;
+use state::{Database, MemoryDisk, Options};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use trie::versioned::{NodeAddress, RecordSink, Records};
+
+#[test]
+fn the_store_agrees_with_the_model_after_every_step() {
+    let seed = rand::rng().random_range(0..1_000_000);
+    println!("seed {seed}");
+    for seed in [seed, 1, 2] {
+        let disk = MemoryDisk::new();
+        let mut store = open(disk.clone()).expect("memory");
+        let mut workload = Workload::new(seed);
+        for step in 0..200 {
+            workload.step(&store, step).expect("memory");
+            let same = workload.model.check(&store);
+            same.unwrap_or_else(|error| panic!("seed {seed}, step {step}: {error:?}"));
+            if step % 23 == 0 {
+                drop(store);
+                workload.model = workload.acknowledged.clone();
+                store = open(disk.clone()).expect("memory");
+            }
+        }
+        assert_eq!(store.verify(&mut |_| {}).expect("memory").damaged, 0, "seed {seed}");
+    }
+}
+
+#[test]
+fn readers_see_every_block_from_its_adding_on_while_it_is_persisted() {
+    let store = Arc::new(open(MemoryDisk::new()).expect("memory"));
+    let done = Arc::new(AtomicBool::new(false));
+    let model = Arc::new(std::sync::RwLock::new(common::Model::default()));
+    let reads = Arc::new(AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let reader = || {
+            while !done.load(Ordering::Relaxed) {
+                let seen = model.read().expect("no panic").clone();
+                for hash in seen.order.iter().rev().take(30) {
+                    let known = &seen.blocks[hash];
+                    let entry = store.entry(hash).expect("memory").expect("it was added");
+                    assert_eq!(entry.number, known.block.number);
+                    assert_eq!(store.block(hash).expect("memory"), Some(known.block.block.clone()));
+                    for (code_hash, code) in &known.block.codes {
+                        let found = store.code(code_hash).expect("memory");
+                        assert_eq!(found.as_ref(), Some(code));
+                    }
+                    for (at, record) in &known.records {
+                        match store.nodes().record(*at) {
+                            Ok(found) => assert!(found.as_ref().starts_with(record)),
+                            Err(error) => assert!(*at < store.nodes().start(), "{error}"),
+                        }
+                    }
+                    reads.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        };
+        for _ in 0..3 {
+            scope.spawn(reader);
+        }
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                store.persist().expect("memory");
+            }
+        });
+        let mut workload = Workload::new(8);
+        let until = Instant::now() + Duration::from_secs(2);
+        while Instant::now() < until {
+            let block = workload.block(&store).expect("memory");
+            *model.write().expect("no panic") = workload.model.clone();
+            workload.make_head(&store, block).expect("memory");
+            if workload.model.order.len() % 9 == 0 {
+                store.retain_witnesses(4, 24 << 10).expect("memory");
+                let order = &workload.model.order;
+                if let Some(oldest) = order.len().checked_sub(20) {
+                    let floor = workload.model.blocks[&order[oldest]].block.floor;
+                    store.delete_segments_below(floor).expect("memory");
+                }
+            }
+            assert!(store.wait_for_room(1 << 20, Duration::from_secs(9)).expect("memory"));
+            if workload.model.order.len() > 300 {
+                done.store(true, Ordering::Relaxed);
+                break;
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert!(reads.load(Ordering::Relaxed) > 100);
+}
+
+#[test]
+fn addresses_outside_the_log_are_errors_that_name_them() {
+    let store = open(MemoryDisk::new()).expect("memory");
+    let mut batch = store.batch();
+    let at = batch.append(&[1; 100]);
+    assert!(store.nodes().record(at).is_err(), "it is not sealed");
+    batch.seal().expect("memory");
+    let end = store.nodes().end().offset();
+    let trailer = (at.offset() | 0x3fff) - 1;
+    for outside in [0, 100, end, end + 5, 1 << 40, trailer] {
+        let error = store.nodes().record(NodeAddress::new(outside)).expect_err("outside");
+        assert!(error.0.contains(&format!("offset {outside}")), "{error}");
+    }
+    let mut dropped = store.batch();
+    let unseen = dropped.append(&[2; 100]);
+    drop(dropped);
+    let mut batch = store.batch();
+    assert_eq!(batch.append(&[3; 100]), unseen, "a dropped batch takes no addresses");
+    batch.seal().expect("memory");
+    assert_eq!(store.nodes().record(unseen).expect("sealed").as_ref()[..100], [3; 100]);
+}
+
+#[test]
+fn a_store_of_nothing_opens_and_answers_nothing() {
+    let disk = MemoryDisk::new();
+    for _ in 0..3 {
+        let store = open(disk.clone()).expect("memory");
+        assert_eq!(store.identity().expect("memory"), None);
+        assert_eq!(store.persist().expect("memory").blocks, 0);
+        common::Model::default().check(&store).map_err(|_: Difference| ()).expect("empty");
+    }
+}
+
+#[test]
+fn opening_in_memory_is_quick() {
+    let times = (0..50).map(|_| {
+        let started = Instant::now();
+        let store = Database::open(MemoryDisk::new(), &OPTIONS).expect("memory");
+        let opened = started.elapsed();
+        drop(store);
+        opened
+    });
+    let fastest = times.min().expect("some");
+    let started = Instant::now();
+    drop(Database::open(MemoryDisk::new(), &Options::default()).expect("memory"));
+    println!("opening takes {fastest:?}; with large caches {:?}", started.elapsed());
+    assert!(fastest < Duration::from_millis(5));
+}
