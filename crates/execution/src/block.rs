@@ -1,7 +1,8 @@
-use crate::InvalidBlock;
+use crate::{ChainSpec, InvalidBlock};
 use alloy_consensus::crypto::RecoveryError;
 use alloy_consensus::transaction::SignerRecoverable;
-use alloy_consensus::{EthereumTxEnvelope, TxEip4844};
+use alloy_consensus::{EthereumTxEnvelope, Transaction as _, TxEip4844};
+use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{Address, B256, Bytes, keccak256};
 use alloy_rlp::{Decodable, Encodable};
 
@@ -73,6 +74,37 @@ pub fn recover_senders(transactions: &[Transaction]) -> Result<Vec<Address>, Inv
 pub fn recover_sender(index: usize, transaction: &Transaction) -> Result<Address, InvalidBlock> {
     let wrong = |error: RecoveryError| InvalidBlock::Signature { index, reason: error.to_string() };
     transaction.recover_signer().map_err(wrong)
+}
+
+/// As [`recover_senders`], by the rules of block `number` of a chain, which may be from before
+/// Spurious Dragon.
+pub fn recover_senders_at(
+    chain: &ChainSpec,
+    number: u64,
+    transactions: &[Transaction],
+) -> Result<Vec<Address>, InvalidBlock> {
+    let recover = |(index, transaction)| recover_sender_at(chain, number, index, transaction);
+    transactions.iter().enumerate().map(recover).collect()
+}
+
+/// As [`recover_sender`], by the rules of block `number` of a chain: before Homestead any `s` is
+/// right (EIP-2), before Spurious Dragon no signature names a chain (EIP-155).
+pub fn recover_sender_at(
+    chain: &ChainSpec,
+    number: u64,
+    index: usize,
+    transaction: &Transaction,
+) -> Result<Address, InvalidBlock> {
+    let names_chain = transaction.is_legacy() && transaction.chain_id().is_some();
+    if names_chain && !chain.is_spurious_dragon_active_at_block(number) {
+        let reason = "it names a chain, which is not known yet".to_owned();
+        return Err(InvalidBlock::Signature { index, reason });
+    }
+    if chain.is_homestead_active_at_block(number) {
+        return recover_sender(index, transaction);
+    }
+    let wrong = |error: RecoveryError| InvalidBlock::Signature { index, reason: error.to_string() };
+    transaction.recover_signer_unchecked().map_err(wrong)
 }
 
 /// Checks `public_keys` (uncompressed, `0x04 || X || Y`, one a transaction, in order) against the

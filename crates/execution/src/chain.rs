@@ -9,11 +9,26 @@ use alloy_primitives::{Address, U256, address};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainSpec {
     chain_id: u64,
+    merge: Merge,
     /// Every fork that the chain schedules; the others are never active.
     forks: Vec<(EthereumHardfork, ForkCondition)>,
     /// Blob parameters by activation time, ascending.
     blobs: Vec<(u64, BlobParams)>,
     deposit_contract: Address,
+}
+
+/// Where proof of work ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Merge {
+    Never,
+    /// The first block without.
+    At(u64),
+    /// Before a block at whose parent the sum of all difficulties has come this far. That it has
+    /// may be `passed`, said by the configuration, and is then not checked of blocks without.
+    Difficulty {
+        terminal: U256,
+        passed: bool,
+    },
 }
 
 /// Why a chain configuration cannot be run.
@@ -25,17 +40,20 @@ pub enum ChainSpecError {
     /// A fork whose rules are not implemented.
     #[error("{0} is scheduled, but its rules are not implemented; remove its time")]
     UnsupportedFork(EthereumHardfork),
+    /// Two parts of a fork that are only implemented together, but not scheduled so.
+    #[error("{0} and {1} differ; only both at once are implemented")]
+    ForksApart(&'static str, &'static str),
     /// A fork is scheduled before one that it builds on.
-    #[error("{later} is scheduled at {later_time}, before {earlier} at {earlier_time}")]
+    #[error("{later} is scheduled at {later_at}, before {earlier} at {earlier_at}")]
     ForkOrder {
         /// The fork that must come first.
         earlier: EthereumHardfork,
-        /// Its activation time in seconds.
-        earlier_time: u64,
+        /// Its activation: a block number, or from Shanghai on a time in seconds.
+        earlier_at: u64,
         /// The fork that builds on it.
         later: EthereumHardfork,
-        /// Its activation time in seconds.
-        later_time: u64,
+        /// Its activation, likewise.
+        later_at: u64,
     },
     /// A fork is scheduled without one that it builds on.
     #[error("{later} is scheduled, but {earlier} before it is not")]
@@ -82,7 +100,8 @@ impl ChainSpec {
         if config.bogota_time.is_some() {
             return Err(ChainSpecError::UnsupportedFork(EthereumHardfork::Bogota));
         }
-        let mut forks = block_forks(config);
+        let merge = Merge::from_config(config);
+        let mut forks = block_forks(config)?;
         let times = [
             config.shanghai_time,
             config.cancun_time,
@@ -100,7 +119,10 @@ impl ChainSpec {
             .zip(times)
             .filter_map(|((fork, name), time)| time.map(|time| (*fork, *name, time)))
             .collect();
-        check_order(&timed)?;
+        check_order(TIMED_FORKS.map(|(fork, _)| {
+            let time = timed.iter().find(|(name, ..)| *name == fork).map(|(.., time)| *time);
+            (fork, time, EthereumHardfork::bpo_variants().contains(&fork))
+        }))?;
         let mut blobs = Vec::new();
         for (fork, name, time) in timed {
             forks.push((fork, ForkCondition::Timestamp(time)));
@@ -120,7 +142,7 @@ impl ChainSpec {
         blobs.sort_by_key(|(time, _)| *time);
         let deposit_contract =
             config.deposit_contract_address.unwrap_or(eip6110::MAINNET_DEPOSIT_CONTRACT_ADDRESS);
-        Ok(Self { chain_id: config.chain_id, forks, blobs, deposit_contract })
+        Ok(Self { chain_id: config.chain_id, merge, forks, blobs, deposit_contract })
     }
 
     /// The rules of a public chain: 1 (mainnet), 11155111 (Sepolia), 17000 (Holesky) or
@@ -143,7 +165,13 @@ impl ChainSpec {
             _ => return Err(ChainSpecError::UnknownChain(chain_id)),
         };
         let condition = |fork| hardforks.ethereum_fork_activation(fork);
-        let forks = EthereumHardfork::VARIANTS.iter().map(|fork| (*fork, condition(*fork)));
+        // The DAO was one of mainnet; alloy-hardforks lists its fork for the others too.
+        let forks = EthereumHardfork::VARIANTS
+            .iter()
+            .filter(|fork| chain_id == 1 || **fork != EthereumHardfork::Dao)
+            .map(|fork| (*fork, condition(*fork)));
+        let merge = condition(EthereumHardfork::Paris).block_number();
+        let merge = merge.map_or(Merge::Never, Merge::At);
         let blobs = TIMED_FORKS
             .iter()
             .filter_map(|(fork, _)| {
@@ -151,7 +179,7 @@ impl ChainSpec {
                 Some((time, default_blobs(*fork)?))
             })
             .collect();
-        Ok(Self { chain_id, forks: forks.collect(), blobs, deposit_contract })
+        Ok(Self { chain_id, merge, forks: forks.collect(), blobs, deposit_contract })
     }
 
     /// The chain's identifier (EIP-155).
@@ -163,6 +191,26 @@ impl ChainSpec {
     pub fn blob_params(&self, timestamp: u64) -> Option<BlobParams> {
         let active = self.blobs.iter().rev().find(|(time, _)| *time <= timestamp);
         active.map(|(_, params)| *params)
+    }
+
+    /// Whether block `number` comes after the merge, `None` when the chain's configuration does not
+    /// say by number: then the total difficulty does.
+    pub const fn is_merged_at(&self, number: u64) -> Option<bool> {
+        match self.merge {
+            Merge::Never => Some(false),
+            Merge::At(first) => Some(number >= first),
+            Merge::Difficulty { .. } => None,
+        }
+    }
+
+    /// The total difficulty with which proof of work ends, `None` when it says nothing of a block
+    /// with (or without) proof of work.
+    pub(crate) fn terminal_total_difficulty(&self, has_proof_of_work: bool) -> Option<U256> {
+        match self.merge {
+            Merge::Difficulty { passed: true, .. } if !has_proof_of_work => None,
+            Merge::Difficulty { terminal, .. } => Some(terminal),
+            Merge::Never | Merge::At(_) => None,
+        }
     }
 
     /// The latest fork active at `timestamp` on a chain past the merge.
@@ -189,32 +237,59 @@ impl EthExecutorSpec for ChainSpec {
     }
 }
 
-/// Forks activated by block number, and the merge.
-fn block_forks(config: &ChainConfig) -> Vec<(EthereumHardfork, ForkCondition)> {
-    use EthereumHardfork::*;
-    let mut forks = vec![(Frontier, ForkCondition::Block(0))];
-    let by_number = [
-        (Homestead, config.homestead_block),
-        (Dao, config.dao_fork_block.filter(|_| config.dao_fork_support)),
-        (Tangerine, config.eip150_block),
-        (SpuriousDragon, config.eip158_block.or(config.eip155_block)),
-        (Byzantium, config.byzantium_block),
-        (Constantinople, config.constantinople_block),
-        (Petersburg, config.petersburg_block.or(config.constantinople_block)),
-        (Istanbul, config.istanbul_block),
-        (MuirGlacier, config.muir_glacier_block),
-        (Berlin, config.berlin_block),
-        (London, config.london_block),
-        (ArrowGlacier, config.arrow_glacier_block),
-        (GrayGlacier, config.gray_glacier_block),
-    ];
-    for (fork, number) in by_number {
-        if let Some(number) = number {
-            forks.push((fork, ForkCondition::Block(number)));
+impl Merge {
+    fn from_config(config: &ChainConfig) -> Self {
+        match config.terminal_total_difficulty {
+            None => Self::Never,
+            // A chain that never had proof of work.
+            Some(U256::ZERO) => Self::At(0),
+            Some(terminal) => {
+                let passed = config.terminal_total_difficulty_passed;
+                Self::Difficulty { terminal, passed }
+            }
         }
     }
+}
+
+/// Forks activated by block number, and the merge.
+fn block_forks(
+    config: &ChainConfig,
+) -> Result<Vec<(EthereumHardfork, ForkCondition)>, ChainSpecError> {
+    use EthereumHardfork::*;
+    let dao = config.dao_fork_block.filter(|_| config.dao_fork_support);
+    let petersburg = config.petersburg_block.or(config.constantinople_block);
+    let together = [
+        ("eip155Block", config.eip155_block, "eip158Block", config.eip158_block),
+        ("constantinopleBlock", config.constantinople_block, "petersburgBlock", petersburg),
+    ];
+    for (one, at, other, other_at) in together {
+        if at.is_some() && other_at.is_some() && at != other_at {
+            return Err(ChainSpecError::ForksApart(one, other));
+        }
+    }
+    // The last column: whether the forks after it do not need it.
+    let by_number = [
+        (Frontier, Some(0), false),
+        (Homestead, config.homestead_block, false),
+        (Dao, dao, true),
+        (Tangerine, config.eip150_block, false),
+        (SpuriousDragon, config.eip158_block.or(config.eip155_block), false),
+        (Byzantium, config.byzantium_block, false),
+        (Constantinople, config.constantinople_block, false),
+        (Petersburg, petersburg, false),
+        (Istanbul, config.istanbul_block, false),
+        (MuirGlacier, config.muir_glacier_block, true),
+        (Berlin, config.berlin_block, false),
+        (London, config.london_block, false),
+        (ArrowGlacier, config.arrow_glacier_block, true),
+        (GrayGlacier, config.gray_glacier_block, true),
+    ];
+    check_order(by_number)?;
+    let scheduled = by_number.into_iter().filter_map(|(fork, number, _)| Some((fork, number?)));
+    let mut forks: Vec<_> =
+        scheduled.map(|(fork, number)| (fork, ForkCondition::Block(number))).collect();
     if let Some(total_difficulty) = config.terminal_total_difficulty {
-        // A chain that never had proof of work is past the merge from its genesis on.
+        // The number is for those who ask by number; a block is asked for its difficulty.
         let merged = total_difficulty == U256::ZERO || config.terminal_total_difficulty_passed;
         let activation = if merged { 0 } else { config.merge_netsplit_block.unwrap_or(u64::MAX) };
         let condition = ForkCondition::TTD {
@@ -224,26 +299,24 @@ fn block_forks(config: &ChainConfig) -> Vec<(EthereumHardfork, ForkCondition)> {
         };
         forks.push((Paris, condition));
     }
-    forks
+    Ok(forks)
 }
 
-/// The named forks build on each other; the blob-parameter forks may come anywhere from Osaka on.
-fn check_order(timed: &[(EthereumHardfork, &str, u64)]) -> Result<(), ChainSpecError> {
+/// Forks build on each other, in the order given; on those marked no other does.
+fn check_order(
+    forks: impl IntoIterator<Item = (EthereumHardfork, Option<u64>, bool)>,
+) -> Result<(), ChainSpecError> {
     let mut earlier: Option<(EthereumHardfork, Option<u64>)> = None;
-    for (fork, _) in TIMED_FORKS {
-        let time = timed.iter().find(|(name, ..)| *name == fork).map(|(.., time)| *time);
-        match (earlier, time) {
+    for (later, at, is_optional) in forks {
+        match (earlier, at) {
             (Some((earlier, None)), Some(_)) => {
-                return Err(ChainSpecError::ForkMissing { earlier, later: fork });
+                return Err(ChainSpecError::ForkMissing { earlier, later });
             }
-            (Some((earlier, Some(earlier_time))), Some(later_time))
-                if earlier_time > later_time =>
-            {
-                let later = fork;
-                return Err(ChainSpecError::ForkOrder { earlier, earlier_time, later, later_time });
+            (Some((earlier, Some(earlier_at))), Some(later_at)) if earlier_at > later_at => {
+                return Err(ChainSpecError::ForkOrder { earlier, earlier_at, later, later_at });
             }
-            _ if EthereumHardfork::bpo_variants().contains(&fork) => {}
-            _ => earlier = Some((fork, time)),
+            _ if is_optional => {}
+            _ => earlier = Some((later, at)),
         }
     }
     Ok(())

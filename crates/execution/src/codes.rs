@@ -11,14 +11,13 @@
 //!   inspector can tell the EVM of (EIP-7610): the transaction runs again likewise;
 //! - EIP-7702 authorizations write delegation markers: [`authorized_markers`] replays their list.
 
-use crate::recorder::Recorder;
+use crate::cache::BlockCache;
 use alloy_primitives::map::{AddressMap, B256Map};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use revm::context::TxEnv;
 use revm::context_interface::JournalTr;
 use revm::context_interface::journaled_state::account::JournaledAccountTr;
 use revm::context_interface::transaction::AuthorizationTr;
-use revm::database::State as BlockState;
 use revm::inspector::Inspector;
 use revm::interpreter::{
     CallInputs, CallOutcome, CreateInputs, CreateOutcome, Gas, InstructionResult, InterpreterResult,
@@ -27,7 +26,7 @@ use revm::primitives::constants::CALL_STACK_LIMIT;
 use revm::state::{AccountInfo, EvmState};
 
 /// The EVM's context in [`execute`](crate::execute).
-pub(crate) type Context<'a, S> = alloy_evm::eth::EthEvmContext<&'a mut BlockState<Recorder<S>>>;
+pub(crate) type Context<'a, S> = alloy_evm::eth::EthEvmContext<&'a mut BlockCache<S>>;
 
 /// Tells the [`Recorder`] where frames begin and end and what they deployed.
 #[derive(Debug)]
@@ -35,7 +34,7 @@ pub(crate) struct CodeInspector;
 
 impl<'a, S: witness::State> Inspector<Context<'a, S>> for CodeInspector {
     fn call(&mut self, context: &mut Context<'a, S>, _: &mut CallInputs) -> Option<CallOutcome> {
-        context.journaled_state.database.database.enter_frame();
+        context.journaled_state.database.recorder().enter_frame();
         None
     }
 
@@ -46,7 +45,7 @@ impl<'a, S: witness::State> Inspector<Context<'a, S>> for CodeInspector {
         outcome: &mut CallOutcome,
     ) {
         let success = outcome.result.is_ok();
-        context.journaled_state.database.database.exit_frame(success, None);
+        context.journaled_state.database.recorder().exit_frame(success, None);
     }
 
     fn create(
@@ -54,7 +53,7 @@ impl<'a, S: witness::State> Inspector<Context<'a, S>> for CodeInspector {
         context: &mut Context<'a, S>,
         inputs: &mut CreateInputs,
     ) -> Option<CreateOutcome> {
-        context.journaled_state.database.database.enter_frame();
+        context.journaled_state.database.recorder().enter_frame();
         collision(context, inputs)
     }
 
@@ -66,7 +65,7 @@ impl<'a, S: witness::State> Inspector<Context<'a, S>> for CodeInspector {
     ) {
         let success = outcome.result.is_ok() && outcome.address.is_some();
         let code = outcome.result.output.clone();
-        context.journaled_state.database.database.exit_frame(success, Some(&code));
+        context.journaled_state.database.recorder().exit_frame(success, Some(&code));
     }
 }
 
@@ -91,10 +90,11 @@ fn collision<S: witness::State>(
     if account.nonce != 0 || account.code_hash != KECCAK256_EMPTY {
         return None;
     }
-    if !journal.database.database.has_storage_only(&address) {
+    let recorder = journal.database.recorder();
+    if !recorder.has_storage_only(&address) {
         return None;
     }
-    journal.database.database.collided = true;
+    recorder.collided = true;
     journal.load_account_mut(inputs.caller()).ok()?.data.bump_nonce();
     Some(CreateOutcome {
         result: InterpreterResult {
@@ -127,13 +127,18 @@ pub(crate) fn marker(address: Address) -> (B256, Bytes) {
 /// From Amsterdam on (EIP-2780) the list is paid for while it is processed, and all of it is undone
 /// when the gas does not suffice: the first authority's nonce tells.
 pub(crate) fn authorized_markers<S: witness::State>(
-    state: &BlockState<Recorder<S>>,
+    state: &BlockCache<S>,
     transaction: &TxEnv,
     after: &EvmState,
     chain_id: u64,
 ) -> Markers {
     let before = |address: &Address| -> Option<AccountInfo> {
-        state.cache.accounts.get(address).map(|account| account.account_info().unwrap_or_default())
+        state
+            .0
+            .cache
+            .accounts
+            .get(address)
+            .map(|account| account.account_info().unwrap_or_default())
     };
     let mut markers = Markers::default();
     let mut read = Vec::new();
@@ -155,7 +160,7 @@ pub(crate) fn authorized_markers<S: witness::State>(
         read.push(account.code_hash);
         let delegable = account.code_hash == KECCAK256_EMPTY
             || markers.written.contains_key(&account.code_hash)
-            || state.cache.contracts.get(&account.code_hash).is_some_and(|c| c.is_eip7702());
+            || state.0.cache.contracts.get(&account.code_hash).is_some_and(|c| c.is_eip7702());
         if !delegable || account.nonce != authorization.nonce() {
             continue;
         }

@@ -1,4 +1,4 @@
-use alloy_primitives::{Address, B256, Bloom};
+use alloy_primitives::{Address, B256, Bloom, U256};
 use std::fmt::Display;
 use witness::StateError;
 
@@ -38,8 +38,21 @@ pub enum InvalidBlock {
     ParentHash { got: B256, expected: B256 },
     #[error("timestamp {got} is not after the parent's {parent}")]
     Timestamp { got: u64, parent: u64 },
-    #[error("block {0} is from before the merge")]
-    PreMerge(u64),
+    #[error("difficulty {got}, must be {expected}")]
+    Difficulty { got: U256, expected: U256 },
+    #[error(
+        "difficulty {difficulty} after a total of {total_difficulty}: \
+         proof of work ends at {terminal}, and not before"
+    )]
+    Merge { difficulty: U256, total_difficulty: U256, terminal: U256 },
+    #[error("{0} ommers, at most 2 allowed")]
+    OmmerCount(usize),
+    #[error("ommer {index} {reason}")]
+    Ommer { index: usize, reason: String },
+    #[error("ommers hash {got}, body gives {expected}")]
+    OmmersHash { got: B256, expected: B256 },
+    #[error("extra data of block {0}, which is one of the first after the DAO fork")]
+    DaoExtraData(u64),
     #[error("extra data of {0} bytes, at most 32 allowed")]
     ExtraData(usize),
     #[error("{field} must be {expected} after the merge")]

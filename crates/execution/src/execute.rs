@@ -1,6 +1,8 @@
+use crate::cache::BlockCache;
 use crate::codes::{self, CodeInspector, Context};
 use crate::recorder::{ReadError, Recorder, TransactionCodes};
-use crate::{BlockError, ChainSpec, InvalidBlock, SealedBlock, Transaction};
+use crate::rules::{self, BlockRules};
+use crate::{BlockError, ChainSpec, CodeCache, InvalidBlock, SealedBlock, Transaction};
 use alloy_consensus::transaction::Recovered;
 use alloy_consensus::{Eip658Value, Receipt as Logs, ReceiptEnvelope, TxType};
 use alloy_eip7928::total_bal_items;
@@ -14,13 +16,14 @@ use alloy_evm::eth::receipt_builder::{ReceiptBuilder, ReceiptBuilderCtx};
 use alloy_evm::eth::spec::EthExecutorSpec;
 use alloy_evm::eth::{EthBlockExecutionCtx, EthBlockExecutor, EthEvmBuilder};
 use alloy_evm::{Evm, EvmEnv, FromRecoveredTx};
-use alloy_hardforks::EthereumHardforks;
-use alloy_primitives::{Address, B256, Bytes, U256, b256, keccak256};
+use alloy_hardforks::{EthereumHardfork, EthereumHardforks};
+use alloy_primitives::map::B256Map;
+use alloy_primitives::{Address, B256, Bytes, U256, b256};
 use revm::bytecode::opcode;
 use revm::context::TxEnv;
 use revm::context_interface::transaction::AuthorizationTr;
+use revm::database::BundleAccount;
 use revm::database::states::bundle_state::BundleRetention;
-use revm::database::{BundleAccount, State as BlockState};
 use revm::database_interface::Database;
 use revm::interpreter::instructions::contract;
 use revm::interpreter::interpreter::EthInterpreter;
@@ -28,8 +31,8 @@ use revm::interpreter::{Instruction, InstructionContext, InstructionExecResult};
 use revm::state::EvmState;
 use revm::state::bal::BlockAccessIndex;
 use std::borrow::Cow;
-use trie::{AccountChange, AccountInfo, StateChanges};
-use witness::State;
+use trie::AccountInfo;
+use witness::{BlockState, Change};
 
 /// A receipt with its type and bloom.
 pub type Receipt = ReceiptEnvelope;
@@ -49,14 +52,15 @@ pub struct Executed {
     pub block_access_list: Option<Bytes>,
     /// Items in that list, as EIP-7928 counts them.
     pub block_access_list_items: u64,
-    /// Changed accounts and slots.
-    pub changes: StateChanges,
+    /// Changed accounts and slots, each account once, in no order.
+    pub changes: Vec<Change>,
     /// Codes that the block deployed, by hash.
     pub new_codes: Vec<(B256, Bytes)>,
-    /// Codes read from the pre-state, in no order: the witness's `codes`.
-    pub codes_read: Vec<Bytes>,
-    /// The lowest ancestor whose hash was read.
-    pub lowest_ancestor: Option<u64>,
+    /// Codes read from the pre-state, by hash: the witness's `codes`.
+    pub codes_read: B256Map<Bytes>,
+    /// The lowest ancestor whose hash was read, else the parent: the first of the witness's
+    /// `headers`.
+    pub first_ancestor: u64,
     /// A transaction ran twice with different outcomes (EIP-7610): what the first run read is not
     /// part of the block.
     pub(crate) read_too_much: bool,
@@ -66,43 +70,63 @@ pub struct Executed {
 /// after its parent.
 ///
 /// Nothing is compared with the header yet, except what decides whether a transaction may run.
-pub fn execute<S: State>(
+pub fn execute<S: BlockState>(
     chain: &ChainSpec,
     block: &SealedBlock,
     senders: &[Address],
     state: S,
 ) -> Result<Executed, BlockError> {
-    execute_with(chain, block, senders, state, false)
+    execute_with(chain, block, senders, Recorder::new(state, None, false))
 }
 
 /// The slow twin of [`execute`]: every transaction runs under the inspector that follows contract
 /// creations, so none runs twice and nothing is read in vain. The results are the same.
 #[doc(hidden)]
-pub fn execute_exact<S: State>(
+pub fn execute_exact<S: BlockState>(
     chain: &ChainSpec,
     block: &SealedBlock,
     senders: &[Address],
     state: S,
 ) -> Result<Executed, BlockError> {
-    execute_with(chain, block, senders, state, true)
+    execute_with(chain, block, senders, Recorder::new(state, None, true))
 }
 
-fn execute_with<S: State>(
+/// Runs `block` as [`execute`] does; the state comes back with just that revealed which the block
+/// reads. Codes in the cache are not asked of the state.
+pub fn run(
     chain: &ChainSpec,
     block: &SealedBlock,
     senders: &[Address],
-    state: S,
-    always_exact: bool,
+    codes: Option<&CodeCache>,
+    state: &mut impl BlockState,
+) -> Result<Executed, BlockError> {
+    let recorder = Recorder::new(&mut *state, codes.cloned(), false);
+    let executed = execute_with(chain, block, senders, recorder)?;
+    if !executed.read_too_much {
+        return Ok(executed);
+    }
+    state.restart();
+    execute_with(chain, block, senders, Recorder::new(state, codes.cloned(), true))
+}
+
+fn execute_with<S: BlockState>(
+    chain: &ChainSpec,
+    block: &SealedBlock,
+    senders: &[Address],
+    recorder: Recorder<S>,
 ) -> Result<Executed, BlockError> {
     let header = &block.header;
     let amsterdam = chain.is_amsterdam_active_at_timestamp(header.timestamp);
-    let mut db = BlockState::builder()
-        .with_database(Recorder::new(state, always_exact))
-        .with_bundle_update()
-        .with_bal_builder_if(amsterdam)
-        .build();
+    let mut db = BlockCache(
+        revm::database::State::builder()
+            .with_database(recorder)
+            .with_bundle_update()
+            .with_bal_builder_if(amsterdam)
+            .build(),
+    );
+    let rules = BlockRules::new(chain, header);
     let env =
-        EvmEnv::for_eth_block(header, chain, chain.chain_id(), chain.blob_params(header.timestamp));
+        EvmEnv::for_eth_block(header, rules, chain.chain_id(), chain.blob_params(header.timestamp));
     let context = EthBlockExecutionCtx {
         parent_hash: header.parent_hash,
         parent_beacon_block_root: header.parent_beacon_block_root,
@@ -112,24 +136,21 @@ fn execute_with<S: State>(
         tx_count_hint: Some(senders.len()),
         slot_number: header.slot_number,
     };
-    let executor = EthBlockExecutor::new(evm(&mut db, env), context, chain, Receipts);
-    let outcome = run(chain, block, senders, executor);
+    let executor = EthBlockExecutor::new(evm(&mut db, env), context, rules, Receipts);
+    let outcome = run_all(chain, block, senders, executor);
     // A failed read comes first: alloy-evm turns some of them into verdicts on the block.
-    if let Some(error) = db.database.error.take() {
+    if let Some(error) = db.recorder().error.take() {
         return Err(error.into());
     }
-    Ok(finish(db, outcome?))
+    Ok(finish(db.0, header.number.saturating_sub(1), outcome?))
 }
 
-type BlockEvm<'a, S> = alloy_evm::EthEvm<
-    &'a mut BlockState<Recorder<S>>,
-    CodeInspector,
-    alloy_evm::precompiles::PrecompilesMap,
->;
-type Executor<'a, 'b, S> = EthBlockExecutor<'b, BlockEvm<'a, S>, &'b ChainSpec, Receipts>;
+type BlockEvm<'a, S> =
+    alloy_evm::EthEvm<&'a mut BlockCache<S>, CodeInspector, alloy_evm::precompiles::PrecompilesMap>;
+type Executor<'a, 'b, S> = EthBlockExecutor<'b, BlockEvm<'a, S>, BlockRules<'b>, Receipts>;
 
 /// The EVM with its inspector off, and contract creations noted by the recorder.
-fn evm<'a, S: State>(db: &'a mut BlockState<Recorder<S>>, env: EvmEnv) -> BlockEvm<'a, S> {
+fn evm<'a, S: BlockState>(db: &'a mut BlockCache<S>, env: EvmEnv) -> BlockEvm<'a, S> {
     let mut evm = EthEvmBuilder::new(db, env).inspector(CodeInspector).build().into_inner();
     let noting = [
         (opcode::CREATE, Instruction::new(create::<S, false>)),
@@ -142,14 +163,14 @@ fn evm<'a, S: State>(db: &'a mut BlockState<Recorder<S>>, env: EvmEnv) -> BlockE
     alloy_evm::EthEvm::new(evm, false)
 }
 
-fn create<S: State, const CREATE2: bool>(
+fn create<S: BlockState, const CREATE2: bool>(
     context: InstructionContext<'_, Context<'_, S>, EthInterpreter>,
 ) -> InstructionExecResult {
-    context.host.journaled_state.database.database.note_creation();
+    context.host.journaled_state.database.recorder().note_creation();
     contract::create::<CREATE2, _, _>(context)
 }
 
-fn run<S: State>(
+fn run_all<S: BlockState>(
     chain: &ChainSpec,
     block: &SealedBlock,
     senders: &[Address],
@@ -159,17 +180,28 @@ fn run<S: State>(
         BlockExecutionError::Internal(error) => BlockError::Internal(error.to_string()),
         error => InvalidBlock::Execution(error.to_string()).into(),
     };
+    let number = block.header.number;
+    if chain.ethereum_fork_activation(EthereumHardfork::Dao).transitions_at_block(number) {
+        let keep_empty = !chain.is_spurious_dragon_active_at_block(number);
+        rules::move_dao_balances(executor.evm_mut().db_mut(), keep_empty)
+            .map_err(|error| BlockError::Internal(error.to_string()))?;
+    }
     executor.apply_pre_execution_changes().map_err(execution)?;
+    let byzantium = chain.is_byzantium_active_at_block(number);
     for (index, (transaction, sender)) in block.body.transactions.iter().zip(senders).enumerate() {
-        executor.evm_mut().db_mut().set_bal_index(BlockAccessIndex::new(index as u64 + 1));
+        executor.evm_mut().db_mut().0.set_bal_index(BlockAccessIndex::new(index as u64 + 1));
         execute_transaction(chain, &mut executor, transaction, *sender).map_err(
             |error| match error {
                 BlockExecutionError::Internal(error) => BlockError::Internal(error.to_string()),
                 error => InvalidBlock::Transaction { index, reason: reason(&error) }.into(),
             },
         )?;
+        if let (false, Some(receipt)) = (byzantium, executor.receipts.last_mut()) {
+            rules::put_root(executor.evm.db_mut(), receipt)
+                .map_err(|error| BlockError::Internal(error.to_string()))?;
+        }
     }
-    executor.evm_mut().db_mut().set_bal_index(BlockAccessIndex::new(senders.len() as u64 + 1));
+    executor.evm_mut().db_mut().0.set_bal_index(BlockAccessIndex::new(senders.len() as u64 + 1));
     check_deposits(chain, block.header.timestamp, executor.receipts())?;
     check_system_contracts(chain, block.header.timestamp, &mut executor)?;
     let (_, result) = executor.finish().map_err(execution)?;
@@ -177,7 +209,7 @@ fn run<S: State>(
 }
 
 /// Runs one transaction, and settles which of its code reads were reads of the pre-state.
-fn execute_transaction<S: State>(
+fn execute_transaction<S: BlockState>(
     chain: &ChainSpec,
     executor: &mut Executor<'_, '_, S>,
     transaction: &Transaction,
@@ -185,18 +217,18 @@ fn execute_transaction<S: State>(
 ) -> Result<(), BlockExecutionError> {
     let environment = TxEnv::from_recovered_tx(transaction, sender);
     let markers = environment.authorization_list.iter().map(|a| codes::marker(a.address()));
-    executor.evm_mut().db_mut().database.transaction =
+    executor.evm_mut().db_mut().recorder().transaction =
         TransactionCodes { markers: markers.collect(), ..TransactionCodes::default() };
     if environment.kind.is_create() {
-        executor.evm_mut().db_mut().database.note_creation();
+        executor.evm_mut().db_mut().recorder().note_creation();
     }
-    if executor.evm().db().database.always_exact {
+    if executor.evm().db().0.database.always_exact {
         restart_exactly(executor.evm_mut().db_mut());
         executor.evm_mut().set_inspector_enabled(true);
     }
     let recovered = Recovered::new_unchecked(transaction, sender);
     let mut output = executor.execute_transaction_without_commit((environment.clone(), recovered));
-    let transaction = &executor.evm().db().database.transaction;
+    let transaction = &executor.evm().db().0.database.transaction;
     if transaction.ambiguous && transaction.exact.is_none() {
         // A run that failed twice leaves its first error behind, where the next run would find it.
         executor.evm_mut().error = Ok(());
@@ -211,11 +243,11 @@ fn execute_transaction<S: State>(
         .map_err(BlockExecutionError::other)?;
     for account in output.result.state.values() {
         if let (true, Some(code)) = (account.is_created(), &account.info.code) {
-            db.database.note_written(account.info.code_hash, code.original_bytes());
+            db.recorder().note_written(account.info.code_hash, code.original_bytes());
         }
     }
-    for (hash, code) in db.database.transaction.exact.take().into_iter().flatten() {
-        db.database.note_written(hash, code);
+    for (hash, code) in db.recorder().transaction.exact.take().into_iter().flatten() {
+        db.recorder().note_written(hash, code);
     }
     executor.commit_transaction(output);
     Ok(())
@@ -223,20 +255,20 @@ fn execute_transaction<S: State>(
 
 /// Makes the running transaction's code reads undone, so that a second run records them anew,
 /// following creations.
-fn restart_exactly<S: State>(db: &mut BlockState<Recorder<S>>) {
-    let recorder = &mut db.database;
+fn restart_exactly<S: BlockState>(db: &mut BlockCache<S>) {
+    let revm::database::State { cache, database: recorder, .. } = &mut db.0;
     recorder.error = None;
     for hash in std::mem::take(&mut recorder.transaction.fetched) {
         recorder.codes.remove(&hash);
-        db.cache.contracts.remove(&hash);
+        cache.contracts.remove(&hash);
     }
     recorder.transaction.exact = Some(Vec::new());
 }
 
 /// Reads of delegation markers that the transaction itself had written before are no pre-state
 /// reads; the other reads of markers must be answered by the state.
-fn settle_markers<S: State>(
-    db: &mut BlockState<Recorder<S>>,
+fn settle_markers<S: BlockState>(
+    db: &mut BlockCache<S>,
     transaction: &TxEnv,
     after: &EvmState,
     chain_id: u64,
@@ -245,7 +277,7 @@ fn settle_markers<S: State>(
         return Ok(());
     }
     let written = codes::authorized_markers(db, transaction, after, chain_id).written;
-    let recorder = &mut db.database;
+    let recorder = db.recorder();
     let fetched = std::mem::take(&mut recorder.transaction.fetched);
     let markers = std::mem::take(&mut recorder.transaction.markers);
     for hash in fetched.into_iter().filter(|hash| markers.contains_key(hash)) {
@@ -303,7 +335,7 @@ const DEPOSIT_EVENT_SIGNATURE_HASH: B256 =
 
 /// From Prague on a block is invalid when a contract that its end calls has no code (EIP-7002,
 /// EIP-7251, EIP-8282).
-fn check_system_contracts<S: State>(
+fn check_system_contracts<S: BlockState>(
     chain: &ChainSpec,
     timestamp: u64,
     executor: &mut Executor<'_, '_, S>,
@@ -335,15 +367,15 @@ fn reason(error: &BlockExecutionError) -> String {
     }
 }
 
-fn finish<S: State>(
-    mut db: BlockState<Recorder<S>>,
+fn finish<S: BlockState>(
+    mut db: revm::database::State<Recorder<S>>,
+    parent: u64,
     result: BlockExecutionResult<Receipt>,
 ) -> Executed {
     let access_list = db.take_built_alloy_bal();
     db.merge_transitions(BundleRetention::PlainState);
     let bundle = db.take_bundle();
-    let accounts = bundle.state.iter().filter_map(|(address, a)| account_change(*address, a));
-    let changes = StateChanges { accounts: accounts.collect() };
+    let changes = bundle.state.iter().filter_map(|(address, account)| change(*address, account));
     let new_codes = bundle.contracts.iter().map(|(hash, code)| (*hash, code.original_bytes()));
     let recorder = db.database;
     Executed {
@@ -353,24 +385,24 @@ fn finish<S: State>(
         blob_gas_used: result.blob_gas_used,
         block_access_list_items: access_list.as_deref().map_or(0, total_bal_items),
         block_access_list: access_list.map(|list| alloy_rlp::encode(&list).into()),
-        changes,
+        changes: changes.collect(),
         new_codes: new_codes.collect(),
-        codes_read: recorder.codes.into_values().collect(),
-        lowest_ancestor: recorder.lowest_ancestor,
+        codes_read: recorder.codes,
+        first_ancestor: recorder.lowest_ancestor.unwrap_or(parent),
         read_too_much: recorder.collided && !recorder.always_exact,
     }
 }
 
 /// The change of one account, `None` when it ends as it began.
-fn account_change(address: Address, account: &BundleAccount) -> Option<AccountChange> {
+fn change(address: Address, account: &BundleAccount) -> Option<Change> {
     let storage_wiped = account.status.was_destroyed();
-    let storage: Vec<_> = account
+    let slots: Vec<_> = account
         .storage
         .iter()
         .filter(|(_, slot)| storage_wiped || slot.is_changed())
-        .map(|(slot, value)| (keccak256(slot.to_be_bytes::<32>()), value.present_value()))
+        .map(|(slot, value)| (*slot, value.present_value()))
         .collect();
-    if !account.is_info_changed() && !storage_wiped && storage.is_empty() {
+    if !account.is_info_changed() && !storage_wiped && slots.is_empty() {
         return None;
     }
     let info = account.info.as_ref().map(|info| AccountInfo {
@@ -378,12 +410,7 @@ fn account_change(address: Address, account: &BundleAccount) -> Option<AccountCh
         balance: info.balance,
         code_hash: info.code_hash,
     });
-    Some(AccountChange {
-        hashed_address: keccak256(address),
-        account: info,
-        storage_wiped,
-        storage,
-    })
+    Some(Change { address, account: info, storage_wiped, slots })
 }
 
 /// Builds receipts of [`Transaction`]s.

@@ -1,9 +1,11 @@
 //! The rules between a header and its parent.
 
-use crate::{ChainSpec, InvalidBlock};
+use crate::{ChainSpec, InvalidBlock, proof_of_work};
 use alloy_consensus::constants::EMPTY_OMMER_ROOT_HASH;
 use alloy_consensus::{BlockHeader, Header};
-use alloy_eips::eip1559::{BaseFeeParams, INITIAL_BASE_FEE, calc_next_block_base_fee};
+use alloy_eips::eip1559::{
+    BaseFeeParams, DEFAULT_ELASTICITY_MULTIPLIER, INITIAL_BASE_FEE, calc_next_block_base_fee,
+};
 use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{B64, B256, U256};
@@ -21,7 +23,8 @@ const GAS_LIMIT_BOUND_DIVISOR: u64 = 1024;
 const EXTRA_DATA_BYTES: usize = 32;
 
 /// Checks everything about `header` that needs only its parent: numbers, time, gas limit, base
-/// fee, blob gas, and that it has just the fields of its fork.
+/// fee, blob gas, and that it has just the fields of its fork; in the days of proof of work also
+/// the difficulty, but not the proof.
 pub fn validate_header(
     chain: &ChainSpec,
     header: &Header,
@@ -42,11 +45,13 @@ pub fn validate_header(
     if header.extra_data.len() > EXTRA_DATA_BYTES {
         return Err(InvalidBlock::ExtraData(header.extra_data.len()));
     }
-    if !chain.is_paris_active_at_block(number) {
-        return Err(InvalidBlock::PreMerge(number));
+    if proof_of_work::has_proof_of_work(chain, header, parent) {
+        proof_of_work::validate_fields(chain, header, parent)?;
+        validate_gas(header, parent, chain.is_london_active_at_block(number))?;
+    } else {
+        validate_no_proof_of_work(header)?;
+        validate_gas(header, parent, true)?;
     }
-    validate_proof_of_work_fields(header)?;
-    validate_gas(header, parent)?;
     validate_fork_fields(chain, header)?;
     validate_blob_gas(chain, header, parent)
 }
@@ -93,7 +98,7 @@ pub fn next_excess_blob_gas(chain: &ChainSpec, parent: &Header, timestamp: u64) 
     ))
 }
 
-fn validate_proof_of_work_fields(header: &Header) -> Result<(), InvalidBlock> {
+fn validate_no_proof_of_work(header: &Header) -> Result<(), InvalidBlock> {
     let wrong = |field, expected| Err(InvalidBlock::ProofOfWorkField { field, expected });
     if header.difficulty != U256::ZERO {
         return wrong("difficulty", "zero");
@@ -107,16 +112,28 @@ fn validate_proof_of_work_fields(header: &Header) -> Result<(), InvalidBlock> {
     Ok(())
 }
 
-fn validate_gas(header: &Header, parent: &Header) -> Result<(), InvalidBlock> {
+fn validate_gas(header: &Header, parent: &Header, london: bool) -> Result<(), InvalidBlock> {
     let (gas_used, gas_limit) = (header.gas_used, header.gas_limit);
     if gas_used > gas_limit {
         return Err(InvalidBlock::GasUsedOverLimit { gas_used, gas_limit });
     }
-    let bound = parent.gas_limit / GAS_LIMIT_BOUND_DIVISOR;
-    if gas_limit.abs_diff(parent.gas_limit) >= bound
+    // The first block of London aims at the limit of its parent, so its own is twice that.
+    let factor = match london && parent.base_fee_per_gas.is_none() {
+        true => DEFAULT_ELASTICITY_MULTIPLIER,
+        false => 1,
+    };
+    let parent_limit = parent.gas_limit.saturating_mul(factor);
+    if gas_limit.abs_diff(parent_limit) >= parent_limit / GAS_LIMIT_BOUND_DIVISOR
         || !(GAS_LIMIT_MINIMUM..=GAS_LIMIT_MAXIMUM).contains(&gas_limit)
     {
-        return Err(InvalidBlock::GasLimit { got: gas_limit, parent: parent.gas_limit });
+        return Err(InvalidBlock::GasLimit { got: gas_limit, parent: parent_limit });
+    }
+    if !london {
+        let (field, timestamp) = ("base fee per gas", header.timestamp);
+        return match header.base_fee_per_gas {
+            None => Ok(()),
+            Some(_) => Err(InvalidBlock::UnexpectedField { field, timestamp }),
+        };
     }
     let expected = next_base_fee(parent);
     if header.base_fee_per_gas != Some(expected) {

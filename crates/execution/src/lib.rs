@@ -12,25 +12,34 @@ extern crate self as execution;
 #[cfg(test)]
 mod asm;
 mod block;
+mod cache;
 mod chain;
+mod code_cache;
 mod codes;
 mod error;
 mod execute;
 mod header;
+mod proof_of_work;
 mod recorder;
+mod rules;
 pub mod stateless;
 mod validate;
 #[cfg(test)]
 mod world;
 
-pub use block::{Block, SealedBlock, Transaction, decode_block, recover_sender, recover_senders};
+pub use block::{
+    Block, SealedBlock, Transaction, decode_block, recover_sender, recover_sender_at,
+    recover_senders, recover_senders_at,
+};
 pub use chain::{ChainSpec, ChainSpecError};
+pub use code_cache::CodeCache;
 pub use error::{BlockError, InvalidBlock};
-pub use execute::{Executed, Receipt, execute, execute_exact};
+pub use execute::{Executed, Receipt, execute, execute_exact, run};
 pub use header::{
     GAS_LIMIT_MINIMUM, next_base_fee, next_excess_blob_gas, validate_header, validate_parent,
 };
+pub use proof_of_work::{OMMER_GENERATIONS, next_difficulty, validate_ancestry};
 pub use validate::{
-    Roots, Validated, Verified, VerifyError, execute_statelessly, run, validate,
-    validate_access_list, validate_body, validate_body_roots, verify,
+    Roots, Verified, VerifyError, execute_statelessly, validate, validate_access_list,
+    validate_body, validate_body_roots, verify,
 };

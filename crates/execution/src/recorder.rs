@@ -1,3 +1,4 @@
+use crate::CodeCache;
 use alloy_primitives::map::{AddressSet, B256Map};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use revm::context::DBErrorMarker;
@@ -11,7 +12,8 @@ use witness::{Account, State, StateError};
 /// Accounts and slots need no record here: reading them reveals their trie nodes.
 #[derive(Debug)]
 pub(crate) struct Recorder<S> {
-    state: S,
+    pub(crate) state: S,
+    cache: Option<CodeCache>,
     /// The first read that the state could not answer. alloy-evm turns some database errors into
     /// verdicts on the block; this tells them apart.
     pub(crate) error: Option<StateError>,
@@ -52,9 +54,10 @@ pub(crate) struct TransactionCodes {
 }
 
 impl<S> Recorder<S> {
-    pub(crate) fn new(state: S, always_exact: bool) -> Self {
+    pub(crate) fn new(state: S, cache: Option<CodeCache>, always_exact: bool) -> Self {
         Self {
             state,
+            cache,
             error: None,
             codes: B256Map::default(),
             lowest_ancestor: None,
@@ -108,7 +111,7 @@ impl<S: State> Recorder<S> {
         self.read(|state| state.code(code_hash)).map(|_| ())
     }
 
-    fn read<T>(
+    pub(crate) fn read<T>(
         &mut self,
         read: impl FnOnce(&mut S) -> Result<T, StateError>,
     ) -> Result<T, ReadError> {
@@ -118,25 +121,37 @@ impl<S: State> Recorder<S> {
         })
     }
 
-    fn code(&mut self, code_hash: B256) -> Result<Bytes, ReadError> {
+    fn code(&mut self, code_hash: B256) -> Result<Bytecode, ReadError> {
         if let Some(code) = self.written.get(&code_hash) {
-            return Ok(code.clone());
+            return Ok(Bytecode::new_raw(code.clone()));
         }
         let transaction = &mut self.transaction;
         transaction.ambiguous |= transaction.create_seen;
         let exact = transaction.exact.iter().flatten();
         if let Some((_, code)) = exact.rev().find(|(hash, _)| *hash == code_hash) {
-            return Ok(code.clone());
+            return Ok(Bytecode::new_raw(code.clone()));
         }
         let marker = transaction.markers.get(&code_hash).cloned();
-        let code = match (self.state.code(code_hash), marker) {
+        let code = match (self.state_code(code_hash), marker) {
             (Ok(code), _) => code,
             // Which read of a marker is a pre-state read is settled after the transaction.
-            (Err(_), Some(marker)) => marker,
+            (Err(_), Some(marker)) => Bytecode::new_raw(marker),
             (Err(error), None) => return self.read(|_| Err(error)),
         };
         self.transaction.fetched.push(code_hash);
-        self.codes.insert(code_hash, code.clone());
+        self.codes.insert(code_hash, code.original_bytes());
+        Ok(code)
+    }
+
+    fn state_code(&mut self, code_hash: B256) -> Result<Bytecode, StateError> {
+        let Some(cache) = &self.cache else {
+            return Ok(Bytecode::new_raw(self.state.code(code_hash)?));
+        };
+        if let Some(code) = cache.get(&code_hash) {
+            return Ok(code);
+        }
+        let code = Bytecode::new_raw(self.state.code(code_hash)?);
+        cache.insert(code_hash, code.clone());
         Ok(code)
     }
 }
@@ -163,7 +178,7 @@ impl<S: State> Database for Recorder<S> {
         if code_hash == KECCAK256_EMPTY {
             return Ok(Bytecode::default());
         }
-        Ok(Bytecode::new_raw(self.code(code_hash)?))
+        self.code(code_hash)
     }
 
     fn storage(&mut self, address: Address, slot: U256) -> Result<U256, ReadError> {

@@ -1,13 +1,13 @@
 use crate::block::check_public_keys;
 use crate::{
-    BlockError, ChainSpec, Executed, InvalidBlock, SealedBlock, execute, execute_exact,
-    recover_senders, validate_header,
+    BlockError, ChainSpec, CodeCache, Executed, InvalidBlock, SealedBlock, recover_senders_at, run,
+    validate_header,
 };
 use alloy_consensus::{Header, Transaction as _, TxReceipt, proofs};
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{Address, B256, Bloom, Bytes, keccak256};
 use alloy_rlp::Decodable;
-use witness::{DecodeError, Source, StateError, TrieState, Witness, WitnessIndex};
+use witness::{BlockState, DecodeError, Source, StateError, TrieState, Witness, WitnessIndex};
 
 /// Bytes of a block's RLP from Osaka on (EIP-7934): 10 MiB less 2 MiB for the consensus layer.
 const MAX_RLP_BLOCK_SIZE: usize = 8 * 1024 * 1024;
@@ -15,30 +15,26 @@ const MAX_RLP_BLOCK_SIZE: usize = 8 * 1024 * 1024;
 /// Gas that one item of a block access list stands for (EIP-7928, `BLOCK_ACCESS_LIST_ITEM`).
 const ACCESS_LIST_ITEM_GAS: u64 = 2000;
 
-/// A valid block: what running it gave, and its witness.
-#[derive(Debug)]
-pub struct Validated {
-    /// What execution gave; all of it agrees with the header.
-    pub executed: Executed,
-    /// The canonical witness.
-    pub witness: Witness,
-    /// The trie nodes of the post-state that the pre-state does not have, by hash.
-    pub new_nodes: Vec<(B256, Bytes)>,
-}
-
-/// Says whether `block` is valid on `parent`, by every rule, reading the parent's state from
-/// `source`. `senders` are those that [`recover_senders`] gives.
+/// Says whether `block` is valid on `parent`, by every rule but these: that its body is the one that
+/// the header names ([`validate_body_roots`]), the caller has made sure, and in the days of proof of
+/// work also that what lies behind it is in order ([`validate_ancestry`](crate::validate_ancestry)).
+///
+/// `state` is the state after `parent`, on which nothing has run yet; of a valid block it comes
+/// back with all changes applied, and all that it has revealed is the block's witness.
+/// `senders` are those that [`recover_senders_at`] gives. What is returned agrees with the header.
 pub fn validate(
     chain: &ChainSpec,
     parent: &Header,
     parent_hash: B256,
     block: &SealedBlock,
     senders: &[Address],
-    source: impl Source + Copy,
-) -> Result<Validated, BlockError> {
+    codes: Option<&CodeCache>,
+    state: &mut impl BlockState,
+) -> Result<Executed, BlockError> {
+    debug_assert!(validate_body_roots(block).is_ok(), "the body is another block's");
     validate_header(chain, &block.header, parent, parent_hash)?;
     validate_body(chain, block)?;
-    let (mut executed, mut state) = run(chain, parent, block, senders, source)?;
+    let executed = run(chain, block, senders, codes, state)?;
     validate_results(&block.header, &executed)?;
     let (got, expected) = (block.header.receipts_root, executed.receipts_root());
     if got != expected {
@@ -48,31 +44,7 @@ pub fn validate(
     if got != expected {
         return Err(InvalidBlock::StateRoot { got, expected }.into());
     }
-    let first = executed.lowest_ancestor.unwrap_or(parent.number);
-    let codes = std::mem::take(&mut executed.codes_read);
-    let witness = state.witness(codes, first, parent.number)?;
-    let mut new_nodes = Vec::new();
-    state.new_nodes(&mut |hash, rlp| new_nodes.push((hash, rlp)));
-    Ok(Validated { executed, witness, new_nodes })
-}
-
-/// Runs `block` on the state after `parent`; the state comes back with just the nodes revealed
-/// that the block reads.
-pub fn run<S: Source + Copy>(
-    chain: &ChainSpec,
-    parent: &Header,
-    block: &SealedBlock,
-    senders: &[Address],
-    source: S,
-) -> Result<(Executed, TrieState<S>), BlockError> {
-    let mut state = TrieState::new(parent.state_root, source);
-    let executed = execute(chain, block, senders, &mut state)?;
-    if !executed.read_too_much {
-        return Ok((executed, state));
-    }
-    let mut state = TrieState::new(parent.state_root, source);
-    let executed = execute_exact(chain, block, senders, &mut state)?;
-    Ok((executed, state))
+    Ok(executed)
 }
 
 /// A block that a witness alone was enough to validate.
@@ -91,6 +63,9 @@ pub struct Verified {
 /// Validates `block` statelessly: the state is what `witness` holds, and what it lacks is an error
 /// ([`BlockError::State`]), never an absent account, slot or code.
 ///
+/// Of a block with proof of work, what lies further behind it than its parent is not checked
+/// ([`validate_ancestry`](crate::validate_ancestry)): a witness does not tell.
+///
 /// `public_keys`, when given, must be those of the transactions' signers (EIP-8025).
 pub fn verify(
     chain: &ChainSpec,
@@ -98,17 +73,20 @@ pub fn verify(
     public_keys: Option<&[Bytes]>,
     witness: &Witness,
 ) -> Result<Verified, VerifyError> {
-    let Opened { senders, index, parent } = open(block, witness)?;
+    let Opened { senders, index, parent } = open(chain, block, witness)?;
     if let Some(public_keys) = public_keys {
         check_public_keys(public_keys, &senders).map_err(BlockError::from)?;
     }
+    validate_body_roots(block).map_err(BlockError::from)?;
     let parent_hash = block.header.parent_hash;
-    let validated = validate(chain, &parent, parent_hash, block, &senders, &index)?;
+    let mut state = TrieState::new(parent.state_root, &index);
+    let executed = validate(chain, &parent, parent_hash, block, &senders, None, &mut state)?;
+    let witness = executed.witness(&mut state, &block.header).map_err(BlockError::from)?;
     Ok(Verified {
         state_root: block.header.state_root,
         receipts_root: block.header.receipts_root,
         gas_used: block.header.gas_used,
-        witness: validated.witness,
+        witness,
     })
 }
 
@@ -128,11 +106,13 @@ pub fn execute_statelessly(
     block: &SealedBlock,
     witness: &Witness,
 ) -> Result<Roots, VerifyError> {
-    let Opened { senders, index, parent } = open(block, witness)?;
+    let Opened { senders, index, parent } = open(chain, block, witness)?;
     let answer = || -> Result<Roots, BlockError> {
         validate_header(chain, &block.header, &parent, block.header.parent_hash)?;
+        validate_body_roots(block)?;
         validate_body(chain, block)?;
-        let (executed, mut state) = run(chain, &parent, block, &senders, &index)?;
+        let mut state = TrieState::new(parent.state_root, &index);
+        let executed = run(chain, block, &senders, None, &mut state)?;
         validate_results(&block.header, &executed)?;
         let receipts_root = executed.receipts_root();
         Ok(Roots { state_root: state.apply(&executed.changes)?, receipts_root })
@@ -147,8 +127,9 @@ struct Opened {
     parent: Header,
 }
 
-fn open(block: &SealedBlock, witness: &Witness) -> Result<Opened, VerifyError> {
-    let senders = recover_senders(&block.body.transactions).map_err(BlockError::from)?;
+fn open(chain: &ChainSpec, block: &SealedBlock, witness: &Witness) -> Result<Opened, VerifyError> {
+    let senders = recover_senders_at(chain, block.header.number, &block.body.transactions)
+        .map_err(BlockError::from)?;
     let index = WitnessIndex::new(witness, block.header.parent_hash)?;
     let parent = Header::decode(&mut &index.parent_rlp()[..])
         .map_err(|error| DecodeError::Headers(format!("parent: {error}")))?;
@@ -180,9 +161,9 @@ impl VerifyError {
 /// nothing about the block with that hash.
 pub fn validate_body_roots(block: &SealedBlock) -> Result<(), InvalidBlock> {
     let (header, body) = (&block.header, &block.body);
-    if !body.ommers.is_empty() {
-        let (field, expected) = ("ommers", "empty");
-        return Err(InvalidBlock::ProofOfWorkField { field, expected });
+    let (got, expected) = (header.ommers_hash, proofs::calculate_ommers_root(&body.ommers));
+    if got != expected {
+        return Err(InvalidBlock::OmmersHash { got, expected });
     }
     let (got, expected) =
         (header.transactions_root, proofs::calculate_transaction_root(&body.transactions));
@@ -202,9 +183,8 @@ pub fn validate_body_roots(block: &SealedBlock) -> Result<(), InvalidBlock> {
     }
 }
 
-/// Checks what header and body say of each other.
+/// Checks what header and body say of each other besides the [roots](validate_body_roots).
 pub fn validate_body(chain: &ChainSpec, block: &SealedBlock) -> Result<(), InvalidBlock> {
-    validate_body_roots(block)?;
     if chain.is_osaka_active_at_timestamp(block.header.timestamp) {
         let (got, limit) = (block.rlp_bytes(), MAX_RLP_BLOCK_SIZE);
         if got > limit {
@@ -258,6 +238,17 @@ pub fn validate_access_list(header: &Header, executed: &Executed) -> Result<(), 
 }
 
 impl Executed {
+    /// The canonical witness of the block with this header, from the state that it ran on and that
+    /// its changes were applied to.
+    pub fn witness(
+        &self,
+        state: &mut TrieState<impl Source>,
+        header: &Header,
+    ) -> Result<Witness, StateError> {
+        let codes = self.codes_read.values().cloned().collect();
+        state.witness(codes, self.first_ancestor, header.number.saturating_sub(1))
+    }
+
     /// Root of the trie of receipts.
     pub fn receipts_root(&self) -> B256 {
         proofs::calculate_receipt_root(&self.receipts)

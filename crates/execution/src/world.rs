@@ -18,15 +18,21 @@ use alloy_primitives::map::B256Map;
 use alloy_primitives::{
     Address, B256, Bytes, KECCAK256_EMPTY, Signature, TxKind, U256, address, keccak256,
 };
-use execution::{Block, BlockError, ChainSpec, Executed, SealedBlock, Transaction, Validated};
-use std::collections::BTreeMap;
+use execution::{
+    Block, BlockError, ChainSpec, CodeCache, Executed, InvalidBlock, SealedBlock, Transaction,
+};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use trie::{AccountChange, AccountInfo, EMPTY_ROOT_HASH, NodeSource, StateChanges, StateTrie};
-use witness::{Ancestor, Source, State, StateError, TrieState, Witness};
+use witness::{Ancestor, BlockState, Change, Source, State, StateError, TrieState, Witness};
 
 pub(crate) const CHAIN_ID: u64 = 1;
 pub(crate) const COINBASE: Address = address!("0x00000000000000000000000000000000c01ba5e0");
 /// What a transaction here offers for its gas, in wei; base fees stay below.
 pub(crate) const GAS_PRICE: u128 = 1_000_000_000;
+
+/// Little enough that codes are driven out.
+const CODE_CACHE_BYTES: usize = 4096;
 
 /// Contracts that EIP-8282 calls at the end of a block.
 pub(crate) const BUILDER_CONTRACTS: [Address; 2] = [
@@ -67,6 +73,28 @@ pub(crate) fn config(fork: &str) -> ChainConfig {
         amsterdam_time: time("amsterdam"),
         ..ChainConfig::default()
     }
+}
+
+/// Rules with proof of work, with all forks up to `fork` active from the first block on.
+pub(crate) fn old_chain(fork: &str) -> ChainSpec {
+    let forks = ["frontier", "homestead", "eip158", "byzantium", "istanbul", "london"];
+    let last = forks.iter().position(|name| *name == fork).expect("a fork's name");
+    let number = |at: usize| (at <= last).then_some(0);
+    let config = ChainConfig {
+        chain_id: CHAIN_ID,
+        homestead_block: number(1),
+        eip150_block: number(2),
+        eip155_block: number(2),
+        eip158_block: number(2),
+        byzantium_block: number(3),
+        constantinople_block: number(4),
+        petersburg_block: number(4),
+        istanbul_block: number(4),
+        berlin_block: number(5),
+        london_block: number(5),
+        ..ChainConfig::default()
+    };
+    ChainSpec::from_config(&config).expect("a configuration in order")
 }
 
 /// An account before the first block.
@@ -114,6 +142,15 @@ pub(crate) fn system_contracts() -> Vec<(Address, StartAccount)> {
     codes.map(|(address, code)| (address, StartAccount::contract(code))).into()
 }
 
+/// A valid block of a [`World`].
+#[derive(Debug)]
+pub(crate) struct Validated {
+    pub(crate) executed: Executed,
+    pub(crate) witness: Witness,
+    /// The trie nodes of the post-state that the pre-state does not have, by hash.
+    pub(crate) new_nodes: Vec<(B256, Bytes)>,
+}
+
 /// A chain in memory: every header, every node and code of all states.
 #[derive(Debug, Clone)]
 pub(crate) struct World {
@@ -122,6 +159,7 @@ pub(crate) struct World {
     pub(crate) headers: Vec<Header>,
     pub(crate) nodes: B256Map<Bytes>,
     pub(crate) codes: B256Map<Bytes>,
+    code_cache: CodeCache,
 }
 
 impl World {
@@ -136,6 +174,7 @@ impl World {
             headers: Vec::new(),
             nodes: B256Map::default(),
             codes: B256Map::default(),
+            code_cache: CodeCache::new(CODE_CACHE_BYTES),
         };
         let changes = accounts.iter().map(|(address, account)| world.start(*address, account));
         let changes = StateChanges { accounts: changes.collect::<Vec<_>>() };
@@ -167,11 +206,13 @@ impl World {
         let chain = &self.chain;
         let cancun = chain.is_cancun_active_at_timestamp(0);
         let amsterdam = chain.is_amsterdam_active_at_timestamp(0);
+        let merged = chain.is_merged_at(0) == Some(true);
         Header {
             ommers_hash: EMPTY_OMMER_ROOT_HASH,
             state_root,
+            difficulty: U256::from(if merged { 0 } else { 1_000_000 }),
             gas_limit: 100_000_000,
-            base_fee_per_gas: Some(7),
+            base_fee_per_gas: chain.is_london_active_at_block(0).then_some(7),
             withdrawals_root: chain.is_shanghai_active_at_timestamp(0).then_some(EMPTY_WITHDRAWALS),
             blob_gas_used: cancun.then_some(0),
             excess_blob_gas: cancun.then_some(0),
@@ -215,6 +256,9 @@ impl World {
         let timestamp = parent.timestamp + 12;
         let cancun = chain.is_cancun_active_at_timestamp(timestamp);
         let shanghai = chain.is_shanghai_active_at_timestamp(timestamp);
+        let merged = chain.is_merged_at(parent.number + 1) == Some(true);
+        let difficulty = execution::next_difficulty(chain, parent, timestamp);
+        let london = chain.is_london_active_at_block(parent.number + 1);
         let blob_gas = transactions.iter().map(|tx| tx.blob_gas_used().unwrap_or(0)).sum();
         let header = Header {
             parent_hash: parent.hash_slow(),
@@ -225,7 +269,8 @@ impl World {
             gas_limit: parent.gas_limit,
             timestamp,
             mix_hash: B256::repeat_byte(7),
-            base_fee_per_gas: Some(execution::next_base_fee(parent)),
+            difficulty: if merged { U256::ZERO } else { difficulty },
+            base_fee_per_gas: london.then(|| execution::next_base_fee(parent)),
             withdrawals_root: shanghai.then(|| proofs::calculate_withdrawals_root(&withdrawals)),
             blob_gas_used: cancun.then_some(blob_gas),
             excess_blob_gas: execution::next_excess_blob_gas(chain, parent, timestamp),
@@ -242,9 +287,9 @@ impl World {
     /// Runs a draft and writes what that gave into its header.
     pub(crate) fn seal(&self, draft: Block) -> Result<SealedBlock, BlockError> {
         let draft = SealedBlock::new(draft);
-        let senders = execution::recover_senders(&draft.body.transactions)?;
-        let (executed, mut state) =
-            execution::run(&self.chain, self.parent(), &draft, &senders, self)?;
+        let senders = self.senders(&draft)?;
+        let mut state = self.state();
+        let executed = execution::run(&self.chain, &draft, &senders, None, &mut state)?;
         let mut block = draft.into_block();
         let header = &mut block.header;
         header.state_root = state.apply(&executed.changes)?;
@@ -256,28 +301,43 @@ impl World {
         Ok(SealedBlock::new(block))
     }
 
+    fn senders(&self, block: &SealedBlock) -> Result<Vec<Address>, InvalidBlock> {
+        let transactions = &block.body.transactions;
+        execution::recover_senders_at(&self.chain, block.header.number, transactions)
+    }
+
     /// The valid block with these transactions.
     pub(crate) fn block(&self, transactions: Vec<Transaction>) -> SealedBlock {
         self.seal(self.draft(transactions, Vec::new())).expect("a valid block")
     }
 
     pub(crate) fn validate(&self, block: &SealedBlock) -> Result<Validated, BlockError> {
-        let senders = execution::recover_senders(&block.body.transactions)?;
-        let parent = self.parent();
-        execution::validate(&self.chain, parent, parent.hash_slow(), block, &senders, self)
+        let senders = self.senders(block)?;
+        let (parent, chain) = (self.parent(), &self.chain);
+        let (hash, codes) = (parent.hash_slow(), Some(&self.code_cache));
+        let mut state = Following { state: self.state(), changes: BTreeMap::new() };
+        execution::validate_body_roots(block)?;
+        let executed =
+            execution::validate(chain, parent, hash, block, &senders, codes, &mut state)?;
+        let Following { mut state, changes } = state;
+        let changes: Vec<_> = changes.into_values().collect();
+        let followed = self.state().apply(&changes)?;
+        assert_eq!(followed, block.header.state_root, "what was said to have changed: {changes:?}");
+        let witness = executed.witness(&mut state, &block.header)?;
+        let mut new_nodes = Vec::new();
+        state.new_nodes(&mut |hash, rlp| new_nodes.push((hash, rlp)));
+        Ok(Validated { executed, witness, new_nodes })
     }
 
     /// What the slow twin of execution gives for the same block, and its witness.
     pub(crate) fn execute_exact(&self, block: &SealedBlock) -> (Executed, Witness) {
-        let senders = execution::recover_senders(&block.body.transactions).expect("signed");
+        let senders = self.senders(block).expect("signed");
         let mut state = self.state();
         let executed = execution::execute_exact(&self.chain, block, &senders, &mut state);
         let executed = executed.expect("a valid block");
         state.apply(&executed.changes).expect("all is at hand");
-        let last = self.parent().number;
-        let first = executed.lowest_ancestor.unwrap_or(last);
-        let witness = state.witness(executed.codes_read.clone(), first, last);
-        (executed, witness.expect("all is at hand"))
+        let witness = executed.witness(&mut state, &block.header).expect("all is at hand");
+        (executed, witness)
     }
 
     /// Validates a block, and its witness in every way that there is: the slow twin gives the same,
@@ -339,19 +399,75 @@ impl World {
 
 /// What execution gave, in an order of its own.
 fn summary(executed: &Executed) -> impl PartialEq {
-    let mut accounts = executed.changes.accounts.clone();
-    accounts.sort_unstable_by_key(|change| change.hashed_address);
-    accounts.iter_mut().for_each(|change| change.storage.sort_unstable());
+    let mut accounts = executed.changes.clone();
+    accounts.sort_unstable_by_key(|change| change.address);
+    accounts.iter_mut().for_each(|change| change.slots.sort_unstable());
     let new_codes: BTreeMap<_, _> = executed.new_codes.iter().cloned().collect();
     (
         executed.receipts.clone(),
         executed.requests.clone(),
         [executed.gas_used, executed.blob_gas_used, executed.block_access_list_items],
         executed.block_access_list.clone(),
-        executed.lowest_ancestor,
+        executed.first_ancestor,
         accounts,
         new_codes,
     )
+}
+
+/// State that adds up what it is told while the block runs.
+#[derive(Debug)]
+struct Following<'a> {
+    state: TrieState<&'a World>,
+    changes: BTreeMap<Address, Change>,
+}
+
+impl State for Following<'_> {
+    fn account(&mut self, address: Address) -> Result<Option<trie::Account>, StateError> {
+        self.state.account(address)
+    }
+
+    fn storage(&mut self, address: Address, slot: U256) -> Result<U256, StateError> {
+        self.state.storage(address, slot)
+    }
+
+    fn code(&mut self, code_hash: B256) -> Result<Bytes, StateError> {
+        self.state.code(code_hash)
+    }
+
+    fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {
+        self.state.block_hash(number)
+    }
+
+    fn ran(&mut self, changes: &mut dyn Iterator<Item = Change>) {
+        for change in changes {
+            let (sum, change) = match self.changes.entry(change.address) {
+                Entry::Vacant(entry) => {
+                    entry.insert(change);
+                    continue;
+                }
+                Entry::Occupied(entry) => (entry.into_mut(), change),
+            };
+            if change.storage_wiped {
+                *sum = change;
+                continue;
+            }
+            sum.account = change.account;
+            let slots = change.slots.iter().map(|(slot, _)| slot).collect::<BTreeSet<_>>();
+            sum.slots.retain(|(slot, _)| !slots.contains(slot));
+            sum.slots.extend(&change.slots);
+        }
+    }
+}
+
+impl BlockState for Following<'_> {
+    fn restart(&mut self) {
+        self.state.restart();
+        self.changes.clear();
+    }
+
+    fn apply(&mut self, changes: &[Change]) -> Result<B256, StateError> {
+        self.state.apply(changes)
+    }
 }
 
 impl NodeSource for World {
@@ -433,6 +549,19 @@ impl Signer {
             input: input.into(),
             ..TxLegacy::default()
         })
+    }
+
+    /// A transaction as before EIP-155, which names no chain.
+    pub(crate) fn unprotected(
+        &self,
+        nonce: u64,
+        to: TxKind,
+        value: U256,
+        input: impl Into<Bytes>,
+    ) -> Transaction {
+        let (gas_limit, gas_price, input) = (1_000_000, GAS_PRICE, input.into());
+        let chain_id = None;
+        self.envelope(TxLegacy { chain_id, nonce, gas_limit, gas_price, to, value, input })
     }
 
     /// A transaction with one blob.

@@ -49,4 +49,7 @@ pub enum StateError {
     /// No header of this ancestor.
     #[error("header of ancestor {0} is missing")]
     MissingHeader(u64),
+    /// What keeps the state could not be read, or is damaged.
+    #[error("{0}")]
+    Storage(String),
 }

@@ -22,6 +22,6 @@ mod types;
 
 pub use error::{DecodeError, StateError};
 pub use index::WitnessIndex;
-pub use state::{Ancestor, Source, State, TrieState};
-pub use trie::Account;
+pub use state::{Ancestor, BlockState, Change, Source, State, TrieState};
+pub use trie::{Account, AccountInfo};
 pub use types::Witness;

@@ -1,7 +1,7 @@
 use crate::{StateError, Witness};
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use std::fmt::Debug;
-use trie::{Account, NodeSource, StateChanges, StateTrie};
+use trie::{Account, AccountChange, AccountInfo, NodeSource, StateChanges, StateTrie};
 
 /// What a block reads: the state before it and the hashes of its ancestors.
 ///
@@ -18,6 +18,12 @@ pub trait State: Debug {
 
     /// The hash of ancestor `number`; asked only for the 256 blocks before the one running.
     fn block_hash(&mut self, number: u64) -> Result<B256, StateError>;
+
+    /// A transaction, a system call or the withdrawals have run and changed this, each account at
+    /// most once. It is a hint for state that works ahead: what the whole block changes is said
+    /// when it has ended ([`BlockState::apply`]), and the block may yet be run again from the start
+    /// ([`BlockState::restart`]). State that does not work ahead leaves the iterator alone.
+    fn ran(&mut self, _changes: &mut dyn Iterator<Item = Change>) {}
 }
 
 impl<S: State> State for &mut S {
@@ -35,6 +41,70 @@ impl<S: State> State for &mut S {
 
     fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {
         (**self).block_hash(number)
+    }
+
+    fn ran(&mut self, changes: &mut dyn Iterator<Item = Change>) {
+        (**self).ran(changes);
+    }
+}
+
+/// State that a block is validated on: it takes what the block changes, and knows the root after.
+pub trait BlockState: State {
+    /// Forgets what was read and hinted at: the block is run again from the start.
+    fn restart(&mut self);
+
+    /// Applies all that the block changes, each account at most once, and returns the post-state
+    /// root. What this reveals (paths of what is written, siblings of what is deleted) is part of
+    /// the block's witness.
+    fn apply(&mut self, changes: &[Change]) -> Result<B256, StateError>;
+
+    /// Applies what one transaction changed and returns the root after it. Asked for after each
+    /// transaction of a block from before Byzantium, whose receipts have these roots; when the block
+    /// has ended, [`apply`](Self::apply) follows with all that it changes, as ever. No account is
+    /// read after it was changed.
+    fn apply_transaction(&mut self, changes: &[Change]) -> Result<B256, StateError> {
+        self.apply(changes)
+    }
+}
+
+impl<S: BlockState> BlockState for &mut S {
+    fn restart(&mut self) {
+        (**self).restart();
+    }
+
+    fn apply(&mut self, changes: &[Change]) -> Result<B256, StateError> {
+        (**self).apply(changes)
+    }
+
+    fn apply_transaction(&mut self, changes: &[Change]) -> Result<B256, StateError> {
+        (**self).apply_transaction(changes)
+    }
+}
+
+/// What a block, or a part of it, changes in one account: the values after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The account's address.
+    pub address: Address,
+    /// The account, `None` when it is deleted, and its storage with it.
+    pub account: Option<AccountInfo>,
+    /// Whether the storage starts again from empty, as after SELFDESTRUCT before Cancun: `slots`
+    /// is then all that it holds.
+    pub storage_wiped: bool,
+    /// Slots with their values, in any order, each slot at most once. Zero removes the slot.
+    pub slots: Vec<(U256, U256)>,
+}
+
+impl Change {
+    /// The change by hashed keys, as the tries take it.
+    pub fn hashed(&self) -> AccountChange {
+        let hashed = |(slot, value): &(U256, U256)| (hashed_slot(*slot), *value);
+        AccountChange {
+            hashed_address: keccak256(self.address),
+            account: self.account,
+            storage_wiped: self.storage_wiped,
+            storage: self.slots.iter().map(hashed).collect(),
+        }
     }
 }
 
@@ -71,22 +141,17 @@ impl<S: Source + ?Sized> Source for &S {
 #[derive(Debug)]
 pub struct TrieState<S> {
     source: S,
+    root: B256,
     trie: StateTrie,
 }
 
 impl<S: Source> TrieState<S> {
     /// The state with root `root`, read from `source`.
     pub fn new(root: B256, source: S) -> Self {
-        Self { source, trie: StateTrie::new(root) }
+        Self { source, root, trie: StateTrie::new(root) }
     }
 
-    /// Applies a block's changes and returns the post-state root. The nodes that this reveals
-    /// (paths of what is written, siblings of what is deleted) join the witness.
-    pub fn apply(&mut self, changes: &StateChanges) -> Result<B256, StateError> {
-        Ok(self.trie.apply(changes, &self.source)?)
-    }
-
-    /// Hands every node that [`apply`](Self::apply) made to `sink`, as hash and RLP.
+    /// Hands every node that [`apply`](BlockState::apply) made to `sink`, as hash and RLP.
     pub fn new_nodes(&mut self, sink: &mut impl FnMut(B256, Bytes)) {
         self.trie.new_nodes(sink);
     }
@@ -110,14 +175,24 @@ impl<S: Source> TrieState<S> {
     }
 }
 
+impl<S: Source> BlockState for TrieState<S> {
+    fn restart(&mut self) {
+        self.trie = StateTrie::new(self.root);
+    }
+
+    fn apply(&mut self, changes: &[Change]) -> Result<B256, StateError> {
+        let changes = StateChanges { accounts: changes.iter().map(Change::hashed).collect() };
+        Ok(self.trie.apply(&changes, &self.source)?)
+    }
+}
+
 impl<S: Source> State for TrieState<S> {
     fn account(&mut self, address: Address) -> Result<Option<Account>, StateError> {
         Ok(self.trie.account(keccak256(address), &self.source)?)
     }
 
     fn storage(&mut self, address: Address, slot: U256) -> Result<U256, StateError> {
-        let slot = keccak256(slot.to_be_bytes::<32>());
-        Ok(self.trie.storage(keccak256(address), slot, &self.source)?)
+        Ok(self.trie.storage(keccak256(address), hashed_slot(slot), &self.source)?)
     }
 
     fn code(&mut self, code_hash: B256) -> Result<Bytes, StateError> {
@@ -130,6 +205,10 @@ impl<S: Source> State for TrieState<S> {
             None => Err(StateError::MissingHeader(number)),
         }
     }
+}
+
+fn hashed_slot(slot: U256) -> B256 {
+    keccak256(slot.to_be_bytes::<32>())
 }
 
 #[cfg(test)]

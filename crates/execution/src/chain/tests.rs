@@ -59,16 +59,16 @@ fn a_chain_without_times_stays_at_paris() {
 fn forks_out_of_order_are_refused() {
     let expected = ChainSpecError::ForkOrder {
         earlier: Shanghai,
-        earlier_time: 11,
+        earlier_at: 11,
         later: Cancun,
-        later_time: 10,
+        later_at: 10,
     };
     refused(r#"{"shanghaiTime": 11, "cancunTime": 10}"#, expected);
     let expected = ChainSpecError::ForkOrder {
         earlier: Osaka,
-        earlier_time: 50,
+        earlier_at: 50,
         later: Amsterdam,
-        later_time: 49,
+        later_at: 49,
     };
     let times = r#"{"shanghaiTime": 0, "cancunTime": 0, "pragueTime": 0, "osakaTime": 50,
         "amsterdamTime": 49}"#;
@@ -90,7 +90,7 @@ fn blob_parameters_alone_do_not_change_before_osaka() {
     let missing = ChainSpecError::ForkMissing { earlier: Osaka, later: Bpo1 };
     refused(&format!(r#"{{{before}, "bpo1Time": 5}}"#), missing);
     let order =
-        ChainSpecError::ForkOrder { earlier: Osaka, earlier_time: 10, later: Bpo2, later_time: 9 };
+        ChainSpecError::ForkOrder { earlier: Osaka, earlier_at: 10, later: Bpo2, later_at: 9 };
     refused(&format!(r#"{{{before}, "osakaTime": 10, "bpo2Time": 9}}"#), order);
 }
 
@@ -216,4 +216,32 @@ fn a_chain_is_past_the_merge_when_its_total_difficulty_says_so() {
     assert!(!paris(7, false, None).is_paris_active_at_block(1 << 60));
     assert!(!paris(7, false, Some(5)).is_paris_active_at_block(4));
     assert!(paris(7, false, Some(5)).is_paris_active_at_block(5));
+}
+
+#[test]
+fn forks_by_number_are_in_order_too() {
+    let numbers = r#"{"byzantiumBlock": 9, "constantinopleBlock": null, "petersburgBlock": null,
+        "istanbulBlock": 9}"#;
+    refused(numbers, ChainSpecError::ForkMissing { earlier: Petersburg, later: Istanbul });
+    let numbers = r#"{"byzantiumBlock": 9, "constantinopleBlock": 9, "petersburgBlock": 9,
+        "istanbulBlock": 8}"#;
+    let (earlier, later) = (Petersburg, Istanbul);
+    let order = ChainSpecError::ForkOrder { earlier, earlier_at: 9, later, later_at: 8 };
+    refused(numbers, order);
+    let apart = ChainSpecError::ForksApart("constantinopleBlock", "petersburgBlock");
+    refused(r#"{"constantinopleBlock": 0, "petersburgBlock": 7}"#, apart);
+    let apart = ChainSpecError::ForksApart("eip155Block", "eip158Block");
+    refused(r#"{"eip155Block": 0, "eip158Block": 7}"#, apart);
+    // The forks that only put the difficulty bomb off may be left out, and the DAO's.
+    spec(r#"{"muirGlacierBlock": 0, "arrowGlacierBlock": 7, "grayGlacierBlock": null}"#);
+}
+
+#[test]
+fn the_dao_fork_is_one_of_mainnet() {
+    let dao = |id| ChainSpec::from_chain_id(id).unwrap().ethereum_fork_activation(Dao);
+    assert_eq!(dao(1), ForkCondition::Block(1_920_000));
+    assert_eq!(dao(11155111), ForkCondition::Never);
+    assert_eq!(spec(r#"{"daoForkBlock": 7}"#).ethereum_fork_activation(Dao), ForkCondition::Never);
+    let supported = spec(r#"{"daoForkBlock": 7, "daoForkSupport": true}"#);
+    assert_eq!(supported.ethereum_fork_activation(Dao), ForkCondition::Block(7));
 }

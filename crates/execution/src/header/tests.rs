@@ -168,16 +168,3 @@ fn blob_gas_is_whole_blobs_under_the_limit_and_the_excess_follows() {
         refused(fork, |header| header.excess_blob_gas = Some(1), error);
     }
 }
-
-#[test]
-fn a_block_before_the_merge_is_refused() {
-    let mut config = world::config("paris");
-    config.terminal_total_difficulty = Some(U256::from(10));
-    config.terminal_total_difficulty_passed = false;
-    let chain = ChainSpec::from_config(&config).unwrap();
-    let world = World::new(world::chain("paris"), []);
-    let header = world.draft(Vec::new(), Vec::new()).header;
-    let parent = world.parent();
-    let got = validate_header(&chain, &header, parent, parent.hash_slow());
-    assert_eq!(got, Err(InvalidBlock::PreMerge(1)));
-}

@@ -1,0 +1,72 @@
+use crate::recorder::Recorder;
+use alloy_primitives::map::AddressMap;
+use alloy_primitives::{Address, B256, U256};
+use revm::DatabaseCommit;
+use revm::database::State as Cache;
+use revm::database_interface::Database;
+use revm::state::{Account, AccountInfo, Bytecode};
+use witness::{Change, State};
+
+/// The EVM's database while a block runs: what the block has read and written so far, above the
+/// [`Recorder`], which is told of every commit.
+#[derive(Debug)]
+pub(crate) struct BlockCache<S>(pub(crate) Cache<Recorder<S>>);
+
+impl<S> BlockCache<S> {
+    pub(crate) fn recorder(&mut self) -> &mut Recorder<S> {
+        &mut self.0.database
+    }
+}
+
+impl<S: State> Database for BlockCache<S> {
+    type Error = <Cache<Recorder<S>> as Database>::Error;
+
+    fn basic(&mut self, address: Address) -> Result<Option<AccountInfo>, Self::Error> {
+        self.0.basic(address)
+    }
+
+    fn code_by_hash(&mut self, code_hash: B256) -> Result<Bytecode, Self::Error> {
+        self.0.code_by_hash(code_hash)
+    }
+
+    fn storage(&mut self, address: Address, slot: U256) -> Result<U256, Self::Error> {
+        Database::storage(&mut self.0, address, slot)
+    }
+
+    fn block_hash(&mut self, number: u64) -> Result<B256, Self::Error> {
+        self.0.block_hash(number)
+    }
+}
+
+impl<S: State> DatabaseCommit for BlockCache<S> {
+    fn commit(&mut self, accounts: AddressMap<Account>) {
+        let changes = accounts.iter().filter_map(|(address, account)| change(*address, account));
+        self.0.database.state.ran(&mut { changes });
+        self.0.commit(accounts);
+    }
+}
+
+/// What the EVM changed in an account, `None` when nothing.
+fn change(address: Address, account: &Account) -> Option<Change> {
+    if !account.is_touched() {
+        return None;
+    }
+    let existed = !account.is_loaded_as_not_existing();
+    // The same decisions as revm's, when it commits the account.
+    let deleted = account.is_selfdestructed() || (account.is_empty() && !account.is_created());
+    if deleted {
+        let slots = Vec::new();
+        return existed.then_some(Change { address, account: None, storage_wiped: true, slots });
+    }
+    let changed = account.storage.iter().filter(|(_, slot)| slot.is_changed());
+    let slots: Vec<_> = changed.map(|(slot, value)| (*slot, value.present_value)).collect();
+    if existed && slots.is_empty() && !account.is_changed() {
+        return None;
+    }
+    let info = trie::AccountInfo {
+        nonce: account.info.nonce,
+        balance: account.info.balance,
+        code_hash: account.info.code_hash,
+    };
+    Some(Change { address, account: Some(info), storage_wiped: false, slots })
+}

@@ -1,0 +1,177 @@
+//! The rules of blocks with proof of work, but for the proof itself: that a seal was worth its
+//! difficulty (Ethash) is not checked.
+
+use crate::{ChainSpec, InvalidBlock, SealedBlock, validate_header};
+use alloy_consensus::Header;
+use alloy_consensus::constants::EMPTY_OMMER_ROOT_HASH;
+use alloy_hardforks::{EthereumHardfork, EthereumHardforks};
+use alloy_primitives::{B256, U256, uint};
+
+/// Blocks back from the one in question, in which ommers and their parents lie.
+pub const OMMER_GENERATIONS: usize = 7;
+
+/// Ommers that a block may have.
+const OMMERS: usize = 2;
+
+const DIFFICULTY_MINIMUM: U256 = uint!(131_072_U256);
+const DIFFICULTY_BOUND_DIVISOR: U256 = uint!(2048_U256);
+/// Blocks in which the difficulty bomb doubles.
+const BOMB_PERIOD: u64 = 100_000;
+/// The lowest factor by which a late block makes the next one easier.
+const FACTOR_MINIMUM: i64 = -99;
+
+/// Forks that put the difficulty bomb off, latest first, with the blocks that it is late by since:
+/// EIP-5133, EIP-4345, EIP-3554, EIP-2384, EIP-1234, EIP-649.
+const BOMB_DELAYS: [(EthereumHardfork, u64); 6] = [
+    (EthereumHardfork::GrayGlacier, 11_400_000),
+    (EthereumHardfork::ArrowGlacier, 10_700_000),
+    (EthereumHardfork::London, 9_700_000),
+    (EthereumHardfork::MuirGlacier, 9_000_000),
+    (EthereumHardfork::Constantinople, 5_000_000),
+    (EthereumHardfork::Byzantium, 3_000_000),
+];
+
+const DAO_EXTRA_DATA: &[u8] = b"dao-hard-fork";
+/// Blocks from the DAO fork on that carry [`DAO_EXTRA_DATA`].
+const DAO_EXTRA_DATA_BLOCKS: u64 = 10;
+
+/// The difficulty of the block after `parent` at `timestamp`, which is after the parent's.
+pub fn next_difficulty(chain: &ChainSpec, parent: &Header, timestamp: u64) -> U256 {
+    let number = parent.number.saturating_add(1);
+    let is_active = |fork| chain.is_ethereum_fork_active_at_block(fork, number);
+    let late = timestamp.saturating_sub(parent.timestamp);
+    let delay = BOMB_DELAYS.into_iter().find(|(fork, _)| is_active(*fork));
+    let factor = match delay {
+        // EIP-100: blocks with ommers are followed by harder ones.
+        Some(_) if parent.ommers_hash != EMPTY_OMMER_ROOT_HASH => 2 - signed(late / 9),
+        Some(_) => 1 - signed(late / 9),
+        // EIP-2.
+        None if is_active(EthereumHardfork::Homestead) => 1 - signed(late / 10),
+        None if late < 13 => 1,
+        None => -1,
+    };
+    let step = parent.difficulty / DIFFICULTY_BOUND_DIVISOR;
+    let change = step.saturating_mul(U256::from(factor.max(FACTOR_MINIMUM).unsigned_abs()));
+    let difficulty = match factor < 0 {
+        true => parent.difficulty.saturating_sub(change),
+        false => parent.difficulty.saturating_add(change),
+    };
+    let delayed_number = number.saturating_sub(delay.map_or(0, |(_, blocks)| blocks));
+    difficulty.max(DIFFICULTY_MINIMUM).saturating_add(bomb(delayed_number))
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn bomb(number: u64) -> U256 {
+    match (number / BOMB_PERIOD).checked_sub(2) {
+        None => U256::ZERO,
+        Some(doublings) => U256::ONE
+            .checked_shl(usize::try_from(doublings).unwrap_or(usize::MAX))
+            .unwrap_or(U256::MAX),
+    }
+}
+
+/// Whether a block after `parent` with this header has to have proof of work. Where the chain's
+/// configuration does not tell the number of the first block without, the block itself does, and
+/// [`validate_ancestry`] checks it.
+pub(crate) fn has_proof_of_work(chain: &ChainSpec, header: &Header, parent: &Header) -> bool {
+    match chain.is_merged_at(header.number) {
+        Some(merged) => !merged,
+        None => {
+            let parent_is_merged = parent.difficulty.is_zero() && parent.number > 0;
+            !header.difficulty.is_zero() && !parent_is_merged
+        }
+    }
+}
+
+/// Checks the fields of a header with proof of work that others do not have.
+pub(crate) fn validate_fields(
+    chain: &ChainSpec,
+    header: &Header,
+    parent: &Header,
+) -> Result<(), InvalidBlock> {
+    let (got, expected) = (header.difficulty, next_difficulty(chain, parent, header.timestamp));
+    if got != expected {
+        return Err(InvalidBlock::Difficulty { got, expected });
+    }
+    if chain.is_shanghai_active_at_timestamp(header.timestamp) {
+        let timestamp = header.timestamp;
+        return Err(InvalidBlock::UnexpectedField { field: "proof of work", timestamp });
+    }
+    let dao = chain.ethereum_fork_activation(EthereumHardfork::Dao).block_number();
+    let since = dao.and_then(|dao| header.number.checked_sub(dao));
+    if since.is_some_and(|since| since < DAO_EXTRA_DATA_BLOCKS)
+        && header.extra_data[..] != *DAO_EXTRA_DATA
+    {
+        return Err(InvalidBlock::DaoExtraData(header.number));
+    }
+    Ok(())
+}
+
+/// Checks what a block must have behind it besides its parent, as long as there is proof of work:
+/// the total difficulty that decides on the merge, and its ommers. It is for every block whose own
+/// difficulty or whose parent's is not zero, and comes before [`validate`](crate::validate). A
+/// witness does not hold what it needs, so [`verify`](crate::verify) leaves it out.
+///
+/// `total_difficulty` is the sum of all difficulties up to the parent, genesis included.
+/// `ancestors` are the last [`OMMER_GENERATIONS`] blocks, the parent first, fewer where the chain
+/// is shorter; a block without ommers needs none of them.
+pub fn validate_ancestry(
+    chain: &ChainSpec,
+    block: &SealedBlock,
+    total_difficulty: U256,
+    ancestors: &[&SealedBlock],
+) -> Result<(), InvalidBlock> {
+    let has_proof_of_work = !block.header.difficulty.is_zero();
+    if let Some(terminal) = chain.terminal_total_difficulty(has_proof_of_work) {
+        if has_proof_of_work == (total_difficulty >= terminal) {
+            let difficulty = block.header.difficulty;
+            return Err(InvalidBlock::Merge { difficulty, total_difficulty, terminal });
+        }
+    }
+    validate_ommers(chain, block, ancestors)
+}
+
+fn validate_ommers(
+    chain: &ChainSpec,
+    block: &SealedBlock,
+    ancestors: &[&SealedBlock],
+) -> Result<(), InvalidBlock> {
+    let ommers = &block.body.ommers;
+    if ommers.is_empty() {
+        return Ok(());
+    }
+    if ommers.len() > OMMERS {
+        return Err(InvalidBlock::OmmerCount(ommers.len()));
+    }
+    let ancestors = &ancestors[..ancestors.len().min(OMMER_GENERATIONS)];
+    let known = ancestors.iter().flat_map(|ancestor| &ancestor.body.ommers);
+    let mut known: Vec<B256> = known.map(Header::hash_slow).collect();
+    for (index, ommer) in ommers.iter().enumerate() {
+        let wrong = |reason: &str| InvalidBlock::Ommer { index, reason: reason.to_owned() };
+        let hash = ommer.hash_slow();
+        if known.contains(&hash) {
+            return Err(wrong("has been one before"));
+        }
+        known.push(hash);
+        if ancestors.iter().any(|ancestor| ancestor.hash() == hash) {
+            return Err(wrong("is an ancestor"));
+        }
+        // The parent's other children are of the block's own generation.
+        let mut parents = ancestors.iter().skip(1);
+        let Some(parent) = parents.find(|ancestor| ancestor.hash() == ommer.parent_hash) else {
+            return Err(wrong("is no child of one of the six blocks before the parent"));
+        };
+        if ommer.difficulty.is_zero() {
+            return Err(wrong("has no proof of work"));
+        }
+        validate_header(chain, ommer, &parent.header, parent.hash())
+            .map_err(|error| wrong(&error.to_string()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
