@@ -1,6 +1,7 @@
 use crate::Error;
 use crate::engine::Engine;
-use crate::tree::{BlockRecord, Bounded};
+use crate::live::LiveState;
+use crate::record::BlockRecord;
 use alloy_consensus::constants::EMPTY_OMMER_ROOT_HASH;
 use alloy_consensus::{Block as AlloyBlock, BlockBody, Header, Transaction as _, proofs};
 use alloy_eips::eip7685::Requests;
@@ -10,7 +11,7 @@ use alloy_rlp::Encodable;
 use alloy_rpc_types_engine::{PayloadAttributes, PayloadId};
 use execution::{BlockError, Executed, SealedBlock, Transaction};
 use std::sync::Arc;
-use witness::Witness;
+use witness::{BlockState as _, Witness};
 
 /// What `engine_forkchoiceUpdated` asks to build.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +55,7 @@ impl Engine {
     /// The payload that [`Engine::forkchoice_updated`] began under `id`, built on the first call.
     /// `None` when there is none, or it is too long ago.
     pub fn built(&self, id: PayloadId) -> Result<Option<Arc<Built>>, Error> {
-        let mut builds = self.writer();
+        let mut builds = self.builds();
         let (parent, request) = match builds.get(&key(id)) {
             None => return Ok(None),
             Some(Build::Finished(built)) => return Ok(Some(built.clone())),
@@ -80,18 +81,18 @@ impl Engine {
         transactions: Vec<Transaction>,
         extra_data: Bytes,
     ) -> Result<Built, Error> {
-        let parent = self.block(parent).ok_or(Error::UnknownBlock(parent))?;
+        let parent = self.block(parent)?.ok_or(Error::UnknownBlock(parent))?;
         self.check_attributes(&parent, &attributes)?;
         let senders = self.recover(&transactions).map_err(Error::Build)?;
         let draft = SealedBlock::new(self.draft(&parent, attributes, transactions, extra_data));
         let header = &parent.block.header;
-        let view = self.view(parent.clone());
-        let (mut executed, mut state) =
-            execution::run(self.chain(), header, &draft, &senders, &view).map_err(build_error)?;
+        let _running = self.running();
+        let mut state = LiveState::new(self.core(), parent.clone(), None)?;
+        let executed =
+            execution::run(self.chain(), &draft, &senders, Some(&self.codes), &mut state)
+                .map_err(build_error)?;
         let state_root = state.apply(&executed.changes)?;
-        let first = executed.lowest_ancestor.unwrap_or(header.number);
-        let codes = std::mem::take(&mut executed.codes_read);
-        let witness = state.witness(codes, first, header.number)?;
+        let witness = state.witness(&executed)?;
         let mut block = draft.into_block();
         seal(&mut block.header, &executed, state_root);
         let block_value = block_value(&block.header, &block.body.transactions, &executed);
@@ -114,13 +115,13 @@ impl Engine {
 
     pub(crate) fn begin_build(
         &self,
-        builds: &mut Bounded<Build>,
         parent: B256,
         request: BuildRequest,
     ) -> Result<PayloadId, Error> {
-        let record = self.block(parent).ok_or(Error::UnknownBlock(parent))?;
+        let record = self.block(parent)?.ok_or(Error::UnknownBlock(parent))?;
         self.check_attributes(&record, &request.attributes)?;
         let id = payload_id(parent, &request);
+        let mut builds = self.builds();
         if builds.get(&key(id)).is_none() {
             builds.insert(key(id), Build::Begun { parent, request });
         }

@@ -1,16 +1,25 @@
+use crate::assemble::assemble;
 use crate::build::Build;
-use crate::tree::{BlockRecord, BlockTree, Bounded, InvalidRecord};
-use crate::view::View;
+use crate::core::{Core, EngineOptions, Floors};
+use crate::live::{LiveState, RootTimings, Threads};
+use crate::persist::{PersistedBlock, Persister};
+use crate::record::BlockRecord;
+use crate::seal::{self, Seal};
+use crate::state_view::StateView;
+use crate::tree::{Bounded, InvalidRecord};
+use crate::workers::Workers;
 use crate::{Error, Genesis, Heads, limits};
-use alloy_consensus::{Block as AlloyBlock, BlockBody, Transaction as _};
-use alloy_hardforks::EthereumHardforks;
-use alloy_primitives::{Address, B256};
+use alloy_consensus::Transaction as _;
+use alloy_primitives::{Address, B256, Bytes};
 use alloy_rpc_types_engine::{ExecutionPayload, ExecutionPayloadSidecar};
-use execution::{BlockError, ChainSpec, InvalidBlock, SealedBlock, Transaction, Validated};
+use execution::{
+    BlockError, ChainSpec, CodeCache, Executed, InvalidBlock, SealedBlock, Transaction,
+};
 use rayon::ThreadPool;
 use rayon::prelude::*;
-use state::Store;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use state::{Database, MemoryDisk};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
 use witness::Witness;
 
 /// A payload as the Engine API hands it over.
@@ -47,62 +56,101 @@ impl Verdict {
 
 /// The chain of one network: validates payloads, follows the fork choice, builds payloads.
 ///
-/// All functions may be called from any thread; those that change the chain wait for each other.
+/// All functions may be called from any thread. One block runs at a time; the fork choice and
+/// everything that reads do not wait for it. Dropping the engine persists what is in memory.
 #[derive(Debug)]
 pub struct Engine {
     chain: ChainSpec,
-    store: Store,
-    tree: RwLock<BlockTree>,
-    /// Held by the one call that writes; what it guards are the builds under way.
+    /// Made when a block first has work for them. First to be dropped: they seal what has run.
+    workers: OnceLock<Workers>,
+    /// Dropped next: it persists what is sealed.
+    _persister: Persister,
+    core: Arc<Core>,
+    /// Held while a block runs.
+    running: Mutex<()>,
     builds: Mutex<Bounded<Build>>,
-    /// The last witness that was made again. Held meanwhile, so that many who ask for one make it
-    /// once, and kept apart, so that they do not drive out those of recent blocks.
-    remade: Mutex<Option<(B256, Arc<Witness>)>>,
+    /// The last block that ran, with the codes that it read, which may be many.
+    latest: Mutex<Option<Latest>>,
+    /// The last witness that was asked for. Held while it is put together, so that many who ask
+    /// for one have it made once.
+    assembled: Mutex<Option<(B256, Arc<Witness>)>>,
+    /// Codes made ready to run.
+    pub(crate) codes: CodeCache,
     /// Made when a block first has work for it.
     pool: OnceLock<ThreadPool>,
+}
+
+/// What the last block that was validated left in memory.
+#[derive(Debug)]
+struct Latest {
+    hash: B256,
+    codes: Vec<Bytes>,
+    timings: Timings,
+}
+
+/// Where the time of one validated block went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Timings {
+    /// Recovering the senders of the transactions.
+    pub recovery: Duration,
+    /// Waiting for the parent's state to get its addresses.
+    pub parent: Duration,
+    /// From the first system call to the root's beginning: execution, and what is checked of it.
+    pub execution: Duration,
+    /// What was left of the state root after that.
+    pub root: Duration,
+    /// Of `root`, waiting for the trie workers.
+    pub catching_up: Duration,
+    /// Listing what the witness consists of.
+    pub witness: Duration,
 }
 
 impl Engine {
     /// A chain that consists of `genesis`, in memory.
     ///
     /// # Errors
-    /// [`Error::Genesis`] when the header's state root is not that of the accounts, or the chain
-    /// begins with proof of work.
+    /// As [`Engine::open`].
     pub fn new(chain: ChainSpec, genesis: Genesis) -> Result<Self, Error> {
-        if !chain.is_paris_active_at_block(genesis.header.number.saturating_add(1)) {
-            let reason = "the chain begins with proof of work, which is not supported; \
-                          after the merge, terminalTotalDifficulty is 0 or passed";
-            return Err(Error::Genesis(reason.into()));
-        }
-        if genesis.header.base_fee_per_gas.is_none() {
-            let reason = "London is not active at genesis, but the merge builds on it: \
-                          londonBlock must not be after the first block";
-            return Err(Error::Genesis(reason.into()));
-        }
-        if genesis.header.gas_limit < execution::GAS_LIMIT_MINIMUM {
-            let (got, least) = (genesis.header.gas_limit, execution::GAS_LIMIT_MINIMUM);
-            let reason = format!("gasLimit is {got}, no block can have less than {least}");
-            return Err(Error::Genesis(reason));
-        }
-        execution::validate_parent(&genesis.header)
-            .map_err(|error| Error::Genesis(error.to_string()))?;
-        let state = genesis.state()?;
-        let store = Store::in_memory();
-        store.commit(state.nodes, state.codes);
-        let withdrawals = genesis.header.withdrawals_root.map(|_| Default::default());
-        let body = BlockBody { transactions: Vec::new(), ommers: Vec::new(), withdrawals };
-        let record = BlockRecord {
-            block_access_list: genesis.header.block_access_list_hash.map(|_| [0xc0].into()),
-            block: SealedBlock::new(AlloyBlock { header: genesis.header, body }),
-            senders: Vec::new(),
-            requests: Default::default(),
+        let database = Database::open(MemoryDisk::new(), &state::Options::default())?;
+        Self::open(chain, Some(genesis), database, EngineOptions::default())
+    }
+
+    /// The chain in `database`; when that is empty, a chain that consists of `genesis`.
+    ///
+    /// # Errors
+    /// [`Error::Genesis`] when the database holds another chain, when it is empty and there is no
+    /// genesis, or when the genesis cannot be used: its header's state root is not that of the
+    /// accounts, or the chain begins with proof of work. [`Error::Storage`] when the database
+    /// cannot be read or written.
+    pub fn open(
+        chain: ChainSpec,
+        genesis: Option<Genesis>,
+        database: Database,
+        options: EngineOptions,
+    ) -> Result<Self, Error> {
+        let database = Arc::new(database);
+        let heads = match (Heads::from_stored(database.heads()), genesis) {
+            (Some(heads), None) => heads,
+            (Some(heads), Some(genesis)) => genesis.check_same(heads)?,
+            (None, Some(genesis)) => genesis.write(&chain, &database)?,
+            (None, None) => {
+                let reason = "the database is empty, and no genesis was given to begin with";
+                return Err(Error::Genesis(reason.into()));
+            }
         };
+        let floors = Floors::of(&database, &heads)?;
+        let codes = CodeCache::new(options.code_cache_bytes);
+        let core = Arc::new(Core::new(options, database, heads, floors));
         Ok(Self {
             chain,
-            store,
-            tree: RwLock::new(BlockTree::new(record)),
+            workers: OnceLock::new(),
+            _persister: Persister::start(core.clone()),
+            core,
+            running: Mutex::new(()),
             builds: Mutex::new(Bounded::new(limits::BUILDS)),
-            remade: Mutex::new(None),
+            latest: Mutex::new(None),
+            assembled: Mutex::new(None),
+            codes,
             pool: OnceLock::new(),
         })
     }
@@ -131,110 +179,199 @@ impl Engine {
             // Another body may be the right one for this hash: it is not remembered.
             return Ok(Verdict::Invalid { latest_valid_hash: None, reason: told(&reason) });
         }
-        let _writer = self.writer();
+        // Before anything is held that the fork choice may need.
+        self.wait_for_room()?;
+        let _running = self.running();
         let (hash, parent_hash) = (block.hash(), block.header.parent_hash);
         let parent = {
-            let tree = self.tree();
-            if tree.block(&hash).is_some() {
+            let tree = self.core.tree();
+            if tree.contains(&hash)? {
                 return Ok(Verdict::Valid);
             }
             if let Some(invalid) = tree.invalid(&hash) {
                 return Ok(Verdict::invalid(invalid.clone()));
             }
-            match (tree.block(&parent_hash), tree.invalid(&parent_hash)) {
-                (Some(parent), _) => parent.clone(),
+            match (tree.block(&parent_hash)?, tree.invalid(&parent_hash)) {
+                (Some(parent), _) => parent,
                 (None, Some(invalid)) => {
                     let record = invalid.clone();
                     drop(tree);
-                    self.tree_mut().insert_invalid(hash, record.clone());
+                    self.core.tree_mut().insert_invalid(hash, record.clone());
                     return Ok(Verdict::invalid(record));
                 }
                 (None, None) => return Ok(Verdict::Syncing),
             }
         };
-        let validated = self.recover(&block.body.transactions).map_err(BlockError::from);
-        let validated =
-            validated.and_then(|senders| Ok((self.validate(&parent, &block, &senders)?, senders)));
-        match validated {
-            Ok((validated, senders)) => {
-                self.remember(block, senders, validated);
-                Ok(Verdict::Valid)
-            }
-            Err(BlockError::Invalid(reason)) => {
+        match self.validate(&parent, block) {
+            Ok(()) => Ok(Verdict::Valid),
+            Err(Failure::Block(BlockError::Invalid(reason))) => {
                 let record =
                     InvalidRecord { latest_valid_hash: Some(parent_hash), reason: told(&reason) };
-                self.tree_mut().insert_invalid(hash, record.clone());
+                self.core.tree_mut().insert_invalid(hash, record.clone());
                 Ok(Verdict::invalid(record))
             }
-            Err(BlockError::State(error)) => Err(error.into()),
-            Err(BlockError::Internal(reason)) => Err(Error::Evm(reason)),
+            Err(Failure::Block(BlockError::State(error))) => Err(error.into()),
+            Err(Failure::Block(BlockError::Internal(reason))) => Err(Error::Evm(reason)),
+            Err(Failure::Engine(error)) => Err(error),
         }
     }
 
-    /// The witness of a valid block other than genesis, whatever branch it is on. Kept witnesses
-    /// are handed out; the others are made again by running the block again, which changes nothing.
+    /// Waits until not too much waits for the disk.
+    fn wait_for_room(&self) -> Result<(), Error> {
+        let limit = self.core.options.unpersisted_bytes;
+        if self.core.database.unpersisted_bytes() > limit {
+            self.core.signals.hurry();
+            self.core.signals.wait(|| self.core.database.unpersisted_bytes() <= limit);
+        }
+        self.core.check()
+    }
+
+    /// Runs a block, and remembers it when it is valid.
+    fn validate(&self, parent: &Arc<BlockRecord>, block: SealedBlock) -> Result<(), Failure> {
+        let mut timings = Timings::default();
+        let mut last = Instant::now();
+        let mut lap = || {
+            let start = std::mem::replace(&mut last, Instant::now());
+            last - start
+        };
+        let senders = self.recover(&block.body.transactions).map_err(BlockError::from)?;
+        timings.recovery = lap();
+        let threads = self.threads(block.header.gas_used);
+        let mut state = LiveState::new(&self.core, parent.clone(), threads)?;
+        timings.parent = lap();
+        let (header, hash) = (&parent.block.header, parent.hash());
+        let executed = execution::validate(
+            &self.chain,
+            header,
+            hash,
+            &block,
+            &senders,
+            Some(&self.codes),
+            &mut state,
+        )?;
+        let RootTimings { catching_up, applying } = state.timings;
+        timings.catching_up = catching_up;
+        timings.root = catching_up + applying;
+        timings.execution = lap() - timings.root;
+        let Executed { codes_read, new_codes, receipts, requests, block_access_list, .. } =
+            executed;
+        let (code_hashes, codes) = codes_read.into_iter().unzip();
+        let (touched, tries) = state.finish(code_hashes, executed.first_ancestor);
+        timings.witness = lap();
+        let record = Arc::new(BlockRecord {
+            total_difficulty: parent.total_difficulty + block.header.difficulty,
+            block,
+            senders,
+            receipts,
+            requests,
+            block_access_list,
+            touched: Some(touched),
+            seal: Seal::default(),
+        });
+        *self.latest() = Some(Latest { hash: record.hash(), codes, timings });
+        self.core.tree_mut().insert(record.clone());
+        let (core, parent_seal) = (self.core.clone(), parent.seal.clone());
+        let seal = move || seal::seal(&core, &parent_seal, &record, tries, new_codes);
+        match threads {
+            Some(Threads { workers, .. }) => workers.after(seal),
+            None => seal(),
+        }
+        Ok(())
+    }
+
+    /// The witness of a valid block other than the first, whatever branch it is on: put together
+    /// from what the block read, which changes nothing.
     ///
     /// `None` when no such block is known.
+    ///
+    /// # Errors
+    /// [`Error::Pruned`] when neither the witness nor the state that it was read from is kept.
     pub fn witness(&self, block_hash: B256) -> Result<Option<Arc<Witness>>, Error> {
-        if let Some(witness) = self.tree().witness(&block_hash) {
-            return Ok(Some(witness));
-        }
-        let mut remade = self.remade.lock().expect("no thread panics while it holds the lock");
-        if let Some((_, witness)) = remade.as_ref().filter(|(hash, _)| *hash == block_hash) {
+        let mut assembled = self.assembled.lock().expect(NO_PANIC);
+        if let Some((_, witness)) = assembled.as_ref().filter(|(hash, _)| *hash == block_hash) {
             return Ok(Some(witness.clone()));
         }
-        let (record, parent) = {
-            let tree = self.tree();
-            let Some(record) = tree.block(&block_hash).cloned() else { return Ok(None) };
-            let Some(parent) = tree.block(&record.block.header.parent_hash).cloned() else {
-                return Ok(None);
-            };
-            (record, parent)
+        let codes = match &*self.latest() {
+            Some(latest) if latest.hash == block_hash => Some(latest.codes.clone()),
+            _ => None,
         };
-        let validated = self.validate(&parent, &record.block, &record.senders).map_err(
-            |error| match error {
-                BlockError::State(error) => Error::State(error),
-                BlockError::Internal(reason) => Error::Evm(reason),
-                BlockError::Invalid(error) => unreachable!("a valid block stays valid: {error}"),
-            },
-        )?;
-        let witness = Arc::new(validated.witness);
-        *remade = Some((block_hash, witness.clone()));
+        let Some(witness) = assemble(&self.core, block_hash, codes)? else { return Ok(None) };
+        let witness = Arc::new(witness);
+        *assembled = Some((block_hash, witness.clone()));
         Ok(Some(witness))
     }
 
+    /// Where the time of the block went that was validated last, and its hash.
+    pub fn last_timings(&self) -> Option<(B256, Timings)> {
+        self.latest().as_ref().map(|latest| (latest.hash, latest.timings))
+    }
+
     /// A valid block by its hash, whatever branch it is on.
-    pub fn block(&self, hash: B256) -> Option<Arc<BlockRecord>> {
-        self.tree().block(&hash).cloned()
+    pub fn block(&self, hash: B256) -> Result<Option<Arc<BlockRecord>>, Error> {
+        self.core.block(&hash)
     }
 
     /// The hash of block `number` of the canonical chain.
-    pub fn canonical_hash(&self, number: u64) -> Option<B256> {
-        self.tree().canonical_hash(number)
+    pub fn canonical_hash(&self, number: u64) -> Result<Option<B256>, Error> {
+        self.core.tree().canonical_hash(number)
     }
 
     /// Blocks `start` to before `end` of the canonical chain, as far as it goes, all of them as one
     /// fork choice left it.
-    pub fn canonical_range(&self, start: u64, end: u64) -> Vec<Arc<BlockRecord>> {
-        let tree = self.tree();
-        let block = |number| tree.block(&tree.canonical_hash(number)?).cloned();
-        (start..end).map_while(block).collect()
+    pub fn canonical_range(&self, start: u64, end: u64) -> Result<Vec<Arc<BlockRecord>>, Error> {
+        let tree = self.core.tree();
+        let mut blocks = Vec::new();
+        for number in start..end {
+            let Some(hash) = tree.canonical_hash(number)? else { break };
+            blocks.push(tree.block(&hash)?.ok_or(Error::UnknownBlock(hash))?);
+        }
+        Ok(blocks)
     }
 
     /// The heads that the consensus layer has chosen.
     pub fn heads(&self) -> Heads {
-        self.tree().heads
+        self.core.tree().heads
     }
 
-    fn validate(
-        &self,
-        parent: &Arc<BlockRecord>,
-        block: &SealedBlock,
-        senders: &[Address],
-    ) -> Result<Validated, BlockError> {
-        let view = self.view(parent.clone());
-        let (header, hash) = (&parent.block.header, parent.block.hash());
-        execution::validate(&self.chain, header, hash, block, senders, &view)
+    /// The finalized block, once it is persisted: this waits until then.
+    ///
+    /// # Errors
+    /// When persistence has failed.
+    pub fn finalized(&self) -> Result<Option<B256>, Error> {
+        let Some(finalized) = self.heads().finalized else { return Ok(None) };
+        if self.core.persisted_heads().finalized != Some(finalized) {
+            self.core.signals.flush();
+            self.core.check()?;
+        }
+        Ok(Some(finalized))
+    }
+
+    /// Persists everything validated and chosen so far, and returns when that is done.
+    ///
+    /// # Errors
+    /// When persistence has failed.
+    pub fn persist(&self) -> Result<(), Error> {
+        self.core.signals.flush();
+        self.core.check()
+    }
+
+    /// Has `listener` told of each canonical head that is persisted. It must not block.
+    pub fn on_persisted(&self, listener: impl Fn(PersistedBlock) + Send + Sync + 'static) {
+        self.core.listen(Box::new(listener));
+    }
+
+    /// The state after a valid block.
+    ///
+    /// # Errors
+    /// [`Error::UnknownBlock`]; [`Error::Pruned`] when it is not kept any more.
+    pub fn state(&self, block_hash: B256) -> Result<StateView, Error> {
+        let record = self.core.block(&block_hash)?.ok_or(Error::UnknownBlock(block_hash))?;
+        Ok(StateView::new(self.core.database.clone(), self.core.sealed(&record)?.version))
+    }
+
+    /// Bytes and counts of what is on disk and in memory.
+    pub fn database(&self) -> &Arc<Database> {
+        &self.core.database
     }
 
     /// The senders of `transactions`, recovered on all cores.
@@ -245,43 +382,66 @@ impl Engine {
         if transactions.len() < PARALLEL_RECOVERY {
             return execution::recover_senders(transactions);
         }
-        let pool = self.pool.get_or_init(thread_pool);
         // The first wrong signature is the one to name, whichever thread finds one first.
         let recover = |(index, transaction)| execution::recover_sender(index, transaction);
         let senders: Vec<_> =
-            pool.install(|| transactions.par_iter().enumerate().map(recover).collect());
+            self.pool().install(|| transactions.par_iter().enumerate().map(recover).collect());
         senders.into_iter().collect()
     }
 
-    fn remember(&self, block: SealedBlock, senders: Vec<Address>, validated: Validated) {
-        let Validated { executed, witness, new_nodes } = validated;
-        self.store.commit(new_nodes, executed.new_codes);
-        let mut tree = self.tree_mut();
-        tree.insert_witness(block.hash(), Arc::new(witness));
-        tree.insert(BlockRecord {
-            block,
-            senders,
-            requests: executed.requests,
-            block_access_list: executed.block_access_list,
-        });
+    /// The threads for a block that uses so much gas, if it is worth them.
+    pub(crate) fn threads(&self, gas_used: u64) -> Option<Threads<'_>> {
+        if gas_used < self.core.options.parallel_gas {
+            return None;
+        }
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let count = self.core.options.trie_workers.unwrap_or(cores - 1);
+        let count = count.clamp(1, limits::TRIE_WORKERS);
+        let workers = self.workers.get_or_init(|| Workers::start(count));
+        Some(Threads { workers, pool: self.pool() })
     }
 
-    pub(crate) fn view(&self, parent: Arc<BlockRecord>) -> View<'_> {
-        View::new(&self.store, &self.tree, parent)
+    fn pool(&self) -> &ThreadPool {
+        self.pool.get_or_init(thread_pool)
     }
 
-    pub(crate) fn writer(&self) -> MutexGuard<'_, Bounded<Build>> {
-        self.builds.lock().expect("no thread panics while it holds the lock")
+    pub(crate) const fn core(&self) -> &Arc<Core> {
+        &self.core
     }
 
-    pub(crate) fn tree(&self) -> RwLockReadGuard<'_, BlockTree> {
-        self.tree.read().expect("no thread panics while it holds the lock")
+    /// Holds everybody else back who wants to run a block.
+    pub(crate) fn running(&self) -> MutexGuard<'_, ()> {
+        self.running.lock().expect(NO_PANIC)
     }
 
-    pub(crate) fn tree_mut(&self) -> RwLockWriteGuard<'_, BlockTree> {
-        self.tree.write().expect("no thread panics while it holds the lock")
+    pub(crate) fn builds(&self) -> MutexGuard<'_, Bounded<Build>> {
+        self.builds.lock().expect(NO_PANIC)
+    }
+
+    fn latest(&self) -> MutexGuard<'_, Option<Latest>> {
+        self.latest.lock().expect(NO_PANIC)
     }
 }
+
+/// Why a block was not validated: because of the block, or because of us.
+enum Failure {
+    Block(BlockError),
+    Engine(Error),
+}
+
+impl From<BlockError> for Failure {
+    fn from(error: BlockError) -> Self {
+        Self::Block(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+const NO_PANIC: &str = "no thread panics while it holds the lock";
 
 /// The rule broken, in words; what a block says of itself may be long, and is cut.
 fn told(reason: &InvalidBlock) -> String {

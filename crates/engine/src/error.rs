@@ -3,7 +3,7 @@ use execution::{ChainSpecError, InvalidBlock};
 use witness::StateError;
 
 /// Why the engine could not answer. A bad block is no error: see [`Verdict`](crate::Verdict).
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The fork choice contradicts itself or the chain.
     #[error("forkchoice state: {0}")]
@@ -14,6 +14,11 @@ pub enum Error {
     /// No valid block with this hash is known.
     #[error("block {0} is unknown")]
     UnknownBlock(B256),
+    /// The state after this block is not kept any more.
+    #[error(
+        "the state after block {0} has been pruned; --history.retain-blocks says how many stay"
+    )]
+    Pruned(B256),
     /// The payload to build breaks a rule: a transaction given for it cannot run.
     #[error("cannot build: {0}")]
     Build(InvalidBlock),
@@ -29,4 +34,19 @@ pub enum Error {
     /// The state of a known block could not be read.
     #[error("state: {0}")]
     State(#[from] StateError),
+    /// The database failed, or holds what it should not.
+    #[error("database: {0}")]
+    Storage(String),
+}
+
+impl From<state::Error> for Error {
+    fn from(error: state::Error) -> Self {
+        Self::Storage(error.to_string())
+    }
+}
+
+impl From<trie::Error> for Error {
+    fn from(error: trie::Error) -> Self {
+        Self::State(error.into())
+    }
 }

@@ -26,36 +26,51 @@ impl Engine {
         state: ForkchoiceState,
         build: Option<BuildRequest>,
     ) -> Result<ForkchoiceOutcome, Error> {
-        let mut builds = self.writer();
         let head = state.head_block_hash;
         let answer = |verdict, payload_id| Ok(ForkchoiceOutcome { verdict, payload_id });
         {
-            let mut tree = self.tree_mut();
+            let mut tree = self.core().tree_mut();
             if let Some(invalid) = tree.invalid(&head) {
                 return answer(Verdict::invalid(invalid.clone()), None);
             }
-            if tree.block(&head).is_none() {
+            if !tree.contains(&head)? {
                 return answer(Verdict::Syncing, None);
             }
             // Point 2: what lies before the finalized block is valid, and no place to go back to.
-            let finalized = tree.heads.finalized;
-            if finalized.is_some_and(|last| last != head && tree.is_ancestor(&head, &last)) {
+            if let Some(last) = tree.heads.finalized
+                && last != head
+                && tree.is_ancestor(&head, &last)?
+            {
                 return answer(Verdict::Valid, None);
             }
             let safe = on_branch(&tree, "safe", state.safe_block_hash, head)?;
             let finalized = on_branch(&tree, "finalized", state.finalized_block_hash, head)?;
             tree.set_head(head)?;
             // What the consensus layer does not name stays, as long as it is on the head's branch.
-            let kept = |old: Option<B256>| old.filter(|old| tree.is_ancestor(old, &head));
-            let (safe, finalized) =
-                (safe.or(kept(tree.heads.safe)), finalized.or(kept(tree.heads.finalized)));
-            (tree.heads.safe, tree.heads.finalized) = (safe, finalized);
+            let safe = match safe {
+                Some(safe) => Some(safe),
+                None => kept(&tree, tree.heads.safe, head)?,
+            };
+            let finalized = match finalized {
+                Some(finalized) => Some(finalized),
+                None => kept(&tree, tree.heads.finalized, head)?,
+            };
+            tree.set_safe(safe, finalized);
         }
+        self.core().signals.fork_choice_changed();
         let payload_id = match build {
-            Some(request) => Some(self.begin_build(&mut builds, head, request)?),
+            Some(request) => Some(self.begin_build(head, request)?),
             None => None,
         };
         answer(Verdict::Valid, payload_id)
+    }
+}
+
+/// `block` when it is on the branch of `head`.
+fn kept(tree: &BlockTree, block: Option<B256>, head: B256) -> Result<Option<B256>, Error> {
+    match block {
+        Some(block) if tree.is_ancestor(&block, &head)? => Ok(Some(block)),
+        _ => Ok(None),
     }
 }
 
@@ -64,7 +79,7 @@ fn on_branch(tree: &BlockTree, name: &str, hash: B256, head: B256) -> Result<Opt
     if hash.is_zero() {
         return Ok(None);
     }
-    if !tree.is_ancestor(&hash, &head) {
+    if !tree.is_ancestor(&hash, &head)? {
         let reason = format!("{name} block {hash} is not an ancestor of the head {head}");
         return Err(Error::InvalidForkchoiceState(reason));
     }

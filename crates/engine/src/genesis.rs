@@ -1,14 +1,18 @@
-use crate::Error;
-use alloy_consensus::Header;
-use alloy_consensus::constants::{EMPTY_ROOT_HASH, EMPTY_WITHDRAWALS};
+use crate::record::BlockRecord;
+use crate::seal::{self, Seal, Sealed, SweepState};
+use crate::{Error, Heads};
+use alloy_consensus::constants::EMPTY_WITHDRAWALS;
+use alloy_consensus::{Block as AlloyBlock, BlockBody, Header};
 use alloy_eips::eip1559::INITIAL_BASE_FEE;
 use alloy_eips::eip7685::EMPTY_REQUESTS_HASH;
 use alloy_hardforks::{EthereumHardfork, EthereumHardforks};
-use alloy_primitives::map::B256Map;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
-use execution::ChainSpec;
+use execution::{ChainSpec, SealedBlock};
+use state::Database;
 use std::collections::BTreeMap;
-use trie::{AccountChange, AccountInfo, StateChanges, StateTrie};
+use trie::AccountInfo;
+use trie::bulk::StateBuilder;
+use trie::versioned::{NodeAddress, RecordSink, Version};
 
 /// The first block: its header and the state after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,13 +34,6 @@ pub struct GenesisAccount {
     pub code: Bytes,
     /// Slots and their values; zero values are left out of the state.
     pub storage: BTreeMap<U256, U256>,
-}
-
-/// The state of a genesis as the store takes it.
-pub(crate) struct GenesisState {
-    pub(crate) root: B256,
-    pub(crate) nodes: Vec<(B256, Bytes)>,
-    pub(crate) codes: Vec<(B256, Bytes)>,
 }
 
 impl Genesis {
@@ -62,7 +59,7 @@ impl Genesis {
         let header = Header {
             parent_hash: genesis.parent_hash.unwrap_or_default(),
             beneficiary: genesis.coinbase,
-            state_root: state(&alloc)?.root,
+            state_root: state(&alloc, &mut Nowhere::default())?.0.root,
             difficulty: genesis.difficulty,
             number,
             gas_limit: genesis.gas_limit,
@@ -84,16 +81,81 @@ impl Genesis {
         Ok(Self { header, alloc })
     }
 
-    /// Builds the state; its root must be the header's.
-    pub(crate) fn state(&self) -> Result<GenesisState, Error> {
-        let state = state(&self.alloc)?;
-        if state.root != self.header.state_root {
-            let (got, root) = (self.header.state_root, state.root);
+    /// Writes the first block and the state after it to an empty database, durably.
+    pub(crate) fn write(self, chain: &ChainSpec, database: &Database) -> Result<Heads, Error> {
+        self.check(chain)?;
+        let mut batch = database.batch();
+        let (version, codes) = state(&self.alloc, &mut batch)?;
+        if version.root != self.header.state_root {
+            let (got, root) = (self.header.state_root, version.root);
             let reason = format!("state root {got} in the header, the accounts give {root}");
             return Err(Error::Genesis(reason));
         }
-        Ok(state)
+        batch.seal()?;
+        write_first_block(database, self.header, version, codes)
     }
+
+    fn check(&self, chain: &ChainSpec) -> Result<(), Error> {
+        if !chain.is_paris_active_at_block(self.header.number.saturating_add(1)) {
+            let reason = "the chain begins with proof of work, which is not supported; \
+                          after the merge, terminalTotalDifficulty is 0 or passed";
+            return Err(Error::Genesis(reason.into()));
+        }
+        if self.header.base_fee_per_gas.is_none() {
+            let reason = "London is not active at genesis, but the merge builds on it: \
+                          londonBlock must not be after the first block";
+            return Err(Error::Genesis(reason.into()));
+        }
+        if self.header.gas_limit < execution::GAS_LIMIT_MINIMUM {
+            let (got, least) = (self.header.gas_limit, execution::GAS_LIMIT_MINIMUM);
+            let reason = format!("gasLimit is {got}, no block can have less than {least}");
+            return Err(Error::Genesis(reason));
+        }
+        execution::validate_parent(&self.header).map_err(|error| Error::Genesis(error.to_string()))
+    }
+
+    /// Checks that the database's chain begins with this genesis.
+    pub(crate) fn check_same(&self, heads: Heads) -> Result<Heads, Error> {
+        let hash = self.header.hash_slow();
+        if heads.genesis != hash {
+            let reason = format!(
+                "the database holds the chain that begins with {}, the genesis given is {hash}; \
+                 use another data directory, or the chain's own genesis",
+                heads.genesis
+            );
+            return Err(Error::Genesis(reason));
+        }
+        Ok(heads)
+    }
+}
+
+/// Writes the first block of a chain, whose state is in the database already, durably.
+pub(crate) fn write_first_block(
+    database: &Database,
+    header: Header,
+    version: Version,
+    codes: Vec<(B256, Bytes)>,
+) -> Result<Heads, Error> {
+    let withdrawals = header.withdrawals_root.map(|_| Default::default());
+    let body = BlockBody { transactions: Vec::new(), ommers: Vec::new(), withdrawals };
+    let sweep = SweepState { floor: database.nodes().start(), ..SweepState::default() };
+    let sealed = Sealed { version, sweep };
+    let record = BlockRecord {
+        block_access_list: header.block_access_list_hash.map(|_| [0xc0].into()),
+        total_difficulty: header.difficulty,
+        block: SealedBlock::new(AlloyBlock { header, body }),
+        senders: Vec::new(),
+        receipts: Vec::new(),
+        requests: Default::default(),
+        touched: None,
+        seal: Seal::kept(Ok(sealed.clone())),
+    };
+    let (number, hash) = (record.number(), record.hash());
+    let heads = Heads { genesis: hash, head: hash, safe: None, finalized: None };
+    seal::add(database, &record, &sealed, codes)?;
+    database.set_canonical(&[(number, Some(hash))], heads.to_stored())?;
+    database.persist()?;
+    Ok(heads)
 }
 
 impl GenesisAccount {
@@ -108,33 +170,47 @@ impl GenesisAccount {
     }
 }
 
-fn state(alloc: &BTreeMap<Address, GenesisAccount>) -> Result<GenesisState, Error> {
+/// Writes the state to `sink`; also gives all codes.
+fn state(
+    alloc: &BTreeMap<Address, GenesisAccount>,
+    sink: &mut impl RecordSink,
+) -> Result<(Version, Vec<(B256, Bytes)>), Error> {
     let mut codes = Vec::new();
-    let mut accounts = Vec::with_capacity(alloc.len());
-    for (address, account) in alloc {
+    let mut sorted: Vec<_> =
+        alloc.iter().map(|(address, account)| (keccak256(address), account)).collect();
+    sorted.sort_unstable_by_key(|(hashed_address, _)| *hashed_address);
+    let mut builder = StateBuilder::new(sink);
+    let failed = |error: trie::bulk::OrderError| Error::Genesis(error.to_string());
+    for (hashed_address, account) in sorted {
         let mut code_hash = KECCAK256_EMPTY;
         if !account.code.is_empty() {
             code_hash = keccak256(&account.code);
             codes.push((code_hash, account.code.clone()));
         }
-        let slots = account.storage.iter().filter(|(_, value)| !value.is_zero());
         let GenesisAccount { nonce, balance, .. } = *account;
-        accounts.push(AccountChange {
-            hashed_address: keccak256(address),
-            account: Some(AccountInfo { nonce, balance, code_hash }),
-            storage_wiped: false,
-            storage: slots
-                .map(|(slot, value)| (keccak256(slot.to_be_bytes::<32>()), *value))
-                .collect(),
-        });
+        builder
+            .account(hashed_address, AccountInfo { nonce, balance, code_hash })
+            .map_err(failed)?;
+        let slots = account.storage.iter().filter(|(_, value)| !value.is_zero());
+        let mut slots: Vec<_> =
+            slots.map(|(slot, value)| (keccak256(slot.to_be_bytes::<32>()), *value)).collect();
+        slots.sort_unstable_by_key(|(slot, _)| *slot);
+        for (slot, value) in slots {
+            builder.slot(slot, value).map_err(failed)?;
+        }
     }
-    let mut trie = StateTrie::new(EMPTY_ROOT_HASH);
-    let root = trie
-        .apply(&StateChanges { accounts }, &B256Map::<Bytes>::default())
-        .map_err(|error| Error::Genesis(error.to_string()))?;
-    let mut nodes = Vec::new();
-    trie.new_nodes(&mut |hash, rlp| nodes.push((hash, rlp)));
-    Ok(GenesisState { root, nodes, codes })
+    Ok((builder.finish(), codes))
+}
+
+/// Takes records and keeps none: for the root alone.
+#[derive(Debug, Default)]
+struct Nowhere(u64);
+
+impl RecordSink for Nowhere {
+    fn append(&mut self, record: &[u8]) -> NodeAddress {
+        self.0 += record.len() as u64;
+        NodeAddress::new(self.0)
+    }
 }
 
 #[cfg(test)]

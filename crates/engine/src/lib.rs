@@ -4,23 +4,38 @@
 //! one call at a time writes, any number read meanwhile. Every block that it finds valid has its
 //! execution witness, on the first call and on every later one.
 
+mod ancestors;
+mod assemble;
 mod build;
+mod core;
 mod engine;
 mod error;
 mod forkchoice;
 mod genesis;
 pub mod limits;
+mod live;
+mod persist;
+mod record;
 #[cfg(test)]
 mod samples;
+mod seal;
+#[cfg(test)]
+mod simulation;
+mod state_view;
+mod touched;
 mod tree;
-mod view;
+mod workers;
 #[cfg(test)]
 #[path = "../../execution/src/world.rs"]
 mod world;
 
 pub use build::{BuildRequest, Built};
-pub use engine::{Engine, Payload, Verdict};
+pub use core::EngineOptions;
+pub use engine::{Engine, Payload, Timings, Verdict};
 pub use error::Error;
 pub use forkchoice::ForkchoiceOutcome;
 pub use genesis::{Genesis, GenesisAccount};
-pub use tree::{BlockRecord, Heads};
+pub use persist::PersistedBlock;
+pub use record::BlockRecord;
+pub use state_view::StateView;
+pub use tree::Heads;

@@ -1,9 +1,5 @@
 //! Bounds of what the engine keeps, each with its unit and its reason.
 
-/// Bytes of witness content kept for repeated questions. Older witnesses are made again by running
-/// their block again. Four worst-case blocks of 500 MB fit, or two hundred ordinary ones of 10 MB.
-pub const WITNESS_BYTES: usize = 2 << 30;
-
 /// Blocks remembered as invalid, so that their descendants are refused without running them. A
 /// consensus client asks about few; an attacker can make many.
 pub const INVALID_BLOCKS: usize = 1024;
@@ -14,5 +10,48 @@ pub const REASON_BYTES: usize = 1024;
 /// Builds remembered. The consensus layer fetches a payload within its slot; geth keeps ten.
 pub const BUILDS: usize = 32;
 
-/// Ancestors that `BLOCKHASH` reaches.
-pub const BLOCK_HASH_REACH: u64 = 256;
+/// Bytes of blocks kept decoded, the newest: a hundred large ones. Older ones are read again.
+pub const RECENT_BYTES: usize = 64 << 20;
+
+/// Bytes that may wait for the disk before `newPayload` waits too: some thirty large blocks, and
+/// little beside the page cache.
+pub const UNPERSISTED_BYTES: u64 = 256 << 20;
+
+/// Keys in a chunk for the trie workers. A chunk costs its sender a wake-up, a few microseconds,
+/// and the last one is waited for.
+pub const MULTIPROOF_CHUNK_SIZE: usize = 60;
+
+/// Room made for a chunk in advance, in keys, whatever size is asked for.
+pub const CHUNK_CAPACITY: usize = 1024;
+
+/// Nodes hashed ahead before a trie worker looks for something better to do: about 20 µs.
+pub const HASH_AHEAD_NODES: usize = 64;
+
+/// Gas of a block from which on trie workers are worth waking: below, the tries are a matter of
+/// microseconds.
+pub const PARALLEL_GAS: u64 = 1_000_000;
+
+/// Threads that tend tries at most: there are sixteen shards.
+pub const TRIE_WORKERS: usize = 16;
+
+/// Blocks before the head whose state is kept. A consensus client may go back 32 epochs at most in
+/// practice; tools ask for a thousand blocks.
+pub const RETAIN_HISTORY: u64 = 2048;
+
+/// Blocks before the head whose witness is kept as a copy of its own.
+pub const RETAIN_WITNESS_BLOCKS: u64 = 8192;
+
+/// Bytes on disk of such copies.
+pub const RETAIN_WITNESS_BYTES: u64 = 8 << 30;
+
+/// Bytes of nodes that are worth a step of the sweep: fewer wait for the next block.
+pub const SWEEP_STEP_BYTES: u64 = 1 << 20;
+
+/// Bytes of nodes that one step of the sweep moves at most: some tens of milliseconds.
+pub const SWEEP_STEP_MAX_BYTES: u64 = 16 << 20;
+
+/// Bytes of nodes below which no sweep begins, whatever their use: there is little to win.
+pub const SWEEP_MIN_BYTES: u64 = 256 << 20;
+
+/// Bytes of memory for codes made ready to run: ten thousand of the largest.
+pub const CODE_CACHE_BYTES: usize = 256 << 20;

@@ -50,7 +50,7 @@ pub(crate) fn engine() -> Engine {
 }
 
 pub(crate) fn attributes(engine: &Engine, parent: B256) -> PayloadAttributes {
-    let timestamp = engine.block(parent).unwrap().block.header.timestamp + 12;
+    let timestamp = engine.block(parent).unwrap().unwrap().block.header.timestamp + 12;
     let chain = engine.chain();
     let shanghai = chain.is_shanghai_active_at_timestamp(timestamp);
     let cancun = chain.is_cancun_active_at_timestamp(timestamp);
@@ -79,7 +79,7 @@ pub(crate) fn build(
 
 /// The next transaction of the sender, who sent one in each block before.
 pub(crate) fn count(engine: &Engine, parent: B256) -> Transaction {
-    sender().call(engine.block(parent).unwrap().block.header.number, COUNTER, [])
+    sender().call(engine.block(parent).unwrap().unwrap().block.header.number, COUNTER, [])
 }
 
 /// Adds a valid block to `parent` and returns its hash.

@@ -1,24 +1,12 @@
+use crate::record::{BlockRecord, stored_header};
+use crate::seal::{Seal, Sealed, SweepState};
+use crate::touched::Touched;
 use crate::{Error, limits};
-use alloy_eips::eip7685::Requests;
 use alloy_primitives::map::B256Map;
-use alloy_primitives::{Address, B256, Bytes};
-use execution::SealedBlock;
+use alloy_primitives::{B256, Bytes};
+use state::{Database, Kept};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use witness::Witness;
-
-/// A valid block, as the chain remembers it.
-#[derive(Debug)]
-pub struct BlockRecord {
-    /// Header and body.
-    pub block: SealedBlock,
-    /// The sender of each transaction.
-    pub senders: Vec<Address>,
-    /// The block's EIP-7685 requests.
-    pub requests: Requests,
-    /// RLP of the block access list, from Amsterdam on.
-    pub block_access_list: Option<Bytes>,
-}
 
 /// The chain's heads, by hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +21,19 @@ pub struct Heads {
     pub finalized: Option<B256>,
 }
 
+impl Heads {
+    /// The heads of a database, `None` of one that is empty.
+    pub(crate) fn from_stored(heads: state::Heads) -> Option<Self> {
+        let state::Heads { genesis, head, safe, finalized } = heads;
+        Some(Self { genesis: genesis?, head: head?, safe, finalized })
+    }
+
+    pub(crate) fn to_stored(self) -> state::Heads {
+        let Self { genesis, head, safe, finalized } = self;
+        state::Heads { genesis: Some(genesis), head: Some(head), safe, finalized }
+    }
+}
+
 /// Why a block is invalid, and where its branch was last valid.
 #[derive(Debug, Clone)]
 pub(crate) struct InvalidRecord {
@@ -40,71 +41,140 @@ pub(crate) struct InvalidRecord {
     pub(crate) reason: String,
 }
 
-/// Every valid block from genesis on, any number of branches, and which of them is canonical.
+/// Every valid block, any number of branches, and which of them is canonical: the database, and
+/// before it what is too new for it.
 #[derive(Debug)]
 pub(crate) struct BlockTree {
-    blocks: B256Map<Arc<BlockRecord>>,
-    /// Number to hash, from genesis to the head.
-    canonical: BTreeMap<u64, B256>,
+    database: Arc<Database>,
+    recent: Recent,
+    /// Changes of the canonical chain that the database does not have yet; `None` takes a number
+    /// away.
+    canonical: BTreeMap<u64, Option<B256>>,
+    /// Whether `canonical` or `heads` have changed since the database was told.
+    is_changed: bool,
     pub(crate) heads: Heads,
     invalid: Bounded<InvalidRecord>,
-    witnesses: Witnesses,
+}
+
+/// The canonical chain as it goes to the database.
+#[derive(Debug)]
+pub(crate) struct CanonicalChanges {
+    pub(crate) numbers: Vec<(u64, Option<B256>)>,
+    pub(crate) heads: Heads,
 }
 
 impl BlockTree {
-    pub(crate) fn new(genesis: BlockRecord) -> Self {
-        let (number, hash) = (genesis.block.header.number, genesis.block.hash());
+    /// The tree that the database holds.
+    pub(crate) fn new(database: Arc<Database>, heads: Heads) -> Self {
         Self {
-            blocks: [(hash, Arc::new(genesis))].into_iter().collect(),
-            canonical: [(number, hash)].into(),
-            heads: Heads { genesis: hash, head: hash, safe: None, finalized: None },
+            database,
+            recent: Recent::default(),
+            canonical: BTreeMap::new(),
+            is_changed: false,
+            heads,
             invalid: Bounded::new(limits::INVALID_BLOCKS),
-            witnesses: Witnesses::default(),
         }
     }
 
-    pub(crate) fn block(&self, hash: &B256) -> Option<&Arc<BlockRecord>> {
-        self.blocks.get(hash)
+    /// A valid block, `None` when there is none.
+    pub(crate) fn block(&self, hash: &B256) -> Result<Option<Arc<BlockRecord>>, Error> {
+        if let Some(record) = self.recent.get(hash) {
+            return Ok(Some(record.clone()));
+        }
+        stored_block(&self.database, hash)
     }
 
-    pub(crate) fn insert(&mut self, record: BlockRecord) {
-        self.blocks.insert(record.block.hash(), Arc::new(record));
+    /// Whether a block is known to be valid.
+    pub(crate) fn contains(&self, hash: &B256) -> Result<bool, Error> {
+        Ok(self.link(hash)?.is_some())
     }
 
-    pub(crate) fn canonical_hash(&self, number: u64) -> Option<B256> {
-        self.canonical.get(&number).copied()
+    /// The RLP of a valid block's header.
+    pub(crate) fn header_rlp(&self, hash: &B256) -> Result<Option<Bytes>, Error> {
+        if let Some(record) = self.recent.get(hash) {
+            return Ok(Some(alloy_rlp::encode(&record.block.header).into()));
+        }
+        self.database.block(hash)?.map(|stored| stored_header(&stored)).transpose()
     }
 
-    pub(crate) fn is_canonical(&self, record: &BlockRecord) -> bool {
-        self.canonical_hash(record.block.header.number) == Some(record.block.hash())
+    /// Number and parent of a valid block.
+    pub(crate) fn link(&self, hash: &B256) -> Result<Option<(u64, B256)>, Error> {
+        if let Some(record) = self.recent.get(hash) {
+            return Ok(Some((record.number(), record.block.header.parent_hash)));
+        }
+        Ok(self.database.entry(hash)?.map(|entry| (entry.number, entry.parent_hash)))
+    }
+
+    /// As [`link`](Self::link), of a block that must be there.
+    pub(crate) fn known_link(&self, hash: &B256) -> Result<(u64, B256), Error> {
+        self.link(hash)?.ok_or(Error::UnknownBlock(*hash))
+    }
+
+    pub(crate) fn insert(&mut self, record: Arc<BlockRecord>) {
+        self.recent.insert(record);
+    }
+
+    pub(crate) fn canonical_hash(&self, number: u64) -> Result<Option<B256>, Error> {
+        match self.canonical.get(&number) {
+            Some(hash) => Ok(*hash),
+            None => Ok(self.database.canonical(number)?),
+        }
     }
 
     /// Whether `ancestor` is `descendant` or on its branch.
-    pub(crate) fn is_ancestor(&self, ancestor: &B256, descendant: &B256) -> bool {
-        let (Some(ancestor), Some(record)) = (self.block(ancestor), self.block(descendant)) else {
-            return false;
+    pub(crate) fn is_ancestor(&self, ancestor: &B256, descendant: &B256) -> Result<bool, Error> {
+        let (Some((number, _)), Some(mut link)) = (self.link(ancestor)?, self.link(descendant)?)
+        else {
+            return Ok(false);
         };
-        let number = ancestor.block.header.number;
-        let mut record = record;
-        while record.block.header.number > number {
-            if self.is_canonical(record) {
-                return self.canonical_hash(number) == Some(ancestor.block.hash());
+        let mut hash = *descendant;
+        while link.0 > number {
+            if self.canonical_hash(link.0)? == Some(hash) {
+                return Ok(self.canonical_hash(number)? == Some(*ancestor));
             }
-            record = &self.blocks[&record.block.header.parent_hash];
+            hash = link.1;
+            link = self.known_link(&hash)?;
         }
-        record.block.hash() == ancestor.block.hash()
+        Ok(hash == *ancestor)
     }
 
     /// Makes the branch of `hash` the canonical chain.
     pub(crate) fn set_head(&mut self, hash: B256) -> Result<(), Error> {
-        let mut record = self.block(&hash).ok_or(Error::UnknownBlock(hash))?.clone();
-        self.canonical.split_off(&(record.block.header.number + 1));
-        while !self.is_canonical(&record) {
-            self.canonical.insert(record.block.header.number, record.block.hash());
-            record = self.blocks[&record.block.header.parent_hash].clone();
+        let (number, parent) = self.known_link(&hash)?;
+        let (last, _) = self.known_link(&self.heads.head)?;
+        let mut changes: Vec<_> = (number + 1..=last).map(|number| (number, None)).collect();
+        let mut next = (number, hash, parent);
+        while self.canonical_hash(next.0)? != Some(next.1) {
+            changes.push((next.0, Some(next.1)));
+            let (number, parent) = self.known_link(&next.2)?;
+            next = (number, next.2, parent);
         }
+        self.canonical.extend(changes);
         self.heads.head = hash;
+        self.is_changed = true;
         Ok(())
+    }
+
+    /// Names the safe and the finalized block.
+    pub(crate) fn set_safe(&mut self, safe: Option<B256>, finalized: Option<B256>) {
+        (self.heads.safe, self.heads.finalized) = (safe, finalized);
+        self.is_changed = true;
+    }
+
+    /// What the database has not been told of the canonical chain, `None` when that is nothing.
+    pub(crate) fn canonical_changes(&self) -> Option<CanonicalChanges> {
+        let numbers = || self.canonical.iter().map(|(number, hash)| (*number, *hash)).collect();
+        self.is_changed.then(|| CanonicalChanges { numbers: numbers(), heads: self.heads })
+    }
+
+    /// Forgets changes that the database has been told.
+    pub(crate) fn forget_changes(&mut self, told: &CanonicalChanges) {
+        for (number, hash) in &told.numbers {
+            if self.canonical.get(number) == Some(hash) {
+                self.canonical.remove(number);
+            }
+        }
+        self.is_changed = !self.canonical.is_empty() || self.heads != told.heads;
     }
 
     pub(crate) fn invalid(&self, hash: &B256) -> Option<&InvalidRecord> {
@@ -114,13 +184,54 @@ impl BlockTree {
     pub(crate) fn insert_invalid(&mut self, hash: B256, record: InvalidRecord) {
         self.invalid.insert(hash, record);
     }
+}
 
-    pub(crate) fn witness(&self, hash: &B256) -> Option<Arc<Witness>> {
-        self.witnesses.by_hash.get(hash).map(|(witness, _)| witness.clone())
+/// A valid block as the database has it.
+fn stored_block(database: &Database, hash: &B256) -> Result<Option<Arc<BlockRecord>>, Error> {
+    let (Some(entry), Some(block)) = (database.entry(hash)?, database.block(hash)?) else {
+        return Ok(None);
+    };
+    let touched = match database.touched(hash)? {
+        Kept::There(touched) => Some(Touched::from_stored(&touched)?),
+        Kept::Never | Kept::Gone => None,
+    };
+    let sealed = match entry.version {
+        Some(version) => Ok(Sealed { version, sweep: SweepState::from_stored(&entry.sweep)? }),
+        None => Err(Error::Pruned(*hash)),
+    };
+    let record = BlockRecord::from_stored(&block, touched, Seal::kept(sealed))?;
+    Ok(Some(Arc::new(record)))
+}
+
+/// The newest blocks, under a byte budget. Blocks that are not sealed stay, however many they are:
+/// the database does not have them.
+#[derive(Debug, Default)]
+struct Recent {
+    by_hash: B256Map<Arc<BlockRecord>>,
+    order: VecDeque<B256>,
+    bytes: usize,
+}
+
+impl Recent {
+    fn get(&self, hash: &B256) -> Option<&Arc<BlockRecord>> {
+        self.by_hash.get(hash)
     }
 
-    pub(crate) fn insert_witness(&mut self, hash: B256, witness: Arc<Witness>) {
-        self.witnesses.insert(hash, witness);
+    fn insert(&mut self, record: Arc<BlockRecord>) {
+        let (hash, bytes) = (record.hash(), record.bytes());
+        if self.by_hash.insert(hash, record).is_some() {
+            return;
+        }
+        self.bytes += bytes;
+        self.order.push_back(hash);
+        while self.bytes > limits::RECENT_BYTES && self.order.len() > 1 {
+            let oldest = &self.by_hash[&self.order[0]];
+            if !oldest.seal.is_kept() {
+                break;
+            }
+            self.bytes -= oldest.bytes();
+            self.by_hash.remove(&self.order.pop_front().expect("not empty"));
+        }
     }
 }
 
@@ -148,30 +259,6 @@ impl<T> Bounded<T> {
         while self.order.len() > self.capacity {
             let oldest = self.order.pop_front().expect("not empty");
             self.entries.remove(&oldest);
-        }
-    }
-}
-
-/// Witnesses under a byte budget, the newest kept.
-#[derive(Debug, Default)]
-struct Witnesses {
-    by_hash: B256Map<(Arc<Witness>, usize)>,
-    order: VecDeque<B256>,
-    bytes: usize,
-}
-
-impl Witnesses {
-    fn insert(&mut self, hash: B256, witness: Arc<Witness>) {
-        let bytes = witness.content_bytes();
-        if self.by_hash.insert(hash, (witness, bytes)).is_some() {
-            return;
-        }
-        self.bytes += bytes;
-        self.order.push_back(hash);
-        while self.bytes > limits::WITNESS_BYTES && self.order.len() > 1 {
-            let oldest = self.order.pop_front().expect("not empty");
-            let (_, bytes) = self.by_hash.remove(&oldest).expect("both hold the same hashes");
-            self.bytes -= bytes;
         }
     }
 }

@@ -46,7 +46,7 @@ fn what_is_built_is_valid_under_every_fork() {
             check_witness(&engine, &block, &witness);
             let payload = payload(&block, block_access_list.clone());
             assert_eq!(engine.new_payload(payload).unwrap(), Verdict::Valid, "{fork}");
-            let record = engine.block(block.hash()).unwrap();
+            let record = engine.block(block.hash()).unwrap().unwrap();
             assert_eq!(record.block, block);
             assert_eq!(record.senders, [sender().address()]);
             assert_eq!(record.block_access_list, block_access_list);
@@ -54,7 +54,7 @@ fn what_is_built_is_valid_under_every_fork() {
             assert_eq!(choose(&engine, block.hash()), Verdict::Valid);
             parent = block.hash();
         }
-        assert_eq!(engine.block(parent).unwrap().block.header.number, 3);
+        assert_eq!(engine.block(parent).unwrap().unwrap().block.header.number, 3);
     }
 }
 
@@ -87,7 +87,7 @@ fn a_block_whose_parent_is_unknown_is_not_judged() {
     let block = build(&engine, genesis(&engine), Vec::new(), 0).block;
     let orphan = changed(&block, |block| block.header.parent_hash = UNKNOWN);
     assert_eq!(engine.new_block(orphan.clone()).unwrap(), Verdict::Syncing);
-    assert!(engine.block(orphan.hash()).is_none());
+    assert!(engine.block(orphan.hash()).unwrap().is_none());
     assert_eq!(choose(&engine, orphan.hash()), Verdict::Syncing);
 }
 
@@ -99,7 +99,7 @@ fn a_known_block_is_valid_again() {
         assert_eq!(engine.new_block(block.clone()).unwrap(), Verdict::Valid);
         assert!(engine.witness(block.hash()).unwrap().is_some());
     }
-    let first = engine.block(genesis(&engine)).unwrap().block.clone();
+    let first = engine.block(genesis(&engine)).unwrap().unwrap().block.clone();
     assert_eq!(engine.new_block(first).unwrap(), Verdict::Valid);
 }
 
@@ -206,7 +206,8 @@ fn the_head_moves_between_branches_and_back() {
     let engine = engine();
     let long = branch(&engine, genesis(&engine), 1, 4);
     let short = branch(&engine, long[0], 2, 2);
-    let canonical = || (0..6).map_while(|number| engine.canonical_hash(number)).collect::<Vec<_>>();
+    let canonical =
+        || (0..6).map_while(|number| engine.canonical_hash(number).unwrap()).collect::<Vec<_>>();
     let line = |hashes: &[B256]| [&[genesis(&engine)], hashes].concat();
     for _ in 0..2 {
         assert_eq!(choose(&engine, long[3]), Verdict::Valid);
@@ -255,7 +256,7 @@ fn safe_and_finalized_are_on_the_branch_of_the_head() {
         let error = choose(state).unwrap_err();
         assert!(matches!(error, Error::InvalidForkchoiceState(_)), "{error}");
         assert_eq!(engine.heads(), expected);
-        assert_eq!(engine.canonical_hash(1), Some(chain[0]));
+        assert_eq!(engine.canonical_hash(1).unwrap(), Some(chain[0]));
     }
     // The zero hash names none: what was named before stays.
     choose(heads(chain[2], B256::ZERO, B256::ZERO)).unwrap();
@@ -337,27 +338,28 @@ fn many_senders_are_recovered_in_order() {
     let transactions: Vec<_> = (0..40).map(|nonce| sender().call(nonce, COUNTER, [])).collect();
     let block = build(&engine, first, transactions, 0).block;
     assert_eq!(engine.new_block(block.clone()).unwrap(), Verdict::Valid);
-    let record = engine.block(block.hash()).unwrap();
+    let record = engine.block(block.hash()).unwrap().unwrap();
     assert_eq!(record.senders, [sender().address(); 40]);
 }
 
 #[test]
-fn a_witness_that_was_dropped_is_made_again_the_same() {
+fn a_witness_is_put_together_again_the_same() {
     let engine = engine();
     let chain = branch(&engine, genesis(&engine), 1, 3);
     let side = branch(&engine, chain[0], 2, 2);
     let blocks = [&chain[..], &side].concat();
     let witness = |hash: &B256| engine.witness(*hash).unwrap().unwrap();
     let before: Vec<_> = blocks.iter().map(witness).collect();
-    let huge = vec![0; limits::WITNESS_BYTES];
-    let huge = Witness { state: vec![huge.into()], ..Witness::default() };
-    engine.tree_mut().insert_witness(UNKNOWN, Arc::new(huge));
-    for (hash, before) in blocks.iter().zip(&before) {
-        assert!(engine.tree().witness(hash).is_none());
-        let again = witness(hash);
-        assert_eq!(again, *before);
-        assert!(!Arc::ptr_eq(&again, before));
-        assert!(Arc::ptr_eq(&again, &witness(hash)));
+    for persisted in [false, true] {
+        if persisted {
+            engine.persist().unwrap();
+        }
+        for (hash, before) in blocks.iter().zip(&before) {
+            let again = witness(hash);
+            assert_eq!(again, *before);
+            assert!(!Arc::ptr_eq(&again, before));
+            assert!(Arc::ptr_eq(&again, &witness(hash)));
+        }
     }
     assert!(engine.witness(genesis(&engine)).unwrap().is_none());
     assert!(engine.witness(B256::ZERO).unwrap().is_none());
@@ -367,19 +369,19 @@ fn a_witness_that_was_dropped_is_made_again_the_same() {
 fn readers_see_whole_blocks_while_others_are_validated() {
     let maker = engine();
     let chain = branch(&maker, genesis(&maker), 1, 40);
-    let blocks: Vec<_> = chain.iter().map(|hash| maker.block(*hash).unwrap()).collect();
+    let blocks: Vec<_> = chain.iter().map(|hash| maker.block(*hash).unwrap().unwrap()).collect();
     let engine = engine();
     let done = AtomicBool::new(false);
     let read = || {
         let mut last = 0;
         loop {
             let stop = done.load(Ordering::Acquire);
-            let head = engine.block(engine.heads().head).unwrap();
+            let head = engine.block(engine.heads().head).unwrap().unwrap();
             let number = head.block.header.number;
             assert!(number >= last, "the head went back");
             last = number;
             assert!(number == 0 || engine.witness(head.block.hash()).unwrap().is_some());
-            assert!((0..=number).all(|number| engine.canonical_hash(number).is_some()));
+            assert!((0..=number).all(|number| engine.canonical_hash(number).unwrap().is_some()));
             if stop {
                 return last;
             }

@@ -1,5 +1,10 @@
 use super::*;
+use crate::seal::Seal;
 use alloy_consensus::{BlockBody, Header};
+use alloy_eips::eip7685::Requests;
+use alloy_primitives::U256;
+use execution::SealedBlock;
+use state::MemoryDisk;
 
 fn hash(byte: u8) -> B256 {
     B256::repeat_byte(byte)
@@ -10,22 +15,30 @@ fn record(number: u64, parent_hash: B256, tag: u8) -> BlockRecord {
     BlockRecord {
         block: SealedBlock::new(alloy_consensus::Block { header, body: BlockBody::default() }),
         senders: Vec::new(),
+        receipts: Vec::new(),
         requests: Requests::default(),
         block_access_list: None,
+        total_difficulty: U256::ZERO,
+        touched: None,
+        seal: Seal::default(),
     }
 }
 
 /// A tree whose first block has number 5, and in which each further block stands on the one with
 /// the index given. Returns the hashes, the first block's first.
 fn tree(parents: &[usize]) -> (BlockTree, Vec<B256>) {
+    let database = Database::open(MemoryDisk::new(), &state::Options::default()).unwrap();
     let first = record(5, hash(1), 0);
-    let mut hashes = vec![first.block.hash()];
-    let mut tree = BlockTree::new(first);
+    let mut hashes = vec![first.hash()];
+    let heads = Heads { genesis: hashes[0], head: hashes[0], safe: None, finalized: None };
+    let mut tree = BlockTree::new(Arc::new(database), heads);
+    tree.canonical.insert(5, Some(hashes[0]));
+    tree.insert(Arc::new(first));
     for (index, parent) in parents.iter().enumerate() {
-        let number = tree.block(&hashes[*parent]).unwrap().block.header.number + 1;
+        let number = tree.block(&hashes[*parent]).unwrap().unwrap().number() + 1;
         let record = record(number, hashes[*parent], index as u8 + 1);
-        hashes.push(record.block.hash());
-        tree.insert(record);
+        hashes.push(record.hash());
+        tree.insert(Arc::new(record));
     }
     (tree, hashes)
 }
@@ -51,13 +64,13 @@ fn ancestors_are_found_whatever_the_head_is() {
         for descendant in 0..hashes.len() {
             for ancestor in 0..hashes.len() {
                 let expected = line(descendant).contains(&ancestor);
-                let got = tree.is_ancestor(&hashes[ancestor], &hashes[descendant]);
+                let got = tree.is_ancestor(&hashes[ancestor], &hashes[descendant]).unwrap();
                 assert_eq!(got, expected, "{ancestor} of {descendant}, head {head}");
             }
         }
     }
-    assert!(!tree.is_ancestor(&hash(9), &hashes[1]));
-    assert!(!tree.is_ancestor(&hashes[1], &hash(9)));
+    assert!(!tree.is_ancestor(&hash(9), &hashes[1]).unwrap());
+    assert!(!tree.is_ancestor(&hashes[1], &hash(9)).unwrap());
 }
 
 #[test]
@@ -71,13 +84,10 @@ fn the_canonical_chain_is_the_line_of_the_head() {
             let mut line = line(to);
             line.reverse();
             for (number, index) in (5..).zip(&line) {
-                assert_eq!(tree.canonical_hash(number), Some(hashes[*index]));
+                assert_eq!(tree.canonical_hash(number).unwrap(), Some(hashes[*index]));
             }
-            assert_eq!(tree.canonical_hash(4), None);
-            assert_eq!(tree.canonical_hash(5 + line.len() as u64), None);
-            for (index, hash) in hashes.iter().enumerate() {
-                assert_eq!(tree.is_canonical(tree.block(hash).unwrap()), line.contains(&index));
-            }
+            assert_eq!(tree.canonical_hash(4).unwrap(), None);
+            assert_eq!(tree.canonical_hash(5 + line.len() as u64).unwrap(), None);
         }
     }
 }
@@ -88,7 +98,7 @@ fn an_unknown_head_changes_nothing() {
     tree.set_head(hashes[4]).unwrap();
     assert!(matches!(tree.set_head(hash(9)), Err(Error::UnknownBlock(got)) if got == hash(9)));
     assert_eq!(tree.heads.head, hashes[4]);
-    assert_eq!(tree.canonical_hash(9), Some(hashes[4]));
+    assert_eq!(tree.canonical_hash(9).unwrap(), Some(hashes[4]));
 }
 
 #[test]
@@ -105,32 +115,19 @@ fn a_bounded_map_forgets_its_oldest_entries() {
     assert_eq!(left, [None, Some(1), Some(2), Some(3)]);
 }
 
-fn witness(bytes: usize) -> Arc<Witness> {
-    Arc::new(Witness { state: vec![vec![0; bytes].into()], ..Witness::default() })
-}
-
 #[test]
-fn witnesses_are_kept_within_the_budget_newest_first() {
-    let third = limits::WITNESS_BYTES / 3;
-    let mut witnesses = Witnesses::default();
-    let kept = |witnesses: &Witnesses| {
-        let kept: Vec<_> = (0..9).filter(|b| witnesses.by_hash.contains_key(&hash(*b))).collect();
-        let bytes: usize = witnesses.by_hash.values().map(|(_, bytes)| bytes).sum();
-        assert_eq!((witnesses.order.len(), witnesses.bytes), (kept.len(), bytes));
-        kept
-    };
-    for byte in 0..3 {
-        witnesses.insert(hash(byte), witness(third));
-    }
-    assert_eq!(kept(&witnesses), [0, 1, 2]);
-    // The same witness again counts once.
-    witnesses.insert(hash(0), witness(third));
-    assert_eq!(kept(&witnesses), [0, 1, 2]);
-    witnesses.insert(hash(3), witness(third));
-    assert_eq!(kept(&witnesses), [1, 2, 3]);
-    // The newest stays, even when it is over the budget by itself.
-    witnesses.insert(hash(4), witness(limits::WITNESS_BYTES + 1));
-    assert_eq!(kept(&witnesses), [4]);
-    witnesses.insert(hash(5), witness(1));
-    assert_eq!(kept(&witnesses), [5]);
+fn the_newest_blocks_are_kept_and_all_that_are_not_sealed() {
+    let mut recent = Recent::default();
+    let kept = |recent: &Recent| recent.by_hash.len();
+    let open = Arc::new(record(1, hash(1), 1));
+    let bytes = open.bytes();
+    recent.insert(open.clone());
+    recent.bytes += limits::RECENT_BYTES;
+    recent.insert(Arc::new(record(2, hash(2), 2)));
+    assert_eq!(kept(&recent), 2, "the oldest is not sealed");
+    open.seal.clone().keep_for_tests();
+    recent.insert(Arc::new(record(3, hash(3), 3)));
+    assert_eq!(kept(&recent), 2);
+    assert!(recent.get(&open.hash()).is_none());
+    assert_eq!(recent.bytes, limits::RECENT_BYTES + 2 * bytes);
 }

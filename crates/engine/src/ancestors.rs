@@ -1,0 +1,50 @@
+use crate::Error;
+use crate::core::Core;
+use crate::record::BlockRecord;
+use alloy_primitives::{B256, Bytes};
+use std::sync::Arc;
+
+/// The ancestors of a block that stands on `parent`, the parent among them.
+#[derive(Debug)]
+pub(crate) struct Ancestors<'a> {
+    core: &'a Core,
+    parent: Arc<BlockRecord>,
+    /// Hashes from the parent downwards, as far as they have been asked for.
+    hashes: Vec<B256>,
+}
+
+impl<'a> Ancestors<'a> {
+    pub(crate) fn new(core: &'a Core, parent: Arc<BlockRecord>) -> Self {
+        let hashes = vec![parent.hash()];
+        Self { core, parent, hashes }
+    }
+
+    /// The hash of ancestor `number`, `None` when the chain does not reach there.
+    pub(crate) fn hash(&mut self, number: u64) -> Result<Option<B256>, Error> {
+        let Some(depth) = self.parent.number().checked_sub(number) else { return Ok(None) };
+        let depth = usize::try_from(depth).expect("blocks are counted in memory");
+        if let Some(hash) = self.hashes.get(depth) {
+            return Ok(Some(*hash));
+        }
+        let tree = self.core.tree();
+        while self.hashes.len() <= depth {
+            let last = self.hashes.last().expect("the parent is there");
+            let Some((_, next)) = tree.link(last)? else { return Ok(None) };
+            self.hashes.push(next);
+        }
+        Ok(tree.link(&self.hashes[depth])?.map(|_| self.hashes[depth]))
+    }
+
+    /// The RLP of the headers from ancestor `first` to the parent, ascending.
+    pub(crate) fn headers(&mut self, first: u64) -> Result<Vec<Bytes>, Error> {
+        let last = self.parent.number();
+        let mut headers = Vec::new();
+        for number in first..last {
+            let hash = self.hash(number)?;
+            let header = hash.map(|hash| self.core.tree().header_rlp(&hash)).transpose()?;
+            headers.push(header.flatten().ok_or(witness::StateError::MissingHeader(number))?);
+        }
+        headers.push(alloy_rlp::encode(&self.parent.block.header).into());
+        Ok(headers)
+    }
+}

@@ -1,0 +1,74 @@
+//! Witnesses put together from what a block read.
+
+use crate::Error;
+use crate::ancestors::Ancestors;
+use crate::core::Core;
+use crate::record::BlockRecord;
+use alloy_primitives::{B256, Bytes};
+use state::Kept;
+use std::sync::Arc;
+use trie::versioned::witness_at;
+use witness::{StateError, Witness};
+
+/// The witness of a block; `None` when the block is not known, or the first of its chain. `codes`
+/// are those that it read, when they are at hand.
+pub(crate) fn assemble(
+    core: &Core,
+    block_hash: B256,
+    codes: Option<Vec<Bytes>>,
+) -> Result<Option<Witness>, Error> {
+    let Some(record) = core.block(&block_hash)? else { return Ok(None) };
+    let Some(touched) = &record.touched else { return Ok(None) };
+    let parent = core.block(&record.block.header.parent_hash)?;
+    let parent = parent.ok_or(Error::UnknownBlock(record.block.header.parent_hash))?;
+    let state = match core.database.witness(&block_hash)? {
+        Kept::There(copy) => decode_copy(&copy)?,
+        Kept::Never | Kept::Gone => state_nodes(core, &record, &parent)?,
+    };
+    let codes = match codes {
+        Some(codes) => codes,
+        None => touched.codes.iter().map(|hash| code(core, hash)).collect::<Result<_, _>>()?,
+    };
+    let headers = Ancestors::new(core, parent).headers(touched.first_ancestor)?;
+    let mut witness = Witness { state, codes, headers };
+    witness.sort();
+    Ok(Some(witness))
+}
+
+fn code(core: &Core, hash: &B256) -> Result<Bytes, Error> {
+    let code = core.database.code(hash)?;
+    code.ok_or_else(|| StateError::MissingCode(*hash).into())
+}
+
+/// The nodes that a block read, from the version that it read them from.
+fn state_nodes(
+    core: &Core,
+    record: &BlockRecord,
+    parent: &Arc<BlockRecord>,
+) -> Result<Vec<Bytes>, Error> {
+    core.sealed(parent)?;
+    let touched = record.touched.as_ref().expect("the first block has no parent");
+    Ok(witness_at(core.database.nodes(), &touched.nodes)?)
+}
+
+/// The nodes of a block's witness, compressed: a copy that outlives the version. The codes and
+/// headers stay in the database anyway.
+pub(crate) fn copy(core: &Core, record: &BlockRecord) -> Result<Option<Bytes>, Error> {
+    if record.touched.is_none() {
+        return Ok(None);
+    }
+    let Some(parent) = core.block(&record.block.header.parent_hash)? else { return Ok(None) };
+    let state = state_nodes(core, record, &parent)?;
+    let witness = Witness { state, codes: Vec::new(), headers: Vec::new() };
+    let rlp = witness::rlp::encode(&witness);
+    Ok(Some(lz4_flex::compress_prepend_size(&rlp).into()))
+}
+
+fn decode_copy(copy: &[u8]) -> Result<Vec<Bytes>, Error> {
+    let damaged = |error: &dyn std::fmt::Display| {
+        Error::Storage(format!("the copy of a witness cannot be read back: {error}"))
+    };
+    let rlp = lz4_flex::decompress_size_prepended(copy).map_err(|error| damaged(&error))?;
+    let witness = witness::rlp::decode(&rlp.into()).map_err(|error| damaged(&error))?;
+    Ok(witness.state)
+}

@@ -1,0 +1,207 @@
+//! What the engine's threads share.
+
+use crate::persist::{PersistedBlock, Signals};
+use crate::record::BlockRecord;
+use crate::seal::{Sealed, SweepState};
+use crate::tree::{BlockTree, Heads};
+use crate::{Error, limits};
+use alloy_primitives::B256;
+use state::Database;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use trie::versioned::NodeAddress;
+
+/// How the engine works; the defaults are for a node on a machine of its own.
+#[derive(Debug, Clone)]
+pub struct EngineOptions {
+    /// Blocks that may wait in memory before they are persisted (`--engine.persistence-threshold`).
+    pub persistence_threshold: usize,
+    /// Bytes that may wait to be persisted; beyond them `newPayload` waits for the disk.
+    pub unpersisted_bytes: u64,
+    /// Keys handed to the trie workers at a time (`--engine.multiproof-chunk-size`).
+    pub multiproof_chunk_size: usize,
+    /// Gas from which on a block is worth the trie workers; a smaller one runs on one thread.
+    pub parallel_gas: u64,
+    /// Threads that load tries while a block runs; `None` is one fewer than the cores, 16 at most.
+    pub trie_workers: Option<usize>,
+    /// Bytes of nodes below which the log is not swept.
+    pub sweep_min_bytes: u64,
+    /// Bytes of nodes that are worth a step of the sweep.
+    pub sweep_step_bytes: u64,
+    /// Bytes of memory for codes made ready to run (`--cache.code-bytes`).
+    pub code_cache_bytes: usize,
+    /// Blocks before the head whose state is kept (`--history.retain-blocks`).
+    pub retain_history: u64,
+    /// Blocks whose witness is kept as a copy of its own (`--witness.retain-blocks`).
+    pub retain_witness_blocks: u64,
+    /// Bytes of such copies (`--witness.retain-bytes`).
+    pub retain_witness_bytes: u64,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self {
+            persistence_threshold: 0,
+            unpersisted_bytes: limits::UNPERSISTED_BYTES,
+            multiproof_chunk_size: limits::MULTIPROOF_CHUNK_SIZE,
+            parallel_gas: limits::PARALLEL_GAS,
+            trie_workers: None,
+            sweep_min_bytes: limits::SWEEP_MIN_BYTES,
+            sweep_step_bytes: limits::SWEEP_STEP_BYTES,
+            code_cache_bytes: limits::CODE_CACHE_BYTES,
+            retain_history: limits::RETAIN_HISTORY,
+            retain_witness_blocks: limits::RETAIN_WITNESS_BLOCKS,
+            retain_witness_bytes: limits::RETAIN_WITNESS_BYTES,
+        }
+    }
+}
+
+/// What is told to those who wait for persistence.
+type Listener = Box<dyn Fn(PersistedBlock) + Send + Sync>;
+
+/// The chain as all threads see it.
+pub(crate) struct Core {
+    pub(crate) options: EngineOptions,
+    pub(crate) database: Arc<Database>,
+    tree: RwLock<BlockTree>,
+    /// Held by the one thread that gives addresses to a block's nodes.
+    pub(crate) sealing: Mutex<()>,
+    floors: Mutex<Floors>,
+    pub(crate) signals: Signals,
+    /// The heads as a crash would leave them.
+    persisted: RwLock<Heads>,
+    listeners: RwLock<Vec<Listener>>,
+    failure: OnceLock<Error>,
+}
+
+impl Core {
+    pub(crate) fn new(
+        options: EngineOptions,
+        database: Arc<Database>,
+        heads: Heads,
+        floors: Floors,
+    ) -> Self {
+        Self {
+            options,
+            tree: RwLock::new(BlockTree::new(database.clone(), heads)),
+            database,
+            sealing: Mutex::new(()),
+            floors: Mutex::new(floors),
+            signals: Signals::default(),
+            persisted: RwLock::new(heads),
+            listeners: RwLock::default(),
+            failure: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn tree(&self) -> RwLockReadGuard<'_, BlockTree> {
+        self.tree.read().expect(NO_PANIC)
+    }
+
+    pub(crate) fn tree_mut(&self) -> RwLockWriteGuard<'_, BlockTree> {
+        self.tree.write().expect(NO_PANIC)
+    }
+
+    pub(crate) fn floors(&self) -> MutexGuard<'_, Floors> {
+        self.floors.lock().expect(NO_PANIC)
+    }
+
+    /// A valid block.
+    pub(crate) fn block(&self, hash: &B256) -> Result<Option<Arc<BlockRecord>>, Error> {
+        self.tree().block(hash)
+    }
+
+    /// The state after a block, as long as it is kept.
+    pub(crate) fn sealed<'a>(&self, record: &'a BlockRecord) -> Result<&'a Sealed, Error> {
+        let sealed = record.seal.wait()?;
+        if self.floors().keep(record.number()) {
+            return Ok(sealed);
+        }
+        Err(Error::Pruned(record.hash()))
+    }
+
+    /// The number of a valid block that must be there.
+    pub(crate) fn number(&self, hash: &B256) -> Result<u64, Error> {
+        Ok(self.tree().known_link(hash)?.0)
+    }
+
+    /// The heads as a crash would leave them.
+    pub(crate) fn persisted_heads(&self) -> Heads {
+        *self.persisted.read().expect(NO_PANIC)
+    }
+
+    /// Tells those who wait that `block` is persisted.
+    pub(crate) fn persisted(&self, block: PersistedBlock, heads: Heads) {
+        *self.persisted.write().expect(NO_PANIC) = heads;
+        for listener in self.listeners.read().expect(NO_PANIC).iter() {
+            listener(block);
+        }
+    }
+
+    pub(crate) fn listen(&self, listener: Listener) {
+        self.listeners.write().expect(NO_PANIC).push(listener);
+    }
+
+    /// Remembers why the engine has stopped. The first reason stays.
+    pub(crate) fn fail(&self, error: Error) {
+        let _ = self.failure.set(error);
+    }
+
+    /// An error when the engine has stopped.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match self.failure.get() {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+}
+
+const NO_PANIC: &str = "no thread panics while it holds the lock";
+
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Core").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// For each number with kept versions the lowest address that any of them has.
+#[derive(Debug, Default)]
+pub(crate) struct Floors(BTreeMap<u64, NodeAddress>);
+
+impl Floors {
+    /// The floors of the versions that the database keeps. Of branches nothing more is known than
+    /// that they are above the log's beginning; their numbers are not above the head's by much.
+    pub(crate) fn of(database: &Database, heads: &Heads) -> Result<Self, Error> {
+        let mut floors = Self::default();
+        let head = database.entry(&heads.head)?.ok_or(Error::UnknownBlock(heads.head))?;
+        let start = database.nodes().start();
+        floors.0.insert(database.versions_from(), start);
+        floors.0.insert(head.number, start);
+        Ok(floors)
+    }
+
+    /// Whether the versions after blocks with this number are kept.
+    pub(crate) fn keep(&self, number: u64) -> bool {
+        self.0.first_key_value().is_none_or(|(first, _)| *first <= number)
+    }
+
+    /// Notes a version.
+    pub(crate) fn add(&mut self, number: u64, sweep: &SweepState) {
+        let floor = self.0.entry(number).or_insert(sweep.floor);
+        *floor = sweep.floor.min(*floor);
+    }
+
+    /// Forgets the numbers below `cutoff`, and says what the lowest address of the others is;
+    /// `None` when nothing was forgotten.
+    pub(crate) fn cut(&mut self, cutoff: u64) -> Option<NodeAddress> {
+        let kept = self.0.split_off(&cutoff);
+        let cut = std::mem::replace(&mut self.0, kept);
+        if cut.is_empty() {
+            return None;
+        }
+        // The cutoff stays the first number, whether a block has it or not.
+        let floor = self.0.values().min().copied()?;
+        self.0.entry(cutoff).or_insert(floor);
+        Some(floor)
+    }
+}

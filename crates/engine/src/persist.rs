@@ -1,0 +1,185 @@
+//! The persistence thread: it takes to the disk what validation leaves in memory, and prunes.
+
+use crate::Error;
+use crate::core::Core;
+use alloy_primitives::B256;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+
+/// A canonical block that would survive a crash now, and all before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PersistedBlock {
+    /// The block's number.
+    pub number: u64,
+    /// The block's hash.
+    pub hash: B256,
+}
+
+/// What the persistence thread waits for, and what others wait for from it.
+#[derive(Debug, Default)]
+pub(crate) struct Signals {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Blocks sealed and not persisted.
+    waiting: usize,
+    /// The fork choice has changed since it was last persisted.
+    is_choice_new: bool,
+    /// Everything is to be persisted now, whatever the threshold says.
+    is_flush_asked: bool,
+    is_stopped: bool,
+    /// Counts finished rounds.
+    rounds: u64,
+}
+
+impl Signals {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no thread panics while it holds the lock")
+    }
+
+    pub(crate) fn block_sealed(&self) {
+        self.state().waiting += 1;
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn fork_choice_changed(&self) {
+        self.state().is_choice_new = true;
+        self.changed.notify_all();
+    }
+
+    /// Has everything persisted that is sealed by now, and waits for it. Returns at once when the
+    /// thread has stopped, because it failed or was told to.
+    pub(crate) fn flush(&self) {
+        let mut state = self.state();
+        // The round under way may have begun too early; the one after it has not.
+        let goal = state.rounds + 2;
+        while state.rounds < goal && !state.is_stopped {
+            state.is_flush_asked = true;
+            self.changed.notify_all();
+            state = self.changed.wait(state).expect("no thread panics while it holds the lock");
+        }
+    }
+
+    /// Asks for everything to be persisted soon.
+    pub(crate) fn hurry(&self) {
+        self.state().is_flush_asked = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for work; `false` when it is time to stop.
+    fn wait_for_work(&self, threshold: usize) -> bool {
+        let mut state = self.state();
+        loop {
+            let is_due = state.waiting > threshold || (state.is_choice_new && threshold == 0);
+            if is_due || state.is_flush_asked {
+                state.waiting = 0;
+                state.is_choice_new = false;
+                state.is_flush_asked = false;
+                return true;
+            }
+            if state.is_stopped {
+                return false;
+            }
+            state = self.changed.wait(state).expect("no thread panics while it holds the lock");
+        }
+    }
+
+    /// Waits until `is_so`, which becomes true by the work of the thread, or the thread has
+    /// stopped.
+    pub(crate) fn wait(&self, is_so: impl Fn() -> bool) {
+        let mut state = self.state();
+        while !is_so() && !state.is_stopped {
+            state.is_flush_asked = true;
+            self.changed.notify_all();
+            state = self.changed.wait(state).expect("no thread panics while it holds the lock");
+        }
+    }
+
+    fn round_ended(&self) {
+        self.state().rounds += 1;
+        self.changed.notify_all();
+    }
+
+    fn stop(&self) {
+        self.state().is_stopped = true;
+        self.changed.notify_all();
+    }
+}
+
+/// The thread. Dropping it persists what there is, and ends it.
+#[derive(Debug)]
+pub(crate) struct Persister {
+    core: Arc<Core>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Persister {
+    pub(crate) fn start(core: Arc<Core>) -> Self {
+        let thread = {
+            let core = core.clone();
+            std::thread::Builder::new()
+                .name("persist".into())
+                .spawn(move || run(&core))
+                .expect("the system starts a thread")
+        };
+        Self { core, thread: Some(thread) }
+    }
+}
+
+impl Drop for Persister {
+    fn drop(&mut self) {
+        self.core.signals.flush();
+        self.core.signals.stop();
+        let thread = self.thread.take().expect("dropped once");
+        if thread.join().is_err() {
+            tracing::error!("the persistence thread panicked");
+        }
+    }
+}
+
+fn run(core: &Core) {
+    while core.signals.wait_for_work(core.options.persistence_threshold) {
+        let round = persist(core).and_then(|()| prune(core));
+        if let Err(error) = round {
+            tracing::error!(%error, "persistence has stopped; nothing more is validated");
+            core.fail(error);
+            core.signals.stop();
+            return;
+        }
+        core.signals.round_ended();
+    }
+}
+
+/// Persists every block that is sealed, and the canonical chain as it is now.
+fn persist(core: &Core) -> Result<(), Error> {
+    let changes = core.tree().canonical_changes();
+    if let Some(changes) = &changes {
+        // With the head its ancestors are sealed too.
+        let head = core.tree().block(&changes.heads.head)?;
+        head.ok_or(Error::UnknownBlock(changes.heads.head))?.seal.wait()?;
+        core.database.set_canonical(&changes.numbers, changes.heads.to_stored())?;
+    }
+    core.database.persist()?;
+    if let Some(changes) = changes {
+        core.tree_mut().forget_changes(&changes);
+        let hash = changes.heads.head;
+        let number = core.number(&hash)?;
+        core.persisted(PersistedBlock { number, hash }, changes.heads);
+    }
+    Ok(())
+}
+
+/// Forgets versions that are too old, and deletes the segments that no version needs.
+fn prune(core: &Core) -> Result<(), Error> {
+    let head = core.number(&core.tree().heads.head)?;
+    let cutoff = head.saturating_sub(core.options.retain_history);
+    let Some(floor) = core.floors().cut(cutoff) else { return Ok(()) };
+    core.database.forget_versions(cutoff)?;
+    core.database.delete_segments_below(floor)?;
+    let (blocks, bytes) = (core.options.retain_witness_blocks, core.options.retain_witness_bytes);
+    core.database.retain_witnesses(blocks, bytes)?;
+    Ok(())
+}

@@ -1,0 +1,114 @@
+use crate::Error;
+use crate::seal::Seal;
+use crate::touched::Touched;
+use alloy_eips::eip2718::{Decodable2718, Encodable2718};
+use alloy_eips::eip7685::Requests;
+use alloy_primitives::{Address, B256, Bytes, U256};
+use alloy_rlp::{Decodable, Header, RlpDecodable, RlpEncodable};
+use execution::{Receipt, SealedBlock};
+
+/// A valid block, as the chain remembers it.
+#[derive(Debug)]
+pub struct BlockRecord {
+    /// Header and body.
+    pub block: SealedBlock,
+    /// The sender of each transaction.
+    pub senders: Vec<Address>,
+    /// The receipt of each transaction.
+    pub receipts: Vec<Receipt>,
+    /// The block's EIP-7685 requests.
+    pub requests: Requests,
+    /// RLP of the block access list, from Amsterdam on.
+    pub block_access_list: Option<Bytes>,
+    /// The sum of the difficulties up to this block; after the merge it stays what it was.
+    pub total_difficulty: U256,
+    /// What the block read, `None` for the first block of a chain.
+    pub(crate) touched: Option<Touched>,
+    /// The state after the block, once its nodes have addresses.
+    pub(crate) seal: Seal,
+}
+
+impl BlockRecord {
+    /// keccak-256 of the header's RLP.
+    pub const fn hash(&self) -> B256 {
+        self.block.hash()
+    }
+
+    /// The block's number.
+    pub fn number(&self) -> u64 {
+        self.block.header.number
+    }
+
+    /// About the bytes that the record holds in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        let receipts: usize = self.receipts.iter().map(|receipt| receipt.encode_2718_len()).sum();
+        let touched = self.touched.as_ref().map_or(0, Touched::bytes);
+        2 * (self.block.rlp_bytes() + receipts) + touched + 1024
+    }
+
+    /// The record as the database keeps it, without what the database keeps beside it.
+    pub(crate) fn to_stored(&self) -> Bytes {
+        let receipts = self.receipts.iter().map(|receipt| receipt.encoded_2718().into());
+        let stored = Stored {
+            block: alloy_rlp::encode(&*self.block).into(),
+            senders: self.senders.clone(),
+            receipts: receipts.collect(),
+            requests: self.requests.iter().cloned().collect(),
+            access_list: self.block_access_list.iter().cloned().collect(),
+            total_difficulty: self.total_difficulty,
+        };
+        alloy_rlp::encode(stored).into()
+    }
+
+    /// The record that [`to_stored`](Self::to_stored) wrote.
+    pub(crate) fn from_stored(
+        stored: &[u8],
+        touched: Option<Touched>,
+        seal: Seal,
+    ) -> Result<Self, Error> {
+        let damaged = |what: &str, error: &dyn std::fmt::Display| {
+            Error::Storage(format!("a block's {what} cannot be read back: {error}"))
+        };
+        let stored = Stored::decode(&mut &stored[..]).map_err(|e| damaged("record", &e))?;
+        let block = execution::decode_block(&stored.block).map_err(|e| damaged("RLP", &e))?;
+        let receipts = stored.receipts.iter().map(|rlp| Receipt::decode_2718(&mut &rlp[..]));
+        let receipts = receipts.collect::<Result<_, _>>().map_err(|e| damaged("receipts", &e))?;
+        Ok(Self {
+            block,
+            senders: stored.senders,
+            receipts,
+            requests: Requests::new(stored.requests),
+            block_access_list: stored.access_list.into_iter().next(),
+            total_difficulty: stored.total_difficulty,
+            touched,
+            seal,
+        })
+    }
+}
+
+#[derive(RlpEncodable, RlpDecodable)]
+struct Stored {
+    block: Bytes,
+    senders: Vec<Address>,
+    receipts: Vec<Bytes>,
+    requests: Vec<Bytes>,
+    /// One, or none.
+    access_list: Vec<Bytes>,
+    total_difficulty: U256,
+}
+
+/// The RLP of the header of a [stored](BlockRecord::to_stored) block, found without reading the
+/// rest.
+pub(crate) fn stored_header(stored: &Bytes) -> Result<Bytes, Error> {
+    let find = || {
+        let mut fields = Header::decode_bytes(&mut &stored[..], true)?;
+        let mut block = Header::decode_bytes(&mut fields, false)?;
+        let start = Header::decode_bytes(&mut block, true)?;
+        let mut rest = start;
+        Header::decode_bytes(&mut rest, true)?;
+        Ok(stored.slice_ref(&start[..start.len() - rest.len()]))
+    };
+    find().map_err(|error: alloy_rlp::Error| {
+        Error::Storage(format!("a block's record cannot be read back: {error}"))
+    })
+}

@@ -1,0 +1,214 @@
+//! Giving addresses to what a block has changed.
+
+use crate::core::Core;
+use crate::live::Tries;
+use crate::record::BlockRecord;
+use crate::{Error, limits};
+use alloy_primitives::{B256, Bytes};
+use alloy_rlp::{Decodable, RlpDecodable, RlpEncodable};
+use state::{Database, NewBlock};
+use std::sync::{Arc, OnceLock};
+use trie::versioned::{Cursor, NodeAddress, Version, sweep};
+
+/// The state after a block, and how far it has been swept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sealed {
+    /// The state's root.
+    pub(crate) version: Version,
+    pub(crate) sweep: SweepState,
+}
+
+/// Where the sweep of a branch of versions stands; see docs/state.md.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct SweepState {
+    /// No node of the version has an address below.
+    pub(crate) floor: NodeAddress,
+    /// The cycle under way.
+    pub(crate) cycle: Option<Cycle>,
+    /// Bytes in use, as the last whole cycle found; 0 before the first.
+    pub(crate) live_bytes: u64,
+    /// Bytes that blocks have appended and no step has answered yet.
+    pub(crate) owed_bytes: u64,
+}
+
+/// One walk through the whole state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cycle {
+    /// Where the log ended when the cycle began: nodes below are moved.
+    below: NodeAddress,
+    /// Where the walk goes on.
+    cursor: Cursor,
+    /// Bytes moved so far.
+    moved_bytes: u64,
+}
+
+#[derive(RlpEncodable, RlpDecodable)]
+struct StoredSweep {
+    floor: u64,
+    live_bytes: u64,
+    owed_bytes: u64,
+    below: u64,
+    moved_bytes: u64,
+    hashed_address: B256,
+    hashed_slot: B256,
+}
+
+impl SweepState {
+    pub(crate) fn to_stored(self) -> Bytes {
+        let cycle = self.cycle;
+        let cursor = cycle.map_or_else(Cursor::default, |cycle| cycle.cursor);
+        let stored = StoredSweep {
+            floor: self.floor.offset(),
+            live_bytes: self.live_bytes,
+            owed_bytes: self.owed_bytes,
+            below: cycle.map_or(0, |cycle| cycle.below.offset()),
+            moved_bytes: cycle.map_or(0, |cycle| cycle.moved_bytes),
+            hashed_address: cursor.hashed_address,
+            hashed_slot: cursor.hashed_slot,
+        };
+        alloy_rlp::encode(stored).into()
+    }
+
+    pub(crate) fn from_stored(stored: &[u8]) -> Result<Self, Error> {
+        let damaged = || Error::Storage("a version's sweep state cannot be read back".into());
+        let stored = StoredSweep::decode(&mut &stored[..]).map_err(|_| damaged())?;
+        if stored.floor.max(stored.below) >> 48 != 0 {
+            return Err(damaged());
+        }
+        let StoredSweep { hashed_address, hashed_slot, .. } = stored;
+        let cursor = Cursor { hashed_address, hashed_slot };
+        let (below, moved_bytes) = (NodeAddress::new(stored.below), stored.moved_bytes);
+        let cycle = (!below.is_none()).then_some(Cycle { below, cursor, moved_bytes });
+        let (live_bytes, owed_bytes) = (stored.live_bytes, stored.owed_bytes);
+        Ok(Self { floor: NodeAddress::new(stored.floor), cycle, live_bytes, owed_bytes })
+    }
+}
+
+/// Says what the state after a block is as soon as its nodes have addresses. Clones are the same
+/// promise.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seal(Arc<OnceLock<Result<Sealed, Error>>>);
+
+impl Seal {
+    /// A promise that is kept already.
+    pub(crate) fn kept(sealed: Result<Sealed, Error>) -> Self {
+        Self(Arc::new(OnceLock::from(sealed)))
+    }
+
+    /// Keeps the promise.
+    fn keep(&self, sealed: Result<Sealed, Error>) {
+        self.0.set(sealed).expect("a block is sealed once");
+    }
+
+    #[cfg(test)]
+    pub(crate) fn keep_for_tests(&self) {
+        self.keep(Ok(Sealed { version: Version::EMPTY, sweep: SweepState::default() }));
+    }
+
+    /// Whether waiting is over.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.0.get().is_some()
+    }
+
+    /// Waits for the state.
+    pub(crate) fn wait(&self) -> Result<&Sealed, Error> {
+        self.0.wait().as_ref().map_err(Clone::clone)
+    }
+}
+
+/// Gives addresses to what `record`'s block has changed, and the block to the database.
+pub(crate) fn seal(
+    core: &Core,
+    parent: &Seal,
+    record: &BlockRecord,
+    tries: Box<Tries>,
+    codes: Vec<(B256, Bytes)>,
+) {
+    let sealed = try_seal(core, parent, record, tries, codes);
+    if let Err(error) = &sealed {
+        tracing::error!(%error, block = %record.hash(), "the state after a block was not kept");
+        core.fail(error.clone());
+    }
+    record.seal.keep(sealed);
+    core.signals.block_sealed();
+}
+
+fn try_seal(
+    core: &Core,
+    parent: &Seal,
+    record: &BlockRecord,
+    tries: Box<Tries>,
+    codes: Vec<(B256, Bytes)>,
+) -> Result<Sealed, Error> {
+    let parent = parent.wait()?;
+    let _one_at_a_time = core.sealing.lock().expect("no thread panics while it holds the lock");
+    let mut batch = core.database.batch();
+    let version = tries.write(&mut batch);
+    let appended_bytes = batch.bytes() as u64;
+    batch.seal()?;
+    let sealed = sweep_on(core, version, parent.sweep, appended_bytes)?;
+    add(&core.database, record, &sealed, codes)?;
+    core.floors().add(record.number(), &sealed.sweep);
+    Ok(sealed)
+}
+
+/// Hands a block with its state to the database.
+pub(crate) fn add(
+    database: &Database,
+    record: &BlockRecord,
+    sealed: &Sealed,
+    codes: Vec<(B256, Bytes)>,
+) -> Result<(), Error> {
+    database.add(NewBlock {
+        hash: record.hash(),
+        number: record.number(),
+        parent_hash: record.block.header.parent_hash,
+        version: sealed.version,
+        floor: sealed.sweep.floor,
+        sweep: sealed.sweep.to_stored(),
+        block: record.to_stored(),
+        touched: record.touched.as_ref().map(|touched| touched.to_stored()),
+        codes,
+        witness: None,
+    })?;
+    Ok(())
+}
+
+/// Sweeps as far as the blocks since the last step call for: as many bytes as they have appended.
+///
+/// A cycle begins when the log from the floor on is twice as long as what was in use at the end of
+/// the last one, so the log is at most about three times as long as what is in use.
+fn sweep_on(
+    core: &Core,
+    version: Version,
+    mut state: SweepState,
+    appended_bytes: u64,
+) -> Result<Sealed, Error> {
+    let nodes = core.database.nodes();
+    let end = nodes.end();
+    let log_bytes = end.offset() - state.floor.offset();
+    let worth_it = (2 * state.live_bytes).max(core.options.sweep_min_bytes);
+    if state.cycle.is_none() && log_bytes > worth_it {
+        state.cycle = Some(Cycle { below: end, cursor: Cursor::default(), moved_bytes: 0 });
+    }
+    let Some(cycle) = &mut state.cycle else { return Ok(Sealed { version, sweep: state }) };
+    state.owed_bytes += appended_bytes;
+    if state.owed_bytes < core.options.sweep_step_bytes {
+        return Ok(Sealed { version, sweep: state });
+    }
+    let step_bytes = state.owed_bytes.min(limits::SWEEP_STEP_MAX_BYTES);
+    state.owed_bytes -= step_bytes;
+    let mut batch = core.database.batch();
+    let Cycle { below, cursor, .. } = *cycle;
+    let (version, next) = sweep(nodes, &version, below, &cursor, step_bytes as usize, &mut batch)?;
+    cycle.moved_bytes += batch.bytes() as u64;
+    batch.seal()?;
+    match next {
+        Some(next) => cycle.cursor = next,
+        None => {
+            let live_bytes = cycle.moved_bytes;
+            state = SweepState { floor: below, cycle: None, live_bytes, owed_bytes: 0 };
+        }
+    }
+    Ok(Sealed { version, sweep: state })
+}

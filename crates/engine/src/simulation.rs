@@ -1,0 +1,454 @@
+//! The engine against a slow one: random blocks, branches, bad blocks, heads, restarts and crashes.
+//!
+//! The seed is printed; `DEPONENT_SEED` repeats a run, `DEPONENT_STEPS` makes it longer.
+
+use crate::samples::{attributes, changed, choose, genesis_file, sender};
+use crate::world;
+use crate::{Engine, EngineOptions, Genesis, Verdict};
+use alloy_consensus::Header;
+use alloy_primitives::map::{B256Map, B256Set};
+use alloy_primitives::{Address, B256, Bytes, TxKind, U256, keccak256};
+use execution::{ChainSpec, SealedBlock, Transaction};
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use state::{Database, MemoryDisk, Options, Store};
+use trie::{AccountChange, AccountInfo, NodeSource, StateChanges, StateTrie};
+use witness::{Ancestor, Source, TrieState, Witness};
+
+/// Contracts that store word 1 of a call's data in the slot that word 0 names.
+const LEDGERS: u8 = 3;
+
+fn ledger(number: u8) -> Address {
+    Address::repeat_byte(0xd0 + number)
+}
+
+fn genesis() -> (ChainSpec, Genesis, alloy_genesis::Genesis) {
+    let mut file = genesis_file(world::config("osaka"));
+    for number in 0..LEDGERS {
+        let code = Bytes::from_static(&[0x60, 0x20, 0x35, 0x60, 0, 0x35, 0x55]);
+        let slots = (0..u64::from(number) * 40)
+            .map(|n| (B256::from(U256::from(n)), B256::with_last_byte(1)));
+        let account = alloy_genesis::GenesisAccount {
+            code: Some(code),
+            storage: Some(slots.collect()),
+            ..Default::default()
+        };
+        file.alloc.insert(ledger(number), account);
+    }
+    // Enough accounts for the state's root to have all its children.
+    for number in 0..400u64 {
+        let address = Address::from_word(keccak256(number.to_be_bytes()));
+        let balance = U256::from(number + 1);
+        let account = alloy_genesis::GenesisAccount { balance, ..Default::default() };
+        file.alloc.insert(address, account);
+    }
+    let chain = ChainSpec::from_config(&file.config).unwrap();
+    let genesis = Genesis::new(&file, &chain).unwrap();
+    (chain, genesis, file)
+}
+
+/// Nodes by hash in a map, tries made for each block: no versions, threads, caches or files.
+#[derive(Debug)]
+struct Slow {
+    chain: ChainSpec,
+    store: Store,
+    headers: B256Map<Header>,
+    witnesses: B256Map<Witness>,
+}
+
+impl Slow {
+    fn new(chain: ChainSpec, genesis: &Genesis) -> Self {
+        let store = Store::in_memory();
+        let mut codes = Vec::new();
+        let accounts = genesis.alloc.iter().map(|(address, account)| {
+            let code_hash = keccak256(&account.code);
+            codes.push((code_hash, account.code.clone()));
+            let (nonce, balance) = (account.nonce, account.balance);
+            let slot =
+                |(slot, value): (&U256, &U256)| (keccak256(slot.to_be_bytes::<32>()), *value);
+            AccountChange {
+                hashed_address: keccak256(address),
+                account: Some(AccountInfo { nonce, balance, code_hash }),
+                storage_wiped: false,
+                storage: account.storage.iter().map(slot).collect(),
+            }
+        });
+        let changes = StateChanges { accounts: accounts.collect() };
+        let mut trie = StateTrie::new(trie::EMPTY_ROOT_HASH);
+        let root = trie.apply(&changes, &B256Map::<Bytes>::default()).unwrap();
+        assert_eq!(root, genesis.header.state_root);
+        let mut nodes = Vec::new();
+        trie.new_nodes(&mut |hash, rlp| nodes.push((hash, rlp)));
+        store.commit(nodes, codes);
+        let headers = [(genesis.header.hash_slow(), genesis.header.clone())];
+        Self { chain, store, headers: headers.into_iter().collect(), witnesses: B256Map::default() }
+    }
+
+    /// Whether the block is valid on its parent; remembers it then.
+    fn validate(&mut self, block: &SealedBlock) -> bool {
+        let parent_hash = block.header.parent_hash;
+        let parent = self.headers[&parent_hash].clone();
+        let senders = execution::recover_senders(&block.body.transactions).unwrap();
+        let view = View { slow: self, parent: parent_hash };
+        let mut state = TrieState::new(parent.state_root, &view);
+        let executed = execution::validate(
+            &self.chain,
+            &parent,
+            parent_hash,
+            block,
+            &senders,
+            None,
+            &mut state,
+        );
+        let Ok(executed) = executed else { return false };
+        let witness = executed.witness(&mut state, &block.header).unwrap();
+        let mut nodes = Vec::new();
+        state.new_nodes(&mut |hash, rlp| nodes.push((hash, rlp)));
+        self.store.commit(nodes, executed.new_codes);
+        self.headers.insert(block.hash(), block.header.clone());
+        self.witnesses.insert(block.hash(), witness);
+        true
+    }
+}
+
+#[derive(Debug)]
+struct View<'a> {
+    slow: &'a Slow,
+    parent: B256,
+}
+
+impl NodeSource for View<'_> {
+    fn node(&self, hash: &B256) -> Option<Bytes> {
+        self.slow.store.node(hash)
+    }
+}
+
+impl Source for View<'_> {
+    fn code(&self, code_hash: &B256) -> Option<Bytes> {
+        self.slow.store.code(code_hash)
+    }
+
+    fn ancestor(&self, number: u64) -> Option<Ancestor> {
+        let mut hash = self.parent;
+        loop {
+            let header = self.slow.headers.get(&hash)?;
+            if header.number == number {
+                return Some(Ancestor { hash, rlp: alloy_rlp::encode(header).into() });
+            }
+            hash = header.parent_hash;
+        }
+    }
+}
+
+/// The two engines, and what is known of the chain.
+struct Simulation {
+    random: StdRng,
+    disk: MemoryDisk,
+    options: EngineOptions,
+    genesis: alloy_genesis::Genesis,
+    /// `None` only while it is opened again.
+    fast: Option<Engine>,
+    slow: Slow,
+    /// Every valid block but the first, in the order of validation.
+    blocks: Vec<SealedBlock>,
+    /// Transactions sent on the branch of each block.
+    nonces: B256Map<u64>,
+}
+
+impl Simulation {
+    fn new(seed: u64, options: EngineOptions) -> Self {
+        let (chain, genesis, file) = genesis();
+        let slow = Slow::new(chain.clone(), &genesis);
+        let disk = MemoryDisk::new();
+        let nonces = [(genesis.header.hash_slow(), 0)].into_iter().collect();
+        let mut simulation = Self {
+            random: StdRng::seed_from_u64(seed),
+            disk,
+            options,
+            genesis: file,
+            fast: None,
+            slow,
+            blocks: Vec::new(),
+            nonces,
+        };
+        simulation.open();
+        simulation
+    }
+
+    fn open(&mut self) {
+        let options = Options { segment_bytes: 64 << 10, ..Options::default() };
+        let database = Database::open(self.disk.clone(), &options).unwrap();
+        let chain = ChainSpec::from_config(&self.genesis.config).unwrap();
+        let genesis = Genesis::new(&self.genesis, &chain).unwrap();
+        let engine = Engine::open(chain, Some(genesis), database, self.options.clone());
+        self.fast = Some(engine.unwrap());
+    }
+
+    fn fast(&self) -> &Engine {
+        self.fast.as_ref().expect("open")
+    }
+
+    fn step(&mut self) {
+        match self.random.random_range(0..100) {
+            0..50 => self.extend(),
+            50..60 => self.offer_a_bad_block(),
+            60..75 => self.choose_a_head(),
+            75..90 => self.ask_for_a_witness(),
+            90..94 => self.fast().persist().unwrap(),
+            94..97 => self.restart(),
+            _ => self.crash(),
+        }
+    }
+
+    /// A block to stand on: mostly a recent one.
+    fn parent(&mut self) -> B256 {
+        let newest = self.blocks.len().saturating_sub(6);
+        let recent = self.blocks[newest..].choose(&mut self.random).map(SealedBlock::hash);
+        recent.unwrap_or(self.fast().heads().genesis)
+    }
+
+    fn transactions(&mut self, parent: B256) -> Vec<Transaction> {
+        let mut nonce = self.nonces[&parent];
+        let count = self.random.random_range(0..6);
+        let transactions = (0..count).map(|_| {
+            let transaction = match self.random.random_range(0..4) {
+                0 => {
+                    let to = Address::with_last_byte(self.random.random_range(20..60));
+                    sender().transact(nonce, TxKind::Call(to), U256::from(1), Bytes::new())
+                }
+                _ => {
+                    let slot = U256::from(self.random.random_range(0..90u64));
+                    let value = U256::from(self.random.random_range(0..3u64));
+                    let to = ledger(self.random.random_range(0..LEDGERS));
+                    let words = [slot.to_be_bytes::<32>(), value.to_be_bytes::<32>()];
+                    sender().call(nonce, to, words.concat())
+                }
+            };
+            nonce += 1;
+            transaction
+        });
+        transactions.collect()
+    }
+
+    fn build(&mut self) -> SealedBlock {
+        let parent = self.parent();
+        let transactions = self.transactions(parent);
+        let count = transactions.len() as u64;
+        let attributes = attributes(self.fast(), parent);
+        let tag = Bytes::from(vec![self.random.random::<u8>()]);
+        let block = self.fast().build(parent, attributes, transactions, tag).unwrap().block;
+        let nonce = self.nonces[&parent] + count;
+        self.nonces.insert(block.hash(), nonce);
+        block
+    }
+
+    fn extend(&mut self) {
+        let block = self.build();
+        assert_eq!(self.fast().new_block(block.clone()).unwrap(), Verdict::Valid);
+        if !self.slow.headers.contains_key(&block.hash()) {
+            assert!(self.slow.validate(&block), "the slow engine refuses {}", block.hash());
+            self.blocks.push(block);
+        }
+    }
+
+    fn offer_a_bad_block(&mut self) {
+        let block = self.build();
+        let bad = changed(&block, |block| {
+            let at = usize::from(block.header.state_root[0]) % 32;
+            block.header.state_root[at] ^= 1;
+        });
+        let verdict = self.fast().new_block(bad.clone()).unwrap();
+        assert!(matches!(verdict, Verdict::Invalid { .. }), "{verdict:?}");
+        assert!(!self.slow.validate(&bad));
+    }
+
+    fn choose_a_head(&mut self) {
+        let head = self.parent();
+        assert_eq!(choose(self.fast(), head), Verdict::Valid);
+        assert_eq!(self.fast().heads().head, head);
+    }
+
+    fn ask_for_a_witness(&mut self) {
+        let Some(block) = self.blocks.choose(&mut self.random) else { return };
+        self.check_witness(block);
+    }
+
+    fn check_witness(&self, block: &SealedBlock) {
+        let witness = self.fast().witness(block.hash()).unwrap().expect("a valid block");
+        assert_eq!(*witness, self.slow.witnesses[&block.hash()], "block {}", block.header.number);
+    }
+
+    /// Stops the engine as one should, and opens it again: nothing is lost.
+    fn restart(&mut self) {
+        let heads = self.fast().heads();
+        drop(self.fast.take());
+        self.open();
+        assert_eq!(self.fast().heads(), heads);
+        for block in &self.blocks {
+            assert!(self.fast().block(block.hash()).unwrap().is_some());
+        }
+    }
+
+    /// Opens the files as they are in the middle of things: what is lost is a tail of the blocks.
+    fn crash(&mut self) {
+        let files = self.disk.contents();
+        drop(self.fast.take());
+        self.disk = MemoryDisk::with_contents(&files);
+        self.open();
+        let known = |block: &SealedBlock| self.fast().block(block.hash()).unwrap().is_some();
+        let kept = self.blocks.iter().take_while(|block| known(block)).count();
+        for block in &self.blocks[kept..] {
+            assert!(!known(block), "a block is there, and one before it is not");
+        }
+        let head = self.fast().heads().head;
+        let first = self.fast().heads().genesis;
+        assert!(head == first || self.slow.headers.contains_key(&head));
+        for block in &self.blocks[kept..] {
+            assert_eq!(self.fast().new_block(block.clone()).unwrap(), Verdict::Valid);
+        }
+    }
+
+    /// Every block's state and witness, as the slow engine has them.
+    fn check_all(&self) {
+        let mut seen = B256Set::default();
+        for block in &self.blocks {
+            assert!(seen.insert(block.hash()));
+            assert_eq!(self.fast().state(block.hash()).unwrap().root(), block.header.state_root);
+            self.check_witness(block);
+        }
+    }
+}
+
+fn simulate(seed: u64, options: EngineOptions) {
+    let steps = std::env::var("DEPONENT_STEPS").ok();
+    let steps = steps.map_or(120, |steps| steps.parse().expect("DEPONENT_STEPS is a number"));
+    println!("DEPONENT_SEED={seed} DEPONENT_STEPS={steps}, {options:?}");
+    let mut simulation = Simulation::new(seed, options);
+    for _ in 0..steps {
+        simulation.step();
+    }
+    simulation.check_all();
+}
+
+fn seed() -> u64 {
+    match std::env::var("DEPONENT_SEED") {
+        Ok(seed) => seed.parse().expect("DEPONENT_SEED is a number"),
+        Err(_) => rand::random(),
+    }
+}
+
+/// Sweeps that begin at once and move little at a time, so that they are always under way.
+fn sweeping() -> EngineOptions {
+    EngineOptions { sweep_min_bytes: 1, sweep_step_bytes: 1 << 10, ..EngineOptions::default() }
+}
+
+#[test]
+fn the_engine_agrees_with_the_slow_one_on_one_thread() {
+    simulate(seed(), sweeping());
+}
+
+#[test]
+fn the_engine_agrees_with_the_slow_one_on_many_threads() {
+    for (workers, chunk_size) in [(1, 1), (3, 7)] {
+        let options = EngineOptions {
+            parallel_gas: 0,
+            trie_workers: Some(workers),
+            multiproof_chunk_size: chunk_size,
+            ..sweeping()
+        };
+        simulate(seed(), options);
+    }
+}
+
+#[test]
+fn what_waits_for_the_disk_is_bounded_and_lazy_persistence_loses_no_more_than_it_may() {
+    let options =
+        EngineOptions { persistence_threshold: 5, unpersisted_bytes: 40 << 10, ..sweeping() };
+    simulate(seed(), options);
+}
+
+#[test]
+fn history_that_is_not_kept_is_refused_and_nothing_else_is() {
+    let (retain_history, length) = (8, 40);
+    let options = EngineOptions { retain_history, ..sweeping() };
+    let mut simulation = Simulation::new(1, options);
+    for _ in 0..length {
+        let head = simulation.blocks.last().map(SealedBlock::hash);
+        let head = head.unwrap_or(simulation.fast().heads().genesis);
+        let transactions = simulation.transactions(head);
+        let count = transactions.len() as u64;
+        let attributes = attributes(simulation.fast(), head);
+        let built = simulation.fast().build(head, attributes, transactions, Bytes::new());
+        let block = built.unwrap().block;
+        let nonce = simulation.nonces[&head] + count;
+        simulation.nonces.insert(block.hash(), nonce);
+        assert_eq!(simulation.fast().new_block(block.clone()).unwrap(), Verdict::Valid);
+        assert!(simulation.slow.validate(&block));
+        assert_eq!(choose(simulation.fast(), block.hash()), Verdict::Valid);
+        simulation.fast().persist().unwrap();
+        simulation.blocks.push(block);
+    }
+    for reopened in [false, true] {
+        if reopened {
+            simulation.restart();
+        }
+        let first_kept = length - retain_history;
+        for block in &simulation.blocks {
+            let is_kept = block.header.number >= first_kept;
+            let state = simulation.fast().state(block.hash());
+            assert_eq!(state.is_ok(), is_kept, "block {}", block.header.number);
+            if block.header.number > first_kept {
+                simulation.check_witness(block);
+            }
+        }
+    }
+}
+
+#[test]
+fn two_heads_change_places_a_thousand_times() {
+    let mut simulation = Simulation::new(2, sweeping());
+    while simulation.blocks.len() < 30 {
+        simulation.extend();
+    }
+    let heads: Vec<_> = simulation.blocks.iter().map(SealedBlock::hash).collect();
+    for round in 0..1000 {
+        let head = heads[(round * 7) % heads.len()];
+        assert_eq!(choose(simulation.fast(), head), Verdict::Valid);
+        let number = simulation.fast().block(head).unwrap().unwrap().number();
+        assert_eq!(simulation.fast().canonical_hash(number).unwrap(), Some(head));
+        assert_eq!(simulation.fast().canonical_hash(number + 1).unwrap(), None);
+    }
+    simulation.restart();
+    simulation.check_all();
+}
+
+#[test]
+fn a_branch_of_512_blocks_takes_the_chains_place_and_gives_it_back() {
+    let mut simulation = Simulation::new(3, sweeping());
+    let first = simulation.fast().heads().genesis;
+    let mut branches = Vec::new();
+    for tag in 0..2u8 {
+        let (mut parent, mut branch) = (first, Vec::new());
+        for _ in 0..512 {
+            let attributes = attributes(simulation.fast(), parent);
+            let tag = Bytes::from(vec![tag]);
+            let built = simulation.fast().build(parent, attributes, Vec::new(), tag).unwrap();
+            assert_eq!(simulation.fast().new_block(built.block.clone()).unwrap(), Verdict::Valid);
+            parent = built.block.hash();
+            branch.push(parent);
+        }
+        branches.push(branch);
+    }
+    for depth in [1, 2, 8, 64, 128, 512, 511, 1] {
+        for branch in &branches {
+            let head = branch[depth - 1];
+            assert_eq!(choose(simulation.fast(), head), Verdict::Valid);
+            for (number, hash) in (1..).zip(&branch[..depth]) {
+                let canonical = simulation.fast().canonical_hash(number).unwrap();
+                assert_eq!(canonical, Some(*hash));
+            }
+        }
+    }
+    simulation.restart();
+}

@@ -1,0 +1,63 @@
+use crate::Error;
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
+use state::Database;
+use std::sync::Arc;
+use trie::versioned::{self, Version};
+use trie::{Account, AccountProof};
+
+/// The state after one block, to read from. It has no way to write.
+#[derive(Debug, Clone)]
+pub struct StateView {
+    database: Arc<Database>,
+    version: Version,
+}
+
+impl StateView {
+    pub(crate) const fn new(database: Arc<Database>, version: Version) -> Self {
+        Self { database, version }
+    }
+
+    /// The state root.
+    pub const fn root(&self) -> B256 {
+        self.version.root
+    }
+
+    /// The account at `address`, `None` when there is none.
+    pub fn account(&self, address: Address) -> Result<Option<Account>, Error> {
+        let account =
+            versioned::account(self.database.nodes(), &self.version, &keccak256(address))?;
+        Ok(account.map(|(account, _)| account))
+    }
+
+    /// The value in `slot` of the account at `address`, zero when never written.
+    pub fn storage(&self, address: Address, slot: U256) -> Result<U256, Error> {
+        let account =
+            versioned::account(self.database.nodes(), &self.version, &keccak256(address))?;
+        let Some((_, storage)) = account else { return Ok(U256::ZERO) };
+        let slot = keccak256(slot.to_be_bytes::<32>());
+        Ok(versioned::slot(self.database.nodes(), &storage, &slot)?)
+    }
+
+    /// The code of the account at `address`, empty when it has none.
+    pub fn code(&self, address: Address) -> Result<Bytes, Error> {
+        match self.account(address)? {
+            Some(account) if account.code_hash != KECCAK256_EMPTY => {
+                self.code_by_hash(&account.code_hash)
+            }
+            _ => Ok(Bytes::new()),
+        }
+    }
+
+    /// The code with this hash, which an account of the state has.
+    pub(crate) fn code_by_hash(&self, code_hash: &B256) -> Result<Bytes, Error> {
+        let code = self.database.code(code_hash)?;
+        code.ok_or_else(|| witness::StateError::MissingCode(*code_hash).into())
+    }
+
+    /// The account with the proofs of it and of these slots.
+    pub fn proof(&self, address: Address, slots: &[U256]) -> Result<AccountProof, Error> {
+        let slots: Vec<_> = slots.iter().map(|slot| keccak256(slot.to_be_bytes::<32>())).collect();
+        let (nodes, hashed_address) = (self.database.nodes(), keccak256(address));
+        Ok(versioned::account_proof(nodes, &self.version, &hashed_address, &slots)?)
+    }
+}

@@ -1,0 +1,122 @@
+use crate::Error;
+use alloy_primitives::{B256, Bytes};
+use alloy_rlp::{Decodable, RlpDecodable, RlpEncodable};
+use trie::versioned::NodeAddress;
+
+/// What a block read, by reference: its witness, as long as the database has what it refers to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Touched {
+    /// The nodes' records, ascending, each once.
+    pub(crate) nodes: Vec<NodeAddress>,
+    /// The codes' hashes.
+    pub(crate) codes: Vec<B256>,
+    /// The number of the first ancestor whose header belongs to the witness; the parent is the
+    /// last.
+    pub(crate) first_ancestor: u64,
+}
+
+impl Touched {
+    /// About the bytes it holds in memory.
+    pub(crate) const fn bytes(&self) -> usize {
+        8 * self.nodes.len() + 32 * self.codes.len()
+    }
+
+    /// The list as the database keeps it: each address as its distance from the one before, in
+    /// groups of seven bits, the lowest first.
+    pub(crate) fn to_stored(&self) -> Bytes {
+        let mut distances = Vec::with_capacity(2 * self.nodes.len());
+        let mut last = 0;
+        for node in &self.nodes {
+            let mut distance = node.offset() - last;
+            last = node.offset();
+            while distance >= 0x80 {
+                distances.push(distance as u8 | 0x80);
+                distance >>= 7;
+            }
+            distances.push(distance as u8);
+        }
+        let codes = self.codes.clone();
+        let stored =
+            Stored { distances: distances.into(), codes, first_ancestor: self.first_ancestor };
+        alloy_rlp::encode(stored).into()
+    }
+
+    /// The list that [`to_stored`](Self::to_stored) wrote.
+    pub(crate) fn from_stored(stored: &[u8]) -> Result<Self, Error> {
+        let damaged =
+            |what| Error::Storage(format!("the list of what a block read is damaged: {what}"));
+        let stored =
+            Stored::decode(&mut &stored[..]).map_err(|error| damaged(error.to_string()))?;
+        let (mut nodes, mut last) = (Vec::new(), 0u64);
+        let (mut distance, mut shift) = (0u64, 0u32);
+        for byte in &stored.distances {
+            if shift > 42 {
+                return Err(damaged("an address of more than 48 bits".into()));
+            }
+            distance |= u64::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                last += distance;
+                if last >> 48 != 0 {
+                    return Err(damaged("an address of more than 48 bits".into()));
+                }
+                nodes.push(NodeAddress::new(last));
+                (distance, shift) = (0, 0);
+            }
+        }
+        if shift != 0 {
+            return Err(damaged("it ends within an address".into()));
+        }
+        Ok(Self { nodes, codes: stored.codes, first_ancestor: stored.first_ancestor })
+    }
+}
+
+#[derive(RlpEncodable, RlpDecodable)]
+struct Stored {
+    distances: Bytes,
+    codes: Vec<B256>,
+    first_ancestor: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(nodes: &[u64]) {
+        let touched = Touched {
+            nodes: nodes.iter().map(|offset| NodeAddress::new(*offset)).collect(),
+            codes: vec![B256::repeat_byte(3); nodes.len() % 3],
+            first_ancestor: 7,
+        };
+        assert_eq!(Touched::from_stored(&touched.to_stored()).unwrap(), touched);
+    }
+
+    #[test]
+    fn what_is_stored_is_read_back() {
+        check(&[]);
+        check(&[1]);
+        check(&[0x7f, 0x80, 0x81, 0x3fff, 0x4000, 1 << 47, (1 << 48) - 1]);
+        check(&(1..1000).map(|n: u64| n * n * 97).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn damage_is_an_error() {
+        let touched = Touched {
+            nodes: vec![NodeAddress::new((1 << 48) - 1)],
+            codes: Vec::new(),
+            first_ancestor: 1,
+        };
+        let stored = touched.to_stored();
+        for length in 0..stored.len() {
+            Touched::from_stored(&stored[..length]).unwrap_err();
+        }
+        for at in 0..stored.len() {
+            for bit in 0..8 {
+                let mut damaged = stored.to_vec();
+                damaged[at] ^= 1 << bit;
+                let _ = Touched::from_stored(&damaged);
+            }
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Threads that tend the tries of the block that runs.
+//!
+//! Each has some of the block's shards for as long as the block runs. It is told in chunks what was
+//! read, so that it loads the paths (which is the witness), and what each transaction left, so that
+//! it sets it; with nothing else to do it hashes ahead.
+
+use crate::limits;
+use alloy_primitives::{B256, U256, keccak256};
+use state::Nodes;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread::JoinHandle;
+use trie::versioned::Shard;
+use trie::{AccountInfo, Error as TrieError};
+use witness::Change;
+
+/// The shards of one block, all or some, each with its place among them.
+type Shards = Vec<(usize, Shard<Nodes>)>;
+
+/// Something to do with an account.
+#[derive(Debug)]
+struct Task {
+    hashed_address: B256,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// The block has read the account.
+    Account,
+    /// The block has read a slot.
+    Slot(B256),
+    /// A transaction has left this.
+    Ran(AccountInfo, Vec<(U256, U256)>),
+}
+
+enum Message {
+    /// A block begins: these shards are the worker's, of so many in all.
+    Begin(Shards, usize),
+    /// What the block has done, in order.
+    Chunk(Vec<Task>),
+    /// The block has ended, well or not: the shards go back.
+    End(Sender<Result<Shards, TrieError>>),
+    /// Something that can be done once the block has ended.
+    Job(Box<dyn FnOnce() + Send>),
+}
+
+/// The threads. Dropping them lets them finish what they were given.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    workers: Vec<Worker>,
+}
+
+#[derive(Debug)]
+struct Worker {
+    sender: Option<Sender<Message>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Workers {
+    pub(crate) fn start(count: usize) -> Self {
+        let start = |index| {
+            let (sender, receiver) = channel();
+            let thread = std::thread::Builder::new()
+                .name(format!("trie-{index}"))
+                .spawn(move || run(&receiver))
+                .expect("the system starts a thread");
+            Worker { sender: Some(sender), thread: Some(thread) }
+        };
+        Self { workers: (0..count.max(1)).map(start).collect() }
+    }
+
+    /// Hands the shards out.
+    pub(crate) fn begin(&self, shards: Vec<Shard<Nodes>>, chunk_size: usize) -> Session<'_> {
+        let (workers, count) = (self.workers.len(), shards.len());
+        let mut parts: Vec<Shards> = (0..workers).map(|_| Vec::new()).collect();
+        for (index, shard) in shards.into_iter().enumerate() {
+            parts[index % workers].push((index, shard));
+        }
+        for (worker, part) in self.workers.iter().zip(parts) {
+            worker.send(Message::Begin(part, count));
+        }
+        let chunks = self.workers.iter().map(|_| Vec::new()).collect();
+        Session { workers: self, shards: count, chunk_size, chunks, is_open: true }
+    }
+
+    /// Has a thread do this when it is done with the blocks it was given.
+    pub(crate) fn after(&self, job: impl FnOnce() + Send + 'static) {
+        self.workers[0].send(Message::Job(Box::new(job)));
+    }
+}
+
+impl Worker {
+    fn send(&self, message: Message) {
+        let sender = self.sender.as_ref().expect("dropped last");
+        sender.send(message).expect("a trie worker ends only when it is dropped, or by a bug");
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        for worker in &mut self.workers {
+            worker.sender = None;
+        }
+        for worker in &mut self.workers {
+            let thread = worker.thread.take().expect("dropped once");
+            if thread.join().is_err() {
+                tracing::error!("a trie worker panicked");
+            }
+        }
+    }
+}
+
+/// One block's line to the workers.
+#[derive(Debug)]
+pub(crate) struct Session<'a> {
+    workers: &'a Workers,
+    /// How many shards the block has.
+    shards: usize,
+    chunk_size: usize,
+    /// What has not been sent yet, for each worker.
+    chunks: Vec<Vec<Task>>,
+    is_open: bool,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) const fn workers(&self) -> &'a Workers {
+        self.workers
+    }
+
+    pub(crate) fn touch_account(&mut self, hashed_address: B256) {
+        self.push(Task { hashed_address, kind: Kind::Account });
+    }
+
+    pub(crate) fn touch_slot(&mut self, hashed_address: B256, hashed_slot: B256) {
+        self.push(Task { hashed_address, kind: Kind::Slot(hashed_slot) });
+    }
+
+    /// Tells what a transaction left of an account.
+    pub(crate) fn ran(&mut self, hashed_address: B256, change: Change) {
+        // What is deleted or wiped is not set ahead.
+        if let (Some(account), false) = (change.account, change.storage_wiped) {
+            self.push(Task { hashed_address, kind: Kind::Ran(account, change.slots) });
+        }
+    }
+
+    fn push(&mut self, task: Task) {
+        let shard = shard_of(&task.hashed_address, self.shards);
+        let index = shard % self.chunks.len();
+        let chunk = &mut self.chunks[index];
+        chunk.push(task);
+        if chunk.len() >= self.chunk_size {
+            let next = Vec::with_capacity(self.chunk_size.min(limits::CHUNK_CAPACITY));
+            let chunk = std::mem::replace(chunk, next);
+            self.workers.workers[index].send(Message::Chunk(chunk));
+        }
+    }
+
+    /// Waits until the workers have done everything, and takes the shards back, in order.
+    pub(crate) fn end(&mut self) -> Result<Vec<Shard<Nodes>>, TrieError> {
+        let mut shards: Shards = Vec::new();
+        let mut failure = None;
+        for answer in self.close() {
+            match answer.recv().expect("a trie worker answers, or has met a bug") {
+                Ok(part) => shards.extend(part),
+                Err(error) => failure = Some(error),
+            }
+        }
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        shards.sort_unstable_by_key(|(index, _)| *index);
+        Ok(shards.into_iter().map(|(_, shard)| shard).collect())
+    }
+
+    fn close(&mut self) -> Vec<Receiver<Result<Shards, TrieError>>> {
+        self.is_open = false;
+        let end = |(worker, chunk): (&Worker, &mut Vec<Task>)| {
+            if !chunk.is_empty() {
+                worker.send(Message::Chunk(std::mem::take(chunk)));
+            }
+            let (sender, receiver) = channel();
+            worker.send(Message::End(sender));
+            receiver
+        };
+        self.workers.workers.iter().zip(&mut self.chunks).map(end).collect()
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.close();
+        }
+    }
+}
+
+/// The shard of an account, when there are `count`: one, or one for each first nibble.
+fn shard_of(hashed_address: &B256, count: usize) -> usize {
+    if count == 1 { 0 } else { usize::from(hashed_address[0] >> 4) }
+}
+
+/// A worker's block.
+#[derive(Default)]
+struct Block {
+    shards: Shards,
+    /// Shards of the whole block.
+    count: usize,
+    failure: Option<TrieError>,
+}
+
+impl Block {
+    fn do_task(&mut self, task: Task) -> Result<(), TrieError> {
+        let Task { hashed_address, kind } = task;
+        let index = shard_of(&hashed_address, self.count);
+        let shard = self.shards.iter_mut().find(|(place, _)| *place == index);
+        let (_, shard) = shard.expect("tasks come to the worker that has the shard");
+        match kind {
+            Kind::Account => shard.touch(&hashed_address).map(drop),
+            Kind::Slot(slot) => shard.touch_slot(&hashed_address, &slot).map(drop),
+            Kind::Ran(account, slots) => {
+                let slots: Vec<_> =
+                    slots.into_iter().map(|(slot, value)| (hashed(slot), value)).collect();
+                shard.set_ahead(&hashed_address, Some(account), &slots)
+            }
+        }
+    }
+
+    /// Hashes a little of what has been set; whether there was anything to hash.
+    fn hash_ahead(&mut self) -> bool {
+        let mut hashed = 0;
+        for (_, shard) in &mut self.shards {
+            match shard.hash_ahead(limits::HASH_AHEAD_NODES) {
+                Ok(nodes) => hashed += nodes,
+                Err(error) => self.failure = Some(error),
+            }
+        }
+        hashed > 0 && self.failure.is_none()
+    }
+}
+
+fn hashed(slot: U256) -> B256 {
+    keccak256(slot.to_be_bytes::<32>())
+}
+
+fn run(messages: &Receiver<Message>) {
+    let mut block = Block::default();
+    loop {
+        let message = match messages.try_recv() {
+            Ok(message) => message,
+            Err(TryRecvError::Disconnected) => return,
+            Err(TryRecvError::Empty) if block.hash_ahead() => continue,
+            Err(TryRecvError::Empty) => match messages.recv() {
+                Ok(message) => message,
+                Err(_) => return,
+            },
+        };
+        match message {
+            Message::Begin(shards, count) => block = Block { shards, count, failure: None },
+            Message::Chunk(tasks) => {
+                for task in tasks {
+                    if block.failure.is_none() {
+                        block.failure = block.do_task(task).err();
+                    }
+                }
+            }
+            Message::End(answer) => {
+                let Block { shards, failure, .. } = std::mem::take(&mut block);
+                // Nobody listens when the block was given up.
+                let _ = answer.send(failure.map_or(Ok(shards), Err));
+            }
+            Message::Job(job) => job(),
+        }
+    }
+}
