@@ -101,6 +101,15 @@ impl Error {
         Self::new(Code::MethodNotFound, format_args!("there is no method {method:?} here"))
     }
 
+    /// [`Code::MethodNotFound`], for a subscription asked for where none can be delivered.
+    pub(crate) fn needs_websocket(method: &str) -> Self {
+        let detail = format_args!(
+            "{method} belongs to a subscription: it needs a WebSocket connection (ws://) to this \
+             port"
+        );
+        Self::new(Code::MethodNotFound, detail)
+    }
+
     /// Whether this is the error that `code` stands for.
     pub fn is(&self, code: Code) -> bool {
         self.code == code.wire().0
@@ -134,7 +143,8 @@ pub enum ClientError {
         /// The start of the body.
         text: String,
     },
-    /// The call took too long. The connection was given up; the next call opens another.
+    /// The call took too long. An HTTP connection was given up, and the next call opens another;
+    /// a WebSocket goes on.
     #[error("no answer from {address} within {limit:?}")]
     Timeout {
         /// Where the call went.
@@ -165,6 +175,20 @@ pub enum ClientError {
         address: String,
         /// How it broke.
         source: hyper::Error,
+    },
+    /// The WebSocket is closed. A call may have run or not, and subscriptions are over.
+    #[error("the WebSocket to {address} is closed: {reason}")]
+    Closed {
+        /// Where to.
+        address: String,
+        /// Who closed it and why, or how it broke.
+        reason: String,
+    },
+    /// Notifications of a subscription came faster than they were read, and it was given up.
+    #[error("the subscription fell behind: {limit} notifications waited to be read")]
+    FellBehind {
+        /// How many may wait.
+        limit: usize,
     },
     /// The answer is longer than a client takes.
     #[error("the answer is longer than {limit_bytes} bytes")]

@@ -1,10 +1,16 @@
-//! JSON-RPC 2.0 over HTTP/1.1, both ends: what Deponent's engine port and public port speak.
+//! JSON-RPC 2.0 over HTTP/1.1 and over WebSockets, both ends: what Deponent's engine port and
+//! public port speak.
 //!
 //! A [`Handler`] answers calls; [`serve`] brings them to it from a socket, with the bounds of
 //! [`Limits`] and, on the engine port, the tokens of a [`JwtSecret`]; [`answer`] does so for a
 //! message from anywhere. Results are rendered by the handler and sent as they are: a witness of
-//! a gigabyte of hex is never copied, escaped or compressed on its way to the socket. [`Client`]
-//! is the other end, and [`response`] finds and decodes what a caller wants in a large answer.
+//! a gigabyte of hex is never joined, escaped or compressed on its way to the socket. [`Client`]
+//! and [`WsClient`] are the other end, and [`response`] finds and decodes what a caller wants in a
+//! large answer.
+//!
+//! Over a WebSocket, which is asked for at the same port, messages are answered in whatever order
+//! they are ready, and there are subscriptions: a handler names their methods, and gives each
+//! client what it publishes to a [`Topic`].
 //!
 //! ```
 //! use std::sync::Arc;
@@ -35,17 +41,66 @@
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! A subscription:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use rpc::{
+//!     Error, Handler, Json, Limits, RawValue, ServerOptions, Subscription, SubscriptionMethods,
+//!     Topic, WsClient, serve,
+//! };
+//!
+//! struct Clock(Topic);
+//! impl Handler for Clock {
+//!     fn call(&self, method: &str, _: Option<&RawValue>) -> Result<Json, Error> {
+//!         Err(Error::method_not_found(method))
+//!     }
+//!     fn subscriptions(&self) -> &[SubscriptionMethods] {
+//!         &[SubscriptionMethods {
+//!             subscribe: "clock_subscribe",
+//!             unsubscribe: "clock_unsubscribe",
+//!             notification: "clock_tick",
+//!         }]
+//!     }
+//!     fn subscribe(&self, _: &str, _: Option<&RawValue>) -> Result<Subscription, Error> {
+//!         Ok(self.0.subscribe())
+//!     }
+//! }
+//!
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+//! let address = listener.local_addr()?.to_string();
+//! let options = ServerOptions { jwt: None, limits: Limits::public() };
+//! let ticks = Topic::new();
+//! tokio::spawn(serve(listener, options, Arc::new(Clock(ticks.clone())), std::future::pending()));
+//!
+//! let client = WsClient::connect(&address, None).await?;
+//! let mut clock = client.subscribe::<u64>("clock_subscribe", ()).await?;
+//! ticks.publish(Json::of(&12)?);
+//! assert_eq!(clock.next().await?, 12);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+mod address;
 mod client;
 mod error;
+mod handshake;
 mod json;
 mod jwt;
 mod limits;
 mod message;
 mod params;
+mod port;
 pub mod response;
 mod server;
-mod write_timeout;
+mod session;
+mod socket;
+mod subscription;
+mod websocket;
+mod ws_client;
 
 pub use client::Client;
 pub use error::{ClientError, Code, Error, JwtError};
@@ -54,5 +109,8 @@ pub use jwt::JwtSecret;
 pub use limits::Limits;
 pub use message::{Handler, answer};
 pub use params::Params;
+pub use port::ServerOptions;
 pub use serde_json::value::RawValue;
-pub use server::{ServerOptions, serve};
+pub use server::serve;
+pub use subscription::{Subscription, SubscriptionMethods, Topic};
+pub use ws_client::{Notifications, WsClient};

@@ -9,7 +9,9 @@ const GIB: usize = 1 << 30;
 /// The bounds of one listening port. [`Limits::engine`] and [`Limits::public`] are the defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest request body, in bytes. A longer one is answered 413.
+    /// Longest request body, in bytes. A longer one is answered 413. Over WebSocket, the longest
+    /// message, and what the messages of one connection that await their answers hold together: a
+    /// longer one ends the connection with 1009, one too many is not read yet.
     pub body_bytes: usize,
     /// Most requests in one batch; a longer batch is refused as a whole. geth allows 100 too.
     pub batch_len: usize,
@@ -23,7 +25,12 @@ pub struct Limits {
     pub connections: usize,
     /// Calls that run at the same time, each on its own thread.
     pub running_calls: usize,
-    /// Longest wait for a turn to run, or for room to send; then 503.
+    /// Messages of one WebSocket connection that await their answers at the same time; with so
+    /// many, the next one is not read yet.
+    pub messages: usize,
+    /// Subscriptions of one WebSocket connection; one more is refused.
+    pub subscriptions: usize,
+    /// Longest wait for a turn to run, or for room to send; then 503, over WebSocket an error.
     pub turn_wait: Duration,
     /// From the end of one answer to the end of the next request's headers: it cuts slow headers
     /// and idle connections alike.
@@ -32,6 +39,9 @@ pub struct Limits {
     pub body_idle: Duration,
     /// Longest wait for a client to take the next bytes of an answer; then the connection ends.
     pub write_idle: Duration,
+    /// A WebSocket client from whom nothing came for so long is pinged, and cut off where nothing
+    /// comes for as long again. One that waits for an answer is not cut off.
+    pub silence: Duration,
     /// How long a shutdown waits for running calls.
     pub shutdown_grace: Duration,
 }
@@ -50,6 +60,10 @@ impl Limits {
             connections: 1024,
             // The engine has one writer; the rest are reads, which more threads hardly speed up.
             running_calls: 16,
+            // Four times what can run: a client's next calls are at hand when a turn comes up.
+            messages: 64,
+            // There are a handful of things to subscribe to, and a connection may want each twice.
+            subscriptions: 64,
             // The Engine API's own timeouts are 8 seconds at most.
             turn_wait: Duration::from_secs(30),
             // A consensus client may be silent for a slot or two (12 s each). Longer would let who
@@ -57,6 +71,8 @@ impl Limits {
             header_read: Duration::from_secs(30),
             body_idle: Duration::from_secs(30),
             write_idle: Duration::from_secs(30),
+            // As geth; many proxies cut what is silent for a minute.
+            silence: SILENCE,
             shutdown_grace: Duration::from_secs(30),
         }
     }
@@ -65,7 +81,7 @@ impl Limits {
     pub const fn public() -> Self {
         Self {
             // A signed transaction with six blobs is below 2 MB in hex. With `connections`, it
-            // also bounds what unfinished bodies hold: 2 GiB.
+            // also bounds what unfinished bodies hold: 16 GiB, messages over WebSocket twice that.
             body_bytes: 16 * MIB,
             batch_answer_bytes: 256 * MIB,
             // One of the largest witnesses in hex.
@@ -90,6 +106,25 @@ pub(crate) const DISCARD_BYTES: usize = 64 * MIB;
 pub(crate) const DISCARD_TIME: Duration = Duration::from_secs(5);
 /// Pause after a failed accept, most likely for want of file descriptors.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Answers and notifications of one WebSocket connection that wait for the one being sent.
+pub(crate) const OUTGOING_LEN: usize = 16;
+/// Longest WebSocket frame sent, in bytes; a longer message is sent as several. The library copies
+/// a frame once, which costs little while it stays in the second-level cache.
+pub(crate) const FRAME_BYTES: usize = 256 * KIB;
+/// What the library may hold unsent, in bytes: a frame, its header, and pongs. Without this bound,
+/// pings of a peer who does not read would fill the memory.
+pub(crate) const UNSENT_BYTES: usize = FRAME_BYTES + 16 * KIB;
+/// Read from a WebSocket at a time, in bytes; each connection has as much.
+pub(crate) const READ_BYTES: usize = 32 * KIB;
+/// Longest reason that a close frame can hold, in bytes (RFC 6455 section 5.5).
+pub(crate) const REASON_BYTES: usize = 123;
+/// For the other side to say goodbye too.
+pub(crate) const CLOSE_TIME: Duration = Duration::from_secs(5);
+/// Values of a topic that wait for its slowest subscription; the connection of one that falls
+/// further behind is closed. One value a slot makes it hours.
+pub(crate) const TOPIC_LEN: usize = 1024;
+/// Silence after which a peer is pinged, see [`Limits::silence`].
+const SILENCE: Duration = Duration::from_secs(30);
 /// Characters of foreign text (a method, a panic, an HTTP error page) that a message repeats.
 pub(crate) const QUOTE_CHARS: usize = 200;
 /// Bytes turned into hex at a time: source and target stay in the first-level cache.
@@ -105,5 +140,10 @@ pub(crate) const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// One call of a client, from its first byte written to its last byte read: geth needs 19 s for
 /// the largest witness on a cold process.
 pub(crate) const CALL_TIME: Duration = Duration::from_secs(120);
+/// Longest wait of a WebSocket client for the server to take the next bytes, or to give any sign of
+/// life when it is pinged.
+pub(crate) const SERVER_IDLE: Duration = SILENCE;
+/// Notifications that wait for a subscription's reader; who falls further behind loses it.
+pub(crate) const NOTIFICATIONS_LEN: usize = 1024;
 /// Longest answer a client takes, in bytes: four of the largest witnesses in hex.
 pub(crate) const ANSWER_BYTES: usize = 4 * GIB;

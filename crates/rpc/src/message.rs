@@ -12,6 +12,7 @@ use crate::error::{Code, Error, quote};
 use crate::json::Json;
 use crate::limits::{ID_BYTES, Limits};
 use crate::params::elements;
+use crate::subscription::{Subscription, SubscriptionMethods};
 
 /// What a port offers.
 pub trait Handler: Send + Sync + 'static {
@@ -20,25 +21,52 @@ pub trait Handler: Send + Sync + 'static {
     /// It may take its time: it has a thread to itself. A panic becomes an internal error for the
     /// caller. `params`, when present, are an array or an object: see [`Params`](crate::Params).
     fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Json, Error>;
+
+    /// What can be subscribed to over a WebSocket: nothing, unless a handler says otherwise.
+    fn subscriptions(&self) -> &[SubscriptionMethods] {
+        &[]
+    }
+
+    /// Begins a subscription, by one of the methods in [`subscriptions`](Self::subscriptions);
+    /// everything else is as in [`call`](Self::call).
+    fn subscribe(&self, method: &str, params: Option<&RawValue>) -> Result<Subscription, Error> {
+        _ = params;
+        Err(Error::method_not_found(method))
+    }
 }
 
 /// Answers one message: a request, or a batch of them, called one after the other.
 ///
 /// `None` where there is nothing to say: the message has notifications only. The message may come
-/// from anybody and be of any length; no part of it is copied but ids and methods.
+/// from anybody and be of any length; no part of it is copied but ids and methods. Subscriptions
+/// are refused: they need a connection that lasts.
 pub fn answer(message: &[u8], handler: &dyn Handler, limits: &Limits) -> Option<Json> {
+    answer_by(message, limits, &mut |request| {
+        let method = &*request.method;
+        if handler.subscriptions().iter().any(|kind| kind.has(method)) {
+            return Err(Error::needs_websocket(method));
+        }
+        handler.call(method, request.params)
+    })
+}
+
+/// What answers the single calls of a message.
+pub(crate) type Calls<'c> = dyn FnMut(&Request<'_>) -> Result<Json, Error> + 'c;
+
+/// As [`answer`], with calls answered by `calls`, whose panics become internal errors.
+pub(crate) fn answer_by(message: &[u8], limits: &Limits, calls: &mut Calls<'_>) -> Option<Json> {
     let text = match std::str::from_utf8(message) {
         Ok(text) => text.trim_matches([' ', '\t', '\r', '\n']),
         Err(fault) => return Some(failure(None, &Error::new(Code::Parse, fault))),
     };
     match text.as_bytes().first() {
-        Some(b'[') => batch(text, handler, limits),
-        Some(_) => single(text, handler),
+        Some(b'[') => batch(text, limits, calls),
+        Some(_) => single(text, calls),
         None => Some(failure(None, &Error::new(Code::Parse, "the message is empty"))),
     }
 }
 
-fn batch(text: &str, handler: &dyn Handler, limits: &Limits) -> Option<Json> {
+fn batch(text: &str, limits: &Limits, calls: &mut Calls<'_>) -> Option<Json> {
     let requests = match elements(text, limits.batch_len) {
         Ok(requests) => requests,
         Err(fault) => return Some(failure(None, &Error::new(Code::Parse, fault))),
@@ -59,7 +87,7 @@ fn batch(text: &str, handler: &dyn Handler, limits: &Limits) -> Option<Json> {
         let answer = if answers_bytes > limits.batch_answer_bytes {
             refuse(request.get(), limits.batch_answer_bytes)
         } else {
-            single(request.get(), handler)
+            single(request.get(), calls)
         };
         if let Some(answer) = answer {
             answers_bytes += answer.len_bytes();
@@ -74,12 +102,12 @@ fn batch(text: &str, handler: &dyn Handler, limits: &Limits) -> Option<Json> {
     Some(parts.into())
 }
 
-fn single(text: &str, handler: &dyn Handler) -> Option<Json> {
+fn single(text: &str, calls: &mut Calls<'_>) -> Option<Json> {
     let request = match Request::parse(text) {
         Ok(request) => request,
         Err(invalid) => return Some(failure(invalid.id, &invalid.error)),
     };
-    let result = call(&request, handler);
+    let result = call(&request, calls);
     let id = request.id?;
     Some(match result {
         Ok(result) => success(id, result),
@@ -101,15 +129,13 @@ fn refuse(text: &str, limit_bytes: usize) -> Option<Json> {
     Some(failure(id, &error))
 }
 
-fn call(request: &Request<'_>, handler: &dyn Handler) -> Result<Json, Error> {
+fn call(request: &Request<'_>, calls: &mut Calls<'_>) -> Result<Json, Error> {
     // A handler's own state is its own business after a panic: locks there are poisoned.
-    catch_unwind(AssertUnwindSafe(|| handler.call(&request.method, request.params))).unwrap_or_else(
-        |panic| {
-            let reason = panic_text(&*panic);
-            tracing::error!(method = %request.method, reason, "a method panicked");
-            Err(Error::new(Code::Internal, "the method failed; the server's log says why"))
-        },
-    )
+    catch_unwind(AssertUnwindSafe(|| calls(request))).unwrap_or_else(|panic| {
+        let reason = panic_text(&*panic);
+        tracing::error!(method = %request.method, reason, "a method panicked");
+        Err(Error::new(Code::Internal, "the method failed; the server's log says why"))
+    })
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
@@ -135,11 +161,11 @@ fn failure(id: Option<&RawValue>, error: &Error) -> Json {
 
 /// One request, borrowed from the message.
 #[derive(Debug)]
-struct Request<'a> {
+pub(crate) struct Request<'a> {
     /// `None` for a notification: it is called, but not answered.
-    id: Option<&'a RawValue>,
-    method: Cow<'a, str>,
-    params: Option<&'a RawValue>,
+    pub(crate) id: Option<&'a RawValue>,
+    pub(crate) method: Cow<'a, str>,
+    pub(crate) params: Option<&'a RawValue>,
 }
 
 /// Why a text is no request, and the id to say it to.

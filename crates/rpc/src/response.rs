@@ -67,6 +67,63 @@ impl<'a> Envelope<'a> {
     }
 }
 
+/// What a message over a WebSocket is, as far as it must be read to know.
+pub(crate) enum Kind<'a> {
+    /// The answer to the call of this id.
+    Answer { id: &'a RawValue },
+    /// A value of the subscription of this id.
+    Notification { subscription: &'a RawValue, result: &'a RawValue },
+}
+
+impl<'a> Kind<'a> {
+    /// Answers are not read past their id, which mostly comes first.
+    pub(crate) fn of(message: &'a str) -> Result<Self, ClientError> {
+        let mut found = Found::default();
+        let mut deserializer = serde_json::Deserializer::from_str(message);
+        let read = deserializer.deserialize_map(&mut found);
+        if let Some(id) = found.id {
+            return Ok(Self::Answer { id });
+        }
+        read.map_err(malformed)?;
+        let params = found.params.ok_or_else(|| malformed("it has neither id nor params"))?;
+        let [subscription, result] = find(params.get(), ["subscription", "result"])?;
+        match (subscription, result) {
+            (Some(subscription), Some(result)) => Ok(Self::Notification { subscription, result }),
+            _ => Err(malformed("a notification without subscription or result")),
+        }
+    }
+}
+
+/// Looks for the id of a message, and keeps its params on the way.
+#[derive(Default)]
+struct Found<'a> {
+    id: Option<&'a RawValue>,
+    params: Option<&'a RawValue>,
+}
+
+impl<'de> Visitor<'de> for &mut Found<'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(place) = map.next_key_seed(Place(&["id", "params"]))? {
+            match place {
+                Some(0) => {
+                    self.id = Some(map.next_value()?);
+                    // No fault, but the way to end here.
+                    return Err(serde::de::Error::custom("found"));
+                }
+                Some(_) => self.params = Some(map.next_value()?),
+                None => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The bytes of a `"0x..."` string.
 pub fn bytes(hex: &RawValue) -> Result<Vec<u8>, ClientError> {
     let mut bytes = Vec::new();
@@ -181,6 +238,30 @@ mod tests {
         check(r#"{"result":1} x"#, Err("trailing"));
         check(r#"{"result":1"#, Err("EOF"));
         assert!(result(b"{\"result\":\"\xff\"}").is_err());
+    }
+
+    #[test]
+    fn a_message_is_an_answer_or_a_notification() {
+        let check =
+            |message: &str, expected: Result<&[&str], &str>| match (Kind::of(message), expected) {
+                (Ok(Kind::Answer { id }), Ok(expected)) => assert_eq!([id.get()], expected),
+                (Ok(Kind::Notification { subscription, result }), Ok(expected)) => {
+                    assert_eq!([subscription.get(), result.get()], expected);
+                }
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+                _ => panic!("{message} is not {expected:?}"),
+            };
+        check(r#"{"jsonrpc":"2.0","id":7,"result":nobody reads this"#, Ok(&["7"]));
+        check(r#"{"result":{"id":1},"id":"a"}"#, Ok(&[r#""a""#]));
+        check(r#"{"error":{},"id":null}"#, Ok(&["null"]));
+        let notification = r#"{"method":"m","params":{"result":{"id":1},"subscription":"0x1"}}"#;
+        check(notification, Ok(&[r#""0x1""#, r#"{"id":1}"#]));
+        check(r#"{"params":{"subscription":2,"result":null}}"#, Ok(&["2", "null"]));
+        check(r#"{"params":{"result":null}}"#, Err("without subscription"));
+        check(r#"{"params":[]}"#, Err("an object"));
+        check("{}", Err("neither id nor params"));
+        check("[]", Err("an object"));
+        check(r#"{"result":1"#, Err("EOF"));
     }
 
     #[test]

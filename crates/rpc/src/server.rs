@@ -1,52 +1,47 @@
 //! JSON-RPC over HTTP/1.1, for the engine port and the public port alike.
 //!
-//! `POST /` with a JSON body, and nothing else. Every refusal is a plain-text line that says what
-//! to do. Answers are never compressed: on one host, and on any fast network, that takes longer
-//! than sending them.
+//! `POST /` with a JSON body, `GET /` to go on as a WebSocket, and nothing else. Every refusal is a
+//! plain-text line that says what to do. Answers are never compressed: on one host, and on any fast
+//! network, that takes longer than sending them.
 //!
 //! Browsers: no CORS header is ever sent, and the JSON content type makes browsers ask before
-//! they send, so a page from elsewhere gets neither a call through nor an answer to read. The
-//! `Host` header is not looked at: put a proxy before a public port whose name others control.
+//! they send, so a page from elsewhere gets neither a call through nor an answer to read; nor does
+//! it get a WebSocket. The `Host` header is not looked at: put a proxy before a public port whose
+//! name others control.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::task::{JoinSet, spawn_blocking};
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::protocol::Role;
 
 use crate::jwt::JwtSecret;
-use crate::limits::{
-    ACCEPT_PAUSE, BODY_START_BYTES, DISCARD_BYTES, DISCARD_TIME, HEADER_BYTES, Limits,
-};
+use crate::limits::{BODY_START_BYTES, DISCARD_BYTES, DISCARD_TIME, HEADER_BYTES};
 use crate::message::{Handler, answer};
-use crate::write_timeout::WriteTimeout;
-
-/// What makes one port different from another.
-#[derive(Clone, Debug)]
-pub struct ServerOptions {
-    /// With a secret, every request needs a fresh token made with it.
-    pub jwt: Option<JwtSecret>,
-    /// The port's bounds.
-    pub limits: Limits,
-}
+use crate::port::{Answered, Port, ServerOptions, Unanswered};
+use crate::socket::Socket;
+use crate::websocket::WebSocket;
+use crate::{handshake, session};
 
 /// Serves until `shutdown` is done, then lets running calls finish for
-/// [`Limits::shutdown_grace`].
+/// [`Limits::shutdown_grace`](crate::Limits::shutdown_grace); a WebSocket is told that it ends.
 ///
 /// It needs a tokio runtime with time and I/O. A call that outlives the grace keeps its thread.
 pub async fn serve(
@@ -82,21 +77,6 @@ pub async fn serve(
     }
 }
 
-/// One listening port.
-struct Port {
-    handler: Arc<dyn Handler>,
-    jwt: Option<JwtSecret>,
-    limits: Limits,
-    connections: Arc<Semaphore>,
-    calls: Arc<Semaphore>,
-    /// One permit for each [`ANSWER_UNIT_BYTES`] of [`Limits::answers_bytes`].
-    answers: Arc<Semaphore>,
-    answer_units: u32,
-}
-
-/// Semaphores count to 2^29 at least; in bytes that would be too little.
-const ANSWER_UNIT_BYTES: usize = 1 << 10;
-
 /// A request that is not answered by JSON-RPC.
 struct Refusal {
     status: StatusCode,
@@ -108,69 +88,48 @@ fn refuse(status: StatusCode, text: impl Into<String>) -> Refusal {
 }
 
 impl Port {
-    fn new(options: ServerOptions, handler: Arc<dyn Handler>) -> Self {
-        let ServerOptions { jwt, limits } = options;
-        let units = limits.answers_bytes.div_ceil(ANSWER_UNIT_BYTES);
-        let answer_units = u32::try_from(units).expect("answers_bytes is below 4 TiB");
-        assert!(
-            limits.connections > 0 && limits.running_calls > 0 && answer_units > 0,
-            "a port without connections, calls or answers serves nobody"
-        );
-        Self {
-            connections: Arc::new(Semaphore::new(limits.connections)),
-            calls: Arc::new(Semaphore::new(limits.running_calls)),
-            answers: Arc::new(Semaphore::new(answer_units as usize)),
-            answer_units,
-            handler,
-            jwt,
-            limits,
-        }
-    }
-
-    /// The next connection, and the permit it lives by.
-    async fn accept(&self, listener: &TcpListener) -> Option<(TcpStream, OwnedSemaphorePermit)> {
-        let permit = permits(&self.connections, 1).await;
-        match listener.accept().await {
-            Ok((socket, _)) => {
-                // Without it, an answer's last bytes wait for an acknowledgement.
-                if let Err(fault) = socket.set_nodelay(true) {
-                    tracing::debug!(%fault, "TCP_NODELAY");
-                }
-                Some((socket, permit))
-            }
-            Err(fault) => {
-                tracing::warn!(%fault, "cannot accept a connection");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-                None
-            }
-        }
-    }
-
     /// Serves one connection until it ends, or until `stopped` closes and its call is answered.
     async fn converse(self: Arc<Self>, socket: TcpStream, mut stopped: watch::Receiver<()>) {
-        let io = TokioIo::new(WriteTimeout::new(socket, self.limits.write_idle));
+        let io = TokioIo::new(Socket::new(socket, self.limits.write_idle));
         let mut http = hyper::server::conn::http1::Builder::new();
         http.timer(TokioTimer::new())
             .header_read_timeout(self.limits.header_read)
             .max_header_size(HEADER_BYTES);
+        let upgrade = Mutex::new(None);
         let service = service_fn(|request| {
-            let port = Arc::clone(&self);
-            async move { Ok::<_, Infallible>(port.respond(request).await) }
+            let (port, upgrade) = (Arc::clone(&self), &upgrade);
+            async move { Ok::<_, Infallible>(port.respond(request, upgrade).await) }
         });
-        let mut connection = pin!(http.serve_connection(io, service));
+        let mut connection = pin!(http.serve_connection(io, service).with_upgrades());
         let ended = tokio::select! {
             ended = &mut connection => ended,
             _ = stopped.changed() => {
                 connection.as_mut().graceful_shutdown();
-                connection.await
+                connection.as_mut().await
             }
         };
         if let Err(fault) = ended {
             tracing::debug!(%fault, "a connection broke");
+            return;
+        }
+        let upgrade = upgrade.lock().expect("nothing panics while it is held").take();
+        let Some(upgrade) = upgrade else { return };
+        match upgrade.await {
+            Ok(upgraded) => {
+                let message_bytes = self.limits.body_bytes;
+                let socket = WebSocket::after(upgraded, Role::Server, message_bytes).await;
+                session::converse(self, socket, stopped).await;
+            }
+            Err(fault) => tracing::debug!(%fault, "a connection broke at the handshake"),
         }
     }
 
-    async fn respond(self: Arc<Self>, request: Request<Incoming>) -> Response<Answer> {
+    async fn respond(
+        self: Arc<Self>,
+        mut request: Request<Incoming>,
+        upgrade: &Mutex<Option<OnUpgrade>>,
+    ) -> Response<Answer> {
+        let asked = hyper::upgrade::on(&mut request);
         let (head, body) = request.into_parts();
         if let Err(refusal) = self.check(&head, &body) {
             // A client that asked before sending its body will not send it.
@@ -178,6 +137,15 @@ impl Port {
                 tokio::spawn(discard(body));
             }
             return refusal.into();
+        }
+        if handshake::is_asked(&head) {
+            return match handshake::accept(&head) {
+                Ok(headers) => {
+                    *upgrade.lock().expect("nothing panics while it is held") = Some(asked);
+                    switching(headers)
+                }
+                Err((status, text)) => refuse(status, text).into(),
+            };
         }
         match self.read(body).await {
             Ok(message) => self.answer(message).await.unwrap_or_else(Response::from),
@@ -193,6 +161,9 @@ impl Port {
         }
         if head.uri.path() != "/" {
             return Err(refuse(StatusCode::NOT_FOUND, "JSON-RPC is served at the path / alone"));
+        }
+        if handshake::is_asked(head) {
+            return Ok(());
         }
         if head.method != Method::POST {
             let text = "JSON-RPC needs POST, with a JSON body and content-type application/json";
@@ -240,48 +211,29 @@ impl Port {
         }
     }
 
-    /// Calls the handler on a thread of its own and waits for room to send what it answers.
+    /// Calls the handler.
     async fn answer(self: Arc<Self>, message: Vec<u8>) -> Result<Response<Answer>, Refusal> {
-        let turn = self.turn(&self.calls, 1).await?;
         let port = Arc::clone(&self);
-        // The turn goes along: a client that hangs up does not end its call.
-        let called = spawn_blocking(move || (answer(&message, &*port.handler, &port.limits), turn));
-        let (json, turn) = called.await.map_err(|fault| {
-            tracing::error!(%fault, "a call was lost");
-            refuse(StatusCode::INTERNAL_SERVER_ERROR, "the call was lost; the log says why")
+        let called = self.run(move || answer(&message, &*port.handler, &port.limits)).await;
+        let called = called.map_err(|unanswered| {
+            let status = match unanswered {
+                Unanswered::Busy(_) => StatusCode::SERVICE_UNAVAILABLE,
+                Unanswered::Lost => StatusCode::INTERNAL_SERVER_ERROR,
+            };
+            refuse(status, unanswered.to_string())
         })?;
-        let Some(json) = json else {
+        let Some(Answered { json, room }) = called else {
             let mut response = Response::new(Answer::default());
             *response.status_mut() = StatusCode::NO_CONTENT;
             return Ok(response);
         };
         let left_bytes = json.len_bytes();
-        let units = left_bytes.div_ceil(ANSWER_UNIT_BYTES).min(self.answer_units as usize);
-        let room = self.turn(&self.answers, units as u32).await?;
-        drop(turn);
         let answer = Answer { parts: json.parts.into(), left_bytes, _room: Some(room) };
         let mut response = Response::new(answer);
         let json = HeaderValue::from_static("application/json");
         response.headers_mut().insert(header::CONTENT_TYPE, json);
         Ok(response)
     }
-
-    async fn turn(
-        &self,
-        queue: &Arc<Semaphore>,
-        count: u32,
-    ) -> Result<OwnedSemaphorePermit, Refusal> {
-        let wait = self.limits.turn_wait;
-        timeout(wait, permits(queue, count)).await.map_err(|_| {
-            let text = format!("busy: this request had no turn for {wait:?}, try again later");
-            refuse(StatusCode::SERVICE_UNAVAILABLE, text)
-        })
-    }
-}
-
-async fn permits(semaphore: &Arc<Semaphore>, count: u32) -> OwnedSemaphorePermit {
-    let permits = Arc::clone(semaphore).acquire_many_owned(count).await;
-    permits.expect("these semaphores are never closed")
 }
 
 /// Reads the rest of a refused body, within bounds, to let its sender come to the answer.
@@ -297,6 +249,14 @@ async fn discard(mut body: Incoming) {
     };
     // Past the time, the connection is closed on the sender: it was told.
     timeout(DISCARD_TIME, read).await.unwrap_or_default();
+}
+
+/// The answer after which both sides speak WebSocket.
+fn switching(headers: [(HeaderName, HeaderValue); 3]) -> Response<Answer> {
+    let mut response = Response::new(Answer::default());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    response.headers_mut().extend(headers);
+    response
 }
 
 fn authorize(secret: &JwtSecret, headers: &HeaderMap) -> Result<(), String> {
@@ -349,6 +309,10 @@ impl From<Refusal> for Response<Answer> {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             // Who has no token does not keep a place that one who has may need.
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        if status == StatusCode::UPGRADE_REQUIRED {
+            headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+            headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         }
         if status == StatusCode::METHOD_NOT_ALLOWED {
             headers.insert(header::ALLOW, HeaderValue::from_static("POST"));

@@ -1,4 +1,4 @@
-//! A server on a free port, and a client that writes what it likes.
+//! A server on a free port, and clients that write what they like.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
@@ -8,19 +8,41 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rpc::{Error, Handler, Json, JwtSecret, Limits, Params, RawValue, ServerOptions, push_hex};
+use futures_util::{SinkExt, StreamExt};
+use rpc::{
+    Error, Handler, Json, JwtSecret, Limits, Params, RawValue, ServerOptions, Subscription,
+    SubscriptionMethods, Topic, push_hex,
+};
+use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 /// A bound on every wait of a test; none is as long on a healthy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// `echo`, `hex` of so many bytes, `panic`, and `wait`, which says that it began and then waits
-/// for a word.
+/// for a word. `test_subscribe` takes the name of a topic: `news`, and nothing else.
 pub(crate) struct Methods {
     began: SyncSender<()>,
     go: Mutex<Receiver<()>>,
+    news: Mutex<Option<Topic>>,
 }
+
+const SUBSCRIPTIONS: &[SubscriptionMethods] = &[
+    SubscriptionMethods {
+        subscribe: "test_subscribe",
+        unsubscribe: "test_unsubscribe",
+        notification: "test_subscription",
+    },
+    SubscriptionMethods {
+        subscribe: "test_subscribeNews",
+        unsubscribe: "test_unsubscribeNews",
+        notification: "test_subscribeNews",
+    },
+];
 
 impl Handler for Methods {
     fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Json, Error> {
@@ -38,8 +60,28 @@ impl Handler for Methods {
                 let go = self.go.lock().expect("no panic in here");
                 Json::of(&go.recv_timeout(PATIENCE).is_ok())
             }
+            "drop topic" => {
+                self.news.lock().expect("no panic in here").take();
+                Json::of(&true)
+            }
             _ => Err(Error::method_not_found(method)),
         }
+    }
+
+    fn subscriptions(&self) -> &[SubscriptionMethods] {
+        SUBSCRIPTIONS
+    }
+
+    fn subscribe(&self, method: &str, params: Option<&RawValue>) -> Result<Subscription, Error> {
+        let mut params = Params::of(params)?;
+        if method == "test_subscribe" {
+            let topic: String = params.next("topic")?;
+            if topic != "news" {
+                return Err(Error::invalid_params(format_args!("there is no topic {topic}")));
+            }
+        }
+        params.end()?;
+        Ok(self.news.lock().expect("no panic in here").as_ref().expect("there").subscribe())
     }
 }
 
@@ -57,6 +99,8 @@ pub(crate) struct Server {
     pub(crate) stop: Option<oneshot::Sender<()>>,
     /// Tells that [`rpc::serve`] returned.
     pub(crate) ended: Receiver<()>,
+    /// What is published to the subscriptions.
+    pub(crate) news: Option<Topic>,
     runtime: Option<Runtime>,
 }
 
@@ -72,7 +116,9 @@ impl Server {
         let (go, go_out) = sync_channel(100);
         let (stop, stopped) = oneshot::channel();
         let (ended_in, ended) = sync_channel(1);
-        let methods = Methods { began: began_in, go: Mutex::new(go_out) };
+        let news = Topic::new();
+        let topic = Mutex::new(Some(news.clone()));
+        let methods = Methods { began: began_in, go: Mutex::new(go_out), news: topic };
         let options = ServerOptions { jwt, limits };
         runtime.spawn(async move {
             let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
@@ -80,7 +126,8 @@ impl Server {
             rpc::serve(listener, options, Arc::new(methods), shutdown).await;
             ended_in.send(()).unwrap_or_default();
         });
-        Self { address, began, go, stop: Some(stop), ended, runtime: Some(runtime) }
+        let (stop, news, runtime) = (Some(stop), Some(news), Some(runtime));
+        Self { address, began, go, stop, ended, news, runtime }
     }
 
     pub(crate) fn public() -> Self {
@@ -89,6 +136,16 @@ impl Server {
 
     pub(crate) fn connect(&self) -> Raw {
         Raw::connect(self.address)
+    }
+
+    /// A WebSocket of another make.
+    pub(crate) fn websocket(&self) -> Ws {
+        Ws::open(self.connect())
+    }
+
+    pub(crate) fn publish(&self, value: Value) {
+        let value = Json::of(&value).expect("JSON");
+        self.news.as_ref().expect("not dropped").publish(value);
     }
 
     /// One call on a connection of its own.
@@ -205,11 +262,127 @@ impl Raw {
         }
     }
 
+    /// Reads up to where a text has come.
+    pub(crate) fn until(&mut self, text: &str) {
+        while !String::from_utf8_lossy(&self.read).contains(text) {
+            assert!(self.more(), "{:?} lacks {text:?}", self.read);
+        }
+    }
+
     /// Waits for the server to close, and gives what came before.
     pub(crate) fn rest(mut self) -> Vec<u8> {
         while self.more() {}
         self.read
     }
+}
+
+/// The WebSocket library's own client.
+pub(crate) struct Ws(WebSocketStream<tokio::net::TcpStream>);
+
+impl Ws {
+    /// Shakes hands on a fresh connection.
+    fn open(mut raw: Raw) -> Self {
+        raw.send(upgrade(""));
+        let reply = raw.reply();
+        assert_eq!(reply.status, 101, "{reply:?}");
+        let Raw { socket, read } = raw;
+        socket.set_nonblocking(true).expect("set");
+        let socket = tokio::net::TcpStream::from_std(socket).expect("a runtime");
+        let config = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
+        let role = Role::Client;
+        let opened = WebSocketStream::from_partially_read(socket, read, role, Some(config));
+        // It has nothing to wait for.
+        Self(futures_util::FutureExt::now_or_never(opened).expect("no handshake"))
+    }
+
+    pub(crate) async fn send(&mut self, message: impl Into<Message>) {
+        within(self.0.send(message.into())).await.expect("sent");
+    }
+
+    /// The next message, pongs and pings too.
+    pub(crate) async fn next(&mut self) -> Message {
+        within(self.0.next()).await.expect("no end").expect("no fault")
+    }
+
+    /// The next text, as JSON.
+    pub(crate) async fn json(&mut self) -> Value {
+        loop {
+            match self.next().await {
+                Message::Text(text) => return serde_json::from_str(&text).expect("JSON"),
+                Message::Ping(_) | Message::Pong(_) => {}
+                other => panic!("{other:?} instead of a text"),
+            }
+        }
+    }
+
+    /// Calls, and gives the next answer, whatever it answers.
+    pub(crate) async fn call(&mut self, method: &str, params: &str) -> Value {
+        self.send(call(method, params)).await;
+        self.json().await
+    }
+
+    /// Subscribes to the news, and gives the id.
+    pub(crate) async fn subscribe(&mut self) -> String {
+        let answer = self.call("test_subscribeNews", "[]").await;
+        answer["result"].as_str().unwrap_or_else(|| panic!("{answer}")).into()
+    }
+
+    /// Waits for the goodbye and the end of the connection, other messages aside.
+    pub(crate) async fn goodbye(&mut self) -> (u16, String) {
+        let mut goodbye = None;
+        while let Some(message) = within(self.0.next()).await {
+            match message {
+                Ok(Message::Close(why)) => goodbye = why,
+                Ok(_) => {}
+                Err(fault) => panic!("{fault} after {goodbye:?}"),
+            }
+        }
+        let goodbye = goodbye.expect("a goodbye with a reason");
+        (goodbye.code.into(), goodbye.reason.to_string())
+    }
+
+    #[track_caller]
+    pub(crate) fn check_goodbye(&mut self, code: u16, part: &str) -> impl Future<Output = ()> {
+        let place = std::panic::Location::caller();
+        async move {
+            let (found, reason) = self.goodbye().await;
+            assert!(found == code && reason.contains(part), "{place}: {found}, {reason:?}");
+        }
+    }
+}
+
+/// A bound on what a test waits for.
+pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.expect("it takes no such time")
+}
+
+/// The request for a WebSocket, with further headers, each with its line end. The key is the
+/// example of RFC 6455.
+pub(crate) fn upgrade(headers: &str) -> String {
+    format!(
+        "GET / HTTP/1.1\r\nhost: x\r\nupgrade: websocket\r\nconnection: upgrade\r\n\
+         sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n{headers}\r\n"
+    )
+}
+
+/// A frame of a client, masked with zeroes.
+pub(crate) fn frame(first: u8, payload: impl AsRef<[u8]>) -> Vec<u8> {
+    let payload = payload.as_ref();
+    let mut frame = vec![first];
+    match u16::try_from(payload.len()) {
+        Ok(length) if length < 126 => frame.push(0x80 | length as u8),
+        Ok(length) => {
+            frame.push(0x80 | 126);
+            frame.extend(length.to_be_bytes());
+        }
+        Err(_) => {
+            frame.push(0x80 | 127);
+            frame.extend((payload.len() as u64).to_be_bytes());
+        }
+    }
+    frame.extend([0; 4]);
+    frame.extend(payload);
+    frame
 }
 
 /// A whole request, with further headers, each with its line end.

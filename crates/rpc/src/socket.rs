@@ -1,8 +1,10 @@
-//! A socket that gives up on a peer who does not read.
+//! A socket that gives up on a peer who does not read, and knows whether it heard from them.
 
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -11,16 +13,33 @@ use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
 /// A socket whose writes fail when none has made progress for `limit`.
-pub(crate) struct WriteTimeout {
+#[derive(Debug)]
+pub(crate) struct Socket {
     socket: TcpStream,
     limit: Duration,
     /// Runs while the peer takes nothing.
     stalled: Option<Pin<Box<Sleep>>>,
+    heard: Heard,
 }
 
-impl WriteTimeout {
+/// Whether a socket brought any bytes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Heard(Arc<AtomicBool>);
+
+impl Heard {
+    /// Whether bytes came since this was asked last.
+    pub(crate) fn anything(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl Socket {
     pub(crate) fn new(socket: TcpStream, limit: Duration) -> Self {
-        Self { socket, limit, stalled: None }
+        Self { socket, limit, stalled: None, heard: Heard::default() }
+    }
+
+    pub(crate) fn heard(&self) -> Heard {
+        self.heard.clone()
     }
 
     fn watch(
@@ -39,17 +58,22 @@ impl WriteTimeout {
     }
 }
 
-impl AsyncRead for WriteTimeout {
+impl AsyncRead for Socket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_read(cx, buf)
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.socket).poll_read(cx, buf);
+        if buf.filled().len() > before {
+            self.heard.0.store(true, Ordering::Relaxed);
+        }
+        read
     }
 }
 
-impl AsyncWrite for WriteTimeout {
+impl AsyncWrite for Socket {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -1,0 +1,97 @@
+//! Where a client's calls go, and how to get there.
+
+use hyper::Uri;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::error::{ClientError, quote};
+use crate::limits::CONNECT_TIME;
+
+/// Where calls go.
+#[derive(Debug)]
+pub(crate) struct Address {
+    /// `host:port`.
+    pub(crate) host: String,
+    pub(crate) path: Uri,
+}
+
+impl Address {
+    /// Reads `host:port`, or a URL of the one scheme that is spoken.
+    pub(crate) fn parse(text: &str, scheme: &str) -> Result<Self, ClientError> {
+        let fault =
+            |reason: String| ClientError::Address { address: quote(text).into_owned(), reason };
+        let url = if text.contains("://") { text.into() } else { format!("{scheme}://{text}") };
+        let url: Uri = url.parse().map_err(|reason| fault(format!("{reason}")))?;
+        if url.scheme_str() != Some(scheme) {
+            return Err(fault(format!("only {scheme}:// is spoken here; TLS needs a proxy")));
+        }
+        let host = url.host().filter(|host| !host.is_empty());
+        let host = host.ok_or_else(|| fault("it names no host".into()))?;
+        let authority = url.authority().map_or("", |authority| authority.as_str());
+        // `Uri` lets any digits pass for a port, and then knows none.
+        let port = match url.port_u16() {
+            None if authority.ends_with(host) => 80,
+            None => return Err(fault("its port is no number up to 65535".into())),
+            Some(port) => port,
+        };
+        let host = format!("{host}:{port}");
+        let path = url.path_and_query().map_or("/", |path| path.as_str());
+        let path = path.parse().map_err(|reason| fault(format!("{reason}")))?;
+        Ok(Self { host, path })
+    }
+
+    /// Opens a connection.
+    pub(crate) async fn dial(&self) -> Result<TcpStream, ClientError> {
+        let fault = |source| ClientError::Connect { address: self.host.clone(), source };
+        let socket = timeout(CONNECT_TIME, TcpStream::connect(&self.host)).await;
+        let socket = socket.unwrap_or_else(|late| Err(late.into())).map_err(fault)?;
+        socket.set_nodelay(true).map_err(fault)?;
+        Ok(socket)
+    }
+
+    pub(crate) fn broken(&self, source: hyper::Error) -> ClientError {
+        ClientError::Broken { address: self.host.clone(), source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_host_with_a_port_or_an_http_url() {
+        let check = |text: &str, host: &str, path: &str| {
+            let address = Address::parse(text, "http").expect(text);
+            assert_eq!((address.host.as_str(), address.path.to_string().as_str()), (host, path));
+        };
+        check("127.0.0.1:8551", "127.0.0.1:8551", "/");
+        check("localhost", "localhost:80", "/");
+        check("http://node:8545", "node:8545", "/");
+        check("http://node:8545/v1/key?x=1", "node:8545", "/v1/key?x=1");
+        check("http://user:word@node:1", "node:1", "/");
+        check("[::1]:8551", "[::1]:8551", "/");
+    }
+
+    #[test]
+    fn an_unusable_address_is_refused_with_the_reason() {
+        let check = |text: &str, expected: &str| {
+            let error = Address::parse(text, "http").expect_err(text).to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        check("https://node:8551", "only http://");
+        check("ws://node:8551", "only http://");
+        check("", "cannot use \"\"");
+        check("http://", "cannot use");
+        check("node:99999", "no number up to 65535");
+        check("node:", "no number up to 65535");
+        check("no de:1", "cannot use");
+    }
+
+    #[test]
+    fn a_url_is_of_the_scheme_that_is_spoken() {
+        let address = Address::parse("ws://node:8546", "ws").expect("an address");
+        assert_eq!(address.host, "node:8546");
+        let error = Address::parse("wss://node:8546", "ws").expect_err("TLS").to_string();
+        assert!(error.contains("only ws://"), "{error}");
+    }
+}

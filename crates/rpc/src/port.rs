@@ -1,0 +1,163 @@
+//! What the connections of one listening port share: the handler, turns to run, room to send.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use crate::json::Json;
+use crate::jwt::JwtSecret;
+use crate::limits::{ACCEPT_PAUSE, Limits};
+use crate::message::Handler;
+
+/// What makes one port different from another.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// With a secret, every request needs a fresh token made with it, and so does every WebSocket
+    /// when it is opened.
+    pub jwt: Option<JwtSecret>,
+    /// The port's bounds.
+    pub limits: Limits,
+}
+
+/// One listening port.
+pub(crate) struct Port {
+    pub(crate) handler: Arc<dyn Handler>,
+    pub(crate) jwt: Option<JwtSecret>,
+    pub(crate) limits: Limits,
+    connections: Arc<Semaphore>,
+    calls: Arc<Semaphore>,
+    /// One permit for each [`UNIT_BYTES`] of [`Limits::answers_bytes`].
+    answers: Arc<Semaphore>,
+    subscriptions_begun: AtomicU64,
+}
+
+/// Semaphores count to 2^29 at least; in bytes that would be too little.
+const UNIT_BYTES: usize = 1 << 10;
+
+/// The permits that so many bytes need of a semaphore made for `most_bytes`: what is longer
+/// needs all of them.
+pub(crate) fn units(bytes: usize, most_bytes: usize) -> u32 {
+    let units = bytes.min(most_bytes).div_ceil(UNIT_BYTES);
+    u32::try_from(units).expect("bounds in bytes are below 4 TiB")
+}
+
+/// A semaphore for so many bytes.
+pub(crate) fn room(most_bytes: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(units(most_bytes, most_bytes) as usize))
+}
+
+/// A call's answer, and the room that it takes until it is sent.
+pub(crate) struct Answered {
+    pub(crate) json: Json,
+    pub(crate) room: OwnedSemaphorePermit,
+}
+
+/// Why a message has no answer, in words for the one who sent it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Unanswered {
+    /// It had no turn, or its answer no room, for so long.
+    Busy(Duration),
+    /// A fault of ours.
+    Lost,
+}
+
+impl fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Busy(wait) => {
+                write!(f, "busy: this request had no turn for {wait:?}, try again later")
+            }
+            Self::Lost => f.write_str("the call was lost; the log says why"),
+        }
+    }
+}
+
+impl Port {
+    pub(crate) fn new(options: ServerOptions, handler: Arc<dyn Handler>) -> Self {
+        let ServerOptions { jwt, limits } = options;
+        let Limits { connections, running_calls, messages, answers_bytes, body_bytes, .. } = limits;
+        assert!(
+            [connections, running_calls, messages, answers_bytes, body_bytes]
+                .iter()
+                .all(|n| *n > 0),
+            "a port without connections, calls, messages or answers serves nobody"
+        );
+        Self {
+            connections: Arc::new(Semaphore::new(connections)),
+            calls: Arc::new(Semaphore::new(running_calls)),
+            answers: room(answers_bytes),
+            subscriptions_begun: AtomicU64::new(0),
+            handler,
+            jwt,
+            limits,
+        }
+    }
+
+    /// The next connection, and the permit it lives by.
+    pub(crate) async fn accept(
+        &self,
+        listener: &TcpListener,
+    ) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+        let permit = permits(&self.connections, 1).await;
+        match listener.accept().await {
+            Ok((socket, _)) => {
+                // Without it, an answer's last bytes wait for an acknowledgement.
+                if let Err(fault) = socket.set_nodelay(true) {
+                    tracing::debug!(%fault, "TCP_NODELAY");
+                }
+                Some((socket, permit))
+            }
+            Err(fault) => {
+                tracing::warn!(%fault, "cannot accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                None
+            }
+        }
+    }
+
+    /// Runs `answer` on a thread of its own and waits for room to send what it gives.
+    pub(crate) async fn run(
+        &self,
+        answer: impl FnOnce() -> Option<Json> + Send + 'static,
+    ) -> Result<Option<Answered>, Unanswered> {
+        let turn = self.turn(&self.calls, 1).await?;
+        // The turn goes along: a client that hangs up does not end its call.
+        let called = spawn_blocking(move || (answer(), turn));
+        let (json, turn) = called.await.map_err(|fault| {
+            tracing::error!(%fault, "a call was lost");
+            Unanswered::Lost
+        })?;
+        let Some(json) = json else { return Ok(None) };
+        let units = units(json.len_bytes(), self.limits.answers_bytes);
+        let room = self.turn(&self.answers, units).await?;
+        drop(turn);
+        Ok(Some(Answered { json, room }))
+    }
+
+    async fn turn(
+        &self,
+        queue: &Arc<Semaphore>,
+        count: u32,
+    ) -> Result<OwnedSemaphorePermit, Unanswered> {
+        let wait = self.limits.turn_wait;
+        timeout(wait, permits(queue, count)).await.map_err(|_| Unanswered::Busy(wait))
+    }
+
+    /// The name of a new subscription, as a JSON string holds it: hex, as Ethereum's clients are
+    /// used to, and never the same twice.
+    pub(crate) fn subscription_id(&self) -> String {
+        let begun = self.subscriptions_begun.fetch_add(1, Ordering::Relaxed);
+        format!("0x{:x}", begun + 1)
+    }
+}
+
+pub(crate) async fn permits(semaphore: &Arc<Semaphore>, count: u32) -> OwnedSemaphorePermit {
+    let permits = Arc::clone(semaphore).acquire_many_owned(count).await;
+    permits.expect("these semaphores are never closed")
+}

@@ -1,0 +1,166 @@
+//! The server's end of a WebSocket: messages answered as they come, several at a time, and
+//! subscriptions.
+
+use std::future::pending;
+use std::sync::Arc;
+
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::spawn_blocking;
+use tokio_tungstenite::tungstenite::protocol::frame::Utf8Bytes;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+
+use crate::error::{Code, Error};
+use crate::json::Json;
+use crate::limits::OUTGOING_LEN;
+use crate::message::{Request, answer_by};
+use crate::params::Params;
+use crate::port::{Port, Unanswered, permits, room, units};
+use crate::subscription::{SubscriptionMethods, Subscriptions};
+use crate::websocket::{Ending, Held, Outgoing, Reader, WebSocket, close};
+
+/// Serves one WebSocket until it ends, or until `stopped` closes and its messages are answered.
+pub(crate) async fn converse(port: Arc<Port>, socket: WebSocket, stopped: watch::Receiver<()>) {
+    let (mut reader, mut writer) = socket.split();
+    let (outgoing, mut queue) = mpsc::channel(OUTGOING_LEN);
+    let session = Arc::new(Session::new(port, outgoing));
+    let ending = tokio::select! {
+        ending = session.run(&mut reader, stopped) => ending,
+        ending = writer.send_all(&mut queue) => ending,
+    };
+    // Calls that still run have nobody to tell, and subscriptions end.
+    drop(queue);
+    tracing::debug!(%ending, "a WebSocket ends");
+    close(reader, writer, &ending).await;
+}
+
+struct Session {
+    port: Arc<Port>,
+    outgoing: mpsc::Sender<Outgoing>,
+    subscriptions: Arc<Subscriptions>,
+    /// One permit for each message that may be on the way to its answer.
+    places: Arc<Semaphore>,
+    /// What these messages may hold: their bytes, in the port's units.
+    bytes: Arc<Semaphore>,
+}
+
+impl Session {
+    fn new(port: Arc<Port>, outgoing: mpsc::Sender<Outgoing>) -> Self {
+        let limits = &port.limits;
+        let subscriptions = Subscriptions::new(limits.subscriptions, outgoing.clone());
+        Self {
+            outgoing,
+            subscriptions: Arc::new(subscriptions),
+            places: Arc::new(Semaphore::new(limits.messages)),
+            bytes: room(limits.body_bytes),
+            port,
+        }
+    }
+
+    /// Reads and answers; at a stop, no more is read, but what was is answered.
+    async fn run(
+        self: &Arc<Self>,
+        reader: &mut Reader,
+        mut stopped: watch::Receiver<()>,
+    ) -> Ending {
+        tokio::select! {
+            ending = self.read(reader) => return ending,
+            _ = stopped.changed() => {}
+        }
+        let all = u32::try_from(self.port.limits.messages).unwrap_or(u32::MAX);
+        drop(permits(&self.places, all).await);
+        let goodbye =
+            Ending::Fault { code: CloseCode::Away, reason: "the server is stopping".into() };
+        self.outgoing.send(Outgoing::Goodbye(goodbye)).await.unwrap_or_default();
+        // It comes back from the writer.
+        pending().await
+    }
+
+    async fn read(self: &Arc<Self>, reader: &mut Reader) -> Ending {
+        let limits = &self.port.limits;
+        let waited_for = || self.places.available_permits() < limits.messages;
+        loop {
+            let message = match reader.next(limits.silence, waited_for).await {
+                Ok(message) => message,
+                Err(ending) => return ending,
+            };
+            // While there is no place nothing is read, and the client has to wait.
+            let place = permits(&self.places, 1).await;
+            let units = units(message.len(), limits.body_bytes);
+            let bytes = permits(&self.bytes, units).await;
+            let held = Held { _place: [place, bytes], _room: None };
+            tokio::spawn(Arc::clone(self).answer(message, held));
+        }
+    }
+
+    async fn answer(self: Arc<Self>, message: Utf8Bytes, mut held: Held) {
+        let (answered, is_answered) = watch::channel(false);
+        let called = self.port.run({
+            let (session, message) = (Arc::clone(&self), message.clone());
+            move || {
+                let mut calls = |request: &Request<'_>| session.call(request, &is_answered);
+                answer_by(message.as_bytes(), &session.port.limits, &mut calls)
+            }
+        });
+        let text = match called.await {
+            Ok(Some(answer)) => {
+                held._room = Some(answer.room);
+                Some(answer.json)
+            }
+            Ok(None) => None,
+            Err(unanswered) => self.refuse(message, unanswered).await,
+        };
+        let Some(text) = text else { return };
+        if self.outgoing.send(Outgoing::Text(text, Some(held))).await.is_ok() {
+            // Now the notifications of subscriptions that it began.
+            answered.send_replace(true);
+        }
+    }
+
+    /// Says to each request of a message that it is not answered, and why.
+    async fn refuse(&self, message: Utf8Bytes, unanswered: Unanswered) -> Option<Json> {
+        let code = match unanswered {
+            Unanswered::Busy(_) => Code::Server,
+            Unanswered::Lost => Code::Internal,
+        };
+        let port = Arc::clone(&self.port);
+        let refuse = move || {
+            let mut calls = |_: &Request<'_>| Err(Error::new(code, unanswered));
+            answer_by(message.as_bytes(), &port.limits, &mut calls)
+        };
+        spawn_blocking(refuse).await.unwrap_or_default()
+    }
+
+    fn call(&self, request: &Request<'_>, answered: &watch::Receiver<bool>) -> Result<Json, Error> {
+        let handler = &self.port.handler;
+        let method = &*request.method;
+        match handler.subscriptions().iter().find(|kind| kind.has(method)) {
+            None => handler.call(method, request.params),
+            Some(kind) if kind.subscribe == method => self.subscribe(*kind, request, answered),
+            Some(_) => self.unsubscribe(request),
+        }
+    }
+
+    fn subscribe(
+        &self,
+        kind: SubscriptionMethods,
+        request: &Request<'_>,
+        answered: &watch::Receiver<bool>,
+    ) -> Result<Json, Error> {
+        if request.id.is_none() {
+            let detail = "without an id, nobody learns of the subscription";
+            return Err(Error::new(Code::InvalidRequest, detail));
+        }
+        self.subscriptions.check_room()?;
+        let subscription = self.port.handler.subscribe(&request.method, request.params)?;
+        let id = self.port.subscription_id();
+        self.subscriptions.open(&id, kind, subscription, answered.clone())?;
+        Json::of(&id)
+    }
+
+    fn unsubscribe(&self, request: &Request<'_>) -> Result<Json, Error> {
+        let mut params = Params::of(request.params)?;
+        let id: String = params.next("subscription")?;
+        params.end()?;
+        Json::of(&self.subscriptions.close(&request.method, &id))
+    }
+}

@@ -1,0 +1,376 @@
+//! What both ends of a WebSocket do: text messages in and out, pings, goodbyes (RFC 6455).
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::pending;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use hyper::upgrade::{Parts, Upgraded};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::timeout;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::error::{CapacityError, Error, ProtocolError};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
+use tokio_tungstenite::tungstenite::protocol::frame::{Frame, Utf8Bytes};
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message, Role, WebSocketConfig};
+
+use crate::json::Json;
+use crate::limits::{
+    CLOSE_TIME, DISCARD_BYTES, FRAME_BYTES, READ_BYTES, REASON_BYTES, UNSENT_BYTES,
+};
+use crate::socket::{Heard, Socket};
+
+/// One end of a WebSocket.
+pub(crate) struct WebSocket {
+    frames: WebSocketStream<Socket>,
+    heard: Heard,
+}
+
+/// What is on its way out.
+#[derive(Debug)]
+pub(crate) enum Outgoing {
+    /// A message, with what is given back when the operating system has it, or the connection has
+    /// ended.
+    Text(Json, Option<Held>),
+    /// The last word, after all that is on its way already.
+    Goodbye(Ending),
+}
+
+/// The room that a message takes.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) _place: [OwnedSemaphorePermit; 2],
+    pub(crate) _room: Option<OwnedSemaphorePermit>,
+}
+
+/// How a conversation ends.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    /// The other side says goodbye, and perhaps why.
+    Left(Option<CloseFrame>),
+    /// This side does, and says why.
+    Fault { code: CloseCode, reason: String },
+    /// The other side gives no sign of life, and no answer to a goodbye can be hoped for.
+    Silent(Duration),
+    /// Nothing more can be said.
+    Broken(String),
+}
+
+impl Ending {
+    fn fault(code: CloseCode, reason: impl fmt::Display) -> Self {
+        Self::Fault { code, reason: reason.to_string() }
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Left(None) => f.write_str("the other side left without a word"),
+            Self::Left(Some(CloseFrame { code, reason })) if reason.is_empty() => {
+                write!(f, "the other side left ({code})")
+            }
+            Self::Left(Some(CloseFrame { code, reason })) => {
+                write!(f, "the other side left ({code}): {reason}")
+            }
+            Self::Fault { code, reason } => write!(f, "{reason} ({code})"),
+            Self::Silent(limit) => write!(f, "no answer to a ping for {limit:?}"),
+            Self::Broken(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl From<Error> for Ending {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::ConnectionClosed | Error::AlreadyClosed => Self::Left(None),
+            Error::Capacity(CapacityError::MessageTooLong { max_size, .. }) => {
+                let reason =
+                    format_args!("the message is too long: at most {max_size} bytes are taken");
+                Self::fault(CloseCode::Size, reason)
+            }
+            Error::Utf8(_) => Self::fault(CloseCode::Invalid, "the message is not UTF-8"),
+            Error::Protocol(
+                ProtocolError::ResetWithoutClosingHandshake | ProtocolError::SendAfterClosing,
+            ) => Self::Broken("the connection was cut".into()),
+            Error::Protocol(fault) => Self::fault(CloseCode::Protocol, fault),
+            fault => Self::Broken(format!("the connection broke: {fault}")),
+        }
+    }
+}
+
+impl WebSocket {
+    /// Takes a connection over from HTTP, once both sides have agreed to.
+    ///
+    /// The connection is a [`Socket`], under hyper.
+    pub(crate) async fn after(upgraded: Upgraded, role: Role, message_bytes: usize) -> Self {
+        let socket = upgraded.downcast::<TokioIo<Socket>>();
+        let Parts { io, read_buf, .. } = socket.expect("all connections are such sockets");
+        let socket = io.into_inner();
+        let heard = socket.heard();
+        let config = WebSocketConfig::default()
+            .read_buffer_size(READ_BYTES)
+            .write_buffer_size(0)
+            .max_write_buffer_size(UNSENT_BYTES)
+            .max_message_size(Some(message_bytes))
+            .max_frame_size(Some(message_bytes));
+        let read = read_buf.into();
+        let frames = WebSocketStream::from_partially_read(socket, read, role, Some(config)).await;
+        Self { frames, heard }
+    }
+
+    /// Two halves that are used at the same time, by one task.
+    pub(crate) fn split(self) -> (Reader, Writer) {
+        let (frames_out, frames_in) = self.frames.split();
+        // One at a time: a second ping says no more.
+        let (ping, pings) = mpsc::channel(1);
+        (
+            Reader { frames: frames_in, heard: self.heard, ping },
+            Writer { frames: frames_out, pings },
+        )
+    }
+}
+
+/// The messages that come.
+pub(crate) struct Reader {
+    frames: SplitStream<WebSocketStream<Socket>>,
+    heard: Heard,
+    ping: mpsc::Sender<()>,
+}
+
+impl Reader {
+    /// The next text. It pings whenever nothing came for `silence`, and gives up when that was
+    /// twice in a row, unless the other side waits for something and need not read: `waited_for`.
+    pub(crate) async fn next(
+        &mut self,
+        silence: Duration,
+        waited_for: impl Fn() -> bool,
+    ) -> Result<Utf8Bytes, Ending> {
+        let mut pinged = false;
+        loop {
+            let Ok(message) = timeout(silence, self.frames.next()).await else {
+                let silent = !self.heard.anything();
+                if pinged && silent && !waited_for() {
+                    return Err(Ending::Silent(silence));
+                }
+                // Where one is on its way already, that will do.
+                self.ping.try_send(()).unwrap_or_default();
+                pinged = true;
+                continue;
+            };
+            match message {
+                Some(Ok(Message::Text(text))) => return Ok(text),
+                Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
+                Some(Ok(Message::Binary(_))) => {
+                    let reason = "binary messages are not understood: JSON is text";
+                    return Err(Ending::fault(CloseCode::Unsupported, reason));
+                }
+                Some(Ok(Message::Close(why))) => return Err(Ending::Left(why)),
+                Some(Err(fault)) => return Err(fault.into()),
+                None => return Err(Ending::Left(None)),
+            }
+        }
+    }
+}
+
+/// The messages that go.
+pub(crate) struct Writer {
+    frames: SplitSink<WebSocketStream<Socket>, Message>,
+    pings: mpsc::Receiver<()>,
+}
+
+impl Writer {
+    /// Sends until a goodbye, or until nothing can come any more, which is [`CloseCode::Normal`],
+    /// or something fails.
+    pub(crate) async fn send_all(&mut self, outgoing: &mut mpsc::Receiver<Outgoing>) -> Ending {
+        loop {
+            let sent = tokio::select! {
+                biased;
+                Some(()) = self.pings.recv() => self.send(Message::Ping(Bytes::new())).await,
+                next = outgoing.recv() => match next {
+                    Some(Outgoing::Text(text, held)) => self.send_text(text, held).await,
+                    Some(Outgoing::Goodbye(ending)) => return ending,
+                    None => return Ending::fault(CloseCode::Normal, ""),
+                },
+            };
+            if let Err(fault) = sent {
+                return match fault.into() {
+                    // The reader knows why.
+                    Ending::Left(_) => pending().await,
+                    ending => ending,
+                };
+            }
+        }
+    }
+
+    async fn send_text(&mut self, text: Json, held: Option<Held>) -> Result<(), Error> {
+        for frame in Frames::new(text) {
+            if self.pings.try_recv().is_ok() {
+                self.send(Message::Ping(Bytes::new())).await?;
+            }
+            self.send(Message::Frame(frame)).await?;
+        }
+        drop(held);
+        Ok(())
+    }
+
+    async fn send(&mut self, message: Message) -> Result<(), Error> {
+        // Pongs may wait, and with them a whole frame is over the bound.
+        self.frames.flush().await?;
+        self.frames.send(message).await
+    }
+}
+
+/// Says goodbye, waits for the other side to do so too, and closes the connection.
+pub(crate) async fn close(reader: Reader, writer: Writer, ending: &Ending) {
+    let frames = &mut reader.frames.reunite(writer.frames).expect("the halves of one");
+    let goodbye = async {
+        match ending {
+            // The library has the answer ready, and gives it on the way to the end.
+            Ending::Left(_) => while frames.next().await.transpose()?.is_some() {},
+            Ending::Fault { code, reason } => {
+                say_goodbye(frames, *code, reason).await?;
+                await_goodbye(frames).await?;
+            }
+            Ending::Silent(_) => {
+                say_goodbye(frames, CloseCode::Error, &ending.to_string()).await?;
+            }
+            Ending::Broken(_) => {}
+        }
+        Ok::<_, Error>(())
+    };
+    match timeout(CLOSE_TIME, goodbye).await {
+        Ok(Ok(())) => {}
+        Ok(Err(fault)) => tracing::debug!(%fault, "a WebSocket broke while it was closed"),
+        Err(_) => tracing::debug!("a WebSocket was cut: the other side did not say goodbye"),
+    }
+}
+
+async fn say_goodbye(
+    frames: &mut WebSocketStream<Socket>,
+    code: CloseCode,
+    reason: &str,
+) -> Result<(), Error> {
+    let end = reason.floor_char_boundary(REASON_BYTES);
+    frames.flush().await?;
+    frames.close(Some(CloseFrame { code, reason: reason[..end].into() })).await
+}
+
+async fn await_goodbye(frames: &mut WebSocketStream<Socket>) -> Result<(), Error> {
+    let mut answered = false;
+    while let Some(Ok(message)) = frames.next().await {
+        answered |= message.is_close();
+    }
+    if answered {
+        return Ok(());
+    }
+    // What comes cannot be understood any more. It is read and forgotten, so that the other side,
+    // still writing, reads why and not a reset connection.
+    let socket = frames.get_mut();
+    socket.shutdown().await?;
+    let (mut bytes, mut forgotten) = (0, vec![0; READ_BYTES]);
+    while bytes < DISCARD_BYTES {
+        match socket.read(&mut forgotten).await? {
+            0 => break,
+            count => bytes += count,
+        }
+    }
+    Ok(())
+}
+
+/// A text in pieces of [`FRAME_BYTES`], copied only where parts are smaller than that.
+struct Frames {
+    parts: VecDeque<Bytes>,
+    left_bytes: usize,
+    kind: Data,
+}
+
+impl Frames {
+    fn new(text: Json) -> Self {
+        Self { left_bytes: text.len_bytes(), parts: text.parts.into(), kind: Data::Text }
+    }
+
+    fn piece(&mut self, length: usize) -> Bytes {
+        if let Some(first) = self.parts.front_mut().filter(|first| first.len() >= length) {
+            return first.split_to(length);
+        }
+        let mut piece = Vec::with_capacity(length);
+        while piece.len() < length {
+            let part = self.parts.front_mut().expect("there are as many bytes left");
+            let count = part.len().min(length - piece.len());
+            piece.extend_from_slice(&part.split_to(count));
+            if part.is_empty() {
+                self.parts.pop_front();
+            }
+        }
+        piece.into()
+    }
+}
+
+impl Iterator for Frames {
+    type Item = Frame;
+
+    fn next(&mut self) -> Option<Frame> {
+        if self.left_bytes == 0 {
+            return None;
+        }
+        let piece = self.piece(self.left_bytes.min(FRAME_BYTES));
+        self.left_bytes -= piece.len();
+        let kind = std::mem::replace(&mut self.kind, Data::Continue);
+        Some(Frame::message(piece, OpCode::Data(kind), self.left_bytes == 0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn frames_are_the_text_in_pieces_and_the_last_one_says_so(
+            lengths in prop::collection::vec(
+                prop_oneof![0..20usize, 0..3 * FRAME_BYTES, Just(FRAME_BYTES)], 1..8),
+        ) {
+            let mut byte = 0u8;
+            let mut part = |length: usize| -> Bytes {
+                (0..length).map(|_| { byte = byte.wrapping_add(1) % 251; byte }).collect()
+            };
+            let mut parts: Vec<Bytes> = lengths.into_iter().map(&mut part).collect();
+            parts.push(part(1));
+            let text = Json::from(parts);
+            let expected = text.to_vec();
+            let frames: Vec<Frame> = Frames::new(text).collect();
+            let count = frames.len();
+            prop_assert_eq!(count, expected.len().div_ceil(FRAME_BYTES));
+            let mut joined = Vec::new();
+            for (place, frame) in frames.iter().enumerate() {
+                let kind = if place == 0 { Data::Text } else { Data::Continue };
+                prop_assert_eq!(frame.header().opcode, OpCode::Data(kind));
+                prop_assert_eq!(frame.header().is_final, place + 1 == count);
+                joined.extend_from_slice(frame.payload());
+            }
+            prop_assert!(joined == expected);
+        }
+    }
+
+    #[test]
+    fn an_ending_says_who_ended_it_and_why() {
+        let check = |ending: Ending, expected: &str| assert_eq!(ending.to_string(), expected);
+        let why = |code, reason: &'static str| {
+            Ending::Left(Some(CloseFrame { code, reason: reason.into() }))
+        };
+        check(Ending::Left(None), "the other side left without a word");
+        check(why(CloseCode::Away, ""), "the other side left (1001)");
+        check(why(CloseCode::Policy, "slow"), "the other side left (1008): slow");
+        check(Error::Utf8(String::new()).into(), "the message is not UTF-8 (1007)");
+        check(
+            Error::Capacity(CapacityError::MessageTooLong { size: 9, max_size: 8 }).into(),
+            "the message is too long: at most 8 bytes are taken (1009)",
+        );
+    }
+}
