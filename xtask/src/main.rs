@@ -1,5 +1,6 @@
 //! The repository's own commands: `cargo xtask help` lists them.
 
+mod bench;
 mod conformance;
 mod docs;
 mod test;
@@ -14,6 +15,8 @@ cargo xtask ci                         all of CI: the same, and rustdoc and carg
                                        tests, of which none may be left out
 cargo xtask conformance DIR [FILTER]   the published consensus tests in DIR (docs/conformance.md);
                                        FILTER: a part of a test file's path
+cargo xtask bench state [..]           clients side by side on a large state: latencies, targets;
+                                       `cargo xtask bench help` says more
 cargo xtask help                       this text
 
 The exit status is 0 when all is well, that of the command that failed, or 2 for a wrong call.";
@@ -26,6 +29,7 @@ fn main() -> ExitCode {
         ["ci"] => test::run_all(true),
         ["conformance", directory] => conformance::run(directory, None),
         ["conformance", directory, filter] => conformance::run(directory, Some(filter)),
+        ["bench", rest @ ..] => bench::run(rest),
         ["help" | "--help" | "-h"] => {
             println!("{HELP}");
             Ok(())

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use engine::EngineOptions;
+use state::Options as DatabaseOptions;
 use clap::{Args, Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -37,11 +39,11 @@ const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// The names are those of geth and reth.
 #[derive(Debug, Args)]
 struct NodeArgs {
-    /// The chain: a genesis.json as geth reads it.
+    /// The chain: a genesis.json as geth reads it. Not needed once the data directory has a chain.
     #[arg(long, value_name = "FILE")]
-    chain: PathBuf,
-    /// The node's directory, made when absent. So far it holds the secret alone: the chain is
-    /// kept in memory.
+    chain: Option<PathBuf>,
+    /// The node's directory: the chain, its state and its witnesses, and the secret. Made when
+    /// absent.
     #[arg(long, value_name = "DIR")]
     datadir: PathBuf,
     /// Address of the public port.
@@ -63,6 +65,83 @@ struct NodeArgs {
     /// Offer testing_buildBlockV1 on the Engine API's port. Not for real networks.
     #[arg(long)]
     testing: bool,
+    #[command(flatten)]
+    storage: StorageArgs,
+    /// Blocks that may wait in memory before they are persisted.
+    #[arg(long = "engine.persistence-threshold", value_name = "BLOCKS",
+          default_value_t = EngineOptions::default().persistence_threshold)]
+    persistence_threshold: usize,
+    /// Bytes that may wait to be persisted; beyond them newPayload waits for the disk, and
+    /// forkchoiceUpdated does not.
+    #[arg(long = "engine.unpersisted-bytes", value_name = "BYTES", value_parser = parse_bytes,
+          default_value_t = EngineOptions::default().unpersisted_bytes)]
+    unpersisted_bytes: u64,
+    /// Keys handed to a trie worker at a time.
+    #[arg(long = "engine.multiproof-chunk-size", value_name = "KEYS",
+          default_value_t = EngineOptions::default().multiproof_chunk_size,
+          value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    multiproof_chunk_size: usize,
+    /// Threads that tend the tries while a block runs; one fewer than the cores when not given.
+    #[arg(long = "engine.trie-workers", value_name = "THREADS")]
+    trie_workers: Option<usize>,
+}
+
+/// What the commands on a data directory have in common.
+#[derive(Debug, Args)]
+pub(crate) struct StorageArgs {
+    /// Bytes of memory for pages of the state; K, M and G are powers of 1024.
+    #[arg(long = "cache.bytes", value_name = "BYTES", value_parser = parse_bytes,
+          default_value_t = DatabaseOptions::default().cache_bytes)]
+    cache_bytes: u64,
+    /// Bytes of memory for codes made ready to run.
+    #[arg(long = "cache.code-bytes", value_name = "BYTES", value_parser = parse_bytes,
+          default_value_t = EngineOptions::default().code_cache_bytes as u64)]
+    code_cache_bytes: u64,
+    /// Blocks before the head whose state is kept.
+    #[arg(long = "history.retain-blocks", value_name = "BLOCKS",
+          default_value_t = EngineOptions::default().retain_history)]
+    retain_history: u64,
+    /// Blocks whose witness is kept as a copy of its own, so that it outlives the state.
+    #[arg(long = "witness.retain-blocks", value_name = "BLOCKS",
+          default_value_t = EngineOptions::default().retain_witness_blocks)]
+    retain_witness_blocks: u64,
+    /// Bytes on disk of such copies, the newest kept.
+    #[arg(long = "witness.retain-bytes", value_name = "BYTES", value_parser = parse_bytes,
+          default_value_t = EngineOptions::default().retain_witness_bytes)]
+    retain_witness_bytes: u64,
+}
+
+impl StorageArgs {
+    pub(crate) fn database(&self) -> DatabaseOptions {
+        DatabaseOptions {
+            cache_bytes: self.cache_bytes,
+            ..DatabaseOptions::default()
+        }
+    }
+
+    pub(crate) fn engine(&self) -> EngineOptions {
+        EngineOptions {
+            code_cache_bytes: self.code_cache_bytes as usize,
+            retain_history: self.retain_history,
+            retain_witness_blocks: self.retain_witness_blocks,
+            retain_witness_bytes: self.retain_witness_bytes,
+            ..EngineOptions::default()
+        }
+    }
+}
+
+/// A number of bytes: digits, and perhaps K, M, G or T, powers of 1024.
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.char_indices().last() {
+        Some((at, 'K' | 'k')) => (&text[..at], 10),
+        Some((at, 'M' | 'm')) => (&text[..at], 20),
+        Some((at, 'G' | 'g')) => (&text[..at], 30),
+        Some((at, 'T' | 't')) => (&text[..at], 40),
+        _ => (text, 0),
+    };
+    let number: Option<u64> = digits.parse().ok();
+    let bytes = number.and_then(|number| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| "expected a number of bytes, such as 4096, 512M or 4G".into())
 }
 
 /// Runs the program with its process's arguments.
@@ -97,12 +176,20 @@ fn run_node(args: NodeArgs) -> anyhow::Result<()> {
     }));
     let jwt_shown = args.authrpc_jwtsecret.clone().unwrap_or_else(|| args.datadir.join("jwt.hex"));
     let options = NodeOptions {
-        genesis: read_genesis(&args.chain)?,
+        genesis: args.chain.as_deref().map(read_genesis).transpose()?,
         data_dir: args.datadir,
         http: SocketAddr::new(args.http_addr, args.http_port),
         engine: SocketAddr::new(args.authrpc_addr, args.authrpc_port),
         jwt_file: args.authrpc_jwtsecret,
         testing: args.testing,
+        database: args.storage.database(),
+        engine_options: EngineOptions {
+            persistence_threshold: args.persistence_threshold,
+            unpersisted_bytes: args.unpersisted_bytes,
+            multiproof_chunk_size: args.multiproof_chunk_size,
+            trie_workers: args.trie_workers,
+            ..args.storage.engine()
+        },
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -128,7 +215,8 @@ fn announce(node: &Node, jwt: &Path) {
     let (engine, http) = (node.engine_addr, node.http_addr);
     let (chain_id, genesis) = (node.engine().chain().chain_id(), node.engine().heads().genesis);
     tracing::info!(chain_id, %genesis, "Deponent {}", env!("CARGO_PKG_VERSION"));
-    tracing::warn!("the chain is kept in memory: it starts from genesis, and ends with the node");
+    let head = node.engine().heads().head;
+    tracing::info!(%head, "chain opened");
     tracing::info!(%engine, jwt = %jwt.display(), "Engine API");
     tracing::info!(%http, "public JSON-RPC");
 }

@@ -6,6 +6,7 @@
 mod api;
 pub mod cli;
 pub mod demo;
+pub mod files;
 pub mod limits;
 mod node;
 mod verify;

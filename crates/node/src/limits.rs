@@ -11,6 +11,9 @@ pub const BODIES_BYTES: usize = 256 << 20;
 /// Versioned hashes that one `engine_getBlobs` call may ask for: what the specification demands.
 pub const BLOB_HASHES: usize = 128;
 
+/// Slots that one `eth_getProof` call may ask for: a proof has about 4 KB. geth takes 1024.
+pub const PROOF_SLOTS: usize = 1024;
+
 /// Bytes of the hex text that is made at a time: source and target stay in the first-level cache.
 pub(crate) const HEX_CHUNK_BYTES: usize = 8 << 10;
 

@@ -1,11 +1,12 @@
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use engine::{Engine, Genesis};
+use engine::{Engine, EngineOptions, Genesis};
 use execution::ChainSpec;
 use rpc::{JwtSecret, Limits, ServerOptions, serve};
+use state::{Database, DirectoryDisk, Options as DatabaseOptions};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -15,8 +16,8 @@ use crate::Api;
 /// What a node needs to start.
 #[derive(Debug, Clone)]
 pub struct NodeOptions {
-    /// The chain's rules and its first block.
-    pub genesis: alloy_genesis::Genesis,
+    /// The chain's rules and its first block; `None` where the data directory has them.
+    pub genesis: Option<alloy_genesis::Genesis>,
     /// Where the node keeps its files; made when absent.
     pub data_dir: PathBuf,
     /// The public port. Port 0 is any free one.
@@ -28,6 +29,27 @@ pub struct NodeOptions {
     pub jwt_file: Option<PathBuf>,
     /// Whether the engine port offers `testing_buildBlockV1`.
     pub testing: bool,
+    /// How the engine works, and what it keeps.
+    pub engine_options: EngineOptions,
+    /// What the database may use.
+    pub database: DatabaseOptions,
+}
+
+impl NodeOptions {
+    /// A node of this chain on free ports of this machine, its files in `data_dir`.
+    pub fn new(genesis: alloy_genesis::Genesis, data_dir: PathBuf) -> Self {
+        let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        Self {
+            genesis: Some(genesis),
+            data_dir,
+            http: free,
+            engine: free,
+            jwt_file: None,
+            testing: false,
+            engine_options: EngineOptions::default(),
+            database: DatabaseOptions::default(),
+        }
+    }
 }
 
 /// A running node. Dropping it stops it too, without waiting.
@@ -46,10 +68,10 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts a node on its genesis: the chain lives in memory. It needs a tokio runtime with
-    /// time and I/O.
+    /// Starts a node on the chain in its data directory, or on a genesis when that is new. It
+    /// needs a tokio runtime with time and I/O.
     pub async fn start(options: NodeOptions) -> anyhow::Result<Self> {
-        let NodeOptions { genesis, data_dir, http, engine, jwt_file, testing } = options;
+        let NodeOptions { genesis, data_dir, http, engine, jwt_file, testing, .. } = options;
         std::fs::create_dir_all(&data_dir)
             .with_context(|| format!("cannot make the directory {}", data_dir.display()))?;
         let jwt = match &jwt_file {
@@ -57,8 +79,9 @@ impl Node {
             None => JwtSecret::load_or_create(&data_dir.join("jwt.hex"))?,
         };
         // A large genesis takes seconds.
-        let chain = tokio::task::spawn_blocking(move || start_engine(&genesis)).await??;
-        let chain = Arc::new(chain);
+        let (database, engine_options) = (options.database, options.engine_options);
+        let open = move || open_engine(&data_dir, genesis.as_ref(), database, engine_options);
+        let chain = Arc::new(tokio::task::spawn_blocking(open).await??);
         let mut node = Self {
             engine_addr: engine,
             http_addr: http,
@@ -107,8 +130,31 @@ impl Node {
     }
 }
 
-fn start_engine(genesis: &alloy_genesis::Genesis) -> anyhow::Result<Engine> {
-    let chain = ChainSpec::from_config(&genesis.config)?;
-    let genesis = Genesis::new(genesis, &chain)?;
-    Ok(Engine::new(chain, genesis)?)
+/// Opens the chain in `data_dir`; where there is none yet, one that begins with `genesis`.
+pub(crate) fn open_engine(
+    data_dir: &Path,
+    genesis: Option<&alloy_genesis::Genesis>,
+    database: DatabaseOptions,
+    options: EngineOptions,
+) -> anyhow::Result<Engine> {
+    let directory = data_dir.join("chain");
+    let disk = DirectoryDisk::open(&directory)?;
+    let database = Database::open(disk, &database)?;
+    let stored = database.meta(CONFIG)?;
+    let config = match (&stored, genesis) {
+        (_, Some(genesis)) => genesis.config.clone(),
+        (Some(stored), None) => serde_json::from_slice(stored)
+            .with_context(|| format!("the chain configuration in {}", directory.display()))?,
+        (None, None) => anyhow::bail!(
+            "{} holds no chain yet: give its genesis.json with --chain, or run deponent init",
+            data_dir.display()
+        ),
+    };
+    let chain = ChainSpec::from_config(&config)?;
+    let genesis = genesis.map(|genesis| Genesis::new(genesis, &chain)).transpose()?;
+    database.set_meta(CONFIG, serde_json::to_vec(&config)?.into())?;
+    Ok(Engine::open(chain, genesis, database, options)?)
 }
+
+/// Under which name the database keeps the chain's configuration, as genesis.json has it.
+pub(crate) const CONFIG: &str = "config";

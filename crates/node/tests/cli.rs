@@ -27,7 +27,7 @@ async fn document() -> Value {
     let hash = &envelope["executionPayload"]["blockHash"];
     let witness = node.public("debug_executionWitness", json!([hash])).await.expect("a witness");
     let hash = serde_json::from_value(hash.clone()).expect("a hash");
-    let record = node.node.engine().block(hash).expect("a block");
+    let record = node.node.engine().block(hash).expect("readable").expect("a block");
     let block: Bytes = alloy_rlp::encode(&*record.block).into();
     json!({"name": "a test", "chainId": 1337, "block": block, "witness": witness})
 }
@@ -102,7 +102,7 @@ fn a_node_says_where_it_listens_and_stops_on_a_signal() {
     let mut log = BufReader::new(node.stderr.take().expect("piped")).lines();
     let mut wait_for =
         |words: &str| log.by_ref().map_while(Result::ok).any(|line| line.contains(words));
-    assert!(wait_for("kept in memory"));
+    assert!(wait_for("chain opened"));
     assert!(wait_for("Engine API"));
     assert!(wait_for("public JSON-RPC"));
     assert!(data.join("jwt.hex").is_file());

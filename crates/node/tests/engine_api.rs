@@ -17,7 +17,7 @@ fn decode(witness: &Value) -> Witness {
 fn verify(node: &TestNode, hash: &Value, witness: &Witness) {
     let hash: B256 = serde_json::from_value(hash.clone()).expect("a hash");
     let engine = node.node.engine();
-    let record = engine.block(hash).expect("a valid block");
+    let record = engine.block(hash).expect("readable").expect("a valid block");
     let verified =
         execution::verify(engine.chain(), &record.block, None, witness).expect("a whole witness");
     assert_eq!(verified.witness, *witness);

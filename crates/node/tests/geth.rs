@@ -2,7 +2,6 @@
 //! witnesses. Runs when a geth binary is there: `GETH`, on the path, or where `go install` puts it.
 
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -39,16 +38,11 @@ async fn geth_accepts_our_chain_and_each_verifies_the_others_witnesses() {
     };
     let directory = tempfile::tempdir().expect("a temporary directory");
     let world = world();
-    let ours = Node::start(NodeOptions {
-        genesis: world.genesis.clone(),
-        data_dir: directory.path().join("ours"),
-        http: any_port(),
-        engine: any_port(),
-        jwt_file: None,
+    let options = NodeOptions {
         testing: true,
-    })
-    .await
-    .expect("our node starts");
+        ..NodeOptions::new(world.genesis.clone(), directory.path().join("ours"))
+    };
+    let ours = Node::start(options).await.expect("our node starts");
     let geth = Geth::start(&binary, directory.path(), &world);
     let secret = Some(ours.jwt.clone());
     let mut pair = Pair {
@@ -127,7 +121,7 @@ impl Pair<'_> {
         assert_eq!(ours["latestValidHash"], geth["latestValidHash"]);
         let hash: B256 = serde_json::from_value(ours["latestValidHash"].clone()).expect("a hash");
 
-        let record = self.node.engine().block(hash).expect("a valid block is known");
+        let record = self.node.engine().block(hash).unwrap().expect("a valid block is known");
         let blob: Bytes = serde_json::from_value(geth["witness"].clone()).expect("geth's witness");
         let witness = witness::rlp::decode(&blob).expect("geth's witness decodes");
         let chain = self.node.engine().chain();
@@ -249,8 +243,4 @@ fn geth_binary() -> Option<PathBuf> {
     let on_path = std::env::split_paths(&path).map(|folder| folder.join("geth"));
     let named = std::env::var_os("GETH").map(PathBuf::from);
     named.into_iter().chain(on_path).chain(home).find(|file| file.is_file())
-}
-
-fn any_port() -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
 }

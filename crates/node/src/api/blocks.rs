@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use engine::BlockRecord;
+use rpc::Error;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 
-use super::Api;
 use super::hex::{Fixed, Quantity};
+use super::{Api, refusal};
 
 /// `BlockNumberOrTag`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,40 +41,46 @@ impl fmt::Display for BlockId {
 }
 
 impl Api {
-    /// The head of the canonical chain.
-    pub(super) fn head(&self) -> Arc<BlockRecord> {
-        self.engine.block(self.engine.heads().head).expect("the head is a valid block")
+    /// A valid block of any branch.
+    pub(super) fn block(&self, hash: B256) -> Result<Option<Arc<BlockRecord>>, Error> {
+        self.engine.block(hash).map_err(refusal)
     }
 
-    pub(super) fn head_number(&self) -> u64 {
-        self.head().block.header.number
+    /// The head of the canonical chain.
+    pub(super) fn head(&self) -> Result<Arc<BlockRecord>, Error> {
+        Ok(self.block(self.engine.heads().head)?.expect("the head is a valid block"))
     }
 
     /// The canonical block meant, `None` where there is none: a number above the head, a safe or
     /// finalized block before the consensus layer has named one, a pending one ever.
-    pub(super) fn block_by_number(&self, id: NumberOrTag) -> Option<Arc<BlockRecord>> {
-        let heads = self.engine.heads();
+    pub(super) fn block_by_number(
+        &self,
+        id: NumberOrTag,
+    ) -> Result<Option<Arc<BlockRecord>>, Error> {
         let hash = match id {
-            NumberOrTag::Number(number) => self.engine.canonical_hash(number)?,
-            NumberOrTag::Earliest => heads.genesis,
-            NumberOrTag::Finalized => heads.finalized?,
-            NumberOrTag::Safe => heads.safe?,
-            NumberOrTag::Latest => heads.head,
-            NumberOrTag::Pending => return None,
+            NumberOrTag::Number(number) => self.canonical_hash(number)?,
+            NumberOrTag::Earliest => Some(self.engine.heads().genesis),
+            NumberOrTag::Finalized => self.engine.finalized().map_err(refusal)?,
+            NumberOrTag::Safe => self.engine.heads().safe,
+            NumberOrTag::Latest => Some(self.engine.heads().head),
+            NumberOrTag::Pending => None,
         };
-        self.engine.block(hash)
+        hash.map_or(Ok(None), |hash| self.block(hash))
+    }
+
+    fn canonical_hash(&self, number: u64) -> Result<Option<B256>, Error> {
+        self.engine.canonical_hash(number).map_err(refusal)
     }
 
     /// The block meant, of whatever branch where it is named by its hash.
-    pub(super) fn block_by_id(&self, id: &BlockId) -> Option<Arc<BlockRecord>> {
+    pub(super) fn block_by_id(&self, id: &BlockId) -> Result<Option<Arc<BlockRecord>>, Error> {
         match *id {
             BlockId::Number(id) => self.block_by_number(id),
-            BlockId::Hash { hash, require_canonical } => {
-                let number = |record: &Arc<BlockRecord>| record.block.header.number;
-                let canonical = |record: &Arc<BlockRecord>| {
-                    self.engine.canonical_hash(number(record)) == Some(hash)
-                };
-                self.engine.block(hash).filter(|record| !require_canonical || canonical(record))
+            BlockId::Hash { hash, require_canonical: false } => self.block(hash),
+            BlockId::Hash { hash, require_canonical: true } => {
+                let Some(record) = self.block(hash)? else { return Ok(None) };
+                let is_canonical = self.canonical_hash(record.number())? == Some(hash);
+                Ok(is_canonical.then_some(record))
             }
         }
     }

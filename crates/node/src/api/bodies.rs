@@ -8,8 +8,8 @@ use alloy_primitives::B256;
 use engine::BlockRecord;
 use rpc::{Code, Error, Json, Params, push_hex};
 
-use super::Api;
 use super::hex::{Fixed, Quantity};
+use super::{Api, refusal};
 use crate::limits::{BLOB_HASHES, BODIES, BODIES_BYTES};
 
 /// `engine_getPayloadBodiesByHash`.
@@ -17,9 +17,8 @@ pub(super) fn by_hash(api: &Api, mut params: Params<'_>, version: u8) -> Result<
     let hashes: Vec<Fixed<32>> = params.next("blockHashes")?;
     params.end()?;
     check_count(hashes.len() as u64)?;
-    let blocks: Vec<_> =
-        hashes.into_iter().map(|hash| api.engine.block(B256::from(hash))).collect();
-    bodies(&blocks, version)
+    let blocks = hashes.into_iter().map(|hash| api.block(B256::from(hash)));
+    bodies(&blocks.collect::<Result<Vec<_>, _>>()?, version)
 }
 
 /// `engine_getPayloadBodiesByRange`: of the canonical chain, up to its head.
@@ -31,7 +30,8 @@ pub(super) fn by_range(api: &Api, mut params: Params<'_>, version: u8) -> Result
         return Err(Error::invalid_params("start and count are at least 1"));
     }
     check_count(count)?;
-    let blocks = api.engine.canonical_range(start, start.saturating_add(count));
+    let end = start.saturating_add(count);
+    let blocks = api.engine.canonical_range(start, end).map_err(refusal)?;
     bodies(&blocks.into_iter().map(Some).collect::<Vec<_>>(), version)
 }
 
@@ -103,7 +103,7 @@ pub(super) fn blobs(api: &Api, mut params: Params<'_>, version: u8) -> Result<Js
     if version > 1 {
         return Json::of(&());
     }
-    let timestamp = api.head().block.header.timestamp;
+    let timestamp = api.head()?.block.header.timestamp;
     let fork = api.engine.chain().fork_at(timestamp);
     if fork >= EthereumHardfork::Osaka {
         let detail = format!("the head is in {fork}; this version is for forks before Osaka");

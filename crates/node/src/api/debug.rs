@@ -15,7 +15,7 @@ pub(super) fn execution_witness(api: &Api, mut params: Params<'_>) -> Result<Jso
     if id == BlockId::Number(NumberOrTag::Pending) {
         return Err(refuse("there is no pending block, so it has no witness"));
     }
-    let record = api.block_by_id(&id).ok_or_else(|| refuse(&format!("there is no {id}")))?;
+    let record = api.block_by_id(&id)?.ok_or_else(|| refuse(&format!("there is no {id}")))?;
     answer(api, &record)
 }
 
@@ -24,7 +24,7 @@ pub(super) fn execution_witness_by_hash(api: &Api, mut params: Params<'_>) -> Re
     let hash: Fixed<32> = params.next("block hash")?;
     mode(params)?;
     let hash = B256::from(hash);
-    let record = api.engine.block(hash);
+    let record = api.block(hash)?;
     let record = record.ok_or_else(|| refuse(&format!("there is no block {hash}")))?;
     answer(api, &record)
 }

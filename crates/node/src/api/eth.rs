@@ -14,7 +14,7 @@ use super::hex::Fixed;
 /// `eth_blockNumber`.
 pub(super) fn block_number(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     params.end()?;
-    Json::of(&U64::from(api.head_number()))
+    Json::of(&U64::from(api.head()?.number()))
 }
 
 /// `eth_chainId`.
@@ -34,7 +34,7 @@ pub(super) fn block_by_hash(api: &Api, mut params: Params<'_>) -> Result<Json, E
     let hash: Fixed<32> = params.next("block hash")?;
     let full: bool = params.next("hydrated transactions")?;
     params.end()?;
-    let record = api.engine.block(B256::from(hash));
+    let record = api.block(B256::from(hash))?;
     Json::of(&record.map(|record| block(&record, full)))
 }
 
@@ -43,7 +43,7 @@ pub(super) fn block_by_number(api: &Api, mut params: Params<'_>) -> Result<Json,
     let id: NumberOrTag = params.next("block")?;
     let full: bool = params.next("hydrated transactions")?;
     params.end()?;
-    let record = api.block_by_number(id);
+    let record = api.block_by_number(id)?;
     Json::of(&record.map(|record| block(&record, full)))
 }
 

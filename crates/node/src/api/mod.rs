@@ -10,6 +10,7 @@ mod hex;
 mod identity;
 mod new_payload;
 mod payload;
+mod state;
 
 use std::fmt;
 use std::sync::Arc;
@@ -135,6 +136,11 @@ const CHAIN: &[Method] = &[
 ];
 
 const PUBLIC: &[Method] = &[
+    method("eth_getBalance", state::balance),
+    method("eth_getCode", state::code),
+    method("eth_getProof", state::proof),
+    method("eth_getStorageAt", state::storage_at),
+    method("eth_getTransactionCount", state::transaction_count),
     method("debug_executionWitness", debug::execution_witness),
     method("debug_executionWitnessByBlockHash", debug::execution_witness_by_hash),
     method("debug_executionWitnessByHash", debug::execution_witness_by_hash),
@@ -153,7 +159,8 @@ fn refusal(error: engine::Error) -> Error {
         UnknownBlock(_) => Code::InvalidParams,
         // As geth: the request is well-formed, but cannot be met.
         Build(_) => Code::Server,
-        Genesis(_) | ChainSpec(_) | State(_) | Evm(_) => Code::Internal,
+        Pruned(_) => Code::PrunedHistory,
+        Genesis(_) | ChainSpec(_) | State(_) | Evm(_) | Storage(_) => Code::Internal,
     };
     if code == Code::Internal {
         tracing::error!(%error, "the engine failed");

@@ -5,7 +5,6 @@ mod world;
 
 pub use world::{CODE_BYTES, World};
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
@@ -43,16 +42,12 @@ async fn demo(rounds: u32) -> anyhow::Result<()> {
     bar.set_message("genesis with 100 MB of contracts");
     let world = World::new(ROWS[ROWS.len() - 1].1)?;
     let directory = tempfile::tempdir().context("no temporary directory")?;
-    let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let node = Node::start(NodeOptions {
-        genesis: world.genesis.clone(),
-        data_dir: directory.path().to_path_buf(),
-        http: any_port,
-        engine: any_port,
-        jwt_file: None,
+    let data_dir = directory.path().to_path_buf();
+    let options = NodeOptions {
         testing: true,
-    })
-    .await?;
+        ..NodeOptions::new(world.genesis.clone(), data_dir)
+    };
+    let node = Node::start(options).await?;
     let mut driver = Driver::new(&node, world).await?;
     let mut rows = Vec::new();
     for (name, contracts) in ROWS {
@@ -68,7 +63,9 @@ async fn demo(rounds: u32) -> anyhow::Result<()> {
         rows.push(row);
     }
     bar.finish_and_clear();
-    print(&node, &rows, rounds);
+    let head = node.engine().heads().head;
+    let number = node.engine().block(head)?.map_or(0, |record| record.number());
+    print(number, &rows, rounds);
     node.stop().await;
     Ok(())
 }
@@ -200,15 +197,13 @@ impl<'a> Driver<'a> {
         row.content_bytes = witness.content_bytes();
         row.items = witness.state.len() + witness.codes.len() + witness.headers.len();
         let engine = self.node.engine();
-        let record = engine.block(hash).context("a valid block is unknown")?;
+        let record = engine.block(hash)?.context("a valid block is unknown")?;
         execution::verify(engine.chain(), &record.block, None, witness)?;
         Ok(())
     }
 }
 
-fn print(node: &Node, rows: &[Row], rounds: u32) {
-    let head = node.engine().heads().head;
-    let number = node.engine().block(head).map_or(0, |record| record.block.header.number);
+fn print(number: u64, rows: &[Row], rounds: u32) {
     println!(
         "{number} blocks built and validated over HTTP; every witness verified statelessly.\n"
     );

@@ -161,14 +161,11 @@ impl TestNode {
             std::fs::write(&file, secret).expect("written");
             file
         });
-        let any = ([127, 0, 0, 1], 0).into();
+        let genesis = serde_json::from_value(genesis).expect("a genesis");
         let options = NodeOptions {
-            genesis: serde_json::from_value(genesis).expect("a genesis"),
-            data_dir: dir.path().join("data"),
-            http: any,
-            engine: any,
             jwt_file,
             testing: true,
+            ..NodeOptions::new(genesis, dir.path().join("data"))
         };
         let node = Node::start(options).await.expect("a node");
         let connect = async |address: std::net::SocketAddr, jwt| {

@@ -13,7 +13,7 @@ use alloy_primitives::{Address, B256, Bytes, U256, address, keccak256};
 use alloy_rlp::Decodable;
 use execution::{ChainSpec, SealedBlock};
 use std::collections::BTreeSet;
-use witness::{Account, State, StateError, TrieState, Witness, WitnessIndex};
+use witness::{Account, BlockState, Change, State, StateError, TrieState, Witness, WitnessIndex};
 
 /// The contracts of EIP-8282.
 const STAND_INS: [Address; 2] = [
@@ -83,17 +83,25 @@ fn witness(chain: &ChainSpec, block: &SealedBlock, given: &Witness) -> Result<Wi
     let executed = execution::execute(chain, block, &senders, &mut state)
         .map_err(|error| error.to_string())?;
     let mut changes = executed.changes;
-    let stand_ins = STAND_INS.map(keccak256);
-    changes.accounts.retain(|change| !stand_ins.contains(&change.hashed_address));
+    changes.retain(|change| !STAND_INS.contains(&change.address));
     let mut state = state.0;
     state.apply(&changes).map_err(|error| error.to_string())?;
-    let codes = executed.codes_read.into_iter().filter(|code| code[..] != STOP).collect();
-    let first = executed.lowest_ancestor.unwrap_or(parent.number);
-    state.witness(codes, first, parent.number).map_err(|error| error.to_string())
+    let codes = executed.codes_read.into_values().filter(|code| code[..] != STOP).collect();
+    state.witness(codes, executed.first_ancestor, parent.number).map_err(|error| error.to_string())
 }
 
 #[derive(Debug)]
 struct WithStandIns<S>(S);
+
+impl<S: BlockState> BlockState for WithStandIns<S> {
+    fn restart(&mut self) {
+        self.0.restart();
+    }
+
+    fn apply(&mut self, changes: &[Change]) -> Result<B256, StateError> {
+        self.0.apply(changes)
+    }
+}
 
 impl<S: State> State for WithStandIns<S> {
     fn account(&mut self, address: Address) -> Result<Option<Account>, StateError> {

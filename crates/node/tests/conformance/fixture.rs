@@ -7,6 +7,7 @@ use alloy_primitives::{Address, B64, B256, Bloom, Bytes, U256};
 use engine::{Genesis, GenesisAccount};
 use execution::ChainSpec;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use witness::Witness;
@@ -31,7 +32,9 @@ pub(crate) struct Test {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct FixtureBlock {
     pub(crate) rlp: Bytes,
-    pub(crate) expect_exception: Option<String>,
+    expect_exception: Option<String>,
+    /// There for valid blocks only.
+    block_header: Option<IgnoredAny>,
     pub(crate) execution_witness: Option<Witness>,
     pub(crate) stateless_output_bytes: Option<Bytes>,
 }
@@ -99,6 +102,17 @@ struct FixtureHeader {
     hash: B256,
 }
 
+impl FixtureBlock {
+    /// What is wrong with the block, `None` when it is valid.
+    pub(crate) fn exception(&self) -> Option<String> {
+        match (&self.expect_exception, &self.block_header) {
+            (Some(exception), _) => Some(exception.clone()),
+            (None, Some(_)) => None,
+            (None, None) => Some("an exception".to_owned()),
+        }
+    }
+}
+
 impl Test {
     /// The genesis, whose header must hash to what the test says.
     pub(crate) fn genesis(&self) -> Result<Genesis, String> {
@@ -117,26 +131,29 @@ impl Test {
         Ok(Genesis { header, alloc: alloc.collect() })
     }
 
-    /// The rules of the network, `None` when its first fork is from before the merge.
+    /// The rules of the network, `None` when they are not implemented: Constantinople without
+    /// Petersburg, which no chain has kept.
     pub(crate) fn chain(&self) -> Option<ChainSpec> {
         let (first, second) = match self.network.split_once("To") {
             None => (self.network.as_str(), None),
-            Some((first, rest)) => (first, rest.strip_suffix("AtTime15k")),
+            Some((first, rest)) => (first, Some(rest.split_once("At").expect("a condition"))),
         };
-        let merged = ["Paris", "Merge"].contains(&first) || timed(first).is_some();
-        if !merged || (self.network.contains("To") && second.is_none()) {
-            return None;
-        }
         let mut config = ChainConfig {
             chain_id: self.config.chainid.map_or(1, |id| id.to()),
-            terminal_total_difficulty: Some(U256::ZERO),
-            ..mainnet_blocks_at_zero()
+            ..ChainConfig::default()
         };
-        for (fork, time) in [(Some(first), 0), (second, 15_000)] {
-            let Some(last) = fork.and_then(timed) else { continue };
-            for slot in &mut times(&mut config)[..=last] {
-                slot.get_or_insert(time);
+        schedule(&mut config, first, 0)?;
+        match second {
+            None => {}
+            Some((fork, "Time15k")) => schedule(&mut config, fork, 15_000)?,
+            Some(("Dao", "5")) => {
+                (config.dao_fork_block, config.dao_fork_support) = (Some(5), true);
             }
+            Some((fork, "5")) => schedule(&mut config, fork, 5)?,
+            Some(("Paris", "DiffC0000")) => {
+                config.terminal_total_difficulty = Some(U256::from(0xc0000));
+            }
+            Some((_, condition)) => panic!("a fork at {condition}"),
         }
         for (name, blobs) in &self.config.blob_schedule {
             config.blob_schedule.insert(
@@ -153,14 +170,51 @@ impl Test {
     }
 }
 
+/// Forks by number, in order. Those of no test but under a later one are left out.
+const NUMBERED: [&str; 11] = [
+    "Frontier",
+    "Homestead",
+    "EIP150",
+    "EIP158",
+    "Byzantium",
+    "ConstantinopleFix",
+    "Istanbul",
+    "MuirGlacier",
+    "Berlin",
+    "London",
+    "ArrowGlacier",
+];
+
 const TIMED: [&str; 7] = ["Shanghai", "Cancun", "Prague", "Osaka", "BPO1", "BPO2", "Amsterdam"];
 
-fn timed(fork: &str) -> Option<usize> {
-    TIMED.iter().position(|name| *name == fork)
-}
-
-fn times(config: &mut ChainConfig) -> [&mut Option<u64>; 7] {
-    [
+/// Schedules `fork` and all before it that are not yet scheduled.
+fn schedule(config: &mut ChainConfig, fork: &str, at: u64) -> Option<()> {
+    let timed = TIMED.iter().position(|name| *name == fork).map(|last| last + 1);
+    let timed = timed.or(["Paris", "Merge"].contains(&fork).then_some(0));
+    let numbered = NUMBERED.iter().position(|name| *name == fork);
+    let (numbered, number) = match timed {
+        Some(_) => (NUMBERED.len(), 0),
+        None => (numbered? + 1, at),
+    };
+    let slots: [&mut [&mut Option<u64>]; 11] = [
+        &mut [],
+        &mut [&mut config.homestead_block],
+        &mut [&mut config.eip150_block],
+        &mut [&mut config.eip155_block, &mut config.eip158_block],
+        &mut [&mut config.byzantium_block],
+        &mut [&mut config.constantinople_block, &mut config.petersburg_block],
+        &mut [&mut config.istanbul_block],
+        &mut [&mut config.muir_glacier_block],
+        &mut [&mut config.berlin_block],
+        &mut [&mut config.london_block],
+        &mut [&mut config.arrow_glacier_block],
+    ];
+    for slot in slots.into_iter().take(numbered).flatten() {
+        slot.get_or_insert(number);
+    }
+    let Some(timed) = timed else { return Some(()) };
+    config.terminal_total_difficulty.get_or_insert(U256::ZERO);
+    let slots = [
         &mut config.shanghai_time,
         &mut config.cancun_time,
         &mut config.prague_time,
@@ -168,23 +222,11 @@ fn times(config: &mut ChainConfig) -> [&mut Option<u64>; 7] {
         &mut config.bpo1_time,
         &mut config.bpo2_time,
         &mut config.amsterdam_time,
-    ]
-}
-
-fn mainnet_blocks_at_zero() -> ChainConfig {
-    ChainConfig {
-        homestead_block: Some(0),
-        eip150_block: Some(0),
-        eip155_block: Some(0),
-        eip158_block: Some(0),
-        byzantium_block: Some(0),
-        constantinople_block: Some(0),
-        petersburg_block: Some(0),
-        istanbul_block: Some(0),
-        berlin_block: Some(0),
-        london_block: Some(0),
-        ..ChainConfig::default()
+    ];
+    for slot in slots.into_iter().take(timed) {
+        slot.get_or_insert(at);
     }
+    Some(())
 }
 
 impl FixtureHeader {

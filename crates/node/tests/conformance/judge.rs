@@ -13,7 +13,8 @@ use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use engine::Genesis;
 use execution::{ChainSpec, SealedBlock};
 use std::collections::{BTreeMap, BTreeSet};
-use witness::{Account, State, StateError, Witness};
+use trie::AccountChange;
+use witness::{Account, BlockState, Change, State, StateError, Witness};
 
 /// Codes of a block that are taken away one by one, each at the price of one more run.
 const CODES_TAKEN_AWAY: usize = 24;
@@ -72,11 +73,11 @@ impl FlatState {
             count => {
                 let some = asked.into_iter().step_by(count / CODES_SAMPLED).collect();
                 let needed = self.needed(chain, block, senders, &some);
-                let read: BTreeSet<_> = executed.codes_read.iter().map(keccak256).collect();
+                let read: BTreeSet<_> = executed.codes_read.keys().copied().collect();
                 if !needed.iter().map(keccak256).eq(some.intersection(&read).copied()) {
                     return Err("the judge's codes: read, but not needed, or the reverse".into());
                 }
-                executed.codes_read
+                executed.codes_read.into_values().collect()
             }
         };
 
@@ -84,28 +85,14 @@ impl FlatState {
         for (hash, code) in executed.new_codes {
             self.codes.insert(hash, code);
         }
-        for change in &executed.changes.accounts {
-            let Some(info) = &change.account else {
-                self.accounts.remove(&change.hashed_address);
-                continue;
-            };
-            let account = self.accounts.entry(change.hashed_address).or_default();
-            (account.nonce, account.balance) = (info.nonce, info.balance);
-            account.code_hash = info.code_hash;
-            if change.storage_wiped {
-                account.storage.clear();
-            }
-            for (slot, value) in &change.storage {
-                account.storage.insert(*slot, *value);
-            }
-            account.storage.retain(|_, value| !value.is_zero());
-        }
+        let changes: Vec<_> = executed.changes.iter().map(Change::hashed).collect();
+        apply(&mut self.accounts, &changes);
         let mut state = expected_revealed(
             &account_entries(&before),
             &touched.iter().map(|key| key.to_vec()).collect(),
             &account_entries(&self.accounts),
         );
-        let wiped = executed.changes.accounts.iter().filter(|change| change.storage_wiped);
+        let wiped = changes.iter().filter(|change| change.storage_wiped);
         let wiped: BTreeSet<_> = wiped.map(|change| change.hashed_address).collect();
         for (address, account) in &before {
             let empty = BTreeSet::new();
@@ -152,6 +139,23 @@ impl FlatState {
     }
 }
 
+fn apply(accounts: &mut BTreeMap<B256, FlatAccount>, changes: &[AccountChange]) {
+    for change in changes {
+        let Some(info) = &change.account else {
+            accounts.remove(&change.hashed_address);
+            continue;
+        };
+        let account = accounts.entry(change.hashed_address).or_default();
+        (account.nonce, account.balance) = (info.nonce, info.balance);
+        account.code_hash = info.code_hash;
+        if change.storage_wiped {
+            account.storage.clear();
+        }
+        account.storage.extend(change.storage.iter().copied());
+        account.storage.retain(|_, value| !value.is_zero());
+    }
+}
+
 fn account_entries(accounts: &BTreeMap<B256, FlatAccount>) -> Entries {
     let value = |account: &FlatAccount| {
         let slots = account.storage.iter().map(|(slot, value)| (*slot, *value));
@@ -182,6 +186,8 @@ struct Log<'a> {
     slots: BTreeMap<B256, BTreeSet<B256>>,
     codes: BTreeSet<B256>,
     lowest_ancestor: Option<u64>,
+    /// The accounts after the transactions so far, in a block whose receipts have roots.
+    changed: Option<BTreeMap<B256, FlatAccount>>,
     /// A code that the state pretends not to have.
     taken_away: Option<B256>,
 }
@@ -194,8 +200,26 @@ impl<'a> Log<'a> {
             slots: BTreeMap::new(),
             codes: BTreeSet::new(),
             lowest_ancestor: None,
+            changed: None,
             taken_away: None,
         }
+    }
+}
+
+impl BlockState for Log<'_> {
+    fn restart(&mut self) {
+        unreachable!("only `run` restarts");
+    }
+
+    fn apply(&mut self, changes: &[Change]) -> Result<B256, StateError> {
+        let changes: Vec<_> = changes.iter().map(Change::hashed).collect();
+        let accounts = self.changed.get_or_insert_with(|| self.state.accounts.clone());
+        apply(accounts, &changes);
+        let mut builder = alloy_trie::HashBuilder::default();
+        for (key, value) in account_entries(accounts) {
+            builder.add_leaf(alloy_trie::Nibbles::unpack(key), &value);
+        }
+        Ok(builder.root())
     }
 }
 

@@ -14,6 +14,7 @@ mod judge;
 #[path = "../../../trie/src/oracle.rs"]
 mod oracle;
 mod payloads;
+mod plain;
 mod random_blocks;
 mod real;
 mod report;
@@ -106,7 +107,7 @@ fn is_rare(directory: &Path, file: &Path) -> bool {
 }
 
 fn is_suite(directory: &Path, file: &Path) -> bool {
-    const SUITES: [&str; 9] = [
+    const SUITES: [&str; 10] = [
         REAL_BLOCKS,
         "blockchain_tests_devnet",
         WITNESSES,
@@ -116,6 +117,7 @@ fn is_suite(directory: &Path, file: &Path) -> bool {
         "witness-size",
         "ethereum-tests/BlockchainTests",
         "legacytests/Cancun/BlockchainTests",
+        "legacytests/Constantinople/BlockchainTests",
     ];
     let name = file.strip_prefix(directory).unwrap_or(file);
     !name.to_string_lossy().contains("/.meta/")
@@ -200,6 +202,7 @@ fn run_real(file: &Path) -> (String, Outcome) {
 fn run_test(test: &Test, witnesses: &mut report::Witnesses) -> Outcome {
     let Some(chain) = test.chain() else { return Outcome::NotRun };
     let run = match test.engine_new_payloads.is_empty() {
+        true if chain.is_merged_at(1) != Some(true) => plain::run(test, chain, witnesses),
         true => blocks::run(test, chain, witnesses),
         false => payloads::run(test, chain, witnesses),
     };

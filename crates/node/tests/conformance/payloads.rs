@@ -65,7 +65,7 @@ fn run_payload(
         return match status.status.as_str() {
             "INVALID" if status.witness.is_none() => match status.latest_valid_hash {
                 None => Ok(()),
-                Some(hash) if engine.block(hash).is_some() => Ok(()),
+                Some(hash) if engine.block(hash).is_ok_and(|block| block.is_some()) => Ok(()),
                 Some(hash) => Err(format!("{hash} is given as valid, but is not")),
             },
             _ => Err(format!("{status:?}, expected INVALID, {expected}")),
@@ -77,7 +77,8 @@ fn run_payload(
         return Err(format!("{status:?}"));
     };
     set_head(api, payload, hash)?;
-    let record = engine.block(hash).ok_or("a valid block is unknown")?;
+    let record = engine.block(hash).map_err(|error| error.to_string())?;
+    let record = record.ok_or("a valid block is unknown")?;
     judge.block(engine, &record.block, witnesses)?;
     let kept = engine.witness(hash).map_err(|error| error.to_string())?;
     if witness::rlp::decode(witness).ok() != kept.map(|witness| (*witness).clone()) {

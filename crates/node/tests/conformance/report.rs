@@ -8,7 +8,7 @@ const FAILURES_SHOWN: usize = 40;
 pub(crate) enum Outcome {
     Passed,
     Failed(String),
-    /// The test's first fork is from before the merge.
+    /// The test's rules are not implemented.
     NotRun,
 }
 

@@ -1,0 +1,197 @@
+//! A chain on disk: `genesis.json`, and for each part a file with one call of `engine_newPayload`
+//! a line: `{"method": "engine_newPayloadV4", "params": [..]}`.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use alloy_primitives::{B256, U64};
+use anyhow::Context;
+use rpc::RawValue;
+use serde::{Deserialize, Serialize};
+
+use crate::world::World;
+
+/// A stretch of a chain, each on top of the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Part {
+    /// Makes the state; not measured.
+    State,
+    /// Full blocks, on warm caches.
+    Warm,
+    /// Blocks without transactions.
+    Empty,
+    /// Full blocks, after a restart and with the page cache dropped.
+    Cold,
+    /// Full blocks, each group of them twice: a branch that is left for the other.
+    Reorgs,
+}
+
+impl Part {
+    /// All, in the order of the chain.
+    pub const ALL: [Self; 5] = [Self::State, Self::Warm, Self::Empty, Self::Cold, Self::Reorgs];
+
+    /// As files and reports call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::State => "state",
+            Self::Warm => "warm",
+            Self::Empty => "empty",
+            Self::Cold => "cold",
+            Self::Reorgs => "reorgs",
+        }
+    }
+}
+
+/// The folders of a chain.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    /// Where the genesis and the blocks that make the state lie.
+    pub state: PathBuf,
+    /// Where all further blocks lie.
+    pub folder: PathBuf,
+}
+
+impl Chain {
+    /// The chain of these sizes below `folder`, there or not.
+    pub fn of(world: &World, folder: &Path) -> Self {
+        Self { state: world.state_folder(folder), folder: world.folder(folder) }
+    }
+
+    /// The genesis, in geth's format.
+    pub fn genesis(&self) -> PathBuf {
+        self.state.join("genesis.json")
+    }
+
+    /// The file of a part.
+    pub fn part(&self, part: Part) -> PathBuf {
+        let folder = if part == Part::State { &self.state } else { &self.folder };
+        folder.join(format!("{}.jsonl", part.name()))
+    }
+
+    /// Whether a part was made to its end.
+    pub fn has(&self, part: Part) -> bool {
+        self.part(part).is_file()
+    }
+
+    /// The payloads of a part, read one at a time.
+    pub fn payloads(
+        &self,
+        part: Part,
+    ) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Payload>> + use<>> {
+        let path = self.part(part);
+        let file = File::open(&path).with_context(|| format!("no {}", path.display()))?;
+        let lines = BufReader::with_capacity(1 << 20, file).lines();
+        Ok(lines.map(|line| Payload::read(&line?)))
+    }
+
+    /// A part that is being made: it has its name once [`Writer::end`] is called.
+    pub(crate) fn write(&self, part: Part) -> anyhow::Result<Writer> {
+        let path = self.part(part);
+        let unfinished = path.with_extension("unfinished");
+        let file = File::create(&unfinished)
+            .with_context(|| format!("cannot make {}", unfinished.display()))?;
+        Ok(Writer { file: BufWriter::new(file), unfinished, path })
+    }
+}
+
+/// A part that is being made.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    file: BufWriter<File>,
+    unfinished: PathBuf,
+    path: PathBuf,
+}
+
+impl Writer {
+    pub(crate) fn push(&mut self, payload: &Payload) -> anyhow::Result<()> {
+        serde_json::to_writer(&mut self.file, &payload.line)?;
+        Ok(self.file.write_all(b"\n")?)
+    }
+
+    pub(crate) fn end(mut self) -> anyhow::Result<()> {
+        self.file.flush()?;
+        std::fs::rename(&self.unfinished, &self.path)?;
+        Ok(())
+    }
+}
+
+/// A call of `engine_newPayload`, and what the benchmark wants to know of its block.
+#[derive(Debug)]
+pub struct Payload {
+    line: Line,
+    /// The block's number.
+    pub number: u64,
+    /// The block's hash.
+    pub hash: B256,
+    /// Its parent's hash.
+    pub parent: B256,
+    /// The gas that it uses.
+    pub gas_used: u64,
+    /// How many transactions it has.
+    pub transactions: usize,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct Line {
+    method: String,
+    params: Box<RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Fields {
+    block_number: U64,
+    block_hash: B256,
+    parent_hash: B256,
+    gas_used: U64,
+    transactions: Vec<serde::de::IgnoredAny>,
+}
+
+impl Payload {
+    fn read(line: &str) -> anyhow::Result<Self> {
+        Self::new(serde_json::from_str(line).context("not a call of engine_newPayload")?)
+    }
+
+    /// A call of `method`, whose first parameter is the payload.
+    pub(crate) fn of(method: &str, params: &impl Serialize) -> anyhow::Result<Self> {
+        let params = serde_json::value::to_raw_value(params)?;
+        Self::new(Line { method: method.into(), params })
+    }
+
+    fn new(line: Line) -> anyhow::Result<Self> {
+        let params: Vec<&RawValue> = serde_json::from_str(line.params.get())?;
+        let payload = params.first().context("a call without a payload")?;
+        let fields: Fields = serde_json::from_str(payload.get()).context("not a payload")?;
+        Ok(Self {
+            number: fields.block_number.to(),
+            hash: fields.block_hash,
+            parent: fields.parent_hash,
+            gas_used: fields.gas_used.to(),
+            transactions: fields.transactions.len(),
+            line,
+        })
+    }
+
+    /// The method, and the one that also asks for the witness.
+    pub(crate) fn method(&self, with_witness: bool) -> String {
+        match with_witness {
+            false => self.line.method.clone(),
+            true => self.line.method.replacen("newPayload", "newPayloadWithWitness", 1),
+        }
+    }
+
+    pub(crate) fn params(&self) -> &str {
+        self.line.params.get()
+    }
+}
+
+/// Writes `genesis.json`, as a whole or not at all.
+pub(crate) fn write_genesis(path: &Path, genesis: &impl Serialize) -> anyhow::Result<()> {
+    let unfinished = path.with_extension("unfinished");
+    let mut file = BufWriter::new(File::create(&unfinished)?);
+    serde_json::to_writer(&mut file, genesis)?;
+    file.flush()?;
+    Ok(std::fs::rename(unfinished, path)?)
+}

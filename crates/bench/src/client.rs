@@ -1,0 +1,294 @@
+//! The clients under test: how each is started, and where it listens.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::str::FromStr;
+
+use anyhow::{Context, bail, ensure};
+use rpc::JwtSecret;
+use serde_json::Value;
+
+use crate::chain::Payload;
+use crate::process::Process;
+use crate::wire::{Connection, Timing};
+
+/// What the operating system says of a connection that ends too early.
+const HUNG_UP: &str = "unexpected end of file";
+
+/// How often a payload is sent that takes too long; each time takes 30 seconds.
+const PATIENCE: usize = 20;
+
+/// An execution client that we know how to start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Ours.
+    Deponent,
+    /// go-ethereum.
+    Geth,
+    /// reth.
+    Reth,
+}
+
+impl Kind {
+    /// As the command line calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Deponent => "deponent",
+            Self::Geth => "geth",
+            Self::Reth => "reth",
+        }
+    }
+}
+
+/// A client, and what it is asked for: `geth`, `deponent`, `deponent+witness`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contender {
+    /// The client.
+    pub kind: Kind,
+    /// Whether the payloads come with `engine_newPayloadWithWitness`.
+    pub with_witness: bool,
+}
+
+impl fmt::Display for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.name())?;
+        f.write_str(if self.with_witness { "+witness" } else { "" })
+    }
+}
+
+impl FromStr for Contender {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, with_witness) = match text.strip_suffix("+witness") {
+            Some(name) => (name, true),
+            None => (text, false),
+        };
+        let kind = match name {
+            "deponent" => Kind::Deponent,
+            "geth" => Kind::Geth,
+            "reth" => Kind::Reth,
+            _ => return Err(format!("{text}: deponent, geth or reth, with or without +witness")),
+        };
+        Ok(Self { kind, with_witness })
+    }
+}
+
+/// A client's program and what it is given beside what the benchmark needs.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Which one it is.
+    pub kind: Kind,
+    /// Where it lies.
+    pub binary: PathBuf,
+    /// Further arguments.
+    pub arguments: Vec<String>,
+    /// The most memory that it may have, in bytes: needs cgroups of version 1, writable.
+    pub memory_bytes: Option<u64>,
+}
+
+impl Program {
+    /// The program's own words about its version.
+    pub(crate) fn version(&self) -> anyhow::Result<String> {
+        let argument = if self.kind == Kind::Geth { "version" } else { "--version" };
+        let output = Command::new(&self.binary)
+            .arg(argument)
+            .output()
+            .with_context(|| format!("cannot start {}", self.binary.display()))?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let version = match self.kind {
+            Kind::Geth => text.lines().find_map(|line| line.strip_prefix("Version: ")),
+            Kind::Deponent | Kind::Reth => text.lines().next(),
+        };
+        Ok(version.unwrap_or_default().trim().replace(' ', "-"))
+    }
+
+    /// Starts it on a directory, which is made from the genesis when it is empty.
+    pub(crate) fn start(&self, data: &Path, genesis: &Path) -> anyhow::Result<Client> {
+        std::fs::create_dir_all(data)?;
+        let secret_file = data.join("jwt.hex");
+        let secret = JwtSecret::load_or_create(&secret_file)?;
+        let log = data.join("bench.log");
+        if self.kind == Kind::Geth && !data.join("geth").exists() {
+            self.init_geth(data, genesis)?;
+        }
+        let mut command = self.command(data)?;
+        self.add_arguments(&mut command, data, genesis, &secret_file);
+        command.args(&self.arguments);
+        let mut process = Process::start(command, &log)?;
+        let [engine, public] = self.addresses(&mut process)?;
+        Ok(Client {
+            engine: Connection::open(&engine, Some(secret))?,
+            public: Connection::open(&public, None)?,
+            kind: self.kind,
+            process,
+        })
+    }
+
+    fn init_geth(&self, data: &Path, genesis: &Path) -> anyhow::Result<()> {
+        let output = Command::new(&self.binary)
+            .args(["init", "--state.scheme", "path", "--datadir"])
+            .args([data, genesis])
+            .output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "geth init: {said}");
+        Ok(())
+    }
+
+    /// The program without arguments, in a cgroup of its own where its memory is bounded: a shell
+    /// enters it and becomes the program.
+    fn command(&self, data: &Path) -> anyhow::Result<Command> {
+        let Some(memory_bytes) = self.memory_bytes else {
+            return Ok(Command::new(&self.binary));
+        };
+        let group = cgroup(data);
+        std::fs::create_dir_all(&group).context("no cgroup: is this version 1, and are we root?")?;
+        std::fs::write(group.join("memory.limit_in_bytes"), memory_bytes.to_string())?;
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]);
+        command.arg(group.join("cgroup.procs")).arg(&self.binary);
+        Ok(command)
+    }
+
+    /// Removes what a stopped client on this directory leaves in the system.
+    pub(crate) fn clean_up(&self, data: &Path) {
+        if self.memory_bytes.is_some() {
+            // It is empty, and harmless should it stay.
+            std::fs::remove_dir(cgroup(data)).ok();
+        }
+    }
+
+    fn add_arguments(&self, command: &mut Command, data: &Path, genesis: &Path, secret: &Path) {
+        let ports = ["--authrpc.addr", "127.0.0.1", "--authrpc.port", "0", "--http.port", "0"];
+        match self.kind {
+            Kind::Deponent => {
+                command.env("NO_COLOR", "1").arg("node").arg("--testing");
+                command.arg("--chain").arg(genesis);
+            }
+            Kind::Geth => {
+                command.args(["--nodiscover", "--maxpeers", "0", "--port", "0", "--ipcdisable"]);
+                command.args(["--syncmode", "full", "--gcmode", "full", "--state.scheme", "path"]);
+                command.args(["--http", "--http.api", "eth,debug,testing"]);
+            }
+            Kind::Reth => {
+                command.args(["node", "--disable-discovery", "--max-outbound-peers", "0"]);
+                command.args(["--max-inbound-peers", "0", "--port", "0", "--ipcdisable"]);
+                command.args(["--color", "never", "--http", "--http.api", "eth,debug,testing"]);
+                command.arg("--chain").arg(genesis);
+            }
+        }
+        command.arg("--datadir").arg(data).arg("--authrpc.jwtsecret").arg(secret).args(ports);
+    }
+
+    /// Where the process says that it listens: the Engine API, and the public port.
+    fn addresses(&self, process: &mut Process) -> anyhow::Result<[String; 2]> {
+        let kind = self.kind;
+        let find = |public: bool| {
+            move |line: &str| {
+                let (words, before) = match (kind, public) {
+                    (Kind::Deponent, false) => ("Engine API", "engine="),
+                    (Kind::Deponent, true) => ("public JSON-RPC", "http="),
+                    (Kind::Geth, false) => ("auth=true", "endpoint="),
+                    (Kind::Geth, true) => ("auth=false", "endpoint="),
+                    (Kind::Reth, false) => ("RPC auth server started", "url="),
+                    (Kind::Reth, true) => ("RPC HTTP server started", "url="),
+                };
+                let at = line.contains(words).then_some(line)?.split(before).nth(1)?;
+                Some(at.split_whitespace().next()?.trim_start_matches("http://").to_owned())
+            }
+        };
+        let mut found = [None, None];
+        while found.iter().any(Option::is_none) {
+            let (public, address) = process.wait_for("where it listens", |line| {
+                let either = [false, true].into_iter();
+                either.filter_map(|public| Some((public, find(public)(line)?))).next()
+            })?;
+            found[usize::from(public)] = Some(address);
+        }
+        Ok(found.map(|address| address.expect("both were found")))
+    }
+}
+
+fn cgroup(data: &Path) -> PathBuf {
+    let name = data.file_name().unwrap_or_default().to_string_lossy();
+    PathBuf::from(format!("/sys/fs/cgroup/memory/deponent-bench-{name}"))
+}
+
+/// A running client.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) kind: Kind,
+    pub(crate) engine: Connection,
+    pub(crate) public: Connection,
+    pub(crate) process: Process,
+}
+
+/// The blocks that a fork choice names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heads {
+    pub(crate) head: alloy_primitives::B256,
+    pub(crate) safe: alloy_primitives::B256,
+    pub(crate) finalized: alloy_primitives::B256,
+}
+
+impl Client {
+    /// `engine_newPayload`, with or without the witness; anything but `VALID` is an error.
+    pub(crate) fn new_payload(
+        &mut self,
+        payload: &Payload,
+        with_witness: bool,
+    ) -> anyhow::Result<Timing> {
+        let method = payload.method(with_witness);
+        let (timing, result) = self.engine.call(&method, payload.params())?;
+        let [status, witness] = rpc::response::fields(result, ["status", "witness"])?;
+        let status = status.map_or("none", |status| status.get());
+        ensure!(status == "\"VALID\"", "block {}: {:.500}", payload.number, result.get());
+        ensure!(!with_witness || witness.is_some(), "block {}: no witness", payload.number);
+        Ok(timing)
+    }
+
+    /// `engine_newPayload` again and again while the client gives up on it: after 30 seconds geth
+    /// says so, or hangs up, and goes on with the block all the same.
+    pub(crate) fn new_payload_patiently(&mut self, payload: &Payload) -> anyhow::Result<()> {
+        for _ in 0..PATIENCE {
+            let outcome = self.new_payload(payload, false);
+            let said = outcome.as_ref().err().map(|error| format!("{error:#}"));
+            let gave_up = |said: &String| said.contains("timed out") || said.contains(HUNG_UP);
+            if !said.as_ref().is_some_and(gave_up) {
+                return outcome.map(drop);
+            }
+        }
+        bail!("block {} takes too long", payload.number)
+    }
+
+    pub(crate) fn forkchoice_updated(&mut self, heads: Heads) -> anyhow::Result<Timing> {
+        let Heads { head, safe, finalized } = heads;
+        let params = serde_json::json!([{
+            "headBlockHash": head, "safeBlockHash": safe, "finalizedBlockHash": finalized,
+        }, null]);
+        let (timing, result) =
+            self.engine.call("engine_forkchoiceUpdatedV3", &params.to_string())?;
+        let valid = result.get().contains("\"status\":\"VALID\"");
+        ensure!(valid, "the fork choice {head} is answered {}", result.get());
+        Ok(timing)
+    }
+
+    /// The number of the head.
+    pub(crate) fn block_number(&mut self) -> anyhow::Result<u64> {
+        let (_, result) = self.public.call("eth_blockNumber", "[]")?;
+        let number: alloy_primitives::U64 = serde_json::from_str(result.get())?;
+        Ok(number.to())
+    }
+
+    /// `testing_buildBlockV1`.
+    pub(crate) fn build(&mut self, params: &Value) -> anyhow::Result<Value> {
+        let port = match self.kind {
+            Kind::Deponent => &mut self.engine,
+            Kind::Geth => &mut self.public,
+            Kind::Reth => bail!("reth builds no blocks for us"),
+        };
+        let (_, result) = port.call("testing_buildBlockV1", &params.to_string())?;
+        Ok(serde_json::from_str(result.get())?)
+    }
+}

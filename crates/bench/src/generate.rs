@@ -1,0 +1,214 @@
+//! Makes a chain: plans its transactions, signs them, and lets a client build the blocks.
+
+use std::path::Path;
+use std::time::Instant;
+
+use alloy_primitives::{Address, B256, keccak256};
+use anyhow::{Context, ensure};
+use serde_json::{Value, json};
+
+use crate::chain::{self, Chain, Part, Payload, Writer};
+use crate::client::{Client, Kind, Program};
+use crate::sign::sign_all;
+use crate::sync::{self, Ancestry};
+use crate::workload::{self, BlockPlan, Workload};
+use crate::world::World;
+
+/// Blocks of the longest branch that a reorganization leaves.
+const BRANCH_BLOCKS: u64 = 3;
+/// Proposers take turns.
+const FEE_RECIPIENTS: u64 = 40;
+
+/// The chain of these sizes below `folder`, made by `builder` as far as it is not there yet.
+///
+/// The builder is a client with `testing_buildBlockV1`; any gives the same chain.
+pub fn generate(world: &World, folder: &Path, builder: &Program) -> anyhow::Result<Chain> {
+    let chain = Chain::of(world, &folder.join("chains"));
+    let parts = Part::ALL.into_iter().filter(|part| !chain.has(*part));
+    let Some(first) = parts.into_iter().next() else { return Ok(chain) };
+    std::fs::create_dir_all(&chain.folder)?;
+    let state = workload::state_blocks(world);
+    if !chain.genesis().exists() {
+        chain::write_genesis(&chain.genesis(), &world.genesis(state.len() as u64))?;
+    }
+    std::fs::write(chain.folder.join("world.json"), serde_json::to_vec_pretty(world)?)?;
+    let data = folder.join("building").join(std::process::id().to_string());
+    if first != Part::State {
+        sync::copy_prepared(&sync::prepared(builder, &chain, folder)?, &data)?;
+    }
+    let mut builder = builder.clone();
+    if builder.kind == Kind::Geth {
+        // It would move the limit to its own.
+        builder.arguments.push(format!("--miner.gaslimit={}", world.gas_limit()));
+    }
+    let mut client = builder.start(&data, &chain.genesis())?;
+    sync::catch_up(&mut client, &chain, first)?;
+    let mut driver = Driver::new(&chain, first, client)?;
+    let started = Instant::now();
+    driver.all(world, &chain, first, state)?;
+    driver.client.process.stop()?;
+    eprintln!("{} is made: {:.0} s", chain.folder.display(), started.elapsed().as_secs_f64());
+    std::fs::remove_dir_all(&data)?;
+    Ok(chain)
+}
+
+/// Builds and validates block after block.
+struct Driver {
+    client: Client,
+    ancestry: Ancestry,
+    head: B256,
+    number: u64,
+}
+
+impl Driver {
+    fn new(chain: &Chain, first: Part, mut client: Client) -> anyhow::Result<Self> {
+        let ancestry = Ancestry::before(chain, first)?;
+        let number = client.block_number()?;
+        let params = json!([format!("{number:#x}"), false]).to_string();
+        let (_, result) = client.public.call("eth_getBlockByNumber", &params)?;
+        let block: Value = serde_json::from_str(result.get())?;
+        let head = serde_json::from_value(block["hash"].clone()).context("the head has no hash")?;
+        Ok(Self { client, ancestry, head, number })
+    }
+
+    /// Makes the parts from `first` on. The plans of those before are drawn again, so that the
+    /// nonces and the keys touched last are known.
+    fn all(
+        &mut self,
+        world: &World,
+        chain: &Chain,
+        first: Part,
+        state: Vec<BlockPlan>,
+    ) -> anyhow::Result<()> {
+        let funded: usize = state.iter().map(|block| block.transactions.len()).sum();
+        let mut workload = Workload::new(world, funded as u64);
+        if first == Part::State {
+            self.part(chain, Part::State, state.into_iter())?;
+        }
+        let empty = || BlockPlan { transactions: Vec::new(), withdrawals: Vec::new() };
+        for (part, blocks) in [
+            (Part::Warm, world.warm_blocks),
+            (Part::Empty, world.empty_blocks),
+            (Part::Cold, world.cold_blocks),
+        ] {
+            let mut plans = (0..blocks).map(|_| match part {
+                Part::Empty => empty(),
+                _ => workload.block(),
+            });
+            if part >= first {
+                self.part(chain, part, plans)?;
+            } else {
+                plans.by_ref().for_each(drop);
+            }
+        }
+        self.reorgs(chain, world.reorgs, &mut workload)
+    }
+
+    fn part(
+        &mut self,
+        chain: &Chain,
+        part: Part,
+        plans: impl Iterator<Item = BlockPlan>,
+    ) -> anyhow::Result<()> {
+        let mut writer = chain.write(part)?;
+        let (started, mut said, mut gas) = (Instant::now(), Instant::now(), 0);
+        for plan in plans {
+            let transactions = sign_all(&plan.transactions);
+            let payload = self.build(&plan, &json!(transactions), 0)?;
+            gas += payload.gas_used;
+            writer.push(&payload)?;
+            self.import(&payload)?;
+            if said.elapsed().as_secs() >= 10 {
+                said = Instant::now();
+                let (name, seconds) = (part.name(), started.elapsed().as_secs());
+                eprintln!("{name}: block {}, {gas} gas after {seconds} s", self.number);
+            }
+        }
+        writer.end()
+    }
+
+    /// Groups of blocks, each built twice on one parent with the same transactions: first the
+    /// branch that stays, then the one that the next group leaves.
+    fn reorgs(&mut self, chain: &Chain, groups: u64, workload: &mut Workload) -> anyhow::Result<()> {
+        let mut writer = chain.write(Part::Reorgs)?;
+        for group in 0..groups {
+            let plans: Vec<BlockPlan> =
+                (0..=group % BRANCH_BLOCKS).map(|_| workload.block()).collect();
+            self.twice(&plans, &mut writer)?;
+        }
+        writer.end()
+    }
+
+    /// geth builds on its head alone, so that both first blocks are built before either is there.
+    fn twice(&mut self, plans: &[BlockPlan], writer: &mut Writer) -> anyhow::Result<()> {
+        let signed: Vec<Value> =
+            plans.iter().map(|plan| json!(sign_all(&plan.transactions))).collect();
+        let mut staying = self.build(&plans[0], &signed[0], 0)?;
+        let mut leaving = self.build(&plans[0], &signed[0], 1)?;
+        let start = self.number;
+        for index in 0..plans.len() {
+            if index > 0 {
+                staying = self.build(&plans[index], &signed[index], 0)?;
+            }
+            writer.push(&staying)?;
+            self.import(&staying)?;
+        }
+        self.number = start;
+        for index in 0..plans.len() {
+            if index > 0 {
+                leaving = self.build(&plans[index], &signed[index], 1)?;
+            }
+            writer.push(&leaving)?;
+            self.import(&leaving)?;
+        }
+        self.choose(staying.hash, staying.number)
+    }
+
+    /// A payload on the head. `branch` goes into its random value, and so into its hash.
+    fn build(
+        &mut self,
+        plan: &BlockPlan,
+        transactions: &Value,
+        branch: u64,
+    ) -> anyhow::Result<Payload> {
+        let number = self.number + 1;
+        let withdrawals = plan.withdrawals.iter().enumerate().map(|(place, address)| {
+            json!({
+                "index": format!("{:#x}", number * 16 + place as u64),
+                "validatorIndex": format!("{:#x}", number % 1000 * 16 + place as u64),
+                "address": address,
+                "amount": format!("{:#x}", workload::withdrawal_gwei(number, place)),
+            })
+        });
+        let beacon_root = keccak256(format!("beacon block {number}"));
+        let proposer = keccak256(format!("proposer {}", number % FEE_RECIPIENTS));
+        let attributes = json!({
+            "timestamp": format!("{:#x}", World::time(number)),
+            "prevRandao": keccak256(format!("randao {number} {branch}")),
+            "suggestedFeeRecipient": Address::from_word(proposer),
+            "withdrawals": withdrawals.collect::<Vec<Value>>(),
+            "parentBeaconBlockRoot": beacon_root,
+        });
+        let mut built = self.client.build(&json!([self.head, attributes, transactions]))?;
+        let [payload, requests] =
+            ["executionPayload", "executionRequests"].map(|name| built[name].take());
+        let requests = if requests.is_null() { json!([]) } else { requests };
+        let params = json!([payload, [], beacon_root, requests]);
+        let payload = Payload::of("engine_newPayloadV4", &params)?;
+        let planned = plan.transactions.len();
+        ensure!(payload.transactions == planned, "{} of {planned}", payload.transactions);
+        Ok(payload)
+    }
+
+    fn import(&mut self, payload: &Payload) -> anyhow::Result<()> {
+        self.client.new_payload_patiently(payload)?;
+        self.ancestry.push(payload);
+        self.choose(payload.hash, payload.number)
+    }
+
+    fn choose(&mut self, head: B256, number: u64) -> anyhow::Result<()> {
+        self.client.forkchoice_updated(self.ancestry.heads(head))?;
+        (self.head, self.number) = (head, number);
+        Ok(())
+    }
+}

@@ -1,0 +1,29 @@
+//! Measures execution clients over the wire, Deponent as the others: each block of a chain goes to
+//! all of them, one after the other, and a report has what each took.
+//!
+//! [`generate`](generate()) makes the chain from a few sizes and a seed. [`state`] runs it.
+
+mod asm;
+mod chain;
+mod client;
+mod contracts;
+mod generate;
+mod process;
+mod random;
+mod report;
+mod run;
+mod sign;
+mod state;
+mod stats;
+mod sync;
+mod wire;
+mod workload;
+mod world;
+
+pub use chain::{Chain, Part, Payload};
+pub use client::{Contender, Kind, Program};
+pub use generate::generate;
+pub use process::end_children_on_interrupt;
+pub use run::Options;
+pub use state::{Outcome, state};
+pub use world::World;

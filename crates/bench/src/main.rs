@@ -1,0 +1,186 @@
+//! `deponent-bench`: see `deponent-bench help`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use anyhow::Context;
+use bench::{Contender, Kind, Options, Part, Program, World};
+use clap::{Args, Parser, Subcommand};
+
+/// Measures execution clients over the wire, side by side.
+#[derive(Debug, Parser)]
+#[command(name = "deponent-bench", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make the chain that `state` runs: a large state, then full and empty blocks.
+    Generate(Common),
+    /// Run the chain on all clients, block by block, and report.
+    State(StateArgs),
+}
+
+#[derive(Debug, Args)]
+struct Common {
+    /// Sizes of the chain: full (5 M accounts, 20 M slots), mid (a tenth), mini.
+    #[arg(long, default_value = "full")]
+    preset: String,
+    /// Full blocks to measure on warm caches, instead of the preset's.
+    #[arg(long, value_name = "N")]
+    warm_blocks: Option<u64>,
+    /// Millions of gas of a measured block, at least and at most, instead of the preset's.
+    #[arg(long, num_args = 2, value_names = ["LOW", "HIGH"])]
+    block_mgas: Option<Vec<u64>>,
+    /// Where chains, prepared clients and running copies are kept.
+    #[arg(long, value_name = "DIR", default_value = "target/bench")]
+    dir: PathBuf,
+    /// The client that builds blocks which are not there yet: deponent or geth.
+    #[arg(long, default_value = "deponent")]
+    builder: Contender,
+    /// Our program; otherwise the one beside this one.
+    #[arg(long, value_name = "FILE")]
+    deponent: Option<PathBuf>,
+    /// geth; otherwise on the path, or in ~/go/bin.
+    #[arg(long, value_name = "FILE")]
+    geth: Option<PathBuf>,
+    /// reth; otherwise on the path.
+    #[arg(long, value_name = "FILE")]
+    reth: Option<PathBuf>,
+    /// Further arguments for our node, separated by spaces.
+    #[arg(long, value_name = "ARGS", default_value = "", allow_hyphen_values = true)]
+    deponent_args: String,
+    /// Further arguments for geth, separated by spaces.
+    #[arg(long, value_name = "ARGS", default_value = "", allow_hyphen_values = true)]
+    geth_args: String,
+    /// Further arguments for reth, separated by spaces.
+    #[arg(long, value_name = "ARGS", default_value = "", allow_hyphen_values = true)]
+    reth_args: String,
+    /// The most memory of our node, in MiB: needs writable cgroups of version 1.
+    #[arg(long, value_name = "MIB")]
+    deponent_memory: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+struct StateArgs {
+    #[command(flatten)]
+    common: Common,
+    /// Who runs; those without a program are left out.
+    #[arg(long, value_delimiter = ',', default_value = "geth,reth,deponent,deponent+witness")]
+    clients: Vec<Contender>,
+    /// What runs: warm, empty, cold, reorgs.
+    #[arg(long, value_delimiter = ',', default_value = "warm,empty,cold,reorgs")]
+    parts: Vec<String>,
+    /// Blocks measured of each part, at most.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    blocks: usize,
+    /// Blocks of the warm part that are fed before the measurement begins.
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    warm_up: usize,
+    /// Milliseconds that each client is left alone after a block.
+    #[arg(long, value_name = "MS", default_value_t = 100)]
+    pause: u64,
+    /// Let the other clients run during a client's turn.
+    #[arg(long)]
+    no_freeze: bool,
+    /// Keep the system's cached files before the cold part: it is a restart alone then.
+    #[arg(long)]
+    keep_page_cache: bool,
+    /// Ask for no witnesses of older blocks at the end.
+    #[arg(long)]
+    no_depths: bool,
+    /// Where the report goes; otherwise a new folder below the directory.
+    #[arg(long, value_name = "DIR")]
+    results: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let Cli { command } = Cli::parse();
+    let outcome = bench::end_children_on_interrupt().and_then(|()| match command {
+        Command::Generate(common) => generate(&common).map(drop),
+        Command::State(args) => state(&args),
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("deponent-bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn generate(common: &Common) -> anyhow::Result<bench::Chain> {
+    let mut world = World::preset(&common.preset).context("presets are full, mid and mini")?;
+    world.warm_blocks = common.warm_blocks.unwrap_or(world.warm_blocks);
+    if let Some([low, high]) = common.block_mgas.as_deref() {
+        world.block_gas = [low * 1_000_000, high * 1_000_000];
+    }
+    let kind = common.builder.kind;
+    let builder = common.program(kind).with_context(|| format!("no {}", kind.name()))?;
+    bench::generate(&world, &common.dir, &builder)
+}
+
+fn state(args: &StateArgs) -> anyhow::Result<()> {
+    let chain = generate(&args.common)?;
+    let mut contenders = Vec::new();
+    for contender in &args.clients {
+        match args.common.program(contender.kind) {
+            Some(program) => contenders.push((*contender, program)),
+            None => eprintln!("{contender} is left out: there is no such program"),
+        }
+    }
+    let part = |name: &String| {
+        let known = Part::ALL.into_iter().skip(1).find(|part| part.name() == name);
+        known.with_context(|| format!("no part {name}: warm, empty, cold, reorgs"))
+    };
+    let mut parts = args.parts.iter().map(part).collect::<anyhow::Result<Vec<Part>>>()?;
+    parts.sort();
+    let options = Options {
+        contenders,
+        parts,
+        blocks: args.blocks,
+        warm_up: args.warm_up,
+        pause: Duration::from_millis(args.pause),
+        freeze: !args.no_freeze,
+        drop_page_cache: !args.keep_page_cache,
+        depths: !args.no_depths,
+    };
+    let seconds = SystemTime::UNIX_EPOCH.elapsed()?.as_secs();
+    let results = args.results.clone();
+    let results =
+        results.unwrap_or_else(|| args.common.dir.join("results").join(seconds.to_string()));
+    let outcome = bench::state(&options, &chain, &args.common.dir, &results)?;
+    println!("{}\n{}", outcome.report, outcome.folder.display());
+    Ok(())
+}
+
+impl Common {
+    /// A client's program, when there is one.
+    fn program(&self, kind: Kind) -> Option<Program> {
+        let beside = std::env::current_exe().ok().map(|path| path.with_file_name("deponent"));
+        let (given, usual, arguments) = match kind {
+            Kind::Deponent => (&self.deponent, beside, &self.deponent_args),
+            Kind::Geth => {
+                let home = std::env::home_dir().map(|home| home.join("go/bin/geth"));
+                (&self.geth, on_path("geth").or(home), &self.geth_args)
+            }
+            Kind::Reth => (&self.reth, on_path("reth"), &self.reth_args),
+        };
+        let binary = given.clone().or(usual).filter(|binary| binary.is_file())?;
+        let memory = self.deponent_memory.filter(|_| kind == Kind::Deponent);
+        Some(Program {
+            kind,
+            binary,
+            arguments: arguments.split_whitespace().map(str::to_owned).collect(),
+            memory_bytes: memory.map(|mib| mib << 20),
+        })
+    }
+}
+
+fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}

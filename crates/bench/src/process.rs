@@ -1,0 +1,179 @@
+//! Child processes that end with this one: after an error, a panic, and an interrupt.
+
+use std::io::{BufRead, BufReader, PipeReader, Write, pipe};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// For a client to finish what it writes when it is told to stop. geth's journal of 5 GB of state
+/// takes some seconds.
+const STOP_TIME: Duration = Duration::from_secs(300);
+/// Between two looks at a process that is ending.
+const STOP_PAUSE: Duration = Duration::from_millis(20);
+/// For a client to say where it listens; ours may read a genesis of gigabytes first.
+const START_TIME: Duration = Duration::from_secs(600);
+
+/// Lines of a log that are kept for whoever waits for one; further ones go to the file alone.
+const LINES_WAITING: usize = 10_000;
+
+/// The children that run.
+static RUNNING: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+
+fn with_running<T>(act: impl FnOnce(&mut Vec<Pid>) -> T) -> T {
+    act(&mut RUNNING.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// From here on an interrupt ends this process and its children. It needs no runtime.
+pub fn end_children_on_interrupt() -> anyhow::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (mut interrupt, mut terminate) = {
+        let _guard = runtime.enter();
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+    };
+    std::thread::spawn(move || {
+        runtime.block_on(async {
+            tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+        });
+        with_running(|running| {
+            for pid in running.drain(..) {
+                kill_process(pid, Signal::KILL).ok();
+            }
+        });
+        std::process::exit(130);
+    });
+    Ok(())
+}
+
+/// A process whose log goes to a file. Dropped, it is killed.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    pid: Pid,
+    log: PathBuf,
+    lines: Receiver<String>,
+}
+
+impl Process {
+    /// Starts `command`; what it prints is its log.
+    pub(crate) fn start(mut command: Command, log: &Path) -> anyhow::Result<Self> {
+        let (printed, end) = pipe()?;
+        command.stdin(Stdio::null()).stdout(end.try_clone()?).stderr(end);
+        let shown = format!("{command:?}");
+        let mut file = std::fs::File::options().create(true).append(true).open(log)?;
+        writeln!(file, "$ {shown}")?;
+        let child = command.spawn().with_context(|| format!("cannot start {shown}"))?;
+        // The command has our copies of the pipe's end; the child alone is to keep it open.
+        drop(command);
+        let pid = Pid::from_child(&child);
+        with_running(|running| running.push(pid));
+        let lines = tee(printed, file);
+        Ok(Self { child, pid, log: log.into(), lines })
+    }
+
+    /// The first line of the log that `read` finds something in.
+    pub(crate) fn wait_for<T>(
+        &mut self,
+        what: &str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> anyhow::Result<T> {
+        let end = Instant::now() + START_TIME;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) => {
+                    if let Some(found) = read(&line) {
+                        return Ok(found);
+                    }
+                }
+                Err(_) => bail!("it never said {what}: see {}", self.log.display()),
+            }
+        }
+    }
+
+    /// Its number, for `/proc`.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Stops its threads where they are, until [`Process::thaw`].
+    pub(crate) fn freeze(&self) -> anyhow::Result<()> {
+        Ok(kill_process(self.pid, Signal::STOP)?)
+    }
+
+    pub(crate) fn thaw(&self) -> anyhow::Result<()> {
+        Ok(kill_process(self.pid, Signal::CONT)?)
+    }
+
+    /// Tells it to stop, and waits until it has written all that it wants to keep.
+    pub(crate) fn stop(mut self) -> anyhow::Result<()> {
+        self.thaw()?;
+        kill_process(self.pid, Signal::TERM)?;
+        let end = Instant::now() + STOP_TIME;
+        while Instant::now() < end {
+            if self.child.try_wait()?.is_some() {
+                return Ok(());
+            }
+            std::thread::sleep(STOP_PAUSE);
+        }
+        bail!("it does not stop within {STOP_TIME:?}: see {}", self.log.display())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        with_running(|running| running.retain(|pid| *pid != self.pid));
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// Copies the log to its file, line by line, and to whoever waits for something in it.
+fn tee(printed: PipeReader, mut file: std::fs::File) -> Receiver<String> {
+    let (sender, receiver) = sync_channel(LINES_WAITING);
+    std::thread::spawn(move || {
+        for line in BufReader::new(printed).lines().map_while(Result::ok) {
+            writeln!(file, "{line}").ok();
+            // Most of the log comes when nobody waits any more.
+            sender.try_send(line).ok();
+        }
+    });
+    receiver
+}
+
+/// What the system counts of a process.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Usage {
+    /// Memory that is resident now, in KiB.
+    pub(crate) resident_kib: u64,
+    /// The most that ever was.
+    pub(crate) peak_kib: u64,
+    /// Processor time, in milliseconds, to the kernel's 10.
+    pub(crate) cpu_ms: u64,
+}
+
+impl Usage {
+    /// Of the process `id`; zeros where the system does not say.
+    pub(crate) fn of(id: u32) -> Self {
+        let read = |file: &str| std::fs::read_to_string(format!("/proc/{id}/{file}"));
+        let status = read("status").unwrap_or_default();
+        let kib = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_whitespace().next()?.parse().ok()
+        };
+        let stat = read("stat").unwrap_or_default();
+        // The second field is a name in parentheses, which may hold anything.
+        let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+        let ticks: u64 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+        Self {
+            resident_kib: kib("VmRSS:").unwrap_or(0),
+            peak_kib: kib("VmHWM:").unwrap_or(0),
+            cpu_ms: ticks * 10,
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! The run: each block goes to all clients, one after the other, and what each took is kept.
+//!
+//! A client's turn is `engine_newPayload`, `engine_forkchoiceUpdated`, and a pause in which it does
+//! what it does between blocks. Unless told otherwise, the others are stopped meanwhile
+//! (`SIGSTOP`): on few cores their background work would be in its measurements, and its own in
+//! theirs. Who comes first changes from block to block.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use alloy_primitives::B256;
+use anyhow::Context;
+use rpc::RawValue;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::chain::{Chain, Part, Payload};
+use crate::client::{Client, Contender, Program};
+use crate::process::Usage;
+use crate::sync::{self, Ancestry};
+
+/// Where our node says how long the last block's stages took, in microseconds by name.
+const TIMINGS: &str = "deponent_lastTimings";
+
+/// Depths of which witnesses are asked for, and how often each.
+const DEPTHS: [usize; 8] = [0, 8, 32, 64, 128, 256, 512, 1000];
+const WITNESSES_A_DEPTH: usize = 5;
+
+/// What a run does.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Who runs, in the order of the first block.
+    pub contenders: Vec<(Contender, Program)>,
+    /// The parts to measure.
+    pub parts: Vec<Part>,
+    /// Measured blocks of each part, at most.
+    pub blocks: usize,
+    /// Blocks of the warm part that are fed before the measurement begins.
+    pub warm_up: usize,
+    /// How long each client is left alone after a block.
+    pub pause: Duration,
+    /// Whether the others are stopped during a client's turn.
+    pub freeze: bool,
+    /// Whether the system forgets cached files before the cold part; it needs to be permitted.
+    pub drop_page_cache: bool,
+    /// Whether witnesses of older blocks are asked for after the last part.
+    pub depths: bool,
+}
+
+/// One block of one client.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Sample {
+    pub(crate) part: Part,
+    pub(crate) client: String,
+    pub(crate) number: u64,
+    pub(crate) hash: B256,
+    pub(crate) gas_used: u64,
+    pub(crate) transactions: usize,
+    /// Its place in this block's order of clients.
+    pub(crate) place: usize,
+    /// Whether it came before the measurement began.
+    pub(crate) warm_up: bool,
+    pub(crate) new_payload_us: f64,
+    pub(crate) first_byte_us: f64,
+    pub(crate) answer_bytes: usize,
+    pub(crate) forkchoice_us: f64,
+    pub(crate) resident_kib: u64,
+    pub(crate) peak_kib: u64,
+    /// Processor time of the whole turn, to the kernel's 10 ms.
+    pub(crate) cpu_ms: u64,
+    /// What the client itself says that it took, in microseconds.
+    pub(crate) server_us: BTreeMap<String, f64>,
+}
+
+/// One witness of one block, asked for when the head was `depth` blocks further.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct DepthSample {
+    pub(crate) client: String,
+    pub(crate) depth: usize,
+    pub(crate) witness_us: Option<f64>,
+    pub(crate) answer_bytes: usize,
+    pub(crate) refusal: Option<String>,
+}
+
+/// All that was measured.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Measured {
+    pub(crate) samples: Vec<Sample>,
+    pub(crate) depths: Vec<DepthSample>,
+    /// What could not be done as planned, in sentences.
+    pub(crate) remarks: Vec<String>,
+}
+
+/// Runs all parts. `folder` holds the prepared directories; copies of them run in `work`.
+pub(crate) fn run(
+    options: &Options,
+    chain: &Chain,
+    folder: &Path,
+    work: &Path,
+) -> anyhow::Result<Measured> {
+    let mut measured = Measured::default();
+    let mut runners = Vec::new();
+    for (contender, program) in &options.contenders {
+        let data = work.join(contender.to_string());
+        sync::copy_prepared(&sync::prepared(program, chain, folder)?, &data)?;
+        runners.push((contender, program, data));
+    }
+    let mut teams: Option<Vec<Runner>> = None;
+    for part in &options.parts {
+        if *part == Part::Cold {
+            for runner in teams.take().into_iter().flatten() {
+                runner.client.process.stop()?;
+            }
+            if options.drop_page_cache {
+                measured.remarks.extend(drop_page_cache());
+            }
+        }
+        let mut team = match teams.take() {
+            Some(team) => team,
+            None => start(&runners, chain)?,
+        };
+        for runner in &mut team {
+            runner.catch_up(chain, *part, options)?;
+        }
+        measure(options, chain, *part, &mut team, &mut measured)?;
+        teams = Some(team);
+    }
+    let mut team = teams.context("no part to run")?;
+    let last = *options.parts.last().context("no part to run")?;
+    if options.depths {
+        depths(chain, last, &mut team, &mut measured)?;
+    }
+    for runner in team {
+        runner.client.process.stop()?;
+    }
+    Ok(measured)
+}
+
+fn start(runners: &[(&Contender, &Program, PathBuf)], chain: &Chain) -> anyhow::Result<Vec<Runner>> {
+    let started = runners.iter().map(|(contender, program, data)| {
+        let client = program.start(data, &chain.genesis())?;
+        Ok(Runner { name: contender.to_string(), contender: **contender, client, timings: true })
+    });
+    started.collect()
+}
+
+/// Writes all dirty pages and forgets the clean ones; a remark when that is not permitted.
+fn drop_page_cache() -> Option<String> {
+    // Dirty pages cannot be dropped.
+    std::process::Command::new("sync").status().ok();
+    let dropped = std::fs::write("/proc/sys/vm/drop_caches", "3");
+    dropped.err().map(|error| {
+        format!("The page cache was not dropped ({error}): the cold part is only a restart.")
+    })
+}
+
+/// A client in a run.
+struct Runner {
+    name: String,
+    contender: Contender,
+    client: Client,
+    /// Whether it still seems to know [`TIMINGS`].
+    timings: bool,
+}
+
+impl Runner {
+    fn catch_up(&mut self, chain: &Chain, part: Part, options: &Options) -> anyhow::Result<()> {
+        self.client.process.thaw()?;
+        sync::catch_up(&mut self.client, chain, part)?;
+        if options.freeze {
+            self.client.process.freeze()?;
+        }
+        Ok(())
+    }
+
+    /// One block: the payload, the fork choice, the pause.
+    fn turn(
+        &mut self,
+        payload: &Payload,
+        ancestry: &Ancestry,
+        options: &Options,
+    ) -> anyhow::Result<Sample> {
+        let before = Usage::of(self.client.process.id());
+        if options.freeze {
+            self.client.process.thaw()?;
+        }
+        let validated = self.client.new_payload(payload, self.contender.with_witness)?;
+        let chosen = self.client.forkchoice_updated(ancestry.heads(payload.hash))?;
+        let server_us = self.server_timings();
+        std::thread::sleep(options.pause);
+        let after = Usage::of(self.client.process.id());
+        if options.freeze {
+            self.client.process.freeze()?;
+        }
+        Ok(Sample {
+            part: Part::Warm,
+            client: self.name.clone(),
+            number: payload.number,
+            hash: payload.hash,
+            gas_used: payload.gas_used,
+            transactions: payload.transactions,
+            place: 0,
+            warm_up: false,
+            new_payload_us: micros(validated.whole),
+            first_byte_us: micros(validated.first_byte),
+            answer_bytes: validated.answer_bytes,
+            forkchoice_us: micros(chosen.whole),
+            resident_kib: after.resident_kib,
+            peak_kib: after.peak_kib,
+            cpu_ms: after.cpu_ms - before.cpu_ms,
+            server_us,
+        })
+    }
+
+    fn server_timings(&mut self) -> BTreeMap<String, f64> {
+        let mut found = BTreeMap::new();
+        if self.timings {
+            let answer = self.client.engine.call(TIMINGS, "[]").ok();
+            let read = answer.and_then(|(_, said)| serde_json::from_str(said.get()).ok());
+            self.timings = read.is_some();
+            found = read.unwrap_or_default();
+        }
+        found
+    }
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+fn measure(
+    options: &Options,
+    chain: &Chain,
+    part: Part,
+    team: &mut [Runner],
+    measured: &mut Measured,
+) -> anyhow::Result<()> {
+    let mut ancestry = Ancestry::before(chain, part)?;
+    let skipped = if part == Part::Warm { options.warm_up } else { 0 };
+    let (started, clients) = (Instant::now(), team.len());
+    for (index, payload) in chain.payloads(part)?.take(skipped + options.blocks).enumerate() {
+        let payload = payload?;
+        ancestry.push(&payload);
+        for place in 0..clients {
+            let runner = &mut team[(index + place) % clients];
+            let sample = runner.turn(&payload, &ancestry, options)?;
+            measured.samples.push(Sample { part, place, warm_up: index < skipped, ..sample });
+        }
+        if index % 50 == 49 {
+            let seconds = started.elapsed().as_secs();
+            eprintln!("{}: {} blocks in {seconds} s", part.name(), index + 1);
+        }
+    }
+    Ok(())
+}
+
+/// Asks each client for witnesses of blocks of growing depth.
+fn depths(
+    chain: &Chain,
+    last: Part,
+    team: &mut [Runner],
+    measured: &mut Measured,
+) -> anyhow::Result<()> {
+    let mut ancestry = Ancestry::before(chain, last)?;
+    let fed: std::collections::HashSet<B256> =
+        measured.samples.iter().map(|sample| sample.hash).collect();
+    let mut head = B256::ZERO;
+    for payload in chain.payloads(last)? {
+        let payload = payload?;
+        if fed.contains(&payload.hash) {
+            ancestry.push(&payload);
+            head = payload.hash;
+        }
+    }
+    for runner in team {
+        runner.client.process.thaw()?;
+        for depth in DEPTHS {
+            for further in 0..WITNESSES_A_DEPTH {
+                let hash = ancestry.ancestor(head, depth + further);
+                if hash != B256::ZERO {
+                    measured.depths.push(depth_sample(runner, depth, hash));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn depth_sample(runner: &mut Runner, depth: usize, hash: B256) -> DepthSample {
+    let client = runner.name.clone();
+    let params = json!([hash]).to_string();
+    match runner.client.public.call("debug_executionWitness", &params) {
+        Ok((timing, result)) => {
+            let witness_us = Some(micros(timing.whole));
+            let refusal = (result.get() == RawValue::NULL.get()).then(|| "null".to_owned());
+            DepthSample { client, depth, witness_us, answer_bytes: timing.answer_bytes, refusal }
+        }
+        Err(error) => {
+            let refusal = Some(format!("{error:#}"));
+            DepthSample { client, depth, witness_us: None, answer_bytes: 0, refusal }
+        }
+    }
+}
+
+impl Measured {
+    /// One JSON object a line: the samples, then those of depths.
+    pub(crate) fn write(&self, path: &Path) -> anyhow::Result<()> {
+        let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
+        for sample in &self.samples {
+            serde_json::to_writer(&mut file, sample)?;
+            file.write_all(b"\n")?;
+        }
+        for sample in &self.depths {
+            serde_json::to_writer(&mut file, sample)?;
+            file.write_all(b"\n")?;
+        }
+        Ok(file.flush()?)
+    }
+}

@@ -1,0 +1,187 @@
+//! Brings a client to where a part of the chain begins, and keeps its directory for next time.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use alloy_primitives::B256;
+use anyhow::Context;
+
+use crate::chain::{Chain, Part, Payload};
+use crate::client::{Client, Heads, Kind, Program};
+
+/// How far behind the head consensus clients name a block safe, and finalized.
+const SAFE_DEPTH: usize = 32;
+const FINALIZED_DEPTH: usize = 64;
+
+/// The blocks of a chain by their parents, for the fork choice.
+#[derive(Debug, Default)]
+pub(crate) struct Ancestry(HashMap<B256, B256>);
+
+impl Ancestry {
+    /// All blocks before `part`.
+    pub(crate) fn before(chain: &Chain, part: Part) -> anyhow::Result<Self> {
+        let mut ancestry = Self::default();
+        for earlier in Part::ALL.into_iter().take_while(|earlier| *earlier != part) {
+            if chain.has(earlier) {
+                chain.payloads(earlier)?.try_for_each(|payload| {
+                    ancestry.push(&payload?);
+                    anyhow::Ok(())
+                })?;
+            }
+        }
+        Ok(ancestry)
+    }
+
+    pub(crate) fn push(&mut self, payload: &Payload) {
+        self.0.insert(payload.hash, payload.parent);
+    }
+
+    /// The fork choice for `head`.
+    pub(crate) fn heads(&self, head: B256) -> Heads {
+        let safe = self.ancestor(head, SAFE_DEPTH);
+        Heads { head, safe, finalized: self.ancestor(head, FINALIZED_DEPTH) }
+    }
+
+    /// The ancestor `depth` blocks before `hash`; zero when the chain is not that long.
+    pub(crate) fn ancestor(&self, hash: B256, depth: usize) -> B256 {
+        let mut at = hash;
+        for _ in 0..depth {
+            match self.0.get(&at) {
+                Some(parent) => at = *parent,
+                None => return B256::ZERO,
+            }
+        }
+        at
+    }
+}
+
+/// Feeds a client all blocks before `part` that it does not have; how many.
+pub(crate) fn catch_up(client: &mut Client, chain: &Chain, part: Part) -> anyhow::Result<u64> {
+    let have = client.block_number()?;
+    let mut ancestry = Ancestry::default();
+    let (mut fed, started, mut said) = (0, Instant::now(), Instant::now());
+    for earlier in Part::ALL.into_iter().take_while(|earlier| *earlier != part) {
+        if !chain.has(earlier) {
+            continue;
+        }
+        for payload in chain.payloads(earlier)? {
+            let payload = payload?;
+            ancestry.push(&payload);
+            if payload.number > have {
+                client.new_payload_patiently(&payload)?;
+                client.forkchoice_updated(ancestry.heads(payload.hash))?;
+                fed += 1;
+            }
+            if said.elapsed().as_secs() >= 10 {
+                said = Instant::now();
+                let (kind, seconds) = (client.kind.name(), started.elapsed().as_secs());
+                eprintln!("{kind} has block {} after {seconds} s", payload.number);
+            }
+        }
+    }
+    Ok(fed)
+}
+
+/// The directory of a client that has the state: made once for each chain and version.
+///
+/// A client that keeps its state in memory leaves an empty one, and catches up whenever it starts.
+pub(crate) fn prepared(
+    program: &Program,
+    chain: &Chain,
+    folder: &Path,
+) -> anyhow::Result<PathBuf> {
+    let chain_name = chain.state.file_name().context("a chain has a folder")?;
+    let name = format!("{}-{}", program.kind.name(), program.version()?);
+    let data = folder.join("prepared").join(chain_name).join(name);
+    if data.is_dir() {
+        return Ok(data);
+    }
+    let unfinished = data.with_extension("unfinished");
+    fs::remove_dir_all(&unfinished).or_else(absent)?;
+    eprintln!("{} imports the state: {}", program.kind.name(), data.display());
+    let started = Instant::now();
+    let mut program = program.clone();
+    if program.kind == Kind::Geth {
+        // Its prefetcher runs each transaction twice, and new slots have nothing to fetch. With
+        // more memory its collector runs more often.
+        program.arguments.extend(["--cache.noprefetch", "--cache=1024"].map(str::to_owned));
+    }
+    let mut client = program.start(&unfinished, &chain.genesis())?;
+    let blocks = catch_up(&mut client, chain, Part::Warm)?;
+    client.process.stop()?;
+    let seconds = started.elapsed().as_secs_f64();
+    let said = serde_json::json!({"blocks": blocks, "seconds": seconds});
+    fs::write(unfinished.join("import.json"), said.to_string())?;
+    fs::rename(&unfinished, &data)?;
+    eprintln!("{} imported {blocks} blocks in {seconds:.0} s", program.kind.name());
+    Ok(data)
+}
+
+/// Copies a prepared directory. Files that are never changed once written are linked.
+pub(crate) fn copy_prepared(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(to)?;
+    let entries = fs::read_dir(from).with_context(|| format!("no {}", from.display()))?;
+    let mut entries = entries.collect::<Result<Vec<fs::DirEntry>, _>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for (index, entry) in entries.iter().enumerate() {
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type()?;
+        let next = entries.get(index + 1).map(fs::DirEntry::file_name);
+        if kind.is_dir() {
+            copy_prepared(&source, &target)?;
+        } else if is_final(&entry.file_name(), next.as_deref()) {
+            fs::hard_link(&source, &target)?;
+        } else if kind.is_file() {
+            fs::copy(&source, &target)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file is never changed: the tables of geth's database, and the segments of our logs
+/// but the last one of each, after which the directory has another.
+fn is_final(name: &OsStr, next: Option<&OsStr>) -> bool {
+    let log = |name: &OsStr| {
+        let (log, start) = name.to_str()?.rsplit_once('-')?;
+        let is_segment = start.len() == 16 && start.bytes().all(|digit| digit.is_ascii_hexdigit());
+        is_segment.then(|| log.to_owned())
+    };
+    let is_table = Path::new(name).extension().is_some_and(|extension| extension == "sst");
+    is_table || log(name).is_some() && log(name) == next.and_then(log)
+}
+
+/// That something is not there is as good as having removed it.
+pub(crate) fn absent(error: std::io::Error) -> std::io::Result<()> {
+    if error.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_and_segments_with_a_successor_are_final() {
+        let check = |name: &str, next: Option<&str>, expected| {
+            assert_eq!(is_final(name.as_ref(), next.map(OsStr::new)), expected, "{name} {next:?}");
+        };
+        check("000123.sst", None, true);
+        check("000124.log", Some("000125.log"), false);
+        check("nodes-0000000000000000", Some("nodes-0000000010000000"), true);
+        check("nodes-0000000010000000", Some("witnesses-0000000000000000"), false);
+        check("nodes-0000000010000000", None, false);
+        check("MANIFEST-000001", Some("MANIFEST-000002"), false);
+    }
+
+    #[test]
+    fn a_fork_choice_names_ancestors_or_none() {
+        let hash = |number: u8| B256::repeat_byte(number);
+        let ancestry = Ancestry((1..=80).map(|number| (hash(number), hash(number - 1))).collect());
+        let heads = ancestry.heads(hash(80));
+        assert_eq!((heads.head, heads.safe, heads.finalized), (hash(80), hash(48), hash(16)));
+        let heads = ancestry.heads(hash(40));
+        assert_eq!((heads.safe, heads.finalized), (hash(8), B256::ZERO));
+    }
+}

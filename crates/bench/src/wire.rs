@@ -1,0 +1,250 @@
+//! The client whose calls are measured: one kept connection, one call at a time.
+//!
+//! `rpc::Client` would do, but its runtime and its copies would be in every measurement. Here a
+//! request is rendered before the clock starts, and the answer is read into memory used before
+//! and looked at after the clock has stopped.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use rpc::{JwtSecret, RawValue, response};
+
+/// The longest wait for more of an answer: a block that makes state takes seconds.
+const READ_TIME: Duration = Duration::from_secs(600);
+/// Free space to read into, at least.
+const ROOM_BYTES: usize = 1 << 20;
+const HEAD_END: &[u8] = b"\r\n\r\n";
+
+/// When parts of an answer were here, counted from before the first byte was sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Timing {
+    pub(crate) first_byte: Duration,
+    pub(crate) whole: Duration,
+    pub(crate) answer_bytes: usize,
+}
+
+/// A connection to a JSON-RPC server.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    address: String,
+    secret: Option<JwtSecret>,
+    stream: TcpStream,
+    request: Vec<u8>,
+    /// The answer is its first `filled` bytes.
+    answer: Vec<u8>,
+    filled: usize,
+}
+
+impl Connection {
+    /// Connects to `host:port`.
+    pub(crate) fn open(address: &str, secret: Option<JwtSecret>) -> anyhow::Result<Self> {
+        let stream = connect(address)?;
+        let (request, answer) = (Vec::new(), Vec::new());
+        Ok(Self { address: address.into(), secret, stream, request, answer, filled: 0 })
+    }
+
+    /// Calls a method; `params` is a JSON array.
+    pub(crate) fn call(
+        &mut self,
+        method: &str,
+        params: &str,
+    ) -> anyhow::Result<(Timing, &RawValue)> {
+        let context = |what: &str| format!("{what} {method} at {}", self.address);
+        let (sending, reading) = (context("cannot send"), context("no answer to"));
+        self.render(method, params);
+        if self.ended() {
+            self.stream = connect(&self.address)?;
+        }
+        let start = Instant::now();
+        self.stream.write_all(&self.request).context(sending)?;
+        self.filled = 0;
+        let head_end = self.read_head().with_context(|| reading.clone())?;
+        let first_byte = start.elapsed();
+        let body = self.read_body(head_end).context(reading)?;
+        let whole = start.elapsed();
+        let status = self.answer[..head_end].split(|byte| *byte == b' ').nth(1);
+        ensure!(
+            status == Some(b"200"),
+            "{method} at {}: {}",
+            self.address,
+            String::from_utf8_lossy(&self.answer[..self.filled.min(500)])
+        );
+        let body = self.unchunk(head_end, body);
+        let timing = Timing { first_byte, whole, answer_bytes: body.len() };
+        let result = response::result(body).with_context(|| format!("{method} refused"))?;
+        Ok((timing, result))
+    }
+
+    fn render(&mut self, method: &str, params: &str) {
+        let body_bytes = params.len() + method.len() + 46;
+        self.request.clear();
+        let token = self.secret.as_ref().map(|secret| secret.token());
+        let token = token.map_or_else(String::new, |t| format!("Authorization: Bearer {t}\r\n"));
+        let head = format!(
+            "POST / HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n{token}\
+             Accept-Encoding: identity\r\nContent-Length: {body_bytes}\r\n\r\n\
+             {{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\",\"params\":",
+            self.address
+        );
+        self.request.extend_from_slice(head.as_bytes());
+        self.request.extend_from_slice(params.as_bytes());
+        self.request.push(b'}');
+        debug_assert!(self.request.ends_with(b"}"));
+    }
+
+    /// Whether the server has closed the connection meanwhile.
+    fn ended(&self) -> bool {
+        let peeked = self.stream.set_nonblocking(true).and_then(|()| self.stream.peek(&mut [0]));
+        let blocking = self.stream.set_nonblocking(false);
+        let waits = peeked.is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+        !waits || blocking.is_err()
+    }
+
+    /// Reads what is there, or waits for it.
+    fn read(&mut self) -> std::io::Result<()> {
+        if self.answer.len() < self.filled + ROOM_BYTES {
+            self.answer.resize((self.filled + ROOM_BYTES).max(self.answer.len() * 2), 0);
+        }
+        loop {
+            match self.stream.read(&mut self.answer[self.filled..]) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(read) => {
+                    self.filled += read;
+                    return Ok(());
+                }
+                // A signal came, as when we are stopped and go on.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Reads until the head is there; where it ends.
+    fn read_head(&mut self) -> std::io::Result<usize> {
+        loop {
+            self.read()?;
+            if let Some(end) = find(&self.answer[..self.filled], HEAD_END) {
+                return Ok(end + HEAD_END.len());
+            }
+        }
+    }
+
+    /// Reads the rest of the answer.
+    fn read_body(&mut self, start: usize) -> anyhow::Result<Body> {
+        let head = std::str::from_utf8(&self.answer[..start])?.to_ascii_lowercase();
+        if let Some(length) = header(&head, "content-length") {
+            let end = start + length.parse::<usize>()?;
+            while self.filled < end {
+                self.read()?;
+            }
+            return Ok(Body::Whole(start..end));
+        }
+        ensure!(header(&head, "transfer-encoding") == Some("chunked"), "no length: {head}");
+        let (mut chunks, mut at) = (Vec::new(), start);
+        loop {
+            let line = loop {
+                if let Some(len) = find(&self.answer[at..self.filled], b"\r\n") {
+                    break at..at + len;
+                }
+                self.read()?;
+            };
+            let digits = std::str::from_utf8(&self.answer[line.clone()])?;
+            let Ok(size) = usize::from_str_radix(digits, 16) else { bail!("chunk of {digits}") };
+            let data = line.end + 2..line.end + 2 + size;
+            while self.filled < data.end + 2 {
+                self.read()?;
+            }
+            at = data.end + 2;
+            if size == 0 {
+                return Ok(Body::Chunks(chunks));
+            }
+            chunks.push(data);
+        }
+    }
+
+    /// The body in one piece.
+    fn unchunk(&mut self, start: usize, body: Body) -> &[u8] {
+        match body {
+            Body::Whole(range) => &self.answer[range],
+            Body::Chunks(chunks) => {
+                let mut end = start;
+                for chunk in chunks {
+                    let len = chunk.len();
+                    self.answer.copy_within(chunk, end);
+                    end += len;
+                }
+                &self.answer[start..end]
+            }
+        }
+    }
+}
+
+/// Where a body lies in the answer.
+enum Body {
+    Whole(std::ops::Range<usize>),
+    Chunks(Vec<std::ops::Range<usize>>),
+}
+
+fn connect(address: &str) -> anyhow::Result<TcpStream> {
+    let stream =
+        TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(READ_TIME))?;
+    Ok(stream)
+}
+
+fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
+fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
+    bytes.windows(pattern.len()).position(|window| window == pattern)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    /// A server that reads one request and gives one answer, for each answer, on one connection.
+    fn server(answers: Vec<&'static str>) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("it has an address").to_string();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            for answer in answers {
+                let mut request = Vec::new();
+                while !request.ends_with(b"[1]}") {
+                    let mut byte = [0];
+                    stream.read_exact(&mut byte).expect("a request");
+                    request.push(byte[0]);
+                }
+                let head = String::from_utf8_lossy(&request);
+                let (head, body) = head.split_once("\r\n\r\n").expect("a head");
+                let length = header(&head.to_ascii_lowercase(), "content-length")
+                    .and_then(|length| length.parse().ok());
+                assert_eq!(length, Some(body.len()));
+                stream.write_all(answer.as_bytes()).expect("it is read");
+            }
+        });
+        address
+    }
+
+    #[test]
+    fn answers_with_a_length_and_in_chunks_are_read() {
+        let address = server(vec![
+            "HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{\"result\":7}",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\
+             5\r\n{\"res\r\n8\r\nult\":42}\r\n0\r\n\r\n",
+            "HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno",
+        ]);
+        let mut connection = Connection::open(&address, None).expect("it listens");
+        assert_eq!(connection.call("a", "[1]").expect("an answer").1.get(), "7");
+        let (timing, result) = connection.call("a", "[1]").expect("an answer");
+        assert_eq!((timing.answer_bytes, result.get()), (13, "42"));
+        let refusal = connection.call("a", "[1]").expect_err("a refusal");
+        assert!(refusal.to_string().contains("403"), "{refusal}");
+    }
+}

@@ -1,0 +1,391 @@
+//! The transactions of a chain, block by block: what makes the state, then what is measured.
+//!
+//! The mix and the skew are those of a public network. Contracts, senders and recipients are drawn
+//! by Zipf's law; of the slots and accounts touched, [`RECENT`] were touched not long before, some
+//! are new, and the rest come from anywhere in the state.
+
+use alloy_primitives::{Address, Bytes, TxKind};
+
+use crate::contracts::{self, FILL_GAS, PAY_GAS, Swap};
+use crate::random::{Random, Zipf};
+use crate::world::{self, FUNDER, PAYER, World};
+
+/// Share of slots and accounts that were touched not long before.
+const RECENT: f64 = 0.7;
+/// Share that is new.
+const NEW: f64 = 0.06;
+/// Indices remembered as touched: of accounts, and of the slots of one contract.
+const ACCOUNTS_REMEMBERED: usize = 20_000;
+const SLOTS_REMEMBERED: usize = 2_000;
+
+/// Slots and accounts that one transaction makes, while the state is made.
+const SLOTS_A_FILL: u64 = 50_000;
+const ACCOUNTS_A_PAY: u64 = 25_000;
+
+const WITHDRAWALS: u64 = 16;
+
+/// A transaction that is not signed yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) sender: usize,
+    pub(crate) nonce: u64,
+    pub(crate) to: TxKind,
+    pub(crate) value: u64,
+    pub(crate) input: Bytes,
+    pub(crate) gas_limit: u64,
+    pub(crate) kind: PlanKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PlanKind {
+    Legacy,
+    Eip1559,
+    /// EIP-7702: `authority`, another sender, with its nonce, lets a contract speak for it.
+    Delegation {
+        authority: usize,
+        authority_nonce: u64,
+        delegate: Address,
+    },
+}
+
+/// What a block has beside its transactions.
+#[derive(Clone, Debug)]
+pub(crate) struct BlockPlan {
+    pub(crate) transactions: Vec<Plan>,
+    /// Accounts that the consensus layer pays.
+    pub(crate) withdrawals: Vec<Address>,
+}
+
+/// The blocks that make the state.
+pub(crate) fn state_blocks(world: &World) -> Vec<BlockPlan> {
+    let mut blocks = Vec::new();
+    let mut transactions = Vec::new();
+    let (mut nonce, mut block_gas) = (0, 0);
+    let filled = world.slots_by_contract().into_iter().enumerate().flat_map(|(index, slots)| {
+        chunks(slots, SLOTS_A_FILL)
+            .map(move |[from, to]| (index, contracts::fill(from, to), (to - from) * FILL_GAS))
+    });
+    let paid = chunks(world.accounts, ACCOUNTS_A_PAY)
+        .map(|[from, to]| (PAYER, contracts::pay(from, to), (to - from) * PAY_GAS));
+    for (contract, input, gas) in filled.chain(paid) {
+        let to = TxKind::Call(world::contract(contract));
+        let gas_limit = gas + gas / 50 + 100_000;
+        let kind = PlanKind::Eip1559;
+        transactions.push(Plan { sender: FUNDER, nonce, to, value: 0, input, gas_limit, kind });
+        nonce += 1;
+        block_gas += gas;
+        if block_gas >= world.state_block_gas {
+            blocks.push(BlockPlan::plain(std::mem::take(&mut transactions)));
+            block_gas = 0;
+        }
+    }
+    if !transactions.is_empty() {
+        blocks.push(BlockPlan::plain(transactions));
+    }
+    blocks.extend((0..world.settling_blocks).map(|_| BlockPlan::plain(Vec::new())));
+    blocks
+}
+
+/// `0..end` cut into pieces.
+fn chunks(end: u64, len: u64) -> impl Iterator<Item = [u64; 2]> {
+    (0..end).step_by(len as usize).map(move |from| [from, (from + len).min(end)])
+}
+
+impl BlockPlan {
+    const fn plain(transactions: Vec<Plan>) -> Self {
+        Self { transactions, withdrawals: Vec::new() }
+    }
+}
+
+/// Draws the measured blocks, one after the other.
+#[derive(Debug)]
+pub(crate) struct Workload {
+    world: World,
+    random: Random,
+    by_contract: Zipf,
+    by_sender: Zipf,
+    nonces: Vec<u64>,
+    slots: Vec<Keys>,
+    accounts: Keys,
+    /// Allowances given and not taken back: contract, owner, spender.
+    allowances: Vec<(usize, u64, u64)>,
+    tokens_made: u64,
+}
+
+impl Workload {
+    /// The workload on the state that [`state_blocks`] made.
+    pub(crate) fn new(world: &World, state_transactions: u64) -> Self {
+        let mut nonces = vec![0; world.senders];
+        nonces[FUNDER] = state_transactions;
+        let slots = world.slots_by_contract();
+        Self {
+            random: Random::new(world.seed),
+            by_contract: Zipf::new(world.contracts, 1.05),
+            by_sender: Zipf::new(world.senders, 0.8),
+            nonces,
+            slots: slots.into_iter().map(|slots| Keys::new(slots, SLOTS_REMEMBERED)).collect(),
+            accounts: Keys::new(world.accounts, ACCOUNTS_REMEMBERED),
+            allowances: Vec::new(),
+            tokens_made: 0,
+            world: world.clone(),
+        }
+    }
+
+    /// The next block.
+    pub(crate) fn block(&mut self) -> BlockPlan {
+        let [low, high] = self.world.block_gas;
+        let target = self.random.between(low, high);
+        let (mut transactions, mut gas) = (Vec::new(), 0);
+        while gas < target {
+            let (plan, expected) = self.transaction();
+            gas += expected;
+            transactions.push(plan);
+        }
+        let withdrawals = (0..WITHDRAWALS).map(|_| self.account()).collect();
+        BlockPlan { transactions, withdrawals }
+    }
+
+    /// A transaction and about the gas that it uses.
+    fn transaction(&mut self) -> (Plan, u64) {
+        match self.random.below(1000) {
+            0..310 => self.payment(),
+            310..620 => self.token_transfer(),
+            620..790 => self.trade(),
+            790..850 => self.approval(),
+            850..900 => self.new_token(),
+            900..920 => self.burn(),
+            920..950 => self.airdrop(),
+            950..970 => self.reads(),
+            970..980 => self.computation(),
+            980..990 => self.deployment(),
+            _ => self.delegation(),
+        }
+    }
+
+    fn payment(&mut self) -> (Plan, u64) {
+        let (to, value) = (self.account(), self.random.between(1, 1 << 50));
+        let mut plan = self.call(to, Bytes::new(), 21_000);
+        plan.value = value;
+        (plan, 21_000)
+    }
+
+    fn token_transfer(&mut self) -> (Plan, u64) {
+        let token = self.by_contract.draw(&mut self.random);
+        let input = contracts::transfer(self.slot(token), self.slot(token), 1);
+        (self.call(world::contract(token), input, 120_000), 43_000)
+    }
+
+    /// A route through one to three pools.
+    fn trade(&mut self) -> (Plan, u64) {
+        let hops = 1 + self.random.below(10) / 5 + self.random.below(10) / 8;
+        let mut calls = Vec::new();
+        for _ in 0..hops {
+            let pool = self.by_contract.draw(&mut self.random);
+            // One side of most pools is one of a few tokens.
+            let [a, b] =
+                [self.random.below(4) as usize, self.by_contract.draw(&mut self.random)];
+            let ticks = self.random.between(2, 8);
+            let swap = Swap {
+                tokens: [world::contract(a), world::contract(b)],
+                trader: self.slot(a),
+                pool: self.slot(b),
+                amount: self.random.between(1, 1 << 30),
+                rounds: self.random.between(30, 150),
+                ticks: (0..ticks).map(|_| self.random.below(2_000)).collect(),
+            };
+            calls.push((world::contract(pool), swap.data()));
+            let oracle = self.by_contract.draw(&mut self.random);
+            let slots: Vec<u64> =
+                (0..self.random.between(1, 8)).map(|_| self.slot(oracle)).collect();
+            calls.push((world::contract(oracle), contracts::read(&slots)));
+        }
+        let router = world::contract(self.random.below(3) as usize);
+        let plan = self.call(router, contracts::multicall(&calls), 60_000 + hops * 400_000);
+        (plan, 30_000 + hops * 120_000)
+    }
+
+    fn approval(&mut self) -> (Plan, u64) {
+        if !self.allowances.is_empty() && self.random.chance(0.45) {
+            let which = self.random.below(self.allowances.len() as u64) as usize;
+            let (token, owner, spender) = self.allowances.swap_remove(which);
+            let input = contracts::approve(owner, spender, 0);
+            return (self.call(world::contract(token), input, 100_000), 27_000);
+        }
+        let token = self.by_contract.draw(&mut self.random);
+        let (owner, spender) = (self.slot(token), self.random.below(200));
+        self.allowances.push((token, owner, spender));
+        let input = contracts::approve(owner, spender, u64::MAX);
+        (self.call(world::contract(token), input, 100_000), 47_000)
+    }
+
+    fn new_token(&mut self) -> (Plan, u64) {
+        let collection = self.by_contract.draw(&mut self.random);
+        let input = contracts::mint(self.tokens_made, self.slot(collection));
+        self.tokens_made += 1;
+        (self.call(world::contract(collection), input, 150_000), 60_000)
+    }
+
+    fn burn(&mut self) -> (Plan, u64) {
+        let contract = self.by_contract.draw(&mut self.random);
+        let input = contracts::burn(self.slot(contract));
+        (self.call(world::contract(contract), input, 80_000), 23_000)
+    }
+
+    fn airdrop(&mut self) -> (Plan, u64) {
+        let token = self.by_contract.draw(&mut self.random);
+        let count = self.random.between(5, 25);
+        let from = self.slot(token);
+        let calls: Vec<(Address, Bytes)> = (0..count)
+            .map(|_| (world::contract(token), contracts::transfer(from, self.slot(token), 1)))
+            .collect();
+        let input = contracts::multicall(&calls);
+        let router = world::contract(self.random.below(3) as usize);
+        (self.call(router, input, 60_000 + count * 50_000), 30_000 + count * 13_000)
+    }
+
+    fn reads(&mut self) -> (Plan, u64) {
+        let contract = self.by_contract.draw(&mut self.random);
+        let count = self.random.between(20, 80);
+        let slots: Vec<u64> = (0..count).map(|_| self.slot(contract)).collect();
+        let input = contracts::read(&slots);
+        (self.call(world::contract(contract), input, 50_000 + count * 3_500), 24_000 + count * 2_700)
+    }
+
+    fn computation(&mut self) -> (Plan, u64) {
+        let rounds = self.random.between(1_000, 12_000);
+        let contract = world::contract(self.by_contract.draw(&mut self.random));
+        let plan = self.call(contract, contracts::compute(rounds), 50_000 + rounds * 160);
+        (plan, 22_000 + rounds * 125)
+    }
+
+    fn deployment(&mut self) -> (Plan, u64) {
+        let len = 50 + (6_000.0 * self.random.unit().powi(3)) as u64;
+        let input = contracts::deployment(self.random.word(), len as u16);
+        let gas = 100_000 + len * 220;
+        let mut plan = self.call(Address::ZERO, input, gas + len * 30 + 50_000);
+        plan.to = TxKind::Create;
+        (plan, gas)
+    }
+
+    fn delegation(&mut self) -> (Plan, u64) {
+        let to = self.account();
+        let mut plan = self.call(to, Bytes::new(), 90_000);
+        let authority = 1 + self.random.below(self.world.senders as u64 - 1) as usize;
+        if authority != plan.sender {
+            let authority_nonce = self.next_nonce(authority);
+            let delegate = world::contract(self.random.below(3) as usize);
+            plan.kind = PlanKind::Delegation { authority, authority_nonce, delegate };
+        }
+        (plan, 46_000)
+    }
+
+    fn call(&mut self, to: Address, input: Bytes, gas_limit: u64) -> Plan {
+        let sender = self.by_sender.draw(&mut self.random);
+        let legacy = self.random.chance(0.15);
+        Plan {
+            sender,
+            nonce: self.next_nonce(sender),
+            to: TxKind::Call(to),
+            value: 0,
+            input,
+            gas_limit,
+            kind: if legacy { PlanKind::Legacy } else { PlanKind::Eip1559 },
+        }
+    }
+
+    fn next_nonce(&mut self, sender: usize) -> u64 {
+        let nonce = self.nonces[sender];
+        self.nonces[sender] += 1;
+        nonce
+    }
+
+    fn slot(&mut self, contract: usize) -> u64 {
+        self.slots[contract].draw(&mut self.random)
+    }
+
+    fn account(&mut self) -> Address {
+        world::account(self.accounts.draw(&mut self.random))
+    }
+}
+
+/// Indices of slots or accounts, with those touched last.
+#[derive(Debug)]
+struct Keys {
+    /// Those from 0 on are there.
+    count: u64,
+    /// A ring, written at `next`.
+    recent: Vec<u64>,
+    next: usize,
+    remembered: usize,
+}
+
+impl Keys {
+    const fn new(count: u64, remembered: usize) -> Self {
+        Self { count, recent: Vec::new(), next: 0, remembered }
+    }
+
+    fn draw(&mut self, random: &mut Random) -> u64 {
+        let share = random.unit();
+        if share < RECENT && !self.recent.is_empty() {
+            // The later touched, the likelier: the square of an even draw.
+            let back = (self.recent.len() as f64 * random.unit().powi(2)) as usize;
+            let len = self.recent.len();
+            return self.recent[(self.next + len - 1 - back.min(len - 1)) % len];
+        }
+        let key = if share < RECENT + NEW {
+            self.count += 1;
+            self.count - 1
+        } else {
+            random.below(self.count)
+        };
+        if self.recent.len() < self.remembered {
+            self.recent.push(key);
+            self.next = self.recent.len() % self.remembered;
+        } else {
+            self.recent[self.next] = key;
+            self.next = (self.next + 1) % self.remembered;
+        }
+        key
+    }
+}
+
+/// The amount of a withdrawal, in Gwei; what a validator earns in some days.
+pub(crate) const fn withdrawal_gwei(number: u64, place: usize) -> u64 {
+    18_000_000 + number * 31 + place as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_has_every_slot_and_account_once() {
+        let world = World::preset("mini").expect("a preset");
+        let blocks = state_blocks(&world);
+        assert!(blocks.len() > 1);
+        let gas = |block: &BlockPlan| block.transactions.iter().map(|tx| tx.gas_limit).sum::<u64>();
+        let total: u64 = blocks.iter().map(gas).sum();
+        assert!(total > world.slots * FILL_GAS + world.accounts * PAY_GAS);
+        let nonces = blocks.iter().flat_map(|block| &block.transactions).map(|tx| tx.nonce);
+        assert!(nonces.enumerate().all(|(at, nonce)| at as u64 == nonce));
+    }
+
+    #[test]
+    fn a_seed_gives_one_workload() {
+        let world = World::preset("mini").expect("a preset");
+        let draw = || {
+            let mut workload = Workload::new(&world, 3);
+            let blocks: Vec<BlockPlan> = (0..5).map(|_| workload.block()).collect();
+            format!("{blocks:?}")
+        };
+        assert_eq!(draw(), draw());
+    }
+
+    #[test]
+    fn most_keys_were_touched_not_long_before() {
+        let (mut keys, mut random) = (Keys::new(1_000_000, 1_000), Random::new(3));
+        let mut seen = std::collections::HashSet::new();
+        let repeats = (0..10_000).filter(|_| !seen.insert(keys.draw(&mut random))).count();
+        assert!((6_500..7_500).contains(&repeats), "{repeats}");
+    }
+}

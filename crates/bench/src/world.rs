@@ -1,0 +1,252 @@
+//! What a chain of the benchmark is made from: its sizes, its genesis, its addresses.
+
+use std::path::{Path, PathBuf};
+
+use alloy_eips::{eip2935, eip4788, eip6110, eip7002, eip7251};
+use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
+use k256::ecdsa::SigningKey;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::contracts;
+use crate::random::Zipf;
+
+/// Changes when the same sizes begin to give another chain.
+const GENERATION: u32 = 1;
+
+pub(crate) const CHAIN_ID: u64 = 764_774;
+pub(crate) const SECONDS_A_SLOT: u64 = 12;
+const GENESIS_TIME: u64 = 1_700_000_000;
+
+/// The funder: it signs what makes the state.
+pub(crate) const FUNDER: usize = 0;
+/// The contract that makes accounts, and the largest one.
+pub(crate) const PAYER: usize = 0;
+
+/// Contracts with large codes, each its own; the rest share [`SHARED_CODES`], as clones do.
+const OWN_CODES: usize = 500;
+const SHARED_CODES: usize = 20;
+/// Bytes of the smallest and the largest code: the limit of EIP-170.
+const CODE_BYTES: [u64; 2] = [1_200, 24_576];
+
+/// Sizes of a chain; the chain follows from them alone.
+#[derive(Clone, Debug, Serialize)]
+pub struct World {
+    /// What the sizes are called.
+    pub name: String,
+    /// Of all choices.
+    pub seed: u64,
+    /// Accounts without code that the state begins with.
+    pub accounts: u64,
+    /// Storage slots that the state begins with, of all contracts together.
+    pub slots: u64,
+    /// Contracts: the k-th has slots in proportion to 1/k.
+    pub contracts: usize,
+    /// Accounts that send transactions.
+    pub senders: usize,
+    /// Gas of the blocks that make the state.
+    pub state_block_gas: u64,
+    /// Empty blocks after those: geth keeps the changes of 128 blocks in memory, and each further
+    /// block moves the oldest, here huge, towards the disk.
+    pub settling_blocks: usize,
+    /// Gas of a measured block: drawn evenly from the first to the second.
+    pub block_gas: [u64; 2],
+    /// Blocks measured on warm caches, those before the measurement included.
+    pub warm_blocks: u64,
+    /// Blocks without transactions.
+    pub empty_blocks: u64,
+    /// Blocks measured after a restart.
+    pub cold_blocks: u64,
+    /// Branches of 1 to 3 blocks that a reorganization leaves behind.
+    pub reorgs: u64,
+}
+
+impl World {
+    /// The sizes called `name`: `full`, `mid` or `mini`.
+    pub fn preset(name: &str) -> Option<Self> {
+        let full = Self {
+            name: name.into(),
+            seed: 1,
+            accounts: 5_000_000,
+            slots: 20_000_000,
+            contracts: 5_000,
+            senders: 20_000,
+            state_block_gas: 1_500_000_000,
+            settling_blocks: 160,
+            block_gas: [10_000_000, 30_000_000],
+            warm_blocks: 330,
+            empty_blocks: 300,
+            cold_blocks: 300,
+            reorgs: 60,
+        };
+        match name {
+            "full" => Some(full),
+            "mid" => Some(Self {
+                accounts: 500_000,
+                slots: 2_000_000,
+                contracts: 2_000,
+                senders: 10_000,
+                warm_blocks: 130,
+                empty_blocks: 100,
+                cold_blocks: 100,
+                reorgs: 20,
+                ..full
+            }),
+            "mini" => Some(Self {
+                accounts: 3_000,
+                slots: 12_000,
+                contracts: 60,
+                senders: 50,
+                state_block_gas: 200_000_000,
+                settling_blocks: 4,
+                block_gas: [1_000_000, 3_000_000],
+                warm_blocks: 8,
+                empty_blocks: 3,
+                cold_blocks: 3,
+                reorgs: 2,
+                ..full
+            }),
+            _ => None,
+        }
+    }
+
+    /// The folder of this chain's state below `folder`. Chains that differ in their measured
+    /// blocks alone share it.
+    pub(crate) fn state_folder(&self, folder: &Path) -> PathBuf {
+        let Self { accounts, slots, contracts, senders, .. } = self;
+        let (block_gas, settling) = (self.state_block_gas, self.settling_blocks);
+        let seed = (GENERATION, self.seed);
+        let sizes = (seed, accounts, slots, contracts, senders, block_gas, settling);
+        folder.join(format!("{}-{}", self.name, short_hash(&sizes)))
+    }
+
+    /// The folder of this chain's measured blocks, below that of its state.
+    pub(crate) fn folder(&self, folder: &Path) -> PathBuf {
+        self.state_folder(folder).join(short_hash(&(GENERATION, self)))
+    }
+
+    /// The slots of each contract when the state is made.
+    pub(crate) fn slots_by_contract(&self) -> Vec<u64> {
+        Zipf::new(self.contracts, 1.0).split(self.slots)
+    }
+
+    /// Far above what blocks use, so that the base fee stays at its lowest.
+    pub(crate) const fn gas_limit(&self) -> u64 {
+        self.state_block_gas * 4
+    }
+
+    pub(crate) fn time(number: u64) -> u64 {
+        GENESIS_TIME + number * SECONDS_A_SLOT
+    }
+
+    /// A geth-style genesis: Prague, which bounds no transaction's gas, for the `state_blocks`
+    /// that make the state; from then on Osaka.
+    pub(crate) fn genesis(&self, state_blocks: u64) -> Value {
+        let mut alloc = serde_json::Map::new();
+        let system = [
+            (eip4788::BEACON_ROOTS_ADDRESS, eip4788::BEACON_ROOTS_CODE.clone()),
+            (eip2935::HISTORY_STORAGE_ADDRESS, eip2935::HISTORY_STORAGE_CODE.clone()),
+            (
+                eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS,
+                eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_CODE.clone(),
+            ),
+            (
+                eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS,
+                eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_CODE.clone(),
+            ),
+        ];
+        for (address, code) in system {
+            let account = json!({"balance": "0x0", "nonce": "0x1", "code": code});
+            alloc.insert(address.to_string(), account);
+        }
+        for index in 0..self.contracts {
+            let wealth = if index == PAYER { 30 } else { 0 };
+            let storage = [0u64, 1, 2, 8, 9, 10]
+                .map(|slot| (word(slot).to_string(), json!(word(index as u64 + slot + 1))));
+            let account = json!({
+                "balance": U256::from(10).pow(U256::from(wealth)),
+                "nonce": "0x1",
+                "code": self.code(index),
+                "storage": serde_json::Map::from_iter(storage),
+            });
+            alloc.insert(contract(index).to_string(), account);
+        }
+        for index in 0..self.senders {
+            let wealth = if index == FUNDER { 30 } else { 24 };
+            let account = json!({"balance": U256::from(10).pow(U256::from(wealth))});
+            alloc.insert(address_of(&sender(index)).to_string(), account);
+        }
+        json!({
+            "config": config(Self::time(state_blocks + 1)),
+            "nonce": "0x0",
+            "timestamp": format!("{GENESIS_TIME:#x}"),
+            "extraData": "0x",
+            "gasLimit": format!("{:#x}", self.gas_limit()),
+            "difficulty": "0x0",
+            "mixHash": B256::ZERO,
+            "coinbase": Address::ZERO,
+            "baseFeePerGas": "0x7",
+            "alloc": alloc,
+        })
+    }
+
+    fn code(&self, index: usize) -> Bytes {
+        let (seed, skew) = match index {
+            own if own < OWN_CODES => (own, 2),
+            other => (OWN_CODES + other % SHARED_CODES, 6),
+        };
+        // Small codes are more frequent than large ones: a power of an even draw.
+        let mut random = crate::random::Random::new(self.seed ^ (seed as u64) << 32);
+        let [low, high] = CODE_BYTES;
+        let len = low + ((high - low) as f64 * random.unit().powi(skew)) as u64;
+        contracts::code(seed as u64, len as usize)
+    }
+}
+
+/// Tells sizes from others, as a part of file names.
+fn short_hash(sizes: &impl Serialize) -> String {
+    let sizes = serde_json::to_vec(sizes).expect("sizes are JSON");
+    keccak256(sizes).to_string()[2..10].to_owned()
+}
+
+fn config(osaka_time: u64) -> Value {
+    json!({
+        "chainId": CHAIN_ID,
+        "homesteadBlock": 0, "eip150Block": 0, "eip155Block": 0, "eip158Block": 0,
+        "byzantiumBlock": 0, "constantinopleBlock": 0, "petersburgBlock": 0, "istanbulBlock": 0,
+        "berlinBlock": 0, "londonBlock": 0, "mergeNetsplitBlock": 0,
+        "terminalTotalDifficulty": 0, "terminalTotalDifficultyPassed": true,
+        "shanghaiTime": 0, "cancunTime": 0, "pragueTime": 0, "osakaTime": osaka_time,
+        "depositContractAddress": eip6110::MAINNET_DEPOSIT_CONTRACT_ADDRESS,
+        "blobSchedule": {
+            "cancun": {"target": 3, "max": 6, "baseFeeUpdateFraction": 3_338_477},
+            "prague": {"target": 6, "max": 9, "baseFeeUpdateFraction": 5_007_716},
+            "osaka": {"target": 6, "max": 9, "baseFeeUpdateFraction": 5_007_716},
+        },
+    })
+}
+
+/// The key of a sender; the first one is the [`FUNDER`]'s.
+pub(crate) fn sender(index: usize) -> SigningKey {
+    let secret = keccak256(format!("deponent bench sender {index}"));
+    SigningKey::from_slice(secret.as_slice()).expect("a hash is a secret key, but for 1 in 2^128")
+}
+
+pub(crate) fn address_of(key: &SigningKey) -> Address {
+    let point = key.verifying_key().to_encoded_point(false);
+    Address::from_raw_public_key(&point.as_bytes()[1..])
+}
+
+/// Contracts lie anywhere in the state's trie, as those of a public network do.
+pub(crate) fn contract(index: usize) -> Address {
+    Address::from_word(keccak256(format!("deponent bench contract {index}")))
+}
+
+/// The accounts that the [`PAYER`] makes: the low bytes of their index's hash.
+pub(crate) fn account(index: u64) -> Address {
+    Address::from_word(keccak256(word(index)))
+}
+
+fn word(number: u64) -> B256 {
+    U256::from(number).into()
+}

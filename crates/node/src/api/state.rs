@@ -1,0 +1,98 @@
+//! The state after any kept block: accounts, slots, codes, and their proofs.
+
+use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U64, U256};
+use alloy_rpc_types_eth::{EIP1186AccountProofResponse, EIP1186StorageProof};
+use alloy_serde::JsonStorageKey;
+use engine::StateView;
+use rpc::{Code, Error, Json, Params};
+use trie::{Account, EMPTY_ROOT_HASH};
+
+use super::blocks::{BlockId, NumberOrTag};
+use super::hex::Fixed;
+use super::{Api, refusal};
+use crate::limits::PROOF_SLOTS;
+
+/// `eth_getBalance`.
+pub(super) fn balance(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let address = address(&mut params)?;
+    let account = state(api, params)?.account(address).map_err(refusal)?;
+    Json::of(&account.map_or(U256::ZERO, |account| account.balance))
+}
+
+/// `eth_getTransactionCount`.
+pub(super) fn transaction_count(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let address = address(&mut params)?;
+    let account = state(api, params)?.account(address).map_err(refusal)?;
+    Json::of(&U64::from(account.map_or(0, |account| account.nonce)))
+}
+
+/// `eth_getCode`.
+pub(super) fn code(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let address = address(&mut params)?;
+    Json::of(&state(api, params)?.code(address).map_err(refusal)?)
+}
+
+/// `eth_getStorageAt`.
+pub(super) fn storage_at(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let address = address(&mut params)?;
+    let slot = slot(params.next("storage slot")?)?;
+    let value = state(api, params)?.storage(address, slot.as_b256().into()).map_err(refusal)?;
+    Json::of(&B256::from(value))
+}
+
+/// `eth_getProof` (EIP-1186).
+pub(super) fn proof(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let address = address(&mut params)?;
+    let keys: Vec<&str> = params.next("storage keys")?;
+    if keys.len() > PROOF_SLOTS {
+        let detail = format!("{} slots asked for, at most {PROOF_SLOTS} are allowed", keys.len());
+        return Err(Error::new(Code::TooLargeRequest, detail));
+    }
+    let keys = keys.into_iter().map(slot).collect::<Result<Vec<_>, _>>()?;
+    let slots: Vec<U256> = keys.iter().map(|key| key.as_b256().into()).collect();
+    let proof = state(api, params)?.proof(address, &slots).map_err(refusal)?;
+    let account = proof.account.unwrap_or(Account {
+        nonce: 0,
+        balance: U256::ZERO,
+        storage_root: EMPTY_ROOT_HASH,
+        code_hash: KECCAK256_EMPTY,
+    });
+    let storage = keys.into_iter().zip(proof.storage);
+    let storage_proof = storage
+        .map(|(key, slot)| EIP1186StorageProof { key, value: slot.value, proof: slot.proof });
+    Json::of(&EIP1186AccountProofResponse {
+        address,
+        balance: account.balance,
+        code_hash: account.code_hash,
+        nonce: account.nonce,
+        storage_hash: account.storage_root,
+        account_proof: proof.proof,
+        storage_proof: storage_proof.collect(),
+    })
+}
+
+fn address(params: &mut Params<'_>) -> Result<Address, Error> {
+    let address: Fixed<20> = params.next("address")?;
+    Ok(Address::from(address))
+}
+
+/// A slot's number, as a quantity or as 32 bytes.
+fn slot(text: &str) -> Result<JsonStorageKey, Error> {
+    let digits = text.strip_prefix("0x").filter(|digits| (1..=64).contains(&digits.len()));
+    let number = digits.and_then(|digits| U256::from_str_radix(digits, 16).ok());
+    let Some(number) = number else {
+        let detail = format!("storage slot: {text:?} is not 0x and 1 to 64 hex digits");
+        return Err(Error::invalid_params(detail));
+    };
+    Ok(if text.len() == 66 { JsonStorageKey::Hash(number.into()) } else { JsonStorageKey::Number(number) })
+}
+
+/// The state after the block that the last parameter names; the head's when there is none.
+fn state(api: &Api, mut params: Params<'_>) -> Result<StateView, Error> {
+    let id: Option<BlockId> = params.optional("block")?;
+    params.end()?;
+    let id = id.unwrap_or(BlockId::Number(NumberOrTag::Latest));
+    let record = api.block_by_id(&id)?;
+    let record = record.ok_or_else(|| Error::new(Code::Server, format!("there is no {id}")))?;
+    api.engine.state(record.hash()).map_err(refusal)
+}

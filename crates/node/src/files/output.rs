@@ -1,0 +1,116 @@
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::error::{Error, Place};
+
+/// A file being written, as `NAME.partial` beside where it will be: it gets its name when it is
+/// whole and on the disk. Dropped before, the partial file stays, so that it can be gone on with.
+#[derive(Debug)]
+pub(super) struct Output {
+    /// What the file will be called.
+    path: PathBuf,
+    partial: Arc<Path>,
+    writer: Writer,
+    /// Bytes of content written so far.
+    bytes: u64,
+}
+
+#[derive(Debug)]
+enum Writer {
+    Plain(BufWriter<File>),
+    Gzip(GzEncoder<BufWriter<File>>),
+}
+
+/// The name that a file has until it is whole.
+pub(super) fn partial(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".partial");
+    name.into()
+}
+
+/// Whether a file of this name is packed with gzip.
+pub(super) fn is_gzip(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"))
+}
+
+impl Output {
+    /// Begins a file. One whose name ends in `.gz` is packed.
+    pub(super) fn create(path: &Path) -> Result<Self, Error> {
+        Self::open(path, 0)
+    }
+
+    /// Goes on with the partial file after its first `bytes`; what follows them is cut off. Only
+    /// files that are not packed can be gone on with.
+    pub(super) fn go_on(path: &Path, bytes: u64) -> Result<Self, Error> {
+        assert!(!is_gzip(path), "a packed file begins anew");
+        Self::open(path, bytes)
+    }
+
+    fn open(path: &Path, bytes: u64) -> Result<Self, Error> {
+        let partial: Arc<Path> = partial(path).into();
+        let open = || {
+            let mut file =
+                File::options().write(true).create(true).truncate(false).open(&partial)?;
+            file.set_len(bytes)?;
+            file.seek(SeekFrom::End(0))?;
+            Ok(BufWriter::with_capacity(1 << 20, file))
+        };
+        let file = open().map_err(|error| Error::io(&partial, error))?;
+        let writer = match is_gzip(path) {
+            true => Writer::Gzip(GzEncoder::new(file, Compression::default())),
+            false => Writer::Plain(file),
+        };
+        Ok(Self { path: path.into(), partial, writer, bytes })
+    }
+
+    /// Bytes of content written so far.
+    pub(super) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let written = match &mut self.writer {
+            Writer::Plain(file) => file.write_all(bytes),
+            Writer::Gzip(file) => file.write_all(bytes),
+        };
+        self.bytes += bytes.len() as u64;
+        written.map_err(|error| Error::io(&self.partial, error))
+    }
+
+    /// The error that something cannot be written into this file.
+    pub(super) fn refuse(&self, problem: String) -> Error {
+        Error::content(&self.path.as_path().into(), Place::default(), problem)
+    }
+
+    /// Brings the file to the disk, and gives it its name. A file that has the name is replaced.
+    pub(super) fn finish(self) -> Result<(), Error> {
+        let path = self.path.clone();
+        self.finish_as(&path)
+    }
+
+    /// As [`Self::finish`], with another name in the same folder.
+    pub(super) fn finish_as(self, path: &Path) -> Result<(), Error> {
+        let Self { partial, writer, .. } = self;
+        let finish = || -> io::Result<()> {
+            let file = match writer {
+                Writer::Plain(file) => file.into_inner()?,
+                Writer::Gzip(file) => file.finish()?.into_inner()?,
+            };
+            file.sync_all()?;
+            fs::rename(&partial, path)?;
+            sync_folder(path)
+        };
+        finish().map_err(|error| Error::io(&partial, error))
+    }
+}
+
+/// Brings the names in the folder of `path` to the disk.
+pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}

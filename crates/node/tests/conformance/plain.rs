@@ -1,0 +1,188 @@
+//! Blocks with proof of work, as RLP, on a chain without an engine: nodes and codes by hash, and
+//! the branch with the most total difficulty is the canonical one.
+
+use crate::blocks::{Judge, unknown_parent};
+use crate::fixture::Test;
+use crate::report::Witnesses;
+use alloy_hardforks::EthereumHardforks;
+use alloy_primitives::map::B256Map;
+use alloy_primitives::{B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
+use engine::Genesis;
+use execution::{BlockError, ChainSpec, OMMER_GENERATIONS, SealedBlock};
+use std::rc::Rc;
+use trie::{EMPTY_ROOT_HASH, NodeSource, StateChanges, StateTrie};
+use witness::{AccountInfo, Ancestor, Change, Source, TrieState, Witness};
+
+pub(crate) fn run(test: &Test, chain: ChainSpec, witnesses: &mut Witnesses) -> Result<(), String> {
+    let genesis = test.genesis()?;
+    let mut judge = Judge::new(&genesis);
+    let mut plain = Plain::new(chain, &genesis)?;
+    for (index, fixture) in test.blocks.iter().enumerate() {
+        let context = |error: String| format!("block {index}: {error}");
+        let exception = fixture.exception();
+        let block = match (execution::decode_block(&fixture.rlp), &exception) {
+            (Ok(block), _) => block,
+            (Err(_), Some(_)) => continue,
+            (Err(error), None) => return Err(context(error.to_string())),
+        };
+        if plain.blocks.contains_key(&block.hash()) {
+            continue;
+        }
+        match (plain.import(&block).map_err(context)?, exception) {
+            (Answer::Valid(witness), None) => {
+                judge.witness(&plain.chain, &block, &witness, witnesses).map_err(context)?;
+            }
+            (Answer::Valid(_), Some(exception)) => {
+                return Err(context(format!("valid, expected {exception}")));
+            }
+            (Answer::Invalid(_), Some(_)) => {}
+            (Answer::UnknownParent, Some(exception)) if unknown_parent(&exception) => {}
+            (answer, exception) => {
+                return Err(context(format!("{answer:?}, expected {exception:?}")));
+            }
+        }
+    }
+    match plain.head {
+        head if head == test.lastblockhash => Ok(()),
+        head => Err(format!("the head is {head}, not {}", test.lastblockhash)),
+    }
+}
+
+#[derive(Debug)]
+enum Answer {
+    Valid(Witness),
+    #[allow(dead_code)] // printed
+    Invalid(String),
+    UnknownParent,
+}
+
+#[derive(Debug)]
+struct Plain {
+    chain: ChainSpec,
+    nodes: B256Map<Bytes>,
+    codes: B256Map<Bytes>,
+    /// Valid blocks with the total difficulty up to each.
+    blocks: B256Map<(Rc<SealedBlock>, U256)>,
+    head: B256,
+}
+
+impl Plain {
+    fn new(chain: ChainSpec, genesis: &Genesis) -> Result<Self, String> {
+        let mut codes = B256Map::default();
+        let changes = genesis.alloc.iter().map(|(address, account)| {
+            let code_hash = match account.code.is_empty() {
+                true => KECCAK256_EMPTY,
+                false => keccak256(&account.code),
+            };
+            codes.insert(code_hash, account.code.clone());
+            let (nonce, balance) = (account.nonce, account.balance);
+            let slots = account.storage.iter().filter(|(_, value)| !value.is_zero());
+            let change = Change {
+                address: *address,
+                account: Some(AccountInfo { nonce, balance, code_hash }),
+                storage_wiped: false,
+                slots: slots.map(|(slot, value)| (*slot, *value)).collect(),
+            };
+            change.hashed()
+        });
+        let changes = StateChanges { accounts: changes.collect() };
+        let mut trie = StateTrie::new(EMPTY_ROOT_HASH);
+        let root = trie.apply(&changes, &B256Map::<Bytes>::default());
+        let root = root.map_err(|error| error.to_string())?;
+        if root != genesis.header.state_root {
+            return Err(format!("genesis has another state root: {root}"));
+        }
+        let mut nodes = B256Map::default();
+        trie.new_nodes(&mut |hash, rlp| drop(nodes.insert(hash, rlp)));
+        let block = execution::Block { header: genesis.header.clone(), body: Default::default() };
+        let block = Rc::new(SealedBlock::new(block));
+        let (head, difficulty) = (block.hash(), block.header.difficulty);
+        let blocks = B256Map::from_iter([(head, (block, difficulty))]);
+        Ok(Self { chain, nodes, codes, blocks, head })
+    }
+
+    fn import(&mut self, block: &SealedBlock) -> Result<Answer, String> {
+        let Some((parent, total_difficulty)) = self.blocks.get(&block.header.parent_hash).cloned()
+        else {
+            return Ok(Answer::UnknownParent);
+        };
+        let (witness, new_nodes, new_codes) = match self.validate(block, &parent, total_difficulty)
+        {
+            Ok(valid) => valid,
+            Err(BlockError::Invalid(reason)) => return Ok(Answer::Invalid(reason.to_string())),
+            Err(error) => return Err(error.to_string()),
+        };
+        self.nodes.extend(new_nodes);
+        self.codes.extend(new_codes);
+        let total_difficulty = total_difficulty + block.header.difficulty;
+        let (head, head_difficulty) = &self.blocks[&self.head];
+        let is_merged = block.header.difficulty.is_zero();
+        if is_merged || (!head.header.difficulty.is_zero() && total_difficulty > *head_difficulty) {
+            self.head = block.hash();
+        }
+        self.blocks.insert(block.hash(), (Rc::new(block.clone()), total_difficulty));
+        Ok(Answer::Valid(witness))
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn validate(
+        &self,
+        block: &SealedBlock,
+        parent: &SealedBlock,
+        total_difficulty: U256,
+    ) -> Result<(Witness, Vec<(B256, Bytes)>, Vec<(B256, Bytes)>), BlockError> {
+        let chain = &self.chain;
+        execution::validate_body_roots(block)?;
+        let view = View { plain: self, parent: parent.hash() };
+        let ancestors: Vec<_> = view.ancestors().take(OMMER_GENERATIONS).collect();
+        execution::validate_ancestry(chain, block, total_difficulty, &ancestors)?;
+        let senders =
+            execution::recover_senders_at(chain, block.header.number, &block.body.transactions)?;
+        let mut state = TrieState::new(parent.header.state_root, &view);
+        let (header, hash) = (&parent.header, parent.hash());
+        let executed = execution::validate(chain, header, hash, block, &senders, None, &mut state)?;
+        let witness = executed.witness(&mut state, &block.header)?;
+        let mut new_nodes = Vec::new();
+        state.new_nodes(&mut |hash, rlp| new_nodes.push((hash, rlp)));
+        Ok((witness, new_nodes, executed.new_codes))
+    }
+}
+
+/// The state and the ancestors as a child of `parent` sees them.
+#[derive(Debug)]
+struct View<'a> {
+    plain: &'a Plain,
+    parent: B256,
+}
+
+impl<'a> View<'a> {
+    /// The parent and all before it.
+    fn ancestors(&self) -> impl Iterator<Item = &'a SealedBlock> + use<'a> {
+        let blocks = &self.plain.blocks;
+        let next = |block: &&SealedBlock| Some(&*blocks.get(&block.header.parent_hash)?.0);
+        std::iter::successors(blocks.get(&self.parent).map(|(block, _)| &**block), next)
+    }
+}
+
+impl NodeSource for View<'_> {
+    fn node(&self, hash: &B256) -> Option<Bytes> {
+        self.plain.nodes.get(hash).cloned()
+    }
+}
+
+impl Source for View<'_> {
+    fn code(&self, code_hash: &B256) -> Option<Bytes> {
+        self.plain.codes.get(code_hash).cloned()
+    }
+
+    fn ancestor(&self, number: u64) -> Option<Ancestor> {
+        let block = self.ancestors().find(|block| block.header.number == number)?;
+        let rlp = alloy_rlp::encode(&block.header).into();
+        Some(Ancestor { hash: block.hash(), rlp })
+    }
+}
+
+/// Whether the receipts of a block have a root each, so that its state is applied in parts.
+pub(crate) fn has_roots_in_receipts(chain: &ChainSpec, block: &SealedBlock) -> bool {
+    !chain.is_byzantium_active_at_block(block.header.number)
+}

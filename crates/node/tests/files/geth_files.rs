@@ -1,0 +1,120 @@
+//! Files that geth writes are read, and geth reads those that are written here. Runs when a geth
+//! binary is there: `GETH`, on the path, or where `go install` puts it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use node::files::{
+    BlockWriter, Era1Writer, ExportBlock, Form, Progress, SortOptions, SortedState,
+};
+
+use super::era1_files::receipts_of;
+use super::states::{root_of, sorted_entries};
+use super::{Folder, blocks, fixtures, read};
+
+#[test]
+fn files_of_geth_are_read_and_geth_reads_ours() {
+    let Some(fixtures) = fixtures().map(|fixtures| fixtures.join("execution-apis/tests")) else {
+        return;
+    };
+    let Some(geth) = geth_binary() else {
+        println!(
+            "not run: no geth. `go install github.com/ethereum/go-ethereum/cmd/geth@v1.17.8`, or \
+             name it in GETH"
+        );
+        return;
+    };
+    let folder = Folder::new();
+    let (theirs, again) = (folder.path("theirs"), folder.path("again"));
+    let geth = Geth { binary: geth, genesis: fixtures.join("genesis.json") };
+    let chain = read(&fixtures.join("chain.rlp"));
+    geth.import(&theirs, &fixtures.join("chain.rlp"));
+
+    for name in ["chain.rlp", "chain.rlp.gz"] {
+        let path = folder.path(name);
+        geth.run(&theirs, &["export", text(&path)]);
+        // geth's begins with genesis.
+        assert_eq!(blocks(&read(&path))[1..], blocks(&chain)[..], "{name}");
+    }
+    check_dump(&geth, &theirs, &folder);
+    check_era1(&geth, &theirs, &folder);
+
+    let ours = folder.path("ours.rlp.gz");
+    let mut writer = BlockWriter::create(&ours, Form::Rlp).expect("begun");
+    for block in &chain {
+        let export = ExportBlock { block: &block.block, requests: None, access_list: None };
+        writer.write(export).expect("written");
+    }
+    writer.finish().expect("finished");
+    geth.import(&again, &ours);
+    assert_eq!(geth.run(&again, &["dump"]), geth.run(&theirs, &["dump"]));
+}
+
+/// The state of geth's head, line by line, has the root that it says.
+fn check_dump(geth: &Geth, data: &Path, folder: &Folder) {
+    let path = folder.write("dump.jsonl", geth.run(data, &["dump"]));
+    let options = SortOptions::new(&folder.path("sorted"));
+    let sorted = SortedState::prepare(&path, &options, &mut Progress::silent()).expect("sorted");
+    let root = sorted.root().expect("a dump has a root");
+    let chain = read(&folder.path("chain.rlp"));
+    assert_eq!(chain.last().expect("blocks").block.header.state_root, root);
+    assert_eq!(root_of(sorted_entries(&sorted).into_iter()), root);
+}
+
+/// geth's era1 file is read, and written again under its name.
+fn check_era1(geth: &Geth, data: &Path, folder: &Folder) {
+    let chain = read(&folder.path("chain.rlp"));
+    let mined = chain.iter().take_while(|block| !block.block.header.difficulty.is_zero()).count();
+    assert!(mined > 30);
+    let (history, last) = (folder.path("history"), (mined - 1).to_string());
+    geth.run(data, &["export-history", "--era.format", "era1", text(&history), "0", &last]);
+    let files = fs::read_dir(&history).expect("a folder").flatten().map(|entry| entry.path());
+    let path = files.into_iter().find(|path| path.extension().is_some_and(|ext| ext == "era1"));
+    let path = path.expect("an era1 file");
+    let found = read(&path);
+    assert_eq!(blocks(&found), blocks(&chain)[..mined]);
+    let receipts = receipts_of(&fs::read(&path).expect("a file"));
+    let mut writer = Era1Writer::create(folder.0.path(), "unknown").expect("begun");
+    for (block, receipts) in found.iter().zip(&receipts) {
+        let total = block.total_difficulty.expect("a total difficulty");
+        writer.write(&block.block, receipts, total).expect("written");
+    }
+    let written = writer.finish().expect("finished");
+    assert_eq!(written.file_name(), path.file_name());
+}
+
+struct Geth {
+    binary: PathBuf,
+    genesis: PathBuf,
+}
+
+impl Geth {
+    fn import(&self, data: &Path, chain: &Path) {
+        self.run(data, &["init", text(&self.genesis)]);
+        self.run(data, &["--gcmode", "archive", "import", text(chain)]);
+    }
+
+    /// Runs a command to its end, and gives what it has printed.
+    fn run(&self, data: &Path, arguments: &[&str]) -> String {
+        let mut command = Command::new(&self.binary);
+        let output = command.arg("--datadir").arg(data).args(arguments).output().expect("run");
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "geth {arguments:?}: {log}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a path in UTF-8")
+}
+
+fn geth_binary() -> Option<PathBuf> {
+    let named = std::env::var_os("GETH").map(PathBuf::from);
+    let home = std::env::var_os("HOME").map(|home| Path::new(&home).join("go/bin/geth"));
+    let candidates = named.into_iter().chain([PathBuf::from("geth")]).chain(home);
+    let runs = |binary: &PathBuf| {
+        Command::new(binary).arg("version").output().is_ok_and(|output| output.status.success())
+    };
+    candidates.into_iter().find(runs)
+}
