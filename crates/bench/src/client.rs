@@ -143,7 +143,8 @@ impl Program {
             return Ok(Command::new(&self.binary));
         };
         let group = cgroup(data);
-        std::fs::create_dir_all(&group).context("no cgroup: is this version 1, and are we root?")?;
+        std::fs::create_dir_all(&group)
+            .context("no cgroup: is this version 1, and are we root?")?;
         std::fs::write(group.join("memory.limit_in_bytes"), memory_bytes.to_string())?;
         let mut command = Command::new("sh");
         command.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]);

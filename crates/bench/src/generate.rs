@@ -129,7 +129,12 @@ impl Driver {
 
     /// Groups of blocks, each built twice on one parent with the same transactions: first the
     /// branch that stays, then the one that the next group leaves.
-    fn reorgs(&mut self, chain: &Chain, groups: u64, workload: &mut Workload) -> anyhow::Result<()> {
+    fn reorgs(
+        &mut self,
+        chain: &Chain,
+        groups: u64,
+        workload: &mut Workload,
+    ) -> anyhow::Result<()> {
         let mut writer = chain.write(Part::Reorgs)?;
         for group in 0..groups {
             let plans: Vec<BlockPlan> =

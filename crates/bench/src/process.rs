@@ -169,7 +169,8 @@ impl Usage {
         let stat = read("stat").unwrap_or_default();
         // The second field is a name in parentheses, which may hold anything.
         let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
-        let ticks: u64 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+        let ticks: u64 =
+            fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
         Self {
             resident_kib: kib("VmRSS:").unwrap_or(0),
             peak_kib: kib("VmHWM:").unwrap_or(0),

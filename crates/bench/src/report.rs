@@ -127,7 +127,8 @@ fn memory(out: &mut String, rows: &[Row<'_>]) -> fmt::Result {
     }
     writeln!(out, "\nResident memory in MiB, after tenths of the blocks.\n")?;
     for row in rows {
-        let after = |tenth: usize| row.samples[(blocks * tenth / 10).max(1) - 1].resident_kib / 1024;
+        let after =
+            |tenth: usize| row.samples[(blocks * tenth / 10).max(1) - 1].resident_kib / 1024;
         let all: Vec<String> = (1..=10).map(|tenth| after(tenth).to_string()).collect();
         writeln!(out, "- {}: {}", row.client, all.join(", "))?;
     }
@@ -166,9 +167,8 @@ fn targets(out: &mut String, part: Part, rows: &[Row<'_>]) -> fmt::Result {
     let row = |name: &str| rows.iter().find(|row| row.client == name);
     let peers = || rows.iter().filter(|row| !row.client.starts_with(OURS));
     let peers = || peers().filter(|row| !row.client.ends_with("+witness"));
-    let fastest = |share: f64| {
-        peers().map(|row| row.payload_ms.percentile(share)).min_by(f64::total_cmp)
-    };
+    let fastest =
+        |share: f64| peers().map(|row| row.payload_ms.percentile(share)).min_by(f64::total_cmp);
     let Some(ours) = row(OURS) else { return Ok(()) };
     let mut lines = Vec::new();
     for (name, share, bound) in [("p50", 0.5, P50_RATIO), ("p99", 0.99, P99_RATIO)] {
@@ -218,9 +218,8 @@ fn depths(out: &mut String, measured: &Measured) -> fmt::Result {
     let keys: BTreeSet<(&str, usize)> =
         measured.depths.iter().map(|sample| (sample.client.as_str(), sample.depth)).collect();
     for (client, depth) in keys {
-        let samples = || {
-            measured.depths.iter().filter(move |s| s.client == client && s.depth == depth)
-        };
+        let samples =
+            || measured.depths.iter().filter(move |s| s.client == client && s.depth == depth);
         if let Some(refusal) = samples().find_map(|sample| sample.refusal.as_ref()) {
             let refusal: String = refusal.chars().take(90).collect();
             writeln!(out, "| {client} | {depth} | {refusal} | | |")?;

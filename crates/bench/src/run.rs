@@ -138,7 +138,10 @@ pub(crate) fn run(
     Ok(measured)
 }
 
-fn start(runners: &[(&Contender, &Program, PathBuf)], chain: &Chain) -> anyhow::Result<Vec<Runner>> {
+fn start(
+    runners: &[(&Contender, &Program, PathBuf)],
+    chain: &Chain,
+) -> anyhow::Result<Vec<Runner>> {
     let started = runners.iter().map(|(contender, program, data)| {
         let client = program.start(data, &chain.genesis())?;
         Ok(Runner { name: contender.to_string(), contender: **contender, client, timings: true })

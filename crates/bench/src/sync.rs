@@ -88,11 +88,7 @@ pub(crate) fn catch_up(client: &mut Client, chain: &Chain, part: Part) -> anyhow
 /// The directory of a client that has the state: made once for each chain and version.
 ///
 /// A client that keeps its state in memory leaves an empty one, and catches up whenever it starts.
-pub(crate) fn prepared(
-    program: &Program,
-    chain: &Chain,
-    folder: &Path,
-) -> anyhow::Result<PathBuf> {
+pub(crate) fn prepared(program: &Program, chain: &Chain, folder: &Path) -> anyhow::Result<PathBuf> {
     let chain_name = chain.state.file_name().context("a chain has a folder")?;
     let name = format!("{}-{}", program.kind.name(), program.version()?);
     let data = folder.join("prepared").join(chain_name).join(name);

@@ -182,8 +182,7 @@ impl Workload {
         for _ in 0..hops {
             let pool = self.by_contract.draw(&mut self.random);
             // One side of most pools is one of a few tokens.
-            let [a, b] =
-                [self.random.below(4) as usize, self.by_contract.draw(&mut self.random)];
+            let [a, b] = [self.random.below(4) as usize, self.by_contract.draw(&mut self.random)];
             let ticks = self.random.between(2, 8);
             let swap = Swap {
                 tokens: [world::contract(a), world::contract(b)],
@@ -248,7 +247,10 @@ impl Workload {
         let count = self.random.between(20, 80);
         let slots: Vec<u64> = (0..count).map(|_| self.slot(contract)).collect();
         let input = contracts::read(&slots);
-        (self.call(world::contract(contract), input, 50_000 + count * 3_500), 24_000 + count * 2_700)
+        (
+            self.call(world::contract(contract), input, 50_000 + count * 3_500),
+            24_000 + count * 2_700,
+        )
     }
 
     fn computation(&mut self) -> (Plan, u64) {

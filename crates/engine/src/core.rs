@@ -8,6 +8,7 @@ use crate::{Error, limits};
 use alloy_primitives::B256;
 use state::Database;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use trie::versioned::NodeAddress;
 
@@ -71,6 +72,10 @@ pub(crate) struct Core {
     /// The heads as a crash would leave them.
     persisted: RwLock<Heads>,
     listeners: RwLock<Vec<Listener>>,
+    /// The last canonical number whose witness has its copy.
+    copied: AtomicU64,
+    /// Whether a block runs, and the processor is better left to it.
+    pub(crate) running: AtomicBool,
     failure: OnceLock<Error>,
 }
 
@@ -80,6 +85,7 @@ impl Core {
         database: Arc<Database>,
         heads: Heads,
         floors: Floors,
+        head_number: u64,
     ) -> Self {
         Self {
             options,
@@ -90,6 +96,8 @@ impl Core {
             signals: Signals::default(),
             persisted: RwLock::new(heads),
             listeners: RwLock::default(),
+            copied: AtomicU64::new(head_number),
+            running: AtomicBool::new(false),
             failure: OnceLock::new(),
         }
     }
@@ -138,6 +146,26 @@ impl Core {
         }
     }
 
+    /// The next canonical block whose witness has no copy: persisted, and with its nodes kept.
+    pub(crate) fn next_copy(&self) -> Result<Option<(u64, B256)>, Error> {
+        let head = self.number(&self.persisted_heads().head)?;
+        let kept = self.floors().first() + 1;
+        let number = (self.copied.load(Ordering::Relaxed) + 1).max(kept);
+        if number > head {
+            return Ok(None);
+        }
+        Ok(self.tree().canonical_hash(number)?.map(|hash| (number, hash)))
+    }
+
+    /// Notes that `number` has its copy, or gets none.
+    pub(crate) fn copied(&self, number: u64) {
+        self.copied.store(number, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn listen(&self, listener: Listener) {
         self.listeners.write().expect(NO_PANIC).push(listener);
     }
@@ -180,9 +208,14 @@ impl Floors {
         Ok(floors)
     }
 
+    /// The first number whose versions are kept.
+    pub(crate) fn first(&self) -> u64 {
+        self.0.first_key_value().map_or(0, |(first, _)| *first)
+    }
+
     /// Whether the versions after blocks with this number are kept.
     pub(crate) fn keep(&self, number: u64) -> bool {
-        self.0.first_key_value().is_none_or(|(first, _)| *first <= number)
+        self.first() <= number
     }
 
     /// Notes a version.

@@ -2,7 +2,7 @@ use crate::assemble::assemble;
 use crate::build::Build;
 use crate::core::{Core, EngineOptions, Floors};
 use crate::live::{LiveState, RootTimings, Threads};
-use crate::persist::{PersistedBlock, Persister};
+use crate::persist::{self, PersistedBlock, Persister};
 use crate::record::BlockRecord;
 use crate::seal::{self, Seal};
 use crate::state_view::StateView;
@@ -18,6 +18,7 @@ use execution::{
 use rayon::ThreadPool;
 use rayon::prelude::*;
 use state::{Database, MemoryDisk};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 use witness::Witness;
@@ -140,7 +141,8 @@ impl Engine {
         };
         let floors = Floors::of(&database, &heads)?;
         let codes = CodeCache::new(options.code_cache_bytes);
-        let core = Arc::new(Core::new(options, database, heads, floors));
+        let head = database.entry(&heads.head)?.ok_or(Error::UnknownBlock(heads.head))?;
+        let core = Arc::new(Core::new(options, database, heads, floors, head.number));
         Ok(Self {
             chain,
             workers: OnceLock::new(),
@@ -202,7 +204,10 @@ impl Engine {
                 (None, None) => return Ok(Verdict::Syncing),
             }
         };
-        match self.validate(&parent, block) {
+        self.core.running.store(true, Ordering::Relaxed);
+        let validated = self.validate(&parent, block);
+        self.core.running.store(false, Ordering::Relaxed);
+        match validated {
             Ok(()) => Ok(Verdict::Valid),
             Err(Failure::Block(BlockError::Invalid(reason))) => {
                 let record =
@@ -353,6 +358,17 @@ impl Engine {
     pub fn persist(&self) -> Result<(), Error> {
         self.core.signals.flush();
         self.core.check()
+    }
+
+    /// Forgets the versions that are too old by the options, and deletes what only they need.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn prune(&self) -> Result<(), Error> {
+        self.persist()?;
+        persist::prune(&self.core)?;
+        self.core.database.persist()?;
+        Ok(())
     }
 
     /// Has `listener` told of each canonical head that is persisted. It must not block.

@@ -1,6 +1,6 @@
 use crate::record::BlockRecord;
 use crate::seal::{self, Seal, Sealed, SweepState};
-use crate::{Error, Heads};
+use crate::{Error, Heads, limits};
 use alloy_consensus::constants::EMPTY_WITHDRAWALS;
 use alloy_consensus::{Block as AlloyBlock, BlockBody, Header};
 use alloy_eips::eip1559::INITIAL_BASE_FEE;
@@ -8,7 +8,7 @@ use alloy_eips::eip7685::EMPTY_REQUESTS_HASH;
 use alloy_hardforks::{EthereumHardfork, EthereumHardforks};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use execution::{ChainSpec, SealedBlock};
-use state::Database;
+use state::{Batch, Database};
 use std::collections::BTreeMap;
 use trie::AccountInfo;
 use trie::bulk::StateBuilder;
@@ -45,6 +45,17 @@ impl Genesis {
             .iter()
             .map(|(address, account)| (*address, GenesisAccount::new(account)))
             .collect();
+        let root = state(&alloc, &mut Nowhere::default())?.0.root;
+        let header = Self::header(genesis, chain, root)?;
+        Ok(Self { header, alloc })
+    }
+
+    /// The header of such a file's first block, when its state has this root.
+    pub fn header(
+        genesis: &alloy_genesis::Genesis,
+        chain: &ChainSpec,
+        state_root: B256,
+    ) -> Result<Header, Error> {
         let (number, timestamp) = (genesis.number.unwrap_or(0), genesis.timestamp);
         let london = chain.is_ethereum_fork_active_at_block(EthereumHardfork::London, number);
         let shanghai = chain.is_shanghai_active_at_timestamp(timestamp);
@@ -56,10 +67,10 @@ impl Genesis {
                 .map_err(|_| Error::Genesis(format!("baseFeePerGas {fee} is over 64 bits")))?,
             None => INITIAL_BASE_FEE,
         };
-        let header = Header {
+        Ok(Header {
             parent_hash: genesis.parent_hash.unwrap_or_default(),
             beneficiary: genesis.coinbase,
-            state_root: state(&alloc, &mut Nowhere::default())?.0.root,
+            state_root,
             difficulty: genesis.difficulty,
             number,
             gas_limit: genesis.gas_limit,
@@ -77,13 +88,12 @@ impl Genesis {
             block_access_list_hash: amsterdam.then(|| keccak256([0xc0])),
             slot_number: amsterdam.then_some(genesis.slot_number.unwrap_or(0)),
             ..Header::default()
-        };
-        Ok(Self { header, alloc })
+        })
     }
 
     /// Writes the first block and the state after it to an empty database, durably.
     pub(crate) fn write(self, chain: &ChainSpec, database: &Database) -> Result<Heads, Error> {
-        self.check(chain)?;
+        check_first_header(&self.header, chain)?;
         let mut batch = database.batch();
         let (version, codes) = state(&self.alloc, &mut batch)?;
         if version.root != self.header.state_root {
@@ -93,25 +103,6 @@ impl Genesis {
         }
         batch.seal()?;
         write_first_block(database, self.header, version, codes)
-    }
-
-    fn check(&self, chain: &ChainSpec) -> Result<(), Error> {
-        if !chain.is_paris_active_at_block(self.header.number.saturating_add(1)) {
-            let reason = "the chain begins with proof of work, which is not supported; \
-                          after the merge, terminalTotalDifficulty is 0 or passed";
-            return Err(Error::Genesis(reason.into()));
-        }
-        if self.header.base_fee_per_gas.is_none() {
-            let reason = "London is not active at genesis, but the merge builds on it: \
-                          londonBlock must not be after the first block";
-            return Err(Error::Genesis(reason.into()));
-        }
-        if self.header.gas_limit < execution::GAS_LIMIT_MINIMUM {
-            let (got, least) = (self.header.gas_limit, execution::GAS_LIMIT_MINIMUM);
-            let reason = format!("gasLimit is {got}, no block can have less than {least}");
-            return Err(Error::Genesis(reason));
-        }
-        execution::validate_parent(&self.header).map_err(|error| Error::Genesis(error.to_string()))
     }
 
     /// Checks that the database's chain begins with this genesis.
@@ -126,6 +117,127 @@ impl Genesis {
             return Err(Error::Genesis(reason));
         }
         Ok(heads)
+    }
+}
+
+/// Checks that a chain may begin with this header.
+fn check_first_header(header: &Header, chain: &ChainSpec) -> Result<(), Error> {
+    if !chain.is_paris_active_at_block(header.number.saturating_add(1)) {
+        let reason = "the chain begins with proof of work, which is not supported; \
+                      after the merge, terminalTotalDifficulty is 0 or passed";
+        return Err(Error::Genesis(reason.into()));
+    }
+    if header.base_fee_per_gas.is_none() {
+        let reason = "London is not active at genesis, but the merge builds on it: \
+                      londonBlock must not be after the first block";
+        return Err(Error::Genesis(reason.into()));
+    }
+    if header.gas_limit < execution::GAS_LIMIT_MINIMUM {
+        let (got, least) = (header.gas_limit, execution::GAS_LIMIT_MINIMUM);
+        let reason = format!("gasLimit is {got}, no block can have less than {least}");
+        return Err(Error::Genesis(reason));
+    }
+    execution::validate_parent(header).map_err(|error| Error::Genesis(error.to_string()))
+}
+
+/// A part of a state, in the order of its trie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StateEntry {
+    /// An account; hashed addresses ascend.
+    Account {
+        /// keccak-256 of the address.
+        hashed_address: B256,
+        /// The account, its storage aside.
+        info: AccountInfo,
+    },
+    /// A slot of the account before it; hashed slots ascend.
+    Slot {
+        /// keccak-256 of the slot's number.
+        hashed_slot: B256,
+        /// Its value; zero is left out.
+        value: U256,
+    },
+}
+
+/// Begins a chain in an empty database with a state that need not fit into memory; `header` gives
+/// the first block's header for the state's root. Everything is durable when this returns.
+///
+/// # Errors
+/// [`Error::Genesis`] when the chain cannot begin so: entries out of order, a header with another
+/// state root; what `entries` and `codes` say; [`Error::Storage`].
+pub fn initialise<E: From<Error>>(
+    chain: &ChainSpec,
+    database: &Database,
+    entries: impl Iterator<Item = Result<StateEntry, E>>,
+    codes: impl Iterator<Item = Result<(B256, Bytes), E>>,
+    header: impl FnOnce(B256) -> Result<Header, Error>,
+) -> Result<Heads, E> {
+    let mut sink = LargeBatch { database, batch: Some(database.batch()), failure: None };
+    let mut builder = StateBuilder::new(&mut sink);
+    for entry in entries {
+        let added = match entry? {
+            StateEntry::Account { hashed_address, info } => builder.account(hashed_address, info),
+            StateEntry::Slot { hashed_slot, value } => builder.slot(hashed_slot, value),
+        };
+        added.map_err(|error| Error::Genesis(error.to_string()))?;
+    }
+    let version = builder.finish();
+    sink.finish()?;
+    let header = header(version.root)?;
+    check_first_header(&header, chain)?;
+    if header.state_root != version.root {
+        let (got, root) = (header.state_root, version.root);
+        let reason = format!("state root {got} in the header, the accounts give {root}");
+        return Err(Error::Genesis(reason).into());
+    }
+    let (mut some, mut bytes) = (Vec::new(), 0);
+    for code in codes {
+        let code = code?;
+        bytes += code.1.len();
+        some.push(code);
+        if bytes > limits::INIT_BATCH_BYTES {
+            database.add_codes(std::mem::take(&mut some)).map_err(Error::from)?;
+            database.persist().map_err(Error::from)?;
+            bytes = 0;
+        }
+    }
+    Ok(write_first_block(database, header, version, some)?)
+}
+
+/// Takes any number of records, and brings them to the disk as they come.
+#[derive(Debug)]
+struct LargeBatch<'a> {
+    database: &'a Database,
+    batch: Option<Batch>,
+    failure: Option<Error>,
+}
+
+impl LargeBatch<'_> {
+    fn persist(&mut self) -> Result<(), Error> {
+        self.batch.take().expect("there is always one").seal()?;
+        self.database.persist()?;
+        self.batch = Some(self.database.batch());
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(), Error> {
+        match self.failure.take() {
+            Some(error) => Err(error),
+            None => Ok(self.batch.take().expect("there is always one").seal()?),
+        }
+    }
+}
+
+impl RecordSink for LargeBatch<'_> {
+    fn append(&mut self, record: &[u8]) -> NodeAddress {
+        if self.batch.as_ref().is_some_and(|batch| batch.bytes() > limits::INIT_BATCH_BYTES)
+            && let Err(error) = self.persist()
+        {
+            // The builder goes on, and what it makes is thrown away in the end.
+            self.failure.get_or_insert(error);
+            self.batch = Some(self.database.batch());
+        }
+        self.batch.as_mut().expect("there is always one").append(record)
     }
 }
 

@@ -34,7 +34,7 @@ pub use core::EngineOptions;
 pub use engine::{Engine, Payload, Timings, Verdict};
 pub use error::Error;
 pub use forkchoice::ForkchoiceOutcome;
-pub use genesis::{Genesis, GenesisAccount};
+pub use genesis::{Genesis, GenesisAccount, StateEntry, initialise};
 pub use persist::PersistedBlock;
 pub use record::BlockRecord;
 pub use state_view::StateView;

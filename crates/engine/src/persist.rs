@@ -1,7 +1,7 @@
 //! The persistence thread: it takes to the disk what validation leaves in memory, and prunes.
 
-use crate::Error;
 use crate::core::Core;
+use crate::{Error, assemble};
 use alloy_primitives::B256;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -103,6 +103,12 @@ impl Signals {
         self.changed.notify_all();
     }
 
+    /// Whether a round is due, so that work that can wait should.
+    fn is_busy(&self) -> bool {
+        let state = self.state();
+        state.waiting > 0 || state.is_choice_new || state.is_flush_asked || state.is_stopped
+    }
+
     fn stop(&self) {
         self.state().is_stopped = true;
         self.changed.notify_all();
@@ -150,6 +156,7 @@ fn run(core: &Core) {
             return;
         }
         core.signals.round_ended();
+        while !core.signals.is_busy() && !core.is_running() && copy_a_witness(core) {}
     }
 }
 
@@ -173,7 +180,7 @@ fn persist(core: &Core) -> Result<(), Error> {
 }
 
 /// Forgets versions that are too old, and deletes the segments that no version needs.
-fn prune(core: &Core) -> Result<(), Error> {
+pub(crate) fn prune(core: &Core) -> Result<(), Error> {
     let head = core.number(&core.tree().heads.head)?;
     let cutoff = head.saturating_sub(core.options.retain_history);
     let Some(floor) = core.floors().cut(cutoff) else { return Ok(()) };
@@ -182,4 +189,27 @@ fn prune(core: &Core) -> Result<(), Error> {
     let (blocks, bytes) = (core.options.retain_witness_blocks, core.options.retain_witness_bytes);
     core.database.retain_witnesses(blocks, bytes)?;
     Ok(())
+}
+
+/// Makes the next copy of a canonical block's witness, to be persisted with the next round; `false`
+/// when there is none to make.
+fn copy_a_witness(core: &Core) -> bool {
+    let options = &core.options;
+    if options.retain_witness_blocks == 0 || options.retain_witness_bytes == 0 {
+        return false;
+    }
+    let copied = core.next_copy().and_then(|next| {
+        let Some((number, hash)) = next else { return Ok(false) };
+        core.copied(number);
+        if let Some(record) = core.block(&hash)?
+            && let Some(copy) = assemble::copy(core, &record)?
+        {
+            core.database.add_witness(hash, copy)?;
+        }
+        Ok(true)
+    });
+    copied.unwrap_or_else(|error| {
+        tracing::warn!(%error, "the copy of a witness was not made");
+        false
+    })
 }

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use clap::{Args, Parser, Subcommand};
 use engine::EngineOptions;
 use state::Options as DatabaseOptions;
-use clap::{Args, Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
+use crate::commands::{self, DbArgs, ExportArgs, ImportArgs, InitArgs};
 use crate::demo::DemoArgs;
 use crate::verify::VerifyArgs;
 use crate::{Node, NodeOptions};
@@ -25,11 +26,21 @@ struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant)] // there is one
 enum Command {
     /// Run a node: the Engine API on one port, the chain and its witnesses on another.
     Node(NodeArgs),
     /// Verify one block with its witness, and nothing else.
     Verify(VerifyArgs),
+    /// Begin a chain in a new data directory, from a genesis or from a state dump.
+    Init(InitArgs),
+    /// Validate the blocks of chain files, and make the last one the head. What is there already is
+    /// passed over, so an import that was stopped goes on.
+    Import(ImportArgs),
+    /// Write blocks of the canonical chain into a file. An export that was stopped goes on.
+    Export(ExportArgs),
+    /// Look after a data directory. The node must not be running.
+    Db(DbArgs),
     /// Build and validate a chain on a temporary node, and measure how long its witnesses take.
     Demo(DemoArgs),
 }
@@ -113,10 +124,7 @@ pub(crate) struct StorageArgs {
 
 impl StorageArgs {
     pub(crate) fn database(&self) -> DatabaseOptions {
-        DatabaseOptions {
-            cache_bytes: self.cache_bytes,
-            ..DatabaseOptions::default()
-        }
+        DatabaseOptions { cache_bytes: self.cache_bytes, ..DatabaseOptions::default() }
     }
 
     pub(crate) fn engine(&self) -> EngineOptions {
@@ -156,6 +164,10 @@ pub fn main() -> ExitCode {
     let outcome = match command {
         Command::Node(args) => run_node(args),
         Command::Verify(args) => crate::verify::run(&args),
+        Command::Init(args) => commands::init(&args),
+        Command::Import(args) => commands::import(&args),
+        Command::Export(args) => commands::export(&args),
+        Command::Db(args) => commands::db(&args),
         Command::Demo(args) => crate::demo::run(&args),
     };
     match outcome {

@@ -5,6 +5,7 @@
 
 mod api;
 pub mod cli;
+mod commands;
 pub mod demo;
 pub mod files;
 pub mod limits;

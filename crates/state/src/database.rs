@@ -139,6 +139,28 @@ impl Database {
         Ok(())
     }
 
+    /// Adds codes that no block brings: those of a first state, which may be many. Those that the
+    /// store has are not written again.
+    ///
+    /// # Errors
+    /// When an earlier write failed; then nothing changes.
+    pub fn add_codes(&self, codes: Vec<(B256, Bytes)>) -> Result<(), Error> {
+        self.directory.health.check()?;
+        self.room.take(self.waiting_mut().change(Change::Codes(codes)));
+        Ok(())
+    }
+
+    /// Adds the witness of a block that was added without one. It can be read once it is
+    /// persisted.
+    ///
+    /// # Errors
+    /// When an earlier write failed; then nothing changes.
+    pub fn add_witness(&self, hash: B256, witness: Bytes) -> Result<(), Error> {
+        self.directory.health.check()?;
+        self.room.take(self.waiting_mut().change(Change::Witness { hash, witness }));
+        Ok(())
+    }
+
     /// Changes which blocks are canonical, by number, and the heads. It takes effect at once, and
     /// lasts with the next [`persist`](Self::persist), never without the blocks that it names.
     ///

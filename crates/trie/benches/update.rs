@@ -10,9 +10,10 @@ use criterion::{
     BatchSize, BenchmarkGroup, BenchmarkId, Criterion, criterion_group, criterion_main,
     measurement::WallTime,
 };
+use std::hint::black_box;
 use trie::{
     Account, AccountChange, AccountInfo, EMPTY_ROOT_HASH, SparseTrie, StateChanges, by_hash,
-    versioned::{BlockTrie, MemoryRecords, Version, run_serially, slot, witness_at},
+    versioned::{BlockTrie, MemoryRecords, Version, account, run_serially, slot, witness_at},
 };
 
 type Changes = Vec<(B256, u64)>;
@@ -114,13 +115,7 @@ impl State {
         let block = self.loaded(changes);
         let nodes = by_hash(witness_at(&self.records, &block.witness_addresses()).unwrap());
         let root = match self.kind {
-            Kind::Slots => {
-                trie::versioned::account(&self.records, &self.version, &OWNER)
-                    .unwrap()
-                    .unwrap()
-                    .1
-                    .root
-            }
+            Kind::Slots => account(&self.records, &self.version, &OWNER).unwrap().unwrap().1.root,
             Kind::Accounts => self.version.root,
         };
         let mut trie = SparseTrie::new(root);
@@ -186,14 +181,13 @@ fn measure_rest(group: &mut BenchmarkGroup<'_, WallTime>, state: &State, count: 
         b.iter_with_large_drop(|| finished.witness());
     });
     group.bench_function(BenchmarkId::new("read", &size), |b| {
-        let owner = trie::versioned::account(&state.records, &state.version, &OWNER).unwrap();
+        let owner = account(&state.records, &state.version, &OWNER).unwrap();
         b.iter(|| {
             for (key, _) in &changes {
-                match owner {
-                    Some((_, storage)) => drop(slot(&state.records, &storage, key).unwrap()),
-                    None => {
-                        drop(trie::versioned::account(&state.records, &state.version, key).unwrap())
-                    }
+                if let Some((_, storage)) = owner {
+                    black_box(slot(&state.records, &storage, key).unwrap());
+                } else {
+                    black_box(account(&state.records, &state.version, key).unwrap());
                 }
             }
         });

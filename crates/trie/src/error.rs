@@ -62,4 +62,14 @@ pub enum Error {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// A node does not hash to what the node above it says.
+    #[error("record at {} hashes to {got}, expected {expected}", address.offset())]
+    HashMismatch {
+        /// Where the record stands.
+        address: NodeAddress,
+        /// The hash in the node above.
+        expected: B256,
+        /// The hash of the node.
+        got: B256,
+    },
 }

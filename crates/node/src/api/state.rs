@@ -58,8 +58,11 @@ pub(super) fn proof(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
         code_hash: KECCAK256_EMPTY,
     });
     let storage = keys.into_iter().zip(proof.storage);
-    let storage_proof = storage
-        .map(|(key, slot)| EIP1186StorageProof { key, value: slot.value, proof: slot.proof });
+    let storage_proof = storage.map(|(key, slot)| EIP1186StorageProof {
+        key,
+        value: slot.value,
+        proof: slot.proof,
+    });
     Json::of(&EIP1186AccountProofResponse {
         address,
         balance: account.balance,
@@ -84,7 +87,11 @@ fn slot(text: &str) -> Result<JsonStorageKey, Error> {
         let detail = format!("storage slot: {text:?} is not 0x and 1 to 64 hex digits");
         return Err(Error::invalid_params(detail));
     };
-    Ok(if text.len() == 66 { JsonStorageKey::Hash(number.into()) } else { JsonStorageKey::Number(number) })
+    Ok(if text.len() == 66 {
+        JsonStorageKey::Hash(number.into())
+    } else {
+        JsonStorageKey::Number(number)
+    })
 }
 
 /// The state after the block that the last parameter names; the head's when there is none.

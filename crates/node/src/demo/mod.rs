@@ -43,10 +43,8 @@ async fn demo(rounds: u32) -> anyhow::Result<()> {
     let world = World::new(ROWS[ROWS.len() - 1].1)?;
     let directory = tempfile::tempdir().context("no temporary directory")?;
     let data_dir = directory.path().to_path_buf();
-    let options = NodeOptions {
-        testing: true,
-        ..NodeOptions::new(world.genesis.clone(), data_dir)
-    };
+    let options =
+        NodeOptions { testing: true, ..NodeOptions::new(world.genesis.clone(), data_dir) };
     let node = Node::start(options).await?;
     let mut driver = Driver::new(&node, world).await?;
     let mut rows = Vec::new();

@@ -4,6 +4,7 @@
 use crate::blocks::{Judge, unknown_parent};
 use crate::fixture::Test;
 use crate::report::Witnesses;
+use crate::world::Validated;
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::map::B256Map;
 use alloy_primitives::{B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
@@ -106,14 +107,13 @@ impl Plain {
         else {
             return Ok(Answer::UnknownParent);
         };
-        let (witness, new_nodes, new_codes) = match self.validate(block, &parent, total_difficulty)
-        {
-            Ok(valid) => valid,
+        let validated = match self.validate(block, &parent, total_difficulty) {
+            Ok(validated) => validated,
             Err(BlockError::Invalid(reason)) => return Ok(Answer::Invalid(reason.to_string())),
             Err(error) => return Err(error.to_string()),
         };
-        self.nodes.extend(new_nodes);
-        self.codes.extend(new_codes);
+        self.nodes.extend(validated.new_nodes);
+        self.codes.extend(validated.executed.new_codes);
         let total_difficulty = total_difficulty + block.header.difficulty;
         let (head, head_difficulty) = &self.blocks[&self.head];
         let is_merged = block.header.difficulty.is_zero();
@@ -121,16 +121,15 @@ impl Plain {
             self.head = block.hash();
         }
         self.blocks.insert(block.hash(), (Rc::new(block.clone()), total_difficulty));
-        Ok(Answer::Valid(witness))
+        Ok(Answer::Valid(validated.witness))
     }
 
-    #[allow(clippy::type_complexity)]
     fn validate(
         &self,
         block: &SealedBlock,
         parent: &SealedBlock,
         total_difficulty: U256,
-    ) -> Result<(Witness, Vec<(B256, Bytes)>, Vec<(B256, Bytes)>), BlockError> {
+    ) -> Result<Validated, BlockError> {
         let chain = &self.chain;
         execution::validate_body_roots(block)?;
         let view = View { plain: self, parent: parent.hash() };
@@ -144,7 +143,7 @@ impl Plain {
         let witness = executed.witness(&mut state, &block.header)?;
         let mut new_nodes = Vec::new();
         state.new_nodes(&mut |hash, rlp| new_nodes.push((hash, rlp)));
-        Ok((witness, new_nodes, executed.new_codes))
+        Ok(Validated { executed, witness, new_nodes })
     }
 }
 

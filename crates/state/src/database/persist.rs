@@ -141,6 +141,10 @@ impl Database {
             plan.state.sequence = *sequence;
             match change {
                 Change::Block(block) => self.write_block(&mut plan, *sequence, block)?,
+                Change::Codes(codes) => self.write_codes(&mut plan, codes)?,
+                Change::Witness { hash, witness } => {
+                    self.write_witness(&mut plan, hash, witness)?
+                }
                 Change::Canonical { changes, heads } => {
                     plan.canonical.extend(changes.iter().copied());
                     plan.heads = *heads;
@@ -170,11 +174,7 @@ impl Database {
     }
 
     fn write_block(&self, plan: &mut Plan, sequence: u64, block: &NewBlock) -> Result<(), Error> {
-        for (hash, code) in &block.codes {
-            if !plan.codes.contains_key(hash) && self.index.code(hash)?.is_none() {
-                plan.codes.insert(*hash, self.codes.append(code)?);
-            }
-        }
+        self.write_codes(plan, &block.codes)?;
         let append = |log: &Log, bytes: &Option<Bytes>| {
             bytes.as_ref().map(|bytes| log.append(bytes)).transpose()
         };
@@ -200,6 +200,29 @@ impl Database {
         plan.done.blocks += 1;
         plan.done.last = Some((block.number, block.hash));
         plan.blocks.push((block.hash, stored));
+        Ok(())
+    }
+
+    fn write_codes(&self, plan: &mut Plan, codes: &[(B256, Bytes)]) -> Result<(), Error> {
+        for (hash, code) in codes {
+            if !plan.codes.contains_key(hash) && self.index.code(hash)?.is_none() {
+                plan.codes.insert(*hash, self.codes.append(code)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a witness to a block, unless that has been dropped meanwhile.
+    fn write_witness(&self, plan: &mut Plan, hash: &B256, witness: &Bytes) -> Result<(), Error> {
+        let planned = plan.blocks.iter().position(|(planned, _)| planned == hash);
+        let stored = match planned {
+            Some(index) => Some(plan.blocks.remove(index).1),
+            None => self.index.block(hash)?,
+        };
+        if let Some(mut stored) = stored {
+            stored.witness = Some(self.witnesses.append(witness)?);
+            plan.blocks.push((*hash, stored));
+        }
         Ok(())
     }
 

@@ -8,6 +8,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(super) enum Change {
     Block(Arc<NewBlock>),
+    Codes(Vec<(B256, Bytes)>),
+    Witness { hash: B256, witness: Bytes },
     Canonical { changes: Vec<(u64, Option<B256>)>, heads: Heads },
     Meta { key: String, value: Bytes },
     ForgetVersions(u64),
@@ -24,6 +26,8 @@ impl Change {
                 let parts = [Some(&block.block), block.witness.as_ref(), block.touched.as_ref()];
                 codes + parts.into_iter().flatten().map(|part| part.len()).sum::<usize>()
             }
+            Self::Codes(codes) => codes.iter().map(|(_, code)| code.len() + 64).sum(),
+            Self::Witness { witness, .. } => witness.len(),
             Self::Canonical { changes, .. } => 64 * changes.len(),
             Self::Meta { key, value } => key.len() + value.len(),
             Self::ForgetVersions(_) | Self::DeleteNodes(_) | Self::RetainWitnesses { .. } => 0,
@@ -74,6 +78,11 @@ impl Waiting {
                 }
                 self.blocks.insert(block.hash, (number, block.clone()));
             }
+            Change::Codes(codes) => {
+                for (hash, code) in codes {
+                    self.codes.entry(*hash).or_insert_with(|| (number, code.clone()));
+                }
+            }
             Change::Canonical { changes, heads } => {
                 let changes = changes.iter().map(|&(at, hash)| (at, (number, hash)));
                 self.canonical.extend(changes);
@@ -82,8 +91,10 @@ impl Waiting {
             Change::Meta { key, value } => {
                 self.meta.insert(key.clone(), (number, value.clone()));
             }
-            Change::ForgetVersions(_) | Change::DeleteNodes(_) | Change::RetainWitnesses { .. } => {
-            }
+            Change::Witness { .. }
+            | Change::ForgetVersions(_)
+            | Change::DeleteNodes(_)
+            | Change::RetainWitnesses { .. } => {}
         }
         let bytes = change.bytes();
         self.queue.push_back((number, change));

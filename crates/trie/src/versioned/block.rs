@@ -282,27 +282,28 @@ impl<R: Records + Clone> BlockTrie<R> {
     /// The nodes of the parent's state that the block has read so far, or has needed to apply its
     /// changes: the `state` of its witness. Each once, in lexicographic order.
     pub fn witness(&self) -> Vec<Bytes> {
-        let mut nodes: Vec<_> = self.captured().map(|(_, rlp)| rlp).collect();
+        let mut nodes = Vec::new();
+        nodes.extend(self.captured_root().map(Root::rlp));
+        self.shards.iter().for_each(|shard| shard.witness(&mut nodes));
         nodes.sort_unstable();
         nodes.dedup();
-        own(&nodes)
+        nodes
     }
 
     /// The addresses of the nodes of the witness, ascending. [`witness_at`] makes them nodes
     /// again.
     pub fn witness_addresses(&self) -> Vec<NodeAddress> {
-        let mut addresses: Vec<_> = self.captured().map(|(address, _)| address).collect();
+        let root = self.captured_root().map(|root| root.address);
+        let shards = self.shards.iter().flat_map(|shard| shard.captured());
+        let mut addresses: Vec<_> = root.into_iter().chain(shards).collect();
         addresses.sort_unstable();
         addresses.dedup();
         addresses
     }
 
-    fn captured(&self) -> impl Iterator<Item = (NodeAddress, &[u8])> {
+    fn captured_root(&self) -> Option<&Root> {
         let is_touched = self.shards.iter().any(|shard| shard.is_touched);
-        let root = self.root.as_ref().filter(|_| is_touched);
-        root.map(Root::captured)
-            .into_iter()
-            .chain(self.shards.iter().flat_map(|shard| shard.captured()))
+        self.root.as_ref().filter(|_| is_touched)
     }
 }
 

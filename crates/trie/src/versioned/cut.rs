@@ -4,11 +4,12 @@ use super::{
     NodeAddress, Records, Version,
     hash::list_header,
     key::with_nibble,
-    overlay::{Blinded, Branch, Head, Leaf, Link, Overlay, Target, Tree},
+    node::{Blinded, Branch, Head, Leaf, Link, Target, Tree},
+    overlay::Overlay,
     record::{self, Child, NO_CHILD, Node},
 };
 use crate::{EMPTY_ROOT_HASH, Error};
-use alloy_primitives::{B256, U256, keccak256};
+use alloy_primitives::{B256, Bytes, U256, keccak256};
 use std::mem;
 
 /// A tree and the nodes of it that are loaded, or of several trees and a main one.
@@ -43,9 +44,8 @@ impl Root {
         }
     }
 
-    /// The root for the witness.
-    pub(crate) fn captured(&self) -> (NodeAddress, &[u8]) {
-        (self.address, self.branch().rlp)
+    pub(crate) fn rlp(&self) -> Bytes {
+        Bytes::copy_from_slice(self.branch().rlp)
     }
 }
 
@@ -196,16 +196,16 @@ impl Cut {
     pub(crate) fn out_of(overlay: &mut Overlay, tree: &mut Tree) -> Result<Option<Self>, Error> {
         let Target::Branch(id) = tree.root.target() else { return Ok(None) };
         let Some(origin) = overlay.branches[id].head.origin else { return Ok(None) };
-        let record = origin.record(&overlay.base).to_vec();
+        let record = overlay.restored(origin.record_range());
         let root = Root { address: origin.address, record };
         let mut parts = Part::below(&root, tree.is_accounts)?;
         let Branch { head, children, .. } = mem::replace(&mut overlay.branches[id], Branch::new());
-        for (part, link) in parts.iter_mut().zip(children) {
-            if link.is_loaded() {
-                let mut moved = Moving { from: overlay, to: part };
-                let root = moved.link(link);
-                part.tree.root = root;
-            }
+        let mut overwritten = overlay.overwritten.clone();
+        overwritten.sort_unstable();
+        for (part, link) in parts.iter_mut().zip(children).filter(|(_, link)| link.is_loaded()) {
+            let mut moving = Moving { from: overlay, overwritten: &overwritten, to: part };
+            let root = moving.link(link);
+            part.tree.root = root;
         }
         let is_captured = head.is_captured;
         Ok(Some(Self { root, is_captured, parts, joined: Joined::Nothing }))
@@ -220,15 +220,24 @@ impl Cut {
     }
 
     /// What belongs to the witness.
-    pub(crate) fn captured(&self) -> impl Iterator<Item = (NodeAddress, &[u8])> {
-        let root = self.is_captured.then(|| self.root.captured());
-        root.into_iter().chain(self.parts.iter().flat_map(|part| part.overlay.captured()))
+    pub(crate) fn captured(&self) -> impl Iterator<Item = NodeAddress> {
+        let root = self.is_captured.then_some(self.root.address);
+        let parts = self.parts.iter().flat_map(|part| part.overlay.captured());
+        root.into_iter().chain(parts.map(|origin| origin.address))
+    }
+
+    /// Appends the RLP of what belongs to the witness.
+    pub(crate) fn witness(&self, nodes: &mut Vec<Bytes>) {
+        nodes.extend(self.is_captured.then(|| self.root.rlp()));
+        self.parts.iter().for_each(|part| part.overlay.witness(nodes));
     }
 }
 
 /// Nodes on their way from one overlay to a part's.
 struct Moving<'a> {
     from: &'a mut Overlay,
+    /// What was written over in the overlay's records, by place.
+    overwritten: &'a [(u32, [u8; 32])],
     to: &'a mut Part,
 }
 
@@ -269,11 +278,27 @@ impl Moving<'_> {
     }
 
     fn head(&mut self, head: &mut Head) {
-        let origin = head.origin;
-        head.origin =
-            origin.map(|origin| origin.copied(&self.from.base, &mut self.to.overlay.base));
-        let body = super::hash::rlp(&self.from.bodies, head.body);
-        head.body.start = self.to.overlay.bodies.len() as u32;
-        self.to.overlay.bodies.extend_from_slice(body);
+        let to = &mut self.to.overlay;
+        if !head.body.is_patched {
+            let body = self.from.body(head.body);
+            head.body.start = to.bodies.len() as u32;
+            to.bodies.extend_from_slice(body);
+        }
+        let Some(origin) = &mut head.origin else { return };
+        let range = origin.record_range();
+        let moved = origin.at(to.base.len());
+        to.base.extend_from_slice(&self.from.base[range.clone()]);
+        let first = self.overwritten.partition_point(|(at, _)| (*at as usize) < range.start);
+        for (at, hash) in &self.overwritten[first..] {
+            let at = *at as usize;
+            if at >= range.end {
+                break;
+            }
+            to.overwritten.push(((at - range.start + moved.start as usize) as u32, *hash));
+        }
+        *origin = moved;
+        if head.body.is_patched {
+            head.body.start = moved.rlp_range().start as u32;
+        }
     }
 }

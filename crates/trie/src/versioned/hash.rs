@@ -2,7 +2,8 @@
 
 use super::{
     key::{KEY_NIBBLES, hex_prefix},
-    overlay::{AccountValue, Body, Branch, Leaf, Link, Overlay, Reference, Target, Value},
+    node::{AccountValue, Body, Branch, Leaf, Link, Reference, Target, Value},
+    overlay::Overlay,
     record::{self, HASH_HEADER, NO_CHILD},
 };
 use crate::{Account, keccak::keccak256_many};
@@ -11,6 +12,9 @@ use alloy_primitives::{B256, U256};
 /// Nodes whose bodies are built before they are hashed: enough to fill the lanes, few enough to
 /// stay in the processor's nearest cache but one.
 const BATCH_NODES: usize = 256;
+
+/// The longest RLP of a branch: list header, sixteen hashes and no value.
+const MAX_BRANCH_BYTES: usize = 3 + 16 * 33 + 1;
 
 /// The longest RLP of a leaf: list header, path, and an account's string header, list header,
 /// nonce, balance and two hashes.
@@ -45,9 +49,11 @@ impl Overlay {
 
     /// About how long the next body of a node is, so that the bodies need not move.
     fn likely_bytes(&self, link: Link) -> usize {
-        let head = self.head(link).expect("only loaded nodes are hashed");
-        let origin = head.origin.filter(|_| head.body.len == 0);
-        origin.map_or(0, |origin| origin.rlp_bytes() + 33)
+        match link.target() {
+            Target::Branch(id) if self.branches[id].is_patchable() => 0,
+            Target::Branch(_) => MAX_BRANCH_BYTES,
+            _ => MAX_LEAF_BYTES,
+        }
     }
 
     fn is_unknown(&self, link: Link) -> bool {
@@ -85,25 +91,21 @@ impl Overlay {
                 Target::Leaf(id) => self.build_leaf(id),
                 _ => unreachable!("only loaded nodes are hashed"),
             };
-            let rlp = rlp(&self.bodies, body);
-            let embedded = (rlp.len() < 32).then(|| Reference::to_embedded(rlp));
-            let head = self.head(link).expect("the node is loaded");
-            let origin = head.origin.filter(|_| head.was_ahead);
-            let is_modified = origin.is_none_or(|origin| origin.rlp(&self.base) != rlp);
+            let embedded = (body.len < 32).then(|| Reference::to_embedded(self.body(body)));
             let head = self.head_mut(link).expect("the node is loaded");
-            (head.body, head.is_modified) = (body, is_modified);
+            head.body = body;
             match embedded {
-                Some(reference) => head.reference = reference,
+                Some(reference) => head.hashed(reference),
                 None => batch.links.push((link, body)),
             }
         }
-        let inputs = batch.links.iter().map(|(_, body)| rlp(&self.bodies, *body));
+        let inputs = batch.links.iter().map(|(_, body)| self.body(*body));
         let inputs: Vec<&[u8]> = inputs.collect();
         batch.hashes.resize(inputs.len(), B256::ZERO);
         keccak256_many(&inputs, &mut batch.hashes);
         for ((link, _), hash) in batch.links.iter().zip(&batch.hashes) {
             let head = self.head_mut(*link).expect("the node is loaded");
-            head.reference = Reference::to_hash(hash);
+            head.hashed(Reference::to_hash(hash));
         }
     }
 
@@ -141,23 +143,22 @@ impl Overlay {
     }
 
     fn build_branch(&mut self, id: usize) -> Body {
-        let branch = &self.branches[id];
-        let is_patch = branch.mask == branch.origin_mask && branch.is_regular();
-        let patched = if is_patch { self.patch(id) } else { None };
+        let is_patchable = self.branches[id].is_patchable();
+        let patched = if is_patchable { self.patch(id) } else { None };
         let body = patched.unwrap_or_else(|| self.assemble(id));
         self.branches[id].dirty = 0;
         body
     }
 
-    /// Builds a branch by writing the hashes of changed children over those in a copy of its
-    /// origin. `None` if there is none, or a child is embedded.
+    /// Builds a branch by writing the hashes of changed children over those in its origin. `None`
+    /// if a child is embedded.
     fn patch(&mut self, id: usize) -> Option<Body> {
         let branch = &self.branches[id];
-        let origin = branch.head.origin?;
-        let body = put(&mut self.bodies, branch.head.body, origin.rlp(&self.base));
-        let (start, len) = (body.start as usize, usize::from(body.len));
-        let header_bytes = record::Branch::header_bytes(len, branch.origin_mask);
-        for nibble in bits(branch.changed) {
+        let rlp = branch.head.origin?.rlp_range();
+        let first = rlp.start + record::Branch::header_bytes(rlp.len(), branch.origin_mask);
+        let (changed, mut patched) = (branch.changed, branch.patched);
+        for nibble in bits(changed) {
+            let branch = &self.branches[id];
             let reference = match branch.children[nibble].target() {
                 Target::Branch(id) => &self.branches[id].head.reference,
                 Target::Leaf(id) => &self.leaves[id].head.reference,
@@ -165,11 +166,18 @@ impl Overlay {
                 _ => unreachable!("a changed child is loaded"),
             };
             let hash = reference.hash()?;
-            let below = (branch.origin_mask & ((1 << nibble) - 1)).count_ones() as usize;
-            let at = start + header_bytes + nibble + 1 + 32 * below;
-            self.bodies[at..at + 32].copy_from_slice(hash);
+            let bit = 1 << nibble;
+            let below = (branch.origin_mask & (bit - 1)).count_ones() as usize;
+            let at = first + nibble + 1 + 32 * below;
+            let place = self.base[at..].first_chunk_mut().expect("the hash is in the record");
+            if patched & bit == 0 {
+                self.overwritten.push((at as u32, *place));
+                patched |= bit;
+            }
+            *place = *hash;
+            self.branches[id].patched = patched;
         }
-        Some(body)
+        Some(Body { start: rlp.start as u32, len: rlp.len() as u16, is_patched: true })
     }
 
     /// Builds a branch child by child.
@@ -219,19 +227,15 @@ pub(crate) fn bits(mut mask: u16) -> impl Iterator<Item = usize> {
     })
 }
 
-pub(crate) fn rlp(bodies: &[u8], body: Body) -> &[u8] {
-    &bodies[body.start as usize..][..usize::from(body.len)]
-}
-
 /// Puts a body where the node's last one is, if that has the same length.
 fn put(bodies: &mut Vec<u8>, old: Body, rlp: &[u8]) -> Body {
-    if usize::from(old.len) == rlp.len() {
+    if !old.is_patched && usize::from(old.len) == rlp.len() {
         bodies[old.start as usize..][..rlp.len()].copy_from_slice(rlp);
         return old;
     }
     let start = u32::try_from(bodies.len()).expect("a block changes less than 4 GiB of nodes");
     bodies.extend_from_slice(rlp);
-    Body { start, len: rlp.len() as u16 }
+    Body { start, len: rlp.len() as u16, is_patched: false }
 }
 
 /// Appends the header of a list whose payload has less than 64 KiB.

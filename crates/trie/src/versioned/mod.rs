@@ -10,11 +10,13 @@ mod cut;
 mod hash;
 pub(crate) mod key;
 mod memory;
+mod node;
 mod overlay;
 mod read;
 pub(crate) mod record;
 mod shard;
 mod sweep;
+mod verify;
 mod write;
 
 #[cfg(test)]
@@ -26,3 +28,4 @@ pub use memory::MemoryRecords;
 pub use read::{account, account_proof, slot};
 pub use shard::Shard;
 pub use sweep::{Cursor, sweep};
+pub use verify::verify;

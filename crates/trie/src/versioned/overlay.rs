@@ -10,283 +10,19 @@
 use super::{
     NodeAddress, Records, Version,
     key::{KEY_NIBBLES, nibble, shared_nibbles, with_nibble},
+    node::{
+        AccountValue, Blinded, Body, Branch, Extension, Head, Leaf, Link, Origin, Reference,
+        Target, Tree, Value,
+    },
     read::check_storage,
-    record::{self, Child, HASH_HEADER, Node, Reason},
+    record::{self, Child, Node, Reason},
 };
 use crate::{
     Account, AccountInfo, Error,
     value::{decode_account, decode_slot},
 };
-use alloy_primitives::{B256, U256, keccak256};
-
-/// What is below a branch or an extension, or is a tree's root: three bits of kind, the rest an
-/// index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Link(u32);
-
-/// A [`Link`] read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
-    Empty,
-    /// What the record of the node above says, not loaded.
-    Recorded,
-    /// A node not loaded, that the record of the node above does not say.
-    Blinded(usize),
-    Branch(usize),
-    Extension(usize),
-    Leaf(usize),
-}
-
-impl Link {
-    pub(crate) const EMPTY: Self = Self(0);
-    const RECORDED: Self = Self(1);
-
-    fn new(kind: u32, index: usize) -> Self {
-        let index = u32::try_from(index).ok().filter(|index| *index < 1 << 29);
-        Self(index.expect("memory ends before the indices do") << 3 | kind)
-    }
-
-    pub(crate) fn blinded(index: usize) -> Self {
-        Self::new(2, index)
-    }
-
-    pub(crate) fn branch(index: usize) -> Self {
-        Self::new(3, index)
-    }
-
-    pub(crate) fn extension(index: usize) -> Self {
-        Self::new(4, index)
-    }
-
-    pub(crate) fn leaf(index: usize) -> Self {
-        Self::new(5, index)
-    }
-
-    pub(crate) fn target(self) -> Target {
-        let index = (self.0 >> 3) as usize;
-        match self.0 & 7 {
-            0 => Target::Empty,
-            1 => Target::Recorded,
-            2 => Target::Blinded(index),
-            3 => Target::Branch(index),
-            4 => Target::Extension(index),
-            _ => Target::Leaf(index),
-        }
-    }
-
-    pub(crate) fn is_loaded(self) -> bool {
-        self.0 & 7 >= 3
-    }
-}
-
-/// A node that is not loaded.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Blinded {
-    pub(crate) address: NodeAddress,
-    pub(crate) hash: B256,
-}
-
-/// How a parent refers to a node: by the hash, or by the RLP itself if that is under 32 bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Reference {
-    bytes: [u8; 32],
-    /// 0 while the node has to be hashed, 32 if this is a hash.
-    len: u8,
-}
-
-impl Reference {
-    const UNKNOWN: Self = Self { bytes: [0; 32], len: 0 };
-
-    pub(crate) fn to_hash(hash: &B256) -> Self {
-        Self { bytes: hash.0, len: 32 }
-    }
-
-    pub(crate) fn to_embedded(rlp: &[u8]) -> Self {
-        let mut reference = Self { bytes: [0; 32], len: rlp.len() as u8 };
-        reference.bytes[..rlp.len()].copy_from_slice(rlp);
-        reference
-    }
-
-    pub(crate) fn is_known(&self) -> bool {
-        self.len != 0
-    }
-
-    pub(crate) fn is_embedded(&self) -> bool {
-        self.len < 32
-    }
-
-    pub(crate) fn hash(&self) -> Option<&[u8; 32]> {
-        (self.len == 32).then_some(&self.bytes)
-    }
-
-    /// The hash of the node, which is the root of a trie. With whole keys in it such a node is
-    /// never short, but a damaged store may have one that is.
-    pub(crate) fn root_hash(&self) -> B256 {
-        match self.hash() {
-            Some(hash) => B256::from(*hash),
-            None => keccak256(&self.bytes[..usize::from(self.len)]),
-        }
-    }
-
-    /// Appends the RLP of the reference.
-    pub(crate) fn encode(&self, rlp: &mut Vec<u8>) {
-        if self.len == 32 {
-            rlp.push(HASH_HEADER);
-        }
-        rlp.extend_from_slice(&self.bytes[..usize::from(self.len)]);
-    }
-}
-
-/// The record that a node was loaded from, copied into [`Overlay::base`].
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Origin {
-    /// None for a node embedded in another's record.
-    pub(crate) address: NodeAddress,
-    start: u32,
-    /// The bytes of the record before the RLP, and of the RLP.
-    prefix_len: u16,
-    len: u16,
-}
-
-impl Origin {
-    pub(crate) fn record(self, base: &[u8]) -> &[u8] {
-        &base[self.start as usize..][..usize::from(self.prefix_len) + usize::from(self.len)]
-    }
-
-    pub(crate) fn rlp(self, base: &[u8]) -> &[u8] {
-        &self.record(base)[usize::from(self.prefix_len)..]
-    }
-
-    pub(crate) fn rlp_bytes(self) -> usize {
-        usize::from(self.len)
-    }
-
-    /// The node, which was taken apart before.
-    pub(crate) fn node(self, base: &[u8]) -> Node<'_> {
-        let node = if self.address.is_none() {
-            record::parse_embedded(self.rlp(base))
-        } else {
-            record::parse(self.record(base))
-        };
-        node.expect("the record was read before")
-    }
-
-    /// Copies what is in another overlay.
-    pub(crate) fn copied(self, from: &[u8], to: &mut Vec<u8>) -> Self {
-        let start = to.len() as u32;
-        to.extend_from_slice(self.record(from));
-        Self { start, ..self }
-    }
-}
-
-/// The part of [`Overlay::bodies`] that is a node's RLP.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Body {
-    pub(crate) start: u32,
-    pub(crate) len: u16,
-}
-
-/// What all nodes have.
-#[derive(Clone, Debug)]
-pub(crate) struct Head {
-    /// `None` for a node that the block made.
-    pub(crate) origin: Option<Origin>,
-    pub(crate) reference: Reference,
-    pub(crate) body: Body,
-    /// Whether the node as loaded belongs to the witness.
-    pub(crate) is_captured: bool,
-    /// Whether the node may be another than the loaded one.
-    pub(crate) is_modified: bool,
-    /// Whether the node, or one below, was set ahead, so that it may become the loaded one again.
-    pub(crate) was_ahead: bool,
-}
-
-impl Head {
-    pub(crate) fn new() -> Self {
-        Self {
-            origin: None,
-            reference: Reference::UNKNOWN,
-            body: Body::default(),
-            is_captured: false,
-            is_modified: true,
-            was_ahead: false,
-        }
-    }
-
-    fn loaded(origin: Origin, reference: Reference) -> Self {
-        Self { origin: Some(origin), reference, is_modified: false, ..Self::new() }
-    }
-
-    pub(crate) fn modify(&mut self) {
-        self.is_modified = true;
-        self.reference = Reference::UNKNOWN;
-    }
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Branch {
-    pub(crate) head: Head,
-    pub(crate) children: [Link; 16],
-    /// The children that are not empty.
-    pub(crate) mask: u16,
-    /// The children that the origin has, and those of them that have a record.
-    pub(crate) origin_mask: u16,
-    pub(crate) origin_records: u16,
-    /// The children that may be others than the origin's.
-    pub(crate) changed: u16,
-    /// The children that may have to be hashed.
-    pub(crate) dirty: u16,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Extension {
-    pub(crate) head: Head,
-    /// A key below the extension.
-    pub(crate) key: B256,
-    /// The path is the nibbles of the key from `depth` up to `end`.
-    pub(crate) depth: u8,
-    pub(crate) end: u8,
-    pub(crate) child: Link,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Leaf {
-    pub(crate) head: Head,
-    pub(crate) key: B256,
-    /// The path is the nibbles of the key from here on.
-    pub(crate) depth: u8,
-    /// Whether the value was set ahead, and not confirmed yet.
-    pub(crate) is_ahead: bool,
-    pub(crate) value: Value,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Value {
-    Slot(U256),
-    /// An index into [`Overlay::accounts`].
-    Account(u32),
-}
-
-/// An account with what its record says beyond it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AccountValue {
-    pub(crate) account: Account,
-    /// The storage as loaded.
-    pub(crate) base_storage: Version,
-    /// The index of the account's storage in its shard.
-    pub(crate) storage: Option<u32>,
-}
-
-/// A trie, or the part of one below a nibble.
-#[derive(Clone, Debug)]
-pub(crate) struct Tree {
-    pub(crate) root: Link,
-    /// How many nibbles are above the root.
-    pub(crate) depth: u8,
-    pub(crate) is_accounts: bool,
-    /// Leaves set ahead.
-    pub(crate) ahead: Vec<u32>,
-}
+use alloy_primitives::{B256, Bytes, U256};
+use std::ops::Range;
 
 /// A node on the path of a key.
 #[derive(Clone, Copy, Debug)]
@@ -322,9 +58,12 @@ pub(crate) struct Overlay {
     pub(crate) leaves: Vec<Leaf>,
     pub(crate) accounts: Vec<AccountValue>,
     pub(crate) blinded: Vec<Blinded>,
-    /// The records of the nodes that were loaded.
+    /// The records of the nodes that were loaded. Where branches kept their children, the hashes
+    /// of these are written over.
     pub(crate) base: Vec<u8>,
-    /// The RLP of nodes that were changed and hashed.
+    /// The hashes in `base` that were written over, with their places.
+    pub(crate) overwritten: Vec<(u32, [u8; 32])>,
+    /// The RLP of other nodes that were changed and hashed.
     pub(crate) bodies: Vec<u8>,
     /// The nodes that the latest walk went through.
     steps: Vec<Step>,
@@ -383,7 +122,7 @@ impl Overlay {
     }
 
     /// The nodes with a record that belong to the witness.
-    pub(crate) fn captured(&self) -> impl Iterator<Item = (NodeAddress, &[u8])> {
+    pub(crate) fn captured(&self) -> impl Iterator<Item = Origin> {
         let branches = self.branches.iter().map(|branch| &branch.head);
         let extensions = self.extensions.iter().map(|extension| &extension.head);
         let heads = branches.chain(extensions).chain(self.leaves.iter().map(|leaf| &leaf.head));
@@ -391,7 +130,33 @@ impl Overlay {
             .filter(|head| head.is_captured)
             .filter_map(|head| head.origin)
             .filter(|origin| !origin.address.is_none())
-            .map(|origin| (origin.address, origin.rlp(&self.base)))
+    }
+
+    /// Appends the RLP of the nodes that belong to the witness, as it was loaded.
+    pub(crate) fn witness(&self, nodes: &mut Vec<Bytes>) {
+        let mut captured = self.captured().peekable();
+        if captured.peek().is_some() {
+            let base = Bytes::from(self.restored(0..self.base.len()));
+            nodes.extend(captured.map(|origin| base.slice(origin.rlp_range())));
+        }
+    }
+
+    /// A part of `base` as it was loaded.
+    pub(crate) fn restored(&self, range: Range<usize>) -> Vec<u8> {
+        let mut restored = self.base[range.clone()].to_vec();
+        for (at, hash) in &self.overwritten {
+            let at = *at as usize;
+            if range.contains(&at) {
+                restored[at - range.start..][..32].copy_from_slice(hash);
+            }
+        }
+        restored
+    }
+
+    /// The RLP of a node that was changed and hashed.
+    pub(crate) fn body(&self, body: Body) -> &[u8] {
+        let bodies = if body.is_patched { &self.base } else { &self.bodies };
+        &bodies[body.start as usize..][..usize::from(body.len)]
     }
 
     /// Follows `key` from the root and loads what is on its way. The nodes passed are left in
@@ -621,15 +386,6 @@ impl Overlay {
         }
     }
 
-    /// The leaf at the end of the latest walk was set ahead: what is above it may come to be the
-    /// same as it was.
-    fn mark_ahead(&mut self) {
-        for index in 0..self.steps.len() {
-            let head = self.head_mut(self.steps[index].link).expect("a step is a loaded node");
-            head.was_ahead = true;
-        }
-    }
-
     /// The nodes that the latest walk went through, the last `skip` excepted, are to be hashed
     /// and written again.
     fn mark(&mut self, key: &B256, skip: usize) {
@@ -669,10 +425,6 @@ impl Overlay {
     pub(crate) fn replace_slot(&mut self, id: usize, value: U256, is_ahead: bool) {
         let leaf = &mut self.leaves[id];
         leaf.is_ahead = is_ahead;
-        if is_ahead {
-            self.mark_ahead();
-        }
-        let leaf = &mut self.leaves[id];
         if !matches!(leaf.value, Value::Slot(old) if old == value) {
             leaf.value = Value::Slot(value);
             let key = leaf.key;
@@ -712,9 +464,6 @@ impl Overlay {
     /// Gives the leaf at the end of the latest walk another account, maybe ahead.
     pub(crate) fn replace_account(&mut self, id: usize, account: Account, is_ahead: bool) {
         self.leaves[id].is_ahead = is_ahead;
-        if is_ahead {
-            self.mark_ahead();
-        }
         let value = self.account_mut(id);
         if value.account != account {
             value.account = account;
@@ -1000,35 +749,5 @@ fn decode(
                 _ => Err(malformed("leaf of the wrong trie")),
             }
         }
-    }
-}
-
-impl Branch {
-    pub(crate) fn new() -> Self {
-        Self {
-            head: Head::new(),
-            children: [Link::EMPTY; 16],
-            mask: 0,
-            origin_mask: 0,
-            origin_records: 0,
-            changed: 0,
-            dirty: 0,
-        }
-    }
-
-    /// Whether all children of the origin are hashes.
-    pub(crate) fn is_regular(&self) -> bool {
-        self.origin_mask == self.origin_records
-    }
-}
-
-impl Extension {
-    /// The item of the child in the origin's RLP.
-    pub(crate) fn origin_item<'a>(&self, base: &'a [u8]) -> &'a [u8] {
-        let origin = self.head.origin.expect("the child is the origin's");
-        let Node::Extension(extension) = origin.node(base) else {
-            unreachable!("it was an extension")
-        };
-        extension.item()
     }
 }

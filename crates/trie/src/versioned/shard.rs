@@ -2,10 +2,11 @@ use super::{
     NodeAddress, Records, Version,
     cut::{Cut, Part, apply_slots, sorted},
     key::nibble,
+    node::Tree,
     overlay::Found,
 };
 use crate::{Account, AccountChange, AccountInfo, EMPTY_ROOT_HASH, Error, limits::CUT_SLOTS};
-use alloy_primitives::{B256, U256};
+use alloy_primitives::{B256, Bytes, U256};
 use std::mem;
 
 /// A part of a block's state that one thread works on: the accounts whose keys begin with one
@@ -49,7 +50,7 @@ pub(crate) struct Storage {
 #[derive(Debug)]
 pub(crate) enum Form {
     /// Its nodes are in the shard's overlay.
-    Whole(super::overlay::Tree),
+    Whole(Tree),
     Cut(Box<Cut>),
 }
 
@@ -390,13 +391,23 @@ impl<R: Records> Shard<R> {
     }
 
     /// What belongs to the witness.
-    pub(crate) fn captured(&self) -> impl Iterator<Item = (NodeAddress, &[u8])> {
+    pub(crate) fn captured(&self) -> impl Iterator<Item = NodeAddress> {
+        let own = self.part.overlay.captured().map(|origin| origin.address);
+        own.chain(self.cuts().flat_map(|cut| cut.captured()))
+    }
+
+    /// Appends the RLP of what belongs to the witness.
+    pub(crate) fn witness(&self, nodes: &mut Vec<Bytes>) {
+        self.part.overlay.witness(nodes);
+        self.cuts().for_each(|cut| cut.witness(nodes));
+    }
+
+    fn cuts(&self) -> impl Iterator<Item = &Cut> {
         let cuts = self.storages.iter().filter_map(|storage| match &storage.form {
             Form::Cut(cut) => Some(&**cut),
             Form::Whole(_) => None,
         });
-        let cuts = cuts.chain(&self.retired).flat_map(|cut| cut.captured());
-        self.part.overlay.captured().chain(cuts)
+        cuts.chain(&self.retired)
     }
 }
 

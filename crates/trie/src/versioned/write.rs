@@ -3,8 +3,9 @@
 use super::{
     NodeAddress, RecordSink,
     cut::{Joined, Part},
-    hash::{bits, rlp},
-    overlay::{Branch, Head, Link, Overlay, Target, Value},
+    hash::bits,
+    node::{Branch, Head, Link, Target, Value},
+    overlay::Overlay,
     record::{Child, Node, begin_account_leaf, begin_branch, begin_extension, begin_slot_leaf},
     shard::{Form, Storage},
 };
@@ -97,7 +98,7 @@ impl<'a, S: RecordSink> Writer<'a, S> {
             },
             _ => unreachable!("the node is loaded"),
         }
-        self.append(rlp(&overlay.bodies, head.body))
+        self.append(overlay.body(head.body))
     }
 
     fn children(

@@ -1,0 +1,392 @@
+//! The commands on a data directory: `init`, `import`, `export` and `db`.
+
+use std::path::{Path, PathBuf};
+
+use alloy_consensus::Header;
+use alloy_primitives::{B256, Bytes};
+use alloy_rlp::Decodable;
+use alloy_rpc_types_engine::ForkchoiceState;
+use anyhow::{Context, bail, ensure};
+use clap::{Args, Subcommand, ValueEnum};
+use engine::{Engine, Genesis, StateEntry, Verdict, initialise};
+use execution::ChainSpec;
+use state::{Database, DirectoryDisk};
+use trie::AccountInfo;
+
+use crate::cli::{StorageArgs, read_genesis};
+use crate::files::{
+    AccountReader, BlockReader, BlockWriter, Entry, ExportBlock, FileBlock, Form, Progress,
+    SortOptions, SortedState, read_genesis_head,
+};
+use crate::node::{CONFIG, open_engine};
+
+/// Blocks imported between two choices of a head: a crash loses no more.
+const BLOCKS_A_HEAD: u64 = 64;
+
+/// What `deponent init` takes.
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// The chain: a genesis.json as geth reads it.
+    #[arg(long, value_name = "FILE")]
+    chain: PathBuf,
+    /// The node's directory, made when absent.
+    #[arg(long, value_name = "DIR")]
+    datadir: PathBuf,
+    /// The first state, in place of the genesis's own: JSON lines as `geth dump --iterative` writes
+    /// them and reth's init-state reads them. Packed files (gzip, zstd) are unpacked.
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// The header of the block that has that state, as RLP or its hex, when that is not the
+    /// genesis: the chain begins there.
+    #[arg(long, value_name = "FILE", requires = "state")]
+    header: Option<PathBuf>,
+    #[command(flatten)]
+    storage: StorageArgs,
+}
+
+/// What `deponent import` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// The files, in the chain's order: engine_newPayload requests as JSON lines, RLP chain files,
+    /// era1 or era files, packed (gzip, zstd) or not; `-` is the standard input.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The node's directory.
+    #[arg(long, value_name = "DIR")]
+    datadir: PathBuf,
+    /// The chain, a genesis.json: to begin one in an empty directory.
+    #[arg(long, value_name = "FILE")]
+    chain: Option<PathBuf>,
+    #[command(flatten)]
+    storage: StorageArgs,
+}
+
+/// What `deponent export` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The file to write; `.gz` behind its name packs it.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The node's directory.
+    #[arg(long, value_name = "DIR")]
+    datadir: PathBuf,
+    /// The first block.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    from: u64,
+    /// The last block; the head when not given.
+    #[arg(long, value_name = "NUMBER")]
+    to: Option<u64>,
+    /// How the blocks are written.
+    #[arg(long, value_enum, default_value_t = ExportForm::Rlp)]
+    format: ExportForm,
+    #[command(flatten)]
+    storage: StorageArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ExportForm {
+    /// The RLP of one block after the other, as geth exports it.
+    Rlp,
+    /// An engine_newPayload request a line.
+    Payloads,
+}
+
+/// What `deponent db` takes.
+#[derive(Debug, Args)]
+pub(crate) struct DbArgs {
+    #[command(subcommand)]
+    command: DbCommand,
+    /// The node's directory.
+    #[arg(long, value_name = "DIR", global = true, default_value = ".")]
+    datadir: PathBuf,
+    #[command(flatten)]
+    storage: StorageArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum DbCommand {
+    /// Say what there is, and how large it is.
+    Stats,
+    /// Read everything and check every checksum, and the root of the head's state.
+    Verify,
+    /// Drop the blocks above one, so that it is the head.
+    Unwind {
+        /// The number of the new head.
+        #[arg(long, value_name = "NUMBER")]
+        to: u64,
+    },
+    /// Delete states and witnesses that are older than the limits given.
+    Prune,
+}
+
+fn open_database(data_dir: &Path, storage: &StorageArgs) -> anyhow::Result<Database> {
+    let directory = data_dir.join("chain");
+    ensure!(directory.is_dir(), "{} holds no chain", data_dir.display());
+    Ok(Database::open(DirectoryDisk::open(directory)?, &storage.database())?)
+}
+
+fn open(data_dir: &Path, chain: Option<&Path>, storage: &StorageArgs) -> anyhow::Result<Engine> {
+    let genesis = chain.map(read_genesis).transpose()?;
+    open_engine(data_dir, genesis.as_ref(), storage.database(), storage.engine())
+}
+
+/// Runs `deponent init`.
+pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
+    let genesis = read_genesis_head(&args.chain)?;
+    let chain = ChainSpec::from_config(&genesis.config)?;
+    let directory = args.datadir.join("chain");
+    std::fs::create_dir_all(&directory)
+        .with_context(|| format!("cannot make the directory {}", directory.display()))?;
+    let database = Database::open(DirectoryDisk::open(&directory)?, &args.storage.database())?;
+    if let Some(head) = database.heads().head {
+        bail!("{} holds a chain already, its head is {head}", args.datadir.display());
+    }
+    let file = args.state.as_ref().unwrap_or(&args.chain);
+    let options = SortOptions::new(&args.datadir.join("init"));
+    let total = AccountReader::open(file)?.file_bytes();
+    let mut progress = Progress::new("sorting", total, 0);
+    let sorted = SortedState::prepare(file, &options, &mut progress)?;
+    progress.finish();
+    let stated = sorted.root();
+    let first = match &args.header {
+        Some(file) => Some(read_header(file)?),
+        None => None,
+    };
+    let mut progress = Progress::new("building", None, 0);
+    let mut accounts = 0;
+    let entries = sorted.entries()?.map(|entry| {
+        let entry = state_entry(entry?);
+        if let StateEntry::Account { .. } = entry {
+            accounts += 1;
+            progress.accounts(accounts);
+        }
+        anyhow::Ok(entry)
+    });
+    let codes = sorted.codes()?.map(|code| Ok(code?));
+    let heads = initialise(&chain, &database, entries, codes, |root| {
+        if let Some(stated) = stated.filter(|stated| *stated != root) {
+            let reason =
+                format!("the file says that its root is {stated}, its accounts give {root}");
+            return Err(engine::Error::Genesis(reason));
+        }
+        first.map_or_else(|| Genesis::header(&genesis, &chain, root), Ok)
+    })?;
+    progress.finish();
+    database.set_meta(CONFIG, serde_json::to_vec(&genesis.config)?.into())?;
+    database.persist()?;
+    sorted.remove()?;
+    println!("the chain begins with {}, {accounts} accounts", heads.genesis);
+    Ok(())
+}
+
+fn state_entry(entry: Entry) -> StateEntry {
+    match entry {
+        Entry::Account { hashed_address, nonce, balance, code_hash, .. } => {
+            StateEntry::Account { hashed_address, info: AccountInfo { nonce, balance, code_hash } }
+        }
+        Entry::Slot { hashed_slot, value } => StateEntry::Slot { hashed_slot, value },
+    }
+}
+
+fn read_header(file: &Path) -> anyhow::Result<Header> {
+    let context = || format!("{} is not a header's RLP, or its hex", file.display());
+    let content = std::fs::read(file).with_context(context)?;
+    let text = std::str::from_utf8(&content).map(str::trim);
+    let rlp = match text.ok().and_then(|text| text.parse::<Bytes>().ok()) {
+        Some(bytes) => bytes,
+        None => content.into(),
+    };
+    let mut rest = &rlp[..];
+    let header = Header::decode(&mut rest).with_context(context)?;
+    ensure!(rest.is_empty(), "{}: {} bytes behind the header", file.display(), rest.len());
+    Ok(header)
+}
+
+/// Runs `deponent import`.
+pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
+    let engine = open(&args.datadir, args.chain.as_deref(), &args.storage)?;
+    let last = engine.heads().head;
+    let mut import = Import { head: number(&engine, last)?, engine, last, imported: 0 };
+    for file in &args.files {
+        let imported = import.file(file);
+        // What is valid stays, whatever comes after it.
+        import.choose_head()?;
+        import.engine.persist()?;
+        imported?;
+    }
+    let head = import.engine.heads().head;
+    println!("{} blocks imported; the head is block {}, {head}", import.imported, import.head);
+    Ok(())
+}
+
+struct Import {
+    engine: Engine,
+    /// The number of the last block imported, or of the head before.
+    head: u64,
+    /// Its hash.
+    last: B256,
+    imported: u64,
+}
+
+impl Import {
+    fn file(&mut self, file: &Path) -> anyhow::Result<()> {
+        let mut reader = BlockReader::open(file)?.from_number(self.head + 1);
+        let mut progress = Progress::new("importing", reader.file_bytes(), 0);
+        while let Some(block) = reader.next() {
+            self.block(block?, &mut progress)?;
+            progress.bytes(reader.done_bytes());
+        }
+        progress.finish();
+        Ok(())
+    }
+
+    fn block(&mut self, found: FileBlock, progress: &mut Progress) -> anyhow::Result<()> {
+        let FileBlock { block, position, .. } = found;
+        let (number, gas_used, hash) = (block.header.number, block.header.gas_used, block.hash());
+        match self.engine.new_block(block)? {
+            Verdict::Valid => {}
+            Verdict::Invalid { reason, .. } => {
+                bail!("{position}: block {number} ({hash}) is invalid: {reason}")
+            }
+            Verdict::Syncing => {
+                let head = self.head;
+                bail!("{position}: the parent of block {number} is unknown; the head is {head}")
+            }
+        }
+        (self.head, self.last) = (number, hash);
+        self.imported += 1;
+        progress.block(number, gas_used);
+        if self.imported.is_multiple_of(BLOCKS_A_HEAD) {
+            self.choose_head()?;
+        }
+        Ok(())
+    }
+
+    fn choose_head(&self) -> anyhow::Result<()> {
+        let state = ForkchoiceState { head_block_hash: self.last, ..ForkchoiceState::default() };
+        self.engine.forkchoice_updated(state, None)?;
+        Ok(())
+    }
+}
+
+/// The number of a valid block.
+fn number(engine: &Engine, hash: B256) -> anyhow::Result<u64> {
+    let record = engine.block(hash)?.with_context(|| format!("block {hash} is unknown"))?;
+    Ok(record.number())
+}
+
+/// Runs `deponent export`.
+pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<()> {
+    let engine = open(&args.datadir, None, &args.storage)?;
+    let head = number(&engine, engine.heads().head)?;
+    let to = args.to.unwrap_or(head);
+    ensure!(to <= head, "block {to} is above the head, which is block {head}");
+    ensure!(args.from <= to, "block {} is above the last one, block {to}", args.from);
+    let form = match args.format {
+        ExportForm::Rlp => Form::Rlp,
+        ExportForm::Payloads => Form::Json,
+    };
+    let (mut writer, last) = BlockWriter::resume(&args.file, form)?;
+    let from = last.map_or(args.from, |last| last.block.header.number + 1).max(args.from);
+    let mut progress = Progress::new("exporting", None, 0);
+    for number in from..=to {
+        let hash = engine.canonical_hash(number)?;
+        let record = hash.map(|hash| engine.block(hash)).transpose()?.flatten();
+        let record = record.with_context(|| format!("there is no block {number}"))?;
+        writer.write(ExportBlock {
+            block: &record.block,
+            requests: Some(&record.requests),
+            access_list: record.block_access_list.as_ref(),
+        })?;
+        progress.block(number, record.block.header.gas_used);
+        progress.bytes(writer.bytes());
+    }
+    writer.finish()?;
+    progress.finish();
+    println!("blocks {} to {to} are in {}", args.from, args.file.display());
+    Ok(())
+}
+
+/// Runs `deponent db`.
+pub(crate) fn db(args: &DbArgs) -> anyhow::Result<()> {
+    match args.command {
+        DbCommand::Stats => stats(&open_database(&args.datadir, &args.storage)?),
+        DbCommand::Verify => verify(args),
+        DbCommand::Unwind { to } => unwind(&open_database(&args.datadir, &args.storage)?, to),
+        DbCommand::Prune => {
+            let engine = open(&args.datadir, None, &args.storage)?;
+            engine.prune()?;
+            let from = engine.database().versions_from();
+            println!("the states after block {from} and later are kept");
+            stats(engine.database())
+        }
+    }
+}
+
+fn stats(database: &Database) -> anyhow::Result<()> {
+    let stats = database.stats()?;
+    println!("{:<10} {:>8} {:>16} {:>16}", "log", "files", "bytes", "deleted bytes");
+    let logs = [
+        ("nodes", stats.nodes),
+        ("blocks", stats.blocks),
+        ("codes", stats.codes),
+        ("witnesses", stats.witnesses),
+    ];
+    for (name, log) in logs {
+        let state::LogStats { files, kept_bytes, deleted_bytes } = log;
+        println!("{name:<10} {files:>8} {kept_bytes:>16} {deleted_bytes:>16}");
+    }
+    println!("{:<10} {:>8} {:>16}", "index", 1, stats.index_bytes);
+    let (blocks, canonical) = (stats.block_count, stats.canonical_count);
+    println!("{blocks} blocks, {canonical} canonical; {} codes", stats.code_count);
+    println!("states are kept from block {}", database.versions_from());
+    let heads = database.heads();
+    let named = [("head", heads.head), ("safe", heads.safe), ("finalized", heads.finalized)];
+    for (name, hash) in named {
+        let Some(hash) = hash else { continue };
+        let number = database.entry(&hash)?.map_or(0, |entry| entry.number);
+        println!("{name:<10} {number:>8} {hash}");
+    }
+    Ok(())
+}
+
+fn verify(args: &DbArgs) -> anyhow::Result<()> {
+    let database = open_database(&args.datadir, &args.storage)?;
+    let stats = database.stats()?;
+    let logs = [stats.nodes, stats.blocks, stats.codes, stats.witnesses];
+    let total = logs.iter().map(|log| log.kept_bytes).sum();
+    let mut progress = Progress::new("verifying", Some(total), 0);
+    let report = database.verify(&mut |done| progress.bytes(done))?;
+    progress.finish();
+    let state::VerifyReport { pages, frames, index_entries, damaged, first } = report;
+    println!("{pages} pages, {frames} frames, {index_entries} entries of the index");
+    if let Some(first) = first {
+        bail!("{damaged} of them are damaged, the first: {first}");
+    }
+    let Some(head) = database.heads().head else { return Ok(()) };
+    let entry = database.entry(&head)?.context("the head is not in the database")?;
+    let version = entry.version.context("the state after the head is not kept")?;
+    let mut progress = Progress::new("hashing", None, 0);
+    let nodes = trie::versioned::verify(database.nodes(), &version, &mut |nodes| {
+        progress.accounts(nodes);
+    })?;
+    progress.finish();
+    println!(
+        "the state after the head, block {}: {nodes} nodes hash to {}",
+        entry.number, version.root
+    );
+    Ok(())
+}
+
+fn unwind(database: &Database, to: u64) -> anyhow::Result<()> {
+    let hash = database.canonical(to)?.with_context(|| format!("there is no block {to}"))?;
+    let entry = database.entry(&hash)?.with_context(|| format!("there is no block {to}"))?;
+    let from = database.versions_from();
+    ensure!(
+        entry.version.is_some(),
+        "the state after block {to} is not kept: states are kept from block {from}"
+    );
+    let dropped = database.unwind(to)?;
+    println!("{dropped} canonical blocks dropped; the head is block {to}, {hash}");
+    Ok(())
+}

@@ -1,0 +1,325 @@
+//! The nodes of an overlay.
+
+use super::{
+    NodeAddress, Version,
+    record::{self, HASH_HEADER, Node},
+};
+use crate::Account;
+use alloy_primitives::{B256, U256, keccak256};
+use std::ops::Range;
+
+/// What is below a branch or an extension, or is a tree's root: three bits of kind, the rest an
+/// index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Link(u32);
+
+/// A [`Link`] read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Empty,
+    /// What the record of the node above says, not loaded.
+    Recorded,
+    /// A node not loaded, that the record of the node above does not say.
+    Blinded(usize),
+    Branch(usize),
+    Extension(usize),
+    Leaf(usize),
+}
+
+impl Link {
+    pub(crate) const EMPTY: Self = Self(0);
+    pub(crate) const RECORDED: Self = Self(1);
+
+    fn new(kind: u32, index: usize) -> Self {
+        let index = u32::try_from(index).ok().filter(|index| *index < 1 << 29);
+        Self(index.expect("memory ends before the indices do") << 3 | kind)
+    }
+
+    pub(crate) fn blinded(index: usize) -> Self {
+        Self::new(2, index)
+    }
+
+    pub(crate) fn branch(index: usize) -> Self {
+        Self::new(3, index)
+    }
+
+    pub(crate) fn extension(index: usize) -> Self {
+        Self::new(4, index)
+    }
+
+    pub(crate) fn leaf(index: usize) -> Self {
+        Self::new(5, index)
+    }
+
+    pub(crate) fn target(self) -> Target {
+        let index = (self.0 >> 3) as usize;
+        match self.0 & 7 {
+            0 => Target::Empty,
+            1 => Target::Recorded,
+            2 => Target::Blinded(index),
+            3 => Target::Branch(index),
+            4 => Target::Extension(index),
+            _ => Target::Leaf(index),
+        }
+    }
+
+    pub(crate) fn is_loaded(self) -> bool {
+        self.0 & 7 >= 3
+    }
+}
+
+/// A node that is not loaded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Blinded {
+    pub(crate) address: NodeAddress,
+    pub(crate) hash: B256,
+}
+
+/// How a parent refers to a node: by the hash, or by the RLP itself if that is under 32 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reference {
+    bytes: [u8; 32],
+    /// 0 while the node has to be hashed, 32 if this is a hash.
+    len: u8,
+}
+
+impl Reference {
+    pub(crate) const UNKNOWN: Self = Self { bytes: [0; 32], len: 0 };
+
+    pub(crate) fn to_hash(hash: &B256) -> Self {
+        Self { bytes: hash.0, len: 32 }
+    }
+
+    pub(crate) fn to_embedded(rlp: &[u8]) -> Self {
+        let mut reference = Self { bytes: [0; 32], len: rlp.len() as u8 };
+        reference.bytes[..rlp.len()].copy_from_slice(rlp);
+        reference
+    }
+
+    pub(crate) fn is_known(&self) -> bool {
+        self.len != 0
+    }
+
+    pub(crate) fn is_embedded(&self) -> bool {
+        self.len < 32
+    }
+
+    pub(crate) fn hash(&self) -> Option<&[u8; 32]> {
+        (self.len == 32).then_some(&self.bytes)
+    }
+
+    /// The hash of the node, which is the root of a trie. With whole keys in it such a node is
+    /// never short, but a damaged store may have one that is.
+    pub(crate) fn root_hash(&self) -> B256 {
+        match self.hash() {
+            Some(hash) => B256::from(*hash),
+            None => keccak256(&self.bytes[..usize::from(self.len)]),
+        }
+    }
+
+    /// Appends the RLP of the reference.
+    pub(crate) fn encode(&self, rlp: &mut Vec<u8>) {
+        if self.len == 32 {
+            rlp.push(HASH_HEADER);
+        }
+        rlp.extend_from_slice(&self.bytes[..usize::from(self.len)]);
+    }
+}
+
+/// The record that a node was loaded from, copied into [`Overlay::base`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    /// None for a node embedded in another's record.
+    pub(crate) address: NodeAddress,
+    pub(crate) start: u32,
+    /// The bytes of the record before the RLP, and of the RLP.
+    pub(crate) prefix_len: u16,
+    pub(crate) len: u16,
+}
+
+impl Origin {
+    fn record(self, base: &[u8]) -> &[u8] {
+        &base[self.record_range()]
+    }
+
+    pub(crate) fn rlp(self, base: &[u8]) -> &[u8] {
+        &base[self.rlp_range()]
+    }
+
+    pub(crate) fn rlp_range(self) -> Range<usize> {
+        let start = self.start as usize + usize::from(self.prefix_len);
+        start..start + usize::from(self.len)
+    }
+
+    pub(crate) fn record_range(self) -> Range<usize> {
+        self.start as usize..self.rlp_range().end
+    }
+
+    /// The node, which was taken apart before.
+    pub(crate) fn node(self, base: &[u8]) -> Node<'_> {
+        let node = if self.address.is_none() {
+            record::parse_embedded(self.rlp(base))
+        } else {
+            record::parse(self.record(base))
+        };
+        node.expect("the record was read before")
+    }
+
+    /// The same record, copied to another place.
+    pub(crate) fn at(self, start: usize) -> Self {
+        Self { start: start as u32, ..self }
+    }
+}
+
+/// Where a node's RLP is that was changed and hashed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Body {
+    pub(crate) start: u32,
+    pub(crate) len: u16,
+    /// Whether it is the record's, in [`Overlay::base`], with other hashes in it, and not in
+    /// [`Overlay::bodies`].
+    pub(crate) is_patched: bool,
+}
+
+/// What all nodes have.
+#[derive(Clone, Debug)]
+pub(crate) struct Head {
+    /// `None` for a node that the block made.
+    pub(crate) origin: Option<Origin>,
+    pub(crate) reference: Reference,
+    /// The reference to the node as it was loaded.
+    pub(crate) base_reference: Reference,
+    pub(crate) body: Body,
+    /// Whether the node as loaded belongs to the witness.
+    pub(crate) is_captured: bool,
+    /// Whether the node may be another than the loaded one.
+    pub(crate) is_modified: bool,
+}
+
+impl Head {
+    pub(crate) fn new() -> Self {
+        Self {
+            origin: None,
+            reference: Reference::UNKNOWN,
+            base_reference: Reference::UNKNOWN,
+            body: Body::default(),
+            is_captured: false,
+            is_modified: true,
+        }
+    }
+
+    pub(crate) fn loaded(origin: Origin, reference: Reference) -> Self {
+        let (origin, base_reference) = (Some(origin), reference);
+        Self { origin, reference, base_reference, is_modified: false, ..Self::new() }
+    }
+
+    /// The node has been hashed. A change may have been taken back, or made a second time.
+    pub(crate) fn hashed(&mut self, reference: Reference) {
+        self.reference = reference;
+        self.is_modified = self.origin.is_none() || reference != self.base_reference;
+    }
+
+    /// The node has changed, or one below it.
+    pub(crate) fn modify(&mut self) {
+        self.is_modified = true;
+        self.reference = Reference::UNKNOWN;
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Branch {
+    pub(crate) head: Head,
+    pub(crate) children: [Link; 16],
+    /// The children that are not empty.
+    pub(crate) mask: u16,
+    /// The children that the origin has, and those of them that have a record.
+    pub(crate) origin_mask: u16,
+    pub(crate) origin_records: u16,
+    /// The children that may be others than the origin's.
+    pub(crate) changed: u16,
+    /// The children of which the hash in the origin was written over.
+    pub(crate) patched: u16,
+    /// The children that may have to be hashed.
+    pub(crate) dirty: u16,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Extension {
+    pub(crate) head: Head,
+    /// A key below the extension.
+    pub(crate) key: B256,
+    /// The path is the nibbles of the key from `depth` up to `end`.
+    pub(crate) depth: u8,
+    pub(crate) end: u8,
+    pub(crate) child: Link,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Leaf {
+    pub(crate) head: Head,
+    pub(crate) key: B256,
+    /// The path is the nibbles of the key from here on.
+    pub(crate) depth: u8,
+    /// Whether the value was set ahead, and not confirmed yet.
+    pub(crate) is_ahead: bool,
+    pub(crate) value: Value,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Value {
+    Slot(U256),
+    /// An index into [`Overlay::accounts`].
+    Account(u32),
+}
+
+/// An account with what its record says beyond it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AccountValue {
+    pub(crate) account: Account,
+    /// The storage as loaded.
+    pub(crate) base_storage: Version,
+    /// The index of the account's storage in its shard.
+    pub(crate) storage: Option<u32>,
+}
+
+/// A trie, or the part of one below a nibble.
+#[derive(Clone, Debug)]
+pub(crate) struct Tree {
+    pub(crate) root: Link,
+    /// How many nibbles are above the root.
+    pub(crate) depth: u8,
+    pub(crate) is_accounts: bool,
+    /// Leaves set ahead.
+    pub(crate) ahead: Vec<u32>,
+}
+
+impl Branch {
+    pub(crate) fn new() -> Self {
+        Self {
+            head: Head::new(),
+            children: [Link::EMPTY; 16],
+            mask: 0,
+            origin_mask: 0,
+            origin_records: 0,
+            changed: 0,
+            patched: 0,
+            dirty: 0,
+        }
+    }
+
+    /// Whether the branch has the children of its origin, and all of these are hashes.
+    pub(crate) fn is_patchable(&self) -> bool {
+        self.mask == self.origin_mask && self.origin_mask == self.origin_records
+    }
+}
+
+impl Extension {
+    /// The item of the child in the origin's RLP.
+    pub(crate) fn origin_item<'a>(&self, base: &'a [u8]) -> &'a [u8] {
+        let origin = self.head.origin.expect("the child is the origin's");
+        let Node::Extension(extension) = origin.node(base) else {
+            unreachable!("it was an extension")
+        };
+        extension.item()
+    }
+}
