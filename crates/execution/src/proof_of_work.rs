@@ -57,7 +57,7 @@ pub fn next_difficulty(chain: &ChainSpec, parent: &Header, timestamp: u64) -> U2
         false => parent.difficulty.saturating_add(change),
     };
     let delayed_number = number.saturating_sub(delay.map_or(0, |(_, blocks)| blocks));
-    difficulty.max(DIFFICULTY_MINIMUM).saturating_add(bomb(delayed_number))
+    difficulty.saturating_add(bomb(delayed_number)).max(DIFFICULTY_MINIMUM)
 }
 
 fn signed(number: u64) -> i64 {

@@ -97,7 +97,7 @@ pub(crate) struct DbArgs {
     #[command(subcommand)]
     command: DbCommand,
     /// The node's directory.
-    #[arg(long, value_name = "DIR", global = true, default_value = ".")]
+    #[arg(long, value_name = "DIR", global = true, default_value = "")]
     datadir: PathBuf,
     #[command(flatten)]
     storage: StorageArgs,
@@ -120,6 +120,7 @@ enum DbCommand {
 }
 
 fn open_database(data_dir: &Path, storage: &StorageArgs) -> anyhow::Result<Database> {
+    ensure!(!data_dir.as_os_str().is_empty(), "name the data directory with --datadir");
     let directory = data_dir.join("chain");
     ensure!(directory.is_dir(), "{} holds no chain", data_dir.display());
     Ok(Database::open(DirectoryDisk::open(directory)?, &storage.database())?)

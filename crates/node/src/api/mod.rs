@@ -11,18 +11,22 @@ mod identity;
 mod new_payload;
 mod payload;
 mod state;
+mod timings;
 
 use std::fmt;
 use std::sync::Arc;
 
-use engine::Engine;
+use engine::{Engine, PersistedBlock};
 use rpc::{Code, Error, Handler, Json, Params, RawValue};
+use rpc::{Subscription, SubscriptionMethods, Topic};
 
 pub(crate) use hex::Data;
 
 /// One port's methods, answered by an engine.
 pub struct Api {
     engine: Arc<Engine>,
+    /// Canonical heads, as they are persisted.
+    persisted: Topic,
     tables: Vec<&'static [Method]>,
 }
 
@@ -40,16 +44,27 @@ impl Api {
     /// The authenticated port: the Engine API, the methods of `eth` that it must offer as far as
     /// we have them, and `testing_buildBlockV1` when `testing`.
     pub fn engine_port(engine: Arc<Engine>, testing: bool) -> Self {
-        let mut tables = vec![ENGINE, CHAIN];
+        let mut tables = vec![ENGINE, CHAIN, OWN];
         if testing {
             tables.push(TESTING);
         }
-        Self { engine, tables }
+        Self::new(engine, tables)
     }
 
     /// The public port: reading the chain and its witnesses.
     pub fn public_port(engine: Arc<Engine>) -> Self {
-        Self { engine, tables: vec![CHAIN, PUBLIC] }
+        Self::new(engine, vec![CHAIN, OWN, PUBLIC])
+    }
+
+    fn new(engine: Arc<Engine>, tables: Vec<&'static [Method]>) -> Self {
+        let persisted = Topic::new();
+        let topic = persisted.clone();
+        engine.on_persisted(move |PersistedBlock { number, hash }| {
+            // As reth has it, which a tool that waits for persistence expects.
+            let block = serde_json::json!({"number": number, "hash": hash});
+            topic.publish(Json::of(&block).expect("a number and a hash have a JSON form"));
+        });
+        Self { engine, persisted, tables }
     }
 
     /// The names of all methods, in the order of the tables.
@@ -71,7 +86,36 @@ impl Handler for Api {
         let found = found.ok_or_else(|| Error::method_not_found(method))?;
         (found.call)(self, Params::of(params)?)
     }
+
+    fn subscriptions(&self) -> &[SubscriptionMethods] {
+        PERSISTED
+    }
+
+    fn subscribe(&self, method: &str, params: Option<&RawValue>) -> Result<Subscription, Error> {
+        if !PERSISTED.iter().any(|kind| kind.subscribe == method) {
+            return Err(Error::method_not_found(method));
+        }
+        Params::of(params)?.end()?;
+        Ok(self.persisted.subscribe())
+    }
 }
+
+/// Each canonical head, once it and all before it would survive a crash.
+const PERSISTED: &[SubscriptionMethods] = &[
+    SubscriptionMethods {
+        subscribe: "deponent_subscribePersistedBlock",
+        unsubscribe: "deponent_unsubscribePersistedBlock",
+        notification: "deponent_subscribePersistedBlock",
+    },
+    SubscriptionMethods {
+        subscribe: "reth_subscribePersistedBlock",
+        unsubscribe: "reth_unsubscribePersistedBlock",
+        notification: "reth_subscribePersistedBlock",
+    },
+];
+
+/// What no other client has.
+const OWN: &[Method] = &[method("deponent_lastTimings", timings::last)];
 
 const ENGINE: &[Method] = &[
     method("engine_newPayloadV1", |api, params| new_payload::plain(api, params, 1)),

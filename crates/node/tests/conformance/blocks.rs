@@ -1,6 +1,6 @@
 //! `blockchain_test`: blocks as RLP.
 
-use crate::fixture::Test;
+use crate::fixture::{Test, UNNAMED};
 use crate::judge::FlatState;
 use crate::plain::has_roots_in_receipts;
 use crate::report::Witnesses;
@@ -157,5 +157,7 @@ fn rule(reason: &str) -> String {
 /// Whether a block is to be refused because its parent is unknown: our answer is that we cannot
 /// tell (`SYNCING`).
 pub(crate) fn unknown_parent(exception: &str) -> bool {
-    exception.starts_with("UnknownParent") || exception.contains("UNKNOWN_PARENT")
+    exception.starts_with("UnknownParent")
+        || exception.contains("UNKNOWN_PARENT")
+        || exception == UNNAMED
 }

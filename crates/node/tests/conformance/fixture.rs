@@ -102,13 +102,16 @@ struct FixtureHeader {
     hash: B256,
 }
 
+/// What old tests say of invalid blocks.
+pub(crate) const UNNAMED: &str = "an exception without a name";
+
 impl FixtureBlock {
     /// What is wrong with the block, `None` when it is valid.
     pub(crate) fn exception(&self) -> Option<String> {
         match (&self.expect_exception, &self.block_header) {
             (Some(exception), _) => Some(exception.clone()),
             (None, Some(_)) => None,
-            (None, None) => Some("an exception".to_owned()),
+            (None, None) => Some(UNNAMED.to_owned()),
         }
     }
 }

@@ -1,0 +1,170 @@
+//! The chain outlives its node, and tools are told when a block is safe.
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use common::*;
+use rpc::{Client, JwtSecret, WsClient};
+use serde_json::{Value, json};
+
+/// A `deponent node` in a process of its own.
+struct Process {
+    child: Child,
+    engine: Client,
+    public: String,
+}
+
+impl Process {
+    async fn start(dir: &Path) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_deponent"))
+            .args(["node", "--testing", "--http.port", "0", "--authrpc.port", "0"])
+            .arg("--chain")
+            .arg(dir.join("genesis.json"))
+            .arg("--datadir")
+            .arg(dir.join("data"))
+            .env("RUST_LOG", "info")
+            .env("NO_COLOR", "1")
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program runs");
+        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let mut address = |words: &str, field: &str| {
+            let mut lines = lines.by_ref().map_while(Result::ok);
+            let line = lines.find(|line| line.contains(words)).expect("the node says where");
+            let rest = line.split_once(field).expect("the field is there").1;
+            rest.split_whitespace().next().expect("an address").to_owned()
+        };
+        let engine = address("Engine API", "engine=");
+        let public = address("public JSON-RPC", "http=");
+        // Its log must be read on, or it would wait for room in the pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        let jwt = JwtSecret::load(&dir.join("data/jwt.hex")).expect("a secret");
+        let engine = Client::connect(&engine, Some(jwt)).await.expect("a connection");
+        Self { child, engine, public }
+    }
+
+    async fn head(&mut self) -> Value {
+        self.engine.call("eth_getBlockByNumber", json!(["latest", false])).await.expect("a head")
+    }
+
+    /// Adds a block to `parent` and makes it the head and, when asked, finalized.
+    async fn extend(&mut self, parent: &Value, is_final: bool) -> Value {
+        let number =
+            |value: &Value| u64::from_str_radix(&value.as_str().unwrap()[2..], 16).unwrap();
+        let attributes = json!({
+            "timestamp": format!("{:#x}", number(&parent["timestamp"]) + 12),
+            "prevRandao": parent["hash"],
+            "suggestedFeeRecipient": format!("0x{}", "fe".repeat(20)),
+            "withdrawals": [],
+            "parentBeaconBlockRoot": parent["hash"],
+        });
+        let params = json!([parent["hash"], attributes, [], null]);
+        let built: Value = self.engine.call("testing_buildBlockV1", params).await.expect("built");
+        let payload = &built["executionPayload"];
+        let params = json!([payload, [], parent["hash"], built["executionRequests"]]);
+        let status: Value = self.engine.call("engine_newPayloadV4", params).await.expect("judged");
+        assert_eq!(status["status"], "VALID", "{status}");
+        let hash = payload["blockHash"].clone();
+        let zero = format!("0x{}", "00".repeat(32));
+        let finalized = if is_final { hash.clone() } else { json!(zero) };
+        let state = json!({
+            "headBlockHash": hash, "safeBlockHash": zero, "finalizedBlockHash": finalized,
+        });
+        let params = json!([state, null]);
+        let answer: Value =
+            self.engine.call("engine_forkchoiceUpdatedV3", params).await.expect("chosen");
+        assert_eq!(answer["payloadStatus"]["status"], "VALID", "{answer}");
+        self.head().await
+    }
+
+    /// As `kill -9` does it.
+    fn kill(mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn directory() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a directory");
+    let genesis = genesis(config(true)).to_string();
+    std::fs::write(dir.path().join("genesis.json"), genesis).expect("written");
+    dir
+}
+
+fn number(block: &Value) -> u64 {
+    u64::from_str_radix(&block["number"].as_str().expect("hex")[2..], 16).expect("hex")
+}
+
+/// How often the node is killed: `DEPONENT_KILLS`, or a few.
+fn kills() -> u32 {
+    std::env::var("DEPONENT_KILLS").map_or(6, |kills| kills.parse().expect("a number"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_killed_comes_back_with_every_block_that_it_called_final() {
+    let dir = directory();
+    let mut final_number = 0;
+    let mut final_hash = Value::Null;
+    for kill in 0..kills() {
+        let mut node = Process::start(dir.path()).await;
+        let mut head = node.head().await;
+        assert!(number(&head) >= final_number, "kill {kill}: back at {head}");
+        if final_number > 0 {
+            let id = json!([format!("{final_number:#x}"), false]);
+            let kept: Value = node.engine.call("eth_getBlockByNumber", id).await.expect("kept");
+            assert_eq!(kept["hash"], final_hash, "kill {kill}");
+        }
+        // Of the newest blocks the state must be whole: the next ones are built on it.
+        for block in 0..3 + kill % 5 {
+            head = node.extend(&head, block == 1).await;
+        }
+        let finalized: Value = node
+            .engine
+            .call("eth_getBlockByNumber", json!(["finalized", false]))
+            .await
+            .expect("an answer");
+        (final_number, final_hash) = (number(&finalized), finalized["hash"].clone());
+        head = node.extend(&head, false).await;
+        assert!(number(&head) > final_number);
+        node.kill();
+        let verified = Command::new(env!("CARGO_BIN_EXE_deponent"))
+            .args(["db", "verify", "--datadir"])
+            .arg(dir.path().join("data"))
+            .output()
+            .expect("the program runs");
+        let told = String::from_utf8_lossy(&verified.stderr);
+        assert!(verified.status.success(), "kill {kill}: {told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_subscribes_is_told_of_each_head_that_is_persisted() {
+    let dir = directory();
+    let mut node = Process::start(dir.path()).await;
+    for name in ["deponent", "reth"] {
+        let client = WsClient::connect(&node.public, None).await.expect("a connection");
+        let method = format!("{name}_subscribePersistedBlock");
+        let mut told = client.subscribe::<Value>(&method, json!([])).await.expect("begun");
+        let head = node.head().await;
+        let head = node.extend(&head, false).await;
+        loop {
+            let block = told.next().await.expect("a notification");
+            if block["number"] == json!(number(&head)) {
+                assert_eq!(block["hash"], head["hash"]);
+                break;
+            }
+        }
+        let method = format!("{name}_unsubscribePersistedBlock");
+        assert!(told.unsubscribe(&method).await.expect("an answer"));
+    }
+}
