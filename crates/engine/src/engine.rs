@@ -112,7 +112,14 @@ impl Engine {
     /// # Errors
     /// As [`Engine::open`].
     pub fn new(chain: ChainSpec, genesis: Genesis) -> Result<Self, Error> {
-        let database = Database::open(MemoryDisk::new(), &state::Options::default())?;
+        // Its files are in memory too, and caches cost time to make.
+        let options = state::Options {
+            cache_bytes: limits::MEMORY_CACHE_BYTES,
+            code_cache_bytes: limits::MEMORY_CACHE_BYTES,
+            index_cache_bytes: limits::MEMORY_CACHE_BYTES as usize,
+            ..state::Options::default()
+        };
+        let database = Database::open(MemoryDisk::new(), &options)?;
         Self::open(chain, Some(genesis), database, EngineOptions::default())
     }
 
@@ -121,7 +128,7 @@ impl Engine {
     /// # Errors
     /// [`Error::Genesis`] when the database holds another chain, when it is empty and there is no
     /// genesis, or when the genesis cannot be used: its header's state root is not that of the
-    /// accounts, or the chain begins with proof of work. [`Error::Storage`] when the database
+    /// accounts, or its forks contradict each other. [`Error::Storage`] when the database
     /// cannot be read or written.
     pub fn open(
         chain: ChainSpec,
@@ -239,7 +246,9 @@ impl Engine {
             let start = std::mem::replace(&mut last, Instant::now());
             last - start
         };
-        let senders = self.recover(&block.body.transactions).map_err(BlockError::from)?;
+        let senders = self.recover_at(block.header.number, &block.body.transactions);
+        let senders = senders.map_err(BlockError::from)?;
+        self.validate_ancestry(parent, &block)?;
         timings.recovery = lap();
         let threads = self.threads(block.header.gas_used);
         let mut state = LiveState::new(&self.core, parent.clone(), threads)?;
@@ -395,14 +404,46 @@ impl Engine {
         &self,
         transactions: &[Transaction],
     ) -> Result<Vec<Address>, InvalidBlock> {
+        self.recover_at(u64::MAX, transactions)
+    }
+
+    /// As [`recover`](Self::recover), by the rules of block `number`.
+    fn recover_at(
+        &self,
+        number: u64,
+        transactions: &[Transaction],
+    ) -> Result<Vec<Address>, InvalidBlock> {
         if transactions.len() < PARALLEL_RECOVERY {
-            return execution::recover_senders(transactions);
+            return execution::recover_senders_at(&self.chain, number, transactions);
         }
         // The first wrong signature is the one to name, whichever thread finds one first.
-        let recover = |(index, transaction)| execution::recover_sender(index, transaction);
+        let recover = |(index, transaction)| {
+            execution::recover_sender_at(&self.chain, number, index, transaction)
+        };
         let senders: Vec<_> =
             self.pool().install(|| transactions.par_iter().enumerate().map(recover).collect());
         senders.into_iter().collect()
+    }
+
+    /// Checks what lies further behind a block than its parent, in the days of proof of work.
+    fn validate_ancestry(
+        &self,
+        parent: &Arc<BlockRecord>,
+        block: &SealedBlock,
+    ) -> Result<(), Failure> {
+        if block.header.difficulty.is_zero() && parent.block.header.difficulty.is_zero() {
+            return Ok(());
+        }
+        let mut records = vec![parent.clone()];
+        while !block.body.ommers.is_empty() && records.len() < execution::OMMER_GENERATIONS {
+            let next = records[records.len() - 1].block.header.parent_hash;
+            let Some(record) = self.core.block(&next)? else { break };
+            records.push(record);
+        }
+        let ancestors: Vec<_> = records.iter().map(|record| &record.block).collect();
+        let total_difficulty = parent.total_difficulty;
+        execution::validate_ancestry(&self.chain, block, total_difficulty, &ancestors)
+            .map_err(|reason| Failure::Block(reason.into()))
     }
 
     /// The threads for a block that uses so much gas, if it is worth them.

@@ -122,12 +122,8 @@ impl Genesis {
 
 /// Checks that a chain may begin with this header.
 fn check_first_header(header: &Header, chain: &ChainSpec) -> Result<(), Error> {
-    if !chain.is_paris_active_at_block(header.number.saturating_add(1)) {
-        let reason = "the chain begins with proof of work, which is not supported; \
-                      after the merge, terminalTotalDifficulty is 0 or passed";
-        return Err(Error::Genesis(reason.into()));
-    }
-    if header.base_fee_per_gas.is_none() {
+    let is_paris = chain.is_paris_active_at_block(header.number.saturating_add(1));
+    if is_paris && header.base_fee_per_gas.is_none() {
         let reason = "London is not active at genesis, but the merge builds on it: \
                       londonBlock must not be after the first block";
         return Err(Error::Genesis(reason.into()));

@@ -53,6 +53,9 @@ pub const SWEEP_STEP_MAX_BYTES: u64 = 16 << 20;
 /// Bytes of nodes below which no sweep begins, whatever their use: there is little to win.
 pub const SWEEP_MIN_BYTES: u64 = 256 << 20;
 
+/// Bytes of each cache above a chain in memory.
+pub const MEMORY_CACHE_BYTES: u64 = 1 << 20;
+
 /// Bytes of a first state that are collected before they go to the disk.
 pub const INIT_BATCH_BYTES: usize = 64 << 20;
 

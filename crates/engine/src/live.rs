@@ -31,6 +31,10 @@ pub(crate) struct LiveState<'a> {
     /// Accounts as they were asked for, each with its hashed address and its storage.
     accounts: AddressMap<Known>,
     work: Work<'a>,
+    /// What the transactions so far have changed, when a root is asked for after each.
+    so_far: AddressMap<Change>,
+    /// What these roots needed to be known.
+    needed_so_far: Vec<NodeAddress>,
     pub(crate) timings: RootTimings,
 }
 
@@ -86,6 +90,8 @@ impl<'a> LiveState<'a> {
             version,
             accounts: AddressMap::default(),
             work,
+            so_far: AddressMap::default(),
+            needed_so_far: Vec::new(),
             timings: RootTimings::default(),
         })
     }
@@ -93,7 +99,13 @@ impl<'a> LiveState<'a> {
     /// What was read, codes aside, and the tries to seal.
     pub(crate) fn finish(self, codes: Vec<B256>, first_ancestor: u64) -> (Touched, Box<Tries>) {
         let (Work::Here(tries) | Work::Ahead { tries, .. }) = self.work;
-        (Touched { nodes: tries.witness_addresses(), codes, first_ancestor }, tries)
+        let mut nodes = tries.witness_addresses();
+        if !self.needed_so_far.is_empty() {
+            nodes.extend(self.needed_so_far);
+            nodes.sort_unstable();
+            nodes.dedup();
+        }
+        (Touched { nodes, codes, first_ancestor }, tries)
     }
 
     /// The witness of what has run, its changes applied, when it has run on this thread alone.
@@ -197,6 +209,8 @@ fn storage_error(error: impl std::fmt::Display) -> StateError {
 impl BlockState for LiveState<'_> {
     fn restart(&mut self) {
         self.accounts.clear();
+        self.so_far.clear();
+        self.needed_so_far.clear();
         // The tries were made from this version before: no new error can come of it.
         let tries = Tries::new(self.core.database.nodes().clone(), self.version);
         let tries = Box::new(tries.expect("the root was read before"));
@@ -221,6 +235,27 @@ impl BlockState for LiveState<'_> {
             }
         };
         self.timings.applying = start.elapsed() - self.timings.catching_up;
+        Ok(root)
+    }
+
+    /// Blocks from before Byzantium are small, so each root is made from the parent's anew.
+    fn apply_transaction(&mut self, changes: &[Change]) -> Result<B256, StateError> {
+        for change in changes {
+            let Change { address, account, storage_wiped, slots } = change.clone();
+            let empty = Change { address, account, storage_wiped, slots: Vec::new() };
+            let merged = self.so_far.entry(address).or_insert(empty);
+            if storage_wiped || account.is_none() {
+                merged.slots.clear();
+                merged.storage_wiped = true;
+            }
+            merged.account = account;
+            merged.slots.retain(|(slot, _)| slots.iter().all(|(changed, _)| changed != slot));
+            merged.slots.extend(slots);
+        }
+        let accounts = self.so_far.values().map(Change::hashed).collect();
+        let mut tries = Tries::new(self.core.database.nodes().clone(), self.version)?;
+        let root = tries.finish(&StateChanges { accounts }, &run_serially)?;
+        self.needed_so_far.extend(tries.witness_addresses());
         Ok(root)
     }
 }

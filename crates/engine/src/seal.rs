@@ -124,7 +124,7 @@ pub(crate) fn seal(
     tries: Box<Tries>,
     codes: Vec<(B256, Bytes)>,
 ) {
-    let sealed = try_seal(core, parent, record, tries, codes);
+    let sealed = try_seal(core, parent, record, &tries, codes);
     if let Err(error) = &sealed {
         tracing::error!(%error, block = %record.hash(), "the state after a block was not kept");
         core.fail(error.clone());
@@ -137,7 +137,7 @@ fn try_seal(
     core: &Core,
     parent: &Seal,
     record: &BlockRecord,
-    tries: Box<Tries>,
+    tries: &Tries,
     codes: Vec<(B256, Bytes)>,
 ) -> Result<Sealed, Error> {
     let parent = parent.wait()?;

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 
 /// Codes made ready to run, kept from block to block. Clones share what they keep.
 ///
-/// The EVM looks for all jump destinations of a code before it runs it, or only asks for its size:
-/// some ten microseconds for a large one (`docs/reports/code-analysis.md`), and a copy. One cache
-/// may serve all states of one database, since a hash names one code.
+/// The EVM library looks for all jump destinations of a code when it reads it, be it only to ask
+/// for the size (`docs/reports/code-analysis.md`). One cache may serve all states of one database,
+/// since a hash names one code.
 #[derive(Debug, Clone)]
 pub struct CodeCache(Arc<Mutex<Codes>>);
 

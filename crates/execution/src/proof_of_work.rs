@@ -125,11 +125,11 @@ pub fn validate_ancestry(
     ancestors: &[&SealedBlock],
 ) -> Result<(), InvalidBlock> {
     let has_proof_of_work = !block.header.difficulty.is_zero();
-    if let Some(terminal) = chain.terminal_total_difficulty(has_proof_of_work) {
-        if has_proof_of_work == (total_difficulty >= terminal) {
-            let difficulty = block.header.difficulty;
-            return Err(InvalidBlock::Merge { difficulty, total_difficulty, terminal });
-        }
+    if let Some(terminal) = chain.terminal_total_difficulty(has_proof_of_work)
+        && has_proof_of_work == (total_difficulty >= terminal)
+    {
+        let difficulty = block.header.difficulty;
+        return Err(InvalidBlock::Merge { difficulty, total_difficulty, terminal });
     }
     validate_ommers(chain, block, ancestors)
 }

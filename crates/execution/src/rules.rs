@@ -53,8 +53,8 @@ impl EthExecutorSpec for BlockRules<'_> {
 }
 
 /// Moves the money of the DAO and its children to the contract that pays it back (EIP-779). With
-/// `keep_empty`, as before Spurious Dragon, accounts that it leaves empty are there afterwards, even
-/// if they were not before.
+/// `keep_empty`, as before Spurious Dragon, accounts that it leaves empty are there afterwards,
+/// even if they were not before.
 pub(crate) fn move_dao_balances<S: BlockState>(
     db: &mut BlockCache<S>,
     keep_empty: bool,

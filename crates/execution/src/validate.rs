@@ -15,9 +15,9 @@ const MAX_RLP_BLOCK_SIZE: usize = 8 * 1024 * 1024;
 /// Gas that one item of a block access list stands for (EIP-7928, `BLOCK_ACCESS_LIST_ITEM`).
 const ACCESS_LIST_ITEM_GAS: u64 = 2000;
 
-/// Says whether `block` is valid on `parent`, by every rule but these: that its body is the one that
-/// the header names ([`validate_body_roots`]), the caller has made sure, and in the days of proof of
-/// work also that what lies behind it is in order ([`validate_ancestry`](crate::validate_ancestry)).
+/// Says whether `block` is valid on `parent`, by every rule but these, which are the caller's: that
+/// its body is the one that the header names ([`validate_body_roots`]), and in the days of proof of
+/// work what lies further behind it ([`validate_ancestry`](crate::validate_ancestry)).
 ///
 /// `state` is the state after `parent`, on which nothing has run yet; of a valid block it comes
 /// back with all changes applied, and all that it has revealed is the block's witness.

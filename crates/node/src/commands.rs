@@ -97,8 +97,8 @@ pub(crate) struct DbArgs {
     #[command(subcommand)]
     command: DbCommand,
     /// The node's directory.
-    #[arg(long, value_name = "DIR", global = true, default_value = "")]
-    datadir: PathBuf,
+    #[arg(long, value_name = "DIR", global = true)]
+    datadir: Option<PathBuf>,
     #[command(flatten)]
     storage: StorageArgs,
 }
@@ -120,7 +120,6 @@ enum DbCommand {
 }
 
 fn open_database(data_dir: &Path, storage: &StorageArgs) -> anyhow::Result<Database> {
-    ensure!(!data_dir.as_os_str().is_empty(), "name the data directory with --datadir");
     let directory = data_dir.join("chain");
     ensure!(directory.is_dir(), "{} holds no chain", data_dir.display());
     Ok(Database::open(DirectoryDisk::open(directory)?, &storage.database())?)
@@ -310,12 +309,13 @@ pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<()> {
 
 /// Runs `deponent db`.
 pub(crate) fn db(args: &DbArgs) -> anyhow::Result<()> {
+    let datadir = args.datadir.as_deref().context("name the data directory with --datadir")?;
     match args.command {
-        DbCommand::Stats => stats(&open_database(&args.datadir, &args.storage)?),
-        DbCommand::Verify => verify(args),
-        DbCommand::Unwind { to } => unwind(&open_database(&args.datadir, &args.storage)?, to),
+        DbCommand::Stats => stats(&open_database(datadir, &args.storage)?),
+        DbCommand::Verify => verify(datadir, &args.storage),
+        DbCommand::Unwind { to } => unwind(&open_database(datadir, &args.storage)?, to),
         DbCommand::Prune => {
-            let engine = open(&args.datadir, None, &args.storage)?;
+            let engine = open(datadir, None, &args.storage)?;
             engine.prune()?;
             let from = engine.database().versions_from();
             println!("the states after block {from} and later are kept");
@@ -351,8 +351,8 @@ fn stats(database: &Database) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn verify(args: &DbArgs) -> anyhow::Result<()> {
-    let database = open_database(&args.datadir, &args.storage)?;
+fn verify(data_dir: &Path, storage: &StorageArgs) -> anyhow::Result<()> {
+    let database = open_database(data_dir, storage)?;
     let stats = database.stats()?;
     let logs = [stats.nodes, stats.blocks, stats.codes, stats.witnesses];
     let total = logs.iter().map(|log| log.kept_bytes).sum();

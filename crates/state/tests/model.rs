@@ -75,7 +75,7 @@ fn readers_see_every_block_from_its_adding_on_while_it_is_persisted() {
             let block = workload.block(&store).expect("memory");
             *model.write().expect("no panic") = workload.model.clone();
             workload.make_head(&store, block).expect("memory");
-            if workload.model.order.len() % 9 == 0 {
+            if workload.model.order.len().is_multiple_of(9) {
                 store.retain_witnesses(4, 24 << 10).expect("memory");
                 let order = &workload.model.order;
                 if let Some(oldest) = order.len().checked_sub(20) {

@@ -2,6 +2,7 @@
 //!
 //! `cargo bench -p deponent-trie --bench keccak`; the time is that of a whole call, and the
 //! throughput counts hashes. Run as a test (`cargo test --benches`), each is called once.
+#![allow(missing_docs)] // criterion's macros make public functions
 
 use alloy_primitives::B256;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};

@@ -4,6 +4,7 @@
 //!
 //! `cargo bench -p deponent-trie --bench update`; run as a test (`cargo test --benches`), each is
 //! called once, on small tries.
+#![allow(missing_docs)] // criterion's macros make public functions
 
 use alloy_primitives::{B256, KECCAK256_EMPTY, U256, keccak256};
 use criterion::{

@@ -59,9 +59,9 @@ pub trait BlockState: State {
     fn apply(&mut self, changes: &[Change]) -> Result<B256, StateError>;
 
     /// Applies what one transaction changed and returns the root after it. Asked for after each
-    /// transaction of a block from before Byzantium, whose receipts have these roots; when the block
-    /// has ended, [`apply`](Self::apply) follows with all that it changes, as ever. No account is
-    /// read after it was changed.
+    /// transaction of a block from before Byzantium, whose receipts have these roots; when the
+    /// block has ended, [`apply`](Self::apply) follows with all that it changes, as ever. No
+    /// account or slot is read after it was changed, but other slots of a changed account may be.
     fn apply_transaction(&mut self, changes: &[Change]) -> Result<B256, StateError> {
         self.apply(changes)
     }

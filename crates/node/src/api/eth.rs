@@ -76,5 +76,6 @@ fn block(record: &BlockRecord, full: bool) -> RpcBlock {
         total_difficulty: None,
         size: Some(U256::from(block.length())),
     };
-    Block { header, uncles: Vec::new(), transactions, withdrawals: body.withdrawals.clone() }
+    let uncles = body.ommers.iter().map(|ommer| ommer.hash_slow()).collect();
+    Block { header, uncles, transactions, withdrawals: body.withdrawals.clone() }
 }

@@ -42,22 +42,30 @@ impl Progress {
     /// Begins to tell about `what`, as "importing": about a file of `total_bytes`, if that is
     /// known, of which `done_bytes` are done already.
     pub fn new(what: &'static str, total_bytes: Option<u64>, done_bytes: u64) -> Self {
-        let mut progress = Self::silent();
-        (progress.what, progress.total_bytes, progress.silent) = (what, total_bytes, false);
-        (progress.begun_at, progress.now.bytes) = (done_bytes, done_bytes);
-        progress.past[0].1 = progress.now;
+        let mut progress = Self { what, silent: false, ..Self::silent() };
         if std::io::stderr().is_terminal() {
-            let template = match total_bytes {
-                Some(_) => "{prefix} {percent:>3}% {bar:30} {bytes}/{total_bytes} {msg}",
-                None => "{prefix} {spinner} {bytes} {msg}",
-            };
-            let style = ProgressStyle::with_template(template).expect("the template is right");
-            let bar = ProgressBar::new(total_bytes.unwrap_or(0)).with_style(style);
+            let bar = ProgressBar::no_length();
             bar.set_prefix(what);
-            bar.set_position(done_bytes);
             progress.bar = Some(bar);
         }
+        progress.file(total_bytes, done_bytes);
         progress
+    }
+
+    /// It is about a file of `total_bytes`, if that is known, of which `done_bytes` are done
+    /// already.
+    pub fn file(&mut self, total_bytes: Option<u64>, done_bytes: u64) {
+        (self.total_bytes, self.begun_at, self.begun) = (total_bytes, done_bytes, Instant::now());
+        self.now.bytes = done_bytes;
+        self.past = VecDeque::from([(self.begun, self.now)]);
+        let Some(bar) = &self.bar else { return };
+        let template = match total_bytes {
+            Some(_) => "{prefix} {percent:>3}% {bar:30} {bytes}/{total_bytes} {msg}",
+            None => "{prefix} {bytes} {msg}",
+        };
+        bar.set_style(ProgressStyle::with_template(template).expect("the template is right"));
+        bar.set_length(total_bytes.unwrap_or(0));
+        bar.set_position(done_bytes);
     }
 
     /// Tells nothing.

@@ -35,6 +35,7 @@ pub struct BlockWriter {
     output: Output,
     form: Form,
     buffer: Vec<u8>,
+    first_number: Option<u64>,
 }
 
 impl BlockWriter {
@@ -44,11 +45,12 @@ impl BlockWriter {
     /// If the file cannot be made, or has another form.
     pub fn create(path: &Path, form: Form) -> Result<Self, Error> {
         check_form(path, form)?;
-        Ok(Self { output: Output::create(path)?, form, buffer: Vec::new() })
+        Ok(Self::new(Output::create(path)?, form, None))
     }
 
     /// Goes on with a file that was begun and not finished, and returns the last block that is
-    /// whole in it; without one, or where the file is packed, it begins from nothing.
+    /// whole in it; without one, or where the file is packed, it begins from nothing. Whether that
+    /// block, and [`Self::first_number`], are what the file is to have is for the caller to see.
     ///
     /// # Errors
     /// If what is there cannot be read or written, or has another form.
@@ -59,9 +61,16 @@ impl BlockWriter {
         if output::is_gzip(path) || !is_there {
             return Ok((Self::create(path, form)?, None));
         }
-        let (last, bytes) = last_whole(&partial, form)?;
-        let output = Output::go_on(path, bytes)?;
-        Ok((Self { output, form, buffer: Vec::new() }, last))
+        let Whole { first_number, last, bytes } = whole_blocks(&partial, form)?;
+        let mut output = Output::go_on(path, bytes)?;
+        if form == Form::Json && last.is_some() {
+            output.write(b"\n")?;
+        }
+        Ok((Self::new(output, form, first_number), last))
+    }
+
+    const fn new(output: Output, form: Form, first_number: Option<u64>) -> Self {
+        Self { output, form, buffer: Vec::new(), first_number }
     }
 
     /// Adds a block.
@@ -80,7 +89,14 @@ impl BlockWriter {
                 })?;
             }
         }
-        self.output.write(&self.buffer)
+        self.output.write(&self.buffer)?;
+        self.first_number.get_or_insert(export.block.header.number);
+        Ok(())
+    }
+
+    /// The number of the first block in the file.
+    pub const fn first_number(&self) -> Option<u64> {
+        self.first_number
     }
 
     /// Bytes of content written so far.
@@ -107,8 +123,15 @@ fn check_form(path: &Path, form: Form) -> Result<(), Error> {
     }
 }
 
-/// The last block that is whole in a partial file, and the file's length with it.
-fn last_whole(partial: &Path, form: Form) -> Result<(Option<FileBlock>, u64), Error> {
+/// What is whole in a partial file.
+struct Whole {
+    first_number: Option<u64>,
+    last: Option<FileBlock>,
+    /// The file's length with the last block.
+    bytes: u64,
+}
+
+fn whole_blocks(partial: &Path, form: Form) -> Result<Whole, Error> {
     let wrong_form = |found: Form| {
         let problem = format!(
             "to be gone on with as {form:?}, but its form is {found:?}: remove it to begin anew"
@@ -118,23 +141,26 @@ fn last_whole(partial: &Path, form: Form) -> Result<(Option<FileBlock>, u64), Er
     let mut reader = match BlockReader::open(partial) {
         Ok(reader) => reader,
         // It ends within the first block, or white space.
-        Err(error) if error.is_content() => return Ok((None, 0)),
+        Err(error) if error.is_content() => {
+            return Ok(Whole { first_number: None, last: None, bytes: 0 });
+        }
         Err(error) => return Err(error),
     };
     if reader.form() != form {
         return Err(wrong_form(reader.form()));
     }
-    let (mut last, mut bytes) = (None, 0);
+    let mut whole = Whole { first_number: None, last: None, bytes: 0 };
     while let Some(next) = reader.next() {
         match next {
             Ok(block) => {
-                (last, bytes) = (Some(block), reader.offset());
+                whole.first_number.get_or_insert(block.block.header.number);
+                (whole.last, whole.bytes) = (Some(block), reader.offset());
             }
             Err(error) if error.is_content() => break,
             Err(error) => return Err(error),
         }
     }
-    Ok((last, bytes))
+    Ok(whole)
 }
 
 #[derive(Serialize)]

@@ -309,6 +309,7 @@ fn a_file_that_is_wrong_is_refused_with_its_place() {
     let folder = Folder::new();
     let chain = mined(0, 5);
     let all = entries(&chain, true);
+    #[allow(clippy::type_complexity)] // the entries of an e2store file
     let check = |change: &dyn Fn(&mut Vec<(u16, Vec<u8>)>), words: &[&str]| {
         let mut wrong = all.clone();
         change(&mut wrong);

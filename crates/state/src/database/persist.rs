@@ -37,7 +37,8 @@ impl Database {
     /// store meanwhile.
     ///
     /// # Errors
-    /// [`Error::NotCanonical`] when there is no such block, and those of [`persist`](Self::persist).
+    /// [`Error::NotCanonical`] when there is no such block, and those of
+    /// [`persist`](Self::persist).
     pub fn unwind(&self, number: u64) -> Result<u64, Error> {
         let mut state = self.persisted();
         self.failing(|| self.persist_with(&mut state))?;
@@ -214,7 +215,7 @@ impl Database {
 
     /// Adds a witness to a block, unless that has been dropped meanwhile.
     fn write_witness(&self, plan: &mut Plan, hash: &B256, witness: &Bytes) -> Result<(), Error> {
-        let planned = plan.blocks.iter().position(|(planned, _)| planned == hash);
+        let planned = plan.blocks.iter().rposition(|(planned, _)| planned == hash);
         let stored = match planned {
             Some(index) => Some(plan.blocks.remove(index).1),
             None => self.index.block(hash)?,

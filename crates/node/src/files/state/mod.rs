@@ -124,7 +124,8 @@ pub struct SortedState {
 impl SortedState {
     /// Reads all accounts of `file`, a genesis or a state dump, and sorts them: on two threads, in
     /// the memory that `options` names. An attempt that was interrupted is gone on with, if the
-    /// file is the same; a finished one is not repeated.
+    /// file is the same; a finished one is not repeated. `progress` needs to know nothing of the
+    /// file: it is told.
     ///
     /// # Errors
     /// If the file is no state or has an account or slot twice; if what it says of an account's
@@ -153,6 +154,7 @@ impl SortedState {
             Some(cut) => AccountReader::resume(file, manifest.form, manifest.root, cut)?,
         };
         let mut reader = reader.with_slots_at_once(slots_at_once);
+        progress.file(reader.file_bytes(), reader.done_bytes());
         let manifest = Manifest { root: reader.root(), form: reader.form(), ..manifest };
         let sorter = Sorter::new(folder, manifest, reader.source(), memory_bytes)?;
         let (folder, manifest) = std::thread::scope(|scope| {
