@@ -18,10 +18,10 @@ use crate::world::World;
 pub enum Part {
     /// Makes the state; not measured.
     State,
-    /// Full blocks, on warm caches.
-    Warm,
     /// Blocks without transactions.
     Empty,
+    /// Full blocks, on warm caches.
+    Warm,
     /// Full blocks, after a restart and with the page cache dropped.
     Cold,
     /// Full blocks, each group of them twice: a branch that is left for the other.
@@ -30,7 +30,10 @@ pub enum Part {
 
 impl Part {
     /// All, in the order of the chain.
-    pub const ALL: [Self; 5] = [Self::State, Self::Warm, Self::Empty, Self::Cold, Self::Reorgs];
+    pub const ALL: [Self; 5] = [Self::State, Self::Empty, Self::Warm, Self::Cold, Self::Reorgs];
+
+    /// All but the one that makes the state.
+    pub const MEASURED: [Self; 4] = [Self::Empty, Self::Warm, Self::Cold, Self::Reorgs];
 
     /// As files and reports call it.
     pub const fn name(self) -> &'static str {

@@ -32,7 +32,9 @@ pub fn generate(world: &World, folder: &Path, builder: &Program) -> anyhow::Resu
         chain::write_genesis(&chain.genesis(), &world.genesis(state.len() as u64))?;
     }
     std::fs::write(chain.folder.join("world.json"), serde_json::to_vec_pretty(world)?)?;
-    let data = folder.join("building").join(std::process::id().to_string());
+    let building = folder.join("building");
+    sync::remove_left(&building)?;
+    let data = building.join(std::process::id().to_string());
     if first != Part::State {
         sync::copy_prepared(&sync::prepared(builder, &chain, folder)?, &data)?;
     }
@@ -87,8 +89,8 @@ impl Driver {
         }
         let empty = || BlockPlan { transactions: Vec::new(), withdrawals: Vec::new() };
         for (part, blocks) in [
-            (Part::Warm, world.warm_blocks),
             (Part::Empty, world.empty_blocks),
+            (Part::Warm, world.warm_blocks),
             (Part::Cold, world.cold_blocks),
         ] {
             let mut plans = (0..blocks).map(|_| match part {

@@ -26,4 +26,5 @@ pub use generate::generate;
 pub use process::end_children_on_interrupt;
 pub use run::Options;
 pub use state::{Outcome, state};
+pub use sync::forget;
 pub use world::World;

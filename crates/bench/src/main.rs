@@ -71,8 +71,8 @@ struct StateArgs {
     /// Who runs; those without a program are left out.
     #[arg(long, value_delimiter = ',', default_value = "geth,reth,deponent,deponent+witness")]
     clients: Vec<Contender>,
-    /// What runs: warm, empty, cold, reorgs.
-    #[arg(long, value_delimiter = ',', default_value = "warm,empty,cold,reorgs")]
+    /// What runs: empty, warm, cold, reorgs.
+    #[arg(long, value_delimiter = ',', default_value = "empty,warm,cold,reorgs")]
     parts: Vec<String>,
     /// Blocks measured of each part, at most.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
@@ -83,6 +83,9 @@ struct StateArgs {
     /// Milliseconds that each client is left alone after a block.
     #[arg(long, value_name = "MS", default_value_t = 100)]
     pause: u64,
+    /// Clients whose prepared directories are thrown away: they import the state again.
+    #[arg(long, value_delimiter = ',', value_name = "CLIENTS")]
+    reimport: Vec<Contender>,
     /// Let the other clients run during a client's turn.
     #[arg(long)]
     no_freeze: bool,
@@ -132,9 +135,14 @@ fn state(args: &StateArgs) -> anyhow::Result<()> {
             None => eprintln!("{contender} is left out: there is no such program"),
         }
     }
+    for contender in &args.reimport {
+        if let Some(program) = args.common.program(contender.kind) {
+            bench::forget(&program, &chain, &args.common.dir)?;
+        }
+    }
     let part = |name: &String| {
-        let known = Part::ALL.into_iter().skip(1).find(|part| part.name() == name);
-        known.with_context(|| format!("no part {name}: warm, empty, cold, reorgs"))
+        let known = Part::MEASURED.into_iter().find(|part| part.name() == name);
+        known.with_context(|| format!("no part {name}: empty, warm, cold, reorgs"))
     };
     let mut parts = args.parts.iter().map(part).collect::<anyhow::Result<Vec<Part>>>()?;
     parts.sort();

@@ -5,7 +5,7 @@
 //! (`SIGSTOP`): on few cores their background work would be in its measurements, and its own in
 //! theirs. Who comes first changes from block to block.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -21,10 +21,10 @@ use crate::client::{Client, Contender, Program};
 use crate::process::Usage;
 use crate::sync::{self, Ancestry};
 
-/// Where our node says how long the last block's stages took, in microseconds by name.
+/// Where our node says how long the last block's stages took: numbers are microseconds.
 const TIMINGS: &str = "deponent_lastTimings";
 
-/// Depths of which witnesses are asked for, and how often each.
+/// Depths of which witnesses are asked for, of full blocks alone, and how often each.
 const DEPTHS: [usize; 8] = [0, 8, 32, 64, 128, 256, 512, 1000];
 const WITNESSES_A_DEPTH: usize = 5;
 
@@ -218,14 +218,15 @@ impl Runner {
     }
 
     fn server_timings(&mut self) -> BTreeMap<String, f64> {
-        let mut found = BTreeMap::new();
-        if self.timings {
-            let answer = self.client.engine.call(TIMINGS, "[]").ok();
-            let read = answer.and_then(|(_, said)| serde_json::from_str(said.get()).ok());
-            self.timings = read.is_some();
-            found = read.unwrap_or_default();
+        if !self.timings {
+            return BTreeMap::new();
         }
-        found
+        let answer = self.client.engine.call(TIMINGS, "[]").ok();
+        let read = answer.and_then(|(_, said)| serde_json::from_str(said.get()).ok());
+        let read: Option<BTreeMap<String, serde_json::Value>> = read;
+        self.timings = read.is_some();
+        let stages = read.into_iter().flatten();
+        stages.filter_map(|(name, time)| Some((name, time.as_f64()?))).collect()
     }
 }
 
@@ -267,12 +268,12 @@ fn depths(
     measured: &mut Measured,
 ) -> anyhow::Result<()> {
     let mut ancestry = Ancestry::before(chain, last)?;
-    let fed: std::collections::HashSet<B256> =
-        measured.samples.iter().map(|sample| sample.hash).collect();
+    let fed: HashMap<B256, u64> =
+        measured.samples.iter().map(|sample| (sample.hash, sample.gas_used)).collect();
     let mut head = B256::ZERO;
     for payload in chain.payloads(last)? {
         let payload = payload?;
-        if fed.contains(&payload.hash) {
+        if fed.contains_key(&payload.hash) {
             ancestry.push(&payload);
             head = payload.hash;
         }
@@ -282,7 +283,7 @@ fn depths(
         for depth in DEPTHS {
             for further in 0..WITNESSES_A_DEPTH {
                 let hash = ancestry.ancestor(head, depth + further);
-                if hash != B256::ZERO {
+                if fed.get(&hash).is_some_and(|gas_used| *gas_used > 0) {
                     measured.depths.push(depth_sample(runner, depth, hash));
                 }
             }

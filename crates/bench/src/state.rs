@@ -26,7 +26,9 @@ pub fn state(
     folder: &Path,
     results: &Path,
 ) -> anyhow::Result<Outcome> {
-    let work = folder.join("running").join(std::process::id().to_string());
+    let running = folder.join("running");
+    sync::remove_left(&running)?;
+    let work = running.join(std::process::id().to_string());
     let outcome = run::run(options, chain, folder, &work);
     let logs = keep_logs(options, &work, results);
     for (contender, program) in &options.contenders {

@@ -89,13 +89,13 @@ pub(crate) fn catch_up(client: &mut Client, chain: &Chain, part: Part) -> anyhow
 ///
 /// A client that keeps its state in memory leaves an empty one, and catches up whenever it starts.
 pub(crate) fn prepared(program: &Program, chain: &Chain, folder: &Path) -> anyhow::Result<PathBuf> {
-    let chain_name = chain.state.file_name().context("a chain has a folder")?;
-    let name = format!("{}-{}", program.kind.name(), program.version()?);
-    let data = folder.join("prepared").join(chain_name).join(name);
+    let data = prepared_folder(program, chain, folder)?;
     if data.is_dir() {
         return Ok(data);
     }
-    let unfinished = data.with_extension("unfinished");
+    let mut unfinished = data.clone().into_os_string();
+    unfinished.push(".unfinished");
+    let unfinished = PathBuf::from(unfinished);
     fs::remove_dir_all(&unfinished).or_else(absent)?;
     eprintln!("{} imports the state: {}", program.kind.name(), data.display());
     let started = Instant::now();
@@ -106,7 +106,7 @@ pub(crate) fn prepared(program: &Program, chain: &Chain, folder: &Path) -> anyho
         program.arguments.extend(["--cache.noprefetch", "--cache=1024"].map(str::to_owned));
     }
     let mut client = program.start(&unfinished, &chain.genesis())?;
-    let blocks = catch_up(&mut client, chain, Part::Warm)?;
+    let blocks = catch_up(&mut client, chain, Part::MEASURED[0])?;
     client.process.stop()?;
     let seconds = started.elapsed().as_secs_f64();
     let said = serde_json::json!({"blocks": blocks, "seconds": seconds});
@@ -114,6 +114,17 @@ pub(crate) fn prepared(program: &Program, chain: &Chain, folder: &Path) -> anyho
     fs::rename(&unfinished, &data)?;
     eprintln!("{} imported {blocks} blocks in {seconds:.0} s", program.kind.name());
     Ok(data)
+}
+
+fn prepared_folder(program: &Program, chain: &Chain, folder: &Path) -> anyhow::Result<PathBuf> {
+    let chain_name = chain.state.file_name().context("a chain has a folder")?;
+    let name = format!("{}-{}", program.kind.name(), program.version()?);
+    Ok(folder.join("prepared").join(chain_name).join(name))
+}
+
+/// Throws a client's prepared directory away, for one whose files have another format by now.
+pub fn forget(program: &Program, chain: &Chain, folder: &Path) -> anyhow::Result<()> {
+    Ok(fs::remove_dir_all(prepared_folder(program, chain, folder)?).or_else(absent)?)
 }
 
 /// Copies a prepared directory. Files that are never changed once written are linked.
@@ -147,6 +158,16 @@ fn is_final(name: &OsStr, next: Option<&OsStr>) -> bool {
     };
     let is_table = Path::new(name).extension().is_some_and(|extension| extension == "sst");
     is_table || log(name).is_some() && log(name) == next.and_then(log)
+}
+
+/// Removes the folders below `folder` that processes which are no more have left.
+pub(crate) fn remove_left(folder: &Path) -> anyhow::Result<()> {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if !Path::new("/proc").join(entry.file_name()).exists() {
+            fs::remove_dir_all(entry.path()).or_else(absent)?;
+        }
+    }
+    Ok(())
 }
 
 /// That something is not there is as good as having removed it.

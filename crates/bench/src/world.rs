@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use crate::contracts;
 use crate::random::Zipf;
 
-/// Changes when the same sizes begin to give another chain.
-const GENERATION: u32 = 1;
+/// They change when the same sizes begin to give another state, or other blocks on it.
+const STATE_GENERATION: u32 = 1;
+const GENERATION: u32 = 2;
 
 pub(crate) const CHAIN_ID: u64 = 764_774;
 pub(crate) const SECONDS_A_SLOT: u64 = 12;
@@ -51,10 +52,10 @@ pub struct World {
     pub settling_blocks: usize,
     /// Gas of a measured block: drawn evenly from the first to the second.
     pub block_gas: [u64; 2],
-    /// Blocks measured on warm caches, those before the measurement included.
-    pub warm_blocks: u64,
     /// Blocks without transactions.
     pub empty_blocks: u64,
+    /// Blocks measured on warm caches, those before the measurement included.
+    pub warm_blocks: u64,
     /// Blocks measured after a restart.
     pub cold_blocks: u64,
     /// Branches of 1 to 3 blocks that a reorganization leaves behind.
@@ -74,7 +75,7 @@ impl World {
             state_block_gas: 1_500_000_000,
             settling_blocks: 160,
             block_gas: [10_000_000, 30_000_000],
-            warm_blocks: 330,
+            warm_blocks: 630,
             empty_blocks: 300,
             cold_blocks: 300,
             reorgs: 60,
@@ -115,7 +116,7 @@ impl World {
     pub(crate) fn state_folder(&self, folder: &Path) -> PathBuf {
         let Self { accounts, slots, contracts, senders, .. } = self;
         let (block_gas, settling) = (self.state_block_gas, self.settling_blocks);
-        let seed = (GENERATION, self.seed);
+        let seed = (STATE_GENERATION, self.seed);
         let sizes = (seed, accounts, slots, contracts, senders, block_gas, settling);
         folder.join(format!("{}-{}", self.name, short_hash(&sizes)))
     }

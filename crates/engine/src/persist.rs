@@ -181,13 +181,16 @@ fn persist(core: &Core) -> Result<(), Error> {
 
 /// Forgets versions that are too old, and deletes the segments that no version needs.
 pub(crate) fn prune(core: &Core) -> Result<(), Error> {
-    let head = core.number(&core.tree().heads.head)?;
+    let (blocks, bytes) = (core.options.retain_witness_blocks, core.options.retain_witness_bytes);
+    // What a block read is kept in the same log, and is needed as long as its state.
+    core.database.retain_witnesses(blocks.max(core.options.retain_history), bytes)?;
+    // Not in one expression: the tree would be locked twice, with a writer in between.
+    let head = core.tree().heads.head;
+    let head = core.number(&head)?;
     let cutoff = head.saturating_sub(core.options.retain_history);
     let Some(floor) = core.floors().cut(cutoff) else { return Ok(()) };
     core.database.forget_versions(cutoff)?;
     core.database.delete_segments_below(floor)?;
-    let (blocks, bytes) = (core.options.retain_witness_blocks, core.options.retain_witness_bytes);
-    core.database.retain_witnesses(blocks, bytes)?;
     Ok(())
 }
 

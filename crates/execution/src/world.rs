@@ -21,8 +21,8 @@ use alloy_primitives::{
 use execution::{
     Block, BlockError, ChainSpec, CodeCache, Executed, InvalidBlock, SealedBlock, Transaction,
 };
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 use trie::{AccountChange, AccountInfo, EMPTY_ROOT_HASH, NodeSource, StateChanges, StateTrie};
 use witness::{Ancestor, BlockState, Change, Source, State, StateError, TrieState, Witness};
 
@@ -440,21 +440,10 @@ impl State for Following<'_> {
 
     fn ran(&mut self, changes: &mut dyn Iterator<Item = Change>) {
         for change in changes {
-            let (sum, change) = match self.changes.entry(change.address) {
-                Entry::Vacant(entry) => {
-                    entry.insert(change);
-                    continue;
-                }
-                Entry::Occupied(entry) => (entry.into_mut(), change),
-            };
-            if change.storage_wiped {
-                *sum = change;
-                continue;
+            match self.changes.entry(change.address) {
+                Entry::Vacant(entry) => _ = entry.insert(change),
+                Entry::Occupied(mut entry) => entry.get_mut().then(&change),
             }
-            sum.account = change.account;
-            let slots = change.slots.iter().map(|(slot, _)| slot).collect::<BTreeSet<_>>();
-            sum.slots.retain(|(slot, _)| !slots.contains(slot));
-            sum.slots.extend(&change.slots);
         }
     }
 }
@@ -467,6 +456,10 @@ impl BlockState for Following<'_> {
 
     fn apply(&mut self, changes: &[Change]) -> Result<B256, StateError> {
         self.state.apply(changes)
+    }
+
+    fn apply_transaction(&mut self, changes: &[Change]) -> Result<B256, StateError> {
+        self.state.apply_transaction(changes)
     }
 }
 

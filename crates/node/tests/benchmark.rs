@@ -23,7 +23,7 @@ fn the_state_benchmark_runs_in_miniature() {
     }
     let options = Options {
         contenders,
-        parts: vec![Part::Warm, Part::Empty, Part::Cold, Part::Reorgs],
+        parts: Part::MEASURED.to_vec(),
         blocks: usize::MAX >> 1,
         warm_up: 2,
         pause: Duration::ZERO,

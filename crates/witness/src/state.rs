@@ -1,5 +1,7 @@
 use crate::{StateError, Witness};
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt::Debug;
 use trie::{Account, AccountChange, AccountInfo, NodeSource, StateChanges, StateTrie};
 
@@ -58,13 +60,13 @@ pub trait BlockState: State {
     /// the block's witness.
     fn apply(&mut self, changes: &[Change]) -> Result<B256, StateError>;
 
-    /// Applies what one transaction changed and returns the root after it. Asked for after each
-    /// transaction of a block from before Byzantium, whose receipts have these roots; when the
-    /// block has ended, [`apply`](Self::apply) follows with all that it changes, as ever. No
-    /// account or slot is read after it was changed, but other slots of a changed account may be.
-    fn apply_transaction(&mut self, changes: &[Change]) -> Result<B256, StateError> {
-        self.apply(changes)
-    }
+    /// The root after a transaction that changed this. Asked for after each transaction of a block
+    /// from before Byzantium, whose receipts have these roots; the block's reads and
+    /// [`apply`](Self::apply) are as ever.
+    ///
+    /// What is part of the witness is what it reveals to apply all changes so far, as if they were
+    /// a block's, to the state before the block.
+    fn apply_transaction(&mut self, changes: &[Change]) -> Result<B256, StateError>;
 }
 
 impl<S: BlockState> BlockState for &mut S {
@@ -96,6 +98,16 @@ pub struct Change {
 }
 
 impl Change {
+    /// Adds what changed later in the same account.
+    pub fn then(&mut self, later: &Self) {
+        if later.storage_wiped || later.account.is_none() {
+            (self.storage_wiped, self.slots) = (true, Vec::new());
+        }
+        self.account = later.account;
+        self.slots.retain(|(slot, _)| later.slots.iter().all(|(changed, _)| changed != slot));
+        self.slots.extend(&later.slots);
+    }
+
     /// The change by hashed keys, as the tries take it.
     pub fn hashed(&self) -> AccountChange {
         let hashed = |(slot, value): &(U256, U256)| (hashed_slot(*slot), *value);
@@ -143,12 +155,17 @@ pub struct TrieState<S> {
     source: S,
     root: B256,
     trie: StateTrie,
+    /// What the transactions so far have changed, when roots are asked for after each.
+    so_far: BTreeMap<Address, Change>,
+    /// What these roots revealed.
+    revealed_so_far: Vec<Bytes>,
 }
 
 impl<S: Source> TrieState<S> {
     /// The state with root `root`, read from `source`.
     pub fn new(root: B256, source: S) -> Self {
-        Self { source, root, trie: StateTrie::new(root) }
+        let trie = StateTrie::new(root);
+        Self { source, root, trie, so_far: BTreeMap::new(), revealed_so_far: Vec::new() }
     }
 
     /// Hands every node that [`apply`](BlockState::apply) made to `sink`, as hash and RLP.
@@ -169,7 +186,9 @@ impl<S: Source> TrieState<S> {
             None => Err(StateError::MissingHeader(number)),
         };
         let headers = (first..=last).map(header).collect::<Result<_, _>>()?;
-        let mut witness = Witness { state: self.trie.take_witness_nodes(), codes, headers };
+        let mut state = self.trie.take_witness_nodes();
+        state.append(&mut self.revealed_so_far);
+        let mut witness = Witness { state, codes, headers };
         witness.sort();
         Ok(witness)
     }
@@ -178,11 +197,27 @@ impl<S: Source> TrieState<S> {
 impl<S: Source> BlockState for TrieState<S> {
     fn restart(&mut self) {
         self.trie = StateTrie::new(self.root);
+        self.so_far.clear();
+        self.revealed_so_far.clear();
     }
 
     fn apply(&mut self, changes: &[Change]) -> Result<B256, StateError> {
         let changes = StateChanges { accounts: changes.iter().map(Change::hashed).collect() };
         Ok(self.trie.apply(&changes, &self.source)?)
+    }
+
+    fn apply_transaction(&mut self, changes: &[Change]) -> Result<B256, StateError> {
+        for change in changes {
+            match self.so_far.entry(change.address) {
+                Entry::Vacant(entry) => _ = entry.insert(change.clone()),
+                Entry::Occupied(mut entry) => entry.get_mut().then(change),
+            }
+        }
+        let accounts = self.so_far.values().map(Change::hashed).collect();
+        let mut trie = StateTrie::new(self.root);
+        let root = trie.apply(&StateChanges { accounts }, &self.source)?;
+        self.revealed_so_far.append(&mut trie.take_witness_nodes());
+        Ok(root)
     }
 }
 

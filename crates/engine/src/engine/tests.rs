@@ -409,3 +409,23 @@ fn a_reason_is_no_longer_than_a_reader_needs() {
     }
     assert_eq!(told(&InvalidBlock::Payload("short".into())), "payload: short");
 }
+
+#[test]
+fn the_head_moves_while_everything_is_persisted_again_and_again() {
+    let engine = engine();
+    let chain = branch(&engine, genesis(&engine), 1, 6);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Acquire) {
+                    engine.persist().unwrap();
+                }
+            });
+        }
+        for round in 0..20_000 {
+            assert_eq!(choose(&engine, chain[round % chain.len()]), Verdict::Valid);
+        }
+        done.store(true, Ordering::Release);
+    });
+}

@@ -101,6 +101,10 @@ impl<S: BlockState> BlockState for WithStandIns<S> {
     fn apply(&mut self, changes: &[Change]) -> Result<B256, StateError> {
         self.0.apply(changes)
     }
+
+    fn apply_transaction(&mut self, changes: &[Change]) -> Result<B256, StateError> {
+        self.0.apply_transaction(changes)
+    }
 }
 
 impl<S: State> State for WithStandIns<S> {

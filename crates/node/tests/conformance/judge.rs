@@ -67,7 +67,7 @@ impl FlatState {
         let mut log = Log::new(self);
         let executed = execution::execute_exact(chain, block, senders, &mut log)
             .map_err(|error| format!("the judge cannot run it: {error}"))?;
-        let Log { accounts: touched, slots, codes: asked, lowest_ancestor, .. } = log;
+        let Log { accounts: touched, slots, codes: asked, lowest_ancestor, between, .. } = log;
         let codes = match asked.len() {
             0..=CODES_TAKEN_AWAY => self.needed(chain, block, senders, &asked),
             count => {
@@ -81,36 +81,18 @@ impl FlatState {
             }
         };
 
-        let before = self.accounts.clone();
         for (hash, code) in executed.new_codes {
             self.codes.insert(hash, code);
         }
+        let before = self.accounts.clone();
         let changes: Vec<_> = executed.changes.iter().map(Change::hashed).collect();
-        apply(&mut self.accounts, &changes);
-        let mut state = expected_revealed(
-            &account_entries(&before),
-            &touched.iter().map(|key| key.to_vec()).collect(),
-            &account_entries(&self.accounts),
-        );
-        let wiped = changes.iter().filter(|change| change.storage_wiped);
-        let wiped: BTreeSet<_> = wiped.map(|change| change.hashed_address).collect();
-        for (address, account) in &before {
-            let empty = BTreeSet::new();
-            let slots = slots.get(address).unwrap_or(&empty);
-            let after = match self.accounts.get(address) {
-                Some(after) if !wiped.contains(address) => &after.storage,
-                // Nothing of an old storage is needed to forget it.
-                _ => &account.storage,
-            };
-            if account.storage.is_empty() || (slots.is_empty() && *after == account.storage) {
-                continue;
-            }
-            state.extend(expected_revealed(
-                &slot_entries(&account.storage),
-                &slots.iter().map(|key| key.to_vec()).collect(),
-                &slot_entries(after),
-            ));
+        let mut after = After { accounts: before.clone(), wiped: BTreeSet::new() };
+        after.apply(&changes);
+        let mut state = revealed(&before, &touched, &slots, &after);
+        for after in &between {
+            state.extend(revealed(&before, &BTreeSet::new(), &BTreeMap::new(), after));
         }
+        self.accounts = after.accounts;
         let parent = block.header.number - 1;
         let first = lowest_ancestor.unwrap_or(parent);
         let headers = (first..=parent).map(|number| self.headers[&number].1.clone());
@@ -139,21 +121,66 @@ impl FlatState {
     }
 }
 
-fn apply(accounts: &mut BTreeMap<B256, FlatAccount>, changes: &[AccountChange]) {
-    for change in changes {
-        let Some(info) = &change.account else {
-            accounts.remove(&change.hashed_address);
-            continue;
-        };
-        let account = accounts.entry(change.hashed_address).or_default();
-        (account.nonce, account.balance) = (info.nonce, info.balance);
-        account.code_hash = info.code_hash;
-        if change.storage_wiped {
-            account.storage.clear();
+/// The state after a block, or after some of its transactions.
+#[derive(Debug, Clone)]
+struct After {
+    accounts: BTreeMap<B256, FlatAccount>,
+    /// Accounts whose storage began again from empty.
+    wiped: BTreeSet<B256>,
+}
+
+impl After {
+    fn apply(&mut self, changes: &[AccountChange]) {
+        for change in changes {
+            if change.storage_wiped || change.account.is_none() {
+                self.wiped.insert(change.hashed_address);
+            }
+            let Some(info) = &change.account else {
+                self.accounts.remove(&change.hashed_address);
+                continue;
+            };
+            let account = self.accounts.entry(change.hashed_address).or_default();
+            (account.nonce, account.balance) = (info.nonce, info.balance);
+            account.code_hash = info.code_hash;
+            if change.storage_wiped {
+                account.storage.clear();
+            }
+            account.storage.extend(change.storage.iter().copied());
+            account.storage.retain(|_, value| !value.is_zero());
         }
-        account.storage.extend(change.storage.iter().copied());
-        account.storage.retain(|_, value| !value.is_zero());
     }
+}
+
+/// The nodes needed to read these accounts and slots, and to make one state of the other.
+fn revealed(
+    before: &BTreeMap<B256, FlatAccount>,
+    touched: &BTreeSet<B256>,
+    slots: &BTreeMap<B256, BTreeSet<B256>>,
+    after: &After,
+) -> Vec<Bytes> {
+    let mut state = expected_revealed(
+        &account_entries(before),
+        &touched.iter().map(|key| key.to_vec()).collect(),
+        &account_entries(&after.accounts),
+    );
+    for (address, account) in before {
+        let empty = BTreeSet::new();
+        let slots = slots.get(address).unwrap_or(&empty);
+        let after = match after.accounts.get(address) {
+            Some(account) if !after.wiped.contains(address) => &account.storage,
+            // Nothing of an old storage is needed to forget it.
+            _ => &account.storage,
+        };
+        if account.storage.is_empty() || (slots.is_empty() && *after == account.storage) {
+            continue;
+        }
+        state.extend(expected_revealed(
+            &slot_entries(&account.storage),
+            &slots.iter().map(|key| key.to_vec()).collect(),
+            &slot_entries(after),
+        ));
+    }
+    state
 }
 
 fn account_entries(accounts: &BTreeMap<B256, FlatAccount>) -> Entries {
@@ -186,8 +213,8 @@ struct Log<'a> {
     slots: BTreeMap<B256, BTreeSet<B256>>,
     codes: BTreeSet<B256>,
     lowest_ancestor: Option<u64>,
-    /// The accounts after the transactions so far, in a block whose receipts have roots.
-    changed: Option<BTreeMap<B256, FlatAccount>>,
+    /// The state after each transaction, in a block whose receipts have roots.
+    between: Vec<After>,
     /// A code that the state pretends not to have.
     taken_away: Option<B256>,
 }
@@ -200,7 +227,7 @@ impl<'a> Log<'a> {
             slots: BTreeMap::new(),
             codes: BTreeSet::new(),
             lowest_ancestor: None,
-            changed: None,
+            between: Vec::new(),
             taken_away: None,
         }
     }
@@ -208,17 +235,22 @@ impl<'a> Log<'a> {
 
 impl BlockState for Log<'_> {
     fn restart(&mut self) {
-        unreachable!("only `run` restarts");
+        unreachable!("only `run` does");
     }
 
-    fn apply(&mut self, changes: &[Change]) -> Result<B256, StateError> {
-        let changes: Vec<_> = changes.iter().map(Change::hashed).collect();
-        let accounts = self.changed.get_or_insert_with(|| self.state.accounts.clone());
-        apply(accounts, &changes);
+    fn apply(&mut self, _: &[Change]) -> Result<B256, StateError> {
+        unreachable!("only `validate` does");
+    }
+
+    fn apply_transaction(&mut self, changes: &[Change]) -> Result<B256, StateError> {
+        let first = || After { accounts: self.state.accounts.clone(), wiped: BTreeSet::new() };
+        let mut after = self.between.last().cloned().unwrap_or_else(first);
+        after.apply(&changes.iter().map(Change::hashed).collect::<Vec<_>>());
         let mut builder = alloy_trie::HashBuilder::default();
-        for (key, value) in account_entries(accounts) {
+        for (key, value) in account_entries(&after.accounts) {
             builder.add_leaf(alloy_trie::Nibbles::unpack(key), &value);
         }
+        self.between.push(after);
         Ok(builder.root())
     }
 }

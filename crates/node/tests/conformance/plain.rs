@@ -1,14 +1,14 @@
-//! Blocks with proof of work, as RLP, on a chain without an engine: nodes and codes by hash, and
-//! the branch with the most total difficulty is the canonical one.
+//! Blocks with proof of work, as RLP, on a chain of its own, with nodes and codes by hash, on which
+//! the branch with the most total difficulty is the canonical one. The engine, which leaves that
+//! choice to others, comes to the same answers and witnesses.
 
-use crate::blocks::{Judge, unknown_parent};
+use crate::blocks::{Judge, difference, set_head, unknown_parent};
 use crate::fixture::Test;
 use crate::report::Witnesses;
 use crate::world::Validated;
-use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::map::B256Map;
 use alloy_primitives::{B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
-use engine::Genesis;
+use engine::{Engine, Genesis, Verdict};
 use execution::{BlockError, ChainSpec, OMMER_GENERATIONS, SealedBlock};
 use std::rc::Rc;
 use trie::{EMPTY_ROOT_HASH, NodeSource, StateChanges, StateTrie};
@@ -17,7 +17,8 @@ use witness::{AccountInfo, Ancestor, Change, Source, TrieState, Witness};
 pub(crate) fn run(test: &Test, chain: ChainSpec, witnesses: &mut Witnesses) -> Result<(), String> {
     let genesis = test.genesis()?;
     let mut judge = Judge::new(&genesis);
-    let mut plain = Plain::new(chain, &genesis)?;
+    let mut plain = Plain::new(chain.clone(), &genesis)?;
+    let engine = Engine::new(chain, genesis).map_err(|error| error.to_string())?;
     for (index, fixture) in test.blocks.iter().enumerate() {
         let context = |error: String| format!("block {index}: {error}");
         let exception = fixture.exception();
@@ -29,14 +30,19 @@ pub(crate) fn run(test: &Test, chain: ChainSpec, witnesses: &mut Witnesses) -> R
         if plain.blocks.contains_key(&block.hash()) {
             continue;
         }
+        let verdict =
+            engine.new_block(block.clone()).map_err(|error| context(error.to_string()))?;
         match (plain.import(&block).map_err(context)?, exception) {
             (Answer::Valid(witness), None) => {
+                same_witness(&engine, block.hash(), &witness).map_err(context)?;
                 judge.witness(&plain.chain, &block, &witness, witnesses).map_err(context)?;
             }
             (Answer::Valid(_), Some(exception)) => {
                 return Err(context(format!("valid, expected {exception}")));
             }
-            (Answer::Invalid(_), Some(_)) => {}
+            (Answer::Invalid(reason), Some(_)) => {
+                same_reason(&verdict, &reason).map_err(context)?
+            }
             (Answer::UnknownParent, Some(exception)) if unknown_parent(&exception) => {}
             (answer, exception) => {
                 return Err(context(format!("{answer:?}, expected {exception:?}")));
@@ -44,15 +50,30 @@ pub(crate) fn run(test: &Test, chain: ChainSpec, witnesses: &mut Witnesses) -> R
         }
     }
     match plain.head {
-        head if head == test.lastblockhash => Ok(()),
+        head if head == test.lastblockhash => set_head(&engine, head),
         head => Err(format!("the head is {head}, not {}", test.lastblockhash)),
+    }
+}
+
+fn same_witness(engine: &Engine, hash: B256, expected: &Witness) -> Result<(), String> {
+    let witness = engine.witness(hash).map_err(|error| error.to_string())?;
+    let witness = witness.ok_or("the engine does not find it valid")?;
+    match *witness == *expected {
+        true => Ok(()),
+        false => Err(difference("the engine's witness", expected, &witness)),
+    }
+}
+
+fn same_reason(verdict: &Verdict, expected: &str) -> Result<(), String> {
+    match verdict {
+        Verdict::Invalid { reason, .. } if expected.starts_with(reason) => Ok(()),
+        verdict => Err(format!("the engine says {verdict:?}, not: {expected}")),
     }
 }
 
 #[derive(Debug)]
 enum Answer {
     Valid(Witness),
-    #[allow(dead_code)] // printed
     Invalid(String),
     UnknownParent,
 }
@@ -179,9 +200,4 @@ impl Source for View<'_> {
         let rlp = alloy_rlp::encode(&block.header).into();
         Some(Ancestor { hash: block.hash(), rlp })
     }
-}
-
-/// Whether the receipts of a block have a root each, so that its state is applied in parts.
-pub(crate) fn has_roots_in_receipts(chain: &ChainSpec, block: &SealedBlock) -> bool {
-    !chain.is_byzantium_active_at_block(block.header.number)
 }

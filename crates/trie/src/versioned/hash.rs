@@ -34,18 +34,6 @@ impl Overlay {
                 self.queue_children(queue[index], &mut queue);
             }
         }
-        self.overwritten.reserve(queue.len());
-        let mut warm = 0;
-        for link in &queue {
-            if let Target::Branch(id) = link.target()
-                && let Some(origin) = self.branches[id].head.origin
-            {
-                for at in origin.rlp_range().step_by(64) {
-                    warm ^= self.base[at];
-                }
-            }
-        }
-        std::hint::black_box(warm);
         self.bodies.reserve(queue.iter().map(|link| self.likely_bytes(*link)).sum());
         let mut left = budget;
         let mut batch = Batch::default();
