@@ -10,7 +10,7 @@ use rpc::JwtSecret;
 use serde_json::Value;
 
 use crate::chain::Payload;
-use crate::process::Process;
+use crate::process::{self, Process};
 use crate::wire::{Connection, Timing};
 
 /// What the operating system says of a connection that ends too early.
@@ -140,13 +140,13 @@ impl Program {
     /// enters it and becomes the program.
     fn command(&self, data: &Path) -> anyhow::Result<Command> {
         let Some(memory_bytes) = self.memory_bytes else {
-            return Ok(Command::new(&self.binary));
+            return Ok(process::bound_to_us(&self.binary));
         };
         let group = cgroup(data);
         std::fs::create_dir_all(&group)
             .context("no cgroup: is this version 1, and are we root?")?;
         std::fs::write(group.join("memory.limit_in_bytes"), memory_bytes.to_string())?;
-        let mut command = Command::new("sh");
+        let mut command = process::bound_to_us("sh".as_ref());
         command.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]);
         command.arg(group.join("cgroup.procs")).arg(&self.binary);
         Ok(command)

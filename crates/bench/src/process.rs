@@ -50,6 +50,17 @@ pub fn end_children_on_interrupt() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A command that ends when we are killed, too, where `setpriv` of util-linux is there.
+pub(crate) fn bound_to_us(program: &Path) -> Command {
+    let known = Command::new("setpriv").arg("--version").stdout(Stdio::null()).status();
+    if known.is_ok_and(|status| status.success()) {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL"]).arg(program);
+        return command;
+    }
+    Command::new(program)
+}
+
 /// A process whose log goes to a file. Dropped, it is killed.
 #[derive(Debug)]
 pub(crate) struct Process {

@@ -21,7 +21,7 @@
 //! store.persist()?;
 //! drop(store);
 //! let store = Database::open(disk, &Options::default())?;
-//! assert_eq!(store.block(&hash)?.as_deref(), Some(&b"a block"[..]));
+//! assert_eq!(store.block(&hash)?, Some(Bytes::from_static(b"a block")));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

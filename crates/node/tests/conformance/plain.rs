@@ -153,11 +153,11 @@ impl Plain {
     ) -> Result<Validated, BlockError> {
         let chain = &self.chain;
         execution::validate_body_roots(block)?;
+        let transactions = &block.body.transactions;
+        let senders = execution::recover_senders_at(chain, block.header.number, transactions)?;
         let view = View { plain: self, parent: parent.hash() };
         let ancestors: Vec<_> = view.ancestors().take(OMMER_GENERATIONS).collect();
         execution::validate_ancestry(chain, block, total_difficulty, &ancestors)?;
-        let senders =
-            execution::recover_senders_at(chain, block.header.number, &block.body.transactions)?;
         let mut state = TrieState::new(parent.header.state_root, &view);
         let (header, hash) = (&parent.header, parent.hash());
         let executed = execution::validate(chain, header, hash, block, &senders, None, &mut state)?;
