@@ -5,10 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use node::files::{BlockWriter, Era1Writer, ExportBlock, Form, Progress, SortOptions, SortedState};
+use node::files::{BlockWriter, Era1Writer, ExportBlock, Form};
 
 use super::era1_files::receipts_of;
-use super::states::{root_of, sorted_entries};
 use super::{Folder, blocks, fixtures, read};
 
 #[test]
@@ -35,7 +34,6 @@ fn files_of_geth_are_read_and_geth_reads_ours() {
         // geth's begins with genesis.
         assert_eq!(blocks(&read(&path))[1..], blocks(&chain)[..], "{name}");
     }
-    check_dump(&geth, &theirs, &folder);
     check_era1(&geth, &theirs, &folder);
 
     let ours = folder.path("ours.rlp.gz");
@@ -48,18 +46,6 @@ fn files_of_geth_are_read_and_geth_reads_ours() {
     geth.import(&again, &ours);
     let head = chain.len().to_string();
     assert_eq!(geth.run(&again, &["dump", &head]), geth.run(&theirs, &["dump", &head]));
-}
-
-/// A state of geth's, line by line, has the root that it says.
-fn check_dump(geth: &Geth, data: &Path, folder: &Folder) {
-    let chain = read(&folder.path("chain.rlp"));
-    let head = &chain.last().expect("blocks").block.header;
-    let dump = geth.run(data, &["dump", &head.number.to_string()]);
-    let path = folder.write("dump.jsonl", dump);
-    let options = SortOptions::new(&folder.path("sorted"));
-    let sorted = SortedState::prepare(&path, &options, &mut Progress::silent()).expect("sorted");
-    let root = sorted.root().expect("a dump has a root");
-    assert_eq!(root_of(sorted_entries(&sorted).into_iter()), root);
 }
 
 /// geth's era1 file is read, and written again under its name.
