@@ -121,6 +121,7 @@ impl Core {
 
     /// The state after a block, as long as it is kept.
     pub(crate) fn sealed<'a>(&self, record: &'a BlockRecord) -> Result<&'a Sealed, Error> {
+        record.seal.hurry();
         let sealed = record.seal.wait()?;
         if self.floors().keep(record.number()) {
             return Ok(sealed);

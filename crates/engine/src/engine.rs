@@ -285,6 +285,10 @@ impl Engine {
         *self.latest() = Some(Latest { hash: record.hash(), codes, timings });
         self.core.tree_mut().insert(record.clone());
         let (core, parent_seal) = (self.core.clone(), parent.seal.clone());
+        if threads.is_none() {
+            // The answer waits for it.
+            record.seal.hurry();
+        }
         let seal = move || seal::seal(&core, &parent_seal, &record, tries, new_codes);
         match threads {
             Some(Threads { workers, .. }) => workers.after(seal),

@@ -47,8 +47,13 @@ pub const RETAIN_WITNESS_BYTES: u64 = 8 << 30;
 /// Bytes of nodes that are worth a step of the sweep: fewer wait for the next block.
 pub const SWEEP_STEP_BYTES: u64 = 1 << 20;
 
-/// Bytes of nodes that one step of the sweep moves at most: some tens of milliseconds.
+/// Bytes of nodes that one step of the sweep goes through at most: some tens of milliseconds where
+/// they stand next to each other, a second where they are scattered on a disk.
 pub const SWEEP_STEP_MAX_BYTES: u64 = 16 << 20;
+
+/// How many times longer than when a sweep begins the log may get before blocks that follow each
+/// other closely have to wait for it.
+pub const SWEEP_URGENCY: u64 = 2;
 
 /// Bytes of nodes below which no sweep begins, whatever their use: there is little to win.
 pub const SWEEP_MIN_BYTES: u64 = 256 << 20;

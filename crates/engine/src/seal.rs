@@ -7,6 +7,7 @@ use crate::{Error, limits};
 use alloy_primitives::{B256, Bytes};
 use alloy_rlp::{Decodable, RlpDecodable, RlpEncodable};
 use state::{Database, NewBlock};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use trie::versioned::{Cursor, NodeAddress, Version, sweep};
 
@@ -87,17 +88,24 @@ impl SweepState {
 /// Says what the state after a block is as soon as its nodes have addresses. Clones are the same
 /// promise.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Seal(Arc<OnceLock<Result<Sealed, Error>>>);
+pub(crate) struct Seal(Arc<Promise>);
+
+#[derive(Debug, Default)]
+struct Promise {
+    sealed: OnceLock<Result<Sealed, Error>>,
+    /// Whether somebody waits who would rather not.
+    is_urgent: AtomicBool,
+}
 
 impl Seal {
     /// A promise that is kept already.
     pub(crate) fn kept(sealed: Result<Sealed, Error>) -> Self {
-        Self(Arc::new(OnceLock::from(sealed)))
+        Self(Arc::new(Promise { sealed: sealed.into(), is_urgent: false.into() }))
     }
 
     /// Keeps the promise.
     fn keep(&self, sealed: Result<Sealed, Error>) {
-        self.0.set(sealed).expect("a block is sealed once");
+        self.0.sealed.set(sealed).expect("a block is sealed once");
     }
 
     #[cfg(test)]
@@ -107,12 +115,21 @@ impl Seal {
 
     /// Whether waiting is over.
     pub(crate) fn is_kept(&self) -> bool {
-        self.0.get().is_some()
+        self.0.sealed.get().is_some()
     }
 
-    /// Waits for the state.
+    /// Has it kept soon: what can be left for later is.
+    pub(crate) fn hurry(&self) {
+        self.0.is_urgent.store(true, Ordering::Relaxed);
+    }
+
+    fn is_urgent(&self) -> bool {
+        self.0.is_urgent.load(Ordering::Relaxed)
+    }
+
+    /// Waits for the state, as long as it takes.
     pub(crate) fn wait(&self) -> Result<&Sealed, Error> {
-        self.0.wait().as_ref().map_err(Clone::clone)
+        self.0.sealed.wait().as_ref().map_err(Clone::clone)
     }
 }
 
@@ -146,7 +163,7 @@ fn try_seal(
     let version = tries.write(&mut batch);
     let appended_bytes = batch.bytes() as u64;
     batch.seal()?;
-    let sealed = sweep_on(core, version, parent.sweep, appended_bytes)?;
+    let sealed = sweep_on(core, version, parent.sweep, appended_bytes, &record.seal)?;
     add(&core.database, record, &sealed, codes)?;
     core.floors().add(record.number(), &sealed.sweep);
     Ok(sealed)
@@ -174,15 +191,17 @@ pub(crate) fn add(
     Ok(())
 }
 
-/// Sweeps as far as the blocks since the last step call for: as many bytes as they have appended.
+/// Sweeps on while nobody waits for the block's state, as many bytes as blocks have appended.
 ///
 /// A cycle begins when the log from the floor on is twice as long as what was in use at the end of
-/// the last one, so the log is at most about three times as long as what is in use.
+/// the last one. When blocks follow each other too closely and the log gets [twice as long
+/// again](limits::SWEEP_URGENCY), each block pays for its own bytes whoever waits.
 fn sweep_on(
     core: &Core,
     version: Version,
     mut state: SweepState,
     appended_bytes: u64,
+    seal: &Seal,
 ) -> Result<Sealed, Error> {
     let nodes = core.database.nodes();
     let end = nodes.end();
@@ -193,14 +212,22 @@ fn sweep_on(
     }
     let Some(cycle) = &mut state.cycle else { return Ok(Sealed { version, sweep: state }) };
     state.owed_bytes += appended_bytes;
-    if state.owed_bytes < core.options.sweep_step_bytes {
+    let due_bytes = state.owed_bytes.min(limits::SWEEP_STEP_MAX_BYTES);
+    let is_log_long = log_bytes > worth_it.saturating_mul(limits::SWEEP_URGENCY);
+    let own_bytes = if is_log_long { appended_bytes.min(due_bytes) } else { 0 };
+    let goes_on = |walked| walked < if seal.is_urgent() { own_bytes } else { due_bytes };
+    if state.owed_bytes < core.options.sweep_step_bytes || !goes_on(0) {
         return Ok(Sealed { version, sweep: state });
     }
-    let step_bytes = state.owed_bytes.min(limits::SWEEP_STEP_MAX_BYTES);
-    state.owed_bytes -= step_bytes;
+    let mut walked_bytes = 0;
+    let mut go_on = |walked| {
+        walked_bytes = walked;
+        goes_on(walked)
+    };
     let mut batch = core.database.batch();
     let Cycle { below, cursor, .. } = *cycle;
-    let (version, next) = sweep(nodes, &version, below, &cursor, step_bytes as usize, &mut batch)?;
+    let (version, next) = sweep(nodes, &version, below, &cursor, &mut go_on, &mut batch)?;
+    state.owed_bytes = state.owed_bytes.saturating_sub(walked_bytes);
     cycle.moved_bytes += batch.bytes() as u64;
     batch.seal()?;
     match next {

@@ -28,8 +28,9 @@ pub struct Cursor {
 /// with the same `below` and the latest cursor on any later version. That is sound because later
 /// versions add nodes only at the end, so what has been swept stays above.
 ///
-/// A call goes through about `budget_bytes` of records, of which it copies those that have to be,
-/// and the nodes on the path to where it stops; but always through at least one leaf.
+/// After each leaf `go_on` is told how many bytes of records the call has gone through, and says
+/// whether it goes on. Of the records it copies those that have to be, and the nodes on the path to
+/// where it stops.
 ///
 /// # Errors
 /// [`Error::Record`] and [`Error::MalformedRecord`]. Some nodes may have been appended then, in
@@ -39,11 +40,11 @@ pub fn sweep<R: Records + ?Sized>(
     version: &Version,
     below: NodeAddress,
     cursor: &Cursor,
-    budget_bytes: usize,
+    go_on: &mut dyn FnMut(u64) -> bool,
     sink: &mut impl RecordSink,
 ) -> Result<(Version, Option<Cursor>), Error> {
     let mut sweep =
-        Sweep { records, sink, below, left_bytes: budget_bytes, stop: None, record: Vec::new() };
+        Sweep { records, sink, below, walked_bytes: 0, go_on, stop: None, record: Vec::new() };
     let trie = Trie { from: cursor.hashed_address, kind: Kind::Accounts(cursor) };
     let address = sweep.node(version.address, &B256::ZERO, 0, &trie)?;
     Ok((Version { root: version.root, address }, sweep.stop))
@@ -53,7 +54,8 @@ struct Sweep<'a, R: ?Sized, S> {
     records: &'a R,
     sink: &'a mut S,
     below: NodeAddress,
-    left_bytes: usize,
+    walked_bytes: u64,
+    go_on: &'a mut dyn FnMut(u64) -> bool,
     /// Where to go on, once it is time to stop.
     stop: Option<Cursor>,
     /// The record that is being put together.
@@ -89,7 +91,7 @@ impl<R: Records + ?Sized, S: RecordSink> Sweep<'_, R, S> {
         let record = self.records.record(address)?;
         let malformed = |reason| Error::MalformedRecord { address, reason };
         let node = record::parse(record.as_ref()).map_err(malformed)?;
-        self.left_bytes = self.left_bytes.saturating_sub(node.rlp().len());
+        self.walked_bytes += node.rlp().len() as u64;
         match node {
             Node::Branch(branch) => {
                 if depth >= KEY_NIBBLES {
@@ -178,7 +180,7 @@ impl<R: Records + ?Sized, S: RecordSink> Sweep<'_, R, S> {
                 let from = if is_at_cursor { cursor.hashed_slot } else { B256::ZERO };
                 let trie = Trie { from, kind: Kind::Storage(*key) };
                 let storage = self.node(storage, &B256::ZERO, 0, &trie)?;
-                if self.left_bytes == 0 && self.stop.is_none() {
+                if self.stop.is_none() && !(self.go_on)(self.walked_bytes) {
                     let next = successor(*key);
                     self.stop = next
                         .map(|hashed_address| Cursor { hashed_address, hashed_slot: B256::ZERO });
@@ -186,7 +188,7 @@ impl<R: Records + ?Sized, S: RecordSink> Sweep<'_, R, S> {
                 Ok(Some(storage))
             }
             (Kind::Storage(hashed_address), None) => {
-                if self.left_bytes == 0 {
+                if !(self.go_on)(self.walked_bytes) {
                     let (hashed_address, next) = (*hashed_address, successor(*key));
                     self.stop = next.map(|hashed_slot| Cursor { hashed_address, hashed_slot });
                 }

@@ -17,7 +17,7 @@ fn use_all(records: &MemoryRecords, known: &Known, block: &Block) {
     }
     let mut sink = records.clone();
     let end = records.end();
-    let swept = sweep(records, &known.version, end, &Cursor::default(), usize::MAX, &mut sink);
+    let swept = sweep(records, &known.version, end, &Cursor::default(), &mut |_| true, &mut sink);
     any_error = swept.err().or(any_error);
     any_error = finish(records, known, block).err().or(any_error);
     if let Some(error) = any_error {

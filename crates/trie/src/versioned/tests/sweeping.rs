@@ -39,11 +39,11 @@ proptest! {
             known = world.perform(&known, scene);
         }
         let below = world.records.end();
-        let next = slice(&mut world, &mut known, below, &Cursor::default(), usize::MAX);
+        let next = slice(&mut world, &mut known, below, &Cursor::default(), u64::MAX);
         assert_eq!(next, None);
         // What is up already is not copied again.
         let end = world.records.end();
-        slice(&mut world, &mut known, below, &Cursor::default(), usize::MAX);
+        slice(&mut world, &mut known, below, &Cursor::default(), u64::MAX);
         assert_eq!(world.records.end(), end);
     }
 }
@@ -54,10 +54,12 @@ fn slice(
     known: &mut Known,
     below: NodeAddress,
     cursor: &Cursor,
-    budget: usize,
+    budget: u64,
 ) -> Option<Cursor> {
     let (records, mut sink) = (&world.records, world.records.clone());
-    let (version, next) = sweep(records, &known.version, below, cursor, budget, &mut sink).unwrap();
+    let go_on = &mut |walked| walked < budget;
+    let swept = sweep(records, &known.version, below, cursor, go_on, &mut sink);
+    let (version, next) = swept.unwrap();
     assert_eq!(version.root, known.version.root);
     known.version = version;
     world.check(known);
