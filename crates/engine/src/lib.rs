@@ -6,6 +6,7 @@
 
 mod ancestors;
 mod assemble;
+mod background;
 mod build;
 mod core;
 mod engine;

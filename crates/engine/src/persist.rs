@@ -1,5 +1,6 @@
 //! The persistence thread: it takes to the disk what validation leaves in memory, and prunes.
 
+use crate::background::yield_to_others;
 use crate::core::Core;
 use crate::{Error, assemble};
 use alloy_primitives::B256;
@@ -147,6 +148,7 @@ impl Drop for Persister {
 }
 
 fn run(core: &Core) {
+    yield_to_others();
     while core.signals.wait_for_work(core.options.persistence_threshold) {
         let round = persist(core).and_then(|()| prune(core));
         if let Err(error) = round {

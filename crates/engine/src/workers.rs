@@ -2,11 +2,14 @@
 //!
 //! Each has some of the block's shards for as long as the block runs. It is told in chunks what was
 //! read, so that it loads the paths (which is the witness), and what each transaction left, so that
-//! it sets it; with nothing else to do it hashes ahead.
+//! it sets it; with nothing else to do it hashes ahead. One more thread does what is left to do
+//! after a block.
 
+use crate::background::yield_to_others;
 use crate::limits;
 use alloy_primitives::{B256, U256, keccak256};
 use state::Nodes;
+use std::fmt;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use trie::versioned::Shard;
@@ -40,33 +43,36 @@ enum Message {
     Chunk(Vec<Task>),
     /// The block has ended, well or not: the shards go back.
     End(Sender<Result<Shards, TrieError>>),
-    /// Something that can be done once the block has ended.
-    Job(Box<dyn FnOnce() + Send>),
 }
 
 /// The threads. Dropping them lets them finish what they were given.
 #[derive(Debug)]
 pub(crate) struct Workers {
-    workers: Vec<Worker>,
+    workers: Vec<Worker<Message>>,
+    /// Does what is left to do after a block.
+    after: Worker<Box<dyn FnOnce() + Send>>,
 }
 
-#[derive(Debug)]
-struct Worker {
-    sender: Option<Sender<Message>>,
+/// A thread that does what it is sent, in order.
+struct Worker<M> {
+    sender: Option<Sender<M>>,
     thread: Option<JoinHandle<()>>,
+}
+
+impl<M> fmt::Debug for Worker<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").field("thread", &self.thread).finish_non_exhaustive()
+    }
 }
 
 impl Workers {
     pub(crate) fn start(count: usize) -> Self {
-        let start = |index| {
-            let (sender, receiver) = channel();
-            let thread = std::thread::Builder::new()
-                .name(format!("trie-{index}"))
-                .spawn(move || run(&receiver))
-                .expect("the system starts a thread");
-            Worker { sender: Some(sender), thread: Some(thread) }
-        };
-        Self { workers: (0..count.max(1)).map(start).collect() }
+        let start = |index| Worker::start(&format!("trie-{index}"), |tasks| run(&tasks));
+        let after = Worker::start("seal", |jobs: Receiver<Box<dyn FnOnce() + Send>>| {
+            yield_to_others();
+            jobs.into_iter().for_each(|job| job());
+        });
+        Self { workers: (0..count.max(1)).map(start).collect(), after }
     }
 
     /// Hands the shards out.
@@ -83,29 +89,34 @@ impl Workers {
         Session { workers: self, shards: count, chunk_size, chunks, is_open: true }
     }
 
-    /// Has a thread do this when it is done with the blocks it was given.
+    /// Has this done beside the next block, in the order in which it is asked for.
     pub(crate) fn after(&self, job: impl FnOnce() + Send + 'static) {
-        self.workers[0].send(Message::Job(Box::new(job)));
+        self.after.send(Box::new(job));
     }
 }
 
-impl Worker {
-    fn send(&self, message: Message) {
+impl<M: Send + 'static> Worker<M> {
+    fn start(name: &str, run: impl FnOnce(Receiver<M>) + Send + 'static) -> Self {
+        let (sender, receiver) = channel();
+        let thread = std::thread::Builder::new().name(name.into()).spawn(move || run(receiver));
+        let thread = thread.expect("the system starts a thread");
+        Self { sender: Some(sender), thread: Some(thread) }
+    }
+}
+
+impl<M> Worker<M> {
+    fn send(&self, message: M) {
         let sender = self.sender.as_ref().expect("dropped last");
-        sender.send(message).expect("a trie worker ends only when it is dropped, or by a bug");
+        sender.send(message).expect("a worker ends only when it is dropped, or by a bug");
     }
 }
 
-impl Drop for Workers {
+impl<M> Drop for Worker<M> {
     fn drop(&mut self) {
-        for worker in &mut self.workers {
-            worker.sender = None;
-        }
-        for worker in &mut self.workers {
-            let thread = worker.thread.take().expect("dropped once");
-            if thread.join().is_err() {
-                tracing::error!("a trie worker panicked");
-            }
+        self.sender = None;
+        let thread = self.thread.take().expect("dropped once");
+        if thread.join().is_err() {
+            tracing::error!("a worker panicked");
         }
     }
 }
@@ -174,7 +185,7 @@ impl<'a> Session<'a> {
 
     fn close(&mut self) -> Vec<Receiver<Result<Shards, TrieError>>> {
         self.is_open = false;
-        let end = |(worker, chunk): (&Worker, &mut Vec<Task>)| {
+        let end = |(worker, chunk): (&Worker<Message>, &mut Vec<Task>)| {
             if !chunk.is_empty() {
                 worker.send(Message::Chunk(std::mem::take(chunk)));
             }
@@ -268,7 +279,6 @@ fn run(messages: &Receiver<Message>) {
                 // Nobody listens when the block was given up.
                 let _ = answer.send(failure.map_or(Ok(shards), Err));
             }
-            Message::Job(job) => job(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 /// Bytes of a page of nodes. Some 40 nodes: a path's neighbours come with it, and a read of the
 /// device costs the same up to here.
-pub const PAGE_BYTES: usize = 16 << 10;
+pub const PAGE_BYTES: usize = 4 << 10;
 
 /// Bytes of a page that hold records; the rest is its checksum.
 pub const PAGE_CONTENT_BYTES: usize = PAGE_BYTES - 4;
