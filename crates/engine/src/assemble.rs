@@ -25,14 +25,15 @@ pub(crate) fn assemble(
         Kept::There(copy) => decode_copy(&copy)?,
         Kept::Never | Kept::Gone => state_nodes(core, &record, &parent)?,
     };
-    let codes = match codes {
+    let mut codes = match codes {
         Some(codes) => codes,
         None => touched.codes.iter().map(|hash| code(core, hash)).collect::<Result<_, _>>()?,
     };
+    // The nodes are in order already.
+    codes.sort_unstable();
+    codes.dedup();
     let headers = Ancestors::new(core, parent).headers(touched.first_ancestor)?;
-    let mut witness = Witness { state, codes, headers };
-    witness.sort();
-    Ok(Some(witness))
+    Ok(Some(Witness { state, codes, headers }))
 }
 
 fn code(core: &Core, hash: &B256) -> Result<Bytes, Error> {

@@ -323,18 +323,29 @@ pub fn witness_at<R: Records + ?Sized>(
     for (record, &address) in found.iter().zip(addresses) {
         let node = record::parse(record.as_ref());
         let node = node.map_err(|reason| Error::MalformedRecord { address, reason })?;
-        nodes.push(node.rlp());
+        nodes.push((prefix(node.rlp()), node.rlp()));
     }
     nodes.sort_unstable();
     nodes.dedup();
     Ok(own(&nodes))
 }
 
+/// The first bytes of a node: where they differ, nodes are in order by them, and sorting need not
+/// look at nodes all over the memory.
+fn prefix(node: &[u8]) -> u128 {
+    let mut bytes = [0; 16];
+    let len = node.len().min(bytes.len());
+    bytes[..len].copy_from_slice(&node[..len]);
+    u128::from_be_bytes(bytes)
+}
+
 /// Copies nodes into one allocation, which the results share.
-fn own(nodes: &[&[u8]]) -> Vec<Bytes> {
-    let all = Bytes::from(nodes.concat());
+fn own(nodes: &[(u128, &[u8])]) -> Vec<Bytes> {
+    let mut all = Vec::with_capacity(nodes.iter().map(|(_, node)| node.len()).sum());
+    nodes.iter().for_each(|(_, node)| all.extend_from_slice(node));
+    let all = Bytes::from(all);
     let mut start = 0;
-    let owned = nodes.iter().map(|node| {
+    let owned = nodes.iter().map(|(_, node)| {
         let range = start..start + node.len();
         start = range.end;
         all.slice(range)
