@@ -25,6 +25,19 @@ pub enum Error {
     /// The genesis cannot be used.
     #[error("genesis: {0}")]
     Genesis(String),
+    /// The slots of an account of the first state are not those that it has.
+    #[error(
+        "genesis: the slots of the account that hashes to {hashed_address} give the storage root \
+         {got}, the account says {expected}"
+    )]
+    StorageRoot {
+        /// keccak-256 of the account's address.
+        hashed_address: B256,
+        /// The root that the slots give.
+        got: B256,
+        /// The root that the account says.
+        expected: B256,
+    },
     /// The chain's rules cannot be used.
     #[error("chain configuration: {0}")]
     ChainSpec(#[from] ChainSpecError),

@@ -10,7 +10,7 @@ use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use execution::{ChainSpec, SealedBlock};
 use state::{Batch, Database};
 use std::collections::BTreeMap;
-use trie::AccountInfo;
+use trie::{Account, AccountInfo};
 use trie::bulk::StateBuilder;
 use trie::versioned::{NodeAddress, RecordSink, Version};
 
@@ -145,6 +145,8 @@ pub enum StateEntry {
         hashed_address: B256,
         /// The account, its storage aside.
         info: AccountInfo,
+        /// The root of its storage, where that is known beforehand: what its slots must give.
+        storage_root: Option<B256>,
     },
     /// A slot of the account before it; hashed slots ascend.
     Slot {
@@ -160,7 +162,7 @@ pub enum StateEntry {
 ///
 /// # Errors
 /// [`Error::Genesis`] when the chain cannot begin so: entries out of order, a header with another
-/// state root; what `entries` and `codes` say; [`Error::Storage`].
+/// state root; [`Error::StorageRoot`]; what `entries` and `codes` say; [`Error::Storage`].
 pub fn initialise<E: From<Error>>(
     chain: &ChainSpec,
     database: &Database,
@@ -170,13 +172,19 @@ pub fn initialise<E: From<Error>>(
 ) -> Result<Heads, E> {
     let mut sink = LargeBatch { database, batch: Some(database.batch()), failure: None };
     let mut builder = StateBuilder::new(&mut sink);
+    let mut expected = None;
     for entry in entries {
         let added = match entry? {
-            StateEntry::Account { hashed_address, info } => builder.account(hashed_address, info),
+            StateEntry::Account { hashed_address, info, storage_root } => {
+                check_storage(builder.end_account(), expected)?;
+                expected = storage_root;
+                builder.account(hashed_address, info)
+            }
             StateEntry::Slot { hashed_slot, value } => builder.slot(hashed_slot, value),
         };
         added.map_err(|error| Error::Genesis(error.to_string()))?;
     }
+    check_storage(builder.end_account(), expected)?;
     let version = builder.finish();
     sink.finish()?;
     let header = header(version.root)?;
@@ -198,6 +206,15 @@ pub fn initialise<E: From<Error>>(
         }
     }
     Ok(write_first_block(database, header, version, some)?)
+}
+
+fn check_storage(built: Option<(B256, Account)>, expected: Option<B256>) -> Result<(), Error> {
+    match (built, expected) {
+        (Some((hashed_address, account)), Some(expected)) if account.storage_root != expected => {
+            Err(Error::StorageRoot { hashed_address, got: account.storage_root, expected })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Takes any number of records, and brings them to the disk as they come.

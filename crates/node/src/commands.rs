@@ -6,7 +6,7 @@ use alloy_consensus::Header;
 use alloy_primitives::{B256, Bytes};
 use alloy_rlp::Decodable;
 use alloy_rpc_types_engine::ForkchoiceState;
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, Subcommand, ValueEnum};
 use engine::{Engine, Genesis, StateEntry, Verdict, initialise};
 use execution::ChainSpec;
@@ -33,7 +33,8 @@ pub(crate) struct InitArgs {
     #[arg(long, value_name = "DIR")]
     datadir: PathBuf,
     /// The first state, in place of the genesis's own: JSON lines as `geth dump --iterative` writes
-    /// them and reth's init-state reads them. Packed files (gzip, zstd) are unpacked.
+    /// them and reth's init-state reads them. Packed files (gzip, zstd) are unpacked. geth's must
+    /// have run with --cache.preimages from the first block on, or it leaves accounts and slots out.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     /// The header of the block that has that state, as RLP or its hex, when that is not the
@@ -119,6 +120,11 @@ enum DbCommand {
     Prune,
 }
 
+/// Why a dump of geth's may lack something. It says so in its log only.
+const PREIMAGES: &str = "`geth dump` leaves out every account and slot whose key it knows as a \
+                         hash only: it is complete when `geth init` and `geth import`, or the node, \
+                         have run with --cache.preimages from the first block on";
+
 fn open_database(data_dir: &Path, storage: &StorageArgs) -> anyhow::Result<Database> {
     let directory = data_dir.join("chain");
     ensure!(directory.is_dir(), "{} holds no chain", data_dir.display());
@@ -165,11 +171,19 @@ pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
     let codes = sorted.codes()?.map(|code| Ok(code?));
     let heads = initialise(&chain, &database, entries, codes, |root| {
         if let Some(stated) = stated.filter(|stated| *stated != root) {
-            let reason =
-                format!("the file says that its root is {stated}, its accounts give {root}");
+            let reason = format!(
+                "the file says that its root is {stated}, its accounts give {root}: some were left \
+                 out. {PREIMAGES}"
+            );
             return Err(engine::Error::Genesis(reason));
         }
         first.map_or_else(|| Genesis::header(&genesis, &chain, root), Ok)
+    });
+    let heads = heads.map_err(|error| match error.downcast_ref() {
+        Some(engine::Error::StorageRoot { .. }) => {
+            anyhow!("{error}: some slots were left out. {PREIMAGES}")
+        }
+        _ => error,
     })?;
     progress.finish();
     database.set_meta(CONFIG, serde_json::to_vec(&genesis.config)?.into())?;
@@ -181,8 +195,9 @@ pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
 
 fn state_entry(entry: Entry) -> StateEntry {
     match entry {
-        Entry::Account { hashed_address, nonce, balance, code_hash, .. } => {
-            StateEntry::Account { hashed_address, info: AccountInfo { nonce, balance, code_hash } }
+        Entry::Account { hashed_address, nonce, balance, code_hash, storage_root } => {
+            let info = AccountInfo { nonce, balance, code_hash };
+            StateEntry::Account { hashed_address, info, storage_root }
         }
         Entry::Slot { hashed_slot, value } => StateEntry::Slot { hashed_slot, value },
     }

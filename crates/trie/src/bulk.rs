@@ -63,8 +63,10 @@ pub enum OrderError {
 pub struct StateBuilder<'a, S> {
     sink: &'a mut S,
     accounts: TrieBuilder,
-    /// The last account, whose storage is not complete yet.
-    account: Option<(B256, AccountInfo)>,
+    /// The last account's hashed address.
+    last: Option<B256>,
+    /// The last account, while its storage is not complete.
+    account: Option<AccountInfo>,
     storage: TrieBuilder,
     /// The last slot of that account, whatever its value.
     slot: Option<B256>,
@@ -76,6 +78,7 @@ impl<'a, S: RecordSink> StateBuilder<'a, S> {
         Self {
             sink,
             accounts: TrieBuilder::default(),
+            last: None,
             account: None,
             storage: TrieBuilder::default(),
             slot: None,
@@ -87,9 +90,9 @@ impl<'a, S: RecordSink> StateBuilder<'a, S> {
     /// # Errors
     /// If its key is not above the last account's.
     pub fn account(&mut self, hashed_address: B256, info: AccountInfo) -> Result<(), OrderError> {
-        check_order(hashed_address, self.account.map(|(last, _)| last))?;
-        self.finish_account();
-        self.account = Some((hashed_address, info));
+        check_order(hashed_address, self.last)?;
+        self.end_account();
+        (self.last, self.account) = (Some(hashed_address), Some(info));
         Ok(())
     }
 
@@ -112,19 +115,20 @@ impl<'a, S: RecordSink> StateBuilder<'a, S> {
 
     /// Writes what is left, and returns the state's root hash and its record's address.
     pub fn finish(mut self) -> Version {
-        self.finish_account();
+        self.end_account();
         self.accounts.finish(self.sink)
     }
 
-    /// Adds the last account, if there is one, to the trie of the accounts.
-    fn finish_account(&mut self) {
+    /// Ends the last account: it has all its slots. The next account does so too; here one learns
+    /// what was made of it, `None` when it has ended before or there is none.
+    pub fn end_account(&mut self) -> Option<(B256, Account)> {
         self.slot = None;
-        if let Some((hashed_address, info)) = self.account.take() {
-            let storage = self.storage.finish(self.sink);
-            let AccountInfo { nonce, balance, code_hash } = info;
-            let account = Account { nonce, balance, storage_root: storage.root, code_hash };
-            self.accounts.insert(hashed_address, &account, Some(storage.address), self.sink);
-        }
+        let AccountInfo { nonce, balance, code_hash } = self.account.take()?;
+        let hashed_address = self.last.expect("there is an account");
+        let storage = self.storage.finish(self.sink);
+        let account = Account { nonce, balance, storage_root: storage.root, code_hash };
+        self.accounts.insert(hashed_address, &account, Some(storage.address), self.sink);
+        Some((hashed_address, account))
     }
 }
 

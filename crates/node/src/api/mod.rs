@@ -204,7 +204,9 @@ fn refusal(error: engine::Error) -> Error {
         // As geth: the request is well-formed, but cannot be met.
         Build(_) => Code::Server,
         Pruned(_) => Code::PrunedHistory,
-        Genesis(_) | ChainSpec(_) | State(_) | Evm(_) | Storage(_) => Code::Internal,
+        Genesis(_) | StorageRoot { .. } | ChainSpec(_) | State(_) | Evm(_) | Storage(_) => {
+            Code::Internal
+        }
     };
     if code == Code::Internal {
         tracing::error!(%error, "the engine failed");

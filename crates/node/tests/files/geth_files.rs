@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use node::files::{BlockWriter, Era1Writer, ExportBlock, Form};
+use node::files::{BlockWriter, Era1Writer, ExportBlock, Form, Progress, SortOptions, SortedState};
 
 use super::era1_files::receipts_of;
+use super::states::{root_of, sorted_entries};
 use super::{Folder, blocks, fixtures, read};
 
 #[test]
@@ -35,6 +36,7 @@ fn files_of_geth_are_read_and_geth_reads_ours() {
         assert_eq!(blocks(&read(&path))[1..], blocks(&chain)[..], "{name}");
     }
     check_era1(&geth, &theirs, &folder);
+    check_dump(&geth, &theirs, &folder);
 
     let ours = folder.path("ours.rlp.gz");
     let mut writer = BlockWriter::create(&ours, Form::Rlp).expect("begun");
@@ -46,6 +48,48 @@ fn files_of_geth_are_read_and_geth_reads_ours() {
     geth.import(&again, &ours);
     let head = chain.len().to_string();
     assert_eq!(geth.run(&again, &["dump", &head]), geth.run(&theirs, &["dump", &head]));
+}
+
+/// A state of geth's, line by line, has the root that it says, and a chain can begin with it.
+/// Where geth leaves out what it knows only the hashes of, that is refused and said.
+fn check_dump(geth: &Geth, data: &Path, folder: &Folder) {
+    let chain = read(&folder.path("chain.rlp"));
+    let header = &chain.last().expect("blocks").block.header;
+    let number = header.number.to_string();
+    let head = folder.write("head", alloy_rlp::encode(header));
+    let dump = folder.write("dump.jsonl", geth.run(data, &["dump", &number]));
+    let options = SortOptions::new(&folder.path("sorted"));
+    let sorted = SortedState::prepare(&dump, &options, &mut Progress::silent()).expect("sorted");
+    assert_eq!(sorted.root(), Some(header.state_root));
+    assert_eq!(root_of(sorted_entries(&sorted).into_iter()), header.state_root);
+
+    let hashed = folder.path("hashed");
+    geth.run(&hashed, &["init", text(&geth.genesis)]);
+    geth.run(&hashed, &["--gcmode", "archive", "import", text(&folder.path("chain.rlp"))]);
+    let without = geth.run(&hashed, &["dump", &number]);
+    let without = folder.write("without.jsonl", without);
+    let by_hash = geth.run(&hashed, &["dump", "--incompletes", &number]);
+    let by_hash = folder.write("by-hash.jsonl", by_hash);
+
+    let genesis = fs::read_to_string(&geth.genesis).expect("a genesis");
+    // We have these two forks at once only; no block of this chain tells them apart.
+    let genesis = genesis.replace(r#""petersburgBlock": 15"#, r#""petersburgBlock": 12"#);
+    let genesis = folder.write("genesis.json", genesis);
+    let ours = folder.path("from-dump");
+    let init = |dump: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
+        command.arg("init").arg("--chain").arg(&genesis).arg("--datadir").arg(&ours);
+        let output = command.arg("--state").arg(dump).arg("--header").arg(&head).output();
+        let output = output.expect("run");
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(said).expect("UTF-8"))
+    };
+    for (dump, lacks) in [(&without, "accounts"), (&by_hash, "slots")] {
+        let (done, said) = init(dump);
+        assert!(!done && said.contains(lacks) && said.contains("--cache.preimages"), "{said}");
+    }
+    let (done, said) = init(&dump);
+    assert!(done && said.contains(&header.hash_slow().to_string()), "{said}");
 }
 
 /// geth's era1 file is read, and written again under its name.
@@ -77,8 +121,8 @@ struct Geth {
 
 impl Geth {
     fn import(&self, data: &Path, chain: &Path) {
-        self.run(data, &["init", text(&self.genesis)]);
-        self.run(data, &["--gcmode", "archive", "import", text(chain)]);
+        self.run(data, &["--cache.preimages", "init", text(&self.genesis)]);
+        self.run(data, &["--gcmode", "archive", "--cache.preimages", "import", text(chain)]);
     }
 
     /// Runs a command to its end, and gives what it has printed.
@@ -91,11 +135,11 @@ impl Geth {
     }
 }
 
-fn text(path: &Path) -> &str {
+pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("a path in UTF-8")
 }
 
-fn geth_binary() -> Option<PathBuf> {
+pub(crate) fn geth_binary() -> Option<PathBuf> {
     let named = std::env::var_os("GETH").map(PathBuf::from);
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join("go/bin/geth"));
     let candidates = named.into_iter().chain([PathBuf::from("geth")]).chain(home);
