@@ -1,8 +1,10 @@
 use crate::Error;
 use crate::core::Core;
+use crate::live::storage_error;
 use crate::record::BlockRecord;
 use alloy_primitives::{B256, Bytes};
 use std::sync::Arc;
+use witness::StateError;
 
 /// The ancestors of a block that stands on `parent`, the parent among them.
 #[derive(Debug)]
@@ -35,6 +37,15 @@ impl<'a> Ancestors<'a> {
         Ok(tree.link(&self.hashes[depth])?.map(|_| self.hashes[depth]))
     }
 
+    /// The hash of ancestor `number`, as `BLOCKHASH` asks for it.
+    pub(crate) fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {
+        let hash = self.hash(number).map_err(|error| match error {
+            Error::State(error) => error,
+            error => storage_error(error),
+        })?;
+        hash.ok_or(StateError::MissingHeader(number))
+    }
+
     /// The RLP of the headers from ancestor `first` to the parent, ascending.
     pub(crate) fn headers(&mut self, first: u64) -> Result<Vec<Bytes>, Error> {
         let last = self.parent.number();
@@ -42,7 +53,7 @@ impl<'a> Ancestors<'a> {
         for number in first..last {
             let hash = self.hash(number)?;
             let header = hash.map(|hash| self.core.tree().header_rlp(&hash)).transpose()?;
-            headers.push(header.flatten().ok_or(witness::StateError::MissingHeader(number))?);
+            headers.push(header.flatten().ok_or(StateError::MissingHeader(number))?);
         }
         headers.push(alloy_rlp::encode(&self.parent.block.header).into());
         Ok(headers)

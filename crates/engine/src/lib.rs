@@ -8,6 +8,7 @@ mod ancestors;
 mod assemble;
 mod background;
 mod build;
+mod call;
 mod core;
 mod engine;
 mod error;

@@ -5,6 +5,7 @@ use crate::Error;
 use crate::ancestors::Ancestors;
 use crate::core::Core;
 use crate::record::BlockRecord;
+use crate::state_view;
 use crate::touched::Touched;
 use crate::workers::{Session, Workers};
 use alloy_primitives::map::AddressMap;
@@ -178,16 +179,11 @@ impl State for LiveState<'_> {
     }
 
     fn code(&mut self, code_hash: B256) -> Result<Bytes, StateError> {
-        let code = self.core.database.code(&code_hash).map_err(storage_error)?;
-        code.ok_or(StateError::MissingCode(code_hash))
+        state_view::code(&self.core.database, code_hash)
     }
 
     fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {
-        let hash = self.ancestors.hash(number).map_err(|error| match error {
-            Error::State(error) => error,
-            error => storage_error(error),
-        })?;
-        hash.ok_or(StateError::MissingHeader(number))
+        self.ancestors.block_hash(number)
     }
 
     fn ran(&mut self, changes: &mut dyn Iterator<Item = Change>) {
@@ -202,7 +198,7 @@ impl State for LiveState<'_> {
     }
 }
 
-fn storage_error(error: impl std::fmt::Display) -> StateError {
+pub(crate) fn storage_error(error: impl std::fmt::Display) -> StateError {
     StateError::Storage(error.to_string())
 }
 

@@ -1,9 +1,11 @@
 use crate::Error;
+use crate::live::storage_error;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use state::Database;
 use std::sync::Arc;
 use trie::versioned::{self, Version};
 use trie::{Account, AccountProof};
+use witness::StateError;
 
 /// The state after one block, to read from. It has no way to write.
 #[derive(Debug, Clone)]
@@ -42,16 +44,10 @@ impl StateView {
     pub fn code(&self, address: Address) -> Result<Bytes, Error> {
         match self.account(address)? {
             Some(account) if account.code_hash != KECCAK256_EMPTY => {
-                self.code_by_hash(&account.code_hash)
+                Ok(code(&self.database, account.code_hash)?)
             }
             _ => Ok(Bytes::new()),
         }
-    }
-
-    /// The code with this hash, which an account of the state has.
-    pub(crate) fn code_by_hash(&self, code_hash: &B256) -> Result<Bytes, Error> {
-        let code = self.database.code(code_hash)?;
-        code.ok_or_else(|| witness::StateError::MissingCode(*code_hash).into())
     }
 
     /// The account with the proofs of it and of these slots.
@@ -60,4 +56,10 @@ impl StateView {
         let (nodes, hashed_address) = (self.database.nodes(), keccak256(address));
         Ok(versioned::account_proof(nodes, &self.version, &hashed_address, &slots)?)
     }
+}
+
+/// The code with this hash, which an account of some state has.
+pub(crate) fn code(database: &Database, code_hash: B256) -> Result<Bytes, StateError> {
+    let code = database.code(&code_hash).map_err(storage_error)?;
+    code.ok_or(StateError::MissingCode(code_hash))
 }

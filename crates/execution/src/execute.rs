@@ -32,7 +32,7 @@ use revm::state::EvmState;
 use revm::state::bal::BlockAccessIndex;
 use std::borrow::Cow;
 use trie::AccountInfo;
-use witness::{BlockState, Change};
+use witness::{BlockState, Change, State};
 
 /// A receipt with its type and bloom.
 pub type Receipt = ReceiptEnvelope;
@@ -145,12 +145,12 @@ fn execute_with<S: BlockState>(
     Ok(finish(db.0, header.number.saturating_sub(1), outcome?))
 }
 
-type BlockEvm<'a, S> =
+pub(crate) type BlockEvm<'a, S> =
     alloy_evm::EthEvm<&'a mut BlockCache<S>, CodeInspector, alloy_evm::precompiles::PrecompilesMap>;
 type Executor<'a, 'b, S> = EthBlockExecutor<'b, BlockEvm<'a, S>, BlockRules<'b>, Receipts>;
 
 /// The EVM with its inspector off, and contract creations noted by the recorder.
-fn evm<'a, S: BlockState>(db: &'a mut BlockCache<S>, env: EvmEnv) -> BlockEvm<'a, S> {
+pub(crate) fn evm<'a, S: State>(db: &'a mut BlockCache<S>, env: EvmEnv) -> BlockEvm<'a, S> {
     let mut evm = EthEvmBuilder::new(db, env).inspector(CodeInspector).build().into_inner();
     let noting = [
         (opcode::CREATE, Instruction::new(create::<S, false>)),
@@ -163,7 +163,7 @@ fn evm<'a, S: BlockState>(db: &'a mut BlockCache<S>, env: EvmEnv) -> BlockEvm<'a
     alloy_evm::EthEvm::new(evm, false)
 }
 
-fn create<S: BlockState, const CREATE2: bool>(
+fn create<S: State, const CREATE2: bool>(
     context: InstructionContext<'_, Context<'_, S>, EthInterpreter>,
 ) -> InstructionExecResult {
     context.host.journaled_state.database.recorder().note_creation();
@@ -255,7 +255,7 @@ fn execute_transaction<S: BlockState>(
 
 /// Makes the running transaction's code reads undone, so that a second run records them anew,
 /// following creations.
-fn restart_exactly<S: BlockState>(db: &mut BlockCache<S>) {
+pub(crate) fn restart_exactly<S: State>(db: &mut BlockCache<S>) {
     let revm::database::State { cache, database: recorder, .. } = &mut db.0;
     recorder.error = None;
     for hash in std::mem::take(&mut recorder.transaction.fetched) {

@@ -3,8 +3,9 @@
 //! [`execute`] runs the transactions and system calls of one block through alloy-evm's block
 //! executor and says what was read and what changed. [`validate`] adds everything that makes a
 //! block valid or invalid, the post-state root among it, and returns the block's canonical
-//! witness; [`verify`] does the same with a witness as the only source of state. The crate is
-//! pure: no I/O, clock, threads or randomness. It alone knows the EVM.
+//! witness; [`verify`] does the same with a witness as the only source of state. [`call()`] makes a
+//! message call that becomes part of no block. The crate is pure: no I/O, clock, threads or
+//! randomness. It alone knows the EVM.
 
 #[cfg(test)]
 extern crate self as execution;
@@ -13,6 +14,7 @@ extern crate self as execution;
 mod asm;
 mod block;
 mod cache;
+mod call;
 mod chain;
 mod code_cache;
 mod codes;
@@ -31,6 +33,7 @@ pub use block::{
     Block, SealedBlock, Transaction, decode_block, recover_sender, recover_sender_at,
     recover_senders, recover_senders_at,
 };
+pub use call::{AccountOverride, Call, CallOutcome, Overrides, StorageOverride, call};
 pub use chain::{ChainSpec, ChainSpecError};
 pub use code_cache::CodeCache;
 pub use error::{BlockError, InvalidBlock};

@@ -123,19 +123,19 @@ impl<S: State> Recorder<S> {
 
     fn code(&mut self, code_hash: B256) -> Result<Bytecode, ReadError> {
         if let Some(code) = self.written.get(&code_hash) {
-            return Ok(Bytecode::new_raw(code.clone()));
+            return Ok(bytecode(code.clone()));
         }
         let transaction = &mut self.transaction;
         transaction.ambiguous |= transaction.create_seen;
         let exact = transaction.exact.iter().flatten();
         if let Some((_, code)) = exact.rev().find(|(hash, _)| *hash == code_hash) {
-            return Ok(Bytecode::new_raw(code.clone()));
+            return Ok(bytecode(code.clone()));
         }
         let marker = transaction.markers.get(&code_hash).cloned();
         let code = match (self.state_code(code_hash), marker) {
             (Ok(code), _) => code,
             // Which read of a marker is a pre-state read is settled after the transaction.
-            (Err(_), Some(marker)) => Bytecode::new_raw(marker),
+            (Err(_), Some(marker)) => bytecode(marker),
             (Err(error), None) => return self.read(|_| Err(error)),
         };
         self.transaction.fetched.push(code_hash);
@@ -145,12 +145,12 @@ impl<S: State> Recorder<S> {
 
     fn state_code(&mut self, code_hash: B256) -> Result<Bytecode, StateError> {
         let Some(cache) = &self.cache else {
-            return Ok(Bytecode::new_raw(self.state.code(code_hash)?));
+            return Ok(bytecode(self.state.code(code_hash)?));
         };
         if let Some(code) = cache.get(&code_hash) {
             return Ok(code);
         }
-        let code = Bytecode::new_raw(self.state.code(code_hash)?);
+        let code = bytecode(self.state.code(code_hash)?);
         cache.insert(code_hash, code.clone());
         Ok(code)
     }
@@ -190,6 +190,12 @@ impl<S: State> Database for Recorder<S> {
         self.lowest_ancestor = Some(lowest);
         self.read(|state| state.block_hash(number))
     }
+}
+
+/// A code made ready to run. One that begins as a delegation and is none is a code as any other:
+/// no transaction deploys it (EIP-3541), but a genesis or an override may have it.
+fn bytecode(code: Bytes) -> Bytecode {
+    Bytecode::new_raw_checked(code.clone()).unwrap_or_else(|_| Bytecode::new_legacy(code))
 }
 
 fn has_storage_only(account: &Account) -> bool {

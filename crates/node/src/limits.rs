@@ -14,6 +14,9 @@ pub const BLOB_HASHES: usize = 128;
 /// Slots that one `eth_getProof` call may ask for: a proof has about 4 KB. geth takes 1024.
 pub const PROOF_SLOTS: usize = 1024;
 
+/// Gas that one `eth_call` may use, whatever it asks for: geth's default, about a second of work.
+pub const CALL_GAS: u64 = 50_000_000;
+
 /// Bytes of the hex text that is made at a time: source and target stay in the first-level cache.
 pub(crate) const HEX_CHUNK_BYTES: usize = 8 << 10;
 

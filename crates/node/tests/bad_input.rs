@@ -370,12 +370,28 @@ async fn unknown_builds_and_large_requests_are_refused() {
         ("eth_getBlockByHash", json!(["0x00", true])),
         ("eth_getBlockByHash", json!([B256::ZERO, "true"])),
         ("eth_blockNumber", json!([1])),
+        ("eth_call", json!([])),
+        ("eth_call", json!([{"to": "0x00"}])),
+        ("eth_call", json!([{"gas": 7}])),
+        ("eth_call", json!([{"gas": "0x007"}])),
+        ("eth_call", json!([{"blobs": []}])),
+        ("eth_call", json!([{"gasPrice": "0x1", "maxFeePerGas": "0x1"}])),
+        ("eth_call", json!([{"gasPrice": format!("0x1{}", "0".repeat(32))}])),
+        ("eth_call", json!([{"chainId": "0x1"}])),
+        ("eth_call", json!([{"input": "0x01", "data": "0x02"}])),
+        ("eth_call", json!([{}, "newest"])),
+        ("eth_call", json!([{}, "latest", {CONTRACT.to_string(): {"state": {}, "stateDiff": {}}}])),
+        ("eth_call", json!([{}, "latest", {CONTRACT.to_string(): {"storage": {}}}])),
+        ("eth_call", json!([{}, "latest", {"0x01": {"nonce": "0x1"}}])),
+        ("eth_call", json!([{}, "latest", {}, {"number": "0x1"}])),
+        ("eth_call", json!([{}, "latest", {}, null, null])),
         ("engine_exchangeCapabilities", json!([])),
         ("engine_exchangeCapabilities", json!(["engine_newPayloadV1"])),
         ("engine_getClientVersionV1", json!([{"code": "ZZ"}])),
     ] {
         node.refused(method, params, Code::InvalidParams, "").await;
     }
+    node.refused("eth_call", json!([{}, "0x99"]), Code::Server, "no block 153").await;
     node.refused("engine_newPayloadV6", json!([]), Code::MethodNotFound, "").await;
 }
 

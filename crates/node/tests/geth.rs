@@ -9,13 +9,16 @@ use alloy_genesis::GenesisAccount;
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address, bytes};
 use node::demo::World;
 use node::{Node, NodeOptions};
-use rpc::Client;
+use rpc::{Client, ClientError};
 use serde_json::{Value, json};
 
 /// Stores word 1 of the call's data in the slot that word 0 names.
 const LEDGER_CODE: Bytes = bytes!("60203560003555");
 const LEDGER: Address = address!("0x1ed6e40000000000000000000000000000000000");
 const LEDGER_SLOTS: u64 = 40;
+
+/// Nobody, unless an override says otherwise.
+const OTHER: Address = address!("0x00000000000000000000000000000000000000bb");
 
 /// Contracts of the genesis: the demo's, about 100 MB of code.
 const CONTRACTS: usize = 4_069;
@@ -51,10 +54,18 @@ async fn geth_accepts_our_chain_and_each_verifies_the_others_witnesses() {
         node: &ours,
         timestamp: world.genesis.timestamp,
         head: ours.engine().heads().head,
+        differ: Vec::new(),
     };
     for transactions in blocks(&world) {
         pair.agree(&transactions).await;
+        pair.calls_agree(&calls()).await;
     }
+    for depth in 0..8 {
+        let block = json!(format!("{depth:#x}"));
+        pair.call_agrees(&json!([{"to": LEDGER, "data": B256::ZERO}, block, reader(LEDGER)])).await;
+    }
+    let differ = std::mem::take(&mut pair.differ);
+    assert!(differ.is_empty(), "{}", differ.join("\n"));
     ours.stop().await;
 }
 
@@ -87,6 +98,70 @@ fn blocks(world: &World) -> Vec<Vec<Bytes>> {
     blocks
 }
 
+/// An override: returns the slot that word 0 of the call's data names.
+fn reader(address: Address) -> Value {
+    json!({address.to_string(): {"code": "0x5f35545f5260205ff3"}})
+}
+
+/// Calls on the latest block: all that can be said of one, and all ways in which one ends.
+fn calls() -> Vec<Value> {
+    let code = |code: &str| json!({OTHER.to_string(): {"code": format!("0x{code}")}});
+    // An op's value, stored at 0 in memory and returned.
+    let op = |op: &str| code(&format!("{op}5f5260205ff3"));
+    let on = |call: Value, overrides: Value| {
+        let mut call = call;
+        call["to"] = json!(OTHER);
+        json!([call, "latest", overrides])
+    };
+    let poor = Address::repeat_byte(0x99);
+    let balance = json!({"balance": "0xde0b6b3a7640000"});
+    let mut funded = op("3a");
+    funded[poor.to_string()] = balance;
+    let mut calls = vec![
+        json!([{}]),
+        json!([{"to": LEDGER, "data": "0x"}, "latest"]),
+        json!([{"to": LEDGER, "gas": "0x5207"}, "latest"]),
+        json!([{"to": OTHER, "value": "0x1"}, "latest"]),
+        json!([{"to": OTHER, "from": poor, "gasPrice": "0x3b9aca00"}, "latest"]),
+        json!([{"data": DEPLOY}, "latest"]),
+        json!([{"to": Address::with_last_byte(4), "input": "0x1234"}, "latest"]),
+        json!([{"to": Address::with_last_byte(1), "input": "0x1234"}, "latest"]),
+        on(json!({"from": poor, "gasPrice": "0x3b9aca00"}), funded.clone()),
+        on(json!({"from": poor, "gasPrice": "0x1"}), funded.clone()),
+        on(json!({"from": poor, "maxFeePerGas": "0x3b9aca00"}), funded.clone()),
+        on(
+            json!({"from": poor, "maxFeePerGas": "0x3b9aca00", "maxPriorityFeePerGas": "0x5"}),
+            funded.clone(),
+        ),
+        on(json!({"from": poor, "maxPriorityFeePerGas": "0x5"}), funded),
+        on(json!({"from": OTHER, "gas": "0xffffffffffff"}), op("5a")),
+    ];
+    // NUMBER, TIMESTAMP, BASEFEE, GASLIMIT, COINBASE, PREVRANDAO, CHAINID, ORIGIN, BLOBBASEFEE,
+    // the hashes of this block and the one before it.
+    for ops in ["43", "42", "48", "45", "41", "44", "46", "32", "4a", "4340", "6001430340"] {
+        calls.push(on(json!({}), op(ops)));
+    }
+    let word = |text: &str| B256::left_padding_from(text.as_bytes());
+    for text in ["5f5ffd", "60015ffd", "fe", "0c", "50", "5f56", "5b5f56"] {
+        calls.push(on(json!({}), code(text)));
+    }
+    // Panic(0x11), and Error("no").
+    calls.push(on(json!({}), code("634e487b715f5260116020526024601cfd")));
+    let error = "6308c379a05f5260206020526002604052616e6f60f01b6060526064601cfd";
+    calls.push(on(json!({}), code(error)));
+    let slots = json!({B256::ZERO.to_string(): word("seven")});
+    for kind in ["state", "stateDiff"] {
+        for slot in 0..3_u8 {
+            let mut overrides = reader(LEDGER);
+            overrides[LEDGER.to_string()][kind] = slots.clone();
+            calls.push(
+                json!([{"to": LEDGER, "input": B256::with_last_byte(slot)}, "latest", overrides]),
+            );
+        }
+    }
+    calls
+}
+
 fn world() -> World {
     let mut world = World::new(CONTRACTS).expect("the world is made");
     let storage = (0..LEDGER_SLOTS).map(|s| (U256::from(s).into(), U256::from(s + 1).into()));
@@ -105,6 +180,8 @@ struct Pair<'a> {
     node: &'a Node,
     timestamp: u64,
     head: B256,
+    /// Calls that were answered in two ways.
+    differ: Vec<String>,
 }
 
 impl Pair<'_> {
@@ -155,6 +232,35 @@ impl Pair<'_> {
         assert_eq!(stateless["status"], "VALID", "block {block}, our witness: {stateless}");
         for root in ["stateRoot", "receiptsRoot"] {
             assert_eq!(stateless[root], params[0][root], "block {block}");
+        }
+    }
+
+    async fn calls_agree(&mut self, calls: &[Value]) {
+        for call in calls {
+            self.call_agrees(call).await;
+        }
+    }
+
+    /// Both answer a call alike, be it with an error.
+    async fn call_agrees(&mut self, params: &Value) {
+        let mut answers = Vec::new();
+        for client in [&mut self.ours, &mut self.geth] {
+            answers.push(match client.call::<Value>("eth_call", params).await {
+                Ok(output) => output,
+                Err(ClientError::Rpc(error)) => json!([error.code, error.message, error.data]),
+                Err(error) => panic!("{params}: {error}"),
+            });
+        }
+        // Which opcode, and how many were on the stack, only geth says.
+        let told = |answer: &Value| {
+            let text = answer.to_string();
+            ["invalid opcode", "not defined", "stack underflow"]
+                .into_iter()
+                .find(|words| text.contains(words))
+                .map_or(text, |words| words.replace("not defined", "invalid opcode"))
+        };
+        if told(&answers[0]) != told(&answers[1]) {
+            self.differ.push(format!("{params}: ours {}, geth's {}", answers[0], answers[1]));
         }
     }
 

@@ -16,7 +16,8 @@ use crate::limits::QUOTE_CHARS;
 ///
 /// Numbers and words are those of execution-apis `src/engine/common.md` at
 /// 3016309345a22d96e3e6357ace9b9b0be38c471a, [`Code::TooDeepReorg`] those of its pull request 786,
-/// [`Code::PrunedHistory`] those of EIP-4444 clients.
+/// [`Code::PrunedHistory`] those of EIP-4444 clients, and [`Code::Reverted`] those of `eth_call` in
+/// all clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// Invalid JSON was received.
@@ -45,6 +46,8 @@ pub enum Code {
     TooDeepReorg,
     /// The block's body or receipts are no longer kept.
     PrunedHistory,
+    /// The call reverted.
+    Reverted,
 }
 
 impl Code {
@@ -64,13 +67,15 @@ impl Code {
             Self::UnsupportedFork => (-38005, "Unsupported fork"),
             Self::TooDeepReorg => (-38006, "Too deep reorg"),
             Self::PrunedHistory => (4444, "Pruned history unavailable"),
+            Self::Reverted => (3, "execution reverted"),
         }
     }
 }
 
 /// A JSON-RPC error object, as sent and as received.
 ///
-/// Ours carry `data: {"err": "..."}`, the place the specification gives to the explanation.
+/// Ours carry `data: {"err": "..."}`, the place the specification gives to the explanation; those
+/// on message calls are as geth has them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 pub struct Error {
     /// The number callers act upon.
@@ -108,6 +113,22 @@ impl Error {
              port"
         );
         Self::new(Code::MethodNotFound, detail)
+    }
+
+    /// [`Code::Reverted`] with what the call reverted with, in hex, and the reason given in there.
+    pub fn reverted(reason: Option<&str>, output: String) -> Self {
+        let (code, message) = Code::Reverted.wire();
+        let message = match reason {
+            Some(reason) => Cow::Owned(format!("{message}: {reason}")),
+            None => Cow::Borrowed(message),
+        };
+        Self { code, message, data: Some(Value::String(output)) }
+    }
+
+    /// [`Code::Server`] for a call that failed, or could not begin: the reason is the message.
+    pub fn failed_call(reason: String) -> Self {
+        let (code, _) = Code::Server.wire();
+        Self { code, message: Cow::Owned(reason), data: None }
     }
 
     /// Whether this is the error that `code` stands for.
@@ -272,6 +293,23 @@ mod tests {
         assert_eq!(text, expected);
         assert_eq!(serde_json::from_str::<Error>(&text).expect("reads"), error);
         assert_eq!(error.to_string(), "Unsupported fork (-38005): the block is before Osaka");
+    }
+
+    #[test]
+    fn an_error_on_a_call_is_written_as_geth_does() {
+        let written = |error: Error| serde_json::to_string(&error).expect("writes");
+        assert_eq!(
+            written(Error::reverted(Some("no"), "0x01".into())),
+            r#"{"code":3,"message":"execution reverted: no","data":"0x01"}"#
+        );
+        assert_eq!(
+            written(Error::reverted(None, "0x".into())),
+            r#"{"code":3,"message":"execution reverted","data":"0x"}"#
+        );
+        assert_eq!(
+            written(Error::failed_call("out of gas".into())),
+            r#"{"code":-32000,"message":"out of gas"}"#
+        );
     }
 
     #[test]

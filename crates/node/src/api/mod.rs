@@ -4,6 +4,7 @@ mod attributes;
 mod blocks;
 mod bodies;
 mod build;
+mod call;
 mod debug;
 mod eth;
 mod hex;
@@ -173,15 +174,16 @@ const EXCHANGE_CAPABILITIES: &str = "engine_exchangeCapabilities";
 
 const CHAIN: &[Method] = &[
     method("eth_blockNumber", eth::block_number),
+    method("eth_call", call::call),
     method("eth_chainId", eth::chain_id),
     method("eth_getBlockByHash", eth::block_by_hash),
     method("eth_getBlockByNumber", eth::block_by_number),
+    method("eth_getCode", state::code),
     method("eth_syncing", eth::syncing),
 ];
 
 const PUBLIC: &[Method] = &[
     method("eth_getBalance", state::balance),
-    method("eth_getCode", state::code),
     method("eth_getProof", state::proof),
     method("eth_getStorageAt", state::storage_at),
     method("eth_getTransactionCount", state::transaction_count),

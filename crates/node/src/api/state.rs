@@ -94,12 +94,18 @@ fn slot(text: &str) -> Result<JsonStorageKey, Error> {
     })
 }
 
-/// The state after the block that the last parameter names; the head's when there is none.
+/// The state after the block that the last parameter names.
 fn state(api: &Api, mut params: Params<'_>) -> Result<StateView, Error> {
-    let id: Option<BlockId> = params.optional("block")?;
+    let hash = block(api, &mut params)?;
     params.end()?;
+    api.engine.state(hash).map_err(refusal)
+}
+
+/// The block that the next parameter names; the head when there is none.
+pub(super) fn block(api: &Api, params: &mut Params<'_>) -> Result<B256, Error> {
+    let id: Option<BlockId> = params.optional("block")?;
     let id = id.unwrap_or(BlockId::Number(NumberOrTag::Latest));
     let record = api.block_by_id(&id)?;
     let record = record.ok_or_else(|| Error::new(Code::Server, format!("there is no {id}")))?;
-    api.engine.state(record.hash()).map_err(refusal)
+    Ok(record.hash())
 }

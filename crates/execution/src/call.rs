@@ -1,0 +1,298 @@
+use crate::cache::BlockCache;
+use crate::execute::{evm, restart_exactly};
+use crate::recorder::Recorder;
+use crate::rules::BlockRules;
+use crate::{BlockError, ChainSpec};
+use alloy_consensus::{Header, TxType};
+use alloy_eips::eip2930::AccessList;
+use alloy_eips::eip7702::SignedAuthorization;
+use alloy_evm::{Evm, EvmEnv};
+use alloy_primitives::map::{AddressMap, B256Map};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, TxKind, U256, keccak256};
+use revm::context::TxEnv;
+use revm::context_interface::either::Either;
+use revm::context_interface::result::{
+    EVMError, ExecutionResult, HaltReason, InvalidTransaction, ResultAndState,
+};
+use std::collections::BTreeMap;
+use trie::{Account, EMPTY_ROOT_HASH};
+use witness::{State, StateError};
+
+#[cfg(test)]
+mod tests;
+
+/// A message call, or the creation of a contract, that becomes part of no block.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Call {
+    /// Who calls; its nonce and its code do not matter, its balance does.
+    pub from: Address,
+    /// Whom, or nobody: then `input` creates a contract.
+    pub to: TxKind,
+    /// The most gas that it may use.
+    pub gas: u64,
+    /// The most that a unit of gas may cost, in wei. Where it and the next one are zero, gas costs
+    /// nothing, and the block's base fee is zero for the call.
+    pub max_fee_per_gas: u128,
+    /// What is paid above the base fee, in wei.
+    pub max_priority_fee_per_gas: u128,
+    /// The value, in wei.
+    pub value: U256,
+    /// The input, or the code that creates.
+    pub input: Bytes,
+    /// EIP-2930.
+    pub access_list: AccessList,
+    /// EIP-4844.
+    pub blob_hashes: Vec<B256>,
+    /// The most that a unit of blob gas may cost, in wei. Where it is zero, blob gas costs nothing.
+    pub max_fee_per_blob_gas: u128,
+    /// EIP-7702.
+    pub authorization_list: Vec<SignedAuthorization>,
+}
+
+/// Accounts as a call sees them, in place of the state's.
+pub type Overrides = AddressMap<AccountOverride>;
+
+/// What a call sees of an account; `None` leaves it as it is. A precompiled contract that is
+/// overridden is an account as any other.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AccountOverride {
+    /// The balance, in wei.
+    pub balance: Option<U256>,
+    /// The nonce.
+    pub nonce: Option<u64>,
+    /// The code.
+    pub code: Option<Bytes>,
+    /// Slots.
+    pub storage: Option<StorageOverride>,
+}
+
+/// What a call sees of an account's storage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StorageOverride {
+    /// These slots alone.
+    Whole(BTreeMap<U256, U256>),
+    /// These slots, all others as they are.
+    Some(BTreeMap<U256, U256>),
+}
+
+impl StorageOverride {
+    fn value(&self, slot: &U256) -> Option<U256> {
+        match self {
+            Self::Whole(slots) => Some(slots.get(slot).copied().unwrap_or_default()),
+            Self::Some(slots) => slots.get(slot).copied(),
+        }
+    }
+}
+
+/// How a call ended. The words are geth's where it has some, for those who look for them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallOutcome {
+    /// It returned this; the creation of a contract returns the code.
+    Returned(Bytes),
+    /// It reverted with this.
+    Reverted(Bytes),
+    /// It failed while it ran, for this reason.
+    Halted(String),
+    /// It could not begin, for this reason.
+    Refused(String),
+}
+
+/// Makes a call in the block of `header`, on `state`, which is the state after it. Neither the
+/// sender's nonce and code nor the limits of transactions and blocks on gas count; its balance
+/// does.
+///
+/// # Errors
+/// [`BlockError::State`] when the state cannot answer, and [`BlockError::Internal`].
+pub fn call<S: State>(
+    chain: &ChainSpec,
+    header: &Header,
+    call: &Call,
+    overrides: &Overrides,
+    state: S,
+) -> Result<CallOutcome, BlockError> {
+    let rules = BlockRules::new(chain, header);
+    let blobs = chain.blob_params(header.timestamp);
+    let mut env = EvmEnv::for_eth_block(header, rules, chain.chain_id(), blobs);
+    env.cfg_env.disable_nonce_check = true;
+    env.cfg_env.disable_eip3607 = true;
+    env.cfg_env.disable_block_gas_limit = true;
+    env.cfg_env.tx_gas_limit_cap = Some(u64::MAX);
+    if call.max_fee_per_gas == 0 && call.max_priority_fee_per_gas == 0 {
+        env.block_env.basefee = 0;
+    }
+    if let Some(blob_gas) = &mut env.block_env.blob_excess_gas_and_price
+        && !call.blob_hashes.is_empty()
+        && call.max_fee_per_blob_gas == 0
+    {
+        blob_gas.blob_gasprice = 0;
+    }
+    let state = Overridden::new(state, overrides);
+    let recorder = Recorder::new(state, None, true);
+    let mut db = BlockCache(revm::database::State::builder().with_database(recorder).build());
+    // Under the inspector, which sees all collisions of contracts.
+    restart_exactly(&mut db);
+    let mut evm = evm(&mut db, env);
+    evm.set_inspector_enabled(true);
+    for address in overrides.keys() {
+        evm.precompiles_mut().apply_precompile(address, |_| None);
+    }
+    let result = evm.transact_raw(environment(chain, header, call));
+    drop(evm);
+    if let Some(error) = db.recorder().error.take() {
+        return Err(error.into());
+    }
+    match result {
+        Ok(ResultAndState { result, .. }) => Ok(match result {
+            ExecutionResult::Success { output, .. } => CallOutcome::Returned(output.into_data()),
+            ExecutionResult::Revert { output, .. } => CallOutcome::Reverted(output),
+            ExecutionResult::Halt { reason, .. } => CallOutcome::Halted(halt(&reason)),
+        }),
+        Err(EVMError::Transaction(reason)) => {
+            Ok(CallOutcome::Refused(refusal(header, call, &reason)))
+        }
+        Err(error) => Err(BlockError::Internal(error.to_string())),
+    }
+}
+
+/// The call as a transaction, of the first type that has room for it.
+fn environment(chain: &ChainSpec, header: &Header, call: &Call) -> TxEnv {
+    let tx_type = if !call.authorization_list.is_empty() {
+        TxType::Eip7702
+    } else if !call.blob_hashes.is_empty() {
+        TxType::Eip4844
+    } else if header.base_fee_per_gas.is_some() {
+        TxType::Eip1559
+    } else if !call.access_list.is_empty() {
+        TxType::Eip2930
+    } else {
+        TxType::Legacy
+    };
+    let has_tip = matches!(tx_type, TxType::Eip1559 | TxType::Eip4844 | TxType::Eip7702);
+    TxEnv {
+        tx_type: tx_type.into(),
+        caller: call.from,
+        gas_limit: call.gas,
+        gas_price: call.max_fee_per_gas,
+        kind: call.to,
+        value: call.value,
+        data: call.input.clone(),
+        nonce: 0,
+        chain_id: Some(chain.chain_id()),
+        access_list: call.access_list.clone(),
+        gas_priority_fee: has_tip.then_some(call.max_priority_fee_per_gas),
+        blob_hashes: call.blob_hashes.clone(),
+        max_fee_per_blob_gas: call.max_fee_per_blob_gas,
+        authorization_list: call.authorization_list.iter().cloned().map(Either::Left).collect(),
+    }
+}
+
+fn halt(reason: &HaltReason) -> String {
+    let words = match reason {
+        HaltReason::OutOfGas(_) => "out of gas",
+        HaltReason::OpcodeNotFound | HaltReason::InvalidFEOpcode | HaltReason::NotActivated => {
+            "invalid opcode"
+        }
+        HaltReason::InvalidJump => "invalid jump destination",
+        HaltReason::StackOverflow => "stack limit reached",
+        HaltReason::OutOfOffset => "return data out of bounds",
+        HaltReason::CreateCollision => "contract address collision",
+        HaltReason::NonceOverflow => "nonce uint64 overflow",
+        HaltReason::CreateContractSizeLimit => "max code size exceeded",
+        HaltReason::CreateContractStartingWithEF => "invalid code: must not begin with 0xef",
+        HaltReason::CreateInitCodeSizeLimit => "max initcode size exceeded",
+        HaltReason::StateChangeDuringStaticCall | HaltReason::CallNotAllowedInsideStatic => {
+            "write protection"
+        }
+        HaltReason::OutOfFunds => "insufficient balance for transfer",
+        HaltReason::CallTooDeep => "max call depth exceeded",
+        other => return other.to_string(),
+    };
+    words.into()
+}
+
+fn refusal(header: &Header, call: &Call, reason: &InvalidTransaction) -> String {
+    let Call { from, gas, max_fee_per_gas, max_priority_fee_per_gas, .. } = call;
+    let reason = match reason {
+        InvalidTransaction::LackOfFundForMaxFee { fee, balance } => format!(
+            "insufficient funds for gas * price + value: address {from} have {balance} want {fee}"
+        ),
+        InvalidTransaction::CallGasCostMoreThanGasLimit { initial_gas, gas_limit } => {
+            format!("intrinsic gas too low: have {gas_limit}, want {initial_gas}")
+        }
+        InvalidTransaction::GasFloorMoreThanGasLimit { gas_floor, gas_limit } => {
+            format!("insufficient gas for floor data gas cost: have {gas_limit}, want {gas_floor}")
+        }
+        InvalidTransaction::GasPriceLessThanBasefee => format!(
+            "max fee per gas less than block base fee: address {from}, maxFeePerGas: \
+             {max_fee_per_gas}, baseFee: {}",
+            header.base_fee_per_gas.unwrap_or_default()
+        ),
+        InvalidTransaction::PriorityFeeGreaterThanMaxFee => format!(
+            "max priority fee per gas higher than max fee per gas: address {from}, \
+             maxPriorityFeePerGas: {max_priority_fee_per_gas}, maxFeePerGas: {max_fee_per_gas}"
+        ),
+        InvalidTransaction::CreateInitCodeSizeLimit => "max initcode size exceeded".into(),
+        other => other.to_string(),
+    };
+    format!("err: {reason} (supplied gas {gas})")
+}
+
+/// A state under overrides.
+#[derive(Debug)]
+struct Overridden<'a, S> {
+    state: S,
+    overrides: &'a Overrides,
+    /// The codes among the overrides, by hash.
+    codes: B256Map<&'a Bytes>,
+}
+
+impl<'a, S> Overridden<'a, S> {
+    fn new(state: S, overrides: &'a Overrides) -> Self {
+        let codes = overrides.values().filter_map(|account| account.code.as_ref());
+        let codes = codes.map(|code| (keccak256(code), code)).collect();
+        Self { state, overrides, codes }
+    }
+}
+
+impl<S: State> State for Overridden<'_, S> {
+    fn account(&mut self, address: Address) -> Result<Option<Account>, StateError> {
+        let account = self.state.account(address)?;
+        let found = self.overrides.get(&address);
+        let Some(found) = found.filter(|found| **found != AccountOverride::default()) else {
+            return Ok(account);
+        };
+        let AccountOverride { balance, nonce, code, storage } = found;
+        let mut account = account.unwrap_or(Account {
+            nonce: 0,
+            balance: U256::ZERO,
+            storage_root: EMPTY_ROOT_HASH,
+            code_hash: KECCAK256_EMPTY,
+        });
+        account.balance = balance.unwrap_or(account.balance);
+        account.nonce = nonce.unwrap_or(account.nonce);
+        account.code_hash = code.as_ref().map_or(account.code_hash, keccak256);
+        if let Some(StorageOverride::Whole(_)) = storage {
+            account.storage_root = EMPTY_ROOT_HASH;
+        }
+        Ok(Some(account))
+    }
+
+    fn storage(&mut self, address: Address, slot: U256) -> Result<U256, StateError> {
+        let found = self.overrides.get(&address).and_then(|account| account.storage.as_ref());
+        match found.and_then(|storage| storage.value(&slot)) {
+            Some(value) => Ok(value),
+            None => self.state.storage(address, slot),
+        }
+    }
+
+    fn code(&mut self, code_hash: B256) -> Result<Bytes, StateError> {
+        match self.codes.get(&code_hash) {
+            Some(code) => Ok((*code).clone()),
+            None => self.state.code(code_hash),
+        }
+    }
+
+    fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {
+        self.state.block_hash(number)
+    }
+}

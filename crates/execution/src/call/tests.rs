@@ -1,0 +1,238 @@
+//! Calls on a small state. What a call sees is put together in memory and returned.
+
+use super::{AccountOverride, Call, CallOutcome, Overrides, StorageOverride};
+use crate::BlockError;
+use crate::asm::*;
+use crate::world::{self, Signer, StartAccount, World, marker};
+use alloy_primitives::{Address, Bytes, TxKind, U256, address};
+use witness::{State, StateError};
+
+const MAIN: Address = address!("0x00000000000000000000000000000000000000a1");
+const OTHER: Address = address!("0x00000000000000000000000000000000000000a2");
+const IDENTITY: Address = address!("0x0000000000000000000000000000000000000004");
+const GAS: u64 = 1_000_000;
+
+/// Code that returns the one word which `ops` leave on the stack.
+fn give(ops: &[u8]) -> Bytes {
+    // MSTORE at 0, RETURN 32 bytes from 0.
+    [ops, &[PUSH0, 0x52, 0x60, 32, PUSH0, 0xf3]].concat().into()
+}
+
+/// Runs one op that takes nothing.
+fn op(op: u8) -> Bytes {
+    give(&[op])
+}
+
+fn rich() -> Address {
+    Signer::new(1).address()
+}
+
+fn world(code: impl Into<Bytes>, more: Vec<(Address, StartAccount)>) -> World {
+    let main = StartAccount::contract(code).storage([(1, 11), (2, 22)]);
+    let accounts = vec![(rich(), StartAccount::rich()), (MAIN, main)];
+    World::new(world::chain("osaka"), accounts.into_iter().chain(more)).with_ancestors(3)
+}
+
+fn to_main() -> Call {
+    Call { to: TxKind::Call(MAIN), gas: GAS, ..Call::default() }
+}
+
+fn run(world: &World, call: &Call, overrides: &Overrides) -> CallOutcome {
+    super::call(&world.chain, world.parent(), call, overrides, world.state()).expect("an answer")
+}
+
+#[track_caller]
+fn check(world: &World, call: &Call, expected: u128) {
+    check_with(world, call, &Overrides::default(), U256::from(expected));
+}
+
+#[track_caller]
+fn check_with(world: &World, call: &Call, overrides: &Overrides, expected: U256) {
+    let expected = CallOutcome::Returned(expected.to_be_bytes::<32>().into());
+    assert_eq!(run(world, call, overrides), expected);
+}
+
+#[track_caller]
+fn refused(world: &World, call: &Call, words: &str) {
+    match run(world, call, &Overrides::default()) {
+        CallOutcome::Refused(reason) => assert!(reason.contains(words), "{reason}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+const ORIGIN: u8 = 0x32;
+const CALLVALUE: u8 = 0x34;
+const GASPRICE: u8 = 0x3a;
+const BASEFEE: u8 = 0x48;
+const GASLIMIT: u8 = 0x45;
+const SELFBALANCE: u8 = 0x47;
+
+#[test]
+fn a_call_sees_the_block_that_it_is_made_in() {
+    let block_at = |code: Bytes| world(code, Vec::new());
+    check(&block_at(op(NUMBER)), &to_main(), 3);
+    check(&block_at(op(GASLIMIT)), &to_main(), 100_000_000);
+    let from = Call { from: OTHER, ..to_main() };
+    let other = U256::from_be_slice(OTHER.as_slice());
+    check_with(&block_at(op(ORIGIN)), &from, &Overrides::default(), other);
+    for distance in 1..=3_u8 {
+        let ops = [&push(&[3 - distance])[..], &[BLOCKHASH]].concat();
+        let world = block_at(give(&ops));
+        let hash = world.headers[usize::from(3 - distance)].hash_slow();
+        check_with(&world, &to_main(), &Overrides::default(), hash.into());
+    }
+    let own = block_at(give(&[NUMBER, BLOCKHASH]));
+    check(&own, &to_main(), 0);
+}
+
+#[test]
+fn gas_that_costs_nothing_has_no_base_fee() {
+    let base_fee = u128::from(world(Bytes::new(), Vec::new()).parent().base_fee_per_gas.unwrap());
+    let priced = Call { from: rich(), max_fee_per_gas: 99, ..to_main() };
+    let tipped = Call { max_priority_fee_per_gas: 2, ..priced.clone() };
+    let prices = world(op(GASPRICE), Vec::new());
+    check(&prices, &to_main(), 0);
+    check(&prices, &priced, base_fee);
+    check(&prices, &tipped, base_fee + 2);
+    check(&prices, &Call { max_priority_fee_per_gas: 99, ..priced.clone() }, 99);
+    let base_fees = world(op(BASEFEE), Vec::new());
+    check(&base_fees, &to_main(), 0);
+    check(&base_fees, &priced, base_fee);
+    refused(&prices, &Call { max_fee_per_gas: base_fee - 1, ..priced.clone() }, "base fee");
+    refused(&prices, &Call { max_priority_fee_per_gas: 100, ..priced }, "higher than max fee");
+}
+
+#[test]
+fn value_and_fees_must_be_there_but_nonce_and_code_do_not_matter() {
+    let world = world(op(CALLVALUE), Vec::new());
+    let paid = Call { from: rich(), value: U256::from(7), ..to_main() };
+    check(&world, &paid, 7);
+    refused(&world, &Call { from: OTHER, ..paid.clone() }, "have 0 want 7 (supplied gas 1000000)");
+    let priced = Call { max_fee_per_gas: 1_000, ..to_main() };
+    refused(&world, &Call { from: OTHER, ..priced }, "have 0 want 1000000000");
+    check(&world, &Call { from: MAIN, ..to_main() }, 0);
+    check(&world, &Call { gas: 200_000_000, ..to_main() }, 0);
+    refused(&world, &Call { gas: 20_999, ..to_main() }, "have 20999, want 21000");
+}
+
+#[test]
+fn a_call_ends_in_one_of_four_ways() {
+    let nothing = CallOutcome::Returned(Bytes::new());
+    let at = |code: Bytes| run(&world(code, Vec::new()), &to_main(), &Overrides::default());
+    assert_eq!(at(Bytes::from_static(&[0])), nothing);
+    let word = give(&push(&[9])).slice(..3);
+    let reverts = [&word[..], &[0x52, 0x60, 32, PUSH0, 0xfd]].concat();
+    assert_eq!(at(reverts.into()), CallOutcome::Reverted(U256::from(9).to_be_bytes_vec().into()));
+    let halts = [
+        (vec![0xfe], "invalid opcode"),
+        (vec![0x0c], "invalid opcode"),
+        (vec![PUSH0, 0x56], "invalid jump destination"),
+        (vec![POP], "stack underflow"),
+        // JUMPDEST PUSH0 JUMP
+        (vec![0x5b, PUSH0, 0x56], "out of gas"),
+    ];
+    for (code, reason) in halts {
+        assert_eq!(at(code.into()), CallOutcome::Halted(reason.into()));
+    }
+    let nobody = Call { to: TxKind::Call(OTHER), ..to_main() };
+    assert_eq!(run(&world(Bytes::new(), Vec::new()), &nobody, &Overrides::default()), nothing);
+    let create = Call { to: TxKind::Create, input: deploy(&idle(1)).into(), ..to_main() };
+    let created = run(&world(Bytes::new(), Vec::new()), &create, &Overrides::default());
+    assert_eq!(created, CallOutcome::Returned(idle(1)));
+}
+
+#[test]
+fn overrides_stand_in_place_of_the_state() {
+    let one = |account| Overrides::from_iter([(MAIN, account)]);
+    let none = AccountOverride::default();
+    let slots = |slots: &[(u64, u64)]| {
+        slots.iter().map(|(slot, value)| (U256::from(*slot), U256::from(*value))).collect()
+    };
+    let sum = give(&[&push(&[1])[..], &[SLOAD], &push(&[2]), &[SLOAD, ADD]].concat());
+    let sums = world(sum.clone(), Vec::new());
+    check(&sums, &to_main(), 33);
+    let some = StorageOverride::Some(slots(&[(2, 5)]));
+    let some = AccountOverride { storage: Some(some), ..none.clone() };
+    check_with(&sums, &to_main(), &one(some), U256::from(16));
+    let whole = StorageOverride::Whole(slots(&[(2, 5)]));
+    let whole = AccountOverride { storage: Some(whole), ..none.clone() };
+    check_with(&sums, &to_main(), &one(whole), U256::from(5));
+
+    let balance = AccountOverride { balance: Some(U256::from(77)), ..none.clone() };
+    check_with(&world(op(SELFBALANCE), Vec::new()), &to_main(), &one(balance), U256::from(77));
+    let coded = AccountOverride { code: Some(op(NUMBER)), ..none.clone() };
+    check_with(&sums, &to_main(), &one(coded.clone()), U256::from(3));
+    // Also where there is no account.
+    let to_other = Call { to: TxKind::Call(OTHER), ..to_main() };
+    let other = Overrides::from_iter([(OTHER, coded.clone())]);
+    check_with(&sums, &to_other, &other, U256::from(3));
+    // A delegation, to code that is itself overridden.
+    let delegated = AccountOverride { code: Some(marker(OTHER)), ..none.clone() };
+    let both = Overrides::from_iter([(MAIN, delegated), (OTHER, coded.clone())]);
+    check_with(&sums, &to_main(), &both, U256::from(3));
+    // No delegation, although it begins as one.
+    let broken = AccountOverride { code: Some(marker(OTHER).slice(..9)), ..none.clone() };
+    let outcome = run(&sums, &to_main(), &one(broken));
+    assert_eq!(outcome, CallOutcome::Halted("invalid opcode".into()));
+    // A precompiled contract.
+    let to_identity = Call { to: TxKind::Call(IDENTITY), input: idle(7), ..to_main() };
+    assert_eq!(run(&sums, &to_identity, &Overrides::default()), CallOutcome::Returned(idle(7)));
+    let identity = Overrides::from_iter([(IDENTITY, coded)]);
+    check_with(&sums, &to_identity, &identity, U256::from(3));
+    // The creator's nonce, which its contract's address is made of.
+    let creates = give(&create());
+    let nonce = AccountOverride { nonce: Some(41), ..none };
+    let created = U256::from_be_slice(MAIN.create(41).as_slice());
+    check_with(&world(creates, Vec::new()), &to_main(), &one(nonce), created);
+}
+
+#[test]
+fn a_creation_where_there_is_storage_collides_in_a_call_too() {
+    let init = deploy(&idle(0x77));
+    let code = give(&[load_input(), create2()].concat());
+    let created = create2_address(MAIN, &init);
+    let call = Call { input: init.into(), ..to_main() };
+    let free = world(code.clone(), Vec::new());
+    check_with(&free, &call, &Overrides::default(), U256::from_be_slice(created.as_slice()));
+    let storage_only = StartAccount::default().storage([(1, 1)]);
+    check(&world(code, vec![(created, storage_only)]), &call, 0);
+}
+
+#[test]
+fn an_authorization_counts_in_the_call() {
+    let world = world(op(NUMBER), Vec::new());
+    let signer = Signer::new(2);
+    let call = Call { to: TxKind::Call(signer.address()), ..to_main() };
+    let nothing = CallOutcome::Returned(Bytes::new());
+    assert_eq!(run(&world, &call, &Overrides::default()), nothing);
+    let authorization_list = vec![signer.authorize(0, MAIN)];
+    check(&world, &Call { authorization_list, ..call }, 3);
+}
+
+/// The slow twin: what a transaction in a block stores, the same call returns.
+#[test]
+fn a_call_gives_what_a_transaction_in_the_next_block_would() {
+    let seen = [push(&[1]), vec![SLOAD], vec![SELFBALANCE, ADD, ORIGIN, ADD]].concat();
+    let ops = [&seen[..], &[CALLVALUE, ADD]].concat();
+    let world = world([&ops[..], &store(9)].concat(), Vec::new());
+    let value = U256::from(123);
+    let transaction = Signer::new(1).transact(0, TxKind::Call(MAIN), value, Bytes::new());
+    let mut after = world.clone();
+    let block = after.block(vec![transaction]);
+    let validated = after.check(&block).expect("valid");
+    after.extend(&block, validated);
+    let stored = State::storage(&mut after.state(), MAIN, U256::from(9)).expect("there");
+    assert!(!stored.is_zero());
+    let code = AccountOverride { code: Some(give(&ops)), ..AccountOverride::default() };
+    let call = Call { from: rich(), value, ..to_main() };
+    check_with(&world, &call, &Overrides::from_iter([(MAIN, code)]), stored);
+}
+
+#[test]
+fn a_state_that_cannot_answer_is_an_error() {
+    let mut world = world(op(NUMBER), Vec::new());
+    world.codes.clear();
+    let none = Overrides::default();
+    let error = super::call(&world.chain, world.parent(), &to_main(), &none, world.state());
+    assert!(matches!(error, Err(BlockError::State(StateError::MissingCode(_)))), "{error:?}");
+}

@@ -1,0 +1,224 @@
+//! `eth_call`: a message call on the state after any kept block.
+
+use std::collections::HashMap;
+
+use alloy_eips::eip2930::AccessList;
+use alloy_eips::eip7702::SignedAuthorization;
+use alloy_primitives::{Address, B256, TxKind, U256, hex};
+use execution::{AccountOverride, Call, CallOutcome, Overrides, StorageOverride};
+use rpc::{Error, Json, Params};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::hex::{Data, Fixed, Quantity, Quantity256};
+use super::{Api, refusal, state};
+use crate::limits::CALL_GAS;
+
+/// `eth_call`.
+pub(super) fn call(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let request: Request = params.next("call")?;
+    let call = request.call(api.engine.chain().chain_id())?;
+    let block = state::block(api, &mut params)?;
+    let overridden: Option<Overridden> = params.optional("state overrides")?;
+    if params.optional::<IgnoredAny>("block overrides")?.is_some() {
+        return Err(Error::invalid_params("block overrides are not supported"));
+    }
+    params.end()?;
+    let overrides = overrides(overridden.unwrap_or_default())?;
+    match api.engine.call(block, &call, &overrides).map_err(refusal)? {
+        CallOutcome::Returned(output) => Json::of(&output),
+        CallOutcome::Reverted(output) => {
+            Err(Error::reverted(revert_reason(&output).as_deref(), hex::encode_prefixed(&output)))
+        }
+        CallOutcome::Halted(reason) | CallOutcome::Refused(reason) => {
+            Err(Error::failed_call(reason))
+        }
+    }
+}
+
+/// `GenericTransaction`, as far as it says what a call does.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Request {
+    from: Option<Fixed<20>>,
+    to: Option<Fixed<20>>,
+    gas: Option<Quantity>,
+    gas_price: Option<Quantity256>,
+    max_fee_per_gas: Option<Quantity256>,
+    max_priority_fee_per_gas: Option<Quantity256>,
+    max_fee_per_blob_gas: Option<Quantity256>,
+    value: Option<Quantity256>,
+    input: Option<Data>,
+    /// The older name of `input`.
+    data: Option<Data>,
+    access_list: Option<AccessList>,
+    blob_versioned_hashes: Option<Vec<B256>>,
+    authorization_list: Option<Vec<SignedAuthorization>>,
+    chain_id: Option<Quantity>,
+    /// No nonce is checked.
+    #[serde(rename = "nonce")]
+    _nonce: Option<Quantity>,
+    /// The other members say what is called.
+    #[serde(rename = "type")]
+    _type: Option<Quantity>,
+}
+
+impl Request {
+    fn call(self, chain_id: u64) -> Result<Call, Error> {
+        let fees = self.max_fee_per_gas.or(self.max_priority_fee_per_gas);
+        if self.gas_price.is_some() && fees.is_some() {
+            let problem = "both gasPrice and (maxFeePerGas or maxPriorityFeePerGas) specified";
+            return Err(Error::invalid_params(problem));
+        }
+        if let Some(Quantity(got)) = self.chain_id.filter(|got| got.0 != chain_id) {
+            let problem = format!("chainId is {got}, the chain's is {chain_id}");
+            return Err(Error::invalid_params(problem));
+        }
+        let (input, data) = (self.input.map(|data| data.0), self.data.map(|data| data.0));
+        if input.is_some() && data.is_some() && input != data {
+            return Err(Error::invalid_params("input and data differ; they are one thing"));
+        }
+        let blob_hashes = self.blob_versioned_hashes.unwrap_or_default();
+        let authorization_list = self.authorization_list.unwrap_or_default();
+        if !blob_hashes.is_empty() && !authorization_list.is_empty() {
+            let problem = "no transaction has both blobVersionedHashes and an authorizationList";
+            return Err(Error::invalid_params(problem));
+        }
+        let max_fee = self.gas_price.or(self.max_fee_per_gas);
+        let max_priority_fee = self.gas_price.or(self.max_priority_fee_per_gas);
+        Ok(Call {
+            from: self.from.map_or(Address::ZERO, Address::from),
+            to: self.to.map_or(TxKind::Create, |to| TxKind::Call(to.into())),
+            gas: self.gas.map_or(CALL_GAS, |gas| gas.0.min(CALL_GAS)),
+            max_fee_per_gas: fee(max_fee)?,
+            max_priority_fee_per_gas: fee(max_priority_fee)?,
+            value: self.value.map_or(U256::ZERO, |value| value.0),
+            input: input.or(data).unwrap_or_default(),
+            access_list: self.access_list.unwrap_or_default(),
+            blob_hashes,
+            max_fee_per_blob_gas: fee(self.max_fee_per_blob_gas)?,
+            authorization_list,
+        })
+    }
+}
+
+fn fee(given: Option<Quantity256>) -> Result<u128, Error> {
+    let fee = given.map_or(U256::ZERO, |fee| fee.0);
+    fee.try_into().map_err(|_| Error::invalid_params(format!("a fee of {fee} is over 128 bits")))
+}
+
+/// What the accounts are to have, as geth takes it.
+type Overridden = HashMap<Address, OverriddenAccount>;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct OverriddenAccount {
+    balance: Option<Quantity256>,
+    nonce: Option<Quantity>,
+    code: Option<Data>,
+    state: Option<HashMap<B256, B256>>,
+    state_diff: Option<HashMap<B256, B256>>,
+}
+
+fn overrides(given: Overridden) -> Result<Overrides, Error> {
+    let slots = |slots: HashMap<B256, B256>| {
+        slots.into_iter().map(|(slot, value)| (slot.into(), value.into())).collect()
+    };
+    let account = |(address, given): (Address, OverriddenAccount)| {
+        let storage = match (given.state, given.state_diff) {
+            (Some(_), Some(_)) => {
+                let problem = format!("account {address} has both state and stateDiff");
+                return Err(Error::invalid_params(problem));
+            }
+            (Some(state), None) => Some(StorageOverride::Whole(slots(state))),
+            (None, diff) => diff.map(|diff| StorageOverride::Some(slots(diff))),
+        };
+        let account = AccountOverride {
+            balance: given.balance.map(|balance| balance.0),
+            nonce: given.nonce.map(|nonce| nonce.0),
+            code: given.code.map(|code| code.0),
+            storage,
+        };
+        Ok((address, account))
+    };
+    given.into_iter().map(account).collect()
+}
+
+/// The first four bytes of keccak-256 of `Error(string)`, and of `Panic(uint256)`.
+const ERROR: [u8; 4] = [0x08, 0xc3, 0x79, 0xa0];
+const PANIC: [u8; 4] = [0x4e, 0x48, 0x7b, 0x71];
+
+/// The reason in what a call reverted with, if it is written as Solidity does, in geth's words.
+fn revert_reason(output: &[u8]) -> Option<String> {
+    let (selector, arguments) = output.split_first_chunk()?;
+    match *selector {
+        ERROR => {
+            let offset = usize::try_from(word(arguments, 0)?).ok()?;
+            let length = usize::try_from(word(arguments, offset)?).ok()?;
+            let text = arguments[offset + 32..].get(..length)?;
+            Some(String::from_utf8_lossy(text).into_owned())
+        }
+        PANIC => Some(panic_reason(word(arguments, 0)?)),
+        _ => None,
+    }
+}
+
+fn word(bytes: &[u8], offset: usize) -> Option<U256> {
+    let word = bytes.get(offset..)?.first_chunk::<32>()?;
+    Some(U256::from_be_bytes(*word))
+}
+
+/// The codes of Solidity, "Panic via assert and Error via require".
+fn panic_reason(code: U256) -> String {
+    let reason = match u64::try_from(code) {
+        Ok(0x00) => "generic panic",
+        Ok(0x01) => "assert(false)",
+        Ok(0x11) => "arithmetic underflow or overflow",
+        Ok(0x12) => "division or modulo by zero",
+        Ok(0x21) => "enum overflow",
+        Ok(0x22) => "invalid encoded storage byte array accessed",
+        Ok(0x31) => "out-of-bounds array access; popping on an empty array",
+        Ok(0x32) => "out-of-bounds access of an array or bytesN",
+        Ok(0x41) => "out of memory",
+        Ok(0x51) => "uninitialized function",
+        _ => return format!("unknown panic code: {code:#x}"),
+    };
+    reason.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(output: &[&[u8]], expected: Option<&str>) {
+        assert_eq!(revert_reason(&output.concat()).as_deref(), expected);
+    }
+
+    fn number(number: u64) -> [u8; 32] {
+        U256::from(number).to_be_bytes()
+    }
+
+    #[test]
+    fn a_revert_tells_its_reason() {
+        check(&[&ERROR, &number(32), &number(2), b"no"], Some("no"));
+        check(&[&ERROR, &number(64), &number(9), &number(2), b"no...."], Some("no"));
+        check(&[&ERROR, &number(32), &number(1), b"\xff"], Some("\u{fffd}"));
+        check(&[&PANIC, &number(0x12)], Some("division or modulo by zero"));
+        check(&[&PANIC, &number(0x1234)], Some("unknown panic code: 0x1234"));
+        check(&[&PANIC, &[0xff; 32]], Some(&format!("unknown panic code: 0x{}", "f".repeat(64))));
+    }
+
+    #[test]
+    fn a_revert_that_is_no_reason_has_none() {
+        check(&[], None);
+        check(&[b"\x08\xc3\x79"], None);
+        check(&[&ERROR], None);
+        check(&[&ERROR, &number(32)], None);
+        check(&[&ERROR, &number(32), &number(3), b"no"], None);
+        check(&[&ERROR, &[0xff; 32], &number(0)], None);
+        check(&[&ERROR, &number(32), &[0xff; 32], b"no"], None);
+        check(&[&PANIC, &[0; 31]], None);
+        check(&[&[1, 2, 3, 4], &number(32), &number(2), b"no"], None);
+    }
+}
