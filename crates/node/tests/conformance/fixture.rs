@@ -1,6 +1,7 @@
 //! The published formats: `blockchain_test` and `blockchain_test_engine` of execution-spec-tests.
 
 use alloy_consensus::Header;
+use alloy_eip7928::AccountChanges;
 use alloy_eips::eip7840::BlobParams;
 use alloy_genesis::ChainConfig;
 use alloy_primitives::{Address, B64, B256, Bloom, Bytes, U256};
@@ -36,7 +37,8 @@ pub(crate) struct FixtureBlock {
     /// There for valid blocks only.
     block_header: Option<IgnoredAny>,
     pub(crate) execution_witness: Option<Witness>,
-    pub(crate) stateless_output_bytes: Option<Bytes>,
+    stateless_output_bytes: Option<Bytes>,
+    pub(crate) block_access_list: Option<Vec<AccountChanges>>,
 }
 
 #[derive(Deserialize)]
@@ -113,6 +115,11 @@ impl FixtureBlock {
             (None, Some(_)) => None,
             (None, None) => Some(UNNAMED.to_owned()),
         }
+    }
+
+    /// Whether a verifier must accept the published witness: the byte after the 32 of the root.
+    pub(crate) fn is_witness_accepted(&self) -> bool {
+        self.stateless_output_bytes.as_ref().is_some_and(|output| output.get(32) == Some(&1))
     }
 }
 

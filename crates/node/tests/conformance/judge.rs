@@ -7,13 +7,16 @@
 //! that would take too long, it is done for a few, and the rest are those of a run in which every
 //! transaction is followed by an inspector.
 
+use crate::access_lists::{self, AccessKeys};
 use crate::oracle::{Entries, expected_revealed};
+use alloy_consensus::Header;
+use alloy_eip7928::AccountChanges;
 use alloy_primitives::map::B256Map;
-use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use engine::Genesis;
 use execution::{ChainSpec, SealedBlock};
 use std::collections::{BTreeMap, BTreeSet};
-use trie::AccountChange;
+use trie::{AccountChange, AccountInfo};
 use witness::{Account, BlockState, Change, State, StateError, Witness};
 
 /// Codes of a block that are taken away one by one, each at the price of one more run.
@@ -52,8 +55,7 @@ impl FlatState {
             let account = FlatAccount { nonce, balance, code_hash, storage };
             state.accounts.insert(keccak256(address), account);
         }
-        let rlp = alloy_rlp::encode(&genesis.header);
-        state.headers.insert(genesis.header.number, (keccak256(&rlp), rlp.into()));
+        state.insert_header(&genesis.header);
         state
     }
 
@@ -67,7 +69,10 @@ impl FlatState {
         let mut log = Log::new(self);
         let executed = execution::execute_exact(chain, block, senders, &mut log)
             .map_err(|error| format!("the judge cannot run it: {error}"))?;
-        let Log { accounts: touched, slots, codes: asked, lowest_ancestor, between, .. } = log;
+        let Log { keys, codes: asked, lowest_ancestor, between, .. } = log;
+        if let Some(list) = &executed.block_access_list {
+            keys.clone().check(&access_lists::decode(list)?, self)?;
+        }
         let codes = match asked.len() {
             0..=CODES_TAKEN_AWAY => self.needed(chain, block, senders, &asked),
             count => {
@@ -88,7 +93,7 @@ impl FlatState {
         let changes: Vec<_> = executed.changes.iter().map(Change::hashed).collect();
         let mut after = After { accounts: before.clone(), wiped: BTreeSet::new() };
         after.apply(&changes);
-        let mut state = revealed(&before, &touched, &slots, &after);
+        let mut state = revealed(&before, &keys.accounts, &keys.slots, &after);
         for after in &between {
             state.extend(revealed(&before, &BTreeSet::new(), &BTreeMap::new(), after));
         }
@@ -98,13 +103,41 @@ impl FlatState {
         let headers = (first..=parent).map(|number| self.headers[&number].1.clone());
         let mut witness = Witness { state, codes, headers: headers.collect() };
         witness.sort();
-        let rlp = alloy_rlp::encode(&block.header);
-        self.headers.insert(block.header.number, (keccak256(&rlp), rlp.into()));
+        self.insert_header(&block.header);
         Ok(witness)
+    }
+
+    fn insert_header(&mut self, header: &Header) {
+        let rlp = alloy_rlp::encode(header);
+        self.headers.insert(header.number, (keccak256(&rlp), rlp.into()));
+    }
+
+    /// Whether the account with this key has storage.
+    pub(crate) fn has_storage(&self, account: &B256) -> bool {
+        self.accounts.get(account).is_some_and(|account| !account.storage.is_empty())
     }
 }
 
 impl FlatState {
+    /// The `state` of the witness that a block with this access list should have, by the list
+    /// alone, in order; becomes the state after it.
+    pub(crate) fn advance_by(&mut self, list: &[AccountChanges], header: &Header) -> Vec<Bytes> {
+        let keys = AccessKeys::of(list);
+        let before = self.accounts.clone();
+        let mut after = After { accounts: before.clone(), wiped: BTreeSet::new() };
+        let changes = list.iter().filter(|account| account.has_changes());
+        after.apply(&changes.map(|account| change(&before, account)).collect::<Vec<_>>());
+        let mut state = revealed(&before, &keys.accounts, &keys.slots, &after);
+        self.accounts = after.accounts;
+        for code in list.iter().flat_map(|account| &account.code_changes) {
+            self.codes.insert(keccak256(&code.new_code), code.new_code.clone());
+        }
+        self.insert_header(header);
+        state.sort();
+        state.dedup();
+        state
+    }
+
     /// Those of `asked` without which the block does not run.
     fn needed(
         &self,
@@ -118,6 +151,29 @@ impl FlatState {
             execution::execute(chain, block, senders, &mut log).is_err()
         };
         asked.iter().filter(is_needed).map(|hash| self.codes[hash].clone()).collect()
+    }
+}
+
+/// What a list says that an account is after the block.
+fn change(before: &BTreeMap<B256, FlatAccount>, list: &AccountChanges) -> AccountChange {
+    let hashed_address = keccak256(list.address);
+    let before = before.get(&hashed_address);
+    let account = AccountInfo {
+        nonce: list.nonce_post_state().or(before.map(|b| b.nonce)).unwrap_or_default(),
+        balance: list.balance_post_state().or(before.map(|b| b.balance)).unwrap_or_default(),
+        code_hash: list
+            .code_hash_post_state()
+            .or(before.map(|b| b.code_hash))
+            .unwrap_or(KECCAK256_EMPTY),
+    };
+    let is_empty =
+        account.nonce == 0 && account.balance.is_zero() && account.code_hash == KECCAK256_EMPTY;
+    let slots = list.storage_post_states();
+    AccountChange {
+        hashed_address,
+        account: (!is_empty).then_some(account),
+        storage_wiped: false,
+        storage: slots.map(|(slot, v)| (keccak256(slot.to_be_bytes::<32>()), v)).collect(),
     }
 }
 
@@ -207,10 +263,9 @@ fn storage_root(slots: impl Iterator<Item = (B256, U256)>) -> B256 {
 
 /// A flat state that notes what is asked of it.
 #[derive(Debug)]
-struct Log<'a> {
+pub(crate) struct Log<'a> {
     state: &'a FlatState,
-    accounts: BTreeSet<B256>,
-    slots: BTreeMap<B256, BTreeSet<B256>>,
+    pub(crate) keys: AccessKeys,
     codes: BTreeSet<B256>,
     lowest_ancestor: Option<u64>,
     /// The state after each transaction, in a block whose receipts have roots.
@@ -220,11 +275,10 @@ struct Log<'a> {
 }
 
 impl<'a> Log<'a> {
-    fn new(state: &'a FlatState) -> Self {
+    pub(crate) fn new(state: &'a FlatState) -> Self {
         Self {
             state,
-            accounts: BTreeSet::new(),
-            slots: BTreeMap::new(),
+            keys: AccessKeys::default(),
             codes: BTreeSet::new(),
             lowest_ancestor: None,
             between: Vec::new(),
@@ -258,7 +312,7 @@ impl BlockState for Log<'_> {
 impl State for Log<'_> {
     fn account(&mut self, address: Address) -> Result<Option<Account>, StateError> {
         let key = keccak256(address);
-        self.accounts.insert(key);
+        self.keys.accounts.insert(key);
         // Of the storage root, execution looks only at whether it is that of an empty trie.
         let storage_root = |account: &FlatAccount| match account.storage.is_empty() {
             true => trie::EMPTY_ROOT_HASH,
@@ -274,8 +328,8 @@ impl State for Log<'_> {
 
     fn storage(&mut self, address: Address, slot: U256) -> Result<U256, StateError> {
         let (key, slot) = (keccak256(address), keccak256(slot.to_be_bytes::<32>()));
-        self.accounts.insert(key);
-        self.slots.entry(key).or_default().insert(slot);
+        self.keys.accounts.insert(key);
+        self.keys.slots.entry(key).or_default().insert(slot);
         let account = self.state.accounts.get(&key);
         Ok(account.and_then(|account| account.storage.get(&slot)).copied().unwrap_or_default())
     }

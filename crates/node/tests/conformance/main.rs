@@ -4,6 +4,7 @@
 //! `cargo xtask conformance DIR` runs them all; without arguments (as `cargo test` does) a fixed
 //! sample of the folder that `DEPONENT_FIXTURES` names.
 
+mod access_lists;
 #[path = "../../../execution/src/asm.rs"]
 mod asm;
 mod blocks;
@@ -146,6 +147,10 @@ fn run_file(file: &Path) -> Report {
             let outcome = caught(|| run_published(&name, &test, &mut report.witnesses));
             report.add("published witnesses", &name, outcome);
         }
+        if test.blocks.iter().any(|block| block.block_access_list.is_some()) {
+            let outcome = caught(|| run_access_lists(&test, &mut report.access_lists));
+            report.add("access lists", &name, outcome);
+        }
         let outcome = caught(|| run_test(&test, &mut report.witnesses));
         report.add(&test.network, &name, outcome);
     }
@@ -160,6 +165,14 @@ fn caught(run: impl FnOnce() -> Outcome) -> Outcome {
 fn run_published(name: &str, test: &Test, witnesses: &mut report::Witnesses) -> Outcome {
     let Some(chain) = test.chain() else { return Outcome::NotRun };
     match draft::run(name, test, &chain, witnesses) {
+        Ok(()) => Outcome::Passed,
+        Err(error) => Outcome::Failed(error),
+    }
+}
+
+fn run_access_lists(test: &Test, counts: &mut access_lists::Counts) -> Outcome {
+    let Some(chain) = test.chain() else { return Outcome::NotRun };
+    match access_lists::run(test, &chain, counts) {
         Ok(()) => Outcome::Passed,
         Err(error) => Outcome::Failed(error),
     }

@@ -1,5 +1,6 @@
 //! What came of the tests, by network.
 
+use crate::access_lists::Counts;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
@@ -28,7 +29,7 @@ pub(crate) struct Witnesses {
 }
 
 #[derive(Default)]
-struct Counts {
+struct Tests {
     passed: usize,
     failed: usize,
     not_run: usize,
@@ -36,9 +37,10 @@ struct Counts {
 
 #[derive(Default)]
 pub(crate) struct Report {
-    counts: BTreeMap<String, Counts>,
+    counts: BTreeMap<String, Tests>,
     failures: Vec<(String, String, String)>,
     pub(crate) witnesses: Witnesses,
+    pub(crate) access_lists: Counts,
 }
 
 impl Report {
@@ -66,6 +68,12 @@ impl Report {
         self.witnesses.published_equal += other.witnesses.published_equal;
         self.witnesses.altered_tolerated += other.witnesses.altered_tolerated;
         self.witnesses.altered_refused += other.witnesses.altered_refused;
+        let (a, b) = (&mut self.access_lists, other.access_lists);
+        a.states_equal += b.states_equal;
+        a.states_altered += b.states_altered;
+        a.keys_equal += b.keys_equal;
+        a.published_keys += b.published_keys;
+        a.moved += b.moved;
         for (rule, count) in other.witnesses.moved {
             *self.witnesses.moved.entry(rule).or_default() += count;
         }
@@ -80,11 +88,12 @@ impl Report {
         }
         println!("{:<28} {:>8} {:>8} {:>8}", "network", "passed", "failed", "not run");
         for (network, counts) in &self.counts {
-            let Counts { passed, failed, not_run } = counts;
+            let Tests { passed, failed, not_run } = counts;
             let note = if gated(network) { "" } else { "  draft of April 2026, not gated" };
             println!("{network:<28} {passed:>8} {failed:>8} {not_run:>8}{note}");
         }
         let witnesses = &self.witnesses;
+        self.access_lists.print();
         println!(
             "witnesses verified statelessly, equal to the second judge's: {}",
             witnesses.verified
@@ -101,7 +110,7 @@ impl Report {
         for (rule, count) in &witnesses.moved {
             println!("blocks with published witnesses whose verdict has moved: {count}: {rule}");
         }
-        let sum = |count: fn(&Counts) -> usize| -> usize {
+        let sum = |count: fn(&Tests) -> usize| -> usize {
             self.counts.iter().filter(|(network, _)| gated(network)).map(|(_, c)| count(c)).sum()
         };
         let (passed, failed) = (sum(|counts| counts.passed), sum(|counts| counts.failed));
