@@ -7,6 +7,7 @@ mod asm;
 mod chain;
 mod client;
 mod contracts;
+mod depths;
 mod generate;
 mod process;
 mod random;
@@ -22,6 +23,7 @@ mod world;
 
 pub use chain::{Chain, Part, Payload};
 pub use client::{Contender, Kind, Program};
+pub use depths::depths;
 pub use generate::generate;
 pub use process::end_children_on_interrupt;
 pub use run::Options;

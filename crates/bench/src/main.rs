@@ -22,6 +22,8 @@ enum Command {
     Generate(Common),
     /// Run the chain on all clients, block by block, and report.
     State(StateArgs),
+    /// Ask each client for witnesses of older blocks while it validates newer ones.
+    Depths(DepthsArgs),
 }
 
 #[derive(Debug, Args)]
@@ -92,9 +94,21 @@ struct StateArgs {
     /// Keep the system's cached files before the cold part: it is a restart alone then.
     #[arg(long)]
     keep_page_cache: bool,
-    /// Ask for no witnesses of older blocks at the end.
-    #[arg(long)]
-    no_depths: bool,
+    /// Where the report goes; otherwise a new folder below the directory.
+    #[arg(long, value_name = "DIR")]
+    results: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct DepthsArgs {
+    #[command(flatten)]
+    common: Common,
+    /// Who runs, one after the other; those without a program are left out.
+    #[arg(long, value_delimiter = ',', default_value = "geth,deponent")]
+    clients: Vec<Contender>,
+    /// Blocks of the warm part, at most.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    blocks: usize,
     /// Where the report goes; otherwise a new folder below the directory.
     #[arg(long, value_name = "DIR")]
     results: Option<PathBuf>,
@@ -105,6 +119,7 @@ fn main() -> ExitCode {
     let outcome = bench::end_children_on_interrupt().and_then(|()| match command {
         Command::Generate(common) => generate(&common).map(drop),
         Command::State(args) => state(&args),
+        Command::Depths(args) => depths(&args),
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -128,13 +143,7 @@ fn generate(common: &Common) -> anyhow::Result<bench::Chain> {
 
 fn state(args: &StateArgs) -> anyhow::Result<()> {
     let chain = generate(&args.common)?;
-    let mut contenders = Vec::new();
-    for contender in &args.clients {
-        match args.common.program(contender.kind) {
-            Some(program) => contenders.push((*contender, program)),
-            None => eprintln!("{contender} is left out: there is no such program"),
-        }
-    }
+    let contenders = args.common.contenders(&args.clients);
     for contender in &args.reimport {
         if let Some(program) = args.common.program(contender.kind) {
             bench::forget(&program, &chain, &args.common.dir)?;
@@ -154,18 +163,42 @@ fn state(args: &StateArgs) -> anyhow::Result<()> {
         pause: Duration::from_millis(args.pause),
         freeze: !args.no_freeze,
         drop_page_cache: !args.keep_page_cache,
-        depths: !args.no_depths,
     };
-    let seconds = SystemTime::UNIX_EPOCH.elapsed()?.as_secs();
-    let results = args.results.clone();
-    let results =
-        results.unwrap_or_else(|| args.common.dir.join("results").join(seconds.to_string()));
+    let results = args.common.results(args.results.as_ref())?;
     let outcome = bench::state(&options, &chain, &args.common.dir, &results)?;
     println!("{}\n{}", outcome.report, outcome.folder.display());
     Ok(())
 }
 
+fn depths(args: &DepthsArgs) -> anyhow::Result<()> {
+    let chain = generate(&args.common)?;
+    let contenders = args.common.contenders(&args.clients);
+    let results = args.common.results(args.results.as_ref())?;
+    let report = bench::depths(&contenders, args.blocks, &chain, &args.common.dir, &results)?;
+    println!("{report}\n{}", results.display());
+    Ok(())
+}
+
 impl Common {
+    /// Those of `clients` that are there.
+    fn contenders(&self, clients: &[Contender]) -> Vec<(Contender, Program)> {
+        let mut contenders = Vec::new();
+        for contender in clients {
+            match self.program(contender.kind) {
+                Some(program) => contenders.push((*contender, program)),
+                None => eprintln!("{contender} is left out: there is no such program"),
+            }
+        }
+        contenders
+    }
+
+    /// Where results go: `given`, or a folder named after the time.
+    fn results(&self, given: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
+        let seconds = SystemTime::UNIX_EPOCH.elapsed()?.as_secs();
+        let usual = || self.dir.join("results").join(seconds.to_string());
+        Ok(given.cloned().unwrap_or_else(usual))
+    }
+
     /// A client's program, when there is one.
     fn program(&self, kind: Kind) -> Option<Program> {
         let beside = std::env::current_exe().ok().map(|path| path.with_file_name("deponent"));

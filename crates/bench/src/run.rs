@@ -5,16 +5,14 @@
 //! (`SIGSTOP`): on few cores their background work would be in its measurements, and its own in
 //! theirs. Who comes first changes from block to block.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
 use anyhow::Context;
-use rpc::RawValue;
 use serde::Serialize;
-use serde_json::json;
 
 use crate::chain::{Chain, Part, Payload};
 use crate::client::{Client, Contender, Program};
@@ -23,10 +21,6 @@ use crate::sync::{self, Ancestry};
 
 /// Where our node says how long the last block's stages took: numbers are microseconds.
 const TIMINGS: &str = "deponent_lastTimings";
-
-/// Depths of which witnesses are asked for, of full blocks alone, and how often each.
-const DEPTHS: [usize; 8] = [0, 8, 32, 64, 128, 256, 512, 1000];
-const WITNESSES_A_DEPTH: usize = 5;
 
 /// What a run does.
 #[derive(Clone, Debug)]
@@ -45,8 +39,6 @@ pub struct Options {
     pub freeze: bool,
     /// Whether the system forgets cached files before the cold part; it needs to be permitted.
     pub drop_page_cache: bool,
-    /// Whether witnesses of older blocks are asked for after the last part.
-    pub depths: bool,
 }
 
 /// One block of one client.
@@ -74,21 +66,10 @@ pub(crate) struct Sample {
     pub(crate) server_us: BTreeMap<String, f64>,
 }
 
-/// One witness of one block, asked for when the head was `depth` blocks further.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct DepthSample {
-    pub(crate) client: String,
-    pub(crate) depth: usize,
-    pub(crate) witness_us: Option<f64>,
-    pub(crate) answer_bytes: usize,
-    pub(crate) refusal: Option<String>,
-}
-
 /// All that was measured.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Measured {
     pub(crate) samples: Vec<Sample>,
-    pub(crate) depths: Vec<DepthSample>,
     /// What could not be done as planned, in sentences.
     pub(crate) remarks: Vec<String>,
 }
@@ -127,12 +108,7 @@ pub(crate) fn run(
         measure(options, chain, *part, &mut team, &mut measured)?;
         teams = Some(team);
     }
-    let mut team = teams.context("no part to run")?;
-    let last = *options.parts.last().context("no part to run")?;
-    if options.depths {
-        depths(chain, last, &mut team, &mut measured)?;
-    }
-    for runner in team {
+    for runner in teams.context("no part to run")? {
         runner.client.process.stop()?;
     }
     Ok(measured)
@@ -230,7 +206,7 @@ impl Runner {
     }
 }
 
-fn micros(time: Duration) -> f64 {
+pub(crate) fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
@@ -260,63 +236,11 @@ fn measure(
     Ok(())
 }
 
-/// Asks each client for witnesses of blocks of growing depth.
-fn depths(
-    chain: &Chain,
-    last: Part,
-    team: &mut [Runner],
-    measured: &mut Measured,
-) -> anyhow::Result<()> {
-    let mut ancestry = Ancestry::before(chain, last)?;
-    let fed: HashMap<B256, u64> =
-        measured.samples.iter().map(|sample| (sample.hash, sample.gas_used)).collect();
-    let mut head = B256::ZERO;
-    for payload in chain.payloads(last)? {
-        let payload = payload?;
-        if fed.contains_key(&payload.hash) {
-            ancestry.push(&payload);
-            head = payload.hash;
-        }
-    }
-    for runner in team {
-        runner.client.process.thaw()?;
-        for depth in DEPTHS {
-            for further in 0..WITNESSES_A_DEPTH {
-                let hash = ancestry.ancestor(head, depth + further);
-                if fed.get(&hash).is_some_and(|gas_used| *gas_used > 0) {
-                    measured.depths.push(depth_sample(runner, depth, hash));
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-fn depth_sample(runner: &mut Runner, depth: usize, hash: B256) -> DepthSample {
-    let client = runner.name.clone();
-    let params = json!([hash]).to_string();
-    match runner.client.public.call("debug_executionWitness", &params) {
-        Ok((timing, result)) => {
-            let witness_us = Some(micros(timing.whole));
-            let refusal = (result.get() == RawValue::NULL.get()).then(|| "null".to_owned());
-            DepthSample { client, depth, witness_us, answer_bytes: timing.answer_bytes, refusal }
-        }
-        Err(error) => {
-            let refusal = Some(format!("{error:#}"));
-            DepthSample { client, depth, witness_us: None, answer_bytes: 0, refusal }
-        }
-    }
-}
-
 impl Measured {
-    /// One JSON object a line: the samples, then those of depths.
+    /// One JSON object a line.
     pub(crate) fn write(&self, path: &Path) -> anyhow::Result<()> {
         let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
         for sample in &self.samples {
-            serde_json::to_writer(&mut file, sample)?;
-            file.write_all(b"\n")?;
-        }
-        for sample in &self.depths {
             serde_json::to_writer(&mut file, sample)?;
             file.write_all(b"\n")?;
         }

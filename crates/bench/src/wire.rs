@@ -45,6 +45,11 @@ impl Connection {
         Ok(Self { address: address.into(), secret, stream, request, answer, filled: 0 })
     }
 
+    /// Another connection to the same server.
+    pub(crate) fn another(&self) -> anyhow::Result<Self> {
+        Self::open(&self.address, self.secret.clone())
+    }
+
     /// Calls a method; `params` is a JSON array.
     pub(crate) fn call(
         &mut self,

@@ -18,7 +18,7 @@ const NEW: f64 = 0.06;
 const ACCOUNTS_REMEMBERED: usize = 20_000;
 const SLOTS_REMEMBERED: usize = 2_000;
 
-/// Slots and accounts that one transaction makes, while the state is made.
+/// Slots and accounts that one transaction makes at most, while the state is made.
 const SLOTS_A_FILL: u64 = 50_000;
 const ACCOUNTS_A_PAY: u64 = 25_000;
 
@@ -61,11 +61,13 @@ pub(crate) fn state_blocks(world: &World) -> Vec<BlockPlan> {
     let mut blocks = Vec::new();
     let mut transactions = Vec::new();
     let (mut nonce, mut block_gas) = (0, 0);
+    let slots_a_fill = SLOTS_A_FILL.min(world.state_block_gas / FILL_GAS);
+    let accounts_a_pay = ACCOUNTS_A_PAY.min(world.state_block_gas / PAY_GAS);
     let filled = world.slots_by_contract().into_iter().enumerate().flat_map(|(index, slots)| {
-        chunks(slots, SLOTS_A_FILL)
+        chunks(slots, slots_a_fill)
             .map(move |[from, to]| (index, contracts::fill(from, to), (to - from) * FILL_GAS))
     });
-    let paid = chunks(world.accounts, ACCOUNTS_A_PAY)
+    let paid = chunks(world.accounts, accounts_a_pay)
         .map(|[from, to]| (PAYER, contracts::pay(from, to), (to - from) * PAY_GAS));
     for (contract, input, gas) in filled.chain(paid) {
         let to = TxKind::Call(world::contract(contract));

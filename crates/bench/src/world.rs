@@ -72,7 +72,8 @@ impl World {
             slots: 20_000_000,
             contracts: 5_000,
             senders: 20_000,
-            state_block_gas: 1_500_000_000,
+            // geth keeps the changes of 128 blocks in memory, some 100 MB for each Ggas.
+            state_block_gas: 300_000_000,
             settling_blocks: 160,
             block_gas: [10_000_000, 30_000_000],
             warm_blocks: 630,
@@ -85,6 +86,7 @@ impl World {
             "mid" => Some(Self {
                 accounts: 500_000,
                 slots: 2_000_000,
+                state_block_gas: 1_500_000_000,
                 contracts: 2_000,
                 senders: 10_000,
                 warm_blocks: 130,

@@ -10,9 +10,9 @@ use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use execution::{ChainSpec, SealedBlock};
 use state::{Batch, Database};
 use std::collections::BTreeMap;
-use trie::{Account, AccountInfo};
 use trie::bulk::StateBuilder;
 use trie::versioned::{NodeAddress, RecordSink, Version};
+use trie::{Account, AccountInfo};
 
 /// The first block: its header and the state after it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Giving addresses to what a block has changed.
 
+use crate::background::{Turns, Yielding};
 use crate::core::Core;
 use crate::live::Tries;
 use crate::record::BlockRecord;
@@ -160,7 +161,7 @@ fn try_seal(
     let parent = parent.wait()?;
     let _one_at_a_time = core.sealing.lock().expect("no thread panics while it holds the lock");
     let mut batch = core.database.batch();
-    let version = tries.write(&mut batch);
+    let version = tries.write(&mut Yielding { sink: &mut batch, turns: Turns::default() });
     let appended_bytes = batch.bytes() as u64;
     batch.seal()?;
     let sealed = sweep_on(core, version, parent.sweep, appended_bytes, &record.seal)?;
@@ -219,8 +220,9 @@ fn sweep_on(
     if state.owed_bytes < core.options.sweep_step_bytes || !goes_on(0) {
         return Ok(Sealed { version, sweep: state });
     }
-    let mut walked_bytes = 0;
+    let (mut walked_bytes, mut turns) = (0, Turns::default());
     let mut go_on = |walked| {
+        turns.step();
         walked_bytes = walked;
         goes_on(walked)
     };

@@ -104,7 +104,7 @@ pub(crate) struct StorageArgs {
     #[arg(long = "cache.bytes", value_name = "BYTES", value_parser = parse_bytes,
           default_value_t = DatabaseOptions::default().cache_bytes)]
     cache_bytes: u64,
-    /// Bytes of memory for codes made ready to run.
+    /// Bytes of memory for codes as they are stored, and as many for codes made ready to run.
     #[arg(long = "cache.code-bytes", value_name = "BYTES", value_parser = parse_bytes,
           default_value_t = EngineOptions::default().code_cache_bytes as u64)]
     code_cache_bytes: u64,
@@ -124,7 +124,11 @@ pub(crate) struct StorageArgs {
 
 impl StorageArgs {
     pub(crate) fn database(&self) -> DatabaseOptions {
-        DatabaseOptions { cache_bytes: self.cache_bytes, ..DatabaseOptions::default() }
+        DatabaseOptions {
+            cache_bytes: self.cache_bytes,
+            code_cache_bytes: self.code_cache_bytes,
+            ..DatabaseOptions::default()
+        }
     }
 
     pub(crate) fn engine(&self) -> EngineOptions {
