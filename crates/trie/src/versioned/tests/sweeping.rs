@@ -5,7 +5,7 @@ use super::*;
 proptest! {
     #[test]
     fn a_swept_version_is_the_same_in_new_places(
-        scenes in prop::collection::vec((scene(), 0..2_000usize), 1..8)
+        scenes in prop::collection::vec((scene(), 0..2_000u64), 1..8)
     ) {
         let mut world = World::default();
         let mut known = Known { version: Version::EMPTY, flat: Flat::default() };
