@@ -51,7 +51,9 @@ impl Log {
         (start, end): (u64, u64),
         segment_bytes: u64,
     ) -> Result<Self, Error> {
-        let segments = Segments::recover(kind, directory, (start, end), segment_bytes)?;
+        let segments = Segments::recover(kind, directory, (start, end), |file, bytes| {
+            Ok(bytes >= segment_bytes && ends_with_a_frame(file, bytes)?)
+        })?;
         let writer = Writer { end, dirty: None, created: false, buffer: Vec::new() };
         Ok(Self { segments, segment_bytes, start: start.into(), writer: Mutex::new(writer) })
     }
@@ -143,9 +145,9 @@ impl Log {
         self.segments.remove_below(start)
     }
 
-    /// Reads every frame from the files, and gives `each` its outcome. After damage the rest of
-    /// the segment is not read: where the next frame begins is not known.
-    pub(crate) fn verify(&self, end: u64, mut each: impl FnMut(Result<(), Error>)) {
+    /// Reads every frame from the files, and gives `each` its outcome: the bytes read. After damage
+    /// the rest of the segment is not read: where the next frame begins is not known.
+    pub(crate) fn verify(&self, end: u64, mut each: impl FnMut(Result<u64, Error>)) {
         let starts: Vec<_> = self.segments.starts().into_iter().filter(|&at| at < end).collect();
         let ends = starts.iter().skip(1).copied().chain([end]);
         for (&start, end) in starts.iter().zip(ends) {
@@ -159,7 +161,7 @@ impl Log {
         &self,
         start: u64,
         end: u64,
-        each: &mut impl FnMut(Result<(), Error>),
+        each: &mut impl FnMut(Result<u64, Error>),
     ) -> Result<(), Error> {
         let file = self.segments.open(start)?;
         self.segments.header(start).expect(&file)?;
@@ -177,7 +179,7 @@ impl Log {
                 return Err(damaged(&file, offset));
             }
             self.read(Location { address, bytes })?;
-            each(Ok(()));
+            each(Ok(next - address));
             address = next;
         }
         Ok(())
@@ -199,6 +201,17 @@ impl Writer {
         self.buffer.clear();
         Ok(())
     }
+}
+
+/// Whether a file of this length ends where a frame does, by the lengths of all before it.
+fn ends_with_a_frame(file: &Named, bytes: u64) -> Result<bool, Error> {
+    let mut end = HEADER_BYTES as u64;
+    while end + FRAME_HEADER_BYTES as u64 <= bytes {
+        let mut length = [0; 4];
+        file.read_at(end, &mut length)?;
+        end += FRAME_HEADER_BYTES as u64 + u64::from(u32::from_le_bytes(length));
+    }
+    Ok(end == bytes)
 }
 
 fn damaged(file: &Named, offset: u64) -> Error {

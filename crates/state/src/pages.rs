@@ -113,7 +113,9 @@ impl Nodes {
         let (start, end) = (options.start, options.end);
         let items = (options.cache_bytes / PAGE).max(1) as usize;
         let shared = Shared {
-            segments: Segments::recover(NODES, directory, (start, end), options.segment_bytes)?,
+            segments: Segments::recover(NODES, directory, (start, end), |_, bytes| {
+                Ok(bytes == options.segment_bytes)
+            })?,
             segment_bytes: options.segment_bytes,
             start: start.into(),
             end: end.into(),
@@ -187,11 +189,11 @@ impl Nodes {
         self.shared.segments.remove_below(start)
     }
 
-    /// Reads every page from the files, and gives `each` its outcome.
+    /// Reads every page from the files, and gives `each` its outcome: the bytes read.
     pub(crate) fn verify(
         &self,
         end: u64,
-        mut each: impl FnMut(Result<(), Error>),
+        mut each: impl FnMut(Result<u64, Error>),
     ) -> Result<(), Error> {
         let starts = self.shared.segments.starts();
         for start in starts.into_iter().filter(|&start| start < end) {
@@ -204,7 +206,7 @@ impl Nodes {
             };
             let segment_end = end.min(start + self.shared.segment_bytes);
             for number in start / PAGE..segment_end / PAGE {
-                each(read_page(&file, number, start).map(drop));
+                each(read_page(&file, number, start).map(|_| PAGE));
             }
         }
         Ok(())

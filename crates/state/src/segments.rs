@@ -29,12 +29,13 @@ pub(crate) struct Segments {
 
 impl Segments {
     /// The segments of a log that reaches from `start` to `end`, whatever else is in the files.
-    /// What is beyond the end was never committed and is cut off.
+    /// What is beyond the end was never committed and is cut off. Where a segment ends too early,
+    /// `is_full` says whether one of that length may be whole, so that another is missing.
     pub(crate) fn recover(
         kind: Kind,
         directory: Directory,
         (start, end): (u64, u64),
-        segment_bytes: u64,
+        is_full: impl Fn(&Named, u64) -> Result<bool, Error>,
     ) -> Result<Self, Error> {
         let segments = Self { kind, directory, files: Mutex::default() };
         let mut kept = BTreeMap::new();
@@ -56,19 +57,23 @@ impl Segments {
             return Err(Error::Short { file, found_bytes: 0, expected_bytes: 1 });
         }
         *segments.files() = kept;
-        segments.cut(end, segment_bytes)?;
+        segments.cut(end, is_full)?;
         Ok(segments)
     }
 
     /// Every segment ends where the next begins, the last one at `end`.
-    fn cut(&self, end: u64, segment_bytes: u64) -> Result<(), Error> {
+    fn cut(
+        &self,
+        end: u64,
+        is_full: impl Fn(&Named, u64) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
         let starts = self.starts();
         let ends = starts.iter().skip(1).copied().chain([end]);
         for (&start, end) in starts.iter().zip(ends) {
             let file = self.open(start)?;
             let (found_bytes, expected_bytes) = (file.len()?, end - start);
-            if found_bytes < expected_bytes && found_bytes == segment_bytes {
-                // It is full: the one after it is missing.
+            if found_bytes < expected_bytes && is_full(&file, found_bytes)? {
+                // The one after it is missing.
                 let file = self.directory.path(&self.file_name(start + found_bytes));
                 return Err(Error::Short { file, found_bytes: 0, expected_bytes: 1 });
             }

@@ -2,8 +2,9 @@
 
 mod common;
 
+use alloy_primitives::Bytes;
 use common::{Model, Workload, open};
-use state::{Fault, FaultDisk, MemoryDisk};
+use state::{Database, Error, Fault, FaultDisk, MemoryDisk};
 use std::collections::BTreeMap;
 
 type Files = BTreeMap<String, Vec<u8>>;
@@ -16,19 +17,23 @@ fn operations(seed: u64, files: &Files) -> u64 {
     disk.operations()
 }
 
+/// Which of the states that the workload may have left there is.
+fn found<'a>(store: &Database, workload: &'a Workload, context: &str) -> &'a Model {
+    let candidates: Vec<&Model> =
+        std::iter::once(&workload.acknowledged).chain(&workload.begun).collect();
+    let outcomes: Vec<_> = candidates.iter().map(|model| model.check(store)).collect();
+    let matching = outcomes.iter().position(Result::is_ok);
+    candidates[matching.unwrap_or_else(|| panic!("{context}: {outcomes:?}"))]
+}
+
 /// Opens what is left, compares it, and goes on with it.
 fn check(files: &Files, workload: &Workload, context: &str) {
     let store =
         open(MemoryDisk::with_contents(files)).unwrap_or_else(|error| panic!("{context}: {error}"));
-    let candidates: Vec<&Model> =
-        std::iter::once(&workload.acknowledged).chain(&workload.begun).collect();
-    let outcomes: Vec<_> = candidates.iter().map(|model| model.check(&store)).collect();
-    let matching = outcomes.iter().position(Result::is_ok);
-    let model = candidates[matching.unwrap_or_else(|| panic!("{context}: {outcomes:?}"))];
+    let model = found(&store, workload, context);
     let report = store.verify(&mut |_| {}).expect("read");
     assert_eq!(report.damaged, 0, "{context}: {:?}", report.first);
-    let mut next = Workload::new(99);
-    (next.model, next.acknowledged) = (model.clone(), model.clone());
+    let mut next = Workload::after(model);
     let block = next.block(&store).expect("it goes on");
     next.make_head(&store, block).expect("it goes on");
     next.persist(&store).expect("it goes on");
@@ -72,6 +77,57 @@ fn a_power_cut_while_it_opens_after_a_power_cut_leaves_it_too() {
             if opened.is_ok() && again.operations() <= at {
                 break;
             }
+        }
+    }
+}
+
+/// What a process has written and not synced when it is killed, the next one sees, and a power cut
+/// after that may take away.
+#[test]
+fn a_power_cut_after_a_process_was_killed_leaves_it_too() {
+    let none = Files::new();
+    let count = operations(5, &none);
+    for at in count * 3 / 4..count {
+        let disk = FaultDisk::new(&none, Fault::PowerCut { at });
+        let mut workload = Workload::new(5);
+        let _ = workload.run(&disk, STEPS);
+        let again = disk.restarted(Fault::Never);
+        let store = open(again.clone()).expect("nothing is lost yet");
+        for seed in 0..48 {
+            let context = format!("killed at {at}, seed {seed}");
+            let files = again.after_power_cut(seed);
+            let left = open(MemoryDisk::with_contents(&files));
+            let left = left.unwrap_or_else(|error| panic!("{context}: {error}"));
+            if seed % 16 == 0 {
+                found(&left, &workload, &context);
+            }
+        }
+        drop(store);
+        check(&again.after_power_cut(at), &workload, &format!("killed at {at}, closed"));
+    }
+}
+
+/// Here no segment's creation makes the store's own files durable with it.
+#[test]
+fn a_store_that_has_no_segment_yet_survives_a_power_cut() {
+    let begin = |disk: &FaultDisk| -> Result<(), Error> {
+        let store = open(disk.clone())?;
+        store.set_meta("note", Bytes::from_static(b"first"))?;
+        store.persist().map(drop)
+    };
+    for at in 0.. {
+        let disk = FaultDisk::new(&Files::new(), Fault::PowerCut { at });
+        let done = begin(&disk);
+        for seed in 0..16 {
+            let context = format!("operation {at}, seed {seed}");
+            let files = disk.after_power_cut(seed);
+            let store = open(MemoryDisk::with_contents(&files));
+            let store = store.unwrap_or_else(|error| panic!("{context}: {error}"));
+            let note = store.meta("note").expect("memory");
+            assert!(note.is_some() || done.is_err(), "{context}: it was persisted");
+        }
+        if disk.operations() <= at {
+            break;
         }
     }
 }
@@ -122,6 +178,8 @@ fn after_a_failed_write_every_other_is_refused() {
         store.set_canonical(&[], store.heads()).expect_err("refused"),
         store.batch().seal().expect_err("refused"),
         store.unwind(0).expect_err("refused"),
+        store.add_codes(Vec::new()).expect_err("refused"),
+        store.add_witness(block, Bytes::new()).expect_err("refused"),
         workload.block(&store).expect_err("refused"),
         store.wait_for_room(0, std::time::Duration::from_secs(9)).expect_err("refused"),
     ] {

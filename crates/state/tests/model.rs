@@ -2,13 +2,14 @@
 
 mod common;
 
+use alloy_primitives::{B256, Bytes, keccak256};
 use common::{Difference, OPTIONS, Workload, open};
 use rand::Rng;
-use state::{Database, MemoryDisk, Options};
+use state::{Database, Heads, Kept, MemoryDisk, NewBlock, Options};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use trie::versioned::{NodeAddress, RecordSink, Records};
+use trie::versioned::{NodeAddress, RecordSink, Records, Version};
 
 #[test]
 fn the_store_agrees_with_the_model_after_every_step() {
@@ -30,6 +31,52 @@ fn the_store_agrees_with_the_model_after_every_step() {
         }
         assert_eq!(store.verify(&mut |_| {}).expect("memory").damaged, 0, "seed {seed}");
     }
+}
+
+/// Stores blocks with what [`NewBlock`] of a number says, a late witness for each that one says,
+/// and retains the witnesses of four blocks; says of which blocks there still is one.
+fn retained(late: impl Fn(u64) -> bool, touched: impl Fn(u64) -> bool) -> Vec<u64> {
+    let store = open(MemoryDisk::new()).expect("memory");
+    let mut parent_hash = B256::ZERO;
+    let hash = |number: u64| keccak256(number.to_le_bytes());
+    for number in 0..40 {
+        let block = NewBlock {
+            hash: hash(number),
+            number,
+            parent_hash,
+            version: Version { root: B256::ZERO, address: NodeAddress::NONE },
+            floor: NodeAddress::NONE,
+            sweep: Bytes::new(),
+            block: Bytes::from_static(b"block"),
+            codes: Vec::new(),
+            witness: None,
+            touched: touched(number).then(|| vec![1; 300].into()),
+        };
+        store.add(block).expect("memory");
+        let heads = Heads { genesis: Some(hash(0)), head: Some(hash(number)), ..Heads::default() };
+        store.set_canonical(&[(number, Some(hash(number)))], heads).expect("memory");
+        store.persist().expect("memory");
+        if late(number) {
+            store.add_witness(hash(number), vec![2; 900].into()).expect("memory");
+        }
+        store.retain_witnesses(4, u64::MAX).expect("memory");
+        parent_hash = hash(number);
+    }
+    store.persist().expect("memory");
+    let is_kept = |number: &u64| matches!(store.witness(&hash(*number)), Ok(Kept::There(_)));
+    (0..40).filter(is_kept).collect()
+}
+
+#[test]
+fn witnesses_that_come_late_are_counted_as_blocks() {
+    // Four in a segment: the four newest stay, and no more than a segment besides.
+    let kept = retained(|_| true, |_| false);
+    assert!(kept.ends_with(&[36, 37, 38, 39]) && kept.len() <= 8, "{kept:?}");
+    // What a block touched does not count a second time.
+    let kept = retained(|_| true, |_| true);
+    assert!(kept.ends_with(&[36, 37, 38, 39]) && kept.len() <= 8, "{kept:?}");
+    let kept = retained(|number| number % 2 == 0, |number| number % 2 == 0);
+    assert!(kept.ends_with(&[32, 34, 36, 38]) && kept.len() <= 8, "{kept:?}");
 }
 
 #[test]

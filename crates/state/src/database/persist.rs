@@ -191,12 +191,7 @@ impl Database {
             sweep: block.sweep.to_vec(),
         };
         if let Some(location) = stored.witness.or(stored.touched) {
-            let (start, _) =
-                self.witnesses.segments().containing(location.address).expect("just appended");
-            match plan.state.witnesses.last_mut() {
-                Some((last, count)) if *last == start => *count += 1,
-                _ => plan.state.witnesses.push((start, 1)),
-            }
+            self.count_witness(&mut plan.state, location);
         }
         plan.done.blocks += 1;
         plan.done.last = Some((block.number, block.hash));
@@ -221,10 +216,27 @@ impl Database {
             None => self.index.block(hash)?,
         };
         if let Some(mut stored) = stored {
-            stored.witness = Some(self.witnesses.append(witness)?);
+            let start = plan.state.logs[3].0;
+            let parts = [stored.witness, stored.touched];
+            let is_counted = parts.into_iter().flatten().any(|part| part.address >= start);
+            let location = self.witnesses.append(witness)?;
+            if !is_counted {
+                self.count_witness(&mut plan.state, location);
+            }
+            stored.witness = Some(location);
             plan.blocks.push((*hash, stored));
         }
         Ok(())
+    }
+
+    /// Counts a block where its first part is that is kept: the limit is on blocks, not on parts.
+    fn count_witness(&self, state: &mut State, first: Location) {
+        let (start, _) =
+            self.witnesses.segments().containing(first.address).expect("just appended");
+        match state.witnesses.last_mut() {
+            Some((last, count)) if *last == start => *count += 1,
+            _ => state.witnesses.push((start, 1)),
+        }
     }
 
     fn synced(&self, mut state: State, nodes_end: u64) -> Result<State, Error> {

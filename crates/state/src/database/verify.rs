@@ -11,36 +11,43 @@ use redb::ReadableTable;
 /// Takes outcomes, one for each thing read.
 struct Tally<'a> {
     report: VerifyReport,
-    read: u64,
+    read_bytes: u64,
+    /// Of these, how many had been read when that was last reported.
+    told_bytes: u64,
     progress: &'a mut dyn FnMut(u64),
 }
 
-/// How many things are read between two reports of progress.
-const PROGRESS_EVERY: u64 = 1024;
+/// How much is read between two reports of progress, in bytes.
+const PROGRESS_EVERY: u64 = 16 << 20;
 
 impl Tally<'_> {
-    fn take(&mut self, outcome: Result<(), Error>) {
-        self.read += 1;
-        if self.read.is_multiple_of(PROGRESS_EVERY) {
-            (self.progress)(self.read);
+    /// What was read has so many bytes, or is damaged.
+    fn take(&mut self, outcome: Result<u64, Error>) {
+        match outcome {
+            Ok(bytes) => self.read_bytes += bytes,
+            Err(error) => {
+                self.report.damaged += 1;
+                self.report.first.get_or_insert(error);
+            }
         }
-        if let Err(error) = outcome {
-            self.report.damaged += 1;
-            self.report.first.get_or_insert(error);
+        if self.read_bytes - self.told_bytes >= PROGRESS_EVERY {
+            self.told_bytes = self.read_bytes;
+            (self.progress)(self.read_bytes);
         }
     }
 }
 
 impl Database {
     /// Reads all that is persisted from the files, past all caches, and checks every checksum, that
-    /// the index is whole, and that all it names is there. `progress` hears how many things were
-    /// read. Nothing is persisted meanwhile.
+    /// the index is whole, and that all it names is there. `progress` hears how many bytes of the
+    /// logs were read. Nothing is persisted meanwhile.
     ///
     /// # Errors
     /// None for what is found to be damaged: the report has that.
     pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<VerifyReport, Error> {
         let state = self.persisted();
-        let mut tally = Tally { report: VerifyReport::default(), read: 0, progress };
+        let report = VerifyReport::default();
+        let mut tally = Tally { report, read_bytes: 0, told_bytes: 0, progress };
         let mut pages = 0;
         self.nodes.verify(state.logs[0].1, |outcome| {
             pages += 1;
@@ -54,17 +61,16 @@ impl Database {
                 tally.take(outcome);
             });
         }
-        let before = tally.read;
-        if let Err(error) = self.verify_index(&state, &mut tally) {
+        (tally.progress)(tally.read_bytes);
+        let index_entries = self.verify_index(&state, &mut tally).unwrap_or_else(|error| {
             tally.take(Err(error));
-        }
-        let index_entries = tally.read - before;
-        (tally.progress)(tally.read);
+            0
+        });
         Ok(VerifyReport { pages, frames, index_entries, ..tally.report })
     }
 
-    /// Opens the index's file a second time, so that it is read anew.
-    fn verify_index(&self, state: &State, tally: &mut Tally<'_>) -> Result<(), Error> {
+    /// Opens the index's file a second time, so that it is read anew. Says how many entries it has.
+    fn verify_index(&self, state: &State, tally: &mut Tally<'_>) -> Result<u64, Error> {
         let veiled = Directory::new(self.directory.veiled());
         let mut index = Index::open(&veiled, INDEX_CACHE_BYTES)?;
         index.check_integrity()?;
@@ -73,7 +79,7 @@ impl Database {
         let mut check = |what: &str, hash: &[u8], is_right: bool| {
             let wrong =
                 || index.contradiction(format!("{what} {} is wrong", B256::from_slice(hash)));
-            outcomes.push(if is_right { Ok(()) } else { Err(wrong()) });
+            outcomes.push(if is_right { Ok(0) } else { Err(wrong()) });
         };
         index.read(|transaction| {
             let blocks = transaction.open_table(index::BLOCKS)?;
@@ -99,7 +105,8 @@ impl Database {
             }
             Ok(())
         })?;
+        let entries = outcomes.len() as u64;
         outcomes.into_iter().for_each(|outcome| tally.take(outcome));
-        Ok(())
+        Ok(entries)
     }
 }

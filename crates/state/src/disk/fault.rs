@@ -86,6 +86,21 @@ impl FaultDisk {
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
+    /// The same disk for a process that is started anew after the last one was killed: what was not
+    /// synced still is not. Operations are counted anew.
+    pub fn restarted(&self, fault: Fault) -> Self {
+        let state = self.state();
+        let state = State {
+            fault,
+            operations: 0,
+            inodes: state.inodes.clone(),
+            names: state.names.clone(),
+            durable_names: state.durable_names.clone(),
+            renames: state.renames.clone(),
+        };
+        Self { state: Arc::new(Mutex::new(state)) }
+    }
+
     /// How many operations there were.
     pub fn operations(&self) -> u64 {
         self.state().operations

@@ -5,7 +5,7 @@ use alloy_primitives::{B256, Bytes, keccak256};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use state::{Database, Disk, Error, FaultDisk, Heads, Kept, NewBlock, Options};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use trie::versioned::{NodeAddress, RecordSink, Records, Version};
 
 /// Small enough that everything happens often.
@@ -24,12 +24,24 @@ pub struct Known {
     pub records: Vec<(NodeAddress, Vec<u8>)>,
 }
 
+/// A block's witness, or what it touched.
+#[derive(Clone, Debug)]
+pub struct Part {
+    pub hash: B256,
+    pub is_touched: bool,
+    pub bytes: Bytes,
+    /// It came after its block, and is not persisted: it cannot be read yet.
+    pub is_late: bool,
+}
+
 /// What a store holds.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     pub blocks: BTreeMap<B256, Known>,
     /// In the order in which they were added.
     pub order: Vec<B256>,
+    /// In the order in which they are written.
+    pub parts: Vec<Part>,
     pub codes: BTreeMap<B256, Bytes>,
     pub canonical: BTreeMap<u64, B256>,
     pub heads: Heads,
@@ -56,6 +68,11 @@ impl Workload {
         Self { acknowledged: model.clone(), model, begun: None, rng, next: 0 }
     }
 
+    /// A workload that goes on with a store in which there is this.
+    pub fn after(model: &Model) -> Self {
+        Self { model: model.clone(), acknowledged: model.clone(), ..Self::new(99) }
+    }
+
     /// Opens a store, takes `steps` steps, and stops at the first error.
     pub fn run(&mut self, disk: &FaultDisk, steps: u64) -> Result<(), Error> {
         let mut store = Database::open(disk.clone(), &OPTIONS)?;
@@ -76,6 +93,12 @@ impl Workload {
             5 => self.prune(store),
             8 if step % 20 == 8 => self.unwind(store),
             _ => {
+                if self.rng.random_bool(0.3) {
+                    self.late_witness(store)?;
+                }
+                if self.rng.random_bool(0.2) {
+                    self.late_codes(store)?;
+                }
                 let block = self.block(store)?;
                 if !self.rng.random_bool(0.2) {
                     self.make_head(store, block)?;
@@ -115,8 +138,39 @@ impl Workload {
         self.model.codes.extend(block.codes.iter().cloned());
         self.model.order.retain(|known| *known != hash);
         self.model.order.push(hash);
+        self.model.parts.retain(|part| part.hash != hash);
+        for (is_touched, part) in [(false, &block.witness), (true, &block.touched)] {
+            let Some(bytes) = part.clone() else { continue };
+            self.model.parts.push(Part { hash, is_touched, bytes, is_late: false });
+        }
         self.model.blocks.insert(hash, Known { block, records });
         Ok(hash)
+    }
+
+    /// Adds a witness to one of the latest blocks that have none, or to one that is not there.
+    fn late_witness(&mut self, store: &Database) -> Result<(), Error> {
+        let bytes = self.bytes(1, 3000);
+        if self.rng.random_bool(0.1) {
+            return store.add_witness(keccak256(&bytes), bytes);
+        }
+        let has_one = |hash: &&B256| {
+            !self.model.parts.iter().any(|part| part.hash == **hash && !part.is_touched)
+        };
+        let without: Vec<_> = self.model.order.iter().rev().take(9).filter(has_one).collect();
+        if without.is_empty() {
+            return Ok(());
+        }
+        let hash = *without[self.rng.random_range(0..without.len())];
+        store.add_witness(hash, bytes.clone())?;
+        self.model.parts.push(Part { hash, is_touched: false, bytes, is_late: true });
+        Ok(())
+    }
+
+    fn late_codes(&mut self, store: &Database) -> Result<(), Error> {
+        let codes = self.codes();
+        store.add_codes(codes.clone())?;
+        self.model.codes.extend(codes);
+        Ok(())
     }
 
     fn records(&mut self, store: &Database) -> Result<Vec<(NodeAddress, Vec<u8>)>, Error> {
@@ -208,9 +262,12 @@ impl Workload {
     }
 
     pub fn persist(&mut self, store: &Database) -> Result<(), Error> {
-        self.begun = Some(self.model.clone());
+        let mut after = self.model.clone();
+        after.parts.iter_mut().for_each(|part| part.is_late = false);
+        self.begun = Some(after);
         store.persist()?;
         self.acknowledged = self.begun.take().expect("set above");
+        self.model = self.acknowledged.clone();
         Ok(())
     }
 
@@ -290,19 +347,28 @@ impl Model {
 
     /// The newest witness is there, and none is gone after one that is there.
     fn check_witnesses(&self, store: &Database) -> Result<(), Difference> {
+        let found = |hash: &B256, is_touched: bool| match is_touched {
+            false => store.witness(hash),
+            true => store.touched(hash),
+        };
+        let mut there: BTreeSet<(B256, bool)> = BTreeSet::new();
         let mut may_be_gone = self.witnesses_retained;
-        for (hash, known) in self.order.iter().map(|hash| (hash, &self.blocks[hash])) {
-            let parts = [
-                (store.witness(hash)?, &known.block.witness),
-                (store.touched(hash)?, &known.block.touched),
-            ];
-            for (found, expected) in parts {
-                let expected = expected.clone().map_or(Kept::Never, Kept::There);
-                if found == Kept::Gone && expected != Kept::Never && may_be_gone {
-                    continue;
-                }
-                same("witness", &found, &expected)?;
-                may_be_gone &= expected == Kept::Never;
+        for Part { hash, is_touched, bytes, is_late } in &self.parts {
+            if *is_late || !self.blocks.contains_key(hash) {
+                continue;
+            }
+            there.insert((*hash, *is_touched));
+            let found = found(hash, *is_touched)?;
+            if found == Kept::Gone && may_be_gone {
+                continue;
+            }
+            same("witness", &found, &Kept::There(bytes.clone()))?;
+            may_be_gone = false;
+        }
+        for (hash, is_touched) in self.order.iter().flat_map(|hash| [(*hash, false), (*hash, true)])
+        {
+            if !there.contains(&(hash, is_touched)) {
+                same("witness", &found(&hash, is_touched)?, &Kept::Never)?;
             }
         }
         Ok(())
