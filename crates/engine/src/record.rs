@@ -6,6 +6,7 @@ use alloy_eips::eip7685::Requests;
 use alloy_primitives::{Address, B256, Bytes, U256};
 use alloy_rlp::{Decodable, Header, RlpDecodable, RlpEncodable};
 use execution::{Receipt, SealedBlock};
+use state::Database;
 
 /// A valid block, as the chain remembers it.
 #[derive(Debug)]
@@ -95,6 +96,16 @@ struct Stored {
     /// One, or none.
     access_list: Vec<Bytes>,
     total_difficulty: U256,
+}
+
+/// The header of a block in a database that no engine has open.
+///
+/// # Errors
+/// [`Error::UnknownBlock`]; [`Error::Storage`] where it cannot be read.
+pub fn block_header(database: &Database, hash: B256) -> Result<alloy_consensus::Header, Error> {
+    let stored = database.block(&hash)?.ok_or(Error::UnknownBlock(hash))?;
+    let header = alloy_consensus::Header::decode(&mut &stored_header(&stored)?[..]);
+    header.map_err(|error| Error::Storage(format!("the header of {hash} cannot be read: {error}")))
 }
 
 /// The RLP of the header of a [stored](BlockRecord::to_stored) block, found without reading the

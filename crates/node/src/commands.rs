@@ -1,5 +1,7 @@
 //! The commands on a data directory: `init`, `import`, `export` and `db`.
 
+mod export;
+
 use std::path::{Path, PathBuf};
 
 use alloy_consensus::Header;
@@ -7,7 +9,7 @@ use alloy_primitives::{B256, Bytes};
 use alloy_rlp::Decodable;
 use alloy_rpc_types_engine::ForkchoiceState;
 use anyhow::{Context, anyhow, bail, ensure};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use engine::{Engine, Genesis, StateEntry, Verdict, initialise};
 use execution::ChainSpec;
 use state::{Database, DirectoryDisk};
@@ -15,10 +17,12 @@ use trie::AccountInfo;
 
 use crate::cli::{StorageArgs, read_genesis};
 use crate::files::{
-    AccountReader, BlockReader, BlockWriter, Entry, ExportBlock, FileBlock, Form, Progress,
-    SortOptions, SortedState, read_genesis_head,
+    AccountReader, BlockReader, Entry, FileBlock, Progress, SortOptions, SortedState,
+    read_genesis_head,
 };
 use crate::node::{CONFIG, open_engine};
+
+pub(crate) use export::{ExportArgs, export};
 
 /// Blocks imported between two choices of a head: a crash loses no more.
 const BLOCKS_A_HEAD: u64 = 64;
@@ -33,8 +37,8 @@ pub(crate) struct InitArgs {
     #[arg(long, value_name = "DIR")]
     datadir: PathBuf,
     /// The first state, in place of the genesis's own: JSON lines as `geth dump --iterative` writes
-    /// them and reth's init-state reads them. Packed files (gzip, zstd) are unpacked. geth's must
-    /// have run with --cache.preimages from the first block on, or it leaves accounts and slots out.
+    /// them and reth's init-state reads them. Packed files (gzip, zstd) are unpacked. geth must
+    /// have run with --cache.preimages from the first block on, or its dump is not complete.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     /// The header of the block that has that state, as RLP or its hex, when that is not the
@@ -62,36 +66,6 @@ pub(crate) struct ImportArgs {
     storage: StorageArgs,
 }
 
-/// What `deponent export` takes.
-#[derive(Debug, Args)]
-pub(crate) struct ExportArgs {
-    /// The file to write; `.gz` behind its name packs it.
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-    /// The node's directory.
-    #[arg(long, value_name = "DIR")]
-    datadir: PathBuf,
-    /// The first block.
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    from: u64,
-    /// The last block; the head when not given.
-    #[arg(long, value_name = "NUMBER")]
-    to: Option<u64>,
-    /// How the blocks are written.
-    #[arg(long, value_enum, default_value_t = ExportForm::Rlp)]
-    format: ExportForm,
-    #[command(flatten)]
-    storage: StorageArgs,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ExportForm {
-    /// The RLP of one block after the other, as geth exports it.
-    Rlp,
-    /// An engine_newPayload request a line.
-    Payloads,
-}
-
 /// What `deponent db` takes.
 #[derive(Debug, Args)]
 pub(crate) struct DbArgs {
@@ -100,30 +74,31 @@ pub(crate) struct DbArgs {
     /// The node's directory.
     #[arg(long, value_name = "DIR", global = true)]
     datadir: Option<PathBuf>,
-    #[command(flatten)]
-    storage: StorageArgs,
 }
 
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant)] // there is one
 enum DbCommand {
     /// Say what there is, and how large it is.
-    Stats,
+    Stats(StorageArgs),
     /// Read everything and check every checksum, and the root of the head's state.
-    Verify,
+    Verify(StorageArgs),
     /// Drop the blocks above one, so that it is the head.
     Unwind {
         /// The number of the new head.
         #[arg(long, value_name = "NUMBER")]
         to: u64,
+        #[command(flatten)]
+        storage: StorageArgs,
     },
     /// Delete states and witnesses that are older than the limits given.
-    Prune,
+    Prune(StorageArgs),
 }
 
 /// Why a dump of geth's may lack something. It says so in its log only.
 const PREIMAGES: &str = "`geth dump` leaves out every account and slot whose key it knows as a \
-                         hash only: it is complete when `geth init` and `geth import`, or the node, \
-                         have run with --cache.preimages from the first block on";
+                         hash only: it is complete when `geth init` and `geth import`, or the \
+                         node, have run with --cache.preimages from the first block on";
 
 fn open_database(data_dir: &Path, storage: &StorageArgs) -> anyhow::Result<Database> {
     let directory = data_dir.join("chain");
@@ -158,13 +133,13 @@ pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
         Some(file) => Some(read_header(file)?),
         None => None,
     };
-    let mut progress = Progress::new("building", None, 0);
+    let mut progress = Progress::counting("building", "accounts", sorted.accounts(), 0);
     let mut accounts = 0;
     let entries = sorted.entries()?.map(|entry| {
         let entry = state_entry(entry?);
         if let StateEntry::Account { .. } = entry {
             accounts += 1;
-            progress.accounts(accounts);
+            progress.count(accounts);
         }
         anyhow::Ok(entry)
     });
@@ -290,48 +265,18 @@ fn number(engine: &Engine, hash: B256) -> anyhow::Result<u64> {
     Ok(record.number())
 }
 
-/// Runs `deponent export`.
-pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<()> {
-    let engine = open(&args.datadir, None, &args.storage)?;
-    let head = number(&engine, engine.heads().head)?;
-    let to = args.to.unwrap_or(head);
-    ensure!(to <= head, "block {to} is above the head, which is block {head}");
-    ensure!(args.from <= to, "block {} is above the last one, block {to}", args.from);
-    let form = match args.format {
-        ExportForm::Rlp => Form::Rlp,
-        ExportForm::Payloads => Form::Json,
-    };
-    let (mut writer, last) = BlockWriter::resume(&args.file, form)?;
-    let from = last.map_or(args.from, |last| last.block.header.number + 1).max(args.from);
-    let mut progress = Progress::new("exporting", None, 0);
-    for number in from..=to {
-        let hash = engine.canonical_hash(number)?;
-        let record = hash.map(|hash| engine.block(hash)).transpose()?.flatten();
-        let record = record.with_context(|| format!("there is no block {number}"))?;
-        writer.write(ExportBlock {
-            block: &record.block,
-            requests: Some(&record.requests),
-            access_list: record.block_access_list.as_ref(),
-        })?;
-        progress.block(number, record.block.header.gas_used);
-        progress.bytes(writer.bytes());
-    }
-    writer.finish()?;
-    progress.finish();
-    println!("blocks {} to {to} are in {}", args.from, args.file.display());
-    Ok(())
-}
-
 /// Runs `deponent db`.
 pub(crate) fn db(args: &DbArgs) -> anyhow::Result<()> {
     let datadir = args.datadir.as_deref().context("name the data directory with --datadir")?;
-    match args.command {
-        DbCommand::Stats => stats(&open_database(datadir, &args.storage)?),
-        DbCommand::Verify => verify(datadir, &args.storage),
-        DbCommand::Unwind { to } => unwind(&open_database(datadir, &args.storage)?, to),
-        DbCommand::Prune => {
-            let engine = open(datadir, None, &args.storage)?;
+    match &args.command {
+        DbCommand::Stats(storage) => stats(&open_database(datadir, storage)?),
+        DbCommand::Verify(storage) => verify(datadir, storage),
+        DbCommand::Unwind { to, storage } => unwind(&open_database(datadir, storage)?, *to),
+        DbCommand::Prune(storage) => {
+            let engine = open(datadir, None, storage)?;
+            let progress = Progress::waiting("pruning");
             engine.prune()?;
+            progress.finish();
             let from = engine.database().versions_from();
             println!("the states after block {from} and later are kept");
             stats(engine.database())
@@ -382,27 +327,41 @@ fn verify(data_dir: &Path, storage: &StorageArgs) -> anyhow::Result<()> {
     let Some(head) = database.heads().head else { return Ok(()) };
     let entry = database.entry(&head)?.context("the head is not in the database")?;
     let version = entry.version.context("the state after the head is not kept")?;
-    let mut progress = Progress::new("hashing", None, 0);
-    let nodes = trie::versioned::verify(database.nodes(), &version, &mut |nodes| {
-        progress.accounts(nodes);
+    let mut progress = Progress::of_the_whole("hashing");
+    let nodes = trie::versioned::verify(database.nodes(), &version, &mut |nodes, part| {
+        progress.items("nodes", nodes);
+        progress.part(part);
     })?;
     progress.finish();
-    println!(
-        "the state after the head, block {}: {nodes} nodes hash to {}",
-        entry.number, version.root
-    );
+    check_root(&database, head)?;
+    let (number, root) = (entry.number, version.root);
+    println!("the state after the head, block {number}: {nodes} nodes hash to {root}");
     Ok(())
 }
 
 fn unwind(database: &Database, to: u64) -> anyhow::Result<()> {
     let hash = database.canonical(to)?.with_context(|| format!("there is no block {to}"))?;
-    let entry = database.entry(&hash)?.with_context(|| format!("there is no block {to}"))?;
-    let from = database.versions_from();
-    ensure!(
-        entry.version.is_some(),
-        "the state after block {to} is not kept: states are kept from block {from}"
-    );
+    check_root(database, hash)?;
+    let progress = Progress::waiting("unwinding");
     let dropped = database.unwind(to)?;
+    progress.finish();
     println!("{dropped} canonical blocks dropped; the head is block {to}, {hash}");
+    Ok(())
+}
+
+/// Checks that the state after a block is kept, and is the one that its header says.
+fn check_root(database: &Database, hash: B256) -> anyhow::Result<()> {
+    let entry = database.entry(&hash)?.with_context(|| format!("there is no block {hash}"))?;
+    let (number, from) = (entry.number, database.versions_from());
+    let version = entry.version.with_context(|| {
+        format!("the state after block {number} is not kept: states are kept from block {from}")
+    })?;
+    let header = engine::block_header(database, hash)?;
+    ensure!(
+        version.root == header.state_root,
+        "the state after block {number}, {hash}, has the root {}; its header says {}",
+        version.root,
+        header.state_root
+    );
     Ok(())
 }

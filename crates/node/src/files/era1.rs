@@ -395,6 +395,11 @@ impl Era1Writer {
         })
     }
 
+    /// The number of the first block, once there is one.
+    pub fn first_number(&self) -> Option<u64> {
+        self.last.map(|(last, ..)| last + 1 - self.records.len() as u64)
+    }
+
     /// Whether the file has as many blocks as one can have.
     pub const fn is_full(&self) -> bool {
         self.records.len() == ERA1_BLOCKS
@@ -462,10 +467,9 @@ impl Era1Writer {
     /// # Errors
     /// If no block was written; and if writing fails.
     pub fn finish(mut self) -> Result<PathBuf, Error> {
-        let Some((last, ..)) = self.last else {
+        let Some(first) = self.first_number() else {
             return Err(self.output.refuse("an era1 file needs a block".into()));
         };
-        let first = last + 1 - self.records.len() as u64;
         let root = accumulator(&self.records);
         self.entries.clear();
         e2store::write(&mut self.entries, e2store::ACCUMULATOR, &root[..]);

@@ -10,7 +10,8 @@
 //! | era | archive of the consensus layer | block hash, versioned hashes, index |
 //! | JSON | `engine_newPayload` and `eth_getBlock` have it | block hash, versioned hashes |
 //!
-//! All may be packed with gzip or zstd. [`BlockWriter`] and [`Era1Writer`] write the same forms.
+//! All may be packed with gzip or zstd. [`BlockWriter`] writes RLP and payloads, [`Era1Folder`]
+//! era1 files; what is in an era file beside the blocks, the consensus layer alone knows.
 //!
 //! [`AccountReader`] gives the accounts of a genesis or a state dump, and [`SortedState`] puts them
 //! into the order of the trie, with the disk's help.
@@ -20,6 +21,7 @@ mod blocks;
 mod e2store;
 mod era;
 mod era1;
+mod era1_folder;
 mod error;
 mod input;
 mod json;
@@ -34,6 +36,7 @@ mod write;
 
 pub use blocks::{BlockReader, FileBlock, Form, Position};
 pub use era1::Era1Writer;
+pub use era1_folder::Era1Folder;
 pub use error::Error;
 pub use progress::Progress;
 pub use state::{

@@ -6,6 +6,7 @@
 
 mod block_files;
 mod broken_files;
+mod commands;
 mod era1_files;
 mod era_files;
 mod geth_files;

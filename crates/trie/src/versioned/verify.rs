@@ -7,7 +7,8 @@ use crate::{Account, EMPTY_ROOT_HASH, Error};
 use alloy_primitives::{B256, keccak256};
 
 /// Reads every node of a version, its storages included, and checks that each hashes to what the
-/// node above it says. Returns how many there are; `progress` is told now and then.
+/// node above it says. Returns how many there are; `progress` is told now and then how many were
+/// read, and about what part of the whole that is, from 0 to 1.
 ///
 /// # Errors
 /// [`Error::Record`], [`Error::MalformedRecord`] and [`Error::HashMismatch`] where the store is
@@ -15,29 +16,55 @@ use alloy_primitives::{B256, keccak256};
 pub fn verify<R: Records + ?Sized>(
     records: &R,
     version: &Version,
-    progress: &mut dyn FnMut(u64),
+    progress: &mut dyn FnMut(u64, f64),
 ) -> Result<u64, Error> {
     let mut walk = Walk { records, nodes_count: 0, progress };
-    walk.root(version.address, &version.root, true)?;
+    walk.root(version.address, &version.root, true, Share { before: 0.0, size: 1.0 })?;
     Ok(walk.nodes_count)
 }
 
 struct Walk<'a, R: ?Sized> {
     records: &'a R,
     nodes_count: u64,
-    progress: &'a mut dyn FnMut(u64),
+    progress: &'a mut dyn FnMut(u64, f64),
+}
+
+/// The part of all keys that is below a node, and what comes before it.
+#[derive(Clone, Copy)]
+struct Share {
+    before: f64,
+    size: f64,
+}
+
+impl Share {
+    fn of_child(self, nibble: usize) -> Self {
+        let size = self.size / 16.0;
+        Self { before: self.before + nibble as f64 * size, size }
+    }
 }
 
 impl<R: Records + ?Sized> Walk<'_, R> {
-    fn root(&mut self, at: NodeAddress, hash: &B256, is_accounts: bool) -> Result<(), Error> {
+    fn root(
+        &mut self,
+        at: NodeAddress,
+        hash: &B256,
+        is_accounts: bool,
+        share: Share,
+    ) -> Result<(), Error> {
         match at.is_none() {
             true if *hash == EMPTY_ROOT_HASH => Ok(()),
             true => Err(Error::HashMismatch { address: at, expected: *hash, got: EMPTY_ROOT_HASH }),
-            false => self.node(at, hash, is_accounts),
+            false => self.node(at, hash, is_accounts, share),
         }
     }
 
-    fn node(&mut self, at: NodeAddress, hash: &B256, is_accounts: bool) -> Result<(), Error> {
+    fn node(
+        &mut self,
+        at: NodeAddress,
+        hash: &B256,
+        is_accounts: bool,
+        share: Share,
+    ) -> Result<(), Error> {
         let record = self.records.record(at)?;
         let malformed = |reason| Error::MalformedRecord { address: at, reason };
         let node = record::parse(record.as_ref()).map_err(malformed)?;
@@ -47,30 +74,33 @@ impl<R: Records + ?Sized> Walk<'_, R> {
         }
         self.nodes_count += 1;
         if self.nodes_count.is_multiple_of(1 << 16) {
-            (self.progress)(self.nodes_count);
+            (self.progress)(self.nodes_count, share.before);
         }
         match node {
             Node::Branch(branch) => {
                 for nibble in bits(branch.records) {
-                    self.child(branch.child(nibble).map_err(malformed)?, is_accounts)?;
+                    let child = branch.child(nibble).map_err(malformed)?;
+                    self.child(child, is_accounts, share.of_child(nibble))?;
                 }
                 Ok(())
             }
-            Node::Extension(extension) => self.child(extension.child, is_accounts),
+            Node::Extension(extension) => self.child(extension.child, is_accounts, share),
             Node::Leaf(leaf) if is_accounts => {
                 let account = Account::from_rlp(leaf.value)
                     .map_err(|_| malformed("leaf whose value is no account"))?;
                 let storage =
                     leaf.storage.ok_or_else(|| malformed("slot's leaf among the accounts"))?;
-                self.root(storage, &account.storage_root, false)
+                self.root(storage, &account.storage_root, false, share)
             }
             Node::Leaf(_) => Ok(()),
         }
     }
 
-    fn child(&mut self, child: Child<'_>, is_accounts: bool) -> Result<(), Error> {
+    fn child(&mut self, child: Child<'_>, is_accounts: bool, share: Share) -> Result<(), Error> {
         match child {
-            Child::Record { address, hash } => self.node(address, &B256::from(*hash), is_accounts),
+            Child::Record { address, hash } => {
+                self.node(address, &B256::from(*hash), is_accounts, share)
+            }
             // Part of the node above, whose hash is right.
             Child::Embedded(_) | Child::Empty => Ok(()),
         }
@@ -102,14 +132,14 @@ mod tests {
         }
         let version = builder.finish();
         let count = records.end().offset() - 1;
-        assert_eq!(verify(&records, &version, &mut |_| {}), Ok(count));
+        assert_eq!(verify(&records, &version, &mut |_, _| {}), Ok(count));
         for offset in 1..=count {
             let address = NodeAddress::new(offset);
             let record = records.record(address).unwrap();
             let mut changed = record.to_vec();
             *changed.last_mut().unwrap() ^= 1;
             records.replace(address, &changed);
-            let error = verify(&records, &version, &mut |_| {}).unwrap_err();
+            let error = verify(&records, &version, &mut |_, _| {}).unwrap_err();
             assert!(
                 matches!(error, Error::HashMismatch { .. } | Error::MalformedRecord { .. }),
                 "{error}"

@@ -1,0 +1,189 @@
+//! `deponent export`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use anyhow::{Context, bail, ensure};
+use clap::{Args, ValueEnum};
+use engine::{BlockRecord, Engine, EngineOptions};
+
+use super::number;
+use crate::cli::StorageArgs;
+use crate::files::limits::ERA1_BLOCKS;
+use crate::files::{BlockWriter, Era1Folder, ExportBlock, Form, Progress};
+use crate::node::open_engine;
+
+/// What `deponent export` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The file to write, `.gz` behind its name packs it; for era1 the folder of the files.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The node's directory.
+    #[arg(long, value_name = "DIR")]
+    datadir: PathBuf,
+    /// The first block; when not given, the one after the genesis, for era1 the genesis.
+    #[arg(long, value_name = "NUMBER")]
+    from: Option<u64>,
+    /// The last block; when not given, the head, for era1 the last block of proof of work.
+    #[arg(long, value_name = "NUMBER")]
+    to: Option<u64>,
+    /// How the blocks are written.
+    #[arg(long, value_enum, default_value_t = ExportForm::Rlp)]
+    format: ExportForm,
+    #[command(flatten)]
+    storage: StorageArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ExportForm {
+    /// The RLP of one block after the other, as geth exports it.
+    Rlp,
+    /// An engine_newPayload request a line.
+    Payloads,
+    /// Archives of 8192 blocks of proof of work each, with their receipts and checksums.txt, as
+    /// geth's import-history reads them.
+    Era1,
+}
+
+/// Runs `deponent export`.
+pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<()> {
+    // Reading prunes nothing, and makes no copies.
+    let options = EngineOptions {
+        retain_history: u64::MAX,
+        retain_witness_blocks: 0,
+        retain_witness_bytes: u64::MAX,
+        ..args.storage.engine()
+    };
+    let engine = open_engine(&args.datadir, None, args.storage.database(), options)?;
+    match args.format {
+        ExportForm::Rlp => export_file(args, &engine, Form::Rlp),
+        ExportForm::Payloads => export_file(args, &engine, Form::Json),
+        ExportForm::Era1 => export_era1(args, &engine),
+    }
+}
+
+fn export_file(args: &ExportArgs, engine: &Engine, form: Form) -> anyhow::Result<()> {
+    let head = number(engine, engine.heads().head)?;
+    let (first, last) = (args.from.unwrap_or(1), args.to.unwrap_or(head));
+    check_range(first, last, head)?;
+    let (mut writer, next) = begin(args, engine, form, first, last)?;
+    let mut progress = Progress::counting("exporting", "blocks", last + 1 - first, next - first);
+    for number in next..=last {
+        let record = canonical(engine, number)?;
+        writer.write(ExportBlock {
+            block: &record.block,
+            requests: Some(&record.requests),
+            access_list: record.block_access_list.as_ref(),
+        })?;
+        progress.block(number, record.block.header.gas_used);
+        progress.count(number + 1 - first);
+    }
+    writer.finish()?;
+    progress.finish();
+    println!("blocks {first} to {last} are in {}", args.file.display());
+    Ok(())
+}
+
+/// Goes on with what there is of the file, if it has these blocks; also says with which block.
+fn begin(
+    args: &ExportArgs,
+    engine: &Engine,
+    form: Form,
+    first: u64,
+    last: u64,
+) -> anyhow::Result<(BlockWriter, u64)> {
+    let (writer, written) = BlockWriter::resume(&args.file, form)?;
+    let Some(written) = written else { return Ok((writer, first)) };
+    let (at, hash) = (written.block.header.number, written.block.hash());
+    let is_ours = writer.first_number() == Some(first)
+        && (first..=last).contains(&at)
+        && engine.canonical_hash(at)? == Some(hash);
+    if is_ours {
+        return Ok((writer, at + 1));
+    }
+    // Before the other one begins: it may have something left to write.
+    drop(writer);
+    Ok((BlockWriter::create(&args.file, form)?, first))
+}
+
+fn export_era1(args: &ExportArgs, engine: &Engine) -> anyhow::Result<()> {
+    const BLOCKS: u64 = ERA1_BLOCKS as u64;
+    let first = args.from.unwrap_or(0);
+    ensure!(first.is_multiple_of(BLOCKS), "era1 files begin at multiples of {BLOCKS}");
+    let head = number(engine, engine.heads().head)?;
+    let last = match args.to {
+        Some(last) => last,
+        None => last_of_work(engine, first, head)?,
+    };
+    check_range(first, last, head)?;
+    let folder = Era1Folder::open(&args.file, network(engine.chain().chain_id()))?;
+    let total = last + 1 - first;
+    let mut progress = Progress::counting("exporting", "blocks", total, 0);
+    for start in (first..=last).step_by(ERA1_BLOCKS) {
+        let end = last.min(start + BLOCKS - 1);
+        if let Some((number, hash)) = folder.last_block(start / BLOCKS)? {
+            ensure!(
+                engine.canonical_hash(number)? == Some(hash),
+                "{} has a file that begins at block {start} and ends with block {number}, {hash}, \
+                 which is not of this chain",
+                args.file.display()
+            );
+            if number >= end {
+                progress.count(end + 1 - first);
+                continue;
+            }
+        }
+        let mut writer = folder.begin()?;
+        for number in start..=end {
+            let record = canonical(engine, number)?;
+            let receipts = alloy_rlp::encode(&record.receipts);
+            writer.write(&record.block, &receipts, record.total_difficulty)?;
+            progress.block(number, record.block.header.gas_used);
+            progress.count(number + 1 - first);
+        }
+        folder.finish(writer)?;
+    }
+    let files = folder.write_checksums()?;
+    progress.finish();
+    println!("blocks {first} to {last} are in {}: {files} files there", args.file.display());
+    Ok(())
+}
+
+fn check_range(first: u64, last: u64, head: u64) -> anyhow::Result<()> {
+    ensure!(last <= head, "block {last} is above the head, which is block {head}");
+    ensure!(first <= last, "block {first} is above the last one, block {last}");
+    Ok(())
+}
+
+fn canonical(engine: &Engine, number: u64) -> anyhow::Result<Arc<BlockRecord>> {
+    let hash: Option<B256> = engine.canonical_hash(number)?;
+    let record = hash.map(|hash| engine.block(hash)).transpose()?.flatten();
+    record.with_context(|| format!("there is no block {number}"))
+}
+
+/// The last block of proof of work from `first` on: none comes after one of proof of stake.
+fn last_of_work(engine: &Engine, first: u64, head: u64) -> anyhow::Result<u64> {
+    let is_of_work =
+        |number| anyhow::Ok(!canonical(engine, number)?.block.header.difficulty.is_zero());
+    let (mut of_work, mut of_stake) = (first, head + 1);
+    if !is_of_work(first)? {
+        bail!("block {first} is of proof of stake, which era1 files do not hold");
+    }
+    while of_work + 1 < of_stake {
+        let middle = of_work + (of_stake - of_work) / 2;
+        *(if is_of_work(middle)? { &mut of_work } else { &mut of_stake }) = middle;
+    }
+    Ok(of_work)
+}
+
+/// A network's name in the names of era1 files, as geth has it.
+const fn network(chain_id: u64) -> &'static str {
+    match chain_id {
+        1 => "mainnet",
+        560_048 => "hoodi",
+        11_155_111 => "sepolia",
+        _ => "unknown",
+    }
+}

@@ -1,0 +1,222 @@
+//! The commands on a data directory, as processes, on the published chain: what they fill, copy,
+//! check and cut, and that they go on where they were stopped.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use alloy_primitives::{B256, hex};
+use sha2::{Digest, Sha256};
+
+use super::geth_files::{geth_binary, text};
+use super::{Folder, blocks, fixtures, read};
+
+/// Blocks of proof of work in the chain, the genesis not counted.
+const MINED: usize = 35;
+
+/// The published chain with its genesis, and a place to work.
+struct Chain {
+    folder: Folder,
+    genesis: PathBuf,
+    file: PathBuf,
+}
+
+impl Chain {
+    fn new() -> Option<Self> {
+        let fixtures = fixtures()?.join("execution-apis/tests");
+        let folder = Folder::new();
+        let genesis = fs::read_to_string(fixtures.join("genesis.json")).expect("a file");
+        // We have these two forks at once only; no block of this chain tells them apart.
+        let genesis = genesis.replace(r#""petersburgBlock": 15"#, r#""petersburgBlock": 12"#);
+        let genesis = folder.write("genesis.json", genesis);
+        Some(Self { folder, genesis, file: fixtures.join("chain.rlp") })
+    }
+
+    /// A command on the data directory of this name.
+    fn command(&self, data: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
+        command.args(arguments).arg("--datadir").arg(self.folder.path(data));
+        command
+    }
+
+    /// Runs a command to its end: whether it succeeded, and what it has said.
+    fn try_run(&self, data: &str, arguments: &[&str]) -> (bool, String) {
+        let output = self.command(data, arguments).output().expect("run");
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(said).expect("UTF-8"))
+    }
+
+    #[track_caller]
+    fn run(&self, data: &str, arguments: &[&str], words: &str) {
+        let (done, said) = self.try_run(data, arguments);
+        assert!(done && said.contains(words), "{arguments:?}: {words:?} is not in {said}");
+    }
+
+    #[track_caller]
+    fn refused(&self, data: &str, arguments: &[&str], words: &str) {
+        let (done, said) = self.try_run(data, arguments);
+        assert!(!done && said.contains(words), "{arguments:?}: {words:?} is not in {said}");
+    }
+
+    fn import(&self, data: &str, words: &str) {
+        let (genesis, file) = (text(&self.genesis), text(&self.file));
+        self.run(data, &["import", "--chain", genesis, file], words);
+    }
+}
+
+#[test]
+fn a_data_directory_is_filled_checked_cut_and_filled_again() {
+    let Some(chain) = Chain::new() else { return };
+    let imported = read(&chain.file);
+    let last = &imported.last().expect("blocks").block;
+    chain.import("data", "54 blocks imported");
+    chain.import("data", "0 blocks imported; the head is block 54");
+    chain.run("data", &["db", "stats"], "55 blocks, 55 canonical");
+    let whole = last.header.state_root.to_string();
+    chain.run("data", &["db", "verify"], &format!("nodes hash to {whole}"));
+
+    chain.run("data", &["db", "unwind", "--to", "40"], "14 canonical blocks dropped");
+    let root = imported[39].block.header.state_root.to_string();
+    chain.run("data", &["db", "verify"], &format!("nodes hash to {root}"));
+    chain.refused("data", &["db", "unwind", "--to", "41"], "there is no block 41");
+    chain.import("data", "14 blocks imported; the head is block 54");
+    chain.run("data", &["db", "verify"], &whole);
+
+    // Copying takes nothing away, whatever is to be kept.
+    let copy = chain.folder.path("copy.rlp");
+    let little = ["export", text(&copy), "--history.retain-blocks", "1"];
+    chain.run("data", &little, "blocks 1 to 54 are in");
+    assert_eq!(fs::read(&copy).expect("a file"), fs::read(&chain.file).expect("a file"));
+    chain.run("data", &["db", "stats"], "states are kept from block 0");
+
+    chain.run("data", &["db", "prune", "--history.retain-blocks", "5"], "after block 49");
+    chain.run("data", &["db", "verify"], &whole);
+    chain.refused("data", &["db", "unwind", "--to", "48"], "states are kept from block 49");
+    chain.run("data", &["db", "unwind", "--to", "49"], "the head is block 49");
+    chain.run("data", &["db", "verify"], "block 49");
+    chain.refused("none", &["db", "stats"], "holds no chain");
+}
+
+#[test]
+fn a_check_finds_what_is_damaged() {
+    let Some(chain) = Chain::new() else { return };
+    chain.import("data", "54 blocks");
+    let nodes = chain.folder.path("data/chain/nodes-0000000000000000");
+    let mut bytes = fs::read(&nodes).expect("a file");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&nodes, bytes).expect("written");
+    chain.refused("data", &["db", "verify"], text(&nodes));
+}
+
+#[test]
+fn an_import_that_is_killed_goes_on() {
+    let Some(chain) = Chain::new() else { return };
+    let bytes = fs::read(&chain.file).expect("a file");
+    for part in 1..8 {
+        let mut killed = chain
+            .command("data", &["import", "--chain", text(&chain.genesis), "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("run");
+        let mut input = killed.stdin.take().expect("piped");
+        // It reads as it imports: how much of this it has taken nobody knows.
+        input.write_all(&bytes[..bytes.len() * part / 8]).expect("it reads on");
+        killed.kill().expect("killed");
+        killed.wait().expect("ended");
+    }
+    chain.import("data", "the head is block 54");
+    let root = read(&chain.file).last().expect("blocks").block.header.state_root;
+    chain.run("data", &["db", "verify"], &format!("nodes hash to {root}"));
+}
+
+#[test]
+fn an_export_that_was_stopped_goes_on_if_it_is_the_same() {
+    let Some(chain) = Chain::new() else { return };
+    chain.import("data", "54 blocks");
+    let path = chain.folder.path("copy");
+    let partial = chain.folder.path("copy.partial");
+    for form in ["rlp", "payloads"] {
+        let export = |from: &str, to: &str| {
+            let file = text(&path);
+            chain.run("data", &["export", file, "--format", form, "--from", from, "--to", to], "");
+            fs::read(&path).expect("a file")
+        };
+        let (other, whole) = (export("38", "40"), export("37", "54"));
+        for length in [0, 1, whole.len() / 3, whole.len() - 1, whole.len()] {
+            fs::write(&partial, &whole[..length]).expect("written");
+            assert_eq!(export("37", "54"), whole, "{form}, {length}");
+        }
+        // What is there is of other blocks.
+        fs::write(&partial, &other).expect("written");
+        assert_eq!(export("37", "54"), whole, "{form}");
+        fs::write(&partial, &whole).expect("written");
+        assert_eq!(export("38", "40"), other, "{form}");
+    }
+    chain.refused("data", &["export", text(&path), "--to", "55"], "above the head");
+    chain.refused("data", &["export", text(&path), "--from", "9", "--to", "8"], "above the last");
+}
+
+#[test]
+fn era1_archives_are_written_with_their_checksums_and_read_again() {
+    let Some(chain) = Chain::new() else { return };
+    chain.import("data", "54 blocks");
+    let folder = chain.folder.path("history");
+    let export = |to: &str| {
+        let folder = text(&folder);
+        chain.run("data", &["export", folder, "--format", "era1", "--to", to], "1 files there");
+        let files =
+            fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("one").path());
+        let mut files: Vec<_> = files.collect();
+        files.sort();
+        let [checksums, file] = &files[..] else { panic!("{files:?}") };
+        let written = fs::read(file).expect("a file");
+        let checksum = B256::from_slice(&Sha256::digest(&written));
+        assert_eq!(fs::read_to_string(checksums).expect("a file"), hex::encode_prefixed(checksum));
+        (file.clone(), written)
+    };
+    let (few, _) = export("10");
+    assert_eq!(read(&few).len(), 11);
+    // The file of the same epoch takes its place.
+    let (file, written) = export("35");
+    assert_ne!(few, file);
+    assert_eq!(blocks(&read(&file))[1..], blocks(&read(&chain.file))[..MINED]);
+    // What is there and whole is not written again, and what is damaged is not passed over.
+    let changed = |path: &Path| path.metadata().and_then(|data| data.modified()).expect("a time");
+    let before = changed(&file);
+    assert_eq!(export("35"), (file.clone(), written.clone()));
+    assert_eq!(export("20"), (file.clone(), written.clone()));
+    assert_eq!(changed(&file), before);
+    let era1 = ["export", text(&folder), "--format", "era1"];
+    chain.run("data", &era1, "blocks 0 to 35 are in");
+    fs::write(&file, &written[..written.len() - 1]).expect("written");
+    chain.refused("data", &era1, text(&file));
+    fs::write(&file, &written).expect("written");
+    chain.refused("data", &[&era1[..], &["--to", "36"]].concat(), "proof of stake");
+    chain.refused("data", &[&era1[..], &["--from", "7"]].concat(), "multiples of 8192");
+
+    let Some(geth) = geth_binary() else {
+        println!("geth does not read it: there is no geth");
+        return;
+    };
+    // geth finds archives by the name of a network that it knows.
+    let name = file.file_name().and_then(|name| name.to_str()).expect("a name");
+    let named = folder.join(name.replace("unknown", "mainnet"));
+    fs::rename(&file, &named).expect("renamed");
+    let run = |arguments: &[&str]| {
+        let data = chain.folder.path("geth");
+        let output = Command::new(&geth).arg("--datadir").arg(data).args(arguments).output();
+        let output = output.expect("run");
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).expect("UTF-8");
+        assert!(output.status.success(), "geth {arguments:?}: {said}");
+        said
+    };
+    run(&["init", text(&chain.genesis)]);
+    let said = run(&["import-history", "--era.format", "era1", text(&folder)]);
+    assert!(said.contains("Import done"), "{said}");
+    let last = read(&named).last().expect("blocks").block.hash();
+    assert!(run(&["db", "metadata"]).contains(&last.to_string()));
+}
