@@ -9,8 +9,8 @@ pub(crate) fn yield_to_others() {
     use rustix::process::{getpriority_process, setpriority_process};
     use rustix::thread::gettid;
 
-    /// A tenth of the time of a thread that has none, and no more when both want all.
-    const NICE: i32 = 10;
+    /// A third of the time of a thread that has none, when both want all.
+    const NICE: i32 = 5;
 
     // On Linux this is of a thread.
     let thread = Some(gettid());
