@@ -168,8 +168,7 @@ fn era1_archives_are_written_with_their_checksums_and_read_again() {
     let export = |to: &str| {
         let folder = text(&folder);
         chain.run("data", &["export", folder, "--format", "era1", "--to", to], "1 files there");
-        let files =
-            fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("one").path());
+        let files = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("one").path());
         let mut files: Vec<_> = files.collect();
         files.sort();
         let [checksums, file] = &files[..] else { panic!("{files:?}") };
