@@ -1,19 +1,28 @@
-//! A block's changes in a large trie and the root after them, beside [`SparseTrie`], which
-//! encodes and hashes node by node: 90 % updates, 10 % inserts, all paths loaded before, one
-//! thread.
+//! A block's changes in a large trie and the root after them: 90 % updates, 10 % inserts, all
+//! paths loaded before, one thread. Beside it two rivals that encode and hash node by node:
+//! [`SparseTrie`], and alloy's [`HashBuilder`], which has no trie: it gets the changed leaves and
+//! the hashes of all unchanged nodes beside their paths, in order, gathered before.
 //!
-//! `cargo bench -p deponent-trie --bench update`; run as a test (`cargo test --benches`), each is
+//! `cargo bench -p deponent-trie --bench update`; with `LANES=avx2` or `LANES=scalar` before it,
+//! hashing is as on a machine that has no more. Run as a test (`cargo test --benches`), each is
 //! called once, on small tries.
 #![allow(missing_docs)] // criterion's macros make public functions
 
-use alloy_primitives::{B256, KECCAK256_EMPTY, U256, keccak256};
+use alloy_primitives::{B256, KECCAK256_EMPTY, U256, keccak256, map::B256Set};
+use alloy_rlp::Decodable;
+use alloy_trie::{
+    HashBuilder, Nibbles,
+    nodes::{RlpNode, TrieNode},
+};
 use criterion::{
     BatchSize, BenchmarkGroup, BenchmarkId, Criterion, criterion_group, criterion_main,
     measurement::WallTime,
 };
 use std::hint::black_box;
 use trie::{
-    Account, AccountChange, AccountInfo, EMPTY_ROOT_HASH, SparseTrie, StateChanges, by_hash,
+    Account, AccountChange, AccountInfo, EMPTY_ROOT_HASH, NodeSource, SparseTrie, StateChanges,
+    by_hash,
+    keccak::{self, Lanes},
     versioned::{BlockTrie, MemoryRecords, Version, account, run_serially, slot, witness_at},
 };
 
@@ -111,20 +120,95 @@ impl State {
         trie
     }
 
-    /// The same in the slow way.
-    fn revealed(&self, changes: &Changes) -> SparseTrie {
-        let block = self.loaded(changes);
-        let nodes = by_hash(witness_at(&self.records, &block.witness_addresses()).unwrap());
-        let root = match self.kind {
+    /// The root of the large trie.
+    fn root(&self) -> B256 {
+        match self.kind {
             Kind::Slots => account(&self.records, &self.version, &OWNER).unwrap().unwrap().1.root,
             Kind::Accounts => self.version.root,
-        };
-        let mut trie = SparseTrie::new(root);
+        }
+    }
+
+    /// The nodes on the paths of all changes.
+    fn nodes(&self, changes: &Changes) -> impl NodeSource {
+        let block = self.loaded(changes);
+        by_hash(witness_at(&self.records, &block.witness_addresses()).unwrap())
+    }
+
+    /// The trie with these paths in the slow way.
+    fn revealed(&self, changes: &Changes) -> SparseTrie {
+        let nodes = self.nodes(changes);
+        let mut trie = SparseTrie::new(self.root());
         for (key, _) in changes {
             trie.get(key.as_slice(), &nodes).unwrap();
         }
         trie
     }
+
+    /// What a hash builder needs for the trie after the changes.
+    fn items(&self, changes: &Changes) -> Vec<(Nibbles, Item)> {
+        let changed = changes.iter().map(|(key, value)| {
+            let leaf = leaf(self.kind, *value);
+            (Nibbles::unpack(key), Item::Leaf(leaf))
+        });
+        let mut items: Vec<_> = changed.collect();
+        let keys: B256Set = changes.iter().map(|(key, _)| *key).collect();
+        let nodes = self.nodes(changes);
+        let mut pending = vec![(Nibbles::default(), self.root())];
+        while let Some((path, hash)) = pending.pop() {
+            let Some(rlp) = nodes.node(&hash) else {
+                items.push((path, Item::Unchanged(hash)));
+                continue;
+            };
+            match TrieNode::decode(&mut rlp.as_ref()).unwrap() {
+                TrieNode::Branch(branch) => {
+                    for (nibble, child) in branch.as_ref().children() {
+                        let hash = child.and_then(RlpNode::as_hash);
+                        pending.extend(
+                            hash.map(|hash| (path.join(&Nibbles::from_nibbles([nibble])), hash)),
+                        );
+                    }
+                }
+                TrieNode::Extension(extension) => {
+                    let hash = extension.child.as_hash().expect("keys are long");
+                    pending.push((path.join(&extension.key), hash));
+                }
+                TrieNode::Leaf(leaf) => {
+                    let path = path.join(&leaf.key);
+                    if !keys.contains(&B256::from_slice(&path.pack())) {
+                        items.push((path, Item::Leaf(leaf.value)));
+                    }
+                }
+                TrieNode::EmptyRoot => unreachable!("the trie is large"),
+            }
+        }
+        items.sort_unstable_by_key(|(path, _)| *path);
+        items
+    }
+}
+
+fn apply(trie: &mut SparseTrie, kind: Kind, changes: &Changes) -> B256 {
+    let nothing = by_hash([]);
+    for (key, value) in changes {
+        trie.insert(key.as_slice(), leaf(kind, *value), &nothing).unwrap();
+    }
+    trie.root()
+}
+
+/// What is given to a hash builder.
+enum Item {
+    Leaf(Vec<u8>),
+    Unchanged(B256),
+}
+
+fn root_of(items: &[(Nibbles, Item)]) -> B256 {
+    let mut builder = HashBuilder::default();
+    for (path, item) in items {
+        match item {
+            Item::Leaf(value) => builder.add_leaf(*path, value),
+            Item::Unchanged(hash) => builder.add_branch(*path, *hash, false),
+        }
+    }
+    builder.root()
 }
 
 fn measure(group: &mut BenchmarkGroup<'_, WallTime>, state: &State, count: u64) {
@@ -146,15 +230,16 @@ fn measure(group: &mut BenchmarkGroup<'_, WallTime>, state: &State, count: u64) 
         b.iter_batched(
             || revealed.clone(),
             |mut trie| {
-                for (key, value) in &changes {
-                    let leaf = leaf(state.kind, *value);
-                    trie.insert(key.as_slice(), leaf, &by_hash([])).unwrap();
-                }
-                trie.root();
+                apply(&mut trie, state.kind, &changes);
                 trie
             },
             BatchSize::PerIteration,
         );
+    });
+    let items = state.items(&changes);
+    assert_eq!(root_of(&items), apply(&mut revealed.clone(), state.kind, &changes));
+    group.bench_function(BenchmarkId::new("hash-builder", &size), |b| {
+        b.iter(|| root_of(black_box(&items)));
     });
 }
 
@@ -196,6 +281,11 @@ fn measure_rest(group: &mut BenchmarkGroup<'_, WallTime>, state: &State, count: 
 }
 
 fn bench(c: &mut Criterion) {
+    if let Ok(name) = std::env::var("LANES") {
+        let lanes =
+            Lanes::ALL.into_iter().find(|lanes| format!("{lanes:?}").eq_ignore_ascii_case(&name));
+        keccak::choose(lanes.expect("LANES is avx512, avx2, neon or scalar"));
+    }
     let is_bench = std::env::args().any(|argument| argument == "--bench");
     let (leaves_count, counts) =
         if is_bench { (1_000_000, [3_000, 300]) } else { (2_000, [100, 10]) };

@@ -26,7 +26,7 @@ mod tests;
 
 use alloy_primitives::{B256, keccak256};
 use sponge::RATE_BYTES;
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 /// The widest batch of any path.
 const MAX_LANES: usize = 8;
@@ -89,15 +89,29 @@ impl Lanes {
 }
 
 /// What this machine hashes with, found out once.
-static CHOSEN: LazyLock<Lanes> = LazyLock::new(|| {
-    let available = Lanes::ALL.into_iter().find(|lanes| lanes.is_available());
-    available.expect("scalar is always available")
-});
+static CHOSEN: OnceLock<Lanes> = OnceLock::new();
+
+fn chosen() -> Lanes {
+    *CHOSEN.get_or_init(|| {
+        let available = Lanes::ALL.into_iter().find(|lanes| lanes.is_available());
+        available.expect("scalar is always available")
+    })
+}
+
+/// Has [`keccak256_many`] hash in a given way, for benchmarks of what rests on it.
+///
+/// # Panics
+/// If it was called before, or this machine cannot hash in that way.
+#[doc(hidden)]
+pub fn choose(lanes: Lanes) {
+    assert!(lanes.is_available(), "{} is not available", lanes.name());
+    assert_eq!(CHOSEN.set(lanes), Ok(()), "nothing is hashed before");
+}
 
 /// What [`keccak256_many`] hashes with on this machine, for logs: `AVX-512`, `AVX2`, `NEON` or
 /// `scalar`.
 pub fn lanes() -> &'static str {
-    CHOSEN.name()
+    chosen().name()
 }
 
 /// Writes the Keccak-256 hash of each input to the same place in `out`.
@@ -108,7 +122,7 @@ pub fn lanes() -> &'static str {
 /// # Panics
 /// If there are not as many places as inputs.
 pub fn keccak256_many(inputs: &[&[u8]], out: &mut [B256]) {
-    keccak256_many_with(*CHOSEN, inputs, out);
+    keccak256_many_with(chosen(), inputs, out);
 }
 
 /// [`keccak256_many`] in a given way, for tests and benchmarks.
