@@ -154,6 +154,14 @@ pub fn keccak256_many_with(lanes: Lanes, inputs: &[&[u8]], out: &mut [B256]) {
     }
 }
 
+/// Asks the processor for an input that is to be hashed soon, and may be far away.
+pub(crate) fn prefetch(input: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    x86_64::prefetch(input);
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = input;
+}
+
 /// Inputs with equally many blocks that wait until a vector is full.
 #[derive(Clone, Copy, Default)]
 struct Batch {

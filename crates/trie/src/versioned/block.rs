@@ -1,6 +1,6 @@
 use super::{
     NodeAddress, RecordSink, Records, Version,
-    cut::{Cut, Joined, Part, Root, branch_root, join},
+    cut::{Cut, Joined, Part, Root, branch_root, by_nibble, join},
     key::nibble,
     record,
     shard::{Form, Job, Shard, apply_part},
@@ -362,10 +362,10 @@ fn storage_units<'a, R: Records>(
 ) -> Vec<Unit<'a>> {
     let mut units = Vec::new();
     for Taken { change, cut, errors, .. } in taken {
-        for (nibble, (part, error)) in cut.parts.iter_mut().zip(errors).enumerate() {
-            let slots = change.storage.as_slice();
-            units.push(Unit::new(slots.len() / 16, move || {
-                *error = apply_part(records, part, nibble, slots).err();
+        let parts = cut.parts.iter_mut().zip(errors);
+        for ((part, error), slots) in parts.zip(by_nibble(&change.storage)) {
+            units.push(Unit::new(slots.len(), move || {
+                *error = apply_part(records, part, slots).err();
             }));
         }
     }

@@ -3,7 +3,7 @@
 use super::{
     NodeAddress, Records, Version,
     hash::list_header,
-    key::with_nibble,
+    key::{nibble, with_nibble},
     node::{Blinded, Branch, Head, Leaf, Link, Target, Tree},
     overlay::Overlay,
     record::{self, Child, NO_CHILD, Node},
@@ -177,14 +177,20 @@ pub(crate) fn apply_slots<R: Records>(
     Ok(())
 }
 
+/// The slots by the first nibble of their keys.
+pub(crate) fn by_nibble(slots: &[(B256, U256)]) -> [Vec<&(B256, U256)>; 16] {
+    let mut parted = [const { Vec::new() }; 16];
+    for slot in slots {
+        parted[nibble(&slot.0, 0)].push(slot);
+    }
+    parted
+}
+
 /// The slots in order.
 ///
 /// # Panics
 /// If there is a slot twice.
-pub(crate) fn sorted<'a>(
-    slots: impl IntoIterator<Item = &'a (B256, U256)>,
-) -> Vec<&'a (B256, U256)> {
-    let mut slots: Vec<&(B256, U256)> = slots.into_iter().collect();
+pub(crate) fn sorted(mut slots: Vec<&(B256, U256)>) -> Vec<&(B256, U256)> {
     slots.sort_unstable_by_key(|(slot, _)| slot);
     let is_unique = slots.is_sorted_by(|(a, _), (b, _)| a < b);
     assert!(is_unique, "a slot is changed at most once");

@@ -6,7 +6,10 @@ use super::{
     overlay::Overlay,
     record::{self, HASH_HEADER, NO_CHILD},
 };
-use crate::{Account, keccak::keccak256_many};
+use crate::{
+    Account,
+    keccak::{keccak256_many, prefetch},
+};
 use alloy_primitives::{B256, U256};
 
 /// Nodes whose bodies are built before they are hashed: enough to fill the lanes, few enough to
@@ -96,7 +99,10 @@ impl Overlay {
             head.body = body;
             match embedded {
                 Some(reference) => head.hashed(reference),
-                None => batch.links.push((link, body)),
+                None => {
+                    prefetch(self.body(body));
+                    batch.links.push((link, body));
+                }
             }
         }
         let inputs = batch.links.iter().map(|(_, body)| self.body(*body));

@@ -1,6 +1,6 @@
 use super::{
     NodeAddress, Records, Version,
-    cut::{Cut, Part, apply_slots, sorted},
+    cut::{Cut, Part, apply_slots, by_nibble, sorted},
     key::nibble,
     node::Tree,
     overlay::Found,
@@ -323,17 +323,18 @@ impl<R: Records> Shard<R> {
         for job in jobs.iter_mut().filter(|job| job.change.account.is_some() && !job.is_taken) {
             let Some(index) = self.changed_storage(job.change)? else { continue };
             job.storage = Some(index);
-            let slots = sorted(&job.change.storage);
             let storage = &mut self.storages[index as usize];
             match &mut storage.form {
                 Form::Whole(tree) => {
+                    let slots = sorted(job.change.storage.iter().collect());
                     apply_slots(&self.records, &mut self.part.overlay, tree, &slots)?;
                     roots.push((index, tree.root));
                 }
                 Form::Cut(cut) => {
-                    cut.is_captured |= !slots.is_empty();
-                    for (nibble, part) in cut.parts.iter_mut().enumerate() {
-                        apply_part(&self.records, part, nibble, &job.change.storage)?;
+                    cut.is_captured |= !job.change.storage.is_empty();
+                    let slots = by_nibble(&job.change.storage);
+                    for (part, slots) in cut.parts.iter_mut().zip(slots) {
+                        apply_part(&self.records, part, slots)?;
                     }
                     storage.root = cut.join(&self.records)?;
                 }
@@ -352,10 +353,14 @@ impl<R: Records> Shard<R> {
     /// The storage to which a change of an account that is to exist is to be applied; `None` if
     /// that has nothing to do with the storage.
     fn changed_storage(&mut self, change: &AccountChange) -> Result<Option<u32>, Error> {
+        let is_listed = !change.storage.is_empty() || change.storage_wiped;
+        if !is_listed && self.ahead.is_empty() {
+            return Ok(None);
+        }
         let leaf = self.find(&change.hashed_address, true)?;
         let loaded = leaf.and_then(|leaf| self.part.overlay.account(leaf).storage);
         let is_ahead = loaded.is_some_and(|index| self.storages[index as usize].is_ahead);
-        if change.storage.is_empty() && !change.storage_wiped && !is_ahead {
+        if !is_listed && !is_ahead {
             return Ok(None);
         }
         let index = match leaf.and_then(|leaf| self.loaded_storage(leaf)) {
@@ -423,15 +428,13 @@ impl Storage {
     }
 }
 
-/// Applies the changes of those slots whose keys begin with `nibble`, and hashes them.
+/// Applies the changes of the slots of a part, and hashes them.
 pub(crate) fn apply_part<R: Records>(
     records: &R,
     part: &mut Part,
-    first: usize,
-    slots: &[(B256, U256)],
+    slots: Vec<&(B256, U256)>,
 ) -> Result<(), Error> {
-    let slots = sorted(slots.iter().filter(|(slot, _)| nibble(slot, 0) == first));
-    apply_slots(records, &mut part.overlay, &mut part.tree, &slots)?;
+    apply_slots(records, &mut part.overlay, &mut part.tree, &sorted(slots))?;
     part.hash();
     Ok(())
 }
