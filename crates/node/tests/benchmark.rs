@@ -29,7 +29,6 @@ fn the_state_benchmark_runs_in_miniature() {
         pause: Duration::ZERO,
         freeze: true,
         drop_page_cache: false,
-        depths: true,
     };
     let results = directory.path().join("results");
     let outcome =
@@ -40,6 +39,11 @@ fn the_state_benchmark_runs_in_miniature() {
         assert!(outcome.report.contains(words), "{words} is not in {}", outcome.report);
     }
     assert!(results.join("samples.jsonl").is_file());
+    let ours = &options.contenders[..1];
+    let report = bench::depths(ours, usize::MAX, &chain, directory.path(), &results);
+    let report = report.expect("every block is valid");
+    assert!(report.contains("| deponent | 8 | 1 |"), "{report}");
+    assert!(report.contains("| yes |") && !report.contains("refused"), "{report}");
 }
 
 const fn program(kind: Kind, binary: PathBuf) -> Program {
