@@ -103,7 +103,7 @@ impl World {
                 state_block_gas: 200_000_000,
                 settling_blocks: 4,
                 block_gas: [1_000_000, 3_000_000],
-                warm_blocks: 8,
+                warm_blocks: 12,
                 empty_blocks: 3,
                 cold_blocks: 3,
                 reorgs: 2,
