@@ -23,6 +23,9 @@ pub struct EngineOptions {
     pub multiproof_chunk_size: usize,
     /// Gas from which on a block is worth the trie workers; a smaller one runs on one thread.
     pub parallel_gas: u64,
+    /// Gas from which on the transactions of a block that came with an access list run side by
+    /// side.
+    pub ahead_gas: u64,
     /// Threads that load tries while a block runs; `None` is one fewer than the cores, 16 at most.
     pub trie_workers: Option<usize>,
     /// Bytes of nodes below which the log is not swept.
@@ -46,6 +49,7 @@ impl Default for EngineOptions {
             unpersisted_bytes: limits::UNPERSISTED_BYTES,
             multiproof_chunk_size: limits::MULTIPROOF_CHUNK_SIZE,
             parallel_gas: limits::PARALLEL_GAS,
+            ahead_gas: limits::AHEAD_GAS,
             trie_workers: None,
             sweep_min_bytes: limits::SWEEP_MIN_BYTES,
             sweep_step_bytes: limits::SWEEP_STEP_BYTES,

@@ -2,6 +2,7 @@ use crate::assemble::assemble;
 use crate::build::Build;
 use crate::core::{Core, EngineOptions, Floors};
 use crate::live::{LiveState, RootTimings, Threads};
+use crate::parallel::{ParentState, Schedule};
 use crate::persist::{self, PersistedBlock, Persister};
 use crate::record::BlockRecord;
 use crate::seal::{self, Seal};
@@ -13,7 +14,8 @@ use alloy_consensus::Transaction as _;
 use alloy_primitives::{Address, B256, Bytes};
 use alloy_rpc_types_engine::{ExecutionPayload, ExecutionPayloadSidecar};
 use execution::{
-    BlockError, ChainSpec, CodeCache, Executed, InvalidBlock, SealedBlock, Transaction,
+    AccessList, Ahead, AheadOf, BlockError, ChainSpec, CodeCache, Executed, Help, InvalidBlock,
+    SealedBlock, Transaction,
 };
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -173,7 +175,7 @@ impl Engine {
     pub fn new_payload(&self, payload: Payload) -> Result<Verdict, Error> {
         let block_hash = payload.execution.block_hash();
         match decode(payload) {
-            Ok(block) => self.new_block(block),
+            Ok((block, list)) => self.new_listed_block(block, list),
             Err(reason) => {
                 // The hash cannot be trusted to name these bytes: it is not remembered.
                 tracing::debug!(%block_hash, %reason, "payload refused");
@@ -184,6 +186,11 @@ impl Engine {
 
     /// Validates a block, running it unless the answer is known already.
     pub fn new_block(&self, block: SealedBlock) -> Result<Verdict, Error> {
+        self.new_listed_block(block, None)
+    }
+
+    /// As [`new_block`](Self::new_block), of a block that came with an access list, as RLP.
+    fn new_listed_block(&self, block: SealedBlock, list: Option<Bytes>) -> Result<Verdict, Error> {
         if let Err(reason) = execution::validate_body_roots(&block) {
             // Another body may be the right one for this hash: it is not remembered.
             return Ok(Verdict::Invalid { latest_valid_hash: None, reason: told(&reason) });
@@ -212,7 +219,7 @@ impl Engine {
             }
         };
         self.core.running.store(true, Ordering::Relaxed);
-        let validated = self.validate(&parent, block);
+        let validated = self.validate(&parent, block, list);
         self.core.running.store(false, Ordering::Relaxed);
         match validated {
             Ok(()) => Ok(Verdict::Valid),
@@ -239,7 +246,12 @@ impl Engine {
     }
 
     /// Runs a block, and remembers it when it is valid.
-    fn validate(&self, parent: &Arc<BlockRecord>, block: SealedBlock) -> Result<(), Failure> {
+    fn validate(
+        &self,
+        parent: &Arc<BlockRecord>,
+        block: SealedBlock,
+        list: Option<Bytes>,
+    ) -> Result<(), Failure> {
         let mut timings = Timings::default();
         let mut last = Instant::now();
         let mut lap = || {
@@ -251,18 +263,16 @@ impl Engine {
         self.validate_ancestry(parent, &block)?;
         timings.recovery = lap();
         let threads = self.threads(block.header.gas_used);
-        let mut state = LiveState::new(&self.core, parent.clone(), threads)?;
+        let list = list.filter(|_| threads.is_some());
+        let list = list.and_then(|list| AccessList::decode(&list, block.header.gas_limit));
+        let mut state = LiveState::new(&self.core, parent.clone(), threads, list)?;
         timings.parent = lap();
-        let (header, hash) = (&parent.block.header, parent.hash());
-        let executed = execution::validate(
-            &self.chain,
-            header,
-            hash,
-            &block,
-            &senders,
-            Some(&self.codes),
-            &mut state,
-        )?;
+        let mut executed = self.run(parent, &block, &senders, &mut state)?;
+        if !state.has_asked_for_all_listed() {
+            tracing::warn!(block = %block.hash(), "the access list names more than the block reads");
+            state = LiveState::new(&self.core, parent.clone(), threads, None)?;
+            executed = self.run(parent, &block, &senders, &mut state)?;
+        }
         let RootTimings { catching_up, applying } = state.timings;
         timings.catching_up = catching_up;
         timings.root = catching_up + applying;
@@ -295,6 +305,40 @@ impl Engine {
             None => seal(),
         }
         Ok(())
+    }
+
+    /// Runs a block on the state after its parent, its transactions side by side when its access
+    /// list is known.
+    fn run(
+        &self,
+        parent: &Arc<BlockRecord>,
+        block: &SealedBlock,
+        senders: &[Address],
+        state: &mut LiveState<'_>,
+    ) -> Result<Executed, BlockError> {
+        let (header, hash) = (&parent.block.header, parent.hash());
+        let codes = Some(&self.codes);
+        let validate = |ahead: Option<&dyn Ahead>, state: &mut LiveState<'_>| {
+            let help = Help { codes, ahead };
+            execution::validate(&self.chain, header, hash, block, senders, help, state)
+        };
+        let Some(listed) = state.listed().cloned() else { return validate(None, state) };
+        let helpers = match block.header.gas_used >= self.core.options.ahead_gas {
+            true => self.pool().current_num_threads().min(senders.len()).saturating_sub(1),
+            false => 0,
+        };
+        let list = &listed.list;
+        let of = AheadOf { chain: &self.chain, block, senders, list, codes };
+        let schedule = Schedule::new(senders.len());
+        self.pool().in_place_scope(|scope| {
+            for _ in 0..helpers {
+                let state = ParentState::new(&self.core, parent.clone(), &listed);
+                scope.spawn(|_| schedule.help(&of, state));
+            }
+            let executed = validate(Some(&schedule), state);
+            schedule.stop();
+            executed
+        })
     }
 
     /// The witness of a valid block other than the first, whatever branch it is on: put together
@@ -523,10 +567,12 @@ fn thread_pool() -> ThreadPool {
         .expect("the system starts a thread a core")
 }
 
-/// The block that a payload describes, if its hash and versioned hashes are right.
-fn decode(payload: Payload) -> Result<SealedBlock, InvalidBlock> {
+/// The block that a payload describes, if its hash and versioned hashes are right, and its access
+/// list, to which the hash commits.
+fn decode(payload: Payload) -> Result<(SealedBlock, Option<Bytes>), InvalidBlock> {
     let Payload { execution, sidecar } = payload;
     let got = execution.block_hash();
+    let list = execution.block_access_list().cloned();
     let block = execution
         .try_into_block_with_sidecar::<Transaction>(&sidecar)
         .map_err(|error| InvalidBlock::Payload(error.to_string()))?;
@@ -541,7 +587,7 @@ fn decode(payload: Payload) -> Result<SealedBlock, InvalidBlock> {
             return Err(InvalidBlock::VersionedHashes);
         }
     }
-    Ok(block)
+    Ok((block, list))
 }
 
 #[cfg(test)]

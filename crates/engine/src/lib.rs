@@ -16,6 +16,7 @@ mod forkchoice;
 mod genesis;
 pub mod limits;
 mod live;
+mod parallel;
 mod persist;
 mod record;
 #[cfg(test)]

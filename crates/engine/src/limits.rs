@@ -31,6 +31,9 @@ pub const HASH_AHEAD_NODES: usize = 64;
 /// microseconds.
 pub const PARALLEL_GAS: u64 = 1_000_000;
 
+/// Gas of a block from which on transactions are worth running side by side.
+pub const AHEAD_GAS: u64 = 1_000_000;
+
 /// Threads that tend tries at most: there are sixteen shards.
 pub const TRIE_WORKERS: usize = 16;
 

@@ -4,13 +4,14 @@
 use crate::Error;
 use crate::ancestors::Ancestors;
 use crate::core::Core;
+use crate::parallel::Listed;
 use crate::record::BlockRecord;
 use crate::state_view;
 use crate::touched::Touched;
 use crate::workers::{Session, Workers};
 use alloy_primitives::map::AddressMap;
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
-use execution::Executed;
+use execution::{AccessList, Executed};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 use state::Nodes;
@@ -32,6 +33,10 @@ pub(crate) struct LiveState<'a> {
     /// Accounts as they were asked for, each with its hashed address and its storage.
     accounts: AddressMap<Known>,
     work: Work<'a>,
+    /// What the block's access list names, which the workers were told at once.
+    listed: Option<Arc<Listed>>,
+    /// Of that, what the block has asked for.
+    asked: Asked,
     /// What the transactions so far have changed, when a root is asked for after each.
     so_far: AddressMap<Change>,
     /// What these roots needed to be known.
@@ -39,12 +44,23 @@ pub(crate) struct LiveState<'a> {
     pub(crate) timings: RootTimings,
 }
 
+/// An account as the parent has it.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+pub(crate) struct Known {
     hashed_address: B256,
-    account: Option<Account>,
+    pub(crate) account: Option<Account>,
     /// Where the storage's root stands; known when the tries are tended by others.
     storage: NodeAddress,
+}
+
+/// How much of an access list a block has asked for.
+#[derive(Debug, Default)]
+struct Asked {
+    accounts_count: usize,
+    /// Slots of accounts with storage.
+    slots_count: usize,
+    /// Which slots these are, of all that the list names.
+    slots: Vec<bool>,
 }
 
 /// Who tends the tries.
@@ -78,22 +94,48 @@ impl<'a> LiveState<'a> {
         core: &'a Core,
         parent: Arc<BlockRecord>,
         threads: Option<Threads<'a>>,
+        list: Option<AccessList>,
     ) -> Result<Self, Error> {
         let version = core.sealed(&parent)?.version;
         let tries = Box::new(Tries::new(core.database.nodes().clone(), version)?);
-        let work = match threads {
+        let mut work = match threads {
             None => Work::Here(tries),
             Some(Threads { workers, pool }) => begin(core, tries, workers, pool),
         };
+        let mut asked = Asked::default();
+        let mut listed = None;
+        if let (Work::Ahead { session, .. }, Some(list)) = (&mut work, list) {
+            asked.slots = vec![false; list.slots_count()];
+            let shared = Arc::new(Listed::new(list, core.database.nodes().clone(), version));
+            session.list(&shared);
+            listed = Some(shared);
+        }
         Ok(Self {
             core,
             ancestors: Ancestors::new(core, parent),
             version,
             accounts: AddressMap::default(),
             work,
+            listed,
+            asked,
             so_far: AddressMap::default(),
             needed_so_far: Vec::new(),
             timings: RootTimings::default(),
+        })
+    }
+
+    /// What the block's access list names, if the workers were told.
+    pub(crate) const fn listed(&self) -> Option<&Arc<Listed>> {
+        self.listed.as_ref()
+    }
+
+    /// Whether the block has asked for all that its access list names: else the tries hold more
+    /// than it has read.
+    pub(crate) fn has_asked_for_all_listed(&self) -> bool {
+        let Asked { accounts_count, slots_count, .. } = self.asked;
+        self.listed.as_ref().is_none_or(|listed| {
+            accounts_count == listed.list.accounts().len()
+                && listed.slots_with_paths() == Some(slots_count)
         })
     }
 
@@ -123,24 +165,57 @@ impl<'a> LiveState<'a> {
         if let Some(known) = self.accounts.get(&address) {
             return Ok(*known);
         }
-        let hashed_address = keccak256(address);
-        let (account, storage) = match &mut self.work {
-            Work::Here(tries) => {
-                (tries.shard_mut(&hashed_address).touch(&hashed_address)?, NodeAddress::NONE)
+        let listed = self.listed.as_ref().map(|listed| listed.account(address)).transpose()?;
+        let known = match (&mut self.work, listed.flatten()) {
+            (_, Some(known)) => {
+                self.asked.accounts_count += 1;
+                known
             }
-            Work::Ahead { session, .. } => {
-                session.touch_account(hashed_address);
-                let nodes = self.core.database.nodes();
-                versioned::account(nodes, &self.version, &hashed_address)?
-                    .map_or((None, NodeAddress::NONE), |(account, storage)| {
-                        (Some(account), storage.address)
-                    })
+            (Work::Here(tries), None) => {
+                let hashed_address = keccak256(address);
+                let account = tries.shard_mut(&hashed_address).touch(&hashed_address)?;
+                Known { hashed_address, account, storage: NodeAddress::NONE }
+            }
+            (Work::Ahead { session, .. }, None) => {
+                let known = read_account(self.core.database.nodes(), &self.version, address)?;
+                session.touch_account(known.hashed_address);
+                known
             }
         };
-        let known = Known { hashed_address, account, storage };
         self.accounts.insert(address, known);
         Ok(known)
     }
+}
+
+/// Reads an account in the version that the block stands on.
+pub(crate) fn read_account(
+    nodes: &Nodes,
+    version: &Version,
+    address: Address,
+) -> Result<Known, StateError> {
+    let hashed_address = keccak256(address);
+    let found = versioned::account(nodes, version, &hashed_address)?;
+    let (account, storage) = found
+        .map_or((None, NodeAddress::NONE), |(account, storage)| (Some(account), storage.address));
+    Ok(Known { hashed_address, account, storage })
+}
+
+/// Reads a slot of an account that was read in the same version.
+pub(crate) fn read_slot(nodes: &Nodes, known: &Known, slot: U256) -> Result<U256, StateError> {
+    let Some(storage) = known.storage() else { return Ok(U256::ZERO) };
+    Ok(versioned::slot(nodes, &storage, &hashed_slot(slot))?)
+}
+
+impl Known {
+    /// The account's storage, `None` if that is empty.
+    fn storage(&self) -> Option<Version> {
+        let root = self.account?.storage_root;
+        (root != EMPTY_ROOT_HASH).then_some(Version { root, address: self.storage })
+    }
+}
+
+fn hashed_slot(slot: U256) -> B256 {
+    keccak256(slot.to_be_bytes::<32>())
 }
 
 fn begin<'a>(
@@ -160,20 +235,25 @@ impl State for LiveState<'_> {
     }
 
     fn storage(&mut self, address: Address, slot: U256) -> Result<U256, StateError> {
-        let Known { hashed_address, account, storage } = self.known(address)?;
-        let root = account.map_or(EMPTY_ROOT_HASH, |account| account.storage_root);
-        if root == EMPTY_ROOT_HASH {
+        let known = self.known(address)?;
+        if known.storage().is_none() {
             return Ok(U256::ZERO);
         }
-        let hashed_slot = keccak256(slot.to_be_bytes::<32>());
-        match &mut self.work {
-            Work::Here(tries) => {
-                Ok(tries.shard_mut(&hashed_address).touch_slot(&hashed_address, &hashed_slot)?)
+        let listed = self.listed.as_ref().map(|listed| listed.slot(address, &known, slot));
+        match (&mut self.work, listed.transpose()?.flatten()) {
+            (_, Some((place, value))) => {
+                let is_new = !std::mem::replace(&mut self.asked.slots[place], true);
+                self.asked.slots_count += usize::from(is_new);
+                Ok(value)
             }
-            Work::Ahead { session, .. } => {
-                session.touch_slot(hashed_address, hashed_slot);
-                let storage = Version { root, address: storage };
-                Ok(versioned::slot(self.core.database.nodes(), &storage, &hashed_slot)?)
+            (Work::Here(tries), None) => {
+                let Known { hashed_address, .. } = known;
+                let shard = tries.shard_mut(&hashed_address);
+                Ok(shard.touch_slot(&hashed_address, &hashed_slot(slot))?)
+            }
+            (Work::Ahead { session, .. }, None) => {
+                session.touch_slot(known.hashed_address, hashed_slot(slot));
+                read_slot(self.core.database.nodes(), &known, slot)
             }
         }
     }
@@ -187,7 +267,8 @@ impl State for LiveState<'_> {
     }
 
     fn ran(&mut self, changes: &mut dyn Iterator<Item = Change>) {
-        if let Work::Ahead { session, .. } = &mut self.work {
+        // Of a listed block the workers know the end already.
+        if let (Work::Ahead { session, .. }, None) = (&mut self.work, &self.listed) {
             for change in changes {
                 let known = self.accounts.get(&change.address);
                 let hashed_address =
@@ -205,14 +286,18 @@ pub(crate) fn storage_error(error: impl std::fmt::Display) -> StateError {
 impl BlockState for LiveState<'_> {
     fn restart(&mut self) {
         self.accounts.clear();
+        self.listed = None;
         self.so_far.clear();
         self.needed_so_far.clear();
         // The tries were made from this version before: no new error can come of it.
         let tries = Tries::new(self.core.database.nodes().clone(), self.version);
         let tries = Box::new(tries.expect("the root was read before"));
-        self.work = match &self.work {
+        self.work = match &mut self.work {
             Work::Here(_) => Work::Here(tries),
-            Work::Ahead { session, pool, .. } => begin(self.core, tries, session.workers(), pool),
+            Work::Ahead { session, pool, .. } => {
+                session.give_up();
+                begin(self.core, tries, session.workers(), pool)
+            }
         };
     }
 

@@ -98,7 +98,7 @@ impl Slow {
             parent_hash,
             block,
             &senders,
-            None,
+            execution::Help::default(),
             &mut state,
         );
         let Ok(executed) = executed else { return false };

@@ -7,13 +7,17 @@
 
 use crate::background::yield_to_others;
 use crate::limits;
+use crate::parallel::Listed;
 use alloy_primitives::{B256, U256, keccak256};
+use execution::{AccessList, ListedAccount};
 use state::Nodes;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
+use trie::keccak::keccak256_many;
 use trie::versioned::Shard;
-use trie::{AccountInfo, Error as TrieError};
+use trie::{AccountInfo, EMPTY_ROOT_HASH, Error as TrieError};
 use witness::Change;
 
 /// The shards of one block, all or some, each with its place among them.
@@ -39,6 +43,8 @@ enum Kind {
 enum Message {
     /// A block begins: these shards are the worker's, of so many in all.
     Begin(Shards, usize),
+    /// What the block will have read and left, if its access list is right.
+    List(Arc<Listed>),
     /// What the block has done, in order.
     Chunk(Vec<Task>),
     /// The block has ended, well or not: the shards go back.
@@ -138,6 +144,13 @@ impl<'a> Session<'a> {
         self.workers
     }
 
+    /// Tells what the block's access list names, before anything else.
+    pub(crate) fn list(&mut self, listed: &Arc<Listed>) {
+        for worker in &self.workers.workers {
+            worker.send(Message::List(listed.clone()));
+        }
+    }
+
     pub(crate) fn touch_account(&mut self, hashed_address: B256) {
         self.push(Task { hashed_address, kind: Kind::Account });
     }
@@ -197,11 +210,18 @@ impl<'a> Session<'a> {
     }
 }
 
-impl Drop for Session<'_> {
-    fn drop(&mut self) {
+impl Session<'_> {
+    /// Ends the block without its shards. A session must have ended before the next one begins.
+    pub(crate) fn give_up(&mut self) {
         if self.is_open {
             self.close();
         }
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        self.give_up();
     }
 }
 
@@ -236,6 +256,35 @@ impl Block {
         }
     }
 
+    /// Loads what a list names, and sets what it leaves.
+    fn do_list(&mut self, list: &AccessList) -> Result<(), TrieError> {
+        let accounts = list.accounts();
+        let addresses: Vec<_> = accounts.iter().map(ListedAccount::address).collect();
+        for (account, hashed_address) in accounts.iter().zip(hashed_all(&addresses)) {
+            let index = shard_of(&hashed_address, self.count);
+            let shard = self.shards.iter_mut().find(|(place, _)| *place == index);
+            let Some((_, shard)) = shard else { continue };
+            let Some(before) = shard.touch(&hashed_address)? else { continue };
+            let mut after = Vec::new();
+            if before.storage_root != EMPTY_ROOT_HASH {
+                let slots: Vec<_> = account.slots().map(|slot| slot.to_be_bytes::<32>()).collect();
+                let hashed_slots = hashed_all(&slots);
+                for hashed_slot in &hashed_slots {
+                    shard.touch_slot(&hashed_address, hashed_slot)?;
+                }
+                // Those that change come first.
+                let values = account.slots_after().map(|(_, value)| value);
+                after = hashed_slots.into_iter().zip(values).collect();
+            }
+            let info = account.after(before.into());
+            // What is deleted is not set ahead.
+            if info != Some(AccountInfo::EMPTY) {
+                shard.set_ahead(&hashed_address, info, &after)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Hashes a little of what has been set; whether there was anything to hash.
     fn hash_ahead(&mut self) -> bool {
         let mut hashed = 0;
@@ -247,6 +296,13 @@ impl Block {
         }
         hashed > 0 && self.failure.is_none()
     }
+}
+
+fn hashed_all<T: AsRef<[u8]>>(keys: &[T]) -> Vec<B256> {
+    let mut hashes = vec![B256::ZERO; keys.len()];
+    let keys: Vec<_> = keys.iter().map(AsRef::as_ref).collect();
+    keccak256_many(&keys, &mut hashes);
+    hashes
 }
 
 fn hashed(slot: U256) -> B256 {
@@ -267,6 +323,7 @@ fn run(messages: &Receiver<Message>) {
         };
         match message {
             Message::Begin(shards, count) => block = Block { shards, count, failure: None },
+            Message::List(listed) => block.failure = block.do_list(&listed.list).err(),
             Message::Chunk(tasks) => {
                 for task in tasks {
                     if block.failure.is_none() {

@@ -1,10 +1,13 @@
 use crate::cache::BlockCache;
 use crate::codes::{self, CodeInspector, Context};
+use crate::parallel::{Ahead, Help, RanAhead};
 use crate::recorder::{ReadError, Recorder, TransactionCodes};
 use crate::rules::{self, BlockRules};
-use crate::{BlockError, ChainSpec, CodeCache, InvalidBlock, SealedBlock, Transaction};
+use crate::{BlockError, ChainSpec, InvalidBlock, SealedBlock, Transaction};
 use alloy_consensus::transaction::Recovered;
-use alloy_consensus::{Eip658Value, Receipt as Logs, ReceiptEnvelope, TxType};
+use alloy_consensus::{
+    Eip658Value, Header, Receipt as Logs, ReceiptEnvelope, Transaction as _, TxType,
+};
 use alloy_eip7928::total_bal_items;
 use alloy_eips::eip7685::Requests;
 use alloy_eips::{eip7002, eip7251};
@@ -14,14 +17,14 @@ use alloy_evm::block::{
 };
 use alloy_evm::eth::receipt_builder::{ReceiptBuilder, ReceiptBuilderCtx};
 use alloy_evm::eth::spec::EthExecutorSpec;
-use alloy_evm::eth::{EthBlockExecutionCtx, EthBlockExecutor, EthEvmBuilder};
+use alloy_evm::eth::{EthBlockExecutionCtx, EthBlockExecutor, EthEvmBuilder, EthTxResult};
 use alloy_evm::{Evm, EvmEnv, FromRecoveredTx};
 use alloy_hardforks::{EthereumHardfork, EthereumHardforks};
 use alloy_primitives::map::B256Map;
 use alloy_primitives::{Address, B256, Bytes, U256, b256};
 use revm::bytecode::opcode;
 use revm::context::TxEnv;
-use revm::context_interface::transaction::AuthorizationTr;
+use revm::context_interface::Cfg as _;
 use revm::database::BundleAccount;
 use revm::database::states::bundle_state::BundleRetention;
 use revm::database_interface::Database;
@@ -76,7 +79,7 @@ pub fn execute<S: BlockState>(
     senders: &[Address],
     state: S,
 ) -> Result<Executed, BlockError> {
-    execute_with(chain, block, senders, Recorder::new(state, None, false))
+    execute_with(chain, block, senders, Recorder::new(state, None, false), None)
 }
 
 /// The slow twin of [`execute`]: every transaction runs under the inspector that follows contract
@@ -88,25 +91,26 @@ pub fn execute_exact<S: BlockState>(
     senders: &[Address],
     state: S,
 ) -> Result<Executed, BlockError> {
-    execute_with(chain, block, senders, Recorder::new(state, None, true))
+    execute_with(chain, block, senders, Recorder::new(state, None, true), None)
 }
 
 /// Runs `block` as [`execute`] does; the state comes back with just that revealed which the block
-/// reads. Codes in the cache are not asked of the state.
+/// reads.
 pub fn run(
     chain: &ChainSpec,
     block: &SealedBlock,
     senders: &[Address],
-    codes: Option<&CodeCache>,
+    help: Help<'_>,
     state: &mut impl BlockState,
 ) -> Result<Executed, BlockError> {
+    let Help { codes, ahead } = help;
     let recorder = Recorder::new(&mut *state, codes.cloned(), false);
-    let executed = execute_with(chain, block, senders, recorder)?;
+    let executed = execute_with(chain, block, senders, recorder, ahead)?;
     if !executed.read_too_much {
         return Ok(executed);
     }
     state.restart();
-    execute_with(chain, block, senders, Recorder::new(state, codes.cloned(), true))
+    execute_with(chain, block, senders, Recorder::new(state, codes.cloned(), true), None)
 }
 
 fn execute_with<S: BlockState>(
@@ -114,6 +118,7 @@ fn execute_with<S: BlockState>(
     block: &SealedBlock,
     senders: &[Address],
     recorder: Recorder<S>,
+    ahead: Option<&dyn Ahead>,
 ) -> Result<Executed, BlockError> {
     let header = &block.header;
     let amsterdam = chain.is_amsterdam_active_at_timestamp(header.timestamp);
@@ -125,8 +130,7 @@ fn execute_with<S: BlockState>(
             .build(),
     );
     let rules = BlockRules::new(chain, header);
-    let env =
-        EvmEnv::for_eth_block(header, rules, chain.chain_id(), chain.blob_params(header.timestamp));
+    let env = environment(chain, header);
     let context = EthBlockExecutionCtx {
         parent_hash: header.parent_hash,
         parent_beacon_block_root: header.parent_beacon_block_root,
@@ -137,7 +141,7 @@ fn execute_with<S: BlockState>(
         slot_number: header.slot_number,
     };
     let executor = EthBlockExecutor::new(evm(&mut db, env), context, rules, Receipts);
-    let outcome = run_all(chain, block, senders, executor);
+    let outcome = run_all(chain, block, senders, executor, ahead);
     // A failed read comes first: alloy-evm turns some of them into verdicts on the block.
     if let Some(error) = db.recorder().error.take() {
         return Err(error.into());
@@ -148,6 +152,12 @@ fn execute_with<S: BlockState>(
 pub(crate) type BlockEvm<'a, S> =
     alloy_evm::EthEvm<&'a mut BlockCache<S>, CodeInspector, alloy_evm::precompiles::PrecompilesMap>;
 type Executor<'a, 'b, S> = EthBlockExecutor<'b, BlockEvm<'a, S>, BlockRules<'b>, Receipts>;
+
+/// What the EVM is told of the chain and the block.
+pub(crate) fn environment(chain: &ChainSpec, header: &Header) -> EvmEnv {
+    let blobs = chain.blob_params(header.timestamp);
+    EvmEnv::for_eth_block(header, BlockRules::new(chain, header), chain.chain_id(), blobs)
+}
 
 /// The EVM with its inspector off, and contract creations noted by the recorder.
 pub(crate) fn evm<'a, S: State>(db: &'a mut BlockCache<S>, env: EvmEnv) -> BlockEvm<'a, S> {
@@ -175,6 +185,7 @@ fn run_all<S: BlockState>(
     block: &SealedBlock,
     senders: &[Address],
     mut executor: Executor<'_, '_, S>,
+    ahead: Option<&dyn Ahead>,
 ) -> Result<BlockExecutionResult<Receipt>, BlockError> {
     let execution = |error: BlockExecutionError| match error {
         BlockExecutionError::Internal(error) => BlockError::Internal(error.to_string()),
@@ -190,12 +201,13 @@ fn run_all<S: BlockState>(
     let byzantium = chain.is_byzantium_active_at_block(number);
     for (index, (transaction, sender)) in block.body.transactions.iter().zip(senders).enumerate() {
         executor.evm_mut().db_mut().0.set_bal_index(BlockAccessIndex::new(index as u64 + 1));
-        execute_transaction(chain, &mut executor, transaction, *sender).map_err(
-            |error| match error {
+        let ran = ahead.and_then(|ahead| ahead.take(index));
+        execute_transaction(chain, &mut executor, transaction, *sender, ran).map_err(|error| {
+            match error {
                 BlockExecutionError::Internal(error) => BlockError::Internal(error.to_string()),
                 error => InvalidBlock::Transaction { index, reason: reason(&error) }.into(),
-            },
-        )?;
+            }
+        })?;
         if let (false, Some(receipt)) = (byzantium, executor.receipts.last_mut()) {
             rules::put_root(executor.evm.db_mut(), receipt)
                 .map_err(|error| BlockError::Internal(error.to_string()))?;
@@ -214,11 +226,10 @@ fn execute_transaction<S: BlockState>(
     executor: &mut Executor<'_, '_, S>,
     transaction: &Transaction,
     sender: Address,
+    ahead: Option<RanAhead>,
 ) -> Result<(), BlockExecutionError> {
     let environment = TxEnv::from_recovered_tx(transaction, sender);
-    let markers = environment.authorization_list.iter().map(|a| codes::marker(a.address()));
-    executor.evm_mut().db_mut().recorder().transaction =
-        TransactionCodes { markers: markers.collect(), ..TransactionCodes::default() };
+    executor.evm_mut().db_mut().recorder().transaction = TransactionCodes::of(&environment);
     if environment.kind.is_create() {
         executor.evm_mut().db_mut().recorder().note_creation();
     }
@@ -227,7 +238,15 @@ fn execute_transaction<S: BlockState>(
         executor.evm_mut().set_inspector_enabled(true);
     }
     let recovered = Recovered::new_unchecked(transaction, sender);
-    let mut output = executor.execute_transaction_without_commit((environment.clone(), recovered));
+    let ahead = ahead.filter(|_| has_room(executor, transaction));
+    let mut output = match ahead.and_then(|ran| ran.repeat(executor.evm_mut().db_mut())) {
+        Some(result) => Ok(EthTxResult {
+            result,
+            blob_gas_used: transaction.blob_gas_used().unwrap_or_default(),
+            tx_type: transaction.tx_type(),
+        }),
+        None => executor.execute_transaction_without_commit((environment.clone(), recovered)),
+    };
     let transaction = &executor.evm().db().0.database.transaction;
     if transaction.ambiguous && transaction.exact.is_none() {
         // A run that failed twice leaves its first error behind, where the next run would find it.
@@ -251,6 +270,17 @@ fn execute_transaction<S: BlockState>(
     }
     executor.commit_transaction(output);
     Ok(())
+}
+
+/// Whether the block has gas left for the transaction, in both dimensions (EIP-8037): asked before
+/// a transaction runs, so also of one that has run. If not, the executor is to say so.
+fn has_room<S: BlockState>(executor: &Executor<'_, '_, S>, transaction: &Transaction) -> bool {
+    let (rules, limit) = (executor.evm.cfg_env(), executor.evm.block().gas_limit);
+    let gas_limit = transaction.gas_limit();
+    let regular = gas_limit.min(rules.tx_gas_limit_cap());
+    rules.enable_amsterdam_eip8037
+        && regular <= limit.saturating_sub(executor.block_regular_gas_used)
+        && gas_limit <= limit.saturating_sub(executor.block_state_gas_used)
 }
 
 /// Makes the running transaction's code reads undone, so that a second run records them anew,

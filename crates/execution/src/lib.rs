@@ -10,6 +10,7 @@
 #[cfg(test)]
 extern crate self as execution;
 
+mod access_list;
 #[cfg(test)]
 mod asm;
 mod block;
@@ -21,6 +22,7 @@ mod codes;
 mod error;
 mod execute;
 mod header;
+mod parallel;
 mod proof_of_work;
 mod recorder;
 mod rules;
@@ -29,6 +31,7 @@ mod validate;
 #[cfg(test)]
 mod world;
 
+pub use access_list::{AccessList, ListedAccount};
 pub use block::{
     Block, SealedBlock, Transaction, decode_block, recover_sender, recover_sender_at,
     recover_senders, recover_senders_at,
@@ -41,6 +44,7 @@ pub use execute::{Executed, Receipt, execute, execute_exact, run};
 pub use header::{
     GAS_LIMIT_MINIMUM, next_base_fee, next_excess_blob_gas, validate_header, validate_parent,
 };
+pub use parallel::{Ahead, AheadOf, Help, RanAhead};
 pub use proof_of_work::{OMMER_GENERATIONS, next_difficulty, validate_ancestry};
 pub use validate::{
     Roots, Verified, VerifyError, execute_statelessly, validate, validate_access_list,

@@ -1,7 +1,8 @@
-use crate::CodeCache;
+use crate::{CodeCache, codes};
 use alloy_primitives::map::{AddressSet, B256Map};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
-use revm::context::DBErrorMarker;
+use revm::context::{DBErrorMarker, TxEnv};
+use revm::context_interface::transaction::AuthorizationTr;
 use revm::database_interface::Database;
 use revm::state::{AccountInfo, Bytecode};
 use witness::{Account, State, StateError};
@@ -53,6 +54,14 @@ pub(crate) struct TransactionCodes {
     pub(crate) frames: Vec<usize>,
 }
 
+impl TransactionCodes {
+    /// Before `transaction` has run.
+    pub(crate) fn of(transaction: &TxEnv) -> Self {
+        let markers = transaction.authorization_list.iter().map(|a| codes::marker(a.address()));
+        Self { markers: markers.collect(), ..Self::default() }
+    }
+}
+
 impl<S> Recorder<S> {
     pub(crate) fn new(state: S, cache: Option<CodeCache>, always_exact: bool) -> Self {
         Self {
@@ -67,6 +76,13 @@ impl<S> Recorder<S> {
             always_exact,
             transaction: TransactionCodes::default(),
         }
+    }
+
+    /// Forgets what was read: what comes has nothing to do with it.
+    pub(crate) fn restart(&mut self) {
+        (self.error, self.lowest_ancestor) = (None, None);
+        self.codes.clear();
+        self.storage_only.clear();
     }
 
     pub(crate) fn note_written(&mut self, code_hash: B256, code: Bytes) {

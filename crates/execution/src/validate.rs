@@ -1,6 +1,7 @@
+use crate::access_list::ACCESS_LIST_ITEM_GAS;
 use crate::block::check_public_keys;
 use crate::{
-    BlockError, ChainSpec, CodeCache, Executed, InvalidBlock, SealedBlock, recover_senders_at, run,
+    BlockError, ChainSpec, Executed, Help, InvalidBlock, SealedBlock, recover_senders_at, run,
     validate_header,
 };
 use alloy_consensus::{Header, Transaction as _, TxReceipt, proofs};
@@ -11,9 +12,6 @@ use witness::{BlockState, DecodeError, Source, StateError, TrieState, Witness, W
 
 /// Bytes of a block's RLP from Osaka on (EIP-7934): 10 MiB less 2 MiB for the consensus layer.
 const MAX_RLP_BLOCK_SIZE: usize = 8 * 1024 * 1024;
-
-/// Gas that one item of a block access list stands for (EIP-7928, `BLOCK_ACCESS_LIST_ITEM`).
-const ACCESS_LIST_ITEM_GAS: u64 = 2000;
 
 /// Says whether `block` is valid on `parent`, by every rule but these, which are the caller's: that
 /// its body is the one that the header names ([`validate_body_roots`]), and in the days of proof of
@@ -28,13 +26,13 @@ pub fn validate(
     parent_hash: B256,
     block: &SealedBlock,
     senders: &[Address],
-    codes: Option<&CodeCache>,
+    help: Help<'_>,
     state: &mut impl BlockState,
 ) -> Result<Executed, BlockError> {
     debug_assert!(validate_body_roots(block).is_ok(), "the body is another block's");
     validate_header(chain, &block.header, parent, parent_hash)?;
     validate_body(chain, block)?;
-    let executed = run(chain, block, senders, codes, state)?;
+    let executed = run(chain, block, senders, help, state)?;
     validate_results(&block.header, &executed)?;
     let (got, expected) = (block.header.receipts_root, executed.receipts_root());
     if got != expected {
@@ -80,7 +78,8 @@ pub fn verify(
     validate_body_roots(block).map_err(BlockError::from)?;
     let parent_hash = block.header.parent_hash;
     let mut state = TrieState::new(parent.state_root, &index);
-    let executed = validate(chain, &parent, parent_hash, block, &senders, None, &mut state)?;
+    let executed =
+        validate(chain, &parent, parent_hash, block, &senders, Help::default(), &mut state)?;
     let witness = executed.witness(&mut state, &block.header).map_err(BlockError::from)?;
     Ok(Verified {
         state_root: block.header.state_root,
@@ -112,7 +111,7 @@ pub fn execute_statelessly(
         validate_body_roots(block)?;
         validate_body(chain, block)?;
         let mut state = TrieState::new(parent.state_root, &index);
-        let executed = run(chain, block, &senders, None, &mut state)?;
+        let executed = run(chain, block, &senders, Help::default(), &mut state)?;
         validate_results(&block.header, &executed)?;
         let receipts_root = executed.receipts_root();
         Ok(Roots { state_root: state.apply(&executed.changes)?, receipts_root })

@@ -19,10 +19,13 @@ use alloy_primitives::{
     Address, B256, Bytes, KECCAK256_EMPTY, Signature, TxKind, U256, address, keccak256,
 };
 use execution::{
-    Block, BlockError, ChainSpec, CodeCache, Executed, InvalidBlock, SealedBlock, Transaction,
+    AccessList, Ahead, AheadOf, Block, BlockError, ChainSpec, CodeCache, Executed, Help,
+    InvalidBlock, RanAhead, SealedBlock, Transaction,
 };
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::fmt::Debug;
 use trie::{AccountChange, AccountInfo, EMPTY_ROOT_HASH, NodeSource, StateChanges, StateTrie};
 use witness::{Ancestor, BlockState, Change, Source, State, StateError, TrieState, Witness};
 
@@ -289,7 +292,7 @@ impl World {
         let draft = SealedBlock::new(draft);
         let senders = self.senders(&draft)?;
         let mut state = self.state();
-        let executed = execution::run(&self.chain, &draft, &senders, None, &mut state)?;
+        let executed = execution::run(&self.chain, &draft, &senders, Help::default(), &mut state)?;
         let mut block = draft.into_block();
         let header = &mut block.header;
         header.state_root = state.apply(&executed.changes)?;
@@ -312,13 +315,38 @@ impl World {
     }
 
     pub(crate) fn validate(&self, block: &SealedBlock) -> Result<Validated, BlockError> {
+        self.validate_with(block, None)
+    }
+
+    /// Validates a block whose transactions have run ahead, from what this access list says, but
+    /// for those that are left out.
+    pub(crate) fn validate_ahead(
+        &self,
+        block: &SealedBlock,
+        list: &[u8],
+        is_left_out: impl Fn(usize) -> bool,
+    ) -> Result<Validated, BlockError> {
+        let senders = self.senders(block)?;
+        let gas_limit = block.header.gas_limit;
+        let Some(list) = AccessList::decode(list, gas_limit) else { return self.validate(block) };
+        let codes = Some(&self.code_cache);
+        let of = AheadOf { chain: &self.chain, block, senders: &senders, list: &list, codes };
+        let ahead = RanBefore::run(&of, self.state(), is_left_out);
+        self.validate_with(block, Some(&ahead))
+    }
+
+    fn validate_with(
+        &self,
+        block: &SealedBlock,
+        ahead: Option<&dyn Ahead>,
+    ) -> Result<Validated, BlockError> {
         let senders = self.senders(block)?;
         let (parent, chain) = (self.parent(), &self.chain);
-        let (hash, codes) = (parent.hash_slow(), Some(&self.code_cache));
+        let hash = parent.hash_slow();
+        let help = Help { codes: Some(&self.code_cache), ahead };
         let mut state = Following { state: self.state(), changes: BTreeMap::new() };
         execution::validate_body_roots(block)?;
-        let executed =
-            execution::validate(chain, parent, hash, block, &senders, codes, &mut state)?;
+        let executed = execution::validate(chain, parent, hash, block, &senders, help, &mut state)?;
         let Following { mut state, changes } = state;
         let changes: Vec<_> = changes.into_values().collect();
         let followed = self.state().apply(&changes)?;
@@ -341,7 +369,8 @@ impl World {
     }
 
     /// Validates a block, and its witness in every way that there is: the slow twin gives the same,
-    /// the witness verifies the block and records itself again, and nothing in it can be left out.
+    /// and so does the block with its transactions run ahead, the witness verifies the block and
+    /// records itself again, and nothing in it can be left out.
     pub(crate) fn check(&self, block: &SealedBlock) -> Result<Validated, String> {
         let validated = self.validate(block).map_err(|error| error.to_string())?;
         let (exact, exact_witness) = self.execute_exact(block);
@@ -351,6 +380,10 @@ impl World {
         }
         if exact_witness != *witness {
             return Err(format!("twin: {exact_witness:?}; {witness:?}"));
+        }
+        if let Some(list) = &validated.executed.block_access_list {
+            let ahead = self.validate_ahead(block, list, |_| false);
+            validated.check_same(&ahead.map_err(|error| format!("ahead: {error}"))?)?;
         }
         let verified = execution::verify(&self.chain, block, None, witness)
             .map_err(|error| format!("stateless: {error}"))?;
@@ -397,12 +430,52 @@ impl World {
     }
 }
 
+impl Validated {
+    /// An error if the same block gave something else, be it run in another way.
+    pub(crate) fn check_same(&self, other: &Self) -> Result<(), String> {
+        let summary = |validated: &Self| (summary(&validated.executed), validated.witness.clone());
+        let (own, other) = (summary(self), summary(other));
+        if own == other {
+            return Ok(());
+        }
+        let (own, other) = (format!("{own:?}"), format!("{other:?}"));
+        let at = own.bytes().zip(other.bytes()).take_while(|(own, other)| own == other).count();
+        let around =
+            |text: &str| text.chars().skip(at.saturating_sub(200)).take(400).collect::<String>();
+        Err(format!("{}\nis not\n{}", around(&own), around(&other)))
+    }
+}
+
+/// Transactions that have all run before the first one's turn, the last one first.
+#[derive(Debug)]
+pub(crate) struct RanBefore(RefCell<Vec<Option<RanAhead>>>);
+
+impl RanBefore {
+    pub(crate) fn run(
+        of: &AheadOf<'_>,
+        state: impl State,
+        is_left_out: impl Fn(usize) -> bool,
+    ) -> Self {
+        let mut ran: Vec<_> = of.senders.iter().map(|_| None).collect();
+        let mut next = (0..ran.len()).rev().filter(|index| !is_left_out(*index));
+        of.run(state, || next.next(), |index, outcome| ran[index] = outcome);
+        Self(RefCell::new(ran))
+    }
+}
+
+impl Ahead for RanBefore {
+    fn take(&self, index: usize) -> Option<RanAhead> {
+        self.0.borrow_mut()[index].take()
+    }
+}
+
 /// What execution gave, in an order of its own.
-fn summary(executed: &Executed) -> impl PartialEq {
+pub(crate) fn summary(executed: &Executed) -> impl PartialEq + Debug + use<> {
     let mut accounts = executed.changes.clone();
     accounts.sort_unstable_by_key(|change| change.address);
     accounts.iter_mut().for_each(|change| change.slots.sort_unstable());
     let new_codes: BTreeMap<_, _> = executed.new_codes.iter().cloned().collect();
+    let codes_read: BTreeMap<_, _> = executed.codes_read.clone().into_iter().collect();
     (
         executed.receipts.clone(),
         executed.requests.clone(),
@@ -411,6 +484,7 @@ fn summary(executed: &Executed) -> impl PartialEq {
         executed.first_ancestor,
         accounts,
         new_codes,
+        codes_read,
     )
 }
 

@@ -41,6 +41,19 @@ pub struct AccountInfo {
     pub code_hash: B256,
 }
 
+impl AccountInfo {
+    /// What an account has that counts as none (EIP-161): no nonce, balance or code.
+    pub const EMPTY: Self =
+        Self { nonce: 0, balance: U256::ZERO, code_hash: alloy_primitives::KECCAK256_EMPTY };
+}
+
+impl From<Account> for AccountInfo {
+    fn from(account: Account) -> Self {
+        let Account { nonce, balance, code_hash, .. } = account;
+        Self { nonce, balance, code_hash }
+    }
+}
+
 /// An account with the proofs of it and of some of its slots, as `eth_getProof` answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountProof {

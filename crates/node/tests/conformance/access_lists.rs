@@ -4,10 +4,15 @@
 use crate::draft::{STAND_INS, WithStandIns};
 use crate::fixture::{FixtureBlock, Test};
 use crate::judge::{FlatState, Log};
-use alloy_eip7928::AccountChanges;
-use alloy_primitives::{B256, Bytes, keccak256};
+use crate::random_blocks::Random;
+use crate::world::{RanBefore, summary};
+use alloy_eip7928::{
+    AccountChanges, BalanceChange, BlockAccessIndex, CodeChange, NonceChange, SlotChanges,
+    StorageChange,
+};
+use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rlp::Decodable;
-use execution::{ChainSpec, SealedBlock};
+use execution::{AccessList, Ahead, AheadOf, ChainSpec, Help, SealedBlock};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was compared, in blocks.
@@ -106,21 +111,24 @@ fn run_block(
 ) -> Result<(), String> {
     let senders = execution::recover_senders(&block.body.transactions);
     let senders = senders.map_err(|error| error.to_string())?;
-    let Some(list) = &fixture.block_access_list else {
+    let Some(published) = &fixture.block_access_list else {
         return state.advance(chain, block, &senders).map(drop);
     };
     let mut log = Log::new(state);
     match execution::execute(chain, block, &senders, WithStandIns(&mut log)) {
         Ok(executed) => {
-            let mut made = decode(&executed.block_access_list.ok_or("no access list")?)?;
+            let list = executed.block_access_list.as_ref().ok_or("no access list")?;
+            let mut made = decode(list)?;
             made.retain(|account| !STAND_INS.contains(&account.address));
             log.keys.check(&made, state)?;
+            check_ahead(chain, block, &senders, state, list)?;
             counts.keys_equal += 1;
-            counts.published_keys += usize::from(AccessKeys::of(&made) == AccessKeys::of(list));
+            counts.published_keys +=
+                usize::from(AccessKeys::of(&made) == AccessKeys::of(published));
         }
         Err(_) => counts.moved += 1,
     }
-    let nodes = state.advance_by(list, &block.header);
+    let nodes = state.advance_by(published, &block.header);
     let (Some(witness), true) = (&fixture.execution_witness, fixture.is_witness_accepted()) else {
         return Ok(());
     };
@@ -138,4 +146,82 @@ fn run_block(
     }
     counts.states_altered += 1;
     Ok(())
+}
+
+/// Runs a block in order, and again with transactions that have run ahead, from its list and from
+/// false ones: all must give the same.
+fn check_ahead(
+    chain: &ChainSpec,
+    block: &SealedBlock,
+    senders: &[Address],
+    state: &FlatState,
+    list: &Bytes,
+) -> Result<(), String> {
+    let run = |ahead: Option<&dyn Ahead>| {
+        let mut log = Log::new(state);
+        let help = Help { ahead, ..Help::default() };
+        let executed = execution::run(chain, block, senders, help, &mut WithStandIns(&mut log));
+        executed.map(|executed| (summary(&executed), log.keys)).map_err(|error| error.to_string())
+    };
+    let in_order = run(None);
+    let mut random = Random(u64::from_be_bytes(block.hash()[..8].try_into().expect("8 bytes")));
+    for attempt in 0..ATTEMPTS {
+        let (list, left_out) = match attempt {
+            0 => (list.clone(), 0),
+            _ => (falsified(&mut random, list), random.next()),
+        };
+        let Some(list) = AccessList::decode(&list, u64::MAX) else { continue };
+        let of = AheadOf { chain, block, senders, list: &list, codes: None };
+        let parent = WithStandIns(Log::new(state));
+        let ahead = RanBefore::run(&of, parent, |index| left_out >> (index % 64) & 1 == 1);
+        if run(Some(&ahead)) != in_order {
+            return Err(format!("ahead, attempt {attempt}: another outcome, with {list:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// The list and false ones that a block is run with.
+const ATTEMPTS: usize = 4;
+
+/// A list that says something else.
+pub(crate) fn falsified(random: &mut Random, list: &Bytes) -> Bytes {
+    let mut list = Vec::<AccountChanges>::decode(&mut &list[..]).expect("a list");
+    for _ in 0..=random.below(3) {
+        falsify(random, &mut list);
+    }
+    alloy_rlp::encode(&list).into()
+}
+
+fn falsify(random: &mut Random, list: &mut Vec<AccountChanges>) {
+    let at = random.below(list.len());
+    let index = BlockAccessIndex::new(random.below(4) as u64);
+    let (number, slot) = (random.below(5) as u64, U256::from(random.below(4)));
+    let account = &mut list[at];
+    match random.below(12) {
+        0 => drop(list.remove(at)),
+        1 => list.insert(at, AccountChanges::new(Address::from_word(B256::from(slot)))),
+        2 => account.balance_changes.push(BalanceChange::new(index, U256::from(number))),
+        3 => account.nonce_changes.push(NonceChange::new(index, number)),
+        4 => account.code_changes.push(CodeChange::new(index, vec![number as u8; 3].into())),
+        5 => {
+            let changes = vec![StorageChange::new(index, U256::from(number))];
+            account.storage_changes.retain(|changes| changes.slot != slot);
+            account.storage_reads.retain(|read| *read != slot);
+            account.storage_changes.push(SlotChanges::new(slot, changes));
+            account.sort();
+        }
+        6 => drop(account.storage_reads.pop()),
+        7 => drop(account.storage_changes.pop()),
+        8 => account.balance_changes.clear(),
+        9 => account.nonce_changes.clear(),
+        10 => account.code_changes.clear(),
+        _ => {
+            for changes in &mut account.storage_changes {
+                for change in &mut changes.changes {
+                    change.new_value = U256::from(number);
+                }
+            }
+        }
+    }
 }

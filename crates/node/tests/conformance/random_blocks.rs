@@ -1,6 +1,7 @@
 //! Random blocks: whatever contracts do to each other, the witness is the one that the second judge
 //! gives, verifies statelessly, records itself again, and has nothing to spare.
 
+use crate::access_lists::falsified;
 use crate::asm::*;
 use crate::blocks::difference;
 use crate::judge::FlatState;
@@ -8,9 +9,11 @@ use crate::world::{self, Signer, StartAccount, World, marker, system_contracts};
 use alloy_eips::eip4895::Withdrawal;
 use alloy_eips::eip7702::SignedAuthorization;
 use alloy_hardforks::EthereumHardforks;
-use alloy_primitives::{Address, Bytes, TxKind, U256};
-use engine::{Genesis, GenesisAccount};
+use alloy_primitives::{Address, Bytes, TxKind, U256, keccak256};
+use alloy_rpc_types_engine::{ExecutionPayload, ExecutionPayloadSidecar, ExecutionPayloadV4};
+use engine::{Engine, EngineOptions, Genesis, GenesisAccount, Payload, Verdict};
 use execution::{SealedBlock, Transaction};
+use state::{Database, MemoryDisk};
 use std::collections::BTreeMap;
 
 /// Blocks in a chain, at most.
@@ -31,12 +34,16 @@ pub(crate) fn run(seed: u64) -> Result<usize, String> {
     let fork = random.pick(&FORKS);
     let accounts = accounts(&mut random, fork);
     let mut world = World::new(world::chain(fork), accounts.clone());
-    let mut judge = judge(&world, accounts);
+    let genesis = genesis(&world, accounts);
+    let mut judge = FlatState::new(&genesis);
+    let engine = (fork == "amsterdam").then(|| parallel_engine(&world, genesis)).transpose()?;
     let mut pool = Pool::new();
     let blocks = 1 + random.below(BLOCKS);
     for number in 1..=blocks {
         let block = block(&mut random, &world, &mut pool);
-        check(&mut world, &mut judge, &block).map_err(|error| {
+        let check_ahead = |engine| check_ahead(&mut random, &world, engine, &block);
+        let checked = engine.as_ref().map_or(Ok(()), check_ahead);
+        checked.and_then(|()| check(&mut world, &mut judge, &block)).map_err(|error| {
             let transactions = &block.body.transactions;
             format!("{fork}, block {number}: {error}; transactions: {transactions:?}")
         })?;
@@ -56,20 +63,82 @@ fn check(world: &mut World, judge: &mut FlatState, block: &SealedBlock) -> Resul
     Ok(())
 }
 
-/// The judge's state of a new world.
-fn judge(world: &World, accounts: Vec<(Address, StartAccount)>) -> FlatState {
+/// The first block of a new world.
+fn genesis(world: &World, accounts: Vec<(Address, StartAccount)>) -> Genesis {
     let alloc = system_contracts().into_iter().chain(accounts).map(|(address, account)| {
         let StartAccount { nonce, balance, code, storage } = account;
         (address, GenesisAccount { nonce, balance, code, storage })
     });
-    FlatState::new(&Genesis { header: world.parent().clone(), alloc: alloc.collect() })
+    Genesis { header: world.parent().clone(), alloc: alloc.collect() }
+}
+
+/// An engine that runs the smallest block on all its threads.
+fn parallel_engine(world: &World, genesis: Genesis) -> Result<Engine, String> {
+    let small = state::Options {
+        cache_bytes: 1 << 20,
+        code_cache_bytes: 1 << 20,
+        index_cache_bytes: 1 << 20,
+        ..state::Options::default()
+    };
+    let database = Database::open(MemoryDisk::new(), &small);
+    let database = database.map_err(|error| error.to_string())?;
+    let options = EngineOptions { parallel_gas: 0, ahead_gas: 0, ..EngineOptions::default() };
+    Engine::open(world.chain.clone(), Some(genesis), database, options)
+        .map_err(|error| error.to_string())
+}
+
+/// Runs a block of Amsterdam with transactions that have run ahead, from its access list and from
+/// false ones, by themselves and as payloads of an engine: all must give what they give in order.
+fn check_ahead(
+    random: &mut Random,
+    world: &World,
+    engine: &Engine,
+    block: &SealedBlock,
+) -> Result<(), String> {
+    let in_order = world.validate(block).map_err(|error| error.to_string())?;
+    let list = in_order.executed.block_access_list.as_ref().ok_or("no access list")?;
+    for _ in 0..3 {
+        let (list, left_out) = (falsified(random, list), random.next());
+        let is_left_out = |index| left_out >> index & 1 == 1;
+        let ahead = world.validate_ahead(block, &list, is_left_out);
+        in_order.check_same(&ahead.map_err(|error| error.to_string())?)?;
+        let mut false_block = block.clone().into_block();
+        false_block.header.block_access_list_hash = Some(keccak256(&list));
+        let false_block = SealedBlock::new(false_block);
+        let reason = world.validate(&false_block).err().map(|error| error.to_string());
+        let ahead = world.validate_ahead(&false_block, &list, is_left_out);
+        let ahead = ahead.err().map(|error| error.to_string());
+        let verdict = engine.new_payload(payload(&false_block, list));
+        let engines = match verdict.map_err(|error| error.to_string())? {
+            Verdict::Invalid { reason, .. } => Some(reason),
+            Verdict::Valid | Verdict::Syncing => None,
+        };
+        if reason != ahead || reason != engines {
+            return Err(format!("{reason:?} in order, {ahead:?} ahead, {engines:?} in the engine"));
+        }
+    }
+    let verdict = engine.new_payload(payload(block, list.clone()));
+    let witness = engine.witness(block.hash()).map_err(|error| error.to_string())?;
+    match (verdict, witness) {
+        (Ok(Verdict::Valid), Some(witness)) if *witness == in_order.witness => Ok(()),
+        (Ok(Verdict::Valid), Some(witness)) => {
+            Err(difference("the parallel engine", &in_order.witness, &witness))
+        }
+        (verdict, _) => Err(format!("the parallel engine: {verdict:?}")),
+    }
+}
+
+fn payload(block: &SealedBlock, list: Bytes) -> Payload {
+    let payload = ExecutionPayloadV4::from_block_unchecked_with_bal(block.hash(), block, list);
+    let sidecar = ExecutionPayloadSidecar::from_block(block);
+    Payload { execution: ExecutionPayload::V4(payload), sidecar }
 }
 
 /// Numbers that follow from the seed (SplitMix64).
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -77,7 +146,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }
 

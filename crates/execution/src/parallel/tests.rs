@@ -1,0 +1,146 @@
+//! What runs ahead counts when it is right, and else changes nothing. The random blocks of the
+//! conformance runner ask the same of whatever contracts do.
+
+use super::{Ahead, AheadOf, Help, RanAhead};
+use crate::access_list::AccessList;
+use crate::asm::*;
+use crate::world::{self, RanBefore, Signer, StartAccount, World, summary};
+use crate::{BlockError, SealedBlock, run};
+use alloy_consensus::TxReceipt;
+use alloy_primitives::{Address, Bytes, TxKind, U256, address};
+use revm::context_interface::result::{ExecutionResult, Output, ResultGas, SuccessReason};
+use std::cell::Cell;
+
+const COUNTER: Address = address!("0x00000000000000000000000000000000000000a1");
+
+/// Adds one to slot 1, and logs.
+fn counter() -> Bytes {
+    let add = [&push(&[1])[..], &push(&[1]), &[SLOAD, ADD]].concat();
+    let store = [&push(&[1])[..], &[SSTORE, PUSH0, PUSH0, 0xa0]].concat();
+    [add, store].concat().into()
+}
+
+fn amsterdam() -> World {
+    let signers = (1..=3).map(|number| (Signer::new(number).address(), StartAccount::rich()));
+    let counter = (COUNTER, StartAccount::contract(counter()).storage([(1, 5)]));
+    World::new(world::chain("amsterdam"), signers.chain([counter]))
+}
+
+/// A block in which each transaction reads what the one before has written.
+fn block(world: &World, rounds: u64) -> SealedBlock {
+    let calls = |nonce| (1..=3).map(move |number| Signer::new(number).call(nonce, COUNTER, []));
+    world.block((0..rounds).flat_map(calls).collect())
+}
+
+fn list(world: &World, block: &SealedBlock) -> Bytes {
+    world.validate(block).unwrap().executed.block_access_list.unwrap()
+}
+
+/// Counts what is taken, and changes it when asked to.
+#[derive(Debug)]
+struct Watched {
+    ran: RanBefore,
+    taken: Cell<usize>,
+    forges: bool,
+}
+
+impl Ahead for Watched {
+    fn take(&self, index: usize) -> Option<RanAhead> {
+        let mut ran = self.ran.take(index)?;
+        self.taken.set(self.taken.get() + 1);
+        if self.forges {
+            ran.output.result = ExecutionResult::Success {
+                reason: SuccessReason::Stop,
+                gas: ResultGas::default(),
+                logs: Vec::new(),
+                output: Output::Call(Bytes::new()),
+            };
+        }
+        Some(ran)
+    }
+}
+
+/// Runs a block with all transactions run ahead, and says how many receipts have no log.
+fn forge(world: &World, block: &SealedBlock, list: &Bytes) -> usize {
+    let senders = crate::recover_senders(&block.body.transactions).unwrap();
+    let list = AccessList::decode(list, block.header.gas_limit).unwrap();
+    let (chain, senders, codes) = (&world.chain, &senders[..], None);
+    let of = AheadOf { chain, block, senders, list: &list, codes };
+    let ran = RanBefore::run(&of, world.state(), |_| false);
+    let ahead = Watched { ran, taken: Cell::new(0), forges: true };
+    let help = Help { ahead: Some(&ahead), codes };
+    let executed = run(chain, block, senders, help, &mut world.state()).unwrap();
+    assert_eq!(ahead.taken.get(), senders.len());
+    executed.receipts.iter().filter(|receipt| receipt.logs().is_empty()).count()
+}
+
+#[test]
+fn what_ran_ahead_is_what_counts() {
+    let world = amsterdam();
+    let block = block(&world, 2);
+    world.check(&block).unwrap();
+    assert_eq!(forge(&world, &block, &list(&world, &block)), 6);
+}
+
+#[test]
+fn what_read_something_else_runs_again() {
+    let world = amsterdam();
+    let block = block(&world, 1);
+    // Without a list only the first transaction finds what it should.
+    assert_eq!(forge(&world, &block, &alloy_rlp::encode(Vec::<Bytes>::new()).into()), 1);
+}
+
+#[test]
+fn a_transaction_that_has_no_room_is_refused_in_its_turn() {
+    let world = amsterdam();
+    let mut crowded = block(&world, 1).into_block();
+    let list = list(&world, &block(&world, 1));
+    crowded.header.gas_limit = 1_000_000;
+    let crowded = SealedBlock::new(crowded);
+    let senders = crate::recover_senders(&crowded.body.transactions).unwrap();
+    let list = AccessList::decode(&list, u64::MAX).unwrap();
+    let (chain, codes) = (&world.chain, None);
+    let of = AheadOf { chain, block: &crowded, senders: &senders, list: &list, codes };
+    let ran = RanBefore::run(&of, world.state(), |_| false);
+    let run = |ahead| run(chain, &crowded, &senders, Help { ahead, codes }, &mut world.state());
+    let reason = |outcome: Result<_, BlockError>| outcome.map(drop).unwrap_err().to_string();
+    let in_order = reason(run(None));
+    assert!(in_order.starts_with("transaction 1: "), "{in_order}");
+    assert_eq!(reason(run(Some(&ran))), in_order);
+}
+
+#[test]
+fn the_same_comes_of_a_block_whoever_ran_what() {
+    let world = amsterdam();
+    let block = block(&world, 2);
+    let list = list(&world, &block);
+    let in_order = world.validate(&block).unwrap();
+    for left_out in 0..64 {
+        let ahead = world.validate_ahead(&block, &list, |index| left_out >> index & 1 == 1);
+        let ahead = ahead.unwrap();
+        assert_eq!(summary(&ahead.executed), summary(&in_order.executed));
+        in_order.check_same(&ahead).unwrap();
+    }
+}
+
+#[test]
+fn a_code_just_deployed_is_kept_though_the_next_transaction_does_not_look_at_it() {
+    let heir = Signer::new(1).address().create(0);
+    let destroyed = Address::repeat_byte(0xd0);
+    let code = [&push(heir.as_slice())[..], &[SELFDESTRUCT]].concat();
+    let mut destroyed_account = StartAccount::contract(code);
+    destroyed_account.balance = U256::from(1);
+    let signers = (1..=2).map(|number| (Signer::new(number).address(), StartAccount::rich()));
+    let accounts = signers.chain([(destroyed, destroyed_account)]);
+    let world = World::new(world::chain("amsterdam"), accounts);
+    let creation = deploy(&idle(3)).into();
+    let block = world.block(vec![
+        Signer::new(1).transact(0, TxKind::Create, U256::ZERO, creation),
+        Signer::new(2).call(0, destroyed, []),
+    ]);
+    world.check(&block).unwrap();
+    let list = list(&world, &block);
+    let ahead = world.validate_ahead(&block, &list, |index| index == 0).unwrap();
+    let codes: Vec<_> = ahead.executed.new_codes.iter().map(|(_, code)| code.clone()).collect();
+    assert!(codes.contains(&idle(3)), "{codes:?}");
+}
