@@ -67,6 +67,8 @@ fn genesis(scale: &Scale) -> (ChainSpec, alloy_genesis::Genesis) {
     let genesis = alloy_genesis::Genesis {
         config: config.clone(),
         gas_limit: 200_000_000,
+        // So little that it stays below what the transactions offer.
+        base_fee_per_gas: Some(7),
         alloc,
         ..Default::default()
     };
@@ -167,7 +169,7 @@ fn median(times: &mut [Duration]) -> Duration {
 fn main() {
     let is_bench = std::env::args().any(|argument| argument == "--bench");
     let scale = if is_bench {
-        Scale { slots_count: 1 << 16, blocks_count: 15, transactions: &[2, 8, 40, 160] }
+        Scale { slots_count: 1 << 16, blocks_count: 9, transactions: &[2, 8, 40, 120] }
     } else {
         Scale { slots_count: 1 << 8, blocks_count: 1, transactions: &[3] }
     };
