@@ -1,6 +1,59 @@
 //! The priority of work that nobody waits for.
 
+use state::Database;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use trie::versioned::{NodeAddress, RecordSink};
+
+/// Reads the newest nodes of a chain that was just opened, so that its first blocks need not wait
+/// for the device at each node. Dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct ReadAhead {
+    is_stopped: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ReadAhead {
+    pub(crate) fn start(database: Arc<Database>, bytes: u64) -> Self {
+        let is_stopped = Arc::new(AtomicBool::new(false));
+        // What comes later is in memory, and may not be written yet.
+        let end = database.nodes().end();
+        let run = {
+            let is_stopped = is_stopped.clone();
+            move || read_ahead(&database, end, bytes, &is_stopped)
+        };
+        let thread = std::thread::Builder::new().name("read-ahead".into()).spawn(run);
+        let thread = thread.expect("the system starts a thread");
+        Self { is_stopped, thread: Some(thread) }
+    }
+}
+
+impl Drop for ReadAhead {
+    fn drop(&mut self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
+        let thread = self.thread.take().expect("dropped once");
+        if thread.join().is_err() {
+            tracing::error!("reading ahead panicked");
+        }
+    }
+}
+
+fn read_ahead(database: &Database, mut end: NodeAddress, bytes: u64, is_stopped: &AtomicBool) {
+    yield_to_others();
+    let until = end.offset().saturating_sub(bytes);
+    while end.offset() > until && !is_stopped.load(Ordering::Relaxed) {
+        match database.nodes().read_ahead(end) {
+            Ok(Some(next)) => end = next,
+            Ok(None) => return,
+            Err(error) => {
+                // Whoever needs what is there will meet it.
+                tracing::debug!(%error, "reading ahead has ended");
+                return;
+            }
+        }
+    }
+}
 
 /// Lets other threads of the system go before the calling one, for good. Where processors are few,
 /// the fork choice would wait some milliseconds for one otherwise, right after each block.

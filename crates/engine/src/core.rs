@@ -28,6 +28,9 @@ pub struct EngineOptions {
     pub ahead_gas: u64,
     /// Threads that load tries while a block runs; `None` is one fewer than the cores, 16 at most.
     pub trie_workers: Option<usize>,
+    /// Bytes of the log of nodes, the newest, that are read in the background when the chain is
+    /// opened, for the system to keep.
+    pub read_ahead_bytes: u64,
     /// Bytes of nodes below which the log is not swept.
     pub sweep_min_bytes: u64,
     /// Bytes of nodes that are worth a step of the sweep.
@@ -51,6 +54,7 @@ impl Default for EngineOptions {
             parallel_gas: limits::PARALLEL_GAS,
             ahead_gas: limits::AHEAD_GAS,
             trie_workers: None,
+            read_ahead_bytes: 0,
             sweep_min_bytes: limits::SWEEP_MIN_BYTES,
             sweep_step_bytes: limits::SWEEP_STEP_BYTES,
             code_cache_bytes: limits::CODE_CACHE_BYTES,

@@ -1,4 +1,5 @@
 use crate::assemble::assemble;
+use crate::background::ReadAhead;
 use crate::build::Build;
 use crate::core::{Core, EngineOptions, Floors};
 use crate::live::{LiveState, RootTimings, Threads};
@@ -66,6 +67,7 @@ pub struct Engine {
     chain: ChainSpec,
     /// Made when a block first has work for them. First to be dropped: they seal what has run.
     workers: OnceLock<Workers>,
+    _read_ahead: Option<ReadAhead>,
     /// Dropped next: it persists what is sealed.
     _persister: Persister,
     core: Arc<Core>,
@@ -151,10 +153,13 @@ impl Engine {
         let floors = Floors::of(&database, &heads)?;
         let codes = CodeCache::new(options.code_cache_bytes);
         let head = database.entry(&heads.head)?.ok_or(Error::UnknownBlock(heads.head))?;
+        let read_ahead = options.read_ahead_bytes;
+        let read_ahead = (read_ahead > 0).then(|| ReadAhead::start(database.clone(), read_ahead));
         let core = Arc::new(Core::new(options, database, heads, floors, head.number));
         Ok(Self {
             chain,
             workers: OnceLock::new(),
+            _read_ahead: read_ahead,
             _persister: Persister::start(core.clone()),
             core,
             running: Mutex::new(()),

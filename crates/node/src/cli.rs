@@ -204,6 +204,7 @@ fn run_node(args: NodeArgs) -> anyhow::Result<()> {
             unpersisted_bytes: args.unpersisted_bytes,
             multiproof_chunk_size: args.multiproof_chunk_size,
             trie_workers: args.trie_workers,
+            read_ahead_bytes: args.storage.cache_bytes,
             ..args.storage.engine()
         },
     };

@@ -22,6 +22,9 @@ pub const MAX_FRAME_BYTES: usize = 2 << 30;
 /// Bytes gathered before a write: fewer calls, and small beside what waits.
 pub const WRITE_BUFFER_BYTES: usize = 1 << 20;
 
+/// Bytes of the log of nodes that are read ahead at once: some milliseconds of a fast device.
+pub const READ_AHEAD_BYTES: u64 = 8 << 20;
+
 /// Files of one log that are open at once; a process has 1,024 by default on Linux.
 pub const MAX_OPEN_SEGMENTS: usize = 128;
 

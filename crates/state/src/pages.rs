@@ -2,7 +2,9 @@
 
 use crate::Error;
 use crate::disk::{Directory, Health, Named};
-use crate::limits::{MIN_SEGMENT_BYTES, PAGE_BYTES, PAGE_CONTENT_BYTES, WRITE_BUFFER_BYTES};
+use crate::limits::{
+    MIN_SEGMENT_BYTES, PAGE_BYTES, PAGE_CONTENT_BYTES, READ_AHEAD_BYTES, WRITE_BUFFER_BYTES,
+};
 use crate::room::Room;
 use crate::segments::{NODES, Segments};
 use quick_cache::Weighter;
@@ -187,6 +189,29 @@ impl Nodes {
     pub(crate) fn remove_below(&self, start: u64) -> Result<(), Error> {
         self.shared.cache.retain(|&number, _| number * PAGE >= start);
         self.shared.segments.remove_below(start)
+    }
+
+    /// Reads the last [`READ_AHEAD_BYTES`] or less before `end`, which is persisted, for the system
+    /// to keep: one by one, each page would take the time of the device. Returns where it began,
+    /// `None` at the start of the log.
+    ///
+    /// # Errors
+    /// When a file cannot be read. Damage is found when a page is wanted.
+    pub fn read_ahead(&self, end: NodeAddress) -> Result<Option<NodeAddress>, Error> {
+        let shared = &*self.shared;
+        let (start, end) = (self.start().offset(), end.offset());
+        let Some(last) = end.checked_sub(1).filter(|last| *last >= start) else { return Ok(None) };
+        let segment = last / shared.segment_bytes * shared.segment_bytes;
+        let from = end.saturating_sub(READ_AHEAD_BYTES).max(segment);
+        let file = shared.segments.open(segment)?;
+        let mut buffer = vec![0; WRITE_BUFFER_BYTES];
+        let mut at = from;
+        while at < end {
+            let len = WRITE_BUFFER_BYTES.min((end - at) as usize);
+            file.read_at(at - segment, &mut buffer[..len])?;
+            at += len as u64;
+        }
+        Ok(Some(NodeAddress::new(from)))
     }
 
     /// Reads every page from the files, and gives `each` its outcome: the bytes read.
