@@ -103,7 +103,8 @@ impl ListedAccount {
         (after != account).then_some(after)
     }
 
-    /// The slots that change, as [`slots`](Self::slots) has them, with their values after the block.
+    /// The slots that change, as [`slots`](Self::slots) has them, with their values after the
+    /// block.
     pub fn slots_after(&self) -> impl Iterator<Item = (U256, U256)> {
         self.changes.storage_post_states()
     }

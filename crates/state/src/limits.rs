@@ -1,7 +1,7 @@
 //! Bounds of all that can grow here, with unit and reason.
 
-/// Bytes of a page of nodes, some ten: a cold node costs a page, and of 16 KiB all but one node would
-/// mostly be read in vain, and kept.
+/// Bytes of a page of nodes, some ten: a cold node costs a page, and of 16 KiB all but one node
+/// would mostly be read in vain, and kept.
 pub const PAGE_BYTES: usize = 4 << 10;
 
 /// Bytes of a page that hold records; the rest is its checksum.
