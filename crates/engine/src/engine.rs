@@ -274,8 +274,8 @@ impl Engine {
         timings.parent = lap();
         let mut executed = self.run(parent, &block, &senders, &mut state)?;
         if !state.has_asked_for_all_listed() {
-            let block = block.hash();
-            tracing::warn!(%block, "the access list names more than the block reads");
+            let hash = block.hash();
+            tracing::warn!(%hash, "the access list names more than the block reads");
             state = LiveState::new(&self.core, parent.clone(), threads, None)?;
             executed = self.run(parent, &block, &senders, &mut state)?;
         }
