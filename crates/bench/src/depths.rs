@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hasher};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use alloy_primitives::B256;
@@ -57,9 +57,7 @@ pub fn depths(
     folder: &Path,
     results: &Path,
 ) -> anyhow::Result<String> {
-    let running = folder.join("running");
-    sync::remove_left(&running)?;
-    let work = running.join(std::process::id().to_string());
+    let work = sync::working_folder(folder)?;
     let mut answers = Vec::new();
     for (contender, program) in contenders {
         let data = work.join(contender.to_string());
@@ -75,8 +73,7 @@ pub fn depths(
     let report = report(&answers);
     std::fs::write(results.join("report.md"), &report)?;
     let lines = answers.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
-    let samples: PathBuf = results.join("samples.jsonl");
-    std::fs::write(samples, lines.join("\n") + "\n")?;
+    std::fs::write(results.join("samples.jsonl"), lines.join("\n") + "\n")?;
     Ok(report)
 }
 
@@ -164,9 +161,10 @@ fn report(answers: &[Answer]) -> String {
             let refusal: String = refusal.chars().take(90).collect();
             writeln!(report, "| {client} | {depth} | {} | {refusal} | | | | |", group.len())
         } else {
-            let firsts = || group.iter().filter_map(|a| Some((a, first.get(&(client, a.hash))?)));
-            let ratio = Sorted::new(firsts().map(|(a, first)| a.micros / first.micros)).median();
-            let are_equal = firsts().all(|(answer, first)| answer.digest == first.digest);
+            let first = |answer: &Answer| first.get(&(client, answer.hash));
+            let ratios = group.iter().filter_map(|a| Some(a.micros / first(a)?.micros));
+            let ratio = Sorted::new(ratios).median();
+            let are_equal = group.iter().all(|a| first(a).is_some_and(|f| f.digest == a.digest));
             let of = |read: fn(&Answer) -> f64| Sorted::new(group.iter().map(|a| read(a))).median();
             writeln!(
                 report,

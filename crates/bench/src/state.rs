@@ -26,9 +26,7 @@ pub fn state(
     folder: &Path,
     results: &Path,
 ) -> anyhow::Result<Outcome> {
-    let running = folder.join("running");
-    sync::remove_left(&running)?;
-    let work = running.join(std::process::id().to_string());
+    let work = sync::working_folder(folder)?;
     let outcome = run::run(options, chain, folder, &work);
     let logs = keep_logs(options, &work, results);
     for (contender, program) in &options.contenders {

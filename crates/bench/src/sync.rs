@@ -122,6 +122,13 @@ fn prepared_folder(program: &Program, chain: &Chain, folder: &Path) -> anyhow::R
     Ok(folder.join("prepared").join(chain_name).join(name))
 }
 
+/// Where the copies of this run go; those that runs before it have left are removed.
+pub(crate) fn working_folder(folder: &Path) -> anyhow::Result<PathBuf> {
+    let running = folder.join("running");
+    remove_left(&running)?;
+    Ok(running.join(std::process::id().to_string()))
+}
+
 /// Throws a client's prepared directory away, for one whose files have another format by now.
 pub fn forget(program: &Program, chain: &Chain, folder: &Path) -> anyhow::Result<()> {
     Ok(fs::remove_dir_all(prepared_folder(program, chain, folder)?).or_else(absent)?)

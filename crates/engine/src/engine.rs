@@ -62,6 +62,9 @@ impl Verdict {
 ///
 /// All functions may be called from any thread. One block runs at a time; the fork choice and
 /// everything that reads do not wait for it. Dropping the engine persists what is in memory.
+///
+/// A thread of a rayon pool that calls may do other work of that pool while it waits for the
+/// engine's, one in the other; give blocks from threads of your own.
 #[derive(Debug)]
 pub struct Engine {
     chain: ChainSpec,
