@@ -1,5 +1,6 @@
 //! The priority of work that nobody waits for.
 
+use crate::limits;
 use state::Database;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,7 +41,7 @@ impl Drop for ReadAhead {
 }
 
 fn read_ahead(database: &Database, mut end: NodeAddress, bytes: u64, is_stopped: &AtomicBool) {
-    yield_to_others();
+    yield_to_others(limits::BACKGROUND_NICE);
     let until = end.offset().saturating_sub(bytes);
     while end.offset() > until && !is_stopped.load(Ordering::Relaxed) {
         match database.nodes().read_ahead(end) {
@@ -55,20 +56,18 @@ fn read_ahead(database: &Database, mut end: NodeAddress, bytes: u64, is_stopped:
     }
 }
 
-/// Lets other threads of the system go before the calling one, for good. Where processors are few,
-/// the fork choice would wait some milliseconds for one otherwise, right after each block.
+/// Lets other threads of the system go before the calling one, for good, by so much of what Unix
+/// calls its nice value. Where processors are few, the fork choice would wait some milliseconds for
+/// one otherwise, right after each block.
 #[cfg(target_os = "linux")]
-pub(crate) fn yield_to_others() {
+pub(crate) fn yield_to_others(nice: i32) {
     use rustix::process::{getpriority_process, setpriority_process};
     use rustix::thread::gettid;
-
-    /// A third of the time of a thread that has none, when both want all.
-    const NICE: i32 = 5;
 
     // On Linux this is of a thread.
     let thread = Some(gettid());
     let lowered = getpriority_process(thread)
-        .and_then(|nice| setpriority_process(thread, (nice + NICE).min(19)));
+        .and_then(|before| setpriority_process(thread, (before + nice).min(19)));
     if let Err(error) = lowered {
         tracing::debug!(%error, "the priority of a thread stays as it is");
     }
@@ -76,7 +75,7 @@ pub(crate) fn yield_to_others() {
 
 /// Elsewhere priority is not a thread's alone.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn yield_to_others() {}
+pub(crate) fn yield_to_others(_nice: i32) {}
 
 /// Counts steps of work that nobody waits for, some microseconds each, and lets other threads go
 /// first every few steps: lowering a thread's priority shortens its turn, and does not end it.

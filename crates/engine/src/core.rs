@@ -1,6 +1,7 @@
 //! What the engine's threads share.
 
 use crate::persist::{PersistedBlock, Signals};
+use crate::prefetch::Waits;
 use crate::record::BlockRecord;
 use crate::seal::{Sealed, SweepState};
 use crate::tree::{BlockTree, Heads};
@@ -10,6 +11,7 @@ use state::Database;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 use trie::versioned::NodeAddress;
 
 /// How the engine works; the defaults are for a node on a machine of its own.
@@ -28,6 +30,10 @@ pub struct EngineOptions {
     pub ahead_gas: u64,
     /// Threads that load tries while a block runs; `None` is one fewer than the cores, 16 at most.
     pub trie_workers: Option<usize>,
+    /// Threads that read ahead of a block that waits for the disk; 0 is none.
+    pub prefetch_threads: usize,
+    /// How long a block waits for the disk before its reads are made ahead.
+    pub prefetch_after: Duration,
     /// Bytes of the log of nodes, the newest, that are read in the background when the chain is
     /// opened, for the system to keep.
     pub read_ahead_bytes: u64,
@@ -54,6 +60,8 @@ impl Default for EngineOptions {
             parallel_gas: limits::PARALLEL_GAS,
             ahead_gas: limits::AHEAD_GAS,
             trie_workers: None,
+            prefetch_threads: limits::PREFETCH_THREADS,
+            prefetch_after: limits::COLD_BLOCK,
             read_ahead_bytes: 0,
             sweep_min_bytes: limits::SWEEP_MIN_BYTES,
             sweep_step_bytes: limits::SWEEP_STEP_BYTES,
@@ -84,6 +92,8 @@ pub(crate) struct Core {
     copied: AtomicU64,
     /// Whether a block runs, and the processor is better left to it.
     pub(crate) running: AtomicBool,
+    /// How long that block has waited for the disk.
+    pub(crate) waits: Waits,
     failure: OnceLock<Error>,
 }
 
@@ -95,6 +105,7 @@ impl Core {
         floors: Floors,
         head_number: u64,
     ) -> Self {
+        let waits = Waits::cold(options.prefetch_after);
         Self {
             options,
             tree: RwLock::new(BlockTree::new(database.clone(), heads)),
@@ -106,6 +117,7 @@ impl Core {
             listeners: RwLock::default(),
             copied: AtomicU64::new(head_number),
             running: AtomicBool::new(false),
+            waits,
             failure: OnceLock::new(),
         }
     }

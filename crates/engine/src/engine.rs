@@ -3,8 +3,9 @@ use crate::background::ReadAhead;
 use crate::build::Build;
 use crate::core::{Core, EngineOptions, Floors};
 use crate::live::{LiveState, RootTimings, Threads};
-use crate::parallel::{ParentState, Schedule};
+use crate::parallel::{Listed, ParentState, Schedule};
 use crate::persist::{self, PersistedBlock, Persister};
+use crate::prefetch::{self, Prefetch};
 use crate::record::BlockRecord;
 use crate::seal::{self, Seal};
 use crate::state_view::StateView;
@@ -86,6 +87,8 @@ pub struct Engine {
     pub(crate) codes: CodeCache,
     /// Made when a block first has work for it.
     pool: OnceLock<ThreadPool>,
+    /// So are these.
+    prefetchers: OnceLock<ThreadPool>,
 }
 
 /// What the last block that was validated left in memory.
@@ -171,6 +174,7 @@ impl Engine {
             assembled: Mutex::new(None),
             codes,
             pool: OnceLock::new(),
+            prefetchers: OnceLock::new(),
         })
     }
 
@@ -275,12 +279,12 @@ impl Engine {
         let list = list.and_then(|list| AccessList::decode(&list, block.header.gas_limit));
         let mut state = LiveState::new(&self.core, parent.clone(), threads, list)?;
         timings.parent = lap();
-        let mut executed = self.run(parent, &block, &senders, &mut state)?;
+        let mut executed = self.run(parent, &block, &senders, threads, &mut state)?;
         if !state.has_asked_for_all_listed() {
             let hash = block.hash();
             tracing::warn!(%hash, "the access list names more than the block reads");
             state = LiveState::new(&self.core, parent.clone(), threads, None)?;
-            executed = self.run(parent, &block, &senders, &mut state)?;
+            executed = self.run(parent, &block, &senders, threads, &mut state)?;
         }
         let RootTimings { catching_up, applying } = state.timings;
         timings.catching_up = catching_up;
@@ -323,28 +327,37 @@ impl Engine {
         parent: &Arc<BlockRecord>,
         block: &SealedBlock,
         senders: &[Address],
+        threads: Option<Threads<'_>>,
         state: &mut LiveState<'_>,
     ) -> Result<Executed, BlockError> {
-        let (header, hash) = (&parent.block.header, parent.hash());
-        let codes = Some(&self.codes);
+        let (core, chain, version) = (&*self.core, &self.chain, state.version());
+        let (header, hash, codes) = (&parent.block.header, parent.hash(), Some(&self.codes));
         let validate = |ahead: Option<&dyn Ahead>, state: &mut LiveState<'_>| {
             let help = Help { codes, ahead };
-            execution::validate(&self.chain, header, hash, block, senders, help, state)
+            execution::validate(chain, header, hash, block, senders, help, state)
         };
-        let Some(listed) = state.listed().cloned() else { return validate(None, state) };
-        let helpers = match block.header.gas_used >= self.core.options.ahead_gas {
-            true => self.pool().current_num_threads().min(senders.len()).saturating_sub(1),
+        let Some(Threads { pool, .. }) = threads else { return validate(None, state) };
+        let listed = state.listed().cloned();
+        let listed = listed.as_deref();
+        let prefetch =
+            Prefetch { core, chain, codes: &self.codes, parent, version, block, senders, listed };
+        let prefetched = |inner: Option<&dyn Ahead>, state: &mut LiveState<'_>| {
+            let Some(threads) = self.prefetchers() else { return validate(inner, state) };
+            prefetch.during(threads, inner, |ahead| validate(Some(ahead), state))
+        };
+        let Some(Listed { list, .. }) = listed else { return prefetched(None, state) };
+        let helpers = match block.header.gas_used >= core.options.ahead_gas {
+            true => pool.current_num_threads().min(senders.len()).saturating_sub(1),
             false => 0,
         };
-        let list = &listed.list;
-        let of = AheadOf { chain: &self.chain, block, senders, list, codes };
+        let of = AheadOf { chain, block, senders, list, codes };
         let schedule = Schedule::new(senders.len());
-        self.pool().in_place_scope(|scope| {
+        pool.in_place_scope(|scope| {
             for _ in 0..helpers {
-                let state = ParentState::new(&self.core, parent.clone(), &listed);
+                let state = ParentState::new(core, parent.clone(), version, listed);
                 scope.spawn(|_| schedule.help(&of, state));
             }
-            let executed = validate(Some(&schedule), state);
+            let executed = prefetched(Some(&schedule), state);
             schedule.stop();
             executed
         })
@@ -517,6 +530,12 @@ impl Engine {
 
     fn pool(&self) -> &ThreadPool {
         self.pool.get_or_init(thread_pool)
+    }
+
+    /// The threads that read ahead, if there are to be any.
+    fn prefetchers(&self) -> Option<&ThreadPool> {
+        let count = self.core.options.prefetch_threads;
+        (count > 0).then(|| self.prefetchers.get_or_init(|| prefetch::thread_pool(count)))
     }
 
     pub(crate) const fn core(&self) -> &Arc<Core> {

@@ -18,6 +18,7 @@ pub mod limits;
 mod live;
 mod parallel;
 mod persist;
+mod prefetch;
 mod record;
 #[cfg(test)]
 mod samples;

@@ -1,5 +1,7 @@
 //! Bounds of what the engine keeps, each with its unit and its reason.
 
+use std::time::Duration;
+
 /// Blocks remembered as invalid, so that their descendants are refused without running them. A
 /// consensus client asks about few; an attacker can make many.
 pub const INVALID_BLOCKS: usize = 1024;
@@ -36,6 +38,25 @@ pub const AHEAD_GAS: u64 = 1_000_000;
 
 /// Threads that tend tries at most: there are sixteen shards.
 pub const TRIE_WORKERS: usize = 16;
+
+/// What a thread that nobody waits for adds to its nice value: it gets a third of the time of one
+/// that adds none, when both want all.
+pub const BACKGROUND_NICE: i32 = 5;
+
+/// The same for threads that read ahead of a block: next to nothing when others want all. Mostly
+/// they wait for the disk.
+pub const PREFETCH_NICE: i32 = 19;
+
+/// Threads that read ahead of a block that waits for the disk: as many requests as a solid-state
+/// disk answers at once without becoming slower by much.
+pub const PREFETCH_THREADS: usize = 16;
+
+/// From this time on a read was not from memory, where it takes some microseconds. A disk takes
+/// upwards of 50.
+pub const SLOW_READ: Duration = Duration::from_micros(40);
+
+/// How long a block may wait for the disk before its reads are made ahead by others.
+pub const COLD_BLOCK: Duration = Duration::from_millis(1);
 
 /// Blocks before the head whose state is kept. A consensus client may go back 32 epochs at most in
 /// practice; tools ask for a thousand blocks.

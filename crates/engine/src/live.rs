@@ -18,7 +18,7 @@ use state::Nodes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trie::versioned::{self, BlockTrie, NodeAddress, Unit, Version, run_serially};
-use trie::{Account, EMPTY_ROOT_HASH, StateChanges};
+use trie::{Account, EMPTY_ROOT_HASH};
 use witness::{BlockState, Change, State, StateError, Witness};
 
 /// The tries of one block, above the database.
@@ -124,6 +124,11 @@ impl<'a> LiveState<'a> {
         })
     }
 
+    /// The state's version after the parent.
+    pub(crate) const fn version(&self) -> Version {
+        self.version
+    }
+
     /// What the block's access list names, if the workers were told.
     pub(crate) const fn listed(&self) -> Option<&Arc<Listed>> {
         self.listed.as_ref()
@@ -177,7 +182,9 @@ impl<'a> LiveState<'a> {
                 Known { hashed_address, account, storage: NodeAddress::NONE }
             }
             (Work::Ahead { session, .. }, None) => {
-                let known = read_account(self.core.database.nodes(), &self.version, address)?;
+                let nodes = self.core.database.nodes();
+                let known =
+                    self.core.waits.timed(|| read_account(nodes, &self.version, address))?;
                 session.touch_account(known.hashed_address);
                 known
             }
@@ -253,13 +260,14 @@ impl State for LiveState<'_> {
             }
             (Work::Ahead { session, .. }, None) => {
                 session.touch_slot(known.hashed_address, hashed_slot(slot));
-                read_slot(self.core.database.nodes(), &known, slot)
+                let nodes = self.core.database.nodes();
+                self.core.waits.timed(|| read_slot(nodes, &known, slot))
             }
         }
     }
 
     fn code(&mut self, code_hash: B256) -> Result<Bytes, StateError> {
-        state_view::code(&self.core.database, code_hash)
+        self.core.waits.timed(|| state_view::code(&self.core.database, code_hash))
     }
 
     fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {
@@ -275,6 +283,12 @@ impl State for LiveState<'_> {
                     known.map_or_else(|| keccak256(change.address), |known| known.hashed_address);
                 session.ran(hashed_address, change);
             }
+        }
+    }
+
+    fn all_ran(&mut self) {
+        if let Work::Ahead { session, .. } = &mut self.work {
+            session.flush();
         }
     }
 }
@@ -303,7 +317,7 @@ impl BlockState for LiveState<'_> {
 
     fn apply(&mut self, changes: &[Change]) -> Result<B256, StateError> {
         let start = Instant::now();
-        let changes = StateChanges { accounts: changes.iter().map(Change::hashed).collect() };
+        let changes = Change::hashed(changes);
         let root = match &mut self.work {
             Work::Here(tries) => tries.finish(&changes, &run_serially)?,
             Work::Ahead { session, tries, pool } => {
@@ -333,9 +347,8 @@ impl BlockState for LiveState<'_> {
             merged.slots.retain(|(slot, _)| slots.iter().all(|(changed, _)| changed != slot));
             merged.slots.extend(slots);
         }
-        let accounts = self.so_far.values().map(Change::hashed).collect();
         let mut tries = Tries::new(self.core.database.nodes().clone(), self.version)?;
-        let root = tries.finish(&StateChanges { accounts }, &run_serially)?;
+        let root = tries.finish(&Change::hashed(self.so_far.values()), &run_serially)?;
         self.needed_so_far.extend(tries.witness_addresses());
         Ok(root)
     }

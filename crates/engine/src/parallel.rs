@@ -6,6 +6,7 @@ use crate::core::Core;
 use crate::live::{self, Known};
 use crate::record::BlockRecord;
 use crate::state_view;
+use alloy_primitives::map::{AddressMap, Entry};
 use alloy_primitives::{Address, B256, Bytes, U256};
 use execution::{AccessList, Ahead, AheadOf, RanAhead};
 use state::Nodes;
@@ -147,23 +148,41 @@ impl Drop for Begun<'_> {
     }
 }
 
-/// The state after the parent, as a thread reads it that runs transactions ahead.
+/// The state after the parent, as a thread reads it that is ahead of the block.
 #[derive(Debug)]
 pub(crate) struct ParentState<'a> {
     core: &'a Core,
-    listed: &'a Listed,
+    version: Version,
+    listed: Option<&'a Listed>,
+    /// Accounts that no list names.
+    accounts: AddressMap<Known>,
     ancestors: Ancestors<'a>,
 }
 
 impl<'a> ParentState<'a> {
-    pub(crate) fn new(core: &'a Core, parent: Arc<BlockRecord>, listed: &'a Listed) -> Self {
-        Self { core, listed, ancestors: Ancestors::new(core, parent) }
+    pub(crate) fn new(
+        core: &'a Core,
+        parent: Arc<BlockRecord>,
+        version: Version,
+        listed: Option<&'a Listed>,
+    ) -> Self {
+        let ancestors = Ancestors::new(core, parent);
+        Self { core, version, listed, accounts: AddressMap::default(), ancestors }
     }
 
-    fn known(&self, address: Address) -> Result<Known, StateError> {
-        let Listed { nodes, version, .. } = self.listed;
-        let listed = self.listed.account(address)?;
-        listed.map_or_else(|| live::read_account(nodes, version, address), Ok)
+    fn known(&mut self, address: Address) -> Result<Known, StateError> {
+        if let Some(known) =
+            self.listed.map(|listed| listed.account(address)).transpose()?.flatten()
+        {
+            return Ok(known);
+        }
+        match self.accounts.entry(address) {
+            Entry::Occupied(known) => Ok(*known.get()),
+            Entry::Vacant(entry) => {
+                let nodes = self.core.database.nodes();
+                Ok(*entry.insert(live::read_account(nodes, &self.version, address)?))
+            }
+        }
     }
 }
 
@@ -174,9 +193,10 @@ impl State for ParentState<'_> {
 
     fn storage(&mut self, address: Address, slot: U256) -> Result<U256, StateError> {
         let known = self.known(address)?;
-        match self.listed.slot(address, &known, slot)? {
+        let listed = self.listed.map(|listed| listed.slot(address, &known, slot)).transpose()?;
+        match listed.flatten() {
             Some((_, value)) => Ok(value),
-            None => live::read_slot(&self.listed.nodes, &known, slot),
+            None => live::read_slot(self.core.database.nodes(), &known, slot),
         }
     }
 

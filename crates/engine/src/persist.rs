@@ -2,7 +2,7 @@
 
 use crate::background::yield_to_others;
 use crate::core::Core;
-use crate::{Error, assemble};
+use crate::{Error, assemble, limits};
 use alloy_primitives::B256;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -148,7 +148,7 @@ impl Drop for Persister {
 }
 
 fn run(core: &Core) {
-    yield_to_others();
+    yield_to_others(limits::BACKGROUND_NICE);
     while core.signals.wait_for_work(core.options.persistence_threshold) {
         let round = persist(core).and_then(|()| prune(core));
         if let Err(error) = round {

@@ -13,6 +13,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use state::{Database, MemoryDisk, Options, Store};
+use std::time::Duration;
 use trie::{AccountChange, AccountInfo, NodeSource, StateChanges, StateTrie};
 use witness::{Ancestor, Source, TrieState, Witness};
 
@@ -350,11 +351,13 @@ fn the_engine_agrees_with_the_slow_one_on_one_thread() {
 
 #[test]
 fn the_engine_agrees_with_the_slow_one_on_many_threads() {
-    for (workers, chunk_size) in [(1, 1), (3, 7)] {
+    for (workers, chunk_size, prefetch_threads) in [(1, 1, 0), (3, 7, 4)] {
         let options = EngineOptions {
             parallel_gas: 0,
             trie_workers: Some(workers),
             multiproof_chunk_size: chunk_size,
+            prefetch_threads,
+            prefetch_after: Duration::ZERO,
             ..sweeping()
         };
         simulate(seed(), options);

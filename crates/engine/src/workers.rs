@@ -75,7 +75,7 @@ impl Workers {
     pub(crate) fn start(count: usize) -> Self {
         let start = |index| Worker::start(&format!("trie-{index}"), |tasks| run(&tasks));
         let after = Worker::start("seal", |jobs: Receiver<Box<dyn FnOnce() + Send>>| {
-            yield_to_others();
+            yield_to_others(limits::BACKGROUND_NICE);
             jobs.into_iter().for_each(|job| job());
         });
         Self { workers: (0..count.max(1)).map(start).collect(), after }
@@ -179,6 +179,15 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Hands over what has not filled a chunk.
+    pub(crate) fn flush(&mut self) {
+        for (worker, chunk) in self.workers.workers.iter().zip(&mut self.chunks) {
+            if !chunk.is_empty() {
+                worker.send(Message::Chunk(std::mem::take(chunk)));
+            }
+        }
+    }
+
     /// Waits until the workers have done everything, and takes the shards back, in order.
     pub(crate) fn end(&mut self) -> Result<Vec<Shard<Nodes>>, TrieError> {
         let mut shards: Shards = Vec::new();
@@ -198,15 +207,13 @@ impl<'a> Session<'a> {
 
     fn close(&mut self) -> Vec<Receiver<Result<Shards, TrieError>>> {
         self.is_open = false;
-        let end = |(worker, chunk): (&Worker<Message>, &mut Vec<Task>)| {
-            if !chunk.is_empty() {
-                worker.send(Message::Chunk(std::mem::take(chunk)));
-            }
+        self.flush();
+        let end = |worker: &Worker<Message>| {
             let (sender, receiver) = channel();
             worker.send(Message::End(sender));
             receiver
         };
-        self.workers.workers.iter().zip(&mut self.chunks).map(end).collect()
+        self.workers.workers.iter().map(end).collect()
     }
 }
 

@@ -31,6 +31,12 @@ impl CodeCache {
         Self(Arc::new(Mutex::new(Codes { budget_bytes, young, young_bytes: 0, old })))
     }
 
+    /// Whether the code with this hash is kept.
+    pub fn contains(&self, code_hash: &B256) -> bool {
+        let codes = self.0.lock().expect("no thread panics while it holds the lock");
+        codes.young.contains_key(code_hash) || codes.old.contains_key(code_hash)
+    }
+
     pub(crate) fn get(&self, code_hash: &B256) -> Option<Bytecode> {
         let mut codes = self.0.lock().expect("no thread panics while it holds the lock");
         if let Some(code) = codes.young.get(code_hash) {
@@ -70,12 +76,7 @@ mod tests {
     }
 
     fn kept(cache: &CodeCache, tags: impl IntoIterator<Item = u8>) -> Vec<u8> {
-        let codes = cache.0.lock().unwrap();
-        let is_kept = |tag: &u8| {
-            let hash = B256::repeat_byte(*tag);
-            codes.young.contains_key(&hash) || codes.old.contains_key(&hash)
-        };
-        tags.into_iter().filter(is_kept).collect()
+        tags.into_iter().filter(|tag| cache.contains(&B256::repeat_byte(*tag))).collect()
     }
 
     #[test]

@@ -146,7 +146,9 @@ fn execute_with<S: BlockState>(
     if let Some(error) = db.recorder().error.take() {
         return Err(error.into());
     }
-    Ok(finish(db.0, header.number.saturating_sub(1), outcome?))
+    let result = outcome?;
+    db.recorder().state.all_ran();
+    Ok(finish(db.0, header.number.saturating_sub(1), result))
 }
 
 pub(crate) type BlockEvm<'a, S> =

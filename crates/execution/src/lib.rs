@@ -44,7 +44,7 @@ pub use execute::{Executed, Receipt, execute, execute_exact, run};
 pub use header::{
     GAS_LIMIT_MINIMUM, next_base_fee, next_excess_blob_gas, validate_header, validate_parent,
 };
-pub use parallel::{Ahead, AheadOf, Help, RanAhead};
+pub use parallel::{Ahead, AheadOf, Help, RanAhead, read_ahead};
 pub use proof_of_work::{OMMER_GENERATIONS, next_difficulty, validate_ancestry};
 pub use validate::{
     Roots, Verified, VerifyError, execute_statelessly, validate, validate_access_list,

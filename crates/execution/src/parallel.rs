@@ -103,6 +103,31 @@ impl AheadOf<'_> {
     }
 }
 
+/// Runs the transactions of `block` that `next` names, by index, on `state`, which is the state
+/// after the parent: for no other end than that it is asked for most of what they read. What those
+/// before have changed is not seen, so one that depends on it may go another way than in its turn.
+pub fn read_ahead<S: State>(
+    chain: &ChainSpec,
+    block: &SealedBlock,
+    senders: &[Address],
+    codes: &CodeCache,
+    state: S,
+    mut next: impl FnMut() -> Option<usize>,
+) {
+    let recorder = Recorder::new(state, Some(codes.clone()), false);
+    let mut db = BlockCache(revm::database::State::builder().with_database(recorder).build());
+    let mut env = environment(chain, &block.header);
+    // The sender may have another transaction in the block.
+    env.cfg_env.disable_nonce_check = true;
+    let mut evm = evm(&mut db, env);
+    while let Some(index) = next() {
+        evm.error = Ok(());
+        let transaction = block.body.transactions.get(index).zip(senders.get(index));
+        // Whatever comes of it, the transaction's own turn will tell.
+        let _ = transaction.map(|(t, sender)| evm.transact(TxEnv::from_recovered_tx(t, *sender)));
+    }
+}
+
 fn run_one<S: State>(
     evm: &mut BlockEvm<'_, Listed<'_, S>>,
     index: usize,

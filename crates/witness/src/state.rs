@@ -3,6 +3,7 @@ use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt::Debug;
+use trie::keccak::keccak256_many;
 use trie::{Account, AccountChange, AccountInfo, NodeSource, StateChanges, StateTrie};
 
 /// What a block reads: the state before it and the hashes of its ancestors.
@@ -26,6 +27,10 @@ pub trait State: Debug {
     /// when it has ended ([`BlockState::apply`]), and the block may yet be run again from the start
     /// ([`BlockState::restart`]). State that does not work ahead leaves the iterator alone.
     fn ran(&mut self, _changes: &mut dyn Iterator<Item = Change>) {}
+
+    /// All of the block has run. A hint as [`ran`](Self::ran) is: what comes next is
+    /// [`BlockState::apply`], after a while.
+    fn all_ran(&mut self) {}
 }
 
 impl<S: State> State for &mut S {
@@ -47,6 +52,10 @@ impl<S: State> State for &mut S {
 
     fn ran(&mut self, changes: &mut dyn Iterator<Item = Change>) {
         (**self).ran(changes);
+    }
+
+    fn all_ran(&mut self) {
+        (**self).all_ran();
     }
 }
 
@@ -108,15 +117,27 @@ impl Change {
         self.slots.extend(&later.slots);
     }
 
-    /// The change by hashed keys, as the tries take it.
-    pub fn hashed(&self) -> AccountChange {
-        let hashed = |(slot, value): &(U256, U256)| (hashed_slot(*slot), *value);
-        AccountChange {
-            hashed_address: keccak256(self.address),
-            account: self.account,
-            storage_wiped: self.storage_wiped,
-            storage: self.slots.iter().map(hashed).collect(),
-        }
+    /// The changes by hashed keys, as the tries take them.
+    pub fn hashed<'a>(changes: impl IntoIterator<Item = &'a Self>) -> StateChanges {
+        let changes: Vec<_> = changes.into_iter().collect();
+        let slots = changes.iter().flat_map(|change| &change.slots);
+        let slots: Vec<_> = slots.map(|(slot, _)| slot.to_be_bytes::<32>()).collect();
+        let addresses = changes.iter().map(|change| change.address.as_slice());
+        let keys: Vec<_> = addresses.chain(slots.iter().map(|slot| &slot[..])).collect();
+        let mut hashes = vec![B256::ZERO; keys.len()];
+        keccak256_many(&keys, &mut hashes);
+        let (hashed_addresses, hashed_slots) = hashes.split_at(changes.len());
+        let mut hashed_slots = hashed_slots.iter();
+        let hashed = changes.iter().zip(hashed_addresses).map(|(change, hashed_address)| {
+            let values = change.slots.iter().map(|(_, value)| *value);
+            AccountChange {
+                hashed_address: *hashed_address,
+                account: change.account,
+                storage_wiped: change.storage_wiped,
+                storage: hashed_slots.by_ref().copied().zip(values).collect(),
+            }
+        });
+        StateChanges { accounts: hashed.collect() }
     }
 }
 
@@ -202,8 +223,7 @@ impl<S: Source> BlockState for TrieState<S> {
     }
 
     fn apply(&mut self, changes: &[Change]) -> Result<B256, StateError> {
-        let changes = StateChanges { accounts: changes.iter().map(Change::hashed).collect() };
-        Ok(self.trie.apply(&changes, &self.source)?)
+        Ok(self.trie.apply(&Change::hashed(changes), &self.source)?)
     }
 
     fn apply_transaction(&mut self, changes: &[Change]) -> Result<B256, StateError> {
@@ -213,9 +233,8 @@ impl<S: Source> BlockState for TrieState<S> {
                 Entry::Occupied(mut entry) => entry.get_mut().then(change),
             }
         }
-        let accounts = self.so_far.values().map(Change::hashed).collect();
         let mut trie = StateTrie::new(self.root);
-        let root = trie.apply(&StateChanges { accounts }, &self.source)?;
+        let root = trie.apply(&Change::hashed(self.so_far.values()), &self.source)?;
         self.revealed_so_far.append(&mut trie.take_witness_nodes());
         Ok(root)
     }

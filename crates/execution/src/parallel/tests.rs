@@ -1,15 +1,17 @@
 //! What runs ahead counts when it is right, and else changes nothing. The random blocks of the
 //! conformance runner ask the same of whatever contracts do.
 
-use super::{Ahead, AheadOf, Help, RanAhead};
+use super::{Ahead, AheadOf, Help, RanAhead, read_ahead};
 use crate::access_list::AccessList;
 use crate::asm::*;
 use crate::world::{self, RanBefore, Signer, StartAccount, World, summary};
-use crate::{BlockError, SealedBlock, run};
+use crate::{BlockError, CodeCache, SealedBlock, run};
 use alloy_consensus::TxReceipt;
-use alloy_primitives::{Address, Bytes, TxKind, U256, address};
+use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address};
 use revm::context_interface::result::{ExecutionResult, Output, ResultGas, SuccessReason};
 use std::cell::Cell;
+use std::collections::BTreeSet;
+use witness::{Account, State, StateError};
 
 const COUNTER: Address = address!("0x00000000000000000000000000000000000000a1");
 
@@ -120,6 +122,58 @@ fn the_same_comes_of_a_block_whoever_ran_what() {
         let ahead = ahead.unwrap();
         assert_eq!(summary(&ahead.executed), summary(&in_order.executed));
         in_order.check_same(&ahead).unwrap();
+    }
+}
+
+/// A state that notes what it is asked.
+#[derive(Debug)]
+struct Asked<S> {
+    state: S,
+    accounts: BTreeSet<Address>,
+    slots: BTreeSet<(Address, U256)>,
+}
+
+impl<S: State> State for Asked<S> {
+    fn account(&mut self, address: Address) -> Result<Option<Account>, StateError> {
+        self.accounts.insert(address);
+        self.state.account(address)
+    }
+
+    fn storage(&mut self, address: Address, slot: U256) -> Result<U256, StateError> {
+        self.slots.insert((address, slot));
+        self.state.storage(address, slot)
+    }
+
+    fn code(&mut self, code_hash: B256) -> Result<Bytes, StateError> {
+        self.state.code(code_hash)
+    }
+
+    fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {
+        self.state.block_hash(number)
+    }
+}
+
+#[test]
+fn reading_ahead_asks_for_what_transactions_read_in_whatever_order() {
+    let callee = |number| Address::repeat_byte(number);
+    let contracts = (0xd1..=0xd3)
+        .map(|number| (callee(number), StartAccount::contract(counter()).storage([(1, 5)])));
+    let signers = [(Signer::new(1).address(), StartAccount::rich())];
+    let world = World::new(world::chain("osaka"), signers.into_iter().chain(contracts));
+    // All have the same sender, so none but the first could run first.
+    let calls = (0..3).map(|nonce| Signer::new(1).call(nonce, callee(0xd1 + nonce as u8), []));
+    let block = world.block(calls.collect());
+    let senders = crate::recover_senders(&block.body.transactions).unwrap();
+    for order in [vec![2, 1], vec![1, 2, 0], vec![7, 2]] {
+        let (state, codes) = (world.state(), CodeCache::new(1 << 20));
+        let mut asked = Asked { state, accounts: BTreeSet::new(), slots: BTreeSet::new() };
+        let mut next = order.iter().copied();
+        read_ahead(&world.chain, &block, &senders, &codes, &mut asked, || next.next());
+        for index in 0..3 {
+            let (address, is_asked) = (callee(0xd1 + index as u8), order.contains(&index));
+            assert_eq!(asked.accounts.contains(&address), is_asked, "{order:?}: {index}");
+            assert_eq!(asked.slots.contains(&(address, U256::from(1))), is_asked);
+        }
     }
 }
 

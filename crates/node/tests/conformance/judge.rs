@@ -90,7 +90,7 @@ impl FlatState {
             self.codes.insert(hash, code);
         }
         let before = self.accounts.clone();
-        let changes: Vec<_> = executed.changes.iter().map(Change::hashed).collect();
+        let changes = Change::hashed(&executed.changes).accounts;
         let mut after = After { accounts: before.clone(), wiped: BTreeSet::new() };
         after.apply(&changes);
         let mut state = revealed(&before, &keys.accounts, &keys.slots, &after);
@@ -299,7 +299,7 @@ impl BlockState for Log<'_> {
     fn apply_transaction(&mut self, changes: &[Change]) -> Result<B256, StateError> {
         let first = || After { accounts: self.state.accounts.clone(), wiped: BTreeSet::new() };
         let mut after = self.between.last().cloned().unwrap_or_else(first);
-        after.apply(&changes.iter().map(Change::hashed).collect::<Vec<_>>());
+        after.apply(&Change::hashed(changes).accounts);
         let mut builder = alloy_trie::HashBuilder::default();
         for (key, value) in account_entries(&after.accounts) {
             builder.add_leaf(alloy_trie::Nibbles::unpack(key), &value);

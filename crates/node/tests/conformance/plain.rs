@@ -11,7 +11,7 @@ use alloy_primitives::{B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use engine::{Engine, Genesis, Verdict};
 use execution::{BlockError, ChainSpec, Help, OMMER_GENERATIONS, SealedBlock};
 use std::rc::Rc;
-use trie::{EMPTY_ROOT_HASH, NodeSource, StateChanges, StateTrie};
+use trie::{EMPTY_ROOT_HASH, NodeSource, StateTrie};
 use witness::{AccountInfo, Ancestor, Change, Source, TrieState, Witness};
 
 pub(crate) fn run(test: &Test, chain: ChainSpec, witnesses: &mut Witnesses) -> Result<(), String> {
@@ -99,15 +99,15 @@ impl Plain {
             codes.insert(code_hash, account.code.clone());
             let (nonce, balance) = (account.nonce, account.balance);
             let slots = account.storage.iter().filter(|(_, value)| !value.is_zero());
-            let change = Change {
+            Change {
                 address: *address,
                 account: Some(AccountInfo { nonce, balance, code_hash }),
                 storage_wiped: false,
                 slots: slots.map(|(slot, value)| (*slot, *value)).collect(),
-            };
-            change.hashed()
+            }
         });
-        let changes = StateChanges { accounts: changes.collect() };
+        let changes: Vec<_> = changes.collect();
+        let changes = Change::hashed(&changes);
         let mut trie = StateTrie::new(EMPTY_ROOT_HASH);
         let root = trie.apply(&changes, &B256Map::<Bytes>::default());
         let root = root.map_err(|error| error.to_string())?;

@@ -1,0 +1,245 @@
+//! Blocks that wait for the disk. What they are going to read is read side by side then, by threads
+//! that run their transactions on the parent's state, or go through their access list, for that
+//! alone.
+//!
+//! A thread that follows paths waits for one page after the other, and a device answers many at
+//! once. Where all is in memory it would be a waste of processors, so it begins when a block has
+//! waited for a while, or the one before has.
+
+use crate::background::yield_to_others;
+use crate::core::Core;
+use crate::limits;
+use crate::parallel::{Listed, ParentState};
+use crate::record::BlockRecord;
+use alloy_primitives::Address;
+use execution::{Ahead, ChainSpec, CodeCache, RanAhead, SealedBlock};
+use rayon::{Scope, ThreadPool};
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use trie::versioned::Version;
+use witness::State;
+
+/// How long the block that runs has waited for the disk.
+#[derive(Debug)]
+pub(crate) struct Waits {
+    nanos: AtomicU64,
+    /// From how many on it is long.
+    long_nanos: u64,
+}
+
+impl Waits {
+    /// As of a block that has waited long: nothing is in memory yet.
+    pub(crate) fn cold(long: Duration) -> Self {
+        let long_nanos = long.as_nanos().try_into().unwrap_or(u64::MAX);
+        Self { nanos: AtomicU64::new(u64::MAX), long_nanos }
+    }
+
+    /// Another block begins. Returns whether the one before has waited long.
+    fn restart(&self) -> bool {
+        let were_long = self.are_long();
+        self.nanos.store(0, Ordering::Relaxed);
+        were_long
+    }
+
+    fn are_long(&self) -> bool {
+        self.nanos.load(Ordering::Relaxed) >= self.long_nanos
+    }
+
+    /// Reads, and notes how long that took unless it was in memory.
+    pub(crate) fn timed<T>(&self, read: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let value = read();
+        let elapsed = start.elapsed();
+        if elapsed >= limits::SLOW_READ {
+            self.nanos.fetch_add(elapsed.as_nanos() as u64, Ordering::Relaxed);
+        }
+        value
+    }
+}
+
+/// The threads that read ahead. They mostly wait, and when they do not, others go before them.
+pub(crate) fn thread_pool(count: usize) -> ThreadPool {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(count)
+        .thread_name(|index| format!("prefetch-{index}"))
+        .start_handler(|_| yield_to_others(limits::PREFETCH_NICE))
+        .build()
+        .expect("the system starts threads")
+}
+
+/// A block whose reads may be made ahead, on the state after its parent.
+#[derive(Debug)]
+pub(crate) struct Prefetch<'a> {
+    pub(crate) core: &'a Core,
+    pub(crate) chain: &'a ChainSpec,
+    pub(crate) codes: &'a CodeCache,
+    pub(crate) parent: &'a Arc<BlockRecord>,
+    pub(crate) version: Version,
+    pub(crate) block: &'a SealedBlock,
+    pub(crate) senders: &'a [Address],
+    /// What its access list names.
+    pub(crate) listed: Option<&'a Listed>,
+}
+
+impl Prefetch<'_> {
+    /// Runs the block by `run`, which tells what is handed to it of its progress, and reads ahead
+    /// on `threads` meanwhile if that is worth it. `inner` is asked for what has run ahead.
+    pub(crate) fn during<T>(
+        &self,
+        threads: &ThreadPool,
+        inner: Option<&dyn Ahead>,
+        run: impl FnOnce(&dyn Ahead) -> T,
+    ) -> T {
+        let progress = Progress::default();
+        let was_cold = self.core.waits.restart();
+        threads.in_place_scope(|scope| {
+            let watch = Watch {
+                prefetch: self,
+                progress: &progress,
+                inner,
+                has_begun: Cell::new(false),
+                scope,
+                threads_count: threads.current_num_threads(),
+            };
+            if was_cold {
+                watch.begin();
+            }
+            let outcome = run(&watch);
+            progress.is_over.store(true, Ordering::Relaxed);
+            outcome
+        })
+    }
+
+    /// Reads ahead on this thread, as long as there is something to read.
+    fn read(&self, progress: &Progress) {
+        let next = |end| {
+            let index = progress.next.fetch_add(1, Ordering::Relaxed);
+            (index < end && !progress.is_over.load(Ordering::Relaxed)).then_some(index)
+        };
+        let mut state = ParentState::new(self.core, self.parent.clone(), self.version, self.listed);
+        match self.listed {
+            None => {
+                let Self { chain, block, senders, codes, .. } = *self;
+                execution::read_ahead(chain, block, senders, codes, state, || next(senders.len()));
+            }
+            // What fails is met by the block, if it reads the same.
+            Some(listed) => {
+                let accounts = listed.list.accounts();
+                while let Some(account) = next(accounts.len()).map(|index| &accounts[index]) {
+                    let _ = state.account(account.address());
+                    for slot in account.slots() {
+                        let _ = state.storage(account.address(), slot);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How far the reading ahead and the block are.
+#[derive(Debug, Default)]
+struct Progress {
+    /// The first transaction, or account of the list, that nobody has read or run.
+    next: AtomicUsize,
+    is_over: AtomicBool,
+}
+
+/// Sees a block run, and has its reads made ahead once it waits too long.
+#[derive(Debug)]
+struct Watch<'w, 'scope> {
+    prefetch: &'scope Prefetch<'scope>,
+    progress: &'scope Progress,
+    inner: Option<&'w dyn Ahead>,
+    has_begun: Cell<bool>,
+    scope: &'w Scope<'scope>,
+    threads_count: usize,
+}
+
+impl Watch<'_, '_> {
+    fn begin(&self) {
+        if self.has_begun.replace(true) {
+            return;
+        }
+        let (prefetch, progress) = (self.prefetch, self.progress);
+        for _ in 0..self.threads_count {
+            self.scope.spawn(move |_| prefetch.read(progress));
+        }
+    }
+}
+
+impl Ahead for Watch<'_, '_> {
+    fn take(&self, index: usize) -> Option<RanAhead> {
+        if self.prefetch.listed.is_none() {
+            self.progress.next.fetch_max(index + 1, Ordering::Relaxed);
+        }
+        if self.prefetch.core.waits.are_long() {
+            self.begin();
+        }
+        self.inner?.take(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::{COUNTER, build, count, engine_of, sender};
+    use crate::{Built, world};
+    use execution::AccessList;
+    use std::iter;
+
+    const LONG: Duration = Duration::from_millis(2);
+
+    #[test]
+    fn a_block_that_waits_is_cold_and_so_is_the_next() {
+        let waits = Waits::cold(LONG);
+        assert!(waits.restart(), "nothing has been read");
+        assert!(!waits.are_long());
+        waits.timed(|| std::thread::sleep(LONG));
+        assert!(waits.are_long());
+        assert!(waits.restart());
+        assert!(!waits.restart());
+        // A read costs nothing like a hundred microseconds; some may, where many threads run.
+        iter::repeat_n((), 10).for_each(|()| waits.timed(|| ()));
+        assert!(!waits.are_long());
+    }
+
+    /// Whether what a block reads is read while it does nothing but wait for that.
+    fn is_read_by_others(fork: &str, is_listed: bool) {
+        let engine = engine_of(world::config(fork));
+        let parent = engine.block(engine.heads().genesis).unwrap().unwrap();
+        let transactions = vec![count(&engine, parent.hash())];
+        let Built { block, block_access_list, .. } = build(&engine, parent.hash(), transactions, 0);
+        let (core, chain, codes) = (&**engine.core(), engine.chain(), &CodeCache::new(1 << 20));
+        let version = core.sealed(&parent).unwrap().version;
+        let list = block_access_list.filter(|_| is_listed).map(|list| {
+            let list = AccessList::decode(&list, block.header.gas_limit).unwrap();
+            Listed::new(list, core.database.nodes().clone(), version)
+        });
+        let (parent, block, listed) = (&parent, &block, list.as_ref());
+        let senders = &[sender().address()];
+        let prefetch = Prefetch { core, chain, codes, parent, version, block, senders, listed };
+        let code = engine.state(parent.hash()).unwrap().account(COUNTER).unwrap().unwrap();
+        let is_read = || match listed {
+            Some(listed) => listed.slots_with_paths().is_some(),
+            None => codes.contains(&code.code_hash),
+        };
+        assert!(!is_read());
+        let threads = thread_pool(2);
+        let start = Instant::now();
+        prefetch.during(&threads, None, |_| {
+            while !is_read() {
+                assert!(start.elapsed() < Duration::from_secs(60), "{fork}: nobody has read it");
+                std::thread::yield_now();
+            }
+        });
+    }
+
+    #[test]
+    fn what_a_cold_block_reads_is_read_by_others() {
+        is_read_by_others("osaka", false);
+        is_read_by_others("amsterdam", false);
+        is_read_by_others("amsterdam", true);
+    }
+}
