@@ -75,6 +75,10 @@ pub const SWEEP_STEP_BYTES: u64 = 1 << 20;
 /// they stand next to each other, a second where they are scattered on a disk.
 pub const SWEEP_STEP_MAX_BYTES: u64 = 16 << 20;
 
+/// Bytes of nodes that a sweep goes through before it hands over what it has appended, which takes
+/// some hundred microseconds then.
+pub const SWEEP_PART_BYTES: u64 = 1 << 20;
+
 /// How many times longer than when a sweep begins the log may get before blocks that follow each
 /// other closely have to wait for it.
 pub const SWEEP_URGENCY: u64 = 2;

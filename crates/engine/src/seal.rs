@@ -211,7 +211,9 @@ fn sweep_on(
     if state.cycle.is_none() && log_bytes > worth_it {
         state.cycle = Some(Cycle { below: end, cursor: Cursor::default(), moved_bytes: 0 });
     }
-    let Some(cycle) = &mut state.cycle else { return Ok(Sealed { version, sweep: state }) };
+    if state.cycle.is_none() {
+        return Ok(Sealed { version, sweep: state });
+    }
     state.owed_bytes += appended_bytes;
     let due_bytes = state.owed_bytes.min(limits::SWEEP_STEP_MAX_BYTES);
     let is_log_long = log_bytes > worth_it.saturating_mul(limits::SWEEP_URGENCY);
@@ -220,23 +222,29 @@ fn sweep_on(
     if state.owed_bytes < core.options.sweep_step_bytes || !goes_on(0) {
         return Ok(Sealed { version, sweep: state });
     }
-    let (mut walked_bytes, mut turns) = (0, Turns::default());
-    let mut go_on = |walked| {
-        turns.step();
-        walked_bytes = walked;
-        goes_on(walked)
-    };
-    let mut batch = core.database.batch();
-    let Cycle { below, cursor, .. } = *cycle;
-    let (version, next) = sweep(nodes, &version, below, &cursor, &mut go_on, &mut batch)?;
-    state.owed_bytes = state.owed_bytes.saturating_sub(walked_bytes);
-    cycle.moved_bytes += batch.bytes() as u64;
-    batch.seal()?;
-    match next {
-        Some(next) => cycle.cursor = next,
-        None => {
-            let live_bytes = cycle.moved_bytes;
-            state = SweepState { floor: below, cycle: None, live_bytes, owed_bytes: 0 };
+    let (mut version, mut walked_bytes, mut turns) = (version, 0, Turns::default());
+    // What is appended is handed over in parts: nobody waits for more than one.
+    while let Some(Cycle { below, cursor, moved_bytes }) = &mut state.cycle
+        && goes_on(walked_bytes)
+    {
+        let before = walked_bytes;
+        let mut go_on = |walked| {
+            turns.step();
+            walked_bytes = before + walked;
+            walked < limits::SWEEP_PART_BYTES && goes_on(walked_bytes)
+        };
+        let mut batch = core.database.batch();
+        let next;
+        (version, next) = sweep(nodes, &version, *below, cursor, &mut go_on, &mut batch)?;
+        *moved_bytes += batch.bytes() as u64;
+        batch.seal()?;
+        state.owed_bytes = state.owed_bytes.saturating_sub(walked_bytes - before);
+        match next {
+            Some(next) => *cursor = next,
+            None => {
+                let (floor, live_bytes) = (*below, *moved_bytes);
+                state = SweepState { floor, cycle: None, live_bytes, owed_bytes: 0 };
+            }
         }
     }
     Ok(Sealed { version, sweep: state })

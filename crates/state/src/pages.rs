@@ -285,6 +285,9 @@ impl Shared {
                 buffer.extend_from_slice(&page_checksum(*number, &page.0));
             }
             file.write_at(pages[0].0 * PAGE - segment, &buffer)?;
+            // The system takes many such writes without a pause, and where processors are few,
+            // whoever has an answer to give would wait for them.
+            std::thread::yield_now();
         }
         file.sync()?;
         if is_new { self.segments.sync_directory() } else { Ok(()) }
