@@ -17,8 +17,5 @@ pub const PROOF_SLOTS: usize = 1024;
 /// Gas that one `eth_call` may use, whatever it asks for: geth's default, about a second of work.
 pub const CALL_GAS: u64 = 50_000_000;
 
-/// Bytes of the hex text that is made at a time: source and target stay in the first-level cache.
-pub(crate) const HEX_CHUNK_BYTES: usize = 8 << 10;
-
 /// Longest file that `deponent verify` reads, in bytes: a witness of 1 GB, in hex, and its block.
 pub const VERIFY_FILE_BYTES: u64 = 3 << 30;

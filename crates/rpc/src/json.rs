@@ -1,18 +1,17 @@
 //! Rendered JSON, and hex at SIMD speed.
 
-use bytes::Bytes;
 use serde::Serialize;
 
 use crate::error::{Code, Error};
-use crate::limits::HEX_CHUNK_BYTES;
+use crate::pieces::{Pieces, push_digits};
 
-/// One JSON value, rendered already, as a list of pieces that are sent without being joined.
+/// One JSON value, rendered already, as pieces that are sent without being joined.
 ///
 /// The pieces are trusted to be one value when put together: only the server's own code makes
 /// them.
 #[derive(Clone, Debug)]
 pub struct Json {
-    pub(crate) parts: Vec<Bytes>,
+    pub(crate) pieces: Pieces,
 }
 
 impl Json {
@@ -28,26 +27,26 @@ impl Json {
     }
 
     /// Bytes in all.
-    pub fn len_bytes(&self) -> usize {
-        self.parts.iter().map(Bytes::len).sum()
+    pub const fn len_bytes(&self) -> usize {
+        self.pieces.len_bytes()
     }
 
     /// The pieces joined: a copy, for tests and small values.
     pub fn to_vec(&self) -> Vec<u8> {
-        self.parts.concat()
+        self.pieces.to_vec()
     }
 }
 
 impl From<Vec<u8>> for Json {
     fn from(text: Vec<u8>) -> Self {
-        vec![Bytes::from(text)].into()
+        Pieces::from(text).into()
     }
 }
 
-impl From<Vec<Bytes>> for Json {
-    fn from(parts: Vec<Bytes>) -> Self {
-        assert!(parts.iter().any(|part| !part.is_empty()), "nothing is not a JSON value");
-        Self { parts }
+impl From<Pieces> for Json {
+    fn from(pieces: Pieces) -> Self {
+        assert!(!pieces.is_empty(), "nothing is not a JSON value");
+        Self { pieces }
     }
 }
 
@@ -55,18 +54,14 @@ impl From<Vec<Bytes>> for Json {
 pub fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
     out.reserve(4 + 2 * bytes.len());
     out.extend_from_slice(b"\"0x");
-    // Chunk by chunk, so that the zeroes are overwritten while still in the cache.
-    for chunk in bytes.chunks(HEX_CHUNK_BYTES) {
-        let start = out.len();
-        out.resize(start + 2 * chunk.len(), 0);
-        const_hex::encode_to_slice(chunk, &mut out[start..]).expect("two digits for each byte");
-    }
+    push_digits(out, bytes);
     out.push(b'"');
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::HEX_CHUNK_BYTES;
     use proptest::prelude::*;
 
     #[test]

@@ -17,9 +17,10 @@ pub struct Limits {
     pub batch_len: usize,
     /// Once the answers of a batch hold this many bytes, the rest of its calls are refused.
     pub batch_answer_bytes: usize,
-    /// Bytes of all rendered answers that wait for their readers. An answer longer than this is
-    /// sent alone. It keeps slow readers of large witnesses from filling the memory; answers that
-    /// are being rendered come on top, as many as there are [running calls](Self::running_calls).
+    /// Bytes of memory of all answers that wait for their readers: of a witness that is sent as
+    /// hex, those of the witness. What needs more than this is sent alone. It keeps slow readers
+    /// of large witnesses from filling the memory; answers that are being made come on top, as
+    /// many as there are [running calls](Self::running_calls).
     pub answers_bytes: usize,
     /// Open connections. Further ones wait, unaccepted, in the listener's own queue.
     pub connections: usize,
@@ -54,7 +55,7 @@ impl Limits {
             body_bytes: 2 * GIB,
             batch_len: 100,
             batch_answer_bytes: GIB,
-            // Two of the largest witnesses in hex, and room for everything small beside them.
+            // Six of the largest witnesses, and room for everything small beside them.
             answers_bytes: 3 * GIB,
             // One consensus client opens a handful; the rest is room for idle ones.
             connections: 1024,
@@ -127,6 +128,19 @@ pub(crate) const TOPIC_LEN: usize = 1024;
 const SILENCE: Duration = Duration::from_secs(30);
 /// Characters of foreign text (a method, a panic, an HTTP error page) that a message repeats.
 pub(crate) const QUOTE_CHARS: usize = 200;
+/// Most bytes of an answer handed to the socket at a time: what is written for it, digits mostly,
+/// is still in the second-level cache when the system copies it.
+pub(crate) const CHUNK_BYTES: usize = 256 * KIB;
+/// Window of one HTTP/2 stream for what we receive, in bytes (RFC 9113 section 5.2); the REST
+/// Engine API wants 1 MiB at least.
+pub(crate) const STREAM_WINDOW_BYTES: u32 = 4 << 20;
+/// The same for all streams of a connection together.
+pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
+/// Longest HTTP/2 frame that we take, in bytes.
+pub(crate) const HTTP2_FRAME_BYTES: u32 = 256 << 10;
+/// A slice of so many bytes is handed to the socket as it is; smaller ones are copied together,
+/// which is cheaper than telling the system of each.
+pub(crate) const LARGE_PIECE_BYTES: usize = 16 * KIB;
 /// Bytes turned into hex at a time: source and target stay in the first-level cache.
 pub(crate) const HEX_CHUNK_BYTES: usize = 8 * KIB;
 

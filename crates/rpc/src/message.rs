@@ -12,6 +12,8 @@ use crate::error::{Code, Error, quote};
 use crate::json::Json;
 use crate::limits::{ID_BYTES, Limits};
 use crate::params::elements;
+use crate::pieces::Pieces;
+use crate::rest::{self, StatusCode};
 use crate::subscription::{Subscription, SubscriptionMethods};
 
 /// What a port offers.
@@ -25,6 +27,24 @@ pub trait Handler: Send + Sync + 'static {
     /// What can be subscribed to over a WebSocket: nothing, unless a handler says otherwise.
     fn subscriptions(&self) -> &[SubscriptionMethods] {
         &[]
+    }
+
+    /// Where the paths begin at which there are resources beside JSON-RPC: nowhere, unless a
+    /// handler says otherwise. It ends in a slash.
+    fn resources(&self) -> Option<&str> {
+        None
+    }
+
+    /// Answers a request for a resource; everything else is as in [`call`](Self::call). A panic
+    /// becomes [`refuse_resource`](Self::refuse_resource) with status 500.
+    fn resource(&self, request: rest::Request) -> rest::Response {
+        self.refuse_resource(StatusCode::NOT_FOUND, &format!("there is no {}", request.path))
+    }
+
+    /// Says why a request for a resource was not answered, in the form that its clients expect:
+    /// too long (413), no turn (503), a fault of ours (500), or whatever `resource` says no with.
+    fn refuse_resource(&self, status: StatusCode, detail: &str) -> rest::Response {
+        rest::Response::text(status, detail)
     }
 
     /// Begins a subscription, by one of the methods in [`subscriptions`](Self::subscriptions);
@@ -81,7 +101,7 @@ fn batch(text: &str, limits: &Limits, calls: &mut Calls<'_>) -> Option<Json> {
         );
         return Some(failure(None, &Error::new(Code::InvalidRequest, detail)));
     }
-    let mut parts = Vec::new();
+    let mut answers = Pieces::default();
     let mut answers_bytes = 0;
     for request in requests.list {
         let answer = if answers_bytes > limits.batch_answer_bytes {
@@ -91,15 +111,15 @@ fn batch(text: &str, limits: &Limits, calls: &mut Calls<'_>) -> Option<Json> {
         };
         if let Some(answer) = answer {
             answers_bytes += answer.len_bytes();
-            parts.push(Bytes::from_static(if parts.is_empty() { b"[" } else { b"," }));
-            parts.extend(answer.parts);
+            answers.push(Bytes::from_static(if answers.is_empty() { b"[" } else { b"," }));
+            answers.append(answer.pieces);
         }
     }
-    if parts.is_empty() {
+    if answers.is_empty() {
         return None;
     }
-    parts.push(Bytes::from_static(b"]"));
-    Some(parts.into())
+    answers.push(Bytes::from_static(b"]"));
+    Some(answers.into())
 }
 
 fn single(text: &str, calls: &mut Calls<'_>) -> Option<Json> {
@@ -138,7 +158,7 @@ fn call(request: &Request<'_>, calls: &mut Calls<'_>) -> Result<Json, Error> {
     })
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     match panic.downcast_ref::<String>() {
         Some(text) => text,
         None => panic.downcast_ref::<&str>().copied().unwrap_or("no message"),
@@ -146,14 +166,14 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
 }
 
 fn success(id: &RawValue, result: Json) -> Json {
-    let mut parts = Vec::with_capacity(result.parts.len() + 2);
-    parts.push(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":").into());
-    parts.extend(result.parts);
-    parts.push(Bytes::from_static(b"}"));
-    Json { parts }
+    let mut answer = Pieces::default();
+    answer.push(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":"));
+    answer.append(result.pieces);
+    answer.push(Bytes::from_static(b"}"));
+    answer.into()
 }
 
-fn failure(id: Option<&RawValue>, error: &Error) -> Json {
+pub(crate) fn failure(id: Option<&RawValue>, error: &Error) -> Json {
     let id = id.map_or("null", RawValue::get);
     let error = serde_json::to_string(error).expect("numbers and strings have a JSON form");
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}").into_bytes().into()

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -14,6 +13,9 @@ use crate::json::Json;
 use crate::jwt::JwtSecret;
 use crate::limits::{ACCEPT_PAUSE, Limits};
 use crate::message::Handler;
+use crate::pieces::Pieces;
+use crate::rest;
+use crate::socket::{Listener, Stream};
 
 /// What makes one port different from another.
 #[derive(Clone, Debug)]
@@ -52,9 +54,26 @@ pub(crate) fn room(most_bytes: usize) -> Arc<Semaphore> {
     Arc::new(Semaphore::new(units(most_bytes, most_bytes) as usize))
 }
 
+/// What is sent in answer to a call.
+pub(crate) trait Answer: Send + 'static {
+    fn pieces(&self) -> &Pieces;
+}
+
+impl Answer for Json {
+    fn pieces(&self) -> &Pieces {
+        &self.pieces
+    }
+}
+
+impl Answer for rest::Response {
+    fn pieces(&self) -> &Pieces {
+        &self.body
+    }
+}
+
 /// A call's answer, and the room that it takes until it is sent.
-pub(crate) struct Answered {
-    pub(crate) json: Json,
+pub(crate) struct Answered<A> {
+    pub(crate) answer: A,
     pub(crate) room: OwnedSemaphorePermit,
 }
 
@@ -102,17 +121,11 @@ impl Port {
     /// The next connection, and the permit it lives by.
     pub(crate) async fn accept(
         &self,
-        listener: &TcpListener,
-    ) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+        listener: &Listener,
+    ) -> Option<(Stream, OwnedSemaphorePermit)> {
         let permit = permits(&self.connections, 1).await;
         match listener.accept().await {
-            Ok((socket, _)) => {
-                // Without it, an answer's last bytes wait for an acknowledgement.
-                if let Err(fault) = socket.set_nodelay(true) {
-                    tracing::debug!(%fault, "TCP_NODELAY");
-                }
-                Some((socket, permit))
-            }
+            Ok(stream) => Some((stream, permit)),
             Err(fault) => {
                 tracing::warn!(%fault, "cannot accept a connection");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -122,22 +135,22 @@ impl Port {
     }
 
     /// Runs `answer` on a thread of its own and waits for room to send what it gives.
-    pub(crate) async fn run(
+    pub(crate) async fn run<A: Answer>(
         &self,
-        answer: impl FnOnce() -> Option<Json> + Send + 'static,
-    ) -> Result<Option<Answered>, Unanswered> {
+        answer: impl FnOnce() -> Option<A> + Send + 'static,
+    ) -> Result<Option<Answered<A>>, Unanswered> {
         let turn = self.turn(&self.calls, 1).await?;
         // The turn goes along: a client that hangs up does not end its call.
         let called = spawn_blocking(move || (answer(), turn));
-        let (json, turn) = called.await.map_err(|fault| {
+        let (answer, turn) = called.await.map_err(|fault| {
             tracing::error!(%fault, "a call was lost");
             Unanswered::Lost
         })?;
-        let Some(json) = json else { return Ok(None) };
-        let units = units(json.len_bytes(), self.limits.answers_bytes);
+        let Some(answer) = answer else { return Ok(None) };
+        let units = units(answer.pieces().held_bytes(), self.limits.answers_bytes);
         let room = self.turn(&self.answers, units).await?;
         drop(turn);
-        Ok(Some(Answered { json, room }))
+        Ok(Some(Answered { answer, room }))
     }
 
     async fn turn(

@@ -1,18 +1,20 @@
-//! JSON-RPC over HTTP/1.1, for the engine port and the public port alike.
+//! HTTP/1.1 and HTTP/2 without TLS, for the engine port and the public port alike, on TCP and on
+//! Unix sockets.
 //!
-//! `POST /` with a JSON body, `GET /` to go on as a WebSocket, and nothing else. Every refusal is a
-//! plain-text line that says what to do. Answers are never compressed: on one host, and on any fast
-//! network, that takes longer than sending them.
+//! `POST /` with a JSON body, `GET /` to go on as a WebSocket (HTTP/1.1 alone), and the handler's
+//! resources at their paths. HTTP/2 begins with its preface, without an upgrade. Every refusal of
+//! JSON-RPC is a plain-text line that says what to do. Answers are never compressed: on one host,
+//! and on any fast network, that takes longer than sending them. On a Unix socket JSON-RPC may
+//! also come bare: whoever begins with a brace or a bracket is answered likewise.
 //!
 //! Browsers: no CORS header is ever sent, and the JSON content type makes browsers ask before
 //! they send, so a page from elsewhere gets neither a call through nor an answer to read; nor does
 //! it get a WebSocket. The `Host` header is not looked at: put a proxy before a public port whose
 //! name others control.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::fmt;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -24,33 +26,36 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
-use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use hyper::{Method, Request, Response, StatusCode, Version};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use crate::jwt::JwtSecret;
-use crate::limits::{BODY_START_BYTES, DISCARD_BYTES, DISCARD_TIME, HEADER_BYTES};
-use crate::message::{Handler, answer};
+use crate::limits::{
+    BODY_START_BYTES, CHUNK_BYTES, CONNECTION_WINDOW_BYTES, DISCARD_BYTES, DISCARD_TIME,
+    HEADER_BYTES, HTTP2_FRAME_BYTES, STREAM_WINDOW_BYTES,
+};
+use crate::message::{Handler, answer, panic_text};
+use crate::pieces::Pieces;
 use crate::port::{Answered, Port, ServerOptions, Unanswered};
-use crate::socket::Socket;
+use crate::socket::{Listener, Socket, Stream};
 use crate::websocket::WebSocket;
-use crate::{handshake, session};
+use crate::{handshake, ipc, rest, session};
 
 /// Serves until `shutdown` is done, then lets running calls finish for
 /// [`Limits::shutdown_grace`](crate::Limits::shutdown_grace); a WebSocket is told that it ends.
 ///
 /// It needs a tokio runtime with time and I/O. A call that outlives the grace keeps its thread.
 pub async fn serve(
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     options: ServerOptions,
     handler: Arc<dyn Handler>,
     shutdown: impl Future<Output = ()>,
 ) {
-    let port = Arc::new(Port::new(options, handler));
+    let (port, listener) = (Arc::new(Port::new(options, handler)), listener.into());
     let grace = port.limits.shutdown_grace;
     let (stop, stopped) = watch::channel(());
     let mut connections = JoinSet::new();
@@ -83,14 +88,75 @@ struct Refusal {
     text: String,
 }
 
-fn refuse(status: StatusCode, text: impl Into<String>) -> Refusal {
-    Refusal { status, text: text.into() }
+impl Refusal {
+    fn new(status: StatusCode, text: impl Into<String>) -> Self {
+        Self { status, text: text.into() }
+    }
+
+    /// Of a call that was not answered.
+    fn unanswered(unanswered: Unanswered) -> Self {
+        let status = match unanswered {
+            Unanswered::Busy(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Unanswered::Lost => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self::new(status, unanswered.to_string())
+    }
 }
 
 impl Port {
     /// Serves one connection until it ends, or until `stopped` closes and its call is answered.
-    async fn converse(self: Arc<Self>, socket: TcpStream, mut stopped: watch::Receiver<()>) {
-        let io = TokioIo::new(Socket::new(socket, self.limits.write_idle));
+    async fn converse(self: Arc<Self>, stream: Stream, mut stopped: watch::Receiver<()>) {
+        let mut socket = Socket::new(stream, self.limits.write_idle);
+        let begun = timeout(self.limits.header_read, socket.peek(is_protocol_clear));
+        let begun = tokio::select! {
+            begun = begun => begun,
+            _ = stopped.changed() => return,
+        };
+        match begun {
+            // Who says nothing is told nothing.
+            Err(_) => {}
+            Ok(Err(fault)) => tracing::debug!(%fault, "a connection broke"),
+            Ok(Ok(begun)) if begun.is_empty() => {}
+            Ok(Ok(begun)) if begun.starts_with(PREFACE) => {
+                self.converse_in_http2(socket, stopped).await
+            }
+            Ok(Ok(begun)) if socket.is_unix() && is_json(&begun) => {
+                let (reader, writer) = ipc::split(socket, self.limits.body_bytes);
+                session::converse(self, reader, writer, stopped).await;
+            }
+            Ok(Ok(_)) => self.converse_in_http1(socket, stopped).await,
+        }
+    }
+
+    async fn converse_in_http2(self: Arc<Self>, socket: Socket, mut stopped: watch::Receiver<()>) {
+        let mut http = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+        http.timer(TokioTimer::new())
+            .max_header_list_size(HEADER_BYTES as u32)
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .max_frame_size(HTTP2_FRAME_BYTES)
+            .max_send_buf_size(CHUNK_BYTES)
+            .max_concurrent_streams(u32::try_from(self.limits.messages).unwrap_or(u32::MAX))
+            .keep_alive_interval(self.limits.silence)
+            .keep_alive_timeout(self.limits.silence);
+        let service = service_fn(move |request| {
+            let port = Arc::clone(&self);
+            async move { Ok::<_, Infallible>(port.respond(request, None).await) }
+        });
+        let mut connection = pin!(http.serve_connection(TokioIo::new(socket), service));
+        let ended = tokio::select! {
+            ended = &mut connection => ended,
+            _ = stopped.changed() => {
+                connection.as_mut().graceful_shutdown();
+                connection.as_mut().await
+            }
+        };
+        if let Err(fault) = ended {
+            tracing::debug!(%fault, "a connection broke");
+        }
+    }
+
+    async fn converse_in_http1(self: Arc<Self>, socket: Socket, mut stopped: watch::Receiver<()>) {
         let mut http = hyper::server::conn::http1::Builder::new();
         http.timer(TokioTimer::new())
             .header_read_timeout(self.limits.header_read)
@@ -98,9 +164,10 @@ impl Port {
         let upgrade = Mutex::new(None);
         let service = service_fn(|request| {
             let (port, upgrade) = (Arc::clone(&self), &upgrade);
-            async move { Ok::<_, Infallible>(port.respond(request, upgrade).await) }
+            async move { Ok::<_, Infallible>(port.respond(request, Some(upgrade)).await) }
         });
-        let mut connection = pin!(http.serve_connection(io, service).with_upgrades());
+        let served = http.serve_connection(TokioIo::new(socket), service).with_upgrades();
+        let mut connection = pin!(served);
         let ended = tokio::select! {
             ended = &mut connection => ended,
             _ = stopped.changed() => {
@@ -118,7 +185,8 @@ impl Port {
             Ok(upgraded) => {
                 let message_bytes = self.limits.body_bytes;
                 let socket = WebSocket::after(upgraded, Role::Server, message_bytes).await;
-                session::converse(self, socket, stopped).await;
+                let (reader, writer) = socket.split();
+                session::converse(self, reader, writer, stopped).await;
             }
             Err(fault) => tracing::debug!(%fault, "a connection broke at the handshake"),
         }
@@ -127,49 +195,76 @@ impl Port {
     async fn respond(
         self: Arc<Self>,
         mut request: Request<Incoming>,
-        upgrade: &Mutex<Option<OnUpgrade>>,
+        upgrade: Option<&Mutex<Option<OnUpgrade>>>,
     ) -> Response<Answer> {
         let asked = hyper::upgrade::on(&mut request);
         let (head, body) = request.into_parts();
-        if let Err(refusal) = self.check(&head, &body) {
+        let is_resource = self.is_resource(&head);
+        let refuse = |refusal| self.refuse(is_resource, refusal);
+        if let Err(refusal) = self.check(&head, &body, is_resource) {
             // A client that asked before sending its body will not send it.
             if !head.headers.contains_key(header::EXPECT) {
                 tokio::spawn(discard(body));
             }
-            return refusal.into();
+            return refuse(refusal);
         }
-        if handshake::is_asked(&head) {
+        if let (false, Some(upgrade)) = (is_resource, upgrade)
+            && handshake::is_asked(&head)
+        {
             return match handshake::accept(&head) {
                 Ok(headers) => {
                     *upgrade.lock().expect("nothing panics while it is held") = Some(asked);
                     switching(headers)
                 }
-                Err((status, text)) => refuse(status, text).into(),
+                Err((status, text)) => refuse(Refusal::new(status, text)),
             };
         }
-        match self.read(body).await {
-            Ok(message) => self.answer(message).await.unwrap_or_else(Response::from),
-            Err(refusal) => refusal.into(),
+        let message = match self.read(body).await {
+            Ok(message) => message,
+            Err(refusal) => return refuse(refusal),
+        };
+        let answer = match is_resource {
+            true => Arc::clone(&self).answer_resource(head, message).await,
+            false => Arc::clone(&self).answer(message).await,
+        };
+        answer.unwrap_or_else(refuse)
+    }
+
+    fn is_resource(&self, head: &Parts) -> bool {
+        self.handler.resources().is_some_and(|prefix| head.uri.path().starts_with(prefix))
+    }
+
+    /// Says no to a request, as those who ask for resources, or those who call methods, expect it.
+    fn refuse(&self, is_resource: bool, refusal: Refusal) -> Response<Answer> {
+        let Refusal { status, text } = &refusal;
+        if !is_resource || *status == StatusCode::UNAUTHORIZED {
+            return refusal.into();
         }
+        tracing::debug!(%status, text, "refused a request");
+        resource(self.handler.refuse_resource(*status, text), None)
     }
 
     /// All that can be said against a request before its body is read.
-    fn check(&self, head: &Parts, body: &Incoming) -> Result<(), Refusal> {
+    fn check(&self, head: &Parts, body: &Incoming, is_resource: bool) -> Result<(), Refusal> {
         if let Some(secret) = &self.jwt {
             authorize(secret, &head.headers)
-                .map_err(|reason| refuse(StatusCode::UNAUTHORIZED, reason))?;
+                .map_err(|reason| Refusal::new(StatusCode::UNAUTHORIZED, reason))?;
         }
-        if head.uri.path() != "/" {
-            return Err(refuse(StatusCode::NOT_FOUND, "JSON-RPC is served at the path / alone"));
+        if !is_resource {
+            if head.uri.path() != "/" {
+                let text = "JSON-RPC is served at the path / alone";
+                return Err(Refusal::new(StatusCode::NOT_FOUND, text));
+            }
+            if handshake::is_asked(head) && head.version != Version::HTTP_2 {
+                return Ok(());
+            }
+            if head.method != Method::POST {
+                let text =
+                    "JSON-RPC needs POST, with a JSON body and content-type application/json";
+                return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, text));
+            }
+            check_content(&head.headers)?;
         }
-        if handshake::is_asked(head) {
-            return Ok(());
-        }
-        if head.method != Method::POST {
-            let text = "JSON-RPC needs POST, with a JSON body and content-type application/json";
-            return Err(refuse(StatusCode::METHOD_NOT_ALLOWED, text));
-        }
-        check_content(&head.headers)?;
         if body.size_hint().lower() > self.limits.body_bytes as u64 {
             return Err(self.too_long());
         }
@@ -179,7 +274,7 @@ impl Port {
     fn too_long(&self) -> Refusal {
         let text =
             format!("the body is too long: at most {} bytes are taken", self.limits.body_bytes);
-        refuse(StatusCode::PAYLOAD_TOO_LARGE, text)
+        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, text)
     }
 
     async fn read(&self, mut body: Incoming) -> Result<Vec<u8>, Refusal> {
@@ -191,7 +286,7 @@ impl Port {
                 Ok(None) => return Ok(message),
                 Ok(Some(Err(fault))) => {
                     let text = format!("the body is broken: {fault}");
-                    return Err(refuse(StatusCode::BAD_REQUEST, text));
+                    return Err(Refusal::new(StatusCode::BAD_REQUEST, text));
                 }
                 Err(_) => {
                     let text = format!(
@@ -199,7 +294,7 @@ impl Port {
                         self.limits.body_idle,
                         message.len()
                     );
-                    return Err(refuse(StatusCode::REQUEST_TIMEOUT, text));
+                    return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, text));
                 }
             };
             let Ok(data) = frame.into_data() else { continue };
@@ -211,29 +306,69 @@ impl Port {
         }
     }
 
-    /// Calls the handler.
+    /// Calls the handler's methods.
     async fn answer(self: Arc<Self>, message: Vec<u8>) -> Result<Response<Answer>, Refusal> {
         let port = Arc::clone(&self);
         let called = self.run(move || answer(&message, &*port.handler, &port.limits)).await;
-        let called = called.map_err(|unanswered| {
-            let status = match unanswered {
-                Unanswered::Busy(_) => StatusCode::SERVICE_UNAVAILABLE,
-                Unanswered::Lost => StatusCode::INTERNAL_SERVER_ERROR,
-            };
-            refuse(status, unanswered.to_string())
-        })?;
-        let Some(Answered { json, room }) = called else {
+        let Some(Answered { answer, room }) = called.map_err(Refusal::unanswered)? else {
             let mut response = Response::new(Answer::default());
             *response.status_mut() = StatusCode::NO_CONTENT;
             return Ok(response);
         };
-        let left_bytes = json.len_bytes();
-        let answer = Answer { parts: json.parts.into(), left_bytes, _room: Some(room) };
-        let mut response = Response::new(answer);
+        let mut response = Response::new(Answer { pieces: answer.pieces, _room: Some(room) });
         let json = HeaderValue::from_static("application/json");
         response.headers_mut().insert(header::CONTENT_TYPE, json);
         Ok(response)
     }
+
+    /// Asks the handler for a resource.
+    async fn answer_resource(
+        self: Arc<Self>,
+        head: Parts,
+        body: Vec<u8>,
+    ) -> Result<Response<Answer>, Refusal> {
+        let Parts { method, uri, headers, .. } = head;
+        let (path, query) = (uri.path().to_owned(), uri.query().map(str::to_owned));
+        let request = rest::Request { method, path, query, headers, body: body.into() };
+        let handler = Arc::clone(&self.handler);
+        let called = self.run(move || Some(resource_of(&*handler, request))).await;
+        let answered = called.map_err(Refusal::unanswered)?;
+        let Answered { answer, room } = answered.expect("every request is answered");
+        Ok(resource(answer, Some(room)))
+    }
+}
+
+/// Asks for a resource; a panic is a fault of ours.
+fn resource_of(handler: &dyn Handler, request: rest::Request) -> rest::Response {
+    let path = request.path.clone();
+    catch_unwind(AssertUnwindSafe(|| handler.resource(request))).unwrap_or_else(|panic| {
+        let reason = panic_text(&*panic);
+        tracing::error!(path, reason, "a resource panicked");
+        let text = "the request failed; the server's log says why";
+        handler.refuse_resource(StatusCode::INTERNAL_SERVER_ERROR, text)
+    })
+}
+
+fn resource(response: rest::Response, room: Option<OwnedSemaphorePermit>) -> Response<Answer> {
+    let rest::Response { status, headers, body } = response;
+    let mut response = Response::new(Answer { pieces: body, _room: room });
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+/// How HTTP/2 begins (RFC 9113 section 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Whether so many bytes are enough to know what is spoken.
+fn is_protocol_clear(begun: &[u8]) -> bool {
+    !begun.is_empty() && (begun.len() >= PREFACE.len() || !PREFACE.starts_with(begun))
+}
+
+/// Whether a connection that begins so speaks JSON-RPC without HTTP around it.
+fn is_json(begun: &[u8]) -> bool {
+    let first = begun.iter().find(|byte| !byte.is_ascii_whitespace());
+    first.is_none_or(|byte| matches!(byte, b'{' | b'['))
 }
 
 /// Reads the rest of a refused body, within bounds, to let its sender come to the answer.
@@ -284,14 +419,14 @@ fn check_content(headers: &HeaderMap) -> Result<(), Refusal> {
     let media = kind.split(';').next().unwrap_or_default().trim();
     if !JSON_TYPES.iter().any(|json| media.eq_ignore_ascii_case(json)) {
         let text = format!("the content-type is {kind}: only application/json is taken");
-        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
     }
     match of(header::CONTENT_ENCODING) {
         None => Ok(()),
         Some(encoding) if encoding.eq_ignore_ascii_case("identity") => Ok(()),
         Some(encoding) => {
             let text = format!("the content-encoding is {encoding}: send the body as it is");
-            Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, text))
+            Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text))
         }
     }
 }
@@ -321,25 +456,17 @@ impl From<Refusal> for Response<Answer> {
     }
 }
 
-/// A response body: pieces that go to the socket one after the other, uncopied.
-#[derive(Default)]
+/// A response body: pieces that go to the socket one after the other.
+#[derive(Debug, Default)]
 struct Answer {
-    parts: VecDeque<Bytes>,
-    left_bytes: usize,
+    pieces: Pieces,
     /// Given back when the last piece was handed over, or the connection ended.
     _room: Option<OwnedSemaphorePermit>,
 }
 
 impl From<String> for Answer {
     fn from(text: String) -> Self {
-        let text = Bytes::from(text);
-        Self { left_bytes: text.len(), parts: [text].into(), _room: None }
-    }
-}
-
-impl fmt::Debug for Answer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Answer({} bytes left)", self.left_bytes)
+        Self { pieces: text.into_bytes().into(), _room: None }
     }
 }
 
@@ -351,16 +478,15 @@ impl Body for Answer {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let part = self.parts.pop_front();
-        self.left_bytes -= part.as_ref().map_or(0, Bytes::len);
-        Poll::Ready(part.map(|part| Ok(Frame::data(part))))
+        let chunk = self.pieces.take(CHUNK_BYTES);
+        Poll::Ready((!chunk.is_empty()).then(|| Ok(Frame::data(chunk))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.parts.is_empty()
+        self.pieces.is_empty()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left_bytes as u64)
+        SizeHint::with_exact(self.pieces.len_bytes() as u64)
     }
 }

@@ -1,8 +1,9 @@
-//! The server's end of a WebSocket: messages answered as they come, several at a time, and
+//! The server's end of a connection that lasts: messages answered as they come, several at a time, and
 //! subscriptions.
 
-use std::future::pending;
+use std::future::{Future, pending};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::spawn_blocking;
@@ -16,21 +17,50 @@ use crate::message::{Request, answer_by};
 use crate::params::Params;
 use crate::port::{Port, Unanswered, permits, room, units};
 use crate::subscription::{SubscriptionMethods, Subscriptions};
-use crate::websocket::{Ending, Held, Outgoing, Reader, WebSocket, close};
+use crate::websocket::{Ending, Held, Outgoing};
 
-/// Serves one WebSocket until it ends, or until `stopped` closes and its messages are answered.
-pub(crate) async fn converse(port: Arc<Port>, socket: WebSocket, stopped: watch::Receiver<()>) {
-    let (mut reader, mut writer) = socket.split();
+/// What brings messages, whatever carries them.
+pub(crate) trait Reader: Send + Sized {
+    /// What takes answers on the same connection.
+    type Writer: Send;
+
+    /// The next text. Where the connection could die unnoticed, it is tried when nothing came for
+    /// `silence`, and given up after as long again unless the other side waits for something:
+    /// `waited_for`.
+    fn next(
+        &mut self,
+        silence: Duration,
+        waited_for: impl Fn() -> bool + Send,
+    ) -> impl Future<Output = Result<Utf8Bytes, Ending>> + Send;
+
+    /// Sends until a goodbye, or until nothing can come any more, which is [`CloseCode::Normal`],
+    /// or something fails.
+    fn send_all(
+        writer: &mut Self::Writer,
+        outgoing: &mut mpsc::Receiver<Outgoing>,
+    ) -> impl Future<Output = Ending> + Send;
+
+    /// Says goodbye as far as the ending leaves anything to say, and closes the connection.
+    fn close(self, writer: Self::Writer, ending: &Ending) -> impl Future<Output = ()> + Send;
+}
+
+/// Serves one connection until it ends, or until `stopped` closes and its messages are answered.
+pub(crate) async fn converse<R: Reader>(
+    port: Arc<Port>,
+    mut reader: R,
+    mut writer: R::Writer,
+    stopped: watch::Receiver<()>,
+) {
     let (outgoing, mut queue) = mpsc::channel(OUTGOING_LEN);
     let session = Arc::new(Session::new(port, outgoing));
     let ending = tokio::select! {
         ending = session.run(&mut reader, stopped) => ending,
-        ending = writer.send_all(&mut queue) => ending,
+        ending = R::send_all(&mut writer, &mut queue) => ending,
     };
     // Calls that still run have nobody to tell, and subscriptions end.
     drop(queue);
-    tracing::debug!(%ending, "a WebSocket ends");
-    close(reader, writer, &ending).await;
+    tracing::debug!(%ending, "a conversation ends");
+    reader.close(writer, &ending).await;
 }
 
 struct Session {
@@ -59,7 +89,7 @@ impl Session {
     /// Reads and answers; at a stop, no more is read, but what was is answered.
     async fn run(
         self: &Arc<Self>,
-        reader: &mut Reader,
+        reader: &mut impl Reader,
         mut stopped: watch::Receiver<()>,
     ) -> Ending {
         tokio::select! {
@@ -75,7 +105,7 @@ impl Session {
         pending().await
     }
 
-    async fn read(self: &Arc<Self>, reader: &mut Reader) -> Ending {
+    async fn read(self: &Arc<Self>, reader: &mut impl Reader) -> Ending {
         let limits = &self.port.limits;
         let waited_for = || self.places.available_permits() < limits.messages;
         loop {
@@ -102,9 +132,9 @@ impl Session {
             }
         });
         let text = match called.await {
-            Ok(Some(answer)) => {
-                held._room = Some(answer.room);
-                Some(answer.json)
+            Ok(Some(answered)) => {
+                held._room = Some(answered.room);
+                Some(answered.answer)
             }
             Ok(None) => None,
             Err(unanswered) => self.refuse(message, unanswered).await,

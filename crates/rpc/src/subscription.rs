@@ -12,6 +12,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use crate::error::{Code, Error};
 use crate::json::Json;
 use crate::limits::TOPIC_LEN;
+use crate::pieces::Pieces;
 use crate::websocket::{Ending, Outgoing};
 
 /// The names of one kind of subscription: `eth_subscribe`, `eth_unsubscribe` and
@@ -192,9 +193,9 @@ fn notification(method: &str, id: &str, value: Json) -> Json {
         "{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\
          \"params\":{{\"subscription\":\"{id}\",\"result\":"
     );
-    let mut parts = Vec::with_capacity(value.parts.len() + 2);
-    parts.push(head.into());
-    parts.extend(value.parts);
-    parts.push(Bytes::from_static(b"}}"));
-    Json { parts }
+    let mut pieces = Pieces::default();
+    pieces.push(head);
+    pieces.append(value.pieces);
+    pieces.push(Bytes::from_static(b"}}"));
+    pieces.into()
 }

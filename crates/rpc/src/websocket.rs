@@ -1,6 +1,5 @@
 //! What both ends of a WebSocket do: text messages in and out, pings, goodbyes (RFC 6455).
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::future::pending;
 use std::time::Duration;
@@ -23,6 +22,8 @@ use crate::json::Json;
 use crate::limits::{
     CLOSE_TIME, DISCARD_BYTES, FRAME_BYTES, READ_BYTES, REASON_BYTES, UNSENT_BYTES,
 };
+use crate::pieces::Pieces;
+use crate::session;
 use crate::socket::{Heard, Socket};
 
 /// One end of a WebSocket.
@@ -142,13 +143,14 @@ pub(crate) struct Reader {
     ping: mpsc::Sender<()>,
 }
 
-impl Reader {
-    /// The next text. It pings whenever nothing came for `silence`, and gives up when that was
-    /// twice in a row, unless the other side waits for something and need not read: `waited_for`.
-    pub(crate) async fn next(
+impl session::Reader for Reader {
+    type Writer = Writer;
+
+    /// It pings whenever nothing came for `silence`, and gives up when that was twice in a row.
+    async fn next(
         &mut self,
         silence: Duration,
-        waited_for: impl Fn() -> bool,
+        waited_for: impl Fn() -> bool + Send,
     ) -> Result<Utf8Bytes, Ending> {
         let mut pinged = false;
         loop {
@@ -174,6 +176,15 @@ impl Reader {
                 None => return Err(Ending::Left(None)),
             }
         }
+    }
+
+    async fn send_all(writer: &mut Writer, outgoing: &mut mpsc::Receiver<Outgoing>) -> Ending {
+        writer.send_all(outgoing).await
+    }
+
+    /// Waits for the other side to say goodbye too.
+    async fn close(self, writer: Writer, ending: &Ending) {
+        close(self, writer, ending).await;
     }
 }
 
@@ -282,32 +293,15 @@ async fn await_goodbye(frames: &mut WebSocketStream<Socket>) -> Result<(), Error
     Ok(())
 }
 
-/// A text in pieces of [`FRAME_BYTES`], copied only where parts are smaller than that.
+/// A text in frames of at most [`FRAME_BYTES`].
 struct Frames {
-    parts: VecDeque<Bytes>,
-    left_bytes: usize,
+    text: Pieces,
     kind: Data,
 }
 
 impl Frames {
     fn new(text: Json) -> Self {
-        Self { left_bytes: text.len_bytes(), parts: text.parts.into(), kind: Data::Text }
-    }
-
-    fn piece(&mut self, length: usize) -> Bytes {
-        if let Some(first) = self.parts.front_mut().filter(|first| first.len() >= length) {
-            return first.split_to(length);
-        }
-        let mut piece = Vec::with_capacity(length);
-        while piece.len() < length {
-            let part = self.parts.front_mut().expect("there are as many bytes left");
-            let count = part.len().min(length - piece.len());
-            piece.extend_from_slice(&part.split_to(count));
-            if part.is_empty() {
-                self.parts.pop_front();
-            }
-        }
-        piece.into()
+        Self { text: text.pieces, kind: Data::Text }
     }
 }
 
@@ -315,13 +309,12 @@ impl Iterator for Frames {
     type Item = Frame;
 
     fn next(&mut self) -> Option<Frame> {
-        if self.left_bytes == 0 {
+        if self.text.is_empty() {
             return None;
         }
-        let piece = self.piece(self.left_bytes.min(FRAME_BYTES));
-        self.left_bytes -= piece.len();
+        let piece = self.text.take(FRAME_BYTES);
         let kind = std::mem::replace(&mut self.kind, Data::Continue);
-        Some(Frame::message(piece, OpCode::Data(kind), self.left_bytes == 0))
+        Some(Frame::message(piece, OpCode::Data(kind), self.text.is_empty()))
     }
 }
 
@@ -342,11 +335,11 @@ mod tests {
             };
             let mut parts: Vec<Bytes> = lengths.into_iter().map(&mut part).collect();
             parts.push(part(1));
-            let text = Json::from(parts);
+            let text = Json::from(Pieces::from(parts));
             let expected = text.to_vec();
             let frames: Vec<Frame> = Frames::new(text).collect();
             let count = frames.len();
-            prop_assert_eq!(count, expected.len().div_ceil(FRAME_BYTES));
+            prop_assert!(frames.iter().all(|frame| frame.payload().len() <= FRAME_BYTES));
             let mut joined = Vec::new();
             for (place, frame) in frames.iter().enumerate() {
                 let kind = if place == 0 { Data::Text } else { Data::Continue };

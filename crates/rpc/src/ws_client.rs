@@ -28,6 +28,7 @@ use crate::error::{ClientError, quote};
 use crate::jwt::JwtSecret;
 use crate::limits::{ANSWER_BYTES, CALL_TIME, NOTIFICATIONS_LEN, OUTGOING_LEN, SERVER_IDLE};
 use crate::response::{Envelope, Kind, malformed};
+use crate::session::Reader as _;
 use crate::socket::Socket;
 use crate::websocket::{Ending, Outgoing, Reader, WebSocket, close};
 

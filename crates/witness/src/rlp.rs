@@ -17,19 +17,54 @@ pub fn encoded_len(witness: &Witness) -> usize {
 
 /// Hands the encoding to `sink` slice by slice, in order; items are passed as they are, uncopied.
 pub fn write(witness: &Witness, sink: &mut impl FnMut(&[u8])) {
-    write_header(true, payload_len(witness), sink);
-    write_header(true, items_len(&witness.headers), sink);
-    witness.headers.iter().for_each(|header| sink(header));
+    walk(witness, &mut |part| match part {
+        Part::Header(header) => sink(header),
+        Part::Item(item) => sink(item),
+    });
+}
+
+/// The encoding in slices, in order: the items as they are, what is between them out of one buffer.
+pub fn parts(witness: &Witness) -> Vec<Bytes> {
+    let (mut headers, mut ends) = (Vec::new(), Vec::new());
+    walk(witness, &mut |part| match part {
+        Part::Header(header) => headers.extend_from_slice(header),
+        Part::Item(_) => ends.push(headers.len()),
+    });
+    let headers = Bytes::from(headers);
+    let mut parts = Vec::with_capacity(2 * ends.len() + 1);
+    let (mut ends, mut start) = (ends.into_iter(), 0);
+    walk(witness, &mut |part| {
+        let Part::Item(item) = part else { return };
+        let end = ends.next().expect("as many as before");
+        if start < end {
+            parts.push(headers.slice(start..end));
+        }
+        parts.push(item.clone());
+        start = end;
+    });
+    parts.push(headers.slice(start..));
+    parts
+}
+
+enum Part<'a> {
+    Header(&'a [u8]),
+    Item(&'a Bytes),
+}
+
+fn walk(witness: &Witness, each: &mut impl FnMut(Part<'_>)) {
+    write_header(true, payload_len(witness), each);
+    write_header(true, items_len(&witness.headers), each);
+    witness.headers.iter().for_each(|header| each(Part::Item(header)));
     for items in [&witness.codes, &witness.state] {
-        write_header(true, strings_len(items), sink);
+        write_header(true, strings_len(items), each);
         for item in items {
             if !is_single_byte(item) {
-                write_header(false, item.len(), sink);
+                write_header(false, item.len(), each);
             }
-            sink(item);
+            each(Part::Item(item));
         }
     }
-    write_header(true, 0, sink);
+    write_header(true, 0, each);
 }
 
 /// The encoding in one buffer.
@@ -80,12 +115,12 @@ fn is_single_byte(item: &[u8]) -> bool {
     matches!(item, [byte] if *byte < 0x80)
 }
 
-fn write_header(list: bool, payload_length: usize, sink: &mut impl FnMut(&[u8])) {
+fn write_header(list: bool, payload_length: usize, each: &mut impl FnMut(Part<'_>)) {
     let mut buffer = [0; LIST_HEADER_BYTES];
     let mut rest = &mut buffer[..];
     Header { list, payload_length }.encode(&mut rest);
     let unused = rest.remaining_mut();
-    sink(&buffer[..LIST_HEADER_BYTES - unused]);
+    each(Part::Header(&buffer[..LIST_HEADER_BYTES - unused]));
 }
 
 #[derive(Clone, Copy, PartialEq)]

@@ -10,7 +10,7 @@ use alloy_primitives::{B256, Bytes, U256};
 use alloy_rpc_types_engine::{ExecutionPayload, ForkchoiceState, PayloadId};
 use engine::{BuildRequest, Built, ForkchoiceOutcome, Verdict};
 use execution::Transaction;
-use rpc::{Code, Error, Json, Params, RawValue};
+use rpc::{Code, Error, Json, Params, Pieces, RawValue};
 use serde::{Deserialize, Serialize};
 
 use super::hex::{Data, Fixed};
@@ -96,9 +96,11 @@ pub(super) fn payload(api: &Api, mut params: Params<'_>, version: u8) -> Result<
     if built.with_witness {
         // Both are objects with members: the witness becomes the last one.
         assert_eq!(out.pop(), Some(b'}'));
-        out.extend_from_slice(br#","witness":"#);
+        let mut out = Pieces::from(out);
+        out.push(&br#","witness":"#[..]);
         push_witness(&mut out, &built.witness);
-        out.push(b'}');
+        out.push(&b"}"[..]);
+        return Ok(out.into());
     }
     Ok(out.into())
 }

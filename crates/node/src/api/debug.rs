@@ -2,7 +2,8 @@
 
 use alloy_primitives::B256;
 use engine::BlockRecord;
-use rpc::{Code, Error, Json, Params};
+use rpc::{Code, Error, Json, Params, Pieces};
+use witness::Witness;
 
 use super::blocks::{BlockId, NumberOrTag};
 use super::hex::Fixed;
@@ -44,11 +45,58 @@ fn answer(api: &Api, record: &BlockRecord) -> Result<Json, Error> {
     let witness = api.engine.witness(hash).map_err(refusal)?;
     let witness = witness
         .ok_or_else(|| refuse("genesis was not executed on a parent, so it has no witness"))?;
-    let mut out = Vec::new();
-    witness::json::write(&witness, &mut out);
-    Ok(out.into())
+    Ok(json(&witness).into())
+}
+
+/// The object that `witness::json` writes, its digits made while they are sent.
+fn json(witness: &Witness) -> Pieces {
+    let Witness { state, codes, headers } = witness;
+    let mut out = Pieces::with_capacity(2 * (state.len() + codes.len() + headers.len()) + 7);
+    for (name, items) in
+        [(&b"{\"state\":["[..], state), (b"],\"codes\":[", codes), (b"],\"headers\":[", headers)]
+    {
+        out.push(name);
+        let mut before = &b"\"0x"[..];
+        for item in items {
+            out.push(before);
+            out.push_hex(item.clone());
+            before = b"\",\"0x";
+        }
+        if !items.is_empty() {
+            out.push(&b"\""[..]);
+        }
+    }
+    out.push(&b"]}"[..]);
+    out
 }
 
 fn refuse(reason: &str) -> Error {
     Error::new(Code::Server, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pieces_are_the_object_that_is_written_at_once() {
+        for (seed, counts) in [[0, 0, 0], [1, 0, 1], [2, 3, 1], [40, 7, 256]].iter().enumerate() {
+            let mut byte = seed as u8;
+            let mut items = |count: usize| -> Vec<_> {
+                let item = |length| {
+                    let next = || {
+                        byte = byte.wrapping_mul(31).wrapping_add(7);
+                        byte
+                    };
+                    std::iter::repeat_with(next).take(length).collect()
+                };
+                (1..=count).map(item).collect()
+            };
+            let [state, codes, headers] = counts.map(&mut items);
+            let witness = Witness { state, codes, headers };
+            let mut written = Vec::new();
+            witness::json::write(&witness, &mut written);
+            assert_eq!(json(&witness).to_vec(), written);
+        }
+    }
 }

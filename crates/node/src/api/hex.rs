@@ -6,8 +6,6 @@ use std::fmt;
 use alloy_primitives::{Address, B256, Bytes, U256, hex};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
-use crate::limits::HEX_CHUNK_BYTES;
-
 /// DATA of any length.
 #[derive(Debug, Default)]
 pub(crate) struct Data(pub(crate) Bytes);
@@ -135,16 +133,6 @@ fn number(text: &str, bits: usize) -> Result<&str, String> {
     Ok(digits)
 }
 
-/// Appends the digits of `bytes`, without prefix and quotes.
-pub(crate) fn push_digits(out: &mut Vec<u8>, bytes: &[u8]) {
-    // Chunk by chunk, so that the zeroes are overwritten while still in the cache.
-    for chunk in bytes.chunks(HEX_CHUNK_BYTES) {
-        let start = out.len();
-        out.resize(start + 2 * chunk.len(), 0);
-        hex::encode_to_slice(chunk, &mut out[start..]).expect("two digits for each byte");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,13 +186,5 @@ mod tests {
         check(r#""0x2""#, number, Some(U256::from(2)));
         check(&format!("\"0x{}\"", "f".repeat(64)), number, Some(U256::MAX));
         check(&format!("\"0x1{}\"", "0".repeat(64)), number, None);
-    }
-
-    #[test]
-    fn digits_are_those_of_formatting() {
-        let bytes: Vec<u8> = (0..20_000_u32).map(|i| (i * 7) as u8).collect();
-        let mut out = Vec::new();
-        push_digits(&mut out, &bytes);
-        assert_eq!(out, hex::encode(&bytes).into_bytes());
     }
 }

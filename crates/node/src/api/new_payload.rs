@@ -4,11 +4,11 @@ use alloy_consensus::Transaction as _;
 use alloy_primitives::B256;
 use engine::{Payload, Verdict};
 use execution::{Roots, SealedBlock, Transaction};
-use rpc::{Error, Json, Params};
+use rpc::{Error, Json, Params, Pieces};
 use serde::Serialize;
 use witness::Witness;
 
-use super::hex::{Data, push_digits};
+use super::hex::Data;
 use super::payload::NewPayload;
 use super::{Api, refusal};
 
@@ -50,10 +50,10 @@ pub(super) fn witness(api: &Api, params: Params<'_>, version: u8) -> Result<Json
         // Genesis alone has none: nothing was run.
         return Json::of(&status);
     };
-    let mut out = br#"{"status":"VALID","witness":"#.to_vec();
+    let mut out = Pieces::default();
+    out.push(&br#"{"status":"VALID","witness":"#[..]);
     push_witness(&mut out, &witness);
-    out.extend_from_slice(format!(r#","latestValidHash":"{hash}","#).as_bytes());
-    out.extend_from_slice(br#""validationError":null}"#);
+    out.push(format!(r#","latestValidHash":"{hash}","validationError":null}}"#));
     Ok(out.into())
 }
 
@@ -80,13 +80,11 @@ fn is_misnamed(payload: Payload) -> bool {
     block.is_ok_and(|block| block.header.hash_slow() != got)
 }
 
-/// Appends the witness as a JSON string: its RLP in hex, without a copy in between.
-pub(super) fn push_witness(out: &mut Vec<u8>, witness: &Witness) {
-    // What follows in the answer is short.
-    out.reserve(2 * witness::rlp::encoded_len(witness) + 256);
-    out.extend_from_slice(b"\"0x");
-    witness::rlp::write(witness, &mut |part: &[u8]| push_digits(out, part));
-    out.push(b'"');
+/// Appends the witness as a JSON string: its RLP in hex, which is made while it is sent.
+pub(super) fn push_witness(out: &mut Pieces, witness: &Witness) {
+    out.push(&b"\"0x"[..]);
+    witness::rlp::parts(witness).into_iter().for_each(|part| out.push_hex(part));
+    out.push(&b"\""[..]);
 }
 
 /// `engine_executeStatelessPayload`, as geth has it: the block hash is not looked at, the roots

@@ -136,6 +136,7 @@ proptest! {
     fn what_is_written_is_read_again(witness in any_witness()) {
         FORMAT.check_round_trip(&witness);
         prop_assert_eq!(encoded_len(&witness), encode(&witness).len());
+        prop_assert_eq!(parts(&witness).concat(), encode(&witness));
     }
 
     #[test]

@@ -1,0 +1,279 @@
+//! What is sent: byte slices in order, never joined, some of them as hex digits.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use crate::limits::{HEX_CHUNK_BYTES, LARGE_PIECE_BYTES};
+
+/// A list of byte slices that are sent one after the other without being joined first. A slice may
+/// be sent as its hex digits, which are made while it is sent.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Pieces {
+    list: VecDeque<Piece>,
+    len_bytes: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    AsIs(Bytes),
+    /// Two digits for each byte.
+    Hex(Bytes),
+}
+
+impl Piece {
+    /// Bytes as they are sent.
+    fn len(&self) -> usize {
+        match self {
+            Self::AsIs(bytes) => bytes.len(),
+            Self::Hex(bytes) => 2 * bytes.len(),
+        }
+    }
+}
+
+impl Pieces {
+    /// Nothing, with room for so many slices.
+    pub fn with_capacity(count: usize) -> Self {
+        Self { list: VecDeque::with_capacity(count), len_bytes: 0 }
+    }
+
+    /// Adds a slice.
+    pub fn push(&mut self, bytes: impl Into<Bytes>) {
+        self.push_piece(Piece::AsIs(bytes.into()));
+    }
+
+    /// Adds a slice as its hex digits, without prefix and quotes.
+    pub fn push_hex(&mut self, bytes: impl Into<Bytes>) {
+        self.push_piece(Piece::Hex(bytes.into()));
+    }
+
+    /// Adds all of `others`.
+    pub fn append(&mut self, mut others: Self) {
+        self.len_bytes += others.len_bytes;
+        self.list.append(&mut others.list);
+    }
+
+    fn push_piece(&mut self, piece: Piece) {
+        if piece.len() > 0 {
+            self.len_bytes += piece.len();
+            self.list.push_back(piece);
+        }
+    }
+
+    /// Bytes in all, as they are sent.
+    pub const fn len_bytes(&self) -> usize {
+        self.len_bytes
+    }
+
+    /// Whether there is nothing to send.
+    pub const fn is_empty(&self) -> bool {
+        self.len_bytes == 0
+    }
+
+    /// Bytes of memory that the slices are of.
+    pub fn held_bytes(&self) -> usize {
+        let held = |piece: &Piece| match piece {
+            Piece::AsIs(bytes) | Piece::Hex(bytes) => bytes.len(),
+        };
+        self.list.iter().map(held).sum()
+    }
+
+    /// The part of what is sent that lies in `range`, uncopied.
+    ///
+    /// # Panics
+    /// If the range is not within [`len_bytes`](Self::len_bytes).
+    pub fn slice(&self, range: Range<usize>) -> Self {
+        assert!(range.start <= range.end && range.end <= self.len_bytes, "the range is within");
+        let mut sliced = Self::default();
+        let mut start = 0;
+        for piece in &self.list {
+            let end = start + piece.len();
+            let (from, to) = (range.start.max(start), range.end.min(end));
+            if from < to {
+                sliced.push_part(piece, from - start..to - start);
+            }
+            start = end;
+        }
+        sliced
+    }
+
+    fn push_part(&mut self, piece: &Piece, Range { start, end }: Range<usize>) {
+        match piece {
+            Piece::AsIs(bytes) => self.push(bytes.slice(start..end)),
+            Piece::Hex(bytes) => {
+                // A digit alone at either edge is sent as it is.
+                let (first, last) = (start.div_ceil(2), end / 2);
+                let digit = |at: usize| Bytes::copy_from_slice(&hex(&bytes[at / 2])[at % 2..][..1]);
+                if start % 2 == 1 {
+                    self.push(digit(start));
+                }
+                if first < last {
+                    self.push_hex(bytes.slice(first..last));
+                }
+                if end % 2 == 1 {
+                    self.push(digit(end - 1));
+                }
+            }
+        }
+    }
+
+    /// Takes what is to be sent next: at most `most_bytes`, and something as long as there is
+    /// something. A large slice is handed over as it is; small ones and digits are written into a
+    /// fresh buffer.
+    ///
+    /// # Panics
+    /// If fewer than two are allowed, the digits of one byte.
+    pub fn take(&mut self, most_bytes: usize) -> Bytes {
+        assert!(most_bytes >= 2, "there is room for a byte's digits");
+        if let Some(Piece::AsIs(first)) = self.list.front_mut()
+            && first.len() >= LARGE_PIECE_BYTES.min(most_bytes)
+        {
+            let taken = first.split_to(first.len().min(most_bytes));
+            if first.is_empty() {
+                self.list.pop_front();
+            }
+            self.len_bytes -= taken.len();
+            return taken;
+        }
+        let mut buffer = Vec::with_capacity(most_bytes.min(self.len_bytes));
+        while let Some(piece) = self.list.front_mut() {
+            let room = most_bytes - buffer.len();
+            let is_done = match piece {
+                Piece::AsIs(bytes) if bytes.len() >= LARGE_PIECE_BYTES => break,
+                Piece::AsIs(bytes) => {
+                    buffer.extend_from_slice(&bytes.split_to(bytes.len().min(room)));
+                    bytes.is_empty()
+                }
+                Piece::Hex(bytes) => {
+                    push_digits(&mut buffer, &bytes.split_to(bytes.len().min(room / 2)));
+                    bytes.is_empty()
+                }
+            };
+            if !is_done {
+                break;
+            }
+            self.list.pop_front();
+        }
+        self.len_bytes -= buffer.len();
+        buffer.into()
+    }
+
+    /// All of it joined: a copy, for tests and small values.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.len_bytes);
+        for piece in &self.list {
+            match piece {
+                Piece::AsIs(bytes) => out.extend_from_slice(bytes),
+                Piece::Hex(bytes) => push_digits(&mut out, bytes),
+            }
+        }
+        out
+    }
+}
+
+impl From<Vec<u8>> for Pieces {
+    fn from(bytes: Vec<u8>) -> Self {
+        vec![Bytes::from(bytes)].into()
+    }
+}
+
+impl From<Vec<Bytes>> for Pieces {
+    fn from(slices: Vec<Bytes>) -> Self {
+        let mut pieces = Self::with_capacity(slices.len());
+        slices.into_iter().for_each(|slice| pieces.push(slice));
+        pieces
+    }
+}
+
+impl fmt::Debug for Pieces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes in {} pieces", self.len_bytes, self.list.len())
+    }
+}
+
+fn hex(byte: &u8) -> [u8; 2] {
+    let mut digits = [0; 2];
+    const_hex::encode_to_slice([*byte], &mut digits).expect("two digits for each byte");
+    digits
+}
+
+/// Appends the digits of `bytes`, without prefix and quotes.
+pub fn push_digits(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.reserve(2 * bytes.len());
+    // Chunk by chunk, so that the zeroes are overwritten while still in the cache.
+    for chunk in bytes.chunks(HEX_CHUNK_BYTES) {
+        let start = out.len();
+        out.resize(start + 2 * chunk.len(), 0);
+        const_hex::encode_to_slice(chunk, &mut out[start..]).expect("two digits for each byte");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_pieces() -> impl Strategy<Value = (Pieces, Vec<u8>)> {
+        let length = prop_oneof![0..5usize, 0..300usize, Just(LARGE_PIECE_BYTES + 7)];
+        let piece = (any::<bool>(), any::<u8>(), length);
+        prop::collection::vec(piece, 0..8).prop_map(|list| {
+            let (mut pieces, mut expected) = (Pieces::default(), Vec::new());
+            for (as_hex, seed, length) in list {
+                let bytes: Vec<u8> = (0..length).map(|at| (at as u8).wrapping_mul(seed)).collect();
+                if as_hex {
+                    bytes.iter().for_each(|byte| expected.extend(format!("{byte:02x}").bytes()));
+                    pieces.push_hex(bytes);
+                } else {
+                    expected.extend(&bytes);
+                    pieces.push(bytes);
+                }
+            }
+            (pieces, expected)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_taken_is_all_of_it_in_order(
+            (mut pieces, expected) in any_pieces(),
+            most_bytes in prop_oneof![2..9usize, 1..70_000usize],
+        ) {
+            prop_assert_eq!(pieces.len_bytes(), expected.len());
+            prop_assert_eq!(pieces.to_vec(), &expected[..]);
+            let mut taken = Vec::new();
+            while !pieces.is_empty() {
+                let next = pieces.take(most_bytes);
+                prop_assert!(!next.is_empty() && next.len() <= most_bytes);
+                taken.extend_from_slice(&next);
+                prop_assert_eq!(pieces.len_bytes(), expected.len() - taken.len());
+            }
+            prop_assert!(taken == expected);
+            prop_assert!(pieces.take(most_bytes).is_empty());
+        }
+
+        #[test]
+        fn a_slice_is_that_part_of_it(
+            (pieces, expected) in any_pieces(),
+            start in any::<prop::sample::Index>(),
+            end in any::<prop::sample::Index>(),
+        ) {
+            let (start, end) = (start.index(expected.len() + 1), end.index(expected.len() + 1));
+            let (start, end) = (start.min(end), start.max(end));
+            let slice = pieces.slice(start..end);
+            prop_assert_eq!(slice.len_bytes(), end - start);
+            prop_assert_eq!(slice.to_vec(), &expected[start..end]);
+        }
+    }
+
+    #[test]
+    fn a_large_slice_is_not_copied() {
+        let large = Bytes::from(vec![7; 3 * LARGE_PIECE_BYTES]);
+        let mut pieces = Pieces::from(vec![Bytes::from_static(b"small"), large.clone()]);
+        assert_eq!(pieces.take(1 << 20), b"small"[..]);
+        let taken = pieces.take(1 << 20);
+        assert_eq!(taken.as_ptr(), large.as_ptr());
+        assert_eq!(taken.len(), large.len());
+    }
+}
