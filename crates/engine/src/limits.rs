@@ -62,6 +62,10 @@ pub const COLD_BLOCK: Duration = Duration::from_millis(1);
 /// practice; tools ask for a thousand blocks.
 pub const RETAIN_HISTORY: u64 = 2048;
 
+/// How long nothing is to be persisted before copies of witnesses are made: the fork choice follows
+/// a block, and should not find the processors busy with them.
+pub const COPY_PAUSE: Duration = Duration::from_millis(20);
+
 /// Blocks before the head whose witness is kept as a copy of its own.
 pub const RETAIN_WITNESS_BLOCKS: u64 = 8192;
 

@@ -6,6 +6,7 @@ use crate::{Error, assemble, limits};
 use alloy_primitives::B256;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// A canonical block that would survive a crash now, and all before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,10 +105,14 @@ impl Signals {
         self.changed.notify_all();
     }
 
-    /// Whether a round is due, so that work that can wait should.
-    fn is_busy(&self) -> bool {
-        let state = self.state();
-        state.waiting > 0 || state.is_choice_new || state.is_flush_asked || state.is_stopped
+    /// Whether no round is due for so long, so that work that can wait is in nobody's way.
+    fn stays_quiet(&self, time: Duration) -> bool {
+        let is_quiet = |state: &mut State| {
+            !(state.waiting > 0 || state.is_choice_new || state.is_flush_asked || state.is_stopped)
+        };
+        let waited = self.changed.wait_timeout_while(self.state(), time, is_quiet);
+        let (_state, waited) = waited.expect("no thread panics while it holds the lock");
+        waited.timed_out()
     }
 
     fn stop(&self) {
@@ -158,7 +163,10 @@ fn run(core: &Core) {
             return;
         }
         core.signals.round_ended();
-        while !core.signals.is_busy() && !core.is_running() && copy_a_witness(core) {}
+        while core.signals.stays_quiet(limits::COPY_PAUSE)
+            && !core.is_running()
+            && copy_a_witness(core)
+        {}
     }
 }
 
