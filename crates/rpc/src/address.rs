@@ -1,25 +1,35 @@
 //! Where a client's calls go, and how to get there.
 
 use hyper::Uri;
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
 use crate::error::{ClientError, quote};
 use crate::limits::CONNECT_TIME;
+use crate::socket::Stream;
 
 /// Where calls go.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Address {
-    /// `host:port`.
+    /// `host:port`, or `unix:` and the path of a Unix socket.
     pub(crate) host: String,
     pub(crate) path: Uri,
 }
 
+/// How the address of a Unix socket begins.
+const UNIX: &str = "unix:";
+
 impl Address {
-    /// Reads `host:port`, or a URL of the one scheme that is spoken.
+    /// Reads `host:port`, `unix:/path/of/a/socket`, or a URL of the one scheme that is spoken.
     pub(crate) fn parse(text: &str, scheme: &str) -> Result<Self, ClientError> {
         let fault =
             |reason: String| ClientError::Address { address: quote(text).into_owned(), reason };
+        if let Some(path) = text.strip_prefix(UNIX) {
+            if !path.starts_with('/') {
+                return Err(fault("the path of the socket is to be absolute".into()));
+            }
+            return Ok(Self { host: text.into(), path: Uri::from_static("/") });
+        }
         let url = if text.contains("://") { text.into() } else { format!("{scheme}://{text}") };
         let url: Uri = url.parse().map_err(|reason| fault(format!("{reason}")))?;
         if url.scheme_str() != Some(scheme) {
@@ -41,12 +51,22 @@ impl Address {
     }
 
     /// Opens a connection.
-    pub(crate) async fn dial(&self) -> Result<TcpStream, ClientError> {
+    pub(crate) async fn dial(&self) -> Result<Stream, ClientError> {
         let fault = |source| ClientError::Connect { address: self.host.clone(), source };
-        let socket = timeout(CONNECT_TIME, TcpStream::connect(&self.host)).await;
-        let socket = socket.unwrap_or_else(|late| Err(late.into())).map_err(fault)?;
-        socket.set_nodelay(true).map_err(fault)?;
-        Ok(socket)
+        let dial = async {
+            let Some(path) = self.host.strip_prefix(UNIX) else {
+                let socket = TcpStream::connect(&self.host).await?;
+                socket.set_nodelay(true)?;
+                return Ok(Stream::from(socket));
+            };
+            Ok(Stream::from(UnixStream::connect(path).await?))
+        };
+        timeout(CONNECT_TIME, dial).await.unwrap_or_else(|late| Err(late.into())).map_err(fault)
+    }
+
+    /// What the header `host` says: nothing where there is none (RFC 9112 section 3.2).
+    pub(crate) fn authority(&self) -> &str {
+        if self.host.starts_with(UNIX) { "" } else { &self.host }
     }
 
     pub(crate) fn broken(&self, source: hyper::Error) -> ClientError {
@@ -70,6 +90,7 @@ mod tests {
         check("http://node:8545/v1/key?x=1", "node:8545", "/v1/key?x=1");
         check("http://user:word@node:1", "node:1", "/");
         check("[::1]:8551", "[::1]:8551", "/");
+        check("unix:/run/deponent.ipc", "unix:/run/deponent.ipc", "/");
     }
 
     #[test]
@@ -85,6 +106,7 @@ mod tests {
         check("node:99999", "no number up to 65535");
         check("node:", "no number up to 65535");
         check("no de:1", "cannot use");
+        check("unix:deponent.ipc", "absolute");
     }
 
     #[test]

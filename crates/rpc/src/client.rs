@@ -1,4 +1,4 @@
-//! A client: one HTTP/1.1 connection, one call at a time.
+//! A client: one HTTP/1.1 connection, one call or request at a time.
 
 use std::time::Duration;
 
@@ -6,7 +6,8 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::{Method, Request, Response, StatusCode, header};
+use hyper::http::request;
+use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,8 +16,11 @@ use tokio::time::timeout;
 use crate::address::Address;
 use crate::error::{ClientError, quote};
 use crate::jwt::JwtSecret;
-use crate::limits::{ANSWER_BYTES, BODY_START_BYTES, CALL_TIME};
+use crate::limits::{ANSWER_BYTES, BODY_START_BYTES, CALL_TIME, SERVER_IDLE};
+use crate::mapped::Received;
 use crate::response::{Envelope, malformed};
+use crate::rest;
+use crate::socket::{Descriptors, Socket};
 
 /// A connection to a JSON-RPC server, kept alive between calls and opened again where it ended.
 ///
@@ -29,18 +33,39 @@ pub struct Client {
     next_id: u64,
     /// Away while a call runs, so that an abandoned one takes its connection with it.
     kept: Option<Connection>,
+    /// Files of this client's connection that nobody uses any more, and what they are mapped to.
+    received: Received,
 }
 
-type Connection = SendRequest<Full<Bytes>>;
+/// A connection, and the descriptors that come with it.
+#[derive(Debug)]
+struct Connection {
+    requests: SendRequest<Full<Bytes>>,
+    descriptors: Option<Descriptors>,
+}
+
+/// What a server answers to a request for a resource.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body. If it came by descriptor, it is memory of the server's, mapped, and given back
+    /// once the last slice of it is dropped.
+    pub body: Bytes,
+}
 
 impl Client {
-    /// Connects to `host:port` or `http://host:port/path`; with a secret, each call has a token.
+    /// Connects to `host:port`, `http://host:port/path` or `unix:/path/of/a/socket`; with a secret,
+    /// each call has a token.
     ///
     /// A call may take 120 seconds unless [`Client::set_timeout`] says otherwise.
     pub async fn connect(address: &str, secret: Option<JwtSecret>) -> Result<Self, ClientError> {
         let address = Address::parse(address, "http")?;
         let kept = Some(open(&address).await?);
-        Ok(Self { address, secret, call_time: CALL_TIME, next_id: 1, kept })
+        let received = Received::default();
+        Ok(Self { address, secret, call_time: CALL_TIME, next_id: 1, kept, received })
     }
 
     /// Bounds each call from here on, the opening of a connection included.
@@ -83,8 +108,54 @@ impl Client {
         })
     }
 
+    /// Asks for a resource and gives the answer, whatever its status.
+    ///
+    /// Over a Unix socket a large body comes by descriptor if `headers` ask for it
+    /// ([`rest::DESCRIPTOR`](crate::rest::DESCRIPTOR)) and the server can: nothing of it is copied
+    /// then.
+    pub async fn request(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: HeaderMap,
+        body: impl Into<Bytes>,
+    ) -> Result<Reply, ClientError> {
+        let path = path.parse().map_err(|fault| {
+            let reason = format!("the path cannot be asked for: {fault}");
+            ClientError::Address { address: quote(path).into_owned(), reason }
+        })?;
+        let mut request = self.begin(method, path);
+        for (name, value) in &headers {
+            request = request.header(name, value);
+        }
+        if let Some(unused) = self.received.unused() {
+            request = request.header(rest::RELEASE, unused);
+        }
+        let request = request.body(Full::new(body.into())).expect("all parts were parsed");
+        let limit = self.call_time;
+        timeout(limit, self.exchange_resource(request)).await.unwrap_or_else(|_| {
+            Err(ClientError::Timeout { address: self.address.host.clone(), limit })
+        })
+    }
+
+    async fn exchange_resource(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Reply, ClientError> {
+        let (connection, response) = self.send(request).await?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let mut body = read(&self.address, response).await?;
+        if let Some(named) = headers.get(rest::DESCRIPTOR) {
+            let descriptor = connection.descriptors.as_ref().and_then(Descriptors::take);
+            let descriptor = descriptor.ok_or_else(|| malformed("no descriptor came with it"))?;
+            body = self.received.map(descriptor, named)?;
+        }
+        self.kept = Some(connection);
+        Ok(Reply { status, headers, body })
+    }
+
     async fn exchange(&mut self, body: Bytes) -> Result<Bytes, ClientError> {
-        let (connection, response) = self.send(self.request(body)).await?;
+        let (connection, response) = self.send(self.call_of(body)).await?;
         let status = response.status();
         let answer = read(&self.address, response).await?;
         self.kept = Some(connection);
@@ -94,18 +165,25 @@ impl Client {
         Ok(answer)
     }
 
-    fn request(&self, body: Bytes) -> Request<Full<Bytes>> {
-        let mut request = Request::builder()
-            .method(Method::POST)
-            .uri(self.address.path.clone())
-            .header(header::HOST, &self.address.host)
-            .header(header::CONTENT_TYPE, "application/json")
+    fn call_of(&self, body: Bytes) -> Request<Full<Bytes>> {
+        let request = self.begin(Method::POST, self.address.path.clone());
+        let request = request.header(header::CONTENT_TYPE, "application/json");
+        request.body(Full::new(body)).expect("the address was parsed, a token is base64url")
+    }
+
+    fn begin(&self, method: Method, path: Uri) -> request::Builder {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, self.address.authority())
             // Compressing a witness takes longer than sending it.
             .header(header::ACCEPT_ENCODING, "identity");
-        if let Some(secret) = &self.secret {
-            request = request.header(header::AUTHORIZATION, format!("Bearer {}", secret.token()));
+        match &self.secret {
+            None => request,
+            Some(secret) => {
+                request.header(header::AUTHORIZATION, format!("Bearer {}", secret.token()))
+            }
         }
-        request.body(Full::new(body)).expect("the address was parsed, a token is base64url")
     }
 
     /// Sends on the kept connection, or on a fresh one where that was closed before anything of
@@ -115,9 +193,9 @@ impl Client {
         mut request: Request<Full<Bytes>>,
     ) -> Result<(Connection, Response<Incoming>), ClientError> {
         if let Some(mut kept) = self.kept.take()
-            && kept.ready().await.is_ok()
+            && kept.requests.ready().await.is_ok()
         {
-            match kept.try_send_request(request).await {
+            match kept.requests.try_send_request(request).await {
                 Ok(response) => return Ok((kept, response)),
                 Err(mut fault) => match fault.take_message() {
                     Some(unsent) => request = unsent,
@@ -125,19 +203,22 @@ impl Client {
                 },
             }
         }
+        // What was lent on the connection before went back with it.
+        self.received.forget();
         let mut fresh = open(&self.address).await?;
-        let sent = fresh.send_request(request).await;
+        let sent = fresh.requests.send_request(request).await;
         sent.map(|response| (fresh, response)).map_err(|fault| self.address.broken(fault))
     }
 }
 
 async fn open(address: &Address) -> Result<Connection, ClientError> {
-    let socket = TokioIo::new(address.dial().await?);
-    let opened = handshake(socket).await;
-    let (connection, driver) = opened.map_err(|fault| address.broken(fault))?;
+    let socket = Socket::new(address.dial().await?, SERVER_IDLE);
+    let descriptors = socket.descriptors().inspect(Descriptors::want);
+    let opened = handshake(TokioIo::new(socket)).await;
+    let (requests, driver) = opened.map_err(|fault| address.broken(fault))?;
     // It ends with the connection, whose faults come out of the calls.
     tokio::spawn(async move { driver.await.unwrap_or_default() });
-    Ok(connection)
+    Ok(Connection { requests, descriptors })
 }
 
 /// The text of a call.

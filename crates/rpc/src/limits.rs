@@ -22,6 +22,9 @@ pub struct Limits {
     /// of large witnesses from filling the memory; answers that are being made come on top, as
     /// many as there are [running calls](Self::running_calls).
     pub answers_bytes: usize,
+    /// Bytes of all memory files in which answers are passed by descriptor, those that wait to be
+    /// used again too. An answer for which there is no room is sent as any other.
+    pub descriptor_bytes: usize,
     /// Open connections. Further ones wait, unaccepted, in the listener's own queue.
     pub connections: usize,
     /// Calls that run at the same time, each on its own thread.
@@ -57,6 +60,8 @@ impl Limits {
             batch_answer_bytes: GIB,
             // Six of the largest witnesses, and room for everything small beside them.
             answers_bytes: 3 * GIB,
+            // Three of the largest witnesses.
+            descriptor_bytes: 3 * GIB / 2,
             // One consensus client opens a handful; the rest is room for idle ones.
             connections: 1024,
             // The engine has one writer; the rest are reads, which more threads hardly speed up.
@@ -141,6 +146,10 @@ pub(crate) const HTTP2_FRAME_BYTES: u32 = 256 << 10;
 /// A slice of so many bytes is handed to the socket as it is; smaller ones are copied together,
 /// which is cheaper than telling the system of each.
 pub(crate) const LARGE_PIECE_BYTES: usize = 16 * KIB;
+/// From so many bytes on a body is worth a memory file.
+pub(crate) const DESCRIPTOR_BYTES: usize = 64 * KIB;
+/// Files lent to one connection at most; further answers are sent as any other.
+pub(crate) const LENT_FILES: usize = 8;
 /// Bytes turned into hex at a time: source and target stay in the first-level cache.
 pub(crate) const HEX_CHUNK_BYTES: usize = 8 * KIB;
 

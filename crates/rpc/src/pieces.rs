@@ -80,6 +80,13 @@ impl Pieces {
         self.list.iter().map(held).sum()
     }
 
+    /// The slices, when none is sent as digits.
+    pub(crate) fn slices(&self) -> Option<impl Iterator<Item = &[u8]>> {
+        let is_as_it_is = |piece: &Piece| matches!(piece, Piece::AsIs(_));
+        let slices = self.list.iter().map(|(Piece::AsIs(bytes) | Piece::Hex(bytes))| &bytes[..]);
+        self.list.iter().all(is_as_it_is).then_some(slices)
+    }
+
     /// The part of what is sent that lies in `range`, uncopied.
     ///
     /// # Panics

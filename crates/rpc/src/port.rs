@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use crate::json::Json;
 use crate::jwt::JwtSecret;
 use crate::limits::{ACCEPT_PAUSE, Limits};
+use crate::memory::Files;
 use crate::message::Handler;
 use crate::pieces::Pieces;
 use crate::rest;
@@ -37,6 +38,8 @@ pub(crate) struct Port {
     /// One permit for each [`UNIT_BYTES`] of [`Limits::answers_bytes`].
     answers: Arc<Semaphore>,
     subscriptions_begun: AtomicU64,
+    /// In which answers are passed by descriptor.
+    pub(crate) files: Arc<Files>,
 }
 
 /// Semaphores count to 2^29 at least; in bytes that would be too little.
@@ -112,6 +115,7 @@ impl Port {
             calls: Arc::new(Semaphore::new(running_calls)),
             answers: room(answers_bytes),
             subscriptions_begun: AtomicU64::new(0),
+            files: Arc::new(Files::new(limits.descriptor_bytes)),
             handler,
             jwt,
             limits,

@@ -3,7 +3,10 @@
 pub use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 pub use hyper::{Method, StatusCode};
 
+use std::sync::{Arc, Mutex};
+
 use bytes::Bytes;
+use hyper::http::Extensions;
 
 use crate::pieces::Pieces;
 
@@ -21,7 +24,40 @@ pub struct Request {
     pub headers: HeaderMap,
     /// The body, empty where there is none.
     pub body: Bytes,
+    /// The connection that it came on.
+    pub connection: Connection,
 }
+
+/// What is remembered of a connection, as long as it lasts. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Connection(Arc<Mutex<Extensions>>);
+
+impl Connection {
+    /// Gives `with` what a handler has remembered of this connection, of a type of its own: the
+    /// default at first.
+    ///
+    /// # Panics
+    /// When called from within `with`, or after a panic there.
+    pub fn with<T: Clone + Default + Send + Sync + 'static, R>(
+        &self,
+        with: impl FnOnce(&mut T) -> R,
+    ) -> R {
+        let mut remembered = self.0.lock().expect("nothing panics while it is held");
+        with(remembered.get_or_insert_default())
+    }
+}
+
+/// A client that asks for it with this header, whatever its value, on a Unix socket and in
+/// HTTP/1.1, may get a large body in a memory file instead: the answer has no body then, and the
+/// same header with the file's id and the length of the body, as in `7;length=500000000`. The
+/// descriptor comes with the answer's first bytes (`SCM_RIGHTS`). It can be read and mapped, does
+/// not shrink, and holds the body until the client gives it back.
+pub const DESCRIPTOR: HeaderName = HeaderName::from_static("deponent-descriptor");
+
+/// With this header a client gives files back, by their ids, separated by commas, with any request
+/// on the connection that they came on: the server will write other answers into them. Files that
+/// are not given back stay as they are, also when the connection ends.
+pub const RELEASE: HeaderName = HeaderName::from_static("deponent-release");
 
 /// What a resource answers.
 #[derive(Clone, Debug)]

@@ -12,11 +12,12 @@
 //! it get a WebSocket. The `Host` header is not looked at: put a proxy before a public port whose
 //! name others control.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -35,13 +36,14 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 
 use crate::jwt::JwtSecret;
 use crate::limits::{
-    BODY_START_BYTES, CHUNK_BYTES, CONNECTION_WINDOW_BYTES, DISCARD_BYTES, DISCARD_TIME,
-    HEADER_BYTES, HTTP2_FRAME_BYTES, STREAM_WINDOW_BYTES,
+    BODY_START_BYTES, CHUNK_BYTES, CONNECTION_WINDOW_BYTES, DESCRIPTOR_BYTES, DISCARD_BYTES,
+    DISCARD_TIME, HEADER_BYTES, HTTP2_FRAME_BYTES, LENT_FILES, STREAM_WINDOW_BYTES,
 };
+use crate::memory::{Files, Lent};
 use crate::message::{Handler, answer, panic_text};
 use crate::pieces::Pieces;
 use crate::port::{Answered, Port, ServerOptions, Unanswered};
-use crate::socket::{Listener, Socket, Stream};
+use crate::socket::{Descriptors, Listener, Socket, Stream};
 use crate::websocket::WebSocket;
 use crate::{handshake, ipc, rest, session};
 
@@ -139,9 +141,10 @@ impl Port {
             .max_concurrent_streams(u32::try_from(self.limits.messages).unwrap_or(u32::MAX))
             .keep_alive_interval(self.limits.silence)
             .keep_alive_timeout(self.limits.silence);
+        let connection = Arc::new(Connection::default());
         let service = service_fn(move |request| {
-            let port = Arc::clone(&self);
-            async move { Ok::<_, Infallible>(port.respond(request, None).await) }
+            let (port, connection) = (Arc::clone(&self), Arc::clone(&connection));
+            async move { Ok::<_, Infallible>(port.respond(request, connection, None).await) }
         });
         let mut connection = pin!(http.serve_connection(TokioIo::new(socket), service));
         let ended = tokio::select! {
@@ -162,9 +165,12 @@ impl Port {
             .header_read_timeout(self.limits.header_read)
             .max_header_size(HEADER_BYTES);
         let upgrade = Mutex::new(None);
+        let descriptors = socket.descriptors();
+        let connection = Arc::new(Connection { descriptors, ..Connection::default() });
         let service = service_fn(|request| {
-            let (port, upgrade) = (Arc::clone(&self), &upgrade);
-            async move { Ok::<_, Infallible>(port.respond(request, Some(upgrade)).await) }
+            let (port, connection) = (Arc::clone(&self), Arc::clone(&connection));
+            let upgrade = Some(&upgrade);
+            async move { Ok::<_, Infallible>(port.respond(request, connection, upgrade).await) }
         });
         let served = http.serve_connection(TokioIo::new(socket), service).with_upgrades();
         let mut connection = pin!(served);
@@ -195,6 +201,7 @@ impl Port {
     async fn respond(
         self: Arc<Self>,
         mut request: Request<Incoming>,
+        connection: Arc<Connection>,
         upgrade: Option<&Mutex<Option<OnUpgrade>>>,
     ) -> Response<Answer> {
         let asked = hyper::upgrade::on(&mut request);
@@ -224,7 +231,7 @@ impl Port {
             Err(refusal) => return refuse(refusal),
         };
         let answer = match is_resource {
-            true => Arc::clone(&self).answer_resource(head, message).await,
+            true => Arc::clone(&self).answer_resource(head, message, connection).await,
             false => Arc::clone(&self).answer(message).await,
         };
         answer.unwrap_or_else(refuse)
@@ -326,15 +333,89 @@ impl Port {
         self: Arc<Self>,
         head: Parts,
         body: Vec<u8>,
+        connection: Arc<Connection>,
     ) -> Result<Response<Answer>, Refusal> {
         let Parts { method, uri, headers, .. } = head;
+        connection.take_back(&headers);
+        let by_descriptor = headers.contains_key(rest::DESCRIPTOR) && method != Method::HEAD;
         let (path, query) = (uri.path().to_owned(), uri.query().map(str::to_owned));
-        let request = rest::Request { method, path, query, headers, body: body.into() };
-        let handler = Arc::clone(&self.handler);
-        let called = self.run(move || Some(resource_of(&*handler, request))).await;
+        let (body, remembered) = (body.into(), connection.remembered.clone());
+        let request = rest::Request { method, path, query, headers, body, connection: remembered };
+        let port = Arc::clone(&self);
+        let answer = move || {
+            let mut response = resource_of(&*port.handler, request);
+            if by_descriptor {
+                connection.lend(&port.files, &mut response);
+            }
+            Some(response)
+        };
+        let called = self.run(answer).await;
         let answered = called.map_err(Refusal::unanswered)?;
         let Answered { answer, room } = answered.expect("every request is answered");
         Ok(resource(answer, Some(room)))
+    }
+}
+
+/// What belongs to one connection that speaks HTTP.
+#[derive(Debug, Default)]
+struct Connection {
+    /// What the handler remembers of it.
+    remembered: rest::Connection,
+    /// How files get to the client, where they can.
+    descriptors: Option<Descriptors>,
+    lent: Mutex<LentFiles>,
+}
+
+#[derive(Debug, Default)]
+struct LentFiles {
+    /// By their ids.
+    files: BTreeMap<u64, Arc<Lent>>,
+    last_id: u64,
+}
+
+impl Connection {
+    /// Passes a large body in a file, if the client can get one.
+    fn lend(&self, files: &Arc<Files>, response: &mut rest::Response) {
+        let Some(descriptors) = &self.descriptors else { return };
+        let length = response.body.len_bytes();
+        let is_worth_it = response.status == StatusCode::OK && length >= DESCRIPTOR_BYTES;
+        if !is_worth_it || self.lent().files.len() >= LENT_FILES {
+            return;
+        }
+        match files.fill(&response.body) {
+            Ok(Some(file)) => {
+                let file = Arc::new(file);
+                let mut lent = self.lent();
+                lent.last_id += 1;
+                let id = lent.last_id;
+                lent.files.insert(id, Arc::clone(&file));
+                drop(lent);
+                descriptors.send(file);
+                let named = format!("{id};length={length}");
+                let named = HeaderValue::try_from(named).expect("numbers may be a header");
+                response.headers.insert(rest::DESCRIPTOR, named);
+                response.body = Pieces::default();
+            }
+            Ok(None) => {}
+            Err(fault) => tracing::warn!(%fault, "an answer was not passed by descriptor"),
+        }
+    }
+
+    /// Takes back what the client does not need any more.
+    fn take_back(&self, headers: &HeaderMap) {
+        let lists = headers.get_all(rest::RELEASE).iter();
+        let ids = lists.filter_map(|list| list.to_str().ok()).flat_map(|list| list.split(','));
+        for id in ids.filter_map(|id| id.trim().parse().ok()) {
+            // One that is not lent was taken back before; one that is not sent yet stays.
+            let file = self.lent().files.remove::<u64>(&id).and_then(Arc::into_inner);
+            if let Some(file) = file {
+                file.give_back();
+            }
+        }
+    }
+
+    fn lent(&self) -> MutexGuard<'_, LentFiles> {
+        self.lent.lock().expect("nothing panics while it is held")
     }
 }
 

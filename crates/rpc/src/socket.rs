@@ -1,17 +1,28 @@
 //! A socket that gives up on a peer who does not read, and knows whether it heard from them.
 
+use std::collections::VecDeque;
 use std::future::Future;
-use std::io;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use rustix::fs::Mode;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::Sleep;
+
+use crate::memory::Lent;
 
 /// Where a port listens.
 #[derive(Debug)]
@@ -33,6 +44,36 @@ impl From<UnixListener> for Listener {
         Self::Unix(listener)
     }
 }
+
+/// Listens on a Unix socket at `path`, which nobody but the owner of the process may connect to
+/// (mode 0600). A socket that a process has left behind there is replaced.
+///
+/// It needs a tokio runtime with I/O.
+///
+/// # Errors
+/// The system's: when the path is too long (107 bytes at most on Linux), when something else than a
+/// socket is there, or when somebody listens on it.
+pub fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+    use std::os::unix::fs::FileTypeExt;
+    if let Ok(there) = std::fs::symlink_metadata(path)
+        && there.file_type().is_socket()
+    {
+        if std::os::unix::net::UnixStream::connect(path).is_ok() {
+            return Err(io::ErrorKind::AddrInUse.into());
+        }
+        std::fs::remove_file(path)?;
+    }
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    // Before it listens nobody can connect.
+    rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    UnixListener::from_std(socket.into())
+}
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 1024;
 
 impl Listener {
     pub(crate) async fn accept(&self) -> io::Result<Stream> {
@@ -89,6 +130,78 @@ pub(crate) struct Socket {
     heard: Heard,
     /// Read already, and to be read again.
     peeked: Bytes,
+    descriptors: Descriptors,
+}
+
+/// Descriptors on their way over a Unix socket.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Descriptors(Arc<Mutex<Queues>>);
+
+#[derive(Debug, Default)]
+struct Queues {
+    /// These go with the next bytes that are written, one with each write.
+    outgoing: VecDeque<Arc<Lent>>,
+    /// These came; `None` where none are wanted.
+    incoming: Option<VecDeque<OwnedFd>>,
+}
+
+impl Descriptors {
+    /// Sends what the client gets of a file with the bytes that follow.
+    pub(crate) fn send(&self, file: Arc<Lent>) {
+        self.queues().outgoing.push_back(file);
+    }
+
+    /// Takes descriptors from now on; else what comes is closed unseen.
+    pub(crate) fn want(&self) {
+        self.queues().incoming.get_or_insert_default();
+    }
+
+    /// The descriptor that came first.
+    pub(crate) fn take(&self) -> Option<OwnedFd> {
+        self.queues().incoming.as_mut()?.pop_front()
+    }
+
+    fn queues(&self) -> MutexGuard<'_, Queues> {
+        self.0.lock().expect("nothing panics while it is held")
+    }
+
+    /// Writes to a Unix socket, and with it a descriptor if one is to go.
+    fn write(&self, socket: &UnixStream, slices: &[IoSlice<'_>]) -> Option<io::Result<usize>> {
+        let mut queues = self.queues();
+        let first = queues.outgoing.front()?;
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let readable = [first.readable()];
+        assert!(control.push(SendAncillaryMessage::ScmRights(&readable)), "there is room for one");
+        let sent = socket.try_io(Interest::WRITABLE, || {
+            Ok(rustix::net::sendmsg(socket, slices, &mut control, SendFlags::NOSIGNAL)?)
+        });
+        if sent.is_ok() {
+            queues.outgoing.pop_front();
+        }
+        Some(sent)
+    }
+
+    /// Reads from a Unix socket, and takes the descriptors that come along.
+    fn read(&self, socket: &UnixStream, buf: &mut ReadBuf<'_>) -> Option<io::Result<()>> {
+        let mut queues = self.queues();
+        let incoming = queues.incoming.as_mut()?;
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let bytes = buf.initialize_unfilled();
+        let received = socket.try_io(Interest::READABLE, || {
+            let slices = &mut [IoSliceMut::new(bytes)];
+            Ok(rustix::net::recvmsg(socket, slices, &mut control, RecvFlags::CMSG_CLOEXEC)?.bytes)
+        });
+        Some(received.map(|count| {
+            for message in control.drain() {
+                if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+                    incoming.extend(descriptors);
+                }
+            }
+            buf.advance(count);
+        }))
+    }
 }
 
 /// Whether a socket brought any bytes.
@@ -104,8 +217,13 @@ impl Heard {
 
 impl Socket {
     pub(crate) fn new(stream: impl Into<Stream>, limit: Duration) -> Self {
-        let (stream, peeked) = (stream.into(), Bytes::new());
-        Self { stream, limit, stalled: None, heard: Heard::default(), peeked }
+        let (stream, peeked, descriptors) = (stream.into(), Bytes::new(), Descriptors::default());
+        Self { stream, limit, stalled: None, heard: Heard::default(), peeked, descriptors }
+    }
+
+    /// The descriptors that come and go, where it is a Unix socket.
+    pub(crate) fn descriptors(&self) -> Option<Descriptors> {
+        self.is_unix().then(|| self.descriptors.clone())
     }
 
     pub(crate) fn heard(&self) -> Heard {
@@ -153,7 +271,18 @@ impl AsyncRead for Socket {
             return Poll::Ready(Ok(()));
         }
         let before = buf.filled().len();
-        let read = on_either!(&mut self.stream, socket => Pin::new(socket).poll_read(cx, buf));
+        let Self { stream, descriptors, .. } = &mut *self;
+        let read = match stream {
+            Stream::Tcp(socket) => Pin::new(socket).poll_read(cx, buf),
+            Stream::Unix(socket) => loop {
+                ready!(socket.poll_read_ready(cx))?;
+                match descriptors.read(socket, buf) {
+                    None => break Pin::new(socket).poll_read(cx, buf),
+                    Some(Err(fault)) if fault.kind() == io::ErrorKind::WouldBlock => {}
+                    Some(read) => break Poll::Ready(read),
+                }
+            },
+        };
         if buf.filled().len() > before {
             self.heard.0.store(true, Ordering::Relaxed);
         }
@@ -176,8 +305,22 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written =
-            on_either!(&mut self.stream, socket => Pin::new(socket).poll_write_vectored(cx, bufs));
+        let Self { stream, descriptors, .. } = &mut *self;
+        let written = match stream {
+            Stream::Tcp(socket) => Pin::new(socket).poll_write_vectored(cx, bufs),
+            Stream::Unix(socket) => loop {
+                match socket.poll_write_ready(cx) {
+                    Poll::Pending => break Poll::Pending,
+                    Poll::Ready(Err(fault)) => break Poll::Ready(Err(fault)),
+                    Poll::Ready(Ok(())) => {}
+                }
+                match descriptors.write(socket, bufs) {
+                    None => break Pin::new(socket).poll_write_vectored(cx, bufs),
+                    Some(Err(fault)) if fault.kind() == io::ErrorKind::WouldBlock => {}
+                    Some(written) => break Poll::Ready(written),
+                }
+            },
+        };
         self.watch(cx, written)
     }
 

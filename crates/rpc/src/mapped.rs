@@ -1,0 +1,115 @@
+//! Bodies that came by descriptor: the server's memory files, mapped.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use bytes::Bytes;
+use hyper::header::HeaderValue;
+use memmap2::Mmap;
+use rustix::fs::SealFlags;
+
+use crate::error::ClientError;
+use crate::limits::LENT_FILES;
+use crate::response::malformed;
+
+/// What came on one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Received {
+    /// Files are used again: mapping one costs as much as reading some of it, so a mapping stays.
+    mapped: BTreeMap<FileId, Arc<Mmap>>,
+    unused: Arc<Mutex<Vec<u64>>>,
+}
+
+/// Device and inode.
+type FileId = (u64, u64);
+
+/// A body in a file of the server's, which goes back when nobody uses it any more.
+struct Body {
+    map: Arc<Mmap>,
+    length: usize,
+    id: u64,
+    unused: Arc<Mutex<Vec<u64>>>,
+}
+
+impl AsRef<[u8]> for Body {
+    fn as_ref(&self) -> &[u8] {
+        &self.map[..self.length]
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        lock(&self.unused).push(self.id);
+    }
+}
+
+fn lock(unused: &Mutex<Vec<u64>>) -> MutexGuard<'_, Vec<u64>> {
+    unused.lock().expect("nothing panics while it is held")
+}
+
+impl Received {
+    /// The body that the header describes, in the file that came.
+    pub(crate) fn map(
+        &mut self,
+        descriptor: OwnedFd,
+        named: &HeaderValue,
+    ) -> Result<Bytes, ClientError> {
+        let (id, length) = read(named)?;
+        let stat = rustix::fs::fstat(&descriptor).map_err(malformed)?;
+        let file_id = (stat.st_dev, stat.st_ino);
+        let known = self.mapped.get(&file_id).filter(|map| map.len() >= length);
+        let map = match known {
+            Some(map) => Arc::clone(map),
+            None => {
+                let map = Arc::new(map(descriptor)?);
+                if self.mapped.len() >= LENT_FILES {
+                    // Most likely of a connection before.
+                    self.mapped.retain(|_, map| Arc::strong_count(map) > 1);
+                }
+                self.mapped.insert(file_id, Arc::clone(&map));
+                map
+            }
+        };
+        if map.len() < length {
+            let held = map.len();
+            return Err(malformed(format_args!("a file of {held} bytes for a body of {length}")));
+        }
+        Ok(Bytes::from_owner(Body { map, length, id, unused: Arc::clone(&self.unused) }))
+    }
+
+    /// The files that can go back, as a header says it.
+    pub(crate) fn unused(&self) -> Option<HeaderValue> {
+        let unused = std::mem::take(&mut *lock(&self.unused));
+        let ids: Vec<String> = unused.iter().map(u64::to_string).collect();
+        (!ids.is_empty()).then(|| ids.join(",").try_into().expect("numbers may be a header"))
+    }
+
+    /// Forgets the ids of a connection that has ended.
+    pub(crate) fn forget(&mut self) {
+        self.unused = Arc::default();
+    }
+}
+
+/// Maps a file that cannot shrink.
+fn map(descriptor: OwnedFd) -> Result<Mmap, ClientError> {
+    let seals = rustix::fs::fcntl_get_seals(&descriptor).map_err(malformed)?;
+    if !seals.contains(SealFlags::SHRINK) {
+        return Err(malformed("the file that came could shrink, so it is not mapped"));
+    }
+    let file = File::from(descriptor);
+    // Safety: the file cannot shrink, so its pages stay. The server does not write into it again
+    // before the id was given back, which `Body` does when nobody can look at it any more.
+    #[allow(unsafe_code, reason = "mapping memory of another process is no matter of types")]
+    let map = unsafe { Mmap::map(&file) };
+    map.map_err(malformed)
+}
+
+/// Reads `7;length=500000000`.
+fn read(named: &HeaderValue) -> Result<(u64, usize), ClientError> {
+    let text = named.to_str().ok();
+    let parts = text.and_then(|text| text.split_once(";length="));
+    let read = parts.and_then(|(id, length)| Some((id.parse().ok()?, length.parse().ok()?)));
+    read.ok_or_else(|| malformed(format_args!("{named:?} does not name a file and a length")))
+}

@@ -1,0 +1,327 @@
+//! Unix sockets: JSON-RPC with and without HTTP, resources, answers by descriptor; and HTTP/2.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use http_body_util::{BodyExt, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rpc::rest::{self, HeaderMap, HeaderValue, Method, StatusCode};
+use rpc::{
+    Client, Error, Handler, Json, Limits, Params, Pieces, RawValue, ServerOptions, bind_unix, serve,
+};
+use serde_json::{Value, json};
+use support::{PATIENCE, pattern};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// `echo`, and resources below `/things/`: `echo`, `hits` counts on a connection, `bytes` has as
+/// many as the query says, others are not there.
+struct Things;
+
+impl Handler for Things {
+    fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Json, Error> {
+        match method {
+            "echo" => Ok(params.map_or("null", RawValue::get).as_bytes().to_vec().into()),
+            "hex" => {
+                let mut pieces = Pieces::default();
+                pieces.push(&b"\"0x"[..]);
+                pieces.push_hex(pattern(Params::of(params)?.next("length")?));
+                pieces.push(&b"\""[..]);
+                Ok(pieces.into())
+            }
+            _ => Err(Error::method_not_found(method)),
+        }
+    }
+
+    fn resources(&self) -> Option<&str> {
+        Some("/things/")
+    }
+
+    fn resource(&self, request: rest::Request) -> rest::Response {
+        let query = request.query.as_deref().unwrap_or_default();
+        let body: Pieces = match &request.path["/things/".len()..] {
+            "echo" => {
+                let text = format!("{} {} {query} ", request.method, request.path);
+                vec![text.into(), request.body].into()
+            }
+            "hits" => {
+                let hits = request.connection.with(|hits: &mut u32| {
+                    *hits += 1;
+                    *hits
+                });
+                hits.to_string().into_bytes().into()
+            }
+            "bytes" => {
+                let all = pattern(query.parse().expect("a number"));
+                let parts = all.chunks(1000).map(bytes::Bytes::copy_from_slice);
+                parts.collect::<Vec<_>>().into()
+            }
+            "panic" => panic!("as asked"),
+            _ => return self.refuse_resource(StatusCode::NOT_FOUND, "no such thing"),
+        };
+        rest::Response { status: StatusCode::OK, headers: HeaderMap::new(), body }
+    }
+
+    fn refuse_resource(&self, status: StatusCode, detail: &str) -> rest::Response {
+        rest::Response::text(status, format!("refused: {detail}"))
+    }
+}
+
+struct Server {
+    runtime: Runtime,
+    _directory: TempDir,
+    path: PathBuf,
+    tcp: String,
+}
+
+impl Server {
+    fn start() -> Self {
+        let runtime = Runtime::new().expect("a runtime");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("test.ipc");
+        let options = ServerOptions { jwt: None, limits: Limits::public() };
+        let tcp = runtime.block_on(async {
+            let unix = bind_unix(&path).expect("a socket");
+            tokio::spawn(serve(unix, options.clone(), Arc::new(Things), std::future::pending()));
+            let tcp = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            let address = tcp.local_addr().expect("bound").to_string();
+            tokio::spawn(serve(tcp, options, Arc::new(Things), std::future::pending()));
+            address
+        });
+        Self { runtime, _directory: directory, path, tcp }
+    }
+
+    fn connect(&self) -> UnixStream {
+        let socket = UnixStream::connect(&self.path).expect("somebody listens");
+        socket.set_read_timeout(Some(PATIENCE)).expect("set");
+        socket
+    }
+
+    fn client(&self) -> Client {
+        let address = format!("unix:{}", self.path.display());
+        self.runtime.block_on(Client::connect(&address, None)).expect("connected")
+    }
+
+    fn get(&self, client: &mut Client, path: &str, headers: HeaderMap) -> rpc::Reply {
+        let asked = client.request(Method::GET, path, headers, Vec::new());
+        self.runtime.block_on(asked).expect("an answer")
+    }
+}
+
+fn lines(socket: &mut UnixStream, count: usize) -> Vec<Value> {
+    let (mut text, mut buffer) = (Vec::new(), [0; 4096]);
+    while text.iter().filter(|byte| **byte == b'\n').count() < count {
+        let read = socket.read(&mut buffer).expect("read");
+        assert_ne!(read, 0, "ended after {:?}", String::from_utf8_lossy(&text));
+        text.extend_from_slice(&buffer[..read]);
+    }
+    let text = String::from_utf8(text).expect("UTF-8");
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+fn by_descriptor() -> HeaderMap {
+    HeaderMap::from_iter([(rest::DESCRIPTOR, HeaderValue::from_static("1"))])
+}
+
+#[test]
+fn only_the_owner_may_connect() {
+    let server = Server::start();
+    let mode = std::fs::metadata(&server.path).expect("there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_socket_left_behind_is_replaced_and_one_in_use_is_not() {
+    let server = Server::start();
+    let _context = server.runtime.enter();
+    let used = bind_unix(&server.path).expect_err("somebody listens");
+    assert_eq!(used.kind(), std::io::ErrorKind::AddrInUse);
+    let left = server.path.with_file_name("left");
+    drop(std::os::unix::net::UnixListener::bind(&left).expect("bound"));
+    bind_unix(&left).expect("nobody listens");
+    let file = server.path.with_file_name("file");
+    std::fs::write(&file, "kept").expect("written");
+    bind_unix(&file).expect_err("no socket");
+    assert_eq!(std::fs::read(&file).expect("there"), b"kept");
+}
+
+#[test]
+fn bare_requests_are_answered_line_by_line() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    // As geth's clients send them: nothing in between, cut anywhere.
+    let text = br#"{"jsonrpc":"2.0","id":1,"method":"echo","params":["}"]}[{"jsonrpc":"2.0","id":2,
+        "method":"echo"},{"jsonrpc":"2.0","id":3,"method":"none"}]"#;
+    for part in text.chunks(7) {
+        socket.write_all(part).expect("sent");
+    }
+    let mut answers = lines(&mut socket, 2);
+    answers.sort_by_key(|answer| answer.is_array());
+    assert_eq!(answers[0], json!({"jsonrpc": "2.0", "id": 1, "result": ["}"]}));
+    assert_eq!(answers[1][0], json!({"jsonrpc": "2.0", "id": 2, "result": null}));
+    assert_eq!(answers[1][1]["error"]["code"], -32601);
+}
+
+#[test]
+fn a_large_bare_answer_comes_whole() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    let call = br#" {"jsonrpc":"2.0","id":1,"method":"hex","params":[3000001]}"#;
+    socket.write_all(call).expect("sent");
+    let answer = &lines(&mut socket, 1)[0]["result"];
+    let digits: String = pattern(3_000_001).iter().map(|byte| format!("{byte:02x}")).collect();
+    assert!(answer.as_str() == Some(&format!("0x{digits}")));
+}
+
+#[test]
+fn what_is_no_json_gets_an_error_and_the_end() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    socket.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"echo\"}").expect("sent");
+    assert_eq!(lines(&mut socket, 1)[0]["id"], 1);
+    socket.write_all(b" x").expect("sent");
+    assert_eq!(lines(&mut socket, 1)[0]["error"]["code"], -32700);
+    let mut rest = Vec::new();
+    socket.read_to_end(&mut rest).expect("the end");
+    // On TCP bare JSON is no HTTP.
+    let mut tcp = std::net::TcpStream::connect(&server.tcp).expect("somebody listens");
+    tcp.set_read_timeout(Some(PATIENCE)).expect("set");
+    tcp.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"echo\"}\r\n\r\n").expect("sent");
+    tcp.read_to_end(&mut rest).expect("the end");
+    assert!(String::from_utf8_lossy(&rest).starts_with("HTTP/1.1 400"), "{rest:?}");
+}
+
+#[test]
+fn http_is_spoken_on_the_same_socket() {
+    let server = Server::start();
+    let mut client = server.client();
+    for number in 0..3 {
+        let called = client.call::<Vec<u32>>("echo", [number]);
+        assert_eq!(server.runtime.block_on(called).expect("a result"), [number]);
+    }
+    let reply = server.get(&mut client, "/things/echo?a=1", HeaderMap::new());
+    assert_eq!(reply.status, StatusCode::OK);
+    assert_eq!(reply.body, "GET /things/echo a=1 ");
+    let posted = client.request(Method::POST, "/things/echo", HeaderMap::new(), "body");
+    let reply = server.runtime.block_on(posted).expect("an answer");
+    assert_eq!(reply.body, "POST /things/echo  body");
+}
+
+#[test]
+fn refusals_of_resources_are_the_handlers() {
+    let server = Server::start();
+    let mut client = server.client();
+    let reply = server.get(&mut client, "/things/none", HeaderMap::new());
+    assert_eq!(
+        (reply.status, &reply.body[..]),
+        (StatusCode::NOT_FOUND, &b"refused: no such thing\n"[..])
+    );
+    let reply = server.get(&mut client, "/things/panic", HeaderMap::new());
+    assert_eq!(reply.status, StatusCode::INTERNAL_SERVER_ERROR);
+    assert!(reply.body.starts_with(b"refused: "));
+    let long = vec![0; Limits::public().body_bytes + 1];
+    let posted = client.request(Method::POST, "/things/echo", HeaderMap::new(), long);
+    let reply = server.runtime.block_on(posted).expect("an answer");
+    assert_eq!(reply.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert!(reply.body.starts_with(b"refused: the body is too long"));
+    let reply = server.get(&mut client, "/elsewhere", HeaderMap::new());
+    assert_eq!(reply.status, StatusCode::NOT_FOUND);
+    assert!(reply.body.starts_with(b"JSON-RPC is served at the path"));
+}
+
+#[test]
+fn a_connection_is_remembered_as_long_as_it_lasts() {
+    let server = Server::start();
+    let (mut one, mut other) = (server.client(), server.client());
+    let hits = |client: &mut Client| server.get(client, "/things/hits", HeaderMap::new()).body;
+    assert_eq!(hits(&mut one), "1");
+    assert_eq!(hits(&mut one), "2");
+    assert_eq!(hits(&mut other), "1");
+}
+
+#[test]
+fn a_large_body_comes_by_descriptor_to_who_asks_for_it() {
+    let server = Server::start();
+    let mut client = server.client();
+    for length in [3_000_000, 1_000_000, 5_000_000, 4_999_999] {
+        let path = format!("/things/bytes?{length}");
+        let mapped = server.get(&mut client, &path, by_descriptor());
+        assert_eq!(mapped.headers[rest::header::CONTENT_LENGTH], "0");
+        assert!(mapped.body == pattern(length));
+        let sent = server.get(&mut client, &path, HeaderMap::new());
+        assert!(!sent.headers.contains_key(rest::DESCRIPTOR));
+        assert!(sent.body == pattern(length));
+    }
+    let small = server.get(&mut client, "/things/bytes?1000", by_descriptor());
+    assert!(!small.headers.contains_key(rest::DESCRIPTOR));
+    assert!(small.body == pattern(1000));
+}
+
+#[test]
+fn a_file_is_used_again_only_when_it_was_given_back() {
+    let server = Server::start();
+    let mut client = server.client();
+    let get = |client: &mut Client, length: usize| {
+        server.get(client, &format!("/things/bytes?{length}"), by_descriptor()).body
+    };
+    let first = get(&mut client, 500_000);
+    let second = get(&mut client, 400_000);
+    let (first_at, part) = (first.as_ptr(), second.slice(1000..2000));
+    drop((first, second));
+    // The first file went back; a slice of the second one is in use.
+    let third = get(&mut client, 500_000);
+    assert_eq!(third.as_ptr(), first_at);
+    assert!(part == pattern(400_000)[1000..2000]);
+    // Also when the client is gone.
+    drop(client);
+    let mut other = server.client();
+    let fourth = get(&mut other, 450_000);
+    assert!(third == pattern(500_000) && fourth == pattern(450_000));
+    assert!(part == pattern(400_000)[1000..2000]);
+}
+
+#[test]
+fn over_tcp_nobody_gets_a_descriptor() {
+    let server = Server::start();
+    let connected = server.runtime.block_on(Client::connect(&server.tcp, None));
+    let mut client = connected.expect("connected");
+    let reply = server.get(&mut client, "/things/bytes?1000000", by_descriptor());
+    assert!(!reply.headers.contains_key(rest::DESCRIPTOR));
+    assert!(reply.body == pattern(1_000_000));
+}
+
+#[test]
+fn http_2_carries_calls_and_resources_side_by_side() {
+    let server = Server::start();
+    server.runtime.block_on(async {
+        let socket = tokio::net::TcpStream::connect(&server.tcp).await.expect("connected");
+        let shake =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(socket));
+        let (mut requests, driver) = shake.await.expect("HTTP/2");
+        tokio::spawn(driver);
+        let call = json!({"jsonrpc": "2.0", "id": 7, "method": "hex", "params": [200_000]});
+        let post = hyper::Request::post("http://localhost/")
+            .header("content-type", "application/json")
+            .body(Full::new(bytes::Bytes::from(call.to_string())))
+            .expect("a request");
+        let get = hyper::Request::get("http://localhost/things/bytes?1000000")
+            .body(Full::default())
+            .expect("a request");
+        let (called, got) = (requests.send_request(post), requests.send_request(get));
+        let (called, got) = tokio::join!(called, got);
+        let called = called.expect("an answer").into_body().collect().await.expect("a body");
+        let answer: Value = serde_json::from_slice(&called.to_bytes()).expect("JSON");
+        assert_eq!(answer["result"].as_str().map(str::len), Some(400_002));
+        let got = got.expect("an answer").into_body().collect().await.expect("a body");
+        assert!(got.to_bytes() == pattern(1_000_000));
+        let upgrade =
+            hyper::Request::get("http://localhost/").body(Full::default()).expect("a request");
+        let refused = requests.send_request(upgrade).await.expect("an answer");
+        assert_eq!(refused.status(), StatusCode::METHOD_NOT_ALLOWED);
+    });
+}
