@@ -10,13 +10,22 @@ use std::sync::Arc;
 use trie::versioned::witness_at;
 use witness::{StateError, Witness};
 
+/// A witness, and what its codes are known by. Clones share both.
+#[derive(Debug, Clone)]
+pub struct Assembled {
+    /// The witness.
+    pub witness: Arc<Witness>,
+    /// The keccak-256 hashes of its codes, in their order.
+    pub code_hashes: Arc<[B256]>,
+}
+
 /// The witness of a block; `None` when the block is not known, or the first of its chain. `codes`
-/// are those that it read, when they are at hand.
+/// are those that it read, as they were listed then, when they are at hand.
 pub(crate) fn assemble(
     core: &Core,
     block_hash: B256,
     codes: Option<Vec<Bytes>>,
-) -> Result<Option<Witness>, Error> {
+) -> Result<Option<Assembled>, Error> {
     let Some(record) = core.block(&block_hash)? else { return Ok(None) };
     let Some(touched) = &record.touched else { return Ok(None) };
     let parent = core.block(&record.block.header.parent_hash)?;
@@ -25,15 +34,18 @@ pub(crate) fn assemble(
         Kept::There(copy) => decode_copy(&copy)?,
         Kept::Never | Kept::Gone => state_nodes(core, &record, &parent)?,
     };
-    let mut codes = match codes {
+    let codes = match codes {
         Some(codes) => codes,
         None => touched.codes.iter().map(|hash| code(core, hash)).collect::<Result<_, _>>()?,
     };
-    // The nodes are in order already.
+    assert_eq!(codes.len(), touched.codes.len(), "each code has its hash");
+    // The nodes are in order already. No two codes are the same, since their hashes are not.
+    let mut codes: Vec<_> = codes.into_iter().zip(touched.codes.iter().copied()).collect();
     codes.sort_unstable();
-    codes.dedup();
+    let (codes, code_hashes): (_, Vec<_>) = codes.into_iter().unzip();
     let headers = Ancestors::new(core, parent).headers(touched.first_ancestor)?;
-    Ok(Some(Witness { state, codes, headers }))
+    let witness = Arc::new(Witness { state, codes, headers });
+    Ok(Some(Assembled { witness, code_hashes: code_hashes.into() }))
 }
 
 fn code(core: &Core, hash: &B256) -> Result<Bytes, Error> {

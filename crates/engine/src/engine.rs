@@ -1,4 +1,4 @@
-use crate::assemble::assemble;
+use crate::assemble::{Assembled, assemble};
 use crate::background::ReadAhead;
 use crate::build::Build;
 use crate::core::{Core, EngineOptions, Floors};
@@ -82,7 +82,7 @@ pub struct Engine {
     latest: Mutex<Option<Latest>>,
     /// The last witness that was asked for. Held while it is put together, so that many who ask
     /// for one have it made once.
-    assembled: Mutex<Option<(B256, Arc<Witness>)>>,
+    assembled: Mutex<Option<(B256, Assembled)>>,
     /// Codes made ready to run.
     pub(crate) codes: CodeCache,
     /// Made when a block first has work for it.
@@ -371,18 +371,22 @@ impl Engine {
     /// # Errors
     /// [`Error::Pruned`] when neither the witness nor the state that it was read from is kept.
     pub fn witness(&self, block_hash: B256) -> Result<Option<Arc<Witness>>, Error> {
-        let mut assembled = self.assembled.lock().expect(NO_PANIC);
-        if let Some((_, witness)) = assembled.as_ref().filter(|(hash, _)| *hash == block_hash) {
-            return Ok(Some(witness.clone()));
+        Ok(self.assembled(block_hash)?.map(|assembled| assembled.witness))
+    }
+
+    /// As [`witness`](Self::witness), with the hashes of the codes.
+    pub fn assembled(&self, block_hash: B256) -> Result<Option<Assembled>, Error> {
+        let mut last = self.assembled.lock().expect(NO_PANIC);
+        if let Some((_, assembled)) = last.as_ref().filter(|(hash, _)| *hash == block_hash) {
+            return Ok(Some(assembled.clone()));
         }
         let codes = match &*self.latest() {
             Some(latest) if latest.hash == block_hash => Some(latest.codes.clone()),
             _ => None,
         };
-        let Some(witness) = assemble(&self.core, block_hash, codes)? else { return Ok(None) };
-        let witness = Arc::new(witness);
-        *assembled = Some((block_hash, witness.clone()));
-        Ok(Some(witness))
+        let Some(assembled) = assemble(&self.core, block_hash, codes)? else { return Ok(None) };
+        *last = Some((block_hash, assembled.clone()));
+        Ok(Some(assembled))
     }
 
     /// Where the time of the block went that was validated last, and its hash.

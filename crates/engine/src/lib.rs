@@ -33,6 +33,7 @@ mod workers;
 #[path = "../../execution/src/world.rs"]
 mod world;
 
+pub use assemble::Assembled;
 pub use build::{BuildRequest, Built};
 pub use core::EngineOptions;
 pub use engine::{Engine, Payload, Timings, Verdict};

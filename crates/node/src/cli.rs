@@ -69,6 +69,13 @@ struct NodeArgs {
     /// The Engine API's port; 0 is any free one.
     #[arg(long = "authrpc.port", value_name = "PORT", default_value_t = 8551)]
     authrpc_port: u16,
+    /// The Unix socket on which the node listens too, with all methods of both ports and without
+    /// tokens, for the user who runs it alone. Without it, deponent.ipc in the data directory.
+    #[arg(long = "ipcpath", value_name = "FILE")]
+    ipc_path: Option<PathBuf>,
+    /// Listen on no Unix socket.
+    #[arg(long = "ipcdisable", conflicts_with = "ipc_path")]
+    ipc_disable: bool,
     /// The secret shared with the consensus client, 32 bytes in hex. Without it, jwt.hex in the
     /// data directory, made when absent.
     #[arg(long = "authrpc.jwtsecret", value_name = "FILE")]
@@ -191,7 +198,9 @@ fn run_node(args: NodeArgs) -> anyhow::Result<()> {
         std::process::abort();
     }));
     let jwt_shown = args.authrpc_jwtsecret.clone().unwrap_or_else(|| args.datadir.join("jwt.hex"));
+    let ipc = args.ipc_path.unwrap_or_else(|| args.datadir.join("deponent.ipc"));
     let options = NodeOptions {
+        ipc: (!args.ipc_disable).then_some(ipc),
         genesis: args.chain.as_deref().map(read_genesis).transpose()?,
         data_dir: args.datadir,
         http: SocketAddr::new(args.http_addr, args.http_port),
@@ -236,6 +245,9 @@ fn announce(node: &Node, jwt: &Path) {
     tracing::info!(%head, "chain opened");
     tracing::info!(%engine, jwt = %jwt.display(), "Engine API");
     tracing::info!(%http, "public JSON-RPC");
+    if let Some(ipc) = &node.ipc_path {
+        tracing::info!(ipc = %ipc.display(), "all of it, on a Unix socket");
+    }
 }
 
 /// Reads a geth-style `genesis.json`.

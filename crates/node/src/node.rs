@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use engine::{Engine, EngineOptions, Genesis};
 use execution::ChainSpec;
-use rpc::{JwtSecret, Limits, ServerOptions, serve};
+use rpc::{JwtSecret, Limits, Listener, ServerOptions, serve};
 use state::{Database, DirectoryDisk, Options as DatabaseOptions};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -24,6 +24,9 @@ pub struct NodeOptions {
     pub http: SocketAddr,
     /// The port of the Engine API. Port 0 is any free one.
     pub engine: SocketAddr,
+    /// Where the node listens on a Unix socket, if it does: all methods and resources of both ports,
+    /// without tokens, for the owner of the process alone.
+    pub ipc: Option<PathBuf>,
     /// The file of the Engine API's secret; `jwt.hex` in the data directory when `None`, made
     /// when absent.
     pub jwt_file: Option<PathBuf>,
@@ -44,6 +47,7 @@ impl NodeOptions {
             data_dir,
             http: free,
             engine: free,
+            ipc: None,
             jwt_file: None,
             testing: false,
             engine_options: EngineOptions::default(),
@@ -59,6 +63,8 @@ pub struct Node {
     pub engine_addr: SocketAddr,
     /// Where the public port listens.
     pub http_addr: SocketAddr,
+    /// The Unix socket on which the node listens, if it does.
+    pub ipc_path: Option<PathBuf>,
     /// The secret of the engine port.
     pub jwt: JwtSecret,
     engine: Arc<Engine>,
@@ -71,7 +77,7 @@ impl Node {
     /// Starts a node on the chain in its data directory, or on a genesis when that is new. It
     /// needs a tokio runtime with time and I/O.
     pub async fn start(options: NodeOptions) -> anyhow::Result<Self> {
-        let NodeOptions { genesis, data_dir, http, engine, jwt_file, testing, .. } = options;
+        let NodeOptions { genesis, data_dir, http, engine, ipc, jwt_file, testing, .. } = options;
         std::fs::create_dir_all(&data_dir)
             .with_context(|| format!("cannot make the directory {}", data_dir.display()))?;
         let jwt = match &jwt_file {
@@ -85,6 +91,7 @@ impl Node {
         let mut node = Self {
             engine_addr: engine,
             http_addr: http,
+            ipc_path: None,
             jwt,
             engine: chain.clone(),
             stop: watch::Sender::new(()),
@@ -93,9 +100,21 @@ impl Node {
         let jwt = Some(node.jwt.clone());
         let authenticated = ServerOptions { jwt, limits: Limits::engine() };
         let public = ServerOptions { jwt: None, limits: Limits::public() };
+        let trusted = ServerOptions { jwt: None, limits: Limits::engine() };
         let api = Api::engine_port(chain.clone(), testing);
         node.engine_addr = node.listen(engine, authenticated, api).await?;
-        node.http_addr = node.listen(http, public, Api::public_port(chain)).await?;
+        node.http_addr = node.listen(http, public, Api::public_port(chain.clone())).await?;
+        if let Some(path) = ipc {
+            let listener = rpc::bind_unix(&path).with_context(|| {
+                format!(
+                    "cannot listen on the socket {}: another place for it can \
+                                          be given with --ipcpath, none with --ipcdisable",
+                    path.display()
+                )
+            })?;
+            node.serve(listener.into(), trusted, Api::local(chain, testing));
+            node.ipc_path = Some(path);
+        }
         Ok(node)
     }
 
@@ -106,8 +125,12 @@ impl Node {
 
     /// Stops listening, lets running calls finish, and returns when they have.
     pub async fn stop(self) {
-        let Self { stop, mut ports, .. } = self;
+        let Self { stop, mut ports, ipc_path, .. } = self;
         drop(stop);
+        if let Some(path) = ipc_path {
+            // A socket that is gone already is no fault.
+            std::fs::remove_file(path).unwrap_or_default();
+        }
         while ports.join_next().await.is_some() {}
     }
 
@@ -121,12 +144,16 @@ impl Node {
             .await
             .with_context(|| format!("cannot listen on {address}"))?;
         let address = listener.local_addr()?;
+        self.serve(listener.into(), options, api);
+        Ok(address)
+    }
+
+    fn serve(&mut self, listener: Listener, options: ServerOptions, api: Api) {
         let mut stopped = self.stop.subscribe();
         self.ports.spawn(async move {
             let stopped = async { while stopped.changed().await.is_ok() {} };
             serve(listener, options, Arc::new(api), stopped).await;
         });
-        Ok(address)
     }
 }
 

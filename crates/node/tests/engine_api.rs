@@ -2,9 +2,11 @@
 
 mod common;
 
+use std::io::{BufRead, BufReader, Write};
+
 use alloy_primitives::{B256, Bytes};
 use common::*;
-use rpc::Code;
+use rpc::{Client, Code};
 use serde_json::{Value, json};
 use witness::Witness;
 
@@ -383,4 +385,37 @@ async fn safe_and_finalized_are_those_named_last() {
         let block = node.ok("eth_getBlockByNumber", json!([tag, false])).await;
         assert_eq!(block["hash"], *hash, "{tag}");
     }
+}
+
+/// One bare request, one line back.
+fn bare(path: &std::path::Path, request: &Value) -> Value {
+    let mut socket = std::os::unix::net::UnixStream::connect(path).expect("somebody listens");
+    socket.write_all(request.to_string().as_bytes()).expect("sent");
+    let mut line = String::new();
+    BufReader::new(socket).read_line(&mut line).expect("a line");
+    serde_json::from_str(&line).expect("JSON")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_unix_socket_answers_as_both_ports_do_without_a_token() {
+    let mut node = TestNode::start(genesis(config(true))).await;
+    let id = node.begin(OSAKA, 1, false).await;
+    let envelope = node.built(OSAKA, id).await;
+    let params = new_payload(4, &envelope);
+    let path = node.node.ipc_path.clone().expect("it listens");
+    let mut client = Client::connect(&format!("unix:{}", path.display()), None).await.unwrap();
+    let called: Value =
+        client.call("engine_newPayloadWithWitnessV4", params.clone()).await.expect("a result");
+    assert_eq!(called["status"], "VALID");
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "engine_newPayloadWithWitnessV4",
+        "params": params});
+    assert_eq!(bare(&path, &request)["result"], called);
+    assert_eq!(node.ok("engine_newPayloadWithWitnessV4", params).await, called);
+    let hash = &envelope["executionPayload"]["blockHash"];
+    let request = json!({"jsonrpc": "2.0", "id": 2,
+        "method": "debug_executionWitnessByBlockHash", "params": [hash]});
+    let shown = node.public("debug_executionWitnessByBlockHash", json!([hash])).await.unwrap();
+    assert_eq!(bare(&path, &request)["result"], shown);
+    node.node.stop().await;
+    assert!(!path.exists(), "a node that stops takes its socket away");
 }

@@ -2,6 +2,7 @@ use super::*;
 use crate::samples::*;
 use crate::{Built, world};
 use alloy_consensus::proofs;
+use alloy_primitives::keccak256;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const UNKNOWN: B256 = B256::repeat_byte(0xee);
@@ -51,6 +52,9 @@ fn what_is_built_is_valid_under_every_fork() {
             assert_eq!(record.senders, [sender().address()]);
             assert_eq!(record.block_access_list, block_access_list);
             assert_eq!(*engine.witness(block.hash()).unwrap().unwrap(), witness, "{fork}");
+            let hashes: Vec<_> = witness.codes.iter().map(keccak256).collect();
+            assert!(!hashes.is_empty());
+            assert_eq!(engine.assembled(block.hash()).unwrap().unwrap().code_hashes[..], hashes);
             assert_eq!(choose(&engine, block.hash()), Verdict::Valid);
             parent = block.hash();
         }

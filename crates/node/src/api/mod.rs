@@ -1,4 +1,4 @@
-//! What the two ports answer: one table of methods each.
+//! What the two ports and the Unix socket answer: tables of methods.
 
 mod attributes;
 mod blocks;
@@ -55,6 +55,15 @@ impl Api {
     /// The public port: reading the chain and its witnesses.
     pub fn public_port(engine: Arc<Engine>) -> Self {
         Self::new(engine, vec![CHAIN, OWN, PUBLIC])
+    }
+
+    /// A Unix socket: all that the two ports have.
+    pub fn local(engine: Arc<Engine>, testing: bool) -> Self {
+        let mut tables = vec![ENGINE, CHAIN, OWN, PUBLIC];
+        if testing {
+            tables.push(TESTING);
+        }
+        Self::new(engine, tables)
     }
 
     fn new(engine: Arc<Engine>, tables: Vec<&'static [Method]>) -> Self {

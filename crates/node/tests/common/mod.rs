@@ -163,6 +163,7 @@ impl TestNode {
         });
         let genesis = serde_json::from_value(genesis).expect("a genesis");
         let options = NodeOptions {
+            ipc: Some(dir.path().join("node.ipc")),
             jwt_file,
             testing: true,
             ..NodeOptions::new(genesis, dir.path().join("data"))
