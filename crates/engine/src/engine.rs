@@ -17,7 +17,7 @@ use alloy_primitives::{Address, B256, Bytes};
 use alloy_rpc_types_engine::{ExecutionPayload, ExecutionPayloadSidecar};
 use execution::{
     AccessList, Ahead, AheadOf, BlockError, ChainSpec, CodeCache, Executed, Help, InvalidBlock,
-    SealedBlock, Transaction,
+    PublicKey, SealedBlock, Transaction,
 };
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -497,6 +497,19 @@ impl Engine {
         let senders: Vec<_> =
             self.pool().install(|| transactions.par_iter().enumerate().map(recover).collect());
         senders.into_iter().collect()
+    }
+
+    /// The public keys behind the signatures of `transactions`, recovered on all cores.
+    ///
+    /// # Errors
+    /// [`Error::Build`] when a signature has none, which no valid block's has.
+    pub fn public_keys(&self, transactions: &[Transaction]) -> Result<Vec<PublicKey>, Error> {
+        let recover = |(index, transaction)| execution::recover_public_key(index, transaction);
+        let keys: Result<Vec<_>, _> = match transactions.len() {
+            0..PARALLEL_RECOVERY => transactions.iter().enumerate().map(recover).collect(),
+            _ => self.pool().install(|| transactions.par_iter().enumerate().map(recover).collect()),
+        };
+        keys.map_err(Error::Build)
     }
 
     /// Checks what lies further behind a block than its parent, in the days of proof of work.

@@ -3,11 +3,14 @@ use alloy_consensus::crypto::RecoveryError;
 use alloy_consensus::transaction::SignerRecoverable;
 use alloy_consensus::{EthereumTxEnvelope, Transaction as _, TxEip4844};
 use alloy_hardforks::EthereumHardforks;
-use alloy_primitives::{Address, B256, Bytes, keccak256};
+use alloy_primitives::{Address, B256, Bytes, FixedBytes, keccak256};
 use alloy_rlp::{Decodable, Encodable};
 
 /// A signed transaction as blocks hold it: blobs stay outside.
 pub type Transaction = EthereumTxEnvelope<TxEip4844>;
+
+/// An uncompressed secp256k1 public key: 0x04, X, Y.
+pub type PublicKey = FixedBytes<65>;
 
 /// Header and body.
 pub type Block = alloy_consensus::Block<Transaction>;
@@ -105,6 +108,17 @@ pub fn recover_sender_at(
     }
     let wrong = |error: RecoveryError| InvalidBlock::Signature { index, reason: error.to_string() };
     transaction.recover_signer_unchecked().map_err(wrong)
+}
+
+/// The public key behind the signature of one transaction, `index` in its block. Whether the
+/// signature is one that blocks may have, [`recover_sender_at`] says.
+pub fn recover_public_key(
+    index: usize,
+    transaction: &Transaction,
+) -> Result<PublicKey, InvalidBlock> {
+    let key = transaction.signature().recover_from_prehash(&transaction.signature_hash());
+    let key = key.map_err(|error| InvalidBlock::Signature { index, reason: error.to_string() })?;
+    Ok(PublicKey::from_slice(key.to_encoded_point(false).as_bytes()))
 }
 
 /// Checks `public_keys` (uncompressed, `0x04 || X || Y`, one a transaction, in order) against the

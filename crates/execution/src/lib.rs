@@ -26,6 +26,7 @@ mod parallel;
 mod proof_of_work;
 mod recorder;
 mod rules;
+pub mod ssz;
 pub mod stateless;
 mod validate;
 #[cfg(test)]
@@ -33,8 +34,8 @@ mod world;
 
 pub use access_list::{AccessList, ListedAccount};
 pub use block::{
-    Block, SealedBlock, Transaction, decode_block, recover_sender, recover_sender_at,
-    recover_senders, recover_senders_at,
+    Block, PublicKey, SealedBlock, Transaction, decode_block, recover_public_key, recover_sender,
+    recover_sender_at, recover_senders, recover_senders_at,
 };
 pub use call::{AccountOverride, Call, CallOutcome, Overrides, StorageOverride, call};
 pub use chain::{ChainSpec, ChainSpecError};

@@ -13,6 +13,7 @@ mod error;
 mod index;
 pub mod json;
 pub mod limits;
+mod parts;
 pub mod rlp;
 #[cfg(test)]
 mod samples;

@@ -3,6 +3,7 @@
 //! Four items are written, `keys` empty, as geth's `ExtWitness` needs them; three or four are
 //! read, because some clients leave `keys` out. Headers are ordinary RLP lists, not byte strings.
 
+use crate::parts::{self, Part};
 use crate::{DecodeError, Witness, limits};
 use alloy_primitives::Bytes;
 use alloy_rlp::{BufMut, Header};
@@ -17,54 +18,28 @@ pub fn encoded_len(witness: &Witness) -> usize {
 
 /// Hands the encoding to `sink` slice by slice, in order; items are passed as they are, uncopied.
 pub fn write(witness: &Witness, sink: &mut impl FnMut(&[u8])) {
-    walk(witness, &mut |part| match part {
-        Part::Header(header) => sink(header),
-        Part::Item(item) => sink(item),
-    });
+    for_each_part(witness, &mut |part| sink(part.bytes()));
 }
 
 /// The encoding in slices, in order: the items as they are, what is between them out of one buffer.
 pub fn parts(witness: &Witness) -> Vec<Bytes> {
-    let (mut headers, mut ends) = (Vec::new(), Vec::new());
-    walk(witness, &mut |part| match part {
-        Part::Header(header) => headers.extend_from_slice(header),
-        Part::Item(_) => ends.push(headers.len()),
-    });
-    let headers = Bytes::from(headers);
-    let mut parts = Vec::with_capacity(2 * ends.len() + 1);
-    let (mut ends, mut start) = (ends.into_iter(), 0);
-    walk(witness, &mut |part| {
-        let Part::Item(item) = part else { return };
-        let end = ends.next().expect("as many as before");
-        if start < end {
-            parts.push(headers.slice(start..end));
-        }
-        parts.push(item.clone());
-        start = end;
-    });
-    parts.push(headers.slice(start..));
-    parts
+    parts::collect(|sink| for_each_part(witness, sink))
 }
 
-enum Part<'a> {
-    Header(&'a [u8]),
-    Item(&'a Bytes),
-}
-
-fn walk(witness: &Witness, each: &mut impl FnMut(Part<'_>)) {
-    write_header(true, payload_len(witness), each);
-    write_header(true, items_len(&witness.headers), each);
-    witness.headers.iter().for_each(|header| each(Part::Item(header)));
+fn for_each_part(witness: &Witness, sink: &mut dyn FnMut(Part<'_>)) {
+    write_header(true, payload_len(witness), sink);
+    write_header(true, items_len(&witness.headers), sink);
+    witness.headers.iter().for_each(|header| sink(Part::Item(header)));
     for items in [&witness.codes, &witness.state] {
-        write_header(true, strings_len(items), each);
+        write_header(true, strings_len(items), sink);
         for item in items {
             if !is_single_byte(item) {
-                write_header(false, item.len(), each);
+                write_header(false, item.len(), sink);
             }
-            each(Part::Item(item));
+            sink(Part::Item(item));
         }
     }
-    write_header(true, 0, each);
+    write_header(true, 0, sink);
 }
 
 /// The encoding in one buffer.
@@ -115,12 +90,12 @@ fn is_single_byte(item: &[u8]) -> bool {
     matches!(item, [byte] if *byte < 0x80)
 }
 
-fn write_header(list: bool, payload_length: usize, each: &mut impl FnMut(Part<'_>)) {
+fn write_header(list: bool, payload_length: usize, sink: &mut dyn FnMut(Part<'_>)) {
     let mut buffer = [0; LIST_HEADER_BYTES];
     let mut rest = &mut buffer[..];
     Header { list, payload_length }.encode(&mut rest);
     let unused = rest.remaining_mut();
-    each(Part::Header(&buffer[..LIST_HEADER_BYTES - unused]));
+    sink(Part::Between(&buffer[..LIST_HEADER_BYTES - unused]));
 }
 
 #[derive(Clone, Copy, PartialEq)]

@@ -174,3 +174,14 @@ pub(crate) fn check_borrowed(witness: &Witness, input: &Bytes) {
         assert!(item.is_empty() || whole.contains(&item.as_ptr()), "an item was copied");
     }
 }
+
+/// The parts are `encoded`, and every item that is not empty is one of them, where it lies.
+pub(crate) fn check_parts(witness: &Witness, parts: Vec<Bytes>, encoded: Vec<u8>) {
+    assert_eq!(parts.concat(), encoded);
+    assert!(parts.iter().all(|part| !part.is_empty()));
+    let items = [&witness.state, &witness.codes, &witness.headers];
+    for item in items.into_iter().flatten().filter(|item| !item.is_empty()) {
+        let is_item = |part: &Bytes| part.as_ptr() == item.as_ptr() && part.len() == item.len();
+        assert!(parts.iter().any(is_item), "an item was copied");
+    }
+}

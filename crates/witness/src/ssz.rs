@@ -1,6 +1,7 @@
 //! SSZ: `ExecutionWitness { state, codes, headers }`, each a list of byte lists (execution-apis
 //! #885 and EIP-8025, whose progressive lists serialise alike).
 
+use crate::parts::{self, Part};
 use crate::{DecodeError, Witness, limits};
 use alloy_primitives::Bytes;
 
@@ -17,21 +18,16 @@ pub fn encoded_len(witness: &Witness) -> usize {
 /// # Errors
 /// When the encoding is longer than 32-bit offsets reach; nothing has been written then.
 pub fn write(witness: &Witness, sink: &mut impl FnMut(&[u8])) -> Result<(), DecodeError> {
-    DecodeError::check("witness", encoded_len(witness), limits::SSZ_BYTES)?;
-    let mut offset = FIXED_BYTES;
-    for items in lists(witness) {
-        write_offset(offset, sink);
-        offset += list_len(items);
-    }
-    for items in lists(witness) {
-        let mut offset = OFFSET_BYTES * items.len();
-        for item in items {
-            write_offset(offset, sink);
-            offset += item.len();
-        }
-        items.iter().for_each(|item| sink(item));
-    }
+    check(witness)?;
+    for_each_part(witness, &mut |part| sink(part.bytes()));
     Ok(())
+}
+
+/// The encoding as byte strings that follow each other, to be sent without being joined: the
+/// offsets, in one buffer, and the items as they are, uncopied. Errors as [`write()`].
+pub fn parts(witness: &Witness) -> Result<Vec<Bytes>, DecodeError> {
+    check(witness)?;
+    Ok(parts::collect(|sink| for_each_part(witness, sink)))
 }
 
 /// The encoding in one buffer; errors as [`write()`].
@@ -66,6 +62,27 @@ pub fn decode(input: &Bytes) -> Result<Witness, DecodeError> {
     })
 }
 
+fn check(witness: &Witness) -> Result<(), DecodeError> {
+    DecodeError::check("witness", encoded_len(witness), limits::SSZ_BYTES)
+}
+
+/// Hands the encoding of a witness that was checked to `sink`.
+fn for_each_part(witness: &Witness, sink: &mut dyn FnMut(Part<'_>)) {
+    let mut offset = FIXED_BYTES;
+    for items in lists(witness) {
+        write_offset(offset, sink);
+        offset += list_len(items);
+    }
+    for items in lists(witness) {
+        let mut offset = OFFSET_BYTES * items.len();
+        for item in items {
+            write_offset(offset, sink);
+            offset += item.len();
+        }
+        items.iter().for_each(|item| sink(Part::Item(item)));
+    }
+}
+
 fn lists(witness: &Witness) -> [&[Bytes]; 3] {
     [&witness.state, &witness.codes, &witness.headers]
 }
@@ -74,9 +91,9 @@ fn list_len(items: &[Bytes]) -> usize {
     items.iter().map(|item| OFFSET_BYTES + item.len()).sum()
 }
 
-fn write_offset(offset: usize, sink: &mut impl FnMut(&[u8])) {
+fn write_offset(offset: usize, sink: &mut dyn FnMut(Part<'_>)) {
     let offset = u32::try_from(offset).expect("the whole length was checked");
-    sink(&offset.to_le_bytes());
+    sink(Part::Between(&offset.to_le_bytes()));
 }
 
 fn read_offset(input: &[u8], at: usize) -> usize {

@@ -33,6 +33,16 @@ fn a_block_is_read_as_it_was_written() {
 }
 
 #[test]
+fn the_public_keys_are_the_senders() {
+    let transactions = &block().body.transactions;
+    let keys = transactions.iter().enumerate().map(|(index, tx)| recover_public_key(index, tx));
+    let keys: Vec<Bytes> =
+        keys.map(|key| Bytes::copy_from_slice(key.unwrap().as_slice())).collect();
+    let senders = recover_senders(transactions).unwrap();
+    assert_eq!(check_public_keys(&keys, &senders), Ok(()));
+}
+
+#[test]
 fn trailing_bytes_are_refused() {
     for trailing in [&[0][..], &[0xc0], &[0x80; 9]] {
         let error = decode_block(&[&encoded(), trailing].concat()).unwrap_err();

@@ -12,10 +12,13 @@ use super::merkle::{
     byte_list_root, byte_vector_root, container_root, item_list_root, progressive_byte_list_root,
     progressive_container_root, progressive_list_root, u64_root,
 };
-use super::ssz::{
+use crate::ssz::{
     self, Fixed, Item, Layout, Limits, Offsets, SszError, SszProblem, UNLIMITED, byte_lists_bytes,
-    read_byte_lists, read_items, write_byte_lists, write_items,
+    read_byte_lists, read_items, read_witness, write_byte_lists, write_items,
 };
+use crate::{PublicKey, SealedBlock};
+use alloy_consensus::Transaction as _;
+use alloy_eips::Encodable2718;
 use alloy_eips::eip4895::Withdrawal;
 use alloy_eips::eip6110::{DEPOSIT_REQUEST_TYPE, DepositRequest};
 use alloy_eips::eip7002::{WITHDRAWAL_REQUEST_TYPE, WithdrawalRequest};
@@ -25,7 +28,7 @@ use alloy_eips::eip8282::{
     BUILDER_DEPOSIT_REQUEST_TYPE, BUILDER_EXIT_REQUEST_TYPE, BuilderDepositRequest,
     BuilderExitRequest,
 };
-use alloy_primitives::{Address, B256, Bloom, Bytes, FixedBytes, U256};
+use alloy_primitives::{Address, B256, Bloom, Bytes, U256};
 use witness::Witness;
 
 /// The schema read and written here: fork 0x15 (Amsterdam), revision 1. Big-endian before an input.
@@ -47,7 +50,7 @@ pub const HEADER_BYTES: usize = 1 << 10;
 pub const HEADERS: usize = 256;
 
 /// Bytes of SSZ in an input: its offsets are 32 bits wide.
-pub const INPUT_BYTES: usize = u32::MAX as usize;
+pub const INPUT_BYTES: usize = ssz::MAX_BYTES;
 
 const STATE_LIMITS: Limits = Limits { items: usize::MAX, item_bytes: NODE_BYTES };
 const CODES_LIMITS: Limits = Limits { items: usize::MAX, item_bytes: CODE_BYTES };
@@ -87,15 +90,6 @@ const EXECUTION_REQUESTS: Layout<5> = Layout {
         ("builder_exits", 16),
     ],
 };
-
-const WITNESS: Layout<3> = Layout {
-    name: "witness",
-    fixed_bytes: 12,
-    variable: [("state", 0), ("codes", 4), ("headers", 8)],
-};
-
-/// An uncompressed secp256k1 public key: 0x04, X, Y.
-pub type PublicKey = FixedBytes<65>;
 
 /// What a stateless validation is given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -187,7 +181,11 @@ impl StatelessInput {
         let (mut fixed, [request, witness, public_keys]) = INPUT.split(&body)?;
         Ok(Self {
             new_payload_request: fixed.behind_offset(NewPayloadRequest::read(&request)?),
-            witness: fixed.behind_offset(read_witness(&witness)?),
+            // These limits are not those of the witness endpoint.
+            witness: fixed.behind_offset(read_witness(
+                &witness,
+                [STATE_LIMITS, CODES_LIMITS, HEADERS_LIMITS],
+            )?),
             chain_id: fixed.u64(),
             public_keys: fixed.behind_offset(read_items("public_keys", &public_keys)?),
         })
@@ -208,6 +206,25 @@ impl StatelessInput {
     /// When the input breaks a limit of the schema; nothing has been written then.
     pub fn write(&self, sink: &mut impl FnMut(&[u8])) -> Result<(), SszError> {
         self.check()?;
+        sink(&self.before_witness());
+        witness::ssz::write(&self.witness, sink).expect("the whole length was checked");
+        self.public_keys.iter().for_each(|key| sink(key.as_slice()));
+        Ok(())
+    }
+
+    /// The encoding as byte strings that follow each other, to be sent without being joined: the
+    /// witness's items are among them as they are, uncopied. Errors as [`Self::write`].
+    pub fn parts(&self) -> Result<Vec<Bytes>, SszError> {
+        self.check()?;
+        let mut parts = vec![self.before_witness().into()];
+        let witness = witness::ssz::parts(&self.witness);
+        parts.extend(witness.expect("the whole length was checked"));
+        parts.push(self.public_keys.concat().into());
+        Ok(parts)
+    }
+
+    /// The schema id, the fixed-size part and the request.
+    fn before_witness(&self) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend_from_slice(&SCHEMA_ID.to_be_bytes());
         let mut offsets = Offsets::behind(INPUT.fixed_bytes);
@@ -216,10 +233,7 @@ impl StatelessInput {
         out.extend_from_slice(&self.chain_id.to_le_bytes());
         offsets.write(0, &mut out);
         self.new_payload_request.write(&mut out);
-        sink(&out);
-        witness::ssz::write(&self.witness, sink).expect("the whole length was checked");
-        self.public_keys.iter().for_each(|key| sink(key.as_slice()));
-        Ok(())
+        out
     }
 
     /// Bytes of the encoding behind the schema id.
@@ -240,17 +254,53 @@ impl StatelessInput {
     }
 }
 
-/// Reads a witness under this schema's limits, which differ from those of the witness endpoint.
-fn read_witness(input: &Bytes) -> Result<Witness, SszError> {
-    let (_, [state, codes, headers]) = WITNESS.split(input)?;
-    Ok(Witness {
-        state: read_byte_lists("state", &state, STATE_LIMITS)?,
-        codes: read_byte_lists("codes", &codes, CODES_LIMITS)?,
-        headers: read_byte_lists("headers", &headers, HEADERS_LIMITS)?,
-    })
-}
-
 impl NewPayloadRequest {
+    /// The request that describes an Amsterdam block with these requests (EIP-7685) and this
+    /// access list, as RLP.
+    ///
+    /// # Errors
+    /// When a field of Amsterdam's header is missing, or the requests are not well formed.
+    pub fn of_block(
+        block: &SealedBlock,
+        requests: &[Bytes],
+        block_access_list: Bytes,
+    ) -> Result<Self, SszError> {
+        let header = &block.header;
+        let missing = |field| SszProblem::Missing.at(field);
+        let base_fee = header.base_fee_per_gas.ok_or(missing("base_fee_per_gas"))?;
+        let withdrawals = block.body.withdrawals.clone().ok_or(missing("withdrawals"))?;
+        let transactions = &block.body.transactions;
+        let execution_payload = ExecutionPayload {
+            parent_hash: header.parent_hash,
+            fee_recipient: header.beneficiary,
+            state_root: header.state_root,
+            receipts_root: header.receipts_root,
+            logs_bloom: header.logs_bloom,
+            prev_randao: header.mix_hash,
+            block_number: header.number,
+            gas_limit: header.gas_limit,
+            gas_used: header.gas_used,
+            timestamp: header.timestamp,
+            extra_data: header.extra_data.clone(),
+            base_fee_per_gas: U256::from(base_fee),
+            block_hash: block.hash(),
+            transactions: transactions.iter().map(|tx| tx.encoded_2718().into()).collect(),
+            withdrawals: withdrawals.into_inner(),
+            blob_gas_used: header.blob_gas_used.ok_or(missing("blob_gas_used"))?,
+            excess_blob_gas: header.excess_blob_gas.ok_or(missing("excess_blob_gas"))?,
+            block_access_list,
+            slot_number: header.slot_number.ok_or(missing("slot_number"))?,
+        };
+        let root = header.parent_beacon_block_root;
+        let hashes = transactions.iter().flat_map(|tx| tx.blob_versioned_hashes());
+        Ok(Self {
+            execution_payload,
+            versioned_hashes: hashes.flatten().copied().collect(),
+            parent_beacon_block_root: root.ok_or(missing("parent_beacon_block_root"))?,
+            execution_requests: ExecutionRequests::from_requests(requests)?,
+        })
+    }
+
     /// The SSZ root: what a stateless validation makes public of its input.
     ///
     /// A request whose extra data is too long to be encoded has a root that no valid one has.

@@ -4,7 +4,7 @@
 //! and progressive containers EIP-7495, both at EIPs f767a1e8. Before consensus-specs 26c608be
 //! (January 2026) the two halves of a progressive node were the other way round.
 
-use super::ssz::Item;
+use crate::ssz::Item;
 use alloy_primitives::B256;
 use sha2::{Digest, Sha256};
 

@@ -6,10 +6,9 @@
 pub mod input;
 mod merkle;
 mod result;
-mod ssz;
 
+pub use crate::ssz::{SszError, SszProblem};
 pub use result::StatelessValidationResult;
-pub use ssz::{SszError, SszProblem};
 
 use crate::{BlockError, ChainSpec, InvalidBlock, SealedBlock, Transaction, VerifyError, verify};
 use alloy_consensus::{Block, BlockBody, Header, Transaction as _, proofs};

@@ -1,6 +1,6 @@
 //! What a stateless validation makes public: 43 bytes.
 
-use super::ssz::{Fixed, SszError, SszProblem};
+use crate::ssz::{Fixed, SszError};
 use alloy_primitives::B256;
 
 /// The public output of a stateless validation (`StatelessValidationResult` of EIP-8025 at EIPs
@@ -48,13 +48,7 @@ impl StatelessValidationResult {
         let mut fixed = Fixed::exact("stateless_validation_result", input, Self::BYTES)?;
         Ok(Self {
             new_payload_request_root: fixed.bytes(),
-            successful_validation: match fixed.bytes::<1, [u8; 1]>() {
-                [0] => false,
-                [1] => true,
-                [other] => {
-                    return Err(SszProblem::Boolean(other).at("successful_validation"));
-                }
-            },
+            successful_validation: fixed.boolean("successful_validation")?,
             chain_id: fixed.u64(),
             schema_id: u16::from_le_bytes(fixed.bytes()),
         })

@@ -1,12 +1,10 @@
 //! Whole inputs, from a block that the world validated to the 43 bytes.
 
-use super::input::{ExecutionPayload, NewPayloadRequest, PublicKey, StatelessInput};
+use super::input::{NewPayloadRequest, StatelessInput};
 use super::{StatelessValidationResult, validate_input};
 use crate::world::{Signer, StartAccount, World, chain};
-use crate::{ChainSpec, SealedBlock};
-use alloy_consensus::SignableTransaction;
-use alloy_eips::Encodable2718;
-use alloy_primitives::{Address, B256, Bytes, U256};
+use crate::{ChainSpec, recover_public_key};
+use alloy_primitives::{Address, B256};
 
 const CONTRACT: Address = Address::repeat_byte(0xcc);
 
@@ -20,57 +18,21 @@ fn input() -> (ChainSpec, StatelessInput) {
     let block = world.block(vec![signer.call(0, CONTRACT, [])]);
     let validated = world.check(&block).expect("a valid block");
     let access_list = validated.executed.block_access_list.clone().expect("Amsterdam has one");
+    let keys = block.body.transactions.iter().enumerate();
+    let public_keys =
+        keys.map(|(index, tx)| recover_public_key(index, tx).expect("signed")).collect();
     let input = StatelessInput {
-        new_payload_request: request(&block, access_list),
+        new_payload_request: NewPayloadRequest::of_block(&block, &[], access_list).expect("made"),
         witness: validated.witness,
         chain_id: world.chain.chain_id(),
-        public_keys: public_keys(&block),
+        public_keys,
     };
     (world.chain, input)
 }
 
-fn request(block: &SealedBlock, block_access_list: Bytes) -> NewPayloadRequest {
-    let header = &block.header;
-    let execution_payload = ExecutionPayload {
-        parent_hash: header.parent_hash,
-        fee_recipient: header.beneficiary,
-        state_root: header.state_root,
-        receipts_root: header.receipts_root,
-        logs_bloom: header.logs_bloom,
-        prev_randao: header.mix_hash,
-        block_number: header.number,
-        gas_limit: header.gas_limit,
-        gas_used: header.gas_used,
-        timestamp: header.timestamp,
-        extra_data: header.extra_data.clone(),
-        base_fee_per_gas: U256::from(header.base_fee_per_gas.expect("after London")),
-        block_hash: block.hash(),
-        transactions: block.body.transactions.iter().map(|tx| tx.encoded_2718().into()).collect(),
-        withdrawals: block.body.withdrawals.clone().expect("after Shanghai").into_inner(),
-        blob_gas_used: header.blob_gas_used.expect("after Cancun"),
-        excess_blob_gas: header.excess_blob_gas.expect("after Cancun"),
-        block_access_list,
-        slot_number: header.slot_number.expect("after Amsterdam"),
-    };
-    NewPayloadRequest {
-        execution_payload,
-        parent_beacon_block_root: header.parent_beacon_block_root.expect("after Cancun"),
-        ..NewPayloadRequest::default()
-    }
-}
-
-fn public_keys(block: &SealedBlock) -> Vec<PublicKey> {
-    let key = |transaction: &crate::Transaction| {
-        let transaction = transaction.as_eip1559().expect("made so");
-        let hash = transaction.tx().signature_hash();
-        let key = transaction.signature().recover_from_prehash(&hash).expect("signed");
-        PublicKey::from_slice(key.to_encoded_point(false).as_bytes())
-    };
-    block.body.transactions.iter().map(key).collect()
-}
-
 fn result(chain: &ChainSpec, input: &StatelessInput) -> StatelessValidationResult {
     let encoded = input.encode().expect("within the limits");
+    assert_eq!(input.parts().expect("within the limits").concat(), encoded);
     validate_input(chain, &encoded.into())
 }
 

@@ -1,6 +1,7 @@
 use super::*;
 use crate::samples::{
-    Format, any_mutation, any_witness, check_borrowed, check_uncopied, list, small, vectors,
+    Format, any_mutation, any_witness, check_borrowed, check_parts, check_uncopied, list, small,
+    vectors,
 };
 use proptest::prelude::*;
 
@@ -136,7 +137,7 @@ proptest! {
     fn what_is_written_is_read_again(witness in any_witness()) {
         FORMAT.check_round_trip(&witness);
         prop_assert_eq!(encoded_len(&witness), encode(&witness).len());
-        prop_assert_eq!(parts(&witness).concat(), encode(&witness));
+        check_parts(&witness, parts(&witness), encode(&witness));
     }
 
     #[test]

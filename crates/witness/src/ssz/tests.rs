@@ -1,6 +1,6 @@
 use super::*;
 use crate::samples::{
-    Format, any_mutation, any_witness, check_borrowed, check_uncopied, small, vectors,
+    Format, any_mutation, any_witness, check_borrowed, check_parts, check_uncopied, small, vectors,
 };
 use proptest::prelude::*;
 
@@ -153,6 +153,11 @@ proptest! {
     fn what_is_written_is_read_again(witness in any_witness()) {
         FORMAT.check_round_trip(&witness);
         prop_assert_eq!(encoded_len(&witness), encode(&witness).unwrap().len());
+    }
+
+    #[test]
+    fn the_parts_are_the_encoding_with_items_uncopied(witness in any_witness()) {
+        check_parts(&witness, parts(&witness).unwrap(), encode(&witness).unwrap());
     }
 
     #[test]

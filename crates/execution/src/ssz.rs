@@ -1,9 +1,10 @@
-//! SSZ serialisation, as far as the stateless schema needs it: strict reading, plain writing.
+//! SSZ serialisation, as far as our containers need it: strict reading, plain writing.
 //!
 //! Rules of consensus-specs `ssz/simple-serialize.md` at a08d8a6e. Reading accepts exactly the
 //! bytes that writing makes: no gaps between parts, no bytes left over.
 
 use alloy_primitives::{Bytes, FixedBytes};
+use witness::Witness;
 
 const OFFSET_BYTES: usize = 4;
 
@@ -89,6 +90,15 @@ pub enum SszProblem {
     /// A boolean that is neither 0 nor 1.
     #[error("{0} is not a boolean")]
     Boolean(u8),
+    /// A byte that stands for none of the values of its type.
+    #[error("{0} is none of its values")]
+    Value(u8),
+    /// A field of the schema for which there is no value.
+    #[error("missing")]
+    Missing,
+    /// Text that is not UTF-8.
+    #[error("not UTF-8")]
+    Text,
     /// An EIP-7685 request without content.
     #[error("a request without content")]
     EmptyRequest,
@@ -99,24 +109,25 @@ pub enum SszProblem {
 
 impl SszProblem {
     /// This problem, found in `field`.
-    pub(super) fn at(self, field: &'static str) -> SszError {
+    pub fn at(self, field: &'static str) -> SszError {
         SszError { field, problem: self }
     }
 }
 
 /// Where a container has the offsets of its variable-size fields.
-pub(super) struct Layout<const N: usize> {
+#[derive(Debug)]
+pub struct Layout<const N: usize> {
     /// Name of the container.
-    pub(super) name: &'static str,
+    pub name: &'static str,
     /// Bytes of the fixed-size part, offsets included.
-    pub(super) fixed_bytes: usize,
+    pub fixed_bytes: usize,
     /// Each variable-size field and the place of its offset in the fixed-size part.
-    pub(super) variable: [(&'static str, usize); N],
+    pub variable: [(&'static str, usize); N],
 }
 
 impl<const N: usize> Layout<N> {
     /// Splits a container into its fixed-size part and its variable-size fields.
-    pub(super) fn split<'a>(&self, input: &'a Bytes) -> Result<(Fixed<'a>, [Bytes; N]), SszError> {
+    pub fn split<'a>(&self, input: &'a Bytes) -> Result<(Fixed<'a>, [Bytes; N]), SszError> {
         let Some(fixed) = input.get(..self.fixed_bytes) else {
             let problem = SszProblem::Length { got: input.len(), expected: self.fixed_bytes };
             return Err(problem.at(self.name));
@@ -132,20 +143,30 @@ impl<const N: usize> Layout<N> {
         }
         Ok((Fixed(fixed), fields))
     }
+
+    /// As [`split`](Self::split), with empty fields behind those of this layout: for containers
+    /// that later forks append to.
+    pub fn split_to<'a, const M: usize>(
+        &self,
+        input: &'a Bytes,
+    ) -> Result<(Fixed<'a>, [Bytes; M]), SszError> {
+        const { assert!(N <= M, "no field is dropped") };
+        let (fixed, fields) = self.split(input)?;
+        let mut padded = [const { Bytes::new() }; M];
+        padded[..N].clone_from_slice(&fields);
+        Ok((fixed, padded))
+    }
 }
 
 /// The part of a fixed-size value that has not been read yet.
 ///
 /// Its length was checked before the first read, so reads within the layout cannot fail.
-pub(super) struct Fixed<'a>(&'a [u8]);
+#[derive(Debug)]
+pub struct Fixed<'a>(&'a [u8]);
 
 impl<'a> Fixed<'a> {
     /// A fixed-size value of `expected` bytes.
-    pub(super) fn exact(
-        field: &'static str,
-        input: &'a [u8],
-        expected: usize,
-    ) -> Result<Self, SszError> {
+    pub fn exact(field: &'static str, input: &'a [u8], expected: usize) -> Result<Self, SszError> {
         match input.len() {
             got if got == expected => Ok(Self(input)),
             got => Err(SszProblem::Length { got, expected }.at(field)),
@@ -153,26 +174,35 @@ impl<'a> Fixed<'a> {
     }
 
     /// The next `N` bytes, as any type that is made of them.
-    pub(super) fn bytes<const N: usize, T: From<[u8; N]>>(&mut self) -> T {
+    pub fn bytes<const N: usize, T: From<[u8; N]>>(&mut self) -> T {
         let (value, rest) = self.0.split_first_chunk().expect("the layout has this many bytes");
         self.0 = rest;
         T::from(*value)
     }
 
     /// The next 8 bytes, a little-endian number.
-    pub(super) fn u64(&mut self) -> u64 {
+    pub fn u64(&mut self) -> u64 {
         u64::from_le_bytes(self.bytes())
     }
 
+    /// The next byte, a boolean.
+    pub fn boolean(&mut self, field: &'static str) -> Result<bool, SszError> {
+        match self.bytes::<1, [u8; 1]>() {
+            [0] => Ok(false),
+            [1] => Ok(true),
+            [other] => Err(SszProblem::Boolean(other).at(field)),
+        }
+    }
+
     /// Steps over the offset of `value`, which [`Layout::split`] has followed.
-    pub(super) fn behind_offset<T>(&mut self, value: T) -> T {
+    pub fn behind_offset<T>(&mut self, value: T) -> T {
         let _: [u8; OFFSET_BYTES] = self.bytes();
         value
     }
 }
 
 /// A value of fixed size: a container of byte vectors and little-endian numbers.
-pub(super) trait Item: Sized {
+pub trait Item: Sized {
     /// Bytes of each field, in order.
     const FIELDS_BYTES: &'static [usize];
 
@@ -205,8 +235,25 @@ impl<const N: usize> Item for FixedBytes<N> {
     }
 }
 
+/// Reads an `Optional[T]` of a fixed-size value.
+pub fn read_optional<T: Item>(field: &'static str, input: &[u8]) -> Result<Option<T>, SszError> {
+    let mut items = read_items(field, input)?;
+    check_count(field, items.len(), OPTIONAL.items)?;
+    Ok(items.pop())
+}
+
+/// Reads a list of at most `limit` fixed-size items.
+pub fn read_limited<T: Item>(
+    field: &'static str,
+    input: &[u8],
+    limit: usize,
+) -> Result<Vec<T>, SszError> {
+    check_count(field, input.len() / T::BYTES, limit)?;
+    read_items(field, input)
+}
+
 /// Reads a list of fixed-size items. Memory is bounded by the length of `input`.
-pub(super) fn read_items<T: Item>(field: &'static str, input: &[u8]) -> Result<Vec<T>, SszError> {
+pub fn read_items<T: Item>(field: &'static str, input: &[u8]) -> Result<Vec<T>, SszError> {
     let chunks = input.chunks_exact(T::BYTES);
     if !chunks.remainder().is_empty() {
         return Err(SszProblem::Multiple { got: input.len(), item_bytes: T::BYTES }.at(field));
@@ -215,34 +262,43 @@ pub(super) fn read_items<T: Item>(field: &'static str, input: &[u8]) -> Result<V
 }
 
 /// Appends a list of fixed-size items.
-pub(super) fn write_items<T: Item>(items: &[T], out: &mut Vec<u8>) {
+pub fn write_items<T: Item>(items: &[T], out: &mut Vec<u8>) {
     items.iter().for_each(|item| item.write(out));
 }
 
 /// Bounds on a list of byte lists; `usize::MAX` where the schema has none.
-#[derive(Clone, Copy)]
-pub(super) struct Limits {
-    pub(super) items: usize,
-    pub(super) item_bytes: usize,
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Items in the list.
+    pub items: usize,
+    /// Bytes in one item.
+    pub item_bytes: usize,
 }
 
 /// The bounds of a progressive list of progressive byte lists.
-pub(super) const UNLIMITED: Limits = Limits { items: usize::MAX, item_bytes: usize::MAX };
+pub const UNLIMITED: Limits = Limits { items: usize::MAX, item_bytes: usize::MAX };
+
+/// The bounds of `Optional[T]`, which is `List[T, 1]`.
+pub const OPTIONAL: Limits = Limits { items: 1, item_bytes: usize::MAX };
+
+/// Bytes that 32-bit offsets reach.
+pub const MAX_BYTES: usize = u32::MAX as usize;
 
 impl Limits {
     /// Refuses `items` when they are too many or one is too long.
-    pub(super) fn check(&self, field: &'static str, items: &[Bytes]) -> Result<(), SszError> {
+    pub fn check(&self, field: &'static str, items: &[Bytes]) -> Result<(), SszError> {
         check_count(field, items.len(), self.items)?;
         items.iter().try_for_each(|item| check_length(field, item.len(), self.item_bytes))
     }
 }
 
 /// Refuses more than `limit` bytes.
-pub(super) fn check_length(field: &'static str, got: usize, limit: usize) -> Result<(), SszError> {
+pub fn check_length(field: &'static str, got: usize, limit: usize) -> Result<(), SszError> {
     if got > limit { Err(SszProblem::TooLong { got, limit }.at(field)) } else { Ok(()) }
 }
 
-fn check_count(field: &'static str, got: usize, limit: usize) -> Result<(), SszError> {
+/// Refuses more than `limit` items.
+pub fn check_count(field: &'static str, got: usize, limit: usize) -> Result<(), SszError> {
     if got > limit { Err(SszProblem::TooManyItems { got, limit }.at(field)) } else { Ok(()) }
 }
 
@@ -250,7 +306,7 @@ fn check_count(field: &'static str, got: usize, limit: usize) -> Result<(), SszE
 ///
 /// Each item costs four bytes of offset, so memory is bounded by the length of `input`; the count
 /// is checked against it before anything is allocated.
-pub(super) fn read_byte_lists(
+pub fn read_byte_lists(
     field: &'static str,
     input: &Bytes,
     limits: Limits,
@@ -277,29 +333,49 @@ pub(super) fn read_byte_lists(
     Ok(items)
 }
 
+const WITNESS: Layout<3> = Layout {
+    name: "witness",
+    fixed_bytes: 12,
+    variable: [("state", 0), ("codes", 4), ("headers", 8)],
+};
+
+/// Reads an `ExecutionWitness` under the limits that a schema has for its three lists, in order.
+pub fn read_witness(input: &Bytes, limits: [Limits; 3]) -> Result<Witness, SszError> {
+    let (_, [state, codes, headers]) = WITNESS.split(input)?;
+    Ok(Witness {
+        state: read_byte_lists("state", &state, limits[0])?,
+        codes: read_byte_lists("codes", &codes, limits[1])?,
+        headers: read_byte_lists("headers", &headers, limits[2])?,
+    })
+}
+
 /// Bytes of a list of byte lists.
-pub(super) fn byte_lists_bytes(items: &[Bytes]) -> usize {
+pub fn byte_lists_bytes(items: &[Bytes]) -> usize {
     items.iter().map(|item| OFFSET_BYTES + item.len()).sum()
 }
 
 /// Appends a list of byte lists.
-pub(super) fn write_byte_lists(items: &[Bytes], out: &mut Vec<u8>) {
+pub fn write_byte_lists(items: &[Bytes], out: &mut Vec<u8>) {
     let mut offsets = Offsets::behind(OFFSET_BYTES * items.len());
     items.iter().for_each(|item| offsets.write(item.len(), out));
     items.iter().for_each(|item| out.extend_from_slice(item));
 }
 
 /// Offsets of parts that follow each other.
-pub(super) struct Offsets(usize);
+#[derive(Debug)]
+pub struct Offsets(usize);
 
 impl Offsets {
     /// The first part stands right behind the fixed-size part.
-    pub(super) fn behind(fixed_bytes: usize) -> Self {
+    pub fn behind(fixed_bytes: usize) -> Self {
         Self(fixed_bytes)
     }
 
     /// Appends the offset of the next part, which is `part_bytes` long.
-    pub(super) fn write(&mut self, part_bytes: usize, out: &mut Vec<u8>) {
+    ///
+    /// # Panics
+    /// When the offset is over 32 bits: whoever writes checks the whole length first.
+    pub fn write(&mut self, part_bytes: usize, out: &mut Vec<u8>) {
         let offset = u32::try_from(self.0).expect("the whole length was checked");
         out.extend_from_slice(&offset.to_le_bytes());
         self.0 += part_bytes;
