@@ -16,9 +16,18 @@ use crate::limits::{BLOB_HASHES, BODIES, BODIES_BYTES};
 pub(super) fn by_hash(api: &Api, mut params: Params<'_>, version: u8) -> Result<Json, Error> {
     let hashes: Vec<Fixed<32>> = params.next("blockHashes")?;
     params.end()?;
-    check_count(hashes.len() as u64)?;
-    let blocks = hashes.into_iter().map(|hash| api.block(B256::from(hash)));
-    bodies(&blocks.collect::<Result<Vec<_>, _>>()?, version)
+    let hashes: Vec<_> = hashes.into_iter().map(B256::from).collect();
+    bodies(&blocks_by_hash(api, &hashes, BODIES)?, version)
+}
+
+/// At most so many valid blocks, of any branch, each as far as it is known.
+pub(crate) fn blocks_by_hash(
+    api: &Api,
+    hashes: &[B256],
+    most: u64,
+) -> Result<Vec<Option<Arc<BlockRecord>>>, Error> {
+    check_count(hashes.len() as u64, most)?;
+    hashes.iter().map(|hash| api.block(*hash)).collect()
 }
 
 /// `engine_getPayloadBodiesByRange`: of the canonical chain, up to its head.
@@ -26,24 +35,35 @@ pub(super) fn by_range(api: &Api, mut params: Params<'_>, version: u8) -> Result
     let Quantity(start) = params.next("start")?;
     let Quantity(count) = params.next("count")?;
     params.end()?;
+    bodies(&blocks_by_range(api, start, count, BODIES)?, version)
+}
+
+/// At most so many blocks of the canonical chain, as far as it goes.
+pub(crate) fn blocks_by_range(
+    api: &Api,
+    start: u64,
+    count: u64,
+    most: u64,
+) -> Result<Vec<Option<Arc<BlockRecord>>>, Error> {
     if start == 0 || count == 0 {
         return Err(Error::invalid_params("start and count are at least 1"));
     }
-    check_count(count)?;
+    check_count(count, most)?;
     let end = start.saturating_add(count);
     let blocks = api.engine.canonical_range(start, end).map_err(refusal)?;
-    bodies(&blocks.into_iter().map(Some).collect::<Vec<_>>(), version)
+    Ok(blocks.into_iter().map(Some).collect())
 }
 
-fn check_count(count: u64) -> Result<(), Error> {
-    if count <= BODIES {
+fn check_count(count: u64, most: u64) -> Result<(), Error> {
+    if count <= most {
         return Ok(());
     }
-    let detail = format!("{count} bodies asked for, at most {BODIES} are allowed");
+    let detail = format!("{count} bodies asked for, at most {most} are allowed");
     Err(Error::new(Code::TooLargeRequest, detail))
 }
 
-fn bodies(blocks: &[Option<Arc<BlockRecord>>], version: u8) -> Result<Json, Error> {
+/// Refuses more than one answer may have.
+pub(crate) fn check_bytes(blocks: &[Option<Arc<BlockRecord>>]) -> Result<(), Error> {
     let sizes = blocks.iter().flatten().map(|record| {
         record.block.rlp_bytes() + record.block_access_list.as_ref().map_or(0, |list| list.len())
     });
@@ -52,6 +72,11 @@ fn bodies(blocks: &[Option<Arc<BlockRecord>>], version: u8) -> Result<Json, Erro
         let detail = format!("{bytes} bytes of bodies, at most {BODIES_BYTES} in one answer");
         return Err(Error::new(Code::TooLargeRequest, detail));
     }
+    Ok(())
+}
+
+fn bodies(blocks: &[Option<Arc<BlockRecord>>], version: u8) -> Result<Json, Error> {
+    check_bytes(blocks)?;
     let mut out = vec![b'['];
     for (index, record) in blocks.iter().enumerate() {
         if index > 0 {

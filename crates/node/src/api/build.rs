@@ -1,6 +1,7 @@
 //! `engine_forkchoiceUpdated` and what it begins: `engine_getPayload`; and `testing_buildBlockV1`.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use alloy_eips::Decodable2718;
 use alloy_hardforks::EthereumHardfork::{
@@ -55,22 +56,33 @@ fn forkchoice_updated(
         safe_block_hash: fields.safe_block_hash.into(),
         finalized_block_hash: fields.finalized_block_hash.into(),
     };
-    // paris.md, `engine_forkchoiceUpdatedV1`, point 8: bad attributes are said only once the head
-    // is applied, and do not undo it.
     let attributes = json.map(|json| attributes::read(json, version, api.engine.chain()));
-    let (build, bad) = match attributes.transpose() {
-        Ok(attributes) => {
-            (attributes.map(|attributes| BuildRequest { attributes, version, with_witness }), None)
-        }
+    let build = attributes.transpose().map(|attributes| {
+        attributes.map(|attributes| BuildRequest { attributes, version, with_witness })
+    });
+    let ForkchoiceOutcome { verdict, payload_id } = update_forkchoice(api, state, build)?;
+    let payload_status = PayloadStatus::new(verdict, state.head_block_hash);
+    Json::of(&ForkchoiceAnswer { payload_status, payload_id })
+}
+
+/// Applies the fork choice, and begins the build that is asked for.
+///
+/// paris.md, `engine_forkchoiceUpdatedV1`, point 8: what was wrong with the attributes is said only
+/// once the head is applied, and does not undo it.
+pub(crate) fn update_forkchoice(
+    api: &Api,
+    state: ForkchoiceState,
+    build: Result<Option<BuildRequest>, Error>,
+) -> Result<ForkchoiceOutcome, Error> {
+    let (build, bad) = match build {
+        Ok(build) => (build, None),
         Err(error) => (None, Some(error)),
     };
     let outcome = api.engine.forkchoice_updated(state, build).map_err(refusal)?;
-    let ForkchoiceOutcome { verdict, payload_id } = outcome;
-    if let (Verdict::Valid, Some(error)) = (&verdict, bad) {
-        return Err(error);
+    match bad {
+        Some(error) if outcome.verdict == Verdict::Valid => Err(error),
+        _ => Ok(outcome),
     }
-    let payload_status = PayloadStatus::new(verdict, state.head_block_hash);
-    Json::of(&ForkchoiceAnswer { payload_status, payload_id })
 }
 
 #[derive(Serialize)]
@@ -84,11 +96,7 @@ struct ForkchoiceAnswer {
 pub(super) fn payload(api: &Api, mut params: Params<'_>, version: u8) -> Result<Json, Error> {
     let id: Fixed<8> = params.next("payloadId")?;
     params.end()?;
-    let id = PayloadId::new(id.0);
-    let built = api.engine.built(id).map_err(refusal)?.ok_or_else(|| {
-        Error::new(Code::UnknownPayload, format_args!("no build has the id {id}, or not any more"))
-    })?;
-    check_fork(api.engine.chain(), built.block.header.timestamp, &forks(version))?;
+    let built = built(api, PayloadId::new(id.0), &forks(version))?;
     let mut out = match version {
         1 => json(&execution_payload(&built))?,
         _ => json(&Envelope::new(&built, Some(version)))?,
@@ -103,6 +111,19 @@ pub(super) fn payload(api: &Api, mut params: Params<'_>, version: u8) -> Result<
         return Ok(out.into());
     }
     Ok(out.into())
+}
+
+/// The payload that was begun under `id`, if it is of one of these forks.
+pub(crate) fn built(
+    api: &Api,
+    id: PayloadId,
+    forks: &Range<EthereumHardfork>,
+) -> Result<Arc<Built>, Error> {
+    let built = api.engine.built(id).map_err(refusal)?.ok_or_else(|| {
+        Error::new(Code::UnknownPayload, format_args!("no build has the id {id}, or not any more"))
+    })?;
+    check_fork(api.engine.chain(), built.block.header.timestamp, forks)?;
+    Ok(built)
 }
 
 /// The forks of the payloads that a version of `engine_getPayload` hands out, the end excluded.
@@ -122,7 +143,7 @@ fn json(value: &impl Serialize) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(value).map_err(|fault| Error::new(Code::Internal, fault))
 }
 
-fn execution_payload(built: &Built) -> ExecutionPayload {
+pub(crate) fn execution_payload(built: &Built) -> ExecutionPayload {
     let Built { block, block_access_list, .. } = built;
     let list = block_access_list.clone().unwrap_or_default();
     ExecutionPayload::from_block_unchecked_with_bal(block.hash(), block, list).0
@@ -197,7 +218,7 @@ pub(super) fn testing(api: &Api, mut params: Params<'_>) -> Result<Json, Error> 
 }
 
 /// What an error says beside its code.
-fn detail(error: &Error) -> String {
+pub(crate) fn detail(error: &Error) -> String {
     let data = error.data.as_ref().and_then(|data| data.get("err")).and_then(|err| err.as_str());
     data.unwrap_or(&error.message).to_owned()
 }

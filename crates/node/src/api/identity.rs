@@ -26,7 +26,7 @@ pub(super) fn exchange_capabilities(api: &Api, mut params: Params<'_>) -> Result
 
 /// `ClientVersionV1`.
 #[derive(Serialize, Deserialize)]
-struct ClientVersion {
+pub(crate) struct ClientVersion {
     code: String,
     name: String,
     version: String,
@@ -38,12 +38,17 @@ pub(super) fn engine_client_version(_: &Api, mut params: Params<'_>) -> Result<J
     let ClientVersion { code, name, version, commit } = params.next("clientVersion")?;
     params.end()?;
     tracing::debug!(code, name, version, commit, "the consensus client");
-    Json::of(&[ClientVersion {
+    Json::of(&[our_version()])
+}
+
+/// What we are.
+pub(crate) fn our_version() -> ClientVersion {
+    ClientVersion {
         code: CLIENT_CODE.into(),
         name: CLIENT_NAME.into(),
         version: VERSION.into(),
         commit: format!("0x{COMMIT}"),
-    }])
+    }
 }
 
 /// `net_version`: the chain's identifier in decimal, as everywhere.

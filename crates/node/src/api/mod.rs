@@ -18,14 +18,21 @@ use std::fmt;
 use std::sync::Arc;
 
 use engine::{Engine, PersistedBlock};
+use rpc::rest::{Request, Response, StatusCode};
 use rpc::{Code, Error, Handler, Json, Params, RawValue};
 use rpc::{Subscription, SubscriptionMethods, Topic};
 
+use crate::rest;
+
+pub(crate) use bodies::{blocks_by_hash, blocks_by_range, check_bytes};
+pub(crate) use build::{built, detail, execution_payload, update_forkchoice};
 pub(crate) use hex::Data;
+pub(crate) use identity::our_version;
+pub(crate) use payload::{assemble, check_fork, check_requests};
 
 /// One port's methods, answered by an engine.
 pub struct Api {
-    engine: Arc<Engine>,
+    pub(crate) engine: Arc<Engine>,
     /// Canonical heads, as they are persisted.
     persisted: Topic,
     tables: Vec<&'static [Method]>,
@@ -95,6 +102,22 @@ impl Handler for Api {
         let found = methods.find(|known| known.name == method);
         let found = found.ok_or_else(|| Error::method_not_found(method))?;
         (found.call)(self, Params::of(params)?)
+    }
+
+    /// The Engine API over REST, where it is offered at all.
+    fn resources(&self) -> Option<&str> {
+        self.methods().any(|name| name == EXCHANGE_CAPABILITIES).then_some("/engine/")
+    }
+
+    fn resource(&self, request: Request) -> Response {
+        match self.resources() {
+            Some(_) => rest::answer(self, request),
+            None => rest::refuse(StatusCode::NOT_FOUND, "the Engine API is not offered here"),
+        }
+    }
+
+    fn refuse_resource(&self, status: StatusCode, detail: &str) -> Response {
+        rest::refuse(status, detail)
     }
 
     fn subscriptions(&self) -> &[SubscriptionMethods] {
@@ -206,7 +229,7 @@ const PUBLIC: &[Method] = &[
 const TESTING: &[Method] = &[method("testing_buildBlockV1", build::testing)];
 
 /// An engine's error on the wire.
-fn refusal(error: engine::Error) -> Error {
+pub(crate) fn refusal(error: engine::Error) -> Error {
     use engine::Error::*;
     let code = match &error {
         InvalidForkchoiceState(_) => Code::InvalidForkchoiceState,

@@ -11,6 +11,7 @@ use witness::Witness;
 use super::hex::Data;
 use super::payload::NewPayload;
 use super::{Api, refusal};
+use crate::rest;
 
 /// `PayloadStatusV1`.
 #[derive(Serialize)]
@@ -24,14 +25,9 @@ pub(super) struct PayloadStatus {
 impl PayloadStatus {
     /// The verdict on the block `hash`.
     pub(super) fn new(verdict: Verdict, hash: B256) -> Self {
-        let (status, latest_valid_hash, validation_error) = match verdict {
-            Verdict::Valid => ("VALID", Some(hash), None),
-            Verdict::Invalid { latest_valid_hash, reason } => {
-                ("INVALID", latest_valid_hash, Some(reason))
-            }
-            Verdict::Syncing => ("SYNCING", None, None),
-        };
-        Self { status, latest_valid_hash, validation_error }
+        let rest::PayloadStatus { status, latest_valid_hash, validation_error } =
+            rest::PayloadStatus::new(verdict, hash);
+        Self { status: status.name(), latest_valid_hash, validation_error }
     }
 }
 

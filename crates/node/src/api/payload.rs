@@ -189,30 +189,42 @@ impl Fields {
             block_hash: self.block_hash.into(),
             transactions: self.transactions.into_iter().map(|data| data.0).collect(),
         };
-        let Some(withdrawals) = self.withdrawals else { return ExecutionPayload::V1(first) };
-        let withdrawals = withdrawals.into_iter().map(Withdrawal::from).collect();
-        let second = ExecutionPayloadV2 { payload_inner: first, withdrawals };
-        let (Some(used), Some(excess)) = (self.blob_gas_used, self.excess_blob_gas) else {
-            return ExecutionPayload::V2(second);
-        };
-        let third = ExecutionPayloadV3 {
-            payload_inner: second,
-            blob_gas_used: used.0,
-            excess_blob_gas: excess.0,
-        };
-        let (Some(list), Some(slot)) = (self.block_access_list, self.slot_number) else {
-            return ExecutionPayload::V3(third);
-        };
-        ExecutionPayload::V4(ExecutionPayloadV4 {
-            payload_inner: third,
-            block_access_list: list.0,
-            slot_number: slot.0,
-        })
+        let withdrawals =
+            self.withdrawals.map(|list| list.into_iter().map(Withdrawal::from).collect());
+        let blob_gas = self.blob_gas_used.zip(self.excess_blob_gas);
+        let blob_gas = blob_gas.map(|(used, excess)| [used.0, excess.0]);
+        let amsterdam = self.block_access_list.zip(self.slot_number);
+        let amsterdam = amsterdam.map(|(list, slot)| (list.0, slot.0));
+        assemble(first, withdrawals, blob_gas, amsterdam)
     }
 }
 
+/// The payload of the structure whose fields there are: `blob_gas` used and in excess, and what
+/// Amsterdam adds, the access list and the slot.
+pub(crate) fn assemble(
+    first: ExecutionPayloadV1,
+    withdrawals: Option<Vec<Withdrawal>>,
+    blob_gas: Option<[u64; 2]>,
+    amsterdam: Option<(Bytes, u64)>,
+) -> ExecutionPayload {
+    let Some(withdrawals) = withdrawals else { return ExecutionPayload::V1(first) };
+    let second = ExecutionPayloadV2 { payload_inner: first, withdrawals };
+    let Some([blob_gas_used, excess_blob_gas]) = blob_gas else {
+        return ExecutionPayload::V2(second);
+    };
+    let third = ExecutionPayloadV3 { payload_inner: second, blob_gas_used, excess_blob_gas };
+    let Some((block_access_list, slot_number)) = amsterdam else {
+        return ExecutionPayload::V3(third);
+    };
+    ExecutionPayload::V4(ExecutionPayloadV4 {
+        payload_inner: third,
+        block_access_list,
+        slot_number,
+    })
+}
+
 /// prague.md, `engine_newPayloadV4`: ascending by type, each type once, none without content.
-fn check_requests(requests: Vec<Bytes>) -> Result<Requests, Error> {
+pub(crate) fn check_requests(requests: Vec<Bytes>) -> Result<Requests, Error> {
     let mut last = None;
     for (index, request) in requests.iter().enumerate() {
         let refuse = |reason: &str| {

@@ -1,0 +1,188 @@
+//! The Engine API over REST and SSZ, from Paris on: execution-apis #793 as merged, the witness
+//! endpoint of #885, and what we add.
+//!
+//! Bodies are SSZ, the header `Eth-Execution-Version` names the fork whose [containers] they are,
+//! and what is not answered is said as `application/problem+json`. The endpoints do what their
+//! JSON-RPC twins do, through the same functions. `docs/transports.md` lists them all.
+
+mod bodies;
+pub mod containers;
+mod fork;
+mod forkchoice;
+pub mod limits;
+mod payloads;
+mod problem;
+mod resource;
+mod verdict;
+mod witnesses;
+
+use alloy_primitives::Bytes;
+use rpc::Pieces;
+use rpc::rest::header::{CACHE_CONTROL, CONTENT_TYPE};
+use rpc::rest::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use serde_json::json;
+
+use crate::api::{Api, our_version};
+use problem::{Kind, Problem};
+
+pub use containers::{PayloadStatus, Status};
+pub use fork::Fork;
+
+/// Where all paths begin.
+const BASE: &str = "/engine/v1/";
+
+/// Names the fork.
+const EXECUTION_VERSION: &str = "eth-execution-version";
+
+/// Says who asks.
+const CLIENT_VERSION: &str = "x-engine-client-version";
+
+/// SSZ.
+const OCTET_STREAM: &str = "application/octet-stream";
+
+/// Answers one request. It may take its time; whatever the request has in it, there is an answer.
+pub(crate) fn answer(api: &Api, request: Request) -> Response {
+    let client = request.headers.get(CLIENT_VERSION);
+    tracing::debug!(method = %request.method, path = request.path, ?client, "REST");
+    route(api, &request).unwrap_or_else(Problem::response)
+}
+
+/// The answer to a request that the port itself refuses, for a reason that `status` stands for.
+pub(crate) fn refuse(status: StatusCode, detail: &str) -> Response {
+    let kind = match status {
+        StatusCode::NOT_FOUND => Kind::UnknownPath,
+        StatusCode::PAYLOAD_TOO_LARGE => Kind::RequestTooLarge,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => Kind::UnsupportedMediaType,
+        StatusCode::SERVICE_UNAVAILABLE => Kind::Unavailable,
+        status if status.is_client_error() => Kind::InvalidRequest,
+        _ => Kind::Internal,
+    };
+    Response { status, ..Problem::new(kind, detail).response() }
+}
+
+fn route(api: &Api, request: &Request) -> Result<Response, Problem> {
+    let unknown = || Problem::new(Kind::UnknownPath, format!("there is no {}", request.path));
+    let path = request.path.strip_prefix(BASE).ok_or_else(unknown)?;
+    let segments: Vec<_> = path.split('/').collect();
+    match segments[..] {
+        ["payloads"] => post(request).and_then(|()| payloads::status(api, request)),
+        ["payloads", "witness"] => post(request).and_then(|()| payloads::witness(api, request)),
+        ["payloads", id] => get(request).and_then(|()| payloads::built(api, request, id)),
+        ["payloads", id, "witness"] => {
+            get(request).and_then(|()| payloads::built_with_witness(api, request, id))
+        }
+        ["forkchoice"] => post(request).and_then(|()| forkchoice::update(api, request)),
+        ["bodies"] => get(request).and_then(|()| bodies::by_range(api, request)),
+        ["bodies", "hash"] => post(request).and_then(|()| bodies::by_hash(api, request)),
+        ["blobs", "v1"] => post(request).and_then(|()| bodies::blobs(request, 1)),
+        ["blobs", "v2"] => post(request).and_then(|()| bodies::blobs(request, 2)),
+        ["blobs", "v3"] => post(request).and_then(|()| bodies::blobs(request, 3)),
+        ["blobs", "v4"] => post(request).and_then(|()| bodies::blobs(request, 4)),
+        ["capabilities"] => get(request).map(|()| capabilities()),
+        ["identity"] => get(request).map(|()| json_body(&[our_version()])),
+        ["witnesses", name] => get(request).and_then(|()| witnesses::witness(api, request, name)),
+        ["stateless-inputs", hash] => {
+            get(request).and_then(|()| witnesses::stateless_input(api, request, hash))
+        }
+        _ => Err(unknown()),
+    }
+}
+
+fn post(request: &Request) -> Result<(), Problem> {
+    only(request, &[Method::POST], "POST")
+}
+
+fn get(request: &Request) -> Result<(), Problem> {
+    only(request, &[Method::GET, Method::HEAD], "GET, HEAD")
+}
+
+fn only(request: &Request, methods: &[Method], names: &'static str) -> Result<(), Problem> {
+    if methods.contains(&request.method) {
+        return Ok(());
+    }
+    let detail = format!("{} is for {names}, not {}", request.path, request.method);
+    Err(Problem::new(Kind::Method(names), detail))
+}
+
+/// The fork that the request names.
+fn fork(request: &Request) -> Result<Fork, Problem> {
+    let refuse = |what: &str| {
+        let forks = Fork::ALL.map(Fork::name).join(", ");
+        let detail = format!("Eth-Execution-Version {what}; it is one of {forks}");
+        Problem::new(Kind::UnsupportedFork, detail)
+    };
+    let value = request.headers.get(EXECUTION_VERSION).ok_or_else(|| refuse("is missing"))?;
+    let name = value.to_str().map_err(|_| refuse("is not text"))?;
+    Fork::named(name).ok_or_else(|| refuse("is none that there is"))
+}
+
+/// The body, which must be SSZ.
+fn ssz_body(request: &Request) -> Result<Bytes, Problem> {
+    let given = request.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = given.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case(OCTET_STREAM) {
+        let got = given.map_or_else(|| "nothing".to_owned(), |given| format!("{given:?}"));
+        let detail = format!("Content-Type must be {OCTET_STREAM}, and is {got}");
+        return Err(Problem::new(Kind::UnsupportedMediaType, detail));
+    }
+    let bytes = request.body.len();
+    if bytes > limits::REQUEST_BYTES {
+        let detail = format!("{bytes} bytes, at most {} are allowed", limits::REQUEST_BYTES);
+        return Err(Problem::new(Kind::RequestTooLarge, detail));
+    }
+    Ok(request.body.clone().into())
+}
+
+/// An answer that is SSZ.
+fn ssz(body: impl Into<Pieces>) -> Response {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(OCTET_STREAM));
+    Response { status: StatusCode::OK, headers, body: body.into() }
+}
+
+/// Byte strings that follow each other.
+fn pieces(parts: Vec<Bytes>) -> Pieces {
+    parts.into_iter().map(|part| part.0).collect::<Vec<_>>().into()
+}
+
+fn json_body(value: &impl serde::Serialize) -> Response {
+    let body = serde_json::to_vec(value).expect("texts and numbers have a JSON form");
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Response { status: StatusCode::OK, headers, body: body.into() }
+}
+
+/// The answer is as it is now, and may be another one the next time.
+fn not_stored(mut response: Response) -> Response {
+    response.headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// The bytes of a path segment: hex, with or without its prefix.
+fn segment<const N: usize>(name: &str, digits: &str) -> Result<[u8; N], Problem> {
+    let refuse = |_| {
+        let detail = format!("{name} in {:?} must be {N} bytes in hex", crate::rest::cut(digits));
+        Problem::new(Kind::InvalidRequest, detail)
+    };
+    alloy_primitives::hex::decode_to_array(digits).map_err(refuse)
+}
+
+/// The start of a foreign text, short enough to be repeated in a message.
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(100)]
+}
+
+/// What we can do: the forks, the endpoints, and how much of each.
+fn capabilities() -> Response {
+    json_body(&json!({
+        "supported_forks": Fork::ALL.map(Fork::name),
+        "fork_scoped_endpoints": ["payloads", "payloads/witness", "forkchoice", "bodies"],
+        "independently_versioned": {"blobs": ["v1", "v2", "v3", "v4"]},
+        "unscoped_endpoints": ["capabilities", "identity", "witnesses", "stateless-inputs"],
+        "limits": {
+            "bodies.max_count": limits::BODIES,
+            "blobs.max_versioned_hashes": limits::BLOB_HASHES,
+            "payload.max_bytes": limits::REQUEST_BYTES,
+        },
+    }))
+}

@@ -1,0 +1,127 @@
+//! `/payloads`: payloads to validate, and payloads that were built.
+
+use std::sync::Arc;
+
+use alloy_consensus::Transaction as _;
+use alloy_eips::Decodable2718;
+use alloy_primitives::{B256, Bytes};
+use alloy_rpc_types_engine::{
+    CancunPayloadFields, ExecutionPayloadSidecar, PayloadId, PraguePayloadFields,
+};
+use engine::{Built, Payload};
+use execution::Transaction;
+use rpc::rest::{Request, Response};
+
+use super::containers::{
+    BlobsBundle, BuiltPayload, ExecutionPayloadEnvelope, PayloadStatus, Status, with_witness_parts,
+};
+use super::problem::{Kind, Problem};
+use super::{Fork, fork, not_stored, pieces, segment, ssz, ssz_body, verdict};
+use crate::api::{self, Api, refusal};
+
+/// `POST /payloads`.
+pub(super) fn status(api: &Api, request: &Request) -> Result<Response, Problem> {
+    let (hash, status) = validate(api, request)?;
+    Ok(with_headers(api, hash, &status, ssz(status.encode())))
+}
+
+/// `POST /payloads/witness`: each VALID answer has the witness, repeated ones too.
+pub(super) fn witness(api: &Api, request: &Request) -> Result<Response, Problem> {
+    let (hash, status) = validate(api, request)?;
+    // Genesis alone is VALID and has none: nothing was run.
+    let witness = match status.status {
+        Status::Valid => api.engine.witness(hash).map_err(refusal)?,
+        _ => None,
+    };
+    let keys = match &witness {
+        Some(_) => {
+            let missing = || Problem::new(Kind::Internal, format!("there is no block {hash}"));
+            let record = api.engine.block(hash).map_err(refusal)?.ok_or_else(missing)?;
+            api.engine.public_keys(&record.block.body.transactions).map_err(refusal)?
+        }
+        None => Vec::new(),
+    };
+    let parts = with_witness_parts(&status.encode(), witness.as_deref(), &keys);
+    let parts = parts.map_err(Problem::of_answer)?;
+    Ok(with_headers(api, hash, &status, ssz(pieces(parts))))
+}
+
+fn with_headers(api: &Api, hash: B256, status: &PayloadStatus, mut answer: Response) -> Response {
+    if status.status == Status::Valid {
+        verdict::add_headers(api, hash, &mut answer.headers);
+    }
+    answer
+}
+
+fn validate(api: &Api, request: &Request) -> Result<(B256, PayloadStatus), Problem> {
+    let fork = fork(request)?;
+    let envelope = ExecutionPayloadEnvelope::decode(fork, &ssz_body(request)?)?;
+    let hash = envelope.payload.block_hash();
+    let payload = payload(api, fork, envelope)?;
+    let verdict = api.engine.new_payload(payload).map_err(refusal)?;
+    Ok((hash, PayloadStatus::new(verdict, hash)))
+}
+
+/// What JSON-RPC's parameters would be, after the same checks.
+fn payload(api: &Api, fork: Fork, envelope: ExecutionPayloadEnvelope) -> Result<Payload, Problem> {
+    let ExecutionPayloadEnvelope { payload, parent_beacon_block_root, execution_requests } =
+        envelope;
+    let requests = execution_requests.map(api::check_requests).transpose()?;
+    api::check_fork(api.engine.chain(), payload.timestamp(), &fork.rules())?;
+    let cancun = parent_beacon_block_root.map(|root| {
+        let hashes = versioned_hashes(payload.transactions());
+        CancunPayloadFields::new(root, hashes)
+    });
+    let sidecar = match (cancun, requests.map(PraguePayloadFields::new)) {
+        (Some(cancun), Some(prague)) => ExecutionPayloadSidecar::v4(cancun, prague),
+        (Some(cancun), None) => ExecutionPayloadSidecar::v3(cancun),
+        (None, _) => ExecutionPayloadSidecar::none(),
+    };
+    Ok(Payload { execution: payload, sidecar })
+}
+
+/// The versioned hashes of all blobs. A transaction that cannot be read has none; the engine will
+/// say what is wrong with it.
+fn versioned_hashes(transactions: &[Bytes]) -> Vec<B256> {
+    const BLOB: u8 = 3;
+    let blob = transactions.iter().filter(|raw| raw.first() == Some(&BLOB));
+    let blob = blob.filter_map(|raw| Transaction::decode_2718_exact(raw).ok());
+    blob.flat_map(|transaction| transaction.blob_versioned_hashes().unwrap_or_default().to_vec())
+        .collect()
+}
+
+/// `GET /payloads/{id}`.
+pub(super) fn built(api: &Api, request: &Request, id: &str) -> Result<Response, Problem> {
+    let (fork, built) = find(api, request, id)?;
+    Ok(not_stored(ssz(encode(fork, &built)?)))
+}
+
+/// `GET /payloads/{id}/witness`: the same, and the witness of the block.
+pub(super) fn built_with_witness(
+    api: &Api,
+    request: &Request,
+    id: &str,
+) -> Result<Response, Problem> {
+    let (fork, built) = find(api, request, id)?;
+    let keys = api.engine.public_keys(&built.block.body.transactions).map_err(refusal)?;
+    let parts = with_witness_parts(&encode(fork, &built)?, Some(&built.witness), &keys);
+    Ok(not_stored(ssz(pieces(parts.map_err(Problem::of_answer)?))))
+}
+
+fn find(api: &Api, request: &Request, id: &str) -> Result<(Fork, Arc<Built>), Problem> {
+    let fork = fork(request)?;
+    let id = PayloadId::new(segment("the payload's id", id)?);
+    Ok((fork, api::built(api, id, &fork.rules())?))
+}
+
+fn encode(fork: Fork, built: &Built) -> Result<Vec<u8>, Problem> {
+    let requests = || built.requests.iter().cloned().collect();
+    let built = BuiltPayload {
+        payload: api::execution_payload(built),
+        block_value: built.block_value,
+        // No pool, so no blobs.
+        blobs: (fork >= Fork::Cancun).then(|| (BlobsBundle::default(), false)),
+        execution_requests: (fork >= Fork::Prague).then(requests),
+    };
+    built.encode().map_err(Problem::of_answer)
+}

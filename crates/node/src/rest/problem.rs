@@ -1,0 +1,165 @@
+//! Why a request was not answered, as `application/problem+json`.
+
+use execution::ssz::{SszError, SszProblem};
+use rpc::Code;
+use rpc::rest::header::{ALLOW, CONTENT_TYPE};
+use rpc::rest::{HeaderMap, HeaderValue, Response, StatusCode};
+use serde_json::json;
+
+use crate::api::detail;
+
+/// What the HTTP status and the `type` say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Path, query or headers are not as they must be.
+    InvalidRequest,
+    /// The body is not the container that it must be.
+    SszDecode,
+    /// The fork is missing, unknown, or not that of the block.
+    UnsupportedFork,
+    /// There is nothing at this path.
+    UnknownPath,
+    /// There is, but only for other methods: those named.
+    Method(&'static str),
+    /// No build has this id.
+    UnknownPayload,
+    /// No valid block has this hash, or it has no witness.
+    UnknownBlock,
+    /// The fork choice contradicts itself or the chain.
+    InvalidForkchoice,
+    /// The new head lies further back than we can go.
+    ReorgTooDeep,
+    /// It was there once and is no longer kept.
+    PrunedHistory,
+    /// More than one of the limits that `GET /capabilities` names.
+    RequestTooLarge,
+    /// The body is not SSZ by its `Content-Type`.
+    UnsupportedMediaType,
+    /// The range lies behind the end.
+    RangeNotSatisfiable,
+    /// The body is a container whose values are wrong.
+    InvalidBody,
+    /// So are the attributes of a payload to build.
+    InvalidAttributes,
+    /// A fault of ours.
+    Internal,
+    /// No turn: too many requests wait.
+    Unavailable,
+    /// The answer is longer than SSZ's 32-bit offsets reach.
+    ResponseTooLarge,
+}
+
+impl Kind {
+    /// The status, and the end of the `type`. Those that execution-apis #793 has not are ours:
+    /// `unknown-block`, `pruned-history`, `range-not-satisfiable`, `unavailable` and
+    /// `response-too-large`.
+    const fn wire(self) -> (StatusCode, &'static str) {
+        match self {
+            Self::InvalidRequest => (StatusCode::BAD_REQUEST, "invalid-request"),
+            Self::SszDecode => (StatusCode::BAD_REQUEST, "ssz-decode-error"),
+            Self::UnsupportedFork => (StatusCode::BAD_REQUEST, "unsupported-fork"),
+            Self::UnknownPath => (StatusCode::NOT_FOUND, "method-not-found"),
+            Self::Method(_) => (StatusCode::METHOD_NOT_ALLOWED, "method-not-found"),
+            Self::UnknownPayload => (StatusCode::NOT_FOUND, "unknown-payload"),
+            Self::UnknownBlock => (StatusCode::NOT_FOUND, "unknown-block"),
+            Self::InvalidForkchoice => (StatusCode::CONFLICT, "invalid-forkchoice"),
+            Self::ReorgTooDeep => (StatusCode::CONFLICT, "reorg-too-deep"),
+            Self::PrunedHistory => (StatusCode::GONE, "pruned-history"),
+            Self::RequestTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "request-too-large"),
+            Self::UnsupportedMediaType => {
+                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type")
+            }
+            Self::RangeNotSatisfiable => {
+                (StatusCode::RANGE_NOT_SATISFIABLE, "range-not-satisfiable")
+            }
+            Self::InvalidBody => (StatusCode::UNPROCESSABLE_ENTITY, "invalid-body"),
+            Self::InvalidAttributes => (StatusCode::UNPROCESSABLE_ENTITY, "invalid-attributes"),
+            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
+            Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
+            // Not of the class 4xx: nothing is wrong with the request, and the block was run. Not
+            // 500 either, which stands for a fault of ours that may be gone the next time: the
+            // representation that was asked for cannot be made, now or later.
+            Self::ResponseTooLarge => (StatusCode::INSUFFICIENT_STORAGE, "response-too-large"),
+        }
+    }
+}
+
+/// A request that was not answered.
+#[derive(Debug)]
+pub(super) struct Problem {
+    pub(super) kind: Kind,
+    pub(super) detail: String,
+}
+
+impl Problem {
+    pub(super) fn new(kind: Kind, detail: impl ToString) -> Self {
+        Self { kind, detail: detail.to_string() }
+    }
+
+    pub(super) fn response(self) -> Response {
+        let (status, name) = self.kind.wire();
+        let body = json!({"type": format!("/engine-api/errors/{name}"), "detail": self.detail});
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Kind::Method(methods) = self.kind {
+            headers.insert(ALLOW, HeaderValue::from_static(methods));
+        }
+        Response { status, headers, body: body.to_string().into_bytes().into() }
+    }
+}
+
+/// The JSON-RPC errors whose likes there are.
+impl From<rpc::Error> for Problem {
+    fn from(error: rpc::Error) -> Self {
+        const KINDS: [(Code, Kind); 8] = [
+            (Code::InvalidParams, Kind::InvalidBody),
+            (Code::UnknownPayload, Kind::UnknownPayload),
+            (Code::InvalidForkchoiceState, Kind::InvalidForkchoice),
+            (Code::InvalidPayloadAttributes, Kind::InvalidAttributes),
+            (Code::TooLargeRequest, Kind::RequestTooLarge),
+            (Code::UnsupportedFork, Kind::UnsupportedFork),
+            (Code::TooDeepReorg, Kind::ReorgTooDeep),
+            (Code::PrunedHistory, Kind::PrunedHistory),
+        ];
+        let found = KINDS.iter().find(|(code, _)| error.is(*code));
+        Self::new(found.map_or(Kind::Internal, |(_, kind)| *kind), detail(&error))
+    }
+}
+
+/// What is wrong with a body, with the field's name.
+impl From<SszError> for Problem {
+    fn from(error: SszError) -> Self {
+        Self::new(Kind::SszDecode, error)
+    }
+}
+
+impl Problem {
+    /// What is wrong with a body that is a list of hashes: how many it may have is one of the limits
+    /// that `GET /capabilities` names.
+    pub(super) fn of_hashes(error: SszError) -> Self {
+        match error.problem {
+            SszProblem::TooManyItems { .. } => Self::new(Kind::RequestTooLarge, error),
+            _ => error.into(),
+        }
+    }
+
+    /// Why an answer cannot be written.
+    pub(super) fn of_answer(error: SszError) -> Self {
+        match error.problem {
+            SszProblem::TooLong { got, limit } if limit == execution::ssz::MAX_BYTES => {
+                Self::too_large(got)
+            }
+            _ => Self::new(Kind::Internal, error),
+        }
+    }
+
+    /// An answer of so many bytes.
+    pub(super) fn too_large(bytes: usize) -> Self {
+        let limit = execution::ssz::MAX_BYTES;
+        let detail = format!(
+            "the answer has {bytes} bytes, and the offsets of SSZ reach no further than {limit}; \
+             the witness can be had as RLP, in ranges, and over JSON-RPC"
+        );
+        Self::new(Kind::ResponseTooLarge, detail)
+    }
+}

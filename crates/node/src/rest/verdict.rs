@@ -1,0 +1,67 @@
+//! A verdict as a status, and the headers that go with it.
+
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use engine::Verdict;
+use rpc::rest::{HeaderMap, HeaderValue};
+
+use super::containers::{PayloadStatus, Status};
+use crate::api::Api;
+
+/// Where the witness of a VALID block is.
+const WITNESS: &str = "deponent-witness";
+
+/// Where the milliseconds went in which the block was validated, as `Server-Timing` has it.
+const TIMINGS: &str = "deponent-timings";
+
+impl PayloadStatus {
+    /// The verdict on the block `hash`.
+    pub(crate) fn new(verdict: Verdict, hash: B256) -> Self {
+        let (status, latest_valid_hash, validation_error) = match verdict {
+            Verdict::Valid => (Status::Valid, Some(hash), None),
+            Verdict::Invalid { latest_valid_hash, reason } => {
+                (Status::Invalid, latest_valid_hash, Some(reason))
+            }
+            Verdict::Syncing => (Status::Syncing, None, None),
+        };
+        Self { status, latest_valid_hash, validation_error }
+    }
+}
+
+impl Status {
+    /// The name in JSON-RPC.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Valid => "VALID",
+            Self::Invalid => "INVALID",
+            Self::Syncing => "SYNCING",
+            Self::Accepted => "ACCEPTED",
+        }
+    }
+}
+
+/// Adds the headers of a VALID answer on `hash`. Both cost nothing: the witness is not put together
+/// for them, so its size is not there.
+pub(super) fn add_headers(api: &Api, hash: B256, headers: &mut HeaderMap) {
+    let mut insert = |name: &'static str, value: String| {
+        let value = HeaderValue::try_from(value).expect("digits and ASCII");
+        headers.insert(name, value);
+    };
+    if hash != api.engine.heads().genesis {
+        insert(WITNESS, format!("/engine/v1/witnesses/{hash}"));
+    }
+    if let Some((_, timings)) = api.engine.last_timings().filter(|(of, _)| *of == hash) {
+        let parts = [
+            ("recovery", timings.recovery),
+            ("parent", timings.parent),
+            ("execution", timings.execution),
+            ("root", timings.root),
+            ("catching-up", timings.catching_up),
+            ("witness", timings.witness),
+        ];
+        let milliseconds =
+            |(name, time): (&str, Duration)| format!("{name};dur={:.3}", time.as_secs_f64() * 1e3);
+        insert(TIMINGS, parts.map(milliseconds).join(", "));
+    }
+}
