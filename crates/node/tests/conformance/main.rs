@@ -9,6 +9,8 @@ mod access_lists;
 mod asm;
 mod blocks;
 mod draft;
+#[path = "../common/envelope.rs"]
+mod envelope;
 mod fixture;
 mod judge;
 #[allow(dead_code)]
@@ -19,6 +21,7 @@ mod plain;
 mod random_blocks;
 mod real;
 mod report;
+mod wires;
 #[path = "../../../execution/src/world.rs"]
 mod world;
 
@@ -153,7 +156,7 @@ fn run_file(file: &Path) -> Report {
             let outcome = caught(|| run_access_lists(&test, &mut report.access_lists));
             report.add("access lists", &name, outcome);
         }
-        let outcome = caught(|| run_test(&test, &mut report.witnesses));
+        let outcome = caught(|| run_test(&test, &mut report));
         report.add(&test.network, &name, outcome);
     }
     report
@@ -231,12 +234,13 @@ fn run_real(file: &Path) -> (String, Outcome) {
     }
 }
 
-fn run_test(test: &Test, witnesses: &mut report::Witnesses) -> Outcome {
+fn run_test(test: &Test, report: &mut Report) -> Outcome {
+    let witnesses = &mut report.witnesses;
     let Some(chain) = test.chain() else { return Outcome::NotRun };
     let run = match test.engine_new_payloads.is_empty() {
         true if chain.is_merged_at(1) != Some(true) => plain::run(test, chain, witnesses),
         true => blocks::run(test, chain, witnesses),
-        false => payloads::run(test, chain, witnesses),
+        false => payloads::run(test, chain, witnesses, &mut report.wires),
     };
     match run {
         Ok(()) => Outcome::Passed,

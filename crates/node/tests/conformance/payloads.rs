@@ -1,14 +1,15 @@
 //! `blockchain_test_engine`: payloads as the Engine API's parameters, through the node's own
-//! answers, with its method versions and error codes.
+//! answers, with its method versions and error codes; and the same over SSZ.
 
 use crate::blocks::Judge;
 use crate::fixture::{FixturePayload, Test};
 use crate::report::Witnesses;
+use crate::wires::{self, Rest};
 use alloy_primitives::{B256, Bytes};
 use engine::Engine;
 use execution::ChainSpec;
 use node::Api;
-use rpc::{Handler, RawValue};
+use rpc::{Error, Handler, Json, RawValue};
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ struct Status {
     status: String,
     latest_valid_hash: Option<B256>,
     witness: Option<Bytes>,
+    validation_error: Option<String>,
 }
 
 #[derive(Deserialize, Debug)]
@@ -27,15 +29,26 @@ struct Updated {
     payload_status: Status,
 }
 
-pub(crate) fn run(test: &Test, chain: ChainSpec, witnesses: &mut Witnesses) -> Result<(), String> {
+pub(crate) fn run(
+    test: &Test,
+    chain: ChainSpec,
+    witnesses: &mut Witnesses,
+    counts: &mut wires::Counts,
+) -> Result<(), String> {
     let genesis = test.genesis()?;
+    let rest = Rest::new(chain.clone(), test.genesis()?)?;
     let mut judge = Judge::new(&genesis);
     let engine = Engine::new(chain, genesis).map_err(|error| error.to_string())?;
     let engine = Arc::new(engine);
     let api = Api::engine_port(engine.clone(), false);
     for (index, payload) in test.engine_new_payloads.iter().enumerate() {
         run_payload(&api, &engine, payload, &mut judge, witnesses)
+            .and_then(|answer| rest_payload(&rest, payload, answer, counts))
             .map_err(|error| format!("payload {index}: {error}"))?;
+    }
+    match rest.head() {
+        head if head == engine.heads().head => {}
+        head => return Err(format!("the head over SSZ is {head}")),
     }
     match engine.heads().head {
         head if head == test.lastblockhash => Ok(()),
@@ -49,12 +62,12 @@ fn run_payload(
     payload: &FixturePayload,
     judge: &mut Judge,
     witnesses: &mut Witnesses,
-) -> Result<(), String> {
+) -> Result<Result<Json, Error>, String> {
     let method = format!("engine_newPayloadWithWitnessV{}", payload.new_payload_version);
     let answer = api.call(&method, Some(&payload.params));
     if let Some(expected) = &payload.error_code {
         return match answer {
-            Err(error) if error.code.to_string() == *expected => Ok(()),
+            Err(error) if error.code.to_string() == *expected => Ok(Err(error)),
             Err(error) => Err(format!("error {error:?}, expected {expected}")),
             Ok(_) => Err(format!("an answer, expected error {expected}")),
         };
@@ -64,8 +77,10 @@ fn run_payload(
     if let Some(expected) = &payload.validation_error {
         return match status.status.as_str() {
             "INVALID" if status.witness.is_none() => match status.latest_valid_hash {
-                None => Ok(()),
-                Some(hash) if engine.block(hash).is_ok_and(|block| block.is_some()) => Ok(()),
+                None => Ok(Ok(answer)),
+                Some(hash) if engine.block(hash).is_ok_and(|block| block.is_some()) => {
+                    Ok(Ok(answer))
+                }
                 Some(hash) => Err(format!("{hash} is given as valid, but is not")),
             },
             _ => Err(format!("{status:?}, expected INVALID, {expected}")),
@@ -87,9 +102,34 @@ fn run_payload(
     // A repeated call gets the same answer, the witness included.
     let again = api.call(&method, Some(&payload.params)).map_err(|error| format!("{error:?}"))?;
     match again.to_vec() == answer.to_vec() {
-        true => Ok(()),
+        true => Ok(Ok(answer)),
         false => Err("the repeated call's answer differs".into()),
     }
+}
+
+/// The same payload over SSZ: the answer must be the same.
+fn rest_payload(
+    rest: &Rest,
+    payload: &FixturePayload,
+    answer: Result<Json, Error>,
+    counts: &mut wires::Counts,
+) -> Result<(), String> {
+    let version = payload.new_payload_version.parse::<u8>().map_err(|error| error.to_string())?;
+    let read = |answer: Json| {
+        let status: Status = parse(&answer.to_vec())?;
+        let witness = status.witness.map(|rlp| witness::rlp::decode(&rlp)).transpose();
+        Ok::<_, String>(wires::Answer {
+            status: status.status,
+            latest_valid_hash: status.latest_valid_hash,
+            has_error: status.validation_error.is_some(),
+            witness: witness.map_err(|error| error.to_string())?,
+        })
+    };
+    let expected = match answer {
+        Ok(answer) => Ok(read(answer)?),
+        Err(error) => Err(error),
+    };
+    rest.payload(version, payload.params.get(), &expected, counts)
 }
 
 fn set_head(api: &Api, payload: &FixturePayload, hash: B256) -> Result<(), String> {

@@ -1,6 +1,7 @@
 //! What came of the tests, by network.
 
 use crate::access_lists::Counts;
+use crate::wires;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
@@ -41,6 +42,7 @@ pub(crate) struct Report {
     failures: Vec<(String, String, String)>,
     pub(crate) witnesses: Witnesses,
     pub(crate) access_lists: Counts,
+    pub(crate) wires: wires::Counts,
 }
 
 impl Report {
@@ -74,6 +76,7 @@ impl Report {
         a.keys_equal += b.keys_equal;
         a.published_keys += b.published_keys;
         a.moved += b.moved;
+        self.wires.merge(other.wires);
         for (rule, count) in other.witnesses.moved {
             *self.witnesses.moved.entry(rule).or_default() += count;
         }
@@ -94,6 +97,7 @@ impl Report {
         }
         let witnesses = &self.witnesses;
         self.access_lists.print();
+        self.wires.print();
         println!(
             "witnesses verified statelessly, equal to the second judge's: {}",
             witnesses.verified

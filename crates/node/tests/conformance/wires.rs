@@ -1,0 +1,242 @@
+//! The same payloads over the other wire: SSZ, through the answers of the REST API, on an engine of
+//! its own. Status, latest valid hash, whether there is an error, and the witness must be those of
+//! JSON-RPC.
+
+use crate::envelope::envelope;
+use alloy_consensus::Transaction as _;
+use alloy_eips::Decodable2718;
+use alloy_primitives::{B256, Bytes};
+use alloy_rpc_types_engine::ForkchoiceState;
+use engine::{Engine, Genesis};
+use execution::{ChainSpec, Transaction};
+use node::Api;
+use node::rest::containers::{
+    ExecutionPayloadEnvelope, ForkchoiceUpdate, ForkchoiceUpdateResponse, WithWitness,
+};
+use node::rest::{Fork, PayloadStatus, Status};
+use rpc::rest::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use rpc::{Code, Error, Handler as _};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use witness::Witness;
+
+/// What came of the comparisons.
+#[derive(Default)]
+pub(crate) struct Counts {
+    /// Payloads that were answered alike.
+    alike: usize,
+    /// Payloads that cannot be, by the reason.
+    exempt: BTreeMap<&'static str, usize>,
+}
+
+impl Counts {
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.alike += other.alike;
+        for (reason, count) in other.exempt {
+            *self.exempt.entry(reason).or_default() += count;
+        }
+    }
+
+    pub(crate) fn print(&self) {
+        println!("payloads answered alike over JSON-RPC and over SSZ: {}", self.alike);
+        for (reason, count) in &self.exempt {
+            println!("payloads that SSZ has other answers to: {count}: {reason}");
+        }
+    }
+}
+
+/// What JSON-RPC answered.
+pub(crate) struct Answer {
+    pub(crate) status: String,
+    pub(crate) latest_valid_hash: Option<B256>,
+    pub(crate) has_error: bool,
+    pub(crate) witness: Option<Witness>,
+}
+
+/// A chain that is spoken to over REST alone.
+pub(crate) struct Rest {
+    api: Api,
+    engine: Arc<Engine>,
+}
+
+impl Rest {
+    pub(crate) fn new(chain: ChainSpec, genesis: Genesis) -> Result<Self, String> {
+        let engine = Engine::new(chain, genesis).map_err(|error| error.to_string())?;
+        let engine = Arc::new(engine);
+        Ok(Self { api: Api::engine_port(engine.clone(), false), engine })
+    }
+
+    /// Sends a payload, compares the answer, and makes the block the head when it is VALID.
+    pub(crate) fn payload(
+        &self,
+        version: u8,
+        params: &str,
+        expected: &Result<Answer, Error>,
+        counts: &mut Counts,
+    ) -> Result<(), String> {
+        let params: Value = serde_json::from_str(params).map_err(|error| error.to_string())?;
+        let Some((envelope, hashes)) = envelope(version, &params) else {
+            return match expected {
+                Err(error) if error.is(Code::InvalidParams) => {
+                    counts.exempt("parameters without something that a container always has")
+                }
+                _ => Err("the parameters have no SSZ form".into()),
+            };
+        };
+        let timestamp = envelope.payload.timestamp();
+        let era = self.engine.chain().fork_at(timestamp);
+        // The fork of the block where the version is for it, so that both say that it is not.
+        let candidates = forks(version).iter();
+        let fork = candidates.copied().find(|fork| fork.rules().contains(&era));
+        let fork = fork.unwrap_or(*forks(version).last().expect("each version is for some"));
+        let answer = self.post("payloads/witness", fork, encode(&envelope)?);
+        let exempt = exemption(version, &envelope, &hashes, fork.rules().contains(&era), expected);
+        if let Some(reason) = exempt {
+            return counts.exempt(reason);
+        }
+        compare(&answer, expected)?;
+        counts.alike += 1;
+        match expected {
+            Ok(Answer { status, latest_valid_hash: Some(hash), .. }) if status == "VALID" => {
+                self.set_head(fork, *hash)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn set_head(&self, fork: Fork, head: B256) -> Result<(), String> {
+        let state = ForkchoiceState { head_block_hash: head, ..ForkchoiceState::default() };
+        let update = ForkchoiceUpdate {
+            forkchoice_state: state,
+            payload_attributes: None,
+            custody_columns: None,
+        };
+        let answer = self.post("forkchoice", fork, update.encode(fork));
+        let read = ForkchoiceUpdateResponse::decode(&answer.body.to_vec().into());
+        match read.map_err(|error| error.to_string())?.payload_status {
+            PayloadStatus { status: Status::Valid, latest_valid_hash: Some(hash), .. }
+                if hash == head =>
+            {
+                Ok(())
+            }
+            status => Err(format!("forkchoice: {status:?}")),
+        }
+    }
+
+    fn post(&self, endpoint: &str, fork: Fork, body: Vec<u8>) -> Response {
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", HeaderValue::from_static("application/octet-stream"));
+        headers.insert("eth-execution-version", HeaderValue::from_static(fork.name()));
+        self.api.resource(Request {
+            method: Method::POST,
+            path: format!("/engine/v1/{endpoint}"),
+            query: None,
+            headers,
+            body: body.into(),
+            connection: Default::default(),
+        })
+    }
+
+    pub(crate) fn head(&self) -> B256 {
+        self.engine.heads().head
+    }
+}
+
+impl Counts {
+    fn exempt(&mut self, reason: &'static str) -> Result<(), String> {
+        *self.exempt.entry(reason).or_default() += 1;
+        Ok(())
+    }
+}
+
+fn encode(envelope: &ExecutionPayloadEnvelope) -> Result<Vec<u8>, String> {
+    envelope.encode().map_err(|error| error.to_string())
+}
+
+/// Why SSZ may answer otherwise, by the specification.
+fn exemption(
+    version: u8,
+    envelope: &ExecutionPayloadEnvelope,
+    hashes: &[B256],
+    is_of_fork: bool,
+    expected: &Result<Answer, Error>,
+) -> Option<&'static str> {
+    let payload = &envelope.payload;
+    let decoded = payload.transactions().iter().map(|raw| Transaction::decode_2718_exact(raw).ok());
+    let decoded: Option<Vec<_>> = decoded.collect();
+    let own = decoded.iter().flatten().filter_map(|tx| tx.blob_versioned_hashes()).flatten();
+    let is_invalid = matches!(expected, Ok(answer) if answer.status == "INVALID");
+    if version >= 3 && decoded.is_some() && is_invalid && !own.eq(hashes) {
+        return Some("wrong expectedBlobVersionedHashes, which SSZ has not");
+    }
+    if version == 1 && !is_of_fork && is_invalid {
+        return Some("the first version for a later fork, INVALID there, unsupported-fork here");
+    }
+    let withdrawals = payload.as_v2().map_or(0, |second| second.withdrawals.len());
+    if is_invalid && payload.as_v1().extra_data.len() > 32 {
+        return Some("extra data of more than 32 bytes, which SSZ cannot carry");
+    }
+    if withdrawals > 16 {
+        return Some("more than 16 withdrawals, which SSZ cannot carry");
+    }
+    None
+}
+
+fn compare(answer: &Response, expected: &Result<Answer, Error>) -> Result<(), String> {
+    let body = Bytes::from(answer.body.to_vec());
+    let problem = || String::from_utf8_lossy(&body).into_owned();
+    let expected = match expected {
+        Ok(expected) => expected,
+        Err(error) => {
+            let kinds = match error.is(Code::UnsupportedFork) {
+                true => &["unsupported-fork"][..],
+                // A container is of one fork, so that fields too many or too few are one of these.
+                false => &["invalid-body", "ssz-decode-error", "unsupported-fork"],
+            };
+            let is_kind = |kind: &&str| problem().contains(&format!("/engine-api/errors/{kind}"));
+            return match answer.status.is_client_error() && kinds.iter().any(is_kind) {
+                true => Ok(()),
+                false => Err(format!("SSZ: {} {}, JSON: {error}", answer.status, problem())),
+            };
+        }
+    };
+    if answer.status != StatusCode::OK {
+        return Err(format!("SSZ: {} {}, JSON: {}", answer.status, problem(), expected.status));
+    }
+    let read = WithWitness::<PayloadStatus>::decode(&body).map_err(|error| error.to_string())?;
+    let PayloadStatus { status, latest_valid_hash, validation_error } = &read.content;
+    let name = match status {
+        Status::Valid => "VALID",
+        Status::Invalid => "INVALID",
+        Status::Syncing => "SYNCING",
+        Status::Accepted => "ACCEPTED",
+    };
+    // JSON-RPC's first version alone has a status of its own for a wrong hash.
+    let same_status =
+        name == expected.status || (name == "INVALID" && expected.status == "INVALID_BLOCK_HASH");
+    let same = same_status
+        && *latest_valid_hash == expected.latest_valid_hash
+        && validation_error.is_some() == expected.has_error;
+    if !same {
+        return Err(format!("SSZ: {:?}, JSON: {}", read.content, expected.status));
+    }
+    if read.witness != expected.witness {
+        return Err("the witness over SSZ is not the one over JSON-RPC".into());
+    }
+    match (name, answer.headers.get("deponent-witness"), read.public_keys.is_empty()) {
+        ("VALID", Some(_), _) | ("INVALID" | "SYNCING", None, true) => Ok(()),
+        _ => Err("the headers or keys are not those of the status".into()),
+    }
+}
+
+/// The forks whose envelopes have the same fields as the parameters of a version.
+const fn forks(version: u8) -> &'static [Fork] {
+    match version {
+        1 => &[Fork::Paris],
+        2 => &[Fork::Paris, Fork::Shanghai],
+        3 => &[Fork::Cancun],
+        4 => &[Fork::Prague, Fork::Osaka],
+        _ => &[Fork::Amsterdam],
+    }
+}
