@@ -27,6 +27,10 @@ pub struct Limits {
     pub descriptor_bytes: usize,
     /// Open connections. Further ones wait, unaccepted, in the listener's own queue.
     pub connections: usize,
+    /// Request bodies that are read at the same time, and as many WebSockets and bare connections
+    /// that are open; who has one more is told that the port is busy. With
+    /// [`body_bytes`](Self::body_bytes) it bounds the memory of what has not come whole.
+    pub bodies: usize,
     /// Calls that run at the same time, each on its own thread.
     pub running_calls: usize,
     /// Messages of one WebSocket connection that await their answers at the same time; with so
@@ -62,8 +66,10 @@ impl Limits {
             answers_bytes: 3 * GIB,
             // Three of the largest witnesses.
             descriptor_bytes: 3 * GIB / 2,
-            // One consensus client opens a handful; the rest is room for idle ones.
-            connections: 1024,
+            // One consensus client opens a handful; the rest is room for idle ones, which take a
+            // descriptor and some hundred bytes each.
+            connections: 16_384,
+            bodies: 1024,
             // The engine has one writer; the rest are reads, which more threads hardly speed up.
             running_calls: 16,
             // Four times what can run: a client's next calls are at hand when a turn comes up.
@@ -86,8 +92,8 @@ impl Limits {
     /// The bounds of a port that anybody may reach.
     pub const fn public() -> Self {
         Self {
-            // A signed transaction with six blobs is below 2 MB in hex. With `connections`, it
-            // also bounds what unfinished bodies hold: 16 GiB, messages over WebSocket twice that.
+            // A signed transaction with six blobs is below 2 MB in hex. With `bodies`, it also
+            // bounds what unfinished ones hold: 16 GiB.
             body_bytes: 16 * MIB,
             batch_answer_bytes: 256 * MIB,
             // One of the largest witnesses in hex.

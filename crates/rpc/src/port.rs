@@ -34,6 +34,9 @@ pub(crate) struct Port {
     pub(crate) jwt: Option<JwtSecret>,
     pub(crate) limits: Limits,
     connections: Arc<Semaphore>,
+    pub(crate) bodies: Arc<Semaphore>,
+    /// WebSockets and bare connections.
+    pub(crate) sessions: Arc<Semaphore>,
     calls: Arc<Semaphore>,
     /// One permit for each [`UNIT_BYTES`] of [`Limits::answers_bytes`].
     answers: Arc<Semaphore>,
@@ -103,15 +106,19 @@ impl fmt::Display for Unanswered {
 impl Port {
     pub(crate) fn new(options: ServerOptions, handler: Arc<dyn Handler>) -> Self {
         let ServerOptions { jwt, limits } = options;
-        let Limits { connections, running_calls, messages, answers_bytes, body_bytes, .. } = limits;
+        let Limits {
+            connections, bodies, running_calls, messages, answers_bytes, body_bytes, ..
+        } = limits;
         assert!(
-            [connections, running_calls, messages, answers_bytes, body_bytes]
+            [connections, bodies, running_calls, messages, answers_bytes, body_bytes]
                 .iter()
                 .all(|n| *n > 0),
             "a port without connections, calls, messages or answers serves nobody"
         );
         Self {
             connections: Arc::new(Semaphore::new(connections)),
+            bodies: Arc::new(Semaphore::new(bodies)),
+            sessions: Arc::new(Semaphore::new(bodies)),
             calls: Arc::new(Semaphore::new(running_calls)),
             answers: room(answers_bytes),
             subscriptions_begun: AtomicU64::new(0),
@@ -157,7 +164,8 @@ impl Port {
         Ok(Some(Answered { answer, room }))
     }
 
-    async fn turn(
+    /// Waits for a turn, as long as a client may have to.
+    pub(crate) async fn turn(
         &self,
         queue: &Arc<Semaphore>,
         count: u32,

@@ -84,6 +84,9 @@ pub async fn serve(
     }
 }
 
+/// A connection that is about to become a WebSocket, and the place that it takes.
+type Upgrade = (OnUpgrade, OwnedSemaphorePermit);
+
 /// A request that is not answered by JSON-RPC.
 struct Refusal {
     status: StatusCode,
@@ -123,6 +126,7 @@ impl Port {
                 self.converse_in_http2(socket, stopped).await
             }
             Ok(Ok(begun)) if socket.is_unix() && is_json(&begun) => {
+                let Ok(_place) = self.turn(&self.sessions, 1).await else { return };
                 let (reader, writer) = ipc::split(socket, self.limits.body_bytes);
                 session::converse(self, reader, writer, stopped).await;
             }
@@ -186,7 +190,7 @@ impl Port {
             return;
         }
         let upgrade = upgrade.lock().expect("nothing panics while it is held").take();
-        let Some(upgrade) = upgrade else { return };
+        let Some((upgrade, _place)) = upgrade else { return };
         match upgrade.await {
             Ok(upgraded) => {
                 let message_bytes = self.limits.body_bytes;
@@ -202,7 +206,7 @@ impl Port {
         self: Arc<Self>,
         mut request: Request<Incoming>,
         connection: Arc<Connection>,
-        upgrade: Option<&Mutex<Option<OnUpgrade>>>,
+        upgrade: Option<&Mutex<Option<Upgrade>>>,
     ) -> Response<Answer> {
         let asked = hyper::upgrade::on(&mut request);
         let (head, body) = request.into_parts();
@@ -218,13 +222,16 @@ impl Port {
         if let (false, Some(upgrade)) = (is_resource, upgrade)
             && handshake::is_asked(&head)
         {
-            return match handshake::accept(&head) {
-                Ok(headers) => {
-                    *upgrade.lock().expect("nothing panics while it is held") = Some(asked);
-                    switching(headers)
-                }
-                Err((status, text)) => refuse(Refusal::new(status, text)),
+            let headers = match handshake::accept(&head) {
+                Ok(headers) => headers,
+                Err((status, text)) => return refuse(Refusal::new(status, text)),
             };
+            let place = match self.turn(&self.sessions, 1).await {
+                Ok(place) => place,
+                Err(unanswered) => return refuse(Refusal::unanswered(unanswered)),
+            };
+            *upgrade.lock().expect("nothing panics while it is held") = Some((asked, place));
+            return switching(headers);
         }
         let message = match self.read(body).await {
             Ok(message) => message,
@@ -285,6 +292,8 @@ impl Port {
     }
 
     async fn read(&self, mut body: Incoming) -> Result<Vec<u8>, Refusal> {
+        let place = self.turn(&self.bodies, 1).await;
+        let _place = place.map_err(Refusal::unanswered)?;
         let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
         let mut message = Vec::with_capacity(announced.min(BODY_START_BYTES));
         loop {
