@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use crate::address::Address;
 use crate::error::{ClientError, quote};
 use crate::jwt::JwtSecret;
-use crate::limits::{ANSWER_BYTES, BODY_START_BYTES, CALL_TIME, SERVER_IDLE};
+use crate::limits::{ANSWER_BYTES, BODY_START_BYTES, CALL_TIME, READY_TIME, SERVER_IDLE};
 use crate::mapped::Received;
 use crate::response::{Envelope, malformed};
 use crate::rest;
@@ -192,8 +192,10 @@ impl Client {
         &mut self,
         mut request: Request<Full<Bytes>>,
     ) -> Result<(Connection, Response<Incoming>), ClientError> {
+        // It is not ready as long as the server has not taken all of the request before: one that
+        // was refused it may leave at that.
         if let Some(mut kept) = self.kept.take()
-            && kept.requests.ready().await.is_ok()
+            && let Ok(Ok(())) = timeout(READY_TIME, kept.requests.ready()).await
         {
             match kept.requests.try_send_request(request).await {
                 Ok(response) => return Ok((kept, response)),

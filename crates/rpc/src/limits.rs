@@ -169,6 +169,8 @@ pub(crate) const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// One call of a client, from its first byte written to its last byte read: geth needs 19 s for
 /// the largest witness on a cold process.
 pub(crate) const CALL_TIME: Duration = Duration::from_secs(120);
+/// Wait of a client for a connection that it has used to be ready again; then it opens another.
+pub(crate) const READY_TIME: Duration = Duration::from_secs(1);
 /// Longest wait of a WebSocket client for the server to take the next bytes, or to give any sign of
 /// life when it is pinged.
 pub(crate) const SERVER_IDLE: Duration = SILENCE;

@@ -111,6 +111,8 @@ impl Server {
         // Bound before the runtime runs it: a test that is async itself must not block on another.
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         listener.set_nonblocking(true).expect("set");
+        // As tokio's own listeners, where crowds come.
+        rustix::net::listen(&listener, 1024).expect("it listens already");
         let address = listener.local_addr().expect("bound");
         let (began_in, began) = sync_channel(100);
         let (go, go_out) = sync_channel(100);
