@@ -17,7 +17,7 @@ use alloy_primitives::{Address, B256, Bytes};
 use alloy_rpc_types_engine::{ExecutionPayload, ExecutionPayloadSidecar};
 use execution::{
     AccessList, Ahead, AheadOf, BlockError, ChainSpec, CodeCache, Executed, Help, InvalidBlock,
-    PublicKey, SealedBlock, Transaction,
+    PublicKey, SealedBlock, Signer, Transaction,
 };
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -96,6 +96,7 @@ pub struct Engine {
 struct Latest {
     hash: B256,
     codes: Vec<Bytes>,
+    public_keys: Vec<PublicKey>,
     timings: Timings,
 }
 
@@ -270,8 +271,10 @@ impl Engine {
             let start = std::mem::replace(&mut last, Instant::now());
             last - start
         };
-        let senders = self.recover_at(block.header.number, &block.body.transactions);
-        let senders = senders.map_err(BlockError::from)?;
+        let signers = self.recover_at(block.header.number, &block.body.transactions);
+        let signers = signers.map_err(BlockError::from)?;
+        let (senders, public_keys): (Vec<_>, _) =
+            signers.into_iter().map(|signer| (signer.address, signer.public_key)).unzip();
         self.validate_ancestry(parent, &block)?;
         timings.recovery = lap();
         let threads = self.threads(block.header.gas_used);
@@ -305,7 +308,7 @@ impl Engine {
             touched: Some(touched),
             seal: Seal::default(),
         });
-        *self.latest() = Some(Latest { hash: record.hash(), codes, timings });
+        *self.latest() = Some(Latest { hash: record.hash(), codes, public_keys, timings });
         self.core.tree_mut().insert(record.clone());
         let (core, parent_seal) = (self.core.clone(), parent.seal.clone());
         if threads.is_none() {
@@ -478,38 +481,39 @@ impl Engine {
         &self,
         transactions: &[Transaction],
     ) -> Result<Vec<Address>, InvalidBlock> {
-        self.recover_at(u64::MAX, transactions)
+        let signers = self.recover_at(u64::MAX, transactions)?;
+        Ok(signers.into_iter().map(|signer| signer.address).collect())
     }
 
-    /// As [`recover`](Self::recover), by the rules of block `number`.
+    /// Who signed, by the rules of block `number`.
     fn recover_at(
         &self,
         number: u64,
         transactions: &[Transaction],
-    ) -> Result<Vec<Address>, InvalidBlock> {
+    ) -> Result<Vec<Signer>, InvalidBlock> {
+        let recover = |(index, transaction)| {
+            execution::recover_signer_at(&self.chain, number, index, transaction)
+        };
         if transactions.len() < PARALLEL_RECOVERY {
-            return execution::recover_senders_at(&self.chain, number, transactions);
+            return transactions.iter().enumerate().map(recover).collect();
         }
         // The first wrong signature is the one to name, whichever thread finds one first.
-        let recover = |(index, transaction)| {
-            execution::recover_sender_at(&self.chain, number, index, transaction)
-        };
-        let senders: Vec<_> =
+        let signers: Vec<_> =
             self.pool().install(|| transactions.par_iter().enumerate().map(recover).collect());
-        senders.into_iter().collect()
+        signers.into_iter().collect()
     }
 
-    /// The public keys behind the signatures of `transactions`, recovered on all cores.
+    /// The public keys of those who signed a block's transactions, in order.
     ///
     /// # Errors
     /// [`Error::Build`] when a signature has none, which no valid block's has.
-    pub fn public_keys(&self, transactions: &[Transaction]) -> Result<Vec<PublicKey>, Error> {
-        let recover = |(index, transaction)| execution::recover_public_key(index, transaction);
-        let keys: Result<Vec<_>, _> = match transactions.len() {
-            0..PARALLEL_RECOVERY => transactions.iter().enumerate().map(recover).collect(),
-            _ => self.pool().install(|| transactions.par_iter().enumerate().map(recover).collect()),
-        };
-        keys.map_err(Error::Build)
+    pub fn public_keys(&self, block: &SealedBlock) -> Result<Vec<PublicKey>, Error> {
+        if let Some(latest) = self.latest().as_ref().filter(|latest| latest.hash == block.hash()) {
+            return Ok(latest.public_keys.clone());
+        }
+        let signers = self.recover_at(block.header.number, &block.body.transactions);
+        let signers = signers.map_err(Error::Build)?;
+        Ok(signers.into_iter().map(|signer| signer.public_key).collect())
     }
 
     /// Checks what lies further behind a block than its parent, in the days of proof of work.

@@ -1,10 +1,11 @@
 use crate::{ChainSpec, InvalidBlock};
-use alloy_consensus::crypto::RecoveryError;
-use alloy_consensus::transaction::SignerRecoverable;
+use alloy_consensus::crypto::{InvalidSignatureS, RecoveryError, SECP256K1N_HALF};
 use alloy_consensus::{EthereumTxEnvelope, Transaction as _, TxEip4844};
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{Address, B256, Bytes, FixedBytes, keccak256};
 use alloy_rlp::{Decodable, Encodable};
+use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
+use secp256k1::{Message, SECP256K1};
 
 /// A signed transaction as blocks hold it: blobs stay outside.
 pub type Transaction = EthereumTxEnvelope<TxEip4844>;
@@ -67,16 +68,28 @@ pub fn decode_block(rlp: &[u8]) -> Result<SealedBlock, InvalidBlock> {
     Ok(SealedBlock::new(block))
 }
 
+/// Who signed a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signer {
+    /// The transaction's sender.
+    pub address: Address,
+    /// The key that the address is of.
+    pub public_key: PublicKey,
+}
+
 /// The sender of each transaction, from its signature (EIP-2: `s` in the lower half).
 pub fn recover_senders(transactions: &[Transaction]) -> Result<Vec<Address>, InvalidBlock> {
-    let recover = |(index, transaction)| recover_sender(index, transaction);
+    let recover = |(index, transaction)| Ok(recover_signer(index, transaction)?.address);
     transactions.iter().enumerate().map(recover).collect()
 }
 
-/// The sender of one transaction, `index` in its block.
-pub fn recover_sender(index: usize, transaction: &Transaction) -> Result<Address, InvalidBlock> {
-    let wrong = |error: RecoveryError| InvalidBlock::Signature { index, reason: error.to_string() };
-    transaction.recover_signer().map_err(wrong)
+/// Who signed one transaction, `index` in its block.
+pub fn recover_signer(index: usize, transaction: &Transaction) -> Result<Signer, InvalidBlock> {
+    if transaction.signature().s() > SECP256K1N_HALF {
+        let reason = InvalidSignatureS.to_string();
+        return Err(InvalidBlock::Signature { index, reason });
+    }
+    recover_any_signer(index, transaction)
 }
 
 /// As [`recover_senders`], by the rules of block `number` of a chain, which may be from before
@@ -86,39 +99,49 @@ pub fn recover_senders_at(
     number: u64,
     transactions: &[Transaction],
 ) -> Result<Vec<Address>, InvalidBlock> {
-    let recover = |(index, transaction)| recover_sender_at(chain, number, index, transaction);
+    let recover = |(index, transaction)| {
+        recover_signer_at(chain, number, index, transaction).map(|signer| signer.address)
+    };
     transactions.iter().enumerate().map(recover).collect()
 }
 
-/// As [`recover_sender`], by the rules of block `number` of a chain: before Homestead any `s` is
+/// As [`recover_signer`], by the rules of block `number` of a chain: before Homestead any `s` is
 /// right (EIP-2), before Spurious Dragon no signature names a chain (EIP-155).
-pub fn recover_sender_at(
+pub fn recover_signer_at(
     chain: &ChainSpec,
     number: u64,
     index: usize,
     transaction: &Transaction,
-) -> Result<Address, InvalidBlock> {
+) -> Result<Signer, InvalidBlock> {
     let names_chain = transaction.is_legacy() && transaction.chain_id().is_some();
     if names_chain && !chain.is_spurious_dragon_active_at_block(number) {
         let reason = "it names a chain, which is not known yet".to_owned();
         return Err(InvalidBlock::Signature { index, reason });
     }
     if chain.is_homestead_active_at_block(number) {
-        return recover_sender(index, transaction);
+        return recover_signer(index, transaction);
     }
-    let wrong = |error: RecoveryError| InvalidBlock::Signature { index, reason: error.to_string() };
-    transaction.recover_signer_unchecked().map_err(wrong)
+    recover_any_signer(index, transaction)
 }
 
-/// The public key behind the signature of one transaction, `index` in its block. Whether the
-/// signature is one that blocks may have, [`recover_sender_at`] says.
-pub fn recover_public_key(
-    index: usize,
-    transaction: &Transaction,
-) -> Result<PublicKey, InvalidBlock> {
-    let key = transaction.signature().recover_from_prehash(&transaction.signature_hash());
-    let key = key.map_err(|error| InvalidBlock::Signature { index, reason: error.to_string() })?;
-    Ok(PublicKey::from_slice(key.to_encoded_point(false).as_bytes()))
+/// Who signed, whatever the signature's `s` (SEC 1 section 4.1.6).
+fn recover_any_signer(index: usize, transaction: &Transaction) -> Result<Signer, InvalidBlock> {
+    let signature = transaction.signature();
+    let mut compact = [0; 64];
+    compact[..32].copy_from_slice(&signature.r().to_be_bytes::<32>());
+    compact[32..].copy_from_slice(&signature.s().to_be_bytes::<32>());
+    let recover = || {
+        let id = RecoveryId::try_from(i32::from(signature.v()))?;
+        let signature = RecoverableSignature::from_compact(&compact, id)?;
+        let message = Message::from_digest(transaction.signature_hash().0);
+        SECP256K1.recover_ecdsa(&message, &signature)
+    };
+    let wrong = |error: secp256k1::Error| InvalidBlock::Signature {
+        index,
+        reason: RecoveryError::from_source(error).to_string(),
+    };
+    let public_key = PublicKey::from(recover().map_err(wrong)?.serialize_uncompressed());
+    Ok(Signer { address: Address::from_raw_public_key(&public_key[1..]), public_key })
 }
 
 /// Checks `public_keys` (uncompressed, `0x04 || X || Y`, one a transaction, in order) against the

@@ -34,8 +34,8 @@ mod world;
 
 pub use access_list::{AccessList, ListedAccount};
 pub use block::{
-    Block, PublicKey, SealedBlock, Transaction, decode_block, recover_public_key, recover_sender,
-    recover_sender_at, recover_senders, recover_senders_at,
+    Block, PublicKey, SealedBlock, Signer, Transaction, decode_block, recover_senders,
+    recover_senders_at, recover_signer, recover_signer_at,
 };
 pub use call::{AccountOverride, Call, CallOutcome, Overrides, StorageOverride, call};
 pub use chain::{ChainSpec, ChainSpecError};

@@ -1,5 +1,6 @@
 use super::*;
 use crate::world::{self, Signer, StartAccount, World};
+use alloy_consensus::transaction::SignerRecoverable;
 use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::U256;
 use proptest::prelude::*;
@@ -35,9 +36,9 @@ fn a_block_is_read_as_it_was_written() {
 #[test]
 fn the_public_keys_are_the_senders() {
     let transactions = &block().body.transactions;
-    let keys = transactions.iter().enumerate().map(|(index, tx)| recover_public_key(index, tx));
+    let keys = transactions.iter().enumerate().map(|(index, tx)| recover_signer(index, tx));
     let keys: Vec<Bytes> =
-        keys.map(|key| Bytes::copy_from_slice(key.unwrap().as_slice())).collect();
+        keys.map(|key| Bytes::copy_from_slice(key.unwrap().public_key.as_slice())).collect();
     let senders = recover_senders(transactions).unwrap();
     assert_eq!(check_public_keys(&keys, &senders), Ok(()));
 }
@@ -94,6 +95,25 @@ fn a_signature_that_no_key_made_is_refused() {
     let mirrored = Signature::new(good.r(), order - good.s(), !good.v());
     let zero = Signature::new(U256::ZERO, good.s(), good.v());
     let over = Signature::new(order, good.s(), good.v());
+    // As alloy has it, which gives no keys.
+    let slow = |signature| {
+        let transaction = alloy_consensus::Signed::new_unhashed(transaction.clone(), signature);
+        Transaction::from(transaction).recover_signer_unchecked().ok()
+    };
+    let fast = |signature| {
+        let transaction = alloy_consensus::Signed::new_unhashed(transaction.clone(), signature);
+        recover_any_signer(0, &transaction.into()).ok().map(|signer| signer.address)
+    };
+    let one = U256::from(1);
+    let numbers = [U256::ZERO, one, good.r(), good.s(), order - one, order, U256::MAX];
+    let mut recovered = 0;
+    for (r, s) in numbers.iter().flat_map(|r| numbers.iter().map(move |s| (*r, *s))) {
+        for signature in [Signature::new(r, s, false), Signature::new(r, s, true)] {
+            assert_eq!(fast(signature), slow(signature), "{signature:?}");
+            recovered += usize::from(fast(signature).is_some());
+        }
+    }
+    assert!(recovered > 8, "some of them are signatures");
     for signature in [mirrored, zero, over] {
         let error = recover(signature).unwrap_err();
         assert!(matches!(error, InvalidBlock::Signature { index: 0, .. }), "{error}");

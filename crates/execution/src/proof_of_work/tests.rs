@@ -1,6 +1,6 @@
 use super::*;
 use crate::world::{self, COINBASE, GAS_PRICE, Signer, StartAccount, World, old_chain};
-use crate::{Block, Receipt, decode_block, recover_sender_at, validate_body_roots};
+use crate::{Block, Receipt, decode_block, recover_signer_at, validate_body_roots};
 use alloy_consensus::{BlockBody, Eip658Value, SignableTransaction, TxLegacy, TxReceipt, proofs};
 use alloy_genesis::ChainConfig;
 use alloy_primitives::{Address, Signature, TxKind};
@@ -369,8 +369,9 @@ fn before_homestead_signatures_may_have_two_forms_and_name_no_chain() {
     let [low, high] = [low, high].map(|signature| tx.clone().into_signed(signature).into());
     let named = signer.legacy(0, TxKind::Call(COINBASE), []);
     let check = |fork, transaction, is_right: bool| {
-        let sender = recover_sender_at(&old_chain(fork), 1, 0, transaction);
-        assert_eq!(sender.ok(), is_right.then(|| signer.address()), "{fork}");
+        let sender = recover_signer_at(&old_chain(fork), 1, 0, transaction);
+        let sender = sender.ok().map(|signer| signer.address);
+        assert_eq!(sender, is_right.then(|| signer.address()), "{fork}");
     };
     for (fork, is_high_right, is_named_right) in
         [("frontier", true, false), ("homestead", false, false), ("eip158", false, true)]

@@ -55,6 +55,7 @@ pub const INPUT_BYTES: usize = ssz::MAX_BYTES;
 const STATE_LIMITS: Limits = Limits { items: usize::MAX, item_bytes: NODE_BYTES };
 const CODES_LIMITS: Limits = Limits { items: usize::MAX, item_bytes: CODE_BYTES };
 const HEADERS_LIMITS: Limits = Limits { items: HEADERS, item_bytes: HEADER_BYTES };
+const WITNESS_LIMITS: [Limits; 3] = [STATE_LIMITS, CODES_LIMITS, HEADERS_LIMITS];
 
 const INPUT: Layout<3> = Layout {
     name: "stateless_input",
@@ -182,10 +183,7 @@ impl StatelessInput {
         Ok(Self {
             new_payload_request: fixed.behind_offset(NewPayloadRequest::read(&request)?),
             // These limits are not those of the witness endpoint.
-            witness: fixed.behind_offset(read_witness(
-                &witness,
-                [STATE_LIMITS, CODES_LIMITS, HEADERS_LIMITS],
-            )?),
+            witness: fixed.behind_offset(read_witness(&witness, WITNESS_LIMITS)?),
             chain_id: fixed.u64(),
             public_keys: fixed.behind_offset(read_items("public_keys", &public_keys)?),
         })

@@ -3,7 +3,7 @@
 use super::input::{NewPayloadRequest, StatelessInput};
 use super::{StatelessValidationResult, validate_input};
 use crate::world::{Signer, StartAccount, World, chain};
-use crate::{ChainSpec, recover_public_key};
+use crate::{ChainSpec, recover_signer};
 use alloy_primitives::{Address, B256};
 
 const CONTRACT: Address = Address::repeat_byte(0xcc);
@@ -20,7 +20,7 @@ fn input() -> (ChainSpec, StatelessInput) {
     let access_list = validated.executed.block_access_list.clone().expect("Amsterdam has one");
     let keys = block.body.transactions.iter().enumerate();
     let public_keys =
-        keys.map(|(index, tx)| recover_public_key(index, tx).expect("signed")).collect();
+        keys.map(|(index, tx)| recover_signer(index, tx).expect("signed").public_key).collect();
     let input = StatelessInput {
         new_payload_request: NewPayloadRequest::of_block(&block, &[], access_list).expect("made"),
         witness: validated.witness,

@@ -37,7 +37,7 @@ pub(super) fn witness(api: &Api, request: &Request) -> Result<Response, Problem>
         Some(_) => {
             let missing = || Problem::new(Kind::Internal, format!("there is no block {hash}"));
             let record = api.engine.block(hash).map_err(refusal)?.ok_or_else(missing)?;
-            api.engine.public_keys(&record.block.body.transactions).map_err(refusal)?
+            api.engine.public_keys(&record.block).map_err(refusal)?
         }
         None => Vec::new(),
     };
@@ -103,7 +103,7 @@ pub(super) fn built_with_witness(
     id: &str,
 ) -> Result<Response, Problem> {
     let (fork, built) = find(api, request, id)?;
-    let keys = api.engine.public_keys(&built.block.body.transactions).map_err(refusal)?;
+    let keys = api.engine.public_keys(&built.block).map_err(refusal)?;
     let parts = with_witness_parts(&encode(fork, &built)?, Some(&built.witness), &keys);
     Ok(not_stored(ssz(pieces(parts.map_err(Problem::of_answer)?))))
 }

@@ -56,12 +56,11 @@ pub(super) fn stateless_input(
     let list = record.block_access_list.clone().unwrap_or_default();
     let requests: Vec<_> = record.requests.iter().cloned().collect();
     let request_of_block = NewPayloadRequest::of_block(&record.block, &requests, list);
-    let transactions = &record.block.body.transactions;
     let input = StatelessInput {
         new_payload_request: request_of_block.map_err(Problem::of_answer)?,
         witness: Witness::clone(&witness),
         chain_id: api.engine.chain().chain_id(),
-        public_keys: api.engine.public_keys(transactions).map_err(refusal)?,
+        public_keys: api.engine.public_keys(&record.block).map_err(refusal)?,
     };
     resource::respond(request, &tag, pieces(input.parts().map_err(Problem::of_answer)?))
 }

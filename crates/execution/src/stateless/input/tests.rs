@@ -250,7 +250,7 @@ fn items_over_their_limits_are_not_read() {
     };
     let check = |witness: Witness, expected: Option<&str>| {
         let bytes = witness::ssz::encode(&witness).expect("within 4 GiB");
-        let field = read_witness(&bytes.into()).err().map(|error| error.field);
+        let field = read_witness(&bytes.into(), WITNESS_LIMITS).err().map(|error| error.field);
         assert_eq!(field, expected);
     };
     check(witness(NODE_BYTES, CODE_BYTES, HEADER_BYTES), None);
@@ -358,7 +358,7 @@ fn check_published(input: &Bytes, output: &[u8], test: &str) -> StatelessInput {
             parent_beacon_block_root,
             execution_requests: ExecutionRequests::default(),
         },
-        witness: read_witness(&witness).expect(test),
+        witness: read_witness(&witness, WITNESS_LIMITS).expect(test),
         chain_id,
         public_keys: Vec::new(),
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::stateless::SszProblem;
 use alloy_primitives::hex;
 
 fn sample() -> StatelessValidationResult {
