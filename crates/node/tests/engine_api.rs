@@ -1,11 +1,16 @@
 //! What a consensus client and a prover do with a node, over HTTP.
 
 mod common;
+#[path = "common/envelope.rs"]
+mod envelope;
 
 use std::io::{BufRead, BufReader, Write};
 
 use alloy_primitives::{B256, Bytes};
 use common::*;
+use node::rest::PayloadStatus;
+use node::rest::containers::WithWitness;
+use rpc::rest::{self, HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use rpc::{Client, Code};
 use serde_json::{Value, json};
 use witness::Witness;
@@ -418,4 +423,63 @@ async fn the_unix_socket_answers_as_both_ports_do_without_a_token() {
     assert_eq!(bare(&path, &request)["result"], shown);
     node.node.stop().await;
     assert!(!path.exists(), "a node that stops takes its socket away");
+}
+
+/// Splits what a client that holds codes is answered.
+fn held(body: &Bytes) -> (WithWitness<PayloadStatus>, Vec<u32>) {
+    let offset = |at: usize| u32::from_le_bytes(body[at..at + 4].try_into().unwrap()) as usize;
+    assert_eq!(offset(0), 8);
+    let numbers = body[offset(4)..].chunks(4).map(|number| number.try_into().unwrap());
+    let answer =
+        WithWitness::<PayloadStatus>::decode(&body.slice(8..offset(4))).expect("an answer");
+    (answer, numbers.map(u32::from_le_bytes).collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_on_the_same_host_gets_each_code_once_and_large_answers_by_descriptor() {
+    let mut node = TestNode::start(genesis(config(true))).await;
+    let id = node.begin(OSAKA, 1, false).await;
+    let built = node.built(OSAKA, id).await;
+    let (sent, _) = envelope::envelope(4, &new_payload(4, &built)).expect("a payload");
+    let sent = sent.encode().expect("short");
+    let path = node.node.ipc_path.clone().expect("it listens");
+    let mut client = Client::connect(&format!("unix:{}", path.display()), None).await.unwrap();
+    let headers = HeaderMap::from_iter([
+        (rest::header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
+        (HeaderName::from_static("eth-execution-version"), HeaderValue::from_static("osaka")),
+    ]);
+    let mut ask = async |more: &[&'static str]| {
+        let more =
+            more.iter().map(|name| (HeaderName::from_static(name), HeaderValue::from_static("1")));
+        let headers = headers.clone().into_iter().filter_map(|(name, value)| Some((name?, value)));
+        let asked = client.request(
+            Method::POST,
+            "/engine/v1/payloads/witness",
+            headers.chain(more).collect(),
+            sent.clone(),
+        );
+        let reply = asked.await.expect("an answer");
+        assert_eq!(reply.status, StatusCode::OK);
+        (reply.headers, Bytes::from(reply.body))
+    };
+    let (_, whole) = ask(&[]).await;
+    let whole = WithWitness::<PayloadStatus>::decode(&whole).expect("an answer");
+    let witness = whole.witness.clone().expect("VALID");
+    assert!(!witness.codes.is_empty());
+
+    let (headers, first) = ask(&["deponent-codes"]).await;
+    assert_eq!(headers["deponent-codes"], "0");
+    assert_eq!(held(&first), (whole.clone(), Vec::new()));
+    let (headers, second) = ask(&["deponent-codes"]).await;
+    assert_eq!(headers["deponent-codes"], witness.codes.len().to_string());
+    let (answer, numbers) = held(&second);
+    let lacking = Witness { codes: Vec::new(), ..witness.clone() };
+    assert_eq!(answer.witness, Some(lacking));
+    assert_eq!(numbers, (0..witness.codes.len() as u32).collect::<Vec<_>>());
+
+    // Too small to be worth a file.
+    let (headers, small) = ask(&["deponent-descriptor"]).await;
+    assert!(!headers.contains_key(rest::DESCRIPTOR));
+    assert_eq!(WithWitness::<PayloadStatus>::decode(&small), Ok(whole));
+    node.node.stop().await;
 }

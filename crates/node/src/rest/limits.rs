@@ -47,3 +47,7 @@ pub const WITNESS_ITEMS: Limits =
 /// Headers in a witness, and bytes of each (#885, and the reach of `BLOCKHASH`).
 pub const WITNESS_HEADERS: Limits =
     Limits { items: witness::limits::HEADERS, item_bytes: witness::limits::ITEM_BYTES };
+
+/// Codes that a client may hold by their numbers on one connection: beyond that it begins anew. A
+/// full block of 60 million gas reads some 20,000.
+pub const HELD_CODES: usize = 1 << 18;

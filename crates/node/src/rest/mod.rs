@@ -9,6 +9,7 @@ mod bodies;
 pub mod containers;
 mod fork;
 mod forkchoice;
+mod held;
 pub mod limits;
 mod payloads;
 mod problem;

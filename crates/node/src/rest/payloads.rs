@@ -16,7 +16,7 @@ use super::containers::{
     BlobsBundle, BuiltPayload, ExecutionPayloadEnvelope, PayloadStatus, Status, with_witness_parts,
 };
 use super::problem::{Kind, Problem};
-use super::{Fork, fork, not_stored, pieces, segment, ssz, ssz_body, verdict};
+use super::{Fork, fork, held, not_stored, pieces, segment, ssz, ssz_body, verdict};
 use crate::api::{self, Api, refusal};
 
 /// `POST /payloads`.
@@ -29,21 +29,30 @@ pub(super) fn status(api: &Api, request: &Request) -> Result<Response, Problem> 
 pub(super) fn witness(api: &Api, request: &Request) -> Result<Response, Problem> {
     let (hash, status) = validate(api, request)?;
     // Genesis alone is VALID and has none: nothing was run.
-    let witness = match status.status {
-        Status::Valid => api.engine.witness(hash).map_err(refusal)?,
+    let assembled = match status.status {
+        Status::Valid => api.engine.assembled(hash).map_err(refusal)?,
         _ => None,
     };
-    let keys = match &witness {
-        Some(_) => {
-            let missing = || Problem::new(Kind::Internal, format!("there is no block {hash}"));
-            let record = api.engine.block(hash).map_err(refusal)?.ok_or_else(missing)?;
-            api.engine.public_keys(&record.block).map_err(refusal)?
-        }
-        None => Vec::new(),
+    let Some(assembled) = assembled else {
+        let parts = with_witness_parts(&status.encode(), None, &[]).map_err(Problem::of_answer)?;
+        return Ok(with_headers(api, hash, &status, ssz(pieces(parts))));
     };
-    let parts = with_witness_parts(&status.encode(), witness.as_deref(), &keys);
-    let parts = parts.map_err(Problem::of_answer)?;
-    Ok(with_headers(api, hash, &status, ssz(pieces(parts))))
+    let missing = || Problem::new(Kind::Internal, format!("there is no block {hash}"));
+    let record = api.engine.block(hash).map_err(refusal)?.ok_or_else(missing)?;
+    let keys = api.engine.public_keys(&record.block).map_err(refusal)?;
+    let parts = |witness| {
+        let parts = with_witness_parts(&status.encode(), Some(witness), &keys);
+        parts.map_err(Problem::of_answer)
+    };
+    let answer = match held::lacking(request, &assembled) {
+        None => ssz(pieces(parts(&assembled.witness)?)),
+        Some(lacking) => {
+            let mut answer = ssz(pieces(lacking.body(parts(&lacking.witness)?)));
+            answer.headers.insert(held::CODES, lacking.header());
+            answer
+        }
+    };
+    Ok(with_headers(api, hash, &status, answer))
 }
 
 fn with_headers(api: &Api, hash: B256, status: &PayloadStatus, mut answer: Response) -> Response {

@@ -1,0 +1,148 @@
+//! Codes that a client holds already: it is sent each of them once a connection.
+//!
+//! A client that keeps every code that it is sent on a connection says so with the header
+//! [`CODES`], whatever its value, when it asks for a witness. Codes are numbered as they are sent,
+//! from 0. The answer has those that the client has not been sent yet, and the numbers of the
+//! others: `{ answer: PayloadStatusWithWitness, held_codes: List[uint32] }`. Its header says which
+//! number the first of its codes has; where that is 0, the client forgets all that it held.
+//!
+//! So nobody has to agree on sets or their digests: both sides number what has gone over the wire,
+//! and a connection that ends takes the numbers with it.
+
+use std::sync::{Arc, Mutex};
+
+use alloy_primitives::Bytes;
+use alloy_primitives::map::{B256Map, Entry};
+use engine::Assembled;
+use rpc::rest::{HeaderName, HeaderValue, Request};
+use witness::Witness;
+
+use super::limits::HELD_CODES;
+
+/// Asks for the codes that are not held alone, and says where their numbers begin.
+pub(super) const CODES: HeaderName = HeaderName::from_static("deponent-codes");
+
+/// The numbers of the codes that were sent on a connection.
+#[derive(Clone, Debug, Default)]
+struct Sent(Arc<Mutex<B256Map<u32>>>);
+
+/// A witness without the codes that its client holds.
+#[derive(Debug)]
+pub(super) struct Lacking {
+    pub(super) witness: Witness,
+    /// The number of the first code in it.
+    first: u32,
+    /// The numbers of the codes that are not in it.
+    held: Vec<u32>,
+}
+
+/// Leaves out what the client holds, if it asks for that. What is in the witness counts as sent.
+pub(super) fn lacking(request: &Request, assembled: &Assembled) -> Option<Lacking> {
+    if !request.headers.contains_key(CODES) {
+        return None;
+    }
+    let sent = request.connection.with(|sent: &mut Sent| sent.clone());
+    let mut numbers = sent.0.lock().expect("nothing panics while it is held");
+    Some(leave_out(&mut numbers, assembled, HELD_CODES))
+}
+
+fn leave_out(numbers: &mut B256Map<u32>, assembled: &Assembled, most: usize) -> Lacking {
+    let Assembled { witness, code_hashes } = assembled;
+    let new = code_hashes.iter().filter(|hash| !numbers.contains_key(*hash)).count();
+    if numbers.len() + new > most {
+        numbers.clear();
+    }
+    let first = numbers.len() as u32;
+    let (mut codes, mut held) = (Vec::new(), Vec::new());
+    for (code, hash) in witness.codes.iter().zip(code_hashes.iter()) {
+        let next = numbers.len() as u32;
+        match numbers.entry(*hash) {
+            Entry::Occupied(number) => held.push(*number.get()),
+            Entry::Vacant(entry) => {
+                entry.insert(next);
+                codes.push(code.clone());
+            }
+        }
+    }
+    let (state, headers) = (witness.state.clone(), witness.headers.clone());
+    Lacking { witness: Witness { state, codes, headers }, first, held }
+}
+
+impl Lacking {
+    /// The value of [`CODES`] in the answer.
+    pub(super) fn header(&self) -> HeaderValue {
+        self.first.into()
+    }
+
+    /// The body, of the parts of the `PayloadStatusWithWitness`.
+    pub(super) fn body(&self, mut answer: Vec<Bytes>) -> Vec<Bytes> {
+        let answer_bytes: usize = answer.iter().map(|part| part.len()).sum();
+        let behind = u32::try_from(FIXED_BYTES + answer_bytes);
+        let behind = behind.expect("without its codes a witness is far below 4 GiB");
+        let offsets = [(FIXED_BYTES as u32).to_le_bytes(), behind.to_le_bytes()].concat();
+        answer.insert(0, offsets.into());
+        if !self.held.is_empty() {
+            let held: Vec<_> = self.held.iter().flat_map(|number| number.to_le_bytes()).collect();
+            answer.push(held.into());
+        }
+        answer
+    }
+}
+
+/// Two offsets.
+const FIXED_BYTES: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloy_primitives::keccak256;
+    use proptest::prelude::*;
+
+    fn assembled(codes: &[u16]) -> Assembled {
+        let mut codes: Vec<_> = codes.iter().map(|code| Bytes::from(code.to_be_bytes())).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        let code_hashes = codes.iter().map(keccak256).collect();
+        let state = vec![Bytes::from_static(b"node")];
+        let witness = Witness { state, codes, headers: vec![Bytes::from_static(b"header")] };
+        Assembled { witness: witness.into(), code_hashes }
+    }
+
+    proptest! {
+        /// A client that does as the module says has every witness whole.
+        #[test]
+        fn what_is_left_out_is_what_the_client_holds(
+            blocks in prop::collection::vec(prop::collection::vec(0..60_u16, 0..20), 1..20),
+            most in 20..60_usize,
+        ) {
+            let (mut numbers, mut table) = (B256Map::default(), Vec::new());
+            for codes in &blocks {
+                let assembled = assembled(codes);
+                let Lacking { witness, first, held } = leave_out(&mut numbers, &assembled, most);
+                if first == 0 {
+                    table.clear();
+                }
+                prop_assert_eq!(first as usize, table.len());
+                table.extend(witness.codes.iter().cloned());
+                prop_assert!(table.len() <= most);
+                let held = held.iter().map(|number| table[*number as usize].clone());
+                let mut codes: Vec<_> = witness.codes.iter().cloned().chain(held).collect();
+                codes.sort_unstable();
+                prop_assert_eq!(Witness { codes, ..witness }, (*assembled.witness).clone());
+            }
+        }
+    }
+
+    #[test]
+    fn a_code_is_sent_once() {
+        let mut numbers = B256Map::default();
+        let first = leave_out(&mut numbers, &assembled(&[1, 2, 3]), 10);
+        assert_eq!((first.witness.codes.len(), first.first, &first.held[..]), (3, 0, &[][..]));
+        let again = leave_out(&mut numbers, &assembled(&[2, 3, 4]), 10);
+        assert_eq!(again.witness.codes, [Bytes::from(4_u16.to_be_bytes())]);
+        assert_eq!((again.first, &again.held[..]), (3, &[1, 2][..]));
+        let body = again.body(vec![Bytes::from_static(b"ans"), Bytes::from_static(b"wer")]);
+        let expected = b"\x08\0\0\0\x0e\0\0\0answer\x01\0\0\0\x02\0\0\0";
+        assert_eq!(body.concat(), expected);
+    }
+}
