@@ -89,12 +89,18 @@ impl Database {
         let nodes = NodesOptions { start, end, segment_bytes, cache_bytes: options.cache_bytes };
         let nodes = Nodes::recover(directory.clone(), &nodes, room.clone())?;
         let log = |kind, range, bytes| Log::recover(kind, directory.clone(), range, bytes);
+        let blocks = log(segments::BLOCKS, blocks, segment_bytes)?;
+        let codes = log(segments::CODES, codes, segment_bytes)?;
+        let witnesses = log(segments::WITNESSES, witnesses, options.witness_segment_bytes)?;
+        // A segment beyond the end must not come back when the log reaches further: the one before
+        // would end there. And who wrote the format file may have been killed then.
+        directory.sync()?;
         let code_items = (options.code_cache_bytes / (8 << 10)).max(1) as usize;
         Ok(Self {
             nodes,
-            blocks: log(segments::BLOCKS, blocks, segment_bytes)?,
-            codes: log(segments::CODES, codes, segment_bytes)?,
-            witnesses: log(segments::WITNESSES, witnesses, options.witness_segment_bytes)?,
+            blocks,
+            codes,
+            witnesses,
             directory,
             index,
             code_cache: Cache::with_weighter(code_items, options.code_cache_bytes, ByLength),
@@ -448,8 +454,13 @@ const IDENTITY: &str = "identity";
 /// The size of segments that the store was begun with; `None` when there is no store.
 fn read_format(directory: &Directory) -> Result<Option<u64>, Error> {
     let Some(file) = directory.open(FORMAT)? else { return Ok(None) };
-    // Shorter, it was being written; create() finds out whether the store was ever in use.
-    if file.len()? < HEADER_BYTES as u64 {
+    // Shorter or empty, it was being written; create() finds out whether the store was ever in use.
+    let mut bytes = [0; HEADER_BYTES];
+    if file.len()? < bytes.len() as u64 {
+        return Ok(None);
+    }
+    file.read_at(0, &mut bytes)?;
+    if bytes == [0; HEADER_BYTES] {
         return Ok(None);
     }
     let [page_bytes, segment_bytes] = Header::read(&file, FORMAT_KIND)?.numbers;
@@ -460,13 +471,15 @@ fn read_format(directory: &Directory) -> Result<Option<u64>, Error> {
             expected: format!("pages of {PAGE_BYTES} bytes"),
         });
     }
+    // Who wrote it may have been killed before it was durable.
+    file.sync()?;
     Ok(Some(segment_bytes))
 }
 
 const FORMAT_KIND: [u8; 4] = *b"STOR";
 
-/// Begins a store. It exists once the format file does; what an unfinished one has left is
-/// removed, but nothing that was ever in use.
+/// Begins a store. It exists once the format file does, which lasts with the next sync of the
+/// directory; what an unfinished one has left is removed, but nothing that was ever in use.
 fn create(directory: &Directory, options: &Options) -> Result<u64, Error> {
     let missing = || Error::Short {
         file: directory.path(FORMAT),
@@ -488,7 +501,6 @@ fn create(directory: &Directory, options: &Options) -> Result<u64, Error> {
             return Err(missing());
         }
         directory.remove(INDEX)?;
-        directory.sync()?;
     }
     let index = Index::open(directory, options.index_cache_bytes)?;
     index.write(|transaction| {
@@ -500,6 +512,5 @@ fn create(directory: &Directory, options: &Options) -> Result<u64, Error> {
     let numbers = [PAGE_BYTES as u64, options.segment_bytes];
     format.write_at(0, &Header { kind: FORMAT_KIND, numbers }.to_bytes())?;
     format.sync()?;
-    directory.sync()?;
     Ok(options.segment_bytes)
 }

@@ -29,8 +29,9 @@ pub(crate) struct Segments {
 
 impl Segments {
     /// The segments of a log that reaches from `start` to `end`, whatever else is in the files.
-    /// What is beyond the end was never committed and is cut off. Where a segment ends too early,
-    /// `is_full` says whether one of that length may be whole, so that another is missing.
+    /// What is beyond the end was never committed and is cut off; files that are removed are gone
+    /// for good once the directory is synced. Where a segment ends too early, `is_full` says whether
+    /// one of that length may be whole, so that another is missing.
     pub(crate) fn recover(
         kind: Kind,
         directory: Directory,
@@ -39,18 +40,13 @@ impl Segments {
     ) -> Result<Self, Error> {
         let segments = Self { kind, directory, files: Mutex::default() };
         let mut kept = BTreeMap::new();
-        let mut removed = false;
         for name in segments.directory.list()? {
             let Some(at) = segments.start_of(&name) else { continue };
             if at < start || at >= end {
                 segments.directory.remove(&name)?;
-                removed = true;
             } else {
                 kept.insert(at, None);
             }
-        }
-        if removed {
-            segments.directory.sync()?;
         }
         if start < end && kept.keys().next() != Some(&start) {
             let file = segments.directory.path(&segments.file_name(start));
@@ -134,7 +130,8 @@ impl Segments {
         Ok(file)
     }
 
-    /// Forgets the segments that end at or below `start`, then removes their files.
+    /// Forgets the segments that end at or below `start`, then removes their files. That needs no
+    /// sync: one that comes back lies below the start that the index has, and is removed again.
     pub(crate) fn remove_below(&self, start: u64) -> Result<(), Error> {
         let mut files = self.files();
         let kept = files.split_off(&start);
@@ -143,7 +140,7 @@ impl Segments {
         for at in removed.keys() {
             self.directory.remove(&self.file_name(*at))?;
         }
-        if removed.is_empty() { Ok(()) } else { self.directory.sync() }
+        Ok(())
     }
 
     /// Makes durable which segments there are.

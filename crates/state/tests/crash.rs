@@ -2,9 +2,11 @@
 
 mod common;
 
-use alloy_primitives::Bytes;
-use common::{Model, Workload, open};
-use state::{Database, Error, Fault, FaultDisk, MemoryDisk};
+use alloy_primitives::{B256, Bytes};
+use common::{Model, OPTIONS, Workload, open};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use state::{Database, Error, Fault, FaultDisk, Kept, MemoryDisk, NewBlock};
 use std::collections::BTreeMap;
 
 type Files = BTreeMap<String, Vec<u8>>;
@@ -33,7 +35,7 @@ fn check(files: &Files, workload: &Workload, context: &str) {
     let model = found(&store, workload, context);
     let report = store.verify(&mut |_| {}).expect("read");
     assert_eq!(report.damaged, 0, "{context}: {:?}", report.first);
-    let mut next = Workload::after(model);
+    let mut next = workload.resumed(model, 99);
     let block = next.block(&store).expect("it goes on");
     next.make_head(&store, block).expect("it goes on");
     next.persist(&store).expect("it goes on");
@@ -107,6 +109,110 @@ fn a_power_cut_after_a_process_was_killed_leaves_it_too() {
     }
 }
 
+/// Kills and power cuts one after another, while the store is opened and while it is used.
+#[test]
+fn any_sequence_of_kills_and_power_cuts_leaves_a_committed_state() {
+    let first = rand::rng().random_range(0..1_000_000);
+    println!("seeds from {first}");
+    for seed in (first..first + 50).chain(0..150) {
+        let mut chance = StdRng::seed_from_u64(seed);
+        let mut disk = FaultDisk::new(&Files::new(), Fault::Never);
+        let mut workload = Workload::new(seed);
+        let mut lives = Vec::new();
+        for _ in 0..6 {
+            // Half of them end while the store is opened, or soon after.
+            let most = if chance.random_bool(0.5) { 40 } else { 400 };
+            let at = chance.random_range(0..most);
+            let is_killed = chance.random_bool(0.5);
+            lives.push((if is_killed { "killed" } else { "power cut" }, at));
+            let context = format!("seed {seed}, {lives:?}");
+            let fault = Fault::PowerCut { at };
+            disk = match is_killed {
+                true => disk.restarted(fault),
+                false => FaultDisk::new(&disk.after_power_cut(chance.random()), fault),
+            };
+            match open(disk.clone()) {
+                Ok(store) => {
+                    let model = found(&store, &workload, &context);
+                    workload = workload.resumed(model, chance.random());
+                    let _ = workload.go_on(store, &disk, STEPS);
+                }
+                Err(error) => {
+                    let text = error.to_string();
+                    assert!(text.contains("power cut"), "{context}: {text}");
+                }
+            }
+        }
+        let context = format!("seed {seed}, {lives:?}, the last");
+        check(&disk.after_restart(), &workload, &context);
+        check(&disk.after_power_cut(seed), &workload, &context);
+    }
+}
+
+/// Bytes of witnesses for which there is still room in the segment of the test below.
+const ROOM: usize = 200;
+
+/// A store whose log of witnesses has room for one frame in its only segment, and after a power cut
+/// perhaps a second segment, which nobody knows.
+fn with_an_unknown_segment(files: &Files, at: u64, seed: u64) -> Option<Files> {
+    let disk = FaultDisk::new(files, Fault::PowerCut { at });
+    if let Ok(store) = open(disk.clone()) {
+        let _ = add(&store, 2, 1, ROOM).and_then(|()| add(&store, 3, 2, ROOM));
+        let _ = store.persist();
+    }
+    let files = disk.after_power_cut(seed);
+    let segments = files.keys().filter(|name| name.starts_with("witnesses-")).count();
+    let store = open(MemoryDisk::with_contents(&files)).expect("it opens");
+    let is_known = store.entry(&B256::repeat_byte(2)).expect("memory").is_some();
+    (segments == 2 && !is_known).then_some(files)
+}
+
+fn add(store: &Database, byte: u8, parent: u8, witness_bytes: usize) -> Result<(), Error> {
+    store.add(NewBlock {
+        hash: B256::repeat_byte(byte),
+        number: byte.into(),
+        parent_hash: B256::repeat_byte(parent),
+        witness: Some(vec![byte; witness_bytes].into()),
+        ..NewBlock::default()
+    })
+}
+
+/// Would it come back when its log reaches beyond the place where it begins, the segment before it
+/// would be taken to end there.
+#[test]
+fn a_segment_that_was_cut_off_does_not_come_back() {
+    let disk = FaultDisk::new(&Files::new(), Fault::Never);
+    let store = open(disk.clone()).expect("opens");
+    let first_bytes = OPTIONS.witness_segment_bytes as usize - ROOM;
+    add(&store, 1, 0, first_bytes).and_then(|()| store.persist()).expect("nothing fails");
+    drop(store);
+    let files = disk.after_restart();
+    let cuts = (0..60).flat_map(|at| (0..8).map(move |seed| (at, seed)));
+    let mut unknown = cuts.filter_map(|(at, seed)| with_an_unknown_segment(&files, at, seed));
+    let files = unknown.next().expect("it is left by one of them");
+    // The process that removes it is killed at each operation; the last time it is not.
+    for at in 0.. {
+        let killed = FaultDisk::new(&files, Fault::PowerCut { at });
+        let was_killed = open(killed.clone()).is_err();
+        let disk = killed.restarted(Fault::Never);
+        let store = open(disk.clone()).expect("nothing is lost yet");
+        add(&store, 4, 1, 3 * ROOM).and_then(|()| store.persist()).expect("nothing fails");
+        for seed in 0..8 {
+            let context = format!("killed at {at}, seed {seed}");
+            let left = open(MemoryDisk::with_contents(&disk.after_power_cut(seed)));
+            let left = left.unwrap_or_else(|error| panic!("{context}: {error}"));
+            for (byte, bytes) in [(1, first_bytes), (4, 3 * ROOM)] {
+                let found = left.witness(&B256::repeat_byte(byte));
+                let expected = Kept::There(Bytes::from(vec![byte; bytes]));
+                assert_eq!(found.expect("it was persisted"), expected, "{context}");
+            }
+        }
+        if !was_killed {
+            break;
+        }
+    }
+}
+
 /// Here no segment's creation makes the store's own files durable with it.
 #[test]
 fn a_store_that_has_no_segment_yet_survives_a_power_cut() {
@@ -125,6 +231,16 @@ fn a_store_that_has_no_segment_yet_survives_a_power_cut() {
             let store = store.unwrap_or_else(|error| panic!("{context}: {error}"));
             let note = store.meta("note").expect("memory");
             assert!(note.is_some() || done.is_err(), "{context}: it was persisted");
+        }
+        // Killed there and started again, it has it too.
+        let again = disk.restarted(Fault::Never);
+        begin(&again).expect("nothing fails");
+        for seed in 0..16 {
+            let context = format!("killed at operation {at}, seed {seed}");
+            let files = again.after_power_cut(seed);
+            let store = open(MemoryDisk::with_contents(&files));
+            let store = store.unwrap_or_else(|error| panic!("{context}: {error}"));
+            assert!(store.meta("note").expect("memory").is_some(), "{context}: it was persisted");
         }
         if disk.operations() <= at {
             break;

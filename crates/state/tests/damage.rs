@@ -152,9 +152,10 @@ fn files_in_each_other_s_place_are_refused() {
 
 #[test]
 fn two_processes_cannot_share_a_directory() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let disk = DirectoryDisk::open(directory.path()).expect("free");
-    let second = DirectoryDisk::open(directory.path()).expect_err("held");
+    let folder = tempfile::tempdir().expect("a directory");
+    let directory = folder.path().join("made/with/those/above");
+    let disk = DirectoryDisk::open(&directory).expect("free");
+    let second = DirectoryDisk::open(&directory).expect_err("held");
     assert!(second.to_string().contains("is in use by another process"), "{second}");
     let store = Database::open(disk, &OPTIONS).expect("opens");
     let mut workload = Workload::new(7);
@@ -163,7 +164,7 @@ fn two_processes_cannot_share_a_directory() {
     }
     workload.persist(&store).expect("a working disk");
     drop(store);
-    let disk = DirectoryDisk::open(directory.path()).expect("free again");
+    let disk = DirectoryDisk::open(&directory).expect("free again");
     let store = Database::open(disk, &OPTIONS).expect("opens");
     workload.model.check(&store).expect("the same");
 }

@@ -18,7 +18,7 @@ pub struct DirectoryDisk {
 const LOCK: &str = "lock";
 
 impl DirectoryDisk {
-    /// The directory, created if need be.
+    /// The directory, created if need be, durably.
     ///
     /// # Errors
     /// [`Error::InUse`] when another process (or another value of this type) has it, and the
@@ -28,7 +28,7 @@ impl DirectoryDisk {
         let failed = |path: &Path, action, source| {
             super::io_error(path.display().to_string(), action, 0, source)
         };
-        fs::create_dir_all(&directory)
+        create_directory(&directory)
             .map_err(|source| failed(&directory, "create the directory", source))?;
         let path = directory.join(LOCK);
         let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
@@ -41,6 +41,23 @@ impl DirectoryDisk {
             Err(TryLockError::Error(source)) => Err(failed(&path, "lock", source)),
         }
     }
+}
+
+/// Creates a directory and those above it that are not there, each made durable in the one above.
+fn create_directory(directory: &Path) -> io::Result<()> {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    let above = match directory.parent() {
+        Some(above) if !above.as_os_str().is_empty() => above,
+        _ => Path::new("."),
+    };
+    create_directory(above)?;
+    match fs::create_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && directory.is_dir() => {}
+        other => other?,
+    }
+    fs::File::open(above)?.sync_all()
 }
 
 impl Disk for DirectoryDisk {

@@ -28,7 +28,8 @@ pub enum Fault {
 /// Files in memory that fail as disks do, for tests.
 ///
 /// A write lasts once its file is synced, a creation or removal once the directory is. Of the
-/// others, a power cut keeps any part: writes whole, not at all, or torn at 512 bytes.
+/// others, a power cut keeps any part: writes whole, not at all, torn at 512 bytes, or as zeros
+/// where the file had ended before.
 #[derive(Clone, Debug)]
 pub struct FaultDisk {
     state: Arc<Mutex<State>>,
@@ -184,10 +185,14 @@ impl Inode {
     fn survives(&self, coin: &mut Coin) -> Vec<u8> {
         let mut bytes = self.durable.clone();
         for change in &self.waiting {
-            match (change, coin.toss(3)) {
+            match (change, coin.toss(4)) {
                 (_, 0) => {}
                 (Waiting::Length(length), _) => bytes.resize(*length as usize, 0),
                 (Waiting::Write(offset, written), 1) => overwrite(&mut bytes, *offset, written),
+                (Waiting::Write(offset, written), 2) => {
+                    let end = *offset as usize + written.len();
+                    bytes.resize(bytes.len().max(end), 0);
+                }
                 (Waiting::Write(offset, written), _) => {
                     for (at, sector) in sectors(*offset, written) {
                         if coin.toss(2) == 0 {

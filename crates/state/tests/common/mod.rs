@@ -68,14 +68,27 @@ impl Workload {
         Self { acknowledged: model.clone(), model, begun: None, rng, next: 0 }
     }
 
-    /// A workload that goes on with a store in which there is this.
-    pub fn after(model: &Model) -> Self {
-        Self { model: model.clone(), acknowledged: model.clone(), ..Self::new(99) }
+    /// A workload that goes on with a store in which there is this, with blocks that were never
+    /// there before.
+    pub fn resumed(&self, model: &Model, seed: u64) -> Self {
+        let rng = StdRng::seed_from_u64(seed);
+        let (model, acknowledged) = (model.clone(), model.clone());
+        Self { model, acknowledged, begun: None, rng, next: self.next }
     }
 
     /// Opens a store, takes `steps` steps, and stops at the first error.
     pub fn run(&mut self, disk: &FaultDisk, steps: u64) -> Result<(), Error> {
-        let mut store = Database::open(disk.clone(), &OPTIONS)?;
+        let store = Database::open(disk.clone(), &OPTIONS)?;
+        self.go_on(store, disk, steps)
+    }
+
+    /// Takes `steps` steps with an open store, and stops at the first error.
+    pub fn go_on(
+        &mut self,
+        mut store: Database,
+        disk: &FaultDisk,
+        steps: u64,
+    ) -> Result<(), Error> {
         for step in 0..steps {
             self.step(&store, step)?;
             if step % 19 == 18 {
