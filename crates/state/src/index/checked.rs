@@ -255,3 +255,81 @@ fn read_copy(file: &Named, at: u64) -> Result<Option<(u64, [u8; ROOT_BYTES])>, E
     let number = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes"));
     Ok(Some((number, bytes[12..].try_into().expect("the rest"))))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::{Fault, FaultDisk};
+    use std::collections::BTreeMap;
+
+    fn open(disk: &FaultDisk) -> Result<CheckedFile, Error> {
+        CheckedFile::open(&Directory::new(Arc::new(disk.clone())), "index", Arc::default())
+    }
+
+    /// The last root that is in the file.
+    fn root(file: &CheckedFile) -> u8 {
+        let mut bytes = [0; ROOT_BYTES];
+        file.read(0, &mut bytes).expect("it is in memory");
+        assert!(bytes.iter().all(|byte| *byte == bytes[0]), "it is whole");
+        bytes[0]
+    }
+
+    /// How long the file is at least when it has this root: it grows twice.
+    fn length(root: u8) -> u64 {
+        let blocks = [3, 9].into_iter().filter(|blocks| u64::from(root) >= *blocks).max();
+        blocks.unwrap_or(0) * BLOCK_BYTES as u64
+    }
+
+    /// Writes roots one after another until one fails; the last one that did not. There are no
+    /// blocks in between, as they would make more durable, but some roots have a longer file.
+    fn write(file: &CheckedFile, roots: std::ops::Range<u8>) -> u8 {
+        let mut last = root(file);
+        for next in roots {
+            if length(next) > length(last) {
+                // Whatever was written before is durable by now.
+                if file.sync_data().and_then(|()| file.set_len(length(next))).is_err() {
+                    break;
+                }
+            }
+            file.write(0, &[next; ROOT_BYTES]).expect("it is in memory");
+            if file.sync_data().is_err() {
+                break;
+            }
+            last = next;
+        }
+        last
+    }
+
+    /// A process is killed at any operation, and the power fails at any of the next one.
+    #[test]
+    fn the_root_never_goes_back_behind_one_that_was_synced_or_read_again() {
+        let begun = FaultDisk::new(&BTreeMap::new(), Fault::Never);
+        write(&open(&begun).expect("it opens"), 1..2);
+        let files = begun.after_restart();
+        for kill in 0.. {
+            let killed = FaultDisk::new(&files, Fault::PowerCut { at: kill });
+            let synced = open(&killed).map_or(1, |file| write(&file, 2..6));
+            for at in 0.. {
+                let disk = killed.restarted(Fault::PowerCut { at });
+                let least = match open(&disk) {
+                    Ok(file) => write(&file, 7..11),
+                    Err(_) => synced,
+                };
+                for seed in 0..64 {
+                    let left = FaultDisk::new(&disk.after_power_cut(seed), Fault::Never);
+                    let context = format!("killed at {kill}, power cut at {at}, seed {seed}");
+                    let file = open(&left).unwrap_or_else(|error| panic!("{context}: {error}"));
+                    let found = root(&file);
+                    assert!(found >= least.max(synced), "{context}: {found}, not {least}");
+                    assert!(file.len().expect("memory") >= length(found), "{context}: too short");
+                }
+                if disk.operations() <= at {
+                    break;
+                }
+            }
+            if killed.operations() <= kill {
+                break;
+            }
+        }
+    }
+}
