@@ -1,6 +1,7 @@
 //! The clients under test: how each is started, and where it listens.
 
 use std::fmt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::str::FromStr;
@@ -86,6 +87,9 @@ pub struct Program {
     pub arguments: Vec<String>,
     /// The most memory that it may have, in bytes: needs cgroups of version 1, writable.
     pub memory_bytes: Option<u64>,
+    /// The most that it may read, and write and sync, in bytes a second each, of the device that
+    /// its directory is on: needs cgroups of version 1, writable.
+    pub disk_bytes: Option<u64>,
 }
 
 impl Program {
@@ -136,27 +140,46 @@ impl Program {
         Ok(())
     }
 
-    /// The program without arguments, in a cgroup of its own where its memory is bounded: a shell
-    /// enters it and becomes the program.
+    /// The program without arguments, in cgroups of its own where it is bounded: a shell enters
+    /// them and becomes the program.
     fn command(&self, data: &Path) -> anyhow::Result<Command> {
-        let Some(memory_bytes) = self.memory_bytes else {
+        let groups = self.groups(data);
+        if groups.is_empty() {
             return Ok(process::bound_to_us(&self.binary));
-        };
-        let group = cgroup(data);
-        std::fs::create_dir_all(&group)
-            .context("no cgroup: is this version 1, and are we root?")?;
-        std::fs::write(group.join("memory.limit_in_bytes"), memory_bytes.to_string())?;
+        }
+        for group in &groups {
+            std::fs::create_dir_all(group)
+                .context("no cgroup: is this version 1, and are we root?")?;
+        }
+        if let Some(bytes) = self.memory_bytes {
+            let group = cgroup("memory", data);
+            std::fs::write(group.join("memory.limit_in_bytes"), bytes.to_string())?;
+        }
+        if let Some(bytes) = self.disk_bytes {
+            let limit = format!("{} {bytes}", device(data)?);
+            for file in ["read_bps_device", "write_bps_device"] {
+                let file = cgroup("blkio", data).join(format!("blkio.throttle.{file}"));
+                std::fs::write(file, &limit).context("the device cannot be throttled")?;
+            }
+        }
         let mut command = process::bound_to_us("sh".as_ref());
-        command.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]);
-        command.arg(group.join("cgroup.procs")).arg(&self.binary);
+        command.args(["-c", ENTER, "sh"]).arg(groups.len().to_string());
+        command.args(groups.iter().map(|group| group.join("cgroup.procs"))).arg(&self.binary);
         Ok(command)
+    }
+
+    /// The cgroups of a client on this directory.
+    fn groups(&self, data: &Path) -> Vec<PathBuf> {
+        let memory = self.memory_bytes.map(|_| cgroup("memory", data));
+        let disk = self.disk_bytes.map(|_| cgroup("blkio", data));
+        memory.into_iter().chain(disk).collect()
     }
 
     /// Removes what a stopped client on this directory leaves in the system.
     pub(crate) fn clean_up(&self, data: &Path) {
-        if self.memory_bytes.is_some() {
+        for group in self.groups(data) {
             // It is empty, and harmless should it stay.
-            std::fs::remove_dir(cgroup(data)).ok();
+            std::fs::remove_dir(group).ok();
         }
     }
 
@@ -211,9 +234,25 @@ impl Program {
     }
 }
 
-fn cgroup(data: &Path) -> PathBuf {
+/// Enters as many cgroups as the first argument says, and becomes what follows them.
+const ENTER: &str = r#"n=$1; shift
+while [ $n -gt 0 ]; do echo $$ > "$1" || exit 1; shift; n=$((n - 1)); done
+exec "$@""#;
+
+fn cgroup(controller: &str, data: &Path) -> PathBuf {
     let name = data.file_name().unwrap_or_default().to_string_lossy();
-    PathBuf::from(format!("/sys/fs/cgroup/memory/deponent-bench-{name}"))
+    PathBuf::from(format!("/sys/fs/cgroup/{controller}/deponent-bench-{name}"))
+}
+
+/// The device that a directory is on, as cgroups name it; of a partition, the whole disk.
+fn device(data: &Path) -> anyhow::Result<String> {
+    let number = std::fs::metadata(data)?.dev();
+    let number = format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number));
+    let entry = Path::new("/sys/dev/block").join(&number);
+    match entry.join("partition").exists() {
+        true => Ok(std::fs::read_to_string(entry.canonicalize()?.join("../dev"))?.trim().into()),
+        false => Ok(number),
+    }
 }
 
 /// A running client.

@@ -64,6 +64,10 @@ struct Common {
     /// The most memory of our node, in MiB: needs writable cgroups of version 1.
     #[arg(long, value_name = "MIB")]
     deponent_memory: Option<u64>,
+    /// The most that our node may read, and write and sync, in bytes a second each: needs writable
+    /// cgroups of version 1.
+    #[arg(long, value_name = "N")]
+    deponent_disk_bytes: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -211,12 +215,13 @@ impl Common {
             Kind::Reth => (&self.reth, on_path("reth"), &self.reth_args),
         };
         let binary = given.clone().or(usual).filter(|binary| binary.is_file())?;
-        let memory = self.deponent_memory.filter(|_| kind == Kind::Deponent);
+        let ours = kind == Kind::Deponent;
         Some(Program {
             kind,
             binary,
             arguments: arguments.split_whitespace().map(str::to_owned).collect(),
-            memory_bytes: memory.map(|mib| mib << 20),
+            memory_bytes: self.deponent_memory.filter(|_| ours).map(|mib| mib << 20),
+            disk_bytes: self.deponent_disk_bytes.filter(|_| ours),
         })
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use serde::Serialize;
 
 use crate::chain::{Chain, Part, Payload};
@@ -88,6 +88,10 @@ pub(crate) fn run(
         sync::copy_prepared(&sync::prepared(program, chain, folder)?, &data)?;
         runners.push((contender, program, data));
     }
+    if options.contenders.iter().any(|(_, program)| program.disk_bytes.is_some()) {
+        // Or the first sync of a throttled client would write the copy.
+        sync_files();
+    }
     let mut teams: Option<Vec<Runner>> = None;
     for part in &options.parts {
         if *part == Part::Cold {
@@ -108,8 +112,18 @@ pub(crate) fn run(
         measure(options, chain, *part, &mut team, &mut measured)?;
         teams = Some(team);
     }
-    for runner in teams.context("no part to run")? {
+    let last = measured.samples.last().map(|sample| sample.number);
+    for (runner, (_, program, data)) in teams.context("no part to run")?.into_iter().zip(&runners) {
         runner.client.process.stop()?;
+        if program.disk_bytes.is_some() {
+            let mut client = program.start(data, &chain.genesis())?;
+            let head = client.block_number()?;
+            ensure!(Some(head) == last, "{}: block {last:?} was lost: {head}", runner.name);
+            measured
+                .remarks
+                .push(format!("{}: after a restart block {head} is head.", runner.name));
+            client.process.stop()?;
+        }
     }
     Ok(measured)
 }
@@ -125,10 +139,15 @@ fn start(
     started.collect()
 }
 
+/// Writes all dirty pages.
+fn sync_files() {
+    std::process::Command::new("sync").status().ok();
+}
+
 /// Writes all dirty pages and forgets the clean ones; a remark when that is not permitted.
 fn drop_page_cache() -> Option<String> {
     // Dirty pages cannot be dropped.
-    std::process::Command::new("sync").status().ok();
+    sync_files();
     let dropped = std::fs::write("/proc/sys/vm/drop_caches", "3");
     dropped.err().map(|error| {
         format!("The page cache was not dropped ({error}): the cold part is only a restart.")

@@ -49,6 +49,9 @@ pub fn state(
         if let Some(bytes) = program.memory_bytes {
             report.push_str(&format!(", at most {} MiB", bytes >> 20));
         }
+        if let Some(bytes) = program.disk_bytes {
+            report.push_str(&format!(", the disk at {bytes} bytes a second"));
+        }
         report.push('\n');
     }
     report.push_str(&machine());

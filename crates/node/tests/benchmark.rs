@@ -47,7 +47,7 @@ fn the_state_benchmark_runs_in_miniature() {
 }
 
 const fn program(kind: Kind, binary: PathBuf) -> Program {
-    Program { kind, binary, arguments: Vec::new(), memory_bytes: None }
+    Program { kind, binary, arguments: Vec::new(), memory_bytes: None, disk_bytes: None }
 }
 
 fn geth_binary() -> Option<PathBuf> {
