@@ -1,0 +1,135 @@
+//! A short run of the fuzz targets on what was found before, and on changes of it made by chance.
+
+mod targets;
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use targets::{TARGETS, Target};
+
+fn corpus(target: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/corpus").join(target)
+}
+
+/// The inputs of a target by their names.
+fn inputs(target: &str) -> Vec<(String, Vec<u8>)> {
+    let folder = corpus(target);
+    let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder:?}: {error}"));
+    let mut inputs: Vec<_> = entries
+        .map(|entry| {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().expect("it has a name").to_string_lossy().into_owned();
+            (name, fs::read(&path).expect("a file"))
+        })
+        .collect();
+    inputs.sort();
+    inputs
+}
+
+/// Calls a target; when it panics, says with what.
+fn call(name: &str, target: Target, data: &[u8], context: &str) -> bool {
+    catch_unwind(AssertUnwindSafe(|| target(data))).unwrap_or_else(|_| {
+        let path = std::env::temp_dir().join(format!("deponent-fuzz-{name}"));
+        let _ = fs::write(&path, data);
+        panic!("{name}, {context}: it panicked on what is in {}", path.display())
+    })
+}
+
+#[test]
+fn the_corpus_has_well_formed_inputs_for_every_target_and_no_other() {
+    let folders = fs::read_dir(corpus("")).expect("a folder");
+    let mut names: Vec<_> =
+        folders.map(|entry| entry.expect("an entry").file_name().into_string()).collect();
+    names.sort();
+    let known: Vec<_> = TARGETS.iter().map(|(name, ..)| Ok((*name).to_owned())).collect();
+    assert_eq!(names, known);
+    for (name, target, _) in TARGETS {
+        let mut well_formed = 0;
+        for (file, data) in inputs(name) {
+            let is_well_formed = call(name, *target, &data, &file);
+            assert!(is_well_formed || !file.starts_with("good"), "{name}: {file} is refused");
+            well_formed += usize::from(is_well_formed);
+        }
+        assert!(well_formed > 0, "{name} has no well-formed input");
+    }
+}
+
+#[test]
+fn no_change_of_the_corpus_makes_a_target_panic() {
+    let seed = rand::random::<u32>();
+    println!("seed {seed}");
+    std::thread::scope(|scope| {
+        for (name, target, calls) in TARGETS {
+            scope.spawn(move || {
+                let inputs: Vec<_> = inputs(name).into_iter().map(|(_, data)| data).collect();
+                let mut chance = Chance(u64::from(seed));
+                let mut well_formed = 0;
+                for at in 0..*calls {
+                    let data = chance.changed(&inputs);
+                    let context = format!("seed {seed}, call {at}");
+                    well_formed += usize::from(call(name, *target, &data, &context));
+                }
+                println!("{name}: {well_formed} of {calls} inputs are well formed");
+            });
+        }
+    });
+}
+
+/// Chance from a seed (SplitMix64).
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit.max(1) as u64) as usize
+    }
+
+    /// One of the inputs, changed in a few places.
+    fn changed(&mut self, inputs: &[Vec<u8>]) -> Vec<u8> {
+        let mut data = inputs[self.below(inputs.len())].clone();
+        for _ in 0..=self.below(4) {
+            self.change(&mut data, inputs);
+        }
+        data
+    }
+
+    fn change(&mut self, data: &mut Vec<u8>, inputs: &[Vec<u8>]) {
+        const BYTES: [u8; 16] = *b"\x00\x01\x7f\x80\x81\xb7\xb8\xbf\xc0\xf7\xf8\xff\"{0,";
+        let at = self.below(data.len());
+        let end = (at + 1 + self.below(40)).min(data.len());
+        match self.below(8) {
+            _ if data.is_empty() => data.push(self.next() as u8),
+            0 => data[at] ^= 1 << self.below(8),
+            1 => data[at] = BYTES[self.below(BYTES.len())],
+            2 => data.insert(at, self.next() as u8),
+            3 => drop(data.drain(at..end)),
+            4 => {
+                let piece = data[at..end].to_vec();
+                data.splice(at..at, piece);
+            }
+            5 => data.truncate(at),
+            6 => {
+                // A piece of another input.
+                let other = &inputs[self.below(inputs.len())];
+                let from = self.below(other.len());
+                let to = (from + 1 + self.below(200)).min(other.len());
+                data.splice(at..end, other[from..to].iter().copied());
+            }
+            _ => {
+                // A number that is a little or a lot off.
+                let end = (at + 4).min(data.len());
+                let number = [0, 1, 4, 12, u32::MAX, 1 << 31][self.below(6)];
+                let number = number + [0, 1][self.below(2)] * u32::from(number < 99);
+                data[at..end].copy_from_slice(&number.to_le_bytes()[..end - at]);
+            }
+        }
+    }
+}
