@@ -15,14 +15,14 @@ use engine::{Engine, Genesis};
 use envelope::envelope;
 use execution::stateless::input::StatelessInput;
 use execution::{ChainSpec, Transaction};
-use node::Api;
 use node::rest::containers::{
     BodiesResponse, BuiltPayload, ExecutionPayloadEnvelope, ForkchoiceUpdate,
     ForkchoiceUpdateResponse, WithWitness, write_hashes_request,
 };
 use node::rest::{Fork, PayloadStatus, Status};
-use rpc::Handler as _;
+use node::{Api, Node, NodeOptions};
 use rpc::rest::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use rpc::{Client, Handler as _};
 use serde_json::{Value, json};
 use witness::Witness;
 
@@ -576,4 +576,50 @@ fn transactions_come_back_in_bodies() {
     let decoded = found.transactions.iter().map(|raw| Transaction::decode_2718_exact(raw).unwrap());
     assert!(decoded.eq(transactions));
     assert_eq!(found.withdrawals.len(), 1);
+}
+
+#[tokio::test]
+async fn the_port_and_the_socket_offer_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let genesis = serde_json::from_value(genesis(config(true))).expect("a genesis");
+    let ipc = Some(dir.path().join("node.ipc"));
+    let data = dir.path().join("data");
+    let options = NodeOptions { ipc, testing: true, ..NodeOptions::new(genesis, data) };
+    let node = Node::start(options).await.expect("a node");
+    let address = node.engine_addr.to_string();
+    let mut port = Client::connect(&address, Some(node.jwt.clone())).await.expect("connects");
+    let parent = node.engine().heads().head;
+    let params = json!([parent, attributes(1, 3), raw(&transactions()[..1]), "0x"]);
+    let built: Value = port.call("testing_buildBlockV1", params).await.expect("built");
+    let sent = sent(OSAKA, &built);
+    let mut headers = HeaderMap::new();
+    headers.insert(VERSION, HeaderValue::from_static("osaka"));
+    headers.insert(SSZ.0, HeaderValue::from_static(SSZ.1));
+    let path = "/engine/v1/payloads/witness";
+    let body = sent.encode().expect("short");
+    let answer = port.request(Method::POST, path, headers, body).await.expect("an answer");
+    assert_eq!(answer.status, StatusCode::OK);
+    let read = WithWitness::<PayloadStatus>::decode(&answer.body.into()).expect("a status");
+    let witness = read.witness.expect("VALID");
+
+    let socket = format!("unix:{}", node.ipc_path.as_ref().expect("given").display());
+    let mut socket = Client::connect(&socket, None).await.expect("connects");
+    let link = answer.headers["deponent-witness"].to_str().expect("text");
+    let whole = witness::ssz::encode(&witness).expect("short");
+    for client in [&mut port, &mut socket] {
+        let get = client.request(Method::GET, link, HeaderMap::new(), Vec::new()).await;
+        assert_eq!(get.expect("an answer").body, whole);
+        let head = client.request(Method::HEAD, link, HeaderMap::new(), Vec::new()).await;
+        let head = head.expect("an answer");
+        assert_eq!(head.headers["content-length"], whole.len().to_string());
+        assert!(head.body.is_empty());
+    }
+    let mut stranger = Client::connect(&address, None).await.expect("connects");
+    let refused = stranger.request(Method::GET, link, HeaderMap::new(), Vec::new()).await;
+    assert_eq!(refused.expect("an answer").status, StatusCode::UNAUTHORIZED);
+    let public = node.http_addr.to_string();
+    let mut public = Client::connect(&public, None).await.expect("connects");
+    let refused = public.request(Method::GET, link, HeaderMap::new(), Vec::new()).await;
+    assert_eq!(refused.expect("an answer").status, StatusCode::NOT_FOUND);
+    node.stop().await;
 }

@@ -162,7 +162,7 @@ fn not_stored(mut response: Response) -> Response {
 /// The bytes of a path segment: hex, with or without its prefix.
 fn segment<const N: usize>(name: &str, digits: &str) -> Result<[u8; N], Problem> {
     let refuse = |_| {
-        let detail = format!("{name} in {:?} must be {N} bytes in hex", crate::rest::cut(digits));
+        let detail = format!("{name} in {:?} must be {N} bytes in hex", cut(digits));
         Problem::new(Kind::InvalidRequest, detail)
     };
     alloy_primitives::hex::decode_to_array(digits).map_err(refuse)

@@ -36,19 +36,18 @@ pub(crate) fn run(
     counts: &mut wires::Counts,
 ) -> Result<(), String> {
     let genesis = test.genesis()?;
-    let rest = Rest::new(chain.clone(), test.genesis()?)?;
+    let mut rest = Rest::new(chain.clone(), test.genesis()?)?;
     let mut judge = Judge::new(&genesis);
     let engine = Engine::new(chain, genesis).map_err(|error| error.to_string())?;
     let engine = Arc::new(engine);
     let api = Api::engine_port(engine.clone(), false);
     for (index, payload) in test.engine_new_payloads.iter().enumerate() {
         run_payload(&api, &engine, payload, &mut judge, witnesses)
-            .and_then(|answer| rest_payload(&rest, payload, answer, counts))
+            .and_then(|answer| rest_payload(&mut rest, payload, answer, counts))
             .map_err(|error| format!("payload {index}: {error}"))?;
     }
-    match rest.head() {
-        head if head == engine.heads().head => {}
-        head => return Err(format!("the head over SSZ is {head}")),
+    if let Some(head) = rest.head().filter(|head| *head != engine.heads().head) {
+        return Err(format!("the head over SSZ is {head}"));
     }
     match engine.heads().head {
         head if head == test.lastblockhash => Ok(()),
@@ -109,7 +108,7 @@ fn run_payload(
 
 /// The same payload over SSZ: the answer must be the same.
 fn rest_payload(
-    rest: &Rest,
+    rest: &mut Rest,
     payload: &FixturePayload,
     answer: Result<Json, Error>,
     counts: &mut wires::Counts,
