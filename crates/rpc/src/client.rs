@@ -1,5 +1,6 @@
 //! A client: one HTTP/1.1 connection, one call or request at a time.
 
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use tokio::time::timeout;
 use crate::address::Address;
 use crate::error::{ClientError, quote};
 use crate::jwt::JwtSecret;
-use crate::limits::{ANSWER_BYTES, BODY_START_BYTES, CALL_TIME, READY_TIME, SERVER_IDLE};
+use crate::limits::{ANSWER_BYTES, CALL_TIME, READY_TIME, RESERVED_BYTES, SERVER_IDLE};
 use crate::mapped::Received;
 use crate::response::{Envelope, malformed};
 use crate::rest;
@@ -24,7 +25,8 @@ use crate::socket::{Descriptors, Socket};
 
 /// A connection to a JSON-RPC server, kept alive between calls and opened again where it ended.
 ///
-/// A call that may have reached the server is never repeated by itself.
+/// A call that may have reached the server is never repeated by itself. The memory of the largest
+/// answer so far is kept for the next ones.
 #[derive(Debug)]
 pub struct Client {
     address: Address,
@@ -35,6 +37,7 @@ pub struct Client {
     kept: Option<Connection>,
     /// Files of this client's connection that nobody uses any more, and what they are mapped to.
     received: Received,
+    spare: Spare,
 }
 
 /// A connection, and the descriptors that come with it.
@@ -64,8 +67,8 @@ impl Client {
     pub async fn connect(address: &str, secret: Option<JwtSecret>) -> Result<Self, ClientError> {
         let address = Address::parse(address, "http")?;
         let kept = Some(open(&address).await?);
-        let received = Received::default();
-        Ok(Self { address, secret, call_time: CALL_TIME, next_id: 1, kept, received })
+        let (received, spare) = (Received::default(), Spare::default());
+        Ok(Self { address, secret, call_time: CALL_TIME, next_id: 1, kept, received, spare })
     }
 
     /// Bounds each call from here on, the opening of a connection included.
@@ -144,7 +147,7 @@ impl Client {
     ) -> Result<Reply, ClientError> {
         let (connection, response) = self.send(request).await?;
         let (status, headers) = (response.status(), response.headers().clone());
-        let mut body = read(&self.address, response).await?;
+        let mut body = read(&self.address, response, &self.spare).await?;
         if let Some(named) = headers.get(rest::DESCRIPTOR) {
             let descriptor = connection.descriptors.as_ref().and_then(Descriptors::take);
             let descriptor = descriptor.ok_or_else(|| malformed("no descriptor came with it"))?;
@@ -157,7 +160,7 @@ impl Client {
     async fn exchange(&mut self, body: Bytes) -> Result<Bytes, ClientError> {
         let (connection, response) = self.send(self.call_of(body)).await?;
         let status = response.status();
-        let answer = read(&self.address, response).await?;
+        let answer = read(&self.address, response, &self.spare).await?;
         self.kept = Some(connection);
         if status != StatusCode::OK {
             return Err(refused(status, &answer));
@@ -240,10 +243,12 @@ pub(crate) fn call_text(
         .map_err(|source| ClientError::Params { method: method.into(), source })
 }
 
-/// The body of an answer.
+/// The body of an answer, in memory that was used before if there is some: memory that is used for
+/// the first time is the dearest part of reading.
 pub(crate) async fn read(
     address: &Address,
     response: Response<Incoming>,
+    spare: &Spare,
 ) -> Result<Bytes, ClientError> {
     if let Some(encoding) = response.headers().get(header::CONTENT_ENCODING)
         && encoding != "identity"
@@ -252,7 +257,9 @@ pub(crate) async fn read(
     }
     let mut body = response.into_body();
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    let mut answer = Vec::with_capacity(announced.min(BODY_START_BYTES));
+    let mut answer = spare.take();
+    // It is not touched before it is needed, so that a wrong length costs nothing.
+    answer.reserve(announced.min(RESERVED_BYTES));
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|fault| address.broken(fault))?;
         let Ok(data) = frame.into_data() else { continue };
@@ -261,7 +268,45 @@ pub(crate) async fn read(
         }
         answer.extend_from_slice(&data);
     }
-    Ok(answer.into())
+    Ok(spare.lend(answer))
+}
+
+/// The memory of the largest body so far that nobody looks at any more.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spare(Arc<Mutex<Vec<u8>>>);
+
+impl Spare {
+    fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut *self.memory())
+    }
+
+    /// Shares a body, whose memory comes back with the last slice of it.
+    fn lend(&self, body: Vec<u8>) -> Bytes {
+        struct Lent {
+            body: Vec<u8>,
+            spare: Spare,
+        }
+        impl AsRef<[u8]> for Lent {
+            fn as_ref(&self) -> &[u8] {
+                &self.body
+            }
+        }
+        impl Drop for Lent {
+            fn drop(&mut self) {
+                let mut body = std::mem::take(&mut self.body);
+                let mut spare = self.spare.memory();
+                if body.capacity() > spare.capacity() {
+                    body.clear();
+                    *spare = body;
+                }
+            }
+        }
+        Bytes::from_owner(Lent { body, spare: self.clone() })
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.0.lock().expect("nothing panics while it is held")
+    }
 }
 
 /// A refusal by a server that speaks HTTP, and its start in its words.

@@ -176,5 +176,7 @@ pub(crate) const READY_TIME: Duration = Duration::from_secs(1);
 pub(crate) const SERVER_IDLE: Duration = SILENCE;
 /// Notifications that wait for a subscription's reader; who falls further behind loses it.
 pub(crate) const NOTIFICATIONS_LEN: usize = 1024;
+/// Memory that a client sets aside for an answer whose announced length is this or more.
+pub(crate) const RESERVED_BYTES: usize = GIB;
 /// Longest answer a client takes, in bytes: four of the largest witnesses in hex.
 pub(crate) const ANSWER_BYTES: usize = 4 * GIB;

@@ -23,7 +23,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::address::Address;
-use crate::client::{call_text, read, refused};
+use crate::client::{Spare, call_text, read, refused};
 use crate::error::{ClientError, quote};
 use crate::jwt::JwtSecret;
 use crate::limits::{ANSWER_BYTES, CALL_TIME, NOTIFICATIONS_LEN, OUTGOING_LEN, SERVER_IDLE};
@@ -322,7 +322,7 @@ async fn open(address: &Address, secret: Option<&JwtSecret>) -> Result<WebSocket
     let response = connection.send_request(request).await.map_err(broken)?;
     let status = response.status();
     if status != StatusCode::SWITCHING_PROTOCOLS {
-        return Err(refused(status, &read(address, response).await?));
+        return Err(refused(status, &read(address, response, &Spare::default()).await?));
     }
     let accepted = response.headers().get(header::SEC_WEBSOCKET_ACCEPT);
     if accepted.is_none_or(|accepted| *accepted != derive_accept_key(key.as_bytes())) {

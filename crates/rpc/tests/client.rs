@@ -228,3 +228,21 @@ async fn nobody_there_is_an_error_with_the_address() {
     assert!(matches!(error, ClientError::Connect { .. }), "{error}");
     assert!(error.to_string().contains(&address), "{error}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_of_an_answer_is_used_again_when_nobody_looks_at_it() {
+    let server = Server::public();
+    let mut client = Client::connect(&server.address.to_string(), None).await.expect("connected");
+    let first = client.call_raw("hex", [2_000_000]).await.expect("an answer");
+    let (place, part) = (first.as_ptr(), first.slice(100..200));
+    let second = client.call_raw("hex", [2_000_000]).await.expect("an answer");
+    assert_ne!(second.as_ptr(), place, "somebody still looks at the first");
+    assert_eq!(part, second.slice(100..200));
+    drop((first, second, part));
+    let third = client.call_raw("hex", [1_000_000]).await.expect("an answer");
+    let fourth = client.call_raw("hex", [10]).await.expect("an answer");
+    assert!(third.len() > 2_000_000 && fourth.len() < 100);
+    let place = third.as_ptr();
+    drop((third, fourth));
+    assert_eq!(client.call_raw("hex", [1000]).await.expect("an answer").as_ptr(), place);
+}
