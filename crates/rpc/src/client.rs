@@ -1,6 +1,5 @@
 //! A client: one HTTP/1.1 connection, one call or request at a time.
 
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,6 +21,7 @@ use crate::mapped::Received;
 use crate::response::{Envelope, malformed};
 use crate::rest;
 use crate::socket::{Descriptors, Socket};
+use crate::spare::Spare;
 
 /// A connection to a JSON-RPC server, kept alive between calls and opened again where it ended.
 ///
@@ -258,6 +258,7 @@ pub(crate) async fn read(
     let mut body = response.into_body();
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     let mut answer = spare.take();
+    answer.clear();
     // It is not touched before it is needed, so that a wrong length costs nothing.
     answer.reserve(announced.min(RESERVED_BYTES));
     while let Some(frame) = body.frame().await {
@@ -269,44 +270,6 @@ pub(crate) async fn read(
         answer.extend_from_slice(&data);
     }
     Ok(spare.lend(answer))
-}
-
-/// The memory of the largest body so far that nobody looks at any more.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Spare(Arc<Mutex<Vec<u8>>>);
-
-impl Spare {
-    fn take(&self) -> Vec<u8> {
-        std::mem::take(&mut *self.memory())
-    }
-
-    /// Shares a body, whose memory comes back with the last slice of it.
-    fn lend(&self, body: Vec<u8>) -> Bytes {
-        struct Lent {
-            body: Vec<u8>,
-            spare: Spare,
-        }
-        impl AsRef<[u8]> for Lent {
-            fn as_ref(&self) -> &[u8] {
-                &self.body
-            }
-        }
-        impl Drop for Lent {
-            fn drop(&mut self) {
-                let mut body = std::mem::take(&mut self.body);
-                let mut spare = self.spare.memory();
-                if body.capacity() > spare.capacity() {
-                    body.clear();
-                    *spare = body;
-                }
-            }
-        }
-        Bytes::from_owner(Lent { body, spare: self.clone() })
-    }
-
-    fn memory(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.0.lock().expect("nothing panics while it is held")
-    }
 }
 
 /// A refusal by a server that speaks HTTP, and its start in its words.

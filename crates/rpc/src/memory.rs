@@ -5,10 +5,11 @@
 //! Of a client that says nothing, and goes, the files are its own: nobody writes into them any
 //! more, and the system frees them when the client has.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use memmap2::MmapMut;
 use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
 
 use crate::pieces::Pieces;
@@ -33,6 +34,8 @@ struct File {
     writable: OwnedFd,
     /// What clients get.
     readable: OwnedFd,
+    /// The file, to write into: the system's calls take longer, a page at a time.
+    map: MmapMut,
     bytes: usize,
 }
 
@@ -53,14 +56,12 @@ impl Files {
     pub(crate) fn fill(self: &Arc<Self>, pieces: &Pieces) -> io::Result<Option<Lent>> {
         let Some(slices) = pieces.slices() else { return Ok(None) };
         let Some(file) = self.take(pieces.len_bytes())? else { return Ok(None) };
-        let lent = Lent { file: Some(file), files: Arc::clone(self) };
-        let mut slices = slices.map(IoSlice::new).collect::<Vec<_>>();
-        let (mut slices, mut offset) = (&mut slices[..], 0);
-        while !slices.is_empty() {
-            let most = slices.len().min(SLICES);
-            let written = rustix::io::pwritev(lent.writable(), &slices[..most], offset)?;
-            offset += written as u64;
-            IoSlice::advance_slices(&mut slices, written);
+        let mut lent = Lent { file: Some(file), files: Arc::clone(self) };
+        let mut rest = &mut lent.file_mut().map[..];
+        for slice in slices {
+            let (place, behind) = rest.split_at_mut(slice.len());
+            place.copy_from_slice(slice);
+            rest = behind;
         }
         Ok(Some(lent))
     }
@@ -85,9 +86,7 @@ impl Files {
         state.bytes += bytes - had;
         drop(state);
         let grown = match file {
-            Some(file) => rustix::fs::ftruncate(&file.writable, bytes as u64)
-                .map(|()| File { bytes, ..file })
-                .map_err(io::Error::from),
+            Some(file) => file.grow(bytes),
             None => File::new(bytes),
         };
         // What failed is gone, with what it had.
@@ -99,9 +98,6 @@ impl Files {
     }
 }
 
-/// Slices written at once: the most that the system takes.
-const SLICES: usize = 1024;
-
 impl File {
     fn new(bytes: usize) -> io::Result<Self> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
@@ -112,13 +108,28 @@ impl File {
         rustix::fs::fchmod(&writable, Mode::RUSR)?;
         let path = format!("/proc/self/fd/{}", rustix::fd::AsRawFd::as_raw_fd(&writable));
         let readable = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-        Ok(Self { writable, readable, bytes })
+        let map = map(&writable)?;
+        Ok(Self { writable, readable, map, bytes })
+    }
+
+    fn grow(self, bytes: usize) -> io::Result<Self> {
+        rustix::fs::ftruncate(&self.writable, bytes as u64)?;
+        let map = map(&self.writable)?;
+        Ok(Self { map, bytes, ..self })
     }
 }
 
+fn map(file: &OwnedFd) -> io::Result<MmapMut> {
+    // Safety: the file cannot shrink, so its pages stay. Nobody else can write into it; clients
+    // read it while it is lent, and it is written while it is not.
+    #[allow(unsafe_code, reason = "mapping memory that is shared is no matter of types")]
+    let map = unsafe { MmapMut::map_mut(file) };
+    map
+}
+
 impl Lent {
-    fn writable(&self) -> BorrowedFd<'_> {
-        self.file.as_ref().expect("given back at the end alone").writable.as_fd()
+    const fn file_mut(&mut self) -> &mut File {
+        self.file.as_mut().expect("given back at the end alone")
     }
 
     /// What the client gets: it can be read and mapped, and nothing else.
@@ -174,7 +185,8 @@ mod tests {
         let lent = files(1 << 30).fill(&pieces).expect("written").expect("there is room");
         assert_eq!(content(&lent, pieces.len_bytes()), pieces.to_vec());
         assert!(rustix::io::pwrite(lent.readable(), b"x", 0).is_err());
-        assert!(rustix::fs::ftruncate(lent.writable(), 1).is_err(), "it cannot shrink");
+        let writable = &lent.file.as_ref().expect("there").writable;
+        assert!(rustix::fs::ftruncate(writable, 1).is_err(), "it cannot shrink");
     }
 
     #[test]
