@@ -257,10 +257,9 @@ pub(crate) async fn read(
     }
     let mut body = response.into_body();
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    let mut answer = spare.take();
+    // New memory is not touched before it is needed, so that a wrong length costs nothing.
+    let mut answer = spare.take_for(announced.min(RESERVED_BYTES));
     answer.clear();
-    // It is not touched before it is needed, so that a wrong length costs nothing.
-    answer.reserve(announced.min(RESERVED_BYTES));
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|fault| address.broken(fault))?;
         let Ok(data) = frame.into_data() else { continue };

@@ -26,6 +26,13 @@ impl Spare {
         std::mem::take(&mut *self.memory())
     }
 
+    /// Takes memory for so many bytes: this one if it is enough, else new one, into which nothing is
+    /// copied.
+    pub fn take_for(&self, bytes: usize) -> Vec<u8> {
+        let spare = self.take();
+        if spare.capacity() < bytes { Vec::with_capacity(bytes) } else { spare }
+    }
+
     /// Shares bytes, whose memory comes back with the last slice of them.
     pub fn lend(&self, bytes: Vec<u8>) -> Bytes {
         Bytes::from_owner(Lent { bytes, spare: self.clone() })
