@@ -27,10 +27,13 @@ impl Spare {
     }
 
     /// Takes memory for so many bytes: this one if it is enough, else new one, into which nothing is
-    /// copied.
+    /// copied, with room to spare: the next answer may be a little longer.
     pub fn take_for(&self, bytes: usize) -> Vec<u8> {
         let spare = self.take();
-        if spare.capacity() < bytes { Vec::with_capacity(bytes) } else { spare }
+        match spare.capacity() < bytes {
+            true => Vec::with_capacity(bytes.saturating_add(bytes / 8)),
+            false => spare,
+        }
     }
 
     /// Shares bytes, whose memory comes back with the last slice of them.

@@ -234,7 +234,7 @@ impl<'a> Driver<'a> {
         let [status, hash, blob] =
             response::fields(response::result(&body)?, ["status", "latestValidHash", "witness"])?;
         let blob = blob.context("the answer has no witness")?;
-        let mut rlp = self.spare.take();
+        let mut rlp = self.spare.take_for(blob.get().len() / 2);
         response::bytes_into(blob, &mut rlp)?;
         let witness = witness::rlp::decode(&self.spare.lend(rlp).into())?;
         row.coupled.push(started.elapsed());
