@@ -15,6 +15,12 @@ use execution::stateless::input::StatelessInput;
 use execution::{AccessList, ChainSpec};
 use node::Api;
 use node::files::{AccountReader, BlockReader};
+use node::rest::Fork;
+use node::rest::containers::{
+    BodiesResponse, BuiltPayload, ExecutionPayloadEnvelope, ForkchoiceUpdate,
+    ForkchoiceUpdateResponse, PayloadStatus, read_blobs_request, read_bodies_request,
+    write_hashes_request,
+};
 use rpc::{Error, Handler, Json, JwtSecret, Limits, Params, RawValue, response};
 use state::{Database, Fault, FaultDisk, Kept, MemoryDisk, NewBlock, Options};
 use trie::AccountInfo;
@@ -31,6 +37,7 @@ pub const TARGETS: &[(&str, Target, usize)] = &[
     ("block_rlp", block_rlp, 50_000),
     ("engine_port", engine_port, 10_000),
     ("jwt", jwt, 100_000),
+    ("rest_container", rest_container, 100_000),
     ("rpc_answer", rpc_answer, 100_000),
     ("rpc_message", rpc_message, 100_000),
     ("state_file", state_file, 10_000),
@@ -112,6 +119,35 @@ pub fn access_list(data: &[u8]) -> bool {
     }
     assert_eq!(slots, list.slots_count());
     true
+}
+
+/// A body of the Engine API over REST, of the kind and fork that the first byte says. There is one
+/// way to write each.
+pub fn rest_container(data: &[u8]) -> bool {
+    let Some((kind, ssz)) = data.split_first() else { return false };
+    let fork = Fork::ALL[usize::from(kind % 6)];
+    let input = Bytes::copy_from_slice(ssz);
+    let written = match kind / 6 {
+        0 => ExecutionPayloadEnvelope::decode(fork, &input)
+            .map(|read| read.encode().expect("it was shorter than offsets reach")),
+        1 => PayloadStatus::decode(&input).map(|read| read.encode()),
+        2 => ForkchoiceUpdate::decode(fork, &input).map(|read| read.encode(fork)),
+        3 => read_bodies_request(&input).map(|read| write_hashes_request(&read)),
+        4 => BodiesResponse::decode(fork, &input).map(|read| {
+            // What stands for a body that is not available may be any.
+            let written = read.encode(fork).expect("it was shorter than offsets reach");
+            assert_eq!(BodiesResponse::decode(fork, &written.into()), Ok(read));
+            ssz.to_vec()
+        }),
+        5 => ForkchoiceUpdateResponse::decode(&input).map(|read| read.encode()),
+        6 => BuiltPayload::decode(fork, &input)
+            .map(|read| read.encode().expect("it was shorter than offsets reach")),
+        _ => read_blobs_request(kind % 5, &input).map(|_| ssz.to_vec()),
+    };
+    written.is_ok_and(|written| {
+        assert_eq!(written, ssz);
+        true
+    })
 }
 
 /// Answers with what it was called with.
