@@ -4,8 +4,9 @@
 //! The tests beside this file run them, and so does cargo-fuzz: see fuzz/README.md.
 #![allow(unreachable_pub)] // for cargo-fuzz this is a library
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use alloy_primitives::map::AddressMap;
@@ -23,6 +24,7 @@ use node::rest::containers::{
 };
 use rpc::{Error, Handler, Json, JwtSecret, Limits, Params, RawValue, response};
 use state::{Database, Fault, FaultDisk, Kept, MemoryDisk, NewBlock, Options};
+use tempfile::TempDir;
 use trie::AccountInfo;
 use trie::versioned::{self, MemoryRecords, NodeAddress, RecordSink, Version};
 
@@ -246,14 +248,12 @@ pub fn state_file(data: &[u8]) -> bool {
 /// A file of this thread with these bytes.
 fn with_file<T>(data: &[u8], read: impl FnOnce(&Path) -> T) -> T {
     thread_local! {
-        static FILE: PathBuf = {
-            let folder = tempfile::tempdir().expect("a directory").keep();
-            folder.join("file")
-        };
+        static FOLDER: TempDir = tempfile::tempdir().expect("a directory");
     }
-    FILE.with(|path| {
-        fs::write(path, data).expect("a file is written");
-        read(path)
+    FOLDER.with(|folder| {
+        let path = folder.path().join("file");
+        fs::write(&path, data).expect("a file is written");
+        read(&path)
     })
 }
 
@@ -303,7 +303,7 @@ fn pieces(mut data: &[u8]) -> Vec<Bytes> {
 /// The files of a store, some of whose bytes are changed: each piece names a file, a place in it,
 /// and what is there. It opens or says why not, and what it says of itself it says without a panic.
 pub fn store(data: &[u8]) -> bool {
-    static FILES: OnceLock<std::collections::BTreeMap<String, Vec<u8>>> = OnceLock::new();
+    static FILES: OnceLock<BTreeMap<String, Vec<u8>>> = OnceLock::new();
     let mut files = FILES.get_or_init(small_store).clone();
     for piece in pieces(data) {
         let Some(([file, low, high, ..], bytes)) = piece.split_first_chunk::<4>() else { continue };
@@ -340,7 +340,7 @@ fn hash(number: u64) -> B256 {
 }
 
 /// A store with three blocks.
-fn small_store() -> std::collections::BTreeMap<String, Vec<u8>> {
+fn small_store() -> BTreeMap<String, Vec<u8>> {
     let disk = FaultDisk::new(&Default::default(), Fault::Never);
     let store = Database::open(disk.clone(), &OPTIONS).expect("memory");
     for number in 0..3 {

@@ -285,11 +285,10 @@ mod tests {
     fn write(file: &CheckedFile, roots: std::ops::Range<u8>) -> u8 {
         let mut last = root(file);
         for next in roots {
-            if length(next) > length(last) {
-                // Whatever was written before is durable by now.
-                if file.sync_data().and_then(|()| file.set_len(length(next))).is_err() {
-                    break;
-                }
+            let grows = length(next) > length(last);
+            // Whatever was written before is durable by then.
+            if grows && file.sync_data().and_then(|()| file.set_len(length(next))).is_err() {
+                break;
             }
             file.write(0, &[next; ROOT_BYTES]).expect("it is in memory");
             if file.sync_data().is_err() {
