@@ -74,3 +74,29 @@ fn containers_have_no_gaps_and_parts_in_order() {
     let outside = SszProblem::Extent { start: 9, end: 10, got: 9 };
     check("09000000ff0a000000", Err(outside.at("left")));
 }
+
+#[test]
+fn optional_values_are_lists_of_at_most_one() {
+    assert_eq!(read_optional::<B256>("option", &[]), Ok(None));
+    assert_eq!(read_optional("option", &[7; 32]), Ok(Some(B256::repeat_byte(7))));
+    let two = SszProblem::TooManyItems { got: 2, limit: 1 }.at("option");
+    assert_eq!(read_optional::<B256>("option", &[7; 64]), Err(two));
+    let part = SszProblem::Multiple { got: 33, item_bytes: 32 }.at("option");
+    assert_eq!(read_optional::<B256>("option", &[7; 33]), Err(part));
+}
+
+#[test]
+fn lists_with_a_limit_end_there() {
+    assert_eq!(read_limited("list", &[7; 64], 2), Ok(vec![B256::repeat_byte(7); 2]));
+    let over = SszProblem::TooManyItems { got: 3, limit: 2 }.at("list");
+    assert_eq!(read_limited::<B256>("list", &[7; 96], 2), Err(over));
+}
+
+#[test]
+fn what_a_later_layout_appends_is_empty_in_an_earlier_one() {
+    const ONE: Layout<1> = Layout { name: "one", fixed_bytes: 5, variable: [("left", 1)] };
+    let input = Bytes::from_static(&[1, 5, 0, 0, 0, 0xaa]);
+    let (mut fixed, parts) = ONE.split_to::<3>(&input).expect("one");
+    assert_eq!(fixed.boolean("flag"), Ok(true));
+    assert_eq!(parts, [Bytes::from_static(&[0xaa]), Bytes::new(), Bytes::new()]);
+}

@@ -163,3 +163,43 @@ impl Problem {
         Self::new(Kind::ResponseTooLarge, detail)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(problem: Problem, status: u16, name: &str, words: &str) {
+        let answer = problem.response();
+        let text = String::from_utf8(answer.body.to_vec()).unwrap();
+        assert_eq!(answer.status.as_u16(), status, "{text}");
+        assert!(text.contains(&format!("\"/engine-api/errors/{name}\"")), "{text}");
+        assert!(text.contains(words), "{text}");
+    }
+
+    #[test]
+    fn errors_of_json_rpc_have_their_likes() {
+        let error = |code| Problem::from(rpc::Error::new(code, "why"));
+        check(error(Code::InvalidParams), 422, "invalid-body", "why");
+        check(error(Code::UnknownPayload), 404, "unknown-payload", "why");
+        check(error(Code::InvalidForkchoiceState), 409, "invalid-forkchoice", "why");
+        check(error(Code::InvalidPayloadAttributes), 422, "invalid-attributes", "why");
+        check(error(Code::TooLargeRequest), 413, "request-too-large", "why");
+        check(error(Code::UnsupportedFork), 400, "unsupported-fork", "why");
+        check(error(Code::TooDeepReorg), 409, "reorg-too-deep", "why");
+        check(error(Code::PrunedHistory), 410, "pruned-history", "why");
+        check(error(Code::Server), 500, "internal", "why");
+        check(error(Code::Internal), 500, "internal", "why");
+    }
+
+    #[test]
+    fn an_answer_that_offsets_do_not_reach_names_its_size() {
+        let (got, limit) = (5_000_000_000, execution::ssz::MAX_BYTES);
+        let error = SszProblem::TooLong { got, limit };
+        let error = SszError { field: "payload_status_with_witness", problem: error };
+        check(Problem::of_answer(error), 507, "response-too-large", "5000000000");
+        let error = SszProblem::TooLong { got: 1025, limit: 1024 };
+        let error = SszError { field: "state", problem: error };
+        check(Problem::of_answer(error), 500, "internal", "state: 1025 bytes");
+    }
+}
