@@ -29,6 +29,17 @@ pub struct BlockRecord {
     pub(crate) seal: Seal,
 }
 
+/// How many items a witness has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WitnessItems {
+    /// Trie nodes; a few less where two places of the state have the same one.
+    pub nodes_at_most: usize,
+    /// Codes.
+    pub codes: usize,
+    /// Headers.
+    pub headers: usize,
+}
+
 impl BlockRecord {
     /// keccak-256 of the header's RLP.
     pub const fn hash(&self) -> B256 {
@@ -38,6 +49,15 @@ impl BlockRecord {
     /// The block's number.
     pub fn number(&self) -> u64 {
         self.block.header.number
+    }
+
+    /// How many items the block's witness has, without putting it together; `None` for the first
+    /// block of a chain.
+    pub fn witness_items(&self) -> Option<WitnessItems> {
+        let touched = self.touched.as_ref()?;
+        let headers = self.number() - touched.first_ancestor;
+        let (nodes_at_most, codes) = (touched.nodes.len(), touched.codes.len());
+        Some(WitnessItems { nodes_at_most, codes, headers: headers as usize })
     }
 
     /// About the bytes that the record holds in memory.

@@ -221,7 +221,7 @@ fn each_valid_answer_has_the_witness_and_the_keys() {
     let sent = sent(OSAKA, &built);
     let ssz = sent.encode().expect("short");
     let hash = sent.payload.block_hash();
-    let mut answers = Vec::new();
+    let (mut answers, mut items_seen) = (Vec::new(), String::new());
     // The first runs the block, the others find it known, and the last on a side branch.
     for round in 0..3 {
         if round == 2 {
@@ -230,6 +230,8 @@ fn each_valid_answer_has_the_witness_and_the_keys() {
         let answer = chain.post("payloads/witness", Fork::Osaka, &ssz);
         let link = format!("/engine/v1/witnesses/{hash}");
         assert_eq!(header(&answer, "deponent-witness"), Some(&*link));
+        let items = header(&answer, "deponent-witness-items").expect("it has items");
+        items_seen = items.to_owned();
         let timings = header(&answer, "deponent-timings").expect("it was the last block to run");
         assert!(timings.contains("execution;dur="), "{timings}");
         answers.push(body(&answer));
@@ -244,6 +246,10 @@ fn each_valid_answer_has_the_witness_and_the_keys() {
     assert_eq!(read.content, valid);
     let witness = read.witness.expect("VALID");
     assert_eq!(Some(&witness), chain.engine.witness(hash).expect("kept").as_deref());
+    let Witness { state, codes, headers } = &witness;
+    let (nodes, codes, headers) = (state.len(), codes.len(), headers.len());
+    let expected = format!("nodes-at-most={nodes}, codes={codes}, headers={headers}");
+    assert_eq!(items_seen, expected, "no two places have the same node here");
     let record = chain.engine.block(hash).expect("readable").expect("known");
     let sender = |key: &execution::PublicKey| Address::from_word(keccak256(&key[1..]));
     assert!(read.public_keys.iter().map(sender).eq(record.senders.iter().copied()));

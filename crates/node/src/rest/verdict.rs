@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use engine::Verdict;
+use engine::{Verdict, WitnessItems};
 use rpc::rest::{HeaderMap, HeaderValue};
 
 use super::containers::{PayloadStatus, Status};
@@ -11,6 +11,9 @@ use crate::api::Api;
 
 /// Where the witness of a VALID block is.
 const WITNESS: &str = "deponent-witness";
+
+/// How many items it has.
+const WITNESS_ITEMS: &str = "deponent-witness-items";
 
 /// Where the milliseconds went in which the block was validated, as `Server-Timing` has it.
 const TIMINGS: &str = "deponent-timings";
@@ -41,15 +44,21 @@ impl Status {
     }
 }
 
-/// Adds the headers of a VALID answer on `hash`. Both cost nothing: the witness is not put together
-/// for them, so its size is not there.
+/// Adds the headers of a VALID answer on `hash`. They cost nothing: the witness is not put together
+/// for them, so its size in bytes is not there; `HEAD` on it tells.
 pub(super) fn add_headers(api: &Api, hash: B256, headers: &mut HeaderMap) {
     let mut insert = |name: &'static str, value: String| {
         let value = HeaderValue::try_from(value).expect("digits and ASCII");
         headers.insert(name, value);
     };
-    if hash != api.engine.heads().genesis {
+    let record = api.engine.block(hash).ok().flatten();
+    if let Some(items) = record.and_then(|record| record.witness_items()) {
+        let WitnessItems { nodes_at_most, codes, headers } = items;
         insert(WITNESS, format!("/engine/v1/witnesses/{hash}"));
+        insert(
+            WITNESS_ITEMS,
+            format!("nodes-at-most={nodes_at_most}, codes={codes}, headers={headers}"),
+        );
     }
     if let Some((_, timings)) = api.engine.last_timings().filter(|(of, _)| *of == hash) {
         let parts = [
