@@ -1,4 +1,5 @@
-//! What both ends of a WebSocket do: text messages in and out, pings, goodbyes (RFC 6455).
+//! What both ends of a WebSocket do: messages of text in, in text or binary frames, and out, pings,
+//! goodbyes (RFC 6455).
 
 use std::fmt;
 use std::future::pending;
@@ -66,6 +67,10 @@ impl Ending {
     fn fault(code: CloseCode, reason: impl fmt::Display) -> Self {
         Self::Fault { code, reason: reason.to_string() }
     }
+
+    fn not_utf8() -> Self {
+        Self::fault(CloseCode::Invalid, "the message is not UTF-8")
+    }
 }
 
 impl fmt::Display for Ending {
@@ -94,7 +99,7 @@ impl From<Error> for Ending {
                     format_args!("the message is too long: at most {max_size} bytes are taken");
                 Self::fault(CloseCode::Size, reason)
             }
-            Error::Utf8(_) => Self::fault(CloseCode::Invalid, "the message is not UTF-8"),
+            Error::Utf8(_) => Self::not_utf8(),
             Error::Protocol(
                 ProtocolError::ResetWithoutClosingHandshake | ProtocolError::SendAfterClosing,
             ) => Self::Broken("the connection was cut".into()),
@@ -167,9 +172,9 @@ impl session::Reader for Reader {
             match message {
                 Some(Ok(Message::Text(text))) => return Ok(text),
                 Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
-                Some(Ok(Message::Binary(_))) => {
-                    let reason = "binary messages are not understood: JSON is text";
-                    return Err(Ending::fault(CloseCode::Unsupported, reason));
+                // JSON all the same: web3.py sends it so.
+                Some(Ok(Message::Binary(bytes))) => {
+                    return Utf8Bytes::try_from(bytes).map_err(|_| Ending::not_utf8());
                 }
                 Some(Ok(Message::Close(why))) => return Err(Ending::Left(why)),
                 Some(Err(fault)) => return Err(fault.into()),

@@ -22,6 +22,8 @@ async fn messages_are_answered_as_over_http() {
     ws.send(call("echo", "[1]")).await;
     let expected = r#"{"jsonrpc":"2.0","id":1,"result":[1]}"#;
     assert_eq!(ws.next().await, Message::text(expected));
+    ws.send(Message::binary(call("echo", "[1]"))).await;
+    assert_eq!(ws.next().await, Message::text(expected));
     ws.send(format!("[{},{}]", call("echo", "[1]"), call("nothing", "[]"))).await;
     let answer = ws.json().await;
     assert_eq!((&answer[0]["result"], &answer[1]["error"]["code"]), (&json!([1]), &json!(-32601)));
@@ -239,8 +241,8 @@ fn what_is_no_websocket_ends_the_connection_with_its_code() {
         let reason = String::from_utf8_lossy(&rest[4..]).to_ascii_lowercase();
         assert!(reason.contains(part), "{reason:?} lacks {part:?}");
     };
-    check(&frame(0x82, "{}"), 1003, "text");
     check(&frame(0x81, b"\xff"), 1007, "utf-8");
+    check(&frame(0x82, b"\xff"), 1007, "utf-8");
     check(&[frame(0x01, b"\xc3"), frame(0x80, b"x")].concat(), 1007, "utf-8");
     check(&[0x81, 0x02, b'{', b'}'], 1002, "unmasked");
     check(&frame(0xc1, "{}"), 1002, "reserved");

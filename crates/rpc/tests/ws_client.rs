@@ -238,7 +238,8 @@ async fn a_server_that_makes_no_sense_is_left() {
         (Message::text("[]"), "an object"),
         (Message::text(r#"{"id":null,"error":{"code":1,"message":"?"}}"#), "its id is null"),
         (Message::text(r#"{"method":"x"}"#), "neither id nor params"),
-        (Message::binary("{}"), "binary"),
+        (Message::binary("<html>"), "expected value"),
+        (Message::binary(&b"\xff"[..]), "UTF-8"),
         (Message::Close(Some(bye)), "left (1013): full"),
     ];
     for (message, expected) in cases {
