@@ -4,9 +4,10 @@ mod common;
 #[path = "common/envelope.rs"]
 mod envelope;
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 
-use alloy_primitives::{B256, Bytes};
+use alloy_primitives::{B256, Bytes, U64};
 use common::*;
 use node::rest::PayloadStatus;
 use node::rest::containers::WithWitness;
@@ -289,6 +290,12 @@ async fn the_node_says_who_it_is() {
     assert_eq!(node.ok("eth_blockNumber", json!([])).await, "0x0");
     let client = node.public("web3_clientVersion", json!([])).await.expect("a client");
     assert!(client.as_str().is_some_and(|client| client.starts_with("Deponent/v")), "{client}");
+    let modules = node.public("rpc_modules", json!([])).await.expect("modules");
+    let names = ["debug", "deponent", "eth", "net", "rpc", "web3"];
+    assert_eq!(
+        modules,
+        json!(names.map(|name| (name, "1.0")).into_iter().collect::<BTreeMap<_, _>>())
+    );
     let error = node.public("engine_newPayloadV4", json!([])).await.expect_err("another port");
     assert!(error.is(Code::MethodNotFound));
 }
@@ -304,6 +311,85 @@ async fn blobs_are_null_without_a_pool() {
         node.extend(*fork, fork.time, &[]).await;
     }
     node.refused("engine_getBlobsV1", hashes, Code::UnsupportedFork, "Osaka").await;
+}
+
+#[tokio::test]
+async fn transactions_and_receipts_are_found_by_their_place() {
+    let mut node = TestNode::start(genesis(config(true))).await;
+    let transactions = transactions();
+    let envelope = node.extend(OSAKA, 1, &transactions).await;
+    let hash = &envelope["executionPayload"]["blockHash"];
+    let full = node.ok("eth_getBlockByHash", json!([hash, true])).await;
+    let receipts = node.public("eth_getBlockReceipts", json!([hash])).await.expect("receipts");
+    for id in [json!("latest"), json!("0x1"), json!({"blockHash": hash})] {
+        let named = node.public("eth_getBlockReceipts", json!([id])).await;
+        assert_eq!(named.expect("receipts"), receipts, "{id}");
+    }
+    let mut gas_used = 0;
+    for (index, transaction) in transactions.iter().enumerate() {
+        let place = format!("{index:#x}");
+        for (kind, id) in [("Hash", hash), ("Number", &json!("0x1")), ("Number", &json!("latest"))]
+        {
+            let method = format!("eth_getTransactionByBlock{kind}AndIndex");
+            let found = node.public(&method, json!([id, place])).await.expect("a transaction");
+            assert_eq!(found, full["transactions"][index]);
+        }
+        let receipt = &receipts[index];
+        assert_eq!(receipt["transactionHash"], json!(transaction.hash()));
+        assert_eq!(receipt["transactionIndex"], place);
+        assert_eq!(receipt["blockHash"], *hash);
+        assert_eq!(receipt["type"], place);
+        assert_eq!(receipt["status"], "0x1");
+        assert_eq!(receipt["contractAddress"], Value::Null);
+        for name in ["from", "to"] {
+            assert_eq!(receipt[name], full["transactions"][index][name]);
+        }
+        assert_eq!(receipt["effectiveGasPrice"], full["transactions"][index]["gasPrice"]);
+        let blob = (index == 3).then(|| json!("0x20000"));
+        assert_eq!(receipt.get("blobGasUsed"), blob.as_ref());
+        assert_eq!(receipt.get("blobGasPrice").is_some(), blob.is_some());
+        let used: U64 = serde_json::from_value(receipt["gasUsed"].clone()).expect("a number");
+        gas_used += used.to::<u64>();
+        assert_eq!(receipt["cumulativeGasUsed"], format!("{gas_used:#x}"));
+    }
+    assert_eq!(receipts.as_array().map(Vec::len), Some(transactions.len()));
+    assert_eq!(full["gasUsed"], format!("{gas_used:#x}"));
+
+    for (method, params, expected) in [
+        ("eth_getBlockReceipts", json!(["0x0"]), json!([])),
+        ("eth_getBlockReceipts", json!(["0x2"]), Value::Null),
+        ("eth_getBlockReceipts", json!([B256::ZERO]), Value::Null),
+        ("eth_getBlockTransactionCountByHash", json!([hash]), json!("0x5")),
+        ("eth_getBlockTransactionCountByHash", json!([B256::ZERO]), Value::Null),
+        ("eth_getBlockTransactionCountByNumber", json!(["latest"]), json!("0x5")),
+        ("eth_getBlockTransactionCountByNumber", json!(["0x0"]), json!("0x0")),
+        ("eth_getBlockTransactionCountByNumber", json!(["pending"]), Value::Null),
+        ("eth_getTransactionByBlockHashAndIndex", json!([hash, "0x5"]), Value::Null),
+        ("eth_getTransactionByBlockHashAndIndex", json!([B256::ZERO, "0x0"]), Value::Null),
+        ("eth_getTransactionByBlockNumberAndIndex", json!(["0x2", "0x0"]), Value::Null),
+        (
+            "eth_getTransactionByBlockNumberAndIndex",
+            json!(["0x1", "0xffffffffffffffff"]),
+            Value::Null,
+        ),
+    ] {
+        assert_eq!(node.public(method, params.clone()).await, Ok(expected), "{method}{params}");
+    }
+    for (method, params) in [
+        ("eth_getBlockReceipts", json!([])),
+        ("eth_getBlockReceipts", json!(["newest"])),
+        ("eth_getBlockReceipts", json!(["latest", true])),
+        ("eth_getBlockTransactionCountByHash", json!(["0x1"])),
+        ("eth_getBlockTransactionCountByNumber", json!([1])),
+        ("eth_getTransactionByBlockHashAndIndex", json!([hash])),
+        ("eth_getTransactionByBlockHashAndIndex", json!([hash, 1])),
+        ("eth_getTransactionByBlockNumberAndIndex", json!(["0x1", "0x01"])),
+        ("eth_getTransactionByBlockNumberAndIndex", json!(["0x1", "0x1", true])),
+        ("rpc_modules", json!([1])),
+    ] {
+        let error = node.public(method, params.clone()).await.expect_err("bad input");
+        assert!(error.is(Code::InvalidParams), "{method}{params}: {error}");
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,5 @@
 //! The chain as applications see it.
 
-use alloy_consensus::transaction::{Recovered, TransactionInfo};
 use alloy_primitives::{B256, U64, U256};
 use alloy_rlp::Encodable;
 use alloy_rpc_types_eth::{Block, BlockTransactions, Header, Transaction};
@@ -10,6 +9,7 @@ use rpc::{Error, Json, Params};
 use super::Api;
 use super::blocks::NumberOrTag;
 use super::hex::Fixed;
+use super::transactions::transaction;
 
 /// `eth_blockNumber`.
 pub(super) fn block_number(api: &Api, params: Params<'_>) -> Result<Json, Error> {
@@ -50,22 +50,10 @@ pub(super) fn block_by_number(api: &Api, mut params: Params<'_>) -> Result<Json,
 type RpcBlock = Block<Transaction<execution::Transaction>>;
 
 fn block(record: &BlockRecord, full: bool) -> RpcBlock {
-    let BlockRecord { block, senders, .. } = record;
+    let block = &record.block;
     let (header, body) = (&block.header, &block.body);
-    let info = |index: usize| TransactionInfo {
-        hash: None,
-        index: Some(index as u64),
-        block_hash: Some(block.hash()),
-        block_number: Some(header.number),
-        base_fee: header.base_fee_per_gas,
-        block_timestamp: Some(header.timestamp),
-    };
     let transactions = if full {
-        let signed = body.transactions.iter().zip(senders).enumerate();
-        let full = signed.map(|(index, (transaction, sender))| {
-            let recovered = Recovered::new_unchecked(transaction.clone(), *sender);
-            Transaction::from_transaction(recovered, info(index))
-        });
+        let full = (0..body.transactions.len()).map_while(|index| transaction(record, index));
         BlockTransactions::Full(full.collect())
     } else {
         BlockTransactions::Hashes(body.transactions.iter().map(|tx| *tx.hash()).collect())

@@ -1,5 +1,7 @@
 //! Who we are, and what we can do.
 
+use std::collections::BTreeMap;
+
 use rpc::{Error, Json, Params};
 use serde::{Deserialize, Serialize};
 
@@ -62,4 +64,12 @@ pub(super) fn client_version(_: &Api, params: Params<'_>) -> Result<Json, Error>
     params.end()?;
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
     Json::of(&format!("{CLIENT_NAME}/{VERSION}-{COMMIT}/{os}-{arch}"))
+}
+
+/// `rpc_modules`: what stands before the underscore in a method's name, each with the version that
+/// geth gives it; its console asks for that before anything else.
+pub(super) fn modules(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    params.end()?;
+    let modules = api.methods().filter_map(|name| name.split('_').next());
+    Json::of(&modules.map(|module| (module, "1.0")).collect::<BTreeMap<_, _>>())
 }

@@ -13,6 +13,7 @@ mod new_payload;
 mod payload;
 mod state;
 mod timings;
+mod transactions;
 
 use std::fmt;
 use std::sync::Arc;
@@ -216,13 +217,19 @@ const CHAIN: &[Method] = &[
 
 const PUBLIC: &[Method] = &[
     method("eth_getBalance", state::balance),
+    method("eth_getBlockReceipts", transactions::receipts),
+    method("eth_getBlockTransactionCountByHash", transactions::count_by_hash),
+    method("eth_getBlockTransactionCountByNumber", transactions::count_by_number),
     method("eth_getProof", state::proof),
     method("eth_getStorageAt", state::storage_at),
+    method("eth_getTransactionByBlockHashAndIndex", transactions::by_hash_and_index),
+    method("eth_getTransactionByBlockNumberAndIndex", transactions::by_number_and_index),
     method("eth_getTransactionCount", state::transaction_count),
     method("debug_executionWitness", debug::execution_witness),
     method("debug_executionWitnessByBlockHash", debug::execution_witness_by_hash),
     method("debug_executionWitnessByHash", debug::execution_witness_by_hash),
     method("net_version", identity::net_version),
+    method("rpc_modules", identity::modules),
     method("web3_clientVersion", identity::client_version),
 ];
 

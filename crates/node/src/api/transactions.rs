@@ -1,0 +1,125 @@
+//! Transactions by their place in a block, and their receipts.
+
+use std::sync::Arc;
+
+use alloy_consensus::Transaction as _;
+use alloy_consensus::transaction::{Recovered, TransactionInfo};
+use alloy_primitives::{B256, U64};
+use alloy_rpc_types_eth::{Log, Transaction, TransactionReceipt};
+use engine::BlockRecord;
+use execution::ChainSpec;
+use rpc::{Error, Json, Params};
+
+use super::Api;
+use super::blocks::{BlockId, NumberOrTag};
+use super::hex::{Fixed, Quantity};
+
+/// `eth_getTransactionByBlockHashAndIndex`: in a block of any branch.
+pub(super) fn by_hash_and_index(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let hash: Fixed<32> = params.next("block hash")?;
+    let index: Quantity = params.next("transaction index")?;
+    params.end()?;
+    at_index(api.block(B256::from(hash))?, index)
+}
+
+/// `eth_getTransactionByBlockNumberAndIndex`.
+pub(super) fn by_number_and_index(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let id: NumberOrTag = params.next("block")?;
+    let index: Quantity = params.next("transaction index")?;
+    params.end()?;
+    at_index(api.block_by_number(id)?, index)
+}
+
+/// `eth_getBlockTransactionCountByHash`: of a block of any branch.
+pub(super) fn count_by_hash(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let hash: Fixed<32> = params.next("block hash")?;
+    params.end()?;
+    count(api.block(B256::from(hash))?)
+}
+
+/// `eth_getBlockTransactionCountByNumber`.
+pub(super) fn count_by_number(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let id: NumberOrTag = params.next("block")?;
+    params.end()?;
+    count(api.block_by_number(id)?)
+}
+
+/// `eth_getBlockReceipts`.
+pub(super) fn receipts(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let id: BlockId = params.next("block")?;
+    params.end()?;
+    let record = api.block_by_id(&id)?;
+    Json::of(&record.map(|record| block_receipts(api.engine.chain(), &record)))
+}
+
+fn at_index(record: Option<Arc<BlockRecord>>, index: Quantity) -> Result<Json, Error> {
+    let index = usize::try_from(index.0).unwrap_or(usize::MAX);
+    Json::of(&record.and_then(|record| transaction(&record, index)))
+}
+
+fn count(record: Option<Arc<BlockRecord>>) -> Result<Json, Error> {
+    Json::of(&record.map(|record| U64::from(record.block.body.transactions.len())))
+}
+
+/// The block's transaction at `index`, where it has so many.
+pub(super) fn transaction(
+    record: &BlockRecord,
+    index: usize,
+) -> Option<Transaction<execution::Transaction>> {
+    let BlockRecord { block, senders, .. } = record;
+    let transaction = block.body.transactions.get(index)?;
+    let recovered = Recovered::new_unchecked(transaction.clone(), *senders.get(index)?);
+    let info = TransactionInfo {
+        hash: None,
+        index: Some(index as u64),
+        block_hash: Some(block.hash()),
+        block_number: Some(block.header.number),
+        base_fee: block.header.base_fee_per_gas,
+        block_timestamp: Some(block.header.timestamp),
+    };
+    Some(Transaction::from_transaction(recovered, info))
+}
+
+fn block_receipts(chain: &ChainSpec, record: &BlockRecord) -> Vec<TransactionReceipt> {
+    let BlockRecord { block, senders, receipts, .. } = record;
+    let (hash, header) = (block.hash(), &block.header);
+    let blob_params = chain.blob_params(header.timestamp);
+    let blob_fee = blob_params.and_then(|params| header.blob_fee(params));
+    let (mut gas_before, mut logs_before) = (0, 0);
+    let mut shown = Vec::with_capacity(receipts.len());
+    let signed = block.body.transactions.iter().zip(senders);
+    for (index, ((transaction, sender), receipt)) in (0..).zip(signed.zip(receipts)) {
+        let mut log_index = logs_before;
+        let inner = receipt.clone().map_logs(|inner| {
+            log_index += 1;
+            Log {
+                inner,
+                block_hash: Some(hash),
+                block_number: Some(header.number),
+                block_timestamp: Some(header.timestamp),
+                transaction_hash: Some(*transaction.hash()),
+                transaction_index: Some(index),
+                log_index: Some(log_index - 1),
+                removed: false,
+            }
+        });
+        let blob_gas_used = transaction.blob_gas_used();
+        shown.push(TransactionReceipt {
+            inner,
+            transaction_hash: *transaction.hash(),
+            transaction_index: Some(index),
+            block_hash: Some(hash),
+            block_number: Some(header.number),
+            gas_used: receipt.cumulative_gas_used() - gas_before,
+            effective_gas_price: transaction.effective_gas_price(header.base_fee_per_gas),
+            blob_gas_used,
+            blob_gas_price: blob_gas_used.and(blob_fee),
+            from: *sender,
+            to: transaction.to(),
+            contract_address: transaction.is_create().then(|| sender.create(transaction.nonce())),
+        });
+        gas_before = receipt.cumulative_gas_used();
+        logs_before = log_index;
+    }
+    shown
+}
