@@ -52,6 +52,23 @@ fn require(ci: bool) -> Result<(), Failure> {
         None if ci => return Err(Failure::new(format!("DEPONENT_FIXTURES is not set, {hint}"))),
         None => println!("DEPONENT_FIXTURES is not set, {hint}"),
     }
+    let hint =
+        "viem, ethers and web3.py read from a node; docs/transports.md says how it is filled";
+    match std::env::var_os("DEPONENT_TOOLS").map(PathBuf::from) {
+        Some(tools) if !tools.is_absolute() || !tools.is_dir() => {
+            let tools = tools.display();
+            return Err(Failure::new(format!(
+                "DEPONENT_TOOLS={tools} is not the whole path of a folder, from which {hint}"
+            )));
+        }
+        Some(_) => {}
+        None if ci => {
+            return Err(Failure::new(format!(
+                "DEPONENT_TOOLS is not set, the folder from which {hint}"
+            )));
+        }
+        None => println!("DEPONENT_TOOLS is not set, the folder from which {hint}"),
+    }
     if !has_geth() {
         println!("no geth on PATH or in ~/go/bin, so the tests beside geth cannot run");
     }

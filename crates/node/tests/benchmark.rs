@@ -1,6 +1,9 @@
 //! The benchmark of the state in miniature: this program, and geth where it is, run a chain that
 //! this program built. What it measures means nothing here; that it runs does.
 
+#[path = "common/geth.rs"]
+mod geth;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,7 +20,7 @@ fn the_state_benchmark_runs_in_miniature() {
         (contender(Kind::Deponent, false), deponent.clone()),
         (contender(Kind::Deponent, true), deponent),
     ];
-    match geth_binary() {
+    match geth::binary() {
         Some(geth) => contenders.push((contender(Kind::Geth, false), program(Kind::Geth, geth))),
         None => println!("without geth: there is none"),
     }
@@ -48,12 +51,4 @@ fn the_state_benchmark_runs_in_miniature() {
 
 const fn program(kind: Kind, binary: PathBuf) -> Program {
     Program { kind, binary, arguments: Vec::new(), memory_bytes: None, disk_bytes: None }
-}
-
-fn geth_binary() -> Option<PathBuf> {
-    let home = std::env::home_dir().map(|home| home.join("go/bin/geth"));
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let on_path = std::env::split_paths(&path).map(|folder| folder.join("geth"));
-    let named = std::env::var_os("GETH").map(PathBuf::from);
-    named.into_iter().chain(on_path).chain(home).find(|file| file.is_file())
 }

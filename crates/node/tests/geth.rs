@@ -1,8 +1,11 @@
 //! Deponent and geth agree: on every block that our node builds, on its roots, and on each other's
 //! witnesses. Runs when a geth binary is there: `GETH`, on the path, or where `go install` puts it.
 
+#[path = "common/geth.rs"]
+mod geth;
+
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use alloy_genesis::GenesisAccount;
@@ -32,7 +35,7 @@ const DEPLOY: Bytes = bytes!("600160005360016000f3");
 
 #[tokio::test(flavor = "multi_thread")]
 async fn geth_accepts_our_chain_and_each_verifies_the_others_witnesses() {
-    let Some(binary) = geth_binary() else {
+    let Some(binary) = geth::binary() else {
         println!(
             "not run: no geth. `go install github.com/ethereum/go-ethereum/cmd/geth@v1.17.8`, or \
              name it in GETH"
@@ -341,12 +344,4 @@ impl Drop for Geth {
         self.process.kill().ok();
         self.process.wait().ok();
     }
-}
-
-fn geth_binary() -> Option<PathBuf> {
-    let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join("go/bin/geth"));
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let on_path = std::env::split_paths(&path).map(|folder| folder.join("geth"));
-    let named = std::env::var_os("GETH").map(PathBuf::from);
-    named.into_iter().chain(on_path).chain(home).find(|file| file.is_file())
 }

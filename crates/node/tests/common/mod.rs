@@ -132,7 +132,7 @@ fn def<T: Default>() -> T {
 }
 
 /// `r` is the curve's generator, so that some key fits any hash.
-fn signature() -> Signature {
+pub fn signature() -> Signature {
     let r = uint!(0x79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798_U256);
     Signature::new(r, U256::from(7), false)
 }
