@@ -2,16 +2,14 @@ use crate::{ChainSpec, InvalidBlock};
 use alloy_consensus::crypto::{InvalidSignatureS, RecoveryError, SECP256K1N_HALF};
 use alloy_consensus::{EthereumTxEnvelope, Transaction as _, TxEip4844};
 use alloy_hardforks::EthereumHardforks;
-use alloy_primitives::{Address, B256, Bytes, FixedBytes, keccak256};
+use alloy_primitives::{Address, B256, Bytes, keccak256};
 use alloy_rlp::{Decodable, Encodable};
 use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
 use secp256k1::{Message, SECP256K1};
+use witness::PublicKey;
 
 /// A signed transaction as blocks hold it: blobs stay outside.
 pub type Transaction = EthereumTxEnvelope<TxEip4844>;
-
-/// An uncompressed secp256k1 public key: 0x04, X, Y.
-pub type PublicKey = FixedBytes<65>;
 
 /// Header and body.
 pub type Block = alloy_consensus::Block<Transaction>;

@@ -26,7 +26,6 @@ mod parallel;
 mod proof_of_work;
 mod recorder;
 mod rules;
-pub mod ssz;
 pub mod stateless;
 mod validate;
 #[cfg(test)]
@@ -34,8 +33,8 @@ mod world;
 
 pub use access_list::{AccessList, ListedAccount};
 pub use block::{
-    Block, PublicKey, SealedBlock, Signer, Transaction, decode_block, recover_senders,
-    recover_senders_at, recover_signer, recover_signer_at,
+    Block, SealedBlock, Signer, Transaction, decode_block, recover_senders, recover_senders_at,
+    recover_signer, recover_signer_at,
 };
 pub use call::{AccountOverride, Call, CallOutcome, Overrides, StorageOverride, call};
 pub use chain::{ChainSpec, ChainSpecError};
@@ -51,3 +50,4 @@ pub use validate::{
     Roots, Verified, VerifyError, execute_statelessly, validate, validate_access_list,
     validate_body, validate_body_roots, verify,
 };
+pub use witness::PublicKey;

@@ -19,3 +19,7 @@ pub const CALL_GAS: u64 = 50_000_000;
 
 /// Longest file that `deponent verify` reads, in bytes: a witness of 1 GB, in hex, and its block.
 pub const VERIFY_FILE_BYTES: u64 = 3 << 30;
+
+/// Codes that a client may hold by their numbers on one connection: beyond that it begins anew. A
+/// full block of 60 million gas reads some 20,000.
+pub const HELD_CODES: usize = 1 << 18;

@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 
 use alloy_primitives::{B256, Bytes, U64};
+use client::ssz::{PayloadStatus, WithWitness};
 use common::*;
-use node::rest::PayloadStatus;
-use node::rest::containers::WithWitness;
 use rpc::rest::{self, HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use rpc::{Client, Code};
 use serde_json::{Value, json};

@@ -9,17 +9,17 @@ use std::sync::Arc;
 use alloy_eips::Decodable2718;
 use alloy_primitives::{Address, B256, Bytes, keccak256};
 use alloy_rpc_types_engine::{ForkchoiceState, PayloadAttributes, PayloadId};
+use client::Fork;
+use client::ssz::{
+    BodiesResponse, BuiltPayload, ExecutionPayloadEnvelope, ForkchoiceUpdate,
+    ForkchoiceUpdateResponse, PayloadStatus, Status, WithWitness, write_hashes_request,
+};
 use common::{ALL_FORKS, BEACON_ROOT, Fork as Versions, attributes, config, genesis};
 use common::{new_payload, raw, state, transactions};
 use engine::{Engine, Genesis};
 use envelope::envelope;
 use execution::stateless::input::StatelessInput;
 use execution::{ChainSpec, Transaction};
-use node::rest::containers::{
-    BodiesResponse, BuiltPayload, ExecutionPayloadEnvelope, ForkchoiceUpdate,
-    ForkchoiceUpdateResponse, WithWitness, write_hashes_request,
-};
-use node::rest::{Fork, PayloadStatus, Status};
 use node::{Api, Node, NodeOptions};
 use rpc::rest::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use rpc::{Client, Handler as _};

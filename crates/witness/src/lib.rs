@@ -9,6 +9,7 @@
 //! The content follows the canonical rules of EIP-8025 (execution-specs `projects/zkevm`,
 //! `forks/amsterdam/stateless_host_exec_witness.py`); `docs/witness.md` restates them.
 
+pub mod container;
 mod error;
 mod index;
 pub mod json;
@@ -25,4 +26,4 @@ pub use error::{DecodeError, StateError};
 pub use index::WitnessIndex;
 pub use state::{Ancestor, BlockState, Change, Source, State, TrieState};
 pub use trie::{Account, AccountInfo};
-pub use types::Witness;
+pub use types::{PublicKey, Witness};

@@ -1,4 +1,4 @@
-use alloy_primitives::Bytes;
+use alloy_primitives::{Bytes, FixedBytes};
 
 /// What a stateless verifier needs to run one block again, as one flat set of byte strings.
 ///
@@ -28,3 +28,7 @@ impl Witness {
         }
     }
 }
+
+/// An uncompressed secp256k1 public key: 0x04, X, Y. Beside a witness stand those of the block's
+/// senders, one a transaction.
+pub type PublicKey = FixedBytes<65>;

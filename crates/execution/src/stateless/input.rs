@@ -12,10 +12,6 @@ use super::merkle::{
     byte_list_root, byte_vector_root, container_root, item_list_root, progressive_byte_list_root,
     progressive_container_root, progressive_list_root, u64_root,
 };
-use crate::ssz::{
-    self, Fixed, Item, Layout, Limits, Offsets, SszError, SszProblem, UNLIMITED, byte_lists_bytes,
-    read_byte_lists, read_items, read_witness, write_byte_lists, write_items,
-};
 use crate::{PublicKey, SealedBlock};
 use alloy_consensus::Transaction as _;
 use alloy_eips::Encodable2718;
@@ -30,6 +26,10 @@ use alloy_eips::eip8282::{
 };
 use alloy_primitives::{Address, B256, Bloom, Bytes, U256};
 use witness::Witness;
+use witness::container::{
+    self, Item, Layout, Limits, Offsets, SszError, SszProblem, UNLIMITED, byte_lists_bytes,
+    read_byte_lists, read_items, read_witness, write_byte_lists, write_items,
+};
 
 /// The schema read and written here: fork 0x15 (Amsterdam), revision 1. Big-endian before an input.
 pub const SCHEMA_ID: u16 = 0x1501;
@@ -50,7 +50,7 @@ pub const HEADER_BYTES: usize = 1 << 10;
 pub const HEADERS: usize = 256;
 
 /// Bytes of SSZ in an input: its offsets are 32 bits wide.
-pub const INPUT_BYTES: usize = ssz::MAX_BYTES;
+pub const INPUT_BYTES: usize = container::MAX_BYTES;
 
 const STATE_LIMITS: Limits = Limits { items: usize::MAX, item_bytes: NODE_BYTES };
 const CODES_LIMITS: Limits = Limits { items: usize::MAX, item_bytes: CODE_BYTES };
@@ -244,11 +244,11 @@ impl StatelessInput {
 
     fn check(&self) -> Result<(), SszError> {
         let extra_data = &self.new_payload_request.execution_payload.extra_data;
-        ssz::check_length("extra_data", extra_data.len(), EXTRA_DATA_BYTES)?;
+        container::check_length("extra_data", extra_data.len(), EXTRA_DATA_BYTES)?;
         STATE_LIMITS.check("state", &self.witness.state)?;
         CODES_LIMITS.check("codes", &self.witness.codes)?;
         HEADERS_LIMITS.check("headers", &self.witness.headers)?;
-        ssz::check_length(INPUT.name, self.ssz_bytes(), INPUT_BYTES)
+        container::check_length(INPUT.name, self.ssz_bytes(), INPUT_BYTES)
     }
 }
 
@@ -345,7 +345,7 @@ impl ExecutionPayload {
     fn read(input: &Bytes) -> Result<Self, SszError> {
         let (mut fixed, fields) = PAYLOAD.split(input)?;
         let [extra_data, transactions, withdrawals, block_access_list] = fields;
-        ssz::check_length("extra_data", extra_data.len(), EXTRA_DATA_BYTES)?;
+        container::check_length("extra_data", extra_data.len(), EXTRA_DATA_BYTES)?;
         Ok(Self {
             parent_hash: fixed.bytes(),
             fee_recipient: fixed.bytes(),
@@ -538,113 +538,6 @@ fn push<T: Item>(requests: &mut Requests, request_type: u8, items: &[T]) {
     let mut request = vec![request_type];
     write_items(items, &mut request);
     requests.push_request(request.into());
-}
-
-impl Item for Withdrawal {
-    const FIELDS_BYTES: &'static [usize] = &[8, 8, 20, 8];
-
-    fn read(fixed: &mut Fixed<'_>) -> Self {
-        Self {
-            index: fixed.u64(),
-            validator_index: fixed.u64(),
-            address: fixed.bytes(),
-            amount: fixed.u64(),
-        }
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.index.to_le_bytes());
-        out.extend_from_slice(&self.validator_index.to_le_bytes());
-        out.extend_from_slice(self.address.as_slice());
-        out.extend_from_slice(&self.amount.to_le_bytes());
-    }
-}
-
-impl Item for DepositRequest {
-    const FIELDS_BYTES: &'static [usize] = &[48, 32, 8, 96, 8];
-
-    fn read(fixed: &mut Fixed<'_>) -> Self {
-        Self {
-            pubkey: fixed.bytes(),
-            withdrawal_credentials: fixed.bytes(),
-            amount: fixed.u64(),
-            signature: fixed.bytes(),
-            index: fixed.u64(),
-        }
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.pubkey.as_slice());
-        out.extend_from_slice(self.withdrawal_credentials.as_slice());
-        out.extend_from_slice(&self.amount.to_le_bytes());
-        out.extend_from_slice(self.signature.as_slice());
-        out.extend_from_slice(&self.index.to_le_bytes());
-    }
-}
-
-impl Item for WithdrawalRequest {
-    const FIELDS_BYTES: &'static [usize] = &[20, 48, 8];
-
-    fn read(fixed: &mut Fixed<'_>) -> Self {
-        Self { source_address: fixed.bytes(), validator_pubkey: fixed.bytes(), amount: fixed.u64() }
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.source_address.as_slice());
-        out.extend_from_slice(self.validator_pubkey.as_slice());
-        out.extend_from_slice(&self.amount.to_le_bytes());
-    }
-}
-
-impl Item for ConsolidationRequest {
-    const FIELDS_BYTES: &'static [usize] = &[20, 48, 48];
-
-    fn read(fixed: &mut Fixed<'_>) -> Self {
-        Self {
-            source_address: fixed.bytes(),
-            source_pubkey: fixed.bytes(),
-            target_pubkey: fixed.bytes(),
-        }
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.source_address.as_slice());
-        out.extend_from_slice(self.source_pubkey.as_slice());
-        out.extend_from_slice(self.target_pubkey.as_slice());
-    }
-}
-
-impl Item for BuilderDepositRequest {
-    const FIELDS_BYTES: &'static [usize] = &[48, 32, 8, 96];
-
-    fn read(fixed: &mut Fixed<'_>) -> Self {
-        Self {
-            pubkey: fixed.bytes(),
-            withdrawal_credentials: fixed.bytes(),
-            amount: fixed.u64(),
-            signature: fixed.bytes(),
-        }
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.pubkey.as_slice());
-        out.extend_from_slice(self.withdrawal_credentials.as_slice());
-        out.extend_from_slice(&self.amount.to_le_bytes());
-        out.extend_from_slice(self.signature.as_slice());
-    }
-}
-
-impl Item for BuilderExitRequest {
-    const FIELDS_BYTES: &'static [usize] = &[20, 48];
-
-    fn read(fixed: &mut Fixed<'_>) -> Self {
-        Self { source_address: fixed.bytes(), pubkey: fixed.bytes() }
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.source_address.as_slice());
-        out.extend_from_slice(self.pubkey.as_slice());
-    }
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@
 //! and progressive containers EIP-7495, both at EIPs f767a1e8. Before consensus-specs 26c608be
 //! (January 2026) the two halves of a progressive node were the other way round.
 
-use crate::ssz::Item;
 use alloy_primitives::B256;
 use sha2::{Digest, Sha256};
+use witness::container::Item;
 
 const CHUNK_BYTES: usize = 32;
 

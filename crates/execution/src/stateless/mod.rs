@@ -7,8 +7,8 @@ pub mod input;
 mod merkle;
 mod result;
 
-pub use crate::ssz::{SszError, SszProblem};
 pub use result::StatelessValidationResult;
+pub use witness::container::{SszError, SszProblem};
 
 use crate::{BlockError, ChainSpec, InvalidBlock, SealedBlock, Transaction, VerifyError, verify};
 use alloy_consensus::{Block, BlockBody, Header, Transaction as _, proofs};

@@ -1,7 +1,7 @@
 //! What a stateless validation makes public: 43 bytes.
 
-use crate::ssz::{Fixed, SszError};
 use alloy_primitives::B256;
+use witness::container::{Fixed, SszError};
 
 /// The public output of a stateless validation (`StatelessValidationResult` of EIP-8025 at EIPs
 /// f767a1e8).

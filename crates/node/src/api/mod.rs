@@ -29,7 +29,7 @@ pub(crate) use bodies::{blocks_by_hash, blocks_by_range, check_bytes};
 pub(crate) use build::{built, detail, execution_payload, update_forkchoice};
 pub(crate) use hex::Data;
 pub(crate) use identity::our_version;
-pub(crate) use payload::{assemble, check_fork, check_requests};
+pub(crate) use payload::{check_fork, check_requests};
 
 /// One port's methods, answered by an engine.
 pub struct Api {

@@ -11,7 +11,7 @@ use witness::Witness;
 use super::hex::Data;
 use super::payload::NewPayload;
 use super::{Api, refusal};
-use crate::rest;
+use crate::rest::payload_status;
 
 /// `PayloadStatusV1`.
 #[derive(Serialize)]
@@ -25,8 +25,8 @@ pub(super) struct PayloadStatus {
 impl PayloadStatus {
     /// The verdict on the block `hash`.
     pub(super) fn new(verdict: Verdict, hash: B256) -> Self {
-        let rest::PayloadStatus { status, latest_valid_hash, validation_error } =
-            rest::PayloadStatus::new(verdict, hash);
+        let client::ssz::PayloadStatus { status, latest_valid_hash, validation_error } =
+            payload_status(verdict, hash);
         Self { status: status.name(), latest_valid_hash, validation_error }
     }
 }

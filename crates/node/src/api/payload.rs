@@ -9,8 +9,9 @@ use alloy_hardforks::EthereumHardfork::{self, Amsterdam, Bogota, Cancun, Frontie
 use alloy_primitives::{B256, Bytes};
 use alloy_rpc_types_engine::{
     CancunPayloadFields, ExecutionPayload, ExecutionPayloadSidecar, ExecutionPayloadV1,
-    ExecutionPayloadV2, ExecutionPayloadV3, ExecutionPayloadV4, PraguePayloadFields,
+    PraguePayloadFields,
 };
+use client::ssz::assemble;
 use engine::Payload;
 use execution::ChainSpec;
 use rpc::{Code, Error, Params};
@@ -197,30 +198,6 @@ impl Fields {
         let amsterdam = amsterdam.map(|(list, slot)| (list.0, slot.0));
         assemble(first, withdrawals, blob_gas, amsterdam)
     }
-}
-
-/// The payload of the structure whose fields there are: `blob_gas` used and in excess, and what
-/// Amsterdam adds, the access list and the slot.
-pub(crate) fn assemble(
-    first: ExecutionPayloadV1,
-    withdrawals: Option<Vec<Withdrawal>>,
-    blob_gas: Option<[u64; 2]>,
-    amsterdam: Option<(Bytes, u64)>,
-) -> ExecutionPayload {
-    let Some(withdrawals) = withdrawals else { return ExecutionPayload::V1(first) };
-    let second = ExecutionPayloadV2 { payload_inner: first, withdrawals };
-    let Some([blob_gas_used, excess_blob_gas]) = blob_gas else {
-        return ExecutionPayload::V2(second);
-    };
-    let third = ExecutionPayloadV3 { payload_inner: second, blob_gas_used, excess_blob_gas };
-    let Some((block_access_list, slot_number)) = amsterdam else {
-        return ExecutionPayload::V3(third);
-    };
-    ExecutionPayload::V4(ExecutionPayloadV4 {
-        payload_inner: third,
-        block_access_list,
-        slot_number,
-    })
 }
 
 /// prague.md, `engine_newPayloadV4`: ascending by type, each type once, none without content.

@@ -11,14 +11,13 @@ use alloy_primitives::{B256, Bytes};
 use alloy_rpc_types_engine::ExecutionPayload;
 use anyhow::{Context, ensure};
 use clap::Args;
+use client::ssz::{ExecutionPayloadEnvelope, PayloadStatus, Status, WithWitness};
 use indicatif::{ProgressBar, ProgressStyle};
 use rpc::rest::{self, HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use rpc::{Client, RawValue, Spare, response};
 use serde_json::{Value, json};
 use witness::Witness;
 
-use crate::rest::containers::{ExecutionPayloadEnvelope, WithWitness};
-use crate::rest::{PayloadStatus, Status};
 use crate::{Node, NodeOptions};
 
 /// Contracts read by the blocks of each row: none, about 17 MB, about 100 MB.

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use alloy_eips::Encodable2718;
+use client::Fork;
+use client::ssz::limits::BODIES;
+use client::ssz::{BodiesResponse, ExecutionPayloadBody, read_blobs_request, read_bodies_request};
 use engine::BlockRecord;
 use rpc::Pieces;
 use rpc::rest::{HeaderMap, Request, Response, StatusCode};
 
-use super::containers::{
-    BodiesResponse, ExecutionPayloadBody, read_blobs_request, read_bodies_request,
-};
-use super::limits::BODIES;
 use super::problem::{Kind, Problem};
-use super::{Fork, fork, ssz, ssz_body};
+use super::{fork, rules, ssz, ssz_body};
 use crate::api::{self, Api};
 
 /// `POST /bodies/hash`.
@@ -61,7 +60,7 @@ fn respond(
 /// Whether a block is of the time of `fork`, which begins after the last one that was mined.
 fn is_of(api: &Api, fork: Fork, record: &BlockRecord) -> bool {
     let header = &record.block.header;
-    let of_fork = fork.rules().contains(&api.engine.chain().fork_at(header.timestamp));
+    let of_fork = rules(fork).contains(&api.engine.chain().fork_at(header.timestamp));
     of_fork && header.difficulty.is_zero()
 }
 

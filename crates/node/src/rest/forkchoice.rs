@@ -1,12 +1,14 @@
 //! `POST /forkchoice`.
 
 use alloy_rpc_types_engine::PayloadAttributes;
+use client::Fork;
+use client::ssz::{ForkchoiceUpdate, ForkchoiceUpdateResponse};
 use engine::{BuildRequest, ForkchoiceOutcome};
 use rpc::rest::{Request, Response};
 
-use super::containers::{ForkchoiceUpdate, ForkchoiceUpdateResponse, PayloadStatus};
 use super::problem::Problem;
-use super::{Fork, fork, ssz, ssz_body};
+use super::verdict::payload_status;
+use super::{fork, rules, ssz, ssz_body};
 use crate::api::{self, Api};
 
 /// Applies the fork choice and begins the build that is asked for. The columns in custody are read
@@ -18,12 +20,12 @@ pub(super) fn update(api: &Api, request: &Request) -> Result<Response, Problem> 
     let build = update.payload_attributes.map(|attributes| build(api, fork, attributes));
     let outcome = api::update_forkchoice(api, state, build.transpose())?;
     let ForkchoiceOutcome { verdict, payload_id } = outcome;
-    let payload_status = PayloadStatus::new(verdict, state.head_block_hash);
+    let payload_status = payload_status(verdict, state.head_block_hash);
     Ok(ssz(ForkchoiceUpdateResponse { payload_status, payload_id }.encode()))
 }
 
 fn build(api: &Api, fork: Fork, attributes: PayloadAttributes) -> Result<BuildRequest, rpc::Error> {
-    api::check_fork(api.engine.chain(), attributes.timestamp, &fork.rules())?;
+    api::check_fork(api.engine.chain(), attributes.timestamp, &rules(fork))?;
     // Every build has its witness; the wish for it is JSON-RPC's.
     Ok(BuildRequest { attributes, version: fork.forkchoice_version(), with_witness: false })
 }

@@ -17,7 +17,7 @@ use engine::Assembled;
 use rpc::rest::{HeaderName, HeaderValue, Request};
 use witness::Witness;
 
-use super::limits::HELD_CODES;
+use crate::limits::HELD_CODES;
 
 /// Asks for the codes that are not held alone, and says where their numbers begin.
 pub(super) const CODES: HeaderName = HeaderName::from_static("deponent-codes");

@@ -1,16 +1,14 @@
 //! The Engine API over REST and SSZ, from Paris on: execution-apis #793 as merged, the witness
 //! endpoint of #885, and what we add.
 //!
-//! Bodies are SSZ, the header `Eth-Execution-Version` names the fork whose [containers] they are,
+//! Bodies are the containers of [`client::ssz`], the header `Eth-Execution-Version` names the fork,
 //! and what is not answered is said as `application/problem+json`. The endpoints do what their
 //! JSON-RPC twins do, through the same functions. `docs/transports.md` lists them all.
 
 mod bodies;
-pub mod containers;
 mod fork;
 mod forkchoice;
 mod held;
-pub mod limits;
 mod payloads;
 mod problem;
 mod resource;
@@ -18,6 +16,8 @@ mod verdict;
 mod witnesses;
 
 use alloy_primitives::Bytes;
+use client::Fork;
+use client::ssz::limits;
 use rpc::Pieces;
 use rpc::rest::header::{CACHE_CONTROL, CONTENT_TYPE};
 use rpc::rest::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
@@ -26,8 +26,8 @@ use serde_json::json;
 use crate::api::{Api, our_version};
 use problem::{Kind, Problem};
 
-pub use containers::{PayloadStatus, Status};
-pub use fork::Fork;
+pub use fork::rules;
+pub(crate) use verdict::payload_status;
 
 /// Where all paths begin.
 const BASE: &str = "/engine/v1/";

@@ -8,15 +8,17 @@ use alloy_primitives::{B256, Bytes};
 use alloy_rpc_types_engine::{
     CancunPayloadFields, ExecutionPayloadSidecar, PayloadId, PraguePayloadFields,
 };
+use client::Fork;
+use client::ssz::{
+    BlobsBundle, BuiltPayload, ExecutionPayloadEnvelope, PayloadStatus, Status, with_witness_parts,
+};
 use engine::{Built, Payload};
 use execution::Transaction;
 use rpc::rest::{Request, Response};
 
-use super::containers::{
-    BlobsBundle, BuiltPayload, ExecutionPayloadEnvelope, PayloadStatus, Status, with_witness_parts,
-};
 use super::problem::{Kind, Problem};
-use super::{Fork, fork, held, not_stored, pieces, segment, ssz, ssz_body, verdict};
+use super::verdict::payload_status;
+use super::{fork, held, not_stored, pieces, rules, segment, ssz, ssz_body, verdict};
 use crate::api::{self, Api, refusal};
 
 /// `POST /payloads`.
@@ -68,7 +70,7 @@ fn validate(api: &Api, request: &Request) -> Result<(B256, PayloadStatus), Probl
     let hash = envelope.payload.block_hash();
     let payload = payload(api, fork, envelope)?;
     let verdict = api.engine.new_payload(payload).map_err(refusal)?;
-    Ok((hash, PayloadStatus::new(verdict, hash)))
+    Ok((hash, payload_status(verdict, hash)))
 }
 
 /// What JSON-RPC's parameters would be, after the same checks.
@@ -76,7 +78,7 @@ fn payload(api: &Api, fork: Fork, envelope: ExecutionPayloadEnvelope) -> Result<
     let ExecutionPayloadEnvelope { payload, parent_beacon_block_root, execution_requests } =
         envelope;
     let requests = execution_requests.map(api::check_requests).transpose()?;
-    api::check_fork(api.engine.chain(), payload.timestamp(), &fork.rules())?;
+    api::check_fork(api.engine.chain(), payload.timestamp(), &rules(fork))?;
     let cancun = parent_beacon_block_root.map(|root| {
         let hashes = versioned_hashes(payload.transactions());
         CancunPayloadFields::new(root, hashes)
@@ -120,7 +122,7 @@ pub(super) fn built_with_witness(
 fn find(api: &Api, request: &Request, id: &str) -> Result<(Fork, Arc<Built>), Problem> {
     let fork = fork(request)?;
     let id = PayloadId::new(segment("the payload's id", id)?);
-    Ok((fork, api::built(api, id, &fork.rules())?))
+    Ok((fork, api::built(api, id, &rules(fork))?))
 }
 
 fn encode(fork: Fork, built: &Built) -> Result<Vec<u8>, Problem> {

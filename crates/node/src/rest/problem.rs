@@ -1,10 +1,10 @@
 //! Why a request was not answered, as `application/problem+json`.
 
-use execution::ssz::{SszError, SszProblem};
 use rpc::Code;
 use rpc::rest::header::{ALLOW, CONTENT_TYPE};
 use rpc::rest::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::json;
+use witness::container::{MAX_BYTES, SszError, SszProblem};
 
 use crate::api::detail;
 
@@ -146,16 +146,14 @@ impl Problem {
     /// Why an answer cannot be written.
     pub(super) fn of_answer(error: SszError) -> Self {
         match error.problem {
-            SszProblem::TooLong { got, limit } if limit == execution::ssz::MAX_BYTES => {
-                Self::too_large(got)
-            }
+            SszProblem::TooLong { got, limit } if limit == MAX_BYTES => Self::too_large(got),
             _ => Self::new(Kind::Internal, error),
         }
     }
 
     /// An answer of so many bytes.
     pub(super) fn too_large(bytes: usize) -> Self {
-        let limit = execution::ssz::MAX_BYTES;
+        let limit = MAX_BYTES;
         let detail = format!(
             "the answer has {bytes} bytes, and the offsets of SSZ reach no further than {limit}; \
              the witness can be had as RLP, in ranges, and over JSON-RPC"
@@ -194,7 +192,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_offsets_do_not_reach_names_its_size() {
-        let (got, limit) = (5_000_000_000, execution::ssz::MAX_BYTES);
+        let (got, limit) = (5_000_000_000, MAX_BYTES);
         let error = SszProblem::TooLong { got, limit };
         let error = SszError { field: "payload_status_with_witness", problem: error };
         check(Problem::of_answer(error), 507, "response-too-large", "5000000000");

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use alloy_primitives::B256;
+use client::ssz::{PayloadStatus, Status};
 use engine::{Verdict, WitnessItems};
 use rpc::rest::{HeaderMap, HeaderValue};
 
-use super::containers::{PayloadStatus, Status};
 use crate::api::Api;
 
 /// Where the witness of a VALID block is.
@@ -18,30 +18,16 @@ const WITNESS_ITEMS: &str = "deponent-witness-items";
 /// Where the milliseconds went in which the block was validated, as `Server-Timing` has it.
 const TIMINGS: &str = "deponent-timings";
 
-impl PayloadStatus {
-    /// The verdict on the block `hash`.
-    pub(crate) fn new(verdict: Verdict, hash: B256) -> Self {
-        let (status, latest_valid_hash, validation_error) = match verdict {
-            Verdict::Valid => (Status::Valid, Some(hash), None),
-            Verdict::Invalid { latest_valid_hash, reason } => {
-                (Status::Invalid, latest_valid_hash, Some(reason))
-            }
-            Verdict::Syncing => (Status::Syncing, None, None),
-        };
-        Self { status, latest_valid_hash, validation_error }
-    }
-}
-
-impl Status {
-    /// The name in JSON-RPC.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Valid => "VALID",
-            Self::Invalid => "INVALID",
-            Self::Syncing => "SYNCING",
-            Self::Accepted => "ACCEPTED",
+/// The verdict on the block `hash`.
+pub(crate) fn payload_status(verdict: Verdict, hash: B256) -> PayloadStatus {
+    let (status, latest_valid_hash, validation_error) = match verdict {
+        Verdict::Valid => (Status::Valid, Some(hash), None),
+        Verdict::Invalid { latest_valid_hash, reason } => {
+            (Status::Invalid, latest_valid_hash, Some(reason))
         }
-    }
+        Verdict::Syncing => (Status::Syncing, None, None),
+    };
+    PayloadStatus { status, latest_valid_hash, validation_error }
 }
 
 /// Adds the headers of a VALID answer on `hash`. They cost nothing: the witness is not put together

@@ -5,7 +5,7 @@ use alloy_rpc_types_engine::{
     ExecutionPayload, ExecutionPayloadV1, ExecutionPayloadV2, ExecutionPayloadV3,
     ExecutionPayloadV4,
 };
-use node::rest::containers::ExecutionPayloadEnvelope;
+use client::ssz::ExecutionPayloadEnvelope;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

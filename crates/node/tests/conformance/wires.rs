@@ -7,13 +7,15 @@ use alloy_consensus::Transaction as _;
 use alloy_eips::Decodable2718;
 use alloy_primitives::{B256, Bytes};
 use alloy_rpc_types_engine::ForkchoiceState;
+use client::Fork;
+use client::ssz::{
+    ExecutionPayloadEnvelope, ForkchoiceUpdate, ForkchoiceUpdateResponse, PayloadStatus, Status,
+    WithWitness,
+};
 use engine::{Engine, Genesis};
 use execution::{ChainSpec, Transaction};
 use node::Api;
-use node::rest::containers::{
-    ExecutionPayloadEnvelope, ForkchoiceUpdate, ForkchoiceUpdateResponse, WithWitness,
-};
-use node::rest::{Fork, PayloadStatus, Status};
+use node::rest::rules;
 use rpc::rest::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use rpc::{Code, Error, Handler as _};
 use serde_json::Value;
@@ -94,10 +96,10 @@ impl Rest {
         let era = self.engine.chain().fork_at(timestamp);
         // The fork of the block where the version is for it, so that both say that it is not.
         let candidates = forks(version).iter();
-        let fork = candidates.copied().find(|fork| fork.rules().contains(&era));
+        let fork = candidates.copied().find(|fork| rules(*fork).contains(&era));
         let fork = fork.unwrap_or(*forks(version).last().expect("each version is for some"));
         let answer = self.post("payloads/witness", fork, encode(&envelope)?);
-        let exempt = exemption(version, &envelope, &hashes, fork.rules().contains(&era), expected);
+        let exempt = exemption(version, &envelope, &hashes, rules(fork).contains(&era), expected);
         if let Some(reason) = exempt {
             self.is_behind = matches!(expected, Ok(answer) if answer.status == "VALID");
             return counts.exempt(reason);

@@ -11,17 +11,17 @@ use std::sync::{Arc, OnceLock};
 
 use alloy_primitives::map::AddressMap;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
+use client::Fork;
+use client::ssz::{
+    BodiesResponse, BuiltPayload, ExecutionPayloadEnvelope, ForkchoiceUpdate,
+    ForkchoiceUpdateResponse, PayloadStatus, read_blobs_request, read_bodies_request,
+    write_hashes_request,
+};
 use engine::{Engine, Genesis};
 use execution::stateless::input::StatelessInput;
 use execution::{AccessList, ChainSpec};
 use node::Api;
 use node::files::{AccountReader, BlockReader};
-use node::rest::Fork;
-use node::rest::containers::{
-    BodiesResponse, BuiltPayload, ExecutionPayloadEnvelope, ForkchoiceUpdate,
-    ForkchoiceUpdateResponse, PayloadStatus, read_blobs_request, read_bodies_request,
-    write_hashes_request,
-};
 use rpc::{Error, Handler, Json, JwtSecret, Limits, Params, RawValue, response};
 use state::{Database, Fault, FaultDisk, Kept, MemoryDisk, NewBlock, Options};
 use tempfile::TempDir;

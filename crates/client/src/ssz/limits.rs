@@ -1,6 +1,6 @@
 //! The bounds of the containers: the `MAX_*` constants of execution-apis #793 and #885.
 
-use execution::ssz::Limits;
+use witness::container::Limits;
 
 /// Bytes of a request's body, `MAX_REQUEST_BODY_SIZE`: 64 MiB.
 pub const REQUEST_BYTES: usize = 1 << 26;
@@ -47,7 +47,3 @@ pub const WITNESS_ITEMS: Limits =
 /// Headers in a witness, and bytes of each (#885, and the reach of `BLOCKHASH`).
 pub const WITNESS_HEADERS: Limits =
     Limits { items: witness::limits::HEADERS, item_bytes: witness::limits::ITEM_BYTES };
-
-/// Codes that a client may hold by their numbers on one connection: beyond that it begins anew. A
-/// full block of 60 million gas reads some 20,000.
-pub const HELD_CODES: usize = 1 << 18;

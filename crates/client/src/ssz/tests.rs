@@ -1,4 +1,5 @@
 use super::*;
+use alloy_consensus::{Block, EthereumTxEnvelope, TxEip4844};
 use alloy_primitives::hex;
 use proptest::prelude::*;
 
@@ -507,8 +508,8 @@ fn what_is_over_a_limit_is_refused() {
     refused(read_blobs_request(1, &request(129)), expected);
 }
 
-fn empty_block() -> execution::Block {
-    execution::Block::default()
+fn empty_block() -> Block<EthereumTxEnvelope<TxEip4844>> {
+    Block::default()
 }
 
 #[test]

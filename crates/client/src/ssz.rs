@@ -9,22 +9,23 @@
 use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::{B256, Bytes, FixedBytes, U256};
 use alloy_rpc_types_engine::{
-    ExecutionPayload, ExecutionPayloadV1, ForkchoiceState, PayloadAttributes, PayloadId,
+    ExecutionPayload, ExecutionPayloadV1, ExecutionPayloadV2, ExecutionPayloadV3,
+    ExecutionPayloadV4, ForkchoiceState, PayloadAttributes, PayloadId,
 };
-use execution::PublicKey;
-use execution::ssz::{
+use witness::container::{
     self, Fixed, Item, Layout, MAX_BYTES, OPTIONAL, Offsets, SszError, SszProblem, UNLIMITED,
     byte_lists_bytes, check_length, read_byte_lists, read_limited, read_optional, write_byte_lists,
     write_items,
 };
-use witness::Witness;
+use witness::{PublicKey, Witness};
 
-use super::Fork;
-use super::limits::{
+use crate::Fork;
+use limits::{
     ACCESS_LIST_BYTES, BLOB_BYTES, BLOB_HASHES, BODIES, CELLS, COMMITMENTS, ERROR_BYTES,
     EXTRA_DATA_BYTES, REQUESTS, TRANSACTIONS, WITHDRAWALS, WITNESS_HEADERS, WITNESS_ITEMS,
 };
-use crate::api::assemble;
+
+pub mod limits;
 
 /// `ExecutionPayloadEnvelope`: what `POST /payloads` takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,6 +113,18 @@ pub enum Status {
     Accepted = 3,
 }
 
+impl Status {
+    /// The name in JSON-RPC.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Valid => "VALID",
+            Self::Invalid => "INVALID",
+            Self::Syncing => "SYNCING",
+            Self::Accepted => "ACCEPTED",
+        }
+    }
+}
+
 impl PayloadStatus {
     const LAYOUT: Layout<2> = Layout {
         name: "payload_status",
@@ -129,7 +142,7 @@ impl PayloadStatus {
             [3] => Status::Accepted,
             [other] => return Err(SszProblem::Value(other).at("status")),
         };
-        let limits = ssz::Limits { item_bytes: ERROR_BYTES, ..OPTIONAL };
+        let limits = container::Limits { item_bytes: ERROR_BYTES, ..OPTIONAL };
         let error = read_byte_lists("validation_error", &error, limits)?.pop();
         let text = |error: Bytes| String::from_utf8(error.into());
         let error = error.map(text).transpose();
@@ -193,7 +206,7 @@ impl<T> WithWitness<T> {
         };
         let witness = read_byte_lists("witness", &witness, OPTIONAL)?.pop();
         let limits = [WITNESS_ITEMS, WITNESS_ITEMS, WITNESS_HEADERS];
-        let witness = witness.map(|witness| ssz::read_witness(&witness, limits));
+        let witness = witness.map(|witness| container::read_witness(&witness, limits));
         Ok(Self {
             content: read(&content)?,
             witness: witness.transpose()?,
@@ -463,7 +476,7 @@ impl BlobsBundle {
             let problem = SszProblem::Multiple { got: blobs.len(), item_bytes: BLOB_BYTES };
             return Err(problem.at("blobs"));
         }
-        ssz::check_count("blobs", blobs.len() / BLOB_BYTES, COMMITMENTS)?;
+        container::check_count("blobs", blobs.len() / BLOB_BYTES, COMMITMENTS)?;
         let starts = (0..blobs.len()).step_by(BLOB_BYTES);
         Ok(Self {
             commitments: read_limited("commitments", &commitments, COMMITMENTS)?,
@@ -613,7 +626,7 @@ impl BodiesResponse {
     /// Reads an answer for a fork. What an entry that is not available has in its body is ignored.
     pub fn decode(fork: Fork, input: &Bytes) -> Result<Self, SszError> {
         let (_, [entries]) = Self::LAYOUT.split(input)?;
-        let limits = ssz::Limits { items: BODIES, ..UNLIMITED };
+        let limits = container::Limits { items: BODIES, ..UNLIMITED };
         let read = |entry: Bytes| {
             let (mut fixed, [body]) = Self::ENTRY.split(&entry)?;
             let available = fixed.boolean("available")?;
@@ -701,6 +714,30 @@ fn read_payload(fork: Fork, input: &Bytes) -> Result<ExecutionPayload, SszError>
     let list = (fork >= Fork::Amsterdam).then(|| fixed.behind_offset(block_access_list));
     let slot_number = (fork >= Fork::Amsterdam).then(|| fixed.u64());
     Ok(assemble(first, withdrawals, blob_gas, list.zip(slot_number)))
+}
+
+/// The payload of the structure whose fields there are: `blob_gas` used and in excess, and what
+/// Amsterdam adds, the access list and the slot.
+pub fn assemble(
+    first: ExecutionPayloadV1,
+    withdrawals: Option<Vec<Withdrawal>>,
+    blob_gas: Option<[u64; 2]>,
+    amsterdam: Option<(Bytes, u64)>,
+) -> ExecutionPayload {
+    let Some(withdrawals) = withdrawals else { return ExecutionPayload::V1(first) };
+    let second = ExecutionPayloadV2 { payload_inner: first, withdrawals };
+    let Some([blob_gas_used, excess_blob_gas]) = blob_gas else {
+        return ExecutionPayload::V2(second);
+    };
+    let third = ExecutionPayloadV3 { payload_inner: second, blob_gas_used, excess_blob_gas };
+    let Some((block_access_list, slot_number)) = amsterdam else {
+        return ExecutionPayload::V3(third);
+    };
+    ExecutionPayload::V4(ExecutionPayloadV4 {
+        payload_inner: third,
+        block_access_list,
+        slot_number,
+    })
 }
 
 fn payload_bytes(payload: &ExecutionPayload) -> usize {

@@ -3,8 +3,10 @@
 //! Rules of consensus-specs `ssz/simple-serialize.md` at a08d8a6e. Reading accepts exactly the
 //! bytes that writing makes: no gaps between parts, no bytes left over.
 
+use crate::Witness;
 use alloy_primitives::{Bytes, FixedBytes};
-use witness::Witness;
+
+mod items;
 
 const OFFSET_BYTES: usize = 4;
 

@@ -1,0 +1,6 @@
+//! The other end of the Engine API: the containers that both ends speak.
+
+mod fork;
+pub mod ssz;
+
+pub use fork::Fork;
