@@ -1,0 +1,116 @@
+//! What is answered, where alloy has no type for it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rpc::rest::HeaderMap;
+use serde::{Deserialize, Serialize};
+use witness::{PublicKey, Witness};
+
+/// The witness of a VALID answer, and what comes with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WitnessAnswer {
+    /// The witness. Its items are slices of what was received: the memory, and with
+    /// [`Wire::Descriptor`](crate::Wire::Descriptor) the server's, is used again once all of them
+    /// are dropped.
+    pub witness: Witness,
+    /// The signers' keys, one a transaction, in order; empty where the server, or JSON-RPC, sends
+    /// none.
+    pub public_keys: Vec<PublicKey>,
+    /// Where the server's time went, if the block is the last that it ran; never over JSON-RPC.
+    pub timings: Option<Timings>,
+}
+
+/// Where the time went in which a server validated a block: its header `Deponent-Timings`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timings {
+    /// Recovering the senders of the transactions.
+    pub recovery: Duration,
+    /// Waiting for the parent's state to get its addresses.
+    pub parent: Duration,
+    /// From the first system call to the beginning of the root.
+    pub execution: Duration,
+    /// What was left of the state root after that.
+    pub root: Duration,
+    /// Of `root`, waiting for the trie workers.
+    pub catching_up: Duration,
+    /// Listing what the witness consists of.
+    pub witness: Duration,
+}
+
+impl Timings {
+    /// Reads the header, whose form is that of `Server-Timing`. What is not known in it is ignored.
+    pub(crate) fn read(headers: &HeaderMap) -> Option<Self> {
+        let text = headers.get("deponent-timings")?.to_str().ok()?;
+        let mut timings = Self::default();
+        for part in text.split(',') {
+            let Some((name, milliseconds)) = part.trim().split_once(";dur=") else { continue };
+            let time = match name {
+                "recovery" => &mut timings.recovery,
+                "parent" => &mut timings.parent,
+                "execution" => &mut timings.execution,
+                "root" => &mut timings.root,
+                "catching-up" => &mut timings.catching_up,
+                "witness" => &mut timings.witness,
+                _ => continue,
+            };
+            let seconds = milliseconds.parse::<f64>().ok()? / 1e3;
+            *time = Duration::try_from_secs_f64(seconds).ok()?;
+        }
+        Some(timings)
+    }
+}
+
+/// What a server can do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    /// The forks whose containers it knows; empty over JSON-RPC, which does not say.
+    pub forks: Vec<String>,
+    /// The endpoints behind `/engine/v1/`, or the methods of JSON-RPC.
+    pub endpoints: Vec<String>,
+    /// How much of something one request may have; empty over JSON-RPC.
+    pub limits: BTreeMap<String, u64>,
+}
+
+/// `ClientVersionV1`: who a server, or a client, is. (alloy's type knows the two-letter codes that
+/// were given so far and no others.)
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientVersion {
+    /// Two letters.
+    pub code: String,
+    /// The name for people.
+    pub name: String,
+    /// The version.
+    pub version: String,
+    /// The first four bytes of the commit, in hex.
+    pub commit: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Option<Timings> {
+        let mut headers = HeaderMap::new();
+        headers.insert("deponent-timings", text.parse().expect("a value"));
+        Timings::read(&headers)
+    }
+
+    #[test]
+    fn timings_are_read_by_name() {
+        let ms = |ms| Duration::from_micros(ms);
+        let timings = read("recovery;dur=1.500, catching-up;dur=0.001, new;dur=x, root;dur=20.000");
+        let expected = Timings {
+            recovery: ms(1500),
+            catching_up: ms(1),
+            root: ms(20_000),
+            ..Timings::default()
+        };
+        assert_eq!(timings, Some(expected));
+        assert_eq!(read("whatever"), Some(Timings::default()));
+        for bad in ["root;dur=-1", "root;dur=x", "root;dur=inf", "root;dur=NaN", "root;dur=1e300"] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+        assert_eq!(Timings::read(&HeaderMap::new()), None);
+    }
+}

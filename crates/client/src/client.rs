@@ -1,0 +1,410 @@
+//! The client: which call goes where, for which fork, and how often.
+
+use alloy_eips::eip7685::Requests;
+use alloy_primitives::{B256, Bytes};
+use alloy_rpc_types_engine::{
+    ExecutionPayload, ExecutionPayloadSidecar, ForkchoiceState, ForkchoiceUpdated,
+    PayloadAttributes, PayloadId, PayloadStatus,
+};
+use rpc::rest::Method;
+use rpc::{Client, ClientError, Code, JwtSecret, RawValue, Reply, Spare, response};
+use serde::Serialize;
+use std::time::Duration;
+use witness::Witness;
+
+use crate::json::{get_payload_version, new_payload_version};
+use crate::limits::REPEATS;
+use crate::rest::{self, BASE};
+use crate::ssz::{BuiltPayload, ForkchoiceUpdate};
+use crate::{Capabilities, ClientVersion, Error, Fork, Wire, WitnessAnswer, json};
+
+/// A client of the Engine API: one connection, one call at a time.
+///
+/// **Forks.** The header `Eth-Execution-Version`, and over JSON-RPC the method's version, follow
+/// from the fields that a payload or the attributes of one have. Prague's and Osaka's are the same,
+/// and those of Cancun's attributes: there the fork goes first that the server took the last time,
+/// at first Osaka, and the others follow as long as it answers that the block is of another fork,
+/// which changes nothing. [`EngineClient::set_fork`] says otherwise.
+///
+/// **Repeats.** A call whose connection broke before the answer was complete is sent again, twice at
+/// most, if that is safe: what only reads is, and a new payload, which its hash names. A fork choice
+/// is not: another may have come in between. Nothing else is repeated; a call that took too
+/// long ([`EngineClient::set_timeout`]) is not either. A connection that ended is opened again by
+/// the next call.
+///
+/// **Memory.** Large answers are read, and over JSON-RPC decoded, into memory that the client used
+/// before, once nobody holds a slice of it.
+#[derive(Debug)]
+pub struct EngineClient {
+    rpc: Client,
+    wire: Wire,
+    /// The fork that the caller says.
+    said: Option<Fork>,
+    /// The last one that the server did not refuse.
+    taken: Fork,
+    spare: Spare,
+}
+
+impl EngineClient {
+    /// Connects to `host:port`, `http://host:port` or `unix:/path/of/a/socket`, with the secret that
+    /// the port asks for, and takes the fastest [`Wire`] that the server has.
+    pub async fn connect(address: &str, secret: Option<JwtSecret>) -> Result<Self, Error> {
+        let mut rpc = Client::connect(address, secret).await?;
+        let wire = Wire::best(&mut rpc, address).await?;
+        Ok(Self::new(rpc, wire))
+    }
+
+    /// As [`connect`](Self::connect), over a wire of the caller's choice. Nothing is asked.
+    pub async fn connect_over(
+        wire: Wire,
+        address: &str,
+        secret: Option<JwtSecret>,
+    ) -> Result<Self, Error> {
+        Ok(Self::new(Client::connect(address, secret).await?, wire))
+    }
+
+    fn new(rpc: Client, wire: Wire) -> Self {
+        Self { rpc, wire, said: None, taken: Fork::Osaka, spare: Spare::default() }
+    }
+
+    /// The form in which calls travel.
+    pub const fn wire(&self) -> Wire {
+        self.wire
+    }
+
+    /// Says for which fork all calls from here on are; with `None` that follows from their fields.
+    pub const fn set_fork(&mut self, fork: Option<Fork>) {
+        self.said = fork;
+    }
+
+    /// Bounds each call from here on: 120 seconds at first. What is repeated has as much each time.
+    pub fn set_timeout(&mut self, call_time: Duration) {
+        self.rpc.set_timeout(call_time);
+    }
+
+    /// Has a payload validated: `engine_newPayload`, `POST payloads`. `INVALID_BLOCK_HASH` is
+    /// INVALID.
+    pub async fn new_payload(
+        &mut self,
+        payload: &ExecutionPayload,
+        sidecar: &ExecutionPayloadSidecar,
+    ) -> Result<PayloadStatus, Error> {
+        Ok(self.validate(payload, sidecar, false).await?.0)
+    }
+
+    /// Has a payload validated, and gives the witness of a VALID one:
+    /// `engine_newPayloadWithWitness`, `POST payloads/witness`.
+    pub async fn new_payload_with_witness(
+        &mut self,
+        payload: &ExecutionPayload,
+        sidecar: &ExecutionPayloadSidecar,
+    ) -> Result<(PayloadStatus, Option<WitnessAnswer>), Error> {
+        self.validate(payload, sidecar, true).await
+    }
+
+    async fn validate(
+        &mut self,
+        payload: &ExecutionPayload,
+        sidecar: &ExecutionPayloadSidecar,
+        with_witness: bool,
+    ) -> Result<(PayloadStatus, Option<WitnessAnswer>), Error> {
+        let content = match self.wire {
+            Wire::Json => Content::Json(json::new_payload(payload, sidecar)?),
+            Wire::Ssz | Wire::Descriptor => Content::Ssz(rest::envelope(payload, sidecar)?),
+        };
+        let mut forks = self.forks(forks_of_payload(payload, sidecar));
+        loop {
+            let outcome = match &content {
+                Content::Json(params) => {
+                    let version = new_payload_version(forks.now);
+                    let name = if with_witness { "WithWitness" } else { "" };
+                    let method = format!("engine_newPayload{name}V{version}");
+                    let spare = self.spare.clone();
+                    let read = |result: &RawValue| json::status(result, &spare);
+                    self.call(&method, params, REPEATS, read).await
+                }
+                Content::Ssz(body) if with_witness => {
+                    let reply = self.post("payloads/witness", forks.now, body, REPEATS).await;
+                    reply.and_then(rest::with_witness)
+                }
+                Content::Ssz(body) => {
+                    let reply = self.post("payloads", forks.now, body, REPEATS).await;
+                    reply.and_then(|reply| Ok((rest::status(reply)?, None)))
+                }
+            };
+            if self.is_last(&mut forks, &outcome) {
+                return outcome;
+            }
+        }
+    }
+
+    /// Makes a block the head, and begins to build on it where there are attributes:
+    /// `engine_forkchoiceUpdated`, `POST forkchoice`.
+    pub async fn forkchoice_updated(
+        &mut self,
+        state: ForkchoiceState,
+        attributes: Option<PayloadAttributes>,
+    ) -> Result<ForkchoiceUpdated, Error> {
+        let mut forks = self.forks(forks_of_attributes(attributes.as_ref()));
+        let params = json::params(&(state, &attributes))?;
+        let update = ForkchoiceUpdate {
+            forkchoice_state: state,
+            payload_attributes: attributes,
+            custody_columns: None,
+        };
+        loop {
+            let outcome = match self.wire {
+                Wire::Json => {
+                    let method =
+                        format!("engine_forkchoiceUpdatedV{}", forks.now.forkchoice_version());
+                    self.call(&method, &params, 0, json::forkchoice_updated).await
+                }
+                Wire::Ssz | Wire::Descriptor => {
+                    let body = update.encode(forks.now).into();
+                    let reply = self.post("forkchoice", forks.now, &body, 0).await;
+                    reply.and_then(rest::forkchoice_updated)
+                }
+            };
+            if self.is_last(&mut forks, &outcome) {
+                return outcome;
+            }
+        }
+    }
+
+    /// The payload that was begun under this id: `engine_getPayload`, `GET payloads/{id}`.
+    pub async fn get_payload(&mut self, id: PayloadId) -> Result<BuiltPayload, Error> {
+        let mut forks = self.forks(&NEWEST_FIRST);
+        loop {
+            let outcome = match self.wire {
+                Wire::Json => {
+                    let method = format!("engine_getPayloadV{}", get_payload_version(forks.now));
+                    self.call(&method, &[id], REPEATS, json::built).await
+                }
+                Wire::Ssz | Wire::Descriptor => {
+                    let reply = self.get(&format!("payloads/{id}"), Some(forks.now)).await;
+                    let read = |reply: Reply| BuiltPayload::decode(forks.now, &reply.body.into());
+                    reply.and_then(|reply| Ok(read(reply)?))
+                }
+            };
+            if self.is_last(&mut forks, &outcome) {
+                return outcome;
+            }
+        }
+    }
+
+    /// The witness of a valid block: `GET witnesses/{blockHash}`, and over JSON-RPC, which has
+    /// it on the public port and on a Unix socket, `debug_executionWitnessByBlockHash` or what
+    /// others call it, `debug_executionWitnessByHash`.
+    pub async fn witness(&mut self, block_hash: B256) -> Result<Witness, Error> {
+        if self.wire != Wire::Json {
+            let reply = self.get(&format!("witnesses/{block_hash}"), None).await?;
+            return Ok(witness::ssz::decode(&reply.body.into())?);
+        }
+        let spare = self.spare.clone();
+        let read = |result: &RawValue| json::witness(result, &spare);
+        let method = "debug_executionWitnessByBlockHash";
+        match self.call(method, &[block_hash], REPEATS, read).await {
+            Err(Error::Rpc(error)) if error.is(Code::MethodNotFound) => {
+                self.call("debug_executionWitnessByHash", &[block_hash], REPEATS, read).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// What a prover of an Amsterdam block is given, EIP-8025's `StatelessInput` behind its schema:
+    /// `GET stateless-inputs/{blockHash}`. Not over JSON-RPC.
+    pub async fn stateless_input(&mut self, block_hash: B256) -> Result<Bytes, Error> {
+        if self.wire == Wire::Json {
+            return Err(Error::NotOverJson("stateless input"));
+        }
+        let reply = self.get(&format!("stateless-inputs/{block_hash}"), None).await?;
+        Ok(reply.body.into())
+    }
+
+    /// What the server can do: `GET capabilities`, `engine_exchangeCapabilities`.
+    pub async fn capabilities(&mut self) -> Result<Capabilities, Error> {
+        if self.wire != Wire::Json {
+            return rest::capabilities(&self.get("capabilities", None).await?);
+        }
+        let read = |result: &RawValue| Ok(serde_json::from_str(result.get())?);
+        // We are no consensus client, which would say here what it may call.
+        let ours: [[&str; 0]; 1] = [[]];
+        let endpoints = self.call("engine_exchangeCapabilities", &ours, REPEATS, read).await?;
+        Ok(Capabilities { endpoints, ..Capabilities::default() })
+    }
+
+    /// Who the server is, and those behind it: `GET identity`, `engine_getClientVersionV1`.
+    pub async fn identity(&mut self) -> Result<Vec<ClientVersion>, Error> {
+        if self.wire != Wire::Json {
+            let reply = self.get("identity", None).await?;
+            return Ok(serde_json::from_slice(&reply.body)?);
+        }
+        let read = |result: &RawValue| Ok(serde_json::from_str(result.get())?);
+        let ours = ClientVersion {
+            code: "DP".into(),
+            name: env!("CARGO_PKG_NAME").into(),
+            version: concat!("v", env!("CARGO_PKG_VERSION")).into(),
+            commit: "0x00000000".into(),
+        };
+        self.call("engine_getClientVersionV1", &[ours], REPEATS, read).await
+    }
+
+    /// Calls a method of JSON-RPC.
+    async fn call<T>(
+        &mut self,
+        method: &str,
+        params: &impl Serialize,
+        mut repeats: usize,
+        read: impl Fn(&RawValue) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        loop {
+            match self.rpc.call_raw(method, params).await {
+                Err(ClientError::Broken { .. }) if repeats > 0 => repeats -= 1,
+                answer => return read(response::result(&answer?)?),
+            }
+        }
+    }
+
+    async fn post(
+        &mut self,
+        path: &str,
+        fork: Fork,
+        body: &Bytes,
+        repeats: usize,
+    ) -> Result<Reply, Error> {
+        self.request(Method::POST, path, Some(fork), body, repeats).await
+    }
+
+    async fn get(&mut self, path: &str, fork: Option<Fork>) -> Result<Reply, Error> {
+        self.request(Method::GET, path, fork, &Bytes::new(), REPEATS).await
+    }
+
+    /// Asks for a resource.
+    async fn request(
+        &mut self,
+        method: Method,
+        path: &str,
+        fork: Option<Fork>,
+        body: &Bytes,
+        mut repeats: usize,
+    ) -> Result<Reply, Error> {
+        let path = format!("{BASE}{path}");
+        let headers = rest::headers(self.wire, fork);
+        loop {
+            let body = body.0.clone();
+            match self.rpc.request(method.clone(), &path, headers.clone(), body).await {
+                Err(ClientError::Broken { .. }) if repeats > 0 => repeats -= 1,
+                reply => return rest::checked(reply?),
+            }
+        }
+    }
+
+    /// The forks to try, of those that fit.
+    fn forks(&self, fitting: &'static [Fork]) -> Forks {
+        match self.said {
+            Some(fork) => Forks { now: fork, others: &[], tried: fork },
+            None if fitting.contains(&self.taken) => {
+                Forks { now: self.taken, others: fitting, tried: self.taken }
+            }
+            None => Forks { now: fitting[0], others: &fitting[1..], tried: fitting[0] },
+        }
+    }
+
+    /// Whether this is the outcome; if not, the next fork is to be tried.
+    fn is_last<T>(&mut self, forks: &mut Forks, outcome: &Result<T, Error>) -> bool {
+        match outcome {
+            Ok(_) => self.taken = forks.now,
+            Err(error) if error.is_unsupported_fork() => return !forks.go_on(),
+            Err(_) => {}
+        }
+        true
+    }
+}
+
+/// What is sent of a payload.
+enum Content {
+    Json(Box<RawValue>),
+    Ssz(Bytes),
+}
+
+/// Forks to try one after the other, as long as each is refused.
+struct Forks {
+    now: Fork,
+    others: &'static [Fork],
+    /// The one that went first, though perhaps not the first of those that fit.
+    tried: Fork,
+}
+
+impl Forks {
+    /// Goes on with the next fork, if there is one.
+    fn go_on(&mut self) -> bool {
+        let Some((next, others)) = self.others.split_first() else { return false };
+        (self.now, self.others) = (*next, others);
+        *next != self.tried || self.go_on()
+    }
+}
+
+const NEWEST_FIRST: [Fork; 6] =
+    [Fork::Amsterdam, Fork::Osaka, Fork::Prague, Fork::Cancun, Fork::Shanghai, Fork::Paris];
+
+/// The forks whose containers have the fields of a payload.
+fn forks_of_payload(
+    payload: &ExecutionPayload,
+    sidecar: &ExecutionPayloadSidecar,
+) -> &'static [Fork] {
+    match payload {
+        ExecutionPayload::V1(_) => &[Fork::Paris],
+        ExecutionPayload::V2(_) => &[Fork::Shanghai],
+        ExecutionPayload::V3(_) if sidecar.prague().is_none() => &[Fork::Cancun],
+        ExecutionPayload::V3(_) => &[Fork::Osaka, Fork::Prague],
+        ExecutionPayload::V4(_) => &[Fork::Amsterdam],
+    }
+}
+
+/// The forks whose attributes have these fields. Without attributes a fork choice may be of any.
+fn forks_of_attributes(attributes: Option<&PayloadAttributes>) -> &'static [Fork] {
+    match attributes {
+        None => &[Fork::Osaka, Fork::Prague, Fork::Cancun, Fork::Shanghai, Fork::Paris],
+        Some(given) if given.slot_number.is_some() => &[Fork::Amsterdam],
+        Some(given) if given.parent_beacon_block_root.is_some() => {
+            &[Fork::Osaka, Fork::Prague, Fork::Cancun]
+        }
+        Some(given) if given.withdrawals.is_some() => &[Fork::Shanghai],
+        Some(_) => &[Fork::Paris],
+    }
+}
+
+/// What is sent beside a payload: what its version has.
+pub(crate) struct Beside {
+    /// The versioned hashes, from Cancun on. SSZ has no place for them.
+    pub(crate) hashes: Vec<B256>,
+    /// The root of the parent beacon block, from Cancun on.
+    pub(crate) root: Option<B256>,
+    /// The EIP-7685 requests, from Prague on.
+    pub(crate) requests: Option<Vec<Bytes>>,
+}
+
+impl Beside {
+    pub(crate) fn of(
+        payload: &ExecutionPayload,
+        sidecar: &ExecutionPayloadSidecar,
+    ) -> Result<Self, Error> {
+        let missing = |what: &str| Error::Encode(format!("the sidecar lacks {what}"));
+        if payload.as_v3().is_none() {
+            return Ok(Self { hashes: Vec::new(), root: None, requests: None });
+        }
+        let cancun = sidecar.cancun().ok_or_else(|| missing("the parent beacon block root"))?;
+        let requests = match sidecar.prague().is_some() || payload.as_v4().is_some() {
+            true => {
+                let requests = sidecar.requests().map(Requests::iter);
+                Some(requests.ok_or_else(|| missing("the requests"))?.cloned().collect())
+            }
+            false => None,
+        };
+        Ok(Self {
+            hashes: cancun.versioned_hashes.clone(),
+            root: Some(cancun.parent_beacon_block_root),
+            requests,
+        })
+    }
+}

@@ -1,0 +1,101 @@
+//! Why a client has no answer.
+
+use rpc::{ClientError, Code};
+use serde::Deserialize;
+use witness::DecodeError;
+use witness::container::SszError;
+
+/// Why a call gave no answer, split by what the caller does next.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nothing, or no answer, came over the connection: nobody listens, it broke, it took too long,
+    /// the token was refused (HTTP status 401). The call may have run or not.
+    #[error(transparent)]
+    Transport(ClientError),
+    /// The server answered with an error of JSON-RPC.
+    #[error("the server answered: {0}")]
+    Rpc(#[source] rpc::Error),
+    /// The server answered with a problem of the REST API.
+    #[error("the server answered: {0}")]
+    Problem(#[source] Problem),
+    /// The server's answer is not what it should be.
+    #[error("the answer cannot be read: {0}")]
+    Decode(String),
+    /// What was to be sent has no form on the wire; nothing was sent.
+    #[error("cannot be sent: {0}")]
+    Encode(String),
+    /// The wire has no such call; nothing was sent.
+    #[error("there is no {0} over JSON-RPC")]
+    NotOverJson(&'static str),
+}
+
+/// `application/problem+json`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} ({status}): {detail}", self.name())]
+pub struct Problem {
+    /// The HTTP status.
+    pub status: u16,
+    /// Which problem it is: `/engine-api/errors/...`.
+    pub kind: String,
+    /// What was wrong this time; empty where the server does not say.
+    pub detail: String,
+}
+
+impl Problem {
+    /// The last part of [`kind`](Self::kind), such as `unsupported-fork`.
+    pub fn name(&self) -> &str {
+        self.kind.rsplit('/').next().unwrap_or_default()
+    }
+
+    pub(crate) fn read(status: u16, body: &[u8]) -> Result<Self, Error> {
+        #[derive(Deserialize)]
+        struct Fields {
+            #[serde(rename = "type")]
+            kind: String,
+            #[serde(default)]
+            detail: String,
+        }
+        let Fields { kind, detail } = serde_json::from_slice(body)?;
+        Ok(Self { status, kind, detail })
+    }
+}
+
+impl Error {
+    /// Whether the server says that the block is of another fork, or that it does not know the fork.
+    pub(crate) fn is_unsupported_fork(&self) -> bool {
+        match self {
+            Self::Rpc(error) => error.is(Code::UnsupportedFork),
+            Self::Problem(problem) => problem.name() == "unsupported-fork",
+            _ => false,
+        }
+    }
+}
+
+impl From<ClientError> for Error {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Rpc(error) => Self::Rpc(error),
+            ClientError::Malformed(reason) => Self::Decode(reason),
+            ClientError::Params { .. } => Self::Encode(error.to_string()),
+            error => Self::Transport(error),
+        }
+    }
+}
+
+impl From<DecodeError> for Error {
+    fn from(error: DecodeError) -> Self {
+        Self::Decode(error.to_string())
+    }
+}
+
+impl From<SszError> for Error {
+    fn from(error: SszError) -> Self {
+        Self::Decode(error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Error {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Decode(error.to_string())
+    }
+}

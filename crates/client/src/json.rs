@@ -1,0 +1,181 @@
+//! JSON-RPC: what is sent, and how its answers are read.
+
+use alloy_primitives::{B256, Bytes, FixedBytes, U256, hex};
+use alloy_rpc_types_engine::{
+    ExecutionPayload, ExecutionPayloadSidecar, ForkchoiceUpdated, PayloadStatus, PayloadStatusEnum,
+};
+use rpc::{RawValue, Spare, response};
+use serde::{Deserialize, Serialize};
+use serde_json::value::to_raw_value;
+use witness::{DecodeError, Witness, limits};
+
+use crate::client::Beside;
+use crate::ssz::{BlobsBundle, BuiltPayload};
+use crate::{Error, Fork, WitnessAnswer};
+
+/// The version of `engine_newPayload` that takes the payloads of `fork`.
+pub(crate) const fn new_payload_version(fork: Fork) -> u8 {
+    match fork {
+        Fork::Paris => 1,
+        Fork::Shanghai => 2,
+        Fork::Cancun => 3,
+        Fork::Prague | Fork::Osaka => 4,
+        Fork::Amsterdam => 5,
+    }
+}
+
+/// The version of `engine_getPayload` that gives the payloads of `fork`, and their value.
+pub(crate) const fn get_payload_version(fork: Fork) -> u8 {
+    match fork {
+        Fork::Paris | Fork::Shanghai => 2,
+        Fork::Cancun => 3,
+        Fork::Prague => 4,
+        Fork::Osaka => 5,
+        Fork::Amsterdam => 6,
+    }
+}
+
+/// Parameters as they are sent.
+pub(crate) fn params(params: &impl Serialize) -> Result<Box<RawValue>, Error> {
+    to_raw_value(params).map_err(|error| Error::Encode(error.to_string()))
+}
+
+/// The parameters of `engine_newPayload`.
+pub(crate) fn new_payload(
+    payload: &ExecutionPayload,
+    sidecar: &ExecutionPayloadSidecar,
+) -> Result<Box<RawValue>, Error> {
+    let Beside { hashes, root, requests } = Beside::of(payload, sidecar)?;
+    match (root, requests) {
+        (None, _) => params(&(payload,)),
+        (Some(root), None) => params(&(payload, hashes, root)),
+        (Some(root), Some(requests)) => params(&(payload, hashes, root, requests)),
+    }
+}
+
+/// Reads the answer to `engine_newPayload`, with or without the witness, whose bytes go to memory
+/// of `spare`.
+pub(crate) fn status(
+    result: &RawValue,
+    spare: &Spare,
+) -> Result<(PayloadStatus, Option<WitnessAnswer>), Error> {
+    let names = ["status", "latestValidHash", "validationError", "witness"];
+    let [status, hash, error, witness] = response::fields(result, names)?;
+    let error: Option<String> = optional(error)?.flatten();
+    let status = match optional::<&str>(status)? {
+        Some("VALID") => PayloadStatusEnum::Valid,
+        Some("INVALID" | "INVALID_BLOCK_HASH") => {
+            PayloadStatusEnum::Invalid { validation_error: error.unwrap_or_default() }
+        }
+        Some("SYNCING") => PayloadStatusEnum::Syncing,
+        Some("ACCEPTED") => PayloadStatusEnum::Accepted,
+        Some(_) | None => return Err(Error::Decode("status: none of its values".into())),
+    };
+    let latest_valid_hash: Option<B256> = optional(hash)?.flatten();
+    let witness = match witness.filter(|witness| witness.get() != "null") {
+        Some(rlp) => {
+            let mut bytes = spare.take();
+            response::bytes_into(rlp, &mut bytes)?;
+            let witness = witness::rlp::decode(&spare.lend(bytes).into())?;
+            Some(WitnessAnswer { witness, public_keys: Vec::new(), timings: None })
+        }
+        None => None,
+    };
+    Ok((PayloadStatus { status, latest_valid_hash }, witness))
+}
+
+fn optional<'a, T: Deserialize<'a>>(field: Option<&'a RawValue>) -> Result<Option<T>, Error> {
+    Ok(field.map(|field| serde_json::from_str(field.get())).transpose()?)
+}
+
+/// Reads the answer to `engine_forkchoiceUpdated`.
+pub(crate) fn forkchoice_updated(result: &RawValue) -> Result<ForkchoiceUpdated, Error> {
+    let [of_head, id] = response::fields(result, ["payloadStatus", "payloadId"])?;
+    let of_head = of_head.ok_or_else(|| Error::Decode("payloadStatus: missing".into()))?;
+    let (payload_status, _) = status(of_head, &Spare::default())?;
+    Ok(ForkchoiceUpdated { payload_status, payload_id: optional(id)?.flatten() })
+}
+
+/// Reads the answer to `engine_getPayload`, from the second version on.
+pub(crate) fn built(result: &RawValue) -> Result<BuiltPayload, Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Envelope {
+        execution_payload: ExecutionPayload,
+        block_value: U256,
+        blobs_bundle: Option<Bundle>,
+        should_override_builder: Option<bool>,
+        execution_requests: Option<Vec<Bytes>>,
+    }
+    #[derive(Deserialize)]
+    struct Bundle {
+        commitments: Vec<FixedBytes<48>>,
+        proofs: Vec<FixedBytes<48>>,
+        blobs: Vec<Bytes>,
+    }
+    let envelope: Envelope = serde_json::from_str(result.get())?;
+    let overrides = envelope.should_override_builder.unwrap_or_default();
+    let bundle = |Bundle { commitments, proofs, blobs }| BlobsBundle { commitments, proofs, blobs };
+    Ok(BuiltPayload {
+        payload: envelope.execution_payload,
+        block_value: envelope.block_value,
+        blobs: envelope.blobs_bundle.map(|found| (bundle(found), overrides)),
+        execution_requests: envelope.execution_requests,
+    })
+}
+
+/// Reads the answer to `debug_executionWitness`: all items into one buffer, in memory of `spare`.
+pub(crate) fn witness(result: &RawValue, spare: &Spare) -> Result<Witness, Error> {
+    #[derive(Deserialize)]
+    struct Items<'a> {
+        #[serde(borrow)]
+        state: Vec<&'a str>,
+        #[serde(borrow)]
+        codes: Vec<&'a str>,
+        #[serde(borrow)]
+        headers: Vec<&'a str>,
+    }
+    let Items { state, codes, headers } = serde_json::from_str(result.get())?;
+    let lists = [
+        ("state", state, limits::ITEMS),
+        ("codes", codes, limits::ITEMS),
+        ("headers", headers, limits::HEADERS),
+    ];
+    let mut digits = Vec::new();
+    for (field, items, limit) in &lists {
+        check(field, items.len(), *limit)?;
+        for item in items {
+            let found = item.strip_prefix("0x").filter(|digits| !digits.starts_with("0x"));
+            let found = found.ok_or_else(|| malformed(field, "an item without 0x"))?;
+            check(field, found.len() / 2, limits::ITEM_BYTES)?;
+            digits.push((*field, found));
+        }
+    }
+    let mut bytes = spare.take();
+    bytes.resize(digits.iter().map(|(_, digits)| digits.len() / 2).sum(), 0);
+    let mut rest = &mut bytes[..];
+    for (field, digits) in &digits {
+        let (item, others) = rest.split_at_mut(digits.len() / 2);
+        hex::decode_to_slice(digits, item).map_err(|fault| malformed(field, fault))?;
+        rest = others;
+    }
+    let mut bytes = Bytes::from(spare.lend(bytes));
+    let mut items = digits.iter().map(|(_, digits)| bytes.split_to(digits.len() / 2));
+    let [state, codes, headers] =
+        lists.map(|(_, list, _)| items.by_ref().take(list.len()).collect());
+    Ok(Witness { state, codes, headers })
+}
+
+fn check(field: &'static str, got: usize, limit: usize) -> Result<(), Error> {
+    match got > limit {
+        true => Err(DecodeError::TooLarge { field, got, limit }.into()),
+        false => Ok(()),
+    }
+}
+
+fn malformed(field: &'static str, reason: impl ToString) -> Error {
+    DecodeError::Malformed { field, reason: reason.to_string() }.into()
+}
+
+#[cfg(test)]
+mod tests;
