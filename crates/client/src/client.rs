@@ -26,11 +26,11 @@ use crate::{Capabilities, ClientVersion, Error, Fork, Wire, WitnessAnswer, json}
 /// at first Osaka, and the others follow as long as it answers that the block is of another fork,
 /// which changes nothing. [`EngineClient::set_fork`] says otherwise.
 ///
-/// **Repeats.** A call whose connection broke before the answer was complete is sent again, twice at
-/// most, if that is safe: what only reads is, and a new payload, which its hash names. A fork choice
-/// is not: another may have come in between. Nothing else is repeated; a call that took too
-/// long ([`EngineClient::set_timeout`]) is not either. A connection that ended is opened again by
-/// the next call.
+/// **Repeats.** A call whose connection broke before the answer was complete is sent again, twice
+/// at most, if that is safe: what only reads is, and a new payload, which its hash names. A fork
+/// choice is not: another may have come in between. Nothing else is repeated, so no call that took
+/// too long ([`EngineClient::set_timeout`]). A connection that ended is opened again by the next
+/// call.
 ///
 /// **Memory.** Large answers are read, and over JSON-RPC decoded, into memory that the client used
 /// before, once nobody holds a slice of it.
@@ -46,8 +46,13 @@ pub struct EngineClient {
 }
 
 impl EngineClient {
-    /// Connects to `host:port`, `http://host:port` or `unix:/path/of/a/socket`, with the secret that
-    /// the port asks for, and takes the fastest [`Wire`] that the server has.
+    /// Connects to `host:port`, `http://host:port` or `unix:/path/of/a/socket`, with the secret
+    /// that the port asks for, and takes the fastest [`Wire`] that the server has:
+    /// [`Descriptor`](Wire::Descriptor) on a Unix socket and [`Ssz`](Wire::Ssz) elsewhere if
+    /// `GET /engine/v1/capabilities` is answered, [`Json`](Wire::Json) if not.
+    ///
+    /// # Errors
+    /// When the server refuses the token, or cannot be asked.
     pub async fn connect(address: &str, secret: Option<JwtSecret>) -> Result<Self, Error> {
         let mut rpc = Client::connect(address, secret).await?;
         let wire = Wire::best(&mut rpc, address).await?;

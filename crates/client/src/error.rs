@@ -61,7 +61,7 @@ impl Problem {
 }
 
 impl Error {
-    /// Whether the server says that the block is of another fork, or that it does not know the fork.
+    /// Whether the server says that the block is of another fork, or that it knows no such fork.
     pub(crate) fn is_unsupported_fork(&self) -> bool {
         match self {
             Self::Rpc(error) => error.is(Code::UnsupportedFork),

@@ -1,9 +1,9 @@
 //! The other end of the Engine API: one typed client over all transports, and the containers that
 //! both ends speak.
 //!
-//! [`EngineClient`] sends payloads and fork choices in alloy's types, and gives witnesses whose items
-//! are slices of what was received. The [`Wire`] says in what form they travel: JSON-RPC, which
-//! every client of the network speaks; SSZ, the REST Engine API; or SSZ with large answers as
+//! [`EngineClient`] sends payloads and fork choices in alloy's types, and gives witnesses whose
+//! items are slices of what was received. The [`Wire`] says in what form they travel: JSON-RPC,
+//! which every client of the network speaks; SSZ, the REST Engine API; or SSZ with large answers as
 //! memory of the server's, mapped over a Unix socket. All give the same answers. [`ssz`] has the
 //! containers, read and written.
 //!

@@ -375,7 +375,8 @@ pub struct BuiltPayload {
     pub payload: ExecutionPayload,
     /// What the fee recipient earns, in wei.
     pub block_value: U256,
-    /// The blobs of its transactions and whether to prefer the block to a builder's, from Cancun on.
+    /// The blobs of its transactions, and whether to prefer the block to a builder's, from Cancun
+    /// on.
     pub blobs: Option<(BlobsBundle, bool)>,
     /// The EIP-7685 requests, from Prague on.
     pub execution_requests: Option<Vec<Bytes>>,
@@ -516,8 +517,8 @@ pub fn read_bodies_request(input: &Bytes) -> Result<Vec<B256>, SszError> {
     read_limited("block_hashes", &hashes, BODIES)
 }
 
-/// Reads the request of `POST /blobs/vN`: the versioned hashes, and from the fourth version on which
-/// cells are wanted. More hashes than [`BLOB_HASHES`] are
+/// Reads the request of `POST /blobs/vN`: the versioned hashes, and from the fourth version on
+/// which cells are wanted. More hashes than [`BLOB_HASHES`] are
 /// [`TooManyItems`](SszProblem::TooManyItems).
 pub fn read_blobs_request(
     version: u8,

@@ -11,8 +11,8 @@ use crate::rest::{BASE, refused};
 /// The form in which calls and answers travel. Answers are the same over each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {
-    /// JSON-RPC over HTTP: every client of the network, at twice the bytes. There are no public keys,
-    /// no timings and no stateless inputs.
+    /// JSON-RPC over HTTP: every client of the network, at twice the bytes. There are no public
+    /// keys, no timings and no stateless inputs.
     Json,
     /// The REST Engine API: SSZ in the bodies.
     Ssz,
@@ -22,12 +22,8 @@ pub enum Wire {
 }
 
 impl Wire {
-    /// The fastest that a server has: [`Descriptor`](Self::Descriptor) on a Unix socket and
-    /// [`Ssz`](Self::Ssz) elsewhere if `GET /engine/v1/capabilities` is answered,
-    /// [`Json`](Self::Json) if not.
-    ///
-    /// # Errors
-    /// When the server refuses the token, or cannot be asked.
+    /// The fastest that a server has, as [`EngineClient::connect`](crate::EngineClient::connect)
+    /// has it.
     pub(crate) async fn best(client: &mut Client, address: &str) -> Result<Self, Error> {
         /// Some servers answer any `GET` with 200, to say that they are there.
         #[derive(Deserialize)]

@@ -173,7 +173,7 @@ fn bodies() -> impl Strategy<Value = (Fork, BodiesResponse)> {
     })
 }
 
-/// Every reader there is. What one accepts, it must have read from the only encoding there is of it.
+/// Every reader there is. What one accepts it must have read from the only encoding of it.
 fn read_with_all(input: &Bytes) {
     let check = |name: &str, again: Vec<u8>| assert_eq!(Bytes::from(again), *input, "{name}");
     for fork in Fork::ALL {
