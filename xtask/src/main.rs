@@ -16,7 +16,9 @@ cargo xtask ci                         all of CI: the same, and rustdoc and carg
 cargo xtask conformance DIR [FILTER]   the published consensus tests in DIR (docs/conformance.md);
                                        FILTER: a part of a test file's path
 cargo xtask bench state [..]           clients side by side on a large state: latencies, targets;
-cargo xtask bench depths [..]          witnesses of older blocks; `cargo xtask bench help` says more
+cargo xtask bench depths [..]          witnesses of older blocks;
+cargo xtask bench transports [..]      blocks with large witnesses over all transports, beside geth;
+                                       `cargo xtask bench help` says more
 cargo xtask help                       this text
 
 The exit status is 0 when all is well, that of the command that failed, or 2 for a wrong call.";

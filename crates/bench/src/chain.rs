@@ -85,18 +85,19 @@ impl Chain {
     ) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Payload>> + use<>> {
         let path = self.part(part);
         let file = File::open(&path).with_context(|| format!("no {}", path.display()))?;
-        let lines = BufReader::with_capacity(1 << 20, file).lines();
-        Ok(lines.map(|line| Payload::read(&line?)))
+        Ok(read_payloads(file))
     }
 
     /// A part that is being made: it has its name once [`Writer::end`] is called.
     pub(crate) fn write(&self, part: Part) -> anyhow::Result<Writer> {
-        let path = self.part(part);
-        let unfinished = path.with_extension("unfinished");
-        let file = File::create(&unfinished)
-            .with_context(|| format!("cannot make {}", unfinished.display()))?;
-        Ok(Writer { file: BufWriter::new(file), unfinished, path })
+        Writer::create(self.part(part))
     }
+}
+
+/// The payloads of a file, read one at a time.
+pub(crate) fn read_payloads(file: File) -> impl Iterator<Item = anyhow::Result<Payload>> {
+    let lines = BufReader::with_capacity(1 << 20, file).lines();
+    lines.map(|line| Payload::read(&line?))
 }
 
 /// A part that is being made.
@@ -108,6 +109,13 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
+    pub(crate) fn create(path: PathBuf) -> anyhow::Result<Self> {
+        let unfinished = path.with_extension("unfinished");
+        let file = File::create(&unfinished)
+            .with_context(|| format!("cannot make {}", unfinished.display()))?;
+        Ok(Self { file: BufWriter::new(file), unfinished, path })
+    }
+
     pub(crate) fn push(&mut self, payload: &Payload) -> anyhow::Result<()> {
         serde_json::to_writer(&mut self.file, &payload.line)?;
         Ok(self.file.write_all(b"\n")?)

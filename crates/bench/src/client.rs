@@ -110,6 +110,20 @@ impl Program {
 
     /// Starts it on a directory, which is made from the genesis when it is empty.
     pub(crate) fn start(&self, data: &Path, genesis: &Path) -> anyhow::Result<Client> {
+        self.start_at(data, genesis, None)
+    }
+
+    /// The same, and it listens on a Unix socket too, where the program can do that.
+    pub(crate) fn start_with_socket(&self, data: &Path, genesis: &Path) -> anyhow::Result<Client> {
+        self.start_at(data, genesis, Some(data.join("bench.ipc")))
+    }
+
+    fn start_at(
+        &self,
+        data: &Path,
+        genesis: &Path,
+        socket: Option<PathBuf>,
+    ) -> anyhow::Result<Client> {
         std::fs::create_dir_all(data)?;
         let secret_file = data.join("jwt.hex");
         let secret = JwtSecret::load_or_create(&secret_file)?;
@@ -119,6 +133,11 @@ impl Program {
         }
         let mut command = self.command(data)?;
         self.add_arguments(&mut command, data, genesis, &secret_file);
+        match (&socket, self.kind) {
+            (Some(path), _) => drop(command.arg("--ipcpath").arg(path)),
+            (None, Kind::Deponent) => {}
+            (None, Kind::Geth | Kind::Reth) => drop(command.arg("--ipcdisable")),
+        }
         command.args(&self.arguments);
         let mut process = Process::start(command, &log)?;
         let [engine, public] = self.addresses(&mut process)?;
@@ -126,6 +145,7 @@ impl Program {
             engine: Connection::open(&engine, Some(secret))?,
             public: Connection::open(&public, None)?,
             kind: self.kind,
+            socket,
             process,
         })
     }
@@ -191,13 +211,13 @@ impl Program {
                 command.arg("--chain").arg(genesis);
             }
             Kind::Geth => {
-                command.args(["--nodiscover", "--maxpeers", "0", "--port", "0", "--ipcdisable"]);
+                command.args(["--nodiscover", "--maxpeers", "0", "--port", "0"]);
                 command.args(["--syncmode", "full", "--gcmode", "full", "--state.scheme", "path"]);
                 command.args(["--http", "--http.api", "eth,debug,testing"]);
             }
             Kind::Reth => {
                 command.args(["node", "--disable-discovery", "--max-outbound-peers", "0"]);
-                command.args(["--max-inbound-peers", "0", "--port", "0", "--ipcdisable"]);
+                command.args(["--max-inbound-peers", "0", "--port", "0"]);
                 command.args(["--color", "never", "--http", "--http.api", "eth,debug,testing"]);
                 command.arg("--chain").arg(genesis);
             }
@@ -261,6 +281,8 @@ pub(crate) struct Client {
     pub(crate) kind: Kind,
     pub(crate) engine: Connection,
     pub(crate) public: Connection,
+    /// Where it was told to listen beside its ports.
+    pub(crate) socket: Option<PathBuf>,
     pub(crate) process: Process,
 }
 

@@ -2,6 +2,7 @@
 //! all of them, one after the other, and a report has what each took.
 //!
 //! [`generate`](generate()) makes the chain from a few sizes and a seed. [`state`] runs it.
+//! [`transports`](transports()) sends blocks with large witnesses over every wire.
 
 mod asm;
 mod chain;
@@ -17,6 +18,7 @@ mod sign;
 mod state;
 mod stats;
 mod sync;
+mod transports;
 mod wire;
 mod workload;
 mod world;
@@ -29,4 +31,5 @@ pub use process::end_children_on_interrupt;
 pub use run::Options;
 pub use state::{Outcome, state};
 pub use sync::forget;
+pub use transports::{TransportOptions, transport_names, transports};
 pub use world::World;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
-use bench::{Contender, Kind, Options, Part, Program, World};
+use bench::{Contender, Kind, Options, Part, Program, TransportOptions, World};
 use clap::{Args, Parser, Subcommand};
 
 /// Measures execution clients over the wire, side by side.
@@ -24,6 +24,8 @@ enum Command {
     State(StateArgs),
     /// Ask each client for witnesses of older blocks while it validates newer ones.
     Depths(DepthsArgs),
+    /// Send blocks with witnesses of 17 to 500 MB over all transports, and report.
+    Transports(TransportsArgs),
 }
 
 #[derive(Debug, Args)]
@@ -118,12 +120,47 @@ struct DepthsArgs {
     results: Option<PathBuf>,
 }
 
+#[derive(Debug, Args)]
+struct TransportsArgs {
+    #[command(flatten)]
+    common: Common,
+    /// The published chain: genesis.json and payloads.jsonl; otherwise the folder witness-chain in
+    /// DEPONENT_FIXTURES.
+    #[arg(long, value_name = "DIR")]
+    chain: Option<PathBuf>,
+    /// Who runs; those without a program are left out.
+    #[arg(long, value_delimiter = ',', default_value = "geth,deponent")]
+    clients: Vec<Contender>,
+    /// Sizes of the witnesses, in MB, for which the chain has blocks.
+    #[arg(long, value_delimiter = ',', default_value = "17,100,300,500")]
+    sizes: Vec<u64>,
+    /// Measured rounds of sizes below 200 MB, after one that warms up.
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    rounds: usize,
+    /// Measured rounds of the other sizes.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    large_rounds: usize,
+    /// Our transports; otherwise all.
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    transports: Vec<String>,
+    /// The other clients' transports.
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", default_value = "json")]
+    peer_transports: Vec<String>,
+    /// Milliseconds that each client is left alone after a call.
+    #[arg(long, value_name = "MS", default_value_t = 300)]
+    pause: u64,
+    /// Where the report goes; otherwise a new folder below the directory.
+    #[arg(long, value_name = "DIR")]
+    results: Option<PathBuf>,
+}
+
 fn main() -> ExitCode {
     let Cli { command } = Cli::parse();
     let outcome = bench::end_children_on_interrupt().and_then(|()| match command {
         Command::Generate(common) => generate(&common).map(drop),
         Command::State(args) => state(&args),
         Command::Depths(args) => depths(&args),
+        Command::Transports(args) => transports(&args),
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -180,6 +217,28 @@ fn depths(args: &DepthsArgs) -> anyhow::Result<()> {
     let results = args.common.results(args.results.as_ref())?;
     let report = bench::depths(&contenders, args.blocks, &chain, &args.common.dir, &results)?;
     println!("{report}\n{}", results.display());
+    Ok(())
+}
+
+fn transports(args: &TransportsArgs) -> anyhow::Result<()> {
+    let usual = || {
+        let fixtures = std::env::var_os("DEPONENT_FIXTURES")?;
+        Some(PathBuf::from(fixtures).join("witness-chain"))
+    };
+    let chain = args.chain.clone().or_else(usual);
+    let chain = chain.context("no chain: --chain, or DEPONENT_FIXTURES in the environment")?;
+    let contenders = args.common.contenders(&args.clients);
+    let options = TransportOptions {
+        programs: contenders.into_iter().map(|(_, program)| program).collect(),
+        transports: args.transports.clone(),
+        peer_transports: args.peer_transports.clone(),
+        sizes: args.sizes.clone(),
+        rounds: [args.rounds, args.large_rounds],
+        pause: Duration::from_millis(args.pause),
+    };
+    let results = args.common.results(args.results.as_ref())?;
+    let outcome = bench::transports(&options, &chain, &args.common.dir, &results)?;
+    println!("{}\n{}", outcome.report, outcome.folder.display());
     Ok(())
 }
 

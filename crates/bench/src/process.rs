@@ -1,6 +1,8 @@
 //! Child processes that end with this one: after an error, a panic, and an interrupt.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, PipeReader, Write, pipe};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -157,13 +159,35 @@ fn tee(printed: PipeReader, mut file: std::fs::File) -> Receiver<String> {
     receiver
 }
 
+/// Makes the most memory that the process `id` had what it has now, where that is permitted.
+pub(crate) fn reset_peak(id: u32) {
+    std::fs::write(format!("/proc/{id}/clear_refs"), "5").ok();
+}
+
+/// The memory of the files that the process `id` has in memory and not mapped, in KiB: what is
+/// mapped counts as resident.
+pub(crate) fn unmapped_files_kib(id: u32) -> u64 {
+    let descriptors = std::fs::read_dir(format!("/proc/{id}/fd")).into_iter().flatten().flatten();
+    let paths = descriptors.map(|descriptor| descriptor.path());
+    let in_memory = paths.filter(|path| {
+        let target = std::fs::read_link(path).unwrap_or_default();
+        target.to_string_lossy().starts_with("/memfd:")
+    });
+    let files = in_memory.filter_map(|path| std::fs::metadata(path).ok());
+    // A file may have many descriptors; a block is half a KiB.
+    let sizes: BTreeMap<u64, u64> = files.map(|file| (file.ino(), file.blocks() / 2)).collect();
+    sizes.values().sum::<u64>().saturating_sub(Usage::of(id).shared_kib)
+}
+
 /// What the system counts of a process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     /// Memory that is resident now, in KiB.
     pub(crate) resident_kib: u64,
-    /// The most that ever was.
+    /// The most that ever was, or since [`reset_peak`].
     pub(crate) peak_kib: u64,
+    /// Of what is resident, that of mapped files in memory.
+    pub(crate) shared_kib: u64,
     /// Processor time, in milliseconds, to the kernel's 10.
     pub(crate) cpu_ms: u64,
 }
@@ -185,6 +209,7 @@ impl Usage {
         Self {
             resident_kib: kib("VmRSS:").unwrap_or(0),
             peak_kib: kib("VmHWM:").unwrap_or(0),
+            shared_kib: kib("RssShmem:").unwrap_or(0),
             cpu_ms: ticks * 10,
         }
     }

@@ -186,7 +186,7 @@ impl Runner {
         }
         let validated = self.client.new_payload(payload, self.contender.with_witness)?;
         let chosen = self.client.forkchoice_updated(ancestry.heads(payload.hash))?;
-        let server_us = self.server_timings();
+        let server_us = server_timings(&mut self.client, &mut self.timings);
         std::thread::sleep(options.pause);
         let after = Usage::of(self.client.process.id());
         if options.freeze {
@@ -211,18 +211,20 @@ impl Runner {
             server_us,
         })
     }
+}
 
-    fn server_timings(&mut self) -> BTreeMap<String, f64> {
-        if !self.timings {
-            return BTreeMap::new();
-        }
-        let answer = self.client.engine.call(TIMINGS, "[]").ok();
-        let read = answer.and_then(|(_, said)| serde_json::from_str(said.get()).ok());
-        let read: Option<BTreeMap<String, serde_json::Value>> = read;
-        self.timings = read.is_some();
-        let stages = read.into_iter().flatten();
-        stages.filter_map(|(name, time)| Some((name, time.as_f64()?))).collect()
+/// What a client says of its last block, in microseconds; `known` is whether it seems to know
+/// [`TIMINGS`].
+pub(crate) fn server_timings(client: &mut Client, known: &mut bool) -> BTreeMap<String, f64> {
+    if !*known {
+        return BTreeMap::new();
     }
+    let answer = client.engine.call(TIMINGS, "[]").ok();
+    let read = answer.and_then(|(_, said)| serde_json::from_str(said.get()).ok());
+    let read: Option<BTreeMap<String, serde_json::Value>> = read;
+    *known = read.is_some();
+    let stages = read.into_iter().flatten();
+    stages.filter_map(|(name, time)| Some((name, time.as_f64()?))).collect()
 }
 
 pub(crate) fn micros(time: Duration) -> f64 {

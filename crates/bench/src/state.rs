@@ -64,7 +64,7 @@ pub fn state(
 }
 
 /// What a reader wants to know of the machine, as far as the system says it.
-fn machine() -> String {
+pub(crate) fn machine() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let line = |text: String, name: &str| {
         let found = text.lines().find_map(|line| line.strip_prefix(name)?.split_once(':'));

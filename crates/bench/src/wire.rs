@@ -50,6 +50,11 @@ impl Connection {
         Self::open(&self.address, self.secret.clone())
     }
 
+    /// Where it goes, and with which secret.
+    pub(crate) fn endpoint(&self) -> (String, Option<JwtSecret>) {
+        (self.address.clone(), self.secret.clone())
+    }
+
     /// Calls a method; `params` is a JSON array.
     pub(crate) fn call(
         &mut self,

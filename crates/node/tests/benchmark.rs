@@ -1,16 +1,21 @@
-//! The benchmark of the state in miniature: this program, and geth where it is, run a chain that
+//! The benchmarks in miniature: this program, and geth where it is, run a chain that
 //! this program built. What it measures means nothing here; that it runs does.
 
+<<<<<<< HEAD
 #[path = "common/geth.rs"]
 mod geth;
 
 use std::path::PathBuf;
+=======
+use std::path::{Path, PathBuf};
+>>>>>>> d5ef413 (bench: a payload with its witness over every transport, beside geth)
 use std::time::Duration;
 
-use bench::{Contender, Kind, Options, Part, Program, World};
+use bench::{Chain, Contender, Kind, Options, Part, Program, TransportOptions, World};
+use serde_json::{Value, json};
 
 #[test]
-fn the_state_benchmark_runs_in_miniature() {
+fn the_benchmarks_run_in_miniature() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let deponent = program(Kind::Deponent, env!("CARGO_BIN_EXE_deponent").into());
     let world = World::preset("mini").expect("a preset");
@@ -47,6 +52,66 @@ fn the_state_benchmark_runs_in_miniature() {
     let report = report.expect("every block is valid");
     assert!(report.contains("| deponent | 8 | 1 |"), "{report}");
     assert!(report.contains("| yes |") && !report.contains("refused"), "{report}");
+    transports(&chain, directory.path());
+}
+
+/// The first warm block over all transports, with siblings that are built for the purpose.
+fn transports(chain: &Chain, directory: &Path) {
+    let published = directory.join("published");
+    publish(chain, &published);
+    let mut programs = vec![program(Kind::Deponent, env!("CARGO_BIN_EXE_deponent").into())];
+    programs.extend(geth_binary().map(|geth| program(Kind::Geth, geth)));
+    let peer_transports = ["json", "ipc", "ws"].map(str::to_owned);
+    let options = TransportOptions {
+        programs,
+        transports: Vec::new(),
+        peer_transports: peer_transports.to_vec(),
+        sizes: vec![1],
+        rounds: [2, 2],
+        pause: Duration::ZERO,
+    };
+    let results = directory.join("transports");
+    let outcome = bench::transports(&options, &published, directory, &results);
+    let outcome = outcome.expect("every block has a witness over every transport");
+    let samples = std::fs::read_to_string(results.join("samples.jsonl")).expect("they are there");
+    let samples: Vec<Value> =
+        samples.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(samples.len(), outcome.samples);
+    let mut witnesses = std::collections::BTreeMap::new();
+    for sample in &samples {
+        let whole = sample["whole_us"].as_f64().expect("a number");
+        let parts = ["first_byte_us", "last_byte_us"].map(|name| sample[name].as_f64());
+        assert!(parts.into_iter().all(|part| part.is_some_and(|part| part <= whole)), "{sample}");
+        let witness = [&sample["digest"], &sample["items"], &sample["witness_bytes"]];
+        let witness = witness.map(|value| value.as_u64().expect("a number"));
+        // geth's may have codes that the block itself created.
+        let first = witnesses.entry(sample["client"].to_string()).or_insert(witness);
+        assert_eq!(*first, witness, "{sample}");
+    }
+    let row = |client: &str, name: &str| outcome.report.contains(&format!("| {client} | {name} |"));
+    for name in bench::transport_names() {
+        assert!(row("deponent", name), "{name} is not in {}", outcome.report);
+    }
+    if let [_, _] = &options.programs[..] {
+        assert!(peer_transports.iter().all(|name| row("geth", name)), "{}", outcome.report);
+    }
+}
+
+/// A chain whose first warm block has the label `w1`, in the form of the published one.
+fn publish(chain: &Chain, folder: &Path) {
+    std::fs::create_dir_all(folder).expect("a folder");
+    std::fs::copy(chain.genesis(), folder.join("genesis.json")).expect("a copy");
+    let mut lines = String::new();
+    for (part, label) in [(Part::State, "setup"), (Part::Empty, "setup"), (Part::Warm, "w1")] {
+        let payloads = std::fs::read_to_string(chain.part(part)).expect("it was made");
+        let most = if part == Part::Warm { 1 } else { usize::MAX };
+        for line in payloads.lines().take(most) {
+            let call: Value = serde_json::from_str(line).expect("JSON");
+            let line = json!({"label": label, "variant": 0, "params": call["params"]});
+            lines.push_str(&format!("{line}\n"));
+        }
+    }
+    std::fs::write(folder.join("payloads.jsonl"), lines).expect("written");
 }
 
 const fn program(kind: Kind, binary: PathBuf) -> Program {

@@ -1,0 +1,299 @@
+//! The benchmark of the transports: what a payload's verdict and witness take over each of them,
+//! from the request until the items of the witness lie as slices in the caller's memory.
+//!
+//! A turn is one call on a fresh connection, opened before the clock starts, of one client while
+//! the others are stopped. Who comes first changes from round to round, and every call of a client
+//! has a block that it has not seen: siblings that differ in their random value. The caller is this
+//! process, on one thread; what it decodes to was touched before.
+
+mod connection;
+mod decode;
+mod http2;
+mod payloads;
+mod report;
+mod ssz;
+mod wires;
+
+use std::hash::{DefaultHasher, Hasher};
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use serde::Serialize;
+use serde_json::Value;
+
+use self::decode::{Lists, Memory};
+use self::payloads::Published;
+pub use self::wires::transport_names;
+use self::wires::{Named, Transport, named};
+use crate::chain::{Chain, Part, Payload};
+use crate::client::{Client, Kind, Program};
+use crate::process::{self, Usage};
+use crate::run::{micros, server_timings};
+use crate::state::{Outcome, machine};
+use crate::sync;
+
+/// Sizes from here on, in megabytes, have [`TransportOptions::rounds`]' second number.
+const LARGE_MB: u64 = 200;
+
+/// What a run of the transports does.
+#[derive(Clone, Debug)]
+pub struct TransportOptions {
+    /// The clients that run; ours also builds the blocks that are not published.
+    pub programs: Vec<Program>,
+    /// Our transports; empty: all.
+    pub transports: Vec<String>,
+    /// The transports of the others, as far as they have them.
+    pub peer_transports: Vec<String>,
+    /// Witness sizes in megabytes, for which there are blocks labelled `w17`, `w100`..
+    pub sizes: Vec<u64>,
+    /// Measured rounds of small sizes and of large ones, after one that warms up.
+    pub rounds: [usize; 2],
+    /// How long each client is left alone after a call.
+    pub pause: Duration,
+}
+
+/// One call.
+#[derive(Clone, Debug, Serialize)]
+struct Sample {
+    size: u64,
+    client: String,
+    transport: String,
+    round: usize,
+    warm_up: bool,
+    number: u64,
+    hash: alloy_primitives::B256,
+    /// Until the items were there.
+    whole_us: f64,
+    first_byte_us: f64,
+    last_byte_us: f64,
+    /// In the caller's decoder, at whatever time.
+    decoding_us: f64,
+    answer_bytes: usize,
+    witness_bytes: usize,
+    items: usize,
+    /// Of the items, to tell whether two witnesses are equal.
+    digest: u64,
+    /// Memory of the server when it had started, before the call, and at most during the call.
+    server_idle_kib: u64,
+    server_before_kib: u64,
+    server_peak_kib: u64,
+    /// Of memory files that it has not mapped, after the call.
+    server_files_kib: u64,
+    server_cpu_ms: u64,
+    /// Memory of the caller during the call, beyond what it had before.
+    client_peak_kib: u64,
+    client_cpu_ms: u64,
+    /// What the server itself says that it took, in microseconds.
+    server_us: std::collections::BTreeMap<String, f64>,
+}
+
+/// A client, and a transport to it.
+struct Lane {
+    /// The place of its server.
+    server: usize,
+    named: &'static Named,
+    transport: Box<dyn Transport>,
+    /// Its place among the lanes of its server.
+    place: usize,
+    /// What its last answer took of the caller's memory.
+    room: usize,
+}
+
+struct Server {
+    name: &'static str,
+    client: Client,
+    idle_kib: u64,
+    timings: bool,
+}
+
+/// Sends the blocks of a published chain in `published` over all transports, and writes
+/// `report.md` and `samples.jsonl` into `results`. Prepared directories are kept in `folder`.
+pub fn transports(
+    options: &TransportOptions,
+    published: &Path,
+    folder: &Path,
+    results: &Path,
+) -> anyhow::Result<Outcome> {
+    let labels: Vec<String> = options.sizes.iter().map(|size| format!("w{size}")).collect();
+    let read = Published::read(published)?;
+    let chain = read.chain(&labels, folder)?;
+    let builder = options.programs.iter().find(|program| program.kind == Kind::Deponent);
+    let builder = builder.context("our own node has to run: it builds blocks")?;
+    let lanes = options.programs.iter().map(|program| options.lanes(program.kind));
+    let most = lanes.collect::<anyhow::Result<Vec<_>>>()?.iter().map(Vec::len).max();
+    let most = most.unwrap_or_default();
+    let mut sizes = Vec::new();
+    for (size, label) in options.sizes.iter().zip(&labels) {
+        let count = (options.rounds(*size) + 1) * most;
+        sizes.push((*size, read.enough(label, count, &chain, folder, builder)?));
+    }
+    let work = sync::working_folder(folder)?;
+    let outcome = run(options, &chain, &sizes, folder, &work);
+    std::fs::create_dir_all(results)?;
+    for program in &options.programs {
+        let log = work.join(program.kind.name()).join("bench.log");
+        std::fs::copy(log, results.join(format!("{}.log", program.kind.name()))).ok();
+        program.clean_up(&work.join(program.kind.name()));
+    }
+    std::fs::remove_dir_all(&work).or_else(sync::absent)?;
+    let samples = outcome?;
+    let mut report = report::markdown(&samples);
+    report.push_str("\n## Clients\n\n");
+    for program in &options.programs {
+        report.push_str(&format!("- {}: {}\n", program.kind.name(), program.version()?));
+    }
+    report.push_str(&machine());
+    std::fs::write(results.join("report.md"), &report)?;
+    write(&samples, &results.join("samples.jsonl"))?;
+    Ok(Outcome { report, folder: results.into(), samples: samples.len() })
+}
+
+impl TransportOptions {
+    fn rounds(&self, size: u64) -> usize {
+        self.rounds[usize::from(size >= LARGE_MB)]
+    }
+
+    /// The transports of a client.
+    fn lanes(&self, kind: Kind) -> anyhow::Result<Vec<&'static Named>> {
+        let names = if kind == Kind::Deponent { &self.transports } else { &self.peer_transports };
+        let mut lanes = names.iter().map(|name| named(name)).collect::<anyhow::Result<Vec<_>>>()?;
+        if kind == Kind::Deponent && lanes.is_empty() {
+            lanes.extend(wires::TRANSPORTS);
+        }
+        lanes.retain(|named| named.clients.contains(&kind));
+        Ok(lanes)
+    }
+}
+
+fn run(
+    options: &TransportOptions,
+    chain: &Chain,
+    sizes: &[(u64, Vec<Payload>)],
+    folder: &Path,
+    work: &Path,
+) -> anyhow::Result<Vec<Sample>> {
+    let genesis: Value = serde_json::from_slice(&std::fs::read(chain.genesis())?)?;
+    let osaka_time = genesis["config"]["osakaTime"].as_u64().unwrap_or(u64::MAX);
+    let (mut servers, mut lanes) = (Vec::new(), Vec::new());
+    for program in &options.programs {
+        let data = work.join(program.kind.name());
+        sync::copy_prepared(&sync::prepared(program, chain, folder)?, &data)?;
+        let mut client = program.start_with_socket(&data, &chain.genesis())?;
+        sync::catch_up(&mut client, chain, Part::Empty)?;
+        for (place, named) in options.lanes(program.kind)?.into_iter().enumerate() {
+            let transport = named.open(&client, osaka_time)?;
+            lanes.push(Lane { server: servers.len(), named, transport, place, room: 0 });
+        }
+        std::thread::sleep(options.pause);
+        let idle_kib = Usage::of(client.process.id()).resident_kib;
+        client.process.freeze()?;
+        servers.push(Server { name: program.kind.name(), client, idle_kib, timings: true });
+    }
+    let mut samples: Vec<Sample> = Vec::new();
+    for (size, payloads) in sizes {
+        for round in 0..=options.rounds(*size) {
+            for turn in 0..lanes.len() {
+                let index = (turn + round) % lanes.len();
+                let lane = &mut lanes[index];
+                let server = &mut servers[lane.server];
+                // The same block goes to the first lane of each client, another to the second..
+                let lanes_most = payloads.len() / (options.rounds(*size) + 1);
+                let payload = &payloads[round * lanes_most + lane.place];
+                let sample = turn_of(lane, server, payload, options.pause)
+                    .with_context(|| format!("{} over {}", server.name, lane.named.name))?;
+                let warm_up = round == 0;
+                samples.push(Sample { size: *size, round, warm_up, ..sample });
+            }
+            eprintln!("{size} MB: round {round} of {}", options.rounds(*size));
+        }
+    }
+    drop(lanes);
+    for server in servers {
+        server.client.process.stop()?;
+    }
+    Ok(samples)
+}
+
+fn turn_of(
+    lane: &mut Lane,
+    server: &mut Server,
+    payload: &Payload,
+    pause: Duration,
+) -> anyhow::Result<Sample> {
+    let (us, them) = (std::process::id(), server.client.process.id());
+    server.client.process.thaw()?;
+    let [our_base, before] = [us, them].map(Usage::of);
+    let mut memory = Memory::touched(lane.room);
+    for process in [us, them] {
+        process::reset_peak(process);
+    }
+    let our_before = Usage::of(us);
+    let timing = lane.transport.call(payload, &mut memory)?;
+    let our_after = Usage::of(us);
+    lane.room = memory.filled;
+    let server_us = server_timings(&mut server.client, &mut server.timings);
+    std::thread::sleep(pause);
+    let after = Usage::of(them);
+    server.client.process.freeze()?;
+    let items = lane.transport.items(&memory);
+    let (digest, count, bytes) = digest(&items);
+    ensure!(count > 0, "block {}: an empty witness", payload.number);
+    Ok(Sample {
+        size: 0,
+        client: server.name.into(),
+        transport: lane.named.name.into(),
+        round: 0,
+        warm_up: false,
+        number: payload.number,
+        hash: payload.hash,
+        whole_us: micros(timing.whole),
+        first_byte_us: micros(timing.first_byte),
+        last_byte_us: micros(timing.last_byte),
+        decoding_us: micros(timing.decoding),
+        answer_bytes: timing.answer_bytes,
+        witness_bytes: bytes,
+        items: count,
+        digest,
+        server_idle_kib: server.idle_kib,
+        server_before_kib: before.resident_kib,
+        server_peak_kib: after.peak_kib,
+        server_files_kib: process::unmapped_files_kib(them),
+        server_cpu_ms: after.cpu_ms - before.cpu_ms,
+        client_peak_kib: our_after.peak_kib.saturating_sub(our_base.resident_kib),
+        client_cpu_ms: our_after.cpu_ms - our_before.cpu_ms,
+        server_us,
+    })
+}
+
+/// A number that tells witnesses apart, how many items there are, and how long they are together.
+fn digest(items: &[Vec<&[u8]>; 3]) -> (u64, usize, usize) {
+    let mut hasher = DefaultHasher::new();
+    let (mut count, mut bytes) = (0, 0);
+    for list in items {
+        hasher.write_usize(list.len());
+        for item in list {
+            hasher.write_usize(item.len());
+            hasher.write(item);
+            bytes += item.len();
+        }
+        count += list.len();
+    }
+    (hasher.finish(), count, bytes)
+}
+
+/// The items of the lists, as slices of `bytes`.
+fn slices<'a>(lists: &Lists, bytes: &'a [u8]) -> [Vec<&'a [u8]>; 3] {
+    [&lists.headers, &lists.codes, &lists.state]
+        .map(|list| list.iter().map(|item| &bytes[item.clone()]).collect())
+}
+
+fn write(samples: &[Sample], path: &Path) -> anyhow::Result<()> {
+    let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
+    for sample in samples {
+        serde_json::to_writer(&mut file, sample)?;
+        file.write_all(b"\n")?;
+    }
+    Ok(file.flush()?)
+}

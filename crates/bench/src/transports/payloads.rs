@@ -1,0 +1,146 @@
+//! The blocks that are sent: siblings on one parent, which differ in their random value alone. A
+//! block that is sent a second time is not executed again, and geth then gives no witness.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use alloy_primitives::{B256, keccak256};
+use anyhow::{Context, ensure};
+use rpc::RawValue;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::chain::{self, Chain, Part, Payload, Writer};
+use crate::client::{Client, Program};
+use crate::sync;
+
+/// A published chain: `genesis.json`, and `payloads.jsonl` with one payload a line.
+#[derive(Debug)]
+pub(super) struct Published {
+    genesis: PathBuf,
+    payloads: Vec<(String, Payload)>,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    label: String,
+    params: Box<RawValue>,
+}
+
+impl Published {
+    pub(super) fn read(folder: &Path) -> anyhow::Result<Self> {
+        let path = folder.join("payloads.jsonl");
+        let file = File::open(&path).with_context(|| format!("no {}", path.display()))?;
+        let payloads = BufReader::new(file).lines().map(|line| {
+            let Line { label, params } = serde_json::from_str(&line?).context("not a payload")?;
+            Ok((label, Payload::of("engine_newPayloadV4", &params)?))
+        });
+        let payloads = payloads.collect::<anyhow::Result<_>>()?;
+        Ok(Self { genesis: folder.join("genesis.json"), payloads })
+    }
+
+    /// The blocks up to the parent of those with these labels, as a chain below `folder`.
+    pub(super) fn chain(&self, labels: &[String], folder: &Path) -> anyhow::Result<Chain> {
+        let mut parents = labels.iter().map(|label| {
+            let mut siblings = self.siblings(label);
+            anyhow::Ok(
+                siblings.next().with_context(|| format!("no block is called {label}"))?.parent,
+            )
+        });
+        let parent = parents.next().context("no size to measure")??;
+        for other in parents {
+            ensure!(other? == parent, "the blocks have more than one parent");
+        }
+        let folder =
+            folder.join("chains").join(format!("transports-{}", &parent.to_string()[2..10]));
+        let chain = Chain { state: folder.clone(), folder };
+        if chain.has(Part::State) {
+            return Ok(chain);
+        }
+        std::fs::create_dir_all(&chain.folder)?;
+        std::fs::copy(&self.genesis, chain.genesis())
+            .with_context(|| format!("no {}", self.genesis.display()))?;
+        let by_hash: HashMap<B256, &Payload> =
+            self.payloads.iter().map(|(_, payload)| (payload.hash, payload)).collect();
+        let mut ancestors = Vec::new();
+        let mut at = parent;
+        while let Some(payload) = by_hash.get(&at) {
+            ancestors.push(*payload);
+            at = payload.parent;
+        }
+        let mut writer = chain.write(Part::State)?;
+        ancestors.iter().rev().try_for_each(|payload| writer.push(payload))?;
+        writer.end()?;
+        Ok(chain)
+    }
+
+    fn siblings(&self, label: &str) -> impl Iterator<Item = &Payload> {
+        let called = move |(name, payload)| (name == label).then_some(payload);
+        self.payloads.iter().map(|(name, payload)| (name.as_str(), payload)).filter_map(called)
+    }
+
+    /// At least `count` siblings with a label: the published ones, and others that `builder` makes
+    /// and that are kept for the next time.
+    pub(super) fn enough(
+        &self,
+        label: &str,
+        count: usize,
+        chain: &Chain,
+        folder: &Path,
+        builder: &Program,
+    ) -> anyhow::Result<Vec<Payload>> {
+        let path = chain.folder.join(format!("{label}.jsonl"));
+        if let Ok(file) = File::open(&path) {
+            let kept = chain::read_payloads(file).collect::<anyhow::Result<Vec<_>>>()?;
+            if kept.len() >= count {
+                return Ok(kept);
+            }
+        }
+        let mut writer = Writer::create(path.clone())?;
+        let mut published = 0;
+        for payload in self.siblings(label) {
+            writer.push(payload)?;
+            published += 1;
+        }
+        if published < count {
+            eprintln!("{} more blocks like {label} are built", count - published);
+            let like = self.siblings(label).next().context("one is there")?;
+            let data = folder.join("building").join(std::process::id().to_string());
+            sync::copy_prepared(&sync::prepared(builder, chain, folder)?, &data)?;
+            let mut client = builder.start(&data, &chain.genesis())?;
+            sync::catch_up(&mut client, chain, Part::Empty)?;
+            for number in published..count {
+                writer.push(&build(&mut client, like, number)?)?;
+            }
+            client.process.stop()?;
+            std::fs::remove_dir_all(&data)?;
+        }
+        writer.end()?;
+        chain::read_payloads(File::open(&path)?).collect()
+    }
+}
+
+/// A sibling of `like`.
+fn build(client: &mut Client, like: &Payload, number: usize) -> anyhow::Result<Payload> {
+    let mut params: Value = serde_json::from_str(like.params())?;
+    let beacon_root = &params[2];
+    let payload = &params[0];
+    let attributes = json!({
+        "timestamp": payload["timestamp"],
+        "prevRandao": keccak256(format!("sibling {number} of {}", like.hash)),
+        "suggestedFeeRecipient": payload["feeRecipient"],
+        "withdrawals": payload["withdrawals"],
+        "parentBeaconBlockRoot": beacon_root,
+    });
+    let transactions = &payload["transactions"];
+    let mut built =
+        client.build(&json!([like.parent, attributes, transactions, payload["extraData"]]))?;
+    let built = built["executionPayload"].take();
+    for name in ["gasUsed", "gasLimit", "transactions"] {
+        ensure!(built[name] == payload[name], "{name} of a sibling is {}", built[name]);
+    }
+    params[0] = built;
+    Payload::of("engine_newPayloadV4", &params)
+}

@@ -1,0 +1,327 @@
+//! The ways to ask for a payload's verdict and witness.
+
+use std::path::Path;
+
+use alloy_primitives::U64;
+use anyhow::{Context, ensure};
+use rpc::Reply;
+use rpc::rest::{HeaderMap, HeaderValue, Method};
+use serde_json::Value;
+use tokio::runtime::Runtime;
+
+use super::connection::{Connection, Endpoint, Framing, Request};
+use super::decode::{self, Memory, Timing};
+use super::{slices, ssz};
+use crate::chain::Payload;
+use crate::client::{Client, Kind};
+
+/// A way to ask for a payload's verdict and witness.
+pub(super) trait Transport {
+    /// One call: after it, the items of the witness lie in `memory`. The clock starts when the
+    /// request is rendered and the connection is open.
+    fn call(&mut self, payload: &Payload, memory: &mut Memory) -> anyhow::Result<Timing>;
+
+    /// The headers, codes and nodes that the last call left.
+    fn items<'a>(&'a self, memory: &'a Memory) -> [Vec<&'a [u8]>; 3] {
+        slices(&memory.lists, memory.bytes())
+    }
+}
+
+/// A transport's names, and how it is made.
+pub(super) struct Named {
+    pub(super) name: &'static str,
+    /// The clients that have it.
+    pub(super) clients: &'static [Kind],
+    way: Way,
+}
+
+#[derive(Clone, Copy)]
+enum Way {
+    Json(Framing, Socket),
+    Ssz(Framing, Socket),
+    Descriptor,
+    Held,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Socket {
+    Tcp,
+    Unix,
+}
+
+const ALL: &[Kind] = &[Kind::Deponent, Kind::Geth, Kind::Reth];
+const OURS: &[Kind] = &[Kind::Deponent];
+
+/// All transports.
+pub(super) const TRANSPORTS: &[Named] = &[
+    Named { name: "json", clients: ALL, way: Way::Json(Framing::Http1, Socket::Tcp) },
+    Named { name: "json-unix", clients: OURS, way: Way::Json(Framing::Http1, Socket::Unix) },
+    Named { name: "json-h2c", clients: OURS, way: Way::Json(Framing::Http2, Socket::Tcp) },
+    Named { name: "ipc", clients: ALL, way: Way::Json(Framing::Bare, Socket::Unix) },
+    Named { name: "ws", clients: ALL, way: Way::Json(Framing::WebSocket, Socket::Tcp) },
+    Named { name: "ssz", clients: OURS, way: Way::Ssz(Framing::Http1, Socket::Tcp) },
+    Named { name: "ssz-unix", clients: OURS, way: Way::Ssz(Framing::Http1, Socket::Unix) },
+    Named { name: "ssz-h2c", clients: OURS, way: Way::Ssz(Framing::Http2, Socket::Tcp) },
+    Named { name: "ssz-h2c-unix", clients: OURS, way: Way::Ssz(Framing::Http2, Socket::Unix) },
+    Named { name: "descriptor", clients: OURS, way: Way::Descriptor },
+    Named { name: "held-codes", clients: OURS, way: Way::Held },
+];
+
+/// The names of all transports, in the order of the report.
+pub fn transport_names() -> impl Iterator<Item = &'static str> {
+    TRANSPORTS.iter().map(|named| named.name)
+}
+
+/// The transport called `name`.
+pub(super) fn named(name: &str) -> anyhow::Result<&'static Named> {
+    let names = || transport_names().collect::<Vec<_>>().join(", ");
+    let found = TRANSPORTS.iter().find(|named| named.name == name);
+    found.with_context(|| format!("no transport {name}: {}", names()))
+}
+
+impl Named {
+    /// Makes the transport for a running client. `osaka_time` tells forks apart.
+    pub(super) fn open(
+        &self,
+        client: &Client,
+        osaka_time: u64,
+    ) -> anyhow::Result<Box<dyn Transport>> {
+        let path = || client.socket.clone().context("it listens on no Unix socket");
+        let endpoint = |socket| match socket {
+            Socket::Unix => anyhow::Ok(Endpoint::Unix { path: path()? }),
+            Socket::Tcp => {
+                let (address, secret) = client.engine.endpoint();
+                let secret = secret.context("the engine port has no secret")?;
+                Ok(Endpoint::Tcp { address, secret })
+            }
+        };
+        Ok(match self.way {
+            Way::Json(framing, socket) => Box::new(Json { framing, endpoint: endpoint(socket)? }),
+            Way::Ssz(framing, socket) => {
+                Box::new(Ssz { framing, endpoint: endpoint(socket)?, osaka_time })
+            }
+            Way::Descriptor => Box::new(Descriptor::open(&path()?, osaka_time)?),
+            Way::Held => Box::new(Held::new(endpoint(Socket::Unix)?, osaka_time)),
+        })
+    }
+}
+
+/// `engine_newPayloadWithWitness`: the witness as digits of RLP.
+struct Json {
+    framing: Framing,
+    endpoint: Endpoint,
+}
+
+impl Transport for Json {
+    fn call(&mut self, payload: &Payload, memory: &mut Memory) -> anyhow::Result<Timing> {
+        let (method, params) = (payload.method(true), payload.params());
+        let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+        let headers = [("content-type", "application/json")];
+        let request =
+            Request { method: "POST", path: "/", headers: &headers, body: body.as_bytes() };
+        let mut connection = Connection::open(self.framing, &self.endpoint)?;
+        let mut timing = Timing::start();
+        connection.send(&request)?;
+        let mut body = connection.body()?;
+        timing.first_byte = timing.elapsed();
+        memory.read_json(&mut *body, &mut timing)?;
+        Ok(timing)
+    }
+}
+
+const WITNESS_PATH: &str = "/engine/v1/payloads/witness";
+
+/// A name and a value.
+type Header = (&'static str, &'static str);
+
+/// The headers and the body of `POST /engine/v1/payloads/witness`.
+fn ssz_request(payload: &Payload, osaka_time: u64) -> anyhow::Result<([Header; 2], Vec<u8>)> {
+    let params: Value = serde_json::from_str(payload.params())?;
+    let time: U64 = serde_json::from_value(params[0]["timestamp"].clone())?;
+    let fork = if time.to::<u64>() < osaka_time { "prague" } else { "osaka" };
+    let headers = [("content-type", "application/octet-stream"), ("eth-execution-version", fork)];
+    Ok((headers, ssz::envelope(&params)?))
+}
+
+const fn witness_request<'a>(headers: &'a [(&'a str, &'a str)], body: &'a [u8]) -> Request<'a> {
+    Request { method: "POST", path: WITNESS_PATH, headers, body }
+}
+
+/// `POST /engine/v1/payloads/witness`: the witness as it lies in memory.
+struct Ssz {
+    framing: Framing,
+    endpoint: Endpoint,
+    osaka_time: u64,
+}
+
+impl Transport for Ssz {
+    fn call(&mut self, payload: &Payload, memory: &mut Memory) -> anyhow::Result<Timing> {
+        let (headers, body) = ssz_request(payload, self.osaka_time)?;
+        let request = witness_request(&headers, &body);
+        let mut connection = Connection::open(self.framing, &self.endpoint)?;
+        let mut timing = Timing::start();
+        connection.send(&request)?;
+        let mut body = connection.body()?;
+        timing.first_byte = timing.elapsed();
+        memory.read_ssz(&mut *body, &mut timing)?;
+        Ok(timing)
+    }
+}
+
+/// The same, and the answer is a file of the server's memory, mapped by the client of `rpc`, which
+/// keeps its connection: files are given back there.
+struct Descriptor {
+    runtime: Runtime,
+    client: rpc::Client,
+    reply: Option<Reply>,
+    osaka_time: u64,
+}
+
+impl Descriptor {
+    fn open(path: &Path, osaka_time: u64) -> anyhow::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let address = format!("unix:{}", path.display());
+        let client = runtime.block_on(rpc::Client::connect(&address, None))?;
+        Ok(Self { runtime, client, reply: None, osaka_time })
+    }
+}
+
+impl Transport for Descriptor {
+    fn call(&mut self, payload: &Payload, memory: &mut Memory) -> anyhow::Result<Timing> {
+        // The file of the answer before goes back with this request.
+        self.reply = None;
+        let (headers, body) = ssz_request(payload, self.osaka_time)?;
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(name, HeaderValue::from_static(value));
+        }
+        map.insert(rpc::rest::DESCRIPTOR, HeaderValue::from_static("1"));
+        let mut timing = Timing::start();
+        let asked = self.client.request(Method::POST, WITNESS_PATH, map, body);
+        let reply = self.runtime.block_on(asked)?;
+        timing.first_byte = timing.elapsed();
+        timing.last_byte = timing.first_byte;
+        ensure!(
+            reply.status == 200 && reply.headers.contains_key(rpc::rest::DESCRIPTOR),
+            "{}, not by descriptor: {:.500}",
+            reply.status,
+            String::from_utf8_lossy(&reply.body[..reply.body.len().min(500)])
+        );
+        timing.answer_bytes = reply.body.len();
+        decode::ssz(&reply.body, 0..reply.body.len(), &mut memory.lists)?;
+        timing.end();
+        self.reply = Some(reply);
+        Ok(timing)
+    }
+
+    fn items<'a>(&'a self, memory: &'a Memory) -> [Vec<&'a [u8]>; 3] {
+        let body = self.reply.as_ref().map_or(&[][..], |reply| &reply.body[..]);
+        slices(&memory.lists, body)
+    }
+}
+
+/// The same over a Unix socket, and codes that came before on the connection are not sent again
+/// but named by their numbers.
+struct Held {
+    endpoint: Endpoint,
+    osaka_time: u64,
+    connection: Option<Connection>,
+    /// All codes that came on the connection, in the order of their numbers.
+    codes: Vec<Box<[u8]>>,
+    /// Of the last answer.
+    held: Vec<u32>,
+    /// The codes of the last witness, in its order, by their numbers.
+    merged: Vec<usize>,
+    /// The last request, whose answer brings the codes back after a connection has ended.
+    last: Option<([Header; 3], Vec<u8>)>,
+}
+
+impl Held {
+    fn new(endpoint: Endpoint, osaka_time: u64) -> Self {
+        let (codes, held, merged) = (Vec::new(), Vec::new(), Vec::new());
+        Self { endpoint, osaka_time, connection: None, codes, held, merged, last: None }
+    }
+
+    /// Sees to it that there is a connection on which the codes came.
+    fn connect(&mut self, memory: &mut Memory) -> anyhow::Result<()> {
+        if self.connection.as_mut().is_some_and(|kept| ask(kept).is_ok()) {
+            return Ok(());
+        }
+        self.connection = Some(Connection::open(Framing::Http1, &self.endpoint)?);
+        self.codes.clear();
+        if let Some((headers, body)) = self.last.take() {
+            self.exchange(headers, &body, memory)?;
+            self.last = Some((headers, body));
+        }
+        Ok(())
+    }
+
+    fn exchange(
+        &mut self,
+        headers: [Header; 3],
+        body: &[u8],
+        memory: &mut Memory,
+    ) -> anyhow::Result<Timing> {
+        let connection = self.connection.as_mut().context("there is a connection")?;
+        let mut timing = Timing::start();
+        connection.send(&witness_request(&headers, body))?;
+        let mut body = connection.body()?;
+        timing.first_byte = timing.elapsed();
+        memory.read_all(&mut *body, &mut timing)?;
+        drop(body);
+        let first = connection.header("deponent-codes").context("codes are not numbered")?;
+        let first: usize = first.parse()?;
+        memory.decode_lacking(&mut self.held)?;
+        ensure!(first == 0 || first == self.codes.len(), "the numbers begin with {first}");
+        self.codes.truncate(first);
+        let bytes = memory.bytes();
+        let new = memory.lists.codes.iter().map(|code| Box::<[u8]>::from(&bytes[code.clone()]));
+        self.codes.extend(new);
+        self.merge(first)?;
+        timing.end();
+        Ok(timing)
+    }
+
+    /// Both the codes that are held and those from number `first` on are sorted; so are they
+    /// together then.
+    fn merge(&mut self, first: usize) -> anyhow::Result<()> {
+        let codes = &self.codes;
+        let is_held = |number: &u32| (*number as usize) < first;
+        ensure!(self.held.iter().all(is_held), "a code is held that was never sent");
+        let mut held = self.held.iter().map(|number| *number as usize).peekable();
+        self.merged.clear();
+        for new in first..codes.len() {
+            while let Some(number) = held.next_if(|number| codes[*number] < codes[new]) {
+                self.merged.push(number);
+            }
+            self.merged.push(new);
+        }
+        self.merged.extend(held);
+        Ok(())
+    }
+}
+
+/// Asks for something small, to see whether the connection is still there.
+fn ask(connection: &mut Connection) -> anyhow::Result<u64> {
+    let path = "/engine/v1/capabilities";
+    connection.send(&Request { method: "GET", path, headers: &[], body: &[] })?;
+    let mut body = connection.body()?;
+    Ok(std::io::copy(&mut body, &mut std::io::sink())?)
+}
+
+impl Transport for Held {
+    fn call(&mut self, payload: &Payload, memory: &mut Memory) -> anyhow::Result<Timing> {
+        self.connect(memory)?;
+        let ([first, second], body) = ssz_request(payload, self.osaka_time)?;
+        let headers = [first, second, ("deponent-codes", "held")];
+        let timing = self.exchange(headers, &body, memory)?;
+        self.last = Some((headers, body));
+        Ok(timing)
+    }
+
+    fn items<'a>(&'a self, memory: &'a Memory) -> [Vec<&'a [u8]>; 3] {
+        let [headers, _, state] = slices(&memory.lists, memory.bytes());
+        let codes = self.merged.iter().map(|number| &*self.codes[*number]).collect();
+        [headers, codes, state]
+    }
+}
