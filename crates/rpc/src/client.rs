@@ -195,6 +195,8 @@ impl Client {
         &mut self,
         mut request: Request<Full<Bytes>>,
     ) -> Result<(Connection, Response<Incoming>), ClientError> {
+        // So that the connection's own task hears of its end before, if it came meanwhile.
+        tokio::task::yield_now().await;
         // It is not ready as long as the server has not taken all of the request before: one that
         // was refused it may leave at that.
         if let Some(mut kept) = self.kept.take()
