@@ -1,14 +1,10 @@
 //! The benchmarks in miniature: this program, and geth where it is, run a chain that
 //! this program built. What it measures means nothing here; that it runs does.
 
-<<<<<<< HEAD
 #[path = "common/geth.rs"]
 mod geth;
 
-use std::path::PathBuf;
-=======
 use std::path::{Path, PathBuf};
->>>>>>> d5ef413 (bench: a payload with its witness over every transport, beside geth)
 use std::time::Duration;
 
 use bench::{Chain, Contender, Kind, Options, Part, Program, TransportOptions, World};
