@@ -56,7 +56,7 @@ fn transports(chain: &Chain, directory: &Path) {
     let published = directory.join("published");
     publish(chain, &published);
     let mut programs = vec![program(Kind::Deponent, env!("CARGO_BIN_EXE_deponent").into())];
-    programs.extend(geth_binary().map(|geth| program(Kind::Geth, geth)));
+    programs.extend(geth::binary().map(|geth| program(Kind::Geth, geth)));
     let peer_transports = ["json", "ipc", "ws"].map(str::to_owned);
     let options = TransportOptions {
         programs,
