@@ -111,7 +111,8 @@ pub(crate) struct StorageArgs {
     #[arg(long = "cache.bytes", value_name = "BYTES", value_parser = parse_bytes,
           default_value_t = DatabaseOptions::default().cache_bytes)]
     cache_bytes: u64,
-    /// Bytes of memory for codes as they are stored, and as many for codes made ready to run.
+    /// Bytes of memory for codes made ready to run, and a quarter as many for codes as they are
+    /// stored.
     #[arg(long = "cache.code-bytes", value_name = "BYTES", value_parser = parse_bytes,
           default_value_t = EngineOptions::default().code_cache_bytes as u64)]
     code_cache_bytes: u64,
@@ -133,7 +134,7 @@ impl StorageArgs {
     pub(crate) fn database(&self) -> DatabaseOptions {
         DatabaseOptions {
             cache_bytes: self.cache_bytes,
-            code_cache_bytes: self.code_cache_bytes,
+            code_cache_bytes: self.code_cache_bytes / 4,
             ..DatabaseOptions::default()
         }
     }
