@@ -96,6 +96,6 @@ pub const MEMORY_CACHE_BYTES: u64 = 1 << 20;
 /// Bytes of a first state that are collected before they go to the disk.
 pub const INIT_BATCH_BYTES: usize = 64 << 20;
 
-/// Bytes of memory for codes made ready to run: of two full blocks that read nothing but the largest
-/// codes. Reading and preparing such a block's 500 MB again takes half a second.
+/// Bytes of memory for codes made ready to run: of two full blocks that read nothing but the
+/// largest codes. Reading and preparing such a block's 500 MB again takes half a second.
 pub const CODE_CACHE_BYTES: usize = 1 << 30;

@@ -24,8 +24,8 @@ pub struct NodeOptions {
     pub http: SocketAddr,
     /// The port of the Engine API. Port 0 is any free one.
     pub engine: SocketAddr,
-    /// Where the node listens on a Unix socket, if it does: all methods and resources of both ports,
-    /// without tokens, for the owner of the process alone.
+    /// Where the node listens on a Unix socket, if it does: all methods and resources of both
+    /// ports, without tokens, for the owner of the process alone.
     pub ipc: Option<PathBuf>,
     /// The file of the Engine API's secret; `jwt.hex` in the data directory when `None`, made
     /// when absent.

@@ -1,7 +1,7 @@
 //! Other programs read from a node, over each transport that they have, what its engine says.
 //!
-//! viem, ethers and web3.py run where `DEPONENT_TOOLS` names their folder (docs/transports.md, "With
-//! other libraries"), geth's console where there is a geth.
+//! viem, ethers and web3.py run where `DEPONENT_TOOLS` names their folder (docs/transports.md,
+//! "With other libraries"), geth's console where there is a geth.
 
 mod common;
 #[path = "common/geth.rs"]

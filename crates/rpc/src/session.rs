@@ -1,5 +1,5 @@
-//! The server's end of a connection that lasts: messages answered as they come, several at a time, and
-//! subscriptions.
+//! The server's end of a connection that lasts: messages answered as they come, several at a time,
+//! and subscriptions.
 
 use std::future::{Future, pending};
 use std::sync::Arc;

@@ -26,8 +26,8 @@ impl Spare {
         std::mem::take(&mut *self.memory())
     }
 
-    /// Takes memory for so many bytes: this one if it is enough, else new one, into which nothing is
-    /// copied, with room to spare: the next answer may be a little longer.
+    /// Takes memory for so many bytes: this one if it is enough, else new one, into which nothing
+    /// is copied, with room to spare: the next answer may be a little longer.
     pub fn take_for(&self, bytes: usize) -> Vec<u8> {
         let spare = self.take();
         match spare.capacity() < bytes {

@@ -30,8 +30,8 @@ pub(crate) struct Segments {
 impl Segments {
     /// The segments of a log that reaches from `start` to `end`, whatever else is in the files.
     /// What is beyond the end was never committed and is cut off; files that are removed are gone
-    /// for good once the directory is synced. Where a segment ends too early, `is_full` says whether
-    /// one of that length may be whole, so that another is missing.
+    /// for good once the directory is synced. Where a segment ends too early, `is_full` says
+    /// whether one of that length may be whole, so that another is missing.
     pub(crate) fn recover(
         kind: Kind,
         directory: Directory,

@@ -134,8 +134,8 @@ impl From<SszError> for Problem {
 }
 
 impl Problem {
-    /// What is wrong with a body that is a list of hashes: how many it may have is one of the limits
-    /// that `GET /capabilities` names.
+    /// What is wrong with a body that is a list of hashes: how many it may have is one of the
+    /// limits that `GET /capabilities` names.
     pub(super) fn of_hashes(error: SszError) -> Self {
         match error.problem {
             SszProblem::TooManyItems { .. } => Self::new(Kind::RequestTooLarge, error),
