@@ -266,8 +266,12 @@ pub(super) fn read_some(
     into: &mut [u8],
 ) -> io::Result<usize> {
     let most = into.len().min(*left);
+    if most == 0 {
+        // The reader would wait for bytes to put nothing of them there.
+        return Ok(0);
+    }
     let count = stream.read(&mut into[..most])?;
-    if count == 0 && most > 0 {
+    if count == 0 {
         return Err(ErrorKind::UnexpectedEof.into());
     }
     *left -= count;
