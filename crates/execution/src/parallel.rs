@@ -12,7 +12,8 @@ use crate::access_list::AccessList;
 use crate::cache::BlockCache;
 use crate::execute::{BlockEvm, environment, evm};
 use crate::recorder::{Recorder, TransactionCodes};
-use crate::{ChainSpec, CodeCache, SealedBlock};
+use crate::{ChainSpec, CodeCache, SealedBlock, Transaction};
+use alloy_consensus::Transaction as _;
 use alloy_evm::{Evm, FromRecoveredTx};
 use alloy_primitives::{Address, B256, Bytes, U256};
 use revm::context::TxEnv;
@@ -86,6 +87,17 @@ impl AheadOf<'_> {
         mut next: impl FnMut() -> Option<usize>,
         mut done: impl FnMut(usize, Option<RanAhead>),
     ) {
+        let authorizes = |transaction: &Transaction| {
+            transaction.authorization_list().is_some_and(|list| !list.is_empty())
+        };
+        if self.block.body.transactions.iter().any(authorizes) {
+            // Which reads of its markers are reads of the pre-state, and which markers are new
+            // codes, depends on what all transactions before have done (`settle_markers`).
+            while let Some(index) = next() {
+                done(index, None);
+            }
+            return;
+        }
         let listed = Listed { list: self.list, state, index: 0, reads: Vec::new() };
         let recorder = Recorder::new(listed, self.codes.cloned(), false);
         let mut db = BlockCache(revm::database::State::builder().with_database(recorder).build());
@@ -133,11 +145,6 @@ fn run_one<S: State>(
     index: usize,
     transaction: &TxEnv,
 ) -> Option<RanAhead> {
-    if !transaction.authorization_list.is_empty() {
-        // Which reads of its markers are reads of the pre-state depends on codes that the block
-        // has read so far (`settle_markers`).
-        return None;
-    }
     evm.error = Ok(());
     let db = evm.db_mut();
     db.0.cache.clear();
