@@ -6,6 +6,7 @@
 
 mod asm;
 mod chain;
+pub mod cli;
 mod client;
 mod contracts;
 mod depths;

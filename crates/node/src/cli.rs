@@ -41,6 +41,9 @@ enum Command {
     Export(ExportArgs),
     /// Look after a data directory. The node must not be running.
     Db(DbArgs),
+    /// Measure execution clients over the wire, this one and others, side by side.
+    #[command(subcommand)]
+    Bench(bench::cli::Command),
     /// Build and validate a chain on a temporary node, and measure how long its witnesses take.
     Demo(DemoArgs),
 }
@@ -180,6 +183,7 @@ pub fn main() -> ExitCode {
         Command::Import(args) => commands::import(&args),
         Command::Export(args) => commands::export(&args),
         Command::Db(args) => commands::db(&args),
+        Command::Bench(command) => bench::cli::run(&command),
         Command::Demo(args) => crate::demo::run(&args),
     };
     match outcome {

@@ -1,23 +1,16 @@
-//! `deponent-bench`: see `deponent-bench help`.
+//! `deponent bench`: what the commands are given, and what they call.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
-use bench::{Contender, Kind, Options, Part, Program, TransportOptions, World};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Subcommand};
 
-/// Measures execution clients over the wire, side by side.
-#[derive(Debug, Parser)]
-#[command(name = "deponent-bench", version)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
+use crate::{Chain, Contender, Kind, Options, Part, Program, TransportOptions, World};
 
+/// A command of `deponent bench`.
 #[derive(Debug, Subcommand)]
-enum Command {
+pub enum Command {
     /// Make the chain that `state` runs: a large state, then full and empty blocks.
     Generate(Common),
     /// Run the chain on all clients, block by block, and report.
@@ -28,8 +21,9 @@ enum Command {
     Transports(TransportsArgs),
 }
 
+/// Which chain, where, and the programs.
 #[derive(Debug, Args)]
-struct Common {
+pub struct Common {
     /// Sizes of the chain: full (5 M accounts, 20 M slots), mid (a tenth), mini.
     #[arg(long, default_value = "full")]
     preset: String,
@@ -72,8 +66,9 @@ struct Common {
     deponent_disk_bytes: Option<u64>,
 }
 
+/// What `state` is given.
 #[derive(Debug, Args)]
-struct StateArgs {
+pub struct StateArgs {
     #[command(flatten)]
     common: Common,
     /// Who runs; those without a program are left out.
@@ -105,8 +100,9 @@ struct StateArgs {
     results: Option<PathBuf>,
 }
 
+/// What `depths` is given.
 #[derive(Debug, Args)]
-struct DepthsArgs {
+pub struct DepthsArgs {
     #[command(flatten)]
     common: Common,
     /// Who runs, one after the other; those without a program are left out.
@@ -120,8 +116,9 @@ struct DepthsArgs {
     results: Option<PathBuf>,
 }
 
+/// What `transports` is given.
 #[derive(Debug, Args)]
-struct TransportsArgs {
+pub struct TransportsArgs {
     #[command(flatten)]
     common: Common,
     /// The published chain: genesis.json and payloads.jsonl; otherwise the folder witness-chain in
@@ -154,24 +151,21 @@ struct TransportsArgs {
     results: Option<PathBuf>,
 }
 
-fn main() -> ExitCode {
-    let Cli { command } = Cli::parse();
-    let outcome = bench::end_children_on_interrupt().and_then(|()| match command {
-        Command::Generate(common) => generate(&common).map(drop),
-        Command::State(args) => state(&args),
-        Command::Depths(args) => depths(&args),
-        Command::Transports(args) => transports(&args),
-    });
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("deponent-bench: {error:#}");
-            ExitCode::FAILURE
-        }
+/// Runs a command, and prints its report.
+///
+/// # Errors
+/// What was wrong, in words for whoever called the program.
+pub fn run(command: &Command) -> anyhow::Result<()> {
+    crate::end_children_on_interrupt()?;
+    match command {
+        Command::Generate(common) => generate(common).map(drop),
+        Command::State(args) => state(args),
+        Command::Depths(args) => depths(args),
+        Command::Transports(args) => transports(args),
     }
 }
 
-fn generate(common: &Common) -> anyhow::Result<bench::Chain> {
+fn generate(common: &Common) -> anyhow::Result<Chain> {
     let mut world = World::preset(&common.preset).context("presets are full, mid and mini")?;
     world.warm_blocks = common.warm_blocks.unwrap_or(world.warm_blocks);
     if let Some([low, high]) = common.block_mgas.as_deref() {
@@ -179,7 +173,7 @@ fn generate(common: &Common) -> anyhow::Result<bench::Chain> {
     }
     let kind = common.builder.kind;
     let builder = common.program(kind).with_context(|| format!("no {}", kind.name()))?;
-    bench::generate(&world, &common.dir, &builder)
+    crate::generate(&world, &common.dir, &builder)
 }
 
 fn state(args: &StateArgs) -> anyhow::Result<()> {
@@ -187,7 +181,7 @@ fn state(args: &StateArgs) -> anyhow::Result<()> {
     let contenders = args.common.contenders(&args.clients);
     for contender in &args.reimport {
         if let Some(program) = args.common.program(contender.kind) {
-            bench::forget(&program, &chain, &args.common.dir)?;
+            crate::forget(&program, &chain, &args.common.dir)?;
         }
     }
     let part = |name: &String| {
@@ -206,7 +200,7 @@ fn state(args: &StateArgs) -> anyhow::Result<()> {
         drop_page_cache: !args.keep_page_cache,
     };
     let results = args.common.results(args.results.as_ref())?;
-    let outcome = bench::state(&options, &chain, &args.common.dir, &results)?;
+    let outcome = crate::state(&options, &chain, &args.common.dir, &results)?;
     println!("{}\n{}", outcome.report, outcome.folder.display());
     Ok(())
 }
@@ -215,7 +209,7 @@ fn depths(args: &DepthsArgs) -> anyhow::Result<()> {
     let chain = generate(&args.common)?;
     let contenders = args.common.contenders(&args.clients);
     let results = args.common.results(args.results.as_ref())?;
-    let report = bench::depths(&contenders, args.blocks, &chain, &args.common.dir, &results)?;
+    let report = crate::depths(&contenders, args.blocks, &chain, &args.common.dir, &results)?;
     println!("{report}\n{}", results.display());
     Ok(())
 }
@@ -237,7 +231,7 @@ fn transports(args: &TransportsArgs) -> anyhow::Result<()> {
         pause: Duration::from_millis(args.pause),
     };
     let results = args.common.results(args.results.as_ref())?;
-    let outcome = bench::transports(&options, &chain, &args.common.dir, &results)?;
+    let outcome = crate::transports(&options, &chain, &args.common.dir, &results)?;
     println!("{}\n{}", outcome.report, outcome.folder.display());
     Ok(())
 }
