@@ -191,8 +191,8 @@ impl Nodes {
         self.shared.segments.remove_below(start)
     }
 
-    /// Reads the last [`READ_AHEAD_BYTES`] or less before `end`, which is persisted, for the system
-    /// to keep: one by one, each page would take the time of the device. Returns where it began,
+    /// Reads the last [`READ_AHEAD_BYTES`] or less before `end`, which is persisted, into the
+    /// cache: one by one, each page would take the time of the device. Returns where it began,
     /// `None` at the start of the log.
     ///
     /// # Errors
@@ -202,14 +202,19 @@ impl Nodes {
         let (start, end) = (self.start().offset(), end.offset());
         let Some(last) = end.checked_sub(1).filter(|last| *last >= start) else { return Ok(None) };
         let segment = last / shared.segment_bytes * shared.segment_bytes;
-        let from = end.saturating_sub(READ_AHEAD_BYTES).max(segment);
+        let from = (end.saturating_sub(READ_AHEAD_BYTES) / PAGE * PAGE).max(segment);
         let file = shared.segments.open(segment)?;
         let mut buffer = vec![0; WRITE_BUFFER_BYTES];
-        let mut at = from;
-        while at < end {
+        for at in (from..end).step_by(WRITE_BUFFER_BYTES) {
             let len = WRITE_BUFFER_BYTES.min((end - at) as usize);
             file.read_at(at - segment, &mut buffer[..len])?;
-            at += len as u64;
+            let (pages, _) = buffer[..len].as_chunks();
+            for (number, page) in (at / PAGE..).zip(pages) {
+                let is_wanted = number * PAGE != segment && shared.cache.peek(&number).is_none();
+                if is_wanted && page[PAGE_CONTENT_BYTES..] == page_checksum(number, page) {
+                    shared.cache.insert(number, Arc::new(Page(*page)));
+                }
+            }
         }
         Ok(Some(NodeAddress::new(from)))
     }

@@ -5,7 +5,7 @@ mod common;
 use common::{Difference, Model, OPTIONS, Workload, open};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use state::{Database, DirectoryDisk, Fault, FaultDisk, MemoryDisk};
+use state::{Database, DirectoryDisk, Disk, Fault, FaultDisk, MemoryDisk, Options};
 use std::collections::BTreeMap;
 
 type Files = BTreeMap<String, Vec<u8>>;
@@ -49,6 +49,24 @@ fn refusal(files: &Files, model: &Model, context: &str) -> Option<String> {
     let verified = report.first.map(|error| error.to_string());
     assert!(read.is_none() || verified.is_some(), "{context}: not found: {read:?}");
     read.or(verified)
+}
+
+#[test]
+fn what_was_read_ahead_needs_no_file() {
+    let (files, model) = store(36);
+    let disk = MemoryDisk::with_contents(&files);
+    let options = Options { cache_bytes: 1 << 30, ..OPTIONS };
+    let store = Database::open(disk.clone(), &options).expect("it opens");
+    let mut end = store.nodes().end();
+    while let Some(next) = store.nodes().read_ahead(end).expect("nothing fails") {
+        assert!(next < end, "it comes to the start");
+        end = next;
+    }
+    for (name, bytes) in files.iter().filter(|(name, _)| name.starts_with("nodes")) {
+        let file = disk.open(name, false).expect("memory").expect("there");
+        file.write_at(0, &vec![0; bytes.len()]).expect("memory");
+    }
+    assert!(matches!(model.check(&store), Ok(())), "every page is in memory");
 }
 
 #[test]
