@@ -1,7 +1,6 @@
 //! What the engine's threads share.
 
 use crate::persist::{PersistedBlock, Signals};
-use crate::prefetch::Waits;
 use crate::record::BlockRecord;
 use crate::seal::{Sealed, SweepState};
 use crate::tree::{BlockTree, Heads};
@@ -34,8 +33,8 @@ pub struct EngineOptions {
     pub prefetch_threads: usize,
     /// How long a block waits for the disk before its reads are made ahead.
     pub prefetch_after: Duration,
-    /// Bytes of the log of nodes, the newest, that are read in the background when the chain is
-    /// opened, for the system to keep.
+    /// Bytes of the log of nodes, the newest, that are read into the cache in the background when
+    /// the chain is opened.
     pub read_ahead_bytes: u64,
     /// Bytes of nodes below which the log is not swept.
     pub sweep_min_bytes: u64,
@@ -92,8 +91,8 @@ pub(crate) struct Core {
     copied: AtomicU64,
     /// Whether a block runs, and the processor is better left to it.
     pub(crate) running: AtomicBool,
-    /// How long that block has waited for the disk.
-    pub(crate) waits: Waits,
+    /// Whether the block that ran last has waited long for the disk.
+    pub(crate) was_cold: AtomicBool,
     failure: OnceLock<Error>,
 }
 
@@ -105,7 +104,6 @@ impl Core {
         floors: Floors,
         head_number: u64,
     ) -> Self {
-        let waits = Waits::cold(options.prefetch_after);
         Self {
             options,
             tree: RwLock::new(BlockTree::new(database.clone(), heads)),
@@ -117,7 +115,8 @@ impl Core {
             listeners: RwLock::default(),
             copied: AtomicU64::new(head_number),
             running: AtomicBool::new(false),
-            waits,
+            // Nothing is in memory yet.
+            was_cold: AtomicBool::new(true),
             failure: OnceLock::new(),
         }
     }

@@ -51,10 +51,6 @@ pub const PREFETCH_NICE: i32 = 19;
 /// disk answers at once without becoming slower by much.
 pub const PREFETCH_THREADS: usize = 16;
 
-/// From this time on a read was not from memory, where it takes some microseconds. A disk takes
-/// upwards of 50.
-pub const SLOW_READ: Duration = Duration::from_micros(40);
-
 /// How long a block may wait for the disk before its reads are made ahead by others.
 pub const COLD_BLOCK: Duration = Duration::from_millis(1);
 

@@ -183,8 +183,7 @@ impl<'a> LiveState<'a> {
             }
             (Work::Ahead { session, .. }, None) => {
                 let nodes = self.core.database.nodes();
-                let known =
-                    self.core.waits.timed(|| read_account(nodes, &self.version, address))?;
+                let known = read_account(nodes, &self.version, address)?;
                 session.touch_account(known.hashed_address);
                 known
             }
@@ -261,13 +260,13 @@ impl State for LiveState<'_> {
             (Work::Ahead { session, .. }, None) => {
                 session.touch_slot(known.hashed_address, hashed_slot(slot));
                 let nodes = self.core.database.nodes();
-                self.core.waits.timed(|| read_slot(nodes, &known, slot))
+                read_slot(nodes, &known, slot)
             }
         }
     }
 
     fn code(&mut self, code_hash: B256) -> Result<Bytes, StateError> {
-        self.core.waits.timed(|| state_view::code(&self.core.database, code_hash))
+        state_view::code(&self.core.database, code_hash)
     }
 
     fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {

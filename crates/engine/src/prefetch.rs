@@ -16,48 +16,10 @@ use execution::{Ahead, ChainSpec, CodeCache, RanAhead, SealedBlock};
 use rayon::{Scope, ThreadPool};
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 use trie::versioned::Version;
 use witness::State;
-
-/// How long the block that runs has waited for the disk.
-#[derive(Debug)]
-pub(crate) struct Waits {
-    nanos: AtomicU64,
-    /// From how many on it is long.
-    long_nanos: u64,
-}
-
-impl Waits {
-    /// As of a block that has waited long: nothing is in memory yet.
-    pub(crate) fn cold(long: Duration) -> Self {
-        let long_nanos = long.as_nanos().try_into().unwrap_or(u64::MAX);
-        Self { nanos: AtomicU64::new(u64::MAX), long_nanos }
-    }
-
-    /// Another block begins. Returns whether the one before has waited long.
-    fn restart(&self) -> bool {
-        let were_long = self.are_long();
-        self.nanos.store(0, Ordering::Relaxed);
-        were_long
-    }
-
-    fn are_long(&self) -> bool {
-        self.nanos.load(Ordering::Relaxed) >= self.long_nanos
-    }
-
-    /// Reads, and notes how long that took unless it was in memory.
-    pub(crate) fn timed<T>(&self, read: impl FnOnce() -> T) -> T {
-        let start = Instant::now();
-        let value = read();
-        let elapsed = start.elapsed();
-        if elapsed >= limits::SLOW_READ {
-            self.nanos.fetch_add(elapsed.as_nanos() as u64, Ordering::Relaxed);
-        }
-        value
-    }
-}
 
 /// The threads that read ahead. They mostly wait, and when they do not, others go before them.
 pub(crate) fn thread_pool(count: usize) -> ThreadPool {
@@ -93,20 +55,22 @@ impl Prefetch<'_> {
         run: impl FnOnce(&dyn Ahead) -> T,
     ) -> T {
         let progress = Progress::default();
-        let was_cold = self.core.waits.restart();
+        let was_cold = &self.core.was_cold;
         threads.in_place_scope(|scope| {
             let watch = Watch {
                 prefetch: self,
                 progress: &progress,
                 inner,
+                waited_before: state::waited(),
                 has_begun: Cell::new(false),
                 scope,
                 threads_count: threads.current_num_threads(),
             };
-            if was_cold {
+            if was_cold.load(Ordering::Relaxed) {
                 watch.begin();
             }
             let outcome = run(&watch);
+            was_cold.store(watch.has_waited_long(), Ordering::Relaxed);
             progress.is_over.store(true, Ordering::Relaxed);
             outcome
         })
@@ -152,12 +116,18 @@ struct Watch<'w, 'scope> {
     prefetch: &'scope Prefetch<'scope>,
     progress: &'scope Progress,
     inner: Option<&'w dyn Ahead>,
+    /// What this thread had waited for the disk before the block.
+    waited_before: Duration,
     has_begun: Cell<bool>,
     scope: &'w Scope<'scope>,
     threads_count: usize,
 }
 
 impl Watch<'_, '_> {
+    fn has_waited_long(&self) -> bool {
+        state::waited() - self.waited_before >= self.prefetch.core.options.prefetch_after
+    }
+
     fn begin(&self) {
         if self.has_begun.replace(true) {
             return;
@@ -174,7 +144,7 @@ impl Ahead for Watch<'_, '_> {
         if self.prefetch.listed.is_none() {
             self.progress.next.fetch_max(index + 1, Ordering::Relaxed);
         }
-        if self.prefetch.core.waits.are_long() {
+        if self.has_waited_long() {
             self.begin();
         }
         self.inner?.take(index)
@@ -187,22 +157,88 @@ mod tests {
     use crate::samples::{COUNTER, build, count, engine_of, sender};
     use crate::{Built, world};
     use execution::AccessList;
-    use std::iter;
+    use state::{Database, Disk, File, MemoryDisk};
+    use std::io;
+    use std::time::Instant;
 
-    const LONG: Duration = Duration::from_millis(2);
+    /// A disk of which each read takes so long.
+    #[derive(Debug)]
+    struct Slow(MemoryDisk, Duration);
+
+    #[derive(Debug)]
+    struct SlowFile(Arc<dyn File>, Duration);
+
+    impl Disk for Slow {
+        fn open(&self, name: &str, create: bool) -> io::Result<Option<Arc<dyn File>>> {
+            let file = self.0.open(name, create)?;
+            Ok(file.map(|file| Arc::new(SlowFile(file, self.1)) as Arc<dyn File>))
+        }
+
+        fn list(&self) -> io::Result<Vec<String>> {
+            self.0.list()
+        }
+
+        fn remove(&self, name: &str) -> io::Result<()> {
+            self.0.remove(name)
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            self.0.sync()
+        }
+
+        fn path(&self, name: &str) -> String {
+            self.0.path(name)
+        }
+    }
+
+    impl File for SlowFile {
+        fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+            std::thread::sleep(self.1);
+            self.0.read_at(offset, bytes)
+        }
+
+        fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+            self.0.write_at(offset, bytes)
+        }
+
+        fn len(&self) -> io::Result<u64> {
+            self.0.len()
+        }
+
+        fn set_len(&self, bytes: u64) -> io::Result<()> {
+            self.0.set_len(bytes)
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            self.0.sync()
+        }
+    }
 
     #[test]
     fn a_block_that_waits_is_cold_and_so_is_the_next() {
-        let waits = Waits::cold(LONG);
-        assert!(waits.restart(), "nothing has been read");
-        assert!(!waits.are_long());
-        waits.timed(|| std::thread::sleep(LONG));
-        assert!(waits.are_long());
-        assert!(waits.restart());
-        assert!(!waits.restart());
-        // A read costs nothing like a hundred microseconds; some may, where many threads run.
-        iter::repeat_n((), 10).for_each(|()| waits.timed(|| ()));
-        assert!(!waits.are_long());
+        let engine = engine_of(world::config("osaka"));
+        let core = engine.core();
+        let parent = &engine.block(engine.heads().genesis).unwrap().unwrap();
+        let version = core.sealed(parent).unwrap().version;
+        let block = &build(&engine, parent.hash(), Vec::new(), 0).block;
+        let (chain, codes) = (engine.chain(), &CodeCache::new(1 << 20));
+        let prefetch =
+            Prefetch { core, chain, codes, parent, version, block, senders: &[], listed: None };
+        let threads = thread_pool(1);
+        let is_cold = || core.was_cold.load(Ordering::Relaxed);
+        assert!(is_cold(), "nothing has been read");
+        prefetch.during(&threads, None, |watch| assert!(watch.take(0).is_none()));
+        assert!(!is_cold());
+        let disk = MemoryDisk::new();
+        let options = state::Options::default();
+        drop(Database::open(disk.clone(), &options).unwrap());
+        prefetch.during(&threads, None, |_| {
+            // What this thread reads, whatever it is.
+            Database::open(Slow(disk, core.options.prefetch_after), &options).unwrap();
+        });
+        assert!(is_cold());
+        prefetch.during(&threads, None, |_| ());
+        assert!(!is_cold());
     }
 
     /// Whether what a block reads is read while it does nothing but wait for that.

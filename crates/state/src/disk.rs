@@ -10,9 +10,22 @@ pub use fault::{Fault, FaultDisk};
 pub use memory::MemoryDisk;
 
 use crate::Error;
+use crate::limits::SLOW_READ;
+use std::cell::Cell;
 use std::fmt::Debug;
 use std::io;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+thread_local! {
+    static WAITED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+/// How long the calling thread has waited for the device, in all that it has read so far from
+/// files that were not in memory.
+pub fn waited() -> Duration {
+    WAITED.get()
+}
 
 /// A flat directory of files.
 pub trait Disk: Debug + Send + Sync {
@@ -182,7 +195,12 @@ impl Named {
     }
 
     pub(crate) fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), Error> {
+        let start = Instant::now();
         let read = self.file.read_at(offset, bytes);
+        let elapsed = start.elapsed();
+        if elapsed >= SLOW_READ {
+            WAITED.set(WAITED.get() + elapsed);
+        }
         read.map_err(|source| io_error(self.path.clone(), "read", offset, source))
     }
 

@@ -40,7 +40,7 @@ mod segments;
 pub use database::{
     Database, Entry, Heads, Kept, LogStats, NewBlock, Options, Persisted, Stats, VerifyReport,
 };
-pub use disk::{DirectoryDisk, Disk, Fault, FaultDisk, File, MemoryDisk};
+pub use disk::{DirectoryDisk, Disk, Fault, FaultDisk, File, MemoryDisk, waited};
 pub use error::Error;
 pub use header::FORMAT_VERSION;
 pub use memory::Store;

@@ -1,5 +1,7 @@
 //! Bounds of all that can grow here, with unit and reason.
 
+use std::time::Duration;
+
 /// Bytes of a page of nodes, some ten: a cold node costs a page, and of 16 KiB all but one node
 /// would mostly be read in vain, and kept.
 pub const PAGE_BYTES: usize = 4 << 10;
@@ -33,6 +35,10 @@ pub const PAGE_CACHE_BYTES: u64 = 1 << 30;
 
 /// Bytes of codes in memory: 20,000 codes of 24 KiB are 480 MB, which a heavy block may read.
 pub const CODE_CACHE_BYTES: u64 = 256 << 20;
+
+/// From this time on a read was not from memory, where it takes some microseconds. A disk takes
+/// upwards of 50.
+pub const SLOW_READ: Duration = Duration::from_micros(40);
 
 /// Bytes of the index's pages in memory: the upper levels of its trees.
 pub const INDEX_CACHE_BYTES: usize = 32 << 20;
