@@ -288,6 +288,10 @@ impl<'a> Branch<'a> {
         if children.count_ones() < 2 {
             return Err("branch with fewer than two children");
         }
+        let mut addresses = self.addresses.chunks_exact(NodeAddress::BYTES);
+        if addresses.any(|address| *address == [0; NodeAddress::BYTES]) {
+            return Err("child with a hash and no address");
+        }
         Ok(children)
     }
 }
