@@ -47,6 +47,9 @@ pub const BACKGROUND_NICE: i32 = 5;
 /// they wait for the disk.
 pub const PREFETCH_NICE: i32 = 19;
 
+/// Reads of a storage in a block from which on it has shortcuts, whose 34 KiB are cleared first.
+pub const SHORTCUT_READS: usize = 64;
+
 /// Threads that read ahead of a block that waits for the disk: as many requests as a solid-state
 /// disk answers at once without becoming slower by much.
 pub const PREFETCH_THREADS: usize = 16;

@@ -1,7 +1,7 @@
 //! The state as a block of the chain reads and changes it: a version in the database, and tries
 //! that grow above it, on other threads when the block is worth it.
 
-use crate::Error;
+use crate::{Error, limits};
 use crate::ancestors::Ancestors;
 use crate::core::Core;
 use crate::parallel::Listed;
@@ -17,8 +17,8 @@ use rayon::prelude::*;
 use state::Nodes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use trie::versioned::{self, BlockTrie, NodeAddress, Unit, Version, run_serially};
-use trie::{Account, EMPTY_ROOT_HASH};
+use trie::versioned::{self, BlockTrie, NodeAddress, Shortcuts, Unit, Version, run_serially};
+use trie::{Account, EMPTY_ROOT_HASH, Error as TrieError};
 use witness::{BlockState, Change, State, StateError, Witness};
 
 /// The tries of one block, above the database.
@@ -32,6 +32,7 @@ pub(crate) struct LiveState<'a> {
     version: Version,
     /// Accounts as they were asked for, each with its hashed address and its storage.
     accounts: AddressMap<Known>,
+    reads: Reads,
     work: Work<'a>,
     /// What the block's access list names, which the workers were told at once.
     listed: Option<Arc<Listed>>,
@@ -115,6 +116,7 @@ impl<'a> LiveState<'a> {
             ancestors: Ancestors::new(core, parent),
             version,
             accounts: AddressMap::default(),
+            reads: Reads::new(version),
             work,
             listed,
             asked,
@@ -183,13 +185,48 @@ impl<'a> LiveState<'a> {
             }
             (Work::Ahead { session, .. }, None) => {
                 let nodes = self.core.database.nodes();
-                let known = read_account(nodes, &self.version, address)?;
+                let known = self.reads.account(nodes, address)?;
                 session.touch_account(known.hashed_address);
                 known
             }
         };
         self.accounts.insert(address, known);
         Ok(known)
+    }
+}
+
+/// What a block reads of the version that it stands on, by itself.
+#[derive(Debug)]
+struct Reads {
+    accounts: Shortcuts,
+    /// The storages, with how often each was read, and shortcuts once it is worth them.
+    storages: AddressMap<(usize, Option<Shortcuts>)>,
+}
+
+impl Reads {
+    fn new(version: Version) -> Self {
+        Self { accounts: Shortcuts::new(version), storages: AddressMap::default() }
+    }
+
+    fn account(&mut self, nodes: &Nodes, address: Address) -> Result<Known, StateError> {
+        let hashed_address = keccak256(address);
+        let found = self.accounts.account(nodes, &hashed_address)?;
+        Ok(Known::new(hashed_address, found))
+    }
+
+    fn slot(
+        &mut self,
+        nodes: &Nodes,
+        owner: Address,
+        storage: Version,
+        hashed_slot: &B256,
+    ) -> Result<U256, TrieError> {
+        let (reads_count, shortcuts) = self.storages.entry(owner).or_default();
+        *reads_count += 1;
+        if *reads_count < limits::SHORTCUT_READS {
+            return versioned::slot(nodes, &storage, hashed_slot);
+        }
+        shortcuts.get_or_insert_with(|| Shortcuts::new(storage)).slot(nodes, hashed_slot)
     }
 }
 
@@ -200,10 +237,7 @@ pub(crate) fn read_account(
     address: Address,
 ) -> Result<Known, StateError> {
     let hashed_address = keccak256(address);
-    let found = versioned::account(nodes, version, &hashed_address)?;
-    let (account, storage) = found
-        .map_or((None, NodeAddress::NONE), |(account, storage)| (Some(account), storage.address));
-    Ok(Known { hashed_address, account, storage })
+    Ok(Known::new(hashed_address, versioned::account(nodes, version, &hashed_address)?))
 }
 
 /// Reads a slot of an account that was read in the same version.
@@ -213,6 +247,12 @@ pub(crate) fn read_slot(nodes: &Nodes, known: &Known, slot: U256) -> Result<U256
 }
 
 impl Known {
+    fn new(hashed_address: B256, found: Option<(Account, Version)>) -> Self {
+        let (account, storage) = found.unzip();
+        let storage = storage.map_or(NodeAddress::NONE, |storage| storage.address);
+        Self { hashed_address, account, storage }
+    }
+
     /// The account's storage, `None` if that is empty.
     fn storage(&self) -> Option<Version> {
         let root = self.account?.storage_root;
@@ -242,9 +282,7 @@ impl State for LiveState<'_> {
 
     fn storage(&mut self, address: Address, slot: U256) -> Result<U256, StateError> {
         let known = self.known(address)?;
-        if known.storage().is_none() {
-            return Ok(U256::ZERO);
-        }
+        let Some(storage) = known.storage() else { return Ok(U256::ZERO) };
         let listed = self.listed.as_ref().map(|listed| listed.slot(address, &known, slot));
         match (&mut self.work, listed.transpose()?.flatten()) {
             (_, Some((place, value))) => {
@@ -258,9 +296,10 @@ impl State for LiveState<'_> {
                 Ok(shard.touch_slot(&hashed_address, &hashed_slot(slot))?)
             }
             (Work::Ahead { session, .. }, None) => {
-                session.touch_slot(known.hashed_address, hashed_slot(slot));
+                let hashed_slot = hashed_slot(slot);
+                session.touch_slot(known.hashed_address, hashed_slot);
                 let nodes = self.core.database.nodes();
-                read_slot(nodes, &known, slot)
+                Ok(self.reads.slot(nodes, address, storage, &hashed_slot)?)
             }
         }
     }

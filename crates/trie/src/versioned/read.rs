@@ -21,7 +21,8 @@ pub fn account<R: Records + ?Sized>(
     version: &Version,
     hashed_address: &B256,
 ) -> Result<Option<(Account, Version)>, Error> {
-    walk(records, version.address, hashed_address, |_| {}, account_in_leaf(hashed_address))
+    let (at, in_leaf) = (Start::root(version), account_in_leaf(hashed_address));
+    walk(records, at, hashed_address, |_| {}, |_, _| {}, in_leaf)
 }
 
 /// The value of a slot in a version of a storage, zero if it is not set.
@@ -33,8 +34,75 @@ pub fn slot<R: Records + ?Sized>(
     storage: &Version,
     hashed_slot: &B256,
 ) -> Result<U256, Error> {
-    let value = walk(records, storage.address, hashed_slot, |_| {}, slot_in_leaf(hashed_slot))?;
+    let (at, in_leaf) = (Start::root(storage), slot_in_leaf(hashed_slot));
+    let value = walk(records, at, hashed_slot, |_| {}, |_, _| {}, in_leaf)?;
     Ok(value.unwrap_or_default())
+}
+
+/// Where the nodes below the first nibbles of a version's trie stand, as far as reads have come by
+/// them: further reads begin there, past the nodes that nearly all of them would go through.
+#[derive(Debug)]
+pub struct Shortcuts {
+    version: Version,
+    /// By the first two nibbles of a key, and by three.
+    two: Box<[NodeAddress; 1 << 8]>,
+    three: Box<[NodeAddress; 1 << 12]>,
+}
+
+impl Shortcuts {
+    /// For reads of this version, of a state or of a storage. None is known yet.
+    pub fn new(version: Version) -> Self {
+        Self {
+            version,
+            two: Box::new([NodeAddress::NONE; 1 << 8]),
+            three: Box::new([NodeAddress::NONE; 1 << 12]),
+        }
+    }
+
+    /// As [`account`](self::account).
+    ///
+    /// # Errors
+    /// See there.
+    pub fn account<R: Records + ?Sized>(
+        &mut self,
+        records: &R,
+        hashed_address: &B256,
+    ) -> Result<Option<(Account, Version)>, Error> {
+        self.walk(records, hashed_address, account_in_leaf(hashed_address))
+    }
+
+    /// As [`slot`](self::slot).
+    ///
+    /// # Errors
+    /// See there.
+    pub fn slot<R: Records + ?Sized>(
+        &mut self,
+        records: &R,
+        hashed_slot: &B256,
+    ) -> Result<U256, Error> {
+        let value = self.walk(records, hashed_slot, slot_in_leaf(hashed_slot))?;
+        Ok(value.unwrap_or_default())
+    }
+
+    fn walk<R: Records + ?Sized, T>(
+        &mut self,
+        records: &R,
+        key: &B256,
+        in_leaf: impl Fn(&Leaf<'_>) -> InLeaf<T>,
+    ) -> Result<Option<T>, Error> {
+        let (two, three) = (usize::from(key[0]), usize::from(key[0]) << 4 | nibble(key, 2));
+        let start = match (self.three[three], self.two[two]) {
+            (address, _) if !address.is_none() => Start { address, depth: 3 },
+            (_, address) if !address.is_none() => Start { address, depth: 2 },
+            _ => Start::root(&self.version),
+        };
+        let pass = |depth, address| match depth {
+            2 => self.two[two] = address,
+            3 => self.three[three] = address,
+            _ => {}
+        };
+        walk(records, start, key, |_| {}, pass, in_leaf)
+    }
 }
 
 /// An account of a version with the proofs of it and of these slots.
@@ -50,14 +118,15 @@ pub fn account_proof<R: Records + ?Sized>(
     let mut proof = Vec::new();
     let mut keep = |rlp: &[u8]| proof.push(Bytes::copy_from_slice(rlp));
     let in_leaf = account_in_leaf(hashed_address);
-    let found = walk(records, version.address, hashed_address, &mut keep, in_leaf)?;
+    let found = walk(records, Start::root(version), hashed_address, &mut keep, |_, _| {}, in_leaf)?;
     let proof = mem::take(&mut proof);
-    let storage_root = found.map_or(NodeAddress::NONE, |(_, storage)| storage.address);
+    let storage_root = found.map_or(Version::EMPTY, |(_, storage)| storage);
     let mut storage = Vec::with_capacity(hashed_slots.len());
     for &hashed_slot in hashed_slots {
         let mut proof = Vec::new();
         let keep = |rlp: &[u8]| proof.push(Bytes::copy_from_slice(rlp));
-        let value = walk(records, storage_root, &hashed_slot, keep, slot_in_leaf(&hashed_slot))?;
+        let (at, in_leaf) = (Start::root(&storage_root), slot_in_leaf(&hashed_slot));
+        let value = walk(records, at, &hashed_slot, keep, |_, _| {}, in_leaf)?;
         storage.push(StorageProof { hashed_slot, value: value.unwrap_or_default(), proof });
     }
     Ok(AccountProof { account: found.map(|(account, _)| account), proof, storage })
@@ -99,16 +168,29 @@ enum Step<T> {
     Done(Option<T>),
 }
 
-/// Follows `key` from the record at `address` and hands over the RLP of each node that is not
-/// embedded.
+/// A record, and how many nibbles of a key lead to it.
+#[derive(Clone, Copy)]
+struct Start {
+    address: NodeAddress,
+    depth: usize,
+}
+
+impl Start {
+    fn root(version: &Version) -> Self {
+        Self { address: version.address, depth: 0 }
+    }
+}
+
+/// Follows `key` from a record and hands over the RLP of each node that is not embedded to `see`,
+/// and the place of each record that it comes to to `pass`, with its depth.
 fn walk<R: Records + ?Sized, T>(
     records: &R,
-    mut address: NodeAddress,
+    Start { mut address, mut depth }: Start,
     key: &B256,
     mut see: impl FnMut(&[u8]),
+    mut pass: impl FnMut(usize, NodeAddress),
     in_leaf: impl Fn(&Leaf<'_>) -> InLeaf<T>,
 ) -> Result<Option<T>, Error> {
-    let mut depth = 0;
     while !address.is_none() {
         let record = records.record(address)?;
         let malformed = |reason| Error::MalformedRecord { address, reason };
@@ -116,7 +198,10 @@ fn walk<R: Records + ?Sized, T>(
         see(node.rlp());
         let step = within(node, key, &mut depth, &in_leaf).map_err(malformed)?;
         match step {
-            Step::Record(next) => address = next,
+            Step::Record(next) => {
+                address = next;
+                pass(depth, next);
+            }
             Step::Done(None) => return Ok(None),
             Step::Done(Some(found)) => return found.map(Some),
         }
@@ -161,5 +246,54 @@ fn nibble_at(key: &B256, depth: usize) -> Result<usize, record::Reason> {
         Ok(nibble(key, depth))
     } else {
         Err("branch below the end of a key")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bulk::StateBuilder;
+    use crate::versioned::MemoryRecords;
+    use crate::AccountInfo;
+    use alloy_primitives::KECCAK256_EMPTY;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+    use std::collections::BTreeSet;
+
+    /// Keys that share their first nibbles in all ways: with many others, with one, with none.
+    fn keys(rng: &mut StdRng, count: usize) -> BTreeSet<B256> {
+        let mut key = || {
+            let mut key = B256::ZERO;
+            let shared = rng.random_range(0..4);
+            rng.fill(&mut key[shared..]);
+            key
+        };
+        (0..count).map(|_| key()).collect()
+    }
+
+    #[test]
+    fn shortcuts_lead_where_the_root_does() {
+        let seed = rand::random();
+        println!("seed {seed}");
+        let rng = &mut StdRng::seed_from_u64(seed);
+        for count in [1, 2, 20, 300, 20_000] {
+            let mut records = MemoryRecords::default();
+            let mut builder = StateBuilder::new(&mut records);
+            let owner = B256::repeat_byte(1);
+            let info = AccountInfo { nonce: 1, balance: U256::ZERO, code_hash: KECCAK256_EMPTY };
+            builder.account(owner, info).unwrap();
+            let there = keys(rng, count);
+            for key in &there {
+                builder.slot(*key, U256::from_be_slice(&key[24..]) | U256::ONE).unwrap();
+            }
+            let version = builder.finish();
+            let (_, storage) = account(&records, &version, &owner).unwrap().unwrap();
+            let mut shortcuts = Shortcuts::new(storage);
+            for key in there.into_iter().chain(keys(rng, count)) {
+                let expected = slot(&records, &storage, &key);
+                assert_eq!(shortcuts.slot(&records, &key), expected, "{key}");
+                assert_eq!(shortcuts.slot(&records, &key), expected, "{key} again");
+            }
+        }
     }
 }

@@ -183,10 +183,12 @@ impl World {
         assert_eq!(version.root, flat.root());
         check_nodes(&self.records, version, true);
         let mut twin = StateTrie::new(version.root);
+        let mut shortcuts = Shortcuts::new(*version);
         let mut addresses: BTreeSet<B256> = flat.0.keys().copied().collect();
         addresses.extend([B256::ZERO, B256::repeat_byte(0x20), B256::repeat_byte(0x77)]);
         for address in addresses {
             let found = account(&self.records, version, &address).unwrap();
+            assert_eq!(shortcuts.account(&self.records, &address), Ok(found));
             assert_eq!(found.map(|(account, _)| account), flat.account(&address));
             let mut slots: Vec<B256> = flat
                 .0
