@@ -1,7 +1,6 @@
 //! The state as a block of the chain reads and changes it: a version in the database, and tries
 //! that grow above it, on other threads when the block is worth it.
 
-use crate::{Error, limits};
 use crate::ancestors::Ancestors;
 use crate::core::Core;
 use crate::parallel::Listed;
@@ -9,6 +8,7 @@ use crate::record::BlockRecord;
 use crate::state_view;
 use crate::touched::Touched;
 use crate::workers::{Session, Workers};
+use crate::{Error, limits};
 use alloy_primitives::map::AddressMap;
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use execution::{AccessList, Executed};

@@ -252,9 +252,9 @@ fn nibble_at(key: &B256, depth: usize) -> Result<usize, record::Reason> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::AccountInfo;
     use crate::bulk::StateBuilder;
     use crate::versioned::MemoryRecords;
-    use crate::AccountInfo;
     use alloy_primitives::KECCAK256_EMPTY;
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
