@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::ancestors::Ancestors;
 use crate::core::Core;
+use crate::live::Tries;
 use crate::record::BlockRecord;
 use alloy_primitives::{B256, Bytes};
 use state::Kept;
@@ -19,20 +20,25 @@ pub struct Assembled {
     pub code_hashes: Arc<[B256]>,
 }
 
-/// The witness of a block; `None` when the block is not known, or the first of its chain. `codes`
-/// are those that it read, as they were listed then, when they are at hand.
+/// The witness of a block; `None` when the block is not known, or the first of its chain. `tries`
+/// have the nodes that it read, and `codes` are those that it read, as they were listed then, when
+/// they are at hand.
 pub(crate) fn assemble(
     core: &Core,
     block_hash: B256,
+    tries: Option<&Arc<Tries>>,
     codes: Option<Vec<Bytes>>,
 ) -> Result<Option<Assembled>, Error> {
     let Some(record) = core.block(&block_hash)? else { return Ok(None) };
     let Some(touched) = &record.touched else { return Ok(None) };
     let parent = core.block(&record.block.header.parent_hash)?;
     let parent = parent.ok_or(Error::UnknownBlock(record.block.header.parent_hash))?;
-    let state = match core.database.witness(&block_hash)? {
-        Kept::There(copy) => decode_copy(&copy)?,
-        Kept::Never | Kept::Gone => state_nodes(core, &record, &parent)?,
+    let state = match tries {
+        Some(tries) => tries.witness(),
+        None => match core.database.witness(&block_hash)? {
+            Kept::There(copy) => decode_copy(&copy)?,
+            Kept::Never | Kept::Gone => state_nodes(core, &record, &parent)?,
+        },
     };
     let codes = match codes {
         Some(codes) => codes,

@@ -2,7 +2,7 @@ use crate::assemble::{Assembled, assemble};
 use crate::background::ReadAhead;
 use crate::build::Build;
 use crate::core::{Core, EngineOptions, Floors};
-use crate::live::{LiveState, RootTimings, Threads};
+use crate::live::{Finished, LiveState, RootTimings, Threads, Tries};
 use crate::parallel::{Listed, ParentState, Schedule};
 use crate::persist::{self, PersistedBlock, Persister};
 use crate::prefetch::{self, Prefetch};
@@ -23,7 +23,7 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 use state::{Database, MemoryDisk};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::{Duration, Instant};
 use witness::Witness;
 
@@ -95,6 +95,8 @@ pub struct Engine {
 #[derive(Debug)]
 struct Latest {
     hash: B256,
+    /// All nodes that it read, until it is sealed.
+    nodes: Weak<Tries>,
     codes: Vec<Bytes>,
     public_keys: Vec<PublicKey>,
     timings: Timings,
@@ -296,7 +298,8 @@ impl Engine {
         let Executed { codes_read, new_codes, receipts, requests, block_access_list, .. } =
             executed;
         let (code_hashes, codes) = codes_read.into_iter().unzip();
-        let (touched, tries) = state.finish(code_hashes, executed.first_ancestor);
+        let Finished { touched, tries, is_all } =
+            state.finish(code_hashes, executed.first_ancestor);
         timings.witness = lap();
         let record = Arc::new(BlockRecord {
             total_difficulty: parent.total_difficulty + block.header.difficulty,
@@ -308,7 +311,8 @@ impl Engine {
             touched: Some(touched),
             seal: Seal::default(),
         });
-        *self.latest() = Some(Latest { hash: record.hash(), codes, public_keys, timings });
+        let nodes = if is_all { Arc::downgrade(&tries) } else { Weak::new() };
+        *self.latest() = Some(Latest { hash: record.hash(), nodes, codes, public_keys, timings });
         self.core.tree_mut().insert(record.clone());
         let (core, parent_seal) = (self.core.clone(), parent.seal.clone());
         if threads.is_none() {
@@ -383,11 +387,14 @@ impl Engine {
         if let Some((_, assembled)) = last.as_ref().filter(|(hash, _)| *hash == block_hash) {
             return Ok(Some(assembled.clone()));
         }
-        let codes = match &*self.latest() {
-            Some(latest) if latest.hash == block_hash => Some(latest.codes.clone()),
-            _ => None,
+        let (nodes, codes) = match &*self.latest() {
+            Some(Latest { hash, nodes, codes, .. }) if *hash == block_hash => {
+                (nodes.upgrade(), Some(codes.clone()))
+            }
+            _ => (None, None),
         };
-        let Some(assembled) = assemble(&self.core, block_hash, codes)? else { return Ok(None) };
+        let assembled = assemble(&self.core, block_hash, nodes.as_ref(), codes)?;
+        let Some(assembled) = assembled else { return Ok(None) };
         *last = Some((block_hash, assembled.clone()));
         Ok(Some(assembled))
     }

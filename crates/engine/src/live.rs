@@ -54,6 +54,17 @@ pub(crate) struct Known {
     storage: NodeAddress,
 }
 
+/// What is left of a block that has run.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    /// What was read.
+    pub(crate) touched: Touched,
+    /// The tries to seal.
+    pub(crate) tries: Arc<Tries>,
+    /// Whether these have all nodes that were read.
+    pub(crate) is_all: bool,
+}
+
 /// How much of an access list a block has asked for.
 #[derive(Debug, Default)]
 struct Asked {
@@ -147,20 +158,22 @@ impl<'a> LiveState<'a> {
     }
 
     /// What was read, codes aside, and the tries to seal.
-    pub(crate) fn finish(self, codes: Vec<B256>, first_ancestor: u64) -> (Touched, Box<Tries>) {
+    pub(crate) fn finish(self, codes: Vec<B256>, first_ancestor: u64) -> Finished {
         let (Work::Here(tries) | Work::Ahead { tries, .. }) = self.work;
         let mut nodes = tries.witness_addresses();
-        if !self.needed_so_far.is_empty() {
+        let is_all = self.needed_so_far.is_empty();
+        if !is_all {
             nodes.extend(self.needed_so_far);
             nodes.sort_unstable();
             nodes.dedup();
         }
-        (Touched { nodes, codes, first_ancestor }, tries)
+        Finished { touched: Touched { nodes, codes, first_ancestor }, tries: tries.into(), is_all }
     }
 
     /// The witness of what has run, its changes applied, when it has run on this thread alone.
-    pub(crate) fn witness(&mut self, executed: &Executed) -> Result<Witness, Error> {
-        let Work::Here(tries) = &self.work else { unreachable!("a draft runs on one thread") };
+    pub(crate) fn witness(mut self, executed: &Executed) -> Result<Witness, Error> {
+        let Work::Here(tries) = self.work else { unreachable!("a draft runs on one thread") };
+        let tries = Arc::new(*tries);
         let codes = executed.codes_read.values().cloned().collect();
         let headers = self.ancestors.headers(executed.first_ancestor)?;
         let mut witness = Witness { state: tries.witness(), codes, headers };

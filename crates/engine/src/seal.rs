@@ -139,7 +139,7 @@ pub(crate) fn seal(
     core: &Core,
     parent: &Seal,
     record: &BlockRecord,
-    tries: Box<Tries>,
+    tries: Arc<Tries>,
     codes: Vec<(B256, Bytes)>,
 ) {
     let sealed = try_seal(core, parent, record, &tries, codes);

@@ -19,6 +19,7 @@ use criterion::{
     measurement::WallTime,
 };
 use std::hint::black_box;
+use std::sync::Arc;
 use trie::{
     Account, AccountChange, AccountInfo, EMPTY_ROOT_HASH, NodeSource, SparseTrie, StateChanges,
     by_hash,
@@ -253,6 +254,7 @@ fn measure_rest(group: &mut BenchmarkGroup<'_, WallTime>, state: &State, count: 
     });
     let mut finished = state.loaded(&changes);
     finished.finish(&new, &run_serially).unwrap();
+    let finished = Arc::new(finished);
     group.bench_function(BenchmarkId::new("write", &size), |b| {
         b.iter_batched(
             MemoryRecords::default,

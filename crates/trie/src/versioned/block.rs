@@ -2,13 +2,14 @@ use super::{
     NodeAddress, RecordSink, Records, Version,
     cut::{Cut, Joined, Part, Root, branch_root, by_nibble, join},
     key::nibble,
+    overlay::Overlay,
     record,
     shard::{Form, Job, Shard, apply_part},
     write::Writer,
 };
 use crate::{AccountChange, Error, StateChanges, limits::CUT_SLOTS};
-use alloy_primitives::{B256, Bytes};
-use std::{fmt, mem};
+use alloy_primitives::{B256, Bytes, bytes};
+use std::{fmt, mem, sync::Arc};
 
 /// What one block does to a version of the state.
 ///
@@ -56,6 +57,18 @@ pub struct BlockTrie<R: Records> {
 struct Finished {
     root: B256,
     joined: Joined,
+}
+
+/// The records that were loaded into one of a block's overlays.
+struct Base<R: Records> {
+    of: Arc<BlockTrie<R>>,
+    index: usize,
+}
+
+impl<R: Records + Clone> AsRef<[u8]> for Base<R> {
+    fn as_ref(&self) -> &[u8] {
+        &self.of.overlays().nth(self.index).expect("it was there").base
+    }
 }
 
 /// A piece of work on a block's tries, independent of the others that come with it.
@@ -280,14 +293,34 @@ impl<R: Records + Clone> BlockTrie<R> {
     }
 
     /// The nodes of the parent's state that the block has read so far, or has needed to apply its
-    /// changes: the `state` of its witness. Each once, in lexicographic order.
-    pub fn witness(&self) -> Vec<Bytes> {
-        let mut nodes = Vec::new();
-        nodes.extend(self.captured_root().map(Root::rlp));
-        self.shards.iter().for_each(|shard| shard.witness(&mut nodes));
+    /// changes: the `state` of its witness. Each once, in lexicographic order, and nearly all of
+    /// them where they were loaded, which keeps all of this in memory.
+    pub fn witness(self: &Arc<Self>) -> Vec<Bytes>
+    where
+        R: Send + Sync + 'static,
+    {
+        let cuts = self.shards.iter().flat_map(Shard::cuts).filter(|cut| cut.is_captured);
+        let roots = self.captured_root().into_iter().chain(cuts.map(|cut| &cut.root));
+        let mut nodes: Vec<_> = roots.map(|root| (prefix(root.rlp()), root.rlp(), None)).collect();
+        let mut owners = Vec::new();
+        for (index, overlay) in self.overlays().enumerate() {
+            owners.push(Bytes::from(bytes::Bytes::from_owner(Base { of: self.clone(), index })));
+            nodes.extend(overlay.captured().map(|origin| {
+                let rlp = origin.rlp(&overlay.base);
+                (prefix(rlp), rlp, Some(index))
+            }));
+        }
         nodes.sort_unstable();
-        nodes.dedup();
-        nodes
+        nodes.dedup_by_key(|(_, rlp, _)| *rlp);
+        let owned = |(_, rlp, owner): (_, _, Option<usize>)| match owner {
+            Some(index) => Bytes::from(owners[index].0.slice_ref(rlp)),
+            None => Bytes::copy_from_slice(rlp),
+        };
+        nodes.into_iter().map(owned).collect()
+    }
+
+    fn overlays(&self) -> impl Iterator<Item = &Overlay> {
+        self.shards.iter().flat_map(Shard::overlays)
     }
 
     /// The addresses of the nodes of the witness, ascending. [`witness_at`] makes them nodes

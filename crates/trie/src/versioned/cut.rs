@@ -9,7 +9,7 @@ use super::{
     record::{self, Child, NO_CHILD, Node},
 };
 use crate::{EMPTY_ROOT_HASH, Error};
-use alloy_primitives::{B256, Bytes, U256, keccak256};
+use alloy_primitives::{B256, U256, keccak256};
 use std::mem;
 
 /// A tree and the nodes of it that are loaded, or of several trees and a main one.
@@ -44,8 +44,8 @@ impl Root {
         }
     }
 
-    pub(crate) fn rlp(&self) -> Bytes {
-        Bytes::copy_from_slice(self.branch().rlp)
+    pub(crate) fn rlp(&self) -> &[u8] {
+        self.branch().rlp
     }
 }
 
@@ -202,14 +202,12 @@ impl Cut {
     pub(crate) fn out_of(overlay: &mut Overlay, tree: &mut Tree) -> Result<Option<Self>, Error> {
         let Target::Branch(id) = tree.root.target() else { return Ok(None) };
         let Some(origin) = overlay.branches[id].head.origin else { return Ok(None) };
-        let record = overlay.restored(origin.record_range());
+        let record = origin.record(&overlay.base).to_vec();
         let root = Root { address: origin.address, record };
         let mut parts = Part::below(&root, tree.is_accounts)?;
         let Branch { head, children, .. } = mem::replace(&mut overlay.branches[id], Branch::new());
-        let mut overwritten = overlay.overwritten.clone();
-        overwritten.sort_unstable();
         for (part, link) in parts.iter_mut().zip(children).filter(|(_, link)| link.is_loaded()) {
-            let mut moving = Moving { from: overlay, overwritten: &overwritten, to: part };
+            let mut moving = Moving { from: overlay, to: part };
             let root = moving.link(link);
             part.tree.root = root;
         }
@@ -231,19 +229,11 @@ impl Cut {
         let parts = self.parts.iter().flat_map(|part| part.overlay.captured());
         root.into_iter().chain(parts.map(|origin| origin.address))
     }
-
-    /// Appends the RLP of what belongs to the witness.
-    pub(crate) fn witness(&self, nodes: &mut Vec<Bytes>) {
-        nodes.extend(self.is_captured.then(|| self.root.rlp()));
-        self.parts.iter().for_each(|part| part.overlay.witness(nodes));
-    }
 }
 
 /// Nodes on their way from one overlay to a part's.
 struct Moving<'a> {
     from: &'a mut Overlay,
-    /// What was written over in the overlay's records, by place.
-    overwritten: &'a [(u32, [u8; 32])],
     to: &'a mut Part,
 }
 
@@ -285,26 +275,12 @@ impl Moving<'_> {
 
     fn head(&mut self, head: &mut Head) {
         let to = &mut self.to.overlay;
-        if !head.body.is_patched {
-            let body = self.from.body(head.body);
-            head.body.start = to.bodies.len() as u32;
-            to.bodies.extend_from_slice(body);
-        }
+        let body = self.from.body(head.body);
+        head.body.start = to.bodies.len() as u32;
+        to.bodies.extend_from_slice(body);
         let Some(origin) = &mut head.origin else { return };
-        let range = origin.record_range();
         let moved = origin.at(to.base.len());
-        to.base.extend_from_slice(&self.from.base[range.clone()]);
-        let first = self.overwritten.partition_point(|(at, _)| (*at as usize) < range.start);
-        for (at, hash) in &self.overwritten[first..] {
-            let at = *at as usize;
-            if at >= range.end {
-                break;
-            }
-            to.overwritten.push(((at - range.start + moved.start as usize) as u32, *hash));
-        }
+        to.base.extend_from_slice(origin.record(&self.from.base));
         *origin = moved;
-        if head.body.is_patched {
-            head.body.start = moved.rlp_range().start as u32;
-        }
     }
 }

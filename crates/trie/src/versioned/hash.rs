@@ -53,7 +53,6 @@ impl Overlay {
     /// About how long the next body of a node is, so that the bodies need not move.
     fn likely_bytes(&self, link: Link) -> usize {
         match link.target() {
-            Target::Branch(id) if self.branches[id].is_patchable() => 0,
             Target::Branch(_) => MAX_BRANCH_BYTES,
             _ => MAX_LEAF_BYTES,
         }
@@ -156,34 +155,27 @@ impl Overlay {
         body
     }
 
-    /// Builds a branch by writing the hashes of changed children over those in its origin. `None`
-    /// if a child is embedded.
+    /// Builds a branch from its origin, with the hashes of changed children written over those
+    /// there. `None` if a child is embedded.
     fn patch(&mut self, id: usize) -> Option<Body> {
         let branch = &self.branches[id];
-        let rlp = branch.head.origin?.rlp_range();
-        let first = rlp.start + record::Branch::header_bytes(rlp.len(), branch.origin_mask);
-        let (changed, mut patched) = (branch.changed, branch.patched);
-        for nibble in bits(changed) {
-            let branch = &self.branches[id];
+        let origin = branch.head.origin?.rlp(&self.base);
+        let mut rlp = [0; MAX_BRANCH_BYTES];
+        let rlp = &mut rlp[..origin.len()];
+        rlp.copy_from_slice(origin);
+        let first = record::Branch::header_bytes(rlp.len(), branch.origin_mask);
+        for nibble in bits(branch.changed) {
             let reference = match branch.children[nibble].target() {
                 Target::Branch(id) => &self.branches[id].head.reference,
                 Target::Leaf(id) => &self.leaves[id].head.reference,
                 Target::Extension(id) => &self.extensions[id].head.reference,
                 _ => unreachable!("a changed child is loaded"),
             };
-            let hash = reference.hash()?;
-            let bit = 1 << nibble;
-            let below = (branch.origin_mask & (bit - 1)).count_ones() as usize;
+            let below = (branch.origin_mask & ((1 << nibble) - 1)).count_ones() as usize;
             let at = first + nibble + 1 + 32 * below;
-            let place = self.base[at..].first_chunk_mut().expect("the hash is in the record");
-            if patched & bit == 0 {
-                self.overwritten.push((at as u32, *place));
-                patched |= bit;
-            }
-            *place = *hash;
-            self.branches[id].patched = patched;
+            rlp[at..at + 32].copy_from_slice(reference.hash()?);
         }
-        Some(Body { start: rlp.start as u32, len: rlp.len() as u16, is_patched: true })
+        Some(put(&mut self.bodies, branch.head.body, rlp))
     }
 
     /// Builds a branch child by child.
@@ -235,13 +227,13 @@ pub(crate) fn bits(mut mask: u16) -> impl Iterator<Item = usize> {
 
 /// Puts a body where the node's last one is, if that has the same length.
 fn put(bodies: &mut Vec<u8>, old: Body, rlp: &[u8]) -> Body {
-    if !old.is_patched && usize::from(old.len) == rlp.len() {
+    if usize::from(old.len) == rlp.len() {
         bodies[old.start as usize..][..rlp.len()].copy_from_slice(rlp);
         return old;
     }
     let start = u32::try_from(bodies.len()).expect("a block changes less than 4 GiB of nodes");
     bodies.extend_from_slice(rlp);
-    Body { start, len: rlp.len() as u16, is_patched: false }
+    Body { start, len: rlp.len() as u16 }
 }
 
 /// Appends the header of a list whose payload has less than 64 KiB.

@@ -138,21 +138,17 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    fn record(self, base: &[u8]) -> &[u8] {
-        &base[self.record_range()]
+    pub(crate) fn record(self, base: &[u8]) -> &[u8] {
+        &base[self.start as usize..self.rlp_range().end]
     }
 
     pub(crate) fn rlp(self, base: &[u8]) -> &[u8] {
         &base[self.rlp_range()]
     }
 
-    pub(crate) fn rlp_range(self) -> Range<usize> {
+    fn rlp_range(self) -> Range<usize> {
         let start = self.start as usize + usize::from(self.prefix_len);
         start..start + usize::from(self.len)
-    }
-
-    pub(crate) fn record_range(self) -> Range<usize> {
-        self.start as usize..self.rlp_range().end
     }
 
     /// The node, which was taken apart before.
@@ -171,14 +167,11 @@ impl Origin {
     }
 }
 
-/// Where a node's RLP is that was changed and hashed.
+/// Where in [`Overlay::bodies`] a node's RLP is that was changed and hashed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Body {
     pub(crate) start: u32,
     pub(crate) len: u16,
-    /// Whether it is the record's, in [`Overlay::base`], with other hashes in it, and not in
-    /// [`Overlay::bodies`].
-    pub(crate) is_patched: bool,
 }
 
 /// What all nodes have.
@@ -237,8 +230,6 @@ pub(crate) struct Branch {
     pub(crate) origin_records: u16,
     /// The children that may be others than the origin's.
     pub(crate) changed: u16,
-    /// The children of which the hash in the origin was written over.
-    pub(crate) patched: u16,
     /// The children that may have to be hashed.
     pub(crate) dirty: u16,
 }
@@ -302,7 +293,6 @@ impl Branch {
             origin_mask: 0,
             origin_records: 0,
             changed: 0,
-            patched: 0,
             dirty: 0,
         }
     }

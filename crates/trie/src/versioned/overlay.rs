@@ -21,8 +21,7 @@ use crate::{
     Account, AccountInfo, Error,
     value::{decode_account, decode_slot},
 };
-use alloy_primitives::{B256, Bytes, U256};
-use std::ops::Range;
+use alloy_primitives::{B256, U256};
 
 /// A node on the path of a key.
 #[derive(Clone, Copy, Debug)]
@@ -58,12 +57,9 @@ pub(crate) struct Overlay {
     pub(crate) leaves: Vec<Leaf>,
     pub(crate) accounts: Vec<AccountValue>,
     pub(crate) blinded: Vec<Blinded>,
-    /// The records of the nodes that were loaded. Where branches kept their children, the hashes
-    /// of these are written over.
+    /// The records of the nodes that were loaded.
     pub(crate) base: Vec<u8>,
-    /// The hashes in `base` that were written over, with their places.
-    pub(crate) overwritten: Vec<(u32, [u8; 32])>,
-    /// The RLP of other nodes that were changed and hashed.
+    /// The RLP of nodes that were changed and hashed.
     pub(crate) bodies: Vec<u8>,
     /// The nodes that the latest walk went through.
     steps: Vec<Step>,
@@ -132,31 +128,9 @@ impl Overlay {
             .filter(|origin| !origin.address.is_none())
     }
 
-    /// Appends the RLP of the nodes that belong to the witness, as it was loaded.
-    pub(crate) fn witness(&self, nodes: &mut Vec<Bytes>) {
-        let mut captured = self.captured().peekable();
-        if captured.peek().is_some() {
-            let base = Bytes::from(self.restored(0..self.base.len()));
-            nodes.extend(captured.map(|origin| base.slice(origin.rlp_range())));
-        }
-    }
-
-    /// A part of `base` as it was loaded.
-    pub(crate) fn restored(&self, range: Range<usize>) -> Vec<u8> {
-        let mut restored = self.base[range.clone()].to_vec();
-        for (at, hash) in &self.overwritten {
-            let at = *at as usize;
-            if range.contains(&at) {
-                restored[at - range.start..][..32].copy_from_slice(hash);
-            }
-        }
-        restored
-    }
-
     /// The RLP of a node that was changed and hashed.
     pub(crate) fn body(&self, body: Body) -> &[u8] {
-        let bodies = if body.is_patched { &self.base } else { &self.bodies };
-        &bodies[body.start as usize..][..usize::from(body.len)]
+        &self.bodies[body.start as usize..][..usize::from(body.len)]
     }
 
     /// Follows `key` from the root and loads what is on its way. The nodes passed are left in

@@ -3,11 +3,11 @@ use super::{
     cut::{Cut, Part, apply_slots, by_nibble, sorted},
     key::nibble,
     node::Tree,
-    overlay::Found,
+    overlay::{Found, Overlay},
 };
 use crate::{Account, AccountChange, AccountInfo, EMPTY_ROOT_HASH, Error, limits::CUT_SLOTS};
-use alloy_primitives::{B256, Bytes, U256};
-use std::mem;
+use alloy_primitives::{B256, U256};
+use std::{iter, mem};
 
 /// A part of a block's state that one thread works on: the accounts whose keys begin with one
 /// nibble, or all of a small state, and the storages of these accounts.
@@ -401,13 +401,14 @@ impl<R: Records> Shard<R> {
         own.chain(self.cuts().flat_map(|cut| cut.captured()))
     }
 
-    /// Appends the RLP of what belongs to the witness.
-    pub(crate) fn witness(&self, nodes: &mut Vec<Bytes>) {
-        self.part.overlay.witness(nodes);
-        self.cuts().for_each(|cut| cut.witness(nodes));
+    /// The loaded nodes, storages that are cut last.
+    pub(crate) fn overlays(&self) -> impl Iterator<Item = &Overlay> {
+        let parts = self.cuts().flat_map(|cut| cut.parts.iter());
+        iter::once(&self.part).chain(parts).map(|part| &part.overlay)
     }
 
-    fn cuts(&self) -> impl Iterator<Item = &Cut> {
+    /// The storages that are cut, or were when they were wiped.
+    pub(crate) fn cuts(&self) -> impl Iterator<Item = &Cut> {
         let cuts = self.storages.iter().filter_map(|storage| match &storage.form {
             Form::Cut(cut) => Some(&**cut),
             Form::Whole(_) => None,

@@ -8,6 +8,7 @@ use crate::{
 use alloy_primitives::{B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 mod damage;
 mod large;
@@ -136,7 +137,9 @@ impl World {
             }
         }
         trie.put_shards(shards);
-        assert_eq!(trie.witness(), twin.clone().take_witness_nodes());
+        let shared = Arc::new(trie);
+        assert_eq!(shared.witness(), twin.clone().take_witness_nodes());
+        let mut trie = Arc::into_inner(shared).expect("the nodes are dropped");
         make_noise(&mut trie, flat, &scene.noise_after);
         if scene.is_foreseen {
             for change in &changes.accounts {
@@ -150,6 +153,7 @@ impl World {
         let found = trie.finish(&changes, &|units| run(scene.runner, units));
         assert_eq!(found, Ok(root));
         let witness = twin.take_witness_nodes();
+        let trie = Arc::new(trie);
         assert_eq!(trie.witness(), witness);
         let addresses = trie.witness_addresses();
         assert_eq!(witness_at(&self.records, &addresses), Ok(witness));
