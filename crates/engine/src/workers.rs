@@ -36,8 +36,8 @@ enum Kind {
     Account,
     /// The block has read a slot.
     Slot(B256),
-    /// A transaction has left this.
-    Ran(AccountInfo, Vec<(U256, U256)>),
+    /// A transaction has left this. In a box, as there are few of these and many of the others.
+    Ran(Box<(AccountInfo, Vec<(U256, U256)>)>),
 }
 
 enum Message {
@@ -163,7 +163,7 @@ impl<'a> Session<'a> {
     pub(crate) fn ran(&mut self, hashed_address: B256, change: Change) {
         // What is deleted or wiped is not set ahead.
         if let (Some(account), false) = (change.account, change.storage_wiped) {
-            self.push(Task { hashed_address, kind: Kind::Ran(account, change.slots) });
+            self.push(Task { hashed_address, kind: Kind::Ran(Box::new((account, change.slots))) });
         }
     }
 
@@ -255,7 +255,8 @@ impl Block {
         match kind {
             Kind::Account => shard.touch(&hashed_address).map(drop),
             Kind::Slot(slot) => shard.touch_slot(&hashed_address, &slot).map(drop),
-            Kind::Ran(account, slots) => {
+            Kind::Ran(left) => {
+                let (account, slots) = *left;
                 let slots: Vec<_> =
                     slots.into_iter().map(|(slot, value)| (hashed(slot), value)).collect();
                 shard.set_ahead(&hashed_address, Some(account), &slots)
