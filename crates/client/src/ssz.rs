@@ -230,7 +230,7 @@ impl WithWitness<BuiltPayload> {
 }
 
 /// Writes a [`WithWitness`] around `content`, which is written already, as byte strings that follow
-/// each other: the witness's items are among them as they are, uncopied.
+/// each other: the witness's large items are among them as they are, uncopied.
 ///
 /// # Errors
 /// When it is longer than offsets reach; nothing is written then.

@@ -13,3 +13,10 @@ pub const HEADERS: usize = 256;
 
 /// Bytes in one SSZ document: its offsets are 32 bits wide.
 pub const SSZ_BYTES: usize = u32::MAX as usize;
+
+/// Bytes from which on an item is sent from where it lies and not copied between others: the
+/// largest node has 532.
+pub const COPIED_ITEM_BYTES: usize = 1 << 10;
+
+/// Bytes of an encoding that are copied at most.
+pub const COPIED_BYTES: usize = 32 << 20;

@@ -1,5 +1,6 @@
-//! An encoding as byte strings to be sent one after the other: items uncopied.
+//! An encoding as byte strings to be sent one after the other: large items uncopied.
 
+use crate::limits::{COPIED_BYTES, COPIED_ITEM_BYTES};
 use alloy_primitives::Bytes;
 
 /// A slice of an encoding.
@@ -19,29 +20,78 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Collects what `write` hands over. What stands between items is slices of one buffer, the items
-/// are clones, which copies no content; empty items are left out.
-pub(crate) fn collect(write: impl FnOnce(&mut dyn FnMut(Part<'_>))) -> Vec<Bytes> {
-    let mut between = Vec::new();
-    // Each item, and where in `between` it stands.
-    let mut items = Vec::new();
+/// Collects what `write` hands over, each time the same. Large items are clones, which copies no
+/// content. What stands between them is slices of one buffer, small items included: a slice of its
+/// own costs more than the copy of a node. Of many small items the last are clones too.
+pub(crate) fn collect(write: impl Fn(&mut dyn FnMut(Part<'_>))) -> Vec<Bytes> {
+    let mut buffer_bytes = 0;
+    let mut copied_bytes = 0;
+    let mut items_count = 0;
     write(&mut |part| match part {
-        Part::Between(bytes) => between.extend_from_slice(bytes),
-        Part::Item(item) if item.is_empty() => {}
-        Part::Item(item) => items.push((between.len(), item.clone())),
+        Part::Between(bytes) => buffer_bytes += bytes.len(),
+        Part::Item(item) if is_copied(item, &mut copied_bytes) => {}
+        Part::Item(_) => items_count += 1,
     });
-    let between = Bytes::from(between);
+    let mut buffer = Vec::with_capacity(buffer_bytes + copied_bytes);
+    // Each item that is not copied, and where in the buffer it stands.
+    let mut items = Vec::with_capacity(items_count);
+    copied_bytes = 0;
+    write(&mut |part| match part {
+        Part::Between(bytes) => buffer.extend_from_slice(bytes),
+        Part::Item(item) if is_copied(item, &mut copied_bytes) => buffer.extend_from_slice(item),
+        Part::Item(item) => items.push((buffer.len(), item.clone())),
+    });
+    let buffer = Bytes::from(buffer);
     let mut parts = Vec::with_capacity(2 * items.len() + 1);
     let mut start = 0;
     for (at, item) in items {
         if at > start {
-            parts.push(between.slice(start..at));
+            parts.push(buffer.slice(start..at));
             start = at;
         }
         parts.push(item);
     }
-    if start < between.len() {
-        parts.push(between.slice(start..));
+    if start < buffer.len() {
+        parts.push(buffer.slice(start..));
     }
     parts
+}
+
+/// Whether an item is copied when so many bytes are already, which counts it.
+fn is_copied(item: &Bytes, copied_bytes: &mut usize) -> bool {
+    let has_room = *copied_bytes < COPIED_BYTES || item.is_empty();
+    let is_copied = item.len() < COPIED_ITEM_BYTES && has_room;
+    *copied_bytes += if is_copied { item.len() } else { 0 };
+    is_copied
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::limits::{COPIED_BYTES, COPIED_ITEM_BYTES};
+    use crate::samples::check_parts;
+    use crate::{Witness, rlp, ssz};
+    use alloy_primitives::Bytes;
+
+    /// A witness with items of these lengths as its state.
+    fn check(lengths: impl IntoIterator<Item = usize>) -> usize {
+        let all = Bytes::from_iter((0..3 * COPIED_ITEM_BYTES).map(|at| at as u8));
+        let state = lengths.into_iter().map(|bytes| all.slice(bytes % 7..bytes % 7 + bytes));
+        let witness = Witness { state: state.collect(), ..Witness::default() };
+        let parts = ssz::parts(&witness).unwrap();
+        let count = parts.len();
+        check_parts(&witness, parts, ssz::encode(&witness).unwrap());
+        check_parts(&witness, rlp::parts(&witness), rlp::encode(&witness));
+        count
+    }
+
+    #[test]
+    fn small_items_are_copied_as_long_as_there_is_room() {
+        let large = COPIED_ITEM_BYTES;
+        assert_eq!(check([0, 1, 532, large - 1]), 1);
+        assert_eq!(check([large]), 2);
+        assert_eq!(check([5, large, 0, 5, 2 * large, large, 5]), 6);
+        let fitting = COPIED_BYTES.div_ceil(large - 1);
+        assert_eq!(check(vec![large - 1; fitting]), 1);
+        assert_eq!(check(std::iter::repeat_n(large - 1, fitting).chain([0, 1, 2])), 3);
+    }
 }

@@ -21,7 +21,8 @@ pub fn write(witness: &Witness, sink: &mut impl FnMut(&[u8])) {
     for_each_part(witness, &mut |part| sink(part.bytes()));
 }
 
-/// The encoding in slices, in order: the items as they are, what is between them out of one buffer.
+/// The encoding in slices, in order: large items as they are, what is between them out of one
+/// buffer.
 pub fn parts(witness: &Witness) -> Vec<Bytes> {
     parts::collect(|sink| for_each_part(witness, sink))
 }

@@ -23,8 +23,8 @@ pub fn write(witness: &Witness, sink: &mut impl FnMut(&[u8])) -> Result<(), Deco
     Ok(())
 }
 
-/// The encoding as byte strings that follow each other, to be sent without being joined: the
-/// offsets, in one buffer, and the items as they are, uncopied. Errors as [`write()`].
+/// The encoding as byte strings that follow each other, to be sent without being joined: large
+/// items as they are, all else out of one buffer. Errors as [`write()`].
 pub fn parts(witness: &Witness) -> Result<Vec<Bytes>, DecodeError> {
     check(witness)?;
     Ok(parts::collect(|sink| for_each_part(witness, sink)))

@@ -211,7 +211,7 @@ impl StatelessInput {
     }
 
     /// The encoding as byte strings that follow each other, to be sent without being joined: the
-    /// witness's items are among them as they are, uncopied. Errors as [`Self::write`].
+    /// witness's large items are among them as they are, uncopied. Errors as [`Self::write`].
     pub fn parts(&self) -> Result<Vec<Bytes>, SszError> {
         self.check()?;
         let mut parts = vec![self.before_witness().into()];
