@@ -253,9 +253,10 @@ impl Engine {
     /// Waits until not too much waits for the disk.
     fn wait_for_room(&self) -> Result<(), Error> {
         let limit = self.core.options.unpersisted_bytes;
-        if self.core.database.unpersisted_bytes() > limit {
+        while self.core.database.unpersisted_bytes() > limit {
             self.core.signals.hurry();
-            self.core.signals.wait(|| self.core.database.unpersisted_bytes() <= limit);
+            self.core.database.wait_for_room(limit, limits::ROOM_PAUSE)?;
+            self.core.check()?;
         }
         self.core.check()
     }

@@ -19,6 +19,9 @@ pub const RECENT_BYTES: usize = 64 << 20;
 /// little beside the page cache.
 pub const UNPERSISTED_BYTES: u64 = 256 << 20;
 
+/// How long one waits for room before it is asked again why there is none.
+pub const ROOM_PAUSE: Duration = Duration::from_millis(500);
+
 /// Keys in a chunk for the trie workers. A chunk costs its sender a wake-up, a few microseconds,
 /// and the last one is waited for.
 pub const MULTIPROOF_CHUNK_SIZE: usize = 60;

@@ -89,17 +89,6 @@ impl Signals {
         }
     }
 
-    /// Waits until `is_so`, which becomes true by the work of the thread, or the thread has
-    /// stopped.
-    pub(crate) fn wait(&self, is_so: impl Fn() -> bool) {
-        let mut state = self.state();
-        while !is_so() && !state.is_stopped {
-            state.is_flush_asked = true;
-            self.changed.notify_all();
-            state = self.changed.wait(state).expect("no thread panics while it holds the lock");
-        }
-    }
-
     fn round_ended(&self) {
         self.state().rounds += 1;
         self.changed.notify_all();

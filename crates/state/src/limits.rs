@@ -24,6 +24,10 @@ pub const MAX_FRAME_BYTES: usize = 2 << 30;
 /// Bytes gathered before a write: fewer calls, and small beside what waits.
 pub const WRITE_BUFFER_BYTES: usize = 1 << 20;
 
+/// Bytes of pages between two syncs: what somebody waits for who waits for room in memory, and on
+/// the slowest of disks that is a second or two.
+pub const WRITE_PART_BYTES: usize = 8 << 20;
+
 /// Bytes of the log of nodes that are read ahead at once: some milliseconds of a fast device.
 pub const READ_AHEAD_BYTES: u64 = 8 << 20;
 

@@ -4,6 +4,7 @@ use crate::Error;
 use crate::disk::{Directory, Health, Named};
 use crate::limits::{
     MIN_SEGMENT_BYTES, PAGE_BYTES, PAGE_CONTENT_BYTES, READ_AHEAD_BYTES, WRITE_BUFFER_BYTES,
+    WRITE_PART_BYTES,
 };
 use crate::room::Room;
 use crate::segments::{NODES, Segments};
@@ -166,7 +167,8 @@ impl Nodes {
         self.shared.start.fetch_max(start, Ordering::Relaxed).max(start)
     }
 
-    /// Writes and syncs what waits; says where the log ends with it.
+    /// Writes and syncs what waits, and lets go of it part by part, since it can be read from the
+    /// files from then on; says where the log ends with it.
     pub(crate) fn write_waiting(&self) -> Result<u64, Error> {
         let shared = &*self.shared;
         // The end is read first: seal moves it last.
@@ -178,19 +180,12 @@ impl Nodes {
         let in_one_segment = |a: &(u64, _), b: &(u64, _)| {
             a.0 / pages_per_segment == b.0 / pages_per_segment && a.0 + 1 == b.0
         };
-        for run in pages.chunk_by(in_one_segment) {
+        let runs = pages.chunk_by(in_one_segment);
+        for run in runs.flat_map(|run| run.chunks(WRITE_PART_BYTES / PAGE_BYTES)) {
             shared.write_run(run)?;
+            shared.unpin(run[run.len() - 1].0 + 1);
         }
         Ok(end)
-    }
-
-    /// Lets go of the pages below `end`, which are persisted.
-    pub(crate) fn unpin(&self, end: u64) {
-        let mut waiting = self.shared.waiting.write().expect("no thread panics with it");
-        let kept = waiting.split_off(&(end / PAGE));
-        let persisted = std::mem::replace(&mut *waiting, kept);
-        drop(waiting);
-        self.shared.room.release(persisted.len() as u64 * PAGE);
     }
 
     /// Removes the files below `start`, which the index has forgotten.
@@ -304,6 +299,15 @@ impl Shared {
         }
         file.sync()?;
         if is_new { self.segments.sync_directory() } else { Ok(()) }
+    }
+
+    /// Lets go of the pages before this number, which are in their files.
+    fn unpin(&self, number: u64) {
+        let mut waiting = self.waiting.write().expect("no thread panics with it");
+        let kept = waiting.split_off(&number);
+        let written = std::mem::replace(&mut *waiting, kept);
+        drop(waiting);
+        self.room.release(written.len() as u64 * PAGE);
     }
 
     fn waiting(&self) -> RwLockReadGuard<'_, BTreeMap<u64, Arc<Page>>> {

@@ -118,7 +118,6 @@ impl Database {
         }
         self.index.write(|transaction| plan.commit(transaction))?;
         let released = self.waiting_mut().persisted(plan.state.sequence);
-        self.nodes.unpin(nodes_end);
         self.room.release(released);
         *state = plan.state;
         self.nodes.remove_below(state.logs[0].0)?;
