@@ -14,13 +14,13 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use crate::address::Address;
+use crate::descriptor::{Descriptors, Received};
 use crate::error::{ClientError, quote};
 use crate::jwt::JwtSecret;
 use crate::limits::{ANSWER_BYTES, CALL_TIME, READY_TIME, RESERVED_BYTES, SERVER_IDLE};
-use crate::mapped::Received;
 use crate::response::{Envelope, malformed};
 use crate::rest;
-use crate::socket::{Descriptors, Socket};
+use crate::socket::Socket;
 use crate::spare::Spare;
 
 /// A connection to a JSON-RPC server, kept alive between calls and opened again where it ended.

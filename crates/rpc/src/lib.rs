@@ -86,14 +86,13 @@
 
 mod address;
 mod client;
+mod descriptor;
 mod error;
 mod handshake;
 mod ipc;
 mod json;
 mod jwt;
 mod limits;
-mod mapped;
-mod memory;
 mod message;
 mod params;
 mod pieces;

@@ -34,16 +34,16 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
+use crate::descriptor::{Descriptors, Files, Lent};
 use crate::jwt::JwtSecret;
 use crate::limits::{
     BODY_START_BYTES, CHUNK_BYTES, CONNECTION_WINDOW_BYTES, DESCRIPTOR_BYTES, DISCARD_BYTES,
     DISCARD_TIME, HEADER_BYTES, HTTP2_FRAME_BYTES, LENT_FILES, STREAM_WINDOW_BYTES,
 };
-use crate::memory::{Files, Lent};
 use crate::message::{Handler, answer, panic_text};
 use crate::pieces::Pieces;
 use crate::port::{Answered, Port, ServerOptions, Unanswered};
-use crate::socket::{Descriptors, Listener, Socket, Stream};
+use crate::socket::{Listener, Socket, Stream};
 use crate::websocket::WebSocket;
 use crate::{handshake, ipc, rest, session};
 
