@@ -150,14 +150,8 @@ impl Port {
             let (port, connection) = (Arc::clone(&self), Arc::clone(&connection));
             async move { Ok::<_, Infallible>(port.respond(request, connection, None).await) }
         });
-        let mut connection = pin!(http.serve_connection(TokioIo::new(socket), service));
-        let ended = tokio::select! {
-            ended = &mut connection => ended,
-            _ = stopped.changed() => {
-                connection.as_mut().graceful_shutdown();
-                connection.as_mut().await
-            }
-        };
+        let served = pin!(http.serve_connection(TokioIo::new(socket), service));
+        let ended = until_stopped(served, &mut stopped, |served| served.graceful_shutdown()).await;
         if let Err(fault) = ended {
             tracing::debug!(%fault, "a connection broke");
         }
@@ -176,15 +170,8 @@ impl Port {
             let upgrade = Some(&upgrade);
             async move { Ok::<_, Infallible>(port.respond(request, connection, upgrade).await) }
         });
-        let served = http.serve_connection(TokioIo::new(socket), service).with_upgrades();
-        let mut connection = pin!(served);
-        let ended = tokio::select! {
-            ended = &mut connection => ended,
-            _ = stopped.changed() => {
-                connection.as_mut().graceful_shutdown();
-                connection.as_mut().await
-            }
-        };
+        let served = pin!(http.serve_connection(TokioIo::new(socket), service).with_upgrades());
+        let ended = until_stopped(served, &mut stopped, |served| served.graceful_shutdown()).await;
         if let Err(fault) = ended {
             tracing::debug!(%fault, "a connection broke");
             return;
@@ -445,6 +432,19 @@ fn resource(response: rest::Response, room: Option<OwnedSemaphorePermit>) -> Res
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
+}
+
+/// Serves a connection until it ends; once `stopped` closes, `end` has it end soon.
+async fn until_stopped<C: Future>(
+    mut connection: Pin<&mut C>,
+    stopped: &mut watch::Receiver<()>,
+    end: impl FnOnce(Pin<&mut C>),
+) -> C::Output {
+    tokio::select! {
+        ended = &mut connection => return ended,
+        _ = stopped.changed() => end(connection.as_mut()),
+    }
+    connection.await
 }
 
 /// How HTTP/2 begins (RFC 9113 section 3.4).
