@@ -87,6 +87,12 @@ impl EngineClient {
         self.rpc.set_timeout(call_time);
     }
 
+    /// Asks for answers in zstd from here on, or as they are, which is what a client begins with. It
+    /// pays on networks below some 2 Gbit/s; what comes by descriptor is never compressed.
+    pub const fn set_zstd(&mut self, is_asked_for: bool) {
+        self.rpc.set_zstd(is_asked_for);
+    }
+
     /// Has a payload validated: `engine_newPayload`, `POST payloads`. `INVALID_BLOCK_HASH` is
     /// INVALID.
     pub async fn new_payload(

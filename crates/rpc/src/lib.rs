@@ -86,6 +86,7 @@
 
 mod address;
 mod client;
+mod coding;
 mod descriptor;
 mod error;
 mod handshake;
