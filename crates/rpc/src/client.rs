@@ -80,6 +80,11 @@ impl Client {
         self.call_time = call_time;
     }
 
+    /// Ends the connection; the next call opens another.
+    pub fn hang_up(&mut self) {
+        self.kept = None;
+    }
+
     /// Asks for answers in zstd from here on, or as they are, which is what a client begins with:
     /// on one host, and on networks above some 2 Gbit/s, compressing takes longer than sending.
     pub const fn set_zstd(&mut self, is_asked_for: bool) {
