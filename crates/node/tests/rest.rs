@@ -248,8 +248,16 @@ fn each_valid_answer_has_the_witness_and_the_keys() {
     assert_eq!(Some(&witness), chain.engine.witness(hash).expect("kept").as_deref());
     let Witness { state, codes, headers } = &witness;
     let (nodes, codes, headers) = (state.len(), codes.len(), headers.len());
-    let expected = format!("nodes-at-most={nodes}, codes={codes}, headers={headers}");
-    assert_eq!(items_seen, expected, "no two places have the same node here");
+    let counts = format!("nodes-at-most={nodes}, codes={codes}, headers={headers}");
+    let bytes = witness::ssz::encoded_len(&witness);
+    let exactly = format!("{counts}, bytes={bytes}, ms=");
+    assert!(items_seen.starts_with(&exactly), "no two places have the same node: {items_seen}");
+    let verdict = Chain::new(true).post("payloads", Fork::Osaka, &ssz);
+    let items = header(&verdict, "deponent-witness-items").expect("it has items");
+    let at_most = items.strip_prefix(&format!("{counts}, bytes-at-most=")).expect("a bound");
+    let (at_most, _) = at_most.split_once(", ms=").expect("and milliseconds");
+    let at_most: usize = at_most.parse().expect("a number");
+    assert!((bytes..bytes + nodes * 540 + 1024).contains(&at_most), "{bytes}, {at_most}");
     let record = chain.engine.block(hash).expect("readable").expect("known");
     let sender = |key: &execution::PublicKey| Address::from_word(keccak256(&key[1..]));
     assert!(read.public_keys.iter().map(sender).eq(record.senders.iter().copied()));
