@@ -18,6 +18,7 @@ cargo xtask conformance DIR [FILTER]   the published consensus tests in DIR (doc
 cargo xtask bench state [..]           clients side by side on a large state: latencies, targets;
 cargo xtask bench depths [..]          witnesses of older blocks;
 cargo xtask bench transports [..]      blocks with large witnesses over all transports, beside geth;
+cargo xtask bench crowd [..]           a thousand small calls beside a witness of 500 MB;
                                        `cargo xtask bench help` says more
 cargo xtask help                       this text
 

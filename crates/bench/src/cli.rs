@@ -6,7 +6,9 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 
-use crate::{Chain, Contender, Kind, Options, Part, Program, TransportOptions, World};
+use crate::{
+    Chain, Contender, CrowdOptions, Kind, Options, Part, Program, TransportOptions, World,
+};
 
 /// A command of `deponent bench`.
 #[derive(Debug, Subcommand)]
@@ -19,6 +21,8 @@ pub enum Command {
     Depths(DepthsArgs),
     /// Send blocks with witnesses of 17 to 500 MB over all transports, and report.
     Transports(TransportsArgs),
+    /// Make small calls with many clients while one is sent large witnesses, and report.
+    Crowd(CrowdArgs),
 }
 
 /// Which chain, where, and the programs.
@@ -151,6 +155,31 @@ pub struct TransportsArgs {
     results: Option<PathBuf>,
 }
 
+/// What `crowd` is given.
+#[derive(Debug, Args)]
+pub struct CrowdArgs {
+    #[command(flatten)]
+    common: Common,
+    /// The published chain, as for `transports`.
+    #[arg(long, value_name = "DIR")]
+    chain: Option<PathBuf>,
+    /// Size of the witness, in MB, for which the chain has a block.
+    #[arg(long, default_value_t = 500)]
+    size: u64,
+    /// The transports over which it is sent.
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", default_value = "json,ssz,ssz-unix")]
+    transports: Vec<String>,
+    /// Clients that call at the same time.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    clients: usize,
+    /// Seconds for which they call, over each transport.
+    #[arg(long, value_name = "S", default_value_t = 20)]
+    seconds: u64,
+    /// Where the report goes; otherwise a new folder below the directory.
+    #[arg(long, value_name = "DIR")]
+    results: Option<PathBuf>,
+}
+
 /// Runs a command, and prints its report.
 ///
 /// # Errors
@@ -162,6 +191,7 @@ pub fn run(command: &Command) -> anyhow::Result<()> {
         Command::State(args) => state(args),
         Command::Depths(args) => depths(args),
         Command::Transports(args) => transports(args),
+        Command::Crowd(args) => crowd(args),
     }
 }
 
@@ -215,12 +245,7 @@ fn depths(args: &DepthsArgs) -> anyhow::Result<()> {
 }
 
 fn transports(args: &TransportsArgs) -> anyhow::Result<()> {
-    let usual = || {
-        let fixtures = std::env::var_os("DEPONENT_FIXTURES")?;
-        Some(PathBuf::from(fixtures).join("witness-chain"))
-    };
-    let chain = args.chain.clone().or_else(usual);
-    let chain = chain.context("no chain: --chain, or DEPONENT_FIXTURES in the environment")?;
+    let chain = published(args.chain.as_ref())?;
     let contenders = args.common.contenders(&args.clients);
     let options = TransportOptions {
         programs: contenders.into_iter().map(|(_, program)| program).collect(),
@@ -234,6 +259,31 @@ fn transports(args: &TransportsArgs) -> anyhow::Result<()> {
     let outcome = crate::transports(&options, &chain, &args.common.dir, &results)?;
     println!("{}\n{}", outcome.report, outcome.folder.display());
     Ok(())
+}
+
+fn crowd(args: &CrowdArgs) -> anyhow::Result<()> {
+    let chain = published(args.chain.as_ref())?;
+    let options = CrowdOptions {
+        program: args.common.program(Kind::Deponent).context("our own node is not there")?,
+        size: args.size,
+        transports: args.transports.clone(),
+        clients: args.clients,
+        time: Duration::from_secs(args.seconds),
+    };
+    let results = args.common.results(args.results.as_ref())?;
+    let report = crate::crowd(&options, &chain, &args.common.dir, &results)?;
+    println!("{report}\n{}", results.display());
+    Ok(())
+}
+
+/// The published chain: `given`, or the fixtures'.
+fn published(given: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
+    let usual = || {
+        let fixtures = std::env::var_os("DEPONENT_FIXTURES")?;
+        Some(PathBuf::from(fixtures).join("witness-chain"))
+    };
+    let chain = given.cloned().or_else(usual);
+    chain.context("no chain: --chain, or DEPONENT_FIXTURES in the environment")
 }
 
 impl Common {

@@ -2,7 +2,8 @@
 //! all of them, one after the other, and a report has what each took.
 //!
 //! [`generate`](generate()) makes the chain from a few sizes and a seed. [`state`] runs it.
-//! [`transports`](transports()) sends blocks with large witnesses over every wire.
+//! [`transports`](transports()) sends blocks with large witnesses over every wire; [`crowd`](crowd()) makes
+//! small calls beside them.
 
 mod asm;
 mod chain;
@@ -32,5 +33,5 @@ pub use process::end_children_on_interrupt;
 pub use run::Options;
 pub use state::{Outcome, state};
 pub use sync::forget;
-pub use transports::{TransportOptions, transport_names, transports};
+pub use transports::{CrowdOptions, TransportOptions, crowd, transport_names, transports};
 pub use world::World;

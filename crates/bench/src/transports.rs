@@ -7,6 +7,7 @@
 //! process, on one thread; what it decodes to was touched before.
 
 mod connection;
+mod crowd;
 mod decode;
 mod http2;
 mod payloads;
@@ -23,6 +24,7 @@ use anyhow::{Context, ensure};
 use serde::Serialize;
 use serde_json::Value;
 
+pub use self::crowd::{CrowdOptions, crowd};
 use self::decode::{Lists, Memory};
 use self::payloads::Published;
 pub use self::wires::transport_names;

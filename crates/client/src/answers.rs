@@ -19,6 +19,9 @@ pub struct WitnessAnswer {
     pub public_keys: Vec<PublicKey>,
     /// Where the server's time went, if the block is the last that it ran; never over JSON-RPC.
     pub timings: Option<Timings>,
+    /// Bytes of the answer that all of this came in, as they were before they were compressed: far
+    /// fewer than the witness has where [codes are held](crate::EngineClient::hold_codes).
+    pub received_bytes: usize,
 }
 
 /// Where the time went in which a server validated a block: its header `Deponent-Timings`.

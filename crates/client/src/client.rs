@@ -6,12 +6,13 @@ use alloy_rpc_types_engine::{
     ExecutionPayload, ExecutionPayloadSidecar, ForkchoiceState, ForkchoiceUpdated,
     PayloadAttributes, PayloadId, PayloadStatus,
 };
-use rpc::rest::Method;
+use rpc::rest::{HeaderValue, Method};
 use rpc::{Client, ClientError, Code, JwtSecret, RawValue, Reply, Spare, response};
 use serde::Serialize;
 use std::time::Duration;
 use witness::Witness;
 
+use crate::held::{self, Held};
 use crate::json::{get_payload_version, new_payload_version};
 use crate::limits::REPEATS;
 use crate::rest::{self, BASE};
@@ -34,6 +35,9 @@ use crate::{Capabilities, ClientVersion, Error, Fork, Wire, WitnessAnswer, json}
 ///
 /// **Memory.** Large answers are read, and over JSON-RPC decoded, into memory that the client used
 /// before, once nobody holds a slice of it.
+///
+/// **Codes.** With [`EngineClient::hold_codes`] a client keeps the codes that it receives, and is sent
+/// those alone that it lacks.
 #[derive(Debug)]
 pub struct EngineClient {
     rpc: Client,
@@ -42,6 +46,8 @@ pub struct EngineClient {
     said: Option<Fork>,
     /// The last one that the server did not refuse.
     taken: Fork,
+    /// Where codes are to be held.
+    held: Option<Held>,
     spare: Spare,
 }
 
@@ -69,7 +75,8 @@ impl EngineClient {
     }
 
     fn new(rpc: Client, wire: Wire) -> Self {
-        Self { rpc, wire, said: None, taken: Fork::Osaka, spare: Spare::default() }
+        let (taken, spare) = (Fork::Osaka, Spare::default());
+        Self { rpc, wire, said: None, taken, held: None, spare }
     }
 
     /// The form in which calls travel.
@@ -85,6 +92,22 @@ impl EngineClient {
     /// Bounds each call from here on: 120 seconds at first. What is repeated has as much each time.
     pub fn set_timeout(&mut self, call_time: Duration) {
         self.rpc.set_timeout(call_time);
+    }
+
+    /// Keeps the codes of witnesses that come with payloads, as copies, and says so: from here on
+    /// the server, if it is Deponent, sends those alone that it has not sent on this connection.
+    /// The witnesses are whole all the same. Codes of more than `most_bytes` together are let go
+    /// after the call, with the connection; with 0 none are held. Not over JSON-RPC.
+    pub fn hold_codes(&mut self, most_bytes: usize) {
+        // What was held counts for this connection.
+        self.rpc.hang_up();
+        self.held = (most_bytes > 0).then(|| Held::new(most_bytes));
+    }
+
+    /// Asks for answers in zstd from here on, or as they are, which is what a client begins with. It
+    /// pays on networks below some 2 Gbit/s; what comes by descriptor is never compressed.
+    pub const fn set_zstd(&mut self, is_asked_for: bool) {
+        self.rpc.set_zstd(is_asked_for);
     }
 
     /// Has a payload validated: `engine_newPayload`, `POST payloads`. `INVALID_BLOCK_HASH` is
@@ -128,10 +151,7 @@ impl EngineClient {
                     let read = |result: &RawValue| json::status(result, &spare);
                     self.call(&method, params, REPEATS, read).await
                 }
-                Content::Ssz(body) if with_witness => {
-                    let reply = self.post("payloads/witness", forks.now, body, REPEATS).await;
-                    reply.and_then(rest::with_witness)
-                }
+                Content::Ssz(body) if with_witness => self.post_for_witness(forks.now, body).await,
                 Content::Ssz(body) => {
                     let reply = self.post("payloads", forks.now, body, REPEATS).await;
                     reply.and_then(|reply| Ok((rest::status(reply)?, None)))
@@ -270,6 +290,36 @@ impl EngineClient {
         }
     }
 
+    /// `POST payloads/witness`.
+    async fn post_for_witness(
+        &mut self,
+        fork: Fork,
+        body: &Bytes,
+    ) -> Result<(PayloadStatus, Option<WitnessAnswer>), Error> {
+        let path = "payloads/witness";
+        let reply = self.post(path, fork, body, REPEATS).await;
+        let Some(held) = &mut self.held else { return rest::with_witness(reply?) };
+        if reply.as_ref().is_err_and(|error| !error.is_unsupported_fork()) {
+            // The server may have counted what never came.
+            self.rpc.hang_up();
+        }
+        let mut reply = reply?;
+        let mut read = held.read(&reply);
+        if let Ok(None) = read {
+            // An answer was lost, and the numbers with it: both begin anew.
+            self.rpc.hang_up();
+            reply = self.post(path, fork, body, REPEATS).await?;
+            read = self.held.as_mut().expect("they still are").read(&reply);
+        }
+        let held = self.held.as_mut().expect("they still are");
+        if read.is_err() || held.is_full() {
+            held.forget();
+            self.rpc.hang_up();
+        }
+        let anew = || Error::Decode("codes are numbered from nowhere on a new connection".into());
+        Ok(rest::answered(read?.ok_or_else(anew)?, &reply))
+    }
+
     async fn post(
         &mut self,
         path: &str,
@@ -294,7 +344,10 @@ impl EngineClient {
         mut repeats: usize,
     ) -> Result<Reply, Error> {
         let path = format!("{BASE}{path}");
-        let headers = rest::headers(self.wire, fork);
+        let mut headers = rest::headers(self.wire, fork);
+        if self.held.is_some() && path.ends_with("/payloads/witness") {
+            headers.insert(held::CODES, HeaderValue::from_static("held"));
+        }
         loop {
             let body = body.0.clone();
             match self.rpc.request(method.clone(), &path, headers.clone(), body).await {

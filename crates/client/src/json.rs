@@ -77,7 +77,8 @@ pub(crate) fn status(
             let mut bytes = spare.take();
             response::bytes_into(rlp, &mut bytes)?;
             let witness = witness::rlp::decode(&spare.lend(bytes).into())?;
-            Some(WitnessAnswer { witness, public_keys: Vec::new(), timings: None })
+            let (public_keys, received_bytes) = (Vec::new(), result.get().len());
+            Some(WitnessAnswer { witness, public_keys, timings: None, received_bytes })
         }
         None => None,
     };

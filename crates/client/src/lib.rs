@@ -43,6 +43,7 @@ mod answers;
 mod client;
 mod error;
 mod fork;
+mod held;
 mod json;
 mod limits;
 mod rest;

@@ -71,11 +71,20 @@ pub(crate) fn status(reply: Reply) -> Result<PayloadStatus, Error> {
 
 /// Reads `PayloadStatusWithWitness`.
 pub(crate) fn with_witness(reply: Reply) -> Result<(PayloadStatus, Option<WitnessAnswer>), Error> {
-    let timings = Timings::read(&reply.headers);
-    let read = WithWitness::<ssz::PayloadStatus>::decode(&reply.body.into())?;
+    let read = WithWitness::<ssz::PayloadStatus>::decode(&reply.body.clone().into())?;
+    Ok(answered(read, &reply))
+}
+
+/// What was read of an answer, and what its headers say.
+pub(crate) fn answered(
+    read: WithWitness<ssz::PayloadStatus>,
+    reply: &Reply,
+) -> (PayloadStatus, Option<WitnessAnswer>) {
     let WithWitness { content, witness, public_keys } = read;
-    let answer = witness.map(|witness| WitnessAnswer { witness, public_keys, timings });
-    Ok((from_ssz(content), answer))
+    let (timings, received_bytes) = (Timings::read(&reply.headers), reply.body.len());
+    let answer =
+        witness.map(|witness| WitnessAnswer { witness, public_keys, timings, received_bytes });
+    (from_ssz(content), answer)
 }
 
 /// Reads `ForkchoiceUpdateResponse`.

@@ -6,7 +6,7 @@ use crate::live::{Finished, LiveState, RootTimings, Threads, Tries};
 use crate::parallel::{Listed, ParentState, Schedule};
 use crate::persist::{self, PersistedBlock, Persister};
 use crate::prefetch::{self, Prefetch};
-use crate::record::BlockRecord;
+use crate::record::{BlockRecord, WitnessBytes, WitnessItems};
 use crate::seal::{self, Seal};
 use crate::state_view::StateView;
 use crate::tree::{Bounded, InvalidRecord};
@@ -398,6 +398,25 @@ impl Engine {
         let Some(assembled) = assembled else { return Ok(None) };
         *last = Some((block_hash, assembled.clone()));
         Ok(Some(assembled))
+    }
+
+    /// How many bytes the witness of a block has, where that is known without reading anything: of
+    /// the last witness that was put together, and of the last block that was validated.
+    pub fn witness_bytes(&self, record: &BlockRecord) -> Option<WitnessBytes> {
+        let WitnessItems { nodes_at_most, codes, headers } = record.witness_items()?;
+        // Who asks does not wait for one that is being put together.
+        let last = self.assembled.try_lock().ok();
+        let last = last.as_ref().and_then(|last| last.as_ref());
+        if let Some((_, assembled)) = last.filter(|(hash, _)| *hash == record.hash()) {
+            return Some(WitnessBytes::Exactly(witness::ssz::encoded_len(&assembled.witness)));
+        }
+        let latest = self.latest();
+        let latest = latest.as_ref().filter(|latest| latest.hash == record.hash())?;
+        let items_bytes = nodes_at_most * limits::NODE_BYTES
+            + latest.codes.iter().map(|code| code.len()).sum::<usize>()
+            + headers * limits::HEADER_BYTES;
+        let offsets_bytes = 4 * (3 + nodes_at_most + codes + headers);
+        Some(WitnessBytes::AtMost(items_bytes + offsets_bytes))
     }
 
     /// Where the time of the block went that was validated last, and its hash.

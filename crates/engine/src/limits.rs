@@ -101,3 +101,9 @@ pub const INIT_BATCH_BYTES: usize = 64 << 20;
 /// Bytes of memory for codes made ready to run: of two full blocks that read nothing but the
 /// largest codes. Reading and preparing such a block's 500 MB again takes half a second.
 pub const CODE_CACHE_BYTES: usize = 1 << 30;
+
+/// Longest RLP of a trie node, in bytes: a branch with sixteen hashes and no value.
+pub(crate) const NODE_BYTES: usize = 3 + 16 * 33 + 1;
+
+/// Longest RLP of a header, in bytes: Amsterdam's have less than 800, its extra data 32.
+pub(crate) const HEADER_BYTES: usize = 1024;

@@ -40,6 +40,15 @@ pub struct WitnessItems {
     pub headers: usize,
 }
 
+/// How many bytes a witness has in SSZ, as far as that is known before its nodes are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WitnessBytes {
+    /// So many: it was put together.
+    Exactly(usize),
+    /// No more than this, if each of its nodes were as long as the longest there are.
+    AtMost(usize),
+}
+
 impl BlockRecord {
     /// keccak-256 of the header's RLP.
     pub const fn hash(&self) -> B256 {

@@ -79,6 +79,9 @@ struct NodeArgs {
     /// Listen on no Unix socket.
     #[arg(long = "ipcdisable", conflicts_with = "ipc_path")]
     ipc_disable: bool,
+    /// Compress no answers, also for clients that ask for zstd.
+    #[arg(long = "zstddisable")]
+    zstd_disable: bool,
     /// The secret shared with the consensus client, 32 bytes in hex. Without it, jwt.hex in the
     /// data directory, made when absent.
     #[arg(long = "authrpc.jwtsecret", value_name = "FILE")]
@@ -211,6 +214,7 @@ fn run_node(args: NodeArgs) -> anyhow::Result<()> {
         http: SocketAddr::new(args.http_addr, args.http_port),
         engine: SocketAddr::new(args.authrpc_addr, args.authrpc_port),
         jwt_file: args.authrpc_jwtsecret,
+        zstd: !args.zstd_disable,
         testing: args.testing,
         database: args.storage.database(),
         engine_options: EngineOptions {

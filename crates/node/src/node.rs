@@ -30,6 +30,8 @@ pub struct NodeOptions {
     /// The file of the Engine API's secret; `jwt.hex` in the data directory when `None`, made
     /// when absent.
     pub jwt_file: Option<PathBuf>,
+    /// Whether answers are compressed for clients that ask for zstd.
+    pub zstd: bool,
     /// Whether the engine port offers `testing_buildBlockV1`.
     pub testing: bool,
     /// How the engine works, and what it keeps.
@@ -49,6 +51,7 @@ impl NodeOptions {
             engine: free,
             ipc: None,
             jwt_file: None,
+            zstd: true,
             testing: false,
             engine_options: EngineOptions::default(),
             database: DatabaseOptions::default(),
@@ -97,10 +100,13 @@ impl Node {
             stop: watch::Sender::new(()),
             ports: JoinSet::new(),
         };
-        let jwt = Some(node.jwt.clone());
-        let authenticated = ServerOptions { jwt, limits: Limits::engine() };
-        let public = ServerOptions { jwt: None, limits: Limits::public() };
-        let trusted = ServerOptions { jwt: None, limits: Limits::engine() };
+        let bounded = |jwt, limits: Limits| {
+            let zstd_bytes = if options.zstd { limits.zstd_bytes } else { usize::MAX };
+            ServerOptions { jwt, limits: Limits { zstd_bytes, ..limits } }
+        };
+        let authenticated = bounded(Some(node.jwt.clone()), Limits::engine());
+        let public = bounded(None, Limits::public());
+        let trusted = bounded(None, Limits::engine());
         let api = Api::engine_port(chain.clone(), testing);
         node.engine_addr = node.listen(engine, authenticated, api).await?;
         node.http_addr = node.listen(http, public, Api::public_port(chain.clone())).await?;

@@ -7,7 +7,9 @@ mod geth;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bench::{Chain, Contender, Kind, Options, Part, Program, TransportOptions, World};
+use bench::{
+    Chain, Contender, CrowdOptions, Kind, Options, Part, Program, TransportOptions, World,
+};
 use serde_json::{Value, json};
 
 #[test]
@@ -88,8 +90,25 @@ fn transports(chain: &Chain, directory: &Path) {
     for name in bench::transport_names() {
         assert!(row("deponent", name), "{name} is not in {}", outcome.report);
     }
+    crowd(&published, directory);
     if let [_, _] = &options.programs[..] {
         assert!(peer_transports.iter().all(|name| row("geth", name)), "{}", outcome.report);
+    }
+}
+
+/// Small calls beside its witness.
+fn crowd(published: &Path, directory: &Path) {
+    let options = CrowdOptions {
+        program: program(Kind::Deponent, env!("CARGO_BIN_EXE_deponent").into()),
+        size: 1,
+        transports: ["json", "ssz-unix", "descriptor"].map(str::to_owned).to_vec(),
+        clients: 150,
+        time: Duration::from_millis(200),
+    };
+    let report = bench::crowd(&options, published, directory, &directory.join("crowd"));
+    let report = report.expect("every call is answered");
+    for name in ["nothing", "json", "ssz-unix", "descriptor"] {
+        assert!(report.contains(&format!("| {name} | ")), "{name} is not in {report}");
     }
 }
 

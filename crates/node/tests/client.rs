@@ -114,6 +114,16 @@ async fn a_payload_has_the_same_answer_over_every_wire() {
 
     let expected = node.node.engine().witness(hash).expect("kept").expect("executed");
     for mut client in clients(&node).await {
+        client.hold_codes(1 << 20);
+        for round in 0..3 {
+            client.set_zstd(round == 2);
+            let (payload, sidecar) = &valid;
+            let answer = client.new_payload_with_witness(payload, sidecar).await;
+            let answer = answer.expect("a status").1.expect("VALID");
+            assert_eq!(answer.witness, *expected, "{:?}", client.wire());
+        }
+    }
+    for mut client in clients(&node).await {
         match client.witness(hash).await {
             Ok(witness) => assert_eq!(witness, *expected, "{:?}", client.wire()),
             // The engine port has no methods of the debug namespace.

@@ -6,6 +6,8 @@
 mod coupled;
 #[path = "../examples/descriptor.rs"]
 mod descriptor;
+#[path = "../examples/held.rs"]
+mod held;
 #[path = "../examples/verify.rs"]
 mod verify;
 
@@ -17,6 +19,11 @@ fn a_coupled_call() {
 #[test]
 fn the_descriptor_path() {
     descriptor::main().expect("it runs");
+}
+
+#[test]
+fn codes_that_are_held() {
+    held::main().expect("it runs");
 }
 
 #[test]

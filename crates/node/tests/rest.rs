@@ -248,8 +248,16 @@ fn each_valid_answer_has_the_witness_and_the_keys() {
     assert_eq!(Some(&witness), chain.engine.witness(hash).expect("kept").as_deref());
     let Witness { state, codes, headers } = &witness;
     let (nodes, codes, headers) = (state.len(), codes.len(), headers.len());
-    let expected = format!("nodes-at-most={nodes}, codes={codes}, headers={headers}");
-    assert_eq!(items_seen, expected, "no two places have the same node here");
+    let counts = format!("nodes-at-most={nodes}, codes={codes}, headers={headers}");
+    let bytes = witness::ssz::encoded_len(&witness);
+    let exactly = format!("{counts}, bytes={bytes}, ms=");
+    assert!(items_seen.starts_with(&exactly), "no two places have the same node: {items_seen}");
+    let verdict = Chain::new(true).post("payloads", Fork::Osaka, &ssz);
+    let items = header(&verdict, "deponent-witness-items").expect("it has items");
+    let at_most = items.strip_prefix(&format!("{counts}, bytes-at-most=")).expect("a bound");
+    let (at_most, _) = at_most.split_once(", ms=").expect("and milliseconds");
+    let at_most: usize = at_most.parse().expect("a number");
+    assert!((bytes..bytes + nodes * 540 + 1024).contains(&at_most), "{bytes}, {at_most}");
     let record = chain.engine.block(hash).expect("readable").expect("known");
     let sender = |key: &execution::PublicKey| Address::from_word(keccak256(&key[1..]));
     assert!(read.public_keys.iter().map(sender).eq(record.senders.iter().copied()));
@@ -628,4 +636,75 @@ async fn the_port_and_the_socket_offer_it() {
     let refused = public.request(Method::GET, link, HeaderMap::new(), Vec::new()).await;
     assert_eq!(refused.expect("an answer").status, StatusCode::NOT_FOUND);
     node.stop().await;
+}
+
+#[tokio::test]
+async fn a_witness_comes_in_zstd_to_who_asks_for_it() {
+    for zstd in [true, false] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let genesis = serde_json::from_value(genesis(config(true))).expect("a genesis");
+        let data = dir.path().join("data");
+        let options = NodeOptions { zstd, testing: true, ..NodeOptions::new(genesis, data) };
+        let node = Node::start(options).await.expect("a node");
+        let address = node.engine_addr.to_string();
+        let mut port = Client::connect(&address, Some(node.jwt.clone())).await.expect("connects");
+        let parent = node.engine().heads().head;
+        let params = json!([parent, attributes(1, 3), raw(&transactions()), "0x"]);
+        let built: Value = port.call("testing_buildBlockV1", params).await.expect("built");
+        let envelope = sent(OSAKA, &built);
+        let hash = envelope.payload.block_hash();
+        let headers = HeaderMap::from_iter([
+            (HeaderName::from_static("eth-execution-version"), HeaderValue::from_static("osaka")),
+            (HeaderName::from_static("content-type"), HeaderValue::from_static(SSZ.1)),
+        ]);
+        let body = envelope.encode().expect("short");
+        let posted = port.request(Method::POST, "/engine/v1/payloads", headers, body).await;
+        assert_eq!(posted.expect("an answer").status, StatusCode::OK);
+        let witness = node.engine().witness(hash).expect("kept").expect("executed");
+        let whole = witness::ssz::encode(&witness).expect("short");
+
+        let path = format!("/engine/v1/witnesses/{hash}");
+        let mut get = async |accepts: bool, header: Option<(&'static str, &str)>| {
+            port.set_zstd(accepts);
+            // It is a short one, and compressed because nothing else is taken.
+            let only = (accepts && zstd).then_some(("accept-encoding", "identity;q=0"));
+            let headers = header.into_iter().chain(only).map(|(name, value)| {
+                let value = HeaderValue::from_str(value).expect("a value");
+                (HeaderName::from_static(name), value)
+            });
+            let headers = headers.collect();
+            let asked = port.request(Method::GET, &path, headers, Vec::new());
+            asked.await.expect("an answer")
+        };
+        let plain = get(false, None).await;
+        let coded = get(true, None).await;
+        assert_eq!((&plain.body[..], &coded.body[..]), (&whole[..], &whole[..]));
+        let tag = plain.headers["etag"].to_str().expect("text").to_owned();
+        assert!(!plain.headers.contains_key("content-encoding"));
+        assert_eq!(coded.headers.contains_key("content-encoding"), zstd);
+        if !zstd {
+            assert_eq!(coded.headers["etag"], tag);
+            assert!(!coded.headers.contains_key("vary"));
+            continue;
+        }
+        // Other bytes, another tag; the one that it gets is weak.
+        let weak = format!("W/{tag}");
+        assert_eq!(coded.headers["etag"], weak);
+        assert!(!coded.headers.contains_key("accept-ranges"));
+        assert_eq!(plain.headers["vary"], "accept-encoding");
+        for known in [&tag, &weak] {
+            for (accepts, expected) in [(true, &weak), (false, &tag)] {
+                let known = get(accepts, Some(("if-none-match", known))).await;
+                assert_eq!(known.status, StatusCode::NOT_MODIFIED);
+                assert_eq!(known.headers["etag"], *expected);
+                assert_eq!(known.headers["vary"], "accept-encoding");
+            }
+        }
+        // A range is of the witness as it is.
+        let part = get(true, Some(("range", "bytes=5-1004"))).await;
+        assert_eq!(part.status, StatusCode::PARTIAL_CONTENT);
+        assert!(!part.headers.contains_key("content-encoding"));
+        assert_eq!(part.headers["etag"], tag);
+        assert_eq!(part.body[..], whole[5..1005]);
+    }
 }

@@ -86,14 +86,14 @@
 
 mod address;
 mod client;
+mod coding;
+mod descriptor;
 mod error;
 mod handshake;
 mod ipc;
 mod json;
 mod jwt;
 mod limits;
-mod mapped;
-mod memory;
 mod message;
 mod params;
 mod pieces;

@@ -22,6 +22,9 @@ pub struct Limits {
     /// of large witnesses from filling the memory; answers that are being made come on top, as
     /// many as there are [running calls](Self::running_calls).
     pub answers_bytes: usize,
+    /// Shortest answer that is compressed for a client that asks for zstd, in bytes; with
+    /// [`usize::MAX`] none is.
+    pub zstd_bytes: usize,
     /// Bytes of all memory files in which answers are passed by descriptor, those that wait to be
     /// used again too. An answer for which there is no room is sent as any other.
     pub descriptor_bytes: usize,
@@ -64,6 +67,7 @@ impl Limits {
             batch_answer_bytes: GIB,
             // Six of the largest witnesses, and room for everything small beside them.
             answers_bytes: 3 * GIB,
+            zstd_bytes: ZSTD_BYTES,
             // Three of the largest witnesses.
             descriptor_bytes: 3 * GIB / 2,
             // One consensus client opens a handful; the rest is room for idle ones, which take a
@@ -102,6 +106,19 @@ impl Limits {
         }
     }
 }
+
+/// What fits into one packet gains nothing, and a little more gains less than the time it takes.
+const ZSTD_BYTES: usize = 4 * KIB;
+/// How hard zstd tries: the higher levels take longer than their bytes do on any network.
+pub(crate) const ZSTD_LEVEL: i32 = 1;
+/// Largest window that is decoded, as a power of two in bytes: what every reader of the coding has
+/// to take (RFC 9659).
+pub(crate) const ZSTD_WINDOW_LOG: u32 = 23;
+/// Bytes handed to the compressor at a time: it takes some tenths of a millisecond, in which the
+/// thread serves nobody else.
+pub(crate) const TO_CODE_BYTES: usize = 64 * KIB;
+/// Compressed bytes handed to the socket at a time, at least, and read at a time, at most.
+pub(crate) const CODED_BYTES: usize = 32 * KIB;
 
 /// Longest `id` that is echoed, and longest `method`, in bytes as written in the JSON text.
 pub(crate) const ID_BYTES: usize = KIB;

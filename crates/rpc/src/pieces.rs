@@ -81,6 +81,7 @@ impl Pieces {
     }
 
     /// The slices, when none is sent as digits.
+    #[cfg(target_os = "linux")]
     pub(crate) fn slices(&self) -> Option<impl Iterator<Item = &[u8]>> {
         let is_as_it_is = |piece: &Piece| matches!(piece, Piece::AsIs(_));
         let slices = self.list.iter().map(|(Piece::AsIs(bytes) | Piece::Hex(bytes))| &bytes[..]);

@@ -9,10 +9,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use crate::descriptor::Files;
 use crate::json::Json;
 use crate::jwt::JwtSecret;
 use crate::limits::{ACCEPT_PAUSE, Limits};
-use crate::memory::Files;
 use crate::message::Handler;
 use crate::pieces::Pieces;
 use crate::rest;

@@ -3,9 +3,10 @@
 //!
 //! `POST /` with a JSON body, `GET /` to go on as a WebSocket (HTTP/1.1 alone), and the handler's
 //! resources at their paths. HTTP/2 begins with its preface, without an upgrade. Every refusal of
-//! JSON-RPC is a plain-text line that says what to do. Answers are never compressed: on one host,
-//! and on any fast network, that takes longer than sending them. On a Unix socket JSON-RPC may
-//! also come bare: whoever begins with a brace or a bracket is answered likewise.
+//! JSON-RPC is a plain-text line that says what to do. Answers go as they are to all who do not ask
+//! for zstd: on one host, and on any fast network, compressing takes longer than sending. On a Unix
+//! socket JSON-RPC may also come bare: whoever begins with a brace or a bracket is answered
+//! likewise.
 //!
 //! Browsers: no CORS header is ever sent, and the JSON content type makes browsers ask before
 //! they send, so a page from elsewhere gets neither a call through nor an answer to read; nor does
@@ -15,6 +16,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::Future;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -34,16 +36,17 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
+use crate::coding::{Accepted, Coded, is_coded};
+use crate::descriptor::{Descriptors, Files, Lent};
 use crate::jwt::JwtSecret;
 use crate::limits::{
     BODY_START_BYTES, CHUNK_BYTES, CONNECTION_WINDOW_BYTES, DESCRIPTOR_BYTES, DISCARD_BYTES,
     DISCARD_TIME, HEADER_BYTES, HTTP2_FRAME_BYTES, LENT_FILES, STREAM_WINDOW_BYTES,
 };
-use crate::memory::{Files, Lent};
 use crate::message::{Handler, answer, panic_text};
 use crate::pieces::Pieces;
 use crate::port::{Answered, Port, ServerOptions, Unanswered};
-use crate::socket::{Descriptors, Listener, Socket, Stream};
+use crate::socket::{Listener, Socket, Stream};
 use crate::websocket::WebSocket;
 use crate::{handshake, ipc, rest, session};
 
@@ -150,14 +153,8 @@ impl Port {
             let (port, connection) = (Arc::clone(&self), Arc::clone(&connection));
             async move { Ok::<_, Infallible>(port.respond(request, connection, None).await) }
         });
-        let mut connection = pin!(http.serve_connection(TokioIo::new(socket), service));
-        let ended = tokio::select! {
-            ended = &mut connection => ended,
-            _ = stopped.changed() => {
-                connection.as_mut().graceful_shutdown();
-                connection.as_mut().await
-            }
-        };
+        let served = pin!(http.serve_connection(TokioIo::new(socket), service));
+        let ended = until_stopped(served, &mut stopped, |served| served.graceful_shutdown()).await;
         if let Err(fault) = ended {
             tracing::debug!(%fault, "a connection broke");
         }
@@ -176,15 +173,8 @@ impl Port {
             let upgrade = Some(&upgrade);
             async move { Ok::<_, Infallible>(port.respond(request, connection, upgrade).await) }
         });
-        let served = http.serve_connection(TokioIo::new(socket), service).with_upgrades();
-        let mut connection = pin!(served);
-        let ended = tokio::select! {
-            ended = &mut connection => ended,
-            _ = stopped.changed() => {
-                connection.as_mut().graceful_shutdown();
-                connection.as_mut().await
-            }
-        };
+        let served = pin!(http.serve_connection(TokioIo::new(socket), service).with_upgrades());
+        let ended = until_stopped(served, &mut stopped, |served| served.graceful_shutdown()).await;
         if let Err(fault) = ended {
             tracing::debug!(%fault, "a connection broke");
             return;
@@ -237,11 +227,12 @@ impl Port {
             Ok(message) => message,
             Err(refusal) => return refuse(refusal),
         };
+        let (accepted, method) = (Accepted::read(&head.headers), head.method.clone());
         let answer = match is_resource {
             true => Arc::clone(&self).answer_resource(head, message, connection).await,
             false => Arc::clone(&self).answer(message).await,
         };
-        answer.unwrap_or_else(refuse)
+        answer.map_or_else(refuse, |answer| self.code(accepted, &method, answer))
     }
 
     fn is_resource(&self, head: &Parts) -> bool {
@@ -278,6 +269,11 @@ impl Port {
                 return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, text));
             }
             check_content(&head.headers)?;
+        }
+        let Accepted { zstd, identity } = Accepted::read(&head.headers);
+        if !identity && (!zstd || self.limits.zstd_bytes == usize::MAX) {
+            let text = "no coding that accept-encoding takes is spoken here: let identity be one";
+            return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, text));
         }
         if body.size_hint().lower() > self.limits.body_bytes as u64 {
             return Err(self.too_long());
@@ -322,6 +318,25 @@ impl Port {
         }
     }
 
+    /// Has an answer coded while it is sent, where that is wanted and worth it.
+    fn code(
+        &self,
+        accepted: Accepted,
+        method: &Method,
+        mut response: Response<Answer>,
+    ) -> Response<Answer> {
+        let from_bytes = self.limits.zstd_bytes;
+        let Content::AsIs(pieces) = &mut response.body_mut().content else { return response };
+        let pieces = std::mem::take(pieces);
+        let body_bytes = pieces.len_bytes();
+        response.body_mut().content =
+            match is_coded(accepted, from_bytes, method, body_bytes, &mut response) {
+                true => Content::Coded(Box::new(Coded::new(pieces))),
+                false => Content::AsIs(pieces),
+            };
+        response
+    }
+
     /// Calls the handler's methods.
     async fn answer(self: Arc<Self>, message: Vec<u8>) -> Result<Response<Answer>, Refusal> {
         let port = Arc::clone(&self);
@@ -331,7 +346,7 @@ impl Port {
             *response.status_mut() = StatusCode::NO_CONTENT;
             return Ok(response);
         };
-        let mut response = Response::new(Answer { pieces: answer.pieces, _room: Some(room) });
+        let mut response = Response::new(Answer::new(answer.pieces, Some(room)));
         let json = HeaderValue::from_static("application/json");
         response.headers_mut().insert(header::CONTENT_TYPE, json);
         Ok(response)
@@ -441,10 +456,23 @@ fn resource_of(handler: &dyn Handler, request: rest::Request) -> rest::Response 
 
 fn resource(response: rest::Response, room: Option<OwnedSemaphorePermit>) -> Response<Answer> {
     let rest::Response { status, headers, body } = response;
-    let mut response = Response::new(Answer { pieces: body, _room: room });
+    let mut response = Response::new(Answer::new(body, room));
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
+}
+
+/// Serves a connection until it ends; once `stopped` closes, `end` has it end soon.
+async fn until_stopped<C: Future>(
+    mut connection: Pin<&mut C>,
+    stopped: &mut watch::Receiver<()>,
+    end: impl FnOnce(Pin<&mut C>),
+) -> C::Output {
+    tokio::select! {
+        ended = &mut connection => return ended,
+        _ = stopped.changed() => end(connection.as_mut()),
+    }
+    connection.await
 }
 
 /// How HTTP/2 begins (RFC 9113 section 3.4).
@@ -549,34 +577,62 @@ impl From<Refusal> for Response<Answer> {
 /// A response body: pieces that go to the socket one after the other.
 #[derive(Debug, Default)]
 struct Answer {
-    pieces: Pieces,
+    content: Content,
     /// Given back when the last piece was handed over, or the connection ended.
     _room: Option<OwnedSemaphorePermit>,
 }
 
+#[derive(Debug)]
+enum Content {
+    AsIs(Pieces),
+    Coded(Box<Coded>),
+}
+
+impl Default for Content {
+    fn default() -> Self {
+        Self::AsIs(Pieces::default())
+    }
+}
+
+impl Answer {
+    const fn new(pieces: Pieces, room: Option<OwnedSemaphorePermit>) -> Self {
+        Self { content: Content::AsIs(pieces), _room: room }
+    }
+}
+
 impl From<String> for Answer {
     fn from(text: String) -> Self {
-        Self { pieces: text.into_bytes().into(), _room: None }
+        Self::new(text.into_bytes().into(), None)
     }
 }
 
 impl Body for Answer {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = io::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let chunk = self.pieces.take(CHUNK_BYTES);
-        Poll::Ready((!chunk.is_empty()).then(|| Ok(Frame::data(chunk))))
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        let chunk = match &mut self.content {
+            Content::AsIs(pieces) => Ok(pieces.take(CHUNK_BYTES)),
+            Content::Coded(coded) => coded.take(),
+        };
+        let is_end = chunk.as_ref().is_ok_and(Bytes::is_empty);
+        Poll::Ready((!is_end).then(|| chunk.map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.pieces.is_empty()
+        match &self.content {
+            Content::AsIs(pieces) => pieces.is_empty(),
+            Content::Coded(coded) => coded.is_ended(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.pieces.len_bytes() as u64)
+        match &self.content {
+            Content::AsIs(pieces) => SizeHint::with_exact(pieces.len_bytes() as u64),
+            Content::Coded(_) => SizeHint::default(),
+        }
     }
 }

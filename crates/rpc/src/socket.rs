@@ -1,28 +1,23 @@
 //! A socket that gives up on a peer who does not read, and knows whether it heard from them.
 
-use std::collections::VecDeque;
 use std::future::Future;
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::io;
 use std::path::Path;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use rustix::fs::Mode;
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
-};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf};
+use rustix::io::FdFlags;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::Sleep;
 
-use crate::memory::Lent;
+use crate::descriptor::Descriptors;
 
 /// Where a port listens.
 #[derive(Debug)]
@@ -63,13 +58,15 @@ pub fn bind_unix(path: &Path) -> io::Result<UnixListener> {
         }
         std::fs::remove_file(path)?;
     }
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
+    rustix::io::fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
     rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
     // Before it listens nobody can connect.
     rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR)?;
     rustix::net::listen(&socket, BACKLOG)?;
-    UnixListener::from_std(socket.into())
+    let listener = std::os::unix::net::UnixListener::from(socket);
+    listener.set_nonblocking(true)?;
+    UnixListener::from_std(listener)
 }
 
 /// Connections that wait to be accepted.
@@ -133,77 +130,6 @@ pub(crate) struct Socket {
     descriptors: Descriptors,
 }
 
-/// Descriptors on their way over a Unix socket.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Descriptors(Arc<Mutex<Queues>>);
-
-#[derive(Debug, Default)]
-struct Queues {
-    /// These go with the next bytes that are written, one with each write.
-    outgoing: VecDeque<Arc<Lent>>,
-    /// These came; `None` where none are wanted.
-    incoming: Option<VecDeque<OwnedFd>>,
-}
-
-impl Descriptors {
-    /// Sends what the client gets of a file with the bytes that follow.
-    pub(crate) fn send(&self, file: Arc<Lent>) {
-        self.queues().outgoing.push_back(file);
-    }
-
-    /// Takes descriptors from now on; else what comes is closed unseen.
-    pub(crate) fn want(&self) {
-        self.queues().incoming.get_or_insert_default();
-    }
-
-    /// The descriptor that came first.
-    pub(crate) fn take(&self) -> Option<OwnedFd> {
-        self.queues().incoming.as_mut()?.pop_front()
-    }
-
-    fn queues(&self) -> MutexGuard<'_, Queues> {
-        self.0.lock().expect("nothing panics while it is held")
-    }
-
-    /// Writes to a Unix socket, and with it a descriptor if one is to go.
-    fn write(&self, socket: &UnixStream, slices: &[IoSlice<'_>]) -> Option<io::Result<usize>> {
-        let mut queues = self.queues();
-        let first = queues.outgoing.front()?;
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        let readable = [first.readable()];
-        assert!(control.push(SendAncillaryMessage::ScmRights(&readable)), "there is room for one");
-        let sent = socket.try_io(Interest::WRITABLE, || {
-            Ok(rustix::net::sendmsg(socket, slices, &mut control, SendFlags::NOSIGNAL)?)
-        });
-        if sent.is_ok() {
-            queues.outgoing.pop_front();
-        }
-        Some(sent)
-    }
-
-    /// Reads from a Unix socket, and takes the descriptors that come along.
-    fn read(&self, socket: &UnixStream, buf: &mut ReadBuf<'_>) -> Option<io::Result<()>> {
-        let mut queues = self.queues();
-        let incoming = queues.incoming.as_mut()?;
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let bytes = buf.initialize_unfilled();
-        let received = socket.try_io(Interest::READABLE, || {
-            let slices = &mut [IoSliceMut::new(bytes)];
-            Ok(rustix::net::recvmsg(socket, slices, &mut control, RecvFlags::CMSG_CLOEXEC)?.bytes)
-        });
-        Some(received.map(|count| {
-            for message in control.drain() {
-                if let RecvAncillaryMessage::ScmRights(descriptors) = message {
-                    incoming.extend(descriptors);
-                }
-            }
-            buf.advance(count);
-        }))
-    }
-}
-
 /// Whether a socket brought any bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heard(Arc<AtomicBool>);
@@ -221,9 +147,9 @@ impl Socket {
         Self { stream, limit, stalled: None, heard: Heard::default(), peeked, descriptors }
     }
 
-    /// The descriptors that come and go, where it is a Unix socket.
+    /// The descriptors that come and go, where it is a Unix socket of Linux.
     pub(crate) fn descriptors(&self) -> Option<Descriptors> {
-        self.is_unix().then(|| self.descriptors.clone())
+        (self.is_unix() && cfg!(target_os = "linux")).then(|| self.descriptors.clone())
     }
 
     pub(crate) fn heard(&self) -> Heard {

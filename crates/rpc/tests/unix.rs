@@ -325,3 +325,91 @@ fn http_2_carries_calls_and_resources_side_by_side() {
         assert_eq!(refused.status(), StatusCode::METHOD_NOT_ALLOWED);
     });
 }
+
+#[test]
+fn answers_come_in_zstd_to_who_asks_for_it() {
+    let server = Server::start();
+    let over_tcp = server.runtime.block_on(Client::connect(&server.tcp, None)).expect("connected");
+    for mut client in [over_tcp, server.client()] {
+        client.set_zstd(true);
+        for length in [3_000_000, 4096] {
+            let path = format!("/things/bytes?{length}");
+            let reply = server.get(&mut client, &path, HeaderMap::new());
+            assert!(reply.body == pattern(length));
+            assert_eq!(reply.headers[rest::header::CONTENT_ENCODING], "zstd");
+            assert!(!reply.headers.contains_key(rest::header::CONTENT_LENGTH));
+            assert_eq!(reply.headers[rest::header::VARY], "accept-encoding");
+        }
+        // A short one is not worth it; its length is known.
+        let reply = server.get(&mut client, "/things/bytes?4095", HeaderMap::new());
+        assert!(reply.body == pattern(4095));
+        assert!(!reply.headers.contains_key(rest::header::CONTENT_ENCODING));
+        assert_eq!(reply.headers[rest::header::CONTENT_LENGTH], "4095");
+        assert_eq!(reply.headers[rest::header::VARY], "accept-encoding");
+        // How long a body is as it is.
+        let head =
+            client.request(Method::HEAD, "/things/bytes?3000000", HeaderMap::new(), Vec::new());
+        let head = server.runtime.block_on(head).expect("an answer");
+        assert_eq!(head.headers[rest::header::CONTENT_LENGTH], "3000000");
+        let called = server.runtime.block_on(client.call::<String>("hex", [500_000]));
+        assert_eq!(called.expect("an answer").len(), 1_000_002);
+        client.set_zstd(false);
+        let reply = server.get(&mut client, "/things/bytes?3000000", HeaderMap::new());
+        assert!(reply.body == pattern(3_000_000));
+        assert!(!reply.headers.contains_key(rest::header::CONTENT_ENCODING));
+    }
+}
+
+#[test]
+fn what_comes_by_descriptor_is_not_compressed() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.set_zstd(true);
+    let mapped = server.get(&mut client, "/things/bytes?300000", by_descriptor());
+    assert!(mapped.headers.contains_key(rest::DESCRIPTOR));
+    assert!(!mapped.headers.contains_key(rest::header::CONTENT_ENCODING));
+    assert!(mapped.body == pattern(300_000));
+}
+
+#[test]
+fn http_2_carries_zstd() {
+    let server = Server::start();
+    server.runtime.block_on(async {
+        let socket = tokio::net::TcpStream::connect(&server.tcp).await.expect("connected");
+        let shake =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(socket));
+        let (mut requests, driver) = shake.await.expect("HTTP/2");
+        tokio::spawn(driver);
+        let mut get = async |accepted: &str| {
+            let get = hyper::Request::get("http://localhost/things/bytes?1000000")
+                .header("accept-encoding", accepted)
+                .body(Full::<bytes::Bytes>::default())
+                .expect("a request");
+            let got = requests.send_request(get).await.expect("an answer");
+            let (head, body) = got.into_parts();
+            let body = body.collect().await.expect("a body").to_bytes();
+            (head.status, head.headers.get("content-encoding").cloned(), body)
+        };
+        let (_, encoding, body) = get("gzip, zstd;q=0.8").await;
+        assert_eq!(encoding.expect("coded"), "zstd");
+        assert!(zstd::stream::decode_all(&body[..]).expect("zstd") == pattern(1_000_000));
+        let (_, encoding, body) = get("*, zstd;q=0").await;
+        assert!(encoding.is_none() && body == pattern(1_000_000));
+        let (status, ..) = get("gzip, identity;q=0").await;
+        assert_eq!(status, StatusCode::NOT_ACCEPTABLE);
+    });
+}
+
+#[test]
+fn a_port_may_speak_no_zstd() {
+    let limits = Limits { zstd_bytes: usize::MAX, ..Limits::public() };
+    let server = support::Server::start(None, limits);
+    let mut raw = server.connect();
+    let call = support::call("hex", "[100000]");
+    raw.send(support::post("accept-encoding: zstd\r\n", &call));
+    let reply = raw.reply();
+    assert_eq!(reply.body.len(), 200_000 + r#"{"jsonrpc":"2.0","id":1,"result":"0x"}"#.len());
+    assert!(!reply.head.contains("content-encoding"), "{}", reply.head);
+    raw.send(support::post("accept-encoding: zstd, identity;q=0\r\n", &call));
+    raw.reply().check(406, "identity");
+}

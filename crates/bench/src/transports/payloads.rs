@@ -76,7 +76,7 @@ impl Published {
         Ok(chain)
     }
 
-    fn siblings(&self, label: &str) -> impl Iterator<Item = &Payload> {
+    pub(super) fn siblings(&self, label: &str) -> impl Iterator<Item = &Payload> {
         let called = move |(name, payload)| (name == label).then_some(payload);
         self.payloads.iter().map(|(name, payload)| (name.as_str(), payload)).filter_map(called)
     }

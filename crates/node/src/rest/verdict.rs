@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use client::ssz::{PayloadStatus, Status};
-use engine::{Verdict, WitnessItems};
+use engine::{Verdict, WitnessBytes, WitnessItems};
 use rpc::rest::{HeaderMap, HeaderValue};
 
 use crate::api::Api;
@@ -12,7 +12,7 @@ use crate::api::Api;
 /// Where the witness of a VALID block is.
 const WITNESS: &str = "deponent-witness";
 
-/// How many items it has.
+/// How many items and bytes it has, and what listing them took.
 const WITNESS_ITEMS: &str = "deponent-witness-items";
 
 /// Where the milliseconds went in which the block was validated, as `Server-Timing` has it.
@@ -31,22 +31,32 @@ pub(crate) fn payload_status(verdict: Verdict, hash: B256) -> PayloadStatus {
 }
 
 /// Adds the headers of a VALID answer on `hash`. They cost nothing: the witness is not put together
-/// for them, so its size in bytes is not there; `HEAD` on it tells.
+/// for them, so before it is, there is a bound on its size alone.
 pub(super) fn add_headers(api: &Api, hash: B256, headers: &mut HeaderMap) {
     let mut insert = |name: &'static str, value: String| {
         let value = HeaderValue::try_from(value).expect("digits and ASCII");
         headers.insert(name, value);
     };
+    let milliseconds = |time: Duration| format!("{:.3}", time.as_secs_f64() * 1e3);
+    let timings = api.engine.last_timings().filter(|(of, _)| *of == hash).map(|(_, of)| of);
     let record = api.engine.block(hash).ok().flatten();
-    if let Some(items) = record.and_then(|record| record.witness_items()) {
+    if let Some(record) = record
+        && let Some(items) = record.witness_items()
+    {
         let WitnessItems { nodes_at_most, codes, headers } = items;
+        let mut text = format!("nodes-at-most={nodes_at_most}, codes={codes}, headers={headers}");
+        match api.engine.witness_bytes(&record) {
+            Some(WitnessBytes::Exactly(bytes)) => text += &format!(", bytes={bytes}"),
+            Some(WitnessBytes::AtMost(bytes)) => text += &format!(", bytes-at-most={bytes}"),
+            None => {}
+        }
+        if let Some(timings) = timings {
+            text += &format!(", ms={}", milliseconds(timings.witness));
+        }
         insert(WITNESS, format!("/engine/v1/witnesses/{hash}"));
-        insert(
-            WITNESS_ITEMS,
-            format!("nodes-at-most={nodes_at_most}, codes={codes}, headers={headers}"),
-        );
+        insert(WITNESS_ITEMS, text);
     }
-    if let Some((_, timings)) = api.engine.last_timings().filter(|(of, _)| *of == hash) {
+    if let Some(timings) = timings {
         let parts = [
             ("recovery", timings.recovery),
             ("parent", timings.parent),
@@ -55,8 +65,7 @@ pub(super) fn add_headers(api: &Api, hash: B256, headers: &mut HeaderMap) {
             ("catching-up", timings.catching_up),
             ("witness", timings.witness),
         ];
-        let milliseconds =
-            |(name, time): (&str, Duration)| format!("{name};dur={:.3}", time.as_secs_f64() * 1e3);
-        insert(TIMINGS, parts.map(milliseconds).join(", "));
+        let part = |(name, time)| format!("{name};dur={}", milliseconds(time));
+        insert(TIMINGS, parts.map(part).join(", "));
     }
 }

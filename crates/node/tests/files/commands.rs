@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 use alloy_primitives::{B256, hex};
 use sha2::{Digest, Sha256};
 
-use super::geth_files::{geth_binary, text};
+use super::geth;
+use super::geth_files::text;
 use super::{Folder, blocks, fixtures, read};
 
 /// Blocks of proof of work in the chain, the genesis not counted.
@@ -197,7 +198,7 @@ fn era1_archives_are_written_with_their_checksums_and_read_again() {
     chain.refused("data", &[&era1[..], &["--to", "36"]].concat(), "proof of stake");
     chain.refused("data", &[&era1[..], &["--from", "7"]].concat(), "multiples of 8192");
 
-    let Some(geth) = geth_binary() else {
+    let Some(geth) = geth::binary() else {
         println!("geth does not read it: there is no geth");
         return;
     };

@@ -9,14 +9,14 @@ use node::files::{BlockWriter, Era1Writer, ExportBlock, Form, Progress, SortOpti
 
 use super::era1_files::receipts_of;
 use super::states::{root_of, sorted_entries};
-use super::{Folder, blocks, fixtures, read};
+use super::{Folder, blocks, fixtures, geth, read};
 
 #[test]
 fn files_of_geth_are_read_and_geth_reads_ours() {
     let Some(fixtures) = fixtures().map(|fixtures| fixtures.join("execution-apis/tests")) else {
         return;
     };
-    let Some(geth) = geth_binary() else {
+    let Some(geth) = geth::binary() else {
         println!(
             "not run: no geth. `go install github.com/ethereum/go-ethereum/cmd/geth@v1.17.8`, or \
              name it in GETH"
@@ -137,14 +137,4 @@ impl Geth {
 
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("a path in UTF-8")
-}
-
-pub(crate) fn geth_binary() -> Option<PathBuf> {
-    let named = std::env::var_os("GETH").map(PathBuf::from);
-    let home = std::env::var_os("HOME").map(|home| Path::new(&home).join("go/bin/geth"));
-    let candidates = named.into_iter().chain([PathBuf::from("geth")]).chain(home);
-    let runs = |binary: &PathBuf| {
-        Command::new(binary).arg("version").output().is_ok_and(|output| output.status.success())
-    };
-    candidates.into_iter().find(runs)
 }

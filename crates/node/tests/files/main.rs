@@ -9,6 +9,8 @@ mod broken_files;
 mod commands;
 mod era1_files;
 mod era_files;
+#[path = "../common/geth.rs"]
+mod geth;
 mod geth_files;
 mod state_files;
 mod states;

@@ -1,0 +1,199 @@
+//! Small calls of many clients while one of them is sent large witnesses, again and again.
+//!
+//! Each client has a connection of its own. All of them call at the same moment, and again once all
+//! have their answers; a call takes from its first byte written to its last byte read.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use rpc::JwtSecret;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use super::decode::Memory;
+use super::payloads::Published;
+use super::wires::named;
+use crate::chain::Part;
+use crate::client::Program;
+use crate::state::machine;
+use crate::stats::Sorted;
+use crate::sync;
+
+/// 99 of 100 calls beside a large answer take no longer than this, in milliseconds.
+const P99_MS: f64 = 50.0;
+/// Connections that are opened at a time: the rest would wait in the listener's queue.
+const CONNECTING: usize = 100;
+
+/// What a run does.
+#[derive(Clone, Debug)]
+pub struct CrowdOptions {
+    /// Our node.
+    pub program: Program,
+    /// The witness's size in megabytes, for which there is a block labelled `w500`..
+    pub size: u64,
+    /// The transports over which the witness is sent.
+    pub transports: Vec<String>,
+    /// Clients that call at the same time.
+    pub clients: usize,
+    /// For how long they call, over each transport.
+    pub time: Duration,
+}
+
+/// What became of the calls beside one transport.
+struct Beside {
+    name: String,
+    /// Milliseconds, a call each.
+    calls: Sorted,
+    /// The large answers: milliseconds, each.
+    large: Sorted,
+    /// Which part of the time one of them was on its way.
+    share: f64,
+}
+
+/// Runs it on a published chain in `published`, whose prepared directory is in `folder`, and
+/// returns the report, which is written into `results` too.
+pub fn crowd(
+    options: &CrowdOptions,
+    published: &Path,
+    folder: &Path,
+    results: &Path,
+) -> anyhow::Result<String> {
+    let label = format!("w{}", options.size);
+    let read = Published::read(published)?;
+    let chain = read.chain(std::slice::from_ref(&label), folder)?;
+    let payload = read.siblings(&label).next().context("it was there")?;
+    let genesis: Value = serde_json::from_slice(&std::fs::read(chain.genesis())?)?;
+    let osaka_time = genesis["config"]["osakaTime"].as_u64().unwrap_or(u64::MAX);
+
+    let work = sync::working_folder(folder)?;
+    let data = work.join(options.program.kind.name());
+    sync::copy_prepared(&sync::prepared(&options.program, &chain, folder)?, &data)?;
+    let mut client = options.program.start_with_socket(&data, &chain.genesis())?;
+    sync::catch_up(&mut client, &chain, Part::Empty)?;
+    client.new_payload(payload, true)?;
+    let (address, secret) = client.engine.endpoint();
+    let secret = secret.context("the engine port has no secret")?;
+
+    let mut rows = vec![];
+    let mut memory = Memory::touched((2 * options.size as usize) << 20);
+    for name in [None].into_iter().chain(options.transports.iter().map(Some)) {
+        let mut transport = name.map(|name| named(name)?.open(&client, osaka_time)).transpose()?;
+        if let Some(transport) = &mut transport {
+            transport.call(payload, &mut memory)?;
+        }
+        let (address, secret) = (address.clone(), secret.clone());
+        let (clients, time) = (options.clients, options.time);
+        let begun = Instant::now();
+        let calling = std::thread::spawn(move || call_all(clients, time, &address, &secret));
+        let mut large = Vec::new();
+        while let (Some(transport), false) = (&mut transport, calling.is_finished()) {
+            large.push(transport.call(payload, &mut memory)?.whole.as_secs_f64() * 1e3);
+        }
+        let calls = calling.join().expect("a panic was printed")?;
+        let elapsed = begun.elapsed().as_secs_f64() * 1e3;
+        let name = name.map_or("nothing", String::as_str).to_owned();
+        let share = large.iter().sum::<f64>() / elapsed;
+        rows.push(Beside { name, calls: Sorted::new(calls), large: Sorted::new(large), share });
+    }
+    client.process.stop()?;
+    std::fs::remove_dir_all(&work).or_else(sync::absent)?;
+    let report = markdown(options, &rows)?;
+    std::fs::create_dir_all(results)?;
+    std::fs::write(results.join("report.md"), &report)?;
+    Ok(report)
+}
+
+fn markdown(options: &CrowdOptions, rows: &[Beside]) -> anyhow::Result<String> {
+    let CrowdOptions { size, clients, .. } = options;
+    let mut out = format!(
+        "# A crowd beside a large answer\n\n`eth_blockNumber` of {clients} clients at the same \
+         moment, again and again, on the engine port, while another client\nis sent a witness of \
+         {size} MB without a pause. In milliseconds; clients and node are on the same machine.\n\n\
+         | beside | calls | p50 | p99 | most | large answers | median | of the time | p99 < {P99_MS} |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|---|\n"
+    );
+    for Beside { name, calls, large, share } in rows {
+        let (p50, p99, most) = (calls.median(), calls.percentile(0.99), calls.max());
+        let median = if large.len() == 0 { 0.0 } else { large.median() };
+        let met = if p99 < P99_MS { "yes" } else { "**no**" };
+        writeln!(
+            out,
+            "| {name} | {} | {p50:.1} | {p99:.1} | {most:.1} | {} | {median:.0} | {:.0} % | {met} |",
+            calls.len(),
+            large.len(),
+            100.0 * share,
+        )?;
+    }
+    out.push_str(&machine());
+    Ok(out)
+}
+
+/// Calls with all clients for so long, and gives the milliseconds of each call.
+fn call_all(
+    clients: usize,
+    time: Duration,
+    address: &str,
+    secret: &JwtSecret,
+) -> anyhow::Result<Vec<f64>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut idle = Vec::with_capacity(clients);
+        while idle.len() < clients {
+            let mut opening = JoinSet::new();
+            for _ in 0..CONNECTING.min(clients - idle.len()) {
+                opening.spawn(TcpStream::connect(address.to_owned()));
+            }
+            for opened in opening.join_all().await {
+                let socket = opened?;
+                socket.set_nodelay(true)?;
+                idle.push(socket);
+            }
+        }
+        let (begun, mut calls) = (Instant::now(), Vec::new());
+        while begun.elapsed() < time {
+            let request = request(address, secret);
+            let mut calling = JoinSet::new();
+            for socket in idle.drain(..) {
+                calling.spawn(call(socket, request.clone()));
+            }
+            for called in calling.join_all().await {
+                let (socket, milliseconds) = called?;
+                idle.push(socket);
+                calls.push(milliseconds);
+            }
+        }
+        Ok(calls)
+    })
+}
+
+fn request(host: &str, secret: &JwtSecret) -> bytes::Bytes {
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}"#;
+    let request = format!(
+        "POST / HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n\
+         authorization: Bearer {}\r\ncontent-length: {}\r\n\r\n{body}",
+        secret.token(),
+        body.len()
+    );
+    request.into()
+}
+
+/// One call, and its milliseconds.
+async fn call(mut socket: TcpStream, request: bytes::Bytes) -> anyhow::Result<(TcpStream, f64)> {
+    let begun = Instant::now();
+    socket.write_all(&request).await?;
+    // Such an answer is short, and comes at once.
+    let (mut answer, mut length) = ([0; 1024], 0);
+    while !answer[..length].ends_with(b"}") {
+        let count = socket.read(&mut answer[length..]).await?;
+        ensure!(count > 0, "cut off after {:?}", String::from_utf8_lossy(&answer[..length]));
+        length += count;
+    }
+    let milliseconds = begun.elapsed().as_secs_f64() * 1e3;
+    let text = String::from_utf8_lossy(&answer[..length]);
+    ensure!(text.contains(r#""result":"0x"#), "an answer of another kind: {text}");
+    Ok((socket, milliseconds))
+}

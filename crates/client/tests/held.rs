@@ -1,0 +1,204 @@
+//! Codes that a client holds: its witnesses are whole, whatever becomes of the server's numbers.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use alloy_primitives::{B256, Bytes};
+use alloy_rpc_types_engine::{
+    ExecutionPayload, ExecutionPayloadSidecar, ExecutionPayloadV1, PayloadStatusEnum,
+};
+use client::ssz::{ExecutionPayloadEnvelope, PayloadStatus, Status, with_witness_parts};
+use client::{EngineClient, Fork, Wire};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use rpc::rest::{self, HeaderMap, HeaderValue, StatusCode};
+use rpc::{Handler, Json, Limits, RawValue, ServerOptions, serve};
+use tokio::net::TcpListener;
+use witness::Witness;
+
+/// The numbers of the codes that were sent on a connection.
+#[derive(Clone, Default)]
+struct Sent(HashMap<Bytes, u32>);
+
+/// A server that numbers codes, and goes wrong once at each block that `fault_of` says.
+struct Server {
+    seed: u64,
+    went_wrong: Mutex<BTreeSet<u64>>,
+    codes_sent: Arc<AtomicUsize>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    None,
+    /// What it counts as sent never comes.
+    Lost,
+    /// It counts more than it sent.
+    Miscounted,
+    /// It begins anew.
+    Forgot,
+}
+
+fn fault_of(seed: u64, number: u64) -> Fault {
+    match StdRng::seed_from_u64(!seed ^ number).random_range(0..50) {
+        0 => Fault::Lost,
+        1 => Fault::Miscounted,
+        2 => Fault::Forgot,
+        _ => Fault::None,
+    }
+}
+
+fn witness_of(seed: u64, number: u64) -> Witness {
+    let mut random = StdRng::seed_from_u64(seed ^ number);
+    let codes: BTreeSet<Bytes> = (0..random.random_range(0..20))
+        .map(|_| {
+            let code: u8 = random.random_range(0..40);
+            Bytes::from(vec![code; 1 + usize::from(code)])
+        })
+        .collect();
+    let state = vec![Bytes::from(number.to_be_bytes())];
+    Witness { state, codes: codes.into_iter().collect(), headers: vec![Bytes::from_static(b"h")] }
+}
+
+impl Handler for Server {
+    fn call(&self, method: &str, _: Option<&RawValue>) -> Result<Json, rpc::Error> {
+        Err(rpc::Error::method_not_found(method))
+    }
+
+    fn resources(&self) -> Option<&str> {
+        Some("/engine/")
+    }
+
+    fn resource(&self, request: rest::Request) -> rest::Response {
+        let body = Bytes::from(request.body.clone());
+        let envelope = ExecutionPayloadEnvelope::decode(Fork::Paris, &body).expect("an envelope");
+        let number = envelope.payload.block_number();
+        let status = PayloadStatus {
+            status: if number.is_multiple_of(5) { Status::Syncing } else { Status::Valid },
+            latest_valid_hash: None,
+            validation_error: None,
+        };
+        let mut headers = HeaderMap::new();
+        let respond = |witness: Option<&Witness>, headers, numbers: Option<Vec<u8>>| {
+            let mut parts = with_witness_parts(&status.encode(), witness, &[]).expect("short");
+            if let Some(numbers) = numbers {
+                let end = 8 + parts.iter().map(|part| part.len()).sum::<usize>() as u32;
+                parts.insert(0, [8_u32.to_le_bytes(), end.to_le_bytes()].concat().into());
+                parts.push(numbers.into());
+            }
+            let parts: Vec<_> = parts.into_iter().map(|part| part.0).collect();
+            rest::Response { status: StatusCode::OK, headers, body: parts.into() }
+        };
+        if number.is_multiple_of(5) {
+            return respond(None, headers, None);
+        }
+        let mut witness = witness_of(self.seed, number);
+        if !request.headers.contains_key("deponent-codes") {
+            self.codes_sent.fetch_add(witness.codes.len(), Ordering::Relaxed);
+            return respond(Some(&witness), headers, None);
+        }
+        let is_first = self.went_wrong.lock().expect("no panic").insert(number);
+        let fault = if is_first { fault_of(self.seed, number) } else { Fault::None };
+        let (first, numbers) = request.connection.with(|Sent(sent): &mut Sent| {
+            match fault {
+                Fault::Forgot => sent.clear(),
+                Fault::Miscounted => {
+                    let count = sent.len() as u32;
+                    sent.insert(format!("never sent {count}").into_bytes().into(), count);
+                }
+                Fault::Lost | Fault::None => {}
+            }
+            let (first, mut numbers) = (sent.len(), Vec::new());
+            witness.codes.retain(|code| match sent.get(code) {
+                Some(number) => {
+                    numbers.extend(number.to_le_bytes());
+                    false
+                }
+                None => {
+                    sent.insert(code.clone(), sent.len() as u32);
+                    true
+                }
+            });
+            (first, numbers)
+        });
+        if fault == Fault::Lost {
+            return rest::Response::text(StatusCode::SERVICE_UNAVAILABLE, "busy");
+        }
+        self.codes_sent.fetch_add(witness.codes.len(), Ordering::Relaxed);
+        headers.insert("deponent-codes", HeaderValue::from(first));
+        respond(Some(&witness), headers, Some(numbers))
+    }
+}
+
+fn payload(block_number: u64) -> ExecutionPayload {
+    ExecutionPayload::V1(ExecutionPayloadV1 {
+        parent_hash: B256::ZERO,
+        fee_recipient: Default::default(),
+        state_root: B256::ZERO,
+        receipts_root: B256::ZERO,
+        logs_bloom: Default::default(),
+        prev_randao: B256::ZERO,
+        block_number,
+        gas_limit: 1,
+        gas_used: 0,
+        timestamp: 1,
+        extra_data: Default::default(),
+        base_fee_per_gas: Default::default(),
+        block_hash: B256::ZERO,
+        transactions: Vec::new(),
+    })
+}
+
+/// Sends blocks with a client that holds so many bytes of codes, and gives how many codes came, of
+/// how many.
+async fn send(most_bytes: usize) -> (usize, usize) {
+    let seed = std::env::var("DEPONENT_SEED")
+        .map_or_else(|_| rand::random(), |seed| seed.parse().expect("DEPONENT_SEED is a number"));
+    println!("DEPONENT_SEED={seed}");
+    let codes_sent = Arc::new(AtomicUsize::new(0));
+    let server = Server { seed, went_wrong: Mutex::default(), codes_sent: codes_sent.clone() };
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("bound").to_string();
+    let options = ServerOptions { jwt: None, limits: Limits::engine() };
+    tokio::spawn(serve(listener, options, Arc::new(server), std::future::pending()));
+    let mut client = EngineClient::connect_over(Wire::Ssz, &address, None).await.expect("connects");
+    client.hold_codes(most_bytes);
+    let mut codes = 0;
+    for number in 0..300 {
+        let (payload, sidecar) = (payload(number), ExecutionPayloadSidecar::none());
+        let answer = match client.new_payload_with_witness(&payload, &sidecar).await {
+            Err(error) => {
+                assert!(fault_of(seed, number) == Fault::Lost, "{number}: {error}");
+                client.new_payload_with_witness(&payload, &sidecar).await
+            }
+            answer => answer,
+        };
+        let (status, answer) = answer.unwrap_or_else(|error| panic!("{number}: {error}"));
+        if number.is_multiple_of(5) {
+            assert_eq!((status.status, answer), (PayloadStatusEnum::Syncing, None));
+            continue;
+        }
+        let expected = witness_of(seed, number);
+        codes += expected.codes.len();
+        assert_eq!(answer.expect("VALID").witness, expected, "block {number}");
+    }
+    (codes_sent.load(Ordering::Relaxed), codes)
+}
+
+#[tokio::test]
+async fn witnesses_are_whole_and_few_codes_come() {
+    let (sent, of) = send(1 << 20).await;
+    assert!(2 * sent < of, "{sent} codes came, of {of}");
+}
+
+#[tokio::test]
+async fn what_is_too_much_is_let_go() {
+    let (sent, of) = send(300).await;
+    assert!(2 * sent > of && sent <= 2 * of, "{sent} codes came, of {of}");
+}
+
+#[tokio::test]
+async fn all_codes_come_to_who_holds_none() {
+    let (sent, of) = send(0).await;
+    assert_eq!(sent, of);
+}

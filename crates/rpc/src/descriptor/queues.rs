@@ -1,0 +1,95 @@
+//! Descriptors that go with the bytes of a Unix socket.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags,
+};
+use tokio::io::{Interest, ReadBuf};
+use tokio::net::UnixStream;
+
+use super::memory::Lent;
+
+/// Descriptors on their way over a Unix socket.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Descriptors(Arc<Mutex<Queues>>);
+
+#[derive(Debug, Default)]
+struct Queues {
+    /// These go with the next bytes that are written, one with each write.
+    outgoing: VecDeque<Arc<Lent>>,
+    /// These came; `None` where none are wanted.
+    incoming: Option<VecDeque<OwnedFd>>,
+}
+
+impl Descriptors {
+    /// Sends what the client gets of a file with the bytes that follow.
+    pub(crate) fn send(&self, file: Arc<Lent>) {
+        self.queues().outgoing.push_back(file);
+    }
+
+    /// Takes descriptors from now on; else what comes is closed unseen.
+    pub(crate) fn want(&self) {
+        self.queues().incoming.get_or_insert_default();
+    }
+
+    /// The descriptor that came first.
+    pub(crate) fn take(&self) -> Option<OwnedFd> {
+        self.queues().incoming.as_mut()?.pop_front()
+    }
+
+    fn queues(&self) -> MutexGuard<'_, Queues> {
+        self.0.lock().expect("nothing panics while it is held")
+    }
+
+    /// Writes to a Unix socket, and with it a descriptor if one is to go.
+    pub(crate) fn write(
+        &self,
+        socket: &UnixStream,
+        slices: &[IoSlice<'_>],
+    ) -> Option<io::Result<usize>> {
+        let mut queues = self.queues();
+        let first = queues.outgoing.front()?;
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let readable = [first.readable()];
+        assert!(control.push(SendAncillaryMessage::ScmRights(&readable)), "there is room for one");
+        let sent = socket.try_io(Interest::WRITABLE, || {
+            Ok(rustix::net::sendmsg(socket, slices, &mut control, SendFlags::NOSIGNAL)?)
+        });
+        if sent.is_ok() {
+            queues.outgoing.pop_front();
+        }
+        Some(sent)
+    }
+
+    /// Reads from a Unix socket, and takes the descriptors that come along.
+    pub(crate) fn read(
+        &self,
+        socket: &UnixStream,
+        buf: &mut ReadBuf<'_>,
+    ) -> Option<io::Result<()>> {
+        let mut queues = self.queues();
+        let incoming = queues.incoming.as_mut()?;
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let bytes = buf.initialize_unfilled();
+        let received = socket.try_io(Interest::READABLE, || {
+            let slices = &mut [IoSliceMut::new(bytes)];
+            Ok(rustix::net::recvmsg(socket, slices, &mut control, RecvFlags::CMSG_CLOEXEC)?.bytes)
+        });
+        Some(received.map(|count| {
+            for message in control.drain() {
+                if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+                    incoming.extend(descriptors);
+                }
+            }
+            buf.advance(count);
+        }))
+    }
+}
