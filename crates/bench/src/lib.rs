@@ -2,8 +2,8 @@
 //! all of them, one after the other, and a report has what each took.
 //!
 //! [`generate`](generate()) makes the chain from a few sizes and a seed. [`state`] runs it.
-//! [`transports`](transports()) sends blocks with large witnesses over every wire; [`crowd`](crowd()) makes
-//! small calls beside them.
+//! [`transports`](transports()) sends blocks with large witnesses over every wire; [`crowd`](crowd())
+//! makes small calls beside them. What a command finds out is a [`document`].
 
 mod asm;
 mod chain;
@@ -11,6 +11,7 @@ pub mod cli;
 mod client;
 mod contracts;
 mod depths;
+pub mod document;
 mod generate;
 mod process;
 mod random;

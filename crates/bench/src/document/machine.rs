@@ -1,0 +1,120 @@
+//! What a run says of itself: the machine, the time, the command line.
+
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+/// What a reader wants to know of the machine, as far as the system says it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Machine {
+    /// The name of the processor.
+    pub processor: String,
+    /// How many of its cores may be used.
+    pub cores: usize,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// The kernel and its release.
+    pub kernel: String,
+}
+
+impl Machine {
+    /// This one.
+    pub fn this() -> Self {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let value = |text: &str, name: &str| {
+            let found = text.lines().find_map(|line| line.strip_prefix(name)?.split_once(':'));
+            found.map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
+        };
+        let memory = value(&read("/proc/meminfo"), "MemTotal");
+        let memory_kib: u64 = memory.trim_end_matches(" kB").parse().unwrap_or_default();
+        Self {
+            processor: value(&read("/proc/cpuinfo"), "model name"),
+            cores: std::thread::available_parallelism().map_or(0, usize::from),
+            memory_bytes: memory_kib << 10,
+            kernel: format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()),
+        }
+    }
+
+    /// On one line.
+    pub(super) fn words(&self) -> String {
+        let Self { processor, cores, memory_bytes, kernel } = self;
+        let memory_gib = *memory_bytes as f64 / f64::from(1 << 30);
+        format!("{cores} cores ({processor}), {memory_gib:.1} GiB of memory, {kernel}")
+    }
+}
+
+/// A time in UTC, to the second.
+pub(super) fn rfc3339(time: SystemTime) -> String {
+    let seconds = time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (mut days, second) = (seconds / 86_400, seconds % 86_400);
+    let leap =
+        |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
+    let mut year = 1970;
+    while days >= 365 + u64::from(leap(year)) {
+        days -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(leap(year));
+    let lengths = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut month = 0;
+    while days >= lengths[month] {
+        days -= lengths[month];
+        month += 1;
+    }
+    let [hour, minute, second] = [second / 3600, second / 60 % 60, second % 60];
+    format!("{year}-{:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", month + 1, days + 1)
+}
+
+/// A command line that a shell takes apart into these words again.
+pub(super) fn command_line(program: &str, arguments: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+,./:@%".contains(c);
+    let quote = |word: &String| match !word.is_empty() && word.chars().all(plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    };
+    std::iter::once(program.to_owned())
+        .chain(arguments.iter().map(quote))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn times_are_dates() {
+        let check = |seconds, expected: &str| {
+            let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+            assert_eq!(rfc3339(time), expected);
+        };
+        check(0, "1970-01-01T00:00:00Z");
+        check(951_782_399, "2000-02-28T23:59:59Z");
+        check(951_782_400, "2000-02-29T00:00:00Z");
+        check(1_735_689_599, "2024-12-31T23:59:59Z");
+        check(1_767_747_671, "2026-01-07T01:01:11Z");
+        check(4_107_542_400, "2100-03-01T00:00:00Z");
+    }
+
+    #[test]
+    fn a_shell_gives_the_words_back() {
+        let words = ["bench", "--geth-args", "--cache 512 'x'", "$HOME", "", "a\nb", "*", "a=b,c"];
+        let words = words.map(str::to_owned);
+        let line = command_line("printf", &[&[r"%s\0".to_owned()], &words[..]].concat());
+        let output = Command::new("sh").args(["-c", &line]).output().expect("a shell");
+        let expected: String = words.iter().map(|word| format!("{word}\0")).collect();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
+        assert_eq!(command_line("deponent", &words[..1]), "deponent bench");
+    }
+
+    #[test]
+    fn this_machine_says_what_it_is() {
+        let machine = Machine::this();
+        assert!(machine.cores > 0 && machine.memory_bytes > 1 << 20, "{machine:?}");
+        assert!(machine.kernel.len() > "Linux ".len(), "{machine:?}");
+    }
+}
