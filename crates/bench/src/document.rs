@@ -22,16 +22,23 @@
 //! assert!(markdown.contains("| deponent | 59.0 | 4.00 |"));
 //! ```
 
+mod chart;
+mod console;
+mod csv;
+mod html;
 mod machine;
 mod markdown;
 mod unit;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 
+pub use self::console::console;
+pub use self::csv::csv;
+pub use self::html::html;
 pub use self::machine::Machine;
 pub use self::markdown::markdown;
 pub use self::unit::Unit;
@@ -215,13 +222,22 @@ impl Document {
         self
     }
 
-    /// Adds [`Lines`] or [`Bars`].
+    /// Adds [`Lines`] or [`Bars`], unless there are none.
     pub fn chart(&mut self, chart: impl Into<Content>) -> &mut Self {
-        self.content.push(chart.into());
+        let chart = chart.into();
+        let is_empty = match &chart {
+            Content::Lines(chart) => chart.series.is_empty(),
+            Content::Bars(chart) => chart.bars.is_empty(),
+            _ => false,
+        };
+        if !is_empty {
+            self.content.push(chart);
+        }
         self
     }
 
-    /// Writes `report.json` and `report.md` into a folder, which is made if need be.
+    /// Writes `report.json`, `report.md`, the page `report.html` and a file a table,
+    /// `tables/*.csv`, into a folder, which is made if need be.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -235,8 +251,15 @@ impl Document {
 /// # Errors
 /// A file cannot be written.
 pub fn write(documents: &[Document], folder: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let files = [("report.json", json(documents)), ("report.md", markdown(documents))];
+    let mut files: Vec<(PathBuf, String)> = csv::files(documents)
+        .into_iter()
+        .map(|(name, table)| (Path::new("tables").join(name), table))
+        .collect();
+    files.push(("report.json".into(), json(documents)));
+    files.push(("report.md".into(), markdown(documents)));
+    files.push(("report.html".into(), html(documents)));
+    std::fs::create_dir_all(folder.join("tables"))
+        .with_context(|| format!("cannot make {}", folder.display()))?;
     for (name, text) in files {
         let path = folder.join(name);
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;

@@ -16,6 +16,8 @@ pub struct Machine {
     pub memory_bytes: u64,
     /// The kernel and its release.
     pub kernel: String,
+    /// The load averages when the report was made, as the system has them.
+    pub load: String,
 }
 
 impl Machine {
@@ -32,15 +34,16 @@ impl Machine {
             processor: value(&read("/proc/cpuinfo"), "model name"),
             cores: std::thread::available_parallelism().map_or(0, usize::from),
             memory_bytes: memory_kib << 10,
+            load: read("/proc/loadavg").split_whitespace().take(3).collect::<Vec<_>>().join(" "),
             kernel: format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()),
         }
     }
 
     /// On one line.
     pub(super) fn words(&self) -> String {
-        let Self { processor, cores, memory_bytes, kernel } = self;
+        let Self { processor, cores, memory_bytes, kernel, load } = self;
         let memory_gib = *memory_bytes as f64 / f64::from(1 << 30);
-        format!("{cores} cores ({processor}), {memory_gib:.1} GiB of memory, {kernel}")
+        format!("{cores} cores ({processor}), {memory_gib:.1} GiB of memory, {kernel}, load {load}")
     }
 }
 

@@ -14,6 +14,7 @@ pub(super) fn sample() -> Document {
         cores: 2,
         memory_bytes: 24 << 30,
         kernel: "Linux 6.1".into(),
+        load: "0.5 0.4 0.3".into(),
     };
     let mut table = Table::new("newPayload")
         .column("client", Unit::Text)
@@ -35,6 +36,7 @@ pub(super) fn sample() -> Document {
     document.section("warm").text("Blocks.").table(table);
     document.chart(distribution).chart(curve).chart(bars);
     document.table(Table::new("empty").column("client", Unit::Text));
+    document.chart(Bars::new("empty", Axis::new("time", Unit::Ms)));
     document
 }
 
@@ -73,7 +75,7 @@ fn other_versions_are_refused() {
     check("[1", "no report");
     check(&known[..known.len() / 2], "no report");
     let narrow = r#"{"version":1,"reports":[{"title":"","command":"","made":"","machine":
-        {"processor":"","cores":1,"memoryBytes":1,"kernel":""},"clients":[],"content":[{"table":
+        {"processor":"","cores":1,"memoryBytes":1,"kernel":"","load":""},"clients":[],"content":[{"table":
         {"title":"T","columns":[{"name":"a","unit":"ms"}],"rows":[[1,2]]}}]}]}"#;
     check(narrow, "the table \"T\" has rows of not 1 cells");
 }
@@ -117,8 +119,87 @@ fn markdown_has_tables_and_how_it_was_run() {
         | \\<script>alert('1')\\</script> \\| a\\\\\\*b\\* \"&amp;\" \\`x\\` ]]> \u{202e} =1+1 | – | – | 0 | **no** |\n\
         \n## How it was run\n\n```sh\ndeponent bench sample\n```\n\n\
         - geth: 1.17.8, `--cache 512`\n\
-        - 2 cores (Processor), 24.0 GiB of memory, Linux 6.1\n- 2026-01-07T01:01:11Z\n";
+        - 2 cores (Processor), 24.0 GiB of memory, Linux 6.1, load 0.5 0.4 0.3\n- 2026-01-07T01:01:11Z\n";
     assert_eq!(markdown(&[sample()]), expected);
+}
+
+#[test]
+fn a_terminal_has_aligned_columns() {
+    let expected = "\
+Sample
+======
+
+warm
+----
+
+Blocks.
+
+newPayload
+  client                                                          p50 ms         root ms  blocks  met
+  geth                                                               226  not separable     300  –
+  deponent                                                          58.9              0     300  yes
+";
+    let console = console(&[sample()]);
+    let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(squeezed(&console).starts_with(&squeezed(expected)), "{console}");
+    // Right of every number of a column begins the next one.
+    let lines: Vec<&str> = console.lines().skip_while(|line| *line != "newPayload").collect();
+    let ends = |words: &str, line: &str| {
+        let start = line.find(words).expect(words);
+        line[..start + words.len()].chars().count()
+    };
+    assert_eq!(ends("p50 ms", lines[1]), ends("226", lines[2]));
+    assert_eq!(ends("p50 ms", lines[1]), ends("58.9", lines[3]));
+    assert_eq!(ends("root ms", lines[1]), ends("not separable", lines[2]));
+    assert!(console.chars().all(|c| c == '\n' || !c.is_control()), "{console:?}");
+    assert!(console.ends_with("2026-01-07T01:01:11Z\n$ deponent bench sample\n"), "{console}");
+}
+
+#[test]
+fn tables_are_comma_separated() {
+    let mut table = Table::new("a").column("client", Unit::Text).column("p50", Unit::Ms);
+    table.row(cells!["geth", 0.226_125]);
+    table.row(cells!["a, \"b\"\nc", "not separable"]);
+    table.row(cells![true, f64::NAN]);
+    let expected = "client,p50 ms\r\ngeth,226.125\r\n\"a, \"\"b\"\"\nc\",not separable\r\nyes,\r\n";
+    assert_eq!(csv(&table), expected);
+    let names: Vec<String> = csv::files(&[sample()]).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["01-warm-newpayload.csv"]);
+    let mut hostile = Document::new("");
+    let mut table = Table::new("../../etc/passwd\0 \u{e4}").column("", Unit::Count);
+    table.row(cells![1_u64]);
+    hostile.section(HOSTILE).table(table);
+    let name = &csv::files(&[hostile])[0].0;
+    assert_eq!(name, "01-script-alert-1-script-a-b-amp-x-1-1-etc-passwd.csv");
+}
+
+#[test]
+fn a_page_has_all_texts_and_nothing_that_runs() {
+    let mut document = sample();
+    document.title = HOSTILE.into();
+    document.command = HOSTILE.into();
+    document.section(HOSTILE).text(HOSTILE).client(HOSTILE, HOSTILE, &[HOSTILE.into()]);
+    let mut bars = Bars::new(HOSTILE, Axis::new(HOSTILE, Unit::Ms));
+    bars.bar(HOSTILE, [(HOSTILE, 1.0)]);
+    let mut table = Table::new(HOSTILE).column(HOSTILE, Unit::Text);
+    table.row(cells![HOSTILE]);
+    document.chart(bars).table(table);
+    let page = html(&[document.clone(), document]);
+    assert!(!page.contains("<script") && !page.contains("alert('1')"), "{page}");
+    assert!(!page.contains("http:") && !page.contains("https:"), "{page}");
+    let escaped = "&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt; | a\\*b* &quot;&amp;amp;&quot;";
+    let places = ["<a href=\"#report-1\">", "<h1>", "<h2>", "<h3>", "<p>", "<td>", "<dt>", "<dd>"];
+    let further = ["<code>", "<figcaption>", "aria-label=\"", "<title>", "</svg>", "<th>"];
+    for place in places.into_iter().chain(further) {
+        assert!(page.contains(&format!("{place}{escaped}")), "{place}: {page}");
+    }
+    let count = |words: &str| page.matches(words).count();
+    assert_eq!((count("<svg viewBox=\"0"), count("<figure>"), count("<table>")), (8, 8, 4));
+    for (open, close) in [("<svg", "</svg>"), ("<g ", "</g>"), ("<td", "</td>"), ("<tr", "</tr>")] {
+        assert_eq!(count(open), count(close), "{open}");
+    }
+    assert!(page.contains("<td class=\"none\">not separable</td>"), "{page}");
+    assert!(page.contains("<th class=\"number\">p50 <small>ms</small></th>"), "{page}");
 }
 
 #[test]
@@ -129,4 +210,6 @@ fn a_folder_has_all_forms() {
     let text = |name: &str| std::fs::read_to_string(results.join(name)).expect(name);
     assert_eq!(read(&text("report.json")).expect("it was written so"), [sample()]);
     assert_eq!(text("report.md"), markdown(&[sample()]));
+    assert_eq!(text("report.html"), html(&[sample()]));
+    assert!(text("tables/01-warm-newpayload.csv").starts_with("client,p50 ms"));
 }
