@@ -6,6 +6,8 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 
+use crate::document::console;
+use crate::report::{self, ReportArgs};
 use crate::{
     Chain, Contender, CrowdOptions, Kind, Options, Part, Program, TransportOptions, World,
 };
@@ -23,6 +25,8 @@ pub enum Command {
     Transports(TransportsArgs),
     /// Make small calls with many clients while one is sent large witnesses, and report.
     Crowd(CrowdArgs),
+    /// Write saved reports again, several on one page.
+    Report(ReportArgs),
 }
 
 /// Which chain, where, and the programs.
@@ -192,6 +196,7 @@ pub fn run(command: &Command) -> anyhow::Result<()> {
         Command::Depths(args) => depths(args),
         Command::Transports(args) => transports(args),
         Command::Crowd(args) => crowd(args),
+        Command::Report(args) => report::run(args),
     }
 }
 
@@ -231,7 +236,7 @@ fn state(args: &StateArgs) -> anyhow::Result<()> {
     };
     let results = args.common.results(args.results.as_ref())?;
     let outcome = crate::state(&options, &chain, &args.common.dir, &results)?;
-    println!("{}\n{}", outcome.report, outcome.folder.display());
+    println!("{}\n{}", console(&[outcome.document]), outcome.folder.display());
     Ok(())
 }
 
@@ -240,7 +245,7 @@ fn depths(args: &DepthsArgs) -> anyhow::Result<()> {
     let contenders = args.common.contenders(&args.clients);
     let results = args.common.results(args.results.as_ref())?;
     let report = crate::depths(&contenders, args.blocks, &chain, &args.common.dir, &results)?;
-    println!("{report}\n{}", results.display());
+    println!("{}\n{}", console(&[report]), results.display());
     Ok(())
 }
 
@@ -257,7 +262,7 @@ fn transports(args: &TransportsArgs) -> anyhow::Result<()> {
     };
     let results = args.common.results(args.results.as_ref())?;
     let outcome = crate::transports(&options, &chain, &args.common.dir, &results)?;
-    println!("{}\n{}", outcome.report, outcome.folder.display());
+    println!("{}\n{}", console(&[outcome.document]), outcome.folder.display());
     Ok(())
 }
 
@@ -272,7 +277,7 @@ fn crowd(args: &CrowdArgs) -> anyhow::Result<()> {
     };
     let results = args.common.results(args.results.as_ref())?;
     let report = crate::crowd(&options, &chain, &args.common.dir, &results)?;
-    println!("{report}\n{}", results.display());
+    println!("{}\n{}", console(&[report]), results.display());
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use rpc::JwtSecret;
 use serde_json::Value;
 
 use crate::chain::Payload;
+use crate::document::Document;
 use crate::process::{self, Process};
 use crate::wire::{Connection, Timing};
 
@@ -106,6 +107,18 @@ impl Program {
             Kind::Deponent | Kind::Reth => text.lines().next(),
         };
         Ok(version.unwrap_or_default().trim().replace(' ', "-"))
+    }
+
+    /// Says in a document that it ran under this name, and within which bounds.
+    pub(crate) fn enter(&self, name: &str, document: &mut Document) -> anyhow::Result<()> {
+        document.client(name, &self.version()?, &self.arguments);
+        if let Some(bytes) = self.memory_bytes {
+            document.text(format!("{name} had at most {} MiB of memory.", bytes >> 20));
+        }
+        if let Some(bytes) = self.disk_bytes {
+            document.text(format!("{name} had the disk at {bytes} bytes a second."));
+        }
+        Ok(())
     }
 
     /// Starts it on a directory, which is made from the genesis when it is empty.

@@ -4,7 +4,6 @@
 //! head is further: what a depth costs is the ratio of the two, and the answers have to be equal.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -15,8 +14,10 @@ use rpc::RawValue;
 use serde::Serialize;
 use serde_json::json;
 
+use crate::cells;
 use crate::chain::{Chain, Part};
 use crate::client::{Client, Contender, Program};
+use crate::document::{Axis, Cell, Document, Lines, Table, Unit};
 use crate::run::micros;
 use crate::stats::Sorted;
 use crate::sync::{self, Ancestry};
@@ -56,7 +57,7 @@ pub fn depths(
     chain: &Chain,
     folder: &Path,
     results: &Path,
-) -> anyhow::Result<String> {
+) -> anyhow::Result<Document> {
     let work = sync::working_folder(folder)?;
     let mut answers = Vec::new();
     for (contender, program) in contenders {
@@ -70,11 +71,15 @@ pub fn depths(
     }
     std::fs::remove_dir_all(&work).or_else(sync::absent)?;
     std::fs::create_dir_all(results)?;
-    let report = report(&answers);
-    std::fs::write(results.join("report.md"), &report)?;
+    let mut document = Document::new("Witnesses of older blocks");
+    fill(&mut document, &answers);
+    for (contender, program) in contenders {
+        program.enter(&contender.to_string(), &mut document)?;
+    }
+    document.write(results)?;
     let lines = answers.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
     std::fs::write(results.join("samples.jsonl"), lines.join("\n") + "\n")?;
-    Ok(report)
+    Ok(document)
 }
 
 fn feed(
@@ -140,13 +145,21 @@ fn ask(
     answers
 }
 
-fn report(answers: &[Answer]) -> String {
-    let mut report = String::from(
-        "# Witnesses of older blocks\n\ndebug_executionWitness while blocks are validated without \
-         a pause. The ratio is that of the same block's\nwitness to when it was new, the median \
-         over blocks.\n\n| client | depth | witnesses | MB | p50 ms | ratio to depth 0 | equal | \
-         met |\n|---|--:|--:|--:|--:|--:|---|---|\n",
+/// Writes what was answered into a document.
+fn fill(document: &mut Document, answers: &[Answer]) {
+    document.text(
+        "debug_executionWitness while blocks are validated without a pause. The ratio is that of \
+         the same block's witness to when it was new, the median over blocks.",
     );
+    let mut table = Table::new("Depths")
+        .column("client", Unit::Text)
+        .column("depth", Unit::Count)
+        .column("witnesses", Unit::Count)
+        .column("answer", Unit::Mb)
+        .column("p50", Unit::Ms)
+        .column("ratio to depth 0", Unit::Ratio)
+        .column("equal", Unit::Text)
+        .column("met", Unit::Text);
     let mut groups: BTreeMap<(&str, usize), Vec<&Answer>> = BTreeMap::new();
     let mut first: HashMap<(&str, B256), &Answer> = HashMap::new();
     for answer in answers {
@@ -155,28 +168,38 @@ fn report(answers: &[Answer]) -> String {
             first.insert((&answer.client, answer.hash), answer);
         }
     }
+    let mut curves: BTreeMap<&str, Vec<[f64; 2]>> = BTreeMap::new();
     for ((client, depth), group) in groups {
         let refused = group.iter().find_map(|answer| answer.refusal.as_ref());
         if let Some(refusal) = refused {
             let refusal: String = refusal.chars().take(90).collect();
-            writeln!(report, "| {client} | {depth} | {} | {refusal} | | | | |", group.len())
+            let none = Cell::Missing;
+            let (no, count) = (none.clone(), group.len());
+            table.row(cells![client, depth, count, none, refusal, no.clone(), no.clone(), no]);
         } else {
             let first = |answer: &Answer| first.get(&(client, answer.hash));
             let ratios = group.iter().filter_map(|a| Some(a.micros / first(a)?.micros));
             let ratio = Sorted::new(ratios).median();
             let are_equal = group.iter().all(|a| first(a).is_some_and(|f| f.digest == a.digest));
             let of = |read: fn(&Answer) -> f64| Sorted::new(group.iter().map(|a| read(a))).median();
-            writeln!(
-                report,
-                "| {client} | {depth} | {} | {:.2} | {:.1} | {ratio:.2} | {} | {} |",
+            let time = of(|answer| answer.micros / 1e6);
+            table.row(cells![
+                client,
+                depth,
                 group.len(),
-                of(|answer| answer.bytes as f64 / 1e6),
-                of(|answer| answer.micros / 1e3),
-                if are_equal { "yes" } else { "**no**" },
-                if ratio <= RATIO && are_equal { "yes" } else { "**no**" },
-            )
+                of(|answer| answer.bytes as f64),
+                time,
+                ratio,
+                are_equal,
+                ratio <= RATIO && are_equal,
+            ]);
+            curves.entry(client).or_default().push([depth as f64, time]);
         }
-        .expect("a string takes everything");
     }
-    report
+    let x = Axis::new("blocks below the head", Unit::Count);
+    let mut chart = Lines::new("Time by depth", x, Axis::new("p50", Unit::Ms));
+    for (client, points) in curves {
+        chart.series(client, points);
+    }
+    document.table(table).chart(chart);
 }

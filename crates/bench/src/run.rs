@@ -22,6 +22,9 @@ use crate::sync::{self, Ancestry};
 /// Where our node says how long the last block's stages took: numbers are microseconds.
 const TIMINGS: &str = "deponent_lastTimings";
 
+/// The stages that make up our node's own time, in their order.
+pub(crate) const STAGES: [&str; 5] = ["recovery", "parent", "execution", "root", "witness"];
+
 /// What a run does.
 #[derive(Clone, Debug)]
 pub struct Options {

@@ -1,4 +1,20 @@
-//! Orders and averages.
+//! Percentiles, and what can be said of two sides that were measured next to each other.
+
+use std::fmt;
+
+use crate::document::{Cell, Table, Unit};
+use crate::random::Random;
+
+/// Times that a comparison is made again on pairs drawn from those that were measured.
+const RESAMPLES: usize = 10_000;
+/// The share of resamples that an interval holds.
+const CONFIDENCE: f64 = 0.95;
+/// Fewer pairs say nothing about what another run would find.
+const LEAST_PAIRS: usize = 3;
+
+/// What two runs of one program differ by though nothing changed, as reth's benchmarks found it:
+/// of medians, of percentiles up to the 90th, and of those beyond.
+const NOISE: [(f64, f64); 3] = [(0.5, 0.012), (0.9, 0.0135), (1.0, 0.05)];
 
 /// Values in rising order.
 #[derive(Clone, Debug)]
@@ -15,7 +31,14 @@ impl Sorted {
         self.0.len()
     }
 
-    /// The value below which `share` of them lie, between neighbours by proportion; NaN of none.
+    /// All of them.
+    pub(crate) fn values(&self) -> impl Iterator<Item = f64> {
+        self.0.iter().copied()
+    }
+
+    /// The value at `share` of the way from the first to the last, between neighbours by
+    /// proportion: of n values in order the one at (n - 1) · share, counted from 0. NaN of none.
+    /// It is what spreadsheets, NumPy and R say unless told otherwise.
     pub(crate) fn percentile(&self, share: f64) -> f64 {
         let Some(last) = self.0.len().checked_sub(1) else { return f64::NAN };
         let place = share * last as f64;
@@ -41,9 +64,127 @@ impl Sorted {
     }
 }
 
+/// How a side compares to another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Comparison {
+    /// The side's percentile over that of the other.
+    pub(crate) ratio: f64,
+    /// Between what it lies, with a confidence of 95 %.
+    pub(crate) interval: [f64; 2],
+    /// The smallest difference that these pairs could show, as a share.
+    pub(crate) floor: f64,
+    pub(crate) verdict: Verdict,
+}
+
+/// What a comparison of times says of the side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Faster,
+    Slower,
+    /// None that is above the floor.
+    NoDifference,
+    /// Nothing can be said.
+    TooFewPairs,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Faster => "faster",
+            Self::Slower => "slower",
+            Self::NoDifference => "no difference",
+            Self::TooFewPairs => "too few pairs",
+        })
+    }
+}
+
+impl Comparison {
+    /// Compares percentiles of times over pairs, which are what was measured next to each other:
+    /// a block on both sides, or a run of the same blocks on both. A pair holds the times of its
+    /// blocks, the side's before the other's.
+    ///
+    /// The interval is a bootstrap's: pairs are drawn from the pairs, and from each of them as many
+    /// blocks as it has, and between two shares of the ratios that this gives lies the interval.
+    /// The draws follow from a fixed seed. The side is faster or slower when the interval leaves
+    /// out 1 and the ratio is farther from 1 than [`NOISE`]; the floor is how far from 1 a ratio
+    /// with such an interval has to be for that.
+    pub(crate) fn new(pairs: &[Vec<[f64; 2]>], share: f64) -> Self {
+        let ratio = ratio(pairs.iter().flatten(), share);
+        let ratios = Sorted::new(resampled(pairs, share, RESAMPLES));
+        let interval = [(1.0 - CONFIDENCE) / 2.0, (1.0 + CONFIDENCE) / 2.0];
+        let interval @ [low, high] = interval.map(|share| ratios.percentile(share));
+        let noise =
+            NOISE.iter().find(|(up_to, _)| share <= *up_to).map_or(0.0, |(_, noise)| *noise);
+        let floor = (ratio / low).max(high / ratio).max(1.0 + noise) - 1.0;
+        let verdict = match ratio {
+            _ if pairs.len() < LEAST_PAIRS || ratio.is_nan() => Verdict::TooFewPairs,
+            ratio if high < 1.0 && ratio * (1.0 + noise) < 1.0 => Verdict::Faster,
+            ratio if low > 1.0 && ratio > 1.0 + noise => Verdict::Slower,
+            _ => Verdict::NoDifference,
+        };
+        Self { ratio, interval, floor, verdict }
+    }
+
+    /// The columns of a table that [`Self::cells`] fills.
+    pub(crate) fn columns(table: Table) -> Table {
+        table
+            .column("ratio", Unit::Ratio)
+            .column("95% from", Unit::Ratio)
+            .column("to", Unit::Ratio)
+            .column("floor", Unit::Percent)
+            .column("verdict", Unit::Text)
+    }
+
+    pub(crate) fn cells(&self) -> [Cell; 5] {
+        let [low, high] = self.interval;
+        crate::cells![self.ratio, low, high, self.floor, self.verdict.to_string()]
+    }
+}
+
+/// The ratio of both sides' percentiles; NaN of no times.
+fn ratio<'a>(times: impl Iterator<Item = &'a [f64; 2]>, share: f64) -> f64 {
+    let (mut side, mut other): (Vec<f64>, Vec<f64>) = times.map(|[a, b]| (*a, *b)).unzip();
+    quick_percentile(&mut side, share) / quick_percentile(&mut other, share)
+}
+
+/// [`Sorted::percentile`], without putting all in order.
+fn quick_percentile(values: &mut [f64], share: f64) -> f64 {
+    let Some(last) = values.len().checked_sub(1) else { return f64::NAN };
+    let place = share * last as f64;
+    let (_, low, above) = values.select_nth_unstable_by(place as usize, f64::total_cmp);
+    let high = above.iter().copied().min_by(f64::total_cmp).unwrap_or(*low);
+    *low + (high - *low) * place.fract()
+}
+
+/// The ratios of `count` draws of pairs and of blocks in them.
+fn resampled(pairs: &[Vec<[f64; 2]>], share: f64, count: usize) -> Vec<f64> {
+    let mut random = Random::new(0);
+    let mut times = Vec::new();
+    let resample = |_| {
+        times.clear();
+        for _ in pairs {
+            let pair = &pairs[random.below(pairs.len() as u64) as usize];
+            times.extend(pair.iter().map(|_| pair[random.below(pair.len() as u64) as usize]));
+        }
+        ratio(times.iter(), share)
+    };
+    (0..count).map(resample).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each block a pair.
+    fn blocks(times: &[[f64; 2]]) -> Vec<Vec<[f64; 2]>> {
+        times.iter().map(|times| vec![*times]).collect()
+    }
+
+    fn seed() -> u64 {
+        let seed = Random::new(u64::from(std::process::id())).word();
+        println!("seed {seed}");
+        seed
+    }
 
     #[test]
     fn percentiles_lie_between_neighbours() {
@@ -55,6 +196,133 @@ mod tests {
         check(&[1.0, 2.0], 0.5, 1.5);
         check(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.99, 4.96);
         check(&[7.0], 0.99, 7.0);
+        // Place 9 · 0.9 = 8.1 of 15, 20, 35, 40, 50, 55, 60, 70, 80, 100.
+        let ten = [40.0, 15.0, 100.0, 20.0, 35.0, 50.0, 80.0, 55.0, 60.0, 70.0];
+        check(&ten, 0.9, 82.0);
+        check(&ten, 0.95, 91.0);
+        check(&ten, 0.99, 98.2);
+        check(&ten, 0.5, 52.5);
+        check(&ten, 0.0, 15.0);
+        check(&ten, 1.0, 100.0);
+        assert!((Sorted::new(ten).mean() - 52.5).abs() < 1e-9);
         assert!(Sorted::new([]).median().is_nan());
+    }
+
+    #[test]
+    fn percentiles_are_those_of_counting() {
+        let mut random = Random::new(seed());
+        for _ in 0..500 {
+            let len = random.between(1, 40);
+            // Equal values too.
+            let values: Vec<f64> = (0..len).map(|_| random.below(30) as f64).collect();
+            let share = random.unit();
+            // The value at a place: as many as that are below it or come before it.
+            let at = |place: usize| {
+                let is_there = |value: &&f64| {
+                    let below = values.iter().filter(|other| other < value).count();
+                    let up_to = values.iter().filter(|other| other <= value).count();
+                    (below..up_to).contains(&place)
+                };
+                *values.iter().find(is_there).expect("every place is taken")
+            };
+            let place = (len - 1) as f64 * share;
+            let (low, high) = (at(place.floor() as usize), at(place.ceil() as usize));
+            let expected = low * (1.0 - place.fract()) + high * place.fract();
+            let sorted = Sorted::new(values.iter().copied()).percentile(share);
+            let quick = quick_percentile(&mut values.clone(), share);
+            for got in [sorted, quick] {
+                assert!((got - expected).abs() < 1e-9, "{values:?} {share}: {got}, {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn ratios_are_of_percentiles_and_not_of_blocks() {
+        // Medians 2 and 4, though no block has that ratio.
+        let pairs = blocks(&[[1.0, 4.0], [2.0, 10.0], [9.0, 3.0]]);
+        assert_eq!(ratio(pairs.iter().flatten(), 0.5), 0.5);
+        assert!(ratio([].iter(), 0.5).is_nan());
+    }
+
+    #[test]
+    fn resamples_are_as_frequent_as_counted_by_hand() {
+        // Of three draws from 2, 1 and 4 against 1, the median is 1 when two or three are: 7 of 27.
+        let pairs = blocks(&[[2.0, 1.0], [1.0, 1.0], [4.0, 1.0]]);
+        let ratios = resampled(&pairs, 0.5, RESAMPLES);
+        for (value, share) in [(1.0, 7.0 / 27.0), (2.0, 13.0 / 27.0), (4.0, 7.0 / 27.0)] {
+            let found = ratios.iter().filter(|ratio| **ratio == value).count() as f64;
+            assert!((found / RESAMPLES as f64 - share).abs() < 0.02, "{value}: {found}");
+        }
+        let compared = Comparison::new(&pairs, 0.5);
+        assert_eq!((compared.ratio, compared.interval), (2.0, [1.0, 4.0]));
+        assert_eq!((compared.floor, compared.verdict), (1.0, Verdict::NoDifference));
+    }
+
+    #[test]
+    fn resamples_are_those_of_the_obvious_way() {
+        let seed = seed();
+        let mut random = Random::new(seed);
+        let lens: Vec<u64> = (0..7).map(|_| random.between(1, 9)).collect();
+        let mut block = || [random.unit(), random.unit() + 0.1];
+        let pairs: Vec<Vec<[f64; 2]>> =
+            lens.iter().map(|len| (0..*len).map(|_| block()).collect()).collect();
+        let mut draws = Random::new(0);
+        for (index, ratio) in resampled(&pairs, 0.9, 200).into_iter().enumerate() {
+            let (mut side, mut other) = (Vec::new(), Vec::new());
+            for _ in 0..pairs.len() {
+                let pair = &pairs[draws.below(pairs.len() as u64) as usize];
+                for _ in 0..pair.len() {
+                    let [a, b] = pair[draws.below(pair.len() as u64) as usize];
+                    side.push(a);
+                    other.push(b);
+                }
+            }
+            let expected = Sorted::new(side).percentile(0.9) / Sorted::new(other).percentile(0.9);
+            assert!((ratio - expected).abs() < 1e-9, "resample {index}: {ratio}, {expected}");
+        }
+    }
+
+    #[test]
+    fn verdicts_need_an_interval_without_1_and_more_than_noise() {
+        let check = |times: &[[f64; 2]], verdict, floor: f64| {
+            let compared = Comparison::new(&blocks(times), 0.5);
+            assert_eq!(compared.verdict, verdict, "{compared:?}");
+            assert!((compared.floor - floor).abs() < 1e-9, "{compared:?}");
+        };
+        check(&[[1.0, 2.0]; 3], Verdict::Faster, 0.012);
+        check(&[[2.0, 1.0]; 3], Verdict::Slower, 0.012);
+        check(&[[1.0, 1.0]; 3], Verdict::NoDifference, 0.012);
+        check(&[[1.01, 1.0]; 3], Verdict::NoDifference, 0.012);
+        check(&[[1.0, 1.01]; 3], Verdict::NoDifference, 0.012);
+        check(&[[1.02, 1.0]; 3], Verdict::Slower, 0.012);
+        check(&[[1.0, 1.02]; 3], Verdict::Faster, 0.012);
+        check(&[[1.0, 2.0]; 2], Verdict::TooFewPairs, 0.012);
+        let none = Comparison::new(&[], 0.5);
+        assert_eq!(none.verdict, Verdict::TooFewPairs);
+        // A tenth faster in the median, and anything between twice as fast and half as fast.
+        let scattered = [[1.0, 2.0], [0.9, 1.0], [2.0, 1.0]];
+        assert_eq!(Comparison::new(&blocks(&scattered), 0.5).verdict, Verdict::NoDifference);
+        let tail = Comparison::new(&blocks(&[[1.0, 1.04]; 3]), 0.99);
+        assert_eq!(tail.verdict, Verdict::NoDifference);
+    }
+
+    #[test]
+    fn intervals_hold_what_is_true() {
+        // Blocks of very different work, a side that takes 0.9 of the other's time, noise of 10 %.
+        let mut random = Random::new(7);
+        let (mut held, mut faster) = (0, 0);
+        for _ in 0..200 {
+            let pairs = (0..60).map(|_| {
+                let work = 1.0 + random.unit();
+                [0.9, 1.0].map(|factor| factor * work * (0.95 + 0.1 * random.unit()))
+            });
+            let pairs = blocks(&pairs.collect::<Vec<_>>());
+            let ratios = Sorted::new(resampled(&pairs, 0.5, 400));
+            let [low, high] = [0.025, 0.975].map(|share| ratios.percentile(share));
+            held += u32::from(low <= 0.9 && 0.9 <= high);
+            faster += u32::from(high < 1.0);
+        }
+        assert!((180..=200).contains(&held), "{held} of 200");
+        assert!(faster > 150, "{faster} of 200");
     }
 }

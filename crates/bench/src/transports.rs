@@ -31,9 +31,10 @@ pub use self::wires::transport_names;
 use self::wires::{Named, Transport, named};
 use crate::chain::{Chain, Part, Payload};
 use crate::client::{Client, Kind, Program};
+use crate::document::Document;
 use crate::process::{self, Usage};
 use crate::run::{micros, server_timings};
-use crate::state::{Outcome, machine};
+use crate::state::Outcome;
 use crate::sync;
 
 /// Sizes from here on, in megabytes, have [`TransportOptions::rounds`]' second number.
@@ -111,7 +112,7 @@ struct Server {
 }
 
 /// Sends the blocks of a published chain in `published` over all transports, and writes
-/// `report.md` and `samples.jsonl` into `results`. Prepared directories are kept in `folder`.
+/// the report and `samples.jsonl` into `results`. Prepared directories are kept in `folder`.
 pub fn transports(
     options: &TransportOptions,
     published: &Path,
@@ -141,15 +142,14 @@ pub fn transports(
     }
     std::fs::remove_dir_all(&work).or_else(sync::absent)?;
     let samples = outcome?;
-    let mut report = report::markdown(&samples);
-    report.push_str("\n## Clients\n\n");
+    let mut document = Document::new("Transports");
+    report::fill(&mut document, &samples);
     for program in &options.programs {
-        report.push_str(&format!("- {}: {}\n", program.kind.name(), program.version()?));
+        program.enter(program.kind.name(), &mut document)?;
     }
-    report.push_str(&machine());
-    std::fs::write(results.join("report.md"), &report)?;
+    document.write(results)?;
     write(&samples, &results.join("samples.jsonl"))?;
-    Ok(Outcome { report, folder: results.into(), samples: samples.len() })
+    Ok(Outcome { document, folder: results.into(), samples: samples.len() })
 }
 
 impl TransportOptions {

@@ -7,6 +7,7 @@ mod geth;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use bench::document::markdown;
 use bench::{
     Chain, Contender, CrowdOptions, Kind, Options, Part, Program, TransportOptions, World,
 };
@@ -41,13 +42,16 @@ fn the_benchmarks_run_in_miniature() {
         bench::state(&options, &chain, directory.path(), &results).expect("every block is valid");
     let blocks = (world.warm_blocks + world.empty_blocks + world.cold_blocks) as usize;
     assert!(outcome.samples > blocks * options.contenders.len());
+    let report = markdown(&[outcome.document]);
     for words in ["## warm", "## empty", "## cold", "## reorgs", "forkchoiceUpdated p99, ms"] {
-        assert!(outcome.report.contains(words), "{words} is not in {}", outcome.report);
+        assert!(report.contains(words), "{words} is not in {report}");
     }
-    assert!(results.join("samples.jsonl").is_file());
+    for name in ["samples.jsonl", "report.html", "report.json"] {
+        assert!(results.join(name).is_file(), "{name}");
+    }
     let ours = &options.contenders[..1];
     let report = bench::depths(ours, usize::MAX, &chain, directory.path(), &results);
-    let report = report.expect("every block is valid");
+    let report = markdown(&[report.expect("every block is valid")]);
     assert!(report.contains("| deponent | 8 | 1 |"), "{report}");
     assert!(report.contains("| yes |") && !report.contains("refused"), "{report}");
     transports(&chain, directory.path());
@@ -86,13 +90,14 @@ fn transports(chain: &Chain, directory: &Path) {
         let first = witnesses.entry(sample["client"].to_string()).or_insert(witness);
         assert_eq!(*first, witness, "{sample}");
     }
-    let row = |client: &str, name: &str| outcome.report.contains(&format!("| {client} | {name} |"));
+    let report = markdown(&[outcome.document]);
+    let row = |client: &str, name: &str| report.contains(&format!("| {client} | {name} |"));
     for name in bench::transport_names() {
-        assert!(row("deponent", name), "{name} is not in {}", outcome.report);
+        assert!(row("deponent", name), "{name} is not in {report}");
     }
     crowd(&published, directory);
     if let [_, _] = &options.programs[..] {
-        assert!(peer_transports.iter().all(|name| row("geth", name)), "{}", outcome.report);
+        assert!(peer_transports.iter().all(|name| row("geth", name)), "{report}");
     }
 }
 
@@ -106,7 +111,7 @@ fn crowd(published: &Path, directory: &Path) {
         time: Duration::from_millis(200),
     };
     let report = bench::crowd(&options, published, directory, &directory.join("crowd"));
-    let report = report.expect("every call is answered");
+    let report = markdown(&[report.expect("every call is answered")]);
     for name in ["nothing", "json", "ssz-unix", "descriptor"] {
         assert!(report.contains(&format!("| {name} | ")), "{name} is not in {report}");
     }

@@ -3,7 +3,6 @@
 //! Each client has a connection of its own. All of them call at the same moment, and again once all
 //! have their answers; a call takes from its first byte written to its last byte read.
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -17,9 +16,10 @@ use tokio::task::JoinSet;
 use super::decode::Memory;
 use super::payloads::Published;
 use super::wires::named;
+use crate::cells;
 use crate::chain::Part;
 use crate::client::Program;
-use crate::state::machine;
+use crate::document::{Axis, Document, Lines, Table, Unit};
 use crate::stats::Sorted;
 use crate::sync;
 
@@ -46,9 +46,9 @@ pub struct CrowdOptions {
 /// What became of the calls beside one transport.
 struct Beside {
     name: String,
-    /// Milliseconds, a call each.
+    /// Seconds, a call each.
     calls: Sorted,
-    /// The large answers: milliseconds, each.
+    /// The large answers: seconds, each.
     large: Sorted,
     /// Which part of the time one of them was on its way.
     share: f64,
@@ -61,7 +61,7 @@ pub fn crowd(
     published: &Path,
     folder: &Path,
     results: &Path,
-) -> anyhow::Result<String> {
+) -> anyhow::Result<Document> {
     let label = format!("w{}", options.size);
     let read = Published::read(published)?;
     let chain = read.chain(std::slice::from_ref(&label), folder)?;
@@ -91,48 +91,61 @@ pub fn crowd(
         let calling = std::thread::spawn(move || call_all(clients, time, &address, &secret));
         let mut large = Vec::new();
         while let (Some(transport), false) = (&mut transport, calling.is_finished()) {
-            large.push(transport.call(payload, &mut memory)?.whole.as_secs_f64() * 1e3);
+            large.push(transport.call(payload, &mut memory)?.whole.as_secs_f64());
         }
         let calls = calling.join().expect("a panic was printed")?;
-        let elapsed = begun.elapsed().as_secs_f64() * 1e3;
+        let elapsed = begun.elapsed().as_secs_f64();
         let name = name.map_or("nothing", String::as_str).to_owned();
         let share = large.iter().sum::<f64>() / elapsed;
         rows.push(Beside { name, calls: Sorted::new(calls), large: Sorted::new(large), share });
     }
     client.process.stop()?;
     std::fs::remove_dir_all(&work).or_else(sync::absent)?;
-    let report = markdown(options, &rows)?;
-    std::fs::create_dir_all(results)?;
-    std::fs::write(results.join("report.md"), &report)?;
-    Ok(report)
+    let mut document = Document::new("A crowd beside a large answer");
+    fill(&mut document, options, &rows);
+    options.program.enter(options.program.kind.name(), &mut document)?;
+    document.write(results)?;
+    Ok(document)
 }
 
-fn markdown(options: &CrowdOptions, rows: &[Beside]) -> anyhow::Result<String> {
+/// Writes what was measured into a document.
+fn fill(document: &mut Document, options: &CrowdOptions, rows: &[Beside]) {
     let CrowdOptions { size, clients, .. } = options;
-    let mut out = format!(
-        "# A crowd beside a large answer\n\n`eth_blockNumber` of {clients} clients at the same \
-         moment, again and again, on the engine port, while another client\nis sent a witness of \
-         {size} MB without a pause. In milliseconds; clients and node are on the same machine.\n\n\
-         | beside | calls | p50 | p99 | most | large answers | median | of the time | p99 < {P99_MS} |\n\
-         |---|--:|--:|--:|--:|--:|--:|--:|---|\n"
-    );
+    document.text(format!(
+        "eth_blockNumber of {clients} clients at the same moment, again and again, on the engine \
+         port, while another client is sent a witness of {size} MB without a pause. Clients and \
+         node are on the same machine."
+    ));
+    let mut table = Table::new("Small calls")
+        .column("beside", Unit::Text)
+        .column("calls", Unit::Count)
+        .column("p50", Unit::Ms)
+        .column("p99", Unit::Ms)
+        .column("most", Unit::Ms)
+        .column("large answers", Unit::Count)
+        .column("median", Unit::Ms)
+        .column("of the time", Unit::Percent)
+        .column(format!("p99 < {P99_MS}"), Unit::Text);
+    let mut chart = Lines::distribution("Small calls", Axis::new("a call", Unit::Ms));
     for Beside { name, calls, large, share } in rows {
-        let (p50, p99, most) = (calls.median(), calls.percentile(0.99), calls.max());
-        let median = if large.len() == 0 { 0.0 } else { large.median() };
-        let met = if p99 < P99_MS { "yes" } else { "**no**" };
-        writeln!(
-            out,
-            "| {name} | {} | {p50:.1} | {p99:.1} | {most:.1} | {} | {median:.0} | {:.0} % | {met} |",
+        let p99 = calls.percentile(0.99);
+        table.row(cells![
+            name.as_str(),
             calls.len(),
+            calls.median(),
+            p99,
+            calls.max(),
             large.len(),
-            100.0 * share,
-        )?;
+            large.median(),
+            *share,
+            p99 * 1e3 < P99_MS,
+        ]);
+        chart.values(name, calls.values());
     }
-    out.push_str(&machine());
-    Ok(out)
+    document.table(table).chart(chart);
 }
 
-/// Calls with all clients for so long, and gives the milliseconds of each call.
+/// Calls with all clients for so long, and gives the seconds of each call.
 fn call_all(
     clients: usize,
     time: Duration,
@@ -161,9 +174,9 @@ fn call_all(
                 calling.spawn(call(socket, request.clone()));
             }
             for called in calling.join_all().await {
-                let (socket, milliseconds) = called?;
+                let (socket, seconds) = called?;
                 idle.push(socket);
-                calls.push(milliseconds);
+                calls.push(seconds);
             }
         }
         Ok(calls)
@@ -181,7 +194,7 @@ fn request(host: &str, secret: &JwtSecret) -> bytes::Bytes {
     request.into()
 }
 
-/// One call, and its milliseconds.
+/// One call, and its seconds.
 async fn call(mut socket: TcpStream, request: bytes::Bytes) -> anyhow::Result<(TcpStream, f64)> {
     let begun = Instant::now();
     socket.write_all(&request).await?;
@@ -192,8 +205,8 @@ async fn call(mut socket: TcpStream, request: bytes::Bytes) -> anyhow::Result<(T
         ensure!(count > 0, "cut off after {:?}", String::from_utf8_lossy(&answer[..length]));
         length += count;
     }
-    let milliseconds = begun.elapsed().as_secs_f64() * 1e3;
+    let seconds = begun.elapsed().as_secs_f64();
     let text = String::from_utf8_lossy(&answer[..length]);
     ensure!(text.contains(r#""result":"0x"#), "an answer of another kind: {text}");
-    Ok((socket, milliseconds))
+    Ok((socket, seconds))
 }

@@ -1,10 +1,12 @@
-//! The report in Markdown: a table a size, then the targets.
+//! What a run says: a table a size, then the targets.
 
 use std::collections::BTreeSet;
-use std::fmt::{self, Write};
 
 use super::Sample;
 use super::wires;
+use crate::cells;
+use crate::document::{Axis, Bars, Cell, Document, Lines, Table, Unit};
+use crate::run::STAGES;
 use crate::stats::Sorted;
 
 /// What the wires have to be faster than.
@@ -28,45 +30,51 @@ const TARGETS: &[(u64, &str, f64)] = &[
 const MEMORY_RATIO: f64 = 1.3;
 const MEMORY_SIZE: u64 = 500;
 
-/// The stages that make up the server's own time.
-const STAGES: [&str; 5] = ["recovery", "parent", "execution", "root", "witness"];
+/// What the columns are.
+const METHOD: &str = "A payload with its witness, from the request until the witness's items are slices in the \
+     caller's memory. Each call has a block of its own and a fresh connection; numbers are medians. \
+     total ends when the items are there; server is validation and listing, as the server says; \
+     encode is what else came before the first byte; transfer lies between the first byte and the \
+     last, and encoding and decoding go on in it; decode is the caller's work, of which after came \
+     after the last byte. Memory of the server is what it had at most during the call, beyond what \
+     it had when it was started and beyond what it had before the call; that of the caller is beyond \
+     idle.";
 
-/// What was measured, as a text for people.
-pub(super) fn markdown(samples: &[Sample]) -> String {
-    let mut out = String::from(
-        "# Transports\n\nA payload with its witness, from the request until the witness's items \
-         are slices in the caller's memory.\nEach call has a block of its own and a fresh \
-         connection. Medians in milliseconds. `total` ends when the items are\nthere; `server` is \
-         validation and listing, as the server says; `encode` is what else came before the first \
-         byte;\n`transfer` lies between the first byte and the last, and encoding and decoding go \
-         on in it; `decode` is the\ncaller's work, of which `after` came after the last byte. \
-         Memory in MiB: of the server at most during the call,\nbeyond what it had when it was \
-         started and beyond what it had before the call; of the caller beyond idle.\n",
-    );
-    write_all(&mut out, samples).expect("a string takes everything");
-    out
-}
+/// What stands where a server says nothing of its own work.
+const UNKNOWN: &str = "not separable";
 
-fn write_all(out: &mut String, samples: &[Sample]) -> fmt::Result {
+/// Writes what was measured into a document.
+pub(super) fn fill(document: &mut Document, samples: &[Sample]) {
+    document.text(METHOD);
     let sizes: BTreeSet<u64> = samples.iter().map(|sample| sample.size).collect();
-    let mut targets = Vec::new();
+    let mut targets = Table::new("Targets")
+        .column("target", Unit::Text)
+        .column("measured", Unit::Ratio)
+        .column("bound", Unit::Ratio)
+        .column("met", Unit::Text);
+    let mut lanes: Vec<(String, Vec<[f64; 2]>)> = Vec::new();
     for size in sizes {
         let of_size: Vec<&Sample> = samples.iter().filter(|sample| sample.size == size).collect();
         let rows = rows(&of_size);
-        table(out, size, &of_size, &rows)?;
-        collect_targets(&mut targets, size, &rows);
+        table(document, size, &of_size, &rows);
+        add_targets(&mut targets, size, &rows);
+        for row in &rows {
+            let point = [row.median(|sample| sample.witness_bytes as f64), row.total()];
+            match lanes.iter_mut().find(|(name, _)| *name == row.name()) {
+                Some((_, points)) => points.push(point),
+                None => lanes.push((row.name(), vec![point])),
+            }
+        }
     }
-    if !targets.is_empty() {
-        writeln!(out, "\n## Targets\n\n| target | measured | bound | met |\n|---|--:|--:|---|")?;
+    let [x, y] = [Axis::new("witness", Unit::Mb), Axis::new("total", Unit::Ms)];
+    let mut chart = Lines::new("Sizes", x.logarithmic(), y.logarithmic());
+    for (name, points) in lanes {
+        chart.series(name, points);
     }
-    for (name, value, bound, is_met) in targets {
-        let met = if is_met { "yes" } else { "**no**" };
-        writeln!(out, "| {name} | {value:.2} | {bound} | {met} |")?;
-    }
-    Ok(())
+    document.section("All sizes").chart(chart).table(targets);
 }
 
-/// One client over one transport.
+/// One client over one transport. Times are in seconds.
 struct Row<'a> {
     client: &'a str,
     transport: &'a str,
@@ -74,18 +82,27 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
+    fn name(&self) -> String {
+        format!("{}, {}", self.client, self.transport)
+    }
+
     fn median(&self, read: impl Fn(&Sample) -> f64) -> f64 {
         Sorted::new(self.samples.iter().map(|sample| read(sample))).median()
     }
 
-    fn total_ms(&self) -> f64 {
-        self.median(|sample| sample.whole_us / 1e3)
+    /// The median of a time, of those samples that have it.
+    fn time(&self, read: impl Fn(&Sample) -> Option<f64>) -> f64 {
+        Sorted::new(self.samples.iter().filter_map(|sample| read(sample))).median() / 1e6
     }
 
-    fn peak_kib(&self, base: impl Fn(&Sample) -> u64) -> f64 {
+    fn total(&self) -> f64 {
+        self.time(|sample| Some(sample.whole_us))
+    }
+
+    fn peak_bytes(&self, base: impl Fn(&Sample) -> u64) -> f64 {
         let most = |sample: &Sample| sample.server_peak_kib + sample.server_files_kib;
         let beyond = |sample: &&Sample| most(sample).saturating_sub(base(sample)) as f64;
-        Sorted::new(self.samples.iter().map(beyond)).max()
+        Sorted::new(self.samples.iter().map(beyond)).max() * 1024.0
     }
 }
 
@@ -104,67 +121,68 @@ fn rows<'a>(samples: &[&'a Sample]) -> Vec<Row<'a>> {
     rows
 }
 
-fn peer_ms(rows: &[Row<'_>]) -> Option<f64> {
+fn peer_total(rows: &[Row<'_>]) -> Option<f64> {
     let peer = rows.iter().find(|row| (row.client, row.transport) == PEER)?;
-    Some(peer.total_ms())
+    Some(peer.total())
 }
 
-fn table(out: &mut String, size: u64, samples: &[&Sample], rows: &[Row<'_>]) -> fmt::Result {
+fn table(document: &mut Document, size: u64, samples: &[&Sample], rows: &[Row<'_>]) {
     let first = samples.first().expect("a size that was measured has samples");
-    let equal = samples.iter().all(|sample| sample.digest == first.digest);
     let rounds = rows.iter().map(|row| row.samples.len()).max().unwrap_or_default();
-    writeln!(
-        out,
-        "\n## {size} MB\n\n{} items, {:.1} MB; {rounds} rounds. All witnesses are equal: {}.\n",
+    document.section(format!("{size} MB")).text(format!(
+        "{} items, {:.1} MB; {rounds} rounds. All witnesses are equal: {}.",
         first.items,
         first.witness_bytes as f64 / 1e6,
-        if equal { "yes" } else { "**no**" },
-    )?;
-    writeln!(
-        out,
-        "| client | transport | total | min | max | server | encode | first byte | transfer | \
-         decode | after | MB sent | server MiB | in the call | caller MiB | server CPU | \
-         caller CPU | {} / this |\n|---|---|{}",
-        PEER.0,
-        "--:|".repeat(16)
-    )?;
-    for row in rows {
-        let ms = |read: fn(&Sample) -> f64| row.median(|sample| read(sample) / 1e3);
-        let total = Sorted::new(row.samples.iter().map(|sample| sample.whole_us / 1e3));
-        let server = row.median(|sample| server_us(sample).map_or(f64::NAN, |us| us / 1e3));
-        let encode = row.median(|sample| {
-            server_us(sample).map_or(f64::NAN, |us| (sample.first_byte_us - us) / 1e3)
-        });
-        let ratio = peer_ms(rows).map_or(f64::NAN, |peer| peer / total.median());
-        let numbers = [
-            total.median(),
-            total.percentile(0.0),
-            total.max(),
-            server,
-            encode,
-            ms(|sample| sample.first_byte_us),
-            ms(|sample| sample.last_byte_us - sample.first_byte_us),
-            ms(|sample| sample.decoding_us),
-            ms(|sample| sample.whole_us - sample.last_byte_us),
-            row.median(|sample| sample.answer_bytes as f64 / 1e6),
-            row.peak_kib(|sample| sample.server_idle_kib) / 1024.0,
-            row.peak_kib(|sample| sample.server_before_kib) / 1024.0,
-            row.median(|sample| sample.client_peak_kib as f64 / 1024.0),
-            row.median(|sample| sample.server_cpu_ms as f64),
-            row.median(|sample| sample.client_cpu_ms as f64),
-            ratio,
-        ];
-        write!(out, "| {} | {} |", row.client, row.transport)?;
-        for number in numbers {
-            match number {
-                unknown if unknown.is_nan() => write!(out, " – |")?,
-                small if small.abs() < 100.0 => write!(out, " {small:.1} |")?,
-                large => write!(out, " {large:.0} |")?,
-            }
-        }
-        writeln!(out)?;
+        if samples.iter().all(|sample| sample.digest == first.digest) { "yes" } else { "NO" },
+    ));
+    let mut table = Table::new("A call").column("client", Unit::Text);
+    table = table.column("transport", Unit::Text);
+    for name in ["total", "min", "max", "server", "encode", "first byte", "transfer", "decode"] {
+        table = table.column(name, Unit::Ms);
     }
-    Ok(())
+    table = table.column("after", Unit::Ms).column("sent", Unit::Mb);
+    for name in ["server", "in the call", "caller"] {
+        table = table.column(name, Unit::Mib);
+    }
+    table = table.column("server CPU", Unit::Ms).column("caller CPU", Unit::Ms);
+    table = table.column(format!("{} / this", PEER.0), Unit::Ratio);
+    let mut chart = Bars::new("What a call is spent on", Axis::new("median", Unit::Ms));
+    for row in rows {
+        let time = |read: fn(&Sample) -> f64| row.time(|sample| Some(read(sample)));
+        let all = Sorted::new(row.samples.iter().map(|sample| sample.whole_us / 1e6));
+        let [server, encode] = [
+            row.time(server_us),
+            row.time(|sample| Some(sample.first_byte_us - server_us(sample)?)),
+        ];
+        let known = |time: f64| if time.is_nan() { Cell::from(UNKNOWN) } else { time.into() };
+        let first_byte = time(|sample| sample.first_byte_us);
+        let transfer = time(|sample| sample.last_byte_us - sample.first_byte_us);
+        let after = time(|sample| sample.whole_us - sample.last_byte_us);
+        table.row(cells![
+            row.client,
+            row.transport,
+            all.median(),
+            all.percentile(0.0),
+            all.max(),
+            known(server),
+            known(encode),
+            first_byte,
+            transfer,
+            time(|sample| sample.decoding_us),
+            after,
+            row.median(|sample| sample.answer_bytes as f64),
+            row.peak_bytes(|sample| sample.server_idle_kib),
+            row.peak_bytes(|sample| sample.server_before_kib),
+            row.median(|sample| sample.client_peak_kib as f64 * 1024.0),
+            row.median(|sample| sample.server_cpu_ms as f64 / 1e3),
+            row.median(|sample| sample.client_cpu_ms as f64 / 1e3),
+            peer_total(rows).map(|peer| peer / all.median()),
+        ]);
+        let whole = if server.is_nan() { first_byte } else { f64::NAN };
+        let before = [("server and encode", whole), ("server", server), ("encode", encode)];
+        chart.bar(row.name(), before.into_iter().chain([("transfer", transfer), ("after", after)]));
+    }
+    document.table(table).chart(chart);
 }
 
 /// What the server says of its own work, where it says something.
@@ -173,13 +191,13 @@ fn server_us(sample: &Sample) -> Option<f64> {
     (!sample.server_us.is_empty()).then(|| stages.sum())
 }
 
-fn collect_targets(targets: &mut Vec<(String, f64, f64, bool)>, size: u64, rows: &[Row<'_>]) {
+fn add_targets(targets: &mut Table, size: u64, rows: &[Row<'_>]) {
     let ours = |name: &str| rows.iter().find(|row| (row.client, row.transport) == (OURS, name));
     for (of_size, name, bound) in TARGETS {
-        if let (true, Some(row), Some(peer)) = (*of_size == size, ours(name), peer_ms(rows)) {
-            let ratio = peer / row.total_ms();
+        if let (true, Some(row), Some(peer)) = (*of_size == size, ours(name), peer_total(rows)) {
+            let ratio = peer / row.total();
             let words = format!("{size} MB, {name}: times as fast as {}, at least", PEER.0);
-            targets.push((words, ratio, *bound, ratio >= *bound));
+            targets.row(cells![words, ratio, *bound, ratio >= *bound]);
         }
     }
     if size != MEMORY_SIZE {
@@ -187,8 +205,8 @@ fn collect_targets(targets: &mut Vec<(String, f64, f64, bool)>, size: u64, rows:
     }
     for row in rows.iter().filter(|row| row.client == OURS) {
         let witness = row.median(|sample| sample.witness_bytes as f64);
-        let ratio = row.peak_kib(|sample| sample.server_idle_kib) * 1024.0 / witness;
+        let ratio = row.peak_bytes(|sample| sample.server_idle_kib) / witness;
         let words = format!("{size} MB, {}: server memory in witnesses, at most", row.transport);
-        targets.push((words, ratio, MEMORY_RATIO, ratio <= MEMORY_RATIO));
+        targets.row(cells![words, ratio, MEMORY_RATIO, ratio <= MEMORY_RATIO]);
     }
 }

@@ -1,0 +1,246 @@
+//! What a run says: tables a part, then the targets.
+
+use std::collections::BTreeSet;
+
+use crate::cells;
+use crate::chain::Part;
+use crate::document::{Axis, Bars, Document, Lines, Table, Unit};
+use crate::run::{Measured, STAGES, Sample};
+use crate::stats::{Comparison, Sorted};
+
+/// What the issue asks for, as bounds of ratios or of milliseconds.
+const P50_RATIO: f64 = 0.7;
+const P99_RATIO: f64 = 0.4;
+const WITNESS_RATIO: f64 = 0.8;
+const WITNESS_COST: f64 = 0.05;
+const ROOT_SHARE: f64 = 0.08;
+const FORKCHOICE_P99_MS: f64 = 1.0;
+const REORGS_P99_RATIO: f64 = 1.2;
+
+/// Parts of so many blocks show whether memory grows.
+const LONG_PART_BLOCKS: usize = 1000;
+
+const OURS: &str = "deponent";
+const WITH_WITNESS: &str = "deponent+witness";
+
+/// Writes what was measured into a document.
+pub(super) fn fill(document: &mut Document, measured: &Measured) {
+    for part in Part::ALL {
+        let rows = rows(measured, part);
+        if rows.is_empty() {
+            continue;
+        }
+        document.section(part.name());
+        times(document, &rows);
+        comparisons(document, &rows);
+        memory(document, &rows);
+        stages(document, &rows);
+        document.table(targets(part, &rows, measured));
+    }
+    for remark in &measured.remarks {
+        document.text(remark);
+    }
+}
+
+/// One client in one part. Times are in seconds.
+struct Row<'a> {
+    client: &'a str,
+    samples: Vec<&'a Sample>,
+    payload: Sorted,
+    forkchoice: Sorted,
+}
+
+fn rows(measured: &Measured, part: Part) -> Vec<Row<'_>> {
+    let counted = |sample: &&Sample| sample.part == part && !sample.warm_up;
+    let samples: Vec<&Sample> = measured.samples.iter().filter(counted).collect();
+    let mut clients: Vec<&str> = Vec::new();
+    for sample in &samples {
+        if !clients.contains(&sample.client.as_str()) {
+            clients.push(&sample.client);
+        }
+    }
+    let row = |client| {
+        let samples: Vec<&Sample> =
+            samples.iter().filter(|sample| sample.client == client).copied().collect();
+        let seconds = |read: fn(&Sample) -> f64| Sorted::new(samples.iter().map(|s| read(s) / 1e6));
+        Row {
+            client,
+            payload: seconds(|sample| sample.new_payload_us),
+            forkchoice: seconds(|sample| sample.forkchoice_us),
+            samples,
+        }
+    };
+    clients.into_iter().map(row).collect()
+}
+
+impl Row<'_> {
+    fn mean(&self, read: fn(&Sample) -> f64) -> f64 {
+        Sorted::new(self.samples.iter().map(|sample| read(sample))).mean()
+    }
+
+    /// What a stage that the client names took, in seconds.
+    fn stage(&self, name: &str) -> Sorted {
+        let said = self.samples.iter().filter_map(|sample| sample.server_us.get(name));
+        Sorted::new(said.map(|us| us / 1e6))
+    }
+
+    /// The times of blocks that both have, this one's first.
+    fn pairs(&self, other: &Self) -> impl Iterator<Item = [f64; 2]> {
+        let both = self.samples.iter().zip(&other.samples);
+        let both = both.filter(|(a, b)| a.hash == b.hash);
+        both.map(|(a, b)| [a.new_payload_us / 1e6, b.new_payload_us / 1e6])
+    }
+}
+
+fn times(document: &mut Document, rows: &[Row<'_>]) {
+    document.text(format!(
+        "{} blocks, on average {:.1} Mgas and {:.0} transactions.",
+        rows[0].samples.len(),
+        rows[0].mean(|sample| sample.gas_used as f64) / 1e6,
+        rows[0].mean(|sample| sample.transactions as f64),
+    ));
+    let mut table = Table::new("newPayload and forkchoiceUpdated").column("client", Unit::Text);
+    for name in ["p50", "p90", "p95", "p99", "max", "mean"] {
+        table = table.column(name, Unit::Ms);
+    }
+    table = table
+        .column("gas", Unit::MgasPerSecond)
+        .column("FCU p50", Unit::Ms)
+        .column("FCU p99", Unit::Ms)
+        .column("answer", Unit::Mb)
+        .column("CPU", Unit::Ms)
+        .column("RSS", Unit::Mib)
+        .column("peak", Unit::Mib);
+    let mut chart = Lines::distribution("newPayload", Axis::new("newPayload", Unit::Ms));
+    for row in rows {
+        let Row { client, samples, payload, forkchoice } = row;
+        let [p50, p90, p95, p99] = [0.5, 0.9, 0.95, 0.99].map(|share| payload.percentile(share));
+        let gas: f64 = samples.iter().map(|sample| sample.gas_used as f64).sum();
+        let last = samples.last();
+        table.row(cells![
+            *client,
+            p50,
+            p90,
+            p95,
+            p99,
+            payload.max(),
+            payload.mean(),
+            gas / payload.sum(),
+            forkchoice.median(),
+            forkchoice.percentile(0.99),
+            row.mean(|sample| sample.answer_bytes as f64),
+            row.mean(|sample| sample.cpu_ms as f64 / 1e3),
+            last.map(|sample| sample.resident_kib * 1024),
+            last.map(|sample| sample.peak_kib * 1024),
+        ]);
+        chart.values(*client, samples.iter().map(|sample| sample.new_payload_us / 1e6));
+    }
+    document.table(table).chart(chart);
+}
+
+/// Each of our rows beside each of the others, block by block.
+fn comparisons(document: &mut Document, rows: &[Row<'_>]) {
+    let table = Table::new("newPayload, each block a pair")
+        .column("client", Unit::Text)
+        .column("beside", Unit::Text)
+        .column("of", Unit::Text);
+    let mut table = Comparison::columns(table);
+    for ours in rows.iter().filter(|row| row.client.starts_with(OURS)) {
+        for other in rows.iter().take_while(|other| other.client != ours.client) {
+            let pairs: Vec<_> = ours.pairs(other).map(|pair| vec![pair]).collect();
+            for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
+                let who = cells![ours.client, other.client, name];
+                table.row(who.into_iter().chain(Comparison::new(&pairs, share).cells()));
+            }
+        }
+    }
+    document.table(table);
+}
+
+/// Resident memory along a long part: it should stay where it is.
+fn memory(document: &mut Document, rows: &[Row<'_>]) {
+    let blocks = rows[0].samples.len();
+    if blocks < LONG_PART_BLOCKS {
+        return;
+    }
+    let mut table = Table::new("Resident memory along the blocks").column("client", Unit::Text);
+    for tenth in 1..=10 {
+        table = table.column(format!("{tenth}0%"), Unit::Mib);
+    }
+    for row in rows {
+        let after = |tenth: usize| row.samples[(blocks * tenth / 10).max(1) - 1].resident_kib;
+        let resident = (1..=10).map(|tenth| (after(tenth) * 1024).into());
+        table.row(cells![row.client].into_iter().chain(resident));
+    }
+    document.table(table);
+}
+
+/// The stages that clients name themselves.
+fn stages(document: &mut Document, rows: &[Row<'_>]) {
+    let mut chart = Bars::new("Stages of newPayload", Axis::new("mean", Unit::Ms));
+    for row in rows {
+        let names: BTreeSet<&String> =
+            row.samples.iter().flat_map(|sample| sample.server_us.keys()).collect();
+        if names.is_empty() {
+            continue;
+        }
+        let mut table = Table::new(format!("Stages of {}", row.client))
+            .column("stage", Unit::Text)
+            .column("p50", Unit::Us)
+            .column("p99", Unit::Us)
+            .column("mean", Unit::Us);
+        for name in names {
+            let values = row.stage(name);
+            let [p50, p99] = [0.5, 0.99].map(|share| values.percentile(share));
+            table.row(cells![name.as_str(), p50, p99, values.mean()]);
+        }
+        document.table(table);
+        chart.bar(row.client, STAGES.map(|name| (name, row.stage(name).mean())));
+    }
+    document.chart(chart);
+}
+
+fn targets(part: Part, rows: &[Row<'_>], all: &Measured) -> Table {
+    let mut table = Table::new("Targets")
+        .column("target", Unit::Text)
+        .column("measured", Unit::Ratio)
+        .column("at most", Unit::Ratio)
+        .column("met", Unit::Text);
+    let row = |name: &str| rows.iter().find(|row| row.client == name);
+    let peers = || rows.iter().filter(|row| !row.client.starts_with(OURS));
+    let peers = || peers().filter(|row| !row.client.ends_with("+witness"));
+    let fastest =
+        |share: f64| peers().map(|row| row.payload.percentile(share)).min_by(f64::total_cmp);
+    let Some(ours) = row(OURS) else { return table };
+    let mut target = |name: &str, value: f64, bound: f64| {
+        table.row(cells![name, value, bound, value <= bound]);
+    };
+    for (name, share, bound) in [("p50", 0.5, P50_RATIO), ("p99", 0.99, P99_RATIO)] {
+        if let Some(theirs) = fastest(share) {
+            let ratio = ours.payload.percentile(share) / theirs;
+            target(&format!("newPayload {name} / fastest peer"), ratio, bound);
+        }
+    }
+    if let (Some(witness), Some(theirs)) = (row(WITH_WITNESS), fastest(0.5)) {
+        let ratio = witness.payload.median() / theirs;
+        target("with witness, p50 / fastest peer without", ratio, WITNESS_RATIO);
+    }
+    if let Some(witness) = row(WITH_WITNESS) {
+        let ratios = witness.pairs(ours).map(|[with, without]| with / without);
+        let cost = Sorted::new(ratios).median() - 1.0;
+        target("cost of the witness (median over blocks)", cost, WITNESS_COST);
+    }
+    let (root, execution) = (ours.stage("root"), ours.stage("execution"));
+    if root.len() > 0 && part != Part::Empty {
+        let share = root.sum() / execution.sum();
+        target("root after the last transaction / execution", share, ROOT_SHARE);
+    }
+    let warm = self::rows(all, Part::Warm);
+    if let (Part::Reorgs, Some(warm)) = (part, warm.iter().find(|row| row.client == OURS)) {
+        let ratio = ours.payload.percentile(0.99) / warm.payload.percentile(0.99);
+        target("newPayload p99 / that of the warm part", ratio, REORGS_P99_RATIO);
+    }
+    let forkchoice_ms = ours.forkchoice.percentile(0.99) * 1e3;
+    target("forkchoiceUpdated p99, ms", forkchoice_ms, FORKCHOICE_P99_MS);
+    table
+}
