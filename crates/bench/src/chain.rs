@@ -88,6 +88,13 @@ impl Chain {
         Ok(read_payloads(file))
     }
 
+    /// How many payloads a part has.
+    pub(crate) fn count(&self, part: Part) -> anyhow::Result<usize> {
+        let path = self.part(part);
+        let file = File::open(&path).with_context(|| format!("no {}", path.display()))?;
+        Ok(BufReader::with_capacity(1 << 20, file).split(b'\n').count())
+    }
+
     /// A part that is being made: it has its name once [`Writer::end`] is called.
     pub(crate) fn write(&self, part: Part) -> anyhow::Result<Writer> {
         Writer::create(self.part(part))

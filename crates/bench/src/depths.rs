@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use alloy_primitives::B256;
 use anyhow::Context;
+use indicatif::ProgressIterator as _;
 use rpc::RawValue;
 use serde::Serialize;
 use serde_json::json;
@@ -18,6 +19,7 @@ use crate::cells;
 use crate::chain::{Chain, Part};
 use crate::client::{Client, Contender, Program};
 use crate::document::{Axis, Cell, Document, Lines, Table, Unit};
+use crate::progress;
 use crate::run::micros;
 use crate::stats::Sorted;
 use crate::sync::{self, Ancestry};
@@ -93,7 +95,10 @@ fn feed(
     let (sender, questions) = sync_channel(WAITING);
     let asker = std::thread::spawn(move || ask(contender, connection, &questions));
     let mut hashes = Vec::new();
-    for (index, payload) in chain.payloads(Part::Warm)?.take(blocks).enumerate() {
+    let blocks = chain.count(Part::Warm)?.min(blocks);
+    let bar = progress::bar(contender.to_string(), blocks);
+    let payloads = chain.payloads(Part::Warm)?.take(blocks).progress_with(bar);
+    for (index, payload) in payloads.enumerate() {
         let payload = payload?;
         ancestry.push(&payload);
         client.new_payload(&payload, contender.with_witness)?;

@@ -5,10 +5,12 @@ use std::time::Instant;
 
 use alloy_primitives::{Address, B256, keccak256};
 use anyhow::{Context, ensure};
+use indicatif::ProgressIterator as _;
 use serde_json::{Value, json};
 
 use crate::chain::{self, Chain, Part, Payload, Writer};
 use crate::client::{Client, Kind, Program};
+use crate::progress;
 use crate::sign::sign_all;
 use crate::sync::{self, Ancestry};
 use crate::workload::{self, BlockPlan, Workload};
@@ -113,18 +115,12 @@ impl Driver {
         plans: impl Iterator<Item = BlockPlan>,
     ) -> anyhow::Result<()> {
         let mut writer = chain.write(part)?;
-        let (started, mut said, mut gas) = (Instant::now(), Instant::now(), 0);
-        for plan in plans {
+        let bar = progress::bar(part.name(), plans.size_hint().0);
+        for plan in plans.progress_with(bar) {
             let transactions = sign_all(&plan.transactions);
             let payload = self.build(&plan, &json!(transactions), 0)?;
-            gas += payload.gas_used;
             writer.push(&payload)?;
             self.import(&payload)?;
-            if said.elapsed().as_secs() >= 10 {
-                said = Instant::now();
-                let (name, seconds) = (part.name(), started.elapsed().as_secs());
-                eprintln!("{name}: block {}, {gas} gas after {seconds} s", self.number);
-            }
         }
         writer.end()
     }

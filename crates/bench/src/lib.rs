@@ -14,6 +14,7 @@ mod depths;
 pub mod document;
 mod generate;
 mod process;
+mod progress;
 mod random;
 mod report;
 mod run;

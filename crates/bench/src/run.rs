@@ -8,15 +8,17 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use alloy_primitives::B256;
 use anyhow::{Context, ensure};
+use indicatif::ProgressIterator as _;
 use serde::Serialize;
 
 use crate::chain::{Chain, Part, Payload};
 use crate::client::{Client, Contender, Program};
 use crate::process::Usage;
+use crate::progress;
 use crate::sync::{self, Ancestry};
 
 /// Where our node says how long the last block's stages took: numbers are microseconds.
@@ -243,18 +245,15 @@ fn measure(
 ) -> anyhow::Result<()> {
     let mut ancestry = Ancestry::before(chain, part)?;
     let skipped = if part == Part::Warm { options.warm_up } else { 0 };
-    let (started, clients) = (Instant::now(), team.len());
-    for (index, payload) in chain.payloads(part)?.take(skipped + options.blocks).enumerate() {
+    let (blocks, clients) = (chain.count(part)?.min(skipped + options.blocks), team.len());
+    let bar = progress::bar(part.name(), blocks);
+    for (index, payload) in chain.payloads(part)?.take(blocks).progress_with(bar).enumerate() {
         let payload = payload?;
         ancestry.push(&payload);
         for place in 0..clients {
             let runner = &mut team[(index + place) % clients];
             let sample = runner.turn(&payload, &ancestry, options)?;
             measured.samples.push(Sample { part, place, warm_up: index < skipped, ..sample });
-        }
-        if index % 50 == 49 {
-            let seconds = started.elapsed().as_secs();
-            eprintln!("{}: {} blocks in {seconds} s", part.name(), index + 1);
         }
     }
     Ok(())

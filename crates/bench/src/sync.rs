@@ -11,6 +11,7 @@ use anyhow::Context;
 
 use crate::chain::{Chain, Part, Payload};
 use crate::client::{Client, Heads, Kind, Program};
+use crate::progress;
 
 /// How far behind the head consensus clients name a block safe, and finalized.
 const SAFE_DEPTH: usize = 32;
@@ -62,11 +63,12 @@ impl Ancestry {
 pub(crate) fn catch_up(client: &mut Client, chain: &Chain, part: Part) -> anyhow::Result<u64> {
     let have = client.block_number()?;
     let mut ancestry = Ancestry::default();
-    let (mut fed, started, mut said) = (0, Instant::now(), Instant::now());
-    for earlier in Part::ALL.into_iter().take_while(|earlier| *earlier != part) {
-        if !chain.has(earlier) {
-            continue;
-        }
+    let mut fed = 0;
+    let earlier = Part::ALL.into_iter().take_while(|earlier| *earlier != part);
+    let earlier: Vec<Part> = earlier.filter(|earlier| chain.has(*earlier)).collect();
+    let blocks = earlier.iter().map(|earlier| chain.count(*earlier)).sum::<anyhow::Result<_>>()?;
+    let bar = progress::bar(format!("{} catches up", client.kind.name()), blocks);
+    for earlier in earlier {
         for payload in chain.payloads(earlier)? {
             let payload = payload?;
             ancestry.push(&payload);
@@ -75,11 +77,7 @@ pub(crate) fn catch_up(client: &mut Client, chain: &Chain, part: Part) -> anyhow
                 client.forkchoice_updated(ancestry.heads(payload.hash))?;
                 fed += 1;
             }
-            if said.elapsed().as_secs() >= 10 {
-                said = Instant::now();
-                let (kind, seconds) = (client.kind.name(), started.elapsed().as_secs());
-                eprintln!("{kind} has block {} after {seconds} s", payload.number);
-            }
+            bar.inc(1);
         }
     }
     Ok(fed)

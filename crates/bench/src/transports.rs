@@ -33,6 +33,7 @@ use crate::chain::{Chain, Part, Payload};
 use crate::client::{Client, Kind, Program};
 use crate::document::Document;
 use crate::process::{self, Usage};
+use crate::progress;
 use crate::run::{micros, server_timings};
 use crate::state::Outcome;
 use crate::sync;
@@ -194,6 +195,8 @@ fn run(
         servers.push(Server { name: program.kind.name(), client, idle_kib, timings: true });
     }
     let mut samples: Vec<Sample> = Vec::new();
+    let rounds: usize = sizes.iter().map(|(size, _)| options.rounds(*size) + 1).sum();
+    let bar = progress::bar("calls", rounds * lanes.len());
     for (size, payloads) in sizes {
         for round in 0..=options.rounds(*size) {
             for turn in 0..lanes.len() {
@@ -207,8 +210,8 @@ fn run(
                     .with_context(|| format!("{} over {}", server.name, lane.named.name))?;
                 let warm_up = round == 0;
                 samples.push(Sample { size: *size, round, warm_up, ..sample });
+                bar.inc(1);
             }
-            eprintln!("{size} MB: round {round} of {}", options.rounds(*size));
         }
     }
     drop(lanes);

@@ -1,0 +1,12 @@
+//! How far a long loop is, for whoever waits.
+
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+
+/// A bar for `steps` steps, with the time that is left. It is drawn where the standard error is a
+/// terminal, and removed in the end.
+pub(crate) fn bar(what: impl Into<String>, steps: usize) -> ProgressBar {
+    let template = "{prefix} {percent:>3}% {bar:30} {human_pos}/{human_len}, {eta} left";
+    let style = ProgressStyle::with_template(template).expect("the template is right");
+    let bar = ProgressBar::new(steps as u64).with_style(style).with_prefix(what.into());
+    bar.with_finish(ProgressFinish::AndClear)
+}
