@@ -41,7 +41,9 @@ pub(super) fn markdown(samples: &[Sample]) -> String {
          byte;\n`transfer` lies between the first byte and the last, and encoding and decoding go \
          on in it; `decode` is the\ncaller's work, of which `after` came after the last byte. \
          Memory in MiB: of the server at most during the call,\nbeyond what it had when it was \
-         started and beyond what it had before the call; of the caller beyond idle.\n",
+         started, how much of that are pages of mapped files on disk, which are the system's\n\
+         cache of these files, and beyond what it had before the call; of the caller beyond \
+         idle.\n",
     );
     write_all(&mut out, samples).expect("a string takes everything");
     out
@@ -123,10 +125,10 @@ fn table(out: &mut String, size: u64, samples: &[&Sample], rows: &[Row<'_>]) -> 
     writeln!(
         out,
         "| client | transport | total | min | max | server | encode | first byte | transfer | \
-         decode | after | MB sent | server MiB | in the call | caller MiB | server CPU | \
-         caller CPU | {} / this |\n|---|---|{}",
+         decode | after | MB sent | server MiB | of files | in the call | caller MiB | server CPU \
+         | caller CPU | {} / this |\n|---|---|{}",
         PEER.0,
-        "--:|".repeat(16)
+        "--:|".repeat(17)
     )?;
     for row in rows {
         let ms = |read: fn(&Sample) -> f64| row.median(|sample| read(sample) / 1e3);
@@ -148,6 +150,7 @@ fn table(out: &mut String, size: u64, samples: &[&Sample], rows: &[Row<'_>]) -> 
             ms(|sample| sample.whole_us - sample.last_byte_us),
             row.median(|sample| sample.answer_bytes as f64 / 1e6),
             row.peak_kib(|sample| sample.server_idle_kib) / 1024.0,
+            row.median(|sample| sample.server_mapped_kib as f64 / 1024.0),
             row.peak_kib(|sample| sample.server_before_kib) / 1024.0,
             row.median(|sample| sample.client_peak_kib as f64 / 1024.0),
             row.median(|sample| sample.server_cpu_ms as f64),
@@ -187,8 +190,16 @@ fn collect_targets(targets: &mut Vec<(String, f64, f64, bool)>, size: u64, rows:
     }
     for row in rows.iter().filter(|row| row.client == OURS) {
         let witness = row.median(|sample| sample.witness_bytes as f64);
-        let ratio = row.peak_kib(|sample| sample.server_idle_kib) * 1024.0 / witness;
-        let words = format!("{size} MB, {}: server memory in witnesses, at most", row.transport);
-        targets.push((words, ratio, MEMORY_RATIO, ratio <= MEMORY_RATIO));
+        let idle = |sample: &Sample| sample.server_idle_kib;
+        let idle_and_mapped = |sample: &Sample| idle(sample) + sample.server_mapped_kib;
+        let words = format!("{size} MB, {}: server memory in witnesses", row.transport);
+        let ratios = [
+            (format!("{words}, at most"), row.peak_kib(idle_and_mapped)),
+            (format!("{words}, pages of files included, at most"), row.peak_kib(idle)),
+        ];
+        for (words, kib) in ratios {
+            let ratio = kib * 1024.0 / witness;
+            targets.push((words, ratio, MEMORY_RATIO, ratio <= MEMORY_RATIO));
+        }
     }
 }
