@@ -188,6 +188,9 @@ pub(crate) struct Usage {
     pub(crate) peak_kib: u64,
     /// Of what is resident, that of mapped files in memory.
     pub(crate) shared_kib: u64,
+    /// Of what is resident, that of mapped files on disk: pages of the system's cache of files,
+    /// which it has back without asking.
+    pub(crate) file_kib: u64,
     /// Processor time, in milliseconds, to the kernel's 10.
     pub(crate) cpu_ms: u64,
 }
@@ -210,6 +213,7 @@ impl Usage {
             resident_kib: kib("VmRSS:").unwrap_or(0),
             peak_kib: kib("VmHWM:").unwrap_or(0),
             shared_kib: kib("RssShmem:").unwrap_or(0),
+            file_kib: kib("RssFile:").unwrap_or(0),
             cpu_ms: ticks * 10,
         }
     }

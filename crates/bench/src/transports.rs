@@ -83,6 +83,8 @@ struct Sample {
     server_idle_kib: u64,
     server_before_kib: u64,
     server_peak_kib: u64,
+    /// Of what it had before the call, pages of mapped files on disk beyond the idle process.
+    server_mapped_kib: u64,
     /// Of memory files that it has not mapped, after the call.
     server_files_kib: u64,
     server_cpu_ms: u64,
@@ -108,7 +110,7 @@ struct Lane {
 struct Server {
     name: &'static str,
     client: Client,
-    idle_kib: u64,
+    idle: Usage,
     timings: bool,
 }
 
@@ -190,9 +192,9 @@ fn run(
             lanes.push(Lane { server: servers.len(), named, transport, place, room: 0 });
         }
         std::thread::sleep(options.pause);
-        let idle_kib = Usage::of(client.process.id()).resident_kib;
+        let idle = Usage::of(client.process.id());
         client.process.freeze()?;
-        servers.push(Server { name: program.kind.name(), client, idle_kib, timings: true });
+        servers.push(Server { name: program.kind.name(), client, idle, timings: true });
     }
     let mut samples: Vec<Sample> = Vec::new();
     let rounds: usize = sizes.iter().map(|(size, _)| options.rounds(*size) + 1).sum();
@@ -261,9 +263,10 @@ fn turn_of(
         witness_bytes: bytes,
         items: count,
         digest,
-        server_idle_kib: server.idle_kib,
+        server_idle_kib: server.idle.resident_kib,
         server_before_kib: before.resident_kib,
         server_peak_kib: after.peak_kib,
+        server_mapped_kib: before.file_kib.saturating_sub(server.idle.file_kib),
         server_files_kib: process::unmapped_files_kib(them),
         server_cpu_ms: after.cpu_ms - before.cpu_ms,
         client_peak_kib: our_after.peak_kib.saturating_sub(our_base.resident_kib),

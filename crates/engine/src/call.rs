@@ -8,7 +8,7 @@ use execution::{BlockError, Call, CallOutcome, Overrides};
 use state::Database;
 use trie::Account;
 use trie::versioned::{self, Version};
-use witness::{State, StateError};
+use witness::{Code, State, StateError};
 
 impl Engine {
     /// Makes a message call in a valid block of any branch, on the state after it. It changes
@@ -75,6 +75,10 @@ impl State for CallState<'_> {
 
     fn code(&mut self, code_hash: B256) -> Result<Bytes, StateError> {
         state_view::code(self.database, code_hash)
+    }
+
+    fn code_to_run(&mut self, code_hash: B256) -> Result<Code, StateError> {
+        state_view::code_to_run(self.database, code_hash)
     }
 
     fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {

@@ -99,8 +99,8 @@ pub const MEMORY_CACHE_BYTES: u64 = 1 << 20;
 pub const INIT_BATCH_BYTES: usize = 64 << 20;
 
 /// Bytes of memory for codes made ready to run: of two full blocks that read nothing but the
-/// largest codes. Reading and preparing such a block's 500 MB again takes half a second.
-pub const CODE_CACHE_BYTES: usize = 1 << 30;
+/// largest codes, of which 70 MB are tables each, as their bytes stay in the files.
+pub const CODE_CACHE_BYTES: usize = 256 << 20;
 
 /// Longest RLP of a trie node, in bytes: a branch with sixteen hashes and no value.
 pub(crate) const NODE_BYTES: usize = 3 + 16 * 33 + 1;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trie::versioned::{self, BlockTrie, NodeAddress, Shortcuts, Unit, Version, run_serially};
 use trie::{Account, EMPTY_ROOT_HASH, Error as TrieError};
-use witness::{BlockState, Change, State, StateError, Witness};
+use witness::{BlockState, Change, Code, State, StateError, Witness};
 
 /// The tries of one block, above the database.
 pub(crate) type Tries = BlockTrie<Nodes>;
@@ -319,6 +319,10 @@ impl State for LiveState<'_> {
 
     fn code(&mut self, code_hash: B256) -> Result<Bytes, StateError> {
         state_view::code(&self.core.database, code_hash)
+    }
+
+    fn code_to_run(&mut self, code_hash: B256) -> Result<Code, StateError> {
+        state_view::code_to_run(&self.core.database, code_hash)
     }
 
     fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {

@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use trie::EMPTY_ROOT_HASH;
 use trie::versioned::Version;
-use witness::{Account, State, StateError};
+use witness::{Account, Code, State, StateError};
 
 /// What a list names, as the block's parent has it.
 #[derive(Debug)]
@@ -202,6 +202,10 @@ impl State for ParentState<'_> {
 
     fn code(&mut self, code_hash: B256) -> Result<Bytes, StateError> {
         state_view::code(&self.core.database, code_hash)
+    }
+
+    fn code_to_run(&mut self, code_hash: B256) -> Result<Code, StateError> {
+        state_view::code_to_run(&self.core.database, code_hash)
     }
 
     fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {

@@ -1,11 +1,11 @@
 use crate::Error;
 use crate::live::storage_error;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
-use state::Database;
+use state::{Database, Padded};
 use std::sync::Arc;
 use trie::versioned::{self, Version};
 use trie::{Account, AccountProof};
-use witness::StateError;
+use witness::{Code, StateError};
 
 /// The state after one block, to read from. It has no way to write.
 #[derive(Debug, Clone)]
@@ -60,6 +60,12 @@ impl StateView {
 
 /// The code with this hash, which an account of some state has.
 pub(crate) fn code(database: &Database, code_hash: B256) -> Result<Bytes, StateError> {
-    let code = database.code(&code_hash).map_err(storage_error)?;
-    code.ok_or(StateError::MissingCode(code_hash))
+    Ok(code_to_run(database, code_hash)?.bytes())
+}
+
+/// As [`code`], with what lies behind it.
+pub(crate) fn code_to_run(database: &Database, code_hash: B256) -> Result<Code, StateError> {
+    let code = database.stored_code(&code_hash).map_err(storage_error)?;
+    let Padded { bytes, padding, is_mapped } = code.ok_or(StateError::MissingCode(code_hash))?;
+    Ok(Code { length: bytes.len() - padding, padded: bytes, is_mapped })
 }

@@ -23,7 +23,7 @@ use revm::database_interface::Database;
 use revm::state::{self, bal::BlockAccessIndex};
 use std::fmt::Debug;
 use trie::{AccountInfo, EMPTY_ROOT_HASH};
-use witness::{Account, State, StateError};
+use witness::{Account, Code, State, StateError};
 
 /// Where [`validate`](crate::validate) finds transactions that have run ahead.
 pub trait Ahead: Debug {
@@ -260,13 +260,17 @@ impl<S: State> State for Listed<'_, S> {
     }
 
     fn code(&mut self, code_hash: B256) -> Result<Bytes, StateError> {
+        Ok(self.code_to_run(code_hash)?.bytes())
+    }
+
+    fn code_to_run(&mut self, code_hash: B256) -> Result<Code, StateError> {
         // Its account was read before; if there are several, each has it from somewhere.
         let account = self.reads.iter().rev().find_map(|read| match read {
             Read::Account(address, Some(info)) if info.code_hash == code_hash => Some(address),
             _ => None,
         });
         let listed = account.and_then(|address| self.list.account(address)?.code(&code_hash));
-        listed.cloned().map_or_else(|| self.state.code(code_hash), Ok)
+        listed.cloned().map_or_else(|| self.state.code_to_run(code_hash), |code| Ok(code.into()))
     }
 
     fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {

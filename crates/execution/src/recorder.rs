@@ -1,3 +1,4 @@
+use crate::code_cache::{bytecode, stored_bytecode};
 use crate::{CodeCache, codes};
 use alloy_primitives::map::{AddressSet, B256Map};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
@@ -166,8 +167,9 @@ impl<S: State> Recorder<S> {
         if let Some(code) = cache.get(&code_hash) {
             return Ok(code);
         }
-        let code = bytecode(self.state.code(code_hash)?);
-        cache.insert(code_hash, code.clone());
+        let stored = self.state.code_to_run(code_hash)?;
+        let code = stored_bytecode(&stored);
+        cache.insert(code_hash, code.clone(), &stored);
         Ok(code)
     }
 }
@@ -206,12 +208,6 @@ impl<S: State> Database for Recorder<S> {
         self.lowest_ancestor = Some(lowest);
         self.read(|state| state.block_hash(number))
     }
-}
-
-/// A code made ready to run. One that begins as a delegation and is none is a code as any other:
-/// no transaction deploys it (EIP-3541), but a genesis or an override may have it.
-fn bytecode(code: Bytes) -> Bytecode {
-    Bytecode::new_raw_checked(code.clone()).unwrap_or_else(|_| Bytecode::new_legacy(code))
 }
 
 fn has_storage_only(account: &Account) -> bool {

@@ -117,8 +117,8 @@ pub(crate) struct StorageArgs {
     #[arg(long = "cache.bytes", value_name = "BYTES", value_parser = parse_bytes,
           default_value_t = DatabaseOptions::default().cache_bytes)]
     cache_bytes: u64,
-    /// Bytes of memory for codes made ready to run, and a quarter as many for codes as they are
-    /// stored.
+    /// Bytes of memory for what codes need to run, besides their files, and a quarter as many for
+    /// codes as they are stored.
     #[arg(long = "cache.code-bytes", value_name = "BYTES", value_parser = parse_bytes,
           default_value_t = EngineOptions::default().code_cache_bytes as u64)]
     code_cache_bytes: u64,

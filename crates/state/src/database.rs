@@ -9,8 +9,8 @@ use crate::Error;
 use crate::disk::{Directory, Disk};
 use crate::header::{HEADER_BYTES, Header};
 use crate::index::{INDEX, Index, State, StoredBlock, StoredHeads};
-use crate::limits::{MAX_META_BYTES, MAX_SWEEP_BYTES, PAGE_BYTES};
-use crate::log::{Location, Log};
+use crate::limits::{CODE_ENTRY_BYTES, MAX_META_BYTES, MAX_SWEEP_BYTES, PAGE_BYTES};
+use crate::log::{Location, Log, Padded};
 use crate::pages::{Batch, Nodes, NodesOptions};
 use crate::room::Room;
 use crate::segments;
@@ -35,7 +35,8 @@ pub struct Database {
     blocks: Log,
     codes: Log,
     witnesses: Log,
-    code_cache: Cache<B256, Bytes, ByLength>,
+    /// Codes that were read and checked.
+    code_cache: Cache<B256, Padded, ByLength>,
     /// What was added and is not persisted; readers look here first.
     waiting: RwLock<Waiting>,
     /// Versions of blocks with smaller numbers are gone.
@@ -48,9 +49,10 @@ pub struct Database {
 #[derive(Clone, Debug)]
 struct ByLength;
 
-impl Weighter<B256, Bytes> for ByLength {
-    fn weight(&self, _: &B256, code: &Bytes) -> u64 {
-        code.len() as u64 + 64
+impl Weighter<B256, Padded> for ByLength {
+    fn weight(&self, _: &B256, code: &Padded) -> u64 {
+        let bytes = if code.is_mapped { 0 } else { code.bytes.len() as u64 };
+        bytes + CODE_ENTRY_BYTES
     }
 }
 
@@ -302,14 +304,22 @@ impl Database {
     /// # Errors
     /// When it cannot be read.
     pub fn code(&self, hash: &B256) -> Result<Option<Bytes>, Error> {
+        Ok(self.stored_code(hash)?.map(|code| code.payload()))
+    }
+
+    /// The code with this hash, as it is stored.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn stored_code(&self, hash: &B256) -> Result<Option<Padded>, Error> {
         if let Some(code) = self.code_cache.get(hash) {
             return Ok(Some(code));
         }
-        if let Some(code) = self.waiting().code(hash) {
-            return Ok(Some(code));
+        if let Some(bytes) = self.waiting().code(hash) {
+            return Ok(Some(Padded { bytes, padding: 0, is_mapped: false }));
         }
         let Some(location) = self.index.code(hash)? else { return Ok(None) };
-        let code = self.codes.read(location)?;
+        let code = self.codes.map(location)?;
         self.code_cache.insert(*hash, code.clone());
         Ok(Some(code))
     }

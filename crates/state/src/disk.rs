@@ -2,6 +2,7 @@
 
 mod directory;
 mod fault;
+mod mapped;
 mod memory;
 mod veil;
 
@@ -11,6 +12,7 @@ pub use memory::MemoryDisk;
 
 use crate::Error;
 use crate::limits::SLOW_READ;
+use alloy_primitives::Bytes;
 use std::cell::Cell;
 use std::fmt::Debug;
 use std::io;
@@ -96,6 +98,12 @@ pub trait File: Debug + Send + Sync {
     /// # Errors
     /// The system's.
     fn sync(&self) -> io::Result<()>;
+
+    /// The file as memory, to read from: `bytes` from its beginning on, of which none may be
+    /// touched that lie behind its end. `None` where files cannot be mapped, or this one cannot.
+    fn map(&self, _bytes: u64) -> Option<Bytes> {
+        None
+    }
 }
 
 /// The first write that failed: after it there are no others.
@@ -207,6 +215,10 @@ impl Named {
     pub(crate) fn len(&self) -> Result<u64, Error> {
         let length = self.file.len();
         length.map_err(|source| io_error(self.path.clone(), "tell the length", 0, source))
+    }
+
+    pub(crate) fn map(&self, bytes: u64) -> Option<Bytes> {
+        self.file.map(bytes)
     }
 
     pub(crate) fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {

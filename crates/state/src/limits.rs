@@ -18,6 +18,14 @@ pub const WITNESS_SEGMENT_BYTES: u64 = 64 << 20;
 /// Bytes of the smallest segment: a header and a page. Tests use it.
 pub const MIN_SEGMENT_BYTES: u64 = 2 * PAGE_BYTES as u64;
 
+/// Zero bytes behind each code in its file: behind the end of a code the EVM finds `STOP`, after
+/// the 32 bytes of the longest operand that may be cut off there. So a code runs where it lies.
+pub const CODE_PADDING_BYTES: usize = 33;
+
+/// Bytes that a mapping reaches beyond where a segment is full, for its last frame. What lies
+/// further behind is read into memory; few codes are that long.
+pub const MAPPED_BEYOND_BYTES: u64 = 1 << 20;
+
 /// Bytes of a frame's payload. The largest witness that we know of is 500 MB.
 pub const MAX_FRAME_BYTES: usize = 2 << 30;
 
@@ -37,7 +45,11 @@ pub const MAX_OPEN_SEGMENTS: usize = 128;
 /// Bytes of pages of nodes in memory, unless the options say otherwise.
 pub const PAGE_CACHE_BYTES: u64 = 1 << 30;
 
-/// Bytes of codes in memory: 20,000 codes of 24 KiB are 480 MB, which a heavy block may read.
+/// Bytes of memory that the cache of codes takes for each, itself aside.
+pub const CODE_ENTRY_BYTES: u64 = 128;
+
+/// Bytes of codes in memory: those that lie in files that cannot be mapped. Of the others a heavy
+/// block reads 20,000, which take no memory of ours but [`CODE_ENTRY_BYTES`] each.
 pub const CODE_CACHE_BYTES: u64 = 256 << 20;
 
 /// From this time on a read was not from memory, where it takes some microseconds. A disk takes

@@ -1,19 +1,22 @@
 //! Append-only logs of frames: blocks, codes and witnesses.
 //!
-//! A frame is its payload's length and a CRC-32 over its address, length and payload, then the
-//! payload. Frames fill segments one after another; one that is longer than a segment gets a
-//! longer file.
+//! A frame is its payload's length and a CRC-32 over its address, length and all that follows, then
+//! the payload, then as many zeros as its segment's header says. Frames fill segments one after
+//! another; one that is longer than a segment gets a longer file.
 
 use crate::Error;
-use crate::disk::{Directory, Named};
+use crate::disk::Directory;
 use crate::header::HEADER_BYTES;
-use crate::limits::{MAX_FRAME_BYTES, WRITE_BUFFER_BYTES};
-use crate::segments::{Kind, Segments};
+use crate::limits::{CODE_PADDING_BYTES, MAX_FRAME_BYTES, WRITE_BUFFER_BYTES};
+use crate::segments::{Kind, Segment, Segments};
 use alloy_primitives::Bytes;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 const FRAME_HEADER_BYTES: usize = 8;
+
+/// As many zeros as any segment has behind its frames.
+const PADDING: [u8; CODE_PADDING_BYTES] = [0; CODE_PADDING_BYTES];
 
 /// Where a frame is, as the index has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +25,25 @@ pub(crate) struct Location {
     pub(crate) address: u64,
     /// Its payload's length.
     pub(crate) bytes: u32,
+}
+
+/// A code, or what else a log's frame holds, and the zeros behind it.
+#[derive(Clone, Debug)]
+pub struct Padded {
+    /// Both.
+    pub bytes: Bytes,
+    /// How many of the bytes are zeros behind the code.
+    pub padding: usize,
+    /// Whether the bytes lie in their file, and take no memory of this process but what the
+    /// system can have back at any time.
+    pub is_mapped: bool,
+}
+
+impl Padded {
+    /// The code alone.
+    pub fn payload(&self) -> Bytes {
+        self.bytes.slice(..self.bytes.len() - self.padding)
+    }
 }
 
 #[derive(Debug)]
@@ -38,7 +60,7 @@ struct Writer {
     /// Where the next frame goes, or the next segment begins.
     end: u64,
     /// The segment that is written, since it was synced.
-    dirty: Option<(u64, Arc<Named>)>,
+    dirty: Option<(u64, Arc<Segment>)>,
     created: bool,
     /// What is not written yet, the last bytes before `end`.
     buffer: Vec<u8>,
@@ -75,8 +97,9 @@ impl Log {
             let last = last.expect("there is a segment, or a new one");
             writer.dirty = Some((last, self.segments.open(last)?));
         }
+        let padding = writer.dirty.as_ref().expect("opened above").1.padding;
         let location = Location { address: writer.end, bytes: payload.len() as u32 };
-        let header = frame_header(location.address, payload);
+        let header = frame_header(location, payload, &PADDING[..padding]);
         writer.end += (FRAME_HEADER_BYTES + payload.len()) as u64;
         writer.buffer.extend_from_slice(&header);
         if payload.len() >= WRITE_BUFFER_BYTES {
@@ -86,9 +109,11 @@ impl Log {
             file.write_at(writer.end - gathered - start, payload)?;
         } else {
             writer.buffer.extend_from_slice(payload);
-            if writer.buffer.len() >= WRITE_BUFFER_BYTES {
-                writer.write_buffer(0)?;
-            }
+        }
+        writer.end += padding as u64;
+        writer.buffer.extend_from_slice(&PADDING[..padding]);
+        if writer.buffer.len() >= WRITE_BUFFER_BYTES {
+            writer.write_buffer(0)?;
         }
         Ok(location)
     }
@@ -111,8 +136,25 @@ impl Log {
         Ok(())
     }
 
-    /// Reads a frame, and checks it.
+    /// Reads what a frame holds, and checks it.
     pub(crate) fn read(&self, location: Location) -> Result<Bytes, Error> {
+        Ok(self.read_frame(location)?.2.payload())
+    }
+
+    /// As [`read`](Self::read), but what is returned stays in the file where it can be mapped: it
+    /// is read to be checked alone. Its pages are then most likely in the system's memory, and are
+    /// never memory of ours.
+    pub(crate) fn map(&self, location: Location) -> Result<Padded, Error> {
+        let (segment, offset, read) = self.read_frame(location)?;
+        let mapped = segment.mapped(self.segment_bytes, offset, read.bytes.len())?;
+        Ok(match mapped {
+            Some(bytes) => Padded { bytes, is_mapped: true, ..read },
+            None => read,
+        })
+    }
+
+    /// A frame's segment, where in it the payload is, and what is there.
+    fn read_frame(&self, location: Location) -> Result<(Arc<Segment>, u64, Padded), Error> {
         let Location { address, bytes } = location;
         let log = self.segments.kind.name;
         let start = self.start();
@@ -121,13 +163,17 @@ impl Log {
             return Err(Error::Deleted { log, address, start });
         };
         let file = self.segments.open(segment)?;
-        let mut frame = vec![0; FRAME_HEADER_BYTES + bytes as usize];
+        let padding = file.padding;
+        let mut frame = vec![0; FRAME_HEADER_BYTES + bytes as usize + padding];
         file.read_at(address - segment, &mut frame)?;
-        let (header, payload) = frame.split_at(FRAME_HEADER_BYTES);
-        if header != frame_header(address, payload) {
+        let (header, behind) = frame.split_at(FRAME_HEADER_BYTES);
+        let (payload, zeros) = behind.split_at(bytes as usize);
+        if header != frame_header(location, payload, zeros) || zeros != &PADDING[..padding] {
             return Err(damaged(&file, address - segment));
         }
-        Ok(Bytes::from(frame).slice(FRAME_HEADER_BYTES..))
+        let bytes = Bytes::from(frame).slice(FRAME_HEADER_BYTES..);
+        let offset = address - segment + FRAME_HEADER_BYTES as u64;
+        Ok((file, offset, Padded { bytes, padding, is_mapped: false }))
     }
 
     /// The first offset that is kept.
@@ -164,7 +210,7 @@ impl Log {
         each: &mut impl FnMut(Result<u64, Error>),
     ) -> Result<(), Error> {
         let file = self.segments.open(start)?;
-        self.segments.header(start).expect(&file)?;
+        let padding = self.segments.padding(start, &file)? as u64;
         let mut address = start + HEADER_BYTES as u64;
         while address < end {
             let mut header = [0; FRAME_HEADER_BYTES];
@@ -174,7 +220,7 @@ impl Log {
             }
             file.read_at(offset, &mut header)?;
             let bytes = u32::from_le_bytes(header[..4].try_into().expect("four bytes"));
-            let next = address + FRAME_HEADER_BYTES as u64 + u64::from(bytes);
+            let next = address + FRAME_HEADER_BYTES as u64 + u64::from(bytes) + padding;
             if next > end {
                 return Err(damaged(&file, offset));
             }
@@ -204,28 +250,73 @@ impl Writer {
 }
 
 /// Whether a file of this length ends where a frame does, by the lengths of all before it.
-fn ends_with_a_frame(file: &Named, bytes: u64) -> Result<bool, Error> {
+fn ends_with_a_frame(file: &Segment, bytes: u64) -> Result<bool, Error> {
     let mut end = HEADER_BYTES as u64;
     while end + FRAME_HEADER_BYTES as u64 <= bytes {
         let mut length = [0; 4];
         file.read_at(end, &mut length)?;
-        end += FRAME_HEADER_BYTES as u64 + u64::from(u32::from_le_bytes(length));
+        let length = u64::from(u32::from_le_bytes(length));
+        end += FRAME_HEADER_BYTES as u64 + length + file.padding as u64;
     }
     Ok(end == bytes)
 }
 
-fn damaged(file: &Named, offset: u64) -> Error {
+fn damaged(file: &Segment, offset: u64) -> Error {
     file.damaged(offset, "the frame does not match its length and checksum")
 }
 
-fn frame_header(address: u64, payload: &[u8]) -> [u8; FRAME_HEADER_BYTES] {
-    let length = (payload.len() as u32).to_le_bytes();
+fn frame_header(location: Location, payload: &[u8], padding: &[u8]) -> [u8; FRAME_HEADER_BYTES] {
+    let length = location.bytes.to_le_bytes();
     let mut hasher = crc32fast::Hasher::new();
-    hasher.update(&address.to_le_bytes());
+    hasher.update(&location.address.to_le_bytes());
     hasher.update(&length);
     hasher.update(payload);
+    hasher.update(padding);
     let mut header = [0; FRAME_HEADER_BYTES];
     header[..4].copy_from_slice(&length);
     header[4..].copy_from_slice(&hasher.finalize().to_le_bytes());
     header
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::MemoryDisk;
+    use crate::segments::CODES;
+
+    /// Segments of codes had no zeros behind each once. They stay as they are until they are full.
+    #[test]
+    fn segments_without_padding_are_read_and_filled() {
+        let directory = Directory::new(Arc::new(MemoryDisk::new()));
+        let frames: Vec<_> = (1..100_u8).map(|tag| vec![tag; usize::from(tag)]).collect();
+        let (old, new) = frames.split_at(30);
+        let open =
+            |kind, end| Log::recover(kind, directory.clone(), (0, end), 1024).expect("memory");
+        let append = |log: &Log, frames: &[Vec<u8>]| -> Vec<_> {
+            frames.iter().map(|frame| log.append(frame).expect("memory")).collect()
+        };
+        let log = open(CODES.unpadded(), 0);
+        let mut locations = append(&log, old);
+        let end = log.sync().expect("memory");
+        let old_segments = log.segments().starts().len();
+        let log = open(CODES, end);
+        locations.extend(append(&log, new));
+        let end = log.sync().expect("memory");
+        for log in [log, open(CODES, end)] {
+            let starts = log.segments().starts();
+            for (index, start) in starts.iter().enumerate() {
+                let padding = log.segments().open(*start).expect("memory").padding;
+                let expected = if index < old_segments { 0 } else { CODE_PADDING_BYTES };
+                assert_eq!(padding, expected, "segment {index}");
+            }
+            assert!(old_segments > 0 && starts.len() > old_segments);
+            for (location, frame) in locations.iter().zip(&frames) {
+                assert_eq!(log.read(*location).expect("memory"), *frame);
+                assert_eq!(log.map(*location).expect("memory").payload(), *frame);
+            }
+            let mut bytes = 0;
+            log.verify(end, |outcome| bytes += outcome.expect("whole"));
+            assert_eq!(bytes, end - (starts.len() * HEADER_BYTES) as u64);
+        }
+    }
 }

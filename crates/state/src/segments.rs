@@ -3,28 +3,95 @@
 use crate::Error;
 use crate::disk::{Directory, Named};
 use crate::header::Header;
-use crate::limits::MAX_OPEN_SEGMENTS;
+use crate::limits::{CODE_PADDING_BYTES, MAPPED_BEYOND_BYTES, MAX_OPEN_SEGMENTS};
+use alloy_primitives::Bytes;
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// Which log: its name, which its files begin with, and the four letters in their headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
     pub(crate) letters: [u8; 4],
+    /// Bytes of zeros behind each frame of a new segment.
+    padding: usize,
 }
 
-pub(crate) const NODES: Kind = Kind { name: "nodes", letters: *b"NODE" };
-pub(crate) const BLOCKS: Kind = Kind { name: "blocks", letters: *b"BLCK" };
-pub(crate) const CODES: Kind = Kind { name: "codes", letters: *b"CODE" };
-pub(crate) const WITNESSES: Kind = Kind { name: "witnesses", letters: *b"WTNS" };
+pub(crate) const NODES: Kind = Kind { name: "nodes", letters: *b"NODE", padding: 0 };
+pub(crate) const BLOCKS: Kind = Kind { name: "blocks", letters: *b"BLCK", padding: 0 };
+pub(crate) const CODES: Kind =
+    Kind { name: "codes", letters: *b"CODE", padding: CODE_PADDING_BYTES };
+pub(crate) const WITNESSES: Kind = Kind { name: "witnesses", letters: *b"WTNS", padding: 0 };
+
+#[cfg(test)]
+impl Kind {
+    /// As it was before there was padding.
+    pub(crate) const fn unpadded(self) -> Self {
+        Self { padding: 0, ..self }
+    }
+}
+
+/// The file of one segment, open.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    file: Named,
+    /// Bytes of zeros behind each frame. Segments of codes once had none.
+    pub(crate) padding: usize,
+    /// The file in memory, `None` where it cannot be mapped.
+    mapped: OnceLock<Option<Bytes>>,
+    /// The file has so many bytes at least.
+    known_bytes: AtomicU64,
+}
+
+impl Deref for Segment {
+    type Target = Named;
+
+    fn deref(&self) -> &Named {
+        &self.file
+    }
+}
+
+impl Segment {
+    fn new(file: Named, padding: usize) -> Arc<Self> {
+        let (mapped, known_bytes) = (OnceLock::new(), AtomicU64::new(0));
+        Arc::new(Self { file, padding, mapped, known_bytes })
+    }
+
+    /// These bytes of the file, written already, where they lie in the system's memory; `None`
+    /// where the file cannot be mapped, or not that far.
+    pub(crate) fn mapped(
+        &self,
+        segment_bytes: u64,
+        offset: u64,
+        bytes: usize,
+    ) -> Result<Option<Bytes>, Error> {
+        let map = || self.file.map(segment_bytes + MAPPED_BEYOND_BYTES);
+        let end = offset + bytes as u64;
+        let Some(map) = self.mapped.get_or_init(map) else { return Ok(None) };
+        if end > map.len() as u64 {
+            return Ok(None);
+        }
+        if end > self.known_bytes.load(Ordering::Relaxed) {
+            // What lies behind the end of the file is mapped and must not be touched.
+            let found_bytes = self.file.len()?;
+            if end > found_bytes {
+                let file = self.file.path().into();
+                return Err(Error::Short { file, found_bytes, expected_bytes: end });
+            }
+            self.known_bytes.store(found_bytes, Ordering::Relaxed);
+        }
+        Ok(Some(map.slice(offset as usize..end as usize)))
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Segments {
     pub(crate) kind: Kind,
     directory: Directory,
-    files: Mutex<BTreeMap<u64, Option<Arc<Named>>>>,
+    files: Mutex<BTreeMap<u64, Option<Arc<Segment>>>>,
 }
 
 impl Segments {
@@ -36,7 +103,7 @@ impl Segments {
         kind: Kind,
         directory: Directory,
         (start, end): (u64, u64),
-        is_full: impl Fn(&Named, u64) -> Result<bool, Error>,
+        is_full: impl Fn(&Segment, u64) -> Result<bool, Error>,
     ) -> Result<Self, Error> {
         let segments = Self { kind, directory, files: Mutex::default() };
         let mut kept = BTreeMap::new();
@@ -61,7 +128,7 @@ impl Segments {
     fn cut(
         &self,
         end: u64,
-        is_full: impl Fn(&Named, u64) -> Result<bool, Error>,
+        is_full: impl Fn(&Segment, u64) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         let starts = self.starts();
         let ends = starts.iter().skip(1).copied().chain([end]);
@@ -103,7 +170,7 @@ impl Segments {
     }
 
     /// The file of the segment that begins at `start`; its header is checked when it is opened.
-    pub(crate) fn open(&self, start: u64) -> Result<Arc<Named>, Error> {
+    pub(crate) fn open(&self, start: u64) -> Result<Arc<Segment>, Error> {
         if let Some(Some(file)) = self.files().get(&start) {
             return Ok(file.clone());
         }
@@ -112,8 +179,8 @@ impl Segments {
             let file = self.directory.path(&name);
             return Err(Error::Short { file, found_bytes: 0, expected_bytes: 1 });
         };
-        self.header(start).expect(&file)?;
-        let file = Arc::new(file);
+        let padding = self.padding(start, &file)?;
+        let file = Segment::new(file, padding);
         let mut files = self.files();
         if files.contains_key(&start) {
             keep(&mut files, start, &file);
@@ -122,10 +189,10 @@ impl Segments {
     }
 
     /// A new segment, its header written, not durable yet.
-    pub(crate) fn create(&self, start: u64, header: &[u8]) -> Result<Arc<Named>, Error> {
+    pub(crate) fn create(&self, start: u64, header: &[u8]) -> Result<Arc<Segment>, Error> {
         let file = self.directory.create(&self.file_name(start))?;
         file.write_at(0, header)?;
-        let file = Arc::new(file);
+        let file = Segment::new(file, self.kind.padding);
         keep(&mut self.files(), start, &file);
         Ok(file)
     }
@@ -148,8 +215,21 @@ impl Segments {
         self.directory.sync()
     }
 
+    /// The header of a new segment: where it begins, and how many zeros follow each frame.
     pub(crate) fn header(&self, start: u64) -> Header {
-        Header { kind: self.kind.letters, numbers: [start, 0] }
+        Header { kind: self.kind.letters, numbers: [start, self.kind.padding as u64] }
+    }
+
+    /// How many zeros follow each frame of the segment in this file, which must be the one that
+    /// begins at `start`.
+    pub(crate) fn padding(&self, start: u64, file: &Named) -> Result<usize, Error> {
+        let expected = self.header(start);
+        let found = Header::read(file, self.kind.letters)?;
+        if found.numbers == [start, 0] {
+            return Ok(0);
+        }
+        expected.expect(file)?;
+        Ok(self.kind.padding)
     }
 
     fn file_name(&self, start: u64) -> String {
@@ -162,12 +242,12 @@ impl Segments {
         (self.file_name(start) == name).then_some(start)
     }
 
-    fn files(&self) -> MutexGuard<'_, BTreeMap<u64, Option<Arc<Named>>>> {
+    fn files(&self) -> MutexGuard<'_, BTreeMap<u64, Option<Arc<Segment>>>> {
         self.files.lock().expect("no thread panics with it")
     }
 }
 
-fn keep(files: &mut BTreeMap<u64, Option<Arc<Named>>>, start: u64, file: &Arc<Named>) {
+fn keep(files: &mut BTreeMap<u64, Option<Arc<Segment>>>, start: u64, file: &Arc<Segment>) {
     if files.values().flatten().count() >= MAX_OPEN_SEGMENTS {
         files.values_mut().for_each(|open| *open = None);
     }

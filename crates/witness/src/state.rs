@@ -1,4 +1,4 @@
-use crate::{StateError, Witness};
+use crate::{Code, StateError, Witness};
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -18,6 +18,11 @@ pub trait State: Debug {
 
     /// The code whose keccak-256 hash is `code_hash`.
     fn code(&mut self, code_hash: B256) -> Result<Bytes, StateError>;
+
+    /// As [`code`](Self::code), with what lies behind the code, where the state knows that.
+    fn code_to_run(&mut self, code_hash: B256) -> Result<Code, StateError> {
+        Ok(self.code(code_hash)?.into())
+    }
 
     /// The hash of ancestor `number`; asked only for the 256 blocks before the one running.
     fn block_hash(&mut self, number: u64) -> Result<B256, StateError>;
@@ -44,6 +49,10 @@ impl<S: State> State for &mut S {
 
     fn code(&mut self, code_hash: B256) -> Result<Bytes, StateError> {
         (**self).code(code_hash)
+    }
+
+    fn code_to_run(&mut self, code_hash: B256) -> Result<Code, StateError> {
+        (**self).code_to_run(code_hash)
     }
 
     fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {

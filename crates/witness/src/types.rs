@@ -29,6 +29,30 @@ impl Witness {
     }
 }
 
+/// A code, and zeros that lie behind it in the same memory: with those it can run where it lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Code {
+    /// The code and the zeros.
+    pub padded: Bytes,
+    /// Bytes of the code.
+    pub length: usize,
+    /// Whether the bytes lie in a file, and take no memory that the system cannot have back.
+    pub is_mapped: bool,
+}
+
+impl Code {
+    /// The code alone.
+    pub fn bytes(&self) -> Bytes {
+        self.padded.slice(..self.length)
+    }
+}
+
+impl From<Bytes> for Code {
+    fn from(code: Bytes) -> Self {
+        Self { length: code.len(), padded: code, is_mapped: false }
+    }
+}
+
 /// An uncompressed secp256k1 public key: 0x04, X, Y. Beside a witness stand those of the block's
 /// senders, one a transaction.
 pub type PublicKey = FixedBytes<65>;

@@ -1,5 +1,6 @@
-use super::{Disk, File};
+use super::{Disk, File, mapped};
 use crate::Error;
+use alloy_primitives::Bytes;
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -114,5 +115,9 @@ impl File for fs::File {
 
     fn sync(&self) -> io::Result<()> {
         self.sync_data()
+    }
+
+    fn map(&self, bytes: u64) -> Option<Bytes> {
+        mapped::map(self, bytes)
     }
 }

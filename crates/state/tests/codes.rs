@@ -1,0 +1,133 @@
+//! Codes that lie in their files: what is mapped is what was written, and nothing else is.
+
+mod common;
+
+use alloy_primitives::{B256, Bytes, keccak256};
+use common::{Difference, OPTIONS, Workload, open};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use state::limits::{CODE_PADDING_BYTES, MAPPED_BEYOND_BYTES};
+use state::{Database, DirectoryDisk, MemoryDisk, Padded};
+use std::path::Path;
+
+fn open_directory(directory: &Path) -> Database {
+    open(DirectoryDisk::open(directory).expect("free")).expect("opens")
+}
+
+fn code(rng: &mut StdRng, bytes: usize) -> (B256, Bytes) {
+    let mut code = vec![0; bytes];
+    rng.fill(&mut code[..]);
+    (keccak256(&code), code.into())
+}
+
+/// What is stored of a code, which is all there.
+fn stored(store: &Database, (hash, code): &(B256, Bytes)) -> Padded {
+    let found = store.stored_code(hash).expect("it can be read").expect("it is there");
+    assert_eq!(found.payload(), *code);
+    assert!(found.bytes[code.len()..].iter().all(|byte| *byte == 0));
+    assert_eq!(store.code(hash).expect("it can be read").as_ref(), Some(code));
+    found
+}
+
+#[test]
+fn codes_stay_in_their_files_while_these_grow_and_are_closed() {
+    let seed = rand::random();
+    println!("seed {seed}");
+    let mut rng = StdRng::seed_from_u64(seed);
+    let folder = tempfile::tempdir().expect("a directory");
+    let mut store = open_directory(folder.path());
+    let (mut codes, mut held) = (Vec::new(), Vec::new());
+    for round in 0..30 {
+        let some: Vec<_> = (0..rng.random_range(1..10))
+            .map(|_| {
+                let bytes = rng.random_range(40..9000);
+                code(&mut rng, bytes)
+            })
+            .collect();
+        store.add_codes(some.clone()).expect("a working disk");
+        for code in &some {
+            // It waits to be written.
+            let waiting = stored(&store, code);
+            assert!(!waiting.is_mapped && waiting.padding == 0);
+        }
+        store.persist().expect("a working disk");
+        codes.extend(some);
+        for code in &codes {
+            let found = stored(&store, code);
+            assert!(found.is_mapped && found.padding == CODE_PADDING_BYTES);
+            held.push((found, code.1.clone()));
+        }
+        if round % 7 == 6 {
+            drop(store);
+            store = open_directory(folder.path());
+        }
+    }
+    assert!(store.stats().expect("readable").codes.files > 3);
+    assert_eq!(store.verify(&mut |_| {}).expect("readable").damaged, 0);
+    // What was handed out needs neither the store nor the names of its files.
+    drop(store);
+    folder.close().expect("removed");
+    assert!(held.iter().all(|(found, code)| found.payload() == *code));
+}
+
+#[test]
+fn a_code_that_is_longer_than_a_mapping_is_read() {
+    let mut rng = StdRng::seed_from_u64(1);
+    let folder = tempfile::tempdir().expect("a directory");
+    let store = open_directory(folder.path());
+    let long = (OPTIONS.segment_bytes + MAPPED_BEYOND_BYTES) as usize;
+    let codes = [code(&mut rng, 10), code(&mut rng, long), code(&mut rng, 20)];
+    store.add_codes(codes.to_vec()).expect("a working disk");
+    store.persist().expect("a working disk");
+    let is_mapped = codes.map(|code| stored(&store, &code).is_mapped);
+    assert_eq!(is_mapped, [true, false, true]);
+}
+
+#[test]
+fn where_files_cannot_be_mapped_codes_are_read() {
+    let mut rng = StdRng::seed_from_u64(2);
+    let store = open(MemoryDisk::new()).expect("opens");
+    let code = code(&mut rng, 300);
+    store.add_codes(vec![code.clone()]).expect("memory");
+    store.persist().expect("memory");
+    let found = stored(&store, &code);
+    assert!(!found.is_mapped && found.padding == CODE_PADDING_BYTES);
+}
+
+#[test]
+fn no_bit_flipped_in_a_mapped_file_gives_a_wrong_answer() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let store = open_directory(folder.path());
+    let mut workload = Workload::new(8);
+    for step in 0..40 {
+        workload.step(&store, step).expect("a working disk");
+    }
+    workload.persist(&store).expect("a working disk");
+    drop(store);
+    let model = workload.model;
+    let files = std::fs::read_dir(folder.path()).expect("readable");
+    let names = files.map(|file| file.expect("readable").file_name().into_string().expect("ours"));
+    let segments: Vec<_> = names.filter(|name| name.starts_with("codes-")).collect();
+    let mut rng = StdRng::seed_from_u64(9);
+    for flip in 0..120 {
+        let name = &segments[flip % segments.len()];
+        let path = folder.path().join(name);
+        let whole = std::fs::read(&path).expect("readable");
+        let mut damaged = whole.clone();
+        let at = rng.random_range(0..whole.len());
+        damaged[at] ^= 1 << rng.random_range(0..8);
+        std::fs::write(&path, damaged).expect("a working disk");
+        let refused = match DirectoryDisk::open(folder.path()).and_then(open) {
+            Err(error) => error.to_string(),
+            Ok(store) => match model.check(&store) {
+                Err(Difference::Unread(text)) => text,
+                Err(Difference::Wrong(text)) => panic!("{name}, byte {at}: wrong: {text}"),
+                Ok(()) => panic!("{name}, byte {at}: it was not noticed"),
+            },
+        };
+        let is_named = refused.contains(name.as_str()) && refused.contains("offset");
+        assert!(is_named, "{name}, byte {at}: {refused}");
+        std::fs::write(&path, whole).expect("a working disk");
+    }
+    model.check(&open_directory(folder.path())).expect("whole again");
+}
