@@ -7,6 +7,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 
 use crate::document::console;
+use crate::load::{LoadArgs, OverheadArgs};
 use crate::report::{self, ReportArgs};
 use crate::{
     Chain, Contender, CrowdOptions, Kind, Options, Part, Program, TransportOptions, World,
@@ -27,6 +28,10 @@ pub enum Command {
     Crowd(CrowdArgs),
     /// Write saved reports again, several on one page.
     Report(ReportArgs),
+    /// Make many small JSON-RPC calls to any endpoints, and report.
+    Rpc(LoadArgs),
+    /// Measure what the instrument itself can do at most.
+    Overhead(OverheadArgs),
 }
 
 /// Which chain, where, and the programs.
@@ -197,6 +202,8 @@ pub fn run(command: &Command) -> anyhow::Result<()> {
         Command::Transports(args) => transports(args),
         Command::Crowd(args) => crowd(args),
         Command::Report(args) => report::run(args),
+        Command::Rpc(args) => crate::load::load(args),
+        Command::Overhead(args) => crate::load::overhead(args),
     }
 }
 

@@ -9,7 +9,9 @@
 mod connection;
 mod crowd;
 mod decode;
+mod encode;
 mod http2;
+mod overhead;
 mod payloads;
 mod report;
 mod ssz;
@@ -26,6 +28,7 @@ use serde_json::Value;
 
 pub use self::crowd::{CrowdOptions, crowd};
 use self::decode::{Lists, Memory};
+pub(crate) use self::overhead::receive_witnesses;
 use self::payloads::Published;
 pub use self::wires::transport_names;
 use self::wires::{Named, Transport, named};

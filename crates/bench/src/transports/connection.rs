@@ -6,8 +6,6 @@
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Error, ErrorKind, Read, Write};
-use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,7 +13,10 @@ use anyhow::{Context, bail, ensure};
 use rpc::JwtSecret;
 
 use super::http2;
+use crate::stream::Stream;
 
+/// For a server to take a connection.
+const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// The longest wait for more of an answer.
 const READ_TIME: Duration = Duration::from_secs(600);
 /// Heads and frame headers are read through it; what is longer goes where it stays.
@@ -71,52 +72,22 @@ struct Head {
     headers: Vec<(String, String)>,
 }
 
-#[derive(Debug)]
-pub(super) enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl Read for Stream {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.read(into),
-            Self::Unix(stream) => stream.read(into),
-        }
-    }
-}
-
-impl Write for Stream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.write(bytes),
-            Self::Unix(stream) => stream.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 impl Connection {
     /// Connects, and says what is said before the first request.
     pub(super) fn open(framing: Framing, endpoint: &Endpoint) -> anyhow::Result<Self> {
         let (stream, host, token) = match endpoint {
             Endpoint::Tcp { address, secret } => {
-                let stream = TcpStream::connect(address)
+                let stream = Stream::tcp(address, CONNECT_TIME)
                     .with_context(|| format!("cannot connect to {address}"))?;
-                stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(READ_TIME))?;
-                (Stream::Tcp(stream), address.clone(), Some(secret.token()))
+                (stream, address.clone(), Some(secret.token()))
             }
             Endpoint::Unix { path } => {
-                let stream = UnixStream::connect(path)
+                let stream = Stream::unix(path)
                     .with_context(|| format!("cannot connect to {}", path.display()))?;
-                stream.set_read_timeout(Some(READ_TIME))?;
-                (Stream::Unix(stream), "localhost".into(), None)
+                (stream, "localhost".into(), None)
             }
         };
+        stream.set_read_timeout(READ_TIME)?;
         let stream = BufReader::with_capacity(BUFFER_BYTES, stream);
         let mut connection = Self { framing, host, token, stream, head: Head::default() };
         match framing {

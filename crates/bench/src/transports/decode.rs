@@ -382,11 +382,9 @@ fn ssz_between(
 
 #[cfg(test)]
 mod tests {
+    use super::super::encode::{Items, as_rlp, as_ssz, rlp_list, rlp_string, ssz_variable};
     use super::*;
     use crate::random::Random;
-
-    /// The lists of a witness as they are: the slow twin of everything above.
-    type Items = [Vec<Vec<u8>>; 3];
 
     fn random_items(random: &mut Random) -> Items {
         let bytes = |random: &mut Random, most: u64| {
@@ -400,55 +398,6 @@ mod tests {
         let [state, codes] = [list(random), list(random)];
         let headers = list(random).into_iter().map(|fields| rlp_list(&rlp_string(&fields)));
         [headers.collect(), codes, state]
-    }
-
-    fn rlp_head(short: u8, len: usize) -> Vec<u8> {
-        if len < 56 {
-            return vec![short + len as u8];
-        }
-        let digits: Vec<u8> = len.to_be_bytes().into_iter().skip_while(|d| *d == 0).collect();
-        [vec![short + 55 + digits.len() as u8], digits].concat()
-    }
-
-    fn rlp_string(bytes: &[u8]) -> Vec<u8> {
-        match bytes {
-            [byte] if *byte < 0x80 => vec![*byte],
-            _ => [rlp_head(0x80, bytes.len()), bytes.to_vec()].concat(),
-        }
-    }
-
-    fn rlp_list(content: &[u8]) -> Vec<u8> {
-        [rlp_head(0xc0, content.len()), content.to_vec()].concat()
-    }
-
-    fn as_rlp(items: &Items, with_keys: bool) -> Vec<u8> {
-        let [headers, codes, state] = items;
-        let strings = |items: &[Vec<u8>]| {
-            rlp_list(&items.iter().flat_map(|item| rlp_string(item)).collect::<Vec<u8>>())
-        };
-        let mut lists = [rlp_list(&headers.concat()), strings(codes), strings(state)].concat();
-        lists.extend(with_keys.then_some(0xc0));
-        rlp_list(&lists)
-    }
-
-    fn ssz_variable(parts: &[Vec<u8>]) -> Vec<u8> {
-        let (mut offsets, mut at) = (Vec::new(), parts.len() * 4);
-        for part in parts {
-            offsets.extend((at as u32).to_le_bytes());
-            at += part.len();
-        }
-        [offsets, parts.concat()].concat()
-    }
-
-    fn as_ssz(items: &Items, with_keys: bool) -> Vec<u8> {
-        let [headers, codes, state] = items;
-        let lists = [state, codes, headers].map(|list| ssz_variable(list));
-        let mut status = vec![0, 9, 0, 0, 0, 41, 0, 0, 0];
-        status.extend([7; 32]);
-        let witness = ssz_variable(&[ssz_variable(&lists)]);
-        let mut fields = vec![status, witness];
-        fields.extend(with_keys.then(|| vec![4; 65 * 3]));
-        ssz_variable(&fields)
     }
 
     /// A body that comes in pieces of random lengths.

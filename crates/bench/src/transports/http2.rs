@@ -5,7 +5,8 @@ use std::io::{self, BufReader, Error, ErrorKind, Read, Write};
 
 use anyhow::{bail, ensure};
 
-use super::connection::{Stream, read_some};
+use super::connection::read_some;
+use crate::stream::Stream;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The largest window there is.

@@ -1,0 +1,322 @@
+//! One connection: it keeps as many calls on their way as it is told.
+
+use std::io::{ErrorKind, Write};
+use std::time::{Duration, Instant};
+
+use super::calls::{Calls, Order};
+use super::message::{Broken, Messages, Wire, push_frame_head};
+use super::tally::{Failure, Tally};
+use super::target::{BEFORE_ID, ID_DIGITS, Mix, Target};
+use super::{Mode, Plan};
+use crate::stream::Stream;
+
+/// Connections that end, one after the other, without an answer; then there is no further one.
+const MOST_LOST: u32 = 10;
+/// Between two attempts to connect, from the second on.
+const RECONNECT_NANOS: u64 = 100_000_000;
+/// A token is good for 60 seconds.
+const HEAD_NANOS: u64 = 30_000_000_000;
+
+/// A connection, and the calls that it makes. Times are nanoseconds since `start`.
+#[derive(Debug)]
+pub(super) struct Lane<'a> {
+    target: &'a Target,
+    mix: &'a Mix,
+    plan: &'a Plan,
+    start: Instant,
+    connection: Option<(Stream, Messages)>,
+    /// Connections lost since the last answer, and when there may be another one.
+    lost: u32,
+    connect_at: u64,
+    head: Vec<u8>,
+    head_made: u64,
+    /// What is to be written, from `written` on.
+    out: Vec<u8>,
+    written: usize,
+    calls: Calls,
+    /// Calls that it may still send.
+    left: u64,
+    /// Its place in the mix.
+    turn: usize,
+    /// When the next call is due, and the time from one to the next: zero where none is set.
+    due: u64,
+    interval: u64,
+}
+
+impl<'a> Lane<'a> {
+    /// The connection of this number; it is open, or will be tried again.
+    pub(super) fn new(target: &'a Target, mix: &'a Mix, plan: &'a Plan, number: usize) -> Self {
+        let order = match (plan.mode, target.wire) {
+            (Mode::Batched, _) => Order::Batch,
+            (_, Wire::Http) => Order::Same,
+            _ => Order::Any,
+        };
+        let count = plan.connections as u64;
+        let left = plan
+            .calls
+            .map_or(u64::MAX, |calls| calls / count + u64::from((number as u64) < calls % count));
+        let interval = plan.max_rate.map_or(0, |rate| (1e9 * count as f64 / rate) as u64);
+        let mut lane = Self {
+            target,
+            mix,
+            plan,
+            start: Instant::now(),
+            connection: None,
+            lost: 0,
+            connect_at: 0,
+            head: target.head(),
+            head_made: 0,
+            out: Vec::new(),
+            written: 0,
+            calls: Calls::new(order, mix.kinds.len(), nanos(plan.duration)),
+            left,
+            // Connections begin at different calls.
+            turn: mix.cycle.len() * number / plan.connections,
+            due: interval * number as u64 / count,
+            interval,
+        };
+        lane.connect(0);
+        lane
+    }
+
+    /// The turn begins.
+    pub(super) fn begin(&mut self, start: Instant) {
+        self.start = start;
+    }
+
+    pub(super) fn now(&self) -> u64 {
+        nanos(self.start.elapsed())
+    }
+
+    /// What is waited for: the socket, and whether there is something to write.
+    pub(super) fn socket(&self) -> Option<(&Stream, bool)> {
+        self.connection.as_ref().map(|(stream, _)| (stream, self.written < self.out.len()))
+    }
+
+    /// Gives up what took too long, sends what is due, and says when to come again at the latest;
+    /// nothing where all is done.
+    pub(super) fn step(&mut self) -> Option<u64> {
+        let now = self.now();
+        let limit = nanos(self.plan.timeout);
+        if !self.calls.expire(now.saturating_sub(limit)) {
+            self.disconnect(now);
+        }
+        let end = nanos(self.plan.duration);
+        let next = if now >= end || self.left == 0 { u64::MAX } else { self.send(now).min(end) };
+        self.flush(now);
+        if now >= end || self.left == 0 {
+            self.calls.oldest()?;
+        }
+        let expiry = self.calls.oldest().map_or(u64::MAX, |sent| sent + limit + 1);
+        Some(next.min(expiry))
+    }
+
+    /// Sends what there is room for and what is due; when there will be more, unless an answer
+    /// makes room before.
+    fn send(&mut self, now: u64) -> u64 {
+        let paused = self.target.patience.until().saturating_duration_since(self.start);
+        let paused = nanos(paused);
+        if now < paused {
+            // We chose to wait: calls are due later, not late.
+            self.due = self.due.max(paused);
+            return paused;
+        }
+        if self.connection.is_none() && !self.connect(now) {
+            return self.connect_at;
+        }
+        if self.target.wire == Wire::Http && now - self.head_made > HEAD_NANOS {
+            (self.head, self.head_made) = (self.target.head(), now);
+        }
+        let (depth, waiting) = (self.plan.depth, self.calls.len());
+        let (messages, count) = match self.plan.mode {
+            Mode::Sequential => (usize::from(waiting == 0), 1),
+            Mode::Pipelined => (depth.saturating_sub(waiting), 1),
+            Mode::Batched => (usize::from(waiting == 0), depth),
+        };
+        for _ in 0..messages {
+            let count = self.left.min(count as u64);
+            if self.interval > 0 && self.due > now {
+                return self.due;
+            }
+            if count == 0 {
+                break;
+            }
+            let from = if self.interval > 0 { self.due } else { now };
+            self.push(count as usize, from, now);
+            self.due += self.interval * count;
+            self.left -= count;
+        }
+        u64::MAX
+    }
+
+    /// Renders a message of `count` calls.
+    fn push(&mut self, count: usize, from: u64, now: u64) {
+        let cycle = &self.mix.cycle;
+        let (turn, is_batch) = (self.turn, self.plan.mode == Mode::Batched);
+        let kinds = (0..count).map(|at| cycle[(turn + at) % cycle.len()]);
+        let bodies = kinds.clone().map(|kind| self.mix.kinds[usize::from(kind)].len());
+        // With the brackets and the commas of a batch.
+        let len = bodies.sum::<usize>() + if is_batch { count + 1 } else { 0 };
+        let out = &mut self.out;
+        match self.target.wire {
+            Wire::Http => {
+                out.extend_from_slice(&self.head);
+                push_digits(out, len as u64);
+                out.extend_from_slice(b"\r\n\r\n");
+            }
+            Wire::WebSocket => push_frame_head(out, false, true, len),
+            Wire::Ipc => {}
+        }
+        for (at, kind) in kinds.enumerate() {
+            if is_batch {
+                out.push(if at == 0 { b'[' } else { b',' });
+            }
+            out.extend_from_slice(BEFORE_ID);
+            let id = self.calls.push(kind, from, now);
+            push_digits(out, id);
+            out.extend_from_slice(&self.mix.kinds[usize::from(kind)].rest);
+        }
+        if is_batch {
+            out.push(b']');
+        }
+        self.turn = (turn + count) % cycle.len();
+    }
+
+    fn flush(&mut self, now: u64) {
+        let Some((stream, _)) = &mut self.connection else { return };
+        while self.written < self.out.len() {
+            match stream.write(&self.out[self.written..]) {
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => {
+                    // What the server said before it closed is still to be read.
+                    return self.receive_last(now);
+                }
+            }
+        }
+        self.calls.tally.sent_bytes += self.written as u64;
+        self.out.clear();
+        self.written = 0;
+    }
+
+    fn receive_last(&mut self, now: u64) {
+        self.out.clear();
+        self.written = 0;
+        while self.connection.is_some() {
+            if !self.receive() {
+                self.calls.lost(Failure::Closed);
+                self.disconnect(now);
+            }
+        }
+    }
+
+    /// Reads what is there; whether something was.
+    pub(super) fn receive(&mut self) -> bool {
+        let Some((stream, messages)) = &mut self.connection else { return false };
+        let read = messages.read(stream);
+        let now = nanos(self.start.elapsed());
+        let mut ended = match read {
+            Ok(0) => Some(Failure::Closed),
+            Ok(count) => {
+                self.calls.tally.received_bytes += count as u64;
+                None
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+            Err(_) => Some(Failure::Closed),
+        };
+        let results = self.calls.tally.in_time;
+        while ended.is_none() {
+            match messages.next() {
+                Ok(None) => break,
+                Ok(Some(message)) if message.is_ping => {
+                    let payload = messages.bytes(&message.body);
+                    push_frame_head(&mut self.out, true, true, payload.len());
+                    self.out.extend_from_slice(payload);
+                }
+                // What begins like a request is no answer.
+                Ok(Some(message)) if messages.wire == Wire::Http && message.status == 0 => {
+                    ended = Some(Failure::Malformed);
+                }
+                Ok(Some(message)) => {
+                    self.calls.answered(&message, messages.bytes(&message.body), now);
+                    self.lost = 0;
+                    ended = message.is_last.then_some(Failure::Closed);
+                }
+                Err(Broken::Closed) => ended = Some(Failure::Closed),
+                Err(Broken::Malformed) => ended = Some(Failure::Malformed),
+            }
+        }
+        if self.calls.tally.in_time > results {
+            self.target.patience.answered();
+        }
+        if let Some(refused) = self.calls.refused.take() {
+            let longer = self.target.patience.asked(refused.retry_after, Instant::now());
+            self.calls.tally.paused += longer;
+        }
+        if let Some(failure) = ended {
+            self.calls.lost(failure);
+            self.disconnect(now);
+        }
+        true
+    }
+
+    fn connect(&mut self, now: u64) -> bool {
+        if now < self.connect_at {
+            return false;
+        }
+        let opened = self.target.open();
+        match opened.and_then(|it| it.0.set_nonblocking().map(|()| it)) {
+            Ok(connection) => self.connection = Some(connection),
+            Err(error) => {
+                if self.calls.tally.count(Failure::Connect) == 0 {
+                    eprintln!("cannot connect to {}: {error}", self.target);
+                }
+                self.calls.tally.fail(Failure::Connect, 1);
+                self.disconnect(now);
+            }
+        }
+        self.connection.is_some()
+    }
+
+    /// The connection has ended, and its calls were counted.
+    fn disconnect(&mut self, now: u64) {
+        self.connection = None;
+        self.out.clear();
+        self.written = 0;
+        self.lost += 1;
+        self.connect_at = now + if self.lost > 1 { RECONNECT_NANOS } else { 0 };
+        if self.lost == MOST_LOST {
+            self.left = 0;
+            self.calls.tally.given_up += 1;
+        }
+    }
+
+    /// What was counted, after the last step.
+    pub(super) fn end(mut self) -> Tally {
+        let end = nanos(self.plan.duration);
+        if self.interval > 0 && self.left > 0 && self.plan.calls.is_none() {
+            self.calls.tally.unsent = end.saturating_sub(self.due) / self.interval;
+        }
+        let last = self.calls.last_result;
+        let elapsed = if self.plan.calls.is_some() { last } else { end };
+        self.calls.tally.elapsed = Duration::from_nanos(elapsed);
+        self.calls.tally
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A number of at most [`ID_DIGITS`] digits.
+fn push_digits(out: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [b'0'; ID_DIGITS];
+    let mut start = ID_DIGITS;
+    while number > 0 || start == ID_DIGITS {
+        start -= 1;
+        digits[start] = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+    out.extend_from_slice(&digits[start..]);
+}

@@ -1,0 +1,205 @@
+//! The tables and the remarks of the report.
+
+use super::tally::{Failure, Histogram, Tally};
+use super::target::Mix;
+use super::{Mode, Outcome};
+use crate::cells;
+use crate::document::{Axis, Cell, Document, Lines, Table, Unit};
+use crate::stats::Comparison;
+
+/// A thread of ours that uses more than this share of a processor is busy.
+const BUSY: f64 = 0.9;
+/// A server that reaches more than this share of what the null server does is hardly measured.
+const NEAR_NULL: f64 = 0.8;
+/// Points of a distribution that are kept.
+const POINTS: usize = 400;
+
+/// Writes what was found out.
+pub(super) fn describe(mix: &Mix, modes: &[Mode], outcomes: &[Outcome], document: &mut Document) {
+    document.table(speeds(outcomes)).table(compared(outcomes));
+    document.table(work(outcomes)).table(failures(outcomes));
+    for remark in outcomes.iter().flat_map(remarks) {
+        document.text(remark);
+    }
+    if mix.kinds.len() > 1 {
+        document.table(methods(mix, outcomes));
+    }
+    for mode in modes {
+        let title = format!("Latency of {} calls", mode.name());
+        let mut lines = Lines::distribution(title, Axis::new("latency", Unit::Us));
+        for outcome in outcomes.iter().filter(|outcome| outcome.mode == *mode) {
+            let points = outcome.total().latency().distribution();
+            let step = points.len().div_ceil(POINTS).max(1);
+            let last = points.len().saturating_sub(1);
+            let kept = points.iter().enumerate().filter(|(at, _)| at % step == 0 || *at == last);
+            lines.series(&outcome.name, kept.map(|(_, (nanos, share))| [nanos / 1e9, *share]));
+        }
+        document.chart(lines);
+    }
+    document.table(each_round(outcomes));
+}
+
+/// A table with a row, or several, for each endpoint and mode.
+fn table<const N: usize>(title: &str, columns: [(&str, Unit); N]) -> Table {
+    let first = [("endpoint", Unit::Text), ("mode", Unit::Text)];
+    let columns = first.into_iter().chain(columns);
+    columns.fold(Table::new(title), |table, (name, unit)| table.column(name, unit))
+}
+
+fn row<const N: usize>(table: &mut Table, outcome: &Outcome, cells: [Cell; N]) {
+    let first = cells![outcome.name.clone(), outcome.mode.name()];
+    table.row(first.into_iter().chain(cells));
+}
+
+/// Percentiles, in seconds.
+fn percentiles<const N: usize>(latency: &Histogram, shares: [f64; N]) -> [f64; N] {
+    shares.map(|share| latency.percentile(share) / 1e9)
+}
+
+/// Calls a second and latencies.
+fn speeds(outcomes: &[Outcome]) -> Table {
+    let latencies = ["mean", "p50", "p90", "p95", "p99", "max"].map(|name| (name, Unit::Us));
+    let [mean, p50, p90, p95, p99, max] = latencies;
+    let columns = [("calls", Unit::PerSecond), mean, p50, p90, p95, p99, max];
+    let mut table = table("Speed and latency", columns);
+    for outcome in outcomes {
+        let total = outcome.total();
+        let latency = total.latency();
+        let [p50, p90, p95, p99] = percentiles(&latency, [0.5, 0.9, 0.95, 0.99]);
+        let (mean, max) = (latency.mean() / 1e9, latency.max() / 1e9);
+        row(&mut table, outcome, cells![total.rate(), mean, p50, p90, p95, p99, max]);
+    }
+    table
+}
+
+/// Each endpoint against the first one: the rounds are the pairs.
+fn compared(outcomes: &[Outcome]) -> Table {
+    let table = table("Time a call", [("against", Unit::Text)]);
+    let mut table = Comparison::columns(table);
+    for (at, outcome) in outcomes.iter().enumerate() {
+        let first = outcomes.iter().position(|first| first.mode == outcome.mode).unwrap_or(at);
+        if first < at {
+            let time = |round: &Tally| 1.0 / round.rate();
+            let rounds = outcome.rounds.iter().zip(&outcomes[first].rounds);
+            let pairs: Vec<_> = rounds.map(|(a, b)| vec![[time(a), time(b)]]).collect();
+            let [ratio, low, high, floor, verdict] = Comparison::new(&pairs, 0.5).cells();
+            let against = outcomes[first].name.clone().into();
+            row(&mut table, outcome, [against, ratio, low, high, floor, verdict]);
+        }
+    }
+    table
+}
+
+/// What was sent and received, and what we needed for that.
+fn work(outcomes: &[Outcome]) -> Table {
+    let columns = [
+        ("calls sent", Unit::Count),
+        ("results", Unit::Count),
+        ("failed", Unit::Count),
+        ("rate limited", Unit::Count),
+        ("sent", Unit::Mb),
+        ("received", Unit::Mb),
+        ("our busiest thread", Unit::Percent),
+        ("of the null server's speed", Unit::Percent),
+    ];
+    let mut table = table("Calls, bytes and the instrument", columns);
+    for outcome in outcomes {
+        let total = outcome.total();
+        let cells = cells![
+            total.sent,
+            total.latency().count(),
+            total.failed(),
+            total.count(Failure::Limited),
+            total.sent_bytes,
+            total.received_bytes,
+            total.busiest,
+            outcome.null_rate.map(|null| total.rate() / null),
+        ];
+        row(&mut table, outcome, cells);
+    }
+    table
+}
+
+/// What became of calls without a result.
+fn failures(outcomes: &[Outcome]) -> Table {
+    let columns = [("what", Unit::Text), ("times", Unit::Count)];
+    let mut table = table("Without a result", columns);
+    for outcome in outcomes {
+        for (failure, count) in outcome.total().failures {
+            row(&mut table, outcome, cells![failure.to_string(), count]);
+        }
+    }
+    table
+}
+
+fn methods(mix: &Mix, outcomes: &[Outcome]) -> Table {
+    let columns =
+        [("call", Unit::Text), ("results", Unit::Count), ("p50", Unit::Us), ("p99", Unit::Us)];
+    let mut table = table("Latency by call", columns);
+    for outcome in outcomes {
+        for (at, (kind, latency)) in mix.kinds.iter().zip(outcome.total().latencies).enumerate() {
+            let [p50, p99] = percentiles(&latency, [0.5, 0.99]);
+            let call = format!("{}: {}", at + 1, kind.name);
+            row(&mut table, outcome, cells![call, latency.count(), p50, p99]);
+        }
+    }
+    table
+}
+
+fn each_round(outcomes: &[Outcome]) -> Table {
+    let columns =
+        [("round", Unit::Count), ("calls", Unit::PerSecond), ("p50", Unit::Us), ("p99", Unit::Us)];
+    let mut table = table("Each round", columns);
+    for outcome in outcomes {
+        for (round, tally) in outcome.rounds.iter().enumerate() {
+            let [p50, p99] = percentiles(&tally.latency(), [0.5, 0.99]);
+            row(&mut table, outcome, cells![round + 1, tally.rate(), p50, p99]);
+        }
+    }
+    table
+}
+
+/// What a reader has to know about the numbers of an endpoint.
+fn remarks(outcome: &Outcome) -> Vec<String> {
+    let total = outcome.total();
+    let share = outcome.null_rate.map_or(0.0, |null| total.rate() / null);
+    let [busiest, of_null] = [total.busiest, share].map(|share| share * 100.0);
+    let (paused, unsent, given_up) = (total.paused.as_secs_f64(), total.unsent, total.given_up);
+    let remarks = [
+        (
+            total.busiest > BUSY,
+            format!(
+                "the instrument is the bottleneck: its busiest thread used {busiest:.0} % of a \
+                 processor. More --threads may help, where there are processors."
+            ),
+        ),
+        (
+            share > NEAR_NULL && total.busiest <= BUSY,
+            format!(
+                "this is {of_null:.0} % of what a server that does nothing reaches: much of it is \
+                 the system's time and the instrument's."
+            ),
+        ),
+        (
+            total.count(Failure::Limited) > 0,
+            format!("the server limits its rate. It was left alone for {paused:.1} s in all."),
+        ),
+        (
+            unsent > 0,
+            format!(
+                "{unsent} calls were due and not sent before the end: the server does not keep up \
+                 with --max-rate."
+            ),
+        ),
+        (
+            given_up > 0,
+            format!(
+                "{given_up} times a connection was given up: it ended ten times in a row without \
+                 an answer."
+            ),
+        ),
+    ];
+    let (name, mode) = (&outcome.name, outcome.mode.name());
+    let there = remarks.into_iter().filter(|(is_so, _)| *is_so);
+    there.map(|(_, text)| format!("{name}, {mode}: {text}")).collect()
+}
