@@ -10,7 +10,7 @@ use crate::document::console;
 use crate::load::{LoadArgs, OverheadArgs};
 use crate::report::{self, ReportArgs};
 use crate::{
-    Chain, Contender, CrowdOptions, Kind, Options, Part, Program, TransportOptions, World,
+    Chain, Contender, CrowdOptions, Kind, Options, Part, Program, Targets, TransportOptions, World,
 };
 
 /// A command of `deponent bench`.
@@ -320,16 +320,13 @@ impl Common {
 
     /// A client's program, when there is one.
     fn program(&self, kind: Kind) -> Option<Program> {
-        let beside = std::env::current_exe().ok().map(|path| path.with_file_name("deponent"));
-        let (given, usual, arguments) = match kind {
-            Kind::Deponent => (&self.deponent, beside, &self.deponent_args),
-            Kind::Geth => {
-                let home = std::env::home_dir().map(|home| home.join("go/bin/geth"));
-                (&self.geth, on_path("geth").or(home), &self.geth_args)
-            }
-            Kind::Reth => (&self.reth, on_path("reth"), &self.reth_args),
+        let (given, arguments) = match kind {
+            Kind::Deponent => (&self.deponent, &self.deponent_args),
+            Kind::Geth => (&self.geth, &self.geth_args),
+            Kind::Reth => (&self.reth, &self.reth_args),
         };
-        let binary = given.clone().or(usual).filter(|binary| binary.is_file())?;
+        let known = || Targets::read(None).ok()?.target(kind.name()).ok()?.binary();
+        let binary = given.clone().or_else(known).filter(|binary| binary.is_file())?;
         let ours = kind == Kind::Deponent;
         Some(Program {
             kind,
@@ -339,9 +336,4 @@ impl Common {
             disk_bytes: self.deponent_disk_bytes.filter(|_| ours),
         })
     }
-}
-
-fn on_path(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }

@@ -7,12 +7,12 @@ use std::process::Command;
 use std::str::FromStr;
 
 use anyhow::{Context, bail, ensure};
-use rpc::JwtSecret;
 use serde_json::Value;
 
 use crate::chain::Payload;
 use crate::document::Document;
 use crate::process::{self, Process};
+use crate::target::{Port, Target, Targets};
 use crate::wire::{Connection, Timing};
 
 /// What the operating system says of a connection that ends too early.
@@ -94,19 +94,16 @@ pub struct Program {
 }
 
 impl Program {
+    /// How it is started.
+    pub(crate) fn target(&self) -> anyhow::Result<Target> {
+        let mut target = Targets::read(None)?.target(self.kind.name())?.with_binary(&self.binary);
+        target.arguments.clone_from(&self.arguments);
+        Ok(target)
+    }
+
     /// The program's own words about its version.
     pub(crate) fn version(&self) -> anyhow::Result<String> {
-        let argument = if self.kind == Kind::Geth { "version" } else { "--version" };
-        let output = Command::new(&self.binary)
-            .arg(argument)
-            .output()
-            .with_context(|| format!("cannot start {}", self.binary.display()))?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let version = match self.kind {
-            Kind::Geth => text.lines().find_map(|line| line.strip_prefix("Version: ")),
-            Kind::Deponent | Kind::Reth => text.lines().next(),
-        };
-        Ok(version.unwrap_or_default().trim().replace(' ', "-"))
+        self.target()?.version()
     }
 
     /// Says in a document that it ran under this name, and within which bounds.
@@ -123,54 +120,12 @@ impl Program {
 
     /// Starts it on a directory, which is made from the genesis when it is empty.
     pub(crate) fn start(&self, data: &Path, genesis: &Path) -> anyhow::Result<Client> {
-        self.start_at(data, genesis, None)
+        self.target()?.start_as(self.command(data)?, data, genesis, false)
     }
 
     /// The same, and it listens on a Unix socket too, where the program can do that.
     pub(crate) fn start_with_socket(&self, data: &Path, genesis: &Path) -> anyhow::Result<Client> {
-        self.start_at(data, genesis, Some(data.join("bench.ipc")))
-    }
-
-    fn start_at(
-        &self,
-        data: &Path,
-        genesis: &Path,
-        socket: Option<PathBuf>,
-    ) -> anyhow::Result<Client> {
-        std::fs::create_dir_all(data)?;
-        let secret_file = data.join("jwt.hex");
-        let secret = JwtSecret::load_or_create(&secret_file)?;
-        let log = data.join("bench.log");
-        if self.kind == Kind::Geth && !data.join("geth").exists() {
-            self.init_geth(data, genesis)?;
-        }
-        let mut command = self.command(data)?;
-        self.add_arguments(&mut command, data, genesis, &secret_file);
-        match (&socket, self.kind) {
-            (Some(path), _) => drop(command.arg("--ipcpath").arg(path)),
-            (None, Kind::Deponent) => {}
-            (None, Kind::Geth | Kind::Reth) => drop(command.arg("--ipcdisable")),
-        }
-        command.args(&self.arguments);
-        let mut process = Process::start(command, &log)?;
-        let [engine, public] = self.addresses(&mut process)?;
-        Ok(Client {
-            engine: Connection::open(&engine, Some(secret))?,
-            public: Connection::open(&public, None)?,
-            kind: self.kind,
-            socket,
-            process,
-        })
-    }
-
-    fn init_geth(&self, data: &Path, genesis: &Path) -> anyhow::Result<()> {
-        let output = Command::new(&self.binary)
-            .args(["init", "--state.scheme", "path", "--datadir"])
-            .args([data, genesis])
-            .output()?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "geth init: {said}");
-        Ok(())
+        self.target()?.start_as(self.command(data)?, data, genesis, true)
     }
 
     /// The program without arguments, in cgroups of its own where it is bounded: a shell enters
@@ -215,56 +170,6 @@ impl Program {
             std::fs::remove_dir(group).ok();
         }
     }
-
-    fn add_arguments(&self, command: &mut Command, data: &Path, genesis: &Path, secret: &Path) {
-        let ports = ["--authrpc.addr", "127.0.0.1", "--authrpc.port", "0", "--http.port", "0"];
-        match self.kind {
-            Kind::Deponent => {
-                command.env("NO_COLOR", "1").arg("node").arg("--testing");
-                command.arg("--chain").arg(genesis);
-            }
-            Kind::Geth => {
-                command.args(["--nodiscover", "--maxpeers", "0", "--port", "0"]);
-                command.args(["--syncmode", "full", "--gcmode", "full", "--state.scheme", "path"]);
-                command.args(["--http", "--http.api", "eth,debug,testing"]);
-            }
-            Kind::Reth => {
-                command.args(["node", "--disable-discovery", "--max-outbound-peers", "0"]);
-                command.args(["--max-inbound-peers", "0", "--port", "0"]);
-                command.args(["--color", "never", "--http", "--http.api", "eth,debug,testing"]);
-                command.arg("--chain").arg(genesis);
-            }
-        }
-        command.arg("--datadir").arg(data).arg("--authrpc.jwtsecret").arg(secret).args(ports);
-    }
-
-    /// Where the process says that it listens: the Engine API, and the public port.
-    fn addresses(&self, process: &mut Process) -> anyhow::Result<[String; 2]> {
-        let kind = self.kind;
-        let find = |public: bool| {
-            move |line: &str| {
-                let (words, before) = match (kind, public) {
-                    (Kind::Deponent, false) => ("Engine API", "engine="),
-                    (Kind::Deponent, true) => ("public JSON-RPC", "http="),
-                    (Kind::Geth, false) => ("auth=true", "endpoint="),
-                    (Kind::Geth, true) => ("auth=false", "endpoint="),
-                    (Kind::Reth, false) => ("RPC auth server started", "url="),
-                    (Kind::Reth, true) => ("RPC HTTP server started", "url="),
-                };
-                let at = line.contains(words).then_some(line)?.split(before).nth(1)?;
-                Some(at.split_whitespace().next()?.trim_start_matches("http://").to_owned())
-            }
-        };
-        let mut found = [None, None];
-        while found.iter().any(Option::is_none) {
-            let (public, address) = process.wait_for("where it listens", |line| {
-                let either = [false, true].into_iter();
-                either.filter_map(|public| Some((public, find(public)(line)?))).next()
-            })?;
-            found[usize::from(public)] = Some(address);
-        }
-        Ok(found.map(|address| address.expect("both were found")))
-    }
 }
 
 /// Enters as many cgroups as the first argument says, and becomes what follows them.
@@ -291,9 +196,13 @@ fn device(data: &Path) -> anyhow::Result<String> {
 /// A running client.
 #[derive(Debug)]
 pub(crate) struct Client {
-    pub(crate) kind: Kind,
+    pub(crate) name: String,
+    /// Which port has `testing_buildBlockV1`.
+    pub(crate) builds_on: Option<Port>,
     pub(crate) engine: Connection,
     pub(crate) public: Connection,
+    /// Where it takes WebSockets.
+    pub(crate) websocket: String,
     /// Where it was told to listen beside its ports.
     pub(crate) socket: Option<PathBuf>,
     pub(crate) process: Process,
@@ -358,10 +267,10 @@ impl Client {
 
     /// `testing_buildBlockV1`.
     pub(crate) fn build(&mut self, params: &Value) -> anyhow::Result<Value> {
-        let port = match self.kind {
-            Kind::Deponent => &mut self.engine,
-            Kind::Geth => &mut self.public,
-            Kind::Reth => bail!("reth builds no blocks for us"),
+        let port = match self.builds_on {
+            Some(Port::Engine) => &mut self.engine,
+            Some(Port::Public) => &mut self.public,
+            None => bail!("{} builds no blocks for us", self.name),
         };
         let (_, result) = port.call("testing_buildBlockV1", &params.to_string())?;
         Ok(serde_json::from_str(result.get())?)

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, PipeReader, Write, pipe};
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -12,13 +13,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// For a client to finish what it writes when it is told to stop. geth's journal of 5 GB of state
-/// takes some seconds.
-const STOP_TIME: Duration = Duration::from_secs(300);
+/// For a client to finish what it writes when it is told to stop, unless its target says otherwise.
+const STOP_TIME: Duration = Duration::from_secs(600);
 /// Between two looks at a process that is ending.
 const STOP_PAUSE: Duration = Duration::from_millis(20);
-/// For a client to say where it listens; ours may read a genesis of gigabytes first.
-const START_TIME: Duration = Duration::from_secs(600);
+/// How much of the end of a log is shown.
+const LAST_WORDS_BYTES: usize = 600;
 
 /// Lines of a log that are kept for whoever waits for one; further ones go to the file alone.
 const LINES_WAITING: usize = 10_000;
@@ -70,6 +70,8 @@ pub(crate) struct Process {
     pid: Pid,
     log: PathBuf,
     lines: Receiver<String>,
+    /// How long it may take to stop.
+    pub(crate) stop_time: Duration,
 }
 
 impl Process {
@@ -86,16 +88,16 @@ impl Process {
         let pid = Pid::from_child(&child);
         with_running(|running| running.push(pid));
         let lines = tee(printed, file);
-        Ok(Self { child, pid, log: log.into(), lines })
+        Ok(Self { child, pid, log: log.into(), lines, stop_time: STOP_TIME })
     }
 
-    /// The first line of the log that `read` finds something in.
+    /// The first line of the log, until `end`, that `read` finds something in.
     pub(crate) fn wait_for<T>(
         &mut self,
         what: &str,
+        end: Instant,
         read: impl Fn(&str) -> Option<T>,
     ) -> anyhow::Result<T> {
-        let end = Instant::now() + START_TIME;
         loop {
             let left = end.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
@@ -104,9 +106,27 @@ impl Process {
                         return Ok(found);
                     }
                 }
-                Err(_) => bail!("it never said {what}: see {}", self.log.display()),
+                Err(_) => bail!("it never said {what}: {}", self.last_words()),
             }
         }
+    }
+
+    /// How it ended, in words, when it has.
+    pub(crate) fn ended(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok().flatten()?;
+        Some(match (status.code(), status.signal()) {
+            (Some(code), _) => format!("exited with {code}"),
+            (None, Some(signal)) => format!("was killed by signal {signal}"),
+            (None, None) => "ended".into(),
+        })
+    }
+
+    /// The end of its log, and where that is.
+    pub(crate) fn last_words(&self) -> String {
+        let text = std::fs::read(&self.log).unwrap_or_default();
+        let end = text.len().saturating_sub(LAST_WORDS_BYTES);
+        let words = String::from_utf8_lossy(&text[end..]);
+        format!("see {}, which ends in: {}", self.log.display(), words.trim())
     }
 
     /// Its number, for `/proc`.
@@ -127,14 +147,14 @@ impl Process {
     pub(crate) fn stop(mut self) -> anyhow::Result<()> {
         self.thaw()?;
         kill_process(self.pid, Signal::TERM)?;
-        let end = Instant::now() + STOP_TIME;
+        let end = Instant::now() + self.stop_time;
         while Instant::now() < end {
             if self.child.try_wait()?.is_some() {
                 return Ok(());
             }
             std::thread::sleep(STOP_PAUSE);
         }
-        bail!("it does not stop within {STOP_TIME:?}: see {}", self.log.display())
+        bail!("it does not stop within {:?}: see {}", self.stop_time, self.log.display())
     }
 }
 

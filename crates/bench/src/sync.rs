@@ -10,7 +10,7 @@ use alloy_primitives::B256;
 use anyhow::Context;
 
 use crate::chain::{Chain, Part, Payload};
-use crate::client::{Client, Heads, Kind, Program};
+use crate::client::{Client, Heads, Program};
 use crate::progress;
 
 /// How far behind the head consensus clients name a block safe, and finalized.
@@ -67,7 +67,7 @@ pub(crate) fn catch_up(client: &mut Client, chain: &Chain, part: Part) -> anyhow
     let earlier = Part::ALL.into_iter().take_while(|earlier| *earlier != part);
     let earlier: Vec<Part> = earlier.filter(|earlier| chain.has(*earlier)).collect();
     let blocks = earlier.iter().map(|earlier| chain.count(*earlier)).sum::<anyhow::Result<_>>()?;
-    let bar = progress::bar(format!("{} catches up", client.kind.name()), blocks);
+    let bar = progress::bar(format!("{} catches up", client.name), blocks);
     for earlier in earlier {
         for payload in chain.payloads(earlier)? {
             let payload = payload?;
@@ -98,11 +98,7 @@ pub(crate) fn prepared(program: &Program, chain: &Chain, folder: &Path) -> anyho
     eprintln!("{} imports the state: {}", program.kind.name(), data.display());
     let started = Instant::now();
     let mut program = program.clone();
-    if program.kind == Kind::Geth {
-        // Its prefetcher runs each transaction twice, and new slots have nothing to fetch. With
-        // more memory its collector runs more often.
-        program.arguments.extend(["--cache.noprefetch", "--cache=1024"].map(str::to_owned));
-    }
+    program.arguments = program.target()?.importing().arguments;
     let mut client = program.start(&unfinished, &chain.genesis())?;
     let blocks = catch_up(&mut client, chain, Part::MEASURED[0])?;
     client.process.stop()?;

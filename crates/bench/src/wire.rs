@@ -31,6 +31,7 @@ pub(crate) struct Connection {
     address: String,
     secret: Option<JwtSecret>,
     stream: TcpStream,
+    patience: Duration,
     request: Vec<u8>,
     /// The answer is its first `filled` bytes.
     answer: Vec<u8>,
@@ -40,9 +41,15 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connects to `host:port`.
     pub(crate) fn open(address: &str, secret: Option<JwtSecret>) -> anyhow::Result<Self> {
-        let stream = connect(address)?;
+        let (stream, patience) = (connect(address, READ_TIME)?, READ_TIME);
         let (request, answer) = (Vec::new(), Vec::new());
-        Ok(Self { address: address.into(), secret, stream, request, answer, filled: 0 })
+        Ok(Self { address: address.into(), secret, stream, patience, request, answer, filled: 0 })
+    }
+
+    /// Bounds the wait for more of an answer.
+    pub(crate) fn set_patience(&mut self, patience: Duration) -> std::io::Result<()> {
+        self.patience = patience;
+        self.stream.set_read_timeout(Some(patience))
     }
 
     /// Another connection to the same server.
@@ -65,7 +72,7 @@ impl Connection {
         let (sending, reading) = (context("cannot send"), context("no answer to"));
         self.render(method, params);
         if self.ended() {
-            self.stream = connect(&self.address)?;
+            self.stream = connect(&self.address, self.patience)?;
         }
         let start = Instant::now();
         self.stream.write_all(&self.request).context(sending)?;
@@ -197,11 +204,11 @@ enum Body {
     Chunks(Vec<std::ops::Range<usize>>),
 }
 
-fn connect(address: &str) -> anyhow::Result<TcpStream> {
+fn connect(address: &str, patience: Duration) -> anyhow::Result<TcpStream> {
     let stream =
         TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(READ_TIME))?;
+    stream.set_read_timeout(Some(patience))?;
     Ok(stream)
 }
 

@@ -1,0 +1,516 @@
+//! The clients under test, as data: how each is started, made ready, and where it listens.
+//!
+//! What the table of a client may say stands in `targets.toml`, which has those that we know.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, bail, ensure};
+use rpc::JwtSecret;
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use crate::client::Client;
+use crate::process::{Process, bound_to_us};
+use crate::wire::Connection;
+
+/// The clients that we know.
+const KNOWN: &str = include_str!("targets.toml");
+/// Between two attempts to connect to a client that does not say when it listens.
+const POLL_PAUSE: Duration = Duration::from_millis(50);
+
+/// A client that we know how to start.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// As its table is called.
+    #[serde(skip)]
+    pub name: String,
+    /// What it is given beside what its table says.
+    #[serde(skip)]
+    pub arguments: Vec<String>,
+    /// Whether payloads are sent with `engine_newPayloadWithWitness`: `name+witness`.
+    #[serde(skip)]
+    pub with_witness: bool,
+    program: String,
+    also: Option<String>,
+    version: Vec<String>,
+    #[serde(default)]
+    version_line: String,
+    #[serde(default)]
+    init: Vec<String>,
+    #[serde(default)]
+    init_makes: String,
+    start: Vec<String>,
+    #[serde(default)]
+    ipc: Vec<String>,
+    #[serde(default)]
+    no_ipc: Vec<String>,
+    #[serde(default)]
+    import: Vec<String>,
+    engine: Option<Listens>,
+    public: Option<Listens>,
+    websocket: Option<Listens>,
+    builds_on: Option<Port>,
+    #[serde(default)]
+    reset: Reset,
+    #[serde(default)]
+    witness: bool,
+    #[serde(default)]
+    environment: BTreeMap<String, String>,
+    #[serde(default = "usual_seconds")]
+    start_seconds: u64,
+    #[serde(default = "usual_seconds")]
+    answer_seconds: u64,
+    #[serde(default = "usual_seconds")]
+    stop_seconds: u64,
+}
+
+/// geth's journal of 5 GB of state takes some seconds; ours may read a genesis of gigabytes first.
+const fn usual_seconds() -> u64 {
+    600
+}
+
+/// Where a line of the log has an address.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listens {
+    /// Words of the line.
+    line: String,
+    /// What stands before the address.
+    after: String,
+}
+
+impl Listens {
+    fn find(&self, line: &str) -> Option<String> {
+        let at = line.contains(&self.line).then_some(line)?.split(&self.after).nth(1)?;
+        let address = at.split_whitespace().next()?;
+        Some(address.rsplit("://").next()?.to_owned())
+    }
+}
+
+/// One of a client's two ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Port {
+    Engine,
+    Public,
+}
+
+/// What happens to a directory before a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Reset {
+    /// A copy of one that was prepared is put in its place.
+    #[default]
+    Copy,
+    /// It is made again from the genesis, and what is not measured is imported again.
+    Delete,
+}
+
+/// The tables of targets: those that we know, and those of a file before them.
+#[derive(Clone, Debug)]
+pub struct Targets {
+    known: Table,
+    file: Option<(PathBuf, Table)>,
+}
+
+impl Targets {
+    /// Those that we know, and those of `file`.
+    pub fn read(file: Option<&Path>) -> anyhow::Result<Self> {
+        let known = KNOWN.parse().expect("a test reads it");
+        let read = |path: &Path| {
+            let text = fs::read_to_string(path)
+                .with_context(|| format!("no targets in {}", path.display()))?;
+            let table = text.parse().with_context(|| format!("{} is not TOML", path.display()))?;
+            anyhow::Ok((path.to_owned(), table))
+        };
+        Ok(Self { known, file: file.map(read).transpose()? })
+    }
+
+    /// All names, for messages.
+    pub fn names(&self) -> Vec<&str> {
+        let file = self.file.iter().flat_map(|(_, table)| table.keys());
+        let mut names: Vec<&str> = self.known.keys().chain(file).map(String::as_str).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// The target called `name`, or `name+witness`.
+    pub fn target(&self, name: &str) -> anyhow::Result<Target> {
+        let (table_name, with_witness) = match name.strip_suffix("+witness") {
+            Some(table_name) => (table_name, true),
+            None => (name, false),
+        };
+        let table = self.table(table_name, &mut Vec::new())?;
+        let source = match &self.file {
+            Some((path, table)) if table.contains_key(table_name) => path.display().to_string(),
+            _ => "targets.toml".into(),
+        };
+        let mut target: Target = table.try_into().map_err(|error: toml::de::Error| {
+            // The error speaks of the value alone.
+            let said = error.to_string().trim().replace('\n', ", ");
+            anyhow!("{source}, table [{table_name}]: {said}; correct that key")
+        })?;
+        target.check().with_context(|| format!("{source}, table [{table_name}]"))?;
+        ensure!(
+            target.witness || !with_witness,
+            "{table_name} has no witnesses: leave out +witness, or set witness = true in its table"
+        );
+        target.name = name.into();
+        target.with_witness = with_witness;
+        Ok(target)
+    }
+
+    /// A table with all keys that it has from others; `seen` are those that led to it.
+    fn table(&self, name: &str, seen: &mut Vec<String>) -> anyhow::Result<Table> {
+        let own = self.file.as_ref().and_then(|(path, table)| Some((path, table.get(name)?)));
+        let mut table = self.known.get(name).and_then(Value::as_table).cloned();
+        if let Some((path, own)) = own {
+            let at = || format!("{}: {name}", path.display());
+            let mut own = own.as_table().cloned().with_context(|| {
+                format!("{} is not a table: write [{name}], and its keys below", at())
+            })?;
+            if let Some(like) = own.remove("like") {
+                let like = like.as_str().with_context(|| format!("{}: like is no name", at()))?;
+                seen.push(name.into());
+                ensure!(!seen.iter().any(|seen| seen == like), "{}: like = {like}: a circle", at());
+                table = Some(self.table(like, seen)?);
+            }
+            table.get_or_insert_default().extend(own);
+        }
+        let names = self.names().join(", ");
+        table.with_context(|| format!("no target {name}: there are {names}; others with --targets"))
+    }
+}
+
+/// Places that a table's arguments may name.
+struct Places<'a> {
+    data: &'a Path,
+    genesis: &'a Path,
+    secret: &'a Path,
+    socket: &'a Path,
+    /// Of the Engine API, of HTTP, and of WebSockets.
+    ports: [u16; 3],
+}
+
+impl Places<'_> {
+    /// The value of a placeholder.
+    fn get(&self, name: &str) -> Option<String> {
+        let path = |path: &Path| Some(path.display().to_string());
+        match name {
+            "datadir" => path(self.data),
+            "genesis" => path(self.genesis),
+            "jwt" => path(self.secret),
+            "ipc" => path(self.socket),
+            "engine_port" => Some(self.ports[0].to_string()),
+            "http_port" => Some(self.ports[1].to_string()),
+            "ws_port" => Some(self.ports[2].to_string()),
+            _ => None,
+        }
+    }
+
+    fn fill_all(&self, key: &str, arguments: &[String]) -> anyhow::Result<Vec<String>> {
+        arguments.iter().map(|text| fill(key, text, |name| self.get(name))).collect()
+    }
+}
+
+/// Fills the `{names}` in `text`, of the key `key`.
+fn fill(key: &str, text: &str, get: impl Fn(&str) -> Option<String>) -> anyhow::Result<String> {
+    let mut pieces = text.split('{');
+    let mut filled = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let (name, rest) = piece.split_once('}').with_context(|| {
+            format!("key {key}: {text} has a brace without an end: write {{datadir}} or the like")
+        })?;
+        let value = get(name)
+            .with_context(|| format!("key {key}: {{{name}}} in {text} is nothing that we know"))?;
+        filled.push_str(&value);
+        filled.push_str(rest);
+    }
+    Ok(filled)
+}
+
+impl Target {
+    /// Finds mistakes before anything is started.
+    fn check(&self) -> anyhow::Result<()> {
+        let places = Places {
+            data: "data".as_ref(),
+            genesis: "genesis".as_ref(),
+            secret: "secret".as_ref(),
+            socket: "socket".as_ref(),
+            ports: [1; 3],
+        };
+        for (key, arguments) in [
+            ("init", &self.init),
+            ("start", &self.start),
+            ("ipc", &self.ipc),
+            ("no_ipc", &self.no_ipc),
+            ("import", &self.import),
+        ] {
+            places.fill_all(key, arguments)?;
+        }
+        self.paths()?;
+        for (key, listens, port) in
+            [("engine", &self.engine, "{engine_port}"), ("public", &self.public, "{http_port}")]
+        {
+            ensure!(
+                listens.is_some() || self.start.iter().any(|argument| argument.contains(port)),
+                "nothing says where it listens: put {port} into start, or add the key {key}"
+            );
+        }
+        Ok(())
+    }
+
+    /// Where the program may lie.
+    fn paths(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let here = std::env::current_exe().unwrap_or_default();
+        let get = |name: &str| match name {
+            "home" => Some(std::env::home_dir()?.display().to_string()),
+            "here" => Some(here.parent()?.display().to_string()),
+            _ => None,
+        };
+        let mut paths = Vec::new();
+        let program = fill("program", &self.program, get)?;
+        if program.contains('/') {
+            paths.push(PathBuf::from(program));
+        } else {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            paths.extend(std::env::split_paths(&path).map(|folder| folder.join(&program)));
+        }
+        if let Some(also) = &self.also {
+            paths.push(fill("also", also, get)?.into());
+        }
+        Ok(paths)
+    }
+
+    /// The program, when it is there.
+    pub fn binary(&self) -> Option<PathBuf> {
+        self.paths().ok()?.into_iter().find(|path| path.is_file())
+    }
+
+    fn needed_binary(&self) -> anyhow::Result<PathBuf> {
+        self.binary().with_context(|| {
+            let (name, program) = (&self.name, &self.program);
+            format!("no program of {name}: {program} is not there; set program in its table")
+        })
+    }
+
+    /// Replaces the program.
+    pub fn with_binary(mut self, binary: &Path) -> Self {
+        self.program = binary.display().to_string();
+        self
+    }
+
+    /// What it says of its version, without spaces.
+    pub fn version(&self) -> anyhow::Result<String> {
+        let binary = self.needed_binary()?;
+        let output = Command::new(&binary)
+            .args(&self.version)
+            .output()
+            .with_context(|| format!("cannot start {}", binary.display()))?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let version = text.lines().find_map(|line| line.strip_prefix(&self.version_line));
+        Ok(version.unwrap_or_default().trim().replace(' ', "-"))
+    }
+
+    /// Itself, for blocks that are not measured.
+    pub(crate) fn importing(&self) -> Self {
+        let arguments = self.arguments.iter().chain(&self.import).cloned().collect();
+        Self { arguments, ..self.clone() }
+    }
+
+    pub(crate) const fn reset(&self) -> Reset {
+        self.reset
+    }
+
+    /// Starts it on a directory, which is made from the genesis when it is empty.
+    pub(crate) fn start(&self, data: &Path, genesis: &Path) -> anyhow::Result<Client> {
+        self.start_as(bound_to_us(&self.needed_binary()?), data, genesis, false)
+    }
+
+    /// The same by `command`, which is the program without arguments, and with a Unix socket or
+    /// without.
+    pub(crate) fn start_as(
+        &self,
+        command: Command,
+        data: &Path,
+        genesis: &Path,
+        with_socket: bool,
+    ) -> anyhow::Result<Client> {
+        let at = || format!("{} on {}", self.name, data.display());
+        self.start_at(command, data, genesis, with_socket).with_context(at)
+    }
+
+    fn start_at(
+        &self,
+        mut command: Command,
+        data: &Path,
+        genesis: &Path,
+        with_socket: bool,
+    ) -> anyhow::Result<Client> {
+        fs::create_dir_all(data)?;
+        let data = data.canonicalize()?;
+        let secret_file = data.join("jwt.hex");
+        let secret = JwtSecret::load_or_create(&secret_file)?;
+        let socket = data.join("bench.ipc");
+        let places = Places {
+            data: &data,
+            genesis,
+            secret: &secret_file,
+            socket: &socket,
+            ports: free_ports()?,
+        };
+        if !self.init.is_empty() && !data.join(&self.init_makes).exists() {
+            let output = Command::new(self.needed_binary()?)
+                .args(places.fill_all("init", &self.init)?)
+                .envs(&self.environment)
+                .output()?;
+            let said = String::from_utf8_lossy(&output.stderr);
+            ensure!(output.status.success(), "{} init: {said}", self.name);
+        }
+        let ipc = if with_socket { &self.ipc } else { &self.no_ipc };
+        command
+            .envs(&self.environment)
+            .args(places.fill_all("start", &self.start)?)
+            .args(places.fill_all("ipc", ipc)?)
+            .args(&self.arguments);
+        let end = Instant::now() + Duration::from_secs(self.start_seconds);
+        let mut process = Process::start(command, &data.join("bench.log"))?;
+        process.stop_time = Duration::from_secs(self.stop_seconds);
+        let [engine, public, websocket] = self.addresses(&mut process, &places, end)?;
+        let mut client = Client {
+            name: self.name.clone(),
+            builds_on: self.builds_on,
+            engine: Connection::open(&engine, Some(secret))?,
+            websocket: if websocket.is_empty() { public.clone() } else { websocket },
+            public: Connection::open(&public, None)?,
+            socket: with_socket.then_some(socket),
+            process,
+        };
+        client.engine.set_patience(Duration::from_secs(self.answer_seconds))?;
+        Ok(client)
+    }
+
+    /// Where it listens: the Engine API, the public port, and WebSockets, which are empty where
+    /// they are on the public port.
+    fn addresses(
+        &self,
+        process: &mut Process,
+        places: &Places<'_>,
+        end: Instant,
+    ) -> anyhow::Result<[String; 3]> {
+        let told = [&self.engine, &self.public, &self.websocket];
+        let mut found: [Option<String>; 3] = [None, None, None];
+        while (0..3).any(|port| told[port].is_some() && found[port].is_none()) {
+            let (port, address) = process.wait_for("where it listens", end, |line| {
+                let mut ports = (0..3).filter(|port| found[*port].is_none());
+                ports.find_map(|port| Some((port, told[port].as_ref()?.find(line)?)))
+            })?;
+            found[port] = Some(address);
+        }
+        for port in [0, 1] {
+            if told[port].is_none() {
+                let address = format!("127.0.0.1:{}", places.ports[port]);
+                while TcpStream::connect(&address).is_err() {
+                    if let Some(how) = process.ended() {
+                        bail!("it {how} before it listened at {address}: {}", process.last_words());
+                    }
+                    ensure!(Instant::now() < end, "it does not listen at {address} in time");
+                    std::thread::sleep(POLL_PAUSE);
+                }
+                found[port] = Some(address);
+            }
+        }
+        Ok(found.map(Option::unwrap_or_default))
+    }
+}
+
+/// Ports that are free now.
+fn free_ports() -> anyhow::Result<[u16; 3]> {
+    let bind = || TcpListener::bind("127.0.0.1:0");
+    // All at once, or they would be the same.
+    let listeners = [bind()?, bind()?, bind()?];
+    let mut ports = [0; 3];
+    for (port, listener) in ports.iter_mut().zip(&listeners) {
+        *port = listener.local_addr()?.port();
+    }
+    Ok(ports)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn targets(text: &str) -> Targets {
+        let known = KNOWN.parse().expect("TOML");
+        let file = (PathBuf::from("mine.toml"), text.parse().expect("TOML"));
+        Targets { known, file: Some(file) }
+    }
+
+    #[test]
+    fn all_known_clients_can_be_read() {
+        let targets = Targets::read(None).expect("TOML");
+        assert_eq!(targets.names().len(), 6);
+        for name in targets.names() {
+            targets.target(name).unwrap_or_else(|error| panic!("{name}: {error:#}"));
+        }
+        assert!(targets.target("geth+witness").expect("it has them").with_witness);
+        assert!(targets.target("besu+witness").is_err());
+    }
+
+    #[test]
+    fn a_file_overrides_keys_adds_clients_and_inherits() {
+        let targets = targets(
+            "[geth]\nprogram = \"/opt/geth\"\n[other]\nlike = \"geth\"\nanswer_seconds = 5\n",
+        );
+        let geth = targets.target("geth").expect("complete");
+        assert_eq!((geth.program.as_str(), geth.answer_seconds), ("/opt/geth", 600));
+        let other = targets.target("other").expect("complete");
+        assert_eq!((other.program.as_str(), other.answer_seconds), ("/opt/geth", 5));
+        assert_eq!(other.init, geth.init);
+    }
+
+    #[test]
+    fn mistakes_name_the_file_the_key_and_what_to_do() {
+        let check = |text: &str, name: &str, words: &[&str]| {
+            let error = targets(text).target(name).expect_err(text);
+            let said = format!("{error:#}");
+            for word in words {
+                assert!(said.contains(word), "{word} is not in {said}");
+            }
+        };
+        check("[geth]\nstart = 5\n", "geth", &["mine.toml", "[geth]", "start", "correct"]);
+        check("[geth]\nstrat = []\n", "geth", &["mine.toml", "[geth]", "strat"]);
+        check("[geth]\nstart = [\"{data}\"]\n", "geth", &["mine.toml", "start", "{data}"]);
+        check("[geth]\nstart = [\"{jwt\"]\n", "geth", &["mine.toml", "start", "brace"]);
+        check("[x]\nprogram = \"x\"\n", "x", &["mine.toml", "[x]", "version"]);
+        check(
+            "[x]\nprogram = \"x\"\nversion = []\nstart = []\n",
+            "x",
+            &["mine.toml", "[x]", "{engine_port}", "key engine"],
+        );
+        check("geth = 5\n", "geth", &["mine.toml", "geth", "write [geth]"]);
+        check("", "ghet", &["no target ghet", "geth", "--targets"]);
+        check("[x]\nlike = \"y\"\n[y]\nlike = \"x\"\n", "x", &["mine.toml", "circle"]);
+    }
+
+    #[test]
+    fn a_line_of_a_log_has_the_address() {
+        let check = |line: &str, after: &str, text: &str, expected: Option<&str>| {
+            let listens = Listens { line: line.into(), after: after.into() };
+            assert_eq!(listens.find(text).as_deref(), expected, "{text}");
+        };
+        let geth = "INFO HTTP server started endpoint=127.0.0.1:4000 auth=true prefix=";
+        check("auth=true", "endpoint=", geth, Some("127.0.0.1:4000"));
+        check("auth=false", "endpoint=", geth, None);
+        let reth = "RPC WS server started url=ws://127.0.0.1:4001";
+        check("RPC WS server started", "url=", reth, Some("127.0.0.1:4001"));
+        check("RPC WS server started", "uri=", reth, None);
+    }
+}
