@@ -2,12 +2,14 @@
 //! a line: `{"method": "engine_newPayloadV4", "params": [..]}`.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use alloy_primitives::{B256, U64};
 use anyhow::Context;
+use flate2::bufread::MultiGzDecoder;
 use rpc::RawValue;
+use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 use serde::{Deserialize, Serialize};
 
 use crate::world::World;
@@ -90,9 +92,7 @@ impl Chain {
 
     /// How many payloads a part has.
     pub(crate) fn count(&self, part: Part) -> anyhow::Result<usize> {
-        let path = self.part(part);
-        let file = File::open(&path).with_context(|| format!("no {}", path.display()))?;
-        Ok(BufReader::with_capacity(1 << 20, file).split(b'\n').count())
+        count_of(&[self.part(part)])
     }
 
     /// A part that is being made: it has its name once [`Writer::end`] is called.
@@ -105,6 +105,76 @@ impl Chain {
 pub(crate) fn read_payloads(file: File) -> impl Iterator<Item = anyhow::Result<Payload>> {
     let lines = BufReader::with_capacity(1 << 20, file).lines();
     lines.map(|line| Payload::read(&line?))
+}
+
+/// The payloads of files, one after the other, which may be packed with gzip or zstd; errors name
+/// the file and the line.
+pub(crate) fn payloads_of(
+    paths: &[PathBuf],
+) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Payload>> + use<>> {
+    let sources = paths.iter().map(|path| Ok((path.clone(), unpacked(path)?)));
+    let sources = sources.collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(sources.into_iter().flat_map(|(path, source)| {
+        BufReader::with_capacity(1 << 20, source).lines().enumerate().map(move |(index, line)| {
+            let place = || format!("{}, line {}", path.display(), index + 1);
+            line.map_err(anyhow::Error::from)
+                .and_then(|line| Payload::read(&line))
+                .with_context(place)
+        })
+    }))
+}
+
+/// How many payloads files have.
+pub(crate) fn count_of(paths: &[PathBuf]) -> anyhow::Result<usize> {
+    let count = |path: &PathBuf| {
+        let mut lines = BufReader::with_capacity(1 << 20, unpacked(path)?).split(b'\n');
+        let count = lines.try_fold(0, |count, line| line.map(|_| count + 1));
+        count.with_context(|| format!("cannot read {}", path.display()))
+    };
+    paths.iter().map(count).sum()
+}
+
+/// What a file holds, unpacked; gzip and zstd are told by their first bytes.
+fn unpacked(path: &Path) -> anyhow::Result<Box<dyn Read>> {
+    let place = || format!("cannot read {}", path.display());
+    let mut file = BufReader::new(File::open(path).with_context(place)?);
+    let kind = file.fill_buf().with_context(place)?.first_chunk::<4>().copied();
+    Ok(match kind {
+        Some([0x1f, 0x8b, ..]) => Box::new(MultiGzDecoder::new(file)),
+        Some([0x28, 0xb5, 0x2f, 0xfd]) => Box::new(Zstd::Between(file)),
+        _ => Box::new(file),
+    })
+}
+
+/// The frames of a zstd file, one after the other.
+enum Zstd {
+    Between(BufReader<File>),
+    Within(Box<StreamingDecoder<BufReader<File>, FrameDecoder>>),
+    Ended,
+}
+
+impl Read for Zstd {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            *self = match std::mem::replace(self, Self::Ended) {
+                Self::Between(mut file) => match file.fill_buf()?.is_empty() {
+                    true => Self::Ended,
+                    false => {
+                        let decoder = StreamingDecoder::new(file).map_err(io::Error::other)?;
+                        Self::Within(Box::new(decoder))
+                    }
+                },
+                Self::Within(mut decoder) => match decoder.read(into)? {
+                    0 => Self::Between(decoder.into_inner()),
+                    count => {
+                        *self = Self::Within(decoder);
+                        return Ok(count);
+                    }
+                },
+                Self::Ended => return Ok(0),
+            };
+        }
+    }
 }
 
 /// A part that is being made.
@@ -145,6 +215,10 @@ pub struct Payload {
     pub hash: B256,
     /// Its parent's hash.
     pub parent: B256,
+    /// The state's root after it.
+    pub state_root: B256,
+    /// The most gas that it may use.
+    pub gas_limit: u64,
     /// The gas that it uses.
     pub gas_used: u64,
     /// How many transactions it has.
@@ -163,6 +237,8 @@ struct Fields {
     block_number: U64,
     block_hash: B256,
     parent_hash: B256,
+    state_root: B256,
+    gas_limit: U64,
     gas_used: U64,
     transactions: Vec<serde::de::IgnoredAny>,
 }
@@ -186,6 +262,8 @@ impl Payload {
             number: fields.block_number.to(),
             hash: fields.block_hash,
             parent: fields.parent_hash,
+            state_root: fields.state_root,
+            gas_limit: fields.gas_limit.to(),
             gas_used: fields.gas_used.to(),
             transactions: fields.transactions.len(),
             line,

@@ -26,6 +26,10 @@ pub enum Command {
     Transports(TransportsArgs),
     /// Make small calls with many clients while one is sent large witnesses, and report.
     Crowd(CrowdArgs),
+    /// Send payload files to one client, at a pace, with a flag of it at several values.
+    Replay(crate::replay::Args),
+    /// Send payload files to several clients, interleaved, and say which one was faster.
+    Compare(crate::compare::Args),
     /// Write saved reports again, several on one page.
     Report(ReportArgs),
     /// Make many small JSON-RPC calls to any endpoints, and report.
@@ -201,6 +205,8 @@ pub fn run(command: &Command) -> anyhow::Result<()> {
         Command::Depths(args) => depths(args),
         Command::Transports(args) => transports(args),
         Command::Crowd(args) => crowd(args),
+        Command::Replay(args) => crate::replay::run(args),
+        Command::Compare(args) => crate::compare::run(args),
         Command::Report(args) => report::run(args),
         Command::Rpc(args) => crate::load::load(args),
         Command::Overhead(args) => crate::load::overhead(args),

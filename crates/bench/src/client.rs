@@ -6,17 +6,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::str::FromStr;
 
-use anyhow::{Context, bail, ensure};
+use alloy_primitives::B256;
+use anyhow::{Context, bail};
 use serde_json::Value;
 
 use crate::chain::Payload;
 use crate::document::Document;
+use crate::fault::Fault;
 use crate::process::{self, Process};
 use crate::target::{Port, Target, Targets};
 use crate::wire::{Connection, Timing};
 
-/// What the operating system says of a connection that ends too early.
-const HUNG_UP: &str = "unexpected end of file";
+/// How an answer says that there is no witness.
+const NO_BYTES: [&str; 3] = ["null", "\"\"", "\"0x\""];
 
 /// How often a payload is sent that takes too long; each time takes 30 seconds.
 const PATIENCE: usize = 20;
@@ -211,25 +213,19 @@ pub(crate) struct Client {
 /// The blocks that a fork choice names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heads {
-    pub(crate) head: alloy_primitives::B256,
-    pub(crate) safe: alloy_primitives::B256,
-    pub(crate) finalized: alloy_primitives::B256,
+    pub(crate) head: B256,
+    pub(crate) safe: B256,
+    pub(crate) finalized: B256,
 }
 
 impl Client {
-    /// `engine_newPayload`, with or without the witness; anything but `VALID` is an error.
+    /// As [`Connection::new_payload`].
     pub(crate) fn new_payload(
         &mut self,
         payload: &Payload,
         with_witness: bool,
     ) -> anyhow::Result<Timing> {
-        let method = payload.method(with_witness);
-        let (timing, result) = self.engine.call(&method, payload.params())?;
-        let [status, witness] = rpc::response::fields(result, ["status", "witness"])?;
-        let status = status.map_or("none", |status| status.get());
-        ensure!(status == "\"VALID\"", "block {}: {:.500}", payload.number, result.get());
-        ensure!(!with_witness || witness.is_some(), "block {}: no witness", payload.number);
-        Ok(timing)
+        self.engine.new_payload(payload, with_witness)
     }
 
     /// `engine_newPayload` again and again while the client gives up on it: after 30 seconds geth
@@ -237,25 +233,20 @@ impl Client {
     pub(crate) fn new_payload_patiently(&mut self, payload: &Payload) -> anyhow::Result<()> {
         for _ in 0..PATIENCE {
             let outcome = self.new_payload(payload, false);
-            let said = outcome.as_ref().err().map(|error| format!("{error:#}"));
-            let gave_up = |said: &String| said.contains("timed out") || said.contains(HUNG_UP);
-            if !said.as_ref().is_some_and(gave_up) {
+            let gave_up = |error: &anyhow::Error| match Fault::of(error) {
+                Some(Fault::HungUp | Fault::Truncated) => true,
+                _ => format!("{error:#}").contains("timed out"),
+            };
+            if !outcome.as_ref().is_err_and(gave_up) {
                 return outcome.map(drop);
             }
         }
         bail!("block {} takes too long", payload.number)
     }
 
+    /// As [`Connection::forkchoice_updated`].
     pub(crate) fn forkchoice_updated(&mut self, heads: Heads) -> anyhow::Result<Timing> {
-        let Heads { head, safe, finalized } = heads;
-        let params = serde_json::json!([{
-            "headBlockHash": head, "safeBlockHash": safe, "finalizedBlockHash": finalized,
-        }, null]);
-        let (timing, result) =
-            self.engine.call("engine_forkchoiceUpdatedV3", &params.to_string())?;
-        let valid = result.get().contains("\"status\":\"VALID\"");
-        ensure!(valid, "the fork choice {head} is answered {}", result.get());
-        Ok(timing)
+        self.engine.forkchoice_updated(heads)
     }
 
     /// The number of the head.
@@ -274,5 +265,73 @@ impl Client {
         };
         let (_, result) = port.call("testing_buildBlockV1", &params.to_string())?;
         Ok(serde_json::from_str(result.get())?)
+    }
+}
+
+impl Connection {
+    /// `engine_newPayload`, with or without the witness; anything but `VALID` of this very block,
+    /// and the witness, is a [`Fault`].
+    pub(crate) fn new_payload(
+        &mut self,
+        payload: &Payload,
+        with_witness: bool,
+    ) -> anyhow::Result<Timing> {
+        let method = payload.method(with_witness);
+        let (timing, result) = self.call(&method, payload.params())?;
+        let fields = rpc::response::fields(result, ["status", "latestValidHash", "witness"]);
+        let [status, valid, witness] = fields.context(Fault::Garbled)?;
+        let fault = match status.map_or("none", |status| status.get()) {
+            "\"VALID\"" => {
+                let valid: Option<B256> =
+                    valid.and_then(|hash| serde_json::from_str(hash.get()).ok());
+                let is_there = witness.is_some_and(|bytes| !NO_BYTES.contains(&bytes.get()));
+                match valid {
+                    valid if valid != Some(payload.hash) => Some(Fault::Lying),
+                    _ if with_witness && !is_there => Some(Fault::NoWitness),
+                    _ => None,
+                }
+            }
+            "\"SYNCING\"" | "\"ACCEPTED\"" => Some(Fault::Behind),
+            _ => Some(Fault::Lying),
+        };
+        match fault {
+            Some(fault) => Err(fault.error(format!("{method} answers {:.500}", result.get()))),
+            None => Ok(timing),
+        }
+    }
+
+    /// `engine_forkchoiceUpdated` without payload attributes.
+    pub(crate) fn forkchoice_updated(&mut self, heads: Heads) -> anyhow::Result<Timing> {
+        let Heads { head, safe, finalized } = heads;
+        let params = serde_json::json!([{
+            "headBlockHash": head, "safeBlockHash": safe, "finalizedBlockHash": finalized,
+        }, null]);
+        let (timing, result) = self.call("engine_forkchoiceUpdatedV3", &params.to_string())?;
+        let said = result.get();
+        let fault = match said {
+            said if said.contains("\"status\":\"VALID\"") => return Ok(timing),
+            said if said.contains("\"status\":\"SYNCING\"") => Fault::Behind,
+            _ => Fault::Lying,
+        };
+        Err(fault.error(format!("the fork choice {head} is answered {said:.500}")))
+    }
+
+    /// What `engine_getClientVersionV1` says, where it is there.
+    pub(crate) fn client_version(&mut self) -> Option<String> {
+        let ours = serde_json::json!([{
+            "code": "XX", "name": "deponent bench", "version": env!("CARGO_PKG_VERSION"),
+            "commit": "0x00000000",
+        }]);
+        let (_, said) = self.call("engine_getClientVersionV1", &ours.to_string()).ok()?;
+        let said: Value = serde_json::from_str(said.get()).ok()?;
+        let words = ["name", "version", "commit"].map(|key| said[0][key].as_str());
+        Some(words.into_iter().flatten().collect::<Vec<_>>().join(" "))
+    }
+
+    /// The hash of the head; the Engine API's port has that method, too.
+    pub(crate) fn head(&mut self) -> anyhow::Result<B256> {
+        let (_, result) = self.call("eth_getBlockByNumber", "[\"latest\",false]")?;
+        let hash = rpc::response::field(result, "hash")?;
+        Ok(serde_json::from_str(hash.get())?)
     }
 }

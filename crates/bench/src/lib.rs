@@ -3,20 +3,25 @@
 //!
 //! [`generate`](generate()) makes the chain from a few sizes and a seed. [`state`] runs it.
 //! [`transports`](transports()) sends blocks with large witnesses over every wire; [`crowd`](crowd())
-//! makes small calls beside them. What a command finds out is a [`document`].
+//! makes small calls beside them. `replay` and `compare` send payload files to any client. What a
+//! command finds out is a [`document`].
 
 mod asm;
 mod chain;
 pub mod cli;
 mod client;
+mod compare;
 mod contracts;
 mod depths;
 pub mod document;
+mod fault;
 mod generate;
 pub mod load;
+mod persisted;
 mod process;
 mod progress;
 mod random;
+mod replay;
 mod report;
 mod run;
 mod sign;

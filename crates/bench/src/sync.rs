@@ -18,7 +18,7 @@ const SAFE_DEPTH: usize = 32;
 const FINALIZED_DEPTH: usize = 64;
 
 /// The blocks of a chain by their parents, for the fork choice.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Ancestry(HashMap<B256, B256>);
 
 impl Ancestry {
@@ -61,24 +61,32 @@ impl Ancestry {
 
 /// Feeds a client all blocks before `part` that it does not have; how many.
 pub(crate) fn catch_up(client: &mut Client, chain: &Chain, part: Part) -> anyhow::Result<u64> {
-    let have = client.block_number()?;
-    let mut ancestry = Ancestry::default();
-    let mut fed = 0;
     let earlier = Part::ALL.into_iter().take_while(|earlier| *earlier != part);
     let earlier: Vec<Part> = earlier.filter(|earlier| chain.has(*earlier)).collect();
     let blocks = earlier.iter().map(|earlier| chain.count(*earlier)).sum::<anyhow::Result<_>>()?;
+    let payloads = earlier.into_iter().map(|earlier| chain.payloads(earlier));
+    feed(client, blocks, payloads.collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten())
+}
+
+/// Feeds a client those of some `blocks` that it does not have; how many.
+pub(crate) fn feed(
+    client: &mut Client,
+    blocks: usize,
+    payloads: impl Iterator<Item = anyhow::Result<Payload>>,
+) -> anyhow::Result<u64> {
+    let have = client.block_number()?;
+    let mut ancestry = Ancestry::default();
     let bar = progress::bar(format!("{} catches up", client.name), blocks);
-    for earlier in earlier {
-        for payload in chain.payloads(earlier)? {
-            let payload = payload?;
-            ancestry.push(&payload);
-            if payload.number > have {
-                client.new_payload_patiently(&payload)?;
-                client.forkchoice_updated(ancestry.heads(payload.hash))?;
-                fed += 1;
-            }
-            bar.inc(1);
+    let mut fed = 0;
+    for payload in payloads {
+        let payload = payload?;
+        ancestry.push(&payload);
+        if payload.number > have {
+            client.new_payload_patiently(&payload)?;
+            client.forkchoice_updated(ancestry.heads(payload.hash))?;
+            fed += 1;
         }
+        bar.inc(1);
     }
     Ok(fed)
 }
@@ -88,26 +96,39 @@ pub(crate) fn catch_up(client: &mut Client, chain: &Chain, part: Part) -> anyhow
 /// A client that keeps its state in memory leaves an empty one, and catches up whenever it starts.
 pub(crate) fn prepared(program: &Program, chain: &Chain, folder: &Path) -> anyhow::Result<PathBuf> {
     let data = prepared_folder(program, chain, folder)?;
+    let mut program = program.clone();
+    program.arguments = program.target()?.importing().arguments;
+    prepare(&data, |unfinished| {
+        let mut client = program.start(unfinished, &chain.genesis())?;
+        let blocks = catch_up(&mut client, chain, Part::MEASURED[0])?;
+        Ok((client, blocks))
+    })?;
+    Ok(data)
+}
+
+/// Makes the directory `data`, unless it is there: `import` is given another name to start a client
+/// on, feeds it, and returns it with how many blocks that were.
+pub(crate) fn prepare(
+    data: &Path,
+    import: impl FnOnce(&Path) -> anyhow::Result<(Client, u64)>,
+) -> anyhow::Result<()> {
     if data.is_dir() {
-        return Ok(data);
+        return Ok(());
     }
-    let mut unfinished = data.clone().into_os_string();
+    let mut unfinished = data.as_os_str().to_owned();
     unfinished.push(".unfinished");
     let unfinished = PathBuf::from(unfinished);
     fs::remove_dir_all(&unfinished).or_else(absent)?;
-    eprintln!("{} imports the state: {}", program.kind.name(), data.display());
+    eprintln!("{} is being made", data.display());
     let started = Instant::now();
-    let mut program = program.clone();
-    program.arguments = program.target()?.importing().arguments;
-    let mut client = program.start(&unfinished, &chain.genesis())?;
-    let blocks = catch_up(&mut client, chain, Part::MEASURED[0])?;
+    let (client, blocks) = import(&unfinished)?;
     client.process.stop()?;
     let seconds = started.elapsed().as_secs_f64();
     let said = serde_json::json!({"blocks": blocks, "seconds": seconds});
     fs::write(unfinished.join("import.json"), said.to_string())?;
-    fs::rename(&unfinished, &data)?;
-    eprintln!("{} imported {blocks} blocks in {seconds:.0} s", program.kind.name());
-    Ok(data)
+    fs::rename(&unfinished, data)?;
+    eprintln!("{} has {blocks} blocks after {seconds:.0} s", data.display());
+    Ok(())
 }
 
 fn prepared_folder(program: &Program, chain: &Chain, folder: &Path) -> anyhow::Result<PathBuf> {

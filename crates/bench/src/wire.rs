@@ -8,13 +8,17 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
-use rpc::{JwtSecret, RawValue, response};
+use anyhow::Context;
+use rpc::{ClientError, JwtSecret, RawValue, response};
+
+use crate::fault::Fault;
 
 /// The longest wait for more of an answer: a block that makes state takes seconds.
 const READ_TIME: Duration = Duration::from_secs(600);
 /// Free space to read into, at least.
 const ROOM_BYTES: usize = 1 << 20;
+/// The largest chunk that an answer may have.
+const CHUNK_BYTES: usize = 1 << 32;
 const HEAD_END: &[u8] = b"\r\n\r\n";
 
 /// When parts of an answer were here, counted from before the first byte was sent.
@@ -75,23 +79,27 @@ impl Connection {
             self.stream = connect(&self.address, self.patience)?;
         }
         let start = Instant::now();
-        self.stream.write_all(&self.request).context(sending)?;
         self.filled = 0;
-        let head_end = self.read_head().with_context(|| reading.clone())?;
+        let sent = self.stream.write_all(&self.request);
+        sent.map_err(|error| Fault::of_io(error, 0)).context(sending)?;
+        let head_end = self.read_head().map_err(|error| Fault::of_io(error, self.filled));
+        let head_end = head_end.with_context(|| reading.clone())?;
         let first_byte = start.elapsed();
         let body = self.read_body(head_end).context(reading)?;
         let whole = start.elapsed();
         let status = self.answer[..head_end].split(|byte| *byte == b' ').nth(1);
-        ensure!(
-            status == Some(b"200"),
-            "{method} at {}: {}",
-            self.address,
-            String::from_utf8_lossy(&self.answer[..self.filled.min(500)])
-        );
+        if status != Some(b"200") {
+            let answer = String::from_utf8_lossy(&self.answer[..self.filled.min(500)]);
+            return Err(Fault::Refusing.error(format!("{method} at {}: {answer}", self.address)));
+        }
         let body = self.unchunk(head_end, body);
         let timing = Timing { first_byte, whole, answer_bytes: body.len() };
-        let result = response::result(body).with_context(|| format!("{method} refused"))?;
-        Ok((timing, result))
+        let result = response::result(body).map_err(|error| {
+            let is_refusal = matches!(error, ClientError::Rpc(_));
+            let fault = if is_refusal { Fault::Refusing } else { Fault::Garbled };
+            anyhow::Error::new(error).context(fault)
+        });
+        Ok((timing, result.with_context(|| method.to_owned())?))
     }
 
     fn render(&mut self, method: &str, params: &str) {
@@ -138,6 +146,11 @@ impl Connection {
         }
     }
 
+    /// The same within an answer: its end is a fault.
+    fn read_on(&mut self) -> anyhow::Result<()> {
+        self.read().map_err(|error| Fault::of_io(error, self.filled))
+    }
+
     /// Reads until the head is there; where it ends.
     fn read_head(&mut self) -> std::io::Result<usize> {
         loop {
@@ -150,28 +163,38 @@ impl Connection {
 
     /// Reads the rest of the answer.
     fn read_body(&mut self, start: usize) -> anyhow::Result<Body> {
-        let head = std::str::from_utf8(&self.answer[..start])?.to_ascii_lowercase();
+        let head = String::from_utf8_lossy(&self.answer[..start]).to_ascii_lowercase();
+        if let Some(encoding) = header(&head, "content-encoding").filter(|it| *it != "identity") {
+            let said = format!("it came as {encoding}, which was not asked for");
+            return Err(Fault::Compressed.error(said));
+        }
         if let Some(length) = header(&head, "content-length") {
-            let end = start + length.parse::<usize>()?;
+            let length: usize = length.parse().context(Fault::Garbled)?;
+            let end = start.saturating_add(length);
             while self.filled < end {
-                self.read()?;
+                self.read_on()?;
             }
             return Ok(Body::Whole(start..end));
         }
-        ensure!(header(&head, "transfer-encoding") == Some("chunked"), "no length: {head}");
+        if header(&head, "transfer-encoding") != Some("chunked") {
+            return Err(Fault::Garbled.error(format!("no length: {head:.500}")));
+        }
         let (mut chunks, mut at) = (Vec::new(), start);
         loop {
             let line = loop {
                 if let Some(len) = find(&self.answer[at..self.filled], b"\r\n") {
                     break at..at + len;
                 }
-                self.read()?;
+                self.read_on()?;
             };
-            let digits = std::str::from_utf8(&self.answer[line.clone()])?;
-            let Ok(size) = usize::from_str_radix(digits, 16) else { bail!("chunk of {digits}") };
+            let digits = String::from_utf8_lossy(&self.answer[line.clone()]).into_owned();
+            let size = usize::from_str_radix(&digits, 16).ok().filter(|size| *size <= CHUNK_BYTES);
+            let Some(size) = size else {
+                return Err(Fault::Garbled.error(format!("a chunk of {digits:.100} bytes")));
+            };
             let data = line.end + 2..line.end + 2 + size;
             while self.filled < data.end + 2 {
-                self.read()?;
+                self.read_on()?;
             }
             at = data.end + 2;
             if size == 0 {
@@ -205,8 +228,8 @@ enum Body {
 }
 
 fn connect(address: &str, patience: Duration) -> anyhow::Result<TcpStream> {
-    let stream =
-        TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
+    let stream = TcpStream::connect(address).context(Fault::Unreachable);
+    let stream = stream.with_context(|| format!("cannot connect to {address}"))?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(patience))?;
     Ok(stream)
@@ -262,6 +285,6 @@ mod tests {
         let (timing, result) = connection.call("a", "[1]").expect("an answer");
         assert_eq!((timing.answer_bytes, result.get()), (13, "42"));
         let refusal = connection.call("a", "[1]").expect_err("a refusal");
-        assert!(refusal.to_string().contains("403"), "{refusal}");
+        assert!(format!("{refusal:#}").contains("403"), "{refusal:#}");
     }
 }

@@ -207,7 +207,7 @@ impl World {
 }
 
 /// Tells sizes from others, as a part of file names.
-fn short_hash(sizes: &impl Serialize) -> String {
+pub(crate) fn short_hash(sizes: &impl Serialize) -> String {
     let sizes = serde_json::to_vec(sizes).expect("sizes are JSON");
     keccak256(sizes).to_string()[2..10].to_owned()
 }

@@ -1,0 +1,160 @@
+//! `compare`: two clients or more on the same payloads, interleaved, and who was faster.
+
+use std::collections::HashMap;
+
+use alloy_primitives::B256;
+use anyhow::{Context, ensure};
+
+use crate::cells;
+use crate::document::{Cell, Document, Table, Unit};
+use crate::replay::{self, Block, Course, Entrant, Feed, Run};
+use crate::stats::Comparison;
+use crate::target::Targets;
+
+/// What `compare` is given.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    feed: Feed,
+    /// The clients, each with or without +witness; ratios are to the first one.
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", default_value = "geth,deponent")]
+    clients: Vec<String>,
+    /// Interleave runs instead of blocks: A B A B, each on all payloads.
+    #[arg(long)]
+    by_run: bool,
+    /// Rounds; otherwise three, or one where blocks are interleaved.
+    #[arg(long, value_name = "N")]
+    rounds: Option<usize>,
+}
+
+/// Runs `compare`, and prints its report.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    ensure!(args.clients.len() > 1, "two clients at least: --clients geth,deponent");
+    let targets = Targets::read(args.feed.targets.as_deref())?;
+    let entrants = args.clients.iter().enumerate().map(|(index, name)| {
+        ensure!(!args.clients[..index].contains(name), "{name} is there twice: give it a table");
+        Ok(Entrant { name: name.clone(), target: targets.target(name)? })
+    });
+    let entrants = entrants.collect::<anyhow::Result<Vec<_>>>()?;
+    let clients = replay::clients(&entrants)?;
+    let mut course = Course::new(&args.feed)?;
+    let results = course.results().to_owned();
+    let documented = |runs: &[Run]| {
+        let mut document = document(runs, args.by_run);
+        document.clients.clone_from(&clients);
+        document
+    };
+    let rounds = args.rounds.unwrap_or(if args.by_run { 3 } else { 1 });
+    let runs =
+        course.heats(&entrants, rounds, !args.by_run, |runs| documented(runs).write(&results))?;
+    replay::finish(&documented(&runs), &results, &runs)?;
+    match unequal_work(&runs) {
+        Some(why) => Err(anyhow::Error::msg(why)).context("the work was unequal: no verdict"),
+        None => Ok(()),
+    }
+}
+
+fn document(runs: &[Run], by_run: bool) -> Document {
+    let mut document = Document::new("Comparison");
+    document.text(if by_run {
+        "Runs are interleaved: each client runs all payloads, one client after the other, round \
+         by round. A pair is a round of both."
+    } else {
+        "Blocks are interleaved: each block goes to all clients, one after the other, and who is \
+         first changes; the others are stopped meanwhile. A pair is a block of both."
+    });
+    match unequal_work(runs) {
+        Some(why) => {
+            document.text(format!("No verdict: the work was unequal. {why}"));
+        }
+        None => {
+            document.table(verdicts(runs));
+        }
+    }
+    document.table(replay::latencies("newPayload", runs, |block| Some(block.new_payload)));
+    document.table(replay::latencies("forkchoiceUpdated", runs, |block| Some(block.forkchoice)));
+    document.table(replay::speeds(runs));
+    replay::faults(&mut document, runs);
+    document
+}
+
+/// The ratios of all clients to the first one.
+fn verdicts(runs: &[Run]) -> Table {
+    let table = Table::new("verdicts, newPayload and fork choice")
+        .column("client", Unit::Text)
+        .column("to", Unit::Text)
+        .column("of", Unit::Text)
+        .column("pairs", Unit::Count);
+    let mut table = Comparison::columns(table);
+    let mut names: Vec<&str> = runs.iter().map(|run| run.client.as_str()).collect();
+    let mut seen = Vec::new();
+    names.retain(|name| {
+        !seen.contains(name) && {
+            seen.push(name);
+            true
+        }
+    });
+    let Some((first, others)) = names.split_first() else { return table };
+    for other in others {
+        let pairs = pairs(runs, other, first);
+        for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+            let mut row: Vec<Cell> = cells![*other, *first, name, pairs.len()].into();
+            row.extend(Comparison::new(&pairs, share).cells());
+            table.row(row);
+        }
+    }
+    table
+}
+
+/// The times of blocks that both clients ran in the same round, in seconds, `side`'s before
+/// `other`'s: a pair a round, or a pair a block where there is one round only.
+pub(crate) fn pairs(runs: &[Run], side: &str, other: &str) -> Vec<Vec<[f64; 2]>> {
+    let total = |block: &Block| block.new_payload + block.forkchoice;
+    let of = |name: &str, round: usize| {
+        runs.iter().find(|run| run.client == name && run.round == round && run.failure.is_none())
+    };
+    let rounds = runs.iter().map(|run| run.round + 1).max().unwrap_or(0);
+    let mut pairs = Vec::new();
+    for round in 0..rounds {
+        let (Some(a), Some(b)) = (of(side, round), of(other, round)) else { continue };
+        let theirs: HashMap<B256, f64> = b.counted().map(|b| (b.hash, total(b))).collect();
+        let both = a.counted().filter_map(|a| Some([total(a), *theirs.get(&a.hash)?]));
+        pairs.push(both.collect::<Vec<_>>());
+    }
+    if let [blocks] = &pairs[..]
+        && rounds == 1
+    {
+        return blocks.iter().map(|block| vec![*block]).collect();
+    }
+    pairs
+}
+
+/// Why runs cannot be compared: other blocks, or a client that did something else with them.
+pub(crate) fn unequal_work(runs: &[Run]) -> Option<String> {
+    for run in runs {
+        if let Some(failure) = run.failure.as_ref().filter(|it| it.fault.is_unequal_work()) {
+            let (client, round) = (&run.client, run.round + 1);
+            return Some(format!("{client}, round {round}: {}: {}", failure.fault, failure.said));
+        }
+    }
+    let mut complete = runs.iter().filter(|run| run.failure.is_none());
+    let first = complete.next()?;
+    for run in complete {
+        let of = |run: &Run| format!("{}, round {}", run.client, run.round + 1);
+        let (a, b) = (of(first), of(run));
+        if first.blocks.len() != run.blocks.len() {
+            let (many, few) = (first.blocks.len(), run.blocks.len());
+            return Some(format!("{a} ran {many} blocks, {b} {few}: give both the same files"));
+        }
+        for (x, y) in first.blocks.iter().zip(&run.blocks) {
+            if (x.hash, x.state_root, x.gas_used) != (y.hash, y.state_root, y.gas_used) {
+                return Some(format!(
+                    "{a} ran block {} ({}, state {}) where {b} ran block {} ({}, state {}): give \
+                     both the same files",
+                    x.number, x.hash, x.state_root, y.number, y.hash, y.state_root
+                ));
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,87 @@
+//! What a client did instead of answering rightly, told apart so that reports call it what it is.
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+
+use serde::{Deserialize, Serialize};
+
+/// A kind of failure of a client. It is found in an error's contexts with [`Fault::of`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Fault {
+    /// It did not get as far as to listen.
+    NotStarting,
+    /// Its process ended.
+    Died,
+    /// Nothing listens there.
+    Unreachable,
+    /// It closed the connection instead of answering.
+    HungUp,
+    /// No answer came in time.
+    Hanging,
+    /// The connection ended within an answer.
+    Truncated,
+    /// The answer is not what HTTP and JSON-RPC are.
+    Garbled,
+    /// The answer came compressed, which nobody had asked for: its time is not comparable.
+    Compressed,
+    /// It answered with an error.
+    Refusing,
+    /// `SYNCING` or `ACCEPTED`: it lacks the parent, or does not execute.
+    Behind,
+    /// A verdict that is wrong: these blocks are valid.
+    Lying,
+    /// `VALID` without the witness that was asked for.
+    NoWitness,
+    /// It did not say in time that a block is persisted.
+    NotPersisting,
+}
+
+impl Fault {
+    /// The one in an error's contexts.
+    pub(crate) fn of(error: &anyhow::Error) -> Option<Self> {
+        error.downcast_ref().copied()
+    }
+
+    /// What an error of the connection means when `answer_bytes` of the answer were there.
+    pub(crate) fn of_io(error: io::Error, answer_bytes: usize) -> anyhow::Error {
+        let fault = match error.kind() {
+            // A socket's time limit is the former on Linux.
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => Self::Hanging,
+            _ if answer_bytes > 0 => Self::Truncated,
+            _ => Self::HungUp,
+        };
+        anyhow::Error::new(error).context(fault)
+    }
+
+    /// An error of this kind.
+    pub(crate) fn error(self, said: String) -> anyhow::Error {
+        anyhow::Error::msg(said).context(self)
+    }
+
+    /// Whether the client worked on something else than it was given, or did it otherwise: such
+    /// work is not compared.
+    pub(crate) const fn is_unequal_work(self) -> bool {
+        matches!(self, Self::Lying | Self::NoWitness | Self::Compressed | Self::Behind)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotStarting => "does not start",
+            Self::Died => "died",
+            Self::Unreachable => "unreachable",
+            Self::HungUp => "hung up",
+            Self::Hanging => "hanging",
+            Self::Truncated => "truncated answer",
+            Self::Garbled => "garbled answer",
+            Self::Compressed => "compressed answer",
+            Self::Refusing => "refused",
+            Self::Behind => "behind",
+            Self::Lying => "wrong verdict",
+            Self::NoWitness => "no witness",
+            Self::NotPersisting => "not persisting",
+        })
+    }
+}

@@ -1,0 +1,97 @@
+//! A client with one of its flags at several values: `--sweep key=15,30,60`.
+
+use std::str::FromStr;
+
+use super::report::blocks;
+use super::{Entrant, Run};
+use crate::cells;
+use crate::compare::pairs;
+use crate::document::{Axis, Cell, Document, Lines, Table, Unit};
+use crate::stats::{Comparison, Sorted};
+use crate::target::Target;
+
+/// A flag and its values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sweep {
+    key: String,
+    values: Vec<String>,
+}
+
+impl FromStr for Sweep {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let usage = || format!("{text}: a flag without its hyphens, =, and values between commas");
+        let (key, values) = text.split_once('=').ok_or_else(usage)?;
+        let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
+        let is_twice = |(at, value): (usize, &String)| values[..at].contains(value);
+        if key.is_empty() || values.iter().any(String::is_empty) {
+            return Err(usage());
+        }
+        if values.iter().enumerate().any(is_twice) {
+            return Err(format!("{text}: a value is there twice"));
+        }
+        Ok(Self { key: key.trim_start_matches('-').into(), values })
+    }
+}
+
+impl Sweep {
+    fn name(&self, value: &str) -> String {
+        format!("{}={value}", self.key)
+    }
+
+    /// The client with each of the values.
+    pub(super) fn entrants(&self, target: &Target) -> Vec<Entrant> {
+        let with = |value: &String| {
+            let mut target = target.clone();
+            target.arguments.extend([format!("--{}", self.key), value.clone()]);
+            Entrant { name: self.name(value), target }
+        };
+        self.values.iter().map(with).collect()
+    }
+
+    /// The table and the curves of a sweep.
+    pub(super) fn add(&self, document: &mut Document, runs: &[Run]) {
+        let table = Table::new(format!("sweep of {}", self.key))
+            .column(&*self.key, Unit::Text)
+            .column("P50", Unit::Ms)
+            .column("P95", Unit::Ms)
+            .column("P99", Unit::Ms)
+            .column("gas", Unit::MgasPerSecond);
+        let mut table = Comparison::columns(table);
+        let mut curves: [Vec<[f64; 2]>; 3] = Default::default();
+        for (index, value) in self.values.iter().enumerate() {
+            let name = self.name(value);
+            let blocks = blocks(runs, &name);
+            let times = Sorted::new(blocks.iter().map(|block| block.new_payload));
+            if times.len() == 0 {
+                continue;
+            }
+            let percentiles = [0.5, 0.95, 0.99].map(|share| times.percentile(share));
+            let gas: f64 = blocks.iter().map(|block| block.gas_used as f64).sum();
+            let [p50, p95, p99] = percentiles;
+            let mut row: Vec<Cell> = cells![&**value, p50, p95, p99, gas / times.sum()].into();
+            let first = self.name(&self.values[0]);
+            row.extend(match index {
+                0 => cells![1.0, None::<f64>, None::<f64>, None::<f64>, None::<f64>],
+                _ => Comparison::new(&pairs(runs, &name, &first), 0.5).cells(),
+            });
+            table.row(row);
+            let place = value.parse().unwrap_or(index as f64);
+            for (curve, time) in curves.iter_mut().zip(percentiles) {
+                curve.push([place, time]);
+            }
+        }
+        let mut chart = Lines::new(
+            format!("sweep of {}", self.key),
+            Axis::new(&*self.key, Unit::Count),
+            Axis::new("newPayload", Unit::Ms),
+        );
+        for (name, curve) in ["P50", "P95", "P99"].into_iter().zip(curves) {
+            chart.series(name, curve);
+        }
+        let what =
+            "Ratios are of the p50 of newPayload and fork choice together, to the first value.";
+        document.section("Sweep").text(what).table(table).chart(chart);
+    }
+}

@@ -1,0 +1,389 @@
+//! Heats of servers that do one thing wrong, each on a thread of this process.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Sender, channel};
+
+use clap::Parser;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::compare::{pairs, unequal_work};
+
+/// What a server does with a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Does {
+    Right,
+    /// `INVALID`.
+    Wrong,
+    /// `VALID`, of another block.
+    OtherHash,
+    /// `VALID` with a witness of no bytes.
+    EmptyWitness,
+    Syncing,
+    Refuses,
+    HangsUp,
+    /// The connection ends within the body.
+    Truncates,
+    /// The body ends too early, as its head says.
+    CutsOff,
+    Gzip,
+    Hangs,
+    /// All connections end, and it listens again only later.
+    Restarts,
+    /// It waits a while, and answers.
+    IsSlow,
+}
+
+const BLOCKS: u64 = 6;
+/// The block with which something else than [`Does::Right`] is done.
+const AT: u64 = 4;
+const PATIENCE: Duration = Duration::from_millis(200);
+const SLOWNESS: Duration = Duration::from_millis(50);
+
+fn hash(number: u64, branch: u8) -> B256 {
+    let mut hash = B256::repeat_byte(branch);
+    hash[24..].copy_from_slice(&number.to_be_bytes());
+    hash
+}
+
+/// Lines of payloads, of a chain that `branch` tells from others.
+fn lines(branch: u8) -> String {
+    let line = |number: u64| {
+        let payload = json!({
+            "blockNumber": format!("{number:#x}"),
+            "blockHash": hash(number, branch),
+            "parentHash": hash(number - 1, branch),
+            "stateRoot": hash(number, branch ^ 0xff),
+            "gasLimit": "0x1c9c380",
+            "gasUsed": format!("{:#x}", number * 1_000_000),
+            "transactions": ["0x00", "0x01"],
+        });
+        format!("{}\n", json!({"method": "engine_newPayloadV4", "params": [payload, [], null, []]}))
+    };
+    (1..=BLOCKS).map(line).collect()
+}
+
+fn feed(folder: &Path, flags: &[&str]) -> Feed {
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        feed: Feed,
+    }
+    let path = folder.join("payloads.jsonl");
+    fs::write(&path, lines(1)).expect("written");
+    let path = path.display().to_string();
+    let arguments = ["replay", &path].into_iter().chain(flags.iter().copied());
+    Line::try_parse_from(arguments).expect("arguments").feed
+}
+
+/// A server that does `what` with block [`AT`]; where it listens.
+fn server(what: Does) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        let (mut head, mut done) = (B256::ZERO, false);
+        let mut listener = Some(listener);
+        loop {
+            let listening = listener.take().expect("it listens");
+            let (stream, _) = listening.accept().expect("a client");
+            let (restart, restarts) = channel();
+            serve(stream, what, &mut head, &mut done, &restart);
+            if restarts.try_recv().is_ok() {
+                drop(listening);
+                std::thread::sleep(SLOWNESS);
+                listener = Some(TcpListener::bind(address).expect("the same port"));
+            } else {
+                listener = Some(listening);
+            }
+        }
+    });
+    address.to_string()
+}
+
+/// One connection. `done` is whether `what` was done.
+fn serve(stream: TcpStream, what: Does, head: &mut B256, done: &mut bool, restart: &Sender<()>) {
+    let mut reader = BufReader::new(stream.try_clone().expect("a copy"));
+    let mut stream = stream;
+    while let Some(request) = request(&mut reader) {
+        let method = request["method"].as_str().expect("a method");
+        let valid = |hash: &Value| json!({"status": "VALID", "latestValidHash": hash});
+        let payload = &request["params"][0];
+        let is_at = payload["blockNumber"] == format!("{AT:#x}") && !*done;
+        let result = match method {
+            "eth_getBlockByNumber" => json!({"hash": *head}),
+            "engine_forkchoiceUpdatedV3" => {
+                *head = serde_json::from_value(payload["headBlockHash"].clone()).expect("a hash");
+                json!({"payloadStatus": valid(&payload["headBlockHash"])})
+            }
+            _ => {
+                let mut result = valid(&payload["blockHash"]);
+                result["witness"] = json!("0xc0");
+                result
+            }
+        };
+        let does = if is_at { what } else { Does::Right };
+        *done |= is_at && matches!(what, Does::Restarts);
+        let answer =
+            |result: Value| json!({"jsonrpc": "2.0", "id": 1, "result": result}).to_string();
+        let right = answer(result.clone());
+        let body = match does {
+            Does::Right | Does::Gzip | Does::Truncates => right,
+            Does::Wrong => answer(json!({"status": "INVALID", "validationError": "bad root"})),
+            Does::OtherHash => answer(valid(&json!(hash(AT, 9)))),
+            Does::EmptyWitness => {
+                let mut result = result;
+                result["witness"] = json!("0x");
+                answer(result)
+            }
+            Does::Syncing => answer(json!({"status": "SYNCING", "latestValidHash": null})),
+            Does::Refuses => {
+                json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": "busy"}})
+                    .to_string()
+            }
+            Does::CutsOff => right[..right.len() / 2].to_owned(),
+            Does::HangsUp => return,
+            Does::Restarts => return restart.send(()).expect("it is read"),
+            Does::Hangs => return std::thread::sleep(PATIENCE * 5),
+            Does::IsSlow => {
+                std::thread::sleep(SLOWNESS);
+                right
+            }
+        };
+        let (mut body, mut encoding) = (body.into_bytes(), "identity");
+        if does == Does::Gzip {
+            let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+            packed.write_all(&body).expect("packed");
+            (body, encoding) = (packed.finish().expect("packed"), "gzip");
+        }
+        let length = body.len() + if does == Does::Truncates { 10 } else { 0 };
+        let start = format!(
+            "HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {length}\r\n\r\n"
+        );
+        let written = stream.write_all(start.as_bytes()).and_then(|()| stream.write_all(&body));
+        if written.is_err() || does == Does::Truncates {
+            return;
+        }
+    }
+}
+
+/// The body of a request; none when the client has gone.
+fn request(reader: &mut impl BufRead) -> Option<Value> {
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        let line = line.trim().to_ascii_lowercase();
+        if line.is_empty() {
+            break;
+        }
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().expect("a length");
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some(serde_json::from_slice(&body).expect("JSON"))
+}
+
+fn session(address: &str, name: &str, with_witness: bool, reconnect: Duration) -> Session {
+    let mut engine = Connection::open(address, None).expect("it listens");
+    engine.set_patience(PATIENCE).expect("set");
+    let run = Run::of(name, 0, with_witness);
+    Session { engine, with_witness, process: None, reconnect, persisted: None, run }
+}
+
+/// The run of a client that does `what` with block [`AT`].
+fn run_of(what: Does, flags: &[&str]) -> Run {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut samples = tempfile::tempfile().expect("a file");
+    let reconnect = if what == Does::Restarts { Duration::from_secs(20) } else { Duration::ZERO };
+    let with_witness = what == Does::EmptyWitness;
+    let mut sessions = [session(&server(what), "fake", with_witness, reconnect)];
+    let feed = feed(folder.path(), flags);
+    heat(&mut sessions, &feed, &Ancestry::default(), &mut samples).expect("it runs");
+    let [session] = sessions;
+    session.end()
+}
+
+#[test]
+fn what_a_client_does_wrong_is_called_what_it_is_and_blocks_before_are_kept() {
+    let check = |what: Does, expected: Fault, words: &str| {
+        let run = run_of(what, &[]);
+        let failure = run.failure.unwrap_or_else(|| panic!("{what:?} was not noticed"));
+        assert_eq!((failure.fault, failure.block), (expected, Some(AT)), "{}", failure.said);
+        assert!(failure.said.contains(words), "{what:?}: {}", failure.said);
+        assert_eq!(run.blocks.len() as u64, AT - 1, "{what:?}");
+    };
+    check(Does::Wrong, Fault::Lying, "bad root");
+    check(Does::OtherHash, Fault::Lying, "latestValidHash");
+    check(Does::EmptyWitness, Fault::NoWitness, "WithWitness");
+    check(Does::Syncing, Fault::Behind, "SYNCING");
+    check(Does::Refuses, Fault::Refusing, "busy");
+    check(Does::HangsUp, Fault::HungUp, "engine_newPayloadV4");
+    check(Does::Truncates, Fault::Truncated, "engine_newPayloadV4");
+    check(Does::CutsOff, Fault::Garbled, "engine_newPayloadV4");
+    check(Does::Gzip, Fault::Compressed, "gzip");
+    check(Does::Hangs, Fault::Hanging, "engine_newPayloadV4");
+}
+
+#[test]
+fn a_client_that_restarts_is_waited_for_and_its_block_does_not_count() {
+    let run = run_of(Does::Restarts, &[]);
+    assert_eq!(run.failure, None);
+    let numbers: Vec<u64> = run.counted().map(|block| block.number).collect();
+    assert_eq!(numbers, [1, 2, 3, 5, 6]);
+    assert!(run.remarks[0].contains("went away during block 4"), "{:?}", run.remarks);
+}
+
+#[test]
+fn a_slow_block_is_the_queue_wait_of_the_next_one() {
+    // A slot is a fifth of the slow answer: the next payloads wait for their turn.
+    let run = run_of(Does::IsSlow, &["--wait-time", "10ms"]);
+    assert_eq!(run.failure, None);
+    let slow = &run.blocks[AT as usize - 1];
+    assert!(slow.new_payload >= SLOWNESS.as_secs_f64());
+    let next = &run.blocks[AT as usize];
+    let late = SLOWNESS.as_secs_f64() - 0.010;
+    assert!(next.queue_wait >= late - 0.001, "{}", next.queue_wait);
+    let folder = tempfile::tempdir().expect("a folder");
+    let feed = feed(folder.path(), &["--wait-time", "10ms"]);
+    let report = crate::document::markdown(&[report::document(&feed, &[run])]);
+    assert!(report.contains("queue wait") && report.contains("fake is slow"), "{report}");
+}
+
+#[test]
+fn blocks_are_left_out_warm_up_and_counted() {
+    let flags = ["--skip", "1", "--warm-up", "2", "--count", "2"];
+    let run = run_of(Does::Right, &flags);
+    let sent: Vec<(u64, bool)> =
+        run.blocks.iter().map(|block| (block.number, block.counts())).collect();
+    assert_eq!(sent, [(2, false), (3, false), (4, true), (5, true)]);
+    assert_eq!(run.blocks[0].gas_used, 2_000_000);
+    let run = run_of(Does::Right, &["--reorg", "2"]);
+    let reorgs: Vec<bool> = run.blocks.iter().map(|block| block.reorg.is_some()).collect();
+    assert_eq!(reorgs, [false, true, false, true, false, true]);
+}
+
+#[test]
+fn one_of_two_fails_and_the_other_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut samples = tempfile::tempfile().expect("a file");
+    let feed = feed(folder.path(), &[]);
+    let addresses = [server(Does::Right), server(Does::Wrong)];
+    let mut sessions = addresses.map(|address| session(&address, &address, false, Duration::ZERO));
+    heat(&mut sessions, &feed, &Ancestry::default(), &mut samples).expect("it runs");
+    let runs = sessions.map(Session::end);
+    assert_eq!(runs[0].failure, None);
+    assert_eq!(runs.each_ref().map(|run| run.blocks.len() as u64), [BLOCKS, AT - 1]);
+    let why = unequal_work(&runs).expect("it lied");
+    assert!(why.contains("bad root"), "{why}");
+}
+
+#[test]
+fn other_blocks_and_fewer_blocks_are_unequal_work() {
+    let right = || run_of(Does::Right, &[]);
+    let [a, b] = [right(), right()];
+    assert_eq!(unequal_work(&[a.clone(), b.clone()]), None);
+    let mut other = b.clone();
+    other.blocks[2].state_root = B256::ZERO;
+    let why = unequal_work(&[a.clone(), other]).expect("unequal");
+    assert!(why.contains("block 3") && why.contains("same files"), "{why}");
+    let mut fewer = b;
+    fewer.blocks.pop();
+    let why = unequal_work(&[a, fewer]).expect("unequal");
+    assert!(why.contains("6 blocks") && why.contains("5"), "{why}");
+}
+
+#[test]
+fn pairs_are_blocks_of_one_round_or_rounds_of_several() {
+    let block = |number: u64, seconds: f64| Block {
+        number,
+        hash: hash(number, 1),
+        state_root: B256::ZERO,
+        gas_limit: 0,
+        gas_used: 0,
+        transactions: 0,
+        warm_up: number == 0,
+        new_payload: seconds,
+        first_byte: 0.0,
+        answer_bytes: 0,
+        forkchoice: 1.0,
+        queue_wait: 0.0,
+        persistence_wait: 0.0,
+        reorg: None,
+        ended: 0.0,
+        interrupted: false,
+    };
+    let run = |client: &str, round, times: [f64; 3]| {
+        let blocks = (0u64..).zip(times).map(|(number, seconds)| block(number, seconds));
+        Run { blocks: blocks.collect(), ..Run::of(client, round, false) }
+    };
+    let (a, b) = (run("a", 0, [9.0, 1.0, 2.0]), run("b", 0, [9.0, 3.0, 4.0]));
+    assert_eq!(pairs(&[a.clone(), b.clone()], "a", "b"), [vec![[2.0, 4.0]], vec![[3.0, 5.0]]]);
+    let (c, mut d) = (run("a", 1, [9.0, 5.0, 6.0]), run("b", 1, [9.0, 7.0, 8.0]));
+    let rounds = [a.clone(), b.clone(), c.clone(), d.clone()];
+    let expected = [vec![[2.0, 4.0], [3.0, 5.0]], vec![[6.0, 8.0], [7.0, 9.0]]];
+    assert_eq!(pairs(&rounds, "a", "b"), expected);
+    d.fail(Fault::Died, None, &anyhow::anyhow!("gone"));
+    assert_eq!(pairs(&[a, b, c, d], "a", "b"), expected[..1]);
+}
+
+#[test]
+fn files_may_be_packed_and_mistakes_in_them_have_a_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).expect("written");
+        path
+    };
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(lines(1).as_bytes()).expect("packed");
+    // Two frames, as files that were put together have them.
+    let zstd = [lines(1), lines(2)].map(|text| {
+        ruzstd::encoding::compress_to_vec(
+            text.as_bytes(),
+            ruzstd::encoding::CompressionLevel::Fastest,
+        )
+    });
+    let paths = [
+        write("plain", lines(1).as_bytes()),
+        write("gzip", &gzip.finish().expect("packed")),
+        write("zstd", &zstd.concat()),
+    ];
+    let payloads = payloads_of(&paths).expect("files").collect::<Result<Vec<_>, _>>();
+    let hashes: Vec<B256> =
+        payloads.expect("payloads").iter().map(|payload| payload.hash).collect();
+    let expected =
+        [1, 1, 1, 2].into_iter().flat_map(|branch| (1..=BLOCKS).map(move |n| hash(n, branch)));
+    assert!(expected.eq(hashes));
+    let bad = write("bad", format!("{}{{}}\n", lines(1)).as_bytes());
+    let error = payloads_of(&[bad]).expect("a file").last().expect("a line").expect_err("no call");
+    assert!(format!("{error:#}").contains("bad, line 7"), "{error:#}");
+    assert!(payloads_of(&[folder.path().join("none")]).is_err());
+}
+
+#[test]
+fn arguments_with_a_form_of_their_own_are_read() {
+    assert_eq!("always".parse(), Ok(Persistence::Every(1)));
+    assert_eq!("3".parse(), Ok(Persistence::Every(3)));
+    assert!("0".parse::<Persistence>().is_err());
+    let folder = tempfile::tempdir().expect("a folder");
+    let read = |flags: &[&str]| feed(folder.path(), flags).wait_for_persistence;
+    assert_eq!(read(&[]), Persistence::Never);
+    assert_eq!(read(&["--wait-for-persistence"]), Persistence::Every(1));
+    assert_eq!(read(&["--wait-for-persistence=2"]), Persistence::Every(2));
+    assert_eq!(duration("400ms"), Ok(Duration::from_millis(400)));
+    assert_eq!(duration("12s"), Ok(Duration::from_secs(12)));
+    assert_eq!(duration("0.5s"), Ok(Duration::from_millis(500)));
+    assert_eq!(duration("250"), Ok(Duration::from_millis(250)));
+    assert!(duration("fast").is_err() && duration("-1s").is_err());
+    assert!("key=1,2".parse::<Sweep>().is_ok());
+    for text in ["key", "=1", "key=1,,2", "key=1,1"] {
+        assert!(text.parse::<Sweep>().is_err(), "{text}");
+    }
+}

@@ -1,0 +1,201 @@
+//! `deponent bench replay` and `compare` in miniature: this program, and geth where it is, run
+//! payload files of a chain that this program built, and are killed and stopped meanwhile.
+
+#[path = "common/geth.rs"]
+mod geth;
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::LazyLock;
+
+use bench::document::{Document, read};
+use bench::{Chain, Kind, Part, Program, World};
+
+/// A chain, and the folder that it is in.
+static CHAIN: LazyLock<(tempfile::TempDir, Chain)> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let world = World::preset("mini").expect("a preset");
+    let builder = Program {
+        kind: Kind::Deponent,
+        binary: env!("CARGO_BIN_EXE_deponent").into(),
+        arguments: Vec::new(),
+        memory_bytes: None,
+        disk_bytes: None,
+    };
+    let chain = bench::generate(&world, folder.path(), &builder).expect("a chain");
+    (folder, chain)
+});
+
+/// reth-bench's columns.
+const COLUMNS: &str = "block_number,gas_limit,transaction_count,gas_used,new_payload_latency,\
+                       fcu_latency,total_latency,";
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        let folder = Self(tempfile::tempdir().expect("a temporary directory"));
+        std::fs::create_dir(folder.results()).expect("a folder");
+        folder
+    }
+
+    fn results(&self) -> PathBuf {
+        self.0.path().join("results")
+    }
+
+    /// A command on parts of the chain.
+    fn command(&self, command: &str, parts: &[Part], flags: &[&str]) -> Command {
+        let chain = &CHAIN.1;
+        let mut run = Command::new(env!("CARGO_BIN_EXE_deponent"));
+        run.args(["bench", command]).args(parts.iter().map(|part| chain.part(*part)));
+        run.arg("--genesis").arg(chain.genesis()).arg("--setup").arg(chain.part(Part::State));
+        run.arg("--dir").arg(self.0.path()).arg("--results").arg(self.results()).args(flags);
+        run
+    }
+
+    fn run(&self, command: &str, parts: &[Part], flags: &[&str]) -> Output {
+        let output = self.command(command, parts, flags).output().expect("it runs");
+        self.check_that_nothing_is_left();
+        output
+    }
+
+    fn report(&self) -> Document {
+        let text = std::fs::read_to_string(self.results().join("report.json")).expect("a report");
+        read(&text).expect("it can be read").remove(0)
+    }
+
+    fn file(&self, name: &str) -> String {
+        let path = self.results().join(name);
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// The processes that run below this folder.
+    fn clients(&self) -> Vec<String> {
+        let running = self.0.path().join("running").display().to_string();
+        let entries = std::fs::read_dir("/proc").expect("it is there").flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let runs = |id: &String| {
+            let line = std::fs::read(Path::new("/proc").join(id).join("cmdline"));
+            id.parse::<u32>().is_ok()
+                && String::from_utf8_lossy(&line.unwrap_or_default()).contains(&running)
+        };
+        names.filter(runs).collect()
+    }
+
+    fn check_that_nothing_is_left(&self) {
+        assert_eq!(self.clients(), Vec::<String>::new());
+        let left = std::fs::read_dir(self.0.path().join("running")).into_iter().flatten().count();
+        assert_eq!(left, 0);
+    }
+}
+
+fn words(output: &Output) -> String {
+    [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes)).concat()
+}
+
+#[test]
+fn a_replay_waits_for_persistence_and_has_reth_benchs_columns() {
+    let folder = Folder::new();
+    let parts = [Part::Empty, Part::Warm, Part::Cold, Part::Reorgs];
+    let flags = ["--target", "deponent+witness", "--wait-for-persistence=2", "--warm-up", "2"];
+    let output = folder.run("replay", &parts, &[&flags[..], &["--reorg", "3"]].concat());
+    assert!(output.status.success(), "{}", words(&output));
+    let csv = folder.file("combined_latency.csv");
+    assert!(csv.starts_with(COLUMNS), "{csv}");
+    let world = World::preset("mini").expect("a preset");
+    let blocks = world.empty_blocks + world.warm_blocks + world.cold_blocks - 2;
+    assert!(csv.lines().count() as u64 > blocks, "{csv}");
+    assert!(
+        folder.file("total_gas.csv").starts_with("block_number,transaction_count,gas_used,time\n")
+    );
+    let markdown = folder.file("report.md");
+    for words in ["newPayload", "p95", "persistence wait", "fork choice back", "wall clock"] {
+        assert!(markdown.contains(words), "{words} is not in {markdown}");
+    }
+    assert!(folder.report().clients[0].version.contains("deponent"));
+}
+
+#[test]
+fn a_sweep_restarts_the_client_and_goes_on_after_a_value_that_it_refuses() {
+    let folder = Folder::new();
+    let sweep = ["--sweep", "engine.multiproof-chunk-size=15,none,60", "--rounds", "2"];
+    let output = folder.run("replay", &[Part::Empty, Part::Warm], &sweep);
+    assert!(output.status.success(), "{}", words(&output));
+    let markdown = folder.file("report.md");
+    assert!(markdown.contains("does not start"), "{markdown}");
+    let json = folder.file("report.json");
+    assert!(json.contains("sweep of engine.multiproof-chunk-size"), "{json}");
+    for name in ["engine.multiproof-chunk-size=15-1", "engine.multiproof-chunk-size=60-2"] {
+        assert!(folder.file(&format!("{name}/combined_latency.csv")).lines().count() > 10);
+    }
+}
+
+/// What becomes of a replay whose client gets a signal after two blocks.
+fn after(signal: &str) -> (Folder, String) {
+    let folder = Folder::new();
+    // Once two lines are read, there are two blocks.
+    let samples = folder.results().join("samples.jsonl");
+    assert!(Command::new("mkfifo").arg(&samples).status().expect("it runs").success());
+    let targets = folder.0.path().join("targets.toml");
+    std::fs::write(&targets, "[mine]\nlike = \"deponent\"\nanswer_seconds = 2\n").expect("written");
+    let targets = targets.display().to_string();
+    let flags = ["--targets", &targets, "--target", "mine"];
+    let mut command = folder.command("replay", &[Part::Empty, Part::Warm], &flags);
+    let replay = std::thread::spawn(move || command.output().expect("it runs"));
+    let mut lines = BufReader::new(std::fs::File::open(samples).expect("a pipe")).lines();
+    for _ in 0..2 {
+        lines.next().expect("a block").expect("a line");
+    }
+    let clients = folder.clients();
+    assert_eq!(clients.len(), 1);
+    assert!(Command::new("kill").args([signal, &clients[0]]).status().expect("it runs").success());
+    let further = lines.map_while(Result::ok).count();
+    let output = replay.join().expect("it ends");
+    assert!(!output.status.success());
+    folder.check_that_nothing_is_left();
+    let blocks = folder.file("combined_latency.csv").lines().count() - 1;
+    assert_eq!(blocks, 2 + further, "what was measured is kept");
+    let report = folder.file("report.md");
+    (folder, report)
+}
+
+#[test]
+fn a_client_that_is_killed_died_and_what_was_measured_is_kept() {
+    let (_folder, report) = after("-KILL");
+    assert!(report.contains("died") && report.contains("killed by signal 9"), "{report}");
+}
+
+#[test]
+fn a_client_that_stands_still_hangs_and_what_was_measured_is_kept() {
+    let (_folder, report) = after("-STOP");
+    assert!(report.contains("hanging"), "{report}");
+}
+
+#[test]
+fn clients_are_compared_by_block_and_by_run() {
+    let folder = Folder::new();
+    let clients = match geth::binary() {
+        Some(_) => "geth,deponent,deponent+witness",
+        None => "deponent,deponent+witness",
+    };
+    let flags = ["--clients", clients, "--warm-up", "2"];
+    let output = folder.run("compare", &[Part::Empty, Part::Warm], &flags);
+    assert!(output.status.success(), "{}", words(&output));
+    let markdown = folder.file("report.md");
+    assert!(markdown.contains("verdict") && markdown.contains("floor"), "{markdown}");
+    assert!(!markdown.contains("too few pairs"), "{markdown}");
+    let flags = [&flags[..], &["--by-run", "--rounds", "3"]].concat();
+    let output = folder.run("compare", &[Part::Empty], &flags);
+    assert!(output.status.success(), "{}", words(&output));
+}
+
+#[test]
+fn a_client_that_does_not_tell_what_it_persisted_is_named() {
+    let Some(_) = geth::binary() else { return println!("without geth: there is none") };
+    let folder = Folder::new();
+    let flags = ["--target", "geth", "--wait-for-persistence"];
+    let output = folder.run("replay", &[Part::Empty], &flags);
+    assert!(!output.status.success());
+    assert!(words(&output).contains("leave out --wait-for-persistence"), "{}", words(&output));
+}
