@@ -20,6 +20,12 @@ const STOP_PAUSE: Duration = Duration::from_millis(20);
 /// How much of the end of a log is shown.
 const LAST_WORDS_BYTES: usize = 600;
 
+/// For a client to come to rest after it was started: some read what they will need.
+const SETTLE_TIME: Duration = Duration::from_secs(20);
+/// Between two looks at its memory, and by how much that may differ at rest.
+const SETTLE_PAUSE: Duration = Duration::from_millis(500);
+const SETTLED_KIB: u64 = 1 << 10;
+
 /// Lines of a log that are kept for whoever waits for one; further ones go to the file alone.
 const LINES_WAITING: usize = 10_000;
 
@@ -132,6 +138,22 @@ impl Process {
     /// Its number, for `/proc`.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// What it uses once it has started and waits: when its memory stays what it is, or after
+    /// [`SETTLE_TIME`].
+    pub(crate) fn settled(&self) -> Usage {
+        let end = Instant::now() + SETTLE_TIME;
+        let mut last = Usage::of(self.id());
+        loop {
+            std::thread::sleep(SETTLE_PAUSE);
+            let now = Usage::of(self.id());
+            let is_still = now.resident_kib.abs_diff(last.resident_kib) < SETTLED_KIB;
+            if is_still || Instant::now() >= end {
+                return now;
+            }
+            last = now;
+        }
     }
 
     /// Stops its threads where they are, until [`Process::thaw`].

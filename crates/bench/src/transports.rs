@@ -195,7 +195,7 @@ fn run(
             lanes.push(Lane { server: servers.len(), named, transport, place, room: 0 });
         }
         std::thread::sleep(options.pause);
-        let idle = Usage::of(client.process.id());
+        let idle = client.process.settled();
         client.process.freeze()?;
         servers.push(Server { name: program.kind.name(), client, idle, timings: true });
     }

@@ -97,6 +97,7 @@ struct Latest {
     hash: B256,
     /// All nodes that it read, until it is sealed.
     nodes: Weak<Tries>,
+    nodes_bytes: usize,
     codes: Vec<Bytes>,
     public_keys: Vec<PublicKey>,
     timings: Timings,
@@ -299,7 +300,7 @@ impl Engine {
         let Executed { codes_read, new_codes, receipts, requests, block_access_list, .. } =
             executed;
         let (code_hashes, codes) = codes_read.into_iter().unzip();
-        let Finished { touched, tries, is_all } =
+        let Finished { touched, tries, is_all, nodes_bytes } =
             state.finish(code_hashes, executed.first_ancestor);
         timings.witness = lap();
         let record = Arc::new(BlockRecord {
@@ -313,7 +314,8 @@ impl Engine {
             seal: Seal::default(),
         });
         let nodes = if is_all { Arc::downgrade(&tries) } else { Weak::new() };
-        *self.latest() = Some(Latest { hash: record.hash(), nodes, codes, public_keys, timings });
+        let hash = record.hash();
+        *self.latest() = Some(Latest { hash, nodes, nodes_bytes, codes, public_keys, timings });
         self.core.tree_mut().insert(record.clone());
         let (core, parent_seal) = (self.core.clone(), parent.seal.clone());
         if threads.is_none() {
@@ -412,7 +414,7 @@ impl Engine {
         }
         let latest = self.latest();
         let latest = latest.as_ref().filter(|latest| latest.hash == record.hash())?;
-        let items_bytes = nodes_at_most * limits::NODE_BYTES
+        let items_bytes = latest.nodes_bytes
             + latest.codes.iter().map(|code| code.len()).sum::<usize>()
             + headers * limits::HEADER_BYTES;
         let offsets_bytes = 4 * (3 + nodes_at_most + codes + headers);

@@ -63,6 +63,8 @@ pub(crate) struct Finished {
     pub(crate) tries: Arc<Tries>,
     /// Whether these have all nodes that were read.
     pub(crate) is_all: bool,
+    /// The bytes of the nodes, at most.
+    pub(crate) nodes_bytes: usize,
 }
 
 /// How much of an access list a block has asked for.
@@ -162,12 +164,14 @@ impl<'a> LiveState<'a> {
         let (Work::Here(tries) | Work::Ahead { tries, .. }) = self.work;
         let mut nodes = tries.witness_addresses();
         let is_all = self.needed_so_far.is_empty();
+        let nodes_bytes = tries.witness_bytes() + self.needed_so_far.len() * limits::NODE_BYTES;
         if !is_all {
             nodes.extend(self.needed_so_far);
             nodes.sort_unstable();
             nodes.dedup();
         }
-        Finished { touched: Touched { nodes, codes, first_ancestor }, tries: tries.into(), is_all }
+        let touched = Touched { nodes, codes, first_ancestor };
+        Finished { touched, tries: tries.into(), is_all, nodes_bytes }
     }
 
     /// The witness of what has run, its changes applied, when it has run on this thread alone.

@@ -299,9 +299,8 @@ impl<R: Records + Clone> BlockTrie<R> {
     where
         R: Send + Sync + 'static,
     {
-        let cuts = self.shards.iter().flat_map(Shard::cuts).filter(|cut| cut.is_captured);
-        let roots = self.captured_root().into_iter().chain(cuts.map(|cut| &cut.root));
-        let mut nodes: Vec<_> = roots.map(|root| (prefix(root.rlp()), root.rlp(), None)).collect();
+        let roots = self.captured_roots().map(|root| (prefix(root.rlp()), root.rlp(), None));
+        let mut nodes: Vec<_> = roots.collect();
         let mut owners = Vec::new();
         for (index, overlay) in self.overlays().enumerate() {
             owners.push(Bytes::from(bytes::Bytes::from_owner(Base { of: self.clone(), index })));
@@ -317,6 +316,19 @@ impl<R: Records + Clone> BlockTrie<R> {
             None => Bytes::copy_from_slice(rlp),
         };
         nodes.into_iter().map(owned).collect()
+    }
+
+    /// The bytes of the nodes of the witness; where two are the same, both count.
+    pub fn witness_bytes(&self) -> usize {
+        let captured = self.overlays().flat_map(Overlay::captured);
+        let roots = self.captured_roots().map(|root| root.rlp().len());
+        captured.map(|origin| usize::from(origin.len)).chain(roots).sum()
+    }
+
+    /// The roots that stand outside of the overlays.
+    fn captured_roots(&self) -> impl Iterator<Item = &Root> {
+        let cuts = self.shards.iter().flat_map(Shard::cuts).filter(|cut| cut.is_captured);
+        self.captured_root().into_iter().chain(cuts.map(|cut| &cut.root))
     }
 
     fn overlays(&self) -> impl Iterator<Item = &Overlay> {

@@ -155,6 +155,9 @@ impl World {
         let witness = twin.take_witness_nodes();
         let trie = Arc::new(trie);
         assert_eq!(trie.witness(), witness);
+        let bytes = witness.iter().map(|node| node.len()).sum::<usize>();
+        let has_twins = trie.witness_addresses().len() > witness.len();
+        assert!(trie.witness_bytes() == bytes || has_twins && trie.witness_bytes() > bytes);
         let addresses = trie.witness_addresses();
         assert_eq!(witness_at(&self.records, &addresses), Ok(witness));
 
