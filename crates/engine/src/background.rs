@@ -1,7 +1,7 @@
 //! The priority of work that nobody waits for.
 
+use crate::core::Core;
 use crate::limits;
-use state::Database;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -16,13 +16,13 @@ pub(crate) struct ReadAhead {
 }
 
 impl ReadAhead {
-    pub(crate) fn start(database: Arc<Database>, bytes: u64) -> Self {
+    pub(crate) fn start(core: Arc<Core>, bytes: u64) -> Self {
         let is_stopped = Arc::new(AtomicBool::new(false));
         // What comes later is in memory, and may not be written yet.
-        let end = database.nodes().end();
+        let end = core.database.nodes().end();
         let run = {
             let is_stopped = is_stopped.clone();
-            move || read_ahead(&database, end, bytes, &is_stopped)
+            move || read_ahead(&core, end, bytes, &is_stopped)
         };
         let thread = std::thread::Builder::new().name("read-ahead".into()).spawn(run);
         let thread = thread.expect("the system starts a thread");
@@ -40,11 +40,15 @@ impl Drop for ReadAhead {
     }
 }
 
-fn read_ahead(database: &Database, mut end: NodeAddress, bytes: u64, is_stopped: &AtomicBool) {
-    yield_to_others(limits::BACKGROUND_NICE);
+fn read_ahead(core: &Core, mut end: NodeAddress, bytes: u64, is_stopped: &AtomicBool) {
+    yield_to_others(limits::PREFETCH_NICE);
     let until = end.offset().saturating_sub(bytes);
     while end.offset() > until && !is_stopped.load(Ordering::Relaxed) {
-        match database.nodes().read_ahead(end) {
+        if core.is_running() {
+            std::thread::sleep(limits::READ_AHEAD_PAUSE);
+            continue;
+        }
+        match core.database.nodes().read_ahead(end) {
             Ok(Some(next)) => end = next,
             Ok(None) => return,
             Err(error) => {

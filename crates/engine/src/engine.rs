@@ -164,8 +164,8 @@ impl Engine {
         let codes = CodeCache::new(options.code_cache_bytes);
         let head = database.entry(&heads.head)?.ok_or(Error::UnknownBlock(heads.head))?;
         let read_ahead = options.read_ahead_bytes;
-        let read_ahead = (read_ahead > 0).then(|| ReadAhead::start(database.clone(), read_ahead));
         let core = Arc::new(Core::new(options, database, heads, floors, head.number));
+        let read_ahead = (read_ahead > 0).then(|| ReadAhead::start(core.clone(), read_ahead));
         Ok(Self {
             chain,
             workers: OnceLock::new(),

@@ -50,6 +50,9 @@ pub const BACKGROUND_NICE: i32 = 5;
 /// they wait for the disk.
 pub const PREFETCH_NICE: i32 = 19;
 
+/// How long the reading of the newest nodes rests while a block runs.
+pub const READ_AHEAD_PAUSE: Duration = Duration::from_millis(5);
+
 /// Reads of a storage in a block from which on it has shortcuts, whose 34 KiB are cleared first.
 pub const SHORTCUT_READS: usize = 64;
 

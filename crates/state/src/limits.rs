@@ -29,15 +29,17 @@ pub const MAPPED_BEYOND_BYTES: u64 = 1 << 20;
 /// Bytes of a frame's payload. The largest witness that we know of is 500 MB.
 pub const MAX_FRAME_BYTES: usize = 2 << 30;
 
-/// Bytes gathered before a write: fewer calls, and small beside what waits.
-pub const WRITE_BUFFER_BYTES: usize = 1 << 20;
+/// Bytes gathered before a write, or read at once ahead: where processors are few, somebody may wait
+/// for the end of the call, which takes some tenths of a millisecond.
+pub const WRITE_BUFFER_BYTES: usize = 128 << 10;
 
 /// Bytes of pages between two syncs: what somebody waits for who waits for room in memory, and on
 /// the slowest of disks that is a second or two.
 pub const WRITE_PART_BYTES: usize = 8 << 20;
 
-/// Bytes of the log of nodes that are read ahead at once: some milliseconds of a fast device.
-pub const READ_AHEAD_BYTES: u64 = 8 << 20;
+/// Bytes of the log of nodes that are read ahead before one looks whether somebody else wants the
+/// processor: a millisecond of a fast device.
+pub const READ_AHEAD_BYTES: u64 = 1 << 20;
 
 /// Files of one log that are open at once; a process has 1,024 by default on Linux.
 pub const MAX_OPEN_SEGMENTS: usize = 128;

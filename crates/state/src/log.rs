@@ -106,7 +106,12 @@ impl Log {
             let gathered = payload.len() as u64;
             writer.write_buffer(gathered)?;
             let (start, file) = writer.dirty.as_ref().expect("opened above");
-            file.write_at(writer.end - gathered - start, payload)?;
+            let mut at = writer.end - gathered - start;
+            for part in payload.chunks(WRITE_BUFFER_BYTES) {
+                file.write_at(at, part)?;
+                at += part.len() as u64;
+                std::thread::yield_now();
+            }
         } else {
             writer.buffer.extend_from_slice(payload);
         }
