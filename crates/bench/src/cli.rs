@@ -1,16 +1,18 @@
 //! `deponent bench`: what the commands are given, and what they call.
 
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
 
 use crate::document::console;
 use crate::load::{LoadArgs, OverheadArgs};
+use crate::process;
 use crate::report::{self, ReportArgs};
+use crate::target::Targets;
 use crate::{
-    Chain, Contender, CrowdOptions, Kind, Options, Part, Program, Targets, TransportOptions, World,
+    Chain, Contender, CrowdOptions, Kind, Options, Part, Program, TransportOptions, World,
 };
 
 /// A command of `deponent bench`.
@@ -196,10 +198,10 @@ pub struct CrowdArgs {
 /// Runs a command, and prints its report.
 ///
 /// # Errors
-/// What was wrong, in words for whoever called the program.
+/// What was wrong, in words for whoever called the program. After an interrupt it ends the process.
 pub fn run(command: &Command) -> anyhow::Result<()> {
-    crate::end_children_on_interrupt()?;
-    match command {
+    process::end_children_on_interrupt()?;
+    let outcome = match command {
         Command::Generate(common) => generate(common).map(drop),
         Command::State(args) => state(args),
         Command::Depths(args) => depths(args),
@@ -210,7 +212,12 @@ pub fn run(command: &Command) -> anyhow::Result<()> {
         Command::Report(args) => report::run(args),
         Command::Rpc(args) => crate::load::load(args),
         Command::Overhead(args) => crate::load::overhead(args),
+    };
+    if process::interrupted() {
+        eprintln!("interrupted");
+        std::process::exit(process::INTERRUPTED_STATUS);
     }
+    outcome
 }
 
 fn generate(common: &Common) -> anyhow::Result<Chain> {
@@ -220,16 +227,18 @@ fn generate(common: &Common) -> anyhow::Result<Chain> {
         world.block_gas = [low * 1_000_000, high * 1_000_000];
     }
     let kind = common.builder.kind;
-    let builder = common.program(kind).with_context(|| format!("no {}", kind.name()))?;
+    let builder = common.needed(kind)?;
+    std::fs::create_dir_all(&common.dir)
+        .with_context(|| format!("cannot make {}", common.dir.display()))?;
     crate::generate(&world, &common.dir, &builder)
 }
 
 fn state(args: &StateArgs) -> anyhow::Result<()> {
     let chain = generate(&args.common)?;
-    let contenders = args.common.contenders(&args.clients);
+    let contenders = args.common.contenders(&args.clients)?;
     for contender in &args.reimport {
         if let Some(program) = args.common.program(contender.kind) {
-            crate::forget(&program, &chain, &args.common.dir)?;
+            crate::sync::forget(&program, &chain, &args.common.dir)?;
         }
     }
     let part = |name: &String| {
@@ -255,7 +264,7 @@ fn state(args: &StateArgs) -> anyhow::Result<()> {
 
 fn depths(args: &DepthsArgs) -> anyhow::Result<()> {
     let chain = generate(&args.common)?;
-    let contenders = args.common.contenders(&args.clients);
+    let contenders = args.common.contenders(&args.clients)?;
     let results = args.common.results(args.results.as_ref())?;
     let report = crate::depths(&contenders, args.blocks, &chain, &args.common.dir, &results)?;
     println!("{}\n{}", console(&[report]), results.display());
@@ -264,7 +273,7 @@ fn depths(args: &DepthsArgs) -> anyhow::Result<()> {
 
 fn transports(args: &TransportsArgs) -> anyhow::Result<()> {
     let chain = published(args.chain.as_ref())?;
-    let contenders = args.common.contenders(&args.clients);
+    let contenders = args.common.contenders(&args.clients)?;
     let options = TransportOptions {
         programs: contenders.into_iter().map(|(_, program)| program).collect(),
         transports: args.transports.clone(),
@@ -282,7 +291,7 @@ fn transports(args: &TransportsArgs) -> anyhow::Result<()> {
 fn crowd(args: &CrowdArgs) -> anyhow::Result<()> {
     let chain = published(args.chain.as_ref())?;
     let options = CrowdOptions {
-        program: args.common.program(Kind::Deponent).context("our own node is not there")?,
+        program: args.common.needed(Kind::Deponent)?,
         size: args.size,
         transports: args.transports.clone(),
         clients: args.clients,
@@ -306,31 +315,47 @@ fn published(given: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
 
 impl Common {
     /// Those of `clients` that are there.
-    fn contenders(&self, clients: &[Contender]) -> Vec<(Contender, Program)> {
+    fn contenders(&self, clients: &[Contender]) -> anyhow::Result<Vec<(Contender, Program)>> {
         let mut contenders = Vec::new();
         for contender in clients {
             match self.program(contender.kind) {
                 Some(program) => contenders.push((*contender, program)),
+                None if self.given(contender.kind).0.is_some() => {
+                    self.needed(contender.kind)?;
+                }
                 None => eprintln!("{contender} is left out: there is no such program"),
             }
         }
-        contenders
+        ensure!(!contenders.is_empty(), "none of --clients has a program");
+        Ok(contenders)
+    }
+
+    /// What the flags say of a client: its program, and further arguments.
+    const fn given(&self, kind: Kind) -> (&Option<PathBuf>, &String) {
+        match kind {
+            Kind::Deponent => (&self.deponent, &self.deponent_args),
+            Kind::Geth => (&self.geth, &self.geth_args),
+            Kind::Reth => (&self.reth, &self.reth_args),
+        }
+    }
+
+    /// A client's program, or an error that says where it was looked for.
+    fn needed(&self, kind: Kind) -> anyhow::Result<Program> {
+        let name = kind.name();
+        self.program(kind).with_context(|| match self.given(kind).0 {
+            Some(file) => format!("no program of {name}: --{name} {} is no file", file.display()),
+            None => format!("no program of {name}: name it with --{name} FILE"),
+        })
     }
 
     /// Where results go: `given`, or a folder named after the time.
     fn results(&self, given: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
-        let seconds = SystemTime::UNIX_EPOCH.elapsed()?.as_secs();
-        let usual = || self.dir.join("results").join(seconds.to_string());
-        Ok(given.cloned().unwrap_or_else(usual))
+        report::results_folder(given, &self.dir)
     }
 
     /// A client's program, when there is one.
     fn program(&self, kind: Kind) -> Option<Program> {
-        let (given, arguments) = match kind {
-            Kind::Deponent => (&self.deponent, &self.deponent_args),
-            Kind::Geth => (&self.geth, &self.geth_args),
-            Kind::Reth => (&self.reth, &self.reth_args),
-        };
+        let (given, arguments) = self.given(kind);
         let known = || Targets::read(None).ok()?.target(kind.name()).ok()?.binary();
         let binary = given.clone().or_else(known).filter(|binary| binary.is_file())?;
         let ours = kind == Kind::Deponent;

@@ -108,9 +108,16 @@ impl Program {
         self.target()?.version()
     }
 
-    /// Says in a document that it ran under this name, and within which bounds.
-    pub(crate) fn enter(&self, name: &str, document: &mut Document) -> anyhow::Result<()> {
-        document.client(name, &self.version()?, &self.arguments);
+    /// Says in a document that it ran under this name, with a Unix socket or without, and within
+    /// which bounds.
+    pub(crate) fn enter(
+        &self,
+        name: &str,
+        with_socket: bool,
+        document: &mut Document,
+    ) -> anyhow::Result<()> {
+        let target = self.target()?;
+        document.client(name, &target.version()?, &target.shown(with_socket));
         if let Some(bytes) = self.memory_bytes {
             document.text(format!("{name} had at most {} MiB of memory.", bytes >> 20));
         }

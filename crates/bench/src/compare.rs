@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut course = Course::new(&args.feed)?;
     let results = course.results().to_owned();
     let documented = |runs: &[Run]| {
-        let mut document = document(runs, args.by_run);
+        let mut document = document(&args.feed, runs, args.by_run);
         document.clients.clone_from(&clients);
         document
     };
@@ -54,9 +54,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-fn document(runs: &[Run], by_run: bool) -> Document {
-    let mut document = Document::new("Comparison");
-    document.text(if by_run {
+fn document(feed: &Feed, runs: &[Run], by_run: bool) -> Document {
+    let names = replay::names(runs);
+    let mut document = Document::new(format!("Comparison of {}", names.join(", ")));
+    document.text(replay::sent(feed)).text(if by_run {
         "Runs are interleaved: each client runs all payloads, one client after the other, round \
          by round. A pair is a round of both."
     } else {
@@ -68,32 +69,25 @@ fn document(runs: &[Run], by_run: bool) -> Document {
             document.text(format!("No verdict: the work was unequal. {why}"));
         }
         None => {
-            document.table(verdicts(runs));
+            document.text(Comparison::WORDS).table(verdicts(runs));
         }
     }
     document.table(replay::latencies("newPayload", runs, |block| Some(block.new_payload)));
     document.table(replay::latencies("forkchoiceUpdated", runs, |block| Some(block.forkchoice)));
-    document.table(replay::speeds(runs));
+    document.table(replay::speeds(runs)).chart(replay::distribution(runs));
     replay::faults(&mut document, runs);
     document
 }
 
 /// The ratios of all clients to the first one.
 fn verdicts(runs: &[Run]) -> Table {
-    let table = Table::new("verdicts, newPayload and fork choice")
+    let table = Table::new("verdicts on newPayload and forkchoiceUpdated together")
         .column("client", Unit::Text)
-        .column("to", Unit::Text)
+        .column("against", Unit::Text)
         .column("of", Unit::Text)
         .column("pairs", Unit::Count);
     let mut table = Comparison::columns(table);
-    let mut names: Vec<&str> = runs.iter().map(|run| run.client.as_str()).collect();
-    let mut seen = Vec::new();
-    names.retain(|name| {
-        !seen.contains(name) && {
-            seen.push(name);
-            true
-        }
-    });
+    let names = replay::names(runs);
     let Some((first, others)) = names.split_first() else { return table };
     for other in others {
         let pairs = pairs(runs, other, first);

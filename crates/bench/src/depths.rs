@@ -76,7 +76,7 @@ pub fn depths(
     let mut document = Document::new("Witnesses of older blocks");
     fill(&mut document, &answers);
     for (contender, program) in contenders {
-        program.enter(&contender.to_string(), &mut document)?;
+        program.enter(&contender.to_string(), false, &mut document)?;
     }
     document.write(results)?;
     let lines = answers.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;

@@ -73,7 +73,7 @@ pub struct Ran {
     pub name: String,
     /// The program's own words.
     pub version: String,
-    /// What it was started with.
+    /// What it was started with; what each start has of its own is a `{place}`.
     pub arguments: Vec<String>,
 }
 

@@ -35,6 +35,8 @@ pub(crate) enum Fault {
     NoWitness,
     /// It did not say in time that a block is persisted.
     NotPersisting,
+    /// Not the client's fault: we were told to end.
+    Interrupted,
 }
 
 impl Fault {
@@ -82,6 +84,7 @@ impl fmt::Display for Fault {
             Self::Lying => "wrong verdict",
             Self::NoWitness => "no witness",
             Self::NotPersisting => "not persisting",
+            Self::Interrupted => "interrupted",
         })
     }
 }

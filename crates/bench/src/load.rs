@@ -18,26 +18,29 @@ mod tally;
 mod target;
 mod turn;
 
-use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use rpc::JwtSecret;
 
-pub(crate) use self::message::Wire;
+pub(crate) use self::message::{Wire, push_frame_head};
 pub(crate) use self::null::{NullServer, Says};
-pub use self::overhead::{OverheadArgs, overhead};
+pub(crate) use self::overhead::{OverheadArgs, overhead};
 pub(crate) use self::turn::thread_cpu;
 
 use self::env::Env;
 use self::tally::Tally;
 use self::target::{Mix, Target};
 use crate::document::{Document, console};
+use crate::process;
 use crate::progress;
+use crate::report::results_folder;
 
 /// How long the null server is measured.
 const NULL_TIME: Duration = Duration::from_secs(1);
+
 /// What `rpc` is given.
 #[derive(Debug, Args)]
 pub struct LoadArgs {
@@ -179,42 +182,42 @@ impl Outcome {
 /// # Errors
 /// What was wrong with the arguments; an endpoint that gave no result to any call, after the report
 /// is written.
-pub fn load(args: &LoadArgs) -> anyhow::Result<()> {
+pub(crate) fn load(args: &LoadArgs) -> anyhow::Result<()> {
     let env = match &args.env {
         None => Env::default(),
         Some(path) => {
             let text = std::fs::read_to_string(path);
-            Env::parse(&text.with_context(|| format!("no {}", path.display()))?)?
+            Env::parse(&text.with_context(|| format!("--env {}", path.display()))?)?
         }
     };
     let mix = Mix::parse(&args.method)?;
     let contenders = args.contenders(&env)?;
     let mut document = Document::new("JSON-RPC calls");
     for contender in contenders.iter().filter(|contender| contender.null.is_none()) {
-        let version = contender.target.version();
-        let version = version.unwrap_or_else(|error| format!("it does not say: {error}"));
-        document.client(&contender.name, &version, &[]);
+        document.client(&contender.name, &contender.target.version()?, &[]);
     }
+    let plans = args.mode.iter().map(|mode| args.plan(*mode, env.max_rate));
+    let plans = plans.collect::<anyhow::Result<Vec<_>>>()?;
     let mut outcomes = Vec::new();
-    for mode in &args.mode {
-        let plan = args.plan(*mode, env.max_rate)?;
+    for plan in plans {
         outcomes.extend(args.measure(&contenders, &mix, &plan)?);
     }
     args.introduce(&mix, env.max_rate, &mut document);
+    if process::interrupted() {
+        document.text("It was interrupted: rounds are missing.");
+    }
     report::describe(&mix, &args.mode, &outcomes, &mut document);
     let folder = write(&document, args.results.as_ref())?;
+    println!("{}", folder.display());
     let silent = outcomes.iter().find(|outcome| outcome.total().latency().count() == 0);
     let silent = silent.map(|outcome| format!("{}, {}", outcome.name, outcome.mode.name()));
     ensure!(silent.is_none(), "no call has a result: {}", silent.unwrap_or_default());
-    println!("{}", folder.display());
     Ok(())
 }
 
 /// Prints a report, and writes it to where it is wanted.
 fn write(document: &Document, wanted: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
-    let seconds = SystemTime::UNIX_EPOCH.elapsed()?.as_secs().to_string();
-    let usual = || PathBuf::from("target/bench/results").join(seconds);
-    let folder = wanted.cloned().unwrap_or_else(usual);
+    let folder = results_folder(wanted, Path::new("target/bench"))?;
     println!("{}", console(std::slice::from_ref(document)));
     document.write(&folder)?;
     Ok(folder)
@@ -315,8 +318,11 @@ impl LoadArgs {
             }
         }
         let bar = progress::bar(plan.mode.name(), self.rounds * contenders.len());
-        for round in 0..self.rounds {
+        'rounds: for round in 0..self.rounds {
             for place in 0..contenders.len() {
+                if process::interrupted() {
+                    break 'rounds;
+                }
                 let at = (round + place) % contenders.len();
                 outcomes[at].rounds.push(turn::run(&contenders[at].target, mix, plan)?);
                 bar.inc(1);
@@ -328,11 +334,15 @@ impl LoadArgs {
     /// What a reader of the tables has to know.
     fn introduce(&self, mix: &Mix, env_rate: Option<f64>, document: &mut Document) {
         let Self { connections, depth, rounds, .. } = self;
-        let calls = mix.kinds.iter().map(|kind| &*kind.name).collect::<Vec<_>>().join(", ");
+        let calls = mix.kinds.iter().enumerate().map(|(at, kind)| {
+            let times = mix.cycle.iter().filter(|kind| usize::from(**kind) == at).count();
+            format!("{times} × {}", kind.shown())
+        });
+        let calls = calls.collect::<Vec<_>>().join(", ");
         document.text(format!(
-            "{connections} connections to each endpoint, {depth} calls on their way on each when \
-             pipelined and in each batch; {rounds} rounds, in which the endpoints take turns. The \
-             calls: {calls}."
+            "Connections to each endpoint: {connections}. Calls on their way on each when \
+             pipelined, and calls of a batch: {depth}. Rounds, in which the endpoints take turns: \
+             {rounds}. The calls, over and over: {calls}."
         ));
         document.text(match self.max_rate.or(env_rate) {
             None => "Latency counts from when a call was sent until its answer was read, in a \

@@ -6,17 +6,28 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
+
+use crate::fault::Fault;
 
 /// For a client to finish what it writes when it is told to stop, unless its target says otherwise.
 const STOP_TIME: Duration = Duration::from_secs(600);
 /// Between two looks at a process that is ending.
 const STOP_PAUSE: Duration = Duration::from_millis(20);
+/// For what was measured to be written after an interrupt.
+const WRITING_TIME: Duration = Duration::from_secs(10);
+/// As shells have it.
+pub(crate) const INTERRUPTED_STATUS: i32 = 130;
+/// The longest sleep without a look whether an interrupt came.
+const NAP: Duration = Duration::from_millis(100);
+/// How often it is looked whether a process ended whose connection did.
+const DYING_TRIES: usize = 50;
 /// How much of the end of a log is shown.
 const LAST_WORDS_BYTES: usize = 600;
 
@@ -36,8 +47,37 @@ fn with_running<T>(act: impl FnOnce(&mut Vec<Pid>) -> T) -> T {
     act(&mut RUNNING.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// From here on an interrupt ends this process and its children. It needs no runtime.
-pub fn end_children_on_interrupt() -> anyhow::Result<()> {
+/// Whether somebody wants us to end.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether an interrupt came. The children are killed then; whoever has measured something writes
+/// it and returns.
+pub(crate) fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
+/// Sleeps until then, or until an interrupt comes.
+pub(crate) fn sleep_until(end: Instant) {
+    while !interrupted() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        std::thread::sleep(left.min(NAP));
+    }
+}
+
+fn kill_children() {
+    with_running(|running| {
+        for pid in running.drain(..) {
+            kill_process(pid, Signal::KILL).ok();
+        }
+    });
+}
+
+/// From here on an interrupt ends the children, and this process when it has written what it
+/// measured, or a second one comes. It needs no runtime.
+pub(crate) fn end_children_on_interrupt() -> anyhow::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (mut interrupt, mut terminate) = {
@@ -47,13 +87,15 @@ pub fn end_children_on_interrupt() -> anyhow::Result<()> {
     std::thread::spawn(move || {
         runtime.block_on(async {
             tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+            INTERRUPTED.store(true, Ordering::Relaxed);
+            kill_children();
+            let again = async {
+                tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+            };
+            tokio::time::timeout(WRITING_TIME, again).await.ok();
         });
-        with_running(|running| {
-            for pid in running.drain(..) {
-                kill_process(pid, Signal::KILL).ok();
-            }
-        });
-        std::process::exit(130);
+        kill_children();
+        std::process::exit(INTERRUPTED_STATUS);
     });
     Ok(())
 }
@@ -83,6 +125,7 @@ pub(crate) struct Process {
 impl Process {
     /// Starts `command`; what it prints is its log.
     pub(crate) fn start(mut command: Command, log: &Path) -> anyhow::Result<Self> {
+        ensure!(!interrupted(), "interrupted");
         let (printed, end) = pipe()?;
         command.stdin(Stdio::null()).stdout(end.try_clone()?).stderr(end);
         let shown = format!("{command:?}");
@@ -125,6 +168,24 @@ impl Process {
             (None, Some(signal)) => format!("was killed by signal {signal}"),
             (None, None) => "ended".into(),
         })
+    }
+
+    /// The same when a connection to it has ended, which is before the process does.
+    pub(crate) fn ended_soon(&mut self) -> Option<String> {
+        (0..DYING_TRIES).find_map(|_| {
+            self.ended().or_else(|| {
+                std::thread::sleep(STOP_PAUSE);
+                None
+            })
+        })
+    }
+
+    /// `error` of a connection to it, or that it has ended.
+    pub(crate) fn blame(&mut self, error: anyhow::Error) -> anyhow::Error {
+        match self.ended_soon() {
+            Some(how) => Fault::Died.error(format!("it {how}: {}", self.last_words())),
+            None => error,
+        }
     }
 
     /// The end of its log, and where that is.

@@ -18,7 +18,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use rpc::JwtSecret;
 use serde::{Deserialize, Serialize};
 
@@ -27,20 +27,19 @@ use crate::client::Heads;
 use crate::document::{Document, Ran};
 use crate::fault::Fault;
 use crate::persisted::Persisted;
-use crate::process::Process;
+use crate::process::{self, Process};
 use crate::progress;
+use crate::report::results_folder;
 use crate::sync::{self, Ancestry};
 use crate::target::{Reset, Target, Targets};
 use crate::wire::{Connection, Timing};
 use crate::world::short_hash;
 
-pub(crate) use self::report::{clients, faults, latencies, speeds};
+pub(crate) use self::report::{clients, distribution, faults, latencies, names, sent, speeds};
 use self::sweep::Sweep;
 
 /// Between two attempts to reach a client that has gone away.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(50);
-/// How often it is looked whether a process ended whose connection did.
-const DYING_TRIES: usize = 20;
 
 /// What `replay` is given.
 #[derive(Debug, clap::Args)]
@@ -125,6 +124,23 @@ pub(crate) struct Feed {
     /// Where the report goes; otherwise a new folder below the directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) results: Option<PathBuf>,
+}
+
+impl Feed {
+    /// Finds mistakes before anything is started.
+    fn check(&self) -> anyhow::Result<()> {
+        count_of(&self.setup).context("--setup")?;
+        if let Some(genesis) = &self.genesis {
+            File::open(genesis).with_context(|| format!("--genesis {}", genesis.display()))?;
+        }
+        let (payloads, skip, warm_up) = (count_of(&self.payloads)?, self.skip, self.warm_up);
+        ensure!(
+            payloads > skip.saturating_add(warm_up) && self.count != Some(0),
+            "no payload is left to measure: there are {payloads}, --skip leaves out {skip} and \
+             --warm-up {warm_up}"
+        );
+        Ok(())
+    }
 }
 
 /// When it is waited for that a block is persisted.
@@ -228,9 +244,20 @@ impl Run {
     }
 
     fn fail(&mut self, usual: Fault, block: Option<u64>, error: &anyhow::Error) {
+        let interrupted = Fault::Interrupted.error("blocks are missing".into());
+        let error = if process::interrupted() { &interrupted } else { error };
         let fault = Fault::of(error).unwrap_or(usual);
-        eprintln!("{}, round {}: {fault}: {error:#}", self.client, self.round + 1);
-        self.failure.get_or_insert(Failure { fault, block, said: format!("{error:#}") });
+        let said = format!("{error:#}");
+        let said = said.strip_prefix(&format!("{fault}: ")).unwrap_or(&said).to_owned();
+        eprintln!("{}, round {}: {fault}: {said}", self.client, self.round + 1);
+        self.failure.get_or_insert(Failure { fault, block, said });
+    }
+
+    /// What is said names the log where it is kept.
+    fn name_log(&mut self, log: &Path, kept: &Path) {
+        let [log, kept] = [log, kept].map(|path| path.display().to_string());
+        let said = self.failure.as_mut().map(|failure| &mut failure.said);
+        said.into_iter().chain(&mut self.remarks).for_each(|it| *it = it.replace(&log, &kept));
     }
 }
 
@@ -399,6 +426,12 @@ fn heat(
         let payload = payload?;
         ancestry.push(&payload);
         let Some(sent) = index.checked_sub(feed.skip) else { continue };
+        if process::interrupted() {
+            let failed =
+                |session: &mut Session| session.failed(payload.number, anyhow!("interrupted"));
+            sessions.iter_mut().for_each(failed);
+            break;
+        }
         let mut is_over = true;
         for place in 0..sessions.len() {
             let session = &mut sessions[(sent + place) % sessions.len()];
@@ -413,7 +446,7 @@ fn heat(
                 }
                 _ => Instant::now(),
             };
-            std::thread::sleep(slot.saturating_duration_since(Instant::now()));
+            process::sleep_until(slot);
             if let (false, Some(process)) = (is_alone, &session.process) {
                 process.thaw()?;
             }
@@ -435,8 +468,7 @@ fn heat(
                 Err(error) => session.failed(payload.number, error),
             }
             if !is_alone {
-                let left = feed.wait_time.unwrap_or_default().saturating_sub(slot.elapsed());
-                std::thread::sleep(left);
+                process::sleep_until(slot + feed.wait_time.unwrap_or_default());
                 if let (None, Some(process)) = (&session.run.failure, &session.process) {
                     process.freeze()?;
                 }
@@ -455,19 +487,13 @@ fn heat(
 
 impl Session {
     fn failed(&mut self, block: u64, error: anyhow::Error) {
-        let ended = self.process.as_mut().and_then(|process| {
-            // A connection ends before its process does.
-            let tries = if went_away(&error) { DYING_TRIES } else { 1 };
-            let how = (0..tries).find_map(|_| {
-                process.ended().or_else(|| {
-                    std::thread::sleep(RECONNECT_PAUSE);
-                    None
-                })
-            });
-            Some(format!("it {}: {}", how?, process.last_words()))
-        });
-        let error = match ended {
-            Some(how) => Fault::Died.error(how),
+        let process = self.process.as_mut().filter(|_| went_away(&error));
+        let error = match process.and_then(Process::ended_soon) {
+            Some(how) => Fault::Died.error(format!("it {how}")),
+            None if self.run.blocks.is_empty() && Fault::of(&error) == Some(Fault::Behind) => {
+                let said = error.root_cause();
+                Fault::Behind.error(format!("{said}: has it the blocks before? --setup FILES"))
+            }
             None => error,
         };
         self.run.fail(Fault::Refusing, Some(block), &error);
@@ -496,11 +522,8 @@ impl Drop for Course<'_> {
 
 impl<'a> Course<'a> {
     pub(crate) fn new(feed: &'a Feed) -> anyhow::Result<Self> {
-        let seconds = std::time::SystemTime::UNIX_EPOCH.elapsed()?.as_secs();
-        let usual = || feed.dir.join("results").join(seconds.to_string());
-        let results = feed.results.clone().unwrap_or_else(usual);
-        fs::create_dir_all(&results)
-            .with_context(|| format!("cannot make {}", results.display()))?;
+        feed.check()?;
+        let results = results_folder(feed.results.as_ref(), &feed.dir)?;
         let mut ancestry = Ancestry::default();
         for payload in payloads_of(&feed.setup)? {
             ancestry.push(&payload?);
@@ -544,11 +567,20 @@ impl<'a> Course<'a> {
                 for entrant in heat_of {
                     let log = self.data(entrant).join("bench.log");
                     let name = format!("{}-{}.log", file_name(&entrant.name), round + 1);
-                    fs::copy(log, self.results.join(name)).ok();
+                    let kept = self.results.join(name);
+                    if fs::copy(&log, &kept).is_ok() {
+                        let log = log.canonicalize()?;
+                        let of_it =
+                            |run: &&mut Run| (&run.client, run.round) == (&entrant.name, round);
+                        runs.iter_mut().filter(of_it).for_each(|run| run.name_log(&log, &kept));
+                    }
                     fs::remove_dir_all(self.data(entrant)).or_else(sync::absent)?;
                 }
                 report::write_csv(&runs, &self.results)?;
                 after(&runs)?;
+                if process::interrupted() {
+                    return Ok(runs);
+                }
             }
         }
         Ok(runs)
@@ -603,8 +635,10 @@ impl<'a> Course<'a> {
         match target.reset() {
             Reset::Copy => {
                 let prepared = self.prepared(target, genesis)?;
-                sync::prepare(&prepared, import)?;
-                sync::copy_prepared(&prepared, &data)?;
+                sync::prepare(&prepared, import)
+                    .with_context(|| format!("cannot make {}", prepared.display()))?;
+                sync::copy_prepared(&prepared, &data)
+                    .with_context(|| format!("cannot copy it to {}", data.display()))?;
             }
             Reset::Delete => import(&data)?.0.process.stop()?,
         }
@@ -649,20 +683,24 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let results = course.results().to_owned();
     if let Some(url) = &args.engine_url {
         let (run, client) = course.endpoint(args, url)?;
-        let mut document = report::document(&args.feed, std::slice::from_ref(&run));
+        let title = format!("Replay to {url}");
+        let mut document = report::document(title, &args.feed, std::slice::from_ref(&run));
         document.clients.push(client);
         return finish(&document, &results, std::slice::from_ref(&run));
     }
     let mut target = Targets::read(args.feed.targets.as_deref())?.target(&args.target)?;
     target.arguments.extend(args.target_args.split_whitespace().map(str::to_owned));
-    let entrants = match &args.sweep {
-        Some(sweep) => sweep.entrants(&target),
-        None => vec![Entrant { name: target.name.clone(), target }],
+    let (title, entrants) = match &args.sweep {
+        Some(sweep) => (sweep.title(&target), sweep.entrants(&target)),
+        None => {
+            let name = target.name.clone();
+            (format!("Replay to {name}"), vec![Entrant { name, target }])
+        }
     };
     let usual = if args.sweep.is_some() { 3 } else { 1 };
     let clients = clients(&entrants)?;
     let documented = |runs: &[Run]| {
-        let mut document = report::document(&args.feed, runs);
+        let mut document = report::document(title.clone(), &args.feed, runs);
         document.clients.clone_from(&clients);
         if let Some(sweep) = &args.sweep {
             sweep.add(&mut document, runs);

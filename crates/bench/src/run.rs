@@ -79,14 +79,14 @@ pub(crate) struct Measured {
     pub(crate) remarks: Vec<String>,
 }
 
-/// Runs all parts. `folder` holds the prepared directories; copies of them run in `work`.
+/// Runs all parts, as far as it comes. `folder` holds the prepared directories; copies of them run in `work`.
 pub(crate) fn run(
     options: &Options,
     chain: &Chain,
     folder: &Path,
     work: &Path,
-) -> anyhow::Result<Measured> {
-    let mut measured = Measured::default();
+    measured: &mut Measured,
+) -> anyhow::Result<()> {
     let mut runners = Vec::new();
     for (contender, program) in &options.contenders {
         let data = work.join(contender.to_string());
@@ -114,7 +114,7 @@ pub(crate) fn run(
         for runner in &mut team {
             runner.catch_up(chain, *part, options)?;
         }
-        measure(options, chain, *part, &mut team, &mut measured)?;
+        measure(options, chain, *part, &mut team, measured)?;
         teams = Some(team);
     }
     let last = measured.samples.last().map(|sample| sample.number);
@@ -130,7 +130,7 @@ pub(crate) fn run(
             client.process.stop()?;
         }
     }
-    Ok(measured)
+    Ok(())
 }
 
 fn start(
@@ -246,6 +246,12 @@ fn measure(
     let mut ancestry = Ancestry::before(chain, part)?;
     let skipped = if part == Part::Warm { options.warm_up } else { 0 };
     let (blocks, clients) = (chain.count(part)?.min(skipped + options.blocks), team.len());
+    if blocks <= skipped {
+        let name = part.name();
+        let remark =
+            format!("Nothing is counted of {name}: all {blocks} blocks are its --warm-up.");
+        measured.remarks.push(remark);
+    }
     let bar = progress::bar(part.name(), blocks);
     for (index, payload) in chain.payloads(part)?.take(blocks).progress_with(bar).enumerate() {
         let payload = payload?;

@@ -4,9 +4,12 @@ mod report;
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
+
 use crate::chain::Chain;
 use crate::document::Document;
-use crate::run::{self, Options};
+use crate::process;
+use crate::run::{self, Measured, Options};
 use crate::sync;
 
 /// Where the results of a run are.
@@ -29,14 +32,19 @@ pub fn state(
     results: &Path,
 ) -> anyhow::Result<Outcome> {
     let work = sync::working_folder(folder)?;
-    let outcome = run::run(options, chain, folder, &work);
+    let mut measured = Measured::default();
+    let outcome = run::run(options, chain, folder, &work, &mut measured);
     let logs = keep_logs(options, &work, results);
     for (contender, program) in &options.contenders {
         program.clean_up(&work.join(contender.to_string()));
     }
     std::fs::remove_dir_all(&work).or_else(sync::absent)?;
-    let measured = outcome?;
     logs?;
+    if process::interrupted() {
+        measured.remarks.push("The run was interrupted.".into());
+    } else if let Err(error) = &outcome {
+        measured.remarks.push(format!("The run ended early: {error:#}."));
+    }
     let name = chain.state.file_name().unwrap_or_default().to_string_lossy();
     let mut document = Document::new(format!("State benchmark: {name}"));
     let frozen = if options.freeze { "stopped" } else { "idle" };
@@ -44,10 +52,11 @@ pub fn state(
     document.text(format!("Pause after each block: {pause} ms; the others were {frozen}."));
     report::fill(&mut document, &measured);
     for (contender, program) in &options.contenders {
-        program.enter(&contender.to_string(), &mut document)?;
+        program.enter(&contender.to_string(), false, &mut document)?;
     }
     document.write(results)?;
     measured.write(&results.join("samples.jsonl"))?;
+    outcome.with_context(|| format!("what was measured until then is in {}", results.display()))?;
     Ok(Outcome { document, folder: results.into(), samples: measured.samples.len() })
 }
 

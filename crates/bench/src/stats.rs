@@ -125,12 +125,18 @@ impl Comparison {
         Self { ratio, interval, floor, verdict }
     }
 
+    /// What these columns say, for those who read the table.
+    pub(crate) const WORDS: &str = "A ratio is the client's time over the other's: below 1 it is \
+        faster. It lies between both ends of the 95% interval, a bootstrap's over the pairs. There \
+        is a verdict when the interval leaves out 1 and the ratio is beyond the noise of two equal \
+        runs; the floor is the smallest difference for which that is so here.";
+
     /// The columns of a table that [`Self::cells`] fills.
     pub(crate) fn columns(table: Table) -> Table {
         table
             .column("ratio", Unit::Ratio)
             .column("95% from", Unit::Ratio)
-            .column("to", Unit::Ratio)
+            .column("95% to", Unit::Ratio)
             .column("floor", Unit::Percent)
             .column("verdict", Unit::Text)
     }

@@ -82,8 +82,10 @@ pub(crate) fn feed(
         let payload = payload?;
         ancestry.push(&payload);
         if payload.number > have {
-            client.new_payload_patiently(&payload)?;
-            client.forkchoice_updated(ancestry.heads(payload.hash))?;
+            client
+                .new_payload_patiently(&payload)
+                .and_then(|()| client.forkchoice_updated(ancestry.heads(payload.hash)))
+                .map_err(|error| client.process.blame(error))?;
             fed += 1;
         }
         bar.inc(1);
@@ -145,7 +147,7 @@ pub(crate) fn working_folder(folder: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Throws a client's prepared directory away, for one whose files have another format by now.
-pub fn forget(program: &Program, chain: &Chain, folder: &Path) -> anyhow::Result<()> {
+pub(crate) fn forget(program: &Program, chain: &Chain, folder: &Path) -> anyhow::Result<()> {
     Ok(fs::remove_dir_all(prepared_folder(program, chain, folder)?).or_else(absent)?)
 }
 

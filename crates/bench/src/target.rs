@@ -26,16 +26,16 @@ const POLL_PAUSE: Duration = Duration::from_millis(50);
 /// A client that we know how to start.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Target {
+pub(crate) struct Target {
     /// As its table is called.
     #[serde(skip)]
-    pub name: String,
+    pub(crate) name: String,
     /// What it is given beside what its table says.
     #[serde(skip)]
-    pub arguments: Vec<String>,
+    pub(crate) arguments: Vec<String>,
     /// Whether payloads are sent with `engine_newPayloadWithWitness`: `name+witness`.
     #[serde(skip)]
-    pub with_witness: bool,
+    pub(crate) with_witness: bool,
     program: String,
     also: Option<String>,
     version: Vec<String>,
@@ -114,14 +114,14 @@ pub(crate) enum Reset {
 
 /// The tables of targets: those that we know, and those of a file before them.
 #[derive(Clone, Debug)]
-pub struct Targets {
+pub(crate) struct Targets {
     known: Table,
     file: Option<(PathBuf, Table)>,
 }
 
 impl Targets {
     /// Those that we know, and those of `file`.
-    pub fn read(file: Option<&Path>) -> anyhow::Result<Self> {
+    pub(crate) fn read(file: Option<&Path>) -> anyhow::Result<Self> {
         let known = KNOWN.parse().expect("a test reads it");
         let read = |path: &Path| {
             let text = fs::read_to_string(path)
@@ -133,7 +133,7 @@ impl Targets {
     }
 
     /// All names, for messages.
-    pub fn names(&self) -> Vec<&str> {
+    pub(crate) fn names(&self) -> Vec<&str> {
         let file = self.file.iter().flat_map(|(_, table)| table.keys());
         let mut names: Vec<&str> = self.known.keys().chain(file).map(String::as_str).collect();
         names.sort_unstable();
@@ -142,7 +142,7 @@ impl Targets {
     }
 
     /// The target called `name`, or `name+witness`.
-    pub fn target(&self, name: &str) -> anyhow::Result<Target> {
+    pub(crate) fn target(&self, name: &str) -> anyhow::Result<Target> {
         let (table_name, with_witness) = match name.strip_suffix("+witness") {
             Some(table_name) => (table_name, true),
             None => (name, false),
@@ -290,7 +290,7 @@ impl Target {
     }
 
     /// The program, when it is there.
-    pub fn binary(&self) -> Option<PathBuf> {
+    pub(crate) fn binary(&self) -> Option<PathBuf> {
         self.paths().ok()?.into_iter().find(|path| path.is_file())
     }
 
@@ -302,13 +302,13 @@ impl Target {
     }
 
     /// Replaces the program.
-    pub fn with_binary(mut self, binary: &Path) -> Self {
+    pub(crate) fn with_binary(mut self, binary: &Path) -> Self {
         self.program = binary.display().to_string();
         self
     }
 
     /// What it says of its version, without spaces.
-    pub fn version(&self) -> anyhow::Result<String> {
+    pub(crate) fn version(&self) -> anyhow::Result<String> {
         let binary = self.needed_binary()?;
         let output = Command::new(&binary)
             .args(&self.version)
@@ -323,6 +323,12 @@ impl Target {
     pub(crate) fn importing(&self) -> Self {
         let arguments = self.arguments.iter().chain(&self.import).cloned().collect();
         Self { arguments, ..self.clone() }
+    }
+
+    /// The arguments that it is started with, for reports: places are named in braces.
+    pub(crate) fn shown(&self, with_socket: bool) -> Vec<String> {
+        let ipc = if with_socket { &self.ipc } else { &self.no_ipc };
+        [&self.start, ipc, &self.arguments].into_iter().flatten().cloned().collect()
     }
 
     pub(crate) const fn reset(&self) -> Reset {
@@ -354,7 +360,7 @@ impl Target {
         genesis: &Path,
         with_socket: bool,
     ) -> anyhow::Result<Client> {
-        fs::create_dir_all(data)?;
+        fs::create_dir_all(data).with_context(|| format!("cannot make {}", data.display()))?;
         let data = data.canonicalize()?;
         let secret_file = data.join("jwt.hex");
         let secret = JwtSecret::load_or_create(&secret_file)?;
@@ -384,12 +390,15 @@ impl Target {
         let mut process = Process::start(command, &data.join("bench.log"))?;
         process.stop_time = Duration::from_secs(self.stop_seconds);
         let [engine, public, websocket] = self.addresses(&mut process, &places, end)?;
+        let opened = Connection::open(&engine, Some(secret))
+            .and_then(|engine| Ok((engine, Connection::open(&public, None)?)));
+        let opened = opened.map_err(|error| process.blame(error))?;
         let mut client = Client {
             name: self.name.clone(),
             builds_on: self.builds_on,
-            engine: Connection::open(&engine, Some(secret))?,
-            websocket: if websocket.is_empty() { public.clone() } else { websocket },
-            public: Connection::open(&public, None)?,
+            engine: opened.0,
+            websocket: if websocket.is_empty() { public } else { websocket },
+            public: opened.1,
             socket: with_socket.then_some(socket),
             process,
         };

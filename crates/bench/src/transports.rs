@@ -151,7 +151,7 @@ pub fn transports(
     let mut document = Document::new("Transports");
     report::fill(&mut document, &samples);
     for program in &options.programs {
-        program.enter(program.kind.name(), &mut document)?;
+        program.enter(program.kind.name(), true, &mut document)?;
     }
     document.write(results)?;
     write(&samples, &results.join("samples.jsonl"))?;

@@ -58,7 +58,7 @@ async fn calls_are_made_over_every_wire_of_both_ports() {
         let speeds = tables("Speed and latency");
         assert_eq!(speeds.iter().filter(|row| row[0] == **url).count(), 3, "{speeds:?}");
     }
-    assert_eq!(tables("Latency by call").len(), 9 * 5);
+    assert_eq!(tables("Latency by call").len(), 6 * 5);
 
     let mut given = arguments("rpc --calls 50 --rounds 1 --warm-up 0 --no-null --depth 5 --url");
     given.push(format!("http://{engine},ws://{engine}"));

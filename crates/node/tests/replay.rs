@@ -6,7 +6,7 @@ mod geth;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 
 use bench::document::{Document, read};
@@ -131,25 +131,30 @@ fn a_sweep_restarts_the_client_and_goes_on_after_a_value_that_it_refuses() {
     }
 }
 
-/// What becomes of a replay whose client gets a signal after two blocks.
-fn after(signal: &str) -> (Folder, String) {
+/// What becomes of a replay whose client, or which itself, gets a signal after two blocks.
+fn after(signal: &str, is_for_client: bool) -> (Folder, String) {
     let folder = Folder::new();
     // Once two lines are read, there are two blocks.
     let samples = folder.results().join("samples.jsonl");
     assert!(Command::new("mkfifo").arg(&samples).status().expect("it runs").success());
     let targets = folder.0.path().join("targets.toml");
-    std::fs::write(&targets, "[mine]\nlike = \"deponent\"\nanswer_seconds = 2\n").expect("written");
+    std::fs::write(&targets, "[mine]\nlike = \"deponent\"\nanswer_seconds = 10\n")
+        .expect("written");
     let targets = targets.display().to_string();
     let flags = ["--targets", &targets, "--target", "mine"];
     let mut command = folder.command("replay", &[Part::Empty, Part::Warm], &flags);
-    let replay = std::thread::spawn(move || command.output().expect("it runs"));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let replay = command.spawn().expect("it runs");
+    let id = replay.id().to_string();
+    let replay = std::thread::spawn(move || replay.wait_with_output().expect("it ends"));
     let mut lines = BufReader::new(std::fs::File::open(samples).expect("a pipe")).lines();
     for _ in 0..2 {
         lines.next().expect("a block").expect("a line");
     }
     let clients = folder.clients();
     assert_eq!(clients.len(), 1);
-    assert!(Command::new("kill").args([signal, &clients[0]]).status().expect("it runs").success());
+    let whom = if is_for_client { &clients[0] } else { &id };
+    assert!(Command::new("kill").args([signal, whom]).status().expect("it runs").success());
     let further = lines.map_while(Result::ok).count();
     let output = replay.join().expect("it ends");
     assert!(!output.status.success());
@@ -162,14 +167,20 @@ fn after(signal: &str) -> (Folder, String) {
 
 #[test]
 fn a_client_that_is_killed_died_and_what_was_measured_is_kept() {
-    let (_folder, report) = after("-KILL");
+    let (_folder, report) = after("-KILL", true);
     assert!(report.contains("died") && report.contains("killed by signal 9"), "{report}");
 }
 
 #[test]
 fn a_client_that_stands_still_hangs_and_what_was_measured_is_kept() {
-    let (_folder, report) = after("-STOP");
+    let (_folder, report) = after("-STOP", true);
     assert!(report.contains("hanging"), "{report}");
+}
+
+#[test]
+fn an_interrupt_ends_the_clients_and_what_was_measured_is_kept() {
+    let (_folder, report) = after("-INT", false);
+    assert!(report.contains("interrupted"), "{report}");
 }
 
 #[test]

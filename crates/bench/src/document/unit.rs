@@ -26,6 +26,9 @@ pub enum Unit {
     /// Microseconds, of seconds.
     #[serde(rename = "us")]
     Us,
+    /// Kilobytes: 1000 bytes.
+    #[serde(rename = "kB")]
+    Kb,
     /// Megabytes: 10^6 bytes.
     #[serde(rename = "MB")]
     Mb,
@@ -54,6 +57,7 @@ impl Unit {
             Self::Percent => quantity * 100.0,
             Self::Ms => quantity * 1e3,
             Self::Us => quantity * 1e6,
+            Self::Kb => quantity / 1e3,
             Self::Mb | Self::Mgas | Self::MgasPerSecond | Self::MbPerSecond => quantity / 1e6,
             Self::Mib => quantity / f64::from(1 << 20),
         }
@@ -67,6 +71,7 @@ impl Unit {
             Self::Seconds => "s",
             Self::Ms => "ms",
             Self::Us => "µs",
+            Self::Kb => "kB",
             Self::Mb => "MB",
             Self::Mib => "MiB",
             Self::Mgas => "Mgas",
@@ -108,6 +113,7 @@ mod tests {
         check(Unit::Ms, 0.0125, 12.5);
         check(Unit::Us, 0.0125, 12_500.0);
         check(Unit::Seconds, 0.0125, 0.0125);
+        check(Unit::Kb, 162.0, 0.162);
         check(Unit::Mb, 17_000_000.0, 17.0);
         check(Unit::Mib, 17.0 * 1_048_576.0, 17.0);
         check(Unit::Mb, 1_048_576.0, 1.048_576);

@@ -363,7 +363,7 @@ impl Frame {
 /// A client's frame is masked with zeros, which costs nothing at either end. Clients are to choose
 /// masks that nobody can predict, lest a page in a browser writes what a proxy takes for HTTP (RFC
 /// 6455 section 10.3); here who chooses the bytes is who runs the benchmark.
-pub(super) fn push_frame_head(out: &mut Vec<u8>, is_pong: bool, is_client: bool, len: usize) {
+pub(crate) fn push_frame_head(out: &mut Vec<u8>, is_pong: bool, is_client: bool, len: usize) {
     let mask = if is_client { MASKED } else { 0 };
     out.push(FINAL | if is_pong { PONG } else { TEXT });
     if len < 126 {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::Context;
 use clap::Args;
 
 use super::message::Wire;
@@ -38,7 +39,7 @@ pub struct OverheadArgs {
 }
 
 /// Measures our own part against a server that does nothing, prints the report and writes it.
-pub fn overhead(args: &OverheadArgs) -> anyhow::Result<()> {
+pub(crate) fn overhead(args: &OverheadArgs) -> anyhow::Result<()> {
     let mut document = Document::new("The instrument's own overhead");
     document.text(
         "Against a server of this program that does nothing, on another thread. Calls: the usual \
@@ -69,7 +70,7 @@ fn calls(args: &OverheadArgs) -> anyhow::Result<Table> {
                 connections,
                 depth: args.depth.max(1),
                 threads: usual_threads().min(connections),
-                duration: Duration::try_from_secs_f64(args.duration)?,
+                duration: Duration::try_from_secs_f64(args.duration).context("--duration")?,
                 calls: None,
                 timeout: Duration::from_secs(10),
                 max_rate: None,
@@ -103,7 +104,7 @@ fn witnesses(args: &OverheadArgs) -> anyhow::Result<Table> {
         .column("witness", Unit::Mb)
         .column("received and decoded", Unit::MbPerSecond)
         .column("per processor of ours", Unit::MbPerSecond);
-    for speed in receive_witnesses(args.witness * 1_000_000, args.witnesses.max(1))? {
+    for speed in receive_witnesses(args.witness.max(1) * 1_000_000, args.witnesses.max(1))? {
         let bytes = speed.witness_bytes as f64;
         let [wall, cpu] = [speed.wall, speed.cpu].map(|time| bytes / time.as_secs_f64());
         table.row(cells![speed.encoding, speed.transport, bytes, wall, cpu]);

@@ -16,13 +16,14 @@ const POINTS: usize = 400;
 
 /// Writes what was found out.
 pub(super) fn describe(mix: &Mix, modes: &[Mode], outcomes: &[Outcome], document: &mut Document) {
-    document.table(speeds(outcomes)).table(compared(outcomes));
-    document.table(work(outcomes)).table(failures(outcomes));
+    let compared = compared(outcomes);
+    document.table(speeds(outcomes));
+    if outcomes.len() > modes.len() {
+        document.text(Comparison::WORDS);
+    }
+    document.table(compared).table(work(outcomes)).table(failures(outcomes));
     for remark in outcomes.iter().flat_map(remarks) {
         document.text(remark);
-    }
-    if mix.kinds.len() > 1 {
-        document.table(methods(mix, outcomes));
     }
     for mode in modes {
         let title = format!("Latency of {} calls", mode.name());
@@ -35,6 +36,9 @@ pub(super) fn describe(mix: &Mix, modes: &[Mode], outcomes: &[Outcome], document
             lines.series(&outcome.name, kept.map(|(_, (nanos, share))| [nanos / 1e9, *share]));
         }
         document.chart(lines);
+    }
+    if mix.kinds.len() > 1 {
+        document.table(methods(mix, outcomes));
     }
     document.table(each_round(outcomes));
 }
@@ -136,11 +140,11 @@ fn methods(mix: &Mix, outcomes: &[Outcome]) -> Table {
     let columns =
         [("call", Unit::Text), ("results", Unit::Count), ("p50", Unit::Us), ("p99", Unit::Us)];
     let mut table = table("Latency by call", columns);
-    for outcome in outcomes {
-        for (at, (kind, latency)) in mix.kinds.iter().zip(outcome.total().latencies).enumerate() {
+    // Of a batch all calls have the same.
+    for outcome in outcomes.iter().filter(|outcome| outcome.mode != Mode::Batched) {
+        for (kind, latency) in mix.kinds.iter().zip(outcome.total().latencies) {
             let [p50, p99] = percentiles(&latency, [0.5, 0.99]);
-            let call = format!("{}: {}", at + 1, kind.name);
-            row(&mut table, outcome, cells![call, latency.count(), p50, p99]);
+            row(&mut table, outcome, cells![kind.shown(), latency.count(), p50, p99]);
         }
     }
     table

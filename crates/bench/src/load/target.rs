@@ -20,6 +20,8 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// Most calls before those of all weights come again.
 const CYCLE_LEN: u64 = 10_000;
+/// Characters of params that are shown.
+const SHOWN_PARAMS: usize = 30;
 /// Digits of every id, so that no request's length depends on it.
 pub(super) const ID_DIGITS: usize = 10;
 /// The first id of a connection.
@@ -115,15 +117,20 @@ impl Target {
             };
             if answer.status != 101 {
                 let status = answer.status;
-                return Err(Error::other(format!("no WebSocket: HTTP status {status}")));
+                return Err(Error::other(format!("no WebSocket: {}", refused(status))));
             }
             messages.wire = Wire::WebSocket;
         }
         Ok((stream, messages))
     }
 
-    /// What the server says that it is.
+    /// What the server says that it is. One that cannot be reached, or wants a token, is an error.
     pub(super) fn version(&self) -> anyhow::Result<String> {
+        let said = self.said_version().with_context(|| format!("no answer from {self}"))?;
+        Ok(said.unwrap_or_else(|| "does not say its version".into()))
+    }
+
+    fn said_version(&self) -> anyhow::Result<Option<String>> {
         #[derive(serde::Deserialize)]
         struct Answer {
             result: String,
@@ -145,13 +152,20 @@ impl Target {
             ensure!(messages.read(&mut stream)? > 0, "no answer");
             let broken = |_| std::io::Error::from(ErrorKind::InvalidData);
             while let Some(message) = messages.next().map_err(broken)? {
+                ensure!(![401, 403].contains(&message.status), refused(message.status));
                 if !message.is_ping {
-                    let answer: Answer = serde_json::from_slice(messages.bytes(&message.body))?;
-                    return Ok(answer.result);
+                    let answer = serde_json::from_slice(messages.bytes(&message.body));
+                    return Ok(answer.ok().map(|Answer { result }| result));
                 }
             }
         }
     }
+}
+
+/// What an HTTP status without a result means.
+fn refused(status: u16) -> String {
+    let advice = if [401, 403].contains(&status) { ": --jwt-secret or --header?" } else { "" };
+    format!("HTTP status {status}{advice}")
 }
 
 /// Without what may be a key: the path of a URL.
@@ -234,6 +248,24 @@ pub(super) struct Kind {
 pub(super) const BEFORE_ID: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
 
 impl Kind {
+    /// Its method and its params, the middle of long ones left out.
+    pub(super) fn shown(&self) -> String {
+        let rest = String::from_utf8_lossy(&self.rest);
+        let params = rest.split_once(",\"params\":").map_or("", |(_, params)| params);
+        let params: Vec<char> = params.strip_suffix('}').unwrap_or(params).chars().collect();
+        let params: String = match params.len() {
+            0..=SHOWN_PARAMS => params.iter().collect(),
+            len => {
+                let [start, end] = [&params[..SHOWN_PARAMS - 15], &params[len - 12..]];
+                start.iter().chain(&['…']).chain(end).collect()
+            }
+        };
+        match params.as_str() {
+            "[]" => self.name.clone(),
+            params => format!("{} {params}", self.name),
+        }
+    }
+
     pub(super) const fn len(&self) -> usize {
         BEFORE_ID.len() + ID_DIGITS + self.rest.len()
     }

@@ -14,7 +14,7 @@ const SHARES: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("max", 1.0)];
 
 /// The names of the clients, in the order of their first runs.
-pub(super) fn names(runs: &[Run]) -> Vec<&str> {
+pub(crate) fn names(runs: &[Run]) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for run in runs {
         if !names.contains(&run.client.as_str()) {
@@ -29,10 +29,10 @@ pub(super) fn blocks<'a>(runs: &'a [Run], client: &str) -> Vec<&'a Block> {
     runs.iter().filter(|run| run.client == client).flat_map(Run::counted).collect()
 }
 
-/// The report of all runs.
-pub(super) fn document(feed: &Feed, runs: &[Run]) -> Document {
-    let mut document = Document::new("Replay");
-    document.text(pace(feed));
+/// The report of all runs of one client.
+pub(super) fn document(title: String, feed: &Feed, runs: &[Run]) -> Document {
+    let mut document = Document::new(title);
+    document.text(sent(feed));
     document.table(latencies("newPayload", runs, |block| Some(block.new_payload)));
     document.table(latencies("forkchoiceUpdated", runs, |block| Some(block.forkchoice)));
     if let Some(slot) = feed.wait_time {
@@ -45,35 +45,45 @@ pub(super) fn document(feed: &Feed, runs: &[Run]) -> Document {
     }));
     document.table(latencies("fork choice back", runs, |block| Some(block.reorg?[0])));
     document.table(latencies("fork choice forth", runs, |block| Some(block.reorg?[1])));
-    document.table(speeds(runs));
-    let mut chart = Lines::distribution("newPayload", Axis::new("time", Unit::Ms));
-    for client in names(runs) {
-        chart.values(client, blocks(runs, client).into_iter().map(|block| block.new_payload));
-    }
-    document.chart(chart);
+    document.table(speeds(runs)).chart(distribution(runs));
     faults(&mut document, runs);
     document
 }
 
-/// At which pace blocks are sent, in sentences.
-fn pace(feed: &Feed) -> String {
+/// How long newPayload took, a curve a client.
+pub(crate) fn distribution(runs: &[Run]) -> Lines {
+    let mut chart = Lines::distribution("newPayload", Axis::new("time", Unit::Ms));
+    for client in names(runs) {
+        chart.values(client, blocks(runs, client).into_iter().map(|block| block.new_payload));
+    }
+    chart
+}
+
+/// What is sent, at which pace, and what is measured, in sentences.
+pub(crate) fn sent(feed: &Feed) -> String {
     let files: Vec<String> = feed.payloads.iter().map(|path| path.display().to_string()).collect();
-    let mut text = format!("Payloads of {}", files.join(", "));
-    match feed.wait_time {
-        Some(slot) => write!(text, ", one every {} ms: what", slot.as_secs_f64() * 1e3),
-        None => write!(text, ", one after the other: what"),
+    let mut text = format!("The payloads of {}", files.join(", "));
+    if feed.skip > 0 {
+        text += &format!(" after the first {}", feed.skip);
     }
-    .expect("a string takes everything");
-    text.push_str(" a payload waits beyond the beginning of its slot is its queue wait");
-    match feed.wait_for_persistence {
-        super::Persistence::Never => {}
-        super::Persistence::Every(blocks) => {
-            write!(text, "; after every {blocks} it is waited for that they are persisted")
-                .expect("a string takes everything");
-        }
+    text += &match feed.wait_time {
+        Some(slot) => format!(
+            ", one every {} ms: what a payload waits beyond the beginning of its slot is its queue \
+             wait",
+            slot.as_secs_f64() * 1e3
+        ),
+        None => ", each as soon as the last one was done".into(),
+    };
+    if let super::Persistence::Every(blocks) = feed.wait_for_persistence {
+        text += &match blocks {
+            1 => "; each is waited for until it is persisted".into(),
+            _ => format!("; every {blocks}th is waited for until it is persisted"),
+        };
     }
-    write!(text, ". Left out: {}, warm-up: {}.", feed.skip, feed.warm_up)
-        .expect("a string takes everything");
+    if feed.warm_up > 0 {
+        text += &format!("; the first {} warm the client up and are not counted", feed.warm_up);
+    }
+    text += ". Times are from before the first byte of the call is sent until its answer is read.";
     text
 }
 
@@ -111,15 +121,16 @@ pub(crate) fn latencies(title: &str, runs: &[Run], read: impl Fn(&Block) -> Opti
     table
 }
 
-/// Gas a second: in newPayload, in both calls as reth-bench has it, and by the clock on the wall.
+/// Gas a second: in newPayload, in both calls (the fork choice's, too) as reth-bench has it, and by
+/// the clock on the wall.
 pub(crate) fn speeds(runs: &[Run]) -> Table {
     let mut table = Table::new("gas a second")
         .column("client", Unit::Text)
         .column("gas", Unit::Mgas)
         .column("newPayload", Unit::MgasPerSecond)
-        .column("newPayload and fork choice", Unit::MgasPerSecond)
+        .column("both calls", Unit::MgasPerSecond)
         .column("wall clock", Unit::MgasPerSecond)
-        .column("answers", Unit::Mb);
+        .column("mean answer", Unit::Kb);
     for client in names(runs) {
         let blocks = blocks(runs, client);
         let sum = |read: fn(&Block) -> f64| blocks.iter().map(|block| read(block)).sum::<f64>();
@@ -175,7 +186,7 @@ pub(crate) fn faults(document: &mut Document, runs: &[Run]) {
 /// The programs, as they say themselves.
 pub(crate) fn clients(entrants: &[Entrant]) -> anyhow::Result<Vec<Ran>> {
     let ran = entrants.iter().map(|Entrant { name, target }| {
-        let (name, arguments) = (name.clone(), target.arguments.clone());
+        let (name, arguments) = (name.clone(), target.shown(false));
         Ok(Ran { name, version: target.version()?, arguments })
     });
     ran.collect()

@@ -40,6 +40,10 @@ impl Sweep {
         format!("{}={value}", self.key)
     }
 
+    pub(super) fn title(&self, target: &Target) -> String {
+        format!("{} with {} of {}", target.name, self.key, self.values.join(", "))
+    }
+
     /// The client with each of the values.
     pub(super) fn entrants(&self, target: &Target) -> Vec<Entrant> {
         let with = |value: &String| {
@@ -54,9 +58,9 @@ impl Sweep {
     pub(super) fn add(&self, document: &mut Document, runs: &[Run]) {
         let table = Table::new(format!("sweep of {}", self.key))
             .column(&*self.key, Unit::Text)
-            .column("P50", Unit::Ms)
-            .column("P95", Unit::Ms)
-            .column("P99", Unit::Ms)
+            .column("p50", Unit::Ms)
+            .column("p95", Unit::Ms)
+            .column("p99", Unit::Ms)
             .column("gas", Unit::MgasPerSecond);
         let mut table = Comparison::columns(table);
         let mut curves: [Vec<[f64; 2]>; 3] = Default::default();
@@ -87,11 +91,16 @@ impl Sweep {
             Axis::new(&*self.key, Unit::Count),
             Axis::new("newPayload", Unit::Ms),
         );
-        for (name, curve) in ["P50", "P95", "P99"].into_iter().zip(curves) {
+        for (name, curve) in ["p50", "p95", "p99"].into_iter().zip(curves) {
             chart.series(name, curve);
         }
-        let what =
-            "Ratios are of the p50 of newPayload and fork choice together, to the first value.";
-        document.section("Sweep").text(what).table(table).chart(chart);
+        let heats = runs.iter().map(|run| run.round + 1).max().unwrap_or(0);
+        document.section("Sweep").text(format!(
+            "The client was restarted on a fresh copy of its directory for each value, {heats} times \
+             in turns. Ratios are of the p50 of newPayload and forkchoiceUpdated together, to the \
+             first value. {}",
+            Comparison::WORDS
+        ));
+        document.table(table).chart(chart);
     }
 }

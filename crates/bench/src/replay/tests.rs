@@ -40,7 +40,8 @@ enum Does {
 const BLOCKS: u64 = 6;
 /// The block with which something else than [`Does::Right`] is done.
 const AT: u64 = 4;
-const PATIENCE: Duration = Duration::from_millis(200);
+/// For an answer, of a server that gives none, and of the others.
+const PATIENCE: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(120)];
 const SLOWNESS: Duration = Duration::from_millis(50);
 
 fn hash(number: u64, branch: u8) -> B256 {
@@ -146,7 +147,8 @@ fn serve(stream: TcpStream, what: Does, head: &mut B256, done: &mut bool, restar
             Does::CutsOff => right[..right.len() / 2].to_owned(),
             Does::HangsUp => return,
             Does::Restarts => return restart.send(()).expect("it is read"),
-            Does::Hangs => return std::thread::sleep(PATIENCE * 5),
+            // Until the client has gone.
+            Does::Hangs => return drop(reader.fill_buf()),
             Does::IsSlow => {
                 std::thread::sleep(SLOWNESS);
                 right
@@ -192,7 +194,7 @@ fn request(reader: &mut impl BufRead) -> Option<Value> {
 
 fn session(address: &str, name: &str, with_witness: bool, reconnect: Duration) -> Session {
     let mut engine = Connection::open(address, None).expect("it listens");
-    engine.set_patience(PATIENCE).expect("set");
+    engine.set_patience(PATIENCE[1]).expect("set");
     let run = Run::of(name, 0, with_witness);
     Session { engine, with_witness, process: None, reconnect, persisted: None, run }
 }
@@ -204,6 +206,9 @@ fn run_of(what: Does, flags: &[&str]) -> Run {
     let reconnect = if what == Does::Restarts { Duration::from_secs(20) } else { Duration::ZERO };
     let with_witness = what == Does::EmptyWitness;
     let mut sessions = [session(&server(what), "fake", with_witness, reconnect)];
+    if what == Does::Hangs {
+        sessions[0].engine.set_patience(PATIENCE[0]).expect("set");
+    }
     let feed = feed(folder.path(), flags);
     heat(&mut sessions, &feed, &Ancestry::default(), &mut samples).expect("it runs");
     let [session] = sessions;
@@ -252,7 +257,7 @@ fn a_slow_block_is_the_queue_wait_of_the_next_one() {
     assert!(next.queue_wait >= late - 0.001, "{}", next.queue_wait);
     let folder = tempfile::tempdir().expect("a folder");
     let feed = feed(folder.path(), &["--wait-time", "10ms"]);
-    let report = crate::document::markdown(&[report::document(&feed, &[run])]);
+    let report = crate::document::markdown(&[report::document("slow".into(), &feed, &[run])]);
     assert!(report.contains("queue wait") && report.contains("fake is slow"), "{report}");
 }
 

@@ -25,6 +25,12 @@ const WITH_WITNESS: &str = "deponent+witness";
 
 /// Writes what was measured into a document.
 pub(super) fn fill(document: &mut Document, measured: &Measured) {
+    document.text(
+        "Times are from before the first byte of a call is sent until its answer is read. CPU and \
+         memory are the client's: CPU a block, from the call to the end of the pause; RSS and its \
+         peak after the last block.",
+    );
+    document.text(Comparison::WORDS);
     for part in Part::ALL {
         let rows = rows(measured, part);
         if rows.is_empty() {
@@ -107,7 +113,7 @@ fn times(document: &mut Document, rows: &[Row<'_>]) {
         .column("gas", Unit::MgasPerSecond)
         .column("FCU p50", Unit::Ms)
         .column("FCU p99", Unit::Ms)
-        .column("answer", Unit::Mb)
+        .column("mean answer", Unit::Kb)
         .column("CPU", Unit::Ms)
         .column("RSS", Unit::Mib)
         .column("peak", Unit::Mib);
@@ -142,7 +148,7 @@ fn times(document: &mut Document, rows: &[Row<'_>]) {
 fn comparisons(document: &mut Document, rows: &[Row<'_>]) {
     let table = Table::new("newPayload, each block a pair")
         .column("client", Unit::Text)
-        .column("beside", Unit::Text)
+        .column("against", Unit::Text)
         .column("of", Unit::Text);
     let mut table = Comparison::columns(table);
     for ours in rows.iter().filter(|row| row.client.starts_with(OURS)) {

@@ -13,6 +13,7 @@ use anyhow::{Context, bail, ensure};
 use rpc::JwtSecret;
 
 use super::http2;
+use crate::load::push_frame_head;
 use crate::stream::Stream;
 
 /// For a server to take a connection.
@@ -119,7 +120,7 @@ impl Connection {
                 let headers = self.headers(request).into_iter().skip(1);
                 http2::request(&pseudo.into_iter().chain(headers).collect::<Vec<_>>(), body)?
             }
-            Framing::WebSocket => frame(TEXT, body),
+            Framing::WebSocket => frame(false, body),
             Framing::Bare => body.to_vec(),
         };
         Ok(self.stream.get_mut().write_all(&message)?)
@@ -300,27 +301,15 @@ impl Read for Line<'_> {
     }
 }
 
-const TEXT: u8 = 1;
 const CLOSE: u8 = 8;
 const PING: u8 = 9;
 const PONG: u8 = 10;
 const FINAL: u8 = 0x80;
 
-/// A frame of a client's WebSocket. It has to be masked; a mask of zeros changes nothing.
-fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
-    let mut frame = vec![FINAL | kind];
-    match payload.len() {
-        len @ ..126 => frame.push(0x80 | len as u8),
-        len @ ..=0xffff => {
-            frame.push(0x80 | 126);
-            frame.extend((len as u16).to_be_bytes());
-        }
-        len => {
-            frame.push(0x80 | 127);
-            frame.extend((len as u64).to_be_bytes());
-        }
-    }
-    frame.extend([0; 4]);
+/// A frame of a client's WebSocket.
+fn frame(is_pong: bool, payload: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::new();
+    push_frame_head(&mut frame, is_pong, true, payload.len());
     frame.extend_from_slice(payload);
     frame
 }
@@ -355,7 +344,7 @@ impl Frames<'_> {
                 self.stream.read_exact(&mut payload)?;
                 self.left = 0;
                 if head[0] & 0xf == PING {
-                    self.stream.get_mut().write_all(&frame(PONG, &payload))?;
+                    self.stream.get_mut().write_all(&frame(true, &payload))?;
                 }
                 Ok(())
             }

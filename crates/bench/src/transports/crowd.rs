@@ -103,7 +103,7 @@ pub fn crowd(
     std::fs::remove_dir_all(&work).or_else(sync::absent)?;
     let mut document = Document::new("A crowd beside a large answer");
     fill(&mut document, options, &rows);
-    options.program.enter(options.program.kind.name(), &mut document)?;
+    options.program.enter(options.program.kind.name(), true, &mut document)?;
     document.write(results)?;
     Ok(document)
 }
