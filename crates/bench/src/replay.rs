@@ -349,7 +349,7 @@ impl Session {
     ) -> anyhow::Result<[Timing; 2]> {
         let began = Instant::now();
         let mut last = error;
-        while went_away(&last) && began.elapsed() < self.reconnect {
+        while went_away(&last) && began.elapsed() < self.reconnect && !process::interrupted() {
             std::thread::sleep(RECONNECT_PAUSE);
             match self.send(payload, heads) {
                 Ok(timings) => {

@@ -141,7 +141,8 @@ fn after(signal: &str, is_for_client: bool) -> (Folder, String) {
     std::fs::write(&targets, "[mine]\nlike = \"deponent\"\nanswer_seconds = 10\n")
         .expect("written");
     let targets = targets.display().to_string();
-    let flags = ["--targets", &targets, "--target", "mine"];
+    // In slots of a second it is far from its end then.
+    let flags = ["--targets", &targets, "--target", "mine", "--wait-time", "1s"];
     let mut command = folder.command("replay", &[Part::Empty, Part::Warm], &flags);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let replay = command.spawn().expect("it runs");
