@@ -16,16 +16,19 @@ use bench::{Chain, Kind, Part, Program, World};
 static CHAIN: LazyLock<(tempfile::TempDir, Chain)> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let world = World::preset("mini").expect("a preset");
-    let builder = Program {
+    let chain = bench::generate(&world, folder.path(), &builder()).expect("a chain");
+    (folder, chain)
+});
+
+fn builder() -> Program {
+    Program {
         kind: Kind::Deponent,
         binary: env!("CARGO_BIN_EXE_deponent").into(),
         arguments: Vec::new(),
         memory_bytes: None,
         disk_bytes: None,
-    };
-    let chain = bench::generate(&world, folder.path(), &builder).expect("a chain");
-    (folder, chain)
-});
+    }
+}
 
 /// reth-bench's columns.
 const COLUMNS: &str = "block_number,gas_limit,transaction_count,gas_used,new_payload_latency,\
@@ -129,6 +132,35 @@ fn a_sweep_restarts_the_client_and_goes_on_after_a_value_that_it_refuses() {
     for name in ["engine.multiproof-chunk-size=15-1", "engine.multiproof-chunk-size=60-2"] {
         assert!(folder.file(&format!("{name}/combined_latency.csv")).lines().count() > 10);
     }
+}
+
+/// The files of a chain, but for the genesis.
+fn files(chain: &Chain) -> Vec<PathBuf> {
+    let parts = Part::ALL.map(|part| chain.part(part));
+    parts.into_iter().chain([chain.folder.join("README.md")]).collect()
+}
+
+#[test]
+fn a_seed_gives_the_same_bytes_and_the_files_can_be_imported() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let world = World::preset("mini").expect("a preset");
+    let again = bench::generate(&world, folder.path(), &builder()).expect("a chain");
+    for (one, other) in files(&CHAIN.1).iter().zip(files(&again)) {
+        let [one, other] = [one, &other].map(|path| std::fs::read(path).expect("it was made"));
+        assert!(one == other, "{}", again.folder.display());
+    }
+    let readme = std::fs::read_to_string(again.folder.join("README.md")).expect("it was made");
+    for words in
+        ["../state.jsonl.zst", "--preset mini", "from the seed 1", "| empty.jsonl.zst | 3 |"]
+    {
+        assert!(readme.contains(words), "{words} is not in {readme}");
+    }
+    let mut import = Command::new(env!("CARGO_BIN_EXE_deponent"));
+    import.arg("import").arg("--chain").arg(again.genesis());
+    import.arg("--datadir").arg(folder.path().join("data"));
+    import.args([Part::State, Part::Empty].map(|part| again.part(part)));
+    let output = import.output().expect("it runs");
+    assert!(output.status.success() && words(&output).contains("blocks imported"), "{output:?}");
 }
 
 /// What becomes of a replay whose client gets a signal after two blocks.
