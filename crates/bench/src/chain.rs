@@ -154,7 +154,7 @@ impl About {
     }
 
     /// Of a line, where it is not a call.
-    fn read(line: &str) -> anyhow::Result<Option<Self>> {
+    pub(crate) fn read(line: &str) -> anyhow::Result<Option<Self>> {
         if !line.starts_with(ABOUT) {
             return Ok(None);
         }
@@ -312,7 +312,7 @@ struct Fields {
 }
 
 impl Payload {
-    fn read(line: &str) -> anyhow::Result<Self> {
+    pub(crate) fn read(line: &str) -> anyhow::Result<Self> {
         Self::new(serde_json::from_str(line).context("not a call of engine_newPayload")?)
     }
 
@@ -336,6 +336,11 @@ impl Payload {
             transactions: fields.transactions.len(),
             line,
         })
+    }
+
+    /// What a file has of it.
+    pub(crate) fn line(&self) -> &impl Serialize {
+        &self.line
     }
 
     /// The method, and the one that also asks for the witness.

@@ -18,6 +18,8 @@ use crate::{
 pub enum Command {
     /// Make the chain that `state` runs: a large state, then full and empty blocks.
     Generate(Common),
+    /// Make a payload file of the blocks of any JSON-RPC endpoint.
+    Extract(crate::extract::Args),
     /// Run the chain on all clients, block by block, and report.
     State(StateArgs),
     /// Ask each client for witnesses of older blocks while it validates newer ones.
@@ -201,6 +203,7 @@ pub fn run(command: &Command) -> anyhow::Result<()> {
     crate::end_children_on_interrupt()?;
     match command {
         Command::Generate(common) => generate(common).map(drop),
+        Command::Extract(args) => crate::extract::run(args),
         Command::State(args) => state(args),
         Command::Depths(args) => depths(args),
         Command::Transports(args) => transports(args),

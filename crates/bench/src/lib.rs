@@ -14,6 +14,7 @@ mod compare;
 mod contracts;
 mod depths;
 pub mod document;
+mod extract;
 mod fault;
 mod generate;
 pub mod load;
