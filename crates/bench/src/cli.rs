@@ -20,6 +20,10 @@ pub enum Command {
     Generate(Common),
     /// Make a payload file of the blocks of any JSON-RPC endpoint.
     Extract(crate::extract::Args),
+    /// Raise the gas limit of a chain step by step, with empty blocks.
+    GasRamp(crate::reshape::RampArgs),
+    /// Make large blocks of the transactions of several.
+    Merge(crate::reshape::MergeArgs),
     /// Run the chain on all clients, block by block, and report.
     State(StateArgs),
     /// Ask each client for witnesses of older blocks while it validates newer ones.
@@ -204,6 +208,8 @@ pub fn run(command: &Command) -> anyhow::Result<()> {
     match command {
         Command::Generate(common) => generate(common).map(drop),
         Command::Extract(args) => crate::extract::run(args),
+        Command::GasRamp(args) => crate::reshape::ramp(args),
+        Command::Merge(args) => crate::reshape::merge(args),
         Command::State(args) => state(args),
         Command::Depths(args) => depths(args),
         Command::Transports(args) => transports(args),

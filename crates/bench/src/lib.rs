@@ -24,6 +24,7 @@ mod progress;
 mod random;
 mod replay;
 mod report;
+mod reshape;
 mod run;
 mod sign;
 mod state;
