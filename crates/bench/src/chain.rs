@@ -1,15 +1,15 @@
 //! A chain on disk: `genesis.json`, and for each part a file with one call of `engine_newPayload`
-//! a line: `{"method": "engine_newPayloadV4", "params": [..]}`.
+//! a line: `{"method": "engine_newPayloadV4", "params": [..]}`. The first line may be an [`About`].
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use alloy_primitives::{B256, U64};
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use flate2::bufread::MultiGzDecoder;
 use rpc::RawValue;
-use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 use serde::{Deserialize, Serialize};
 
 use crate::world::World;
@@ -47,6 +47,19 @@ impl Part {
             Self::Reorgs => "reorgs",
         }
     }
+
+    /// What it is, in a few words.
+    pub(crate) const fn about(self) -> &'static str {
+        match self {
+            Self::State => "makes the state",
+            Self::Empty => "no transactions",
+            Self::Warm => "full blocks, for warm caches",
+            Self::Cold => "full blocks, for after a restart",
+            Self::Reorgs => {
+                "full blocks, each group twice: the branch that stays, one that is left"
+            }
+        }
+    }
 }
 
 /// The folders of a chain.
@@ -69,10 +82,11 @@ impl Chain {
         self.state.join("genesis.json")
     }
 
-    /// The file of a part.
+    /// The file of a part: packed, unless it is there as it is.
     pub fn part(&self, part: Part) -> PathBuf {
         let folder = if part == Part::State { &self.state } else { &self.folder };
-        folder.join(format!("{}.jsonl", part.name()))
+        let plain = folder.join(format!("{}.jsonl", part.name()));
+        if plain.is_file() { plain } else { folder.join(format!("{}.jsonl.zst", part.name())) }
     }
 
     /// Whether a part was made to its end.
@@ -85,9 +99,7 @@ impl Chain {
         &self,
         part: Part,
     ) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Payload>> + use<>> {
-        let path = self.part(part);
-        let file = File::open(&path).with_context(|| format!("no {}", path.display()))?;
-        Ok(read_payloads(file))
+        payloads_of(&[self.part(part)])
     }
 
     /// How many payloads a part has.
@@ -101,10 +113,66 @@ impl Chain {
     }
 }
 
-/// The payloads of a file, read one at a time.
-pub(crate) fn read_payloads(file: File) -> impl Iterator<Item = anyhow::Result<Payload>> {
-    let lines = BufReader::with_capacity(1 << 20, file).lines();
-    lines.map(|line| Payload::read(&line?))
+/// What the first line of a payload file says of it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct About {
+    deponent: String,
+    version: u32,
+    pub(crate) chain_id: u64,
+    /// The block that the first one is built on.
+    pub(crate) parent: B256,
+    /// The lowest number of a block, and the highest.
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    /// Of all choices, where there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) seed: Option<u64>,
+    /// The command that makes the file again.
+    pub(crate) made_by: String,
+}
+
+/// How such a line begins.
+const ABOUT: &str = "{\"deponent\":";
+/// What it says then, and the version of the form that we read and write.
+const PAYLOADS: (&str, u32) = ("payloads", 1);
+/// More than such a line has; one with a payload may be far longer.
+const ABOUT_BYTES: u64 = 64 << 10;
+/// zstd's usual one.
+const ZSTD_LEVEL: i32 = 3;
+
+impl About {
+    pub(crate) fn new(
+        chain_id: u64,
+        parent: B256,
+        numbers: RangeInclusive<u64>,
+        seed: Option<u64>,
+        made_by: &str,
+    ) -> Self {
+        let ((deponent, version), (from, to)) = (PAYLOADS, numbers.into_inner());
+        let (deponent, made_by) = (deponent.into(), made_by.into());
+        Self { deponent, version, chain_id, parent, from, to, seed, made_by }
+    }
+
+    /// Of a line, where it is not a call.
+    pub(crate) fn read(line: &str) -> anyhow::Result<Option<Self>> {
+        if !line.starts_with(ABOUT) {
+            return Ok(None);
+        }
+        let about: Self = serde_json::from_str(line).context("not the head of a payload file")?;
+        let is_known = (&*about.deponent, about.version) == PAYLOADS;
+        let Self { deponent, version, .. } = &about;
+        ensure!(is_known, "a file of {deponent}, version {version}; payloads, version 1 are read");
+        Ok(Some(about))
+    }
+
+    /// Of a file that has one.
+    pub(crate) fn of(path: &Path) -> anyhow::Result<Option<Self>> {
+        let place = || format!("cannot read {}", path.display());
+        let mut line = Vec::new();
+        let mut head = BufReader::new(unpacked(path)?.take(ABOUT_BYTES));
+        head.read_until(b'\n', &mut line).with_context(place)?;
+        Self::read(&String::from_utf8_lossy(&line)).with_context(place)
+    }
 }
 
 /// The payloads of files, one after the other, which may be packed with gzip or zstd; errors name
@@ -115,11 +183,13 @@ pub(crate) fn payloads_of(
     let sources = paths.iter().map(|path| Ok((path.clone(), unpacked(path)?)));
     let sources = sources.collect::<anyhow::Result<Vec<_>>>()?;
     Ok(sources.into_iter().flat_map(|(path, source)| {
-        BufReader::with_capacity(1 << 20, source).lines().enumerate().map(move |(index, line)| {
+        let lines = BufReader::with_capacity(1 << 20, source).lines().enumerate();
+        lines.filter_map(move |(index, line)| {
             let place = || format!("{}, line {}", path.display(), index + 1);
-            line.map_err(anyhow::Error::from)
-                .and_then(|line| Payload::read(&line))
-                .with_context(place)
+            let read = line.map_err(anyhow::Error::from).and_then(|line| {
+                About::read(&line)?.is_none().then(|| Payload::read(&line)).transpose()
+            });
+            read.with_context(place).transpose()
         })
     }))
 }
@@ -128,7 +198,8 @@ pub(crate) fn payloads_of(
 pub(crate) fn count_of(paths: &[PathBuf]) -> anyhow::Result<usize> {
     let count = |path: &PathBuf| {
         let mut lines = BufReader::with_capacity(1 << 20, unpacked(path)?).split(b'\n');
-        let count = lines.try_fold(0, |count, line| line.map(|_| count + 1));
+        let is_call = |line: Vec<u8>| usize::from(!line.starts_with(ABOUT.as_bytes()));
+        let count = lines.try_fold(0, |count, line| line.map(|line| count + is_call(line)));
         count.with_context(|| format!("cannot read {}", path.display()))
     };
     paths.iter().map(count).sum()
@@ -141,65 +212,62 @@ fn unpacked(path: &Path) -> anyhow::Result<Box<dyn Read>> {
     let kind = file.fill_buf().with_context(place)?.first_chunk::<4>().copied();
     Ok(match kind {
         Some([0x1f, 0x8b, ..]) => Box::new(MultiGzDecoder::new(file)),
-        Some([0x28, 0xb5, 0x2f, 0xfd]) => Box::new(Zstd::Between(file)),
+        // All frames of it, one after the other.
+        Some([0x28, 0xb5, 0x2f, 0xfd]) => Box::new(zstd::Decoder::with_buffer(file)?),
         _ => Box::new(file),
     })
 }
 
-/// The frames of a zstd file, one after the other.
-enum Zstd {
-    Between(BufReader<File>),
-    Within(Box<StreamingDecoder<BufReader<File>, FrameDecoder>>),
-    Ended,
-}
-
-impl Read for Zstd {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        loop {
-            *self = match std::mem::replace(self, Self::Ended) {
-                Self::Between(mut file) => match file.fill_buf()?.is_empty() {
-                    true => Self::Ended,
-                    false => {
-                        let decoder = StreamingDecoder::new(file).map_err(io::Error::other)?;
-                        Self::Within(Box::new(decoder))
-                    }
-                },
-                Self::Within(mut decoder) => match decoder.read(into)? {
-                    0 => Self::Between(decoder.into_inner()),
-                    count => {
-                        *self = Self::Within(decoder);
-                        return Ok(count);
-                    }
-                },
-                Self::Ended => return Ok(0),
-            };
-        }
-    }
-}
-
-/// A part that is being made.
-#[derive(Debug)]
+/// A payload file that is being made, packed with zstd if its name ends in `.zst`.
 pub(crate) struct Writer {
-    file: BufWriter<File>,
+    file: Packed,
     unfinished: PathBuf,
     path: PathBuf,
 }
 
+enum Packed {
+    Plain(BufWriter<File>),
+    Zstd(zstd::Encoder<'static, BufWriter<File>>),
+}
+
 impl Writer {
+    /// Begins a file, which has its name once [`Self::end`] is called.
     pub(crate) fn create(path: PathBuf) -> anyhow::Result<Self> {
         let unfinished = path.with_extension("unfinished");
         let file = File::create(&unfinished)
             .with_context(|| format!("cannot make {}", unfinished.display()))?;
-        Ok(Self { file: BufWriter::new(file), unfinished, path })
+        let file = BufWriter::new(file);
+        let file = match path.extension().is_some_and(|extension| extension == "zst") {
+            true => Packed::Zstd(zstd::Encoder::new(file, ZSTD_LEVEL)?),
+            false => Packed::Plain(file),
+        };
+        Ok(Self { file, unfinished, path })
+    }
+
+    /// Says what the file is, before any payload.
+    pub(crate) fn about(&mut self, about: &About) -> anyhow::Result<()> {
+        self.line(about)
     }
 
     pub(crate) fn push(&mut self, payload: &Payload) -> anyhow::Result<()> {
-        serde_json::to_writer(&mut self.file, &payload.line)?;
-        Ok(self.file.write_all(b"\n")?)
+        self.line(&payload.line)
     }
 
-    pub(crate) fn end(mut self) -> anyhow::Result<()> {
-        self.file.flush()?;
+    fn line(&mut self, line: &impl Serialize) -> anyhow::Result<()> {
+        let file: &mut dyn Write = match &mut self.file {
+            Packed::Plain(file) => file,
+            Packed::Zstd(file) => file,
+        };
+        serde_json::to_writer(&mut *file, line)?;
+        Ok(file.write_all(b"\n")?)
+    }
+
+    pub(crate) fn end(self) -> anyhow::Result<()> {
+        let mut file = match self.file {
+            Packed::Plain(file) => file,
+            Packed::Zstd(file) => file.finish()?,
+        };
+        file.flush()?;
         std::fs::rename(&self.unfinished, &self.path)?;
         Ok(())
     }
@@ -244,7 +312,7 @@ struct Fields {
 }
 
 impl Payload {
-    fn read(line: &str) -> anyhow::Result<Self> {
+    pub(crate) fn read(line: &str) -> anyhow::Result<Self> {
         Self::new(serde_json::from_str(line).context("not a call of engine_newPayload")?)
     }
 
@@ -270,6 +338,11 @@ impl Payload {
         })
     }
 
+    /// What a file has of it.
+    pub(crate) fn line(&self) -> &impl Serialize {
+        &self.line
+    }
+
     /// The method, and the one that also asks for the witness.
     pub(crate) fn method(&self, with_witness: bool) -> String {
         match with_witness {
@@ -278,7 +351,8 @@ impl Payload {
         }
     }
 
-    pub(crate) fn params(&self) -> &str {
+    /// The call's parameters, a JSON list.
+    pub fn params(&self) -> &str {
         self.line.params.get()
     }
 }

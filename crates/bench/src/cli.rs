@@ -20,6 +20,12 @@ use crate::{
 pub enum Command {
     /// Make the chain that `state` runs: a large state, then full and empty blocks.
     Generate(Common),
+    /// Make a payload file of the blocks of any JSON-RPC endpoint.
+    Extract(crate::extract::Args),
+    /// Raise the gas limit of a chain step by step, with empty blocks.
+    GasRamp(crate::reshape::RampArgs),
+    /// Make large blocks of the transactions of several.
+    Merge(crate::reshape::MergeArgs),
     /// Run the chain on all clients, block by block, and report.
     State(StateArgs),
     /// Ask each client for witnesses of older blocks while it validates newer ones.
@@ -203,6 +209,9 @@ pub fn run(command: &Command) -> anyhow::Result<()> {
     process::end_children_on_interrupt()?;
     let outcome = match command {
         Command::Generate(common) => generate(common).map(drop),
+        Command::Extract(args) => crate::extract::run(args),
+        Command::GasRamp(args) => crate::reshape::ramp(args),
+        Command::Merge(args) => crate::reshape::merge(args),
         Command::State(args) => state(args),
         Command::Depths(args) => depths(args),
         Command::Transports(args) => transports(args),

@@ -1,5 +1,7 @@
 //! Makes a chain: plans its transactions, signs them, and lets a client build the blocks.
 
+mod readme;
+
 use std::path::Path;
 use std::time::Instant;
 
@@ -8,13 +10,13 @@ use anyhow::{Context, ensure};
 use indicatif::ProgressIterator as _;
 use serde_json::{Value, json};
 
-use crate::chain::{self, Chain, Part, Payload, Writer};
+use crate::chain::{self, About, Chain, Part, Payload, Writer};
 use crate::client::{Client, Kind, Program};
 use crate::progress;
 use crate::sign::sign_all;
 use crate::sync::{self, Ancestry};
 use crate::workload::{self, BlockPlan, Workload};
-use crate::world::World;
+use crate::world::{CHAIN_ID, World};
 
 /// Blocks of the longest branch that a reorganization leaves.
 const BRANCH_BLOCKS: u64 = 3;
@@ -51,6 +53,7 @@ pub fn generate(world: &World, folder: &Path, builder: &Program) -> anyhow::Resu
     let started = Instant::now();
     driver.all(world, &chain, first, state)?;
     driver.client.process.stop()?;
+    std::fs::write(chain.folder.join("README.md"), readme::of(world, &chain)?)?;
     eprintln!("{} is made: {:.0} s", chain.folder.display(), started.elapsed().as_secs_f64());
     std::fs::remove_dir_all(&data)?;
     Ok(chain)
@@ -87,7 +90,7 @@ impl Driver {
         let funded: usize = state.iter().map(|block| block.transactions.len()).sum();
         let mut workload = Workload::new(world, funded as u64);
         if first == Part::State {
-            self.part(chain, Part::State, state.into_iter())?;
+            self.part(world, chain, Part::State, state.into_iter())?;
         }
         let empty = || BlockPlan { transactions: Vec::new(), withdrawals: Vec::new() };
         for (part, blocks) in [
@@ -100,22 +103,40 @@ impl Driver {
                 _ => workload.block(),
             });
             if part >= first {
-                self.part(chain, part, plans)?;
+                self.part(world, chain, part, plans)?;
             } else {
                 plans.by_ref().for_each(drop);
             }
         }
-        self.reorgs(chain, world.reorgs, &mut workload)
+        self.reorgs(world, chain, &mut workload)
+    }
+
+    /// The file of a part that has blocks of so many numbers, from the next one on.
+    fn begin(
+        &self,
+        world: &World,
+        chain: &Chain,
+        part: Part,
+        numbers: u64,
+    ) -> anyhow::Result<Writer> {
+        let numbers = self.number + 1..=self.number + numbers;
+        let about =
+            About::new(CHAIN_ID, self.head, numbers, Some(world.seed), &readme::command(world));
+        let mut writer = chain.write(part)?;
+        writer.about(&about)?;
+        Ok(writer)
     }
 
     fn part(
         &mut self,
+        world: &World,
         chain: &Chain,
         part: Part,
         plans: impl Iterator<Item = BlockPlan>,
     ) -> anyhow::Result<()> {
-        let mut writer = chain.write(part)?;
-        let bar = progress::bar(part.name(), plans.size_hint().0);
+        let blocks = plans.size_hint().0;
+        let mut writer = self.begin(world, chain, part, blocks as u64)?;
+        let bar = progress::bar(part.name(), blocks);
         for plan in plans.progress_with(bar) {
             let transactions = sign_all(&plan.transactions);
             let payload = self.build(&plan, &json!(transactions), 0)?;
@@ -129,14 +150,14 @@ impl Driver {
     /// branch that stays, then the one that the next group leaves.
     fn reorgs(
         &mut self,
+        world: &World,
         chain: &Chain,
-        groups: u64,
         workload: &mut Workload,
     ) -> anyhow::Result<()> {
-        let mut writer = chain.write(Part::Reorgs)?;
-        for group in 0..groups {
-            let plans: Vec<BlockPlan> =
-                (0..=group % BRANCH_BLOCKS).map(|_| workload.block()).collect();
+        let branches = || (0..world.reorgs).map(|group| 1 + group % BRANCH_BLOCKS);
+        let mut writer = self.begin(world, chain, Part::Reorgs, branches().sum())?;
+        for blocks in branches() {
+            let plans: Vec<BlockPlan> = (0..blocks).map(|_| workload.block()).collect();
             self.twice(&plans, &mut writer)?;
         }
         writer.end()

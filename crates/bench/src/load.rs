@@ -7,6 +7,7 @@
 //! against a server that does nothing ([`null`]), and the report says where that was the limit.
 
 mod answer;
+mod caller;
 mod calls;
 mod env;
 mod lane;
@@ -25,6 +26,7 @@ use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use rpc::JwtSecret;
 
+pub(crate) use self::caller::{Caller, Endpoint};
 pub(crate) use self::message::{Wire, push_frame_head};
 pub(crate) use self::null::{NullServer, Says};
 pub(crate) use self::overhead::{OverheadArgs, overhead};
@@ -185,10 +187,7 @@ impl Outcome {
 pub(crate) fn load(args: &LoadArgs) -> anyhow::Result<()> {
     let env = match &args.env {
         None => Env::default(),
-        Some(path) => {
-            let text = std::fs::read_to_string(path);
-            Env::parse(&text.with_context(|| format!("--env {}", path.display()))?)?
-        }
+        Some(path) => Env::read(path)?,
     };
     let mix = Mix::parse(&args.method)?;
     let contenders = args.contenders(&env)?;

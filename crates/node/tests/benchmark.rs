@@ -123,11 +123,11 @@ fn publish(chain: &Chain, folder: &Path) {
     std::fs::copy(chain.genesis(), folder.join("genesis.json")).expect("a copy");
     let mut lines = String::new();
     for (part, label) in [(Part::State, "setup"), (Part::Empty, "setup"), (Part::Warm, "w1")] {
-        let payloads = std::fs::read_to_string(chain.part(part)).expect("it was made");
         let most = if part == Part::Warm { 1 } else { usize::MAX };
-        for line in payloads.lines().take(most) {
-            let call: Value = serde_json::from_str(line).expect("JSON");
-            let line = json!({"label": label, "variant": 0, "params": call["params"]});
+        for payload in chain.payloads(part).expect("it was made").take(most) {
+            let payload = payload.expect("a payload");
+            let params: Value = serde_json::from_str(payload.params()).expect("JSON");
+            let line = json!({"label": label, "variant": 0, "params": params});
             lines.push_str(&format!("{line}\n"));
         }
     }

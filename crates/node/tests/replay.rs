@@ -16,16 +16,19 @@ use bench::{Chain, Kind, Part, Program, World};
 static CHAIN: LazyLock<(tempfile::TempDir, Chain)> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let world = World::preset("mini").expect("a preset");
-    let builder = Program {
+    let chain = bench::generate(&world, folder.path(), &builder()).expect("a chain");
+    (folder, chain)
+});
+
+fn builder() -> Program {
+    Program {
         kind: Kind::Deponent,
         binary: env!("CARGO_BIN_EXE_deponent").into(),
         arguments: Vec::new(),
         memory_bytes: None,
         disk_bytes: None,
-    };
-    let chain = bench::generate(&world, folder.path(), &builder).expect("a chain");
-    (folder, chain)
-});
+    }
+}
 
 /// reth-bench's columns.
 const COLUMNS: &str = "block_number,gas_limit,transaction_count,gas_used,new_payload_latency,\
@@ -129,6 +132,89 @@ fn a_sweep_restarts_the_client_and_goes_on_after_a_value_that_it_refuses() {
     for name in ["engine.multiproof-chunk-size=15-1", "engine.multiproof-chunk-size=60-2"] {
         assert!(folder.file(&format!("{name}/combined_latency.csv")).lines().count() > 10);
     }
+}
+
+/// The files of a chain, but for the genesis.
+fn files(chain: &Chain) -> Vec<PathBuf> {
+    let parts = Part::ALL.map(|part| chain.part(part));
+    parts.into_iter().chain([chain.folder.join("README.md")]).collect()
+}
+
+#[test]
+fn a_seed_gives_the_same_bytes_and_the_files_can_be_imported() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let world = World::preset("mini").expect("a preset");
+    let again = bench::generate(&world, folder.path(), &builder()).expect("a chain");
+    for (one, other) in files(&CHAIN.1).iter().zip(files(&again)) {
+        let [one, other] = [one, &other].map(|path| std::fs::read(path).expect("it was made"));
+        assert!(one == other, "{}", again.folder.display());
+    }
+    let readme = std::fs::read_to_string(again.folder.join("README.md")).expect("it was made");
+    for words in
+        ["../state.jsonl.zst", "--preset mini", "from the seed 1", "| empty.jsonl.zst | 3 |"]
+    {
+        assert!(readme.contains(words), "{words} is not in {readme}");
+    }
+    let mut import = Command::new(env!("CARGO_BIN_EXE_deponent"));
+    import.arg("import").arg("--chain").arg(again.genesis());
+    import.arg("--datadir").arg(folder.path().join("data"));
+    import.args([Part::State, Part::Empty].map(|part| again.part(part)));
+    let output = import.output().expect("it runs");
+    assert!(output.status.success() && words(&output).contains("blocks imported"), "{output:?}");
+}
+
+#[test]
+fn blocks_are_merged_on_a_chain_whose_gas_limit_was_raised_and_run_on_any_client() {
+    let (folder, chain) = (Folder::new(), &CHAIN.1);
+    let path = |name: &str| folder.0.path().join(name);
+    let setup = [Part::State, Part::Empty].map(|part| chain.part(part).display().to_string());
+    let ramp = path("ramp.jsonl");
+    let run = |command: &str, setup: &[String], flags: &[&str], out: Option<&Path>| {
+        let mut run = Command::new(env!("CARGO_BIN_EXE_deponent"));
+        run.args(["bench", command, "--setup", &setup.join(",")]).args(flags);
+        run.arg("--genesis").arg(chain.genesis()).arg("--dir").arg(folder.0.path());
+        match out {
+            Some(out) => run.arg("--out").arg(out),
+            None => run.arg("--results").arg(folder.results()),
+        };
+        let output = run.output().expect("it runs");
+        assert!(output.status.success(), "{}", words(&output));
+        folder.check_that_nothing_is_left();
+    };
+    let calls = |path: &Path| -> Vec<serde_json::Value> {
+        let text = std::fs::read_to_string(path).expect("it was made");
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    };
+    let limit = |call: &serde_json::Value| call["params"][0]["gasLimit"].to_string();
+    run("gas-ramp", &setup, &["--gas-limit", "808000000"], Some(&ramp));
+    let raised = calls(&ramp);
+    assert_eq!(raised[0]["made_by"], "deponent bench gas-ramp --gas-limit 808000000");
+    assert_eq!(limit(raised.last().expect("a block")), format!("\"{:#x}\"", 808_000_000));
+    assert_eq!(raised.len(), 1 + 11);
+
+    let setup = [&setup[..], &[ramp.display().to_string()]].concat();
+    let warm = chain.part(Part::Warm).display().to_string();
+    let merged = [path("merged.jsonl"), path("again.jsonl")];
+    let builders = if geth::binary().is_some() { ["deponent", "geth"] } else { ["deponent"; 2] };
+    for (out, builder) in merged.iter().zip(builders) {
+        let flags = [&*warm, "--gas", "7000000", "--builder", builder];
+        run("merge", &setup, &flags, Some(out));
+    }
+    let big = calls(&merged[0]);
+    let count =
+        |call: &serde_json::Value| call["params"][0]["transactions"].as_array().map_or(0, Vec::len);
+    let transactions: usize = chain
+        .payloads(Part::Warm)
+        .expect("it was made")
+        .map(|payload| payload.expect("a payload").transactions)
+        .sum();
+    assert_eq!(big.iter().map(count).sum::<usize>(), transactions);
+    let blocks = big.len() - 1;
+    assert!((2..8).contains(&blocks), "{blocks}");
+    let out = merged[0].display().to_string();
+    let target = builders[1];
+    run("replay", &setup, &[&out, "--target", target], None);
+    assert_eq!(folder.file("combined_latency.csv").lines().count(), 1 + blocks);
 }
 
 /// What becomes of a replay whose client, or which itself, gets a signal after two blocks.

@@ -8,7 +8,7 @@ use super::tally::{Failure, Tally};
 use super::target::FIRST_ID;
 
 /// Codes by which servers ask for patience: EIP-1474's, and those of hosted nodes.
-const LIMIT_CODES: [i64; 3] = [-32005, -32007, 429];
+pub(super) const LIMIT_CODES: [i64; 3] = [-32005, -32007, 429];
 
 /// What answers mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

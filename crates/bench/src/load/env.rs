@@ -1,5 +1,7 @@
 //! A `.env` file: what belongs neither on a command line nor into a report.
 
+use std::path::Path;
+
 use anyhow::Context;
 
 /// What a file may say; everything else in it is somebody else's.
@@ -14,6 +16,12 @@ pub(super) struct Env {
 }
 
 impl Env {
+    /// Reads a file.
+    pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path);
+        Self::parse(&text.with_context(|| format!("no {}", path.display()))?)
+    }
+
     /// Reads lines of `NAME=value`, `export` before them or not, quotes around the value or not.
     /// What begins with `#` is a comment.
     pub(super) fn parse(text: &str) -> anyhow::Result<Self> {

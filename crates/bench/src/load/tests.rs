@@ -291,3 +291,31 @@ fn at_a_rate_a_stall_is_charged_to_every_call_that_it_kept_waiting() {
     let quick = quick.map_or(0.0, |(_, share)| share * 60.0);
     assert!(quick < 36.0, "{quick} calls waited less than a quarter of a second");
 }
+
+#[test]
+fn a_caller_waits_connects_again_and_gives_up_on_a_refusal_alone() {
+    let limits = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let seen = Arc::clone(&limits);
+    let target = odd_server(Wire::Http, move |_, text, out| {
+        let count = seen.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        let refusal = r#"{"id":1,"error":{"code":-32601,"message":"no such method"}}"#;
+        match count {
+            0 => return false,
+            1 => out.extend(http("429 Too Many", "Retry-After: 1\r\n", "")),
+            2 => out.extend(http("200 OK", "", r#"{"id":1,"result":7}"#)),
+            _ if text.contains("forbidden") => out.extend(http("403 Forbidden", "", "no")),
+            _ => out.extend(http("200 OK", "", refusal)),
+        }
+        true
+    });
+    let mut caller = Caller::on(target, Duration::from_secs(20), Duration::ZERO);
+    let start = Instant::now();
+    assert_eq!(caller.call("a", "[]").expect("a result").get(), "7");
+    assert!(start.elapsed() >= Duration::from_secs(1));
+    for (method, words) in [("unknown", "no such method"), ("forbidden", "HTTP 403")] {
+        let error = caller.call(method, "[]").expect_err("a refusal");
+        assert_eq!(crate::fault::Fault::of(&error), Some(crate::fault::Fault::Refusing));
+        assert!(format!("{error:#}").contains(words), "{error:#}");
+    }
+    assert_eq!(limits.load(std::sync::atomic::Ordering::SeqCst), 5);
+}

@@ -349,12 +349,8 @@ fn files_may_be_packed_and_mistakes_in_them_have_a_line() {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     gzip.write_all(lines(1).as_bytes()).expect("packed");
     // Two frames, as files that were put together have them.
-    let zstd = [lines(1), lines(2)].map(|text| {
-        ruzstd::encoding::compress_to_vec(
-            text.as_bytes(),
-            ruzstd::encoding::CompressionLevel::Fastest,
-        )
-    });
+    let zstd =
+        [lines(1), lines(2)].map(|text| zstd::encode_all(text.as_bytes(), 1).expect("a frame"));
     let paths = [
         write("plain", lines(1).as_bytes()),
         write("gzip", &gzip.finish().expect("packed")),
@@ -366,6 +362,14 @@ fn files_may_be_packed_and_mistakes_in_them_have_a_line() {
     let expected =
         [1, 1, 1, 2].into_iter().flat_map(|branch| (1..=BLOCKS).map(move |n| hash(n, branch)));
     assert!(expected.eq(hashes));
+    let head = r#"{"deponent":"payloads","version":1,"chain_id":1,"parent":"#;
+    let head = format!("{head}\"{}\",\"from\":1,\"to\":4,\"made_by\":\"us\"}}", B256::ZERO);
+    let told = write("told", format!("{head}\n{}", lines(1)).as_bytes());
+    assert_eq!(count_of(&[told.clone(), told.clone()]).expect("files"), 2 * BLOCKS as usize);
+    assert_eq!(payloads_of(&[told]).expect("a file").filter(Result::is_ok).count() as u64, BLOCKS);
+    let later = write("later", head.replace("\"version\":1", "\"version\":2").as_bytes());
+    let error = payloads_of(&[later]).expect("a file").last().expect("a line").expect_err("newer");
+    assert!(format!("{error:#}").contains("version 2"), "{error:#}");
     let bad = write("bad", format!("{}{{}}\n", lines(1)).as_bytes());
     let error = payloads_of(&[bad]).expect("a file").last().expect("a line").expect_err("no call");
     assert!(format!("{error:#}").contains("bad, line 7"), "{error:#}");

@@ -12,7 +12,7 @@ use rpc::RawValue;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::chain::{self, Chain, Part, Payload, Writer};
+use crate::chain::{Chain, Part, Payload, Writer, payloads_of};
 use crate::client::{Client, Program};
 use crate::sync;
 
@@ -92,8 +92,9 @@ impl Published {
         builder: &Program,
     ) -> anyhow::Result<Vec<Payload>> {
         let path = chain.folder.join(format!("{label}.jsonl"));
-        if let Ok(file) = File::open(&path) {
-            let kept = chain::read_payloads(file).collect::<anyhow::Result<Vec<_>>>()?;
+        if path.is_file() {
+            let kept =
+                payloads_of(std::slice::from_ref(&path))?.collect::<anyhow::Result<Vec<_>>>()?;
             if kept.len() >= count {
                 return Ok(kept);
             }
@@ -118,7 +119,7 @@ impl Published {
             std::fs::remove_dir_all(&data)?;
         }
         writer.end()?;
-        chain::read_payloads(File::open(&path)?).collect()
+        payloads_of(&[path])?.collect()
     }
 }
 

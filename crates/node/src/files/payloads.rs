@@ -130,6 +130,9 @@ fn is_list_of_requests(json: &mut Scanner) -> Result<bool, Error> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Form<'a> {
+    /// The head of a file of `deponent bench`, which says what is in it.
+    deponent: Option<String>,
+    version: Option<u32>,
     method: Option<String>,
     #[serde(borrow)]
     params: Option<Vec<&'a RawValue>>,
@@ -142,6 +145,13 @@ struct Form<'a> {
 fn object(text: &[u8], first: u64) -> Result<Value, String> {
     let form: Form<'_> = parse(text)?;
     match form {
+        Form { deponent: Some(what), version, .. } => {
+            if (&*what, version) == ("payloads", Some(1)) {
+                return Ok(Value::Other);
+            }
+            let version = version.unwrap_or_default();
+            Err(format!("a file of {what}, version {version}; payloads, version 1 are read"))
+        }
         Form { method: Some(method), params: Some(list), .. } => {
             if method.starts_with("engine_newPayload") {
                 params(list, first)

@@ -220,6 +220,7 @@ fn a_payload_is_read_in_every_form() {
         format!("[{request}]"),
         format!("[]{request}"),
         format!("{choice}\n{request}\n{choice}"),
+        format!("{}\n{request}", json!({"deponent": "payloads", "version": 1, "from": 3})),
     ];
     for form in &forms {
         let found = read(&folder.write("payloads.jsonl", form));
@@ -287,6 +288,7 @@ fn a_payload_that_is_wrong_is_refused_with_its_place() {
     );
     check(&|wrong| *wrong = json!({"any": 1}), &["none of method, params, result"]);
     check(&|wrong| *wrong = json!({"result": null}), &["none of"]);
+    check(&|wrong| *wrong = json!({"deponent": "payloads", "version": 2}), &["version 2"]);
     // A line cut short is found where it is cut, and not at the next one's end.
     let text = request.to_string();
     let cut = format!("{}\n{request}", &text[..text.len() / 2]);

@@ -1,0 +1,257 @@
+//! `deponent bench extract` gives back what a node was fed: all forks and types of transactions
+//! from ours, over a limited endpoint too, and Osaka from geth where it is.
+
+mod common;
+#[path = "common/geth.rs"]
+mod geth;
+
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use alloy_consensus::transaction::SignerRecoverable;
+use alloy_consensus::{SignableTransaction, TxLegacy};
+use alloy_eips::{eip6110, eip7002, eip7251};
+use alloy_primitives::{Address, TxKind, U256, keccak256};
+use common::{ALL_FORKS, Fork, OSAKA, TestNode, new_payload, transactions};
+use execution::Transaction;
+use rpc::{Client, JwtSecret};
+use serde_json::{Value, json};
+
+const SECRET: &str = "7365637265747365637265747365637265747365637265747365637265747365";
+
+/// Logs the call's data as a deposit event.
+const DEPOSIT_CODE: &str =
+    "0x365f5f377f649bbc62d0e31342afea4e5cd82d4049e7e1ee912fc0889aa790803be39038c5365fa100";
+
+/// More requests of each kind than a block takes: the rest comes in the next one.
+const WITHDRAWALS: u8 = 18;
+const CONSOLIDATIONS: u8 = 3;
+
+fn bytes(len: usize, seed: u8) -> Vec<u8> {
+    (0..len).map(|at| keccak256([seed, at as u8])[0]).collect()
+}
+
+/// Transactions that make execution requests of all kinds; the senders follow from what they say.
+fn asking() -> Vec<Transaction> {
+    let sign = |to: Address, input: Vec<u8>| -> Transaction {
+        let legacy = TxLegacy {
+            chain_id: Some(1337),
+            gas_price: 1_000_000_000,
+            gas_limit: 300_000,
+            to: TxKind::Call(to),
+            value: U256::from(10_000),
+            input: input.into(),
+            ..TxLegacy::default()
+        };
+        legacy.into_signed(common::signature()).into()
+    };
+    let withdrawals = (0..WITHDRAWALS)
+        .map(|seed| sign(eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS, bytes(56, seed)));
+    let consolidations = (0..CONSOLIDATIONS)
+        .map(|seed| sign(eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS, bytes(96, 99 + seed)));
+    // As the ABI lays five byte strings out.
+    let mut deposit = Vec::new();
+    for offset in [160u64, 256, 320, 384, 512] {
+        deposit.extend(U256::from(offset).to_be_bytes::<32>());
+    }
+    for (len, padded) in [(48usize, 64), (32, 32), (8, 32), (96, 96), (8, 32)] {
+        deposit.extend(U256::from(len).to_be_bytes::<32>());
+        let mut field = bytes(len, len as u8);
+        field.resize(padded, 0);
+        deposit.extend(field);
+    }
+    let deposit = sign(eip6110::MAINNET_DEPOSIT_CONTRACT_ADDRESS, deposit);
+    withdrawals.chain(consolidations).chain([deposit]).collect()
+}
+
+fn genesis(osaka_only: bool) -> Value {
+    let mut genesis = common::genesis(common::config(osaka_only));
+    let deposits = eip6110::MAINNET_DEPOSIT_CONTRACT_ADDRESS;
+    genesis["alloc"][deposits.to_string()] = json!({"balance": "0x0", "code": DEPOSIT_CODE});
+    genesis["config"]["depositContractAddress"] = json!(deposits);
+    for transaction in asking() {
+        let sender = transaction.recover_signer().expect("a point of the curve");
+        genesis["alloc"][sender.to_string()] = json!({"balance": "0xde0b6b3a7640000"});
+    }
+    genesis
+}
+
+/// A node with blocks of these forks, and the calls that brought them.
+async fn chain(osaka_only: bool) -> (TestNode, Vec<Value>) {
+    let mut node = TestNode::start_with_secret(genesis(osaka_only), Some(SECRET)).await;
+    let (all, asking) = (transactions(), asking());
+    let blocks: Vec<(Fork, u64, Vec<Transaction>)> = if osaka_only {
+        [all, asking, vec![], vec![]].into_iter().map(|txs| (OSAKA, 1, txs)).collect()
+    } else {
+        let [paris, shanghai, cancun, prague, osaka, amsterdam] = ALL_FORKS;
+        vec![
+            (paris, 1, all[..1].to_vec()),
+            (shanghai, 11, all[1..2].to_vec()),
+            (cancun, 21, all[2..4].to_vec()),
+            (prague, 31, all[4..].to_vec()),
+            (osaka, 41, asking),
+            (osaka, 41, vec![]),
+            (amsterdam, 51, vec![]),
+        ]
+    };
+    let mut fed = Vec::new();
+    for (index, (fork, time, transactions)) in (0..).zip(&blocks) {
+        let envelope = node.extend(*fork, time + index % 8, transactions).await;
+        let method = format!("engine_newPayloadV{}", fork.new);
+        fed.push(json!({"method": method, "params": new_payload(fork.new, &envelope)}));
+    }
+    (node, fed)
+}
+
+fn extract(url: &str, numbers: [usize; 2], out: &Path, flags: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
+    command.args(["bench", "extract", "--rpc", url]).args(flags);
+    command.args(["--from", &numbers[0].to_string(), "--to", &numbers[1].to_string()]);
+    command.arg("--out").arg(out);
+    command
+}
+
+fn words(output: &Output) -> String {
+    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned()
+}
+
+/// What a file has: its head, and the calls.
+#[track_caller]
+fn read(path: &Path) -> (Value, Vec<Value>) {
+    let text = std::fs::read_to_string(path).expect("a file");
+    let mut lines = text.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+    (lines.next().expect("a head"), lines.collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_our_node_was_fed_comes_back() {
+    let (node, fed) = chain(false).await;
+    let folder = tempfile::tempdir().expect("a directory");
+    let secret = node.dir.path().join("secret.hex").display().to_string();
+    let engine = format!("http://{}", node.node.engine_addr);
+    let public = format!("http://{}", node.node.http_addr);
+    let requests = |call: &Value| call["params"][3].as_array().map_or(0, Vec::len);
+    assert_eq!(fed.iter().map(requests).collect::<Vec<_>>(), [0, 0, 0, 0, 3, 2, 0]);
+
+    let out = folder.path().join("public.jsonl");
+    let output = extract(&public, [1, 6], &out, &[]).output().expect("it runs");
+    assert!(output.status.success(), "{}", words(&output));
+    let (head, calls) = read(&out);
+    assert_eq!(calls, fed[..6]);
+    assert_eq!(
+        (&head["from"], &head["to"], &head["chain_id"]),
+        (&json!(1), &json!(6), &json!(1337))
+    );
+    assert_eq!(head["parent"], fed[0]["params"][0]["parentHash"]);
+    assert!(!folder.path().join("public.jsonl.part").exists());
+    let again = extract(&public, [1, 6], &out, &[]).output().expect("it runs");
+    assert!(!again.status.success() && words(&again).contains("is there"), "{}", words(&again));
+
+    // A block access list comes from engine ports alone.
+    let out = folder.path().join("list.jsonl");
+    let output = extract(&public, [7, 7], &out, &[]).output().expect("it runs");
+    assert!(words(&output).contains("an engine port is needed"), "{}", words(&output));
+    let flags = ["--jwt-secret", &secret];
+    let output = extract(&engine, [7, 7], &out, &flags).output().expect("it runs");
+    assert!(output.status.success(), "{}", words(&output));
+    assert_eq!(read(&out).1, fed[6..]);
+    // And what an engine port does not tell is said.
+    let out = folder.path().join("requests.jsonl");
+    let output = extract(&engine, [3, 6], &out, &flags).output().expect("it runs");
+    let said = words(&output);
+    assert!(said.contains("block 5") && said.contains("execution requests"), "{said}");
+    // What was there already is kept, and gone on with, though a line of it was cut short.
+    let part = folder.path().join("requests.jsonl.part");
+    let text = std::fs::read_to_string(&part).expect("a file");
+    assert_eq!(text.lines().count(), 3);
+    std::fs::write(&part, &text[..text.len() - 9]).expect("written");
+    let output = extract(&public, [3, 7], &out, &[]).output().expect("it runs");
+    assert!(words(&output).contains("of other blocks"), "{}", words(&output));
+    let output = extract(&public, [3, 6], &out, &[]).output().expect("it runs");
+    assert!(words(&output).contains("goes on with block 4"), "{}", words(&output));
+    assert_eq!(read(&out).1, fed[2..6]);
+    node.node.stop().await;
+}
+
+/// A process that ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_geth_was_fed_comes_back() {
+    let Some(binary) = geth::binary() else {
+        println!("not run: no geth");
+        return;
+    };
+    let (node, fed) = chain(true).await;
+    let folder = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("genesis.json"), genesis(true).to_string()).expect("written");
+    std::fs::write(path("secret.hex"), SECRET).expect("written");
+    let init = Command::new(&binary)
+        .args(["init", "--datadir"])
+        .args([path("data"), path("genesis.json")])
+        .output()
+        .expect("geth runs");
+    assert!(init.status.success(), "{}", words(&init));
+    let geth = Command::new(&binary)
+        .arg("--datadir")
+        .arg(path("data"))
+        .arg("--authrpc.jwtsecret")
+        .arg(path("secret.hex"))
+        .arg("--ipcpath")
+        .arg(path("geth.ipc"))
+        .args(["--authrpc.addr", "127.0.0.1", "--authrpc.port", "0", "--port", "0"])
+        .args(["--nodiscover", "--maxpeers", "0", "--syncmode", "full"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("geth starts");
+    let mut geth = Running(geth);
+    let engine = listening(&mut geth.0);
+    let secret = JwtSecret::load(&path("secret.hex")).expect("a secret");
+    let mut client = Client::connect(&engine, Some(secret)).await.expect("geth answers");
+    for call in &fed {
+        let method = call["method"].as_str().expect("a name");
+        let status: Value = client.call(method, call["params"].clone()).await.expect("an answer");
+        assert_eq!(status["status"], "VALID", "{status}");
+        let state = common::state(&call["params"][0]["blockHash"]);
+        let chosen = client.call("engine_forkchoiceUpdatedV3", json!([state, null])).await;
+        let chosen: Value = chosen.expect("an answer");
+        assert_eq!(chosen["payloadStatus"]["status"], "VALID", "{chosen}");
+    }
+    let ipc = path("geth.ipc").display().to_string();
+    let ours = node.dir.path().join("node.ipc").display().to_string();
+    // From both, packed: the same bytes.
+    let files = [("geth.jsonl.zst", &ipc), ("ours.jsonl.zst", &ours)].map(|(name, url)| {
+        let output = extract(url, [1, 4], &path(name), &["--max-rate", "500"]).output().unwrap();
+        assert!(output.status.success(), "{}", words(&output));
+        std::fs::read(path(name)).expect("a file")
+    });
+    assert_eq!(files[0], files[1]);
+    let out = path("plain.jsonl");
+    let output = extract(&ipc, [2, 4], &out, &[]).output().expect("it runs");
+    assert!(output.status.success(), "{}", words(&output));
+    assert_eq!(read(&out).1, fed[1..]);
+    node.node.stop().await;
+}
+
+/// Where geth's engine port is; its log is read on.
+fn listening(process: &mut Child) -> String {
+    use std::io::{BufRead, BufReader};
+    let log = BufReader::new(process.stderr.take().expect("piped"));
+    let mut lines = log.lines().map_while(Result::ok);
+    let address = lines
+        .by_ref()
+        .filter(|line| line.contains("HTTP server started") && line.contains("auth=true"))
+        .find_map(|line| Some(line.split("endpoint=").nth(1)?.split(' ').next()?.to_owned()))
+        .expect("geth says where it listens");
+    std::thread::spawn(move || lines.for_each(drop));
+    address
+}
