@@ -20,7 +20,8 @@ pub struct WitnessAnswer {
     /// Where the server's time went, if the block is the last that it ran; never over JSON-RPC.
     pub timings: Option<Timings>,
     /// Bytes of the answer that all of this came in, as they were before they were compressed: far
-    /// fewer than the witness has where [codes are held](crate::EngineClient::hold_codes).
+    /// fewer than the witness has where codes are [held](crate::EngineClient::hold_codes) or
+    /// [mapped](crate::EngineClient::map_codes).
     pub received_bytes: usize,
 }
 

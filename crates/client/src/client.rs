@@ -6,7 +6,7 @@ use alloy_rpc_types_engine::{
     ExecutionPayload, ExecutionPayloadSidecar, ForkchoiceState, ForkchoiceUpdated,
     PayloadAttributes, PayloadId, PayloadStatus,
 };
-use rpc::rest::{HeaderValue, Method};
+use rpc::rest::{DESCRIPTOR, HeaderMap, HeaderValue, Method, OWN_FILE, StatusCode};
 use rpc::{Client, ClientError, Code, JwtSecret, RawValue, Reply, Spare, response};
 use serde::Serialize;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use witness::Witness;
 use crate::held::{self, Held};
 use crate::json::{get_payload_version, new_payload_version};
 use crate::limits::REPEATS;
+use crate::mapped::{Lacking, MAPPED, Mapped};
 use crate::rest::{self, BASE};
 use crate::ssz::{BuiltPayload, ForkchoiceUpdate};
 use crate::{Capabilities, ClientVersion, Error, Fork, Wire, WitnessAnswer, json};
@@ -37,7 +38,7 @@ use crate::{Capabilities, ClientVersion, Error, Fork, Wire, WitnessAnswer, json}
 /// before, once nobody holds a slice of it.
 ///
 /// **Codes.** With [`EngineClient::hold_codes`] a client keeps the codes that it receives, and is sent
-/// those alone that it lacks.
+/// those alone that it lacks; with [`EngineClient::map_codes`] it reads them in the server's files.
 #[derive(Debug)]
 pub struct EngineClient {
     rpc: Client,
@@ -48,6 +49,8 @@ pub struct EngineClient {
     taken: Fork,
     /// Where codes are to be held.
     held: Option<Held>,
+    /// Where they are to be mapped, unless they are held.
+    mapped: Option<Mapped>,
     spare: Spare,
 }
 
@@ -76,7 +79,7 @@ impl EngineClient {
 
     fn new(rpc: Client, wire: Wire) -> Self {
         let (taken, spare) = (Fork::Osaka, Spare::default());
-        Self { rpc, wire, said: None, taken, held: None, spare }
+        Self { rpc, wire, said: None, taken, held: None, mapped: None, spare }
     }
 
     /// The form in which calls travel.
@@ -97,11 +100,26 @@ impl EngineClient {
     /// Keeps the codes of witnesses that come with payloads, as copies, and says so: from here on
     /// the server, if it is Deponent, sends those alone that it has not sent on this connection.
     /// The witnesses are whole all the same. Codes of more than `most_bytes` together are let go
-    /// after the call, with the connection; with 0 none are held. Not over JSON-RPC.
+    /// after the call, with the connection; with 0 none are held. They are not mapped then. Not over
+    /// JSON-RPC.
     pub fn hold_codes(&mut self, most_bytes: usize) {
         // What was held counts for this connection.
         self.rpc.hang_up();
         self.held = (most_bytes > 0).then(|| Held::new(most_bytes));
+        self.mapped = None;
+    }
+
+    /// Has the codes of witnesses that come with payloads read where they lie: in the files of the
+    /// server, if it is Deponent, which are mapped when they are first named. The witnesses are
+    /// whole all the same, and what is mapped stays while there is a slice of it. Over TCP payloads
+    /// are refused then, by a problem; over JSON-RPC nothing changes.
+    ///
+    /// Where codes lie is believed, as the rest of a witness is before it is verified. The files
+    /// cannot be sealed: whoever can write to the server's data directory can change codes while
+    /// they are read, and cut files, which ends who reads them with a `SIGBUS`.
+    pub fn map_codes(&mut self, are_mapped: bool) {
+        self.hold_codes(0);
+        self.mapped = are_mapped.then(Mapped::default);
     }
 
     /// Asks for answers in zstd from here on, or as they are, which is what a client begins with. It
@@ -296,8 +314,11 @@ impl EngineClient {
         fork: Fork,
         body: &Bytes,
     ) -> Result<(PayloadStatus, Option<WitnessAnswer>), Error> {
-        let path = "payloads/witness";
-        let reply = self.post(path, fork, body, REPEATS).await;
+        if self.mapped.is_some() {
+            return self.post_for_mapped(fork, body).await;
+        }
+        let codes = self.held.is_some().then_some(held::HELD);
+        let reply = self.ask_for_witness(fork, body, codes.clone()).await;
         let Some(held) = &mut self.held else { return rest::with_witness(reply?) };
         if reply.as_ref().is_err_and(|error| !error.is_unsupported_fork()) {
             // The server may have counted what never came.
@@ -308,7 +329,7 @@ impl EngineClient {
         if let Ok(None) = read {
             // An answer was lost, and the numbers with it: both begin anew.
             self.rpc.hang_up();
-            reply = self.post(path, fork, body, REPEATS).await?;
+            reply = self.ask_for_witness(fork, body, codes).await?;
             read = self.held.as_mut().expect("they still are").read(&reply);
         }
         let held = self.held.as_mut().expect("they still are");
@@ -320,6 +341,55 @@ impl EngineClient {
         Ok(rest::answered(read?.ok_or_else(anew)?, &reply))
     }
 
+    /// The same, with codes that are read in the server's files.
+    async fn post_for_mapped(
+        &mut self,
+        fork: Fork,
+        body: &Bytes,
+    ) -> Result<(PayloadStatus, Option<WitnessAnswer>), Error> {
+        let reply = self.ask_for_witness(fork, body, Some(MAPPED)).await?;
+        let lacking = Lacking::read(&reply)?;
+        let connection = self.rpc.connections();
+        self.mapped().begin(connection);
+        for segment in lacking.segments(self.mapped()) {
+            let Some(file) = self.code_file(segment).await? else {
+                // It is gone, or the connection is. All codes come as bytes then.
+                return rest::with_witness(self.ask_for_witness(fork, body, None).await?);
+            };
+            self.mapped().insert(segment, file);
+        }
+        Ok(rest::answered(lacking.complete(self.mapped())?, &reply))
+    }
+
+    const fn mapped(&mut self) -> &mut Mapped {
+        self.mapped.as_mut().expect("they are mapped")
+    }
+
+    /// `GET code-files/{segment}`: `None` if there is no such file on this connection.
+    async fn code_file(&mut self, segment: u64) -> Result<Option<Bytes>, Error> {
+        let connection = self.rpc.connections();
+        let path = format!("{BASE}code-files/{segment}");
+        let headers = HeaderMap::from_iter([(DESCRIPTOR, OWN_FILE)]);
+        let reply = match self.rpc.request(Method::GET, &path, headers, Bytes::new().0).await {
+            Err(ClientError::Broken { .. }) => return Ok(None),
+            reply => reply?,
+        };
+        let is_passed = reply.status == StatusCode::OK && reply.headers.contains_key(DESCRIPTOR);
+        let is_same = self.rpc.connections() == connection;
+        Ok((is_passed && is_same).then(|| reply.body.into()))
+    }
+
+    async fn ask_for_witness(
+        &mut self,
+        fork: Fork,
+        body: &Bytes,
+        codes: Option<HeaderValue>,
+    ) -> Result<Reply, Error> {
+        let mut headers = rest::headers(self.wire, Some(fork));
+        headers.extend(codes.map(|codes| (held::CODES, codes)));
+        self.request(Method::POST, "payloads/witness", headers, body, REPEATS).await
+    }
+
     async fn post(
         &mut self,
         path: &str,
@@ -327,11 +397,13 @@ impl EngineClient {
         body: &Bytes,
         repeats: usize,
     ) -> Result<Reply, Error> {
-        self.request(Method::POST, path, Some(fork), body, repeats).await
+        let headers = rest::headers(self.wire, Some(fork));
+        self.request(Method::POST, path, headers, body, repeats).await
     }
 
     async fn get(&mut self, path: &str, fork: Option<Fork>) -> Result<Reply, Error> {
-        self.request(Method::GET, path, fork, &Bytes::new(), REPEATS).await
+        let headers = rest::headers(self.wire, fork);
+        self.request(Method::GET, path, headers, &Bytes::new(), REPEATS).await
     }
 
     /// Asks for a resource.
@@ -339,15 +411,11 @@ impl EngineClient {
         &mut self,
         method: Method,
         path: &str,
-        fork: Option<Fork>,
+        headers: HeaderMap,
         body: &Bytes,
         mut repeats: usize,
     ) -> Result<Reply, Error> {
         let path = format!("{BASE}{path}");
-        let mut headers = rest::headers(self.wire, fork);
-        if self.held.is_some() && path.ends_with("/payloads/witness") {
-            headers.insert(held::CODES, HeaderValue::from_static("held"));
-        }
         loop {
             let body = body.0.clone();
             match self.rpc.request(method.clone(), &path, headers.clone(), body).await {

@@ -2,7 +2,7 @@
 
 use alloy_primitives::Bytes;
 use rpc::Reply;
-use rpc::rest::HeaderName;
+use rpc::rest::{HeaderName, HeaderValue};
 use witness::Witness;
 
 use crate::ssz::WithWitness;
@@ -11,6 +11,9 @@ use crate::{Error, ssz};
 /// Asks for the codes alone that are not held, and says in the answer which number the first of
 /// them has.
 pub(crate) const CODES: HeaderName = HeaderName::from_static("deponent-codes");
+
+/// The value with which it asks.
+pub(crate) const HELD: HeaderValue = HeaderValue::from_static("held");
 
 /// Two offsets: of the answer, and of the numbers.
 const FIXED_BYTES: usize = 8;
@@ -53,6 +56,7 @@ impl Held {
             _ => return Ok(None),
         }
         let (answer, numbers) = split(&reply.body.clone().into())?;
+        let numbers = items(&numbers, u32::from_le_bytes)?;
         let mut read = Read::decode(&answer)?;
         let Some(witness) = &mut read.witness else {
             return Err(malformed("codes are numbered, and there is no witness"));
@@ -86,29 +90,33 @@ impl Held {
 /// What is read of an answer.
 pub(crate) type Read = WithWitness<ssz::PayloadStatus>;
 
-/// `{ answer: PayloadStatusWithWitness, held_codes: List[uint32] }`
-fn split(body: &Bytes) -> Result<(Bytes, Vec<u32>), Error> {
+/// The answer, and the list behind it: `{ answer: PayloadStatusWithWitness, list }`.
+pub(crate) fn split(body: &Bytes) -> Result<(Bytes, Bytes), Error> {
     let offset = |at: usize| {
         let bytes = body.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
         bytes.map(|bytes| u32::from_le_bytes(bytes) as usize)
     };
     match (offset(0), offset(4)) {
         (Some(FIXED_BYTES), Some(end)) if (FIXED_BYTES..=body.len()).contains(&end) => {
-            let (numbers, rest) = body[end..].as_chunks::<4>();
-            match rest {
-                [] => {
-                    let numbers = numbers.iter().map(|number| u32::from_le_bytes(*number));
-                    Ok((body.slice(FIXED_BYTES..end), numbers.collect()))
-                }
-                _ => Err(malformed("the numbers are cut")),
-            }
+            Ok((body.slice(FIXED_BYTES..end), body.slice(end..)))
         }
         _ => Err(malformed("its offsets are wrong")),
     }
 }
 
-fn malformed(reason: &str) -> Error {
-    Error::Decode(format!("an answer without the codes that are held: {reason}"))
+/// The items of a list, of `BYTES` each.
+pub(crate) fn items<const BYTES: usize, T>(
+    list: &[u8],
+    read: impl Fn([u8; BYTES]) -> T,
+) -> Result<Vec<T>, Error> {
+    match list.as_chunks() {
+        (items, []) => Ok(items.iter().map(|item| read(*item)).collect()),
+        _ => Err(malformed("an item of its list is cut")),
+    }
+}
+
+pub(crate) fn malformed(reason: &str) -> Error {
+    Error::Decode(format!("an answer without some of its codes: {reason}"))
 }
 
 #[cfg(test)]
@@ -122,14 +130,15 @@ mod tests {
 
     #[test]
     fn an_answer_and_numbers_are_told_apart() {
-        let (answer, numbers) = split(&parts(b"answer", &[1, 0, 0, 0, 0, 1, 0, 0])).expect("whole");
-        assert_eq!((&answer[..], &numbers[..]), (&b"answer"[..], &[1, 256][..]));
+        let (answer, list) = split(&parts(b"answer", &[1, 0, 0, 0, 0, 1, 0, 0])).expect("whole");
+        assert_eq!(answer, b"answer"[..]);
+        assert_eq!(items(&list, u32::from_le_bytes).expect("whole"), [1, 256]);
         let whole = parts(b"", b"");
         assert!(split(&whole).is_ok());
         for length in 0..whole.len() {
             split(&whole.slice(..length)).expect_err("it is cut");
         }
-        split(&parts(b"answer", &[1, 0, 0])).expect_err("a part of a number");
+        items(&[1, 0, 0, 0, 1], u32::from_le_bytes).expect_err("a part of a number");
         split(&Bytes::from_static(&[8, 0, 0, 0, 9, 0, 0, 0])).expect_err("behind the end");
         split(&Bytes::from_static(&[8, 0, 0, 0, 7, 0, 0, 0])).expect_err("before the answer");
         split(&Bytes::from_static(&[4, 0, 0, 0, 8, 0, 0, 0])).expect_err("another offset");

@@ -46,6 +46,7 @@ mod fork;
 mod held;
 mod json;
 mod limits;
+mod mapped;
 mod rest;
 pub mod ssz;
 mod wire;

@@ -1,6 +1,9 @@
-//! Codes that a client holds: its witnesses are whole, whatever becomes of the server's numbers.
+//! Codes that a client holds or maps: its witnesses are whole, whatever becomes of the server's
+//! numbers, its files and the connection.
 
 use std::collections::{BTreeSet, HashMap};
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -13,19 +16,53 @@ use client::{EngineClient, Fork, Wire};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rpc::rest::{self, HeaderMap, HeaderValue, StatusCode};
-use rpc::{Handler, Json, Limits, RawValue, ServerOptions, serve};
-use tokio::net::TcpListener;
+use rpc::{Handler, Json, Limits, RawValue, ServerOptions, bind_unix, serve};
+use tempfile::TempDir;
 use witness::Witness;
 
 /// The numbers of the codes that were sent on a connection.
 #[derive(Clone, Default)]
 struct Sent(HashMap<Bytes, u32>);
 
+/// The files of codes, on one connection: another has others, as after another start elsewhere.
+#[derive(Clone, Default)]
+struct Files {
+    directory: PathBuf,
+    /// The segment, the offset in its file, and the length.
+    places: HashMap<Bytes, (u64, u64, u32)>,
+    segment: u64,
+    segment_bytes: u64,
+}
+
+impl Files {
+    fn path(&self, segment: impl ToString) -> PathBuf {
+        self.directory.join(segment.to_string())
+    }
+
+    fn append(&mut self, code: &Bytes) {
+        if self.segment_bytes > 300 {
+            self.begin_segment();
+        }
+        let place = (self.segment, self.segment_bytes, code.len() as u32);
+        let file = std::fs::File::options().append(true).create(true).open(self.path(self.segment));
+        file.expect("opened").write_all(code).expect("written");
+        self.segment_bytes += code.len() as u64;
+        self.places.insert(code.clone(), place);
+    }
+
+    fn begin_segment(&mut self) {
+        self.segment += 1;
+        self.segment_bytes = 0;
+    }
+}
+
 /// A server that numbers codes, and goes wrong once at each block that `fault_of` says.
 struct Server {
     seed: u64,
     went_wrong: Mutex<BTreeSet<u64>>,
     codes_sent: Arc<AtomicUsize>,
+    directory: TempDir,
+    directories: AtomicUsize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -70,6 +107,13 @@ impl Handler for Server {
     }
 
     fn resource(&self, request: rest::Request) -> rest::Response {
+        if let Some(segment) = request.path.strip_prefix("/engine/v1/code-files/") {
+            let path = request.connection.with(|files: &mut Files| files.path(segment));
+            return match std::fs::File::open(path) {
+                Ok(file) => rest::Response { file: Some(Arc::new(file)), ..Default::default() },
+                Err(_) => rest::Response::text(StatusCode::NOT_FOUND, "no such file"),
+            };
+        }
         let body = Bytes::from(request.body.clone());
         let envelope = ExecutionPayloadEnvelope::decode(Fork::Paris, &body).expect("an envelope");
         let number = envelope.payload.block_number();
@@ -87,7 +131,7 @@ impl Handler for Server {
                 parts.push(numbers.into());
             }
             let parts: Vec<_> = parts.into_iter().map(|part| part.0).collect();
-            rest::Response { status: StatusCode::OK, headers, body: parts.into() }
+            rest::Response { status: StatusCode::OK, headers, body: parts.into(), file: None }
         };
         if number.is_multiple_of(5) {
             return respond(None, headers, None);
@@ -99,6 +143,15 @@ impl Handler for Server {
         }
         let is_first = self.went_wrong.lock().expect("no panic").insert(number);
         let fault = if is_first { fault_of(self.seed, number) } else { Fault::None };
+        if request.headers["deponent-codes"] == "mapped" {
+            let places =
+                request.connection.with(|files| self.leave_out(files, &mut witness, fault, number));
+            headers.insert("deponent-codes", HeaderValue::from_static("mapped"));
+            if fault == Fault::Lost {
+                headers.insert("connection", HeaderValue::from_static("close"));
+            }
+            return respond(Some(&witness), headers, Some(places));
+        }
         let (first, numbers) = request.connection.with(|Sent(sent): &mut Sent| {
             match fault {
                 Fault::Forgot => sent.clear(),
@@ -130,6 +183,43 @@ impl Handler for Server {
     }
 }
 
+impl Server {
+    /// Leaves out codes that lie in files, and says where.
+    fn leave_out(
+        &self,
+        files: &mut Files,
+        witness: &mut Witness,
+        fault: Fault,
+        number: u64,
+    ) -> Vec<u8> {
+        if files.directory == Path::new("") {
+            let name = self.directories.fetch_add(1, Ordering::Relaxed).to_string();
+            files.directory = self.directory.path().join(name);
+            std::fs::create_dir(&files.directory).expect("created");
+        }
+        let mut random = StdRng::seed_from_u64(self.seed ^ !number);
+        let mut places = Vec::new();
+        witness.codes.retain(|code| {
+            if !files.places.contains_key(code) && random.random_range(0..3) > 0 {
+                files.append(code);
+            }
+            let Some((segment, offset, length)) = files.places.get(code) else { return true };
+            places.extend([segment.to_le_bytes(), offset.to_le_bytes()].concat());
+            places.extend(length.to_le_bytes());
+            false
+        });
+        self.codes_sent.fetch_add(witness.codes.len(), Ordering::Relaxed);
+        if fault == Fault::Forgot && files.segment_bytes > 0 {
+            // The file is gone when it is asked for.
+            std::fs::remove_file(files.path(files.segment)).expect("it was there");
+            let gone = files.segment;
+            files.places.retain(|_, (segment, ..)| *segment != gone);
+            files.begin_segment();
+        }
+        places
+    }
+}
+
 fn payload(block_number: u64) -> ExecutionPayload {
     ExecutionPayload::V1(ExecutionPayloadV1 {
         parent_hash: B256::ZERO,
@@ -149,20 +239,28 @@ fn payload(block_number: u64) -> ExecutionPayload {
     })
 }
 
-/// Sends blocks with a client that holds so many bytes of codes, and gives how many codes came, of
-/// how many.
-async fn send(most_bytes: usize) -> (usize, usize) {
+/// Sends blocks with a client that is told what to do about codes, and gives how many of them came,
+/// of how many.
+async fn send(tell: impl FnOnce(&mut EngineClient)) -> (usize, usize) {
     let seed = std::env::var("DEPONENT_SEED")
         .map_or_else(|_| rand::random(), |seed| seed.parse().expect("DEPONENT_SEED is a number"));
     println!("DEPONENT_SEED={seed}");
     let codes_sent = Arc::new(AtomicUsize::new(0));
-    let server = Server { seed, went_wrong: Mutex::default(), codes_sent: codes_sent.clone() };
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("bound").to_string();
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("test.ipc");
+    let server = Server {
+        seed,
+        went_wrong: Mutex::default(),
+        codes_sent: codes_sent.clone(),
+        directory,
+        directories: AtomicUsize::default(),
+    };
+    let listener = bind_unix(&path).expect("a socket");
+    let address = format!("unix:{}", path.display());
     let options = ServerOptions { jwt: None, limits: Limits::engine() };
     tokio::spawn(serve(listener, options, Arc::new(server), std::future::pending()));
     let mut client = EngineClient::connect_over(Wire::Ssz, &address, None).await.expect("connects");
-    client.hold_codes(most_bytes);
+    tell(&mut client);
     let mut codes = 0;
     for number in 0..300 {
         let (payload, sidecar) = (payload(number), ExecutionPayloadSidecar::none());
@@ -187,18 +285,35 @@ async fn send(most_bytes: usize) -> (usize, usize) {
 
 #[tokio::test]
 async fn witnesses_are_whole_and_few_codes_come() {
-    let (sent, of) = send(1 << 20).await;
+    let (sent, of) = send(|client| client.hold_codes(1 << 20)).await;
     assert!(2 * sent < of, "{sent} codes came, of {of}");
 }
 
 #[tokio::test]
 async fn what_is_too_much_is_let_go() {
-    let (sent, of) = send(300).await;
+    let (sent, of) = send(|client| client.hold_codes(300)).await;
     assert!(2 * sent > of && sent <= 2 * of, "{sent} codes came, of {of}");
 }
 
 #[tokio::test]
 async fn all_codes_come_to_who_holds_none() {
-    let (sent, of) = send(0).await;
+    let (sent, of) = send(|client| client.hold_codes(0)).await;
+    assert_eq!(sent, of);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn codes_are_mapped_whatever_becomes_of_their_files() {
+    let (sent, of) = send(|client| client.map_codes(true)).await;
+    assert!(2 * sent < of, "{sent} codes came, of {of}");
+}
+
+#[tokio::test]
+async fn codes_come_again_to_who_maps_none_any_more() {
+    let told = |client: &mut EngineClient| {
+        client.map_codes(true);
+        client.map_codes(false);
+    };
+    let (sent, of) = send(told).await;
     assert_eq!(sent, of);
 }

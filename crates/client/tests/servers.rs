@@ -41,7 +41,7 @@ impl Handler for Somebody {
         let problem = HeaderValue::from_static("application/problem+json");
         headers.insert(rest::header::CONTENT_TYPE, problem);
         let body = text.as_bytes().to_vec().into();
-        rest::Response { status: StatusCode::BAD_REQUEST, headers, body }
+        rest::Response { status: StatusCode::BAD_REQUEST, headers, body, file: None }
     }
 }
 

@@ -66,6 +66,6 @@ pub(crate) fn code(database: &Database, code_hash: B256) -> Result<Bytes, StateE
 /// As [`code`], with what lies behind it.
 pub(crate) fn code_to_run(database: &Database, code_hash: B256) -> Result<Code, StateError> {
     let code = database.stored_code(&code_hash).map_err(storage_error)?;
-    let Padded { bytes, padding, is_mapped } = code.ok_or(StateError::MissingCode(code_hash))?;
-    Ok(Code { length: bytes.len() - padding, padded: bytes, is_mapped })
+    let Padded { bytes, padding, place } = code.ok_or(StateError::MissingCode(code_hash))?;
+    Ok(Code { length: bytes.len() - padding, padded: bytes, is_mapped: place.is_some() })
 }

@@ -123,6 +123,24 @@ async fn a_payload_has_the_same_answer_over_every_wire() {
             assert_eq!(answer.witness, *expected, "{:?}", client.wire());
         }
     }
+    for (index, mut client) in clients(&node).await.into_iter().enumerate() {
+        let (is_tcp, wire) = (index < 3, client.wire());
+        for are_mapped in [true, true, false] {
+            client.map_codes(are_mapped);
+            let (payload, sidecar) = &valid;
+            match client.new_payload_with_witness(payload, sidecar).await {
+                Err(Error::Problem(problem)) => {
+                    assert!(is_tcp && wire != Wire::Json && are_mapped, "{wire:?}: {problem}");
+                    assert_eq!(problem.name(), "invalid-request");
+                }
+                answer => {
+                    let answer = answer.expect("a status").1.expect("VALID");
+                    assert_eq!(answer.witness, *expected, "{wire:?}");
+                    assert!(!is_tcp || wire == Wire::Json || !are_mapped, "{wire:?}");
+                }
+            }
+        }
+    }
     for mut client in clients(&node).await {
         match client.witness(hash).await {
             Ok(witness) => assert_eq!(witness, *expected, "{:?}", client.wire()),

@@ -568,3 +568,87 @@ async fn a_client_on_the_same_host_gets_each_code_once_and_large_answers_by_desc
     assert_eq!(WithWitness::<PayloadStatus>::decode(&small), Ok(whole));
     node.node.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_on_the_same_host_reads_codes_in_the_nodes_files() {
+    let mut node = TestNode::start(genesis(config(true))).await;
+    let id = node.begin(OSAKA, 1, false).await;
+    let built = node.built(OSAKA, id).await;
+    let (sent, _) = envelope::envelope(4, &new_payload(4, &built)).expect("a payload");
+    let sent = sent.encode().expect("short");
+    let path = node.node.ipc_path.clone().expect("it listens");
+    let connect = async || Client::connect(&format!("unix:{}", path.display()), None).await;
+    let ask = async |client: &mut Client, codes: Option<&'static str>| {
+        let codes = codes.map(|value| ("deponent-codes", value));
+        let headers =
+            [("content-type", "application/octet-stream"), ("eth-execution-version", "osaka")];
+        let headers = headers
+            .into_iter()
+            .chain(codes)
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+        let path = "/engine/v1/payloads/witness";
+        let asked = client.request(Method::POST, path, headers.collect(), sent.clone());
+        let reply = asked.await.expect("an answer");
+        assert_eq!(reply.status, StatusCode::OK);
+        (reply.headers, Bytes::from(reply.body))
+    };
+    let file = async |client: &mut Client, segment: &str, is_asked_for: bool| {
+        let name = HeaderName::from_static("deponent-descriptor");
+        let header = is_asked_for.then_some((name, rest::OWN_FILE));
+        let path = format!("/engine/v1/code-files/{segment}");
+        let asked = client.request(Method::GET, &path, header.into_iter().collect(), Vec::new());
+        asked.await.expect("an answer")
+    };
+    let mut client = connect().await.expect("connected");
+    let (_, whole) = ask(&mut client, None).await;
+    let whole = WithWitness::<PayloadStatus>::decode(&whole).expect("an answer");
+    let witness = whole.witness.clone().expect("VALID");
+    assert!(!witness.codes.is_empty());
+
+    // Who asks and goes leaves nothing behind.
+    drop(client);
+    let mut client = connect().await.expect("connected");
+    let (headers, body) = ask(&mut client, Some("mapped")).await;
+    assert_eq!(headers["deponent-codes"], "mapped");
+    let offset = |at: usize| u32::from_le_bytes(body[at..at + 4].try_into().unwrap()) as usize;
+    let answer = WithWitness::<PayloadStatus>::decode(&body.slice(8..offset(4)));
+    let lacking = Witness { codes: Vec::new(), ..witness.clone() };
+    assert_eq!(answer, Ok(WithWitness { witness: Some(lacking), ..whole }));
+    let mut codes = Vec::new();
+    for place in body[offset(4)..].as_chunks::<20>().0 {
+        let number = |at: usize| u64::from_le_bytes(place[at..at + 8].try_into().unwrap());
+        let length = u32::from_le_bytes(place[16..].try_into().unwrap()) as usize;
+        let file = file(&mut client, &number(0).to_string(), true).await;
+        assert_eq!(file.status, StatusCode::OK);
+        codes.push(Bytes::from(file.body).slice(number(8) as usize..).slice(..length));
+    }
+    assert_eq!(codes, witness.codes);
+
+    let refusals =
+        [("0", false, StatusCode::BAD_REQUEST), ("first", true, StatusCode::BAD_REQUEST)];
+    let unknown = ("7", true, StatusCode::NOT_FOUND);
+    for (segment, is_asked_for, status) in refusals.into_iter().chain([unknown]) {
+        let refused = file(&mut client, segment, is_asked_for).await;
+        assert_eq!(refused.status, status, "{segment}");
+        assert_eq!(refused.headers["content-type"], "application/problem+json");
+    }
+    // Over TCP nothing can be mapped, and nothing is run to say so.
+    let address = node.node.engine_addr.to_string();
+    let mut tcp = Client::connect(&address, Some(node.node.jwt.clone())).await.expect("connected");
+    let headers = HeaderMap::from_iter([(HeaderName::from_static("deponent-codes"), "mapped")])
+        .into_iter()
+        .filter_map(|(name, value)| Some((name?, HeaderValue::from_static(value))));
+    let path = "/engine/v1/payloads/witness";
+    let refused = tcp.request(Method::POST, path, headers.collect(), sent.clone()).await;
+    let refused = refused.expect("an answer");
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+    let text = String::from_utf8_lossy(&refused.body);
+    assert!(text.contains("invalid-request") && text.contains("Unix socket"), "{text}");
+    let refused = file(&mut tcp, "0", true).await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+
+    // What is mapped needs neither the node nor its files.
+    node.node.stop().await;
+    drop((client, node.dir));
+    assert_eq!(codes, witness.codes);
+}

@@ -65,6 +65,7 @@ impl Chain {
             query,
             headers: headers.iter().map(header).collect(),
             body: body.to_vec().into(),
+            takes_files: false,
             connection: Default::default(),
         })
     }
@@ -402,6 +403,7 @@ fn what_cannot_be_answered_is_a_problem() {
         query: None,
         headers: HeaderMap::new(),
         body: Default::default(),
+        takes_files: false,
         connection: Default::default(),
     };
     is_problem(&public.resource(request), 404, "method-not-found", "not offered");
@@ -534,7 +536,8 @@ fn we_say_who_we_are_and_what_we_can() {
         "supported_forks": ["paris", "shanghai", "cancun", "prague", "osaka", "amsterdam"],
         "fork_scoped_endpoints": ["payloads", "payloads/witness", "forkchoice", "bodies"],
         "independently_versioned": {"blobs": ["v1", "v2", "v3", "v4"]},
-        "unscoped_endpoints": ["capabilities", "identity", "witnesses", "stateless-inputs"],
+        "unscoped_endpoints":
+            ["capabilities", "identity", "witnesses", "stateless-inputs", "code-files"],
         "limits": {
             "bodies.max_count": 32, "blobs.max_versioned_hashes": 128,
             "payload.max_bytes": 67108864,

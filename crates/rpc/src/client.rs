@@ -41,6 +41,7 @@ pub struct Client {
     /// Files of this client's connection that nobody uses any more, and what they are mapped to.
     received: Received,
     spare: Spare,
+    connections: u64,
 }
 
 /// A connection, and the descriptors that come with it.
@@ -72,12 +73,27 @@ impl Client {
         let kept = Some(open(&address).await?);
         let (received, spare) = (Received::default(), Spare::default());
         let (call_time, accepted, next_id) = (CALL_TIME, IDENTITY, 1);
-        Ok(Self { address, secret, call_time, accepted, next_id, kept, received, spare })
+        Ok(Self {
+            address,
+            secret,
+            call_time,
+            accepted,
+            next_id,
+            kept,
+            received,
+            spare,
+            connections: 1,
+        })
     }
 
     /// Bounds each call from here on, the opening of a connection included.
     pub fn set_timeout(&mut self, call_time: Duration) {
         self.call_time = call_time;
+    }
+
+    /// How many connections it has begun to open: it is another one now if there are more.
+    pub const fn connections(&self) -> u64 {
+        self.connections
     }
 
     /// Ends the connection; the next call opens another.
@@ -130,7 +146,8 @@ impl Client {
     ///
     /// Over a Unix socket a large body comes by descriptor if `headers` ask for it
     /// ([`rest::DESCRIPTOR`](crate::rest::DESCRIPTOR)) and the server can: nothing of it is copied
-    /// then.
+    /// then. A file of the server's own is mapped if they ask for it
+    /// ([`rest::OWN_FILE`](crate::rest::OWN_FILE)), and is trusted to stay as it is.
     pub async fn request(
         &mut self,
         method: Method,
@@ -160,13 +177,14 @@ impl Client {
         &mut self,
         request: Request<Full<Bytes>>,
     ) -> Result<Reply, ClientError> {
+        let takes_own = request.headers().get(rest::DESCRIPTOR) == Some(&rest::OWN_FILE);
         let (connection, response) = self.send(request).await?;
         let (status, headers) = (response.status(), response.headers().clone());
         let mut body = read(&self.address, response, &self.spare).await?;
         if let Some(named) = headers.get(rest::DESCRIPTOR) {
             let descriptor = connection.descriptors.as_ref().and_then(Descriptors::take);
             let descriptor = descriptor.ok_or_else(|| malformed("no descriptor came with it"))?;
-            body = self.received.map(descriptor, named)?;
+            body = self.received.map(descriptor, named, takes_own)?;
         }
         self.kept = Some(connection);
         Ok(Reply { status, headers, body })
@@ -226,6 +244,7 @@ impl Client {
         }
         // What was lent on the connection before went back with it.
         self.received.forget();
+        self.connections += 1;
         let mut fresh = open(&self.address).await?;
         let sent = fresh.requests.send_request(request).await;
         sent.map(|response| (fresh, response)).map_err(|fault| self.address.broken(fault))

@@ -3,6 +3,7 @@
 pub use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 pub use hyper::{Method, StatusCode};
 
+use std::fs;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -24,6 +25,8 @@ pub struct Request {
     pub headers: HeaderMap,
     /// The body, empty where there is none.
     pub body: Bytes,
+    /// Whether it came in HTTP/1.1 over a Unix socket, so that the answer may be a file.
+    pub takes_files: bool,
     /// The connection that it came on.
     pub connection: Connection,
 }
@@ -52,7 +55,14 @@ impl Connection {
 /// same header with the file's id and the length of the body, as in `7;length=500000000`. The
 /// descriptor comes with the answer's first bytes (`SCM_RIGHTS`). It can be read and mapped, does
 /// not shrink, and holds the body until the client gives it back.
+///
+/// A resource that is a file of the server's own answers `file;length=500000000`, which is how long
+/// it is now: it may grow, is not given back, and is asked for with the value [`OWN_FILE`].
 pub const DESCRIPTOR: HeaderName = HeaderName::from_static("deponent-descriptor");
+
+/// The value of [`DESCRIPTOR`] with which a client says that it maps a file of the server's own. It
+/// is no memory file, and cannot be sealed: a server that cut it would take the client down with it.
+pub const OWN_FILE: HeaderValue = HeaderValue::from_static("file");
 
 /// With this header a client gives files back, by their ids, separated by commas, with any request
 /// on the connection that they came on: the server will write other answers into them. Files that
@@ -60,7 +70,7 @@ pub const DESCRIPTOR: HeaderName = HeaderName::from_static("deponent-descriptor"
 pub const RELEASE: HeaderName = HeaderName::from_static("deponent-release");
 
 /// What a resource answers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Response {
     /// The status.
     pub status: StatusCode,
@@ -68,6 +78,10 @@ pub struct Response {
     pub headers: HeaderMap,
     /// The body. It is not sent in answer to `HEAD`, but its length is.
     pub body: Pieces,
+    /// A file to pass instead of a body, which may grow and does not change otherwise. It has to be
+    /// open to be read alone. Who does not ask for it with [`DESCRIPTOR`], or cannot take it, is
+    /// refused.
+    pub file: Option<Arc<fs::File>>,
 }
 
 impl Response {
@@ -76,6 +90,6 @@ impl Response {
         let mut headers = HeaderMap::new();
         let plain = HeaderValue::from_static("text/plain; charset=utf-8");
         headers.insert(header::CONTENT_TYPE, plain);
-        Self { status, headers, body: (text.into() + "\n").into_bytes().into() }
+        Self { status, headers, body: (text.into() + "\n").into_bytes().into(), file: None }
     }
 }

@@ -15,6 +15,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::fs;
 use std::future::Future;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,7 +38,7 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use crate::coding::{Accepted, Coded, is_coded};
-use crate::descriptor::{Descriptors, Files, Lent};
+use crate::descriptor::{Descriptors, Files, Lent, Outgoing};
 use crate::jwt::JwtSecret;
 use crate::limits::{
     BODY_START_BYTES, CHUNK_BYTES, CONNECTION_WINDOW_BYTES, DESCRIPTOR_BYTES, DISCARD_BYTES,
@@ -363,13 +364,29 @@ impl Port {
         connection.take_back(&headers);
         let by_descriptor = headers.contains_key(rest::DESCRIPTOR) && method != Method::HEAD;
         let (path, query) = (uri.path().to_owned(), uri.query().map(str::to_owned));
+        let takes_files = connection.descriptors.is_some();
         let (body, remembered) = (body.into(), connection.remembered.clone());
-        let request = rest::Request { method, path, query, headers, body, connection: remembered };
+        let request = rest::Request {
+            method,
+            path,
+            query,
+            headers,
+            body,
+            takes_files,
+            connection: remembered,
+        };
         let port = Arc::clone(&self);
         let answer = move || {
             let mut response = resource_of(&*port.handler, request);
-            if by_descriptor {
-                connection.lend(&port.files, &mut response);
+            let passed = match response.file.take() {
+                Some(file) if by_descriptor => connection.pass(file, &mut response),
+                Some(_) => Err((StatusCode::BAD_REQUEST, ONLY_BY_DESCRIPTOR)),
+                None => Ok(()),
+            };
+            match passed {
+                Ok(()) if by_descriptor => connection.lend(&port.files, &mut response),
+                Ok(()) => {}
+                Err((status, text)) => response = port.handler.refuse_resource(status, text),
             }
             Some(response)
         };
@@ -379,6 +396,16 @@ impl Port {
         Ok(resource(answer, Some(room)))
     }
 }
+
+/// Why a file is not passed.
+const ONLY_BY_DESCRIPTOR: &str = "this is a file, which is passed by descriptor alone: over the \
+     Unix socket, in HTTP/1.1, with the header Deponent-Descriptor";
+
+/// So is this.
+const TOO_MANY_FILES: &str = "too many files wait to be passed on this connection";
+
+/// A refusal: the status, and why.
+type Refused = (StatusCode, &'static str);
 
 /// What belongs to one connection that speaks HTTP.
 #[derive(Debug, Default)]
@@ -414,7 +441,7 @@ impl Connection {
                 let id = lent.last_id;
                 lent.files.insert(id, Arc::clone(&file));
                 drop(lent);
-                descriptors.send(file);
+                descriptors.send(Outgoing::Lent(file));
                 let named = format!("{id};length={length}");
                 let named = HeaderValue::try_from(named).expect("numbers may be a header");
                 response.headers.insert(rest::DESCRIPTOR, named);
@@ -423,6 +450,23 @@ impl Connection {
             Ok(None) => {}
             Err(fault) => tracing::warn!(%fault, "an answer was not passed by descriptor"),
         }
+    }
+
+    /// Passes a file as it is.
+    fn pass(&self, file: Arc<fs::File>, response: &mut rest::Response) -> Result<(), Refused> {
+        let only = (StatusCode::BAD_REQUEST, ONLY_BY_DESCRIPTOR);
+        let descriptors = self.descriptors.as_ref().ok_or(only)?;
+        if descriptors.waiting() >= LENT_FILES {
+            return Err((StatusCode::SERVICE_UNAVAILABLE, TOO_MANY_FILES));
+        }
+        let length = file.metadata().map_err(|fault| {
+            tracing::warn!(%fault, "a file was not passed");
+            (StatusCode::INTERNAL_SERVER_ERROR, "the file cannot be read")
+        })?;
+        let named = HeaderValue::try_from(format!("file;length={}", length.len()));
+        response.headers.insert(rest::DESCRIPTOR, named.expect("a word and a number"));
+        descriptors.send(Outgoing::File(file));
+        Ok(())
     }
 
     /// Takes back what the client does not need any more.
@@ -455,7 +499,7 @@ fn resource_of(handler: &dyn Handler, request: rest::Request) -> rest::Response 
 }
 
 fn resource(response: rest::Response, room: Option<OwnedSemaphorePermit>) -> Response<Answer> {
-    let rest::Response { status, headers, body } = response;
+    let rest::Response { status, headers, body, file: _ } = response;
     let mut response = Response::new(Answer::new(body, room));
     *response.status_mut() = status;
     *response.headers_mut() = headers;

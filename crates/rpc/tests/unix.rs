@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 /// `echo`, and resources below `/things/`: `echo`, `hits` counts on a connection, `bytes` has as
-/// many as the query says, others are not there.
+/// many as the query says, `file` is the file that it names, others are not there.
 struct Things;
 
 impl Handler for Things {
@@ -61,10 +61,14 @@ impl Handler for Things {
                 let parts = all.chunks(1000).map(bytes::Bytes::copy_from_slice);
                 parts.collect::<Vec<_>>().into()
             }
+            "file" => {
+                let file = std::fs::File::open(query).expect("a path");
+                return rest::Response { file: Some(Arc::new(file)), ..Default::default() };
+            }
             "panic" => panic!("as asked"),
             _ => return self.refuse_resource(StatusCode::NOT_FOUND, "no such thing"),
         };
-        rest::Response { status: StatusCode::OK, headers: HeaderMap::new(), body }
+        rest::Response { status: StatusCode::OK, headers: HeaderMap::new(), body, file: None }
     }
 
     fn refuse_resource(&self, status: StatusCode, detail: &str) -> rest::Response {
@@ -283,6 +287,51 @@ fn a_file_is_used_again_only_when_it_was_given_back() {
     let fourth = get(&mut other, 450_000);
     assert!(third == pattern(500_000) && fourth == pattern(450_000));
     assert!(part == pattern(400_000)[1000..2000]);
+}
+
+#[test]
+fn a_file_is_passed_as_it_is() {
+    let server = Server::start();
+    let path = server.path.with_file_name("file");
+    std::fs::write(&path, pattern(10_000)).expect("written");
+    let asked = format!("/things/file?{}", path.display());
+    let mut client = server.client();
+    let own_file = || HeaderMap::from_iter([(rest::DESCRIPTOR, rest::OWN_FILE)]);
+    let first = server.get(&mut client, &asked, own_file());
+    assert_eq!(first.headers[rest::DESCRIPTOR], "file;length=10000");
+    assert!(first.body == pattern(10_000));
+    // It grows, and loses its name, and a client that asked for it goes without a word.
+    let mut file = std::fs::File::options().append(true).open(&path).expect("there");
+    file.write_all(&[7; 90_000]).expect("written");
+    let mut gone = server.connect();
+    let request = format!("GET {asked} HTTP/1.1\r\nHost: here\r\nDeponent-Descriptor: 1\r\n\r\n");
+    gone.write_all(request.as_bytes()).expect("sent");
+    drop(gone);
+    // One that takes memory files alone does not map it.
+    let mut strict = server.client();
+    let asked_for = strict.request(Method::GET, &asked, by_descriptor(), Vec::new());
+    let refused = server.runtime.block_on(asked_for).expect_err("it could shrink");
+    assert!(refused.to_string().contains("nobody asked for"), "{refused}");
+    let second = server.get(&mut client, &asked, own_file()).body;
+    std::fs::remove_file(&path).expect("there");
+    drop(client);
+    assert!(first.body == pattern(10_000) && second[..10_000] == first.body);
+    assert!(second.len() == 100_000 && second[10_000..].iter().all(|byte| *byte == 7));
+}
+
+#[test]
+fn a_file_is_refused_where_it_cannot_be_passed() {
+    let server = Server::start();
+    let path = server.path.with_file_name("file");
+    std::fs::write(&path, "content").expect("written");
+    let asked = format!("/things/file?{}", path.display());
+    let mut unix = server.client();
+    let mut tcp = server.runtime.block_on(Client::connect(&server.tcp, None)).expect("connected");
+    for (client, headers) in [(&mut unix, HeaderMap::new()), (&mut tcp, by_descriptor())] {
+        let reply = server.get(client, &asked, headers);
+        assert_eq!(reply.status, StatusCode::BAD_REQUEST);
+        assert!(reply.body.starts_with(b"refused: this is a file"), "{:?}", reply.body);
+    }
 }
 
 #[test]

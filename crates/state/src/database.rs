@@ -17,6 +17,7 @@ use crate::segments;
 use alloy_primitives::{B256, Bytes};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
@@ -51,7 +52,7 @@ struct ByLength;
 
 impl Weighter<B256, Padded> for ByLength {
     fn weight(&self, _: &B256, code: &Padded) -> u64 {
-        let bytes = if code.is_mapped { 0 } else { code.bytes.len() as u64 };
+        let bytes = if code.place.is_some() { 0 } else { code.bytes.len() as u64 };
         bytes + CODE_ENTRY_BYTES
     }
 }
@@ -316,12 +317,22 @@ impl Database {
             return Ok(Some(code));
         }
         if let Some(bytes) = self.waiting().code(hash) {
-            return Ok(Some(Padded { bytes, padding: 0, is_mapped: false }));
+            return Ok(Some(Padded { bytes, padding: 0, place: None }));
         }
         let Some(location) = self.index.code(hash)? else { return Ok(None) };
         let code = self.codes.map(location)?;
         self.code_cache.insert(*hash, code.clone());
         Ok(Some(code))
+    }
+
+    /// The file of codes that a [`Place`](crate::Place) names, for another process to map: opened
+    /// to be read alone. What lies in it stays as it is, and more is appended. `None` when there is
+    /// no such file.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn code_file(&self, segment: u64) -> Result<Option<fs::File>, Error> {
+        self.codes.file(segment)
     }
 
     /// The hash of the canonical block with this number.

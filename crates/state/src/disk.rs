@@ -15,6 +15,7 @@ use crate::limits::SLOW_READ;
 use alloy_primitives::Bytes;
 use std::cell::Cell;
 use std::fmt::Debug;
+use std::fs;
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -98,6 +99,15 @@ pub trait File: Debug + Send + Sync {
     /// # Errors
     /// The system's.
     fn sync(&self) -> io::Result<()>;
+
+    /// The file once more, opened to be read alone, for another process; `None` where there are no
+    /// such files.
+    ///
+    /// # Errors
+    /// The system's.
+    fn reopen(&self) -> io::Result<Option<fs::File>> {
+        Ok(None)
+    }
 
     /// The file as memory, to read from: `bytes` from its beginning on, of which none may be
     /// touched that lie behind its end. `None` where files cannot be mapped, or this one cannot.
@@ -219,6 +229,11 @@ impl Named {
 
     pub(crate) fn map(&self, bytes: u64) -> Option<Bytes> {
         self.file.map(bytes)
+    }
+
+    pub(crate) fn reopen(&self) -> Result<Option<fs::File>, Error> {
+        let opened = self.file.reopen();
+        opened.map_err(|source| io_error(self.path.clone(), "open to be read alone", 0, source))
     }
 
     pub(crate) fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {

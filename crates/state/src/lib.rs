@@ -43,6 +43,6 @@ pub use database::{
 pub use disk::{DirectoryDisk, Disk, Fault, FaultDisk, File, MemoryDisk, waited};
 pub use error::Error;
 pub use header::FORMAT_VERSION;
-pub use log::Padded;
+pub use log::{Padded, Place};
 pub use memory::Store;
 pub use pages::{Batch, Nodes, Record};

@@ -10,6 +10,7 @@ use crate::header::HEADER_BYTES;
 use crate::limits::{CODE_PADDING_BYTES, MAX_FRAME_BYTES, WRITE_BUFFER_BYTES};
 use crate::segments::{Kind, Segment, Segments};
 use alloy_primitives::Bytes;
+use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -34,9 +35,18 @@ pub struct Padded {
     pub bytes: Bytes,
     /// How many of the bytes are zeros behind the code.
     pub padding: usize,
-    /// Whether the bytes lie in their file, and take no memory of this process but what the
+    /// Where the bytes lie in their file, when they are no memory of this process but what the
     /// system can have back at any time.
-    pub is_mapped: bool,
+    pub place: Option<Place>,
+}
+
+/// Where a code lies in the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The segment: where in the log it begins, which names its file.
+    pub segment: u64,
+    /// Bytes in the file before it.
+    pub offset: u64,
 }
 
 impl Padded {
@@ -150,16 +160,16 @@ impl Log {
     /// is read to be checked alone. Its pages are then most likely in the system's memory, and are
     /// never memory of ours.
     pub(crate) fn map(&self, location: Location) -> Result<Padded, Error> {
-        let (segment, offset, read) = self.read_frame(location)?;
-        let mapped = segment.mapped(self.segment_bytes, offset, read.bytes.len())?;
+        let (segment, place, read) = self.read_frame(location)?;
+        let mapped = segment.mapped(self.segment_bytes, place.offset, read.bytes.len())?;
         Ok(match mapped {
-            Some(bytes) => Padded { bytes, is_mapped: true, ..read },
+            Some(bytes) => Padded { bytes, place: Some(place), ..read },
             None => read,
         })
     }
 
     /// A frame's segment, where in it the payload is, and what is there.
-    fn read_frame(&self, location: Location) -> Result<(Arc<Segment>, u64, Padded), Error> {
+    fn read_frame(&self, location: Location) -> Result<(Arc<Segment>, Place, Padded), Error> {
         let Location { address, bytes } = location;
         let log = self.segments.kind.name;
         let start = self.start();
@@ -177,8 +187,17 @@ impl Log {
             return Err(damaged(&file, address - segment));
         }
         let bytes = Bytes::from(frame).slice(FRAME_HEADER_BYTES..);
-        let offset = address - segment + FRAME_HEADER_BYTES as u64;
-        Ok((file, offset, Padded { bytes, padding, is_mapped: false }))
+        let place = Place { segment, offset: address - segment + FRAME_HEADER_BYTES as u64 };
+        Ok((file, place, Padded { bytes, padding, place: None }))
+    }
+
+    /// The file of the segment that begins at `start`, to be read by somebody else; `None` when
+    /// there is no such segment, or when it is in no file that can be handed on.
+    pub(crate) fn file(&self, start: u64) -> Result<Option<fs::File>, Error> {
+        match self.segments.containing(start) {
+            Some((found, _)) if found == start => self.segments.open(start)?.reopen(),
+            _ => Ok(None),
+        }
     }
 
     /// The first offset that is kept.

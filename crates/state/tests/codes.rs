@@ -8,6 +8,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use state::limits::{CODE_PADDING_BYTES, MAPPED_BEYOND_BYTES};
 use state::{Database, DirectoryDisk, MemoryDisk, Padded};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 fn open_directory(directory: &Path) -> Database {
@@ -48,13 +49,20 @@ fn codes_stay_in_their_files_while_these_grow_and_are_closed() {
         for code in &some {
             // It waits to be written.
             let waiting = stored(&store, code);
-            assert!(!waiting.is_mapped && waiting.padding == 0);
+            assert!(waiting.place.is_none() && waiting.padding == 0);
         }
         store.persist().expect("a working disk");
         codes.extend(some);
         for code in &codes {
             let found = stored(&store, code);
-            assert!(found.is_mapped && found.padding == CODE_PADDING_BYTES);
+            assert!(found.place.is_some() && found.padding == CODE_PADDING_BYTES);
+            let place = found.place.expect("it is mapped");
+            let file = store.code_file(place.segment).expect("it can be opened").expect("there");
+            let mut bytes = vec![0; code.1.len()];
+            file.read_exact_at(&mut bytes, place.offset).expect("it is there");
+            assert_eq!(code.1, bytes);
+            assert!(file.write_at(b"x", place.offset).is_err(), "it is read alone");
+            assert!(store.code_file(place.segment + 1).expect("no fault").is_none());
             held.push((found, code.1.clone()));
         }
         if round % 7 == 6 {
@@ -79,7 +87,7 @@ fn a_code_that_is_longer_than_a_mapping_is_read() {
     let codes = [code(&mut rng, 10), code(&mut rng, long), code(&mut rng, 20)];
     store.add_codes(codes.to_vec()).expect("a working disk");
     store.persist().expect("a working disk");
-    let is_mapped = codes.map(|code| stored(&store, &code).is_mapped);
+    let is_mapped = codes.map(|code| stored(&store, &code).place.is_some());
     assert_eq!(is_mapped, [true, false, true]);
 }
 
@@ -91,7 +99,7 @@ fn where_files_cannot_be_mapped_codes_are_read() {
     store.add_codes(vec![code.clone()]).expect("memory");
     store.persist().expect("memory");
     let found = stored(&store, &code);
-    assert!(!found.is_mapped && found.padding == CODE_PADDING_BYTES);
+    assert!(found.place.is_none() && found.padding == CODE_PADDING_BYTES);
 }
 
 #[test]

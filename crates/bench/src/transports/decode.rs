@@ -327,6 +327,36 @@ fn ssz_lacking(bytes: &[u8], lists: &mut Lists, held: &mut Vec<u32>) -> anyhow::
     Ok(())
 }
 
+/// Where a code lies in the server's files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CodePlace {
+    pub(super) segment: u64,
+    pub(super) offset: u64,
+    pub(super) length: u32,
+}
+
+/// The items of `{ answer: PayloadStatusWithWitness, mapped_codes: List[CodePlace] }`.
+pub(super) fn ssz_mapped(
+    bytes: &[u8],
+    lists: &mut Lists,
+    places: &mut Vec<CodePlace>,
+) -> anyhow::Result<()> {
+    let [answer, found] = &ssz_fields(bytes, 0..bytes.len(), 2)?[..] else {
+        bail!("no two fields");
+    };
+    ssz(bytes, answer.clone(), lists)?;
+    let (found, rest) = bytes[found.clone()].as_chunks::<20>();
+    ensure!(rest.is_empty(), "a place is cut");
+    let number = |digits: &[u8]| u64::from_le_bytes(digits.try_into().expect("there are eight"));
+    places.clear();
+    places.extend(found.iter().map(|place| CodePlace {
+        segment: number(&place[..8]),
+        offset: number(&place[8..16]),
+        length: u32::from_le_bytes(place[16..].try_into().expect("there are four")),
+    }));
+    Ok(())
+}
+
 /// The offset that stands `at` bytes after the beginning of `within`.
 fn ssz_offset(bytes: &[u8], within: &Range<usize>, at: usize) -> anyhow::Result<usize> {
     let digits = bytes[within.clone()].get(at..at + 4).context("an offset is cut")?;
@@ -464,6 +494,19 @@ mod tests {
             memory.bytes = encoded.clone();
             ssz_lacking(&encoded, &mut memory.lists, &mut held).expect("a witness");
             assert!(found(&memory) == items && held == numbers, "without codes that are held");
+            let places: Vec<CodePlace> = numbers
+                .iter()
+                .map(|&length| CodePlace { segment: random.word(), offset: random.word(), length })
+                .collect();
+            let digits = places.iter().flat_map(|CodePlace { segment, offset, length }| {
+                let numbers = [segment.to_le_bytes(), offset.to_le_bytes()];
+                [&numbers.concat()[..], &length.to_le_bytes()].concat()
+            });
+            let encoded = ssz_variable(&[as_ssz(&items, with_keys), digits.collect()]);
+            let mut read = vec![CodePlace { segment: 7, offset: 7, length: 7 }];
+            memory.bytes = encoded.clone();
+            ssz_mapped(&encoded, &mut memory.lists, &mut read).expect("a witness");
+            assert!(found(&memory) == items && read == places, "without codes in files");
         }
     }
 

@@ -1,16 +1,17 @@
 //! The ways to ask for a payload's verdict and witness.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use alloy_primitives::U64;
+use alloy_primitives::{Bytes, U64};
 use anyhow::{Context, ensure};
 use rpc::Reply;
-use rpc::rest::{HeaderMap, HeaderValue, Method};
+use rpc::rest::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use super::connection::{Connection, Endpoint, Framing, Request};
-use super::decode::{self, Memory, Timing};
+use super::decode::{self, CodePlace, Memory, Timing};
 use super::{slices, ssz};
 use crate::chain::Payload;
 use crate::client::{Client, Kind};
@@ -41,6 +42,7 @@ enum Way {
     Ssz(Framing, Socket),
     Descriptor,
     Held,
+    Mapped,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -65,6 +67,7 @@ pub(super) const TRANSPORTS: &[Named] = &[
     Named { name: "ssz-h2c-unix", clients: OURS, way: Way::Ssz(Framing::Http2, Socket::Unix) },
     Named { name: "descriptor", clients: OURS, way: Way::Descriptor },
     Named { name: "held-codes", clients: OURS, way: Way::Held },
+    Named { name: "mapped-codes", clients: OURS, way: Way::Mapped },
 ];
 
 /// The names of all transports, in the order of the report.
@@ -102,6 +105,12 @@ impl Named {
             }
             Way::Descriptor => Box::new(Descriptor::open(&path()?, osaka_time)?),
             Way::Held => Box::new(Held::new(endpoint(Socket::Unix)?, osaka_time)),
+            Way::Mapped => Box::new(Mapped {
+                asking: Descriptor::open(&path()?, osaka_time)?,
+                files: BTreeMap::new(),
+                places: Vec::new(),
+                merged: Vec::new(),
+            }),
         })
     }
 }
@@ -184,30 +193,46 @@ impl Descriptor {
         let client = runtime.block_on(rpc::Client::connect(&address, None))?;
         Ok(Self { runtime, client, reply: None, osaka_time })
     }
-}
 
-impl Transport for Descriptor {
-    fn call(&mut self, payload: &Payload, memory: &mut Memory) -> anyhow::Result<Timing> {
+    /// Asks, and has the answer in a file of the server's memory, if it is not a small one.
+    fn ask(&mut self, payload: &Payload, more: &[Header]) -> anyhow::Result<(Timing, Reply)> {
         // The file of the answer before goes back with this request.
         self.reply = None;
         let (headers, body) = ssz_request(payload, self.osaka_time)?;
-        let mut map = HeaderMap::new();
-        for (name, value) in headers {
-            map.insert(name, HeaderValue::from_static(value));
+        let mut map = HeaderMap::from_iter([descriptor("1")]);
+        for (name, value) in headers.iter().chain(more) {
+            map.insert(*name, HeaderValue::from_static(value));
         }
-        map.insert(rpc::rest::DESCRIPTOR, HeaderValue::from_static("1"));
         let mut timing = Timing::start();
         let asked = self.client.request(Method::POST, WITNESS_PATH, map, body);
         let reply = self.runtime.block_on(asked)?;
         timing.first_byte = timing.elapsed();
         timing.last_byte = timing.first_byte;
         ensure!(
-            reply.status == 200 && reply.headers.contains_key(rpc::rest::DESCRIPTOR),
-            "{}, not by descriptor: {:.500}",
+            reply.status == 200,
+            "{}: {:.500}",
             reply.status,
             String::from_utf8_lossy(&reply.body[..reply.body.len().min(500)])
         );
         timing.answer_bytes = reply.body.len();
+        Ok((timing, reply))
+    }
+
+    /// The last answer.
+    fn body(&self) -> &[u8] {
+        self.reply.as_ref().map_or(&[][..], |reply| &reply.body[..])
+    }
+}
+
+/// Asks for a file: of memory, unless it is the server's own.
+fn descriptor(value: &'static str) -> (HeaderName, HeaderValue) {
+    (rpc::rest::DESCRIPTOR, HeaderValue::from_static(value))
+}
+
+impl Transport for Descriptor {
+    fn call(&mut self, payload: &Payload, memory: &mut Memory) -> anyhow::Result<Timing> {
+        let (mut timing, reply) = self.ask(payload, &[])?;
+        ensure!(reply.headers.contains_key(rpc::rest::DESCRIPTOR), "not by descriptor");
         decode::ssz(&reply.body, 0..reply.body.len(), &mut memory.lists)?;
         timing.end();
         self.reply = Some(reply);
@@ -215,8 +240,91 @@ impl Transport for Descriptor {
     }
 
     fn items<'a>(&'a self, memory: &'a Memory) -> [Vec<&'a [u8]>; 3] {
-        let body = self.reply.as_ref().map_or(&[][..], |reply| &reply.body[..]);
-        slices(&memory.lists, body)
+        slices(&memory.lists, self.body())
+    }
+}
+
+/// The same, and codes are not sent but read where they lie in the server's files, which were
+/// mapped when they were first named.
+struct Mapped {
+    asking: Descriptor,
+    /// By their segments.
+    files: BTreeMap<u64, Bytes>,
+    places: Vec<CodePlace>,
+    /// The codes of the last witness, in its order.
+    merged: Vec<Code>,
+}
+
+/// A code of a witness.
+#[derive(Clone, Copy)]
+enum Code {
+    /// The answer has it, at this place among its codes.
+    Sent(usize),
+    /// At this place among those that lie in files.
+    InFile(usize),
+}
+
+impl Mapped {
+    /// Maps a file from its beginning on.
+    fn map(&mut self, segment: u64) -> anyhow::Result<()> {
+        let path = format!("/engine/v1/code-files/{segment}");
+        let headers = HeaderMap::from_iter([descriptor("file")]);
+        let Descriptor { client, runtime, .. } = &mut self.asking;
+        let reply = runtime.block_on(client.request(Method::GET, &path, headers, Vec::new()))?;
+        ensure!(reply.status == 200, "{} for {path}", reply.status);
+        self.files.insert(segment, reply.body.into());
+        Ok(())
+    }
+
+    fn code(&self, place: &CodePlace) -> Option<&[u8]> {
+        let from = usize::try_from(place.offset).ok()?;
+        self.files.get(&place.segment)?.get(from..from.checked_add(place.length as usize)?)
+    }
+
+    fn in_file(&self, index: usize) -> &[u8] {
+        self.code(&self.places[index]).expect("it was mapped before")
+    }
+}
+
+impl Transport for Mapped {
+    fn call(&mut self, payload: &Payload, memory: &mut Memory) -> anyhow::Result<Timing> {
+        let (mut timing, reply) = self.asking.ask(payload, &[("deponent-codes", "mapped")])?;
+        let is_mapped = reply.headers.get("deponent-codes").is_some_and(|form| form == "mapped");
+        ensure!(is_mapped, "its codes are not mapped");
+        let mut places = std::mem::take(&mut self.places);
+        decode::ssz_mapped(&reply.body, &mut memory.lists, &mut places)?;
+        self.asking.reply = Some(reply);
+        for place in &places {
+            if self.code(place).is_none() {
+                self.map(place.segment)?;
+            }
+            ensure!(self.code(place).is_some(), "{place:?} is not in its file");
+        }
+        self.places = places;
+        // Both lists are sorted; so are they together then.
+        let mut merged = std::mem::take(&mut self.merged);
+        merged.clear();
+        let mut in_files = (0..self.places.len()).peekable();
+        for (sent, range) in memory.lists.codes.iter().enumerate() {
+            let code = &self.asking.body()[range.clone()];
+            while let Some(index) = in_files.next_if(|index| self.in_file(*index) < code) {
+                merged.push(Code::InFile(index));
+            }
+            merged.push(Code::Sent(sent));
+        }
+        merged.extend(in_files.map(Code::InFile));
+        self.merged = merged;
+        timing.end();
+        Ok(timing)
+    }
+
+    fn items<'a>(&'a self, memory: &'a Memory) -> [Vec<&'a [u8]>; 3] {
+        let [headers, sent, state] = slices(&memory.lists, self.asking.body());
+        let codes = self.merged.iter().map(|code| match code {
+            Code::Sent(at) => sent[*at],
+            Code::InFile(index) => self.in_file(*index),
+        });
+        [headers, codes.collect(), state]
     }
 }
 

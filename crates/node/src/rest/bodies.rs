@@ -77,5 +77,5 @@ fn body(record: &BlockRecord) -> ExecutionPayloadBody {
 pub(super) fn blobs(request: &Request, version: u8) -> Result<Response, Problem> {
     read_blobs_request(version, &ssz_body(request)?).map_err(Problem::of_hashes)?;
     let (status, headers) = (StatusCode::NO_CONTENT, HeaderMap::new());
-    Ok(Response { status, headers, body: Pieces::default() })
+    Ok(Response { status, headers, body: Pieces::default(), file: None })
 }

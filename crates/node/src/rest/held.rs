@@ -75,18 +75,22 @@ impl Lacking {
     }
 
     /// The body, of the parts of the `PayloadStatusWithWitness`.
-    pub(super) fn body(&self, mut answer: Vec<Bytes>) -> Vec<Bytes> {
-        let answer_bytes: usize = answer.iter().map(|part| part.len()).sum();
-        let behind = u32::try_from(FIXED_BYTES + answer_bytes);
-        let behind = behind.expect("without its codes a witness is far below 4 GiB");
-        let offsets = [(FIXED_BYTES as u32).to_le_bytes(), behind.to_le_bytes()].concat();
-        answer.insert(0, offsets.into());
-        if !self.held.is_empty() {
-            let held: Vec<_> = self.held.iter().flat_map(|number| number.to_le_bytes()).collect();
-            answer.push(held.into());
-        }
-        answer
+    pub(super) fn body(&self, answer: Vec<Bytes>) -> Vec<Bytes> {
+        with_behind(answer, self.held.iter().flat_map(|number| number.to_le_bytes()).collect())
     }
+}
+
+/// The container of an answer, in its parts, and a list behind it.
+pub(super) fn with_behind(mut answer: Vec<Bytes>, list: Vec<u8>) -> Vec<Bytes> {
+    let answer_bytes: usize = answer.iter().map(|part| part.len()).sum();
+    let behind = u32::try_from(FIXED_BYTES + answer_bytes);
+    let behind = behind.expect("without its codes a witness is far below 4 GiB");
+    let offsets = [(FIXED_BYTES as u32).to_le_bytes(), behind.to_le_bytes()].concat();
+    answer.insert(0, offsets.into());
+    if !list.is_empty() {
+        answer.push(list.into());
+    }
+    answer
 }
 
 /// Two offsets.

@@ -6,6 +6,7 @@
 //! JSON-RPC twins do, through the same functions. `docs/transports.md` lists them all.
 
 mod bodies;
+mod code_files;
 mod fork;
 mod forkchoice;
 mod held;
@@ -81,6 +82,9 @@ fn route(api: &Api, request: &Request) -> Result<Response, Problem> {
         ["blobs", "v4"] => post(request).and_then(|()| bodies::blobs(request, 4)),
         ["capabilities"] => get(request).map(|()| capabilities()),
         ["identity"] => get(request).map(|()| json_body(&[our_version()])),
+        ["code-files", segment] => {
+            only(request, &[Method::GET], "GET").and_then(|()| code_files::code_file(api, segment))
+        }
         ["witnesses", name] => get(request).and_then(|()| witnesses::witness(api, request, name)),
         ["stateless-inputs", hash] => {
             get(request).and_then(|()| witnesses::stateless_input(api, request, hash))
@@ -138,7 +142,7 @@ fn ssz_body(request: &Request) -> Result<Bytes, Problem> {
 fn ssz(body: impl Into<Pieces>) -> Response {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(OCTET_STREAM));
-    Response { status: StatusCode::OK, headers, body: body.into() }
+    Response { status: StatusCode::OK, headers, body: body.into(), file: None }
 }
 
 /// Byte strings that follow each other.
@@ -150,7 +154,7 @@ fn json_body(value: &impl serde::Serialize) -> Response {
     let body = serde_json::to_vec(value).expect("texts and numbers have a JSON form");
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    Response { status: StatusCode::OK, headers, body: body.into() }
+    Response { status: StatusCode::OK, headers, body: body.into(), file: None }
 }
 
 /// The answer is as it is now, and may be another one the next time.
@@ -179,7 +183,8 @@ fn capabilities() -> Response {
         "supported_forks": Fork::ALL.map(Fork::name),
         "fork_scoped_endpoints": ["payloads", "payloads/witness", "forkchoice", "bodies"],
         "independently_versioned": {"blobs": ["v1", "v2", "v3", "v4"]},
-        "unscoped_endpoints": ["capabilities", "identity", "witnesses", "stateless-inputs"],
+        "unscoped_endpoints":
+            ["capabilities", "identity", "witnesses", "stateless-inputs", "code-files"],
         "limits": {
             "bodies.max_count": limits::BODIES,
             "blobs.max_versioned_hashes": limits::BLOB_HASHES,

@@ -18,7 +18,7 @@ use rpc::rest::{Request, Response};
 
 use super::problem::{Kind, Problem};
 use super::verdict::payload_status;
-use super::{fork, held, not_stored, pieces, rules, segment, ssz, ssz_body, verdict};
+use super::{code_files, fork, held, not_stored, pieces, rules, segment, ssz, ssz_body, verdict};
 use crate::api::{self, Api, refusal};
 
 /// `POST /payloads`.
@@ -29,6 +29,7 @@ pub(super) fn status(api: &Api, request: &Request) -> Result<Response, Problem> 
 
 /// `POST /payloads/witness`: each VALID answer has the witness, repeated ones too.
 pub(super) fn witness(api: &Api, request: &Request) -> Result<Response, Problem> {
+    let are_mapped = code_files::are_mapped(request)?;
     let (hash, status) = validate(api, request)?;
     // Genesis alone is VALID and has none: nothing was run.
     let assembled = match status.status {
@@ -46,6 +47,12 @@ pub(super) fn witness(api: &Api, request: &Request) -> Result<Response, Problem>
         let parts = with_witness_parts(&status.encode(), Some(witness), &keys);
         parts.map_err(Problem::of_answer)
     };
+    if are_mapped {
+        let named = code_files::named(api, &assembled)?;
+        let mut answer = ssz(pieces(named.body(parts(&named.witness)?)));
+        answer.headers.insert(held::CODES, code_files::MAPPED);
+        return Ok(with_headers(api, hash, &status, answer));
+    }
     let answer = match held::lacking(request, &assembled) {
         None => ssz(pieces(parts(&assembled.witness)?)),
         Some(lacking) => {

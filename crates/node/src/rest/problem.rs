@@ -104,7 +104,7 @@ impl Problem {
         if let Kind::Method(methods) = self.kind {
             headers.insert(ALLOW, HeaderValue::from_static(methods));
         }
-        Response { status, headers, body: body.to_string().into_bytes().into() }
+        Response { status, headers, body: body.to_string().into_bytes().into(), file: None }
     }
 }
 

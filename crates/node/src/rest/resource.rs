@@ -31,7 +31,7 @@ impl ETag {
     pub(super) fn not_modified(&self) -> Response {
         let mut headers = HeaderMap::new();
         headers.insert(ETAG, self.value());
-        Response { status: StatusCode::NOT_MODIFIED, headers, body: Pieces::default() }
+        Response { status: StatusCode::NOT_MODIFIED, headers, body: Pieces::default(), file: None }
     }
 
     /// Whether a range may be given: `If-Range` is not there, or is this tag.

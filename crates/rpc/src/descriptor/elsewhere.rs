@@ -10,6 +10,7 @@ use hyper::header::HeaderValue;
 use tokio::io::ReadBuf;
 use tokio::net::UnixStream;
 
+use super::Outgoing;
 use crate::error::ClientError;
 use crate::pieces::Pieces;
 use crate::response::malformed;
@@ -44,8 +45,15 @@ impl Lent {
 pub(crate) struct Descriptors;
 
 impl Descriptors {
-    pub(crate) fn send(&self, file: Arc<Lent>) {
-        match file.0 {}
+    pub(crate) fn send(&self, file: Outgoing) {
+        match file {
+            Outgoing::Lent(lent) => match lent.0 {},
+            Outgoing::File(file) => drop(file),
+        }
+    }
+
+    pub(crate) const fn waiting(&self) -> usize {
+        0
     }
 
     pub(crate) const fn want(&self) {}
@@ -72,7 +80,12 @@ impl Descriptors {
 pub(crate) struct Received;
 
 impl Received {
-    pub(crate) fn map(&mut self, _: OwnedFd, _: &HeaderValue) -> Result<Bytes, ClientError> {
+    pub(crate) fn map(
+        &mut self,
+        _: OwnedFd,
+        _: &HeaderValue,
+        _: bool,
+    ) -> Result<Bytes, ClientError> {
         Err(malformed("it came by descriptor, which is not offered here"))
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use hyper::header::HeaderValue;
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapOptions};
 use rustix::fs::SealFlags;
 
 use crate::error::ClientError;
@@ -50,13 +50,21 @@ fn lock(unused: &Mutex<Vec<u64>>) -> MutexGuard<'_, Vec<u64>> {
 }
 
 impl Received {
-    /// The body that the header describes, in the file that came.
+    /// The body that the header describes, in the file that came: one of memory, or one of the
+    /// server's own if the request was for that.
     pub(crate) fn map(
         &mut self,
         descriptor: OwnedFd,
         named: &HeaderValue,
+        takes_own: bool,
     ) -> Result<Bytes, ClientError> {
         let (id, length) = read(named)?;
+        let Some(id) = id else {
+            if !takes_own {
+                return Err(malformed("a file of the server's own came, which nobody asked for"));
+            }
+            return Ok(Bytes::from_owner(map_own(descriptor, length)?));
+        };
         let stat = rustix::fs::fstat(&descriptor).map_err(malformed)?;
         let file_id = (stat.st_dev, stat.st_ino);
         let known = self.mapped.get(&file_id).filter(|map| map.len() >= length);
@@ -106,10 +114,27 @@ fn map(descriptor: OwnedFd) -> Result<Mmap, ClientError> {
     map.map_err(malformed)
 }
 
-/// Reads `7;length=500000000`.
-fn read(named: &HeaderValue) -> Result<(u64, usize), ClientError> {
+/// Maps the first bytes of a file of the server's own.
+fn map_own(descriptor: OwnedFd, length: usize) -> Result<Mmap, ClientError> {
+    let file = File::from(descriptor);
+    let held = file.metadata().map_err(malformed)?.len();
+    if held < length as u64 {
+        return Err(malformed(format_args!("a file of {held} bytes, of which {length} are told")));
+    }
+    // Safety: the caller asked for the file with `rest::OWN_FILE`, and trusts the server with that:
+    // it only appends to the file, and cuts off nothing that it has named.
+    #[allow(unsafe_code, reason = "mapping a file of another process is no matter of types")]
+    let map = unsafe { MmapOptions::new().len(length).map(&file) };
+    map.map_err(malformed)
+}
+
+/// Reads `7;length=500000000`, or `file;length=500000000`.
+fn read(named: &HeaderValue) -> Result<(Option<u64>, usize), ClientError> {
     let text = named.to_str().ok();
     let parts = text.and_then(|text| text.split_once(";length="));
-    let read = parts.and_then(|(id, length)| Some((id.parse().ok()?, length.parse().ok()?)));
+    let read = parts.and_then(|(id, length)| {
+        let id = if id == "file" { None } else { Some(id.parse().ok()?) };
+        Some((id, length.parse().ok()?))
+    });
     read.ok_or_else(|| malformed(format_args!("{named:?} does not name a file and a length")))
 }

@@ -3,6 +3,9 @@
 //! Sealed memory files are Linux's. Elsewhere nothing is lent, so every answer comes as any other,
 //! and a descriptor that somebody sends is an error.
 
+use std::fs;
+use std::sync::Arc;
+
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 #[cfg(target_os = "linux")]
@@ -20,3 +23,12 @@ pub(crate) use mapped::Received;
 pub(crate) use memory::{Files, Lent};
 #[cfg(target_os = "linux")]
 pub(crate) use queues::Descriptors;
+
+/// What a client gets the descriptor of.
+#[derive(Debug)]
+pub(crate) enum Outgoing {
+    /// A memory file.
+    Lent(Arc<Lent>),
+    /// Any other, open to be read alone.
+    File(Arc<fs::File>),
+}

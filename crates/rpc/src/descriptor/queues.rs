@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustix::net::{
@@ -13,7 +13,7 @@ use rustix::net::{
 use tokio::io::{Interest, ReadBuf};
 use tokio::net::UnixStream;
 
-use super::memory::Lent;
+use super::Outgoing;
 
 /// Descriptors on their way over a Unix socket.
 #[derive(Clone, Debug, Default)]
@@ -22,15 +22,29 @@ pub(crate) struct Descriptors(Arc<Mutex<Queues>>);
 #[derive(Debug, Default)]
 struct Queues {
     /// These go with the next bytes that are written, one with each write.
-    outgoing: VecDeque<Arc<Lent>>,
+    outgoing: VecDeque<Outgoing>,
     /// These came; `None` where none are wanted.
     incoming: Option<VecDeque<OwnedFd>>,
 }
 
+impl Outgoing {
+    fn readable(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Lent(lent) => lent.readable(),
+            Self::File(file) => file.as_fd(),
+        }
+    }
+}
+
 impl Descriptors {
     /// Sends what the client gets of a file with the bytes that follow.
-    pub(crate) fn send(&self, file: Arc<Lent>) {
+    pub(crate) fn send(&self, file: Outgoing) {
         self.queues().outgoing.push_back(file);
+    }
+
+    /// How many are to go.
+    pub(crate) fn waiting(&self) -> usize {
+        self.queues().outgoing.len()
     }
 
     /// Takes descriptors from now on; else what comes is closed unseen.

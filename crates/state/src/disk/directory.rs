@@ -3,6 +3,7 @@ use crate::Error;
 use alloy_primitives::Bytes;
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -115,6 +116,11 @@ impl File for fs::File {
 
     fn sync(&self) -> io::Result<()> {
         self.sync_data()
+    }
+
+    fn reopen(&self) -> io::Result<Option<fs::File>> {
+        // Its name may be gone.
+        fs::File::open(format!("/proc/self/fd/{}", self.as_raw_fd())).map(Some)
     }
 
     fn map(&self, bytes: u64) -> Option<Bytes> {

@@ -1,0 +1,79 @@
+//! Codes that a client reads where they lie: in the node's own files, which it maps once.
+//!
+//! A client on the same host that asks for a witness with the header `Deponent-Codes: mapped` is
+//! told where codes lie instead of being sent them: `{ answer: PayloadStatusWithWitness,
+//! mapped_codes: List[{ segment: uint64, offset: uint64, length: uint32 }] }`. The answer has the
+//! codes that are in no file yet. Files are had by `GET /code-files/{segment}`. They are only
+//! appended to, so nothing has to be remembered of a client, and nothing given back. A client
+//! forgets what it mapped with the connection: the next one may be to a node with other files.
+
+use std::sync::Arc;
+
+use alloy_primitives::Bytes;
+use engine::Assembled;
+use rpc::Pieces;
+use rpc::rest::{HeaderValue, Request, Response};
+use state::Place;
+use witness::Witness;
+
+use super::held::{self, CODES};
+use super::problem::{Kind, Problem};
+use super::ssz;
+use crate::api::{Api, refusal};
+
+/// The header's value.
+pub(super) const MAPPED: HeaderValue = HeaderValue::from_static("mapped");
+
+/// A witness without the codes that its client maps.
+#[derive(Debug)]
+pub(super) struct Named {
+    pub(super) witness: Witness,
+    /// Where the codes lie that are not in it, in their order, and how long they are.
+    places: Vec<(Place, u32)>,
+}
+
+/// Whether the client maps codes, which not every connection allows.
+pub(super) fn are_mapped(request: &Request) -> Result<bool, Problem> {
+    let are_mapped = request.headers.get(CODES) == Some(&MAPPED);
+    if are_mapped && !request.takes_files {
+        let detail = "codes can be mapped over the Unix socket alone, in HTTP/1.1";
+        return Err(Problem::new(Kind::InvalidRequest, detail));
+    }
+    Ok(are_mapped)
+}
+
+/// Leaves out what lies in files.
+pub(super) fn named(api: &Api, assembled: &Assembled) -> Result<Named, Problem> {
+    let Assembled { witness, code_hashes } = assembled;
+    let (mut codes, mut places) = (Vec::new(), Vec::new());
+    for (code, hash) in witness.codes.iter().zip(code_hashes.iter()) {
+        let stored = api.engine.database().stored_code(hash).map_err(|e| refusal(e.into()))?;
+        match stored.and_then(|stored| stored.place) {
+            Some(place) => places.push((place, code.len() as u32)),
+            None => codes.push(code.clone()),
+        }
+    }
+    let (state, headers) = (witness.state.clone(), witness.headers.clone());
+    Ok(Named { witness: Witness { state, codes, headers }, places })
+}
+
+impl Named {
+    /// The body, of the parts of the `PayloadStatusWithWitness`.
+    pub(super) fn body(&self, answer: Vec<Bytes>) -> Vec<Bytes> {
+        let places = self.places.iter().flat_map(|(place, length)| {
+            let [segment, offset] = [place.segment, place.offset].map(u64::to_le_bytes);
+            [&segment[..], &offset[..], &length.to_le_bytes()[..]].concat()
+        });
+        held::with_behind(answer, places.collect())
+    }
+}
+
+/// `GET /code-files/{segment}`: the file, by descriptor.
+pub(super) fn code_file(api: &Api, name: &str) -> Result<Response, Problem> {
+    let malformed = |_| Problem::new(Kind::InvalidRequest, "a segment is named by a number");
+    let segment = name.parse().map_err(malformed)?;
+    let file = api.engine.database().code_file(segment).map_err(|e| refusal(e.into()))?;
+    let unknown = || Problem::new(Kind::UnknownPath, format!("there is no segment {segment}"));
+    let file = Some(Arc::new(file.ok_or_else(unknown)?));
+    Ok(Response { file, ..ssz(Pieces::default()) })
+}
