@@ -143,6 +143,7 @@ impl Rest {
             query: None,
             headers,
             body: body.into(),
+            takes_files: false,
             connection: Default::default(),
         })
     }
