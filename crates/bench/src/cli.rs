@@ -11,6 +11,7 @@ use crate::load::{LoadArgs, OverheadArgs};
 use crate::process;
 use crate::report::{self, ReportArgs};
 use crate::target::Targets;
+use crate::transports::WitnessArgs;
 use crate::{
     Chain, Contender, CrowdOptions, Kind, Options, Part, Program, TransportOptions, World,
 };
@@ -32,6 +33,8 @@ pub enum Command {
     Depths(DepthsArgs),
     /// Send blocks with witnesses of 17 to 500 MB over all transports, and report.
     Transports(TransportsArgs),
+    /// Take witnesses with the block's verdict and after it: by size, transport and depth.
+    Witness(WitnessArgs),
     /// Make small calls with many clients while one is sent large witnesses, and report.
     Crowd(CrowdArgs),
     /// Send payload files to one client, at a pace, with a flag of it at several values.
@@ -60,7 +63,7 @@ pub struct Common {
     block_mgas: Option<Vec<u64>>,
     /// Where chains, prepared clients and running copies are kept.
     #[arg(long, value_name = "DIR", default_value = "target/bench")]
-    dir: PathBuf,
+    pub(crate) dir: PathBuf,
     /// The client that builds blocks which are not there yet: deponent or geth.
     #[arg(long, default_value = "deponent")]
     builder: Contender,
@@ -215,6 +218,7 @@ pub fn run(command: &Command) -> anyhow::Result<()> {
         Command::State(args) => state(args),
         Command::Depths(args) => depths(args),
         Command::Transports(args) => transports(args),
+        Command::Witness(args) => crate::transports::run_witness(args),
         Command::Crowd(args) => crowd(args),
         Command::Replay(args) => crate::replay::run(args),
         Command::Compare(args) => crate::compare::run(args),
@@ -313,7 +317,7 @@ fn crowd(args: &CrowdArgs) -> anyhow::Result<()> {
 }
 
 /// The published chain: `given`, or the fixtures'.
-fn published(given: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
+pub(crate) fn published(given: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
     let usual = || {
         let fixtures = std::env::var_os("DEPONENT_FIXTURES")?;
         Some(PathBuf::from(fixtures).join("witness-chain"))
@@ -324,7 +328,10 @@ fn published(given: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
 
 impl Common {
     /// Those of `clients` that are there.
-    fn contenders(&self, clients: &[Contender]) -> anyhow::Result<Vec<(Contender, Program)>> {
+    pub(crate) fn contenders(
+        &self,
+        clients: &[Contender],
+    ) -> anyhow::Result<Vec<(Contender, Program)>> {
         let mut contenders = Vec::new();
         for contender in clients {
             match self.program(contender.kind) {
@@ -358,7 +365,7 @@ impl Common {
     }
 
     /// Where results go: `given`, or a folder named after the time.
-    fn results(&self, given: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
+    pub(crate) fn results(&self, given: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
         report::results_folder(given, &self.dir)
     }
 

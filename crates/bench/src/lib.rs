@@ -43,5 +43,7 @@ pub use depths::depths;
 pub use generate::generate;
 pub use run::Options;
 pub use state::{Outcome, state};
-pub use transports::{CrowdOptions, TransportOptions, crowd, transport_names, transports};
+pub use transports::{
+    CrowdOptions, TransportOptions, WitnessOptions, crowd, transport_names, transports, witness,
+};
 pub use world::World;

@@ -16,6 +16,7 @@ mod payloads;
 mod report;
 mod ssz;
 mod wires;
+mod witness_flow;
 
 use std::hash::{DefaultHasher, Hasher};
 use std::io::Write as _;
@@ -32,6 +33,8 @@ pub(crate) use self::overhead::receive_witnesses;
 use self::payloads::Published;
 pub use self::wires::transport_names;
 use self::wires::{Named, Transport, named};
+pub(crate) use self::witness_flow::{WitnessArgs, run as run_witness};
+pub use self::witness_flow::{WitnessOptions, witness};
 use crate::chain::{Chain, Part, Payload};
 use crate::client::{Client, Kind, Program};
 use crate::document::Document;
@@ -82,6 +85,8 @@ struct Sample {
     items: usize,
     /// Of the items, to tell whether two witnesses are equal.
     digest: u64,
+    /// Of codes and nodes in any order.
+    content: u64,
     /// Memory of the server when it had started, before the call, and at most during the call.
     server_idle_kib: u64,
     server_before_kib: u64,
@@ -140,13 +145,7 @@ pub fn transports(
     }
     let work = sync::working_folder(folder)?;
     let outcome = run(options, &chain, &sizes, folder, &work);
-    std::fs::create_dir_all(results)?;
-    for program in &options.programs {
-        let log = work.join(program.kind.name()).join("bench.log");
-        std::fs::copy(log, results.join(format!("{}.log", program.kind.name()))).ok();
-        program.clean_up(&work.join(program.kind.name()));
-    }
-    std::fs::remove_dir_all(&work).or_else(sync::absent)?;
+    clean_up(&options.programs, &work, results)?;
     let samples = outcome?;
     let mut document = Document::new("Transports");
     report::fill(&mut document, &samples);
@@ -182,22 +181,13 @@ fn run(
     folder: &Path,
     work: &Path,
 ) -> anyhow::Result<Vec<Sample>> {
-    let genesis: Value = serde_json::from_slice(&std::fs::read(chain.genesis())?)?;
-    let osaka_time = genesis["config"]["osakaTime"].as_u64().unwrap_or(u64::MAX);
     let (mut servers, mut lanes) = (Vec::new(), Vec::new());
     for program in &options.programs {
-        let data = work.join(program.kind.name());
-        sync::copy_prepared(&sync::prepared(program, chain, folder)?, &data)?;
-        let mut client = program.start_with_socket(&data, &chain.genesis())?;
-        sync::catch_up(&mut client, chain, Part::Empty)?;
-        for (place, named) in options.lanes(program.kind)?.into_iter().enumerate() {
-            let transport = named.open(&client, osaka_time)?;
-            lanes.push(Lane { server: servers.len(), named, transport, place, room: 0 });
-        }
+        let named = options.lanes(program.kind)?;
+        let (server, own) = start(program, named, servers.len(), chain, folder, work)?;
         std::thread::sleep(options.pause);
-        let idle = client.process.settled();
-        client.process.freeze()?;
-        servers.push(Server { name: program.kind.name(), client, idle, timings: true });
+        servers.push(server.idle()?);
+        lanes.extend(own);
     }
     let mut samples: Vec<Sample> = Vec::new();
     let rounds: usize = sizes.iter().map(|(size, _)| options.rounds(*size) + 1).sum();
@@ -226,6 +216,50 @@ fn run(
     Ok(samples)
 }
 
+/// Starts a client, as the `place`-th, on a copy that has the blocks of the chain.
+fn start(
+    program: &Program,
+    lanes: Vec<&'static Named>,
+    place: usize,
+    chain: &Chain,
+    folder: &Path,
+    work: &Path,
+) -> anyhow::Result<(Server, Vec<Lane>)> {
+    let genesis: Value = serde_json::from_slice(&std::fs::read(chain.genesis())?)?;
+    let osaka_time = genesis["config"]["osakaTime"].as_u64().unwrap_or(u64::MAX);
+    let data = work.join(program.kind.name());
+    sync::copy_prepared(&sync::prepared(program, chain, folder)?, &data)?;
+    let mut client = program.start_with_socket(&data, &chain.genesis())?;
+    sync::catch_up(&mut client, chain, Part::Empty)?;
+    let lanes = lanes.into_iter().enumerate().map(|(index, named)| {
+        let transport = named.open(&client, osaka_time)?;
+        Ok(Lane { server: place, named, transport, place: index, room: 0 })
+    });
+    let lanes = lanes.collect::<anyhow::Result<_>>()?;
+    let name = program.kind.name();
+    Ok((Server { name, client, idle: Usage::default(), timings: true }, lanes))
+}
+
+impl Server {
+    /// Looks at what it has when nobody asks, and stops it until its turn.
+    fn idle(self) -> anyhow::Result<Self> {
+        let idle = self.client.process.settled();
+        self.client.process.freeze()?;
+        Ok(Self { idle, ..self })
+    }
+}
+
+/// Keeps the logs of clients that ran in `work`, and removes everything else.
+fn clean_up(programs: &[Program], work: &Path, results: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(results)?;
+    for program in programs {
+        let name = program.kind.name();
+        std::fs::copy(work.join(name).join("bench.log"), results.join(format!("{name}.log"))).ok();
+        program.clean_up(&work.join(name));
+    }
+    Ok(std::fs::remove_dir_all(work).or_else(sync::absent)?)
+}
+
 fn turn_of(
     lane: &mut Lane,
     server: &mut Server,
@@ -248,7 +282,7 @@ fn turn_of(
     let after = Usage::of(them);
     server.client.process.freeze()?;
     let items = lane.transport.items(&memory);
-    let (digest, count, bytes) = digest(&items);
+    let Digest { digest, content, count, bytes } = Digest::of(&items);
     ensure!(count > 0, "block {}: an empty witness", payload.number);
     Ok(Sample {
         size: 0,
@@ -266,6 +300,7 @@ fn turn_of(
         witness_bytes: bytes,
         items: count,
         digest,
+        content,
         server_idle_kib: server.idle.resident_kib,
         server_before_kib: before.resident_kib,
         server_peak_kib: after.peak_kib,
@@ -278,20 +313,37 @@ fn turn_of(
     })
 }
 
-/// A number that tells witnesses apart, how many items there are, and how long they are together.
-fn digest(items: &[Vec<&[u8]>; 3]) -> (u64, usize, usize) {
-    let mut hasher = DefaultHasher::new();
-    let (mut count, mut bytes) = (0, 0);
-    for list in items {
-        hasher.write_usize(list.len());
-        for item in list {
-            hasher.write_usize(item.len());
-            hasher.write(item);
-            bytes += item.len();
+/// What tells witnesses apart.
+struct Digest {
+    digest: u64,
+    /// Of codes and nodes in any order.
+    content: u64,
+    count: usize,
+    bytes: usize,
+}
+
+impl Digest {
+    /// Of headers, codes and nodes.
+    fn of(items: &[Vec<&[u8]>; 3]) -> Self {
+        let mut hasher = DefaultHasher::new();
+        let (mut content, mut count, mut bytes) = (0u64, 0, 0);
+        for (place, list) in items.iter().enumerate() {
+            hasher.write_usize(list.len());
+            for item in list {
+                let mut of_item = DefaultHasher::new();
+                of_item.write_usize(place);
+                of_item.write(item);
+                let of_item = of_item.finish();
+                hasher.write_u64(of_item);
+                if place > 0 {
+                    content = content.wrapping_add(of_item);
+                }
+                bytes += item.len();
+            }
+            count += list.len();
         }
-        count += list.len();
+        Self { digest: hasher.finish(), content, count, bytes }
     }
-    (hasher.finish(), count, bytes)
 }
 
 /// The items of the lists, as slices of `bytes`.
@@ -300,7 +352,7 @@ fn slices<'a>(lists: &Lists, bytes: &'a [u8]) -> [Vec<&'a [u8]>; 3] {
         .map(|list| list.iter().map(|item| &bytes[item.clone()]).collect())
 }
 
-fn write(samples: &[Sample], path: &Path) -> anyhow::Result<()> {
+fn write(samples: &[impl Serialize], path: &Path) -> anyhow::Result<()> {
     let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
     for sample in samples {
         serde_json::to_writer(&mut file, sample)?;

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use bench::document::markdown;
 use bench::{
-    Chain, Contender, CrowdOptions, Kind, Options, Part, Program, TransportOptions, World,
+    Chain, Contender, CrowdOptions, Kind, Options, Part, Program, TransportOptions, WitnessOptions,
+    World,
 };
 use serde_json::{Value, json};
 
@@ -96,9 +97,57 @@ fn transports(chain: &Chain, directory: &Path) {
         assert!(row("deponent", name), "{name} is not in {report}");
     }
     crowd(&published, directory);
+    witness(options.programs.clone(), &published, directory);
     if let [_, _] = &options.programs[..] {
         assert!(peer_transports.iter().all(|name| row("geth", name)), "{report}");
     }
+}
+
+/// Its witness with its verdict and after it, and below further blocks.
+fn witness(programs: Vec<Program>, published: &Path, directory: &Path) {
+    let depths = [0, 3, 140];
+    let options = WitnessOptions {
+        transports: ["json", "ssz-unix"].map(str::to_owned).to_vec(),
+        peer_transports: vec!["json".into()],
+        sizes: vec![1],
+        rounds: 1,
+        depths: depths.to_vec(),
+        depth_size: 1,
+        pause: Duration::ZERO,
+        most: Duration::from_secs(3600),
+        programs,
+    };
+    let results = directory.join("witness");
+    let outcome = bench::witness(&options, published, directory, &results);
+    let outcome = outcome.expect("every block is valid");
+    let samples = std::fs::read_to_string(results.join("samples.jsonl")).expect("they are there");
+    let samples: Vec<Value> =
+        samples.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(samples.len(), outcome.samples);
+    // A first and a repeated call, of each flow in two rounds, and of each depth.
+    let of = |client: &'static str| samples.iter().filter(move |sample| sample["client"] == client);
+    assert_eq!(of("deponent").count(), 2 * (3 * 2 + depths.len()));
+    let mut contents = std::collections::BTreeSet::new();
+    for sample in of("deponent") {
+        assert!(sample["refusal"].is_null(), "{sample}");
+        let is_first = sample["flow"] == "decoupled" && sample["repeated"] == false;
+        let was_sent = is_first && sample["depth"].is_null();
+        assert_eq!(sample["payload_us"].is_number(), was_sent, "{sample}");
+        contents.insert(sample["call"]["content"].as_u64());
+    }
+    // In one call or two, now or later, over each transport.
+    assert_eq!(contents.len(), 1, "{contents:?}");
+    if options.programs.len() > 1 {
+        assert_eq!(of("geth").count(), 2 * (2 * 2 + depths.len()));
+        let decoupled = |sample: &&Value| sample["flow"] == "decoupled";
+        let answered = |sample: &&Value| sample["depth"] != 140 && !sample["call"].is_null();
+        assert_eq!(of("geth").filter(decoupled).filter(answered).count(), 2 * 4);
+    }
+    let report = markdown(&[outcome.document]);
+    for words in ["| deponent | decoupled | public port |", "| deponent | coupled | ssz-unix |"] {
+        assert!(report.contains(words), "{words} is not in {report}");
+    }
+    assert!(report.contains("| deponent | 140 |"), "{report}");
 }
 
 /// Small calls beside its witness.

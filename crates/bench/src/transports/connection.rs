@@ -28,8 +28,8 @@ const LINE_BYTES: u64 = 16 << 10;
 /// Where a server listens.
 #[derive(Clone, Debug)]
 pub(super) enum Endpoint {
-    /// `host:port`; each connection or call has a token.
-    Tcp { address: String, secret: JwtSecret },
+    /// `host:port`; where there is a secret, each connection or call has a token.
+    Tcp { address: String, secret: Option<JwtSecret> },
     /// A socket for its owner alone.
     Unix { path: PathBuf },
 }
@@ -80,7 +80,7 @@ impl Connection {
             Endpoint::Tcp { address, secret } => {
                 let stream = Stream::tcp(address, CONNECT_TIME)
                     .with_context(|| format!("cannot connect to {address}"))?;
-                (stream, address.clone(), Some(secret.token()))
+                (stream, address.clone(), secret.as_ref().map(JwtSecret::token))
             }
             Endpoint::Unix { path } => {
                 let stream = Stream::unix(path)

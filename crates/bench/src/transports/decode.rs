@@ -54,6 +54,12 @@ pub(super) struct Lists {
     pub(super) state: Vec<Range<usize>>,
 }
 
+impl Lists {
+    const fn all(&mut self) -> [&mut Vec<Range<usize>>; 3] {
+        [&mut self.headers, &mut self.codes, &mut self.state]
+    }
+}
+
 /// What answers are decoded to.
 #[derive(Debug)]
 pub(super) struct Memory {
@@ -99,6 +105,33 @@ impl Memory {
         self.filled = scan.end()?;
         rlp(&self.bytes[..self.filled], &mut self.lists)?;
         timing.decoding += begun.elapsed();
+        timing.whole = timing.elapsed();
+        Ok(())
+    }
+
+    /// Reads an answer of JSON-RPC that is an object with the lists of a witness, its items digits.
+    /// Headers that are objects (geth's) stay as JSON.
+    pub(super) fn read_object(
+        &mut self,
+        body: &mut dyn Read,
+        timing: &mut Timing,
+    ) -> anyhow::Result<()> {
+        for list in self.lists.all() {
+            list.clear();
+        }
+        let mut scan = ObjectScan::default();
+        loop {
+            let count = read(body, &mut self.ring)?;
+            if count == 0 {
+                break;
+            }
+            timing.answer_bytes += count;
+            let begun = Instant::now();
+            scan.push(&self.ring[..count], &mut self.bytes, &mut self.lists)?;
+            timing.decoding += begun.elapsed();
+        }
+        timing.last_byte = timing.elapsed();
+        self.filled = scan.end(&self.lists)?;
         timing.whole = timing.elapsed();
         Ok(())
     }
@@ -229,6 +262,189 @@ impl Scan {
         let [status] = response::fields(result, ["status"])?;
         let is_valid = status.is_some_and(|status| status.get() == "\"VALID\"");
         ensure!(is_valid && self.place == Place::After, "no witness: {:.500}", result.get());
+        Ok(self.filled)
+    }
+}
+
+/// An answer with the lists of a witness that comes in pieces.
+#[derive(Debug, Default)]
+struct ObjectScan {
+    /// The beginning of all that is no item.
+    text: Vec<u8>,
+    within: Within,
+    /// Braces and brackets that are open.
+    depth: usize,
+    /// The last name at the depth of the lists' names.
+    name: Vec<u8>,
+    /// The place in [`Lists::all`] of the list that is open.
+    list: Option<usize>,
+    /// Where the item begins that is open.
+    start: usize,
+    odd: Option<u8>,
+    filled: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Within {
+    #[default]
+    Structure,
+    /// A string that is no item; the next character of it may be escaped.
+    Text {
+        escaped: bool,
+    },
+    /// An item's first characters, of which so many were `0x`.
+    Prefix(usize),
+    Digits,
+    /// An item that is an object.
+    Object {
+        in_text: bool,
+        escaped: bool,
+    },
+}
+
+impl ObjectScan {
+    /// Braces and brackets around the names of the lists, and around their items.
+    const NAMES: usize = 2;
+    const ITEMS: usize = 3;
+    const LISTS: [&[u8]; 3] = [b"headers", b"codes", b"state"];
+    /// Looked through at once for an item's end.
+    const STEP_BYTES: usize = 1 << 10;
+
+    fn push(
+        &mut self,
+        mut piece: &[u8],
+        bytes: &mut Vec<u8>,
+        lists: &mut Lists,
+    ) -> anyhow::Result<()> {
+        room(bytes, self.filled + piece.len() + 1);
+        loop {
+            if self.within == Within::Digits {
+                let steps = piece.chunks(Self::STEP_BYTES);
+                let whole = steps.take_while(|step| !step.contains(&b'"')).map(<[u8]>::len).sum();
+                let (_, last): (&[u8], &[u8]) = piece.split_at(whole);
+                let quote = last.iter().position(|byte| *byte == b'"');
+                let (digits, rest) = piece.split_at(whole + quote.unwrap_or_default());
+                self.unhex(digits, bytes)?;
+                piece = rest;
+            }
+            let Some((byte, rest)) = piece.split_first() else { return Ok(()) };
+            piece = rest;
+            self.step(*byte, bytes, lists)?;
+        }
+    }
+
+    fn unhex(&mut self, mut digits: &[u8], bytes: &mut [u8]) -> anyhow::Result<()> {
+        let mut decode = |digits: &[u8]| {
+            let into = &mut bytes[self.filled..self.filled + digits.len() / 2];
+            self.filled += digits.len() / 2;
+            hex::decode_to_slice(digits, into).context("an item is not hex")
+        };
+        if let (Some(odd), [first, rest @ ..]) = (self.odd, digits) {
+            decode(&[odd, *first])?;
+            (self.odd, digits) = (None, rest);
+        }
+        let (pairs, odd) = digits.split_at(digits.len() & !1);
+        decode(pairs)?;
+        self.odd = self.odd.or_else(|| odd.first().copied());
+        Ok(())
+    }
+
+    /// One character outside of an item's digits.
+    fn step(&mut self, byte: u8, bytes: &mut [u8], lists: &mut Lists) -> anyhow::Result<()> {
+        let is_item = self.depth == Self::ITEMS && self.list.is_some();
+        match &mut self.within {
+            Within::Object { in_text, escaped } => {
+                bytes[self.filled] = byte;
+                self.filled += 1;
+                match byte {
+                    _ if *escaped => *escaped = false,
+                    b'\\' => *escaped = *in_text,
+                    b'"' => *in_text = !*in_text,
+                    b'{' if !*in_text => self.depth += 1,
+                    b'}' if !*in_text => self.depth -= 1,
+                    _ => {}
+                }
+                if self.depth == Self::ITEMS {
+                    self.end_item(lists);
+                }
+                return Ok(());
+            }
+            Within::Digits => {
+                ensure!(self.odd.is_none(), "an item has an odd number of digits");
+                self.end_item(lists);
+                return Ok(());
+            }
+            Within::Prefix(count) => {
+                ensure!(b"0x".get(*count) == Some(&byte), "an item without 0x");
+                *count += 1;
+                if *count == 2 {
+                    self.within = Within::Digits;
+                    self.start = self.filled;
+                }
+                return Ok(());
+            }
+            Within::Text { escaped } => {
+                match byte {
+                    _ if *escaped => *escaped = false,
+                    b'\\' => *escaped = true,
+                    b'"' => self.within = Within::Structure,
+                    _ => {}
+                }
+                if self.within != Within::Structure && self.depth == Self::NAMES {
+                    self.name.push(byte);
+                }
+            }
+            Within::Structure => match byte {
+                b'"' if is_item => {
+                    self.within = Within::Prefix(0);
+                    return Ok(());
+                }
+                b'{' if is_item => {
+                    self.start = self.filled;
+                    bytes[self.filled] = byte;
+                    self.filled += 1;
+                    self.depth += 1;
+                    self.within = Within::Object { in_text: false, escaped: false };
+                    return Ok(());
+                }
+                b'"' => {
+                    self.within = Within::Text { escaped: false };
+                    if self.depth == Self::NAMES {
+                        self.name.clear();
+                    }
+                }
+                b'{' | b'[' => {
+                    self.depth += 1;
+                    if byte == b'[' && self.depth == Self::ITEMS {
+                        self.list = Self::LISTS.iter().position(|name| *name == self.name);
+                    }
+                }
+                b'}' | b']' => {
+                    self.depth = self.depth.checked_sub(1).context("it is no JSON")?;
+                    self.list = None;
+                }
+                _ => {}
+            },
+        }
+        let is_between_items = is_item && byte != b']';
+        if !is_between_items && self.text.len() < TEXT_BYTES {
+            self.text.push(byte);
+        }
+        Ok(())
+    }
+
+    fn end_item(&mut self, lists: &mut Lists) {
+        self.within = Within::Structure;
+        if let Some(list) = self.list {
+            lists.all()[list].push(self.start..self.filled);
+        }
+    }
+
+    /// How many bytes the items have.
+    fn end(self, lists: &Lists) -> anyhow::Result<usize> {
+        let result = response::result(&self.text)?;
+        let has_lists = !lists.headers.is_empty() && self.depth == 0;
+        ensure!(has_lists, "no witness: {:.500}", result.get());
         Ok(self.filled)
     }
 }
@@ -508,6 +724,69 @@ mod tests {
             ssz_mapped(&encoded, &mut memory.lists, &mut read).expect("a witness");
             assert!(found(&memory) == items && read == places, "without codes in files");
         }
+    }
+
+    /// An object with the lists in any order, and geth's headers for some of the headers.
+    fn object(items: &Items, headers: &[String], random: &mut Random) -> String {
+        let [a, b] = [["", " "], ["", "\n\t "]].map(|spaces| spaces[random.below(2) as usize]);
+        let digits = |list: &[Vec<u8>]| -> Vec<String> {
+            list.iter().map(|item| format!("\"{}\"", hex::encode_prefixed(item))).collect()
+        };
+        let mut lists = vec![
+            ("headers", headers.to_vec()),
+            ("codes", digits(&items[1])),
+            ("state", digits(&items[2])),
+            ("keys", vec!["\"0x00\"".into(), "\"\\\"state\"".into()]),
+        ];
+        lists.rotate_left(random.below(4) as usize);
+        let lists: Vec<String> = lists
+            .into_iter()
+            .map(|(name, list)| format!("\"{name}\"{a}:{b}[{}]", list.join(&format!("{a},{b}"))))
+            .collect();
+        format!("{{\"id\":1,\"result\":{{{}}}}}\n", lists.join(&format!(",{b}")))
+    }
+
+    #[test]
+    fn random_objects_are_read_in_any_pieces() {
+        for seed in 0..60 {
+            println!("seed {seed}");
+            let mut random = Random::new(seed);
+            let mut items = random_items(&mut random);
+            items[0].push(vec![7]);
+            let mut headers = Vec::new();
+            for item in &mut items[0] {
+                if random.below(2) == 0 {
+                    let object = r#"{"extra": "}\"{[\\", "list": [1, {"of": "0x"}, []]}"#;
+                    headers.push(object.to_owned());
+                    *item = object.into();
+                } else {
+                    headers.push(format!("\"{}\"", hex::encode_prefixed(&*item)));
+                }
+            }
+            let mut memory = Memory::touched(0);
+            for most in [1, 2, 5, 1 << 10, 1 << 19] {
+                let text = object(&items, &headers, &mut random);
+                let mut body = Pieces { left: text.as_bytes(), random: Random::new(seed), most };
+                let mut timing = Timing::start();
+                memory.read_object(&mut body, &mut timing).expect("a witness");
+                assert_eq!(timing.answer_bytes, text.len());
+                assert!(found(&memory) == items, "in pieces of {most}");
+                let cut = random.below(text.len() as u64 - 3) as usize;
+                let mut body = &text.as_bytes()[..cut];
+                memory.read_object(&mut body, &mut timing).expect_err("it is cut");
+            }
+        }
+        let check = |text: &str, expected: &str| {
+            let mut memory = Memory::touched(0);
+            let outcome = memory.read_object(&mut text.as_bytes(), &mut Timing::start());
+            let error = format!("{:#}", outcome.expect_err(text));
+            assert!(error.contains(expected), "{error}");
+        };
+        check(r#"{"id":1,"error":{"code":-32000,"message":"no \"state\" here"}}"#, "here");
+        check(r#"{"id":1,"result":null}"#, "no witness");
+        check(r#"{"result":{"state":["0x1"],"headers":["0x"]}}"#, "odd");
+        check(r#"{"result":{"state":["0xgg"],"headers":["0x"]}}"#, "not hex");
+        check(r#"{"result":{"state":["00"],"headers":["0x"]}}"#, "without 0x");
     }
 
     #[test]

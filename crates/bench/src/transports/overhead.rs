@@ -75,12 +75,10 @@ fn receive(
     is_ssz: bool,
     memory: &mut Memory,
 ) -> anyhow::Result<(Duration, Duration)> {
-    let address = server.address().to_owned();
+    let (address, secret) = (server.address().to_owned(), Some(JwtSecret::random()));
     let (framing, endpoint) = match wire {
-        Wire::Http => (Framing::Http1, Endpoint::Tcp { address, secret: JwtSecret::random() }),
-        Wire::WebSocket => {
-            (Framing::WebSocket, Endpoint::Tcp { address, secret: JwtSecret::random() })
-        }
+        Wire::Http => (Framing::Http1, Endpoint::Tcp { address, secret }),
+        Wire::WebSocket => (Framing::WebSocket, Endpoint::Tcp { address, secret }),
         Wire::Ipc => (Framing::Bare, Endpoint::Unix { path: PathBuf::from(address) }),
     };
     let mut connection = Connection::open(framing, &endpoint)?;

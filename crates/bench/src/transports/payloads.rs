@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use alloy_primitives::{B256, keccak256};
+use alloy_primitives::{B256, U64, keccak256};
 use anyhow::{Context, ensure};
 use rpc::RawValue;
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::chain::{Chain, Part, Payload, Writer, payloads_of};
 use crate::client::{Client, Program};
-use crate::sync;
+use crate::sync::{self, Ancestry};
 
 /// A published chain: `genesis.json`, and `payloads.jsonl` with one payload a line.
 #[derive(Debug)]
@@ -107,20 +107,79 @@ impl Published {
         }
         if published < count {
             eprintln!("{} more blocks like {label} are built", count - published);
-            let like = self.siblings(label).next().context("one is there")?;
-            let data = folder.join("building").join(std::process::id().to_string());
-            sync::copy_prepared(&sync::prepared(builder, chain, folder)?, &data)?;
-            let mut client = builder.start(&data, &chain.genesis())?;
-            sync::catch_up(&mut client, chain, Part::Empty)?;
-            for number in published..count {
-                writer.push(&build(&mut client, like, number)?)?;
-            }
-            client.process.stop()?;
-            std::fs::remove_dir_all(&data)?;
+            let like = self.like(label)?;
+            building(chain, folder, builder, |client| {
+                for number in published..count {
+                    writer.push(&build(client, like, number)?)?;
+                }
+                Ok(())
+            })?;
         }
         writer.end()?;
         payloads_of(&[path])?.collect()
     }
+
+    /// A block with a label, and at least `count` blocks without transactions after it, which
+    /// `builder` makes and which are kept for the next time.
+    pub(super) fn buried(
+        &self,
+        label: &str,
+        count: usize,
+        chain: &Chain,
+        folder: &Path,
+        builder: &Program,
+    ) -> anyhow::Result<Vec<Payload>> {
+        let path = chain.folder.join(format!("buried-{label}.jsonl"));
+        if path.is_file() {
+            let kept =
+                payloads_of(std::slice::from_ref(&path))?.collect::<anyhow::Result<Vec<_>>>()?;
+            if kept.len() > count {
+                return Ok(kept);
+            }
+        }
+        eprintln!("{count} blocks after {label} are built");
+        let like = self.like(label)?;
+        let mut writer = Writer::create(path.clone())?;
+        let mut ancestry = Ancestry::before(chain, Part::Empty)?;
+        building(chain, folder, builder, |client| {
+            writer.push(like)?;
+            let mut parent = None;
+            for number in 0..=count {
+                let payload = parent.as_ref().unwrap_or(like);
+                ancestry.push(payload);
+                client.new_payload(payload, false)?;
+                client.forkchoice_updated(ancestry.heads(payload.hash))?;
+                if number < count {
+                    let child = build_child(client, payload)?;
+                    writer.push(&child)?;
+                    parent = Some(child);
+                }
+            }
+            Ok(())
+        })?;
+        writer.end()?;
+        payloads_of(&[path])?.collect()
+    }
+
+    fn like(&self, label: &str) -> anyhow::Result<&Payload> {
+        self.siblings(label).next().with_context(|| format!("no block is called {label}"))
+    }
+}
+
+/// Starts `builder` for `build` on a copy that has the blocks of the chain.
+fn building(
+    chain: &Chain,
+    folder: &Path,
+    builder: &Program,
+    build: impl FnOnce(&mut Client) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let data = folder.join("building").join(std::process::id().to_string());
+    sync::copy_prepared(&sync::prepared(builder, chain, folder)?, &data)?;
+    let mut client = builder.start(&data, &chain.genesis())?;
+    sync::catch_up(&mut client, chain, Part::Empty)?;
+    build(&mut client)?;
+    client.process.stop()?;
+    Ok(std::fs::remove_dir_all(&data)?)
 }
 
 /// A sibling of `like`.
@@ -144,4 +203,24 @@ fn build(client: &mut Client, like: &Payload, number: usize) -> anyhow::Result<P
     }
     params[0] = built;
     Payload::of("engine_newPayloadV4", &params)
+}
+
+/// A block without transactions on `parent`, which is the head.
+fn build_child(client: &mut Client, parent: &Payload) -> anyhow::Result<Payload> {
+    /// Of a slot.
+    const SECONDS: u64 = 12;
+    let params: Value = serde_json::from_str(parent.params())?;
+    let payload = &params[0];
+    let time: U64 = serde_json::from_value(payload["timestamp"].clone())?;
+    let attributes = json!({
+        "timestamp": U64::from(time.to::<u64>() + SECONDS),
+        "prevRandao": payload["prevRandao"],
+        "suggestedFeeRecipient": payload["feeRecipient"],
+        "withdrawals": [],
+        "parentBeaconBlockRoot": params[2],
+    });
+    let mut built = client.build(&json!([parent.hash, attributes, [], payload["extraData"]]))?;
+    let [payload, requests] =
+        ["executionPayload", "executionRequests"].map(|name| built[name].take());
+    Payload::of("engine_newPayloadV4", &json!([payload, [], params[2], requests]))
 }

@@ -43,6 +43,14 @@ enum Way {
     Descriptor,
     Held,
     Mapped,
+    Later(By),
+}
+
+/// How a block is named whose witness is asked for.
+#[derive(Clone, Copy)]
+enum By {
+    Hash,
+    Number,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -70,6 +78,14 @@ pub(super) const TRANSPORTS: &[Named] = &[
     Named { name: "mapped-codes", clients: OURS, way: Way::Mapped },
 ];
 
+/// `debug_executionWitness` of a block by its hash, on the public port, after the block was sent.
+pub(super) static LATER: Named =
+    Named { name: "public port", clients: ALL, way: Way::Later(By::Hash) };
+
+/// The same by its number.
+pub(super) static LATER_BY_NUMBER: Named =
+    Named { name: "public port, by number", clients: ALL, way: Way::Later(By::Number) };
+
 /// The names of all transports, in the order of the report.
 pub fn transport_names() -> impl Iterator<Item = &'static str> {
     TRANSPORTS.iter().map(|named| named.name)
@@ -83,6 +99,11 @@ pub(super) fn named(name: &str) -> anyhow::Result<&'static Named> {
 }
 
 impl Named {
+    /// Whether it asks for the witness of a block that was sent before.
+    pub(super) const fn is_later(&self) -> bool {
+        matches!(self.way, Way::Later(_))
+    }
+
     /// Makes the transport for a running client. `osaka_time` tells forks apart.
     pub(super) fn open(
         &self,
@@ -95,7 +116,7 @@ impl Named {
             Socket::Tcp => {
                 let (address, secret) = client.engine.endpoint();
                 let secret = secret.context("the engine port has no secret")?;
-                Ok(Endpoint::Tcp { address, secret })
+                Ok(Endpoint::Tcp { address, secret: Some(secret) })
             }
         };
         Ok(match self.way {
@@ -111,6 +132,10 @@ impl Named {
                 places: Vec::new(),
                 merged: Vec::new(),
             }),
+            Way::Later(by) => {
+                let (address, secret) = client.public.endpoint();
+                Box::new(Later { endpoint: Endpoint::Tcp { address, secret }, by })
+            }
         })
     }
 }
@@ -123,17 +148,46 @@ struct Json {
 
 impl Transport for Json {
     fn call(&mut self, payload: &Payload, memory: &mut Memory) -> anyhow::Result<Timing> {
-        let (method, params) = (payload.method(true), payload.params());
-        let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
-        let headers = [("content-type", "application/json")];
-        let request =
-            Request { method: "POST", path: "/", headers: &headers, body: body.as_bytes() };
         let mut connection = Connection::open(self.framing, &self.endpoint)?;
+        let body = call(&payload.method(true), payload.params());
         let mut timing = Timing::start();
-        connection.send(&request)?;
+        connection.send(&json_request(&body))?;
         let mut body = connection.body()?;
         timing.first_byte = timing.elapsed();
         memory.read_json(&mut *body, &mut timing)?;
+        Ok(timing)
+    }
+}
+
+/// A call of JSON-RPC.
+fn call(method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#)
+}
+
+const fn json_request(body: &str) -> Request<'_> {
+    let headers = &[("content-type", "application/json")];
+    Request { method: "POST", path: "/", headers, body: body.as_bytes() }
+}
+
+/// `debug_executionWitness`: the witness as an object whose items are digits.
+struct Later {
+    endpoint: Endpoint,
+    by: By,
+}
+
+impl Transport for Later {
+    fn call(&mut self, payload: &Payload, memory: &mut Memory) -> anyhow::Result<Timing> {
+        let mut connection = Connection::open(Framing::Http1, &self.endpoint)?;
+        let block = match self.by {
+            By::Hash => format!(r#"["{}"]"#, payload.hash),
+            By::Number => format!(r#"["{:#x}"]"#, payload.number),
+        };
+        let body = call("debug_executionWitness", &block);
+        let mut timing = Timing::start();
+        connection.send(&json_request(&body))?;
+        let mut body = connection.body()?;
+        timing.first_byte = timing.elapsed();
+        memory.read_object(&mut *body, &mut timing)?;
         Ok(timing)
     }
 }
