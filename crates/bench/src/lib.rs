@@ -2,9 +2,9 @@
 //! all of them, one after the other, and a report has what each took.
 //!
 //! [`generate`](generate()) makes the chain from a few sizes and a seed. [`state`] runs it.
-//! [`transports`](transports()) sends blocks with large witnesses over every wire; [`crowd`](crowd())
-//! makes small calls beside them. `replay` and `compare` send payload files to any client. What a
-//! command finds out is a [`document`].
+//! [`transports`](transports()) sends blocks with large witnesses over every wire;
+//! [`crowd`](crowd()) makes small calls beside them. `replay` and `compare` send payload files to
+//! any client. What a command finds out is a [`document`].
 
 mod asm;
 mod chain;

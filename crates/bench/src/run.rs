@@ -79,7 +79,8 @@ pub(crate) struct Measured {
     pub(crate) remarks: Vec<String>,
 }
 
-/// Runs all parts, as far as it comes. `folder` holds the prepared directories; copies of them run in `work`.
+/// Runs all parts, as far as it comes. `folder` holds the prepared directories; copies of them run
+/// in `work`.
 pub(crate) fn run(
     options: &Options,
     chain: &Chain,

@@ -40,7 +40,8 @@ for (const figure of page.querySelectorAll("figure")) {
     if (a.left < inside.left - 1 || a.right > inside.right + 1) wrong("cut off", texts[i]);
     if (a.height < 9) wrong("too small to read", texts[i]);
     boxes.slice(i + 1).forEach((b, j) => {
-      const apart = a.right <= b.left || b.right <= a.left || a.bottom <= b.top + 2 || b.bottom <= a.top + 2;
+      const aside = a.right <= b.left || b.right <= a.left;
+      const apart = aside || a.bottom <= b.top + 2 || b.bottom <= a.top + 2;
       if (!apart) wrong("over another, " + texts[i + 1 + j].textContent, texts[i]);
     });
   });

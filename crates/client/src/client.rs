@@ -37,8 +37,9 @@ use crate::{Capabilities, ClientVersion, Error, Fork, Wire, WitnessAnswer, json}
 /// **Memory.** Large answers are read, and over JSON-RPC decoded, into memory that the client used
 /// before, once nobody holds a slice of it.
 ///
-/// **Codes.** With [`EngineClient::hold_codes`] a client keeps the codes that it receives, and is sent
-/// those alone that it lacks; with [`EngineClient::map_codes`] it reads them in the server's files.
+/// **Codes.** With [`EngineClient::hold_codes`] a client keeps the codes that it receives, and is
+/// sent those alone that it lacks; with [`EngineClient::map_codes`] it reads them in the server's
+/// files.
 #[derive(Debug)]
 pub struct EngineClient {
     rpc: Client,
@@ -100,8 +101,8 @@ impl EngineClient {
     /// Keeps the codes of witnesses that come with payloads, as copies, and says so: from here on
     /// the server, if it is Deponent, sends those alone that it has not sent on this connection.
     /// The witnesses are whole all the same. Codes of more than `most_bytes` together are let go
-    /// after the call, with the connection; with 0 none are held. They are not mapped then. Not over
-    /// JSON-RPC.
+    /// after the call, with the connection; with 0 none are held. They are not mapped then. Not
+    /// over JSON-RPC.
     pub fn hold_codes(&mut self, most_bytes: usize) {
         // What was held counts for this connection.
         self.rpc.hang_up();
@@ -122,8 +123,8 @@ impl EngineClient {
         self.mapped = are_mapped.then(Mapped::default);
     }
 
-    /// Asks for answers in zstd from here on, or as they are, which is what a client begins with. It
-    /// pays on networks below some 2 Gbit/s; what comes by descriptor is never compressed.
+    /// Asks for answers in zstd from here on, or as they are, which is what a client begins with.
+    /// It pays on networks below some 2 Gbit/s; what comes by descriptor is never compressed.
     pub const fn set_zstd(&mut self, is_asked_for: bool) {
         self.rpc.set_zstd(is_asked_for);
     }

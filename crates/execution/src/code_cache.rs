@@ -150,7 +150,10 @@ mod tests {
         /// Where it lies, a code is what it would be in a copy.
         #[test]
         fn a_code_with_zeros_behind_it_is_not_copied(
-            mut code in prop::collection::vec(prop_oneof![any::<u8>(), 0x5b..0x80_u8, 0xe6..0xe9_u8], 0..100),
+            mut code in prop::collection::vec(
+                prop_oneof![any::<u8>(), 0x5b..0x80_u8, 0xe6..0xe9_u8],
+                0..100,
+            ),
             end in prop_oneof![Just(None), any::<u8>().prop_map(Some)],
             enough in any::<bool>(),
         ) {

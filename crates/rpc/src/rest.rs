@@ -61,7 +61,8 @@ impl Connection {
 pub const DESCRIPTOR: HeaderName = HeaderName::from_static("deponent-descriptor");
 
 /// The value of [`DESCRIPTOR`] with which a client says that it maps a file of the server's own. It
-/// is no memory file, and cannot be sealed: a server that cut it would take the client down with it.
+/// is no memory file, and cannot be sealed: a server that cut it would take the client down with
+/// it.
 pub const OWN_FILE: HeaderValue = HeaderValue::from_static("file");
 
 /// With this header a client gives files back, by their ids, separated by commas, with any request

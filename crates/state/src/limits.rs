@@ -29,8 +29,8 @@ pub const MAPPED_BEYOND_BYTES: u64 = 1 << 20;
 /// Bytes of a frame's payload. The largest witness that we know of is 500 MB.
 pub const MAX_FRAME_BYTES: usize = 2 << 30;
 
-/// Bytes gathered before a write, or read at once ahead: where processors are few, somebody may wait
-/// for the end of the call, which takes some tenths of a millisecond.
+/// Bytes gathered before a write, or read at once ahead: where processors are few, somebody may
+/// wait for the end of the call, which takes some tenths of a millisecond.
 pub const WRITE_BUFFER_BYTES: usize = 128 << 10;
 
 /// Bytes of pages between two syncs: what somebody waits for who waits for room in memory, and on

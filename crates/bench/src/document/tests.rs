@@ -75,7 +75,8 @@ fn other_versions_are_refused() {
     check("[1", "no report");
     check(&known[..known.len() / 2], "no report");
     let narrow = r#"{"version":1,"reports":[{"title":"","command":"","made":"","machine":
-        {"processor":"","cores":1,"memoryBytes":1,"kernel":"","load":""},"clients":[],"content":[{"table":
+        {"processor":"","cores":1,"memoryBytes":1,"kernel":"","load":""},"clients":[],"content":
+        [{"table":
         {"title":"T","columns":[{"name":"a","unit":"ms"}],"rows":[[1,2]]}}]}]}"#;
     check(narrow, "the table \"T\" has rows of not 1 cells");
 }
@@ -116,10 +117,12 @@ fn markdown_has_tables_and_how_it_was_run() {
         | client | p50 ms | root ms | blocks | met |\n|---|--:|--:|--:|---|\n\
         | geth | 226 | not separable | 300 | – |\n\
         | deponent | 58.9 | 0 | 300 | yes |\n\
-        | \\<script>alert('1')\\</script> \\| a\\\\\\*b\\* \"&amp;\" \\`x\\` ]]> \u{202e} =1+1 | – | – | 0 | **no** |\n\
+        | \\<script>alert('1')\\</script> \\| a\\\\\\*b\\* \"&amp;\" \\`x\\` ]]> \u{202e} \
+        =1+1 | – | – | 0 | **no** |\n\
         \n## How it was run\n\n```sh\ndeponent bench sample\n```\n\n\
         - geth: 1.17.8, `--cache 512`\n\
-        - 2 cores (Processor), 24.0 GiB of memory, Linux 6.1, load 0.5 0.4 0.3\n- 2026-01-07T01:01:11Z\n";
+        - 2 cores (Processor), 24.0 GiB of memory, Linux 6.1, load 0.5 0.4 0.3\n\
+        - 2026-01-07T01:01:11Z\n";
     assert_eq!(markdown(&[sample()]), expected);
 }
 
@@ -135,7 +138,8 @@ warm
 Blocks.
 
 newPayload
-  client                                                          p50 ms         root ms  blocks  met
+  client                                                          p50 ms         root ms  \
+blocks  met
   geth                                                               226  not separable     300  –
   deponent                                                          58.9              0     300  yes
 ";

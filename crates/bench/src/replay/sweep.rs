@@ -96,9 +96,9 @@ impl Sweep {
         }
         let heats = runs.iter().map(|run| run.round + 1).max().unwrap_or(0);
         document.section("Sweep").text(format!(
-            "The client was restarted on a fresh copy of its directory for each value, {heats} times \
-             in turns. Ratios are of the p50 of newPayload and forkchoiceUpdated together, to the \
-             first value. {}",
+            "The client was restarted on a fresh copy of its directory for each value, {heats} \
+             times in turns. Ratios are of the p50 of newPayload and forkchoiceUpdated \
+             together, to the first value. {}",
             Comparison::WORDS
         ));
         document.table(table).chart(chart);

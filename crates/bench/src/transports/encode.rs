@@ -1,5 +1,5 @@
-//! Witnesses of given items, encoded in the slow and obvious way: what decoders are tested with, and
-//! what the null server sends.
+//! Witnesses of given items, encoded in the slow and obvious way: what decoders are tested with,
+//! and what the null server sends.
 
 /// Headers, codes and nodes.
 pub(super) type Items = [Vec<Vec<u8>>; 3];

@@ -16,18 +16,21 @@ const UNKNOWN: &str = "not separable";
 /// So much of what a client said instead is shown.
 const WORDS: usize = 90;
 
-const METHOD: &str = "Decoupled is engine_newPayload, then debug_executionWitness by the block's hash on the public \
-     port (JSON, HTTP); coupled is the one call that answers with both, over its transport. Total \
-     ends when the items of the witness are slices in the caller's memory. Each flow of a client \
-     has a block of its own in each round, on a fresh connection; rounds are interleaved, the \
-     other clients are stopped meanwhile, and numbers are medians of the rounds after the first. \
-     No answer is compressed. Connecting is not in the times.";
+const METHOD: &str = "\
+    Decoupled is engine_newPayload, then debug_executionWitness by the block's hash on the \
+    public port (JSON, HTTP); coupled is the one call that answers with both, over its \
+    transport. Total ends when the items of the witness are slices in the caller's memory. \
+    Each flow of a client has a block of its own in each round, on a fresh connection; rounds \
+    are interleaved, the other clients are stopped meanwhile, and numbers are medians of the \
+    rounds after the first. No answer is compressed. Connecting is not in the times.";
 
-const COMPONENTS: &str = "newPayload is that call where it is one of two. Execution (senders, the parent, execution, the \
-     root) and collection (listing the witness) are what the server says of itself. Serialisation is \
-     what else came before the answer's first byte; more of it goes on during the transfer, which \
-     lies between the first byte and the last. Decode is the caller's work at whatever time, of which \
-     after came after the last byte. Repeated is the call for the witness of the same block again.";
+const COMPONENTS: &str = "\
+    newPayload is that call where it is one of two. Execution (senders, the parent, execution, \
+    the root) and collection (listing the witness) are what the server says of itself. \
+    Serialisation is what else came before the answer's first byte; more of it goes on during \
+    the transfer, which lies between the first byte and the last. Decode is the caller's work \
+    at whatever time, of which after came after the last byte. Repeated is the call for the \
+    witness of the same block again.";
 
 /// Writes what was measured into a document.
 pub(super) fn fill(document: &mut Document, measured: &Measured) {
