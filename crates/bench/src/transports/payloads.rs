@@ -92,12 +92,8 @@ impl Published {
         builder: &Program,
     ) -> anyhow::Result<Vec<Payload>> {
         let path = chain.folder.join(format!("{label}.jsonl"));
-        if path.is_file() {
-            let kept =
-                payloads_of(std::slice::from_ref(&path))?.collect::<anyhow::Result<Vec<_>>>()?;
-            if kept.len() >= count {
-                return Ok(kept);
-            }
+        if let Some(kept) = kept(&path, count)? {
+            return Ok(kept);
         }
         let mut writer = Writer::create(path.clone())?;
         let mut published = 0;
@@ -130,12 +126,8 @@ impl Published {
         builder: &Program,
     ) -> anyhow::Result<Vec<Payload>> {
         let path = chain.folder.join(format!("buried-{label}.jsonl"));
-        if path.is_file() {
-            let kept =
-                payloads_of(std::slice::from_ref(&path))?.collect::<anyhow::Result<Vec<_>>>()?;
-            if kept.len() > count {
-                return Ok(kept);
-            }
+        if let Some(kept) = kept(&path, count + 1)? {
+            return Ok(kept);
         }
         eprintln!("{count} blocks after {label} are built");
         let like = self.like(label)?;
@@ -223,4 +215,13 @@ fn build_child(client: &mut Client, parent: &Payload) -> anyhow::Result<Payload>
     let [payload, requests] =
         ["executionPayload", "executionRequests"].map(|name| built[name].take());
     Payload::of("engine_newPayloadV4", &json!([payload, [], params[2], requests]))
+}
+
+/// The payloads of a file, if it is there and has at least `count`.
+fn kept(path: &PathBuf, count: usize) -> anyhow::Result<Option<Vec<Payload>>> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let kept = payloads_of(std::slice::from_ref(path))?.collect::<anyhow::Result<Vec<_>>>()?;
+    Ok((kept.len() >= count).then_some(kept))
 }
