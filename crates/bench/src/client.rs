@@ -15,6 +15,7 @@ use crate::document::Document;
 use crate::fault::Fault;
 use crate::process::{self, Process};
 use crate::target::{Port, Target, Targets};
+use crate::transports::transport_names_of;
 use crate::wire::{Connection, Timing};
 
 /// How an answer says that there is no witness.
@@ -45,19 +46,30 @@ impl Kind {
     }
 }
 
-/// A client, and what it is asked for: `geth`, `deponent`, `deponent+witness`.
+/// A client, and what it is asked for: `geth`, `deponent`, `deponent+witness`, `deponent+ssz`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contender {
     /// The client.
     pub kind: Kind,
-    /// Whether the payloads come with `engine_newPayloadWithWitness`.
-    pub with_witness: bool,
+    /// How each payload is sent, where the answer is to have the witness: [`Contender::WITNESS`], or
+    /// the name of a transport.
+    pub witness: Option<&'static str>,
+}
+
+impl Contender {
+    /// `engine_newPayloadWithWitness` where otherwise `engine_newPayload` is called.
+    pub const WITNESS: &'static str = "witness";
+
+    /// The transport over which witnesses are asked for, unless they come as the verdict alone does.
+    pub(crate) fn transport(&self) -> Option<&'static str> {
+        self.witness.filter(|name| *name != Self::WITNESS)
+    }
 }
 
 impl fmt::Display for Contender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.name())?;
-        f.write_str(if self.with_witness { "+witness" } else { "" })
+        self.witness.map_or(Ok(()), |name| write!(f, "+{name}"))
     }
 }
 
@@ -65,9 +77,9 @@ impl FromStr for Contender {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (name, with_witness) = match text.strip_suffix("+witness") {
-            Some(name) => (name, true),
-            None => (text, false),
+        let (name, witness) = match text.split_once('+') {
+            Some((name, witness)) => (name, Some(witness)),
+            None => (text, None),
         };
         let kind = match name {
             "deponent" => Kind::Deponent,
@@ -75,7 +87,18 @@ impl FromStr for Contender {
             "reth" => Kind::Reth,
             _ => return Err(format!("{text}: deponent, geth or reth, with or without +witness")),
         };
-        Ok(Self { kind, with_witness })
+        let known = || {
+            let found = transport_names_of(kind).find(|known| Some(*known) == witness);
+            found.ok_or_else(|| {
+                let names = transport_names_of(kind).collect::<Vec<_>>().join(", +");
+                format!("{text}: the witness comes by +{}, +{names}", Self::WITNESS)
+            })
+        };
+        Ok(match witness {
+            None => Self { kind, witness: None },
+            Some(Self::WITNESS) => Self { kind, witness: Some(Self::WITNESS) },
+            Some(_) => Self { kind, witness: Some(known()?) },
+        })
     }
 }
 

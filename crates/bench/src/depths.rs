@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use alloy_primitives::B256;
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use indicatif::ProgressIterator as _;
 use rpc::RawValue;
 use serde::Serialize;
@@ -90,6 +90,7 @@ fn feed(
     chain: &Chain,
     blocks: usize,
 ) -> anyhow::Result<Vec<Answer>> {
+    ensure!(contender.transport().is_none(), "{contender}: only +witness is known here");
     let mut ancestry = Ancestry::before(chain, Part::Warm)?;
     let connection = client.public.another()?;
     let (sender, questions) = sync_channel(WAITING);
@@ -101,7 +102,7 @@ fn feed(
     for (index, payload) in payloads.enumerate() {
         let payload = payload?;
         ancestry.push(&payload);
-        client.new_payload(&payload, contender.with_witness)?;
+        client.new_payload(&payload, contender.witness.is_some())?;
         client.forkchoice_updated(ancestry.heads(payload.hash))?;
         hashes.push(payload.hash);
         for depth in DEPTHS {

@@ -3,7 +3,8 @@
 //! A client's turn is `engine_newPayload`, `engine_forkchoiceUpdated`, and a pause in which it does
 //! what it does between blocks. Unless told otherwise, the others are stopped meanwhile
 //! (`SIGSTOP`): on few cores their background work would be in its measurements, and its own in
-//! theirs. Who comes first changes from block to block.
+//! theirs. What it wrote is on the disk before the next one's turn begins (`syncfs`), for the system
+//! writes for a stopped client too. Who comes first changes from block to block.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -20,6 +21,7 @@ use crate::client::{Client, Contender, Program};
 use crate::process::Usage;
 use crate::progress;
 use crate::sync::{self, Ancestry};
+use crate::transports::WitnessLane;
 
 /// Where our node says how long the last block's stages took: numbers are microseconds.
 const TIMINGS: &str = "deponent_lastTimings";
@@ -98,6 +100,7 @@ pub(crate) fn run(
         // Or the first sync of a throttled client would write the copy.
         sync_files();
     }
+    let disk = std::fs::File::open(work).context("the directory of this run")?;
     let mut teams: Option<Vec<Runner>> = None;
     for part in &options.parts {
         if *part == Part::Cold {
@@ -115,7 +118,7 @@ pub(crate) fn run(
         for runner in &mut team {
             runner.catch_up(chain, *part, options)?;
         }
-        measure(options, chain, *part, &mut team, measured)?;
+        measure(options, chain, *part, &mut team, &disk, measured)?;
         teams = Some(team);
     }
     let last = measured.samples.last().map(|sample| sample.number);
@@ -139,8 +142,15 @@ fn start(
     chain: &Chain,
 ) -> anyhow::Result<Vec<Runner>> {
     let started = runners.iter().map(|(contender, program, data)| {
-        let client = program.start(data, &chain.genesis())?;
-        Ok(Runner { name: contender.to_string(), contender: **contender, client, timings: true })
+        let name = contender.to_string();
+        let Some(transport) = contender.transport() else {
+            let client = program.start(data, &chain.genesis())?;
+            let way = if contender.witness.is_some() { Way::Witness } else { Way::Verdict };
+            return Ok(Runner { name, way, client, timings: true });
+        };
+        let client = program.start_with_socket(data, &chain.genesis())?;
+        let way = Way::Transport(WitnessLane::open(transport, &client, chain)?);
+        Ok(Runner { name, way, client, timings: true })
     });
     started.collect()
 }
@@ -163,10 +173,20 @@ fn drop_page_cache() -> Option<String> {
 /// A client in a run.
 struct Runner {
     name: String,
-    contender: Contender,
+    way: Way,
     client: Client,
     /// Whether it still seems to know [`TIMINGS`].
     timings: bool,
+}
+
+/// How payloads are sent.
+enum Way {
+    /// `engine_newPayload`.
+    Verdict,
+    /// `engine_newPayloadWithWitness`.
+    Witness,
+    /// With the witness, over a transport of its own.
+    Transport(WitnessLane),
 }
 
 impl Runner {
@@ -190,7 +210,11 @@ impl Runner {
         if options.freeze {
             self.client.process.thaw()?;
         }
-        let validated = self.client.new_payload(payload, self.contender.with_witness)?;
+        let validated = match &mut self.way {
+            Way::Verdict => self.client.new_payload(payload, false)?,
+            Way::Witness => self.client.new_payload(payload, true)?,
+            Way::Transport(lane) => lane.new_payload(payload)?,
+        };
         let chosen = self.client.forkchoice_updated(ancestry.heads(payload.hash))?;
         let server_us = server_timings(&mut self.client, &mut self.timings);
         std::thread::sleep(options.pause);
@@ -242,8 +266,12 @@ fn measure(
     chain: &Chain,
     part: Part,
     team: &mut [Runner],
+    disk: &std::fs::File,
     measured: &mut Measured,
 ) -> anyhow::Result<()> {
+    // A throttled client's pages would be waited for at the pace of its disk.
+    let is_throttled = options.contenders.iter().any(|(_, program)| program.disk_bytes.is_some());
+    let writes_out = options.freeze && team.len() > 1 && !is_throttled;
     let mut ancestry = Ancestry::before(chain, part)?;
     let skipped = if part == Part::Warm { options.warm_up } else { 0 };
     let (blocks, clients) = (chain.count(part)?.min(skipped + options.blocks), team.len());
@@ -260,6 +288,9 @@ fn measure(
         for place in 0..clients {
             let runner = &mut team[(index + place) % clients];
             let sample = runner.turn(&payload, &ancestry, options)?;
+            if writes_out {
+                rustix::fs::syncfs(disk).context("what was written could not be synced")?;
+            }
             measured.samples.push(Sample { part, place, warm_up: index < skipped, ..sample });
         }
     }

@@ -52,7 +52,8 @@ pub fn state(
     document.text(format!("Pause after each block: {pause} ms; the others were {frozen}."));
     report::fill(&mut document, &measured);
     for (contender, program) in &options.contenders {
-        program.enter(&contender.to_string(), false, &mut document)?;
+        let with_socket = contender.transport().is_some();
+        program.enter(&contender.to_string(), with_socket, &mut document)?;
     }
     document.write(results)?;
     measured.write(&results.join("samples.jsonl"))?;

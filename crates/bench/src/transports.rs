@@ -32,6 +32,7 @@ use self::decode::{Lists, Memory};
 pub(crate) use self::overhead::receive_witnesses;
 use self::payloads::Published;
 pub use self::wires::transport_names;
+pub(crate) use self::wires::transport_names_of;
 use self::wires::{Named, Transport, named};
 pub(crate) use self::witness_flow::{WitnessArgs, run as run_witness};
 pub use self::witness_flow::{WitnessOptions, witness};
@@ -43,6 +44,7 @@ use crate::progress;
 use crate::run::{micros, server_timings};
 use crate::state::Outcome;
 use crate::sync;
+use crate::wire;
 
 /// Sizes from here on, in megabytes, have [`TransportOptions::rounds`]' second number.
 const LARGE_MB: u64 = 200;
@@ -113,6 +115,38 @@ struct Lane {
     place: usize,
     /// What its last answer took of the caller's memory.
     room: usize,
+}
+
+/// Payloads sent over a transport, for a verdict with the witness.
+pub(crate) struct WitnessLane {
+    transport: Box<dyn Transport>,
+    /// What the largest answer took of the caller's memory.
+    room: usize,
+}
+
+impl WitnessLane {
+    /// To a running client of `chain`.
+    pub(crate) fn open(name: &str, client: &Client, chain: &Chain) -> anyhow::Result<Self> {
+        let transport = named(name)?.open(client, osaka_time(chain)?)?;
+        Ok(Self { transport, room: 0 })
+    }
+
+    /// Sends a payload; the time is over when the witness's items are slices of our memory.
+    pub(crate) fn new_payload(&mut self, payload: &Payload) -> anyhow::Result<wire::Timing> {
+        let mut memory = Memory::touched(self.room);
+        let timing = self.transport.call(payload, &mut memory)?;
+        self.room = self.room.max(memory.filled);
+        let count: usize = self.transport.items(&memory).iter().map(Vec::len).sum();
+        ensure!(count > 0, "block {}: an empty witness", payload.number);
+        let decode::Timing { whole, first_byte, answer_bytes, .. } = timing;
+        Ok(wire::Timing { whole, first_byte, answer_bytes })
+    }
+}
+
+/// When Osaka begins, which tells forks apart.
+fn osaka_time(chain: &Chain) -> anyhow::Result<u64> {
+    let genesis: Value = serde_json::from_slice(&std::fs::read(chain.genesis())?)?;
+    Ok(genesis["config"]["osakaTime"].as_u64().unwrap_or(u64::MAX))
 }
 
 struct Server {
@@ -225,8 +259,7 @@ fn start(
     folder: &Path,
     work: &Path,
 ) -> anyhow::Result<(Server, Vec<Lane>)> {
-    let genesis: Value = serde_json::from_slice(&std::fs::read(chain.genesis())?)?;
-    let osaka_time = genesis["config"]["osakaTime"].as_u64().unwrap_or(u64::MAX);
+    let osaka_time = osaka_time(chain)?;
     let data = work.join(program.kind.name());
     sync::copy_prepared(&sync::prepared(program, chain, folder)?, &data)?;
     let mut client = program.start_with_socket(&data, &chain.genesis())?;

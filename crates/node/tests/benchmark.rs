@@ -20,13 +20,14 @@ fn the_benchmarks_run_in_miniature() {
     let deponent = program(Kind::Deponent, env!("CARGO_BIN_EXE_deponent").into());
     let world = World::preset("mini").expect("a preset");
     let chain = bench::generate(&world, directory.path(), &deponent).expect("a chain");
-    let contender = |kind, with_witness| Contender { kind, with_witness };
+    let contender = |kind, witness| Contender { kind, witness };
     let mut contenders = vec![
-        (contender(Kind::Deponent, false), deponent.clone()),
-        (contender(Kind::Deponent, true), deponent),
+        (contender(Kind::Deponent, None), deponent.clone()),
+        (contender(Kind::Deponent, Some(Contender::WITNESS)), deponent.clone()),
+        (contender(Kind::Deponent, Some("mapped-codes")), deponent),
     ];
     match geth::binary() {
-        Some(geth) => contenders.push((contender(Kind::Geth, false), program(Kind::Geth, geth))),
+        Some(geth) => contenders.push((contender(Kind::Geth, None), program(Kind::Geth, geth))),
         None => println!("without geth: there is none"),
     }
     let options = Options {

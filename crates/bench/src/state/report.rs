@@ -21,7 +21,6 @@ const REORGS_P99_RATIO: f64 = 1.2;
 const LONG_PART_BLOCKS: usize = 1000;
 
 const OURS: &str = "deponent";
-const WITH_WITNESS: &str = "deponent+witness";
 
 /// Writes what was measured into a document.
 pub(super) fn fill(document: &mut Document, measured: &Measured) {
@@ -214,7 +213,7 @@ fn targets(part: Part, rows: &[Row<'_>], all: &Measured) -> Table {
         .column("met", Unit::Text);
     let row = |name: &str| rows.iter().find(|row| row.client == name);
     let peers = || rows.iter().filter(|row| !row.client.starts_with(OURS));
-    let peers = || peers().filter(|row| !row.client.ends_with("+witness"));
+    let peers = || peers().filter(|row| !row.client.contains('+'));
     let fastest =
         |share: f64| peers().map(|row| row.payload.percentile(share)).min_by(f64::total_cmp);
     let Some(ours) = row(OURS) else { return table };
@@ -227,14 +226,16 @@ fn targets(part: Part, rows: &[Row<'_>], all: &Measured) -> Table {
             target(&format!("newPayload {name} / fastest peer"), ratio, bound);
         }
     }
-    if let (Some(witness), Some(theirs)) = (row(WITH_WITNESS), fastest(0.5)) {
-        let ratio = witness.payload.median() / theirs;
-        target("with witness, p50 / fastest peer without", ratio, WITNESS_RATIO);
-    }
-    if let Some(witness) = row(WITH_WITNESS) {
+    let with_witness = rows.iter().filter(|row| row.client.starts_with(OURS) && row.client != OURS);
+    for witness in with_witness {
+        let name = witness.client;
+        if let Some(theirs) = fastest(0.5) {
+            let ratio = witness.payload.median() / theirs;
+            target(&format!("{name}, p50 / fastest peer without witness"), ratio, WITNESS_RATIO);
+        }
         let ratios = witness.pairs(ours).map(|[with, without]| with / without);
         let cost = Sorted::new(ratios).median() - 1.0;
-        target("cost of the witness (median over blocks)", cost, WITNESS_COST);
+        target(&format!("{name}, cost of the witness (median over blocks)"), cost, WITNESS_COST);
     }
     let (root, execution) = (ours.stage("root"), ours.stage("execution"));
     if root.len() > 0 && part != Part::Empty {

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use rpc::JwtSecret;
-use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use super::decode::Memory;
+use super::osaka_time;
 use super::payloads::Published;
 use super::wires::named;
 use crate::cells;
@@ -66,8 +66,7 @@ pub fn crowd(
     let read = Published::read(published)?;
     let chain = read.chain(std::slice::from_ref(&label), folder)?;
     let payload = read.siblings(&label).next().context("it was there")?;
-    let genesis: Value = serde_json::from_slice(&std::fs::read(chain.genesis())?)?;
-    let osaka_time = genesis["config"]["osakaTime"].as_u64().unwrap_or(u64::MAX);
+    let osaka_time = osaka_time(&chain)?;
 
     let work = sync::working_folder(folder)?;
     let data = work.join(options.program.kind.name());

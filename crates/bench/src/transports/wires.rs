@@ -91,6 +91,12 @@ pub fn transport_names() -> impl Iterator<Item = &'static str> {
     TRANSPORTS.iter().map(|named| named.name)
 }
 
+/// The names of those that a client has.
+pub(crate) fn transport_names_of(kind: Kind) -> impl Iterator<Item = &'static str> {
+    let known = TRANSPORTS.iter().filter(move |named| named.clients.contains(&kind));
+    known.map(|named| named.name)
+}
+
 /// The transport called `name`.
 pub(super) fn named(name: &str) -> anyhow::Result<&'static Named> {
     let names = || transport_names().collect::<Vec<_>>().join(", ");
