@@ -177,10 +177,14 @@ pub fn transports(
         let count = (options.rounds(*size) + 1) * most;
         sizes.push((*size, read.enough(label, count, &chain, folder, builder)?));
     }
-    let work = sync::working_folder(folder)?;
-    let outcome = run(options, &chain, &sizes, folder, &work);
-    clean_up(&options.programs, &work, results)?;
-    let samples = outcome?;
+    let mut samples = Vec::new();
+    for (size, payloads) in &sizes {
+        // Fresh processes, or memory would be what blocks of another size left there.
+        let work = sync::working_folder(folder)?;
+        let outcome = run(options, &chain, *size, payloads, folder, &work);
+        clean_up(&options.programs, &work, &results.join(format!("w{size}")))?;
+        samples.extend(outcome?);
+    }
     let mut document = Document::new("Transports");
     report::fill(&mut document, &samples);
     for program in &options.programs {
@@ -211,7 +215,8 @@ impl TransportOptions {
 fn run(
     options: &TransportOptions,
     chain: &Chain,
-    sizes: &[(u64, Vec<Payload>)],
+    size: u64,
+    payloads: &[Payload],
     folder: &Path,
     work: &Path,
 ) -> anyhow::Result<Vec<Sample>> {
@@ -224,23 +229,20 @@ fn run(
         lanes.extend(own);
     }
     let mut samples: Vec<Sample> = Vec::new();
-    let rounds: usize = sizes.iter().map(|(size, _)| options.rounds(*size) + 1).sum();
-    let bar = progress::bar("calls", rounds * lanes.len());
-    for (size, payloads) in sizes {
-        for round in 0..=options.rounds(*size) {
-            for turn in 0..lanes.len() {
-                let index = (turn + round) % lanes.len();
-                let lane = &mut lanes[index];
-                let server = &mut servers[lane.server];
-                // The same block goes to the first lane of each client, another to the second..
-                let lanes_most = payloads.len() / (options.rounds(*size) + 1);
-                let payload = &payloads[round * lanes_most + lane.place];
-                let sample = turn_of(lane, server, payload, options.pause)
-                    .with_context(|| format!("{} over {}", server.name, lane.named.name))?;
-                let warm_up = round == 0;
-                samples.push(Sample { size: *size, round, warm_up, ..sample });
-                bar.inc(1);
-            }
+    let rounds = options.rounds(size) + 1;
+    let bar = progress::bar(format!("{size} MB"), rounds * lanes.len());
+    // The same block goes to the first lane of each client, another to the second..
+    let lanes_most = payloads.len() / rounds;
+    for round in 0..rounds {
+        for turn in 0..lanes.len() {
+            let index = (turn + round) % lanes.len();
+            let lane = &mut lanes[index];
+            let server = &mut servers[lane.server];
+            let payload = &payloads[round * lanes_most + lane.place];
+            let sample = turn_of(lane, server, payload, options.pause)
+                .with_context(|| format!("{} over {}", server.name, lane.named.name))?;
+            samples.push(Sample { size, round, warm_up: round == 0, ..sample });
+            bar.inc(1);
         }
     }
     drop(lanes);
@@ -282,7 +284,7 @@ impl Server {
     }
 }
 
-/// Keeps the logs of clients that ran in `work`, and removes everything else.
+/// Keeps the logs of clients that ran in `work`, and removes everything else there.
 fn clean_up(programs: &[Program], work: &Path, results: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(results)?;
     for program in programs {
