@@ -14,7 +14,7 @@ use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use execution::{AccessList, Executed};
 use rayon::ThreadPool;
 use rayon::prelude::*;
-use state::Nodes;
+use state::{NodeReader, Nodes};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trie::versioned::{self, BlockTrie, NodeAddress, Shortcuts, Unit, Version, run_serially};
@@ -129,7 +129,7 @@ impl<'a> LiveState<'a> {
             ancestors: Ancestors::new(core, parent),
             version,
             accounts: AddressMap::default(),
-            reads: Reads::new(version),
+            reads: Reads::new(core.database.nodes().clone(), version),
             work,
             listed,
             asked,
@@ -201,8 +201,7 @@ impl<'a> LiveState<'a> {
                 Known { hashed_address, account, storage: NodeAddress::NONE }
             }
             (Work::Ahead { session, .. }, None) => {
-                let nodes = self.core.database.nodes();
-                let known = self.reads.account(nodes, address)?;
+                let known = self.reads.account(address)?;
                 session.touch_account(known.hashed_address);
                 known
             }
@@ -215,25 +214,26 @@ impl<'a> LiveState<'a> {
 /// What a block reads of the version that it stands on, by itself.
 #[derive(Debug)]
 struct Reads {
+    nodes: NodeReader,
     accounts: Shortcuts,
     /// The storages, with how often each was read, and shortcuts once it is worth them.
     storages: AddressMap<(usize, Option<Shortcuts>)>,
 }
 
 impl Reads {
-    fn new(version: Version) -> Self {
-        Self { accounts: Shortcuts::new(version), storages: AddressMap::default() }
+    fn new(nodes: Nodes, version: Version) -> Self {
+        let (nodes, accounts) = (NodeReader::new(nodes), Shortcuts::new(version));
+        Self { nodes, accounts, storages: AddressMap::default() }
     }
 
-    fn account(&mut self, nodes: &Nodes, address: Address) -> Result<Known, StateError> {
+    fn account(&mut self, address: Address) -> Result<Known, StateError> {
         let hashed_address = keccak256(address);
-        let found = self.accounts.account(nodes, &hashed_address)?;
+        let found = self.accounts.account(&mut self.nodes, &hashed_address)?;
         Ok(Known::new(hashed_address, found))
     }
 
     fn slot(
         &mut self,
-        nodes: &Nodes,
         owner: Address,
         storage: Version,
         hashed_slot: &B256,
@@ -241,9 +241,10 @@ impl Reads {
         let (reads_count, shortcuts) = self.storages.entry(owner).or_default();
         *reads_count += 1;
         if *reads_count < limits::SHORTCUT_READS {
-            return versioned::slot(nodes, &storage, hashed_slot);
+            return versioned::slot_with(&mut self.nodes, &storage, hashed_slot);
         }
-        shortcuts.get_or_insert_with(|| Shortcuts::new(storage)).slot(nodes, hashed_slot)
+        let shortcuts = shortcuts.get_or_insert_with(|| Shortcuts::new(storage));
+        shortcuts.slot(&mut self.nodes, hashed_slot)
     }
 }
 
@@ -315,8 +316,7 @@ impl State for LiveState<'_> {
             (Work::Ahead { session, .. }, None) => {
                 let hashed_slot = hashed_slot(slot);
                 session.touch_slot(known.hashed_address, hashed_slot);
-                let nodes = self.core.database.nodes();
-                Ok(self.reads.slot(nodes, address, storage, &hashed_slot)?)
+                Ok(self.reads.slot(address, storage, &hashed_slot)?)
             }
         }
     }

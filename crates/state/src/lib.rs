@@ -45,4 +45,4 @@ pub use error::Error;
 pub use header::FORMAT_VERSION;
 pub use log::{Padded, Place};
 pub use memory::Store;
-pub use pages::{Batch, Nodes, Record};
+pub use pages::{Batch, NodeReader, Nodes, Record};

@@ -37,6 +37,12 @@ pub const WRITE_BUFFER_BYTES: usize = 128 << 10;
 /// the slowest of disks that is a second or two.
 pub const WRITE_PART_BYTES: usize = 8 << 20;
 
+/// Pages that a reader of nodes has at hand, in 256 KiB: they should stay in the processor's cache.
+pub const PAGES_AT_HAND: usize = 1 << 14;
+
+/// Pages that it looks up before that is worth it.
+pub const PAGES_AT_HAND_FROM: usize = 256;
+
 /// Bytes of the log of nodes that are read ahead before one looks whether somebody else wants the
 /// processor: a millisecond of a fast device.
 pub const READ_AHEAD_BYTES: u64 = 1 << 20;

@@ -3,7 +3,8 @@
 use crate::Error;
 use crate::disk::{Directory, Health, Named};
 use crate::limits::{
-    MIN_SEGMENT_BYTES, PAGE_BYTES, PAGE_CONTENT_BYTES, READ_AHEAD_BYTES, WRITE_BUFFER_BYTES,
+    MIN_SEGMENT_BYTES, PAGE_BYTES, PAGE_CONTENT_BYTES, PAGES_AT_HAND, PAGES_AT_HAND_FROM,
+    READ_AHEAD_BYTES, WRITE_BUFFER_BYTES,
     WRITE_PART_BYTES,
 };
 use crate::room::Room;
@@ -14,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard};
-use trie::versioned::{NodeAddress, RecordError, RecordSink, Records};
+use trie::versioned::{NodeAddress, RecordError, RecordReader, RecordSink, Records};
 
 /// Bytes of a page, as an offset.
 const PAGE: u64 = PAGE_BYTES as u64;
@@ -47,6 +48,12 @@ struct Page(Box<[u8; PAGE_BYTES]>);
 impl Page {
     fn zeroed() -> Self {
         Self(Box::new([0; PAGE_BYTES]))
+    }
+}
+
+impl fmt::Debug for Page {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Page")
     }
 }
 
@@ -109,6 +116,49 @@ impl Records for Nodes {
             return Ok(Record { page, offset });
         }
         Ok(shared.uncached(at.offset()).map(|page| Record { page, offset })?)
+    }
+}
+
+/// Reads nodes for one reader, which mostly comes to pages that it has been to not long before: these
+/// are at hand, where a look into the cache of all takes locks and counts that other threads move.
+#[derive(Debug)]
+pub struct NodeReader {
+    nodes: Nodes,
+    /// How many pages were looked up in the cache, as long as there are none at hand.
+    looked_up: usize,
+    /// By the last digits of their numbers; empty for a reader of few.
+    at_hand: Box<[(u64, Option<Arc<Page>>)]>,
+}
+
+impl NodeReader {
+    /// With nothing at hand.
+    pub fn new(nodes: Nodes) -> Self {
+        Self { nodes, looked_up: 0, at_hand: Box::default() }
+    }
+}
+
+impl RecordReader for NodeReader {
+    #[inline]
+    fn read<T>(&mut self, at: NodeAddress, see: impl FnOnce(&[u8]) -> T) -> Result<T, RecordError> {
+        if self.at_hand.is_empty() {
+            self.looked_up += 1;
+            if self.looked_up < PAGES_AT_HAND_FROM {
+                return Ok(see(self.nodes.record(at)?.as_ref()));
+            }
+            self.at_hand = (0..PAGES_AT_HAND).map(|_| (0, None)).collect();
+        }
+        let (number, offset) = (at.offset() / PAGE, (at.offset() % PAGE) as usize);
+        let (known, page) = &mut self.at_hand[number as usize % PAGES_AT_HAND];
+        if let Some(page) = page
+            && *known == number
+            && offset < PAGE_CONTENT_BYTES
+        {
+            return Ok(see(&page.0[offset..PAGE_CONTENT_BYTES]));
+        }
+        let record = self.nodes.record(at)?;
+        let found = see(record.as_ref());
+        (*known, *page) = (number, Some(record.page));
+        Ok(found)
     }
 }
 
@@ -190,7 +240,10 @@ impl Nodes {
 
     /// Removes the files below `start`, which the index has forgotten.
     pub(crate) fn remove_below(&self, start: u64) -> Result<(), Error> {
-        self.shared.cache.retain(|&number, _| number * PAGE >= start);
+        // It goes through the whole cache.
+        if self.shared.segments.starts().first().is_some_and(|first| *first < start) {
+            self.shared.cache.retain(|&number, _| number * PAGE >= start);
+        }
         self.shared.segments.remove_below(start)
     }
 

@@ -83,6 +83,21 @@ impl<R: Records + ?Sized> Records for std::sync::Arc<R> {
     }
 }
 
+/// Reads records one after the other, by one reader: it may keep at hand what it came by.
+pub trait RecordReader {
+    /// Hands the bytes from a record's first on to `see`; more may follow. See [`Records::record`].
+    ///
+    /// # Errors
+    /// When it cannot be read, or what is there is damaged.
+    fn read<T>(&mut self, at: NodeAddress, see: impl FnOnce(&[u8]) -> T) -> Result<T, RecordError>;
+}
+
+impl<R: Records + ?Sized> RecordReader for &R {
+    fn read<T>(&mut self, at: NodeAddress, see: impl FnOnce(&[u8]) -> T) -> Result<T, RecordError> {
+        Ok(see(self.record(at)?.as_ref()))
+    }
+}
+
 /// Takes new records.
 pub trait RecordSink {
     /// Appends a record, at most [`MAX_RECORD_BYTES`](Self::MAX_RECORD_BYTES) long, and says where.

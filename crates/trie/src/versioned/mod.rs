@@ -22,10 +22,10 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use address::{NodeAddress, RecordError, RecordSink, Records, Version};
+pub use address::{NodeAddress, RecordError, RecordReader, RecordSink, Records, Version};
 pub use block::{BlockTrie, Unit, run_serially, witness_at};
 pub use memory::MemoryRecords;
-pub use read::{Shortcuts, account, account_proof, slot};
+pub use read::{Shortcuts, account, account_proof, slot, slot_with};
 pub use shard::Shard;
 pub use sweep::{Cursor, sweep};
 pub use verify::verify;

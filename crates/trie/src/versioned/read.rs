@@ -1,5 +1,5 @@
 use super::{
-    NodeAddress, Records, Version,
+    NodeAddress, RecordReader, Records, Version,
     key::nibble,
     record::{self, Child, Leaf, Node},
 };
@@ -22,7 +22,7 @@ pub fn account<R: Records + ?Sized>(
     hashed_address: &B256,
 ) -> Result<Option<(Account, Version)>, Error> {
     let (at, in_leaf) = (Start::root(version), account_in_leaf(hashed_address));
-    walk(records, at, hashed_address, |_| {}, |_, _| {}, in_leaf)
+    walk(&mut &*records, at, hashed_address, |_| {}, |_, _| {}, in_leaf)
 }
 
 /// The value of a slot in a version of a storage, zero if it is not set.
@@ -31,6 +31,18 @@ pub fn account<R: Records + ?Sized>(
 /// See [`account`].
 pub fn slot<R: Records + ?Sized>(
     records: &R,
+    storage: &Version,
+    hashed_slot: &B256,
+) -> Result<U256, Error> {
+    slot_with(&mut &*records, storage, hashed_slot)
+}
+
+/// As [`slot`], by a reader.
+///
+/// # Errors
+/// See [`account`].
+pub fn slot_with(
+    records: &mut impl RecordReader,
     storage: &Version,
     hashed_slot: &B256,
 ) -> Result<U256, Error> {
@@ -63,9 +75,9 @@ impl Shortcuts {
     ///
     /// # Errors
     /// See there.
-    pub fn account<R: Records + ?Sized>(
+    pub fn account(
         &mut self,
-        records: &R,
+        records: &mut impl RecordReader,
         hashed_address: &B256,
     ) -> Result<Option<(Account, Version)>, Error> {
         self.walk(records, hashed_address, account_in_leaf(hashed_address))
@@ -75,18 +87,18 @@ impl Shortcuts {
     ///
     /// # Errors
     /// See there.
-    pub fn slot<R: Records + ?Sized>(
+    pub fn slot(
         &mut self,
-        records: &R,
+        records: &mut impl RecordReader,
         hashed_slot: &B256,
     ) -> Result<U256, Error> {
         let value = self.walk(records, hashed_slot, slot_in_leaf(hashed_slot))?;
         Ok(value.unwrap_or_default())
     }
 
-    fn walk<R: Records + ?Sized, T>(
+    fn walk<T>(
         &mut self,
-        records: &R,
+        records: &mut impl RecordReader,
         key: &B256,
         in_leaf: impl Fn(&Leaf<'_>) -> InLeaf<T>,
     ) -> Result<Option<T>, Error> {
@@ -118,7 +130,8 @@ pub fn account_proof<R: Records + ?Sized>(
     let mut proof = Vec::new();
     let mut keep = |rlp: &[u8]| proof.push(Bytes::copy_from_slice(rlp));
     let in_leaf = account_in_leaf(hashed_address);
-    let found = walk(records, Start::root(version), hashed_address, &mut keep, |_, _| {}, in_leaf)?;
+    let (mut records, at) = (records, Start::root(version));
+    let found = walk(&mut records, at, hashed_address, &mut keep, |_, _| {}, in_leaf)?;
     let proof = mem::take(&mut proof);
     let storage_root = found.map_or(Version::EMPTY, |(_, storage)| storage);
     let mut storage = Vec::with_capacity(hashed_slots.len());
@@ -126,7 +139,7 @@ pub fn account_proof<R: Records + ?Sized>(
         let mut proof = Vec::new();
         let keep = |rlp: &[u8]| proof.push(Bytes::copy_from_slice(rlp));
         let (at, in_leaf) = (Start::root(&storage_root), slot_in_leaf(&hashed_slot));
-        let value = walk(records, at, &hashed_slot, keep, |_, _| {}, in_leaf)?;
+        let value = walk(&mut records, at, &hashed_slot, keep, |_, _| {}, in_leaf)?;
         storage.push(StorageProof { hashed_slot, value: value.unwrap_or_default(), proof });
     }
     Ok(AccountProof { account: found.map(|(account, _)| account), proof, storage })
@@ -183,8 +196,8 @@ impl Start {
 
 /// Follows `key` from a record and hands over the RLP of each node that is not embedded to `see`,
 /// and the place of each record that it comes to to `pass`, with its depth.
-fn walk<R: Records + ?Sized, T>(
-    records: &R,
+fn walk<T>(
+    records: &mut impl RecordReader,
     Start { mut address, mut depth }: Start,
     key: &B256,
     mut see: impl FnMut(&[u8]),
@@ -192,12 +205,12 @@ fn walk<R: Records + ?Sized, T>(
     in_leaf: impl Fn(&Leaf<'_>) -> InLeaf<T>,
 ) -> Result<Option<T>, Error> {
     while !address.is_none() {
-        let record = records.record(address)?;
-        let malformed = |reason| Error::MalformedRecord { address, reason };
-        let node = record::parse(record.as_ref()).map_err(malformed)?;
-        see(node.rlp());
-        let step = within(node, key, &mut depth, &in_leaf).map_err(malformed)?;
-        match step {
+        let step = records.read(address, |record| {
+            let node = record::parse(record)?;
+            see(node.rlp());
+            within(node, key, &mut depth, &in_leaf)
+        })?;
+        match step.map_err(|reason| Error::MalformedRecord { address, reason })? {
             Step::Record(next) => {
                 address = next;
                 pass(depth, next);
@@ -291,8 +304,8 @@ mod tests {
             let mut shortcuts = Shortcuts::new(storage);
             for key in there.into_iter().chain(keys(rng, count)) {
                 let expected = slot(&records, &storage, &key);
-                assert_eq!(shortcuts.slot(&records, &key), expected, "{key}");
-                assert_eq!(shortcuts.slot(&records, &key), expected, "{key} again");
+                assert_eq!(shortcuts.slot(&mut &records, &key), expected, "{key}");
+                assert_eq!(shortcuts.slot(&mut &records, &key), expected, "{key} again");
             }
         }
     }

@@ -195,7 +195,7 @@ impl World {
         addresses.extend([B256::ZERO, B256::repeat_byte(0x20), B256::repeat_byte(0x77)]);
         for address in addresses {
             let found = account(&self.records, version, &address).unwrap();
-            assert_eq!(shortcuts.account(&self.records, &address), Ok(found));
+            assert_eq!(shortcuts.account(&mut &self.records, &address), Ok(found));
             assert_eq!(found.map(|(account, _)| account), flat.account(&address));
             let mut slots: Vec<B256> = flat
                 .0
