@@ -81,6 +81,19 @@ pub(crate) fn yield_to_others(nice: i32) {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn yield_to_others(_nice: i32) {}
 
+/// Has the system clear memory before a block needs it: as long as the cache of nodes grows, it takes
+/// memory that was free, and fresh memory is the dearest thing on a machine. `grown_bytes` is by how
+/// much it grew of late; the allocator keeps what is freed here for the next block.
+pub(crate) fn touch_memory(grown_bytes: usize) {
+    let bytes = (limits::TOUCHED_PER_GROWN * grown_bytes).min(limits::TOUCHED_MAX_BYTES);
+    let part = |_| {
+        std::thread::yield_now();
+        std::hint::black_box(vec![1u8; limits::TOUCHED_PART_BYTES])
+    };
+    // None is freed before all are there.
+    drop((0..bytes / limits::TOUCHED_PART_BYTES).map(part).collect::<Vec<_>>());
+}
+
 /// Counts steps of work that nobody waits for, some microseconds each, and lets other threads go
 /// first every few steps: lowering a thread's priority shortens its turn, and does not end it.
 #[derive(Debug, Default)]

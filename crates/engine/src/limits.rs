@@ -50,6 +50,17 @@ pub const BACKGROUND_NICE: i32 = 5;
 /// they wait for the disk.
 pub const PREFETCH_NICE: i32 = 19;
 
+/// Bytes of memory that are touched ahead for each byte by which the cache of nodes grew: what a block
+/// takes beside the cache is about as much again.
+pub const TOUCHED_PER_GROWN: usize = 3;
+
+/// Bytes that are touched ahead at most.
+pub const TOUCHED_MAX_BYTES: usize = 96 << 20;
+
+/// Bytes that are touched at a time: some 100 µs, and little enough for the allocator to use again
+/// for whatever is wanted.
+pub const TOUCHED_PART_BYTES: usize = 512 << 10;
+
 /// How long the reading of the newest nodes rests while a block runs.
 pub const READ_AHEAD_PAUSE: Duration = Duration::from_millis(5);
 

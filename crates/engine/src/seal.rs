@@ -1,6 +1,6 @@
 //! Giving addresses to what a block has changed.
 
-use crate::background::{Turns, Yielding};
+use crate::background::{self, Turns, Yielding};
 use crate::core::Core;
 use crate::live::Tries;
 use crate::record::BlockRecord;
@@ -142,13 +142,19 @@ pub(crate) fn seal(
     tries: Arc<Tries>,
     codes: Vec<(B256, Bytes)>,
 ) {
+    let start = core.database.nodes().end();
     let sealed = try_seal(core, parent, record, &tries, codes);
+    drop(tries);
     if let Err(error) = &sealed {
         tracing::error!(%error, block = %record.hash(), "the state after a block was not kept");
         core.fail(error.clone());
     }
     record.seal.keep(sealed);
     core.signals.block_sealed();
+    let appended_bytes = core.database.nodes().end().offset() - start.offset();
+    if core.database.nodes().cache_has_room() {
+        background::touch_memory(appended_bytes as usize);
+    }
 }
 
 fn try_seal(

@@ -150,9 +150,13 @@ impl Pieces {
             let room = most_bytes - buffer.len();
             let is_done = match piece {
                 Piece::AsIs(bytes) if bytes.len() >= LARGE_PIECE_BYTES => break,
+                Piece::AsIs(bytes) if bytes.len() <= room => {
+                    buffer.extend_from_slice(bytes);
+                    true
+                }
                 Piece::AsIs(bytes) => {
-                    buffer.extend_from_slice(&bytes.split_to(bytes.len().min(room)));
-                    bytes.is_empty()
+                    buffer.extend_from_slice(&bytes.split_to(room));
+                    false
                 }
                 Piece::Hex(bytes) => {
                     push_digits(&mut buffer, &bytes.split_to(bytes.len().min(room / 2)));

@@ -37,6 +37,9 @@ pub const WRITE_BUFFER_BYTES: usize = 128 << 10;
 /// the slowest of disks that is a second or two.
 pub const WRITE_PART_BYTES: usize = 8 << 20;
 
+/// The cache of pages is as good as full when a part of so many is free: its shards fill unevenly.
+pub const CACHE_FULL_PART: u64 = 16;
+
 /// Pages that a reader of nodes has at hand, in 256 KiB: they should stay in the processor's cache.
 pub const PAGES_AT_HAND: usize = 1 << 14;
 

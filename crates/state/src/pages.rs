@@ -3,9 +3,8 @@
 use crate::Error;
 use crate::disk::{Directory, Health, Named};
 use crate::limits::{
-    MIN_SEGMENT_BYTES, PAGE_BYTES, PAGE_CONTENT_BYTES, PAGES_AT_HAND, PAGES_AT_HAND_FROM,
-    READ_AHEAD_BYTES, WRITE_BUFFER_BYTES,
-    WRITE_PART_BYTES,
+    CACHE_FULL_PART, MIN_SEGMENT_BYTES, PAGE_BYTES, PAGE_CONTENT_BYTES, PAGES_AT_HAND,
+    PAGES_AT_HAND_FROM, READ_AHEAD_BYTES, WRITE_BUFFER_BYTES, WRITE_PART_BYTES,
 };
 use crate::room::Room;
 use crate::segments::{NODES, Segments};
@@ -203,6 +202,12 @@ impl Nodes {
     /// Where the log ends, sealed batches included: the next batch's addresses are above.
     pub fn end(&self) -> NodeAddress {
         NodeAddress::new(self.shared.end.load(Ordering::Acquire))
+    }
+
+    /// Whether the cache takes further pages without letting go of others.
+    pub fn cache_has_room(&self) -> bool {
+        let cache = &self.shared.cache;
+        cache.weight() + cache.weight() / CACHE_FULL_PART < cache.capacity()
     }
 
     /// The first address that is not deleted.

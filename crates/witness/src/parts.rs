@@ -1,6 +1,6 @@
 //! An encoding as byte strings to be sent one after the other: large items uncopied.
 
-use crate::limits::{COPIED_BYTES, COPIED_ITEM_BYTES};
+use crate::limits::COPIED_BYTES;
 use alloy_primitives::Bytes;
 
 /// A slice of an encoding.
@@ -23,7 +23,12 @@ impl<'a> Part<'a> {
 /// Collects what `write` hands over, each time the same. Large items are clones, which copies no
 /// content. What stands between them is slices of one buffer, small items included: a slice of its
 /// own costs more than the copy of a node. Of many small items the last are clones too.
-pub(crate) fn collect(write: impl Fn(&mut dyn FnMut(Part<'_>))) -> Vec<Bytes> {
+pub(crate) fn collect(
+    copied_item_bytes: usize,
+    write: impl Fn(&mut dyn FnMut(Part<'_>)),
+) -> Vec<Bytes> {
+    let is_copied =
+        |item: &Bytes, copied_bytes: &mut usize| is_copied(item, copied_item_bytes, copied_bytes);
     let mut buffer_bytes = 0;
     let mut copied_bytes = 0;
     let mut items_count = 0;
@@ -58,9 +63,9 @@ pub(crate) fn collect(write: impl Fn(&mut dyn FnMut(Part<'_>))) -> Vec<Bytes> {
 }
 
 /// Whether an item is copied when so many bytes are already, which counts it.
-fn is_copied(item: &Bytes, copied_bytes: &mut usize) -> bool {
+fn is_copied(item: &Bytes, copied_item_bytes: usize, copied_bytes: &mut usize) -> bool {
     let has_room = *copied_bytes < COPIED_BYTES || item.is_empty();
-    let is_copied = item.len() < COPIED_ITEM_BYTES && has_room;
+    let is_copied = item.len() < copied_item_bytes && has_room;
     *copied_bytes += if is_copied { item.len() } else { 0 };
     is_copied
 }

@@ -27,7 +27,7 @@ pub fn write(witness: &Witness, sink: &mut impl FnMut(&[u8])) -> Result<(), Deco
 /// items as they are, all else out of one buffer. Errors as [`write()`].
 pub fn parts(witness: &Witness) -> Result<Vec<Bytes>, DecodeError> {
     check(witness)?;
-    Ok(parts::collect(|sink| for_each_part(witness, sink)))
+    Ok(parts::collect(1, |sink| for_each_part(witness, sink)))
 }
 
 /// The encoding in one buffer; errors as [`write()`].
