@@ -13,6 +13,7 @@ use crate::tree::{Bounded, InvalidRecord};
 use crate::workers::Workers;
 use crate::{Error, Genesis, Heads, limits};
 use alloy_consensus::Transaction as _;
+use alloy_eips::eip2718::{Decodable2718, Encodable2718};
 use alloy_primitives::{Address, B256, Bytes};
 use alloy_rpc_types_engine::{ExecutionPayload, ExecutionPayloadSidecar};
 use execution::{
@@ -202,15 +203,16 @@ impl Engine {
 
     /// Validates a block, running it unless the answer is known already.
     pub fn new_block(&self, block: SealedBlock) -> Result<Verdict, Error> {
-        self.new_listed_block(block, None)
-    }
-
-    /// As [`new_block`](Self::new_block), of a block that came with an access list, as RLP.
-    fn new_listed_block(&self, block: SealedBlock, list: Option<Bytes>) -> Result<Verdict, Error> {
         if let Err(reason) = execution::validate_body_roots(&block) {
             // Another body may be the right one for this hash: it is not remembered.
             return Ok(Verdict::Invalid { latest_valid_hash: None, reason: told(&reason) });
         }
+        self.new_listed_block(block, None)
+    }
+
+    /// As [`new_block`](Self::new_block), of a block whose header has the roots of its body, and
+    /// that may have come with an access list, as RLP.
+    fn new_listed_block(&self, block: SealedBlock, list: Option<Bytes>) -> Result<Verdict, Error> {
         // Before anything is held that the fork choice may need.
         self.wait_for_room()?;
         let _running = self.running();
@@ -651,10 +653,24 @@ fn decode(payload: Payload) -> Result<(SealedBlock, Option<Bytes>), InvalidBlock
     let Payload { execution, sidecar } = payload;
     let got = execution.block_hash();
     let list = execution.block_access_list().cloned();
+    let transactions_root = trie::ordered_root(execution.transactions());
     let block = execution
-        .try_into_block_with_sidecar::<Transaction>(&sidecar)
+        .into_block_with_sidecar_raw_with_transactions_root(&sidecar, transactions_root)
         .map_err(|error| InvalidBlock::Payload(error.to_string()))?;
-    let block = SealedBlock::new(block);
+    let mut encoded = Vec::new();
+    let transaction = |bytes: Bytes| {
+        let decoded = Transaction::decode_2718_exact(&bytes)
+            .map_err(|error| InvalidBlock::Payload(error.to_string()))?;
+        // The header has the root of the bytes as they came.
+        encoded.clear();
+        decoded.encode_2718(&mut encoded);
+        if encoded != bytes {
+            let reason = format!("transaction {} is encoded in another way", decoded.tx_hash());
+            return Err(InvalidBlock::Payload(reason));
+        }
+        Ok(decoded)
+    };
+    let block = SealedBlock::new(block.try_map_transactions(transaction)?);
     if block.hash() != got {
         return Err(InvalidBlock::BlockHash { got, expected: block.hash() });
     }

@@ -5,9 +5,10 @@ use crate::{
     validate_header,
 };
 use alloy_consensus::{Header, Transaction as _, TxReceipt, proofs};
+use alloy_eips::eip2718::Encodable2718;
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{Address, B256, Bloom, Bytes, keccak256};
-use alloy_rlp::Decodable;
+use alloy_rlp::{BufMut, Decodable};
 use witness::{BlockState, DecodeError, Source, StateError, TrieState, Witness, WitnessIndex};
 
 /// Bytes of a block's RLP from Osaka on (EIP-7934): 10 MiB less 2 MiB for the consensus layer.
@@ -164,8 +165,8 @@ pub fn validate_body_roots(block: &SealedBlock) -> Result<(), InvalidBlock> {
     if got != expected {
         return Err(InvalidBlock::OmmersHash { got, expected });
     }
-    let (got, expected) =
-        (header.transactions_root, proofs::calculate_transaction_root(&body.transactions));
+    let expected = root_of_list(&body.transactions, Encodable2718::encode_2718);
+    let got = header.transactions_root;
     if got != expected {
         return Err(InvalidBlock::TransactionsRoot { got, expected });
     }
@@ -180,6 +181,17 @@ pub fn validate_body_roots(block: &SealedBlock) -> Result<(), InvalidBlock> {
         }
         _ => Ok(()),
     }
+}
+
+/// The root of the trie of these items, each encoded by `encode`.
+fn root_of_list<T>(items: &[T], encode: impl Fn(&T, &mut dyn BufMut)) -> B256 {
+    let (mut encoded, mut ends) = (Vec::new(), vec![0]);
+    for item in items {
+        encode(item, &mut encoded);
+        ends.push(encoded.len());
+    }
+    let slices = ends.windows(2).map(|ends| &encoded[ends[0]..ends[1]]);
+    trie::ordered_root(&slices.collect::<Vec<_>>())
 }
 
 /// Checks what header and body say of each other besides the [roots](validate_body_roots).
@@ -250,7 +262,7 @@ impl Executed {
 
     /// Root of the trie of receipts.
     pub fn receipts_root(&self) -> B256 {
-        proofs::calculate_receipt_root(&self.receipts)
+        root_of_list(&self.receipts, Encodable2718::encode_2718)
     }
 
     /// All receipts' blooms in one.

@@ -24,7 +24,7 @@ pub fn write(witness: &Witness, sink: &mut impl FnMut(&[u8])) {
 /// The encoding in slices, in order: large items as they are, what is between them out of one
 /// buffer.
 pub fn parts(witness: &Witness) -> Vec<Bytes> {
-    parts::collect(limits::COPIED_ITEM_BYTES, |sink| for_each_part(witness, sink))
+    parts::collect(|sink| for_each_part(witness, sink))
 }
 
 fn for_each_part(witness: &Witness, sink: &mut dyn FnMut(Part<'_>)) {

@@ -1,7 +1,7 @@
 //! SSZ: `ExecutionWitness { state, codes, headers }`, each a list of byte lists (execution-apis
 //! #885 and EIP-8025, whose progressive lists serialise alike).
 
-use crate::parts::{self, Part};
+use crate::parts::Part;
 use crate::{DecodeError, Witness, limits};
 use alloy_primitives::Bytes;
 
@@ -23,11 +23,25 @@ pub fn write(witness: &Witness, sink: &mut impl FnMut(&[u8])) -> Result<(), Deco
     Ok(())
 }
 
-/// The encoding as byte strings that follow each other, to be sent without being joined: large
-/// items as they are, all else out of one buffer. Errors as [`write()`].
+/// The encoding as byte strings that follow each other, to be sent without being joined: offsets,
+/// and items as they are. Errors as [`write()`].
 pub fn parts(witness: &Witness) -> Result<Vec<Bytes>, DecodeError> {
     check(witness)?;
-    Ok(parts::collect(1, |sink| for_each_part(witness, sink)))
+    let items_count = lists(witness).map(<[_]>::len).iter().sum::<usize>();
+    let mut parts = Vec::with_capacity(items_count + 3);
+    let mut between = Vec::new();
+    for_each_part(witness, &mut |part| match part {
+        Part::Between(bytes) => between.extend_from_slice(bytes),
+        Part::Item(item) if item.is_empty() => {}
+        Part::Item(item) => {
+            if !between.is_empty() {
+                parts.push(std::mem::take(&mut between).into());
+            }
+            parts.push(item.clone());
+        }
+    });
+    parts.extend((!between.is_empty()).then(|| between.into()));
+    Ok(parts)
 }
 
 /// The encoding in one buffer; errors as [`write()`].
