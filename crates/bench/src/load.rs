@@ -46,8 +46,8 @@ const NULL_TIME: Duration = Duration::from_secs(1);
 /// What `rpc` is given.
 #[derive(Debug, Args)]
 pub struct LoadArgs {
-    /// Where calls go: http://host:port/path, ws://host:port/path, the path of a Unix socket, or
-    /// null:http, null:ws, null:ipc, a server that does nothing. Several are measured in turns.
+    /// Where calls go: http(s)://host:port/path, ws(s)://host:port/path, the path of a Unix socket,
+    /// or null:http, null:ws, null:ipc, a server that does nothing. Several are measured in turns.
     #[arg(long, value_name = "URL", value_delimiter = ',')]
     url: Vec<String>,
     /// How: sequential, pipelined, batched.
@@ -94,6 +94,9 @@ pub struct LoadArgs {
     /// is for keys: what flags say is printed in the report. Flags win.
     #[arg(long, value_name = "FILE")]
     env: Option<PathBuf>,
+    /// Certificates in PEM of those who may sign a server's, instead of the system's.
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
     /// Do not measure a server that does nothing for comparison.
     #[arg(long)]
     no_null: bool,
@@ -230,7 +233,7 @@ fn usual_threads() -> usize {
 /// A null server that speaks over this wire, and an endpoint that is it.
 fn null_contender(wire: Wire) -> anyhow::Result<Contender> {
     let null = NullServer::start(wire, Says::One).context("no null server")?;
-    let target = Target::parse(&null.url, &[], None)?;
+    let target = Target::parse(&null.url, &[], None, None)?;
     Ok(Contender { name: format!("null:{}", wire.name()), target, null: Some(null) })
 }
 
@@ -246,7 +249,7 @@ impl LoadArgs {
             if let Some(wire) = null {
                 return null_contender(wire);
             }
-            let target = Target::parse(url, &headers, secret.as_ref())?;
+            let target = Target::parse(url, &headers, secret.as_ref(), self.cacert.as_deref())?;
             Ok(Contender { name: target.to_string(), target, null: None })
         };
         let mut contenders: Vec<Contender> = urls.iter().map(one).collect::<anyhow::Result<_>>()?;

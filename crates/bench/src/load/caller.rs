@@ -21,7 +21,8 @@ const MOST_TRIES: usize = 20;
 /// An endpoint, and what it may be asked.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Endpoint {
-    /// Where calls go: http://host:port/path, ws://host:port/path, or the path of a Unix socket.
+    /// Where calls go: http(s)://host:port/path, ws(s)://host:port/path, or the path of a Unix
+    /// socket.
     #[arg(long, value_name = "URL")]
     rpc: Option<String>,
     /// Calls a second, at most.
@@ -40,6 +41,9 @@ pub(crate) struct Endpoint {
     /// DEPONENT_RPC_MAX_RATE. Flags win.
     #[arg(long, value_name = "FILE")]
     env: Option<PathBuf>,
+    /// Certificates in PEM of those who may sign the server's, instead of the system's.
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
 }
 
 /// Calls an [`Endpoint`].
@@ -72,7 +76,7 @@ impl Caller {
         let secret = endpoint.jwt_secret.as_deref().map(JwtSecret::load).transpose()?;
         let mut headers = endpoint.header.clone();
         headers.extend(env.token.iter().map(|token| format!("Authorization: Bearer {token}")));
-        let target = Target::parse(url, &headers, secret.as_ref())?;
+        let target = Target::parse(url, &headers, secret.as_ref(), endpoint.cacert.as_deref())?;
         let interval = match endpoint.max_rate.or(env.max_rate) {
             None => Duration::ZERO,
             Some(rate) => {
@@ -128,9 +132,14 @@ impl Caller {
             Ok(message) => message,
             Err(error) => {
                 self.connection = None;
+                let lasts = [ErrorKind::PermissionDenied, ErrorKind::Unsupported];
+                let lasts = lasts.contains(&error.kind());
                 let error =
                     anyhow::Error::new(error).context(format!("no answer of {}", self.target));
-                return Err(Trouble::Passing(error, None));
+                return Err(match lasts {
+                    true => Trouble::Lasting(error),
+                    false => Trouble::Passing(error, None),
+                });
             }
         };
         let Some((_, messages)) = &self.connection else {
