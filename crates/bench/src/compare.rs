@@ -6,6 +6,7 @@ use alloy_primitives::B256;
 use anyhow::{Context, ensure};
 
 use crate::cells;
+use crate::cli::count;
 use crate::document::{Cell, Document, Table, Unit};
 use crate::replay::{self, Block, Course, Entrant, Feed, Run};
 use crate::stats::Comparison;
@@ -23,7 +24,7 @@ pub struct Args {
     #[arg(long)]
     by_run: bool,
     /// Rounds; otherwise three, or one where blocks are interleaved.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<usize>)]
     rounds: Option<usize>,
 }
 

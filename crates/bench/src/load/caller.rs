@@ -12,6 +12,7 @@ use super::calls::LIMIT_CODES;
 use super::env::Env;
 use super::message::{Message, Messages, Wire, push_frame_head};
 use super::target::Target;
+use crate::cli::count;
 use crate::fault::Fault;
 use crate::stream::Stream;
 
@@ -29,7 +30,7 @@ pub(crate) struct Endpoint {
     #[arg(long, value_name = "N")]
     max_rate: Option<f64>,
     /// Seconds that an answer may take.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = count::<u64>)]
     timeout: u64,
     /// A further header of HTTP and of the opening of a WebSocket: "name: value".
     #[arg(long, value_name = "HEADER")]
@@ -84,7 +85,7 @@ impl Caller {
                 Duration::try_from_secs_f64(1.0 / rate).context("a rate is above 0")?
             }
         };
-        Ok(Self::on(target, Duration::from_secs(endpoint.timeout.max(1)), interval))
+        Ok(Self::on(target, Duration::from_secs(endpoint.timeout), interval))
     }
 
     pub(super) fn on(target: Target, timeout: Duration, interval: Duration) -> Self {
