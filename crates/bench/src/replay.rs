@@ -36,7 +36,9 @@ use crate::target::{Reset, Target, Targets};
 use crate::wire::{Connection, Timing};
 use crate::world::short_hash;
 
-pub(crate) use self::report::{clients, distribution, faults, latencies, names, sent, speeds};
+pub(crate) use self::report::{
+    FAULTS, clients, distribution, faults, latencies, names, sent, speeds,
+};
 use self::sweep::Sweep;
 
 /// Between two attempts to reach a client that has gone away.
