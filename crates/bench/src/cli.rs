@@ -1,6 +1,8 @@
 //! `deponent bench`: what the commands are given, and what they call.
 
+use std::fmt::Display;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -56,10 +58,10 @@ pub struct Common {
     #[arg(long, default_value = "full")]
     preset: String,
     /// Full blocks to measure on warm caches, instead of the preset's.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<u64>)]
     warm_blocks: Option<u64>,
     /// Millions of gas of a measured block, at least and at most, instead of the preset's.
-    #[arg(long, num_args = 2, value_names = ["LOW", "HIGH"])]
+    #[arg(long, num_args = 2, value_names = ["LOW", "HIGH"], value_parser = count::<u64>)]
     block_mgas: Option<Vec<u64>>,
     /// Where chains, prepared clients and running copies are kept.
     #[arg(long, value_name = "DIR", default_value = "target/bench")]
@@ -67,7 +69,7 @@ pub struct Common {
     /// The client that builds blocks which are not there yet: deponent or geth.
     #[arg(long, default_value = "deponent")]
     builder: Contender,
-    /// Our program; otherwise the one beside this one.
+    /// Our program; otherwise this one.
     #[arg(long, value_name = "FILE")]
     deponent: Option<PathBuf>,
     /// geth; otherwise on the path, or in ~/go/bin.
@@ -106,7 +108,7 @@ pub struct StateArgs {
     #[arg(long, value_delimiter = ',', default_value = "empty,warm,cold,reorgs")]
     parts: Vec<String>,
     /// Blocks measured of each part, at most.
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = count::<usize>)]
     blocks: usize,
     /// Blocks of the warm part that are fed before the measurement begins.
     #[arg(long, value_name = "N", default_value_t = 30)]
@@ -137,7 +139,7 @@ pub struct DepthsArgs {
     #[arg(long, value_delimiter = ',', default_value = "geth,deponent")]
     clients: Vec<Contender>,
     /// Blocks of the warm part, at most.
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = count::<usize>)]
     blocks: usize,
     /// Where the report goes; otherwise a new folder below the directory.
     #[arg(long, value_name = "DIR")]
@@ -158,12 +160,13 @@ pub struct TransportsArgs {
     clients: Vec<Contender>,
     /// Sizes of the witnesses, in MB, for which the chain has blocks.
     #[arg(long, value_delimiter = ',', default_value = "17,100,300,500")]
+    #[arg(value_parser = count::<u64>)]
     sizes: Vec<u64>,
     /// Measured rounds of sizes below 200 MB, after one that warms up.
-    #[arg(long, value_name = "N", default_value_t = 7)]
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = count::<usize>)]
     rounds: usize,
     /// Measured rounds of the other sizes.
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = count::<usize>)]
     large_rounds: usize,
     /// Our transports; otherwise all.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
@@ -188,20 +191,31 @@ pub struct CrowdArgs {
     #[arg(long, value_name = "DIR")]
     chain: Option<PathBuf>,
     /// Size of the witness, in MB, for which the chain has a block.
-    #[arg(long, default_value_t = 500)]
+    #[arg(long, default_value_t = 500, value_parser = count::<u64>)]
     size: u64,
     /// The transports over which it is sent.
     #[arg(long, value_delimiter = ',', value_name = "NAMES", default_value = "json,ssz,ssz-unix")]
     transports: Vec<String>,
     /// Clients that call at the same time.
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = count::<usize>)]
     clients: usize,
     /// Seconds for which they call, over each transport.
-    #[arg(long, value_name = "S", default_value_t = 20)]
+    #[arg(long, value_name = "S", default_value_t = 20, value_parser = count::<u64>)]
     seconds: u64,
     /// Where the report goes; otherwise a new folder below the directory.
     #[arg(long, value_name = "DIR")]
     results: Option<PathBuf>,
+}
+
+/// Reads how many of something there are to be: one at least.
+pub(crate) fn count<T: FromStr<Err: Display> + PartialOrd + From<u8>>(
+    text: &str,
+) -> Result<T, String> {
+    match text.parse() {
+        Ok(count) if count >= T::from(1) => Ok(count),
+        Ok(_) => Err("it has to be 1 at least".into()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Runs a command, and prints its report.
@@ -237,7 +251,8 @@ fn generate(common: &Common) -> anyhow::Result<Chain> {
     let mut world = World::preset(&common.preset).context("presets are full, mid and mini")?;
     world.warm_blocks = common.warm_blocks.unwrap_or(world.warm_blocks);
     if let Some([low, high]) = common.block_mgas.as_deref() {
-        world.block_gas = [low * 1_000_000, high * 1_000_000];
+        ensure!(low <= high, "--block-mgas {low} {high}: the smaller one comes first");
+        world.block_gas = [low, high].map(|mgas| mgas.saturating_mul(1_000_000));
     }
     let kind = common.builder.kind;
     let builder = common.needed(kind)?;
@@ -382,5 +397,72 @@ impl Common {
             memory_bytes: self.deponent_memory.filter(|_| ours).map(|mib| mib << 20),
             disk_bytes: self.deponent_disk_bytes.filter(|_| ours),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(subcommand)]
+        _command: Command,
+    }
+
+    fn parse(line: &str) -> Result<Line, clap::Error> {
+        Line::try_parse_from(std::iter::once("bench").chain(line.split(' ')))
+    }
+
+    #[test]
+    fn what_would_measure_nothing_is_refused() {
+        for line in [
+            "replay p --rounds",
+            "replay p --count",
+            "replay p --engine-url u --jwt-secret f --answer-time",
+            "compare p --rounds",
+            "state --blocks",
+            "depths --blocks",
+            "generate --warm-blocks",
+            "generate --block-mgas 1",
+            "transports --rounds",
+            "transports --large-rounds",
+            "transports --sizes 17,",
+            "witness --rounds",
+            "witness --minutes",
+            "crowd --clients",
+            "crowd --seconds",
+            "rpc --rounds",
+            "rpc --calls",
+            "rpc --connections",
+            "rpc --depth",
+            "rpc --threads",
+            "overhead --connections",
+            "extract --from 1 --to 2 --out o --timeout",
+        ] {
+            let with = |count| parse(&format!("{line} {count}").replace(", ", ","));
+            let said = with("0").expect_err(line).to_string();
+            assert!(said.contains("it has to be 1 at least"), "{line}: {said}");
+            with("1").unwrap_or_else(|error| panic!("{line}: {error}"));
+            with("x").expect_err(line);
+        }
+    }
+
+    #[test]
+    fn what_does_not_go_with_a_client_that_runs_is_refused() {
+        let running = "replay p --engine-url u --jwt-secret f";
+        for flag in ["--genesis g", "--targets t", "--target geth", "--rounds 2", "--sweep k=1,2"] {
+            let said = parse(&format!("{running} {flag}")).expect_err(flag).to_string();
+            let name = flag.split(' ').next().expect("a name");
+            assert!(said.contains(name) && said.contains("cannot be used with"), "{said}");
+            parse(&format!("replay p {flag}")).unwrap_or_else(|error| panic!("{flag}: {error}"));
+        }
+        for flag in ["--witness", "--ws-url u", "--reconnect 5", "--answer-time 5"] {
+            let said = parse(&format!("replay p {flag}")).expect_err(flag).to_string();
+            assert!(said.contains("--engine-url"), "{said}");
+            parse(&format!("{running} {flag}")).unwrap_or_else(|error| panic!("{flag}: {error}"));
+        }
     }
 }

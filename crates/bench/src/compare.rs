@@ -1,15 +1,20 @@
 //! `compare`: two clients or more on the same payloads, interleaved, and who was faster.
 
+mod saved;
+
 use std::collections::HashMap;
 
 use alloy_primitives::B256;
 use anyhow::{Context, ensure};
 
 use crate::cells;
+use crate::cli::count;
 use crate::document::{Cell, Document, Table, Unit};
 use crate::replay::{self, Block, Course, Entrant, Feed, Run};
 use crate::stats::Comparison;
 use crate::target::Targets;
+
+pub(crate) use self::saved::compare as compare_saved;
 
 /// What `compare` is given.
 #[derive(Debug, clap::Args)]
@@ -23,7 +28,7 @@ pub struct Args {
     #[arg(long)]
     by_run: bool,
     /// Rounds; otherwise three, or one where blocks are interleaved.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<usize>)]
     rounds: Option<usize>,
 }
 
@@ -81,23 +86,32 @@ fn document(feed: &Feed, runs: &[Run], by_run: bool) -> Document {
 
 /// The ratios of all clients to the first one.
 fn verdicts(runs: &[Run]) -> Table {
+    let mut table = verdict_columns();
+    let names = replay::names(runs);
+    let Some((first, others)) = names.split_first() else { return table };
+    for other in others {
+        verdict_rows(&mut table, runs, other, first);
+    }
+    table
+}
+
+fn verdict_columns() -> Table {
     let table = Table::new("verdicts on newPayload and forkchoiceUpdated together")
         .column("client", Unit::Text)
         .column("against", Unit::Text)
         .column("of", Unit::Text)
         .column("pairs", Unit::Count);
-    let mut table = Comparison::columns(table);
-    let names = replay::names(runs);
-    let Some((first, others)) = names.split_first() else { return table };
-    for other in others {
-        let pairs = pairs(runs, other, first);
-        for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
-            let mut row: Vec<Cell> = cells![*other, *first, name, pairs.len()].into();
-            row.extend(Comparison::new(&pairs, share).cells());
-            table.row(row);
-        }
+    Comparison::columns(table)
+}
+
+/// What is to be said of one client against the first one.
+fn verdict_rows(table: &mut Table, runs: &[Run], other: &str, first: &str) {
+    let pairs = pairs(runs, other, first);
+    for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+        let mut row: Vec<Cell> = cells![other, first, name, pairs.len()].into();
+        row.extend(Comparison::new(&pairs, share).cells());
+        table.row(row);
     }
-    table
 }
 
 /// The times of blocks that both clients ran in the same round, in seconds, `side`'s before

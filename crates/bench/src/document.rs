@@ -320,6 +320,11 @@ impl Table {
         self
     }
 
+    /// All rows.
+    pub(crate) fn rows(&self) -> &[Vec<Cell>] {
+        &self.rows
+    }
+
     /// Adds a row, of as many cells as there are columns: see [`cells!`](crate::cells).
     pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let mut cells: Vec<Cell> = cells.into_iter().collect();

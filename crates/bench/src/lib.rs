@@ -32,6 +32,7 @@ mod stats;
 mod stream;
 mod sync;
 mod target;
+mod tls;
 mod transports;
 mod wire;
 mod workload;

@@ -35,6 +35,7 @@ pub(crate) use self::turn::thread_cpu;
 use self::env::Env;
 use self::tally::Tally;
 use self::target::{Mix, Target};
+use crate::cli::count;
 use crate::document::{Document, console};
 use crate::process;
 use crate::progress;
@@ -46,21 +47,21 @@ const NULL_TIME: Duration = Duration::from_secs(1);
 /// What `rpc` is given.
 #[derive(Debug, Args)]
 pub struct LoadArgs {
-    /// Where calls go: http://host:port/path, ws://host:port/path, the path of a Unix socket, or
-    /// null:http, null:ws, null:ipc, a server that does nothing. Several are measured in turns.
+    /// Where calls go: http(s)://host:port/path, ws(s)://host:port/path, the path of a Unix socket,
+    /// or null:http, null:ws, null:ipc, a server that does nothing. Several are measured in turns.
     #[arg(long, value_name = "URL", value_delimiter = ',')]
     url: Vec<String>,
     /// How: sequential, pipelined, batched.
     #[arg(long, value_delimiter = ',', default_value = "sequential,pipelined,batched")]
     mode: Vec<Mode>,
     /// Connections to each endpoint, all at the same time.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = count::<usize>)]
     connections: usize,
     /// Calls on their way on a connection when pipelined, and calls of a batch.
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = count::<usize>)]
     depth: usize,
     /// Threads that drive the connections; otherwise one for every two processors.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<usize>)]
     threads: Option<usize>,
     /// A call: its method, and behind a space its params as a JSON list; with WEIGHT* before it, it
     /// comes so many times as often. Otherwise eth_blockNumber, eth_chainId and eth_getBalance.
@@ -70,10 +71,10 @@ pub struct LoadArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
     duration: f64,
     /// Calls of a turn, instead of its seconds.
-    #[arg(long, value_name = "N", conflicts_with = "duration")]
+    #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = count::<u64>)]
     calls: Option<u64>,
     /// Turns of each endpoint and mode.
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = count::<usize>)]
     rounds: usize,
     /// Seconds of the turn before, which is not counted.
     #[arg(long, value_name = "SECONDS", default_value_t = 0.5)]
@@ -94,6 +95,9 @@ pub struct LoadArgs {
     /// is for keys: what flags say is printed in the report. Flags win.
     #[arg(long, value_name = "FILE")]
     env: Option<PathBuf>,
+    /// Certificates in PEM of those who may sign a server's, instead of the system's.
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
     /// Do not measure a server that does nothing for comparison.
     #[arg(long)]
     no_null: bool,
@@ -230,7 +234,7 @@ fn usual_threads() -> usize {
 /// A null server that speaks over this wire, and an endpoint that is it.
 fn null_contender(wire: Wire) -> anyhow::Result<Contender> {
     let null = NullServer::start(wire, Says::One).context("no null server")?;
-    let target = Target::parse(&null.url, &[], None)?;
+    let target = Target::parse(&null.url, &[], None, None)?;
     Ok(Contender { name: format!("null:{}", wire.name()), target, null: Some(null) })
 }
 
@@ -246,7 +250,7 @@ impl LoadArgs {
             if let Some(wire) = null {
                 return null_contender(wire);
             }
-            let target = Target::parse(url, &headers, secret.as_ref())?;
+            let target = Target::parse(url, &headers, secret.as_ref(), self.cacert.as_deref())?;
             Ok(Contender { name: target.to_string(), target, null: None })
         };
         let mut contenders: Vec<Contender> = urls.iter().map(one).collect::<anyhow::Result<_>>()?;
@@ -265,14 +269,13 @@ impl LoadArgs {
     fn plan(&self, mode: Mode, env_rate: Option<f64>) -> anyhow::Result<Plan> {
         let seconds = |name: &str, seconds: f64| {
             let duration = Duration::try_from_secs_f64(seconds).ok();
-            let is_usual = |duration: &Duration| (Duration::ZERO..ENDLESS).contains(duration);
+            let is_usual = |duration: &Duration| !duration.is_zero() && *duration < ENDLESS;
             duration.filter(is_usual).with_context(|| format!("{name} is {seconds} seconds"))
         };
         let rate = self.max_rate.or(env_rate);
         ensure!(rate.is_none_or(|rate| (1e-3..1e9).contains(&rate)), "a rate of {rate:?}");
-        ensure!((1..=10_000).contains(&self.connections), "{} connections", self.connections);
-        ensure!((1..=100_000).contains(&self.depth), "a depth of {}", self.depth);
-        ensure!(self.calls != Some(0) && self.rounds > 0, "nothing to do");
+        ensure!(self.connections <= 10_000, "{} connections", self.connections);
+        ensure!(self.depth <= 100_000, "a depth of {}", self.depth);
         let threads = self.threads.unwrap_or_else(usual_threads);
         Ok(Plan {
             mode,

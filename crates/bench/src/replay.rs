@@ -23,6 +23,7 @@ use rpc::JwtSecret;
 use serde::{Deserialize, Serialize};
 
 use crate::chain::{Payload, count_of, payloads_of};
+use crate::cli::count;
 use crate::client::Heads;
 use crate::document::{Document, Ran};
 use crate::fault::Fault;
@@ -35,7 +36,9 @@ use crate::target::{Reset, Target, Targets};
 use crate::wire::{Connection, Timing};
 use crate::world::short_hash;
 
-pub(crate) use self::report::{clients, distribution, faults, latencies, names, sent, speeds};
+pub(crate) use self::report::{
+    FAULTS, clients, distribution, faults, latencies, names, sent, speeds,
+};
 use self::sweep::Sweep;
 
 /// Between two attempts to reach a client that has gone away.
@@ -52,30 +55,33 @@ pub struct Args {
     /// Further arguments for it, separated by spaces.
     #[arg(long, value_name = "ARGS", default_value = "", allow_hyphen_values = true)]
     target_args: String,
-    /// The Engine API of a client that runs, instead: host:port.
+    /// The Engine API of a client that runs, instead: host:port. It has its chain already, and is
+    /// not started again, so that nothing goes with it that says how.
     #[arg(long, value_name = "URL", requires = "jwt_secret")]
+    #[arg(conflicts_with_all = ["genesis", "targets", "target_args", "rounds"])]
     engine_url: Option<String>,
     /// Its secret: 64 hex digits in a file.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "engine_url")]
     jwt_secret: Option<PathBuf>,
     /// Its WebSocket, for --wait-for-persistence: host:port.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", requires = "engine_url")]
     ws_url: Option<String>,
     /// Ask the client that runs for witnesses.
-    #[arg(long)]
+    #[arg(long, requires = "engine_url")]
     witness: bool,
     /// Seconds in which a client that runs may come back after it closed the connection.
-    #[arg(long, value_name = "S", default_value_t = 60)]
+    #[arg(long, value_name = "S", default_value_t = 60, requires = "engine_url")]
     reconnect: u64,
     /// Seconds that an answer of a client that runs may take.
-    #[arg(long, value_name = "S", default_value_t = 60)]
+    #[arg(long, value_name = "S", default_value_t = 60, requires = "engine_url")]
+    #[arg(value_parser = count::<u64>)]
     answer_time: u64,
     /// Restart the client with --KEY VALUE for each value, as many times as there are rounds:
     /// engine.multiproof-chunk-size=15,30,60.
     #[arg(long, value_name = "KEY=V1,V2,..", conflicts_with = "engine_url")]
     sweep: Option<Sweep>,
     /// Heats of each client or value, interleaved; one unless it is a sweep, which has three.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<usize>)]
     rounds: Option<usize>,
 }
 
@@ -112,7 +118,7 @@ pub(crate) struct Feed {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) warm_up: usize,
     /// Payloads counted, at most; otherwise all.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<usize>)]
     pub(crate) count: Option<usize>,
     /// After each DEPTH blocks the fork choice goes back by as many, and forth again: 32 at most,
     /// where the safe block is. Branches that are in the files are switched to in any case.
@@ -135,7 +141,7 @@ impl Feed {
         }
         let (payloads, skip, warm_up) = (count_of(&self.payloads)?, self.skip, self.warm_up);
         ensure!(
-            payloads > skip.saturating_add(warm_up) && self.count != Some(0),
+            payloads > skip.saturating_add(warm_up),
             "no payload is left to measure: there are {payloads}, --skip leaves out {skip} and \
              --warm-up {warm_up}"
         );
@@ -590,7 +596,9 @@ impl<'a> Course<'a> {
     fn endpoint(&mut self, args: &Args, url: &str) -> anyhow::Result<(Run, Ran)> {
         let secret = args.jwt_secret.as_ref().context("--jwt-secret FILE")?;
         let secret = JwtSecret::load(secret).context("--jwt-secret")?;
-        let address = url.rsplit("://").next().unwrap_or(url).trim_end_matches('/');
+        let (scheme, address) = url.split_once("://").unwrap_or(("http", url));
+        ensure!(scheme == "http", "--engine-url {url}: host:port, or http://host:port");
+        let address = address.trim_end_matches('/');
         let mut engine = Connection::open(address, Some(secret))?;
         engine.set_patience(Duration::from_secs(args.answer_time))?;
         let version = engine.client_version().unwrap_or_else(|| "does not tell its version".into());

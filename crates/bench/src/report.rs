@@ -7,17 +7,22 @@ use std::time::SystemTime;
 use anyhow::Context;
 use clap::Args;
 
+use crate::compare::compare_saved;
 use crate::document;
 
 /// What `report` is given.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// Saved reports: the report.json of other commands.
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "compare", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Where all of them are written as one: report.html, report.md, report.json and the tables.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Compare two earlier runs of replay or of compare on the same payloads, by their folders:
+    /// ratios are to the first. They were not interleaved; `compare` does that.
+    #[arg(long, num_args = 2, value_names = ["FOLDER", "FOLDER"], conflicts_with = "files")]
+    compare: Option<Vec<PathBuf>>,
 }
 
 /// Where the results of a command go, which is made: `given`, or a new folder below `dir`, named
@@ -49,9 +54,13 @@ pub(crate) fn results_folder(given: Option<&PathBuf>, dir: &Path) -> anyhow::Res
 /// Prints saved reports, and writes them as one where that is asked for.
 ///
 /// # Errors
-/// A file cannot be read, is no report or one of another version, or cannot be written.
+/// A file cannot be read, is no report or one of another version, or cannot be written; runs cannot
+/// be compared.
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let mut documents = Vec::new();
+    if let Some([a, b]) = args.compare.as_deref() {
+        documents.push(compare_saved([a, b].map(PathBuf::as_path))?);
+    }
     for path in &args.files {
         let text = std::fs::read_to_string(path);
         let text = text.with_context(|| format!("cannot read {}", path.display()))?;
@@ -98,21 +107,24 @@ mod tests {
         }
         let files = ["one", "two"].map(|name| path(name).join("report.json")).to_vec();
         let out = Some(path("both"));
-        run(&ReportArgs { files: files.clone(), out: out.clone() }).expect("both are reports");
+        run(&ReportArgs { files: files.clone(), out: out.clone(), compare: None })
+            .expect("both are reports");
         let text = |name: &str| std::fs::read_to_string(path("both").join(name)).expect(name);
         assert_eq!(document::read(&text("report.json")).expect("a report"), documents);
         assert_eq!(text("report.html"), document::html(&documents));
         // And again, from what was written.
-        run(&ReportArgs { files: vec![path("both/report.json")], out }).expect("a report");
+        run(&ReportArgs { files: vec![path("both/report.json")], out, compare: None })
+            .expect("a report");
         assert_eq!(text("report.md"), document::markdown(&documents));
 
         std::fs::write(&files[1], r#"{"version": 2}"#).expect("written");
-        let error = run(&ReportArgs { files, out: None }).expect_err("another version");
+        let error =
+            run(&ReportArgs { files, out: None, compare: None }).expect_err("another version");
         let (error, file) = (format!("{error:#}"), path("two/report.json"));
         assert!(error.starts_with(&format!("{}: ", file.display())), "{error}");
         assert!(error.contains("version 2"), "{error}");
         let files = vec![path("three")];
-        let error = run(&ReportArgs { files, out: None }).expect_err("no such file");
+        let error = run(&ReportArgs { files, out: None, compare: None }).expect_err("no such file");
         assert!(format!("{error:#}").contains("cannot read"), "{error:#}");
     }
 }

@@ -1,4 +1,4 @@
-//! A byte stream over TCP or a Unix socket.
+//! A byte stream over TCP, TLS on it, or a Unix socket.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -7,26 +7,28 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::tls::{TlsStream, Trust};
+
 /// An open connection.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Tcp(TcpStream),
+    Tls(Box<TlsStream>),
     Unix(UnixStream),
 }
 
 impl Stream {
     /// Connects to `host:port`; each address of the host has `limit`.
     pub(crate) fn tcp(host: &str, limit: Duration) -> io::Result<Self> {
-        let mut outcome = Err(ErrorKind::AddrNotAvailable.into());
-        for address in host.to_socket_addrs()? {
-            outcome = TcpStream::connect_timeout(&address, limit);
-            if outcome.is_ok() {
-                break;
-            }
-        }
-        let stream = outcome?;
-        stream.set_nodelay(true)?;
-        Ok(Self::Tcp(stream))
+        connect(host, limit).map(Self::Tcp)
+    }
+
+    /// The same, and then each step until both ends agree on TLS has `limit`.
+    pub(crate) fn tls(host: &str, limit: Duration, trust: &Trust) -> io::Result<Self> {
+        let tcp = connect(host, limit)?;
+        tcp.set_read_timeout(Some(limit))?;
+        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+        Ok(Self::Tls(Box::new(trust.connect(name, tcp)?)))
     }
 
     pub(crate) fn unix(path: &Path) -> io::Result<Self> {
@@ -37,6 +39,7 @@ impl Stream {
     pub(crate) fn set_read_timeout(&self, limit: Duration) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.set_read_timeout(Some(limit)),
+            Self::Tls(stream) => stream.tcp.set_read_timeout(Some(limit)),
             Self::Unix(stream) => stream.set_read_timeout(Some(limit)),
         }
     }
@@ -44,15 +47,36 @@ impl Stream {
     pub(crate) fn set_nonblocking(&self) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.set_nonblocking(true),
+            Self::Tls(stream) => stream.tcp.set_nonblocking(true),
             Self::Unix(stream) => stream.set_nonblocking(true),
         }
     }
+
+    /// Whether it took something that is still to be sent, with a flush.
+    pub(crate) fn wants_write(&self) -> bool {
+        matches!(self, Self::Tls(stream) if stream.wants_write())
+    }
+}
+
+/// Connects to `host:port`; each address of the host has `limit`.
+fn connect(host: &str, limit: Duration) -> io::Result<TcpStream> {
+    let mut outcome = Err(ErrorKind::AddrNotAvailable.into());
+    for address in host.to_socket_addrs()? {
+        outcome = TcpStream::connect_timeout(&address, limit);
+        if outcome.is_ok() {
+            break;
+        }
+    }
+    let stream = outcome?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
 }
 
 impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Tcp(stream) => stream.as_fd(),
+            Self::Tls(stream) => stream.tcp.as_fd(),
             Self::Unix(stream) => stream.as_fd(),
         }
     }
@@ -62,6 +86,7 @@ impl Read for Stream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.read(into),
+            Self::Tls(stream) => stream.read(into),
             Self::Unix(stream) => stream.read(into),
         }
     }
@@ -71,11 +96,15 @@ impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
             Self::Unix(stream) => stream.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        match self {
+            Self::Tls(stream) => stream.flush(),
+            Self::Tcp(_) | Self::Unix(_) => Ok(()),
+        }
     }
 }

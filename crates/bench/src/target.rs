@@ -272,6 +272,7 @@ impl Target {
         let here = std::env::current_exe().unwrap_or_default();
         let get = |name: &str| match name {
             "home" => Some(std::env::home_dir()?.display().to_string()),
+            "self" => Some(here.display().to_string()),
             "here" => Some(here.parent()?.display().to_string()),
             _ => None,
         };
@@ -471,6 +472,16 @@ mod tests {
         }
         assert!(targets.target("geth+witness").expect("it has them").with_witness);
         assert!(targets.target("besu+witness").is_err());
+    }
+
+    #[test]
+    fn ours_is_the_program_that_runs_whatever_its_name() {
+        let this = std::env::current_exe().expect("a program");
+        let ours = Targets::read(None).expect("TOML").target("deponent").expect("a table");
+        assert_eq!(ours.binary(), Some(this.clone()));
+        let beside = targets("[x]\nlike = \"deponent\"\nprogram = \"{here}/x\"\n").target("x");
+        let paths = beside.expect("complete").paths().expect("places");
+        assert_eq!(paths, [this.with_file_name("x")]);
     }
 
     #[test]

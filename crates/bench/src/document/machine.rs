@@ -39,8 +39,14 @@ impl Machine {
         }
     }
 
+    /// Whether the other one is the same, or as good as that.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        Self { load: String::new(), ..self.clone() }
+            == Self { load: String::new(), ..other.clone() }
+    }
+
     /// On one line.
-    pub(super) fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         let Self { processor, cores, memory_bytes, kernel, load } = self;
         let memory_gib = *memory_bytes as f64 / f64::from(1 << 30);
         format!("{cores} cores ({processor}), {memory_gib:.1} GiB of memory, {kernel}, load {load}")

@@ -12,6 +12,7 @@ use super::calls::LIMIT_CODES;
 use super::env::Env;
 use super::message::{Message, Messages, Wire, push_frame_head};
 use super::target::Target;
+use crate::cli::count;
 use crate::fault::Fault;
 use crate::stream::Stream;
 
@@ -21,14 +22,15 @@ const MOST_TRIES: usize = 20;
 /// An endpoint, and what it may be asked.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Endpoint {
-    /// Where calls go: http://host:port/path, ws://host:port/path, or the path of a Unix socket.
+    /// Where calls go: http(s)://host:port/path, ws(s)://host:port/path, or the path of a Unix
+    /// socket.
     #[arg(long, value_name = "URL")]
     rpc: Option<String>,
     /// Calls a second, at most.
     #[arg(long, value_name = "N")]
     max_rate: Option<f64>,
     /// Seconds that an answer may take.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = count::<u64>)]
     timeout: u64,
     /// A further header of HTTP and of the opening of a WebSocket: "name: value".
     #[arg(long, value_name = "HEADER")]
@@ -40,6 +42,9 @@ pub(crate) struct Endpoint {
     /// DEPONENT_RPC_MAX_RATE. Flags win.
     #[arg(long, value_name = "FILE")]
     env: Option<PathBuf>,
+    /// Certificates in PEM of those who may sign the server's, instead of the system's.
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
 }
 
 /// Calls an [`Endpoint`].
@@ -72,7 +77,7 @@ impl Caller {
         let secret = endpoint.jwt_secret.as_deref().map(JwtSecret::load).transpose()?;
         let mut headers = endpoint.header.clone();
         headers.extend(env.token.iter().map(|token| format!("Authorization: Bearer {token}")));
-        let target = Target::parse(url, &headers, secret.as_ref())?;
+        let target = Target::parse(url, &headers, secret.as_ref(), endpoint.cacert.as_deref())?;
         let interval = match endpoint.max_rate.or(env.max_rate) {
             None => Duration::ZERO,
             Some(rate) => {
@@ -80,7 +85,7 @@ impl Caller {
                 Duration::try_from_secs_f64(1.0 / rate).context("a rate is above 0")?
             }
         };
-        Ok(Self::on(target, Duration::from_secs(endpoint.timeout.max(1)), interval))
+        Ok(Self::on(target, Duration::from_secs(endpoint.timeout), interval))
     }
 
     pub(super) fn on(target: Target, timeout: Duration, interval: Duration) -> Self {
@@ -128,9 +133,14 @@ impl Caller {
             Ok(message) => message,
             Err(error) => {
                 self.connection = None;
+                let lasts = [ErrorKind::PermissionDenied, ErrorKind::Unsupported];
+                let lasts = lasts.contains(&error.kind());
                 let error =
                     anyhow::Error::new(error).context(format!("no answer of {}", self.target));
-                return Err(Trouble::Passing(error, None));
+                return Err(match lasts {
+                    true => Trouble::Lasting(error),
+                    false => Trouble::Passing(error, None),
+                });
             }
         };
         let Some((_, messages)) = &self.connection else {

@@ -90,7 +90,8 @@ impl<'a> Lane<'a> {
 
     /// What is waited for: the socket, and whether there is something to write.
     pub(super) fn socket(&self) -> Option<(&Stream, bool)> {
-        self.connection.as_ref().map(|(stream, _)| (stream, self.written < self.out.len()))
+        let writes = |stream: &Stream| self.written < self.out.len() || stream.wants_write();
+        self.connection.as_ref().map(|(stream, _)| (stream, writes(stream)))
     }
 
     /// Gives up what took too long, sends what is due, and says when to come again at the latest;
@@ -195,9 +196,13 @@ impl<'a> Lane<'a> {
                 }
             }
         }
+        let flushed = stream.flush();
         self.calls.tally.sent_bytes += self.written as u64;
         self.out.clear();
         self.written = 0;
+        if flushed.is_err_and(|error| error.kind() != ErrorKind::WouldBlock) {
+            self.receive_last(now);
+        }
     }
 
     fn receive_last(&mut self, now: u64) {

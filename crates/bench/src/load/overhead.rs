@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::Args;
 
 use super::message::Wire;
@@ -12,6 +12,7 @@ use super::target::Mix;
 use super::turn;
 use super::{Mode, Plan, null_contender, usual_threads, write};
 use crate::cells;
+use crate::cli::count;
 use crate::document::{Document, Table, Unit};
 use crate::transports::receive_witnesses;
 
@@ -22,16 +23,16 @@ pub struct OverheadArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
     duration: f64,
     /// Connections.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = count::<usize>)]
     connections: usize,
     /// Calls on their way when pipelined, and calls of a batch.
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = count::<usize>)]
     depth: usize,
     /// The size of the witnesses, in MB.
-    #[arg(long, value_name = "MB", default_value_t = 100)]
+    #[arg(long, value_name = "MB", default_value_t = 100, value_parser = count::<usize>)]
     witness: usize,
     /// Witnesses that are received in each encoding over each transport.
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = count::<usize>)]
     witnesses: usize,
     /// Where the report goes; otherwise a new folder below target/bench/results.
     #[arg(long, value_name = "DIR")]
@@ -52,6 +53,7 @@ pub(crate) fn overhead(args: &OverheadArgs) -> anyhow::Result<()> {
 }
 
 fn calls(args: &OverheadArgs) -> anyhow::Result<Table> {
+    ensure!(args.duration > 0.0, "--duration is {} seconds", args.duration);
     let mix = Mix::parse(&[])?;
     let mut table = Table::new("Calls")
         .column("transport", Unit::Text)
@@ -64,11 +66,11 @@ fn calls(args: &OverheadArgs) -> anyhow::Result<Table> {
         .column("failed", Unit::Count);
     for wire in Wire::ALL {
         for mode in Mode::ALL {
-            let connections = args.connections.max(1);
+            let connections = args.connections;
             let plan = Plan {
                 mode,
                 connections,
-                depth: args.depth.max(1),
+                depth: args.depth,
                 threads: usual_threads().min(connections),
                 duration: Duration::try_from_secs_f64(args.duration).context("--duration")?,
                 calls: None,
@@ -104,7 +106,7 @@ fn witnesses(args: &OverheadArgs) -> anyhow::Result<Table> {
         .column("witness", Unit::Mb)
         .column("received and decoded", Unit::MbPerSecond)
         .column("per processor of ours", Unit::MbPerSecond);
-    for speed in receive_witnesses(args.witness.max(1) * 1_000_000, args.witnesses.max(1))? {
+    for speed in receive_witnesses(args.witness * 1_000_000, args.witnesses)? {
         let bytes = speed.witness_bytes as f64;
         let [wall, cpu] = [speed.wall, speed.cpu].map(|time| bytes / time.as_secs_f64());
         table.row(cells![speed.encoding, speed.transport, bytes, wall, cpu]);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Error, ErrorKind, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,7 @@ use rpc::{JwtSecret, RawValue};
 
 use super::message::{Messages, Wire, push_frame_head};
 use crate::stream::Stream;
+use crate::tls::Trust;
 
 /// For a server to take a connection, and to become a WebSocket.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
@@ -31,6 +32,8 @@ pub(super) const FIRST_ID: u64 = 1_000_000_000;
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) wire: Wire,
+    /// Where TLS is under it.
+    trust: Option<Trust>,
     /// `host:port`, or the path of a Unix socket.
     place: String,
     path: String,
@@ -40,19 +43,22 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Reads `http://host:port/path`, `ws://host:port/path`, or the path of a Unix socket. Each of
-    /// `headers` is `name: value`; a secret makes the token of an engine port.
+    /// Reads `http://host:port/path`, `ws://host:port/path`, the same with https and wss, or the
+    /// path of a Unix socket. Each of `headers` is `name: value`; a secret makes the token of an
+    /// engine port; `cacert` has the certificates that are trusted in the system's stead.
     pub(super) fn parse(
         url: &str,
         headers: &[String],
         secret: Option<&JwtSecret>,
+        cacert: Option<&Path>,
     ) -> anyhow::Result<Self> {
-        let (wire, rest) = match url.split_once("://") {
-            Some(("http", rest)) => (Wire::Http, rest),
-            Some(("ws", rest)) => (Wire::WebSocket, rest),
-            Some(("https" | "wss", _)) => bail!("no TLS is spoken here: {url} needs a local proxy"),
-            Some(_) => bail!("{url} is neither http:// nor ws:// nor the path of a socket"),
-            None => (Wire::Ipc, url),
+        let (wire, is_secure, rest) = match url.split_once("://") {
+            Some(("http", rest)) => (Wire::Http, false, rest),
+            Some(("https", rest)) => (Wire::Http, true, rest),
+            Some(("ws", rest)) => (Wire::WebSocket, false, rest),
+            Some(("wss", rest)) => (Wire::WebSocket, true, rest),
+            Some(_) => bail!("{url} is neither http(s):// nor ws(s):// nor the path of a socket"),
+            None => (Wire::Ipc, false, url),
         };
         let (host, path) = match rest.split_once('/') {
             _ if wire == Wire::Ipc => (rest, ""),
@@ -61,15 +67,20 @@ impl Target {
         };
         ensure!(!host.is_empty(), "{url} names no host");
         let has_port = host.rsplit(']').next().is_some_and(|end| end.contains(':'));
-        let port = if wire == Wire::Ipc || has_port { "" } else { ":80" };
+        let port = match is_secure {
+            _ if wire == Wire::Ipc || has_port => "",
+            true => ":443",
+            false => ":80",
+        };
         let place = format!("{host}{port}");
         let is_clean = |text: &str| !text.contains(|letter: char| letter.is_ascii_control());
         for header in headers {
             ensure!(header.contains(':') && is_clean(header), "{header:?} is no name: value");
         }
         ensure!(is_clean(url) && !path.contains(' '), "{url:?} is no address");
+        let trust = is_secure.then(|| Trust::new(cacert)).transpose()?;
         let (path, headers, secret) = (format!("/{path}"), headers.to_vec(), secret.cloned());
-        Ok(Self { wire, place, path, headers, secret, patience: Patience::default() })
+        Ok(Self { wire, trust, place, path, headers, secret, patience: Patience::default() })
     }
 
     /// The head of a request up to the value of its content-length, or of the opening handshake.
@@ -99,9 +110,10 @@ impl Target {
     /// Opens a connection. It waits for that, and whoever reads from it for more, with a limit.
     pub(super) fn open(&self) -> io::Result<(Stream, Messages)> {
         let mut messages = Messages::new(self.wire);
-        let mut stream = match self.wire {
-            Wire::Ipc => Stream::unix(&PathBuf::from(&self.place))?,
-            _ => Stream::tcp(&self.place, CONNECT_TIME)?,
+        let mut stream = match (self.wire, &self.trust) {
+            (Wire::Ipc, _) => Stream::unix(&PathBuf::from(&self.place))?,
+            (_, None) => Stream::tcp(&self.place, CONNECT_TIME)?,
+            (_, Some(trust)) => Stream::tls(&self.place, CONNECT_TIME, trust)?,
         };
         stream.set_read_timeout(CONNECT_TIME)?;
         if self.wire == Wire::WebSocket {
@@ -174,7 +186,10 @@ impl fmt::Display for Target {
         let hidden = if self.path.len() > 1 { "/…" } else { "" };
         match self.wire {
             Wire::Ipc => f.write_str(&self.place),
-            wire => write!(f, "{}://{}{hidden}", wire.name(), self.place),
+            wire => {
+                let secure = if self.trust.is_some() { "s" } else { "" };
+                write!(f, "{}{secure}://{}{hidden}", wire.name(), self.place)
+            }
         }
     }
 }
@@ -345,22 +360,23 @@ mod tests {
     #[test]
     fn an_address_is_a_url_or_a_path_and_is_shown_without_keys() {
         let check = |url: &str, wire, place: &str, path: &str, shown: &str| {
-            let target = Target::parse(url, &[], None).expect(url);
+            let cacert = Some(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/tls/other.pem")));
+            let target = Target::parse(url, &[], None, cacert).expect(url);
             let parts = (target.wire, &*target.place, &*target.path);
             assert_eq!(parts, (wire, place, path));
             assert_eq!(target.to_string(), shown);
         };
         check("http://a:1", Wire::Http, "a:1", "/", "http://a:1");
         check("http://a/key?x", Wire::Http, "a:80", "/key?x", "http://a:80/…");
+        check("https://a/key", Wire::Http, "a:443", "/key", "https://a:443/…");
+        check("wss://a:1/", Wire::WebSocket, "a:1", "/", "wss://a:1");
         check("ws://[::1]:8546/", Wire::WebSocket, "[::1]:8546", "/", "ws://[::1]:8546");
         check("ws://[::1]", Wire::WebSocket, "[::1]:80", "/", "ws://[::1]:80");
         check("/run/geth.ipc", Wire::Ipc, "/run/geth.ipc", "/", "/run/geth.ipc");
-        for fault in
-            ["https://a", "wss://a", "ftp://a", "http://", "", "http://a/b c", "ws://a\r\n"]
-        {
-            Target::parse(fault, &[], None).expect_err(fault);
+        for fault in ["ftp://a", "http://", "https://", "", "http://a/b c", "ws://a\r\n"] {
+            Target::parse(fault, &[], None, None).expect_err(fault);
         }
-        Target::parse("http://a", &["no header".into()], None).expect_err("no colon");
+        Target::parse("http://a", &["no header".into()], None, None).expect_err("no colon");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use super::tally::{Failure, Tally};
 use super::target::{Mix, Target};
 use super::*;
 use crate::stream::Stream;
+use crate::tls;
 
 /// What an odd server does with the message of this number on a connection, from 0: it writes what
 /// it wants, and `false` ends the connection.
@@ -23,16 +24,38 @@ fn odd_server(
     wire: Wire,
     odd: impl Fn(usize, &str, &mut Vec<u8>) -> bool + Send + Sync + 'static,
 ) -> Target {
+    let address = listen(wire, |stream| Ok(Stream::Tcp(stream)), odd);
+    Target::parse(&format!("{}://{address}", wire.name()), &[], None, None).expect("an address")
+}
+
+/// The same over TLS, and the name of a file of certificates of those who are trusted.
+fn secure_server(
+    wire: Wire,
+    trusted: &str,
+    odd: impl Fn(usize, &str, &mut Vec<u8>) -> bool + Send + Sync + 'static,
+) -> Target {
+    let accept = |stream| Ok(Stream::Tls(Box::new(tls::tests::accept(stream, "localhost.pem")?)));
+    let port = listen(wire, accept, odd).port();
+    let (url, trusted) =
+        (format!("{}s://localhost:{port}", wire.name()), tls::tests::file(trusted));
+    Target::parse(&url, &[], None, Some(&trusted)).expect("an address")
+}
+
+fn listen(
+    wire: Wire,
+    accept: fn(TcpStream) -> std::io::Result<Stream>,
+    odd: impl Fn(usize, &str, &mut Vec<u8>) -> bool + Send + Sync + 'static,
+) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("it has an address");
     let odd: Arc<Odd> = Arc::new(odd);
     std::thread::spawn(move || {
         while let Ok((stream, _)) = listener.accept() {
             let odd = Arc::clone(&odd);
-            std::thread::spawn(move || converse(Stream::Tcp(stream), wire, &*odd).ok());
+            std::thread::spawn(move || converse(accept(stream)?, wire, &*odd));
         }
     });
-    Target::parse(&format!("{}://{address}", wire.name()), &[], None).expect("an address")
+    address
 }
 
 fn converse(mut stream: Stream, wire: Wire, odd: &Odd) -> std::io::Result<()> {
@@ -185,7 +208,7 @@ fn a_connection_that_ends_takes_its_calls_along_and_another_is_opened() {
     let tally = run(&target, &plan(Mode::Sequential, 1_000_000));
     assert_eq!((tally.given_up, tally.count(Failure::Closed)), (1, 10));
     let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("one");
-    let target = Target::parse(&format!("http://{port}"), &[], None).expect("an address");
+    let target = Target::parse(&format!("http://{port}"), &[], None, None).expect("an address");
     let tally = check(&target, &plan(Mode::Sequential, 1_000_000), 0, &[(Failure::Connect, 10)]);
     assert_eq!((tally.given_up, tally.sent), (1, 0));
 }
@@ -318,4 +341,66 @@ fn a_caller_waits_connects_again_and_gives_up_on_a_refusal_alone() {
         assert!(format!("{error:#}").contains(words), "{error:#}");
     }
     assert_eq!(limits.load(std::sync::atomic::Ordering::SeqCst), 5);
+}
+
+#[test]
+fn calls_over_tls_are_answered_as_those_without() {
+    let odd = |_: usize, text: &str, out: &mut Vec<u8>| {
+        let answers: Vec<_> = ids(text).iter().map(|id| result(id)).collect();
+        let body = match text.starts_with('[') {
+            true => format!("[{}]", answers.join(",")),
+            false => answers[0].clone(),
+        };
+        out.extend(body.bytes());
+        true
+    };
+    let http = move |number: usize, text: &str, out: &mut Vec<u8>| {
+        let mut body = Vec::new();
+        odd(number, text, &mut body);
+        out.extend(self::http("200 OK", "", &String::from_utf8_lossy(&body)));
+        true
+    };
+    for wire in [Wire::Http, Wire::WebSocket] {
+        let targets = match wire {
+            Wire::Http => [odd_server(wire, http), secure_server(wire, "localhost.pem", http)],
+            _ => [odd_server(wire, odd), secure_server(wire, "localhost.pem", odd)],
+        };
+        assert!(targets[1].to_string().starts_with(&format!("{}s://", wire.name())));
+        for mode in Mode::ALL {
+            // Batches of megabytes go out in parts.
+            let many = if mode == Mode::Batched { 60_000 } else { 3_000 };
+            for (connections, depth, calls) in [(1, 4, 500), (3, 20_000, many)] {
+                let plan = Plan { connections, depth, ..plan(mode, calls) };
+                let [plain, secure] =
+                    targets.each_ref().map(|target| check(target, &plan, calls, &[]));
+                assert_eq!(plain.received_bytes, secure.received_bytes, "{plan:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_server_that_is_not_trusted_is_asked_once() {
+    for wire in [Wire::Http, Wire::WebSocket] {
+        let target = secure_server(wire, "other.pem", |_, _, _| panic!("nothing is said to it"));
+        let error = format!("{:#}", target.version().expect_err("not trusted"));
+        assert!(error.contains("--cacert FILE names who has"), "{error}");
+        let tally = check(&target, &plan(Mode::Sequential, 10), 0, &[(Failure::Connect, 10)]);
+        assert_eq!((tally.given_up, tally.sent), (1, 0));
+        // It would be for minutes if it were tried again.
+        let mut caller = Caller::on(target, Duration::from_secs(20), Duration::ZERO);
+        let error = format!("{:#}", caller.call("a", "[]").expect_err("not trusted"));
+        assert!(error.contains("--cacert FILE names who has"), "{error}");
+
+        let target = secure_server(wire, "localhost.pem", |_, text, out| {
+            let answer = result(&ids(text)[0]);
+            let is_http = text.contains("over http");
+            out.extend(if is_http { http("200 OK", "", &answer) } else { answer.into() });
+            true
+        });
+        let mut caller = Caller::on(target, Duration::from_secs(20), Duration::ZERO);
+        let params = format!("[\"over {}\"]", wire.name());
+        let answer = caller.call("a", &params).expect("a result");
+        assert_eq!(answer.get(), r#"{"id":1,"error":"}"}"#);
+    }
 }

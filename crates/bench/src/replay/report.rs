@@ -13,6 +13,9 @@ use crate::stats::Sorted;
 const SHARES: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("max", 1.0)];
 
+/// What the table of what went wrong is called.
+pub(crate) const FAULTS: &str = "faults";
+
 /// The names of the clients, in the order of their first runs.
 pub(crate) fn names(runs: &[Run]) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
@@ -159,7 +162,7 @@ fn wall(run: &Run) -> f64 {
 
 /// What went wrong, and the other remarks.
 pub(crate) fn faults(document: &mut Document, runs: &[Run]) {
-    let mut table = Table::new("faults")
+    let mut table = Table::new(FAULTS)
         .column("client", Unit::Text)
         .column("round", Unit::Count)
         .column("blocks before", Unit::Count)

@@ -18,7 +18,7 @@ use super::payloads::Published;
 use super::wires::{self, Named};
 use super::{Lane, Sample, Server, TransportOptions, clean_up, start, turn_of, write};
 use crate::chain::{Chain, Part, Payload};
-use crate::cli::{Common, published};
+use crate::cli::{Common, count, published};
 use crate::client::{Client, Contender, Kind, Program};
 use crate::document::{Document, console};
 use crate::run::micros;
@@ -40,9 +40,10 @@ pub struct WitnessArgs {
     compare: Vec<Contender>,
     /// Sizes of the witnesses, in MB, for which the chain has blocks.
     #[arg(long, value_delimiter = ',', value_name = "MB", default_value = "17,100,300,500")]
+    #[arg(value_parser = count::<u64>)]
     sizes: Vec<u64>,
     /// Measured rounds, after one that warms up; three at least for verdicts.
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = count::<usize>)]
     rounds: usize,
     /// Our transports of the coupled flow.
     #[arg(
@@ -65,7 +66,7 @@ pub struct WitnessArgs {
     #[arg(long, value_name = "MS", default_value_t = 300)]
     pause: u64,
     /// After so many minutes no further round begins.
-    #[arg(long, value_name = "MIN", default_value_t = 25)]
+    #[arg(long, value_name = "MIN", default_value_t = 25, value_parser = count::<u64>)]
     minutes: u64,
     /// Where the report goes; otherwise a new folder below the directory.
     #[arg(long, value_name = "DIR")]
