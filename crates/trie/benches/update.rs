@@ -3,7 +3,7 @@
 //! [`SparseTrie`], and alloy's [`HashBuilder`], which has no trie: it gets the changed leaves and
 //! the hashes of all unchanged nodes beside their paths, in order, gathered before.
 //!
-//! `cargo bench -p deponent-trie --bench update`; with `LANES=avx2` or `LANES=scalar` before it,
+//! `cargo bench -p deponent-trie --bench update`; with `LANES=avx2` or `LANES=sse2` before it,
 //! hashing is as on a machine that has no more. Run as a test (`cargo test --benches`), each is
 //! called once, on small tries.
 #![allow(missing_docs)] // criterion's macros make public functions
@@ -286,7 +286,7 @@ fn bench(c: &mut Criterion) {
     if let Ok(name) = std::env::var("LANES") {
         let lanes =
             Lanes::ALL.into_iter().find(|lanes| format!("{lanes:?}").eq_ignore_ascii_case(&name));
-        keccak::choose(lanes.expect("LANES is avx512, avx2, neon or scalar"));
+        keccak::choose(lanes.expect("LANES is avx512, avx2, neon, sse2 or scalar"));
     }
     let is_bench = std::env::args().any(|argument| argument == "--bench");
     let (leaves_count, counts) =

@@ -13,6 +13,8 @@
     unsafe_code,
     reason = "vector instructions; every call is behind a check of the processor"
 )]
+// What NEON hashes has no padding yet.
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 
 mod sponge;
 
@@ -25,8 +27,8 @@ mod x86_64;
 mod tests;
 
 use alloy_primitives::{B256, keccak256};
-use sponge::RATE_BYTES;
-use std::sync::OnceLock;
+use sponge::{Block, RATE_BYTES, pad};
+use std::{mem, sync::OnceLock, vec::Drain};
 
 /// The widest batch of any path.
 const MAX_LANES: usize = 8;
@@ -43,16 +45,18 @@ pub enum Lanes {
     Avx512,
     /// Four inputs at a time. Needs AVX2.
     Avx2,
-    /// Two inputs at a time. Needs the SHA-3 instructions of Armv8.2: without their rotations and
-    /// operations on three inputs, two lanes are no faster than two inputs one after the other.
+    /// Two inputs at a time. Needs the SHA-3 instructions of Armv8.2, their rotations and operations
+    /// on three inputs.
     Neon,
+    /// Two inputs at a time. All of x86-64 has it.
+    Sse2,
     /// One input after the other.
     Scalar,
 }
 
 impl Lanes {
     /// All ways, the fastest first.
-    pub const ALL: [Self; 4] = [Self::Avx512, Self::Avx2, Self::Neon, Self::Scalar];
+    pub const ALL: [Self; 5] = [Self::Avx512, Self::Avx2, Self::Neon, Self::Sse2, Self::Scalar];
 
     /// Whether this machine can hash so.
     pub fn is_available(self) -> bool {
@@ -63,6 +67,8 @@ impl Lanes {
             Self::Avx2 => x86_64::has_avx2(),
             #[cfg(target_arch = "aarch64")]
             Self::Neon => aarch64::has_sha3(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Sse2 => true,
             Self::Scalar => true,
             _ => false,
         }
@@ -73,6 +79,7 @@ impl Lanes {
             Self::Avx512 => "AVX-512",
             Self::Avx2 => "AVX2",
             Self::Neon => "NEON",
+            Self::Sse2 => "SSE2",
             Self::Scalar => "scalar",
         }
     }
@@ -83,6 +90,7 @@ impl Lanes {
             Self::Avx512 => 8,
             Self::Avx2 => 4,
             Self::Neon => 2,
+            Self::Sse2 => 2,
             Self::Scalar => 1,
         }
     }
@@ -108,8 +116,8 @@ pub fn choose(lanes: Lanes) {
     assert_eq!(CHOSEN.set(lanes), Ok(()), "nothing is hashed before");
 }
 
-/// What [`keccak256_many`] hashes with on this machine, for logs: `AVX-512`, `AVX2`, `NEON` or
-/// `scalar`.
+/// What [`keccak256_many`] hashes with on this machine, for logs: `AVX-512`, `AVX2`, `NEON`, `SSE2`
+/// or `scalar`.
 pub fn lanes() -> &'static str {
     chosen().name()
 }
@@ -142,24 +150,145 @@ pub fn keccak256_many_with(lanes: Lanes, inputs: &[&[u8]], out: &mut [B256]) {
             out[index] = keccak256(input);
             continue;
         };
-        batch.indices[batch.count] = index;
-        batch.count += 1;
-        if batch.count == lanes.count() {
-            hash_batch(lanes, batch.taken(), inputs, out);
+        if batch.add(index, lanes) {
+            hash_batch(lanes, batch.taken(), |index| inputs[index], out);
             batch.count = 0;
         }
     }
     for batch in &batches {
-        hash_batch(lanes, batch.taken(), inputs, out);
+        hash_batch(lanes, batch.taken(), |index| inputs[index], out);
     }
 }
 
-/// Asks the processor for an input that is to be hashed soon, and may be far away.
-pub(crate) fn prefetch(input: &[u8]) {
+/// Inputs one after the other, each written with its padding, so that no block is copied again,
+/// and hashed as soon as there are enough to fill a vector: while others are written, memory is
+/// waited for, while these are hashed, the processor is.
+pub(crate) struct PaddedInputs {
+    /// Where an input is written; [`end`](Self::end) says that it is whole.
+    pub(crate) bytes: Vec<u8>,
+    /// Where inputs begin, and how many bytes they have.
+    places: Vec<(usize, usize)>,
+    /// The hash of each, once that is known.
+    hashes: Vec<B256>,
+    batches: [Batch; MAX_BLOCKS],
+    lanes: Lanes,
+    end: usize,
+}
+
+impl PaddedInputs {
+    pub(crate) fn new() -> Self {
+        Self::with(chosen())
+    }
+
+    fn with(lanes: Lanes) -> Self {
+        assert!(lanes.is_available(), "{} is not available", lanes.name());
+        let batches = [Batch::default(); MAX_BLOCKS];
+        let (bytes, places, hashes) = Default::default();
+        Self { bytes, places, hashes, batches, lanes, end: 0 }
+    }
+
+    /// Where the input that is being written begins.
+    pub(crate) fn start(&self) -> usize {
+        self.end
+    }
+
+    /// Pads the input that was written.
+    pub(crate) fn end(&mut self) {
+        let (index, len) = (self.places.len(), self.bytes.len() - self.end);
+        let blocks_count = len / RATE_BYTES + 1;
+        self.places.push((self.end, len));
+        self.hashes.push(B256::ZERO);
+        self.end += blocks_count * RATE_BYTES;
+        self.bytes.push(0x01);
+        self.bytes.resize(self.end, 0);
+        self.bytes[self.end - 1] |= 0x80;
+        let Some(batch) = self.batches.get_mut(blocks_count - 1) else {
+            self.hashes[index] =
+                keccak256(&self.bytes[self.end - blocks_count * RATE_BYTES..][..len]);
+            return;
+        };
+        if batch.add(index, self.lanes) {
+            self.hash_batch(blocks_count - 1);
+        }
+    }
+
+    fn hash_batch(&mut self, index: usize) {
+        let batch = mem::take(&mut self.batches[index]);
+        let blocks = self.bytes.as_chunks().0;
+        let input = |index| {
+            let (start, len) = self.places[index];
+            let blocks = &blocks[start / RATE_BYTES..][..len / RATE_BYTES + 1];
+            Padded { blocks, bytes: &self.bytes[start..start + len] }
+        };
+        hash_batch(self.lanes, batch.taken(), input, &mut self.hashes);
+    }
+
+    /// The hashes of all inputs, after which there are none.
+    pub(crate) fn take_hashes(&mut self) -> Drain<'_, B256> {
+        for index in 0..MAX_BLOCKS {
+            self.hash_batch(index);
+        }
+        self.bytes.clear();
+        self.places.clear();
+        self.end = 0;
+        self.hashes.drain(..)
+    }
+}
+
+/// What is hashed.
+trait Input<'a>: Copy {
+    fn bytes(self) -> &'a [u8];
+
+    /// The full blocks, and the one behind them with the padding, for which there is room.
+    fn blocks<'b>(self, room: &'b mut Block) -> (&'a [Block], &'b Block)
+    where
+        'a: 'b;
+}
+
+impl<'a> Input<'a> for &'a [u8] {
+    fn bytes(self) -> &'a [u8] {
+        self
+    }
+
+    #[inline(always)]
+    fn blocks<'b>(self, room: &'b mut Block) -> (&'a [Block], &'b Block)
+    where
+        'a: 'b,
+    {
+        let (full, rest) = self.as_chunks();
+        *room = pad(rest);
+        (full, room)
+    }
+}
+
+/// An input, and its blocks with the padding.
+#[derive(Clone, Copy)]
+struct Padded<'a> {
+    blocks: &'a [Block],
+    bytes: &'a [u8],
+}
+
+impl<'a> Input<'a> for Padded<'a> {
+    fn bytes(self) -> &'a [u8] {
+        self.bytes
+    }
+
+    #[inline(always)]
+    fn blocks<'b>(self, _: &'b mut Block) -> (&'a [Block], &'b Block)
+    where
+        'a: 'b,
+    {
+        let (last, full) = self.blocks.split_last().expect("an input has a block");
+        (full, last)
+    }
+}
+
+/// Asks the processor for bytes that are used soon, and may be far away.
+pub(crate) fn prefetch(bytes: &[u8]) {
     #[cfg(target_arch = "x86_64")]
-    x86_64::prefetch(input);
+    x86_64::prefetch(bytes);
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = input;
+    let _ = bytes;
 }
 
 /// Inputs with equally many blocks that wait until a vector is full.
@@ -170,6 +299,13 @@ struct Batch {
 }
 
 impl Batch {
+    /// Adds an input and says whether the vector is full.
+    fn add(&mut self, index: usize, lanes: Lanes) -> bool {
+        self.indices[self.count] = index;
+        self.count += 1;
+        self.count == lanes.count()
+    }
+
     fn taken(&self) -> &[usize] {
         &self.indices[..self.count]
     }
@@ -178,44 +314,78 @@ impl Batch {
 /// Hashes the inputs with these indices, which have equally many blocks and fit one vector.
 ///
 /// `lanes` is available.
-fn hash_batch(lanes: Lanes, indices: &[usize], inputs: &[&[u8]], out: &mut [B256]) {
+fn hash_batch<'a, I: Input<'a>>(
+    lanes: Lanes,
+    indices: &[usize],
+    input: impl Fn(usize) -> I,
+    out: &mut [B256],
+) {
     match (lanes, indices.len()) {
         // One lane alone is slower than the scalar code everywhere.
         (_, 0..=1) | (Lanes::Scalar, _) => {
-            indices.iter().for_each(|&index| out[index] = keccak256(inputs[index]));
+            indices.iter().for_each(|&index| out[index] = keccak256(input(index).bytes()));
         }
         #[cfg(target_arch = "x86_64")]
         (Lanes::Avx512, 2..=4) => {
+            let mut room = [[0; RATE_BYTES]; 4];
+            let (full, last) = blocks(gather(indices, input), &mut room);
             // SAFETY: `lanes` is available.
-            scatter(indices, unsafe { x86_64::avx512_half(gather(indices, inputs)) }, out);
+            scatter(indices, unsafe { x86_64::avx512_half(full, last) }, out);
         }
         #[cfg(target_arch = "x86_64")]
         (Lanes::Avx512, _) => {
+            let mut room = [[0; RATE_BYTES]; 8];
+            let (full, last) = blocks(gather(indices, input), &mut room);
             // SAFETY: `lanes` is available.
-            scatter(indices, unsafe { x86_64::avx512(gather(indices, inputs)) }, out);
+            scatter(indices, unsafe { x86_64::avx512(full, last) }, out);
         }
         #[cfg(target_arch = "x86_64")]
         (Lanes::Avx2, _) => {
+            let mut room = [[0; RATE_BYTES]; 4];
+            let (full, last) = blocks(gather(indices, input), &mut room);
             // SAFETY: `lanes` is available.
-            scatter(indices, unsafe { x86_64::avx2(gather(indices, inputs)) }, out);
+            scatter(indices, unsafe { x86_64::avx2(full, last) }, out);
+        }
+        #[cfg(target_arch = "x86_64")]
+        (Lanes::Sse2, _) => {
+            let mut room = [[0; RATE_BYTES]; 2];
+            let (full, last) = blocks(gather(indices, input), &mut room);
+            scatter(indices, x86_64::sse2(full, last), out);
         }
         #[cfg(target_arch = "aarch64")]
         (Lanes::Neon, _) => {
+            let inputs = gather::<_, 2>(indices, input).map(Input::bytes);
             // SAFETY: `lanes` is available.
-            scatter(indices, unsafe { aarch64::neon(gather(indices, inputs)) }, out);
+            scatter(indices, unsafe { aarch64::neon(inputs) }, out);
         }
         _ => unreachable!("{} is not available", lanes.name()),
     }
 }
 
 /// An input for each lane: those with these indices, and in lanes that are left the first again.
-fn gather<'a, const N: usize>(indices: &[usize], inputs: &[&'a [u8]]) -> [&'a [u8]; N] {
-    let mut gathered = [inputs[indices[0]]; N];
+fn gather<I: Copy, const N: usize>(indices: &[usize], input: impl Fn(usize) -> I) -> [I; N] {
+    let mut gathered = [input(indices[0]); N];
     for (lane, &index) in gathered.iter_mut().zip(indices) {
-        *lane = inputs[index];
+        *lane = input(index);
     }
     gathered
 }
+
+/// The full blocks of inputs, and their last ones.
+#[inline(always)]
+fn blocks<'a: 'b, 'b, I: Input<'a>, const N: usize>(
+    inputs: [I; N],
+    room: &'b mut [Block; N],
+) -> ([&'a [Block]; N], [&'b Block; N]) {
+    let mut full: [&[Block]; N] = [&[]; N];
+    let mut last = [&EMPTY_BLOCK; N];
+    for (lane, (input, room)) in inputs.into_iter().zip(room).enumerate() {
+        (full[lane], last[lane]) = input.blocks(room);
+    }
+    (full, last)
+}
+
+const EMPTY_BLOCK: Block = [0; RATE_BYTES];
 
 fn scatter<const N: usize>(indices: &[usize], hashes: [B256; N], out: &mut [B256]) {
     for (&index, hash) in indices.iter().zip(hashes) {

@@ -6,6 +6,9 @@ use alloy_primitives::B256;
 pub(super) const RATE_BYTES: usize = 136;
 const RATE_WORDS: usize = RATE_BYTES / 8;
 
+/// The input to a permutation.
+pub(super) type Block = [u8; RATE_BYTES];
+
 #[rustfmt::skip]
 const ROUND_CONSTANTS: [u64; 24] = [
     0x0000000000000001, 0x0000000000008082, 0x800000000000808a, 0x8000000080008000,
@@ -30,6 +33,16 @@ pub(super) trait Vector<const N: usize>: Copy {
     /// The processor has the instructions of this type.
     unsafe fn load(words: [u64; N]) -> Self;
 
+    /// Vectors of the first and of the second word of each of these.
+    ///
+    /// # Safety
+    /// The processor has the instructions of this type.
+    #[inline(always)]
+    unsafe fn load_pairs(pairs: [&[u8; 16]; N]) -> [Self; 2] {
+        // SAFETY: promised by the caller.
+        [0, 1].map(|word| unsafe { Self::load(words(pairs.map(|pair| &pair.as_chunks().0[word]))) })
+    }
+
     fn store(self) -> [u64; N];
 
     fn xor(self, other: Self) -> Self;
@@ -50,37 +63,51 @@ pub(super) trait Vector<const N: usize>: Copy {
     fn rho_none(self, theta: Self::Theta) -> Self;
 }
 
+fn words<const N: usize>(bytes: [&[u8; 8]; N]) -> [u64; N] {
+    bytes.map(|bytes| u64::from_le_bytes(*bytes))
+}
+
+/// The last block of an input, of which this is what is left behind the full ones.
+pub(super) fn pad(rest: &[u8]) -> Block {
+    let mut block = [0; RATE_BYTES];
+    block[..rest.len()].copy_from_slice(rest);
+    block[rest.len()] = 0x01;
+    block[RATE_BYTES - 1] |= 0x80;
+    block
+}
+
 /// Keccak-256 of inputs with equally many blocks.
 ///
 /// # Safety
 /// The processor has the instructions of `V`.
+#[cfg_attr(not(target_arch = "aarch64"), allow(dead_code, reason = "NEON's"))]
 #[inline(always)]
 pub(super) unsafe fn keccak256_lanes<V: Vector<N>, const N: usize>(
     inputs: [&[u8]; N],
 ) -> [B256; N] {
-    let full_block_count = inputs[0].len() / RATE_BYTES;
+    let last = inputs.map(|input| pad(input.as_chunks::<RATE_BYTES>().1));
+    // SAFETY: promised by the caller.
+    unsafe { keccak256_blocks::<V, N>(inputs.map(|input| input.as_chunks().0), last.each_ref()) }
+}
+
+/// Keccak-256 of inputs with equally many blocks: the full ones, and the last with the padding.
+///
+/// # Safety
+/// The processor has the instructions of `V`.
+#[inline(always)]
+pub(super) unsafe fn keccak256_blocks<V: Vector<N>, const N: usize>(
+    full: [&[Block]; N],
+    last: [&Block; N],
+) -> [B256; N] {
     // SAFETY: promised by the caller.
     let mut state = [unsafe { V::load([0; N]) }; 25];
-    for block in 0..full_block_count {
-        let start = block * RATE_BYTES;
-        let mut blocks = [&[0; RATE_BYTES]; N];
-        for (block, input) in blocks.iter_mut().zip(inputs) {
-            *block = input[start..].first_chunk().expect("a full block");
-        }
+    for index in 0..full[0].len() {
         // SAFETY: promised by the caller.
-        unsafe { absorb(&mut state, blocks) };
+        unsafe { absorb(&mut state, full.map(|blocks| &blocks[index])) };
         permute(&mut state);
     }
-    let mut last = [[0; RATE_BYTES]; N];
-    for (block, input) in last.iter_mut().zip(inputs) {
-        let rest = &input[full_block_count * RATE_BYTES..];
-        assert!(rest.len() < RATE_BYTES, "as many blocks as the first input");
-        block[..rest.len()].copy_from_slice(rest);
-        block[rest.len()] = 0x01;
-        block[RATE_BYTES - 1] |= 0x80;
-    }
     // SAFETY: promised by the caller.
-    unsafe { absorb(&mut state, last.each_ref()) };
+    unsafe { absorb(&mut state, last) };
     permute(&mut state);
 
     let words = [state[0].store(), state[1].store(), state[2].store(), state[3].store()];
@@ -96,18 +123,17 @@ pub(super) unsafe fn keccak256_lanes<V: Vector<N>, const N: usize>(
 /// # Safety
 /// The processor has the instructions of `V`.
 #[inline(always)]
-unsafe fn absorb<V: Vector<N>, const N: usize>(
-    state: &mut [V; 25],
-    blocks: [&[u8; RATE_BYTES]; N],
-) {
-    for (index, mixed) in state.iter_mut().take(RATE_WORDS).enumerate() {
-        let mut words = [0; N];
-        for (word, block) in words.iter_mut().zip(blocks) {
-            *word = u64::from_le_bytes(block.as_chunks::<8>().0[index]);
-        }
+unsafe fn absorb<V: Vector<N>, const N: usize>(state: &mut [V; 25], blocks: [&Block; N]) {
+    for pair in 0..RATE_WORDS / 2 {
+        let pairs = blocks.map(|block| &block.as_chunks().0[pair]);
         // SAFETY: promised by the caller.
-        *mixed = mixed.xor(unsafe { V::load(words) });
+        let [first, second] = unsafe { V::load_pairs(pairs) };
+        state[2 * pair] = state[2 * pair].xor(first);
+        state[2 * pair + 1] = state[2 * pair + 1].xor(second);
     }
+    let rest = words(blocks.map(|block| &block.as_chunks().0[RATE_WORDS - 1]));
+    // SAFETY: promised by the caller.
+    state[RATE_WORDS - 1] = state[RATE_WORDS - 1].xor(unsafe { V::load(rest) });
 }
 
 /// Keccak-f[1600].

@@ -1,4 +1,4 @@
-use super::{Lanes, keccak256_many, keccak256_many_with, lanes};
+use super::{Lanes, PaddedInputs, keccak256_many, keccak256_many_with, lanes};
 use alloy_primitives::{B256, hex, keccak256};
 use proptest::prelude::*;
 
@@ -14,6 +14,12 @@ fn check(inputs: &[Vec<u8>]) {
         let mut hashes = vec![B256::ZERO; inputs.len()];
         keccak256_many_with(lanes, &inputs, &mut hashes);
         assert_eq!(hashes, expected, "{lanes:?}");
+        let mut padded = PaddedInputs::with(lanes);
+        for input in &inputs {
+            padded.bytes.extend_from_slice(input);
+            padded.end();
+        }
+        assert_eq!(padded.take_hashes().as_slice(), expected, "{lanes:?}, padded");
     }
     let mut hashes = vec![B256::ZERO; inputs.len()];
     keccak256_many(&inputs, &mut hashes);

@@ -322,7 +322,7 @@ impl<R: Records + Clone> BlockTrie<R> {
     pub fn witness_bytes(&self) -> usize {
         let captured = self.overlays().flat_map(Overlay::captured);
         let roots = self.captured_roots().map(|root| root.rlp().len());
-        captured.map(|origin| usize::from(origin.len)).chain(roots).sum()
+        captured.map(|origin| origin.rlp_bytes()).chain(roots).sum()
     }
 
     /// The roots that stand outside of the overlays.

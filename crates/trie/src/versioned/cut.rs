@@ -2,11 +2,11 @@
 
 use super::{
     NodeAddress, Records, Version,
-    hash::list_header,
+    hash::encode_branch,
     key::{nibble, with_nibble},
     node::{Blinded, Branch, Head, Leaf, Link, Target, Tree},
     overlay::Overlay,
-    record::{self, Child, NO_CHILD, Node},
+    record::{self, Child, Node},
 };
 use crate::{EMPTY_ROOT_HASH, Error};
 use alloy_primitives::{B256, U256, keccak256};
@@ -133,17 +133,8 @@ pub(crate) fn join<R: Records>(
         let hash = raise(records, parts[first], first)?;
         return Ok((Joined::One(first), hash));
     }
-    let mut payload = Vec::with_capacity(532);
-    for reference in references {
-        match reference {
-            Some(reference) => reference.encode(&mut payload),
-            None => payload.push(NO_CHILD),
-        }
-    }
-    payload.push(NO_CHILD);
-    let mut rlp = Vec::with_capacity(payload.len() + 3);
-    list_header(&mut rlp, payload.len());
-    rlp.extend_from_slice(&payload);
+    let mut rlp = Vec::with_capacity(532);
+    encode_branch(&references, &mut rlp);
     let hash = keccak256(&rlp);
     Ok((Joined::Branch(rlp), hash))
 }
@@ -203,7 +194,7 @@ impl Cut {
         let Target::Branch(id) = tree.root.target() else { return Ok(None) };
         let Some(origin) = overlay.branches[id].head.origin else { return Ok(None) };
         let record = origin.record(&overlay.base).to_vec();
-        let root = Root { address: origin.address, record };
+        let root = Root { address: origin.address(), record };
         let mut parts = Part::below(&root, tree.is_accounts)?;
         let Branch { head, children, .. } = mem::replace(&mut overlay.branches[id], Branch::new());
         for (part, link) in parts.iter_mut().zip(children).filter(|(_, link)| link.is_loaded()) {
@@ -227,7 +218,7 @@ impl Cut {
     pub(crate) fn captured(&self) -> impl Iterator<Item = NodeAddress> {
         let root = self.is_captured.then_some(self.root.address);
         let parts = self.parts.iter().flat_map(|part| part.overlay.captured());
-        root.into_iter().chain(parts.map(|origin| origin.address))
+        root.into_iter().chain(parts.map(|origin| origin.address()))
     }
 }
 
@@ -275,12 +266,7 @@ impl Moving<'_> {
 
     fn head(&mut self, head: &mut Head) {
         let to = &mut self.to.overlay;
-        let body = self.from.body(head.body);
-        head.body.start = to.bodies.len() as u32;
-        to.bodies.extend_from_slice(body);
         let Some(origin) = &mut head.origin else { return };
-        let moved = origin.at(to.base.len());
-        to.base.extend_from_slice(origin.record(&self.from.base));
-        *origin = moved;
+        *origin = origin.copy(&self.from.base, &mut to.base);
     }
 }

@@ -2,22 +2,22 @@
 
 use super::{
     key::{KEY_NIBBLES, hex_prefix},
-    node::{AccountValue, Body, Branch, Leaf, Link, Reference, Target, Value},
+    node::{AccountValue, Branch, Extension, Leaf, Link, Reference, Target, Value},
     overlay::Overlay,
     record::{self, HASH_HEADER, NO_CHILD},
 };
 use crate::{
     Account,
-    keccak::{keccak256_many, prefetch},
+    keccak::{PaddedInputs, prefetch},
 };
 use alloy_primitives::{B256, U256};
 
-/// Nodes whose bodies are built before they are hashed: enough to fill the lanes, few enough to
-/// stay in the processor's nearest cache but one.
+/// Nodes that are built before all of them are hashed, whether or not they fill the lanes: many
+/// lanes, and few enough to stay in the processor's nearest cache but one.
 const BATCH_NODES: usize = 256;
 
-/// The longest RLP of a branch: list header, sixteen hashes and no value.
-const MAX_BRANCH_BYTES: usize = 3 + 16 * 33 + 1;
+/// How many nodes earlier than it is built a node's origin is fetched into the nearest cache.
+const FETCH_AHEAD: usize = 16;
 
 /// The longest RLP of a leaf: list header, path, and an account's string header, list header,
 /// nonce, balance and two hashes.
@@ -37,9 +37,8 @@ impl Overlay {
                 self.queue_children(queue[index], &mut queue);
             }
         }
-        self.bodies.reserve(queue.iter().map(|link| self.likely_bytes(*link)).sum());
         let mut left = budget;
-        let mut batch = Batch::default();
+        let mut batch = Batch { links: Vec::new(), inputs: PaddedInputs::new() };
         for level in levels.windows(2).rev() {
             for links in queue[level[0]..level[1]].chunks(BATCH_NODES) {
                 let links = &links[..links.len().min(left)];
@@ -48,14 +47,6 @@ impl Overlay {
             }
         }
         budget - left
-    }
-
-    /// About how long the next body of a node is, so that the bodies need not move.
-    fn likely_bytes(&self, link: Link) -> usize {
-        match link.target() {
-            Target::Branch(_) => MAX_BRANCH_BYTES,
-            _ => MAX_LEAF_BYTES,
-        }
     }
 
     fn is_unknown(&self, link: Link) -> bool {
@@ -86,57 +77,65 @@ impl Overlay {
     /// Hashes these nodes, of which none is below another.
     fn hash_batch(&mut self, links: &[Link], batch: &mut Batch) {
         batch.links.clear();
-        for &link in links {
-            let body = match link.target() {
-                Target::Branch(id) => self.build_branch(id),
-                Target::Extension(id) => self.build_extension(id),
-                Target::Leaf(id) => self.build_leaf(id),
-                _ => unreachable!("only loaded nodes are hashed"),
-            };
-            let embedded = (body.len < 32).then(|| Reference::to_embedded(self.body(body)));
-            let head = self.head_mut(link).expect("the node is loaded");
-            head.body = body;
-            match embedded {
-                Some(reference) => head.hashed(reference),
-                None => {
-                    prefetch(self.body(body));
-                    batch.links.push((link, body));
-                }
+        for (index, &link) in links.iter().enumerate() {
+            if let Some(Target::Branch(id)) =
+                links.get(index + FETCH_AHEAD).map(|link| link.target())
+                && let Some(origin) = self.branches[id].head.origin
+            {
+                prefetch(origin.rlp(&self.base));
+            }
+            self.encode(link, &mut batch.inputs.bytes);
+            if let Target::Branch(id) = link.target() {
+                self.branches[id].dirty = 0;
+            }
+            let start = batch.inputs.start();
+            let rlp = &batch.inputs.bytes[start..];
+            if rlp.len() < 32 {
+                let reference = Reference::to_embedded(rlp);
+                self.head_mut(link).expect("the node is loaded").reference = reference;
+                batch.inputs.bytes.truncate(start);
+            } else {
+                batch.links.push(link);
+                batch.inputs.end();
             }
         }
-        let inputs = batch.links.iter().map(|(_, body)| self.body(*body));
-        let inputs: Vec<&[u8]> = inputs.collect();
-        batch.hashes.resize(inputs.len(), B256::ZERO);
-        keccak256_many(&inputs, &mut batch.hashes);
-        for ((link, _), hash) in batch.links.iter().zip(&batch.hashes) {
+        for (link, hash) in batch.links.iter().zip(batch.inputs.take_hashes()) {
             let head = self.head_mut(*link).expect("the node is loaded");
-            head.hashed(Reference::to_hash(hash));
+            head.reference = Reference::to_hash(&hash);
         }
     }
 
-    fn build_leaf(&mut self, id: usize) -> Body {
-        let leaf = &self.leaves[id];
-        let (rlp, len) = encode_leaf(leaf, &self.accounts);
-        put(&mut self.bodies, leaf.head.body, &rlp[..len])
+    /// Appends the RLP of a loaded node. What is below it has been hashed.
+    pub(crate) fn encode(&self, link: Link, rlp: &mut Vec<u8>) {
+        match link.target() {
+            Target::Branch(id) => {
+                let branch = &self.branches[id];
+                if !branch.is_patchable() || self.patch(branch, rlp).is_none() {
+                    self.assemble(branch, rlp);
+                }
+            }
+            Target::Extension(id) => self.encode_extension(&self.extensions[id], rlp),
+            Target::Leaf(id) => {
+                let (bytes, len) = encode_leaf(&self.leaves[id], &self.accounts);
+                rlp.extend_from_slice(&bytes[..len]);
+            }
+            _ => unreachable!("only loaded nodes are hashed"),
+        }
     }
 
-    fn build_extension(&mut self, id: usize) -> Body {
-        let extension = &self.extensions[id];
+    fn encode_extension(&self, extension: &Extension, rlp: &mut Vec<u8>) {
         let (from, to) = (usize::from(extension.depth), usize::from(extension.end));
         let (path, path_bytes) = hex_prefix(&extension.key, from, to, false);
-        let mut payload = Vec::with_capacity(72);
+        let start = begin_list(rlp);
         if path_bytes > 1 {
-            payload.push(NO_CHILD + path_bytes as u8);
+            rlp.push(NO_CHILD + path_bytes as u8);
         }
-        payload.extend_from_slice(&path[..path_bytes]);
+        rlp.extend_from_slice(&path[..path_bytes]);
         match self.child_reference(extension.child) {
-            Some(reference) => reference.encode(&mut payload),
-            None => payload.extend_from_slice(extension.origin_item(&self.base)),
+            Some(reference) => reference.encode(rlp),
+            None => rlp.extend_from_slice(extension.origin_item(&self.base)),
         }
-        let mut rlp = Vec::with_capacity(72);
-        list_header(&mut rlp, payload.len());
-        rlp.extend_from_slice(&payload);
-        put(&mut self.bodies, extension.head.body, &rlp)
+        end_list(rlp, start);
     }
 
     /// The reference that a link stands for; `None` if that is in the record of the node above.
@@ -147,23 +146,14 @@ impl Overlay {
         }
     }
 
-    fn build_branch(&mut self, id: usize) -> Body {
-        let is_patchable = self.branches[id].is_patchable();
-        let patched = if is_patchable { self.patch(id) } else { None };
-        let body = patched.unwrap_or_else(|| self.assemble(id));
-        self.branches[id].dirty = 0;
-        body
-    }
-
-    /// Builds a branch from its origin, with the hashes of changed children written over those
-    /// there. `None` if a child is embedded.
-    fn patch(&mut self, id: usize) -> Option<Body> {
-        let branch = &self.branches[id];
+    /// Appends a branch: its origin, with the hashes of changed children written over those there.
+    /// `None`, and nothing is appended, if a child is embedded.
+    fn patch(&self, branch: &Branch, rlp: &mut Vec<u8>) -> Option<()> {
         let origin = branch.head.origin?.rlp(&self.base);
-        let mut rlp = [0; MAX_BRANCH_BYTES];
-        let rlp = &mut rlp[..origin.len()];
-        rlp.copy_from_slice(origin);
-        let first = record::Branch::header_bytes(rlp.len(), branch.origin_mask);
+        let start = rlp.len();
+        rlp.extend_from_slice(origin);
+        let patched = &mut rlp[start..];
+        let first = record::Branch::header_bytes(origin.len(), branch.origin_mask);
         for nibble in bits(branch.changed) {
             let reference = match branch.children[nibble].target() {
                 Target::Branch(id) => &self.branches[id].head.reference,
@@ -173,36 +163,35 @@ impl Overlay {
             };
             let below = (branch.origin_mask & ((1 << nibble) - 1)).count_ones() as usize;
             let at = first + nibble + 1 + 32 * below;
-            rlp[at..at + 32].copy_from_slice(reference.hash()?);
+            let Some(hash) = reference.hash() else {
+                rlp.truncate(start);
+                return None;
+            };
+            patched[at..at + 32].copy_from_slice(hash);
         }
-        Some(put(&mut self.bodies, branch.head.body, rlp))
+        Some(())
     }
 
-    /// Builds a branch child by child.
-    fn assemble(&mut self, id: usize) -> Body {
-        let branch = &self.branches[id];
+    /// Appends a branch child by child.
+    fn assemble(&self, branch: &Branch, rlp: &mut Vec<u8>) {
         let origin = branch.origin_items(&self.base);
-        let mut payload = Vec::with_capacity(532);
+        let start = begin_list(rlp);
         for (link, item) in branch.children.iter().zip(origin) {
             match self.child_reference(*link) {
-                Some(reference) => reference.encode(&mut payload),
-                None if *link == Link::EMPTY => payload.push(NO_CHILD),
-                None => payload.extend_from_slice(item),
+                Some(reference) => reference.encode(rlp),
+                None if *link == Link::EMPTY => rlp.push(NO_CHILD),
+                None => rlp.extend_from_slice(item),
             }
         }
-        payload.push(NO_CHILD);
-        let mut rlp = Vec::with_capacity(payload.len() + 3);
-        list_header(&mut rlp, payload.len());
-        rlp.extend_from_slice(&payload);
-        put(&mut self.bodies, branch.head.body, &rlp)
+        rlp.push(NO_CHILD);
+        end_list(rlp, start);
     }
 }
 
 /// The nodes of a batch that are hashed.
-#[derive(Default)]
 struct Batch {
-    links: Vec<(Link, Body)>,
-    hashes: Vec<B256>,
+    links: Vec<Link>,
+    inputs: PaddedInputs,
 }
 
 impl Branch {
@@ -225,24 +214,37 @@ pub(crate) fn bits(mut mask: u16) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Puts a body where the node's last one is, if that has the same length.
-fn put(bodies: &mut Vec<u8>, old: Body, rlp: &[u8]) -> Body {
-    if usize::from(old.len) == rlp.len() {
-        bodies[old.start as usize..][..rlp.len()].copy_from_slice(rlp);
-        return old;
-    }
-    let start = u32::try_from(bodies.len()).expect("a block changes less than 4 GiB of nodes");
-    bodies.extend_from_slice(rlp);
-    Body { start, len: rlp.len() as u16 }
+/// Leaves room for a list's header, and says where.
+fn begin_list(rlp: &mut Vec<u8>) -> usize {
+    rlp.extend([0; 3]);
+    rlp.len() - 3
 }
 
-/// Appends the header of a list whose payload has less than 64 KiB.
-pub(crate) fn list_header(rlp: &mut Vec<u8>, payload_bytes: usize) {
+/// Writes the header of the list that began at `start` and has less than 64 KiB.
+fn end_list(rlp: &mut Vec<u8>, start: usize) {
+    let payload_bytes = rlp.len() - start - 3;
     match payload_bytes {
-        ..56 => rlp.push(0xc0 + payload_bytes as u8),
-        56..256 => rlp.extend([0xf8, payload_bytes as u8]),
-        _ => rlp.extend([0xf9, (payload_bytes >> 8) as u8, payload_bytes as u8]),
+        ..56 => drop(rlp.splice(start..start + 3, [0xc0 + payload_bytes as u8])),
+        56..256 => drop(rlp.splice(start..start + 3, [0xf8, payload_bytes as u8])),
+        _ => rlp[start..start + 3].copy_from_slice(&[
+            0xf9,
+            (payload_bytes >> 8) as u8,
+            payload_bytes as u8,
+        ]),
     }
+}
+
+/// Appends a branch with these children, of which `None` is no child.
+pub(crate) fn encode_branch(references: &[Option<Reference>], rlp: &mut Vec<u8>) {
+    let start = begin_list(rlp);
+    for reference in references {
+        match reference {
+            Some(reference) => reference.encode(rlp),
+            None => rlp.push(NO_CHILD),
+        }
+    }
+    rlp.push(NO_CHILD);
+    end_list(rlp, start);
 }
 
 /// Bytes written one after the other.

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::Account;
 use alloy_primitives::{B256, U256, keccak256};
-use std::ops::Range;
+use std::{num::NonZeroU16, ops::Range};
 
 /// What is below a branch or an extension, or is a tree's root: three bits of kind, the rest an
 /// index.
@@ -126,18 +126,58 @@ impl Reference {
     }
 }
 
-/// The record that a node was loaded from, copied into [`Overlay::base`].
+/// The record that a node was loaded from, copied into [`Overlay::base`] behind the hash of the
+/// node; or the node embedded in such a record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
-    /// None for a node embedded in another's record.
-    pub(crate) address: NodeAddress,
-    pub(crate) start: u32,
+    address: [u8; NodeAddress::BYTES],
     /// The bytes of the record before the RLP, and of the RLP.
-    pub(crate) prefix_len: u16,
-    pub(crate) len: u16,
+    prefix_len: u16,
+    len: NonZeroU16,
+    start: u32,
 }
 
 impl Origin {
+    /// Appends a record, the RLP of which is at this range, and the hash of its node to `base`.
+    pub(crate) fn recorded(
+        base: &mut Vec<u8>,
+        Blinded { address, hash }: &Blinded,
+        record: &[u8],
+        rlp: Range<usize>,
+    ) -> Self {
+        base.extend_from_slice(hash.as_slice());
+        let start = base.len();
+        base.extend_from_slice(&record[..rlp.end]);
+        Self::new(*address, start, rlp)
+    }
+
+    /// A node embedded in one that was loaded; its RLP is at `start`.
+    pub(crate) fn embedded(start: usize, len: usize) -> Self {
+        Self::new(NodeAddress::NONE, start, 0..len)
+    }
+
+    fn new(address: NodeAddress, start: usize, rlp: Range<usize>) -> Self {
+        Self {
+            address: address.to_bytes(),
+            prefix_len: rlp.start as u16,
+            len: NonZeroU16::new(rlp.len() as u16).expect("a node has bytes"),
+            start: u32::try_from(start).expect("a block loads less than 4 GiB of nodes"),
+        }
+    }
+
+    /// None for a node embedded in another's record.
+    pub(crate) fn address(self) -> NodeAddress {
+        NodeAddress::from_bytes(self.address)
+    }
+
+    /// The reference to the node as it was loaded.
+    pub(crate) fn reference(self, base: &[u8]) -> Reference {
+        match base[..self.start as usize].last_chunk() {
+            Some(hash) if !self.address().is_none() => Reference::to_hash(&B256::from(*hash)),
+            _ => Reference::to_embedded(self.rlp(base)),
+        }
+    }
+
     pub(crate) fn record(self, base: &[u8]) -> &[u8] {
         &base[self.start as usize..self.rlp_range().end]
     }
@@ -146,14 +186,18 @@ impl Origin {
         &base[self.rlp_range()]
     }
 
+    pub(crate) fn rlp_bytes(self) -> usize {
+        usize::from(self.len.get())
+    }
+
     fn rlp_range(self) -> Range<usize> {
         let start = self.start as usize + usize::from(self.prefix_len);
-        start..start + usize::from(self.len)
+        start..start + self.rlp_bytes()
     }
 
     /// The node, which was taken apart before.
     pub(crate) fn node(self, base: &[u8]) -> Node<'_> {
-        let node = if self.address.is_none() {
+        let node = if self.address().is_none() {
             record::parse_embedded(self.rlp(base))
         } else {
             record::parse(self.record(base))
@@ -161,17 +205,15 @@ impl Origin {
         node.expect("the record was read before")
     }
 
-    /// The same record, copied to another place.
-    pub(crate) fn at(self, start: usize) -> Self {
-        Self { start: start as u32, ..self }
+    /// Copies the record, and the hash before it, to the end of another base.
+    pub(crate) fn copy(self, from: &[u8], to: &mut Vec<u8>) -> Self {
+        if !self.address().is_none() {
+            to.extend_from_slice(&from[self.start as usize - 32..self.start as usize]);
+        }
+        let start = to.len() as u32;
+        to.extend_from_slice(self.record(from));
+        Self { start, ..self }
     }
-}
-
-/// Where in [`Overlay::bodies`] a node's RLP is that was changed and hashed.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Body {
-    pub(crate) start: u32,
-    pub(crate) len: u16,
 }
 
 /// What all nodes have.
@@ -180,9 +222,6 @@ pub(crate) struct Head {
     /// `None` for a node that the block made.
     pub(crate) origin: Option<Origin>,
     pub(crate) reference: Reference,
-    /// The reference to the node as it was loaded.
-    pub(crate) base_reference: Reference,
-    pub(crate) body: Body,
     /// Whether the node as loaded belongs to the witness.
     pub(crate) is_captured: bool,
     /// Whether the node may be another than the loaded one.
@@ -191,47 +230,38 @@ pub(crate) struct Head {
 
 impl Head {
     pub(crate) fn new() -> Self {
-        Self {
-            origin: None,
-            reference: Reference::UNKNOWN,
-            base_reference: Reference::UNKNOWN,
-            body: Body::default(),
-            is_captured: false,
-            is_modified: true,
-        }
+        Self { origin: None, reference: Reference::UNKNOWN, is_captured: false, is_modified: true }
     }
 
     pub(crate) fn loaded(origin: Origin, reference: Reference) -> Self {
-        let (origin, base_reference) = (Some(origin), reference);
-        Self { origin, reference, base_reference, is_modified: false, ..Self::new() }
-    }
-
-    /// The node has been hashed. A change may have been taken back, or made a second time.
-    pub(crate) fn hashed(&mut self, reference: Reference) {
-        self.reference = reference;
-        self.is_modified = self.origin.is_none() || reference != self.base_reference;
+        let origin = Some(origin);
+        Self { origin, reference, is_modified: false, ..Self::new() }
     }
 
     /// The node has changed, or one below it.
     pub(crate) fn modify(&mut self) {
         self.is_modified = true;
-        self.reference = Reference::UNKNOWN;
+        self.reference.len = 0;
     }
 }
 
+/// Two lines of the processor's caches, as is a leaf: finding, listing and building nodes wait for
+/// memory more than for anything else.
 #[derive(Clone, Debug)]
+#[repr(C, align(128))]
 pub(crate) struct Branch {
-    pub(crate) head: Head,
     pub(crate) children: [Link; 16],
+    pub(crate) head: Head,
     /// The children that are not empty.
     pub(crate) mask: u16,
-    /// The children that the origin has, and those of them that have a record.
+    /// The children that the origin has.
     pub(crate) origin_mask: u16,
-    pub(crate) origin_records: u16,
     /// The children that may be others than the origin's.
     pub(crate) changed: u16,
     /// The children that may have to be hashed.
     pub(crate) dirty: u16,
+    /// Whether all children that the origin has are hashes.
+    pub(crate) has_origin_hashes: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -246,6 +276,7 @@ pub(crate) struct Extension {
 }
 
 #[derive(Clone, Debug)]
+#[repr(align(128))]
 pub(crate) struct Leaf {
     pub(crate) head: Head,
     pub(crate) key: B256,
@@ -291,15 +322,15 @@ impl Branch {
             children: [Link::EMPTY; 16],
             mask: 0,
             origin_mask: 0,
-            origin_records: 0,
             changed: 0,
             dirty: 0,
+            has_origin_hashes: false,
         }
     }
 
     /// Whether the branch has the children of its origin, and all of these are hashes.
     pub(crate) fn is_patchable(&self) -> bool {
-        self.mask == self.origin_mask && self.origin_mask == self.origin_records
+        self.has_origin_hashes && self.mask == self.origin_mask
     }
 }
 
@@ -313,3 +344,5 @@ impl Extension {
         extension.item()
     }
 }
+
+const _: () = assert!(size_of::<Branch>() == 128 && size_of::<Leaf>() == 128);

@@ -11,8 +11,8 @@ use super::{
     NodeAddress, Records, Version,
     key::{KEY_NIBBLES, nibble, shared_nibbles, with_nibble},
     node::{
-        AccountValue, Blinded, Body, Branch, Extension, Head, Leaf, Link, Origin, Reference,
-        Target, Tree, Value,
+        AccountValue, Blinded, Branch, Extension, Head, Leaf, Link, Origin, Reference, Target,
+        Tree, Value,
     },
     read::check_storage,
     record::{self, Child, Node, Reason},
@@ -59,8 +59,6 @@ pub(crate) struct Overlay {
     pub(crate) blinded: Vec<Blinded>,
     /// The records of the nodes that were loaded.
     pub(crate) base: Vec<u8>,
-    /// The RLP of nodes that were changed and hashed.
-    pub(crate) bodies: Vec<u8>,
     /// The nodes that the latest walk went through.
     steps: Vec<Step>,
 }
@@ -125,12 +123,13 @@ impl Overlay {
         heads
             .filter(|head| head.is_captured)
             .filter_map(|head| head.origin)
-            .filter(|origin| !origin.address.is_none())
+            .filter(|origin| !origin.address().is_none())
     }
 
-    /// The RLP of a node that was changed and hashed.
-    pub(crate) fn body(&self, body: Body) -> &[u8] {
-        &self.bodies[body.start as usize..][..usize::from(body.len)]
+    /// Whether the node is as it was loaded, also if a change of it was taken back.
+    pub(crate) fn is_as_loaded(&self, head: &Head) -> bool {
+        !head.is_modified
+            || head.origin.is_some_and(|origin| origin.reference(&self.base) == head.reference)
     }
 
     /// Follows `key` from the root and loads what is on its way. The nodes passed are left in
@@ -217,37 +216,31 @@ impl Overlay {
         key: &B256,
         depth: usize,
     ) -> Result<Link, Error> {
-        let (origin, reference) = match self.unloaded(tree, place)? {
-            Unloaded::Embedded(origin) => (origin, Reference::to_embedded(origin.rlp(&self.base))),
-            Unloaded::Record(Blinded { address, hash }) => {
-                let record = records.record(address)?;
-                (self.copy(address, record.as_ref())?, Reference::to_hash(&hash))
+        let origin = match self.unloaded(tree, place)? {
+            Unloaded::Embedded(origin) => origin,
+            Unloaded::Record(blinded) => {
+                let record = records.record(blinded.address)?;
+                self.copy(&blinded, record.as_ref())?
             }
         };
         let decoded = decode(origin, &self.base, tree.is_accounts, key, depth)?;
         let is_branch = matches!(decoded, Decoded::Branch { .. });
         if matches!(place, Place::Extension(_)) && !is_branch {
             let reason = "extension to a node other than a branch";
-            return Err(Error::MalformedRecord { address: origin.address, reason });
+            return Err(Error::MalformedRecord { address: origin.address(), reason });
         }
-        let link = self.add_loaded(decoded, origin, reference, depth);
+        let link = self.add_loaded(decoded, origin, depth);
         self.set_link(tree, place, link);
         Ok(link)
     }
 
     /// Copies a record, so that its node is near the others from now on.
-    fn copy(&mut self, address: NodeAddress, record: &[u8]) -> Result<Origin, Error> {
+    fn copy(&mut self, blinded: &Blinded, record: &[u8]) -> Result<Origin, Error> {
+        let address = blinded.address;
         let malformed = |reason| Error::MalformedRecord { address, reason };
         let node = record::parse(record).map_err(malformed)?;
-        let (prefix, len) = (node.start(), node.rlp().len());
-        let start = self.base.len();
-        self.base.extend_from_slice(&record[..prefix + len]);
-        Ok(Origin {
-            address,
-            start: u32::try_from(start).expect("a block loads less than 4 GiB of nodes"),
-            prefix_len: prefix as u16,
-            len: len as u16,
-        })
+        let rlp = node.start()..node.start() + node.rlp().len();
+        Ok(Origin::recorded(&mut self.base, blinded, record, rlp))
     }
 
     /// What a link that is not loaded stands for.
@@ -273,29 +266,21 @@ impl Overlay {
             }
             Place::Root => unreachable!("a root is blinded, empty or loaded"),
         };
-        let malformed = |reason| Error::MalformedRecord { address: origin.address, reason };
+        let malformed = |reason| Error::MalformedRecord { address: origin.address(), reason };
         match child.map_err(malformed)? {
             Child::Record { address, hash } => {
                 Ok(Unloaded::Record(Blinded { address, hash: B256::from(*hash) }))
             }
             Child::Embedded(rlp) => {
                 let start = rlp.as_ptr() as usize - self.base.as_ptr() as usize;
-                let (address, start) = (NodeAddress::NONE, start as u32);
-                let len = rlp.len() as u16;
-                Ok(Unloaded::Embedded(Origin { address, start, prefix_len: 0, len }))
+                Ok(Unloaded::Embedded(Origin::embedded(start, rlp.len())))
             }
             Child::Empty => unreachable!("the link would be empty"),
         }
     }
 
-    fn add_loaded(
-        &mut self,
-        decoded: Decoded,
-        origin: Origin,
-        reference: Reference,
-        depth: usize,
-    ) -> Link {
-        let head = Head::loaded(origin, reference);
+    fn add_loaded(&mut self, decoded: Decoded, origin: Origin, depth: usize) -> Link {
+        let head = Head::loaded(origin, origin.reference(&self.base));
         let depth = depth as u8;
         match decoded {
             Decoded::Branch { mask, records } => {
@@ -306,7 +291,7 @@ impl Overlay {
                     }
                 }
                 (branch.mask, branch.origin_mask) = (mask, mask);
-                branch.origin_records = records;
+                branch.has_origin_hashes = mask == records;
                 self.add_branch(branch)
             }
             Decoded::Extension { key, end } => {
@@ -575,9 +560,8 @@ impl Overlay {
             Unloaded::Embedded(origin) => {
                 let Extension { key, end, .. } = self.extensions[id];
                 let depth = usize::from(end);
-                let reference = Reference::to_embedded(origin.rlp(&self.base));
                 let decoded = decode(origin, &self.base, tree.is_accounts, &key, depth)?;
-                let link = self.add_loaded(decoded, origin, reference, depth);
+                let link = self.add_loaded(decoded, origin, depth);
                 self.extensions[id].child = link;
             }
         }
@@ -688,7 +672,7 @@ fn decode(
     key: &B256,
     depth: usize,
 ) -> Result<Decoded, Error> {
-    let address = origin.address;
+    let address = origin.address();
     let malformed = |reason: Reason| Error::MalformedRecord { address, reason };
     let node = if address.is_none() {
         record::parse_embedded(origin.rlp(base)).map_err(malformed)?

@@ -397,7 +397,7 @@ impl<R: Records> Shard<R> {
 
     /// What belongs to the witness.
     pub(crate) fn captured(&self) -> impl Iterator<Item = NodeAddress> {
-        let own = self.part.overlay.captured().map(|origin| origin.address);
+        let own = self.part.overlay.captured().map(|origin| origin.address());
         own.chain(self.cuts().flat_map(|cut| cut.captured()))
     }
 

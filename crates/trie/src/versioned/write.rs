@@ -40,7 +40,8 @@ impl<'a, S: RecordSink> Writer<'a, S> {
                     *address = self.part(*part);
                 }
                 begin_branch(&mut self.record, &addresses);
-                self.append(rlp)
+                self.record.extend_from_slice(rlp);
+                self.append()
             }
         }
     }
@@ -49,8 +50,7 @@ impl<'a, S: RecordSink> Writer<'a, S> {
         self.node(&part.overlay, part.tree.root, storages)
     }
 
-    fn append(&mut self, rlp: &[u8]) -> NodeAddress {
-        self.record.extend_from_slice(rlp);
+    fn append(&mut self) -> NodeAddress {
         let address = self.sink.append(&self.record);
         assert!(!address.is_none(), "a record stands somewhere");
         address
@@ -64,8 +64,8 @@ impl<'a, S: RecordSink> Writer<'a, S> {
             Target::Blinded(index) => return overlay.blinded[index].address,
             _ => overlay.head(link).expect("the node above says what is not loaded"),
         };
-        if !head.is_modified {
-            return head.origin.expect("it was loaded").address;
+        if overlay.is_as_loaded(head) {
+            return head.origin.expect("it was loaded").address();
         }
         assert!(head.reference.is_known(), "what is written has been hashed");
         if head.reference.is_embedded() {
@@ -98,7 +98,8 @@ impl<'a, S: RecordSink> Writer<'a, S> {
             },
             _ => unreachable!("the node is loaded"),
         }
-        self.append(overlay.body(head.body))
+        overlay.encode(link, &mut self.record);
+        self.append()
     }
 
     fn children(
