@@ -106,11 +106,6 @@ impl Chain {
     pub(crate) fn count(&self, part: Part) -> anyhow::Result<usize> {
         count_of(&[self.part(part)])
     }
-
-    /// A part that is being made: it has its name once [`Writer::end`] is called.
-    pub(crate) fn write(&self, part: Part) -> anyhow::Result<Writer> {
-        Writer::create(self.part(part))
-    }
 }
 
 /// What the first line of a payload file says of it.

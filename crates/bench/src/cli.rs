@@ -13,14 +13,15 @@ use crate::report::{self, ReportArgs};
 use crate::target::Targets;
 use crate::transports::WitnessArgs;
 use crate::{
-    Chain, Contender, CrowdOptions, Kind, Options, Part, Program, TransportOptions, World,
+    Chain, ChainKind, Codes, Contender, CrowdOptions, Kind, Options, Part, Program, Read,
+    TransportOptions, WitnessSizes, World,
 };
 
 /// A command of `deponent bench`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make the chain that `state` runs: a large state, then full and empty blocks.
-    Generate(Common),
+    /// Make a chain: a large state, then full and empty blocks, or blocks with large witnesses.
+    Generate(GenerateArgs),
     /// Make a payload file of the blocks of any JSON-RPC endpoint.
     Extract(crate::extract::Args),
     /// Raise the gas limit of a chain step by step, with empty blocks.
@@ -47,6 +48,25 @@ pub enum Command {
     Rpc(LoadArgs),
     /// Measure what the instrument itself can do at most.
     Overhead(OverheadArgs),
+}
+
+/// What `generate` is given.
+#[derive(Debug, Args)]
+pub struct GenerateArgs {
+    #[command(flatten)]
+    common: Common,
+    /// What the blocks are for.
+    #[arg(long, value_enum, default_value = "mainnet")]
+    kind: ChainKind,
+    /// Sizes of the witnesses, in MB, of witness-size.
+    #[arg(long, value_delimiter = ',', value_name = "MB", default_value = "17,100,300,500")]
+    sizes: Vec<u64>,
+    /// What the codes in them are.
+    #[arg(long, value_enum, default_value = "realistic")]
+    codes: Codes,
+    /// How they are read.
+    #[arg(long, value_enum, default_value = "copy")]
+    read: Read,
 }
 
 /// Which chain, where, and the programs.
@@ -211,7 +231,7 @@ pub struct CrowdArgs {
 pub fn run(command: &Command) -> anyhow::Result<()> {
     process::end_children_on_interrupt()?;
     let outcome = match command {
-        Command::Generate(common) => generate(common).map(drop),
+        Command::Generate(args) => args.run(),
         Command::Extract(args) => crate::extract::run(args),
         Command::GasRamp(args) => crate::reshape::ramp(args),
         Command::Merge(args) => crate::reshape::merge(args),
@@ -233,17 +253,25 @@ pub fn run(command: &Command) -> anyhow::Result<()> {
     outcome
 }
 
+impl GenerateArgs {
+    fn run(&self) -> anyhow::Result<()> {
+        let Self { common, .. } = self;
+        if self.kind != ChainKind::WitnessSize {
+            return generate(common).map(drop);
+        }
+        let (sizes, codes, read) = (self.sizes.clone(), self.codes, self.read);
+        let world = WitnessSizes { seed: 1, sizes, codes, read };
+        crate::generate_sizes(&world, &common.dir, &common.builder()?).map(drop)
+    }
+}
+
 fn generate(common: &Common) -> anyhow::Result<Chain> {
     let mut world = World::preset(&common.preset).context("presets are full, mid and mini")?;
     world.warm_blocks = common.warm_blocks.unwrap_or(world.warm_blocks);
     if let Some([low, high]) = common.block_mgas.as_deref() {
         world.block_gas = [low * 1_000_000, high * 1_000_000];
     }
-    let kind = common.builder.kind;
-    let builder = common.needed(kind)?;
-    std::fs::create_dir_all(&common.dir)
-        .with_context(|| format!("cannot make {}", common.dir.display()))?;
-    crate::generate(&world, &common.dir, &builder)
+    crate::generate(&world, &common.dir, &common.builder()?)
 }
 
 fn state(args: &StateArgs) -> anyhow::Result<()> {
@@ -353,6 +381,14 @@ impl Common {
             Kind::Geth => (&self.geth, &self.geth_args),
             Kind::Reth => (&self.reth, &self.reth_args),
         }
+    }
+
+    /// The client that builds, and the directory for it.
+    fn builder(&self) -> anyhow::Result<Program> {
+        let builder = self.needed(self.builder.kind)?;
+        std::fs::create_dir_all(&self.dir)
+            .with_context(|| format!("cannot make {}", self.dir.display()))?;
+        Ok(builder)
     }
 
     /// A client's program, or an error that says where it was looked for.

@@ -94,7 +94,7 @@ fn chunks(end: u64, len: u64) -> impl Iterator<Item = [u64; 2]> {
 }
 
 impl BlockPlan {
-    const fn plain(transactions: Vec<Plan>) -> Self {
+    pub(crate) const fn plain(transactions: Vec<Plan>) -> Self {
         Self { transactions, withdrawals: Vec::new() }
     }
 }

@@ -30,6 +30,15 @@ const SHARED_CODES: usize = 20;
 /// Bytes of the smallest and the largest code: the limit of EIP-170.
 const CODE_BYTES: [u64; 2] = [1_200, 24_576];
 
+/// What the blocks of a chain are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ChainKind {
+    /// They do what those of a public network do.
+    Mainnet,
+    /// Each has a witness of a given size.
+    WitnessSize,
+}
+
 /// Sizes of a chain; the chain follows from them alone.
 #[derive(Clone, Debug, Serialize)]
 pub struct World {
@@ -145,23 +154,7 @@ impl World {
     /// A geth-style genesis: Prague, which bounds no transaction's gas, for the `state_blocks`
     /// that make the state; from then on Osaka.
     pub(crate) fn genesis(&self, state_blocks: u64) -> Value {
-        let mut alloc = serde_json::Map::new();
-        let system = [
-            (eip4788::BEACON_ROOTS_ADDRESS, eip4788::BEACON_ROOTS_CODE.clone()),
-            (eip2935::HISTORY_STORAGE_ADDRESS, eip2935::HISTORY_STORAGE_CODE.clone()),
-            (
-                eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS,
-                eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_CODE.clone(),
-            ),
-            (
-                eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS,
-                eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_CODE.clone(),
-            ),
-        ];
-        for (address, code) in system {
-            let account = json!({"balance": "0x0", "nonce": "0x1", "code": code});
-            alloc.insert(address.to_string(), account);
-        }
+        let mut alloc = Alloc::new();
         for index in 0..self.contracts {
             let wealth = if index == PAYER { 30 } else { 0 };
             let storage = [0u64, 1, 2, 8, 9, 10]
@@ -179,18 +172,7 @@ impl World {
             let account = json!({"balance": U256::from(10).pow(U256::from(wealth))});
             alloc.insert(address_of(&sender(index)).to_string(), account);
         }
-        json!({
-            "config": config(Self::time(state_blocks + 1)),
-            "nonce": "0x0",
-            "timestamp": format!("{GENESIS_TIME:#x}"),
-            "extraData": "0x",
-            "gasLimit": format!("{:#x}", self.gas_limit()),
-            "difficulty": "0x0",
-            "mixHash": B256::ZERO,
-            "coinbase": Address::ZERO,
-            "baseFeePerGas": "0x7",
-            "alloc": alloc,
-        })
+        genesis(alloc, self.gas_limit(), state_blocks)
     }
 
     fn code(&self, index: usize) -> Bytes {
@@ -204,6 +186,42 @@ impl World {
         let len = low + ((high - low) as f64 * random.unit().powi(skew)) as u64;
         contracts::code(seed as u64, len as usize)
     }
+}
+
+/// The accounts of a genesis.
+pub(crate) type Alloc = serde_json::Map<String, Value>;
+
+/// A genesis of these accounts and the system contracts: Prague for the `state_blocks`, from then
+/// on Osaka.
+pub(crate) fn genesis(mut alloc: Alloc, gas_limit: u64, state_blocks: u64) -> Value {
+    let system = [
+        (eip4788::BEACON_ROOTS_ADDRESS, eip4788::BEACON_ROOTS_CODE.clone()),
+        (eip2935::HISTORY_STORAGE_ADDRESS, eip2935::HISTORY_STORAGE_CODE.clone()),
+        (
+            eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS,
+            eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_CODE.clone(),
+        ),
+        (
+            eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS,
+            eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_CODE.clone(),
+        ),
+    ];
+    for (address, code) in system {
+        let account = json!({"balance": "0x0", "nonce": "0x1", "code": code});
+        alloc.insert(address.to_string(), account);
+    }
+    json!({
+        "config": config(World::time(state_blocks + 1)),
+        "nonce": "0x0",
+        "timestamp": format!("{GENESIS_TIME:#x}"),
+        "extraData": "0x",
+        "gasLimit": format!("{gas_limit:#x}"),
+        "difficulty": "0x0",
+        "mixHash": B256::ZERO,
+        "coinbase": Address::ZERO,
+        "baseFeePerGas": "0x7",
+        "alloc": alloc,
+    })
 }
 
 /// Tells sizes from others, as a part of file names.

@@ -16,12 +16,16 @@ use crate::chain::{Chain, Part, Payload, Writer, payloads_of};
 use crate::client::{Client, Program};
 use crate::sync::{self, Ancestry};
 
-/// A published chain: `genesis.json`, and `payloads.jsonl` with one payload a line.
+/// A published chain: `genesis.json`, and `payloads.jsonl` with one payload a line and what it is
+/// called; or one that `generate` made, with a file for what is built on and one for each size.
 #[derive(Debug)]
 pub(super) struct Published {
     genesis: PathBuf,
     payloads: Vec<(String, Payload)>,
 }
+
+/// The file of what is built on.
+const GENERATED: &str = "state.jsonl.zst";
 
 #[derive(Deserialize)]
 struct Line {
@@ -32,12 +36,29 @@ struct Line {
 impl Published {
     pub(super) fn read(folder: &Path) -> anyhow::Result<Self> {
         let path = folder.join("payloads.jsonl");
+        if !path.is_file() && folder.join(GENERATED).is_file() {
+            return Self::read_generated(folder);
+        }
         let file = File::open(&path).with_context(|| format!("no {}", path.display()))?;
         let payloads = BufReader::new(file).lines().map(|line| {
             let Line { label, params } = serde_json::from_str(&line?).context("not a payload")?;
             Ok((label, Payload::of("engine_newPayloadV4", &params)?))
         });
         let payloads = payloads.collect::<anyhow::Result<_>>()?;
+        Ok(Self { genesis: folder.join("genesis.json"), payloads })
+    }
+
+    /// The files are called as their payloads are.
+    fn read_generated(folder: &Path) -> anyhow::Result<Self> {
+        let mut payloads = Vec::new();
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let Some(label) = name.strip_suffix(".jsonl.zst") else { continue };
+            for payload in payloads_of(std::slice::from_ref(&path))? {
+                payloads.push((label.to_owned(), payload?));
+            }
+        }
         Ok(Self { genesis: folder.join("genesis.json"), payloads })
     }
 
@@ -70,7 +91,7 @@ impl Published {
             ancestors.push(*payload);
             at = payload.parent;
         }
-        let mut writer = chain.write(Part::State)?;
+        let mut writer = Writer::create(chain.part(Part::State))?;
         ancestors.iter().rev().try_for_each(|payload| writer.push(payload))?;
         writer.end()?;
         Ok(chain)
