@@ -55,10 +55,7 @@ pub enum Command {
 pub struct GenerateArgs {
     #[command(flatten)]
     common: Common,
-    /// What the blocks are for.
-    #[arg(long, value_enum, default_value = "mainnet")]
-    kind: ChainKind,
-    /// Sizes of the witnesses, in MB, of witness-size.
+    /// Sizes of the witnesses, in MB, of --kind witness-size.
     #[arg(long, value_delimiter = ',', value_name = "MB", default_value = "17,100,300,500")]
     sizes: Vec<u64>,
     /// What the codes in them are.
@@ -75,6 +72,9 @@ pub struct Common {
     /// Sizes of the chain: full (5 M accounts, 20 M slots), mid (a tenth), mini.
     #[arg(long, default_value = "full")]
     preset: String,
+    /// What the blocks are for.
+    #[arg(long, value_enum, default_value = "mainnet")]
+    kind: ChainKind,
     /// Full blocks to measure on warm caches, instead of the preset's.
     #[arg(long, value_name = "N")]
     warm_blocks: Option<u64>,
@@ -256,7 +256,7 @@ pub fn run(command: &Command) -> anyhow::Result<()> {
 impl GenerateArgs {
     fn run(&self) -> anyhow::Result<()> {
         let Self { common, .. } = self;
-        if self.kind != ChainKind::WitnessSize {
+        if common.kind != ChainKind::WitnessSize {
             return generate(common).map(drop);
         }
         let (sizes, codes, read) = (self.sizes.clone(), self.codes, self.read);
@@ -266,7 +266,9 @@ impl GenerateArgs {
 }
 
 fn generate(common: &Common) -> anyhow::Result<Chain> {
+    ensure!(common.kind != ChainKind::WitnessSize, "chains of witness-size are run by `witness`");
     let mut world = World::preset(&common.preset).context("presets are full, mid and mini")?;
+    world.kind = common.kind;
     world.warm_blocks = common.warm_blocks.unwrap_or(world.warm_blocks);
     if let Some([low, high]) = common.block_mgas.as_deref() {
         world.block_gas = [low * 1_000_000, high * 1_000_000];

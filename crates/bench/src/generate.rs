@@ -18,8 +18,6 @@ use crate::sync::{self, Ancestry};
 use crate::workload::{self, BlockPlan, Workload};
 use crate::world::{CHAIN_ID, World};
 
-/// Blocks of the longest branch that a reorganization leaves.
-const BRANCH_BLOCKS: u64 = 3;
 /// Proposers take turns.
 const FEE_RECIPIENTS: u64 = 40;
 
@@ -187,7 +185,8 @@ impl Driver {
         chain: &Chain,
         workload: &mut Workload,
     ) -> anyhow::Result<()> {
-        let branches = || (0..world.reorgs).map(|group| 1 + group % BRANCH_BLOCKS);
+        let lengths = world.kind.branches().iter().cycle().copied();
+        let branches = || lengths.clone().take(world.reorgs as usize);
         let mut writer = self.begin(chain.part(Part::Reorgs), branches().sum())?;
         for blocks in branches() {
             let plans: Vec<BlockPlan> = (0..blocks).map(|_| workload.block()).collect();

@@ -4,11 +4,13 @@
 //! by Zipf's law; of the slots and accounts touched, [`RECENT`] were touched not long before, some
 //! are new, and the rest come from anywhere in the state.
 
+mod hostile;
+
 use alloy_primitives::{Address, Bytes, TxKind};
 
 use crate::contracts::{self, FILL_GAS, PAY_GAS, Swap};
 use crate::random::{Random, Zipf};
-use crate::world::{self, FUNDER, PAYER, World};
+use crate::world::{self, ChainKind, FUNDER, PAYER, World};
 
 /// Share of slots and accounts that were touched not long before.
 const RECENT: f64 = 0.7;
@@ -135,11 +137,18 @@ impl Workload {
 
     /// The next block.
     pub(crate) fn block(&mut self) -> BlockPlan {
+        let is_hostile = self.world.kind == ChainKind::Hostile;
+        if is_hostile && self.random.chance(hostile::EMPTY) {
+            return BlockPlan::plain(Vec::new());
+        }
         let [low, high] = self.world.block_gas;
         let target = self.random.between(low, high);
         let (mut transactions, mut gas) = (Vec::new(), 0);
         while gas < target {
-            let (plan, expected) = self.transaction();
+            let (plan, expected) = match is_hostile {
+                true => self.hostile(),
+                false => self.transaction(),
+            };
             gas += expected;
             transactions.push(plan);
         }
@@ -328,6 +337,13 @@ impl Keys {
         Self { count, recent: Vec::new(), next: 0, remembered }
     }
 
+    /// So many new ones: the first, and the one behind the last.
+    const fn extend(&mut self, count: u64) -> [u64; 2] {
+        let from = self.count;
+        self.count += count;
+        [from, self.count]
+    }
+
     fn draw(&mut self, random: &mut Random) -> u64 {
         let share = random.unit();
         if share < RECENT && !self.recent.is_empty() {
@@ -383,6 +399,25 @@ mod tests {
             format!("{blocks:?}")
         };
         assert_eq!(draw(), draw());
+    }
+
+    #[test]
+    fn a_hostile_chain_deletes_grows_and_has_empty_blocks() {
+        let world = World { kind: ChainKind::Hostile, ..World::preset("mini").expect("a preset") };
+        let draw = || {
+            let mut workload = Workload::new(&world, 3);
+            (0..60).map(|_| workload.block()).collect::<Vec<BlockPlan>>()
+        };
+        let blocks = draw();
+        assert_eq!(format!("{blocks:?}"), format!("{:?}", draw()));
+        let empty = blocks.iter().filter(|block| block.transactions.is_empty()).count();
+        assert!((4..25).contains(&empty), "{empty}");
+        let all = || blocks.iter().flat_map(|block| &block.transactions);
+        // The method, as the contracts have it: fill, pay, read, multicall.
+        for method in [1, 2, 7, 10] {
+            assert!(all().any(|plan| plan.input[31] == method), "{method}");
+        }
+        assert!(all().all(|plan| plan.gas_limit <= 1 << 24));
     }
 
     #[test]

@@ -31,12 +31,41 @@ const SHARED_CODES: usize = 20;
 const CODE_BYTES: [u64; 2] = [1_200, 24_576];
 
 /// What the blocks of a chain are for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 pub enum ChainKind {
     /// They do what those of a public network do.
+    #[default]
     Mainnet,
+    /// They do what hurts: storage and accounts that only grow, many deletions, reads of what is
+    /// not there, empty blocks in between, deep reorganizations.
+    Hostile,
     /// Each has a witness of a given size.
     WitnessSize,
+}
+
+impl ChainKind {
+    /// As the command line calls it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Mainnet => "mainnet",
+            Self::Hostile => "hostile",
+            Self::WitnessSize => "witness-size",
+        }
+    }
+
+    const fn is_mainnet(&self) -> bool {
+        matches!(self, Self::Mainnet)
+    }
+
+    /// Blocks of the branches that reorganizations leave, one after the other, over and over. A
+    /// branch is not longer than what lies between the head and the safe block.
+    pub(crate) const fn branches(self) -> &'static [u64] {
+        match self {
+            Self::Hostile => &[32, 16, 8, 4, 2, 1],
+            _ => &[1, 2, 3],
+        }
+    }
 }
 
 /// Sizes of a chain; the chain follows from them alone.
@@ -44,6 +73,9 @@ pub enum ChainKind {
 pub struct World {
     /// What the sizes are called.
     pub name: String,
+    /// What the measured blocks are for. The first chains had no kind.
+    #[serde(skip_serializing_if = "ChainKind::is_mainnet")]
+    pub kind: ChainKind,
     /// Of all choices.
     pub seed: u64,
     /// Accounts without code that the state begins with.
@@ -67,7 +99,7 @@ pub struct World {
     pub warm_blocks: u64,
     /// Blocks measured after a restart.
     pub cold_blocks: u64,
-    /// Branches of 1 to 3 blocks that a reorganization leaves behind.
+    /// Branches that a reorganization leaves behind: of 1 to 3 blocks, of hostile chains to 32.
     pub reorgs: u64,
 }
 
@@ -76,6 +108,7 @@ impl World {
     pub fn preset(name: &str) -> Option<Self> {
         let full = Self {
             name: name.into(),
+            kind: ChainKind::Mainnet,
             seed: 1,
             accounts: 5_000_000,
             slots: 20_000_000,

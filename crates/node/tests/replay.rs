@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 
 use bench::document::{Document, read};
-use bench::{Chain, Kind, Part, Program, World};
+use bench::{Chain, ChainKind, Kind, Part, Program, World};
 
 /// A chain, and the folder that it is in.
 static CHAIN: LazyLock<(tempfile::TempDir, Chain)> = LazyLock::new(|| {
@@ -161,6 +161,37 @@ fn a_seed_gives_the_same_bytes_and_the_files_can_be_imported() {
     import.args([Part::State, Part::Empty].map(|part| again.part(part)));
     let output = import.output().expect("it runs");
     assert!(output.status.success() && words(&output).contains("blocks imported"), "{output:?}");
+}
+
+#[test]
+fn a_hostile_chain_runs_with_its_deep_reorganizations() {
+    let folder = Folder::new();
+    let world = World { kind: ChainKind::Hostile, ..World::preset("mini").expect("a preset") };
+    let chain = bench::generate(&world, folder.0.path(), &builder()).expect("a chain");
+    assert_eq!(chain.state.file_name(), CHAIN.1.state.file_name());
+    assert_ne!(chain.folder.file_name(), CHAIN.1.folder.file_name());
+    let reorgs: Vec<u64> = chain
+        .payloads(Part::Reorgs)
+        .expect("it was made")
+        .map(|payload| payload.expect("a payload").number)
+        .collect();
+    // Each branch begins again where the one before did, and the next one on that.
+    let back = |pair: &[u64]| pair[0].checked_sub(pair[1]);
+    let steps: Vec<u64> = reorgs.windows(2).filter_map(back).collect();
+    assert_eq!((reorgs.len(), steps), (2 * (32 + 16), vec![31, 15]));
+    let target = if geth::binary().is_some() { "geth" } else { "deponent+witness" };
+    let mut run = Command::new(env!("CARGO_BIN_EXE_deponent"));
+    run.args(["bench", "replay"]);
+    run.args([Part::Warm, Part::Cold, Part::Reorgs].map(|part| chain.part(part)));
+    run.arg("--genesis").arg(chain.genesis()).arg("--dir").arg(folder.0.path());
+    for part in [Part::State, Part::Empty] {
+        run.arg("--setup").arg(chain.part(part));
+    }
+    let output = run.args(["--target", target]).arg("--results").arg(folder.results()).output();
+    let output = output.expect("it runs");
+    assert!(output.status.success(), "{}", words(&output));
+    let rows = folder.file("combined_latency.csv").lines().count() as u64;
+    assert_eq!(rows, 1 + world.warm_blocks + world.cold_blocks + reorgs.len() as u64);
 }
 
 #[test]

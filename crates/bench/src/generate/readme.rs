@@ -8,9 +8,10 @@ use crate::world::World;
 /// The command that makes a chain of these sizes.
 pub(super) fn command(world: &World) -> String {
     let [low, high] = world.block_gas.map(|gas| gas / 1_000_000);
-    let World { name, warm_blocks, .. } = world;
+    let World { name, warm_blocks, kind, .. } = world;
+    let kind = kind.name();
     format!(
-        "deponent bench generate --preset {name} --warm-blocks {warm_blocks} \
+        "deponent bench generate --kind {kind} --preset {name} --warm-blocks {warm_blocks} \
          --block-mgas {low} {high}"
     )
 }

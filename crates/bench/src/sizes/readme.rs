@@ -3,6 +3,7 @@
 use clap::ValueEnum as _;
 
 use super::{WitnessSizes, reads};
+use crate::world::ChainKind;
 
 /// The command that makes such a chain.
 pub(super) fn command(world: &WitnessSizes) -> String {
@@ -10,7 +11,8 @@ pub(super) fn command(world: &WitnessSizes) -> String {
         value.map(|value| value.get_name().to_owned()).unwrap_or_default()
     };
     format!(
-        "deponent bench generate --kind witness-size --sizes {} --codes {} --read {}",
+        "deponent bench generate --kind {} --sizes {} --codes {} --read {}",
+        ChainKind::WitnessSize.name(),
         sizes(world),
         name(world.codes.to_possible_value()),
         name(world.read.to_possible_value())
