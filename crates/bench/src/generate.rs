@@ -245,12 +245,8 @@ impl Driver {
             "withdrawals": withdrawals.collect::<Vec<Value>>(),
             "parentBeaconBlockRoot": beacon_root,
         });
-        let mut built = self.client.build(&json!([self.head, attributes, transactions]))?;
-        let [payload, requests] =
-            ["executionPayload", "executionRequests"].map(|name| built[name].take());
-        let requests = if requests.is_null() { json!([]) } else { requests };
-        let params = json!([payload, [], beacon_root, requests]);
-        let payload = Payload::of("engine_newPayloadV4", &params)?;
+        let built = self.client.build(&json!([self.head, attributes, transactions]))?;
+        let payload = Payload::built(built, &json!(beacon_root))?;
         let planned = plan.transactions.len();
         ensure!(payload.transactions == planned, "{} of {planned}", payload.transactions);
         Ok(payload)

@@ -6,7 +6,8 @@
 
 mod hostile;
 
-use alloy_primitives::{Address, Bytes, TxKind};
+use alloy_eips::eip4844;
+use alloy_primitives::{Address, B256, Bytes, TxKind, keccak256};
 
 use crate::contracts::{self, FILL_GAS, PAY_GAS, Swap};
 use crate::random::{Random, Zipf};
@@ -25,6 +26,11 @@ const SLOTS_A_FILL: u64 = 50_000;
 const ACCOUNTS_A_PAY: u64 = 25_000;
 
 const WITHDRAWALS: u64 = 16;
+
+/// Blobs of a transaction at most (EIP-7594), and of a block: the target, so that their fee stays at
+/// its lowest.
+const TRANSACTION_BLOBS: u64 = 6;
+const BLOCK_BLOBS: u64 = 6;
 
 /// A transaction that is not signed yet.
 #[derive(Clone, Debug)]
@@ -47,6 +53,11 @@ pub(crate) enum PlanKind {
         authority: usize,
         authority_nonce: u64,
         delegate: Address,
+    },
+    /// EIP-4844: the blobs, each told from all others by its number.
+    Blobs {
+        first: u64,
+        count: u64,
     },
 }
 
@@ -114,6 +125,9 @@ pub(crate) struct Workload {
     /// Allowances given and not taken back: contract, owner, spender.
     allowances: Vec<(usize, u64, u64)>,
     tokens_made: u64,
+    blobs_made: u64,
+    /// What the block has room for.
+    blobs_left: u64,
 }
 
 impl Workload {
@@ -131,6 +145,8 @@ impl Workload {
             accounts: Keys::new(world.accounts, ACCOUNTS_REMEMBERED),
             allowances: Vec::new(),
             tokens_made: 0,
+            blobs_made: 0,
+            blobs_left: BLOCK_BLOBS,
             world: world.clone(),
         }
     }
@@ -144,6 +160,7 @@ impl Workload {
         let [low, high] = self.world.block_gas;
         let target = self.random.between(low, high);
         let (mut transactions, mut gas) = (Vec::new(), 0);
+        self.blobs_left = BLOCK_BLOBS;
         while gas < target {
             let (plan, expected) = match is_hostile {
                 true => self.hostile(),
@@ -159,7 +176,8 @@ impl Workload {
     /// A transaction and about the gas that it uses.
     fn transaction(&mut self) -> (Plan, u64) {
         match self.random.below(1000) {
-            0..310 => self.payment(),
+            0..300 => self.payment(),
+            300..310 => self.blobs(),
             310..620 => self.token_transfer(),
             620..790 => self.trade(),
             790..850 => self.approval(),
@@ -292,6 +310,18 @@ impl Workload {
         (plan, 46_000)
     }
 
+    /// What a rollup posts, to an account of its own.
+    fn blobs(&mut self) -> (Plan, u64) {
+        let (mut plan, gas) = self.payment();
+        let count = self.random.between(1, TRANSACTION_BLOBS).min(self.blobs_left);
+        if count > 0 {
+            plan.kind = PlanKind::Blobs { first: self.blobs_made, count };
+            self.blobs_left -= count;
+            self.blobs_made += count;
+        }
+        (plan, gas)
+    }
+
     fn call(&mut self, to: Address, input: Bytes, gas_limit: u64) -> Plan {
         let sender = self.by_sender.draw(&mut self.random);
         let legacy = self.random.chance(0.15);
@@ -374,6 +404,13 @@ pub(crate) const fn withdrawal_gwei(number: u64, place: usize) -> u64 {
     18_000_000 + number * 31 + place as u64
 }
 
+/// The versioned hash of a blob that nobody has: its commitment is the hash of its number.
+pub(crate) fn versioned_hash(blob: u64) -> B256 {
+    let mut hash = keccak256(format!("deponent bench blob {blob}"));
+    hash.0[0] = eip4844::VERSIONED_HASH_VERSION_KZG;
+    hash
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -399,6 +436,26 @@ mod tests {
             format!("{blocks:?}")
         };
         assert_eq!(draw(), draw());
+    }
+
+    #[test]
+    fn a_block_has_no_more_blobs_than_it_may_have() {
+        let world =
+            World { block_gas: [30_000_000; 2], ..World::preset("mini").expect("a preset") };
+        let mut workload = Workload::new(&world, 3);
+        let mut next = 0;
+        for _ in 0..50 {
+            let before = next;
+            for plan in workload.block().transactions {
+                if let PlanKind::Blobs { first, count } = plan.kind {
+                    assert_eq!(first, next);
+                    assert!((1..=TRANSACTION_BLOBS).contains(&count));
+                    next += count;
+                }
+            }
+            assert!(next - before <= BLOCK_BLOBS);
+        }
+        assert!(next > 50, "{next}");
     }
 
     #[test]

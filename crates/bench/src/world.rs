@@ -13,7 +13,7 @@ use crate::random::Zipf;
 
 /// They change when the same sizes begin to give another state, or other blocks on it.
 const STATE_GENERATION: u32 = 1;
-const GENERATION: u32 = 2;
+const GENERATION: u32 = 3;
 
 pub(crate) const CHAIN_ID: u64 = 764_774;
 pub(crate) const SECONDS_A_SLOT: u64 = 12;

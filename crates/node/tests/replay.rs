@@ -155,6 +155,22 @@ fn a_seed_gives_the_same_bytes_and_the_files_can_be_imported() {
     {
         assert!(readme.contains(words), "{words} is not in {readme}");
     }
+    // All kinds of transactions; those with blobs say which.
+    let mut types = std::collections::BTreeMap::<u8, usize>::new();
+    for payload in again.payloads(Part::Warm).expect("it was made") {
+        let payload = payload.expect("a payload");
+        let params: serde_json::Value = serde_json::from_str(payload.params()).expect("JSON");
+        let transactions = params[0]["transactions"].as_array().expect("a list").iter();
+        let types_of = transactions.map(|raw| {
+            let head = raw.as_str().and_then(|raw| raw.get(2..4)).expect("bytes");
+            u8::from_str_radix(head, 16).expect("hex digits")
+        });
+        types_of.for_each(|head| *types.entry(head.min(5)).or_default() += 1);
+        let hashes = params[1].as_array().expect("a list").len();
+        let blob_gas = format!("{:#x}", hashes << 17);
+        assert_eq!(params[0]["blobGasUsed"], blob_gas);
+    }
+    assert_eq!(types.keys().copied().collect::<Vec<u8>>(), [2, 3, 4, 5], "{types:?}");
     let mut import = Command::new(env!("CARGO_BIN_EXE_deponent"));
     import.arg("import").arg("--chain").arg(again.genesis());
     import.arg("--datadir").arg(folder.path().join("data"));

@@ -232,10 +232,8 @@ fn build_child(client: &mut Client, parent: &Payload) -> anyhow::Result<Payload>
         "withdrawals": [],
         "parentBeaconBlockRoot": params[2],
     });
-    let mut built = client.build(&json!([parent.hash, attributes, [], payload["extraData"]]))?;
-    let [payload, requests] =
-        ["executionPayload", "executionRequests"].map(|name| built[name].take());
-    Payload::of("engine_newPayloadV4", &json!([payload, [], params[2], requests]))
+    let built = client.build(&json!([parent.hash, attributes, [], payload["extraData"]]))?;
+    Payload::built(built, &params[2])
 }
 
 /// The payloads of a file, if it is there and has at least `count`.
