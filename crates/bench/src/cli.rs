@@ -13,7 +13,7 @@ use crate::report::{self, ReportArgs};
 use crate::target::Targets;
 use crate::transports::WitnessArgs;
 use crate::{
-    Chain, ChainKind, Codes, Contender, CrowdOptions, Kind, Options, Part, Program, Read,
+    Chain, ChainKind, Codes, Contender, CrowdOptions, Fork, Kind, Options, Part, Program, Read,
     TransportOptions, WitnessSizes, World,
 };
 
@@ -75,6 +75,9 @@ pub struct Common {
     /// What the blocks are for.
     #[arg(long, value_enum, default_value = "mainnet")]
     kind: ChainKind,
+    /// The rules of the blocks.
+    #[arg(long, value_enum, default_value = "osaka")]
+    fork: Fork,
     /// Full blocks to measure on warm caches, instead of the preset's.
     #[arg(long, value_name = "N")]
     warm_blocks: Option<u64>,
@@ -169,8 +172,8 @@ pub struct DepthsArgs {
 pub struct TransportsArgs {
     #[command(flatten)]
     common: Common,
-    /// The published chain: genesis.json and payloads.jsonl; otherwise the folder witness-chain in
-    /// DEPONENT_FIXTURES.
+    /// A chain of witness sizes: a folder that `generate --kind witness-size` made, or that has
+    /// genesis.json and payloads.jsonl; otherwise the folder witness-chain in DEPONENT_FIXTURES.
     #[arg(long, value_name = "DIR")]
     chain: Option<PathBuf>,
     /// Who runs; those without a program are left out.
@@ -204,7 +207,7 @@ pub struct TransportsArgs {
 pub struct CrowdArgs {
     #[command(flatten)]
     common: Common,
-    /// The published chain, as for `transports`.
+    /// The chain, as for `transports`.
     #[arg(long, value_name = "DIR")]
     chain: Option<PathBuf>,
     /// Size of the witness, in MB, for which the chain has a block.
@@ -260,7 +263,7 @@ impl GenerateArgs {
             return generate(common).map(drop);
         }
         let (sizes, codes, read) = (self.sizes.clone(), self.codes, self.read);
-        let world = WitnessSizes { seed: 1, sizes, codes, read };
+        let world = WitnessSizes { seed: 1, fork: common.fork, sizes, codes, read };
         crate::generate_sizes(&world, &common.dir, &common.builder()?).map(drop)
     }
 }
@@ -268,7 +271,7 @@ impl GenerateArgs {
 fn generate(common: &Common) -> anyhow::Result<Chain> {
     ensure!(common.kind != ChainKind::WitnessSize, "chains of witness-size are run by `witness`");
     let mut world = World::preset(&common.preset).context("presets are full, mid and mini")?;
-    world.kind = common.kind;
+    (world.kind, world.fork) = (common.kind, common.fork);
     world.warm_blocks = common.warm_blocks.unwrap_or(world.warm_blocks);
     if let Some([low, high]) = common.block_mgas.as_deref() {
         world.block_gas = [low * 1_000_000, high * 1_000_000];

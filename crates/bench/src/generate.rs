@@ -5,7 +5,7 @@ mod readme;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use alloy_primitives::{Address, B256, keccak256};
+use alloy_primitives::{Address, B256, U64, keccak256};
 use anyhow::{Context, ensure};
 use indicatif::ProgressIterator as _;
 use serde_json::{Value, json};
@@ -16,14 +16,15 @@ use crate::progress;
 use crate::sign::sign_all;
 use crate::sync::{self, Ancestry};
 use crate::workload::{self, BlockPlan, Workload};
-use crate::world::{CHAIN_ID, World};
+use crate::world::{CHAIN_ID, Fork, World};
 
 /// Proposers take turns.
 const FEE_RECIPIENTS: u64 = 40;
 
 /// The chain of these sizes below `folder`, made by `builder` as far as it is not there yet.
 ///
-/// The builder is a client with `testing_buildBlockV1`; any gives the same chain.
+/// The builder is a client with `testing_buildBlockV1`; any gives the same chain. geth fails at
+/// blocks with blobs: it wants the blobs.
 pub fn generate(world: &World, folder: &Path, builder: &Program) -> anyhow::Result<Chain> {
     let chain = Chain::of(world, &folder.join("chains"));
     let parts = Part::ALL.into_iter().filter(|part| !chain.has(*part));
@@ -36,6 +37,8 @@ pub fn generate(world: &World, folder: &Path, builder: &Program) -> anyhow::Resu
     std::fs::write(chain.folder.join("world.json"), serde_json::to_vec_pretty(world)?)?;
     let plan = Blueprint {
         gas_limit: world.gas_limit(),
+        fork: world.fork,
+        prague_blocks: state.len() as u64,
         seed: world.seed,
         command: readme::command(world),
     };
@@ -49,6 +52,9 @@ pub fn generate(world: &World, folder: &Path, builder: &Program) -> anyhow::Resu
 /// What all blocks of a chain have in common.
 pub(crate) struct Blueprint {
     pub(crate) gas_limit: u64,
+    pub(crate) fork: Fork,
+    /// So many blocks are of Prague before it.
+    pub(crate) prague_blocks: u64,
     pub(crate) seed: u64,
     /// Makes the chain again.
     pub(crate) command: String,
@@ -238,13 +244,17 @@ impl Driver {
         });
         let beacon_root = keccak256(format!("beacon block {number}"));
         let proposer = keccak256(format!("proposer {}", number % FEE_RECIPIENTS));
-        let attributes = json!({
+        let mut attributes = json!({
             "timestamp": format!("{:#x}", World::time(number)),
             "prevRandao": keccak256(format!("randao {number} {branch}")),
             "suggestedFeeRecipient": Address::from_word(proposer),
             "withdrawals": withdrawals.collect::<Vec<Value>>(),
             "parentBeaconBlockRoot": beacon_root,
         });
+        if self.plan.fork == Fork::Amsterdam && number > self.plan.prague_blocks {
+            attributes["slotNumber"] = json!(U64::from(number));
+            attributes["targetGasLimit"] = json!(U64::from(self.plan.gas_limit));
+        }
         let built = self.client.build(&json!([self.head, attributes, transactions]))?;
         let payload = Payload::built(built, &json!(beacon_root))?;
         let planned = plan.transactions.len();

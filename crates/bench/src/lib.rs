@@ -49,4 +49,4 @@ pub use state::{Outcome, state};
 pub use transports::{
     CrowdOptions, TransportOptions, WitnessOptions, crowd, transport_names, transports, witness,
 };
-pub use world::{ChainKind, World};
+pub use world::{ChainKind, Fork, World};

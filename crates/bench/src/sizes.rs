@@ -17,7 +17,7 @@ use crate::chain::{self, Chain, Part};
 use crate::client::Program;
 use crate::generate::{Blueprint, Driver};
 use crate::workload::{BlockPlan, Plan, PlanKind};
-use crate::world::{self, Alloc, FUNDER, address_of, sender, short_hash};
+use crate::world::{self, Alloc, FUNDER, Fork, address_of, sender, short_hash};
 
 /// It changes when the same sizes begin to give other blocks.
 const GENERATION: u32 = 1;
@@ -27,7 +27,7 @@ const GAS_LIMIT: u64 = 5_000_000_000;
 /// Gas of one deployment, and what there is for it.
 const DEPLOY_GAS: u64 = 5_200_000;
 /// The same of one read.
-const READ_GAS: u64 = 2_900;
+const READ_GAS: u64 = 3_300;
 const DEPLOYMENTS_A_TRANSACTION: u64 = 100;
 const DEPLOYMENTS_A_BLOCK: u64 = 400;
 /// Osaka allows a transaction 2^24 gas (EIP-7825).
@@ -66,6 +66,8 @@ pub enum Read {
 pub struct WitnessSizes {
     /// Of all choices.
     pub seed: u64,
+    /// The rules of the blocks.
+    pub fork: Fork,
     /// In megabytes: a block for each.
     pub sizes: Vec<u64>,
     /// What the codes consist of.
@@ -91,9 +93,14 @@ pub fn generate(world: &WitnessSizes, folder: &Path, builder: &Program) -> anyho
     let contracts = Contracts::new(world.seed, world.codes, world.read);
     let state = world.state(&contracts);
     let nonce = state.iter().map(|block| block.transactions.len()).sum();
-    chain::write_genesis(&chain.genesis(), &genesis(&contracts, world.state_blocks()))?;
-    let plan =
-        Blueprint { gas_limit: GAS_LIMIT, seed: world.seed, command: readme::command(world) };
+    chain::write_genesis(&chain.genesis(), &world.genesis(&contracts))?;
+    let plan = Blueprint {
+        gas_limit: GAS_LIMIT,
+        fork: world.fork,
+        prague_blocks: world.prague_blocks(),
+        seed: world.seed,
+        command: readme::command(world),
+    };
     let mut driver = Driver::start(plan, &chain, Part::State, folder, builder)?;
     driver.part(&chain, Part::State, state.into_iter())?;
     world.check(&contracts, &mut driver)?;
@@ -122,9 +129,20 @@ impl WitnessSizes {
         self.sizes.iter().copied().map(reads).max().unwrap_or_default()
     }
 
-    /// How many blocks [`Self::state`] has.
-    fn state_blocks(&self) -> u64 {
-        self.count().div_ceil(DEPLOYMENTS_A_BLOCK) + 1
+    fn genesis(&self, contracts: &Contracts) -> serde_json::Value {
+        let wealth = json!({"balance": U256::from(10).pow(U256::from(30))});
+        let mut alloc = Alloc::from_iter([(address_of(&sender(FUNDER)).to_string(), wealth)]);
+        let Contracts { factory, factory_code, reader, reader_code, .. } = contracts;
+        for (address, code) in [(factory, factory_code), (reader, reader_code)] {
+            let account = json!({"balance": "0x0", "nonce": "0x1", "code": code});
+            alloc.insert(address.to_string(), account);
+        }
+        world::genesis(alloc, GAS_LIMIT, self.prague_blocks(), self.fork)
+    }
+
+    /// How many blocks deploy codes: by the rules of Prague, which bounds no transaction's gas.
+    fn prague_blocks(&self) -> u64 {
+        self.count().div_ceil(DEPLOYMENTS_A_BLOCK)
     }
 
     /// The blocks that deploy the codes, and one without transactions.
@@ -186,16 +204,4 @@ fn call(to: Address, input: Bytes, gas: u64, nonce: u64) -> Plan {
         gas_limit: gas + 100_000,
         kind: PlanKind::Eip1559,
     }
-}
-
-fn genesis(contracts: &Contracts, state_blocks: u64) -> serde_json::Value {
-    let wealth = json!({"balance": U256::from(10).pow(U256::from(30))});
-    let mut alloc = Alloc::from_iter([(address_of(&sender(FUNDER)).to_string(), wealth)]);
-    for (address, code) in
-        [(contracts.factory, &contracts.factory_code), (contracts.reader, &contracts.reader_code)]
-    {
-        let account = json!({"balance": "0x0", "nonce": "0x1", "code": code});
-        alloc.insert(address.to_string(), account);
-    }
-    world::genesis(alloc, GAS_LIMIT, state_blocks)
 }

@@ -162,10 +162,11 @@ impl Workload {
         let (mut transactions, mut gas) = (Vec::new(), 0);
         self.blobs_left = BLOCK_BLOBS;
         while gas < target {
-            let (plan, expected) = match is_hostile {
+            let (mut plan, expected) = match is_hostile {
                 true => self.hostile(),
                 false => self.transaction(),
             };
+            plan.gas_limit = self.world.fork.gas_limit(plan.gas_limit);
             gas += expected;
             transactions.push(plan);
         }

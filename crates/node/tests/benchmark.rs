@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use bench::document::markdown;
 use bench::{
-    Chain, Codes, Contender, CrowdOptions, Kind, Options, Part, Program, Read, TransportOptions,
-    WitnessOptions, WitnessSizes, World,
+    Chain, Codes, Contender, CrowdOptions, Fork, Kind, Options, Part, Program, Read,
+    TransportOptions, WitnessOptions, WitnessSizes, World,
 };
 use serde_json::{Value, json};
 
@@ -171,12 +171,12 @@ fn crowd(published: &Path, directory: &Path) {
 fn witnesses_are_as_large_as_asked_and_a_seed_gives_the_same_bytes() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let deponent = program(Kind::Deponent, env!("CARGO_BIN_EXE_deponent").into());
-    for (codes, read) in [
-        (Codes::Random, Read::Size),
-        (Codes::Realistic, Read::Copy),
-        (Codes::Compressible, Read::Call),
+    for (fork, codes, read) in [
+        (Fork::Osaka, Codes::Random, Read::Size),
+        (Fork::Amsterdam, Codes::Realistic, Read::Copy),
+        (Fork::Osaka, Codes::Compressible, Read::Call),
     ] {
-        let world = WitnessSizes { seed: 1, sizes: vec![1, 3], codes, read };
+        let world = WitnessSizes { seed: 1, fork, sizes: vec![1, 3], codes, read };
         let make = |name: &str| {
             let folder = directory.path().join(name);
             bench::generate_sizes(&world, &folder, &deponent).expect("a chain").folder

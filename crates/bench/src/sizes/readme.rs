@@ -11,8 +11,9 @@ pub(super) fn command(world: &WitnessSizes) -> String {
         value.map(|value| value.get_name().to_owned()).unwrap_or_default()
     };
     format!(
-        "deponent bench generate --kind {} --sizes {} --codes {} --read {}",
+        "deponent bench generate --kind {} --fork {} --sizes {} --codes {} --read {}",
         ChainKind::WitnessSize.name(),
+        world.fork.name(),
         sizes(world),
         name(world.codes.to_possible_value()),
         name(world.read.to_possible_value())
@@ -54,7 +55,7 @@ pub(super) fn of(world: &WitnessSizes) -> String {
          deponent bench transports --chain . --sizes {sizes}\n\
          deponent bench replay w{first}.jsonl.zst --genesis genesis.json --setup state.jsonl.zst\n\
          ```\n",
-        world.state_blocks(),
+        world.prague_blocks() + 1,
         world.count(),
     )
 }

@@ -200,13 +200,14 @@ fn build(client: &mut Client, like: &Payload, number: usize) -> anyhow::Result<P
     let mut params: Value = serde_json::from_str(like.params())?;
     let beacon_root = &params[2];
     let payload = &params[0];
-    let attributes = json!({
+    let mut attributes = json!({
         "timestamp": payload["timestamp"],
         "prevRandao": keccak256(format!("sibling {number} of {}", like.hash)),
         "suggestedFeeRecipient": payload["feeRecipient"],
         "withdrawals": payload["withdrawals"],
         "parentBeaconBlockRoot": beacon_root,
     });
+    add_slot(&mut attributes, payload, 0)?;
     let transactions = &payload["transactions"];
     let mut built =
         client.build(&json!([like.parent, attributes, transactions, payload["extraData"]]))?;
@@ -215,7 +216,7 @@ fn build(client: &mut Client, like: &Payload, number: usize) -> anyhow::Result<P
         ensure!(built[name] == payload[name], "{name} of a sibling is {}", built[name]);
     }
     params[0] = built;
-    Payload::of("engine_newPayloadV4", &params)
+    Payload::of(&like.method(false), &params)
 }
 
 /// A block without transactions on `parent`, which is the head.
@@ -225,15 +226,27 @@ fn build_child(client: &mut Client, parent: &Payload) -> anyhow::Result<Payload>
     let params: Value = serde_json::from_str(parent.params())?;
     let payload = &params[0];
     let time: U64 = serde_json::from_value(payload["timestamp"].clone())?;
-    let attributes = json!({
+    let mut attributes = json!({
         "timestamp": U64::from(time.to::<u64>() + SECONDS),
         "prevRandao": payload["prevRandao"],
         "suggestedFeeRecipient": payload["feeRecipient"],
         "withdrawals": [],
         "parentBeaconBlockRoot": params[2],
     });
+    add_slot(&mut attributes, payload, 1)?;
     let built = client.build(&json!([parent.hash, attributes, [], payload["extraData"]]))?;
     Payload::built(built, &params[2])
+}
+
+/// What attributes of Amsterdam have beside, if `payload` is of Amsterdam: the block is so many
+/// slots after it.
+fn add_slot(attributes: &mut Value, payload: &Value, slots: u64) -> anyhow::Result<()> {
+    if let Some(slot) = payload.get("slotNumber") {
+        let slot: U64 = serde_json::from_value(slot.clone())?;
+        attributes["slotNumber"] = json!(U64::from(slot.to::<u64>() + slots));
+        attributes["targetGasLimit"] = payload["gasLimit"].clone();
+    }
+    Ok(())
 }
 
 /// The payloads of a file, if it is there and has at least `count`.
