@@ -6,11 +6,14 @@ use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use alloy_primitives::{B256, U64};
+use alloy_consensus::{EthereumTxEnvelope, Transaction as _, TxEip4844};
+use alloy_eips::eip2718::{Decodable2718 as _, EIP4844_TX_TYPE_ID};
+use alloy_primitives::{B256, Bytes, U64};
 use anyhow::{Context, ensure};
 use flate2::bufread::MultiGzDecoder;
 use rpc::RawValue;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::world::World;
 
@@ -105,11 +108,6 @@ impl Chain {
     /// How many payloads a part has.
     pub(crate) fn count(&self, part: Part) -> anyhow::Result<usize> {
         count_of(&[self.part(part)])
-    }
-
-    /// A part that is being made: it has its name once [`Writer::end`] is called.
-    pub(crate) fn write(&self, part: Part) -> anyhow::Result<Writer> {
-        Writer::create(self.part(part))
     }
 }
 
@@ -322,6 +320,20 @@ impl Payload {
         Self::new(Line { method: method.into(), params })
     }
 
+    /// The call that sends what `testing_buildBlockV1` answered: of the version and with the
+    /// versioned hashes that it takes.
+    pub(crate) fn built(mut built: Value, beacon_root: &Value) -> anyhow::Result<Self> {
+        let [payload, requests] =
+            ["executionPayload", "executionRequests"].map(|name| built[name].take());
+        let requests = if requests.is_null() { json!([]) } else { requests };
+        let method = match payload["blockAccessList"].is_null() {
+            true => "engine_newPayloadV4",
+            false => "engine_newPayloadV5",
+        };
+        let hashes = versioned_hashes(&payload["transactions"])?;
+        Self::of(method, &json!([payload, hashes, beacon_root, requests]))
+    }
+
     fn new(line: Line) -> anyhow::Result<Self> {
         let params: Vec<&RawValue> = serde_json::from_str(line.params.get())?;
         let payload = params.first().context("a call without a payload")?;
@@ -355,6 +367,17 @@ impl Payload {
     pub fn params(&self) -> &str {
         self.line.params.get()
     }
+}
+
+/// Of all blobs of these transactions.
+fn versioned_hashes(transactions: &Value) -> anyhow::Result<Vec<B256>> {
+    let transactions = Vec::<Bytes>::deserialize(transactions).context("no transactions")?;
+    let mut hashes = Vec::new();
+    for raw in transactions.iter().filter(|raw| raw.first() == Some(&EIP4844_TX_TYPE_ID)) {
+        let transaction = EthereumTxEnvelope::<TxEip4844>::decode_2718_exact(raw)?;
+        hashes.extend(transaction.blob_versioned_hashes().into_iter().flatten());
+    }
+    Ok(hashes)
 }
 
 /// Writes `genesis.json`, as a whole or not at all.

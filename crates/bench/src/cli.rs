@@ -15,14 +15,15 @@ use crate::report::{self, ReportArgs};
 use crate::target::Targets;
 use crate::transports::WitnessArgs;
 use crate::{
-    Chain, Contender, CrowdOptions, Kind, Options, Part, Program, TransportOptions, World,
+    Chain, ChainKind, Codes, Contender, CrowdOptions, Fork, Kind, Options, Part, Program, Read,
+    TransportOptions, WitnessSizes, World,
 };
 
 /// A command of `deponent bench`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make the chain that `state` runs: a large state, then full and empty blocks.
-    Generate(Common),
+    /// Make a chain: a large state, then full and empty blocks, or blocks with large witnesses.
+    Generate(GenerateArgs),
     /// Make a payload file of the blocks of any JSON-RPC endpoint.
     Extract(crate::extract::Args),
     /// Raise the gas limit of a chain step by step, with empty blocks.
@@ -51,12 +52,34 @@ pub enum Command {
     Overhead(OverheadArgs),
 }
 
+/// What `generate` is given.
+#[derive(Debug, Args)]
+pub struct GenerateArgs {
+    #[command(flatten)]
+    common: Common,
+    /// Sizes of the witnesses, in MB, of --kind witness-size.
+    #[arg(long, value_delimiter = ',', value_name = "MB", default_value = "17,100,300,500")]
+    sizes: Vec<u64>,
+    /// What the codes in them are.
+    #[arg(long, value_enum, default_value = "realistic")]
+    codes: Codes,
+    /// How they are read.
+    #[arg(long, value_enum, default_value = "copy")]
+    read: Read,
+}
+
 /// Which chain, where, and the programs.
 #[derive(Debug, Args)]
 pub struct Common {
     /// Sizes of the chain: full (5 M accounts, 20 M slots), mid (a tenth), mini.
     #[arg(long, default_value = "full")]
     preset: String,
+    /// What the blocks are for.
+    #[arg(long, value_enum, default_value = "mainnet")]
+    kind: ChainKind,
+    /// The rules of the blocks.
+    #[arg(long, value_enum, default_value = "osaka")]
+    fork: Fork,
     /// Full blocks to measure on warm caches, instead of the preset's.
     #[arg(long, value_name = "N", value_parser = count::<u64>)]
     warm_blocks: Option<u64>,
@@ -151,8 +174,8 @@ pub struct DepthsArgs {
 pub struct TransportsArgs {
     #[command(flatten)]
     common: Common,
-    /// The published chain: genesis.json and payloads.jsonl; otherwise the folder witness-chain in
-    /// DEPONENT_FIXTURES.
+    /// A chain of witness sizes: a folder that `generate --kind witness-size` made, or that has
+    /// genesis.json and payloads.jsonl; otherwise the folder witness-chain in DEPONENT_FIXTURES.
     #[arg(long, value_name = "DIR")]
     chain: Option<PathBuf>,
     /// Who runs; those without a program are left out.
@@ -187,7 +210,7 @@ pub struct TransportsArgs {
 pub struct CrowdArgs {
     #[command(flatten)]
     common: Common,
-    /// The published chain, as for `transports`.
+    /// The chain, as for `transports`.
     #[arg(long, value_name = "DIR")]
     chain: Option<PathBuf>,
     /// Size of the witness, in MB, for which the chain has a block.
@@ -225,7 +248,7 @@ pub(crate) fn count<T: FromStr<Err: Display> + PartialOrd + From<u8>>(
 pub fn run(command: &Command) -> anyhow::Result<()> {
     process::end_children_on_interrupt()?;
     let outcome = match command {
-        Command::Generate(common) => generate(common).map(drop),
+        Command::Generate(args) => args.run(),
         Command::Extract(args) => crate::extract::run(args),
         Command::GasRamp(args) => crate::reshape::ramp(args),
         Command::Merge(args) => crate::reshape::merge(args),
@@ -247,18 +270,28 @@ pub fn run(command: &Command) -> anyhow::Result<()> {
     outcome
 }
 
+impl GenerateArgs {
+    fn run(&self) -> anyhow::Result<()> {
+        let Self { common, .. } = self;
+        if common.kind != ChainKind::WitnessSize {
+            return generate(common).map(drop);
+        }
+        let (sizes, codes, read) = (self.sizes.clone(), self.codes, self.read);
+        let world = WitnessSizes { seed: 1, fork: common.fork, sizes, codes, read };
+        crate::generate_sizes(&world, &common.dir, &common.builder()?).map(drop)
+    }
+}
+
 fn generate(common: &Common) -> anyhow::Result<Chain> {
+    ensure!(common.kind != ChainKind::WitnessSize, "chains of witness-size are run by `witness`");
     let mut world = World::preset(&common.preset).context("presets are full, mid and mini")?;
+    (world.kind, world.fork) = (common.kind, common.fork);
     world.warm_blocks = common.warm_blocks.unwrap_or(world.warm_blocks);
     if let Some([low, high]) = common.block_mgas.as_deref() {
         ensure!(low <= high, "--block-mgas {low} {high}: the smaller one comes first");
         world.block_gas = [low, high].map(|mgas| mgas.saturating_mul(1_000_000));
     }
-    let kind = common.builder.kind;
-    let builder = common.needed(kind)?;
-    std::fs::create_dir_all(&common.dir)
-        .with_context(|| format!("cannot make {}", common.dir.display()))?;
-    crate::generate(&world, &common.dir, &builder)
+    crate::generate(&world, &common.dir, &common.builder()?)
 }
 
 fn state(args: &StateArgs) -> anyhow::Result<()> {
@@ -368,6 +401,14 @@ impl Common {
             Kind::Geth => (&self.geth, &self.geth_args),
             Kind::Reth => (&self.reth, &self.reth_args),
         }
+    }
+
+    /// The client that builds, and the directory for it.
+    fn builder(&self) -> anyhow::Result<Program> {
+        let builder = self.needed(self.builder.kind)?;
+        std::fs::create_dir_all(&self.dir)
+            .with_context(|| format!("cannot make {}", self.dir.display()))?;
+        Ok(builder)
     }
 
     /// A client's program, or an error that says where it was looked for.

@@ -2,10 +2,10 @@
 
 mod readme;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use alloy_primitives::{Address, B256, keccak256};
+use alloy_primitives::{Address, B256, U64, keccak256};
 use anyhow::{Context, ensure};
 use indicatif::ProgressIterator as _;
 use serde_json::{Value, json};
@@ -16,16 +16,15 @@ use crate::progress;
 use crate::sign::sign_all;
 use crate::sync::{self, Ancestry};
 use crate::workload::{self, BlockPlan, Workload};
-use crate::world::{CHAIN_ID, World};
+use crate::world::{CHAIN_ID, Fork, World};
 
-/// Blocks of the longest branch that a reorganization leaves.
-const BRANCH_BLOCKS: u64 = 3;
 /// Proposers take turns.
 const FEE_RECIPIENTS: u64 = 40;
 
 /// The chain of these sizes below `folder`, made by `builder` as far as it is not there yet.
 ///
-/// The builder is a client with `testing_buildBlockV1`; any gives the same chain.
+/// The builder is a client with `testing_buildBlockV1`; any gives the same chain. geth fails at
+/// blocks with blobs: it wants the blobs.
 pub fn generate(world: &World, folder: &Path, builder: &Program) -> anyhow::Result<Chain> {
     let chain = Chain::of(world, &folder.join("chains"));
     let parts = Part::ALL.into_iter().filter(|part| !chain.has(*part));
@@ -36,46 +35,82 @@ pub fn generate(world: &World, folder: &Path, builder: &Program) -> anyhow::Resu
         chain::write_genesis(&chain.genesis(), &world.genesis(state.len() as u64))?;
     }
     std::fs::write(chain.folder.join("world.json"), serde_json::to_vec_pretty(world)?)?;
-    let building = folder.join("building");
-    sync::remove_left(&building)?;
-    let data = building.join(std::process::id().to_string());
-    if first != Part::State {
-        sync::copy_prepared(&sync::prepared(builder, &chain, folder)?, &data)?;
-    }
-    let mut builder = builder.clone();
-    if builder.kind == Kind::Geth {
-        // It would move the limit to its own.
-        builder.arguments.push(format!("--miner.gaslimit={}", world.gas_limit()));
-    }
-    let mut client = builder.start(&data, &chain.genesis())?;
-    sync::catch_up(&mut client, &chain, first)?;
-    let mut driver = Driver::new(&chain, first, client)?;
-    let started = Instant::now();
+    let plan = Blueprint {
+        gas_limit: world.gas_limit(),
+        fork: world.fork,
+        prague_blocks: state.len() as u64,
+        seed: world.seed,
+        command: readme::command(world),
+    };
+    let mut driver = Driver::start(plan, &chain, first, folder, builder)?;
     driver.all(world, &chain, first, state)?;
-    driver.client.process.stop()?;
+    driver.end(&chain)?;
     std::fs::write(chain.folder.join("README.md"), readme::of(world, &chain)?)?;
-    eprintln!("{} is made: {:.0} s", chain.folder.display(), started.elapsed().as_secs_f64());
-    std::fs::remove_dir_all(&data)?;
     Ok(chain)
 }
 
+/// What all blocks of a chain have in common.
+pub(crate) struct Blueprint {
+    pub(crate) gas_limit: u64,
+    pub(crate) fork: Fork,
+    /// So many blocks are of Prague before it.
+    pub(crate) prague_blocks: u64,
+    pub(crate) seed: u64,
+    /// Makes the chain again.
+    pub(crate) command: String,
+}
+
 /// Builds and validates block after block.
-struct Driver {
-    client: Client,
+pub(crate) struct Driver {
+    plan: Blueprint,
+    pub(crate) client: Client,
+    /// Where the client runs.
+    data: PathBuf,
+    started: Instant,
     ancestry: Ancestry,
     head: B256,
     number: u64,
 }
 
 impl Driver {
-    fn new(chain: &Chain, first: Part, mut client: Client) -> anyhow::Result<Self> {
+    /// Starts `builder` below `folder`, with all blocks of the chain before `first`.
+    pub(crate) fn start(
+        plan: Blueprint,
+        chain: &Chain,
+        first: Part,
+        folder: &Path,
+        builder: &Program,
+    ) -> anyhow::Result<Self> {
+        let building = folder.join("building");
+        sync::remove_left(&building)?;
+        let data = building.join(std::process::id().to_string());
+        if first != Part::State {
+            sync::copy_prepared(&sync::prepared(builder, chain, folder)?, &data)?;
+        }
+        let mut builder = builder.clone();
+        if builder.kind == Kind::Geth {
+            // It would move the limit to its own.
+            builder.arguments.push(format!("--miner.gaslimit={}", plan.gas_limit));
+        }
+        let mut client = builder.start(&data, &chain.genesis())?;
+        sync::catch_up(&mut client, chain, first)?;
+        let started = Instant::now();
         let ancestry = Ancestry::before(chain, first)?;
         let number = client.block_number()?;
         let params = json!([format!("{number:#x}"), false]).to_string();
         let (_, result) = client.public.call("eth_getBlockByNumber", &params)?;
         let block: Value = serde_json::from_str(result.get())?;
         let head = serde_json::from_value(block["hash"].clone()).context("the head has no hash")?;
-        Ok(Self { client, ancestry, head, number })
+        Ok(Self { plan, client, data, started, ancestry, head, number })
+    }
+
+    /// Stops the client, and removes what it had.
+    pub(crate) fn end(self, chain: &Chain) -> anyhow::Result<()> {
+        self.client.process.stop()?;
+        std::fs::remove_dir_all(&self.data)?;
+        let seconds = self.started.elapsed().as_secs_f64();
+        eprintln!("{} is made: {seconds:.0} s", chain.folder.display());
+        Ok(())
     }
 
     /// Makes the parts from `first` on. The plans of those before are drawn again, so that the
@@ -90,7 +125,7 @@ impl Driver {
         let funded: usize = state.iter().map(|block| block.transactions.len()).sum();
         let mut workload = Workload::new(world, funded as u64);
         if first == Part::State {
-            self.part(world, chain, Part::State, state.into_iter())?;
+            self.part(chain, Part::State, state.into_iter())?;
         }
         let empty = || BlockPlan { transactions: Vec::new(), withdrawals: Vec::new() };
         for (part, blocks) in [
@@ -103,7 +138,7 @@ impl Driver {
                 _ => workload.block(),
             });
             if part >= first {
-                self.part(world, chain, part, plans)?;
+                self.part(chain, part, plans)?;
             } else {
                 plans.by_ref().for_each(drop);
             }
@@ -111,31 +146,33 @@ impl Driver {
         self.reorgs(world, chain, &mut workload)
     }
 
-    /// The file of a part that has blocks of so many numbers, from the next one on.
-    fn begin(
-        &self,
-        world: &World,
-        chain: &Chain,
-        part: Part,
-        numbers: u64,
-    ) -> anyhow::Result<Writer> {
+    /// A file that has blocks of so many numbers, from the next one on.
+    fn begin(&self, path: PathBuf, numbers: u64) -> anyhow::Result<Writer> {
         let numbers = self.number + 1..=self.number + numbers;
-        let about =
-            About::new(CHAIN_ID, self.head, numbers, Some(world.seed), &readme::command(world));
-        let mut writer = chain.write(part)?;
+        let Blueprint { seed, command, .. } = &self.plan;
+        let about = About::new(CHAIN_ID, self.head, numbers, Some(*seed), command);
+        let mut writer = Writer::create(path)?;
         writer.about(&about)?;
         Ok(writer)
     }
 
-    fn part(
+    /// A file with one block, which does not become the head.
+    pub(crate) fn aside(&mut self, path: PathBuf, plan: &BlockPlan) -> anyhow::Result<()> {
+        let mut writer = self.begin(path, 1)?;
+        let payload = self.build(plan, &json!(sign_all(&plan.transactions)), 0)?;
+        writer.push(&payload)?;
+        self.client.new_payload_patiently(&payload)?;
+        writer.end()
+    }
+
+    pub(crate) fn part(
         &mut self,
-        world: &World,
         chain: &Chain,
         part: Part,
         plans: impl Iterator<Item = BlockPlan>,
     ) -> anyhow::Result<()> {
         let blocks = plans.size_hint().0;
-        let mut writer = self.begin(world, chain, part, blocks as u64)?;
+        let mut writer = self.begin(chain.part(part), blocks as u64)?;
         let bar = progress::bar(part.name(), blocks);
         for plan in plans.progress_with(bar) {
             let transactions = sign_all(&plan.transactions);
@@ -154,8 +191,9 @@ impl Driver {
         chain: &Chain,
         workload: &mut Workload,
     ) -> anyhow::Result<()> {
-        let branches = || (0..world.reorgs).map(|group| 1 + group % BRANCH_BLOCKS);
-        let mut writer = self.begin(world, chain, Part::Reorgs, branches().sum())?;
+        let lengths = world.kind.branches().iter().cycle().copied();
+        let branches = || lengths.clone().take(world.reorgs as usize);
+        let mut writer = self.begin(chain.part(Part::Reorgs), branches().sum())?;
         for blocks in branches() {
             let plans: Vec<BlockPlan> = (0..blocks).map(|_| workload.block()).collect();
             self.twice(&plans, &mut writer)?;
@@ -206,19 +244,19 @@ impl Driver {
         });
         let beacon_root = keccak256(format!("beacon block {number}"));
         let proposer = keccak256(format!("proposer {}", number % FEE_RECIPIENTS));
-        let attributes = json!({
+        let mut attributes = json!({
             "timestamp": format!("{:#x}", World::time(number)),
             "prevRandao": keccak256(format!("randao {number} {branch}")),
             "suggestedFeeRecipient": Address::from_word(proposer),
             "withdrawals": withdrawals.collect::<Vec<Value>>(),
             "parentBeaconBlockRoot": beacon_root,
         });
-        let mut built = self.client.build(&json!([self.head, attributes, transactions]))?;
-        let [payload, requests] =
-            ["executionPayload", "executionRequests"].map(|name| built[name].take());
-        let requests = if requests.is_null() { json!([]) } else { requests };
-        let params = json!([payload, [], beacon_root, requests]);
-        let payload = Payload::of("engine_newPayloadV4", &params)?;
+        if self.plan.fork == Fork::Amsterdam && number > self.plan.prague_blocks {
+            attributes["slotNumber"] = json!(U64::from(number));
+            attributes["targetGasLimit"] = json!(U64::from(self.plan.gas_limit));
+        }
+        let built = self.client.build(&json!([self.head, attributes, transactions]))?;
+        let payload = Payload::built(built, &json!(beacon_root))?;
         let planned = plan.transactions.len();
         ensure!(payload.transactions == planned, "{} of {planned}", payload.transactions);
         Ok(payload)

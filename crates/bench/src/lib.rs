@@ -1,7 +1,8 @@
 //! Measures execution clients over the wire, Deponent as the others: each block of a chain goes to
 //! all of them, one after the other, and a report has what each took.
 //!
-//! [`generate`](generate()) makes the chain from a few sizes and a seed. [`state`] runs it.
+//! [`generate`](generate()) makes the chain from a few sizes and a seed, [`generate_sizes`] one of
+//! large witnesses. [`state`] runs it.
 //! [`transports`](transports()) sends blocks with large witnesses over every wire;
 //! [`crowd`](crowd()) makes small calls beside them. `replay` and `compare` send payload files to
 //! any client. What a command finds out is a [`document`].
@@ -27,6 +28,7 @@ mod report;
 mod reshape;
 mod run;
 mod sign;
+mod sizes;
 mod state;
 mod stats;
 mod stream;
@@ -43,8 +45,9 @@ pub use client::{Contender, Kind, Program};
 pub use depths::depths;
 pub use generate::generate;
 pub use run::Options;
+pub use sizes::{Codes, Read, WitnessSizes, generate as generate_sizes};
 pub use state::{Outcome, state};
 pub use transports::{
     CrowdOptions, TransportOptions, WitnessOptions, crowd, transport_names, transports, witness,
 };
-pub use world::World;
+pub use world::{ChainKind, Fork, World};

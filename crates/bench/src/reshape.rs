@@ -1,7 +1,7 @@
 //! Other chains out of a chain: `gas-ramp` raises its gas limit with empty blocks, `merge` makes
 //! large blocks of the transactions of several. A client builds them, with `testing_buildBlockV1`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use alloy_eips::eip7685::Requests;
 use alloy_primitives::{Address, B256, Bytes, U64, keccak256};
@@ -46,7 +46,7 @@ pub struct MergeArgs {
 /// The chain that is built on, and who builds.
 #[derive(Debug, clap::Args)]
 struct Ground {
-    /// The genesis, in geth's format: of Prague or Osaka at the new blocks.
+    /// The genesis, in geth's format: of Prague, Osaka or Amsterdam at the new blocks.
     #[arg(long, value_name = "FILE")]
     genesis: PathBuf,
     /// Payload files after it.
@@ -162,6 +162,8 @@ struct Head {
     number: U64,
     timestamp: U64,
     gas_limit: U64,
+    /// From Amsterdam on.
+    slot_number: Option<U64>,
 }
 
 /// A client that has the chain, and builds on it.
@@ -171,6 +173,29 @@ struct Site {
     ancestry: Ancestry,
     head: Head,
     chain_id: u64,
+    amsterdam_time: u64,
+}
+
+/// What a genesis says of the blocks after it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Genesis {
+    gas_limit: U64,
+    config: Config,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Config {
+    amsterdam_time: Option<u64>,
+}
+
+impl Genesis {
+    fn read(path: &Path) -> anyhow::Result<Self> {
+        let place = || format!("cannot read {}", path.display());
+        let text = std::fs::read(path).with_context(place)?;
+        serde_json::from_slice(&text).with_context(place)
+    }
 }
 
 impl Site {
@@ -180,8 +205,15 @@ impl Site {
         sync::remove_left(&building)?;
         let data = building.join(std::process::id().to_string());
         let targets = Targets::read(ground.targets.as_deref())?;
-        let target = targets.target(&ground.builder)?;
-        let mut client = target.importing().start(&data, &ground.genesis)?;
+        let Genesis { gas_limit, config } = Genesis::read(&ground.genesis)?;
+        let mut target = targets.target(&ground.builder)?.importing();
+        if ground.builder == "geth" {
+            // It would move the limit to its own.
+            let last = payloads_of(&ground.setup)?.last().transpose()?;
+            let gas_limit = last.map_or(gas_limit.to(), |payload| payload.gas_limit);
+            target.arguments.push(format!("--miner.gaslimit={gas_limit}"));
+        }
+        let mut client = target.start(&data, &ground.genesis)?;
         let mut ancestry = Ancestry::default();
         let setup = payloads_of(&ground.setup)?.map(|payload| {
             let payload = payload?;
@@ -193,7 +225,8 @@ impl Site {
         let head: Head = serde_json::from_str(head.get()).context("no head")?;
         let (_, chain_id) = client.public.call("eth_chainId", "[]")?;
         let chain_id: U64 = serde_json::from_str(chain_id.get()).context("no chain id")?;
-        Ok(Self { client, data, ancestry, head, chain_id: chain_id.to() })
+        let amsterdam_time = config.amsterdam_time.unwrap_or(u64::MAX);
+        Ok(Self { client, data, ancestry, head, chain_id: chain_id.to(), amsterdam_time })
     }
 
     /// Builds the blocks, and writes their payloads.
@@ -223,27 +256,31 @@ impl Site {
         let number = self.head.number.to::<u64>() + 1;
         let timestamp = self.head.timestamp.to::<u64>() + SECONDS_A_SLOT;
         let beacon_root = keccak256(format!("beacon block {number}"));
-        let attributes = json!({
+        let mut attributes = json!({
             "timestamp": format!("{timestamp:#x}"),
             "prevRandao": keccak256(format!("randao {number}")),
             "suggestedFeeRecipient": Address::from_word(keccak256("proposer")),
             "withdrawals": block.withdrawals,
             "parentBeaconBlockRoot": beacon_root,
         });
+        // From Amsterdam on the consensus layer says where the gas limit goes.
+        let slot = (timestamp >= self.amsterdam_time)
+            .then(|| self.head.slot_number.map_or(number, |slot| slot.to::<u64>() + 1));
+        if let Some(slot) = slot {
+            let limit = block.gas_limit.unwrap_or(self.head.gas_limit.to());
+            attributes["slotNumber"] = json!(U64::from(slot));
+            attributes["targetGasLimit"] = json!(U64::from(limit));
+        }
         let params = json!([self.head.hash, attributes, block.transactions]);
-        let mut built = self.client.build(&params)?;
-        let [payload, requests] =
-            ["executionPayload", "executionRequests"].map(|name| built[name].take());
-        let mut payload: ExecutionPayloadV3 =
-            serde_json::from_value(payload).context("not a payload of Prague or Osaka")?;
-        let requests: Option<Vec<Bytes>> = serde_json::from_value(requests)?;
-        let requests = Requests::new(requests.unwrap_or_default());
-        let planned = block.transactions.len();
-        let taken = payload.payload_inner.payload_inner.transactions.len();
+        let built = self.client.build(&params)?;
+        let payload = match block.gas_limit {
+            Some(limit) if slot.is_none() => limited(built, limit, beacon_root)?,
+            _ => Payload::built(built, &json!(beacon_root))?,
+        };
+        let (taken, planned) = (payload.transactions, block.transactions.len());
         ensure!(taken == planned, "the builder took {taken} of {planned} transactions");
-        let blobs = sealed(&mut payload, block.gas_limit, beacon_root, &requests)?;
-        let params = (payload, blobs, beacon_root, requests);
-        let payload = Payload::of("engine_newPayloadV4", &params)?;
+        let (limit, planned) = (payload.gas_limit, block.gas_limit);
+        ensure!(planned.is_none_or(|planned| planned == limit), "the builder's limit is {limit}");
         self.client.new_payload_patiently(&payload)?;
         self.ancestry.push(&payload);
         self.client.forkchoice_updated(self.ancestry.heads(payload.hash))?;
@@ -252,34 +289,30 @@ impl Site {
             number: U64::from(number),
             timestamp: U64::from(timestamp),
             gas_limit: U64::from(payload.gas_limit),
+            slot_number: slot.map(U64::from),
         };
         Ok(payload)
     }
 }
 
-/// Gives the payload another gas limit, and the block hash that comes of it: nothing else of a
-/// block without transactions depends on the limit. Returns the versioned hashes of its blobs.
-fn sealed(
-    payload: &mut ExecutionPayloadV3,
-    gas_limit: Option<u64>,
-    beacon_root: B256,
-    requests: &Requests,
-) -> anyhow::Result<Vec<B256>> {
-    use alloy_consensus::{EthereumTxEnvelope, Transaction as _, TxEip4844};
-    let first = &mut payload.payload_inner.payload_inner;
-    first.gas_limit = gas_limit.unwrap_or(first.gas_limit);
+/// What the builder made before Amsterdam, with another gas limit and the block hash that comes of
+/// it: nothing else of a block without transactions depends on the limit.
+fn limited(mut built: Value, gas_limit: u64, beacon_root: B256) -> anyhow::Result<Payload> {
+    use alloy_consensus::{EthereumTxEnvelope, TxEip4844};
+    let [payload, requests] =
+        ["executionPayload", "executionRequests"].map(|name| built[name].take());
+    let mut payload: ExecutionPayloadV3 =
+        serde_json::from_value(payload).context("not a payload of Prague or Osaka")?;
+    let requests: Option<Vec<Bytes>> = serde_json::from_value(requests)?;
+    let requests = Requests::new(requests.unwrap_or_default());
+    payload.payload_inner.payload_inner.gas_limit = gas_limit;
     let block = payload.clone().try_into_block::<EthereumTxEnvelope<TxEip4844>>()?;
+    ensure!(block.body.transactions.is_empty(), "it has transactions, which may see the limit");
     let mut header = block.header;
     header.parent_beacon_block_root = Some(beacon_root);
     header.requests_hash = Some(requests.requests_hash());
-    let hash = header.hash_slow();
-    let first = &mut payload.payload_inner.payload_inner;
-    let is_ours = gas_limit.is_some() || first.block_hash == hash;
-    ensure!(is_ours, "the builder says {}, its payload gives {hash}", first.block_hash);
-    first.block_hash = hash;
-    let blobs = block.body.transactions.iter();
-    let blobs = blobs.flat_map(|tx| tx.blob_versioned_hashes().into_iter().flatten());
-    Ok(blobs.copied().collect())
+    payload.payload_inner.payload_inner.block_hash = header.hash_slow();
+    Payload::of("engine_newPayloadV4", &(payload, [(); 0], beacon_root, requests))
 }
 
 #[cfg(test)]

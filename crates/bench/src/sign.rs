@@ -1,16 +1,17 @@
 //! Signs planned transactions, on all processors.
 
-use alloy_consensus::{SignableTransaction, TxEip1559, TxEip7702, TxLegacy};
+use alloy_consensus::{SignableTransaction, TxEip1559, TxEip4844, TxEip7702, TxLegacy};
 use alloy_eips::eip2718::Encodable2718;
 use alloy_eips::eip7702::Authorization;
 use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U256};
 use k256::ecdsa::SigningKey;
 
-use crate::workload::{Plan, PlanKind};
+use crate::workload::{Plan, PlanKind, versioned_hash};
 use crate::world::{self, CHAIN_ID};
 
 const MAX_FEE: u128 = 100_000_000_000;
 const PRIORITY_FEE: u128 = 1_000_000_000;
+const MAX_BLOB_FEE: u128 = 1_000_000_000;
 
 /// The transactions as blocks hold them, in the order of their plans.
 pub(crate) fn sign_all(plans: &[Plan]) -> Vec<Bytes> {
@@ -65,10 +66,7 @@ fn signed(plan: &Plan) -> Bytes {
                 gas_limit,
                 max_fee_per_gas: MAX_FEE,
                 max_priority_fee_per_gas: PRIORITY_FEE,
-                to: match to {
-                    TxKind::Call(to) => to,
-                    TxKind::Create => Address::ZERO,
-                },
+                to: called(to),
                 value,
                 input,
                 authorization_list: vec![authorization],
@@ -76,6 +74,30 @@ fn signed(plan: &Plan) -> Bytes {
             };
             encoded(transaction, &key)
         }
+        PlanKind::Blobs { first, count } => {
+            let transaction = TxEip4844 {
+                chain_id: CHAIN_ID,
+                nonce,
+                gas_limit,
+                max_fee_per_gas: MAX_FEE,
+                max_priority_fee_per_gas: PRIORITY_FEE,
+                to: called(to),
+                value,
+                input,
+                blob_versioned_hashes: (first..first + count).map(versioned_hash).collect(),
+                max_fee_per_blob_gas: MAX_BLOB_FEE,
+                ..TxEip4844::default()
+            };
+            encoded(transaction, &key)
+        }
+    }
+}
+
+/// Of a transaction of a type that creates nothing.
+const fn called(to: TxKind) -> Address {
+    match to {
+        TxKind::Call(to) => to,
+        TxKind::Create => Address::ZERO,
     }
 }
 

@@ -4,11 +4,14 @@
 //! by Zipf's law; of the slots and accounts touched, [`RECENT`] were touched not long before, some
 //! are new, and the rest come from anywhere in the state.
 
-use alloy_primitives::{Address, Bytes, TxKind};
+mod hostile;
+
+use alloy_eips::eip4844;
+use alloy_primitives::{Address, B256, Bytes, TxKind, keccak256};
 
 use crate::contracts::{self, FILL_GAS, PAY_GAS, Swap};
 use crate::random::{Random, Zipf};
-use crate::world::{self, FUNDER, PAYER, World};
+use crate::world::{self, ChainKind, FUNDER, PAYER, World};
 
 /// Share of slots and accounts that were touched not long before.
 const RECENT: f64 = 0.7;
@@ -23,6 +26,11 @@ const SLOTS_A_FILL: u64 = 50_000;
 const ACCOUNTS_A_PAY: u64 = 25_000;
 
 const WITHDRAWALS: u64 = 16;
+
+/// Blobs of a transaction at most (EIP-7594), and of a block: the target, so that their fee stays at
+/// its lowest.
+const TRANSACTION_BLOBS: u64 = 6;
+const BLOCK_BLOBS: u64 = 6;
 
 /// A transaction that is not signed yet.
 #[derive(Clone, Debug)]
@@ -45,6 +53,11 @@ pub(crate) enum PlanKind {
         authority: usize,
         authority_nonce: u64,
         delegate: Address,
+    },
+    /// EIP-4844: the blobs, each told from all others by its number.
+    Blobs {
+        first: u64,
+        count: u64,
     },
 }
 
@@ -94,7 +107,7 @@ fn chunks(end: u64, len: u64) -> impl Iterator<Item = [u64; 2]> {
 }
 
 impl BlockPlan {
-    const fn plain(transactions: Vec<Plan>) -> Self {
+    pub(crate) const fn plain(transactions: Vec<Plan>) -> Self {
         Self { transactions, withdrawals: Vec::new() }
     }
 }
@@ -112,6 +125,9 @@ pub(crate) struct Workload {
     /// Allowances given and not taken back: contract, owner, spender.
     allowances: Vec<(usize, u64, u64)>,
     tokens_made: u64,
+    blobs_made: u64,
+    /// What the block has room for.
+    blobs_left: u64,
 }
 
 impl Workload {
@@ -129,17 +145,28 @@ impl Workload {
             accounts: Keys::new(world.accounts, ACCOUNTS_REMEMBERED),
             allowances: Vec::new(),
             tokens_made: 0,
+            blobs_made: 0,
+            blobs_left: BLOCK_BLOBS,
             world: world.clone(),
         }
     }
 
     /// The next block.
     pub(crate) fn block(&mut self) -> BlockPlan {
+        let is_hostile = self.world.kind == ChainKind::Hostile;
+        if is_hostile && self.random.chance(hostile::EMPTY) {
+            return BlockPlan::plain(Vec::new());
+        }
         let [low, high] = self.world.block_gas;
         let target = self.random.between(low, high);
         let (mut transactions, mut gas) = (Vec::new(), 0);
+        self.blobs_left = BLOCK_BLOBS;
         while gas < target {
-            let (plan, expected) = self.transaction();
+            let (mut plan, expected) = match is_hostile {
+                true => self.hostile(),
+                false => self.transaction(),
+            };
+            plan.gas_limit = self.world.fork.gas_limit(plan.gas_limit);
             gas += expected;
             transactions.push(plan);
         }
@@ -150,7 +177,8 @@ impl Workload {
     /// A transaction and about the gas that it uses.
     fn transaction(&mut self) -> (Plan, u64) {
         match self.random.below(1000) {
-            0..310 => self.payment(),
+            0..300 => self.payment(),
+            300..310 => self.blobs(),
             310..620 => self.token_transfer(),
             620..790 => self.trade(),
             790..850 => self.approval(),
@@ -283,6 +311,18 @@ impl Workload {
         (plan, 46_000)
     }
 
+    /// What a rollup posts, to an account of its own.
+    fn blobs(&mut self) -> (Plan, u64) {
+        let (mut plan, gas) = self.payment();
+        let count = self.random.between(1, TRANSACTION_BLOBS).min(self.blobs_left);
+        if count > 0 {
+            plan.kind = PlanKind::Blobs { first: self.blobs_made, count };
+            self.blobs_left -= count;
+            self.blobs_made += count;
+        }
+        (plan, gas)
+    }
+
     fn call(&mut self, to: Address, input: Bytes, gas_limit: u64) -> Plan {
         let sender = self.by_sender.draw(&mut self.random);
         let legacy = self.random.chance(0.15);
@@ -328,6 +368,13 @@ impl Keys {
         Self { count, recent: Vec::new(), next: 0, remembered }
     }
 
+    /// So many new ones: the first, and the one behind the last.
+    const fn extend(&mut self, count: u64) -> [u64; 2] {
+        let from = self.count;
+        self.count += count;
+        [from, self.count]
+    }
+
     fn draw(&mut self, random: &mut Random) -> u64 {
         let share = random.unit();
         if share < RECENT && !self.recent.is_empty() {
@@ -358,6 +405,13 @@ pub(crate) const fn withdrawal_gwei(number: u64, place: usize) -> u64 {
     18_000_000 + number * 31 + place as u64
 }
 
+/// The versioned hash of a blob that nobody has: its commitment is the hash of its number.
+pub(crate) fn versioned_hash(blob: u64) -> B256 {
+    let mut hash = keccak256(format!("deponent bench blob {blob}"));
+    hash.0[0] = eip4844::VERSIONED_HASH_VERSION_KZG;
+    hash
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -383,6 +437,45 @@ mod tests {
             format!("{blocks:?}")
         };
         assert_eq!(draw(), draw());
+    }
+
+    #[test]
+    fn a_block_has_no_more_blobs_than_it_may_have() {
+        let world =
+            World { block_gas: [30_000_000; 2], ..World::preset("mini").expect("a preset") };
+        let mut workload = Workload::new(&world, 3);
+        let mut next = 0;
+        for _ in 0..50 {
+            let before = next;
+            for plan in workload.block().transactions {
+                if let PlanKind::Blobs { first, count } = plan.kind {
+                    assert_eq!(first, next);
+                    assert!((1..=TRANSACTION_BLOBS).contains(&count));
+                    next += count;
+                }
+            }
+            assert!(next - before <= BLOCK_BLOBS);
+        }
+        assert!(next > 50, "{next}");
+    }
+
+    #[test]
+    fn a_hostile_chain_deletes_grows_and_has_empty_blocks() {
+        let world = World { kind: ChainKind::Hostile, ..World::preset("mini").expect("a preset") };
+        let draw = || {
+            let mut workload = Workload::new(&world, 3);
+            (0..60).map(|_| workload.block()).collect::<Vec<BlockPlan>>()
+        };
+        let blocks = draw();
+        assert_eq!(format!("{blocks:?}"), format!("{:?}", draw()));
+        let empty = blocks.iter().filter(|block| block.transactions.is_empty()).count();
+        assert!((4..25).contains(&empty), "{empty}");
+        let all = || blocks.iter().flat_map(|block| &block.transactions);
+        // The method, as the contracts have it: fill, pay, read, multicall.
+        for method in [1, 2, 7, 10] {
+            assert!(all().any(|plan| plan.input[31] == method), "{method}");
+        }
+        assert!(all().all(|plan| plan.gas_limit <= 1 << 24));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use alloy_eips::{eip2935, eip4788, eip6110, eip7002, eip7251};
+use alloy_eips::{eip2935, eip4788, eip6110, eip7002, eip7251, eip8282};
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use k256::ecdsa::SigningKey;
 use serde::Serialize;
@@ -13,7 +13,7 @@ use crate::random::Zipf;
 
 /// They change when the same sizes begin to give another state, or other blocks on it.
 const STATE_GENERATION: u32 = 1;
-const GENERATION: u32 = 2;
+const GENERATION: u32 = 3;
 
 pub(crate) const CHAIN_ID: u64 = 764_774;
 pub(crate) const SECONDS_A_SLOT: u64 = 12;
@@ -30,11 +30,90 @@ const SHARED_CODES: usize = 20;
 /// Bytes of the smallest and the largest code: the limit of EIP-170.
 const CODE_BYTES: [u64; 2] = [1_200, 24_576];
 
+/// What the blocks of a chain are for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChainKind {
+    /// They do what those of a public network do.
+    #[default]
+    Mainnet,
+    /// They do what hurts: storage and accounts that only grow, many deletions, reads of what is
+    /// not there, empty blocks in between, deep reorganizations.
+    Hostile,
+    /// Each has a witness of a given size.
+    WitnessSize,
+}
+
+impl ChainKind {
+    /// As the command line calls it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Mainnet => "mainnet",
+            Self::Hostile => "hostile",
+            Self::WitnessSize => "witness-size",
+        }
+    }
+
+    const fn is_mainnet(&self) -> bool {
+        matches!(self, Self::Mainnet)
+    }
+
+    /// Blocks of the branches that reorganizations leave, one after the other, over and over. A
+    /// branch is not longer than what lies between the head and the safe block.
+    pub(crate) const fn branches(self) -> &'static [u64] {
+        match self {
+            Self::Hostile => &[32, 16, 8, 4, 2, 1],
+            _ => &[1, 2, 3],
+        }
+    }
+}
+
+/// The rules of the measured blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Fork {
+    /// Osaka.
+    #[default]
+    Osaka,
+    /// Amsterdam, with block access lists. Transactions are those of Osaka with more gas, since
+    /// what makes state costs more (EIP-8037).
+    Amsterdam,
+}
+
+impl Fork {
+    /// As the command line calls it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Osaka => "osaka",
+            Self::Amsterdam => "amsterdam",
+        }
+    }
+
+    const fn is_osaka(&self) -> bool {
+        matches!(self, Self::Osaka)
+    }
+
+    /// The gas limit of a transaction that has enough with `gas` in Osaka.
+    pub(crate) const fn gas_limit(self, gas: u64) -> u64 {
+        match self {
+            Self::Osaka => gas,
+            // A byte of code costs 1,530 instead of 200, a new account 184,000 more.
+            Self::Amsterdam => gas * 10 + 250_000,
+        }
+    }
+}
+
 /// Sizes of a chain; the chain follows from them alone.
 #[derive(Clone, Debug, Serialize)]
 pub struct World {
     /// What the sizes are called.
     pub name: String,
+    /// What the measured blocks are for. The first chains had no kind.
+    #[serde(skip_serializing_if = "ChainKind::is_mainnet")]
+    pub kind: ChainKind,
+    /// The rules of the measured blocks. The first chains had one.
+    #[serde(skip_serializing_if = "Fork::is_osaka")]
+    pub fork: Fork,
     /// Of all choices.
     pub seed: u64,
     /// Accounts without code that the state begins with.
@@ -58,7 +137,7 @@ pub struct World {
     pub warm_blocks: u64,
     /// Blocks measured after a restart.
     pub cold_blocks: u64,
-    /// Branches of 1 to 3 blocks that a reorganization leaves behind.
+    /// Branches that a reorganization leaves behind: of 1 to 3 blocks, of hostile chains to 32.
     pub reorgs: u64,
 }
 
@@ -67,6 +146,8 @@ impl World {
     pub fn preset(name: &str) -> Option<Self> {
         let full = Self {
             name: name.into(),
+            kind: ChainKind::Mainnet,
+            fork: Fork::Osaka,
             seed: 1,
             accounts: 5_000_000,
             slots: 20_000_000,
@@ -120,7 +201,11 @@ impl World {
         let (block_gas, settling) = (self.state_block_gas, self.settling_blocks);
         let seed = (STATE_GENERATION, self.seed);
         let sizes = (seed, accounts, slots, contracts, senders, block_gas, settling);
-        folder.join(format!("{}-{}", self.name, short_hash(&sizes)))
+        let name = match self.fork {
+            Fork::Osaka => self.name.clone(),
+            fork => format!("{}-{}", self.name, fork.name()),
+        };
+        folder.join(format!("{name}-{}", short_hash(&sizes)))
     }
 
     /// The folder of this chain's measured blocks, below that of its state.
@@ -143,25 +228,9 @@ impl World {
     }
 
     /// A geth-style genesis: Prague, which bounds no transaction's gas, for the `state_blocks`
-    /// that make the state; from then on Osaka.
+    /// that make the state; from then on the chain's fork.
     pub(crate) fn genesis(&self, state_blocks: u64) -> Value {
-        let mut alloc = serde_json::Map::new();
-        let system = [
-            (eip4788::BEACON_ROOTS_ADDRESS, eip4788::BEACON_ROOTS_CODE.clone()),
-            (eip2935::HISTORY_STORAGE_ADDRESS, eip2935::HISTORY_STORAGE_CODE.clone()),
-            (
-                eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS,
-                eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_CODE.clone(),
-            ),
-            (
-                eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS,
-                eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_CODE.clone(),
-            ),
-        ];
-        for (address, code) in system {
-            let account = json!({"balance": "0x0", "nonce": "0x1", "code": code});
-            alloc.insert(address.to_string(), account);
-        }
+        let mut alloc = Alloc::new();
         for index in 0..self.contracts {
             let wealth = if index == PAYER { 30 } else { 0 };
             let storage = [0u64, 1, 2, 8, 9, 10]
@@ -179,18 +248,7 @@ impl World {
             let account = json!({"balance": U256::from(10).pow(U256::from(wealth))});
             alloc.insert(address_of(&sender(index)).to_string(), account);
         }
-        json!({
-            "config": config(Self::time(state_blocks + 1)),
-            "nonce": "0x0",
-            "timestamp": format!("{GENESIS_TIME:#x}"),
-            "extraData": "0x",
-            "gasLimit": format!("{:#x}", self.gas_limit()),
-            "difficulty": "0x0",
-            "mixHash": B256::ZERO,
-            "coinbase": Address::ZERO,
-            "baseFeePerGas": "0x7",
-            "alloc": alloc,
-        })
+        genesis(alloc, self.gas_limit(), state_blocks, self.fork)
     }
 
     fn code(&self, index: usize) -> Bytes {
@@ -206,14 +264,56 @@ impl World {
     }
 }
 
+/// The accounts of a genesis.
+pub(crate) type Alloc = serde_json::Map<String, Value>;
+
+/// A genesis of these accounts and the system contracts: Prague for the `state_blocks`, from then
+/// on `fork`.
+pub(crate) fn genesis(mut alloc: Alloc, gas_limit: u64, state_blocks: u64, fork: Fork) -> Value {
+    let mut system = vec![
+        (eip4788::BEACON_ROOTS_ADDRESS, eip4788::BEACON_ROOTS_CODE.clone()),
+        (eip2935::HISTORY_STORAGE_ADDRESS, eip2935::HISTORY_STORAGE_CODE.clone()),
+        (
+            eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS,
+            eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_CODE.clone(),
+        ),
+        (
+            eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS,
+            eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_CODE.clone(),
+        ),
+    ];
+    if fork == Fork::Amsterdam {
+        let deposits = eip8282::BUILDER_DEPOSIT_CONTRACT_CODE.clone();
+        let exits = eip8282::BUILDER_EXIT_CONTRACT_CODE.clone();
+        system.push((eip8282::BUILDER_DEPOSIT_CONTRACT_ADDRESS, deposits));
+        system.push((eip8282::BUILDER_EXIT_CONTRACT_ADDRESS, exits));
+    }
+    for (address, code) in system {
+        let account = json!({"balance": "0x0", "nonce": "0x1", "code": code});
+        alloc.insert(address.to_string(), account);
+    }
+    json!({
+        "config": config(World::time(state_blocks + 1), fork),
+        "nonce": "0x0",
+        "timestamp": format!("{GENESIS_TIME:#x}"),
+        "extraData": "0x",
+        "gasLimit": format!("{gas_limit:#x}"),
+        "difficulty": "0x0",
+        "mixHash": B256::ZERO,
+        "coinbase": Address::ZERO,
+        "baseFeePerGas": "0x7",
+        "alloc": alloc,
+    })
+}
+
 /// Tells sizes from others, as a part of file names.
 pub(crate) fn short_hash(sizes: &impl Serialize) -> String {
     let sizes = serde_json::to_vec(sizes).expect("sizes are JSON");
     keccak256(sizes).to_string()[2..10].to_owned()
 }
 
-fn config(osaka_time: u64) -> Value {
-    json!({
+fn config(osaka_time: u64, fork: Fork) -> Value {
+    let mut config = json!({
         "chainId": CHAIN_ID,
         "homesteadBlock": 0, "eip150Block": 0, "eip155Block": 0, "eip158Block": 0,
         "byzantiumBlock": 0, "constantinopleBlock": 0, "petersburgBlock": 0, "istanbulBlock": 0,
@@ -226,7 +326,12 @@ fn config(osaka_time: u64) -> Value {
             "prague": {"target": 6, "max": 9, "baseFeeUpdateFraction": 5_007_716},
             "osaka": {"target": 6, "max": 9, "baseFeeUpdateFraction": 5_007_716},
         },
-    })
+    });
+    if fork == Fork::Amsterdam {
+        config["amsterdamTime"] = json!(osaka_time);
+        config["blobSchedule"]["amsterdam"] = config["blobSchedule"]["osaka"].clone();
+    }
+    config
 }
 
 /// The key of a sender; the first one is the [`FUNDER`]'s.

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use bench::document::markdown;
 use bench::{
-    Chain, Contender, CrowdOptions, Kind, Options, Part, Program, TransportOptions, WitnessOptions,
-    World,
+    Chain, Codes, Contender, CrowdOptions, Fork, Kind, Options, Part, Program, Read,
+    TransportOptions, WitnessOptions, WitnessSizes, World,
 };
 use serde_json::{Value, json};
 
@@ -164,6 +164,50 @@ fn crowd(published: &Path, directory: &Path) {
     let report = markdown(&[report.expect("every call is answered")]);
     for name in ["nothing", "json", "ssz-unix", "descriptor"] {
         assert!(report.contains(&format!("| {name} | ")), "{name} is not in {report}");
+    }
+}
+
+#[test]
+fn witnesses_are_as_large_as_asked_and_a_seed_gives_the_same_bytes() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let deponent = program(Kind::Deponent, env!("CARGO_BIN_EXE_deponent").into());
+    for (fork, codes, read) in [
+        (Fork::Osaka, Codes::Random, Read::Size),
+        (Fork::Amsterdam, Codes::Realistic, Read::Copy),
+        (Fork::Osaka, Codes::Compressible, Read::Call),
+    ] {
+        let world = WitnessSizes { seed: 1, fork, sizes: vec![1, 3], codes, read };
+        let make = |name: &str| {
+            let folder = directory.path().join(name);
+            bench::generate_sizes(&world, &folder, &deponent).expect("a chain").folder
+        };
+        let (one, other) = (make("one"), make("other"));
+        for name in ["genesis.json", "README.md", "state.jsonl.zst", "w1.jsonl.zst", "w3.jsonl.zst"]
+        {
+            let [one, other] =
+                [&one, &other].map(|folder| std::fs::read(folder.join(name)).expect("it was made"));
+            assert!(one == other, "{name} of {codes:?}");
+        }
+        let options = TransportOptions {
+            programs: vec![deponent.clone()],
+            transports: vec!["ssz".into()],
+            peer_transports: Vec::new(),
+            sizes: vec![1, 3],
+            rounds: [1, 1],
+            pause: Duration::ZERO,
+        };
+        let results = directory.path().join(format!("{codes:?}"));
+        bench::transports(&options, &one, directory.path(), &results).expect("witnesses");
+        let samples =
+            std::fs::read_to_string(results.join("samples.jsonl")).expect("they are there");
+        assert_eq!(samples.lines().count(), 4);
+        for sample in samples.lines() {
+            let sample: Value = serde_json::from_str(sample).expect("JSON");
+            let [size, bytes] =
+                ["size", "witness_bytes"].map(|name| sample[name].as_f64().expect("a number"));
+            let ratio = bytes / (size * 1e6);
+            assert!((0.97..1.03).contains(&ratio), "{codes:?}, {size} MB: {bytes}");
+        }
     }
 }
 

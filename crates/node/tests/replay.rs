@@ -10,12 +10,20 @@ use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 
 use bench::document::{Document, read};
-use bench::{Chain, Kind, Part, Program, World};
+use bench::{Chain, ChainKind, Fork, Kind, Part, Payload, Program, World};
 
 /// A chain, and the folder that it is in.
 static CHAIN: LazyLock<(tempfile::TempDir, Chain)> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let world = World::preset("mini").expect("a preset");
+    let chain = bench::generate(&world, folder.path(), &builder()).expect("a chain");
+    (folder, chain)
+});
+
+/// A hostile chain, which has no blobs, so that geth builds on it too.
+static HOSTILE: LazyLock<(tempfile::TempDir, Chain)> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let world = World { kind: ChainKind::Hostile, ..World::preset("mini").expect("a preset") };
     let chain = bench::generate(&world, folder.path(), &builder()).expect("a chain");
     (folder, chain)
 });
@@ -155,6 +163,21 @@ fn a_seed_gives_the_same_bytes_and_the_files_can_be_imported() {
     {
         assert!(readme.contains(words), "{words} is not in {readme}");
     }
+    // All kinds of transactions; those with blobs say which.
+    let mut types = std::collections::BTreeMap::<u8, usize>::new();
+    for payload in of_warm(&again) {
+        let params: serde_json::Value = serde_json::from_str(payload.params()).expect("JSON");
+        let transactions = params[0]["transactions"].as_array().expect("a list").iter();
+        let types_of = transactions.map(|raw| {
+            let head = raw.as_str().and_then(|raw| raw.get(2..4)).expect("bytes");
+            u8::from_str_radix(head, 16).expect("hex digits")
+        });
+        types_of.for_each(|head| *types.entry(head.min(5)).or_default() += 1);
+        let hashes = params[1].as_array().expect("a list").len();
+        let blob_gas = format!("{:#x}", hashes << 17);
+        assert_eq!(params[0]["blobGasUsed"], blob_gas);
+    }
+    assert_eq!(types.keys().copied().collect::<Vec<u8>>(), [2, 3, 4, 5], "{types:?}");
     let mut import = Command::new(env!("CARGO_BIN_EXE_deponent"));
     import.arg("import").arg("--chain").arg(again.genesis());
     import.arg("--datadir").arg(folder.path().join("data"));
@@ -164,8 +187,66 @@ fn a_seed_gives_the_same_bytes_and_the_files_can_be_imported() {
 }
 
 #[test]
+fn a_hostile_chain_runs_with_its_deep_reorganizations() {
+    let (folder, chain) = (Folder::new(), &HOSTILE.1);
+    let world = World::preset("mini").expect("a preset");
+    assert_eq!(chain.state.file_name(), CHAIN.1.state.file_name());
+    assert_ne!(chain.folder.file_name(), CHAIN.1.folder.file_name());
+    let reorgs: Vec<u64> = chain
+        .payloads(Part::Reorgs)
+        .expect("it was made")
+        .map(|payload| payload.expect("a payload").number)
+        .collect();
+    // Each branch begins again where the one before did, and the next one on that.
+    let back = |pair: &[u64]| pair[0].checked_sub(pair[1]);
+    let steps: Vec<u64> = reorgs.windows(2).filter_map(back).collect();
+    assert_eq!((reorgs.len(), steps), (2 * (32 + 16), vec![31, 15]));
+    let target = if geth::binary().is_some() { "geth" } else { "deponent+witness" };
+    let mut run = Command::new(env!("CARGO_BIN_EXE_deponent"));
+    run.args(["bench", "replay"]);
+    run.args([Part::Warm, Part::Cold, Part::Reorgs].map(|part| chain.part(part)));
+    run.arg("--genesis").arg(chain.genesis()).arg("--dir").arg(folder.0.path());
+    for part in [Part::State, Part::Empty] {
+        run.arg("--setup").arg(chain.part(part));
+    }
+    let output = run.args(["--target", target]).arg("--results").arg(folder.results()).output();
+    let output = output.expect("it runs");
+    assert!(output.status.success(), "{}", words(&output));
+    let rows = folder.file("combined_latency.csv").lines().count() as u64;
+    assert_eq!(rows, 1 + world.warm_blocks + world.cold_blocks + reorgs.len() as u64);
+}
+
+#[test]
 fn blocks_are_merged_on_a_chain_whose_gas_limit_was_raised_and_run_on_any_client() {
-    let (folder, chain) = (Folder::new(), &CHAIN.1);
+    let builders = if geth::binary().is_some() { ["deponent", "geth"] } else { ["deponent"; 2] };
+    check_larger_blocks(&HOSTILE.1, builders);
+}
+
+#[test]
+fn a_chain_of_amsterdam_has_access_lists_and_larger_blocks_can_be_made_of_it() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let world = World { fork: Fork::Amsterdam, ..World::preset("mini").expect("a preset") };
+    let chain = bench::generate(&world, folder.path(), &builder()).expect("a chain");
+    let transactions =
+        |chain| of_warm(chain).iter().map(|payload| payload.transactions).collect::<Vec<usize>>();
+    assert_eq!(transactions(&chain), transactions(&CHAIN.1));
+    for payload in of_warm(&chain) {
+        let params: serde_json::Value = serde_json::from_str(payload.params()).expect("JSON");
+        let list = params[0]["blockAccessList"].as_str().expect("a list");
+        assert!(list.len() > 1_000, "{}", list.len());
+    }
+    check_larger_blocks(&chain, ["deponent"; 2]);
+}
+
+/// The payloads of the warm part.
+fn of_warm(chain: &Chain) -> Vec<Payload> {
+    let payloads = chain.payloads(Part::Warm).expect("it was made");
+    payloads.collect::<Result<_, _>>().expect("payloads")
+}
+
+/// Raises the gas limit, merges blocks on that with two clients, and replays them, on geth where it is.
+fn check_larger_blocks(chain: &Chain, builders: [&str; 2]) {
+    let folder = Folder::new();
     let path = |name: &str| folder.0.path().join(name);
     let setup = [Part::State, Part::Empty].map(|part| chain.part(part).display().to_string());
     let ramp = path("ramp.jsonl");
@@ -194,25 +275,23 @@ fn blocks_are_merged_on_a_chain_whose_gas_limit_was_raised_and_run_on_any_client
 
     let setup = [&setup[..], &[ramp.display().to_string()]].concat();
     let warm = chain.part(Part::Warm).display().to_string();
+    let quarter = of_warm(chain).iter().map(|payload| payload.gas_used).sum::<u64>() / 4;
+    let quarter = quarter.to_string();
     let merged = [path("merged.jsonl"), path("again.jsonl")];
-    let builders = if geth::binary().is_some() { ["deponent", "geth"] } else { ["deponent"; 2] };
     for (out, builder) in merged.iter().zip(builders) {
-        let flags = [&*warm, "--gas", "7000000", "--builder", builder];
+        let flags = [&*warm, "--gas", &quarter, "--builder", builder];
         run("merge", &setup, &flags, Some(out));
     }
     let big = calls(&merged[0]);
+    assert!(big == calls(&merged[1]), "two builders make the same blocks");
     let count =
         |call: &serde_json::Value| call["params"][0]["transactions"].as_array().map_or(0, Vec::len);
-    let transactions: usize = chain
-        .payloads(Part::Warm)
-        .expect("it was made")
-        .map(|payload| payload.expect("a payload").transactions)
-        .sum();
+    let transactions: usize = of_warm(chain).iter().map(|payload| payload.transactions).sum();
     assert_eq!(big.iter().map(count).sum::<usize>(), transactions);
     let blocks = big.len() - 1;
     assert!((2..8).contains(&blocks), "{blocks}");
     let out = merged[0].display().to_string();
-    let target = builders[1];
+    let target = if geth::binary().is_some() { "geth" } else { "deponent" };
     run("replay", &setup, &[&out, "--target", target], None);
     assert_eq!(folder.file("combined_latency.csv").lines().count(), 1 + blocks);
 }

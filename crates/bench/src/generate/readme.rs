@@ -8,10 +8,11 @@ use crate::world::World;
 /// The command that makes a chain of these sizes.
 pub(super) fn command(world: &World) -> String {
     let [low, high] = world.block_gas.map(|gas| gas / 1_000_000);
-    let World { name, warm_blocks, .. } = world;
+    let World { name, warm_blocks, kind, fork, .. } = world;
+    let (kind, fork) = (kind.name(), fork.name());
     format!(
-        "deponent bench generate --preset {name} --warm-blocks {warm_blocks} \
-         --block-mgas {low} {high}"
+        "deponent bench generate --kind {kind} --fork {fork} --preset {name} \
+         --warm-blocks {warm_blocks} --block-mgas {low} {high}"
     )
 }
 

@@ -16,12 +16,16 @@ use crate::chain::{Chain, Part, Payload, Writer, payloads_of};
 use crate::client::{Client, Program};
 use crate::sync::{self, Ancestry};
 
-/// A published chain: `genesis.json`, and `payloads.jsonl` with one payload a line.
+/// A published chain: `genesis.json`, and `payloads.jsonl` with one payload a line and what it is
+/// called; or one that `generate` made, with a file for what is built on and one for each size.
 #[derive(Debug)]
 pub(super) struct Published {
     genesis: PathBuf,
     payloads: Vec<(String, Payload)>,
 }
+
+/// The file of what is built on.
+const GENERATED: &str = "state.jsonl.zst";
 
 #[derive(Deserialize)]
 struct Line {
@@ -32,12 +36,29 @@ struct Line {
 impl Published {
     pub(super) fn read(folder: &Path) -> anyhow::Result<Self> {
         let path = folder.join("payloads.jsonl");
+        if !path.is_file() && folder.join(GENERATED).is_file() {
+            return Self::read_generated(folder);
+        }
         let file = File::open(&path).with_context(|| format!("no {}", path.display()))?;
         let payloads = BufReader::new(file).lines().map(|line| {
             let Line { label, params } = serde_json::from_str(&line?).context("not a payload")?;
             Ok((label, Payload::of("engine_newPayloadV4", &params)?))
         });
         let payloads = payloads.collect::<anyhow::Result<_>>()?;
+        Ok(Self { genesis: folder.join("genesis.json"), payloads })
+    }
+
+    /// The files are called as their payloads are.
+    fn read_generated(folder: &Path) -> anyhow::Result<Self> {
+        let mut payloads = Vec::new();
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let Some(label) = name.strip_suffix(".jsonl.zst") else { continue };
+            for payload in payloads_of(std::slice::from_ref(&path))? {
+                payloads.push((label.to_owned(), payload?));
+            }
+        }
         Ok(Self { genesis: folder.join("genesis.json"), payloads })
     }
 
@@ -70,7 +91,7 @@ impl Published {
             ancestors.push(*payload);
             at = payload.parent;
         }
-        let mut writer = chain.write(Part::State)?;
+        let mut writer = Writer::create(chain.part(Part::State))?;
         ancestors.iter().rev().try_for_each(|payload| writer.push(payload))?;
         writer.end()?;
         Ok(chain)
@@ -179,13 +200,14 @@ fn build(client: &mut Client, like: &Payload, number: usize) -> anyhow::Result<P
     let mut params: Value = serde_json::from_str(like.params())?;
     let beacon_root = &params[2];
     let payload = &params[0];
-    let attributes = json!({
+    let mut attributes = json!({
         "timestamp": payload["timestamp"],
         "prevRandao": keccak256(format!("sibling {number} of {}", like.hash)),
         "suggestedFeeRecipient": payload["feeRecipient"],
         "withdrawals": payload["withdrawals"],
         "parentBeaconBlockRoot": beacon_root,
     });
+    add_slot(&mut attributes, payload, 0)?;
     let transactions = &payload["transactions"];
     let mut built =
         client.build(&json!([like.parent, attributes, transactions, payload["extraData"]]))?;
@@ -194,7 +216,7 @@ fn build(client: &mut Client, like: &Payload, number: usize) -> anyhow::Result<P
         ensure!(built[name] == payload[name], "{name} of a sibling is {}", built[name]);
     }
     params[0] = built;
-    Payload::of("engine_newPayloadV4", &params)
+    Payload::of(&like.method(false), &params)
 }
 
 /// A block without transactions on `parent`, which is the head.
@@ -204,17 +226,27 @@ fn build_child(client: &mut Client, parent: &Payload) -> anyhow::Result<Payload>
     let params: Value = serde_json::from_str(parent.params())?;
     let payload = &params[0];
     let time: U64 = serde_json::from_value(payload["timestamp"].clone())?;
-    let attributes = json!({
+    let mut attributes = json!({
         "timestamp": U64::from(time.to::<u64>() + SECONDS),
         "prevRandao": payload["prevRandao"],
         "suggestedFeeRecipient": payload["feeRecipient"],
         "withdrawals": [],
         "parentBeaconBlockRoot": params[2],
     });
-    let mut built = client.build(&json!([parent.hash, attributes, [], payload["extraData"]]))?;
-    let [payload, requests] =
-        ["executionPayload", "executionRequests"].map(|name| built[name].take());
-    Payload::of("engine_newPayloadV4", &json!([payload, [], params[2], requests]))
+    add_slot(&mut attributes, payload, 1)?;
+    let built = client.build(&json!([parent.hash, attributes, [], payload["extraData"]]))?;
+    Payload::built(built, &params[2])
+}
+
+/// What attributes of Amsterdam have beside, if `payload` is of Amsterdam: the block is so many
+/// slots after it.
+fn add_slot(attributes: &mut Value, payload: &Value, slots: u64) -> anyhow::Result<()> {
+    if let Some(slot) = payload.get("slotNumber") {
+        let slot: U64 = serde_json::from_value(slot.clone())?;
+        attributes["slotNumber"] = json!(U64::from(slot.to::<u64>() + slots));
+        attributes["targetGasLimit"] = payload["gasLimit"].clone();
+    }
+    Ok(())
 }
 
 /// The payloads of a file, if it is there and has at least `count`.

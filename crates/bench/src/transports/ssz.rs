@@ -4,7 +4,8 @@ use alloy_primitives::{Bytes, U64, U256};
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
-/// The envelope of a call of `engine_newPayloadV4`, whose parameters these are.
+/// The envelope of a call of `engine_newPayload`, of Prague to Amsterdam, whose parameters these
+/// are.
 pub(super) fn envelope(params: &Value) -> anyhow::Result<Vec<u8>> {
     let payload = payload(&params[0])?;
     let parent_beacon_block_root = bytes(&params[2])?;
@@ -19,10 +20,11 @@ pub(super) fn envelope(params: &Value) -> anyhow::Result<Vec<u8>> {
     Ok(envelope)
 }
 
-/// An `ExecutionPayload` of Cancun to Osaka.
+/// An `ExecutionPayload` of Cancun to Amsterdam.
 fn payload(json: &Value) -> anyhow::Result<Vec<u8>> {
-    /// The fixed part.
-    const FIXED_BYTES: usize = 528;
+    let is_amsterdam = !json["blockAccessList"].is_null();
+    // The fixed part.
+    let fixed = if is_amsterdam { 540 } else { 528 };
     let field = |name: &str| bytes(&json[name]).with_context(|| name.to_owned());
     let number = |name: &str| -> anyhow::Result<[u8; 8]> {
         let number: U64 = serde_json::from_value(json[name].clone()).context(name.to_owned())?;
@@ -41,17 +43,24 @@ fn payload(json: &Value) -> anyhow::Result<Vec<u8>> {
     for name in ["blockNumber", "gasLimit", "gasUsed", "timestamp"] {
         out.extend(number(name)?);
     }
-    out.extend(offset(FIXED_BYTES));
+    out.extend(offset(fixed));
     out.extend(base_fee.to_le_bytes::<32>());
     out.extend_from_slice(&field("blockHash")?);
-    out.extend(offset(FIXED_BYTES + extra_data.len()));
-    out.extend(offset(FIXED_BYTES + extra_data.len() + transactions.len()));
+    out.extend(offset(fixed + extra_data.len()));
+    out.extend(offset(fixed + extra_data.len() + transactions.len()));
     out.extend(number("blobGasUsed")?);
     out.extend(number("excessBlobGas")?);
-    ensure!(out.len() == FIXED_BYTES, "the fixed part has {} bytes", out.len());
+    if is_amsterdam {
+        out.extend(offset(fixed + extra_data.len() + transactions.len() + withdrawals.len()));
+        out.extend(number("slotNumber")?);
+    }
+    ensure!(out.len() == fixed, "the fixed part has {} bytes", out.len());
     out.extend_from_slice(&extra_data);
     out.extend(transactions);
     out.extend(withdrawals);
+    if is_amsterdam {
+        out.extend_from_slice(&field("blockAccessList")?);
+    }
     Ok(out)
 }
 

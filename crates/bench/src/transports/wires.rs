@@ -207,7 +207,11 @@ type Header = (&'static str, &'static str);
 fn ssz_request(payload: &Payload, osaka_time: u64) -> anyhow::Result<([Header; 2], Vec<u8>)> {
     let params: Value = serde_json::from_str(payload.params())?;
     let time: U64 = serde_json::from_value(params[0]["timestamp"].clone())?;
-    let fork = if time.to::<u64>() < osaka_time { "prague" } else { "osaka" };
+    let fork = match time.to::<u64>() < osaka_time {
+        true => "prague",
+        false if params[0]["blockAccessList"].is_null() => "osaka",
+        false => "amsterdam",
+    };
     let headers = [("content-type", "application/octet-stream"), ("eth-execution-version", fork)];
     Ok((headers, ssz::envelope(&params)?))
 }

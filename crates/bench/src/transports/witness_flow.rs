@@ -31,8 +31,8 @@ use crate::{process, progress};
 pub struct WitnessArgs {
     #[command(flatten)]
     common: Common,
-    /// The published chain: genesis.json and payloads.jsonl; otherwise the folder witness-chain in
-    /// DEPONENT_FIXTURES.
+    /// A chain of witness sizes: a folder that `generate --kind witness-size` made, or that has
+    /// genesis.json and payloads.jsonl; otherwise the folder witness-chain in DEPONENT_FIXTURES.
     #[arg(long, value_name = "DIR")]
     chain: Option<PathBuf>,
     /// Who runs; those without a program are left out.
