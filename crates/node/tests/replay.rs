@@ -142,6 +142,32 @@ fn a_sweep_restarts_the_client_and_goes_on_after_a_value_that_it_refuses() {
     }
 }
 
+#[test]
+fn two_earlier_runs_are_compared_where_their_blocks_are_the_same() {
+    let folders = [Folder::new(), Folder::new(), Folder::new()];
+    let parts = [&[Part::Empty, Part::Warm][..], &[Part::Empty, Part::Warm], &[Part::Empty]];
+    for ((folder, parts), target) in
+        folders.iter().zip(parts).zip(["deponent", "deponent+witness", "deponent"])
+    {
+        let output = folder.run("replay", parts, &["--target", target]);
+        assert!(output.status.success(), "{}", words(&output));
+    }
+    let compare = |a: &Folder, b: &Folder| {
+        let mut report = Command::new(env!("CARGO_BIN_EXE_deponent"));
+        report.args(["bench", "report", "--compare"]).arg(a.results()).arg(b.results());
+        report.arg("--out").arg(a.0.path().join("compared")).output().expect("it runs")
+    };
+    let [a, b, fewer] = &folders;
+    let output = compare(a, b);
+    assert!(output.status.success(), "{}", words(&output));
+    let text = std::fs::read_to_string(a.0.path().join("compared/report.md")).expect("a report");
+    for words in ["not interleaved", "| B deponent+witness | A deponent | p50 |"] {
+        assert!(text.contains(words), "{words} is not in {text}");
+    }
+    let output = compare(a, fewer);
+    assert!(!output.status.success() && words(&output).contains("no verdict"), "{output:?}");
+}
+
 /// The files of a chain, but for the genesis.
 fn files(chain: &Chain) -> Vec<PathBuf> {
     let parts = Part::ALL.map(|part| chain.part(part));
