@@ -51,8 +51,8 @@ impl Kind {
 pub struct Contender {
     /// The client.
     pub kind: Kind,
-    /// How each payload is sent, where the answer is to have the witness: [`Contender::WITNESS`], or
-    /// the name of a transport.
+    /// How each payload is sent, where the answer is to have the witness: [`Contender::WITNESS`],
+    /// or the name of a transport.
     pub witness: Option<&'static str>,
 }
 
@@ -60,7 +60,8 @@ impl Contender {
     /// `engine_newPayloadWithWitness` where otherwise `engine_newPayload` is called.
     pub const WITNESS: &'static str = "witness";
 
-    /// The transport over which witnesses are asked for, unless they come as the verdict alone does.
+    /// The transport over which witnesses are asked for, unless they come as the verdict alone
+    /// does.
     pub(crate) fn transport(&self) -> Option<&'static str> {
         self.witness.filter(|name| *name != Self::WITNESS)
     }

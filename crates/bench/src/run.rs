@@ -3,8 +3,8 @@
 //! A client's turn is `engine_newPayload`, `engine_forkchoiceUpdated`, and a pause in which it does
 //! what it does between blocks. Unless told otherwise, the others are stopped meanwhile
 //! (`SIGSTOP`): on few cores their background work would be in its measurements, and its own in
-//! theirs. What it wrote is on the disk before the next one's turn begins (`syncfs`), for the system
-//! writes for a stopped client too. Who comes first changes from block to block.
+//! theirs. What it wrote is on the disk before the next one's turn begins (`syncfs`), for the
+//! system writes for a stopped client too. Who comes first changes from block to block.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -27,8 +27,8 @@ const ACCOUNTS_A_PAY: u64 = 25_000;
 
 const WITHDRAWALS: u64 = 16;
 
-/// Blobs of a transaction at most (EIP-7594), and of a block: the target, so that their fee stays at
-/// its lowest.
+/// Blobs of a transaction at most (EIP-7594), and of a block: the target, so that their fee stays
+/// at its lowest.
 const TRANSACTION_BLOBS: u64 = 6;
 const BLOCK_BLOBS: u64 = 6;
 

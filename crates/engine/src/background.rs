@@ -81,9 +81,9 @@ pub(crate) fn yield_to_others(nice: i32) {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn yield_to_others(_nice: i32) {}
 
-/// Has the system clear memory before a block needs it: as long as the cache of nodes grows, it takes
-/// memory that was free, and fresh memory is the dearest thing on a machine. `grown_bytes` is by how
-/// much it grew of late; the allocator keeps what is freed here for the next block.
+/// Has the system clear memory before a block needs it: as long as the cache of nodes grows, it
+/// takes memory that was free, and fresh memory is the dearest thing on a machine. `grown_bytes` is
+/// by how much it grew of late; the allocator keeps what is freed here for the next block.
 pub(crate) fn touch_memory(grown_bytes: usize) {
     let bytes = (limits::TOUCHED_PER_GROWN * grown_bytes).min(limits::TOUCHED_MAX_BYTES);
     let part = |_| {

@@ -270,7 +270,8 @@ fn of_warm(chain: &Chain) -> Vec<Payload> {
     payloads.collect::<Result<_, _>>().expect("payloads")
 }
 
-/// Raises the gas limit, merges blocks on that with two clients, and replays them, on geth where it is.
+/// Raises the gas limit, merges blocks on that with two clients, and replays them, on geth where it
+/// is.
 fn check_larger_blocks(chain: &Chain, builders: [&str; 2]) {
     let folder = Folder::new();
     let path = |name: &str| folder.0.path().join(name);

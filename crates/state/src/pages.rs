@@ -118,8 +118,9 @@ impl Records for Nodes {
     }
 }
 
-/// Reads nodes for one reader, which mostly comes to pages that it has been to not long before: these
-/// are at hand, where a look into the cache of all takes locks and counts that other threads move.
+/// Reads nodes for one reader, which mostly comes to pages that it has been to not long before:
+/// these are at hand, where a look into the cache of all takes locks and counts that other threads
+/// move.
 #[derive(Debug)]
 pub struct NodeReader {
     nodes: Nodes,

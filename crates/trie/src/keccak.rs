@@ -45,8 +45,8 @@ pub enum Lanes {
     Avx512,
     /// Four inputs at a time. Needs AVX2.
     Avx2,
-    /// Two inputs at a time. Needs the SHA-3 instructions of Armv8.2, their rotations and operations
-    /// on three inputs.
+    /// Two inputs at a time. Needs the SHA-3 instructions of Armv8.2, their rotations and
+    /// operations on three inputs.
     Neon,
     /// Two inputs at a time. All of x86-64 has it.
     Sse2,

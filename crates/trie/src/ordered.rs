@@ -11,8 +11,8 @@ use alloy_rlp::{EMPTY_STRING_CODE, Encodable, Header};
 /// The longest RLP of a node that stands in its parent instead of its hash.
 const EMBEDDED_BYTES: usize = 31;
 
-/// The root of the trie that has each value under the RLP of its index (yellow paper, section 4.3.2),
-/// the leaves hashed several at a time.
+/// The root of the trie that has each value under the RLP of its index (yellow paper, section
+/// 4.3.2), the leaves hashed several at a time.
 pub fn ordered_root<V: AsRef<[u8]>>(values: &[V]) -> B256 {
     if values.is_empty() {
         return EMPTY_ROOT_HASH;
