@@ -91,7 +91,7 @@ fn refused(error: rustls::Error) -> Error {
     let (kind, words) = match &error {
         InvalidCertificate(CertificateError::UnknownIssuer) => (
             ErrorKind::PermissionDenied,
-            "nobody who is trusted has signed the server's certificate: --cacert FILE names who has",
+            "nobody who is trusted signed the server's certificate: --cacert FILE names who did",
         ),
         InvalidCertificate(CertificateError::Other(_)) => (
             ErrorKind::PermissionDenied,

@@ -51,7 +51,8 @@ pub(super) fn of(world: &WitnessSizes) -> String {
          `zstdcat` shows it.\n\
          \n\
          ```sh\n\
-         deponent bench witness --chain . --sizes {sizes} --depth-size {first} --compare geth,deponent\n\
+         deponent bench witness --chain . --sizes {sizes} --depth-size {first} \\\n\
+         \x20   --compare geth,deponent\n\
          deponent bench transports --chain . --sizes {sizes}\n\
          deponent bench replay w{first}.jsonl.zst --genesis genesis.json --setup state.jsonl.zst\n\
          ```\n",
