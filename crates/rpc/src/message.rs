@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::error::{Code, Error, quote};
 use crate::json::Json;
-use crate::limits::{ID_BYTES, Limits};
+use crate::limits::{ID_BYTES, Limits, QUICK_BYTES};
 use crate::params::elements;
 use crate::pieces::Pieces;
 use crate::rest::{self, StatusCode};
@@ -20,9 +20,17 @@ use crate::subscription::{Subscription, SubscriptionMethods};
 pub trait Handler: Send + Sync + 'static {
     /// Answers one call.
     ///
-    /// It may take its time: it has a thread to itself. A panic becomes an internal error for the
-    /// caller. `params`, when present, are an array or an object: see [`Params`](crate::Params).
+    /// It may take its time: it has a thread to itself, unless it [is quick](Self::is_quick). A
+    /// panic becomes an internal error for the caller. `params`, when present, are an array or an
+    /// object: see [`Params`](crate::Params).
     fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Json, Error>;
+
+    /// Whether a call is answered out of memory, in microseconds, so that waking another thread for
+    /// it would take longer: it is then made on the thread that reads from all clients.
+    fn is_quick(&self, method: &str, params: Option<&RawValue>) -> bool {
+        _ = (method, params);
+        false
+    }
 
     /// What can be subscribed to over a WebSocket: nothing, unless a handler says otherwise.
     fn subscriptions(&self) -> &[SubscriptionMethods] {
@@ -68,6 +76,16 @@ pub fn answer(message: &[u8], handler: &dyn Handler, limits: &Limits) -> Option<
         }
         handler.call(method, request.params)
     })
+}
+
+/// Whether a message is one call that is answered at once.
+pub(crate) fn is_quick(message: &[u8], handler: &dyn Handler) -> bool {
+    if message.len() > QUICK_BYTES {
+        return false;
+    }
+    let text = std::str::from_utf8(message).unwrap_or_default();
+    let request = Request::parse(text.trim_matches([' ', '\t', '\r', '\n']));
+    request.is_ok_and(|request| handler.is_quick(&request.method, request.params))
 }
 
 /// What answers the single calls of a message.

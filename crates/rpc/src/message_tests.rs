@@ -19,6 +19,35 @@ impl Handler for Echo {
     }
 }
 
+/// Calls of `quick` are, as long as they want nothing.
+struct Hasty;
+
+impl Handler for Hasty {
+    fn call(&self, method: &str, _: Option<&RawValue>) -> Result<Json, Error> {
+        Err(Error::method_not_found(method))
+    }
+
+    fn is_quick(&self, method: &str, params: Option<&RawValue>) -> bool {
+        method == "quick" && params.is_none_or(|params| params.get() == "[]")
+    }
+}
+
+#[test]
+fn what_is_quick_is_one_short_call() {
+    let call = |method: &str, params: &str| {
+        format!(r#" {{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}} "#)
+    };
+    let is_quick = |message: &str| super::is_quick(message.as_bytes(), &Hasty);
+    assert!(is_quick(&call("quick", "[]")));
+    assert!(is_quick(r#"{"jsonrpc":"2.0","method":"quick"}"#));
+    let long = call("quick", "[]") + &" ".repeat(QUICK_BYTES);
+    let batch = format!("[{}]", call("quick", "[]"));
+    for other in [&call("quick", "[1]"), &call("slow", "[]"), &batch, &long, "", "{"] {
+        assert!(!is_quick(other), "{other}");
+    }
+    assert!(!super::is_quick(&[0xff], &Hasty));
+}
+
 fn limits() -> Limits {
     Limits { batch_len: 3, batch_answer_bytes: 1 << 10, ..Limits::public() }
 }

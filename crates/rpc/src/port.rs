@@ -145,18 +145,24 @@ impl Port {
         }
     }
 
-    /// Runs `answer` on a thread of its own and waits for room to send what it gives.
+    /// Runs `answer`, on a thread of its own unless it is quick, and waits for room to send what it
+    /// gives.
     pub(crate) async fn run<A: Answer>(
         &self,
+        is_quick: bool,
         answer: impl FnOnce() -> Option<A> + Send + 'static,
     ) -> Result<Option<Answered<A>>, Unanswered> {
         let turn = self.turn(&self.calls, 1).await?;
-        // The turn goes along: a client that hangs up does not end its call.
-        let called = spawn_blocking(move || (answer(), turn));
-        let (answer, turn) = called.await.map_err(|fault| {
-            tracing::error!(%fault, "a call was lost");
-            Unanswered::Lost
-        })?;
+        let (answer, turn) = if is_quick {
+            (answer(), turn)
+        } else {
+            // The turn goes along: a client that hangs up does not end its call.
+            let called = spawn_blocking(move || (answer(), turn));
+            called.await.map_err(|fault| {
+                tracing::error!(%fault, "a call was lost");
+                Unanswered::Lost
+            })?
+        };
         let Some(answer) = answer else { return Ok(None) };
         let units = units(answer.pieces().held_bytes(), self.limits.answers_bytes);
         let room = self.turn(&self.answers, units).await?;

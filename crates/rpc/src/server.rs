@@ -44,7 +44,7 @@ use crate::limits::{
     BODY_START_BYTES, CHUNK_BYTES, CONNECTION_WINDOW_BYTES, DESCRIPTOR_BYTES, DISCARD_BYTES,
     DISCARD_TIME, HEADER_BYTES, HTTP2_FRAME_BYTES, LENT_FILES, STREAM_WINDOW_BYTES,
 };
-use crate::message::{Handler, answer, panic_text};
+use crate::message::{self, Handler, answer, panic_text};
 use crate::pieces::Pieces;
 use crate::port::{Answered, Port, ServerOptions, Unanswered};
 use crate::socket::{Listener, Socket, Stream};
@@ -341,7 +341,9 @@ impl Port {
     /// Calls the handler's methods.
     async fn answer(self: Arc<Self>, message: Vec<u8>) -> Result<Response<Answer>, Refusal> {
         let port = Arc::clone(&self);
-        let called = self.run(move || answer(&message, &*port.handler, &port.limits)).await;
+        let is_quick = message::is_quick(&message, &*port.handler);
+        let called = self.run(is_quick, move || answer(&message, &*port.handler, &port.limits));
+        let called = called.await;
         let Some(Answered { answer, room }) = called.map_err(Refusal::unanswered)? else {
             let mut response = Response::new(Answer::default());
             *response.status_mut() = StatusCode::NO_CONTENT;
@@ -390,7 +392,7 @@ impl Port {
             }
             Some(response)
         };
-        let called = self.run(answer).await;
+        let called = self.run(false, answer).await;
         let answered = called.map_err(Refusal::unanswered)?;
         let Answered { answer, room } = answered.expect("every request is answered");
         Ok(resource(answer, Some(room)))

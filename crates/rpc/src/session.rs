@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use crate::error::{Code, Error};
 use crate::json::Json;
 use crate::limits::OUTGOING_LEN;
-use crate::message::{Request, answer_by};
+use crate::message::{self, Request, answer_by};
 use crate::params::Params;
 use crate::port::{Port, Unanswered, permits, room, units};
 use crate::subscription::{SubscriptionMethods, Subscriptions};
@@ -124,7 +124,8 @@ impl Session {
 
     async fn answer(self: Arc<Self>, message: Utf8Bytes, mut held: Held) {
         let (answered, is_answered) = watch::channel(false);
-        let called = self.port.run({
+        let is_quick = message::is_quick(message.as_bytes(), &*self.port.handler);
+        let called = self.port.run(is_quick, {
             let (session, message) = (Arc::clone(&self), message.clone());
             move || {
                 let mut calls = |request: &Request<'_>| session.call(request, &is_answered);

@@ -50,6 +50,21 @@ fn a_panic_in_a_method_is_answered_and_survived() {
 }
 
 #[test]
+fn a_quick_call_is_answered_as_any_other_and_its_panic_survived() {
+    let server = Server::public();
+    let mut raw = server.connect();
+    raw.post(call("panic", r#"["quick"]"#));
+    raw.reply().check(200, "-32603");
+    raw.post(call("echo", r#"["quick"]"#));
+    raw.reply().check(200, r#"{"jsonrpc":"2.0","id":1,"result":["quick"]}"#);
+    raw.post(call("nothing", r#"["quick"]"#));
+    raw.reply().check(200, "-32601");
+    raw.post(r#"{"jsonrpc":"2.0","method":"echo","params":["quick"]}"#);
+    assert_eq!(raw.reply().status, 204);
+    server.check_alive();
+}
+
+#[test]
 fn nesting_without_end_is_a_parse_error() {
     let limits = Limits { body_bytes: 32 << 20, ..Limits::public() };
     let server = Server::start(None, limits);

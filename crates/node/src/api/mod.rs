@@ -42,11 +42,19 @@ pub struct Api {
 /// A method's name and what answers it.
 struct Method {
     name: &'static str,
-    call: fn(&Api, Params<'_>) -> Result<Json, Error>,
+    call: Call,
+    /// See [`Handler::is_quick`].
+    is_quick: bool,
 }
 
-const fn method(name: &'static str, call: fn(&Api, Params<'_>) -> Result<Json, Error>) -> Method {
-    Method { name, call }
+type Call = fn(&Api, Params<'_>) -> Result<Json, Error>;
+
+const fn method(name: &'static str, call: Call) -> Method {
+    Method { name, call, is_quick: false }
+}
+
+const fn quick(name: &'static str, call: Call) -> Method {
+    Method { name, call, is_quick: true }
 }
 
 impl Api {
@@ -89,6 +97,10 @@ impl Api {
     pub fn methods(&self) -> impl Iterator<Item = &'static str> {
         self.tables.iter().copied().flatten().map(|method| method.name)
     }
+
+    fn method(&self, name: &str) -> Option<&'static Method> {
+        self.tables.iter().copied().flatten().find(|method| method.name == name)
+    }
 }
 
 impl fmt::Debug for Api {
@@ -99,10 +111,17 @@ impl fmt::Debug for Api {
 
 impl Handler for Api {
     fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Json, Error> {
-        let mut methods = self.tables.iter().copied().flatten();
-        let found = methods.find(|known| known.name == method);
-        let found = found.ok_or_else(|| Error::method_not_found(method))?;
+        let found = self.method(method).ok_or_else(|| Error::method_not_found(method))?;
         (found.call)(self, Params::of(params)?)
+    }
+
+    /// A fork choice that builds is not: its attributes come last, where `null` is otherwise.
+    fn is_quick(&self, method: &str, params: Option<&RawValue>) -> bool {
+        let builds = || {
+            let last = params.map_or("", |params| params.get().trim_end_matches([' ', ']']));
+            method.starts_with("engine_forkchoiceUpdated") && !last.ends_with("null")
+        };
+        self.method(method).is_some_and(|method| method.is_quick) && !builds()
     }
 
     /// The Engine API over REST, where it is offered at all.
@@ -149,7 +168,7 @@ const PERSISTED: &[SubscriptionMethods] = &[
 ];
 
 /// What no other client has.
-const OWN: &[Method] = &[method("deponent_lastTimings", timings::last)];
+const OWN: &[Method] = &[quick("deponent_lastTimings", timings::last)];
 
 const ENGINE: &[Method] = &[
     method("engine_newPayloadV1", |api, params| new_payload::plain(api, params, 1)),
@@ -177,14 +196,14 @@ const ENGINE: &[Method] = &[
     method("engine_executeStatelessPayloadV5", |api, params| {
         new_payload::stateless(api, params, 5)
     }),
-    method("engine_forkchoiceUpdatedV1", |api, params| build::plain(api, params, 1)),
-    method("engine_forkchoiceUpdatedV2", |api, params| build::plain(api, params, 2)),
-    method("engine_forkchoiceUpdatedV3", |api, params| build::plain(api, params, 3)),
-    method("engine_forkchoiceUpdatedV4", |api, params| build::plain(api, params, 4)),
-    method("engine_forkchoiceUpdatedWithWitnessV1", |api, params| build::witness(api, params, 1)),
-    method("engine_forkchoiceUpdatedWithWitnessV2", |api, params| build::witness(api, params, 2)),
-    method("engine_forkchoiceUpdatedWithWitnessV3", |api, params| build::witness(api, params, 3)),
-    method("engine_forkchoiceUpdatedWithWitnessV4", |api, params| build::witness(api, params, 4)),
+    quick("engine_forkchoiceUpdatedV1", |api, params| build::plain(api, params, 1)),
+    quick("engine_forkchoiceUpdatedV2", |api, params| build::plain(api, params, 2)),
+    quick("engine_forkchoiceUpdatedV3", |api, params| build::plain(api, params, 3)),
+    quick("engine_forkchoiceUpdatedV4", |api, params| build::plain(api, params, 4)),
+    quick("engine_forkchoiceUpdatedWithWitnessV1", |api, params| build::witness(api, params, 1)),
+    quick("engine_forkchoiceUpdatedWithWitnessV2", |api, params| build::witness(api, params, 2)),
+    quick("engine_forkchoiceUpdatedWithWitnessV3", |api, params| build::witness(api, params, 3)),
+    quick("engine_forkchoiceUpdatedWithWitnessV4", |api, params| build::witness(api, params, 4)),
     method("engine_getPayloadV1", |api, params| build::payload(api, params, 1)),
     method("engine_getPayloadV2", |api, params| build::payload(api, params, 2)),
     method("engine_getPayloadV3", |api, params| build::payload(api, params, 3)),
@@ -198,21 +217,21 @@ const ENGINE: &[Method] = &[
     method("engine_getBlobsV1", |api, params| bodies::blobs(api, params, 1)),
     method("engine_getBlobsV2", |api, params| bodies::blobs(api, params, 2)),
     method("engine_getBlobsV3", |api, params| bodies::blobs(api, params, 3)),
-    method(EXCHANGE_CAPABILITIES, identity::exchange_capabilities),
-    method("engine_getClientVersionV1", identity::engine_client_version),
+    quick(EXCHANGE_CAPABILITIES, identity::exchange_capabilities),
+    quick("engine_getClientVersionV1", identity::engine_client_version),
 ];
 
 /// common.md: it is the one method that its own answer does not name.
 const EXCHANGE_CAPABILITIES: &str = "engine_exchangeCapabilities";
 
 const CHAIN: &[Method] = &[
-    method("eth_blockNumber", eth::block_number),
+    quick("eth_blockNumber", eth::block_number),
     method("eth_call", call::call),
-    method("eth_chainId", eth::chain_id),
+    quick("eth_chainId", eth::chain_id),
     method("eth_getBlockByHash", eth::block_by_hash),
     method("eth_getBlockByNumber", eth::block_by_number),
     method("eth_getCode", state::code),
-    method("eth_syncing", eth::syncing),
+    quick("eth_syncing", eth::syncing),
 ];
 
 const PUBLIC: &[Method] = &[
@@ -228,9 +247,9 @@ const PUBLIC: &[Method] = &[
     method("debug_executionWitness", debug::execution_witness),
     method("debug_executionWitnessByBlockHash", debug::execution_witness_by_hash),
     method("debug_executionWitnessByHash", debug::execution_witness_by_hash),
-    method("net_version", identity::net_version),
-    method("rpc_modules", identity::modules),
-    method("web3_clientVersion", identity::client_version),
+    quick("net_version", identity::net_version),
+    quick("rpc_modules", identity::modules),
+    quick("web3_clientVersion", identity::client_version),
 ];
 
 const TESTING: &[Method] = &[method("testing_buildBlockV1", build::testing)];

@@ -68,6 +68,10 @@ impl Handler for Methods {
         }
     }
 
+    fn is_quick(&self, _: &str, params: Option<&RawValue>) -> bool {
+        params.is_some_and(|params| params.get() == "[\"quick\"]")
+    }
+
     fn subscriptions(&self) -> &[SubscriptionMethods] {
         SUBSCRIPTIONS
     }
