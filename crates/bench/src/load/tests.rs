@@ -384,13 +384,13 @@ fn a_server_that_is_not_trusted_is_asked_once() {
     for wire in [Wire::Http, Wire::WebSocket] {
         let target = secure_server(wire, "other.pem", |_, _, _| panic!("nothing is said to it"));
         let error = format!("{:#}", target.version().expect_err("not trusted"));
-        assert!(error.contains("--cacert FILE names who has"), "{error}");
+        assert!(error.contains("--cacert FILE names who did"), "{error}");
         let tally = check(&target, &plan(Mode::Sequential, 10), 0, &[(Failure::Connect, 10)]);
         assert_eq!((tally.given_up, tally.sent), (1, 0));
         // It would be for minutes if it were tried again.
         let mut caller = Caller::on(target, Duration::from_secs(20), Duration::ZERO);
         let error = format!("{:#}", caller.call("a", "[]").expect_err("not trusted"));
-        assert!(error.contains("--cacert FILE names who has"), "{error}");
+        assert!(error.contains("--cacert FILE names who did"), "{error}");
 
         let target = secure_server(wire, "localhost.pem", |_, text, out| {
             let answer = result(&ids(text)[0]);

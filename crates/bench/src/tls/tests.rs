@@ -98,7 +98,7 @@ fn who_is_not_trusted_is_told_apart() {
         assert!(error.kind() == kind && error.to_string().contains(words), "{error:?}");
     };
     let denied = ErrorKind::PermissionDenied;
-    check("localhost.pem", "other.pem", "localhost", denied, "--cacert FILE names who has");
+    check("localhost.pem", "other.pem", "localhost", denied, "--cacert FILE names who did");
     check("localhost.pem", "localhost.pem", "127.0.0.1", denied, "certificate is not good");
     check("authority.pem", "authority.pem", "localhost", denied, "CA:FALSE");
     let unsupported = ErrorKind::Unsupported;
