@@ -261,7 +261,8 @@ impl Scan {
         let result = response::result(&self.text)?;
         let [status] = response::fields(result, ["status"])?;
         let is_valid = status.is_some_and(|status| status.get() == "\"VALID\"");
-        ensure!(is_valid && self.place == Place::After, "no witness: {:.500}", result.get());
+        ensure!(is_valid, "no witness: {:.500}", result.get());
+        ensure!(self.place == Place::After, "VALID, with no witness");
         Ok(self.filled)
     }
 }
