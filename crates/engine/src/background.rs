@@ -43,11 +43,8 @@ impl Drop for ReadAhead {
 fn read_ahead(core: &Core, mut end: NodeAddress, bytes: u64, is_stopped: &AtomicBool) {
     yield_to_others(limits::PREFETCH_NICE);
     let until = end.offset().saturating_sub(bytes);
-    let mut runs = core.runs();
     while end.offset() > until && !is_stopped.load(Ordering::Relaxed) {
-        // The fork choice comes right after a block.
-        let before = std::mem::replace(&mut runs, core.runs());
-        if core.is_running() || before != runs {
+        if core.is_running() {
             std::thread::sleep(limits::READ_AHEAD_PAUSE);
             continue;
         }

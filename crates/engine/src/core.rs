@@ -91,8 +91,6 @@ pub(crate) struct Core {
     copied: AtomicU64,
     /// Whether a block runs, and the processor is better left to it.
     pub(crate) running: AtomicBool,
-    /// How many blocks have begun to run.
-    runs: AtomicU64,
     /// Whether the block that ran last has waited long for the disk.
     pub(crate) was_cold: AtomicBool,
     failure: OnceLock<Error>,
@@ -117,7 +115,6 @@ impl Core {
             listeners: RwLock::default(),
             copied: AtomicU64::new(head_number),
             running: AtomicBool::new(false),
-            runs: AtomicU64::new(0),
             // Nothing is in memory yet.
             was_cold: AtomicBool::new(true),
             failure: OnceLock::new(),
@@ -187,17 +184,6 @@ impl Core {
 
     pub(crate) fn is_running(&self) -> bool {
         self.running.load(Ordering::Relaxed)
-    }
-
-    /// A block begins to run.
-    pub(crate) fn begin_run(&self) {
-        self.running.store(true, Ordering::Relaxed);
-        self.runs.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// How many blocks have begun to run.
-    pub(crate) fn runs(&self) -> u64 {
-        self.runs.load(Ordering::Relaxed)
     }
 
     pub(crate) fn listen(&self, listener: Listener) {

@@ -236,7 +236,7 @@ impl Engine {
                 (None, None) => return Ok(Verdict::Syncing),
             }
         };
-        self.core.begin_run();
+        self.core.running.store(true, Ordering::Relaxed);
         let validated = self.validate(&parent, block, list);
         self.core.running.store(false, Ordering::Relaxed);
         match validated {

@@ -62,7 +62,7 @@ pub const TOUCHED_MAX_BYTES: usize = 96 << 20;
 pub const TOUCHED_PART_BYTES: usize = 512 << 10;
 
 /// How long the reading of the newest nodes rests while a block runs.
-pub const READ_AHEAD_PAUSE: Duration = Duration::from_millis(20);
+pub const READ_AHEAD_PAUSE: Duration = Duration::from_millis(5);
 
 /// Reads of a storage in a block from which on it has shortcuts, whose 34 KiB are cleared first.
 pub const SHORTCUT_READS: usize = 64;
