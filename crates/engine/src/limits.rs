@@ -50,8 +50,8 @@ pub const BACKGROUND_NICE: i32 = 5;
 /// they wait for the disk.
 pub const PREFETCH_NICE: i32 = 19;
 
-/// Bytes of memory that are touched ahead for each byte by which the cache of nodes grew: what a
-/// block takes beside the cache is about as much again.
+/// Bytes of memory that are touched ahead for each byte by which the cache of nodes grew: a choice,
+/// not a measurement.
 pub const TOUCHED_PER_GROWN: usize = 3;
 
 /// Bytes that are touched ahead at most.
