@@ -49,6 +49,12 @@ pub trait Handler: Send + Sync + 'static {
         self.refuse_resource(StatusCode::NOT_FOUND, &format!("there is no {}", request.path))
     }
 
+    /// Whether a request for a resource [is quick](Self::is_quick).
+    fn is_quick_resource(&self, request: &rest::Request) -> bool {
+        _ = request;
+        false
+    }
+
     /// Says why a request for a resource was not answered, in the form that its clients expect:
     /// too long (413), no turn (503), a fault of ours (500), or whatever `resource` says no with.
     fn refuse_resource(&self, status: StatusCode, detail: &str) -> rest::Response {

@@ -377,6 +377,7 @@ impl Port {
             takes_files,
             connection: remembered,
         };
+        let is_quick = self.handler.is_quick_resource(&request);
         let port = Arc::clone(&self);
         let answer = move || {
             let mut response = resource_of(&*port.handler, request);
@@ -392,7 +393,7 @@ impl Port {
             }
             Some(response)
         };
-        let called = self.run(false, answer).await;
+        let called = self.run(is_quick, answer).await;
         let answered = called.map_err(Refusal::unanswered)?;
         let Answered { answer, room } = answered.expect("every request is answered");
         Ok(resource(answer, Some(room)))

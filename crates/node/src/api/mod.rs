@@ -136,6 +136,10 @@ impl Handler for Api {
         }
     }
 
+    fn is_quick_resource(&self, request: &Request) -> bool {
+        rest::is_quick(request)
+    }
+
     fn refuse_resource(&self, status: StatusCode, detail: &str) -> Response {
         rest::refuse(status, detail)
     }

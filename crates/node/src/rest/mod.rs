@@ -49,6 +49,15 @@ pub(crate) fn answer(api: &Api, request: Request) -> Response {
     route(api, &request).unwrap_or_else(Problem::response)
 }
 
+/// Whether a request is answered out of memory, in microseconds.
+pub(crate) fn is_quick(request: &Request) -> bool {
+    match request.path.strip_prefix(BASE) {
+        Some("forkchoice") => forkchoice::is_quick(request),
+        Some("capabilities" | "identity") => true,
+        _ => false,
+    }
+}
+
 /// The answer to a request that the port itself refuses, for a reason that `status` stands for.
 pub(crate) fn refuse(status: StatusCode, detail: &str) -> Response {
     let kind = match status {
