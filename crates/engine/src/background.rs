@@ -41,7 +41,7 @@ impl Drop for ReadAhead {
 }
 
 fn read_ahead(core: &Core, mut end: NodeAddress, bytes: u64, is_stopped: &AtomicBool) {
-    yield_to_others(limits::PREFETCH_NICE);
+    run_when_idle();
     let until = end.offset().saturating_sub(bytes);
     while end.offset() > until && !is_stopped.load(Ordering::Relaxed) {
         if core.is_running() {
@@ -49,7 +49,11 @@ fn read_ahead(core: &Core, mut end: NodeAddress, bytes: u64, is_stopped: &Atomic
             continue;
         }
         match core.database.nodes().read_ahead(end) {
-            Ok(Some(next)) => end = next,
+            Ok(Some(next)) => {
+                // What is read stays, and the next block needs memory too.
+                touch_memory((end.offset() - next.offset()) as usize);
+                end = next;
+            }
             Ok(None) => return,
             Err(error) => {
                 // Whoever needs what is there will meet it.
@@ -80,6 +84,25 @@ pub(crate) fn yield_to_others(nice: i32) {
 /// Elsewhere priority is not a thread's alone.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn yield_to_others(_nice: i32) {}
+
+/// Lets the calling thread run, for good, only where no other wants the processor. Unlike one of a
+/// low priority it gives way as soon as another wakes, in the middle of its turn: that is some
+/// milliseconds long, whatever the priority.
+#[cfg(target_os = "linux")]
+fn run_when_idle() {
+    let parameter = libc::sched_param { sched_priority: 0 };
+    #[allow(unsafe_code, reason = "the system reads a number, of the calling thread alone")]
+    // SAFETY: the parameter outlives the call, and 0 is the calling thread.
+    let outcome = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameter) };
+    if outcome != 0 {
+        let error = std::io::Error::last_os_error();
+        tracing::debug!(%error, "the priority of a thread stays as it is");
+    }
+}
+
+/// Elsewhere it takes its turns like others.
+#[cfg(not(target_os = "linux"))]
+fn run_when_idle() {}
 
 /// Has the system clear memory before a block needs it: as long as the cache of nodes grows, it
 /// takes memory that was free, and fresh memory is the dearest thing on a machine. `grown_bytes` is

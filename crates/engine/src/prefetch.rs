@@ -76,22 +76,28 @@ impl Prefetch<'_> {
         })
     }
 
+    /// How many transactions, or accounts of the list, are read one by one.
+    fn units_count(&self) -> usize {
+        self.listed.map_or(self.senders.len(), |listed| listed.list.accounts().len())
+    }
+
     /// Reads ahead on this thread, as long as there is something to read.
     fn read(&self, progress: &Progress) {
-        let next = |end| {
+        let next = || {
             let index = progress.next.fetch_add(1, Ordering::Relaxed);
-            (index < end && !progress.is_over.load(Ordering::Relaxed)).then_some(index)
+            let is_wanted = index < self.units_count() && !progress.is_over.load(Ordering::Relaxed);
+            is_wanted.then_some(index)
         };
         let mut state = ParentState::new(self.core, self.parent.clone(), self.version, self.listed);
         match self.listed {
             None => {
                 let Self { chain, block, senders, codes, .. } = *self;
-                execution::read_ahead(chain, block, senders, codes, state, || next(senders.len()));
+                execution::read_ahead(chain, block, senders, codes, state, next);
             }
             // What fails is met by the block, if it reads the same.
             Some(listed) => {
                 let accounts = listed.list.accounts();
-                while let Some(account) = next(accounts.len()).map(|index| &accounts[index]) {
+                while let Some(account) = next().map(|index| &accounts[index]) {
                     let _ = state.account(account.address());
                     for slot in account.slots() {
                         let _ = state.storage(account.address(), slot);
@@ -133,7 +139,8 @@ impl Watch<'_, '_> {
             return;
         }
         let (prefetch, progress) = (self.prefetch, self.progress);
-        for _ in 0..self.threads_count {
+        let left = prefetch.units_count().saturating_sub(progress.next.load(Ordering::Relaxed));
+        for _ in 0..self.threads_count.min(left) {
             self.scope.spawn(move |_| prefetch.read(progress));
         }
     }
