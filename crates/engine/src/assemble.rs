@@ -3,9 +3,10 @@
 use crate::Error;
 use crate::ancestors::Ancestors;
 use crate::core::Core;
-use crate::live::Tries;
+use crate::live::{Tries, run_on};
 use crate::record::BlockRecord;
 use alloy_primitives::{B256, Bytes};
+use rayon::ThreadPool;
 use state::Kept;
 use std::sync::Arc;
 use trie::versioned::witness_at;
@@ -21,12 +22,12 @@ pub struct Assembled {
 }
 
 /// The witness of a block; `None` when the block is not known, or the first of its chain. `tries`
-/// have the nodes that it read, and `codes` are those that it read, as they were listed then, when
-/// they are at hand.
+/// have the nodes that it read, to be listed on the threads of a pool, and `codes` are those that
+/// it read, as they were listed then, when they are at hand.
 pub(crate) fn assemble(
     core: &Core,
     block_hash: B256,
-    tries: Option<&Arc<Tries>>,
+    tries: Option<(&Arc<Tries>, &ThreadPool)>,
     codes: Option<Vec<Bytes>>,
 ) -> Result<Option<Assembled>, Error> {
     let Some(record) = core.block(&block_hash)? else { return Ok(None) };
@@ -34,7 +35,11 @@ pub(crate) fn assemble(
     let parent = core.block(&record.block.header.parent_hash)?;
     let parent = parent.ok_or(Error::UnknownBlock(record.block.header.parent_hash))?;
     let state = match tries {
-        Some(tries) => tries.witness(),
+        Some((tries, pool)) => tries.witness(&|units| match units {
+            // Another thread would have to wake.
+            [unit] => unit.run(),
+            units => run_on(pool, units),
+        }),
         None => match core.database.witness(&block_hash)? {
             Kept::There(copy) => decode_copy(&copy)?,
             Kept::Never | Kept::Gone => state_nodes(core, &record, &parent)?,

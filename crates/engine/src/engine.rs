@@ -398,7 +398,8 @@ impl Engine {
             }
             _ => (None, None),
         };
-        let assembled = assemble(&self.core, block_hash, nodes.as_ref(), codes)?;
+        let nodes = nodes.as_ref().map(|nodes| (nodes, self.pool()));
+        let assembled = assemble(&self.core, block_hash, nodes, codes)?;
         let Some(assembled) = assembled else { return Ok(None) };
         *last = Some((block_hash, assembled.clone()));
         Ok(Some(assembled))

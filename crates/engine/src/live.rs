@@ -180,7 +180,7 @@ impl<'a> LiveState<'a> {
         let tries = Arc::new(*tries);
         let codes = executed.codes_read.values().cloned().collect();
         let headers = self.ancestors.headers(executed.first_ancestor)?;
-        let mut witness = Witness { state: tries.witness(), codes, headers };
+        let mut witness = Witness { state: tries.witness(&run_serially), codes, headers };
         witness.sort();
         Ok(witness)
     }
@@ -352,6 +352,11 @@ impl State for LiveState<'_> {
     }
 }
 
+/// Runs the work on tries on the threads of a pool.
+pub(crate) fn run_on(pool: &ThreadPool, units: &mut [Unit<'_>]) {
+    pool.install(|| units.par_iter_mut().for_each(Unit::run));
+}
+
 pub(crate) fn storage_error(error: impl std::fmt::Display) -> StateError {
     StateError::Storage(error.to_string())
 }
@@ -382,10 +387,7 @@ impl BlockState for LiveState<'_> {
             Work::Ahead { session, tries, pool } => {
                 tries.put_shards(session.end()?);
                 self.timings.catching_up = start.elapsed();
-                let on_pool = |units: &mut [Unit<'_>]| {
-                    pool.install(|| units.par_iter_mut().for_each(Unit::run));
-                };
-                tries.finish(&changes, &on_pool)?
+                tries.finish(&changes, &|units| run_on(pool, units))?
             }
         };
         self.timings.applying = start.elapsed() - self.timings.catching_up;

@@ -65,6 +65,15 @@ pub trait Records: Debug + Send + Sync {
     /// # Errors
     /// When it cannot be read, or what is there is damaged.
     fn record(&self, at: NodeAddress) -> Result<Self::Record, RecordError>;
+
+    /// Hands the bytes of the record at `at` on to `look`, which must not read another one
+    /// meanwhile: a store may have a cheaper way to show a record than to hold it for somebody.
+    ///
+    /// # Errors
+    /// See [`record`](Self::record).
+    fn look<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Result<T, RecordError> {
+        Ok(look(self.record(at)?.as_ref()))
+    }
 }
 
 impl<R: Records + ?Sized> Records for &R {
@@ -73,6 +82,10 @@ impl<R: Records + ?Sized> Records for &R {
     fn record(&self, at: NodeAddress) -> Result<Self::Record, RecordError> {
         (**self).record(at)
     }
+
+    fn look<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Result<T, RecordError> {
+        (**self).look(at, look)
+    }
 }
 
 impl<R: Records + ?Sized> Records for std::sync::Arc<R> {
@@ -80,6 +93,10 @@ impl<R: Records + ?Sized> Records for std::sync::Arc<R> {
 
     fn record(&self, at: NodeAddress) -> Result<Self::Record, RecordError> {
         (**self).record(at)
+    }
+
+    fn look<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Result<T, RecordError> {
+        (**self).look(at, look)
     }
 }
 
@@ -94,7 +111,7 @@ pub trait RecordReader {
 
 impl<R: Records + ?Sized> RecordReader for &R {
     fn read<T>(&mut self, at: NodeAddress, see: impl FnOnce(&[u8]) -> T) -> Result<T, RecordError> {
-        Ok(see(self.record(at)?.as_ref()))
+        self.look(at, see)
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{AccountChange, Error, StateChanges, limits::CUT_SLOTS};
 use alloy_primitives::{B256, Bytes, bytes};
-use std::{fmt, mem, sync::Arc};
+use std::{fmt, mem, ops::Range, sync::Arc};
 
 /// What one block does to a version of the state.
 ///
@@ -59,15 +59,16 @@ struct Finished {
     joined: Joined,
 }
 
-/// The records that were loaded into one of a block's overlays.
-struct Base<R: Records> {
+/// A piece of the records that were loaded into one of a block's overlays.
+struct Piece<R: Records> {
     of: Arc<BlockTrie<R>>,
-    index: usize,
+    overlay: usize,
+    number: usize,
 }
 
-impl<R: Records + Clone> AsRef<[u8]> for Base<R> {
+impl<R: Records + Clone> AsRef<[u8]> for Piece<R> {
     fn as_ref(&self) -> &[u8] {
-        &self.of.overlays().nth(self.index).expect("it was there").base
+        &self.of.overlays().nth(self.overlay).expect("it was there").base.pieces()[self.number]
     }
 }
 
@@ -109,6 +110,12 @@ impl fmt::Debug for Unit<'_> {
 pub fn run_serially(units: &mut [Unit<'_>]) {
     units.iter_mut().for_each(Unit::run);
 }
+
+/// Nodes of a witness that are worth a unit of their own to be listed: some 300 µs.
+const UNIT_NODES: usize = 2_048;
+
+/// Such units at most, since what they list has to be merged.
+const UNITS: usize = 16;
 
 /// A large storage that is worked on part by part.
 struct Taken<'a> {
@@ -295,24 +302,41 @@ impl<R: Records + Clone> BlockTrie<R> {
     /// The nodes of the parent's state that the block has read so far, or has needed to apply its
     /// changes: the `state` of its witness. Each once, in lexicographic order, and nearly all of
     /// them where they were loaded, which keeps all of this in memory.
-    pub fn witness(self: &Arc<Self>) -> Vec<Bytes>
+    ///
+    /// The work is handed to `run` as in [`finish`](Self::finish), in one round, as many units as
+    /// are worth it.
+    pub fn witness(self: &Arc<Self>, run: &dyn Fn(&mut [Unit<'_>])) -> Vec<Bytes>
     where
         R: Send + Sync + 'static,
     {
+        let overlays: Vec<_> = self.overlays().collect();
+        let nodes_count: usize = overlays.iter().map(|overlay| overlay.nodes_count()).sum();
+        let units_count = (nodes_count / UNIT_NODES).clamp(1, UNITS);
+        let share = nodes_count.div_ceil(units_count);
+        let mut listed = vec![Vec::new(); units_count];
+        let mut units = Vec::with_capacity(units_count);
+        for (index, nodes) in listed.iter_mut().enumerate() {
+            let range = index * share..(index + 1) * share;
+            let overlays = &overlays;
+            units.push(Unit::new(share, move || list(overlays, range, nodes)));
+        }
+        run_all(&mut units, run);
+        drop(units);
         let roots = self.captured_roots().map(|root| (prefix(root.rlp()), root.rlp(), None));
         let mut nodes: Vec<_> = roots.collect();
-        let mut owners = Vec::new();
-        for (index, overlay) in self.overlays().enumerate() {
-            owners.push(Bytes::from(bytes::Bytes::from_owner(Base { of: self.clone(), index })));
-            nodes.extend(overlay.captured().map(|origin| {
-                let rlp = origin.rlp(&overlay.base);
-                (prefix(rlp), rlp, Some(index))
-            }));
-        }
-        nodes.sort_unstable();
+        nodes.reserve_exact(listed.iter().map(Vec::len).sum());
+        listed.into_iter().for_each(|part| nodes.extend(part));
+        // This one finds what is in order already.
+        nodes.sort();
         nodes.dedup_by_key(|(_, rlp, _)| *rlp);
-        let owned = |(_, rlp, owner): (_, _, Option<usize>)| match owner {
-            Some(index) => Bytes::from(owners[index].0.slice_ref(rlp)),
+        let owner =
+            |overlay, number| bytes::Bytes::from_owner(Piece { of: self.clone(), overlay, number });
+        let pieces = |(index, overlay): (usize, &&Overlay)| {
+            (0..overlay.base.pieces().len()).map(move |number| owner(index, number)).collect()
+        };
+        let owners: Vec<Vec<_>> = overlays.iter().enumerate().map(pieces).collect();
+        let owned = |(_, rlp, owner): Listed<'_>| match owner {
+            Some((overlay, piece)) => Bytes::from(owners[overlay][piece].slice_ref(rlp)),
             None => Bytes::copy_from_slice(rlp),
         };
         nodes.into_iter().map(owned).collect()
@@ -373,6 +397,24 @@ pub fn witness_at<R: Records + ?Sized>(
     nodes.sort_unstable();
     nodes.dedup();
     Ok(own(&nodes))
+}
+
+/// A node in the order of a witness, and which overlay it is of, and which piece of that's records.
+type Listed<'a> = (u128, &'a [u8], Option<(usize, usize)>);
+
+/// Lists the witness's nodes among these of the overlays' nodes, in order.
+fn list<'a>(overlays: &[&'a Overlay], range: Range<usize>, nodes: &mut Vec<Listed<'a>>) {
+    let mut start = 0;
+    for (index, &overlay) in overlays.iter().enumerate() {
+        let end = start + overlay.nodes_count();
+        let within = range.start.clamp(start, end) - start..range.end.clamp(start, end) - start;
+        nodes.extend(overlay.captured_in(within).map(|origin| {
+            let rlp = origin.rlp(&overlay.base);
+            (prefix(rlp), rlp, Some((index, origin.piece())))
+        }));
+        start = end;
+    }
+    nodes.sort_unstable();
 }
 
 /// The first bytes of a node: where they differ, nodes are in order by them, and sorting need not

@@ -1,6 +1,7 @@
 //! Hashing what has changed: level by level, the deepest first, many nodes at a time.
 
 use super::{
+    base::Base,
     key::{KEY_NIBBLES, hex_prefix},
     node::{AccountValue, Branch, Extension, Leaf, Link, Reference, Target, Value},
     overlay::Overlay,
@@ -196,7 +197,7 @@ struct Batch {
 
 impl Branch {
     /// The items of the children in the origin's RLP.
-    fn origin_items<'a>(&self, base: &'a [u8]) -> [&'a [u8]; 16] {
+    fn origin_items<'a>(&self, base: &'a Base) -> [&'a [u8]; 16] {
         let Some(origin) = self.head.origin else { return [&[NO_CHILD]; 16] };
         let record::Node::Branch(branch) = origin.node(base) else {
             unreachable!("it was a branch")

@@ -5,6 +5,7 @@
 //! again with no node in an old place.
 
 mod address;
+mod base;
 mod block;
 mod cut;
 mod hash;

@@ -2,6 +2,7 @@
 
 use super::{
     NodeAddress, Version,
+    base::Base,
     record::{self, HASH_HEADER, Node},
 };
 use crate::Account;
@@ -126,6 +127,9 @@ impl Reference {
     }
 }
 
+/// Bytes of the hash before a record.
+const HASH_BYTES: usize = 32;
+
 /// The record that a node was loaded from, copied into [`Overlay::base`] behind the hash of the
 /// node; or the node embedded in such a record.
 #[derive(Clone, Copy, Debug)]
@@ -140,20 +144,19 @@ pub(crate) struct Origin {
 impl Origin {
     /// Appends a record, the RLP of which is at this range, and the hash of its node to `base`.
     pub(crate) fn recorded(
-        base: &mut Vec<u8>,
+        base: &mut Base,
         Blinded { address, hash }: &Blinded,
         record: &[u8],
         rlp: Range<usize>,
     ) -> Self {
-        base.extend_from_slice(hash.as_slice());
-        let start = base.len();
-        base.extend_from_slice(&record[..rlp.end]);
+        let start = base.append(hash.as_slice(), &record[..rlp.end]) + HASH_BYTES;
         Self::new(*address, start, rlp)
     }
 
-    /// A node embedded in one that was loaded; its RLP is at `start`.
-    pub(crate) fn embedded(start: usize, len: usize) -> Self {
-        Self::new(NodeAddress::NONE, start, 0..len)
+    /// A node embedded in this one's record: its RLP there.
+    pub(crate) fn embedded(self, rlp: &[u8], base: &Base) -> Self {
+        let within = rlp.as_ptr() as usize - self.record(base).as_ptr() as usize;
+        Self::new(NodeAddress::NONE, self.start as usize + within, 0..rlp.len())
     }
 
     fn new(address: NodeAddress, start: usize, rlp: Range<usize>) -> Self {
@@ -171,32 +174,33 @@ impl Origin {
     }
 
     /// The reference to the node as it was loaded.
-    pub(crate) fn reference(self, base: &[u8]) -> Reference {
-        match base[..self.start as usize].last_chunk() {
-            Some(hash) if !self.address().is_none() => Reference::to_hash(&B256::from(*hash)),
-            _ => Reference::to_embedded(self.rlp(base)),
+    pub(crate) fn reference(self, base: &Base) -> Reference {
+        if self.address().is_none() {
+            return Reference::to_embedded(self.rlp(base));
         }
+        let hash = base.bytes(self.start as usize - HASH_BYTES, HASH_BYTES);
+        Reference::to_hash(&B256::from_slice(hash))
     }
 
-    pub(crate) fn record(self, base: &[u8]) -> &[u8] {
-        &base[self.start as usize..self.rlp_range().end]
+    pub(crate) fn record(self, base: &Base) -> &[u8] {
+        base.bytes(self.start as usize, usize::from(self.prefix_len) + self.rlp_bytes())
     }
 
-    pub(crate) fn rlp(self, base: &[u8]) -> &[u8] {
-        &base[self.rlp_range()]
+    pub(crate) fn rlp(self, base: &Base) -> &[u8] {
+        base.bytes(self.start as usize + usize::from(self.prefix_len), self.rlp_bytes())
+    }
+
+    /// The piece of the base that has the record.
+    pub(crate) fn piece(self) -> usize {
+        Base::piece(self.start as usize)
     }
 
     pub(crate) fn rlp_bytes(self) -> usize {
         usize::from(self.len.get())
     }
 
-    fn rlp_range(self) -> Range<usize> {
-        let start = self.start as usize + usize::from(self.prefix_len);
-        start..start + self.rlp_bytes()
-    }
-
     /// The node, which was taken apart before.
-    pub(crate) fn node(self, base: &[u8]) -> Node<'_> {
+    pub(crate) fn node(self, base: &Base) -> Node<'_> {
         let node = if self.address().is_none() {
             record::parse_embedded(self.rlp(base))
         } else {
@@ -206,13 +210,11 @@ impl Origin {
     }
 
     /// Copies the record, and the hash before it, to the end of another base.
-    pub(crate) fn copy(self, from: &[u8], to: &mut Vec<u8>) -> Self {
-        if !self.address().is_none() {
-            to.extend_from_slice(&from[self.start as usize - 32..self.start as usize]);
-        }
-        let start = to.len() as u32;
-        to.extend_from_slice(self.record(from));
-        Self { start, ..self }
+    pub(crate) fn copy(self, from: &Base, to: &mut Base) -> Self {
+        let hash_bytes = if self.address().is_none() { 0 } else { HASH_BYTES };
+        let hash = from.bytes(self.start as usize - hash_bytes, hash_bytes);
+        let start = to.append(hash, self.record(from)) + hash_bytes;
+        Self { start: start as u32, ..self }
     }
 }
 
@@ -336,7 +338,7 @@ impl Branch {
 
 impl Extension {
     /// The item of the child in the origin's RLP.
-    pub(crate) fn origin_item<'a>(&self, base: &'a [u8]) -> &'a [u8] {
+    pub(crate) fn origin_item<'a>(&self, base: &'a Base) -> &'a [u8] {
         let origin = self.head.origin.expect("the child is the origin's");
         let Node::Extension(extension) = origin.node(base) else {
             unreachable!("it was an extension")

@@ -9,6 +9,7 @@
 
 use super::{
     NodeAddress, Records, Version,
+    base::Base,
     key::{KEY_NIBBLES, nibble, shared_nibbles, with_nibble},
     node::{
         AccountValue, Blinded, Branch, Extension, Head, Leaf, Link, Origin, Reference, Target,
@@ -22,6 +23,7 @@ use crate::{
     value::{decode_account, decode_slot},
 };
 use alloy_primitives::{B256, U256};
+use std::ops::Range;
 
 /// A node on the path of a key.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +60,7 @@ pub(crate) struct Overlay {
     pub(crate) accounts: Vec<AccountValue>,
     pub(crate) blinded: Vec<Blinded>,
     /// The records of the nodes that were loaded.
-    pub(crate) base: Vec<u8>,
+    pub(crate) base: Base,
     /// The nodes that the latest walk went through.
     steps: Vec<Step>,
 }
@@ -117,13 +119,33 @@ impl Overlay {
 
     /// The nodes with a record that belong to the witness.
     pub(crate) fn captured(&self) -> impl Iterator<Item = Origin> {
-        let branches = self.branches.iter().map(|branch| &branch.head);
-        let extensions = self.extensions.iter().map(|extension| &extension.head);
-        let heads = branches.chain(extensions).chain(self.leaves.iter().map(|leaf| &leaf.head));
-        heads
+        self.captured_in(0..self.nodes_count())
+    }
+
+    /// Of the nodes in a range, counted branches first and leaves last, those of the witness.
+    pub(crate) fn captured_in(
+        &self,
+        Range { start, end }: Range<usize>,
+    ) -> impl Iterator<Item = Origin> {
+        let (branches, extensions) = (self.branches.len(), self.extensions.len());
+        let below = |len: usize, before: usize| {
+            start.saturating_sub(before).min(len)..end.saturating_sub(before).min(len)
+        };
+        let branches_in = &self.branches[below(branches, 0)];
+        let extensions_in = &self.extensions[below(extensions, branches)];
+        let leaves_in = &self.leaves[below(self.leaves.len(), branches + extensions)];
+        let branches_in = branches_in.iter().map(|branch| &branch.head);
+        branches_in
+            .chain(extensions_in.iter().map(|extension| &extension.head))
+            .chain(leaves_in.iter().map(|leaf| &leaf.head))
             .filter(|head| head.is_captured)
             .filter_map(|head| head.origin)
             .filter(|origin| !origin.address().is_none())
+    }
+
+    /// How many nodes there are, whatever has become of them.
+    pub(crate) fn nodes_count(&self) -> usize {
+        self.branches.len() + self.extensions.len() + self.leaves.len()
     }
 
     /// Whether the node is as it was loaded, also if a change of it was taken back.
@@ -219,8 +241,7 @@ impl Overlay {
         let origin = match self.unloaded(tree, place)? {
             Unloaded::Embedded(origin) => origin,
             Unloaded::Record(blinded) => {
-                let record = records.record(blinded.address)?;
-                self.copy(&blinded, record.as_ref())?
+                records.look(blinded.address, |record| self.copy(&blinded, record))??
             }
         };
         let decoded = decode(origin, &self.base, tree.is_accounts, key, depth)?;
@@ -271,10 +292,7 @@ impl Overlay {
             Child::Record { address, hash } => {
                 Ok(Unloaded::Record(Blinded { address, hash: B256::from(*hash) }))
             }
-            Child::Embedded(rlp) => {
-                let start = rlp.as_ptr() as usize - self.base.as_ptr() as usize;
-                Ok(Unloaded::Embedded(Origin::embedded(start, rlp.len())))
-            }
+            Child::Embedded(rlp) => Ok(Unloaded::Embedded(origin.embedded(rlp, &self.base))),
             Child::Empty => unreachable!("the link would be empty"),
         }
     }
@@ -652,7 +670,7 @@ impl Overlay {
 }
 
 /// The RLP of the value that a leaf was loaded with.
-fn base_value<'a>(leaf: &Leaf, base: &'a [u8]) -> &'a [u8] {
+fn base_value<'a>(leaf: &Leaf, base: &'a Base) -> &'a [u8] {
     let origin = leaf.head.origin.expect("only loaded leaves are set ahead");
     let Node::Leaf(base) = origin.node(base) else { unreachable!("it was a leaf") };
     base.value
@@ -667,7 +685,7 @@ enum Unloaded {
 /// overlay needs.
 fn decode(
     origin: Origin,
-    base: &[u8],
+    base: &Base,
     is_accounts: bool,
     key: &B256,
     depth: usize,

@@ -1,6 +1,6 @@
 use super::{
     NodeAddress, RecordReader, Records, Version,
-    key::nibble,
+    key::{KEY_NIBBLES, nibble},
     record::{self, Child, Leaf, Node},
 };
 use crate::{
@@ -22,7 +22,7 @@ pub fn account<R: Records + ?Sized>(
     hashed_address: &B256,
 ) -> Result<Option<(Account, Version)>, Error> {
     let (at, in_leaf) = (Start::root(version), account_in_leaf(hashed_address));
-    walk(&mut &*records, at, hashed_address, |_| {}, |_, _| {}, in_leaf)
+    walk(&mut &*records, at, hashed_address, None, |_, _| {}, in_leaf)
 }
 
 /// The value of a slot in a version of a storage, zero if it is not set.
@@ -47,7 +47,7 @@ pub fn slot_with(
     hashed_slot: &B256,
 ) -> Result<U256, Error> {
     let (at, in_leaf) = (Start::root(storage), slot_in_leaf(hashed_slot));
-    let value = walk(records, at, hashed_slot, |_| {}, |_, _| {}, in_leaf)?;
+    let value = walk(records, at, hashed_slot, None, |_, _| {}, in_leaf)?;
     Ok(value.unwrap_or_default())
 }
 
@@ -113,7 +113,7 @@ impl Shortcuts {
             3 => self.three[three] = address,
             _ => {}
         };
-        walk(records, start, key, |_| {}, pass, in_leaf)
+        walk(records, start, key, None, pass, in_leaf)
     }
 }
 
@@ -131,15 +131,15 @@ pub fn account_proof<R: Records + ?Sized>(
     let mut keep = |rlp: &[u8]| proof.push(Bytes::copy_from_slice(rlp));
     let in_leaf = account_in_leaf(hashed_address);
     let (mut records, at) = (records, Start::root(version));
-    let found = walk(&mut records, at, hashed_address, &mut keep, |_, _| {}, in_leaf)?;
+    let found = walk(&mut records, at, hashed_address, Some(&mut keep), |_, _| {}, in_leaf)?;
     let proof = mem::take(&mut proof);
     let storage_root = found.map_or(Version::EMPTY, |(_, storage)| storage);
     let mut storage = Vec::with_capacity(hashed_slots.len());
     for &hashed_slot in hashed_slots {
         let mut proof = Vec::new();
-        let keep = |rlp: &[u8]| proof.push(Bytes::copy_from_slice(rlp));
+        let mut keep = |rlp: &[u8]| proof.push(Bytes::copy_from_slice(rlp));
         let (at, in_leaf) = (Start::root(&storage_root), slot_in_leaf(&hashed_slot));
-        let value = walk(&mut records, at, &hashed_slot, keep, |_, _| {}, in_leaf)?;
+        let value = walk(&mut records, at, &hashed_slot, Some(&mut keep), |_, _| {}, in_leaf)?;
         storage.push(StorageProof { hashed_slot, value: value.unwrap_or_default(), proof });
     }
     Ok(AccountProof { account: found.map(|(account, _)| account), proof, storage })
@@ -195,20 +195,29 @@ impl Start {
 }
 
 /// Follows `key` from a record and hands over the RLP of each node that is not embedded to `see`,
-/// and the place of each record that it comes to to `pass`, with its depth.
+/// if somebody wants it, and the place of each record that it comes to to `pass`, with its depth.
 fn walk<T>(
     records: &mut impl RecordReader,
     Start { mut address, mut depth }: Start,
     key: &B256,
-    mut see: impl FnMut(&[u8]),
+    mut see: Option<&mut dyn FnMut(&[u8])>,
     mut pass: impl FnMut(usize, NodeAddress),
     in_leaf: impl Fn(&Leaf<'_>) -> InLeaf<T>,
 ) -> Result<Option<T>, Error> {
     while !address.is_none() {
         let step = records.read(address, |record| {
-            let node = record::parse(record)?;
-            see(node.rlp());
-            within(node, key, &mut depth, &in_leaf)
+            match &mut see {
+                // Where the RLP is not wanted, it need not be fetched from memory.
+                None if depth < KEY_NIBBLES => {
+                    if let Some(next) = record::branch_child(record, nibble(key, depth)) {
+                        depth += 1;
+                        return Ok(Step::Record(next));
+                    }
+                }
+                None => {}
+                Some(see) => see(record::parse(record)?.rlp()),
+            }
+            within(record::parse(record)?, key, &mut depth, &in_leaf)
         })?;
         match step.map_err(|reason| Error::MalformedRecord { address, reason })? {
             Step::Record(next) => {
@@ -255,11 +264,7 @@ fn within<T>(
 }
 
 fn nibble_at(key: &B256, depth: usize) -> Result<usize, record::Reason> {
-    if depth < super::key::KEY_NIBBLES {
-        Ok(nibble(key, depth))
-    } else {
-        Err("branch below the end of a key")
-    }
+    if depth < KEY_NIBBLES { Ok(nibble(key, depth)) } else { Err("branch below the end of a key") }
 }
 
 #[cfg(test)]

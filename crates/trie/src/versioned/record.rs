@@ -109,6 +109,16 @@ impl<'a> Node<'a> {
     }
 }
 
+/// The address of a branch's child at this nibble, if the record is a branch's and the child has a
+/// record: the first bytes say so, and the RLP behind them is not looked at.
+pub(crate) fn branch_child(record: &[u8], nibble: usize) -> Option<NodeAddress> {
+    let (&[BRANCH, low, high], addresses) = record.split_first_chunk()? else { return None };
+    let mask = u16::from_le_bytes([low, high]);
+    let below = (mask & ((1 << nibble) - 1)).count_ones() as usize;
+    let address = addresses.get(below * NodeAddress::BYTES..)?.first_chunk()?;
+    (mask & 1 << nibble != 0).then(|| NodeAddress::from_bytes(*address))
+}
+
 /// Takes a record apart. Of a branch's RLP only the length is looked at.
 pub(crate) fn parse(record: &[u8]) -> Result<Node<'_>, Reason> {
     let (&kind, rest) = record.split_first().ok_or(ENDS_EARLY)?;

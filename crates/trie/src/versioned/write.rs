@@ -2,6 +2,7 @@
 
 use super::{
     NodeAddress, RecordSink,
+    base::Base,
     cut::{Joined, Part},
     hash::bits,
     node::{Branch, Head, Link, Target, Value},
@@ -135,7 +136,7 @@ impl<'a, S: RecordSink> Writer<'a, S> {
 }
 
 /// The address of a child that was not loaded.
-fn origin_child(head: &Head, base: &[u8], nibble: usize) -> NodeAddress {
+fn origin_child(head: &Head, base: &Base, nibble: usize) -> NodeAddress {
     let origin = head.origin.expect("what is not loaded is the origin's");
     let child = match origin.node(base) {
         Node::Branch(branch) => branch.child(nibble).expect("the record was read before"),

@@ -1,0 +1,76 @@
+//! The records that a block has loaded, copied.
+
+/// Bytes of a piece, a power of two: few pieces for a large block, and what a thread of the
+/// allocator has at hand.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Byte strings one behind the other, in pieces that stay where they are: one vector of all would
+/// be copied again and again as it grows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Base {
+    pieces: Vec<Vec<u8>>,
+}
+
+impl Base {
+    /// Appends two byte strings that stay together, at most a piece, and says where they begin.
+    pub(crate) fn append(&mut self, first: &[u8], second: &[u8]) -> usize {
+        let bytes = first.len() + second.len();
+        assert!(bytes <= PIECE_BYTES, "a record is shorter than a piece");
+        match self.pieces.last() {
+            // Most overlays have little: theirs grows as it has to.
+            None => self.pieces.push(Vec::new()),
+            Some(last) if last.len() + bytes > PIECE_BYTES => {
+                self.pieces.push(Vec::with_capacity(PIECE_BYTES));
+            }
+            Some(_) => {}
+        }
+        let number = self.pieces.len() - 1;
+        let last = &mut self.pieces[number];
+        let start = number * PIECE_BYTES + last.len();
+        last.extend_from_slice(first);
+        last.extend_from_slice(second);
+        start
+    }
+
+    /// So many bytes from a place on; they were appended together.
+    pub(crate) fn bytes(&self, start: usize, len: usize) -> &[u8] {
+        &self.pieces[Self::piece(start)][start % PIECE_BYTES..][..len]
+    }
+
+    /// The piece that a place is in.
+    pub(crate) fn piece(start: usize) -> usize {
+        start / PIECE_BYTES
+    }
+
+    pub(crate) fn pieces(&self) -> &[Vec<u8>] {
+        &self.pieces
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    #[test]
+    fn what_was_appended_stays_where_it_was() {
+        let seed = rand::random();
+        println!("seed {seed}");
+        let rng = &mut StdRng::seed_from_u64(seed);
+        let (mut base, mut appended) = (Base::default(), Vec::new());
+        for number in 0..5_000u32 {
+            let first = vec![number as u8; rng.random_range(0..33)];
+            let second = vec![!number as u8; rng.random_range(0..700)];
+            appended.push((base.append(&first, &second), [first, second].concat()));
+        }
+        let whole = vec![7; PIECE_BYTES];
+        appended.push((base.append(&whole, &[]), whole));
+        for (start, expected) in appended {
+            assert_eq!(base.bytes(start, expected.len()), expected);
+            let piece = &base.pieces()[Base::piece(start)];
+            assert_eq!(piece[start % PIECE_BYTES..][..expected.len()], expected);
+        }
+        assert!(base.pieces().iter().all(|piece| piece.len() <= PIECE_BYTES));
+    }
+}
