@@ -4,7 +4,7 @@ use crate::Error;
 use crate::disk::Named;
 
 /// The version of the format that this program reads and writes.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 pub(crate) const HEADER_BYTES: usize = 64;
 const MAGIC: [u8; 8] = *b"DEPONENT";

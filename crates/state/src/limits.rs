@@ -6,8 +6,9 @@ use std::time::Duration;
 /// would mostly be read in vain, and kept.
 pub const PAGE_BYTES: usize = 4 << 10;
 
-/// Bytes of a page that hold records; the rest is its checksum.
-pub const PAGE_CONTENT_BYTES: usize = PAGE_BYTES - 4;
+/// Bytes of a page that hold records; the rest is its checksum in a file, and in memory the counts
+/// of those who hold it.
+pub const PAGE_CONTENT_BYTES: usize = PAGE_BYTES - 16;
 
 /// Bytes of a segment file: what is deleted or copied at once, and few enough files for a terabyte.
 pub const SEGMENT_BYTES: u64 = 256 << 20;
@@ -36,9 +37,6 @@ pub const WRITE_BUFFER_BYTES: usize = 128 << 10;
 /// Bytes of pages between two syncs: what somebody waits for who waits for room in memory, and on
 /// the slowest of disks that is a second or two.
 pub const WRITE_PART_BYTES: usize = 8 << 20;
-
-/// The cache of pages is as good as full when a part of so many is free: its shards fill unevenly.
-pub const CACHE_FULL_PART: u64 = 16;
 
 /// Pages that a reader of nodes has at hand, in 256 KiB: they should stay in the processor's cache.
 pub const PAGES_AT_HAND: usize = 1 << 14;

@@ -1,15 +1,14 @@
 //! The log of nodes: pages with a checksum, in segment files, behind a cache.
 
 use crate::Error;
+use crate::cache::Cache;
 use crate::disk::{Directory, Health, Named};
 use crate::limits::{
-    CACHE_FULL_PART, MIN_SEGMENT_BYTES, PAGE_BYTES, PAGE_CONTENT_BYTES, PAGES_AT_HAND,
-    PAGES_AT_HAND_FROM, READ_AHEAD_BYTES, WRITE_BUFFER_BYTES, WRITE_PART_BYTES,
+    MIN_SEGMENT_BYTES, PAGE_BYTES, PAGE_CONTENT_BYTES, PAGES_AT_HAND, PAGES_AT_HAND_FROM,
+    READ_AHEAD_BYTES, WRITE_BUFFER_BYTES, WRITE_PART_BYTES,
 };
 use crate::room::Room;
 use crate::segments::{NODES, Segments};
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,6 +17,8 @@ use trie::versioned::{NodeAddress, RecordError, RecordReader, RecordSink, Record
 
 /// Bytes of a page, as an offset.
 const PAGE: u64 = PAGE_BYTES as u64;
+
+const PAGE_END_BYTES: usize = PAGE_BYTES - PAGE_CONTENT_BYTES;
 
 /// The log of nodes, for any number of threads. Clones are the same log.
 #[derive(Clone)]
@@ -32,7 +33,7 @@ struct Shared {
     start: AtomicU64,
     /// Where the next page goes. Moved by [`Batch::seal`] alone.
     end: AtomicU64,
-    cache: Cache<u64, Arc<Page>, ByPage>,
+    cache: Cache<Page>,
     /// Pages that are sealed and not persisted, by number.
     waiting: RwLock<BTreeMap<u64, Arc<Page>>>,
     batch_is_open: AtomicBool,
@@ -40,28 +41,14 @@ struct Shared {
     health: Arc<Health>,
 }
 
-/// Its counts are kept apart: with them it would be a little more than the allocator's unit, and be
-/// given a quarter more.
-struct Page(Box<[u8; PAGE_BYTES]>);
+/// What a page holds: with an [`Arc`]'s two counts it is what the allocator gives out, to the byte.
+struct Page([u8; PAGE_CONTENT_BYTES]);
 
-impl Page {
-    fn zeroed() -> Self {
-        Self(Box::new([0; PAGE_BYTES]))
-    }
-}
+const _: () = assert!(size_of::<Page>() + 2 * size_of::<usize>() <= PAGE_BYTES);
 
 impl fmt::Debug for Page {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Page")
-    }
-}
-
-#[derive(Clone)]
-struct ByPage;
-
-impl Weighter<u64, Arc<Page>> for ByPage {
-    fn weight(&self, _: &u64, _: &Arc<Page>) -> u64 {
-        PAGE
     }
 }
 
@@ -75,7 +62,7 @@ pub struct Record {
 impl AsRef<[u8]> for Record {
     #[inline]
     fn as_ref(&self) -> &[u8] {
-        &self.page.0[usize::from(self.offset)..PAGE_CONTENT_BYTES]
+        &self.page.0[usize::from(self.offset)..]
     }
 }
 
@@ -105,16 +92,25 @@ impl Records for Nodes {
 
     #[inline]
     fn record(&self, at: NodeAddress) -> Result<Record, RecordError> {
-        let number = at.offset() / PAGE;
         let offset = (at.offset() % PAGE) as u16;
-        let shared = &*self.shared;
-        if at.offset() >= shared.start.load(Ordering::Relaxed)
-            && usize::from(offset) < PAGE_CONTENT_BYTES
-            && let Some(page) = shared.cache.get(&number)
-        {
-            return Ok(Record { page, offset });
+        let page = match self.shared.cached(at.offset(), Arc::clone) {
+            Some(page) => page,
+            None => self.shared.uncached(at.offset())?,
+        };
+        Ok(Record { page, offset })
+    }
+
+    #[inline]
+    fn look<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Result<T, RecordError> {
+        let mut look = Some(look);
+        let mut look = |page: &Arc<Page>| {
+            let look = look.take().expect("a record is looked at once");
+            look(&page.0[(at.offset() % PAGE) as usize..])
+        };
+        if let Some(found) = self.shared.cached(at.offset(), &mut look) {
+            return Ok(found);
         }
-        Ok(shared.uncached(at.offset()).map(|page| Record { page, offset })?)
+        Ok(look(&self.shared.uncached(at.offset())?))
     }
 }
 
@@ -126,7 +122,8 @@ pub struct NodeReader {
     nodes: Nodes,
     /// How many pages were looked up in the cache, as long as there are none at hand.
     looked_up: usize,
-    /// By the last digits of their numbers; empty for a reader of few.
+    /// By the last digits of their numbers; empty for a reader of few. Those that it has been to
+    /// once have their numbers here alone: to hold a page, its counts have to be fetched.
     at_hand: Box<[(u64, Option<Arc<Page>>)]>,
 }
 
@@ -143,21 +140,24 @@ impl RecordReader for NodeReader {
         if self.at_hand.is_empty() {
             self.looked_up += 1;
             if self.looked_up < PAGES_AT_HAND_FROM {
-                return Ok(see(self.nodes.record(at)?.as_ref()));
+                return self.nodes.look(at, see);
             }
             self.at_hand = (0..PAGES_AT_HAND).map(|_| (0, None)).collect();
         }
         let (number, offset) = (at.offset() / PAGE, (at.offset() % PAGE) as usize);
         let (known, page) = &mut self.at_hand[number as usize % PAGES_AT_HAND];
+        if *known != number {
+            (*known, *page) = (number, None);
+            return self.nodes.look(at, see);
+        }
         if let Some(page) = page
-            && *known == number
             && offset < PAGE_CONTENT_BYTES
         {
-            return Ok(see(&page.0[offset..PAGE_CONTENT_BYTES]));
+            return Ok(see(&page.0[offset..]));
         }
         let record = self.nodes.record(at)?;
         let found = see(record.as_ref());
-        (*known, *page) = (number, Some(record.page));
+        *page = Some(record.page);
         Ok(found)
     }
 }
@@ -172,7 +172,7 @@ impl Nodes {
         assert!(options.segment_bytes.is_multiple_of(PAGE), "a segment has whole pages");
         let health = directory.health.clone();
         let (start, end) = (options.start, options.end);
-        let items = (options.cache_bytes / PAGE).max(1) as usize;
+        let pages = (options.cache_bytes / PAGE) as usize;
         let shared = Shared {
             segments: Segments::recover(NODES, directory, (start, end), |_, bytes| {
                 Ok(bytes == options.segment_bytes)
@@ -180,7 +180,7 @@ impl Nodes {
             segment_bytes: options.segment_bytes,
             start: start.into(),
             end: end.into(),
-            cache: Cache::with_weighter(items, options.cache_bytes, ByPage),
+            cache: Cache::new(pages),
             waiting: RwLock::default(),
             batch_is_open: false.into(),
             room,
@@ -207,8 +207,7 @@ impl Nodes {
 
     /// Whether the cache takes further pages without letting go of others.
     pub fn cache_has_room(&self) -> bool {
-        let cache = &self.shared.cache;
-        cache.weight() + cache.weight() / CACHE_FULL_PART < cache.capacity()
+        self.shared.cache.has_room()
     }
 
     /// The first address that is not deleted.
@@ -248,7 +247,7 @@ impl Nodes {
     pub(crate) fn remove_below(&self, start: u64) -> Result<(), Error> {
         // It goes through the whole cache.
         if self.shared.segments.starts().first().is_some_and(|first| *first < start) {
-            self.shared.cache.retain(|&number, _| number * PAGE >= start);
+            self.shared.cache.retain(|number| number * PAGE >= start);
         }
         self.shared.segments.remove_below(start)
     }
@@ -272,9 +271,9 @@ impl Nodes {
             file.read_at(at - segment, &mut buffer[..len])?;
             let (pages, _) = buffer[..len].as_chunks();
             for (number, page) in (at / PAGE..).zip(pages) {
-                let is_wanted = number * PAGE != segment && shared.cache.peek(&number).is_none();
-                if is_wanted && page[PAGE_CONTENT_BYTES..] == page_checksum(number, page) {
-                    shared.cache.insert(number, Arc::new(Page(Box::new(*page))));
+                let is_wanted = number * PAGE != segment && !shared.cache.contains(number);
+                if is_wanted && let Some(content) = content(number, page) {
+                    shared.cache.insert(number, Arc::new(Page(*content)));
                 }
             }
         }
@@ -310,6 +309,15 @@ impl Nodes {
 }
 
 impl Shared {
+    /// Shows the page with this address to `see`, if that is an address of a record, and the page
+    /// in the cache.
+    #[inline]
+    fn cached<T>(&self, address: u64, see: impl FnOnce(&Arc<Page>) -> T) -> Option<T> {
+        let is_record = address % PAGE < PAGE_CONTENT_BYTES as u64;
+        let is_kept = address >= self.start.load(Ordering::Relaxed);
+        if is_record && is_kept { self.cache.get(address / PAGE, see) } else { None }
+    }
+
     fn uncached(&self, address: u64) -> Result<Arc<Page>, Error> {
         let start = self.start.load(Ordering::Relaxed);
         if address < start {
@@ -335,12 +343,11 @@ impl Shared {
         let segment = run[0].0 * PAGE / self.segment_bytes * self.segment_bytes;
         let is_new = self.segments.last().is_none_or(|last| last < segment);
         let file = if is_new {
-            let mut header = [0; PAGE_BYTES];
+            let mut header = [0; PAGE_CONTENT_BYTES];
             let fields = self.segments.header(segment).to_bytes();
             header[..fields.len()].copy_from_slice(&fields);
-            let checksum = page_checksum(segment / PAGE, &header);
-            header[PAGE_CONTENT_BYTES..].copy_from_slice(&checksum);
-            self.segments.create(segment, &header)?
+            let page = [&header[..], &page_end(segment / PAGE, &header)].concat();
+            self.segments.create(segment, &page)?
         } else {
             self.segments.open(segment)?
         };
@@ -348,8 +355,8 @@ impl Shared {
         for pages in run.chunks(WRITE_BUFFER_BYTES / PAGE_BYTES) {
             buffer.clear();
             for (number, page) in pages {
-                buffer.extend_from_slice(&page.0[..PAGE_CONTENT_BYTES]);
-                buffer.extend_from_slice(&page_checksum(*number, &page.0));
+                buffer.extend_from_slice(&page.0);
+                buffer.extend_from_slice(&page_end(*number, &page.0));
             }
             file.write_at(pages[0].0 * PAGE - segment, &buffer)?;
             // The system takes many such writes without a pause, and where processors are few,
@@ -375,23 +382,30 @@ impl Shared {
 }
 
 fn read_page(file: &Named, number: u64, segment: u64) -> Result<Arc<Page>, Error> {
-    let mut page = Page::zeroed();
-    let bytes = &mut *page.0;
+    let mut page = [0; PAGE_BYTES];
     let offset = number * PAGE - segment;
-    file.read_at(offset, bytes)?;
-    let expected = page_checksum(number, bytes);
-    if bytes[PAGE_CONTENT_BYTES..] != expected {
-        return Err(file.damaged(offset, format!("page {number} does not match its checksum")));
+    file.read_at(offset, &mut page)?;
+    match content(number, &page) {
+        Some(content) => Ok(Arc::new(Page(*content))),
+        None => Err(file.damaged(offset, format!("page {number} does not match its checksum"))),
     }
-    Ok(Arc::new(page))
 }
 
-/// CRC-32 over the content and the number, so that a page in another's place is found out too.
-fn page_checksum(number: u64, page: &[u8; PAGE_BYTES]) -> [u8; 4] {
+/// What a page as it lies in its file holds, if it is this page and undamaged.
+fn content(number: u64, page: &[u8; PAGE_BYTES]) -> Option<&[u8; PAGE_CONTENT_BYTES]> {
+    let (content, end) = page.split_first_chunk().expect("it is longer than what it holds");
+    (end == page_end(number, content)).then_some(content)
+}
+
+/// What follows the content in a file: zeroes, and the CRC-32 over the content and the number, so
+/// that a page in another's place is found out too.
+fn page_end(number: u64, content: &[u8; PAGE_CONTENT_BYTES]) -> [u8; PAGE_END_BYTES] {
     let mut hasher = crc32fast::Hasher::new();
-    hasher.update(&page[..PAGE_CONTENT_BYTES]);
+    hasher.update(content);
     hasher.update(&number.to_le_bytes());
-    hasher.finalize().to_le_bytes()
+    let mut end = [0; PAGE_END_BYTES];
+    *end.last_chunk_mut().expect("it has room") = hasher.finalize().to_le_bytes();
+    end
 }
 
 /// New records that nobody sees until they are sealed. Dropped, they never were.
@@ -436,7 +450,7 @@ impl Batch {
     fn new_page(&mut self) {
         let pages_per_segment = self.nodes.shared.segment_bytes / PAGE;
         let header = u64::from(self.next.is_multiple_of(pages_per_segment));
-        self.pages.push((self.next + header, Arc::new(Page::zeroed())));
+        self.pages.push((self.next + header, Arc::new(Page([0; PAGE_CONTENT_BYTES]))));
         self.next += header + 1;
         self.used = 0;
     }

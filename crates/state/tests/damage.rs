@@ -149,10 +149,10 @@ fn another_format_version_is_refused_by_number() {
         };
         let expected = format!(
             "memory:{name} has format version 9 at offset 8; this program \
-            supports 1"
+            supports 2"
         );
         assert_eq!(text, expected);
-        files.get_mut(&name).expect("there")[8] = 1;
+        files.get_mut(&name).expect("there")[8] = 2;
     }
 }
 

@@ -1,0 +1,315 @@
+//! The pages of the log that are in memory.
+//!
+//! A look-up for a block's read waits for the memory once before it has the page: the table is made
+//! of sets of two neighbouring lines of the processor's caches, each with its lock, the numbers of
+//! its pages and where they are. A page has two sets that it may be in, the second one for when the
+//! first is full, so that sets fill evenly. Which pages leave is found by a hand that goes round
+//! over all sets (CLOCK): each look-up counts for a page, up to [`MOST_COUNTED`], the hand takes one
+//! away from each that it passes, and lets go of those that have none left.
+
+use parking_lot::RwLock;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+
+/// Pages of a set: as many as two lines of 64 bytes have room for.
+const WAYS: usize = 7;
+
+/// Look-ups that count for a page: so often the hand passes it by.
+const MOST_COUNTED: u8 = 3;
+
+/// The number of no page.
+const NONE: u64 = u64::MAX;
+
+/// Pages by number, as many as `capacity`, for any number of threads.
+#[derive(Debug)]
+pub(crate) struct Cache<P> {
+    sets: Box<[Aligned<P>]>,
+    capacity: usize,
+    len: AtomicUsize,
+    /// How many sets the hand has passed.
+    hand: AtomicUsize,
+}
+
+/// A set on lines of its own, which the processor fetches together.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Aligned<P>(RwLock<Set<P>>);
+
+#[derive(Debug)]
+struct Set<P> {
+    counts: [AtomicU8; WAYS],
+    numbers: [u64; WAYS],
+    pages: [Option<Arc<P>>; WAYS],
+}
+
+impl<P> Set<P> {
+    const EMPTY: Self = Self {
+        counts: [const { AtomicU8::new(0) }; WAYS],
+        numbers: [NONE; WAYS],
+        pages: [const { None }; WAYS],
+    };
+
+    fn find(&self, number: u64) -> Option<usize> {
+        self.numbers.iter().position(|&found| found == number)
+    }
+
+    fn count(&self, way: usize) -> u8 {
+        self.counts[way].load(Ordering::Relaxed)
+    }
+
+    /// Counts a look-up. Of two at once one may be lost.
+    fn looked_up(&self, way: usize) {
+        let count = self.count(way);
+        if count < MOST_COUNTED {
+            self.counts[way].store(count + 1, Ordering::Relaxed);
+        }
+    }
+
+    fn replace(&mut self, way: usize, number: u64, page: Option<Arc<P>>) -> Option<Arc<P>> {
+        self.numbers[way] = number;
+        *self.counts[way].get_mut() = 0;
+        std::mem::replace(&mut self.pages[way], page)
+    }
+}
+
+impl<P> Cache<P> {
+    /// An empty one, with a table for one and a half times as many.
+    pub(crate) fn new(capacity: usize) -> Self {
+        let capacity = capacity.max(1);
+        let sets_count = (capacity + capacity / 2).div_ceil(WAYS);
+        let set = |_| Aligned(RwLock::new(Set::EMPTY));
+        let sets = (0..sets_count).map(set).collect();
+        Self { sets, capacity, len: 0.into(), hand: 0.into() }
+    }
+
+    /// How many pages there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len.load(Ordering::Relaxed)
+    }
+
+    /// Whether another page would not replace one.
+    pub(crate) fn has_room(&self) -> bool {
+        self.len() < self.capacity
+    }
+
+    /// Shows a page to `see`, which must not come back to the cache meanwhile.
+    #[inline]
+    pub(crate) fn get<T>(&self, number: u64, see: impl FnOnce(&Arc<P>) -> T) -> Option<T> {
+        let [first, second] = self.places(number);
+        let set = self.sets[first].0.read();
+        if let Some(way) = set.find(number) {
+            set.looked_up(way);
+            return set.pages[way].as_ref().map(see);
+        }
+        drop(set);
+        let set = self.sets[second].0.read();
+        let way = set.find(number)?;
+        set.looked_up(way);
+        set.pages[way].as_ref().map(see)
+    }
+
+    /// Whether there is this page, which does not count as a look-up.
+    pub(crate) fn contains(&self, number: u64) -> bool {
+        self.places(number).iter().any(|place| self.sets[*place].0.read().find(number).is_some())
+    }
+
+    /// Adds a page, unless it is there: a number stands for the same content always. Of two threads
+    /// that add it at once both may.
+    pub(crate) fn insert(&self, number: u64, page: Arc<P>) {
+        if self.contains(number) {
+            return;
+        }
+        let places = self.places(number);
+        for place in places {
+            let mut set = self.sets[place].0.write();
+            if let Some(way) = set.find(NONE) {
+                set.replace(way, number, Some(page));
+                drop(set);
+                self.len.fetch_add(1, Ordering::Relaxed);
+                while self.len() > self.capacity {
+                    self.make_room();
+                }
+                return;
+            }
+        }
+        // Both are full, which is rare.
+        let mut set = self.sets[places[0]].0.write();
+        let way = (0..WAYS).min_by_key(|way| set.count(*way)).expect("a set has ways");
+        let replaced = set.replace(way, number, Some(page));
+        drop(set);
+        // Somebody else may have made room meanwhile.
+        self.len.fetch_add(usize::from(replaced.is_none()), Ordering::Relaxed);
+    }
+
+    /// Lets go of the pages whose numbers `is_kept` says no to.
+    pub(crate) fn retain(&self, is_kept: impl Fn(u64) -> bool) {
+        for set in &self.sets {
+            let mut set = set.0.write();
+            for way in 0..WAYS {
+                if set.numbers[way] != NONE && !is_kept(set.numbers[way]) {
+                    self.remove(&mut set, way);
+                }
+            }
+        }
+    }
+
+    /// Moves the hand on by a set, of which all go that have no look-up left: were it one alone, the
+    /// others would lose look-ups too soon.
+    fn make_room(&self) {
+        let place = self.hand.fetch_add(1, Ordering::Relaxed) % self.sets.len();
+        let mut set = self.sets[place].0.write();
+        for way in 0..WAYS {
+            if set.numbers[way] == NONE {
+                continue;
+            }
+            match set.counts[way].get_mut() {
+                0 => self.remove(&mut set, way),
+                count => *count -= 1,
+            }
+        }
+    }
+
+    fn remove(&self, set: &mut Set<P>, way: usize) {
+        set.replace(way, NONE, None);
+        self.len.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The two sets that a page may be in, which may be the same.
+    fn places(&self, number: u64) -> [usize; 2] {
+        // Multipliers without a pattern; the upper digits of a product depend on all of a number's.
+        let first = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let second = (number ^ first >> 29).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        let place = |hash: u64| (u128::from(hash) * self.sets.len() as u128 >> 64) as usize;
+        [place(first), place(second)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    fn rng() -> StdRng {
+        let seed = rand::random();
+        println!("seed {seed}");
+        StdRng::seed_from_u64(seed)
+    }
+
+    fn page(number: u64) -> Arc<u64> {
+        Arc::new(number * 3)
+    }
+
+    #[test]
+    fn a_set_is_two_lines() {
+        assert_eq!(size_of::<Aligned<u64>>(), 128);
+    }
+
+    #[test]
+    fn what_is_found_is_what_was_put_there() {
+        let rng = &mut rng();
+        for capacity in [0, 1, 2, 7, 30, 1_000] {
+            let cache = Cache::new(capacity);
+            let range = 3 * capacity as u64 + 3;
+            for _ in 0..20_000 {
+                let number = rng.random_range(0..range);
+                match rng.random_range(0..100) {
+                    0 => {
+                        let (from, modulus) = (rng.random_range(0..range), rng.random_range(2..9));
+                        let is_kept =
+                            |number: u64| number < from || !number.is_multiple_of(modulus);
+                        cache.retain(is_kept);
+                        let is_left = |number: &u64| cache.contains(*number);
+                        assert!((0..range).filter(is_left).all(is_kept));
+                    }
+                    1..50 => {
+                        cache.insert(number, page(number));
+                        // It may be the one that makes room.
+                        let found = cache.get(number, |page| **page);
+                        assert!(found.is_none_or(|page| page == 3 * number));
+                    }
+                    _ => {
+                        let found = cache.get(number, |page| **page);
+                        assert_eq!(found.is_some(), cache.contains(number));
+                        assert!(found.is_none_or(|page| page == 3 * number));
+                    }
+                }
+                let there = (0..range).filter(|number| cache.contains(*number)).count();
+                assert_eq!(there, cache.len());
+                assert!(there <= capacity.max(1));
+                assert_eq!(cache.has_room(), there < capacity.max(1));
+                if there > 300 {
+                    break;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn pages_that_fit_stay() {
+        let rng = &mut rng();
+        for (count, most_lost) in [(12_000, 24), (20_000, 400)] {
+            let cache = Cache::new(20_000);
+            // As a log has them: runs of neighbours.
+            let starts: Vec<_> =
+                (0..count / 100).map(|at: u64| at << 20 | u64::from(rng.random::<u16>())).collect();
+            let numbers = || starts.iter().flat_map(|start| *start..start + 100);
+            numbers().for_each(|number| cache.insert(number, page(number)));
+            let lost = numbers().filter(|number| !cache.contains(*number)).count();
+            assert!(lost <= most_lost, "{lost} of {count}");
+        }
+    }
+
+    #[test]
+    fn pages_in_use_outlive_a_scan() {
+        let (rng, capacity) = (&mut rng(), 10_000);
+        let cache = Cache::new(capacity);
+        let used: Vec<u64> = (0..capacity / 2).map(|_| rng.random_range(0..1 << 40)).collect();
+        for _ in 0..3 {
+            for &number in &used {
+                if cache.get(number, |_| ()).is_none() {
+                    cache.insert(number, page(number));
+                }
+            }
+        }
+        for _ in 0..capacity {
+            cache.insert(rng.random_range(0..1 << 40), page(0));
+        }
+        let there = used.iter().filter(|number| cache.contains(**number)).count();
+        assert!(there > used.len() - used.len() / 50, "{there} of {}", used.len());
+        // Those that nobody asks for any more make room in the end.
+        for _ in 0..10 * capacity {
+            cache.insert(rng.random_range(0..1 << 40), page(0));
+        }
+        let there = used.iter().filter(|number| cache.contains(**number)).count();
+        assert!(there < used.len() / 50, "{there} of {}", used.len());
+        assert!(cache.len() > capacity - WAYS);
+    }
+
+    #[test]
+    fn threads_do_not_take_pages_from_each_other() {
+        let (cache, capacity) = (&Cache::new(500), 500);
+        std::thread::scope(|scope| {
+            for seed in 0..4 {
+                scope.spawn(move || {
+                    let rng = &mut StdRng::seed_from_u64(seed);
+                    for _ in 0..50_000 {
+                        let number = rng.random_range(0..1_000);
+                        match rng.random_range(0..1_000) {
+                            0 => cache.retain(|number| number.is_multiple_of(2)),
+                            1..500 => cache.insert(number, page(number)),
+                            _ => {
+                                let found = cache.get(number, |page| **page);
+                                assert!(found.is_none_or(|page| page == 3 * number));
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        cache.insert(1 << 40, page(1));
+        assert!(cache.len() <= capacity);
+        cache.retain(|_| false);
+        assert_eq!(cache.len(), 0);
+    }
+}
