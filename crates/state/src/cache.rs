@@ -43,11 +43,10 @@ struct Set<P> {
 }
 
 impl<P> Set<P> {
-    const EMPTY: Self = Self {
-        counts: [const { AtomicU8::new(0) }; WAYS],
-        numbers: [NONE; WAYS],
-        pages: [const { None }; WAYS],
-    };
+    fn empty() -> Self {
+        let counts = [const { AtomicU8::new(0) }; WAYS];
+        Self { counts, numbers: [NONE; WAYS], pages: [const { None }; WAYS] }
+    }
 
     fn find(&self, number: u64) -> Option<usize> {
         self.numbers.iter().position(|&found| found == number)
@@ -77,7 +76,7 @@ impl<P> Cache<P> {
     pub(crate) fn new(capacity: usize) -> Self {
         let capacity = capacity.max(1);
         let sets_count = (capacity + capacity / 2).div_ceil(WAYS);
-        let set = |_| Aligned(RwLock::new(Set::EMPTY));
+        let set = |_| Aligned(RwLock::new(Set::empty()));
         let sets = (0..sets_count).map(set).collect();
         Self { sets, capacity, len: 0.into(), hand: 0.into() }
     }
@@ -178,8 +177,8 @@ impl<P> Cache<P> {
     fn places(&self, number: u64) -> [usize; 2] {
         // Multipliers without a pattern; the upper digits of a product depend on all of a number's.
         let first = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let second = (number ^ first >> 29).wrapping_mul(0xd6e8_feb8_6659_fd93);
-        let place = |hash: u64| (u128::from(hash) * self.sets.len() as u128 >> 64) as usize;
+        let second = (number ^ (first >> 29)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        let place = |hash: u64| ((u128::from(hash) * self.sets.len() as u128) >> 64) as usize;
         [place(first), place(second)]
     }
 }

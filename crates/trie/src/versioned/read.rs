@@ -194,13 +194,16 @@ impl Start {
     }
 }
 
+/// Is handed the RLP of nodes.
+type See<'a> = dyn FnMut(&[u8]) + 'a;
+
 /// Follows `key` from a record and hands over the RLP of each node that is not embedded to `see`,
 /// if somebody wants it, and the place of each record that it comes to to `pass`, with its depth.
 fn walk<T>(
     records: &mut impl RecordReader,
     Start { mut address, mut depth }: Start,
     key: &B256,
-    mut see: Option<&mut dyn FnMut(&[u8])>,
+    mut see: Option<&mut See<'_>>,
     mut pass: impl FnMut(usize, NodeAddress),
     in_leaf: impl Fn(&Leaf<'_>) -> InLeaf<T>,
 ) -> Result<Option<T>, Error> {
