@@ -35,7 +35,7 @@ pub(crate) fn assemble(
     let parent = core.block(&record.block.header.parent_hash)?;
     let parent = parent.ok_or(Error::UnknownBlock(record.block.header.parent_hash))?;
     let state = match tries {
-        Some((tries, pool)) => tries.witness(&|units| match units {
+        Some((tries, pool)) => tries.witness(pool.current_num_threads(), &|units| match units {
             // Another thread would have to wake.
             [unit] => unit.run(),
             units => run_on(pool, units),

@@ -180,7 +180,7 @@ impl<'a> LiveState<'a> {
         let tries = Arc::new(*tries);
         let codes = executed.codes_read.values().cloned().collect();
         let headers = self.ancestors.headers(executed.first_ancestor)?;
-        let mut witness = Witness { state: tries.witness(&run_serially), codes, headers };
+        let mut witness = Witness { state: tries.witness(1, &run_serially), codes, headers };
         witness.sort();
         Ok(witness)
     }

@@ -111,11 +111,8 @@ pub fn run_serially(units: &mut [Unit<'_>]) {
     units.iter_mut().for_each(Unit::run);
 }
 
-/// Nodes of a witness that are worth a unit of their own to be listed: some 300 µs.
-const UNIT_NODES: usize = 2_048;
-
-/// Such units at most, since what they list has to be merged.
-const UNITS: usize = 16;
+/// Nodes of a witness that are worth a unit of their own to be listed: some 300 µs. Tests have few.
+const UNIT_NODES: usize = if cfg!(test) { 4 } else { 2_048 };
 
 /// A large storage that is worked on part by part.
 struct Taken<'a> {
@@ -304,14 +301,14 @@ impl<R: Records + Clone> BlockTrie<R> {
     /// them where they were loaded, which keeps all of this in memory.
     ///
     /// The work is handed to `run` as in [`finish`](Self::finish), in one round, as many units as
-    /// are worth it.
-    pub fn witness(self: &Arc<Self>, run: &dyn Fn(&mut [Unit<'_>])) -> Vec<Bytes>
+    /// are worth it, and no more than `threads`: what each lists has to be merged.
+    pub fn witness(self: &Arc<Self>, threads: usize, run: &dyn Fn(&mut [Unit<'_>])) -> Vec<Bytes>
     where
         R: Send + Sync + 'static,
     {
         let overlays: Vec<_> = self.overlays().collect();
         let nodes_count: usize = overlays.iter().map(|overlay| overlay.nodes_count()).sum();
-        let units_count = (nodes_count / UNIT_NODES).clamp(1, UNITS);
+        let units_count = (nodes_count / UNIT_NODES).min(threads).max(1);
         let share = nodes_count.div_ceil(units_count);
         let mut listed = vec![Vec::new(); units_count];
         let mut units = Vec::with_capacity(units_count);

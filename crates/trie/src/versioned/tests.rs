@@ -138,7 +138,7 @@ impl World {
         }
         trie.put_shards(shards);
         let shared = Arc::new(trie);
-        assert_eq!(shared.witness(&run_serially), twin.clone().take_witness_nodes());
+        assert_eq!(shared.witness(1, &run_serially), twin.clone().take_witness_nodes());
         let mut trie = Arc::into_inner(shared).expect("the nodes are dropped");
         make_noise(&mut trie, flat, &scene.noise_after);
         if scene.is_foreseen {
@@ -154,7 +154,7 @@ impl World {
         assert_eq!(found, Ok(root));
         let witness = twin.take_witness_nodes();
         let trie = Arc::new(trie);
-        assert_eq!(trie.witness(&|units| run(scene.runner, units)), witness);
+        assert_eq!(trie.witness(3, &|units| run(scene.runner, units)), witness);
         let bytes = witness.iter().map(|node| node.len()).sum::<usize>();
         let has_twins = trie.witness_addresses().len() > witness.len();
         assert!(trie.witness_bytes() == bytes || has_twins && trie.witness_bytes() > bytes);
