@@ -1,4 +1,5 @@
-//! Charts as SVG, for a page that has colours for the classes `s0` to `s7`.
+//! Charts as SVG, for a page that has colours for the classes `s0` to `s7` and dashes for `d1` to
+//! `d3`.
 //!
 //! A drawing is as wide as a phone's page and is shown little larger than drawn, so that its text
 //! can be read on both. Names of series are left to a legend beside it, which wraps.
@@ -158,14 +159,20 @@ fn below(scale: &Scale, axis: &Axis, bottom: f64) -> String {
     out + &text((from + to) / 2.0, bottom + 31.0, "middle", &name(axis))
 }
 
-/// The class of a series: its colour.
+/// The classes of a series: its colour, and how its line is dashed.
 fn class(series: usize) -> String {
-    format!("s{}", series % COLOURS)
+    format!("s{} d{}", series % COLOURS, kind(series))
+}
+
+/// Of the four kinds of lines and markers, that of a series: another one when its colour comes
+/// again.
+fn kind(series: usize) -> usize {
+    (series + series / COLOURS) % 4
 }
 
 /// What shows a point of a series, around 0, 0.
 fn marker(series: usize) -> &'static str {
-    match series % 4 {
+    match kind(series) {
         0 => "<circle r=\"3.5\"/>",
         1 => "<rect x=\"-3\" y=\"-3\" width=\"6\" height=\"6\"/>",
         2 => "<path d=\"M0-4.2 4 3H-4Z\"/>",
