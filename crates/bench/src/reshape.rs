@@ -39,7 +39,7 @@ pub struct MergeArgs {
     #[command(flatten)]
     ground: Ground,
     /// Blocks are put together until they have used at least so much gas.
-    #[arg(long, value_name = "GAS")]
+    #[arg(long, value_name = "GAS", value_parser = clap::value_parser!(u64).range(1..))]
     gas: u64,
 }
 
