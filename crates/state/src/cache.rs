@@ -6,6 +6,10 @@
 //! first is full, so that sets fill evenly. Which pages leave is found by a hand that goes round
 //! over all sets (CLOCK): each look-up counts for a page, up to [`MOST_COUNTED`], the hand takes one
 //! away from each that it passes, and lets go of those that have none left.
+//!
+//! Nobody waits for a lock here: where somebody else changes a set, its pages are not found, and none
+//! is added. The file has them all, and whoever has the lock may be a thread that the system lets run
+//! only when it has nothing else to do.
 
 use parking_lot::RwLock;
 use std::sync::Arc;
@@ -91,17 +95,17 @@ impl<P> Cache<P> {
         self.len() < self.capacity
     }
 
-    /// Shows a page to `see`, which must not come back to the cache meanwhile.
+    /// Shows a page to `see`, if it is there.
     #[inline]
     pub(crate) fn get<T>(&self, number: u64, see: impl FnOnce(&Arc<P>) -> T) -> Option<T> {
         let [first, second] = self.places(number);
-        let set = self.sets[first].0.read();
+        let set = self.sets[first].0.try_read()?;
         if let Some(way) = set.find(number) {
             set.looked_up(way);
             return set.pages[way].as_ref().map(see);
         }
         drop(set);
-        let set = self.sets[second].0.read();
+        let set = self.sets[second].0.try_read()?;
         let way = set.find(number)?;
         set.looked_up(way);
         set.pages[way].as_ref().map(see)
@@ -109,18 +113,19 @@ impl<P> Cache<P> {
 
     /// Whether there is this page, which does not count as a look-up.
     pub(crate) fn contains(&self, number: u64) -> bool {
-        self.places(number).iter().any(|place| self.sets[*place].0.read().find(number).is_some())
+        let is_in = |place: usize| self.sets[place].0.try_read()?.find(number);
+        self.places(number).into_iter().any(|place| is_in(place).is_some())
     }
 
     /// Adds a page, unless it is there: a number stands for the same content always. Of two threads
-    /// that add it at once both may.
+    /// that add it at once both may, or neither.
     pub(crate) fn insert(&self, number: u64, page: Arc<P>) {
         if self.contains(number) {
             return;
         }
         let places = self.places(number);
         for place in places {
-            let mut set = self.sets[place].0.write();
+            let Some(mut set) = self.sets[place].0.try_write() else { return };
             if let Some(way) = set.find(NONE) {
                 set.replace(way, number, Some(page));
                 drop(set);
@@ -132,7 +137,7 @@ impl<P> Cache<P> {
             }
         }
         // Both are full, which is rare.
-        let mut set = self.sets[places[0]].0.write();
+        let Some(mut set) = self.sets[places[0]].0.try_write() else { return };
         let way = (0..WAYS).min_by_key(|way| set.count(*way)).expect("a set has ways");
         let replaced = set.replace(way, number, Some(page));
         drop(set);
@@ -140,7 +145,7 @@ impl<P> Cache<P> {
         self.len.fetch_add(usize::from(replaced.is_none()), Ordering::Relaxed);
     }
 
-    /// Lets go of the pages whose numbers `is_kept` says no to.
+    /// Lets go of the pages whose numbers `is_kept` says no to. This does wait.
     pub(crate) fn retain(&self, is_kept: impl Fn(u64) -> bool) {
         for set in &self.sets {
             let mut set = set.0.write();
@@ -156,7 +161,7 @@ impl<P> Cache<P> {
     /// others would lose look-ups too soon.
     fn make_room(&self) {
         let place = self.hand.fetch_add(1, Ordering::Relaxed) % self.sets.len();
-        let mut set = self.sets[place].0.write();
+        let Some(mut set) = self.sets[place].0.try_write() else { return };
         for way in 0..WAYS {
             if set.numbers[way] == NONE {
                 continue;

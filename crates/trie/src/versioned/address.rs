@@ -66,8 +66,8 @@ pub trait Records: Debug + Send + Sync {
     /// When it cannot be read, or what is there is damaged.
     fn record(&self, at: NodeAddress) -> Result<Self::Record, RecordError>;
 
-    /// Hands the bytes of the record at `at` on to `look`, which must not read another one
-    /// meanwhile: a store may have a cheaper way to show a record than to hold it for somebody.
+    /// Hands the bytes of the record at `at` on to `look`: a store may have a cheaper way to show a
+    /// record than to hold it for somebody. What `look` takes long for, others may wait for.
     ///
     /// # Errors
     /// See [`record`](Self::record).
