@@ -4,12 +4,12 @@
 //! of sets of two neighbouring lines of the processor's caches, each with its lock, the numbers of
 //! its pages and where they are. A page has two sets that it may be in, the second one for when the
 //! first is full, so that sets fill evenly. Which pages leave is found by a hand that goes round
-//! over all sets (CLOCK): each look-up counts for a page, up to [`MOST_COUNTED`], the hand takes one
-//! away from each that it passes, and lets go of those that have none left.
+//! over all sets (CLOCK): each look-up counts for a page, up to [`MOST_COUNTED`], the hand takes
+//! one away from each that it passes, and lets go of those that have none left.
 //!
-//! Nobody waits for a lock here: where somebody else changes a set, its pages are not found, and none
-//! is added. The file has them all, and whoever has the lock may be a thread that the system lets run
-//! only when it has nothing else to do.
+//! Nobody waits for a lock here: where somebody else changes a set, its pages are not found, and
+//! none is added. The file has them all, and whoever has the lock may be a thread that the system
+//! lets run only when it has nothing else to do.
 
 use parking_lot::RwLock;
 use std::sync::Arc;
@@ -157,8 +157,8 @@ impl<P> Cache<P> {
         }
     }
 
-    /// Moves the hand on by a set, of which all go that have no look-up left: were it one alone, the
-    /// others would lose look-ups too soon.
+    /// Moves the hand on by a set, of which all go that have no look-up left: were it one alone,
+    /// the others would lose look-ups too soon.
     fn make_room(&self) {
         let place = self.hand.fetch_add(1, Ordering::Relaxed) % self.sets.len();
         let Some(mut set) = self.sets[place].0.try_write() else { return };
