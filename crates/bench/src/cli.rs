@@ -148,6 +148,10 @@ pub struct StateArgs {
     /// Keep the system's cached files before the cold part: it is a restart alone then.
     #[arg(long)]
     keep_page_cache: bool,
+    /// Ask for witnesses in half of the blocks alone: what they cost is then compared within one
+    /// process, where two of the same program differ by more than that.
+    #[arg(long)]
+    alternate: bool,
     /// Where the report goes; otherwise a new folder below the directory.
     #[arg(long, value_name = "DIR")]
     results: Option<PathBuf>,
@@ -316,6 +320,7 @@ fn state(args: &StateArgs) -> anyhow::Result<()> {
         pause: Duration::from_millis(args.pause),
         freeze: !args.no_freeze,
         drop_page_cache: !args.keep_page_cache,
+        alternate: args.alternate,
     };
     let results = args.common.results(args.results.as_ref())?;
     let outcome = crate::state(&options, &chain, &args.common.dir, &results)?;

@@ -46,6 +46,8 @@ pub struct Options {
     pub freeze: bool,
     /// Whether the system forgets cached files before the cold part; it needs to be permitted.
     pub drop_page_cache: bool,
+    /// Whether witnesses are asked for in half of the blocks alone.
+    pub alternate: bool,
 }
 
 /// One block of one client.
@@ -61,6 +63,8 @@ pub(crate) struct Sample {
     pub(crate) place: usize,
     /// Whether it came before the measurement began.
     pub(crate) warm_up: bool,
+    /// Whether the witness was asked for.
+    pub(crate) with_witness: bool,
     pub(crate) new_payload_us: f64,
     pub(crate) first_byte_us: f64,
     pub(crate) answer_bytes: usize,
@@ -199,21 +203,23 @@ impl Runner {
         Ok(())
     }
 
-    /// One block: the payload, the fork choice, the pause.
+    /// One block: the payload, the fork choice, the pause. `is_asked` is whether the witness is
+    /// asked for where this client is one to ask.
     fn turn(
         &mut self,
         payload: &Payload,
         ancestry: &Ancestry,
+        is_asked: bool,
         options: &Options,
     ) -> anyhow::Result<Sample> {
         let before = Usage::of(self.client.process.id());
         if options.freeze {
             self.client.process.thaw()?;
         }
+        let with_witness = is_asked && !matches!(self.way, Way::Verdict);
         let validated = match &mut self.way {
-            Way::Verdict => self.client.new_payload(payload, false)?,
-            Way::Witness => self.client.new_payload(payload, true)?,
-            Way::Transport(lane) => lane.new_payload(payload)?,
+            Way::Transport(lane) if with_witness => lane.new_payload(payload)?,
+            _ => self.client.new_payload(payload, with_witness)?,
         };
         let chosen = self.client.forkchoice_updated(ancestry.heads(payload.hash))?;
         let server_us = server_timings(&mut self.client, &mut self.timings);
@@ -231,6 +237,7 @@ impl Runner {
             transactions: payload.transactions,
             place: 0,
             warm_up: false,
+            with_witness,
             new_payload_us: micros(validated.whole),
             first_byte_us: micros(validated.first_byte),
             answer_bytes: validated.answer_bytes,
@@ -285,9 +292,11 @@ fn measure(
     for (index, payload) in chain.payloads(part)?.take(blocks).progress_with(bar).enumerate() {
         let payload = payload?;
         ancestry.push(&payload);
+        // Each client has had each place in the order when this changes.
+        let is_asked = !options.alternate || (index / clients).is_multiple_of(2);
         for place in 0..clients {
             let runner = &mut team[(index + place) % clients];
-            let sample = runner.turn(&payload, &ancestry, options)?;
+            let sample = runner.turn(&payload, &ancestry, is_asked, options)?;
             if writes_out {
                 rustix::fs::syncfs(disk).context("what was written could not be synced")?;
             }

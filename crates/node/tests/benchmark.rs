@@ -38,6 +38,7 @@ fn the_benchmarks_run_in_miniature() {
         pause: Duration::ZERO,
         freeze: true,
         drop_page_cache: false,
+        alternate: true,
     };
     let results = directory.path().join("results");
     let outcome =
@@ -51,6 +52,18 @@ fn the_benchmarks_run_in_miniature() {
     for name in ["samples.jsonl", "report.html", "report.json"] {
         assert!(results.join(name).is_file(), "{name}");
     }
+    let samples = std::fs::read_to_string(results.join("samples.jsonl")).expect("they are there");
+    for line in samples.lines() {
+        let sample: Value = serde_json::from_str(line).expect("JSON");
+        let is_asked_sometimes = sample["client"].as_str().expect("a name").contains('+');
+        let is_asked = sample["with_witness"].as_bool().expect("known");
+        // The verdict alone has 162 bytes, and the witness of any block has more.
+        assert_eq!(is_asked, sample["answer_bytes"].as_u64().expect("known") > 1_000, "{sample}");
+        assert!(is_asked_sometimes || !is_asked, "{sample}");
+    }
+    let asked = samples.matches("\"with_witness\":true").count();
+    let of_those = samples.lines().filter(|line| line.contains("deponent+")).count();
+    assert!(asked > of_those / 4 && asked < 3 * of_those / 4, "{asked} of {of_those}");
     let ours = &options.contenders[..1];
     let report = bench::depths(ours, usize::MAX, &chain, directory.path(), &results);
     let report = markdown(&[report.expect("every block is valid")]);
