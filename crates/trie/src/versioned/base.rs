@@ -1,7 +1,6 @@
 //! The records that a block has loaded, copied.
 
-/// Bytes of a piece, a power of two: few pieces for a large block, and what a thread of the
-/// allocator has at hand.
+/// Bytes of a piece: few pieces for a large block, and little lost where the last one is not full.
 const PIECE_BYTES: usize = 256 << 10;
 
 /// Byte strings one behind the other, in pieces that stay where they are: one vector of all would
