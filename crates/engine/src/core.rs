@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
-use trie::versioned::NodeAddress;
+use trie::versioned::{NodeAddress, PathCache};
 
 /// How the engine works; the defaults are for a node on a machine of its own.
 #[derive(Debug, Clone)]
@@ -87,6 +87,8 @@ pub(crate) struct Core {
     /// The heads as a crash would leave them.
     persisted: RwLock<Heads>,
     listeners: RwLock<Vec<Listener>>,
+    /// What reads of earlier blocks have left for the next one; empty while that runs.
+    paths: Mutex<PathCache>,
     /// The last canonical number whose witness has its copy.
     copied: AtomicU64,
     /// Whether a block runs, and the processor is better left to it.
@@ -113,6 +115,7 @@ impl Core {
             signals: Signals::default(),
             persisted: RwLock::new(heads),
             listeners: RwLock::default(),
+            paths: Mutex::new(PathCache::new(limits::PATH_CACHE_BYTES)),
             copied: AtomicU64::new(head_number),
             running: AtomicBool::new(false),
             // Nothing is in memory yet.
@@ -180,6 +183,15 @@ impl Core {
     /// Notes that `number` has its copy, or gets none.
     pub(crate) fn copied(&self, number: u64) {
         self.copied.store(number, Ordering::Relaxed);
+    }
+
+    /// The paths of earlier blocks, for the one that runs, which brings them back.
+    pub(crate) fn take_paths(&self) -> PathCache {
+        std::mem::take(&mut self.paths.lock().expect(NO_PANIC))
+    }
+
+    pub(crate) fn put_paths(&self, paths: PathCache) {
+        *self.paths.lock().expect(NO_PANIC) = paths;
     }
 
     pub(crate) fn is_running(&self) -> bool {

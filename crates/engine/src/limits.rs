@@ -67,6 +67,9 @@ pub const READ_AHEAD_PAUSE: Duration = Duration::from_millis(5);
 /// Reads of a storage in a block from which on it has shortcuts, whose 34 KiB are cleared first.
 pub const SHORTCUT_READS: usize = 64;
 
+/// Bytes of memory for paths that blocks have read along, 16 for each: a million of them.
+pub const PATH_CACHE_BYTES: usize = 16 << 20;
+
 /// Threads that read ahead of a block that waits for the disk: as many requests as a solid-state
 /// disk answers at once without becoming slower by much.
 pub const PREFETCH_THREADS: usize = 16;

@@ -17,7 +17,9 @@ use rayon::prelude::*;
 use state::{NodeReader, Nodes};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use trie::versioned::{self, BlockTrie, NodeAddress, Shortcuts, Unit, Version, run_serially};
+use trie::versioned::{
+    self, BlockTrie, NodeAddress, PathCache, Shortcuts, Unit, Version, run_serially,
+};
 use trie::{Account, EMPTY_ROOT_HASH, Error as TrieError};
 use witness::{BlockState, Change, Code, State, StateError, Witness};
 
@@ -32,7 +34,7 @@ pub(crate) struct LiveState<'a> {
     version: Version,
     /// Accounts as they were asked for, each with its hashed address and its storage.
     accounts: AddressMap<Known>,
-    reads: Reads,
+    reads: Reads<'a>,
     work: Work<'a>,
     /// What the block's access list names, which the workers were told at once.
     listed: Option<Arc<Listed>>,
@@ -129,7 +131,7 @@ impl<'a> LiveState<'a> {
             ancestors: Ancestors::new(core, parent),
             version,
             accounts: AddressMap::default(),
-            reads: Reads::new(core.database.nodes().clone(), version),
+            reads: Reads::new(core, version),
             work,
             listed,
             asked,
@@ -213,22 +215,26 @@ impl<'a> LiveState<'a> {
 
 /// What a block reads of the version that it stands on, by itself.
 #[derive(Debug)]
-struct Reads {
+struct Reads<'a> {
+    core: &'a Core,
     nodes: NodeReader,
+    /// The paths of earlier blocks, to which this one adds.
+    paths: PathCache,
     accounts: Shortcuts,
     /// The storages, with how often each was read, and shortcuts once it is worth them.
     storages: AddressMap<(usize, Option<Shortcuts>)>,
 }
 
-impl Reads {
-    fn new(nodes: Nodes, version: Version) -> Self {
-        let (nodes, accounts) = (NodeReader::new(nodes), Shortcuts::new(version));
-        Self { nodes, accounts, storages: AddressMap::default() }
+impl<'a> Reads<'a> {
+    fn new(core: &'a Core, version: Version) -> Self {
+        let nodes = NodeReader::new(core.database.nodes().clone());
+        let accounts = Shortcuts::new(version);
+        Self { core, nodes, paths: core.take_paths(), accounts, storages: AddressMap::default() }
     }
 
     fn account(&mut self, address: Address) -> Result<Known, StateError> {
         let hashed_address = keccak256(address);
-        let found = self.accounts.account(&mut self.nodes, &hashed_address)?;
+        let found = self.accounts.account(&mut self.nodes, &mut self.paths, &hashed_address)?;
         Ok(Known::new(hashed_address, found))
     }
 
@@ -241,10 +247,16 @@ impl Reads {
         let (reads_count, shortcuts) = self.storages.entry(owner).or_default();
         *reads_count += 1;
         if *reads_count < limits::SHORTCUT_READS {
-            return versioned::slot_with(&mut self.nodes, &storage, hashed_slot);
+            return versioned::slot_with(&mut self.nodes, &mut self.paths, &storage, hashed_slot);
         }
         let shortcuts = shortcuts.get_or_insert_with(|| Shortcuts::new(storage));
-        shortcuts.slot(&mut self.nodes, hashed_slot)
+        shortcuts.slot(&mut self.nodes, &mut self.paths, hashed_slot)
+    }
+}
+
+impl Drop for Reads<'_> {
+    fn drop(&mut self) {
+        self.core.put_paths(std::mem::take(&mut self.paths));
     }
 }
 

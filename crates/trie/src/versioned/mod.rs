@@ -26,7 +26,7 @@ mod tests;
 pub use address::{NodeAddress, RecordError, RecordReader, RecordSink, Records, Version};
 pub use block::{BlockTrie, Unit, run_serially, witness_at};
 pub use memory::MemoryRecords;
-pub use read::{Shortcuts, account, account_proof, slot, slot_with};
+pub use read::{PathCache, Shortcuts, account, account_proof, slot, slot_with};
 pub use shard::Shard;
 pub use sweep::{Cursor, sweep};
 pub use verify::verify;

@@ -8,7 +8,7 @@ use crate::{
     value::{decode_account, decode_slot},
 };
 use alloy_primitives::{B256, Bytes, U256};
-use std::mem;
+use std::{fmt, mem};
 
 /// An account as a version has it, with its storage; `None` where the version proves that there
 /// is no such account.
@@ -21,8 +21,8 @@ pub fn account<R: Records + ?Sized>(
     version: &Version,
     hashed_address: &B256,
 ) -> Result<Option<(Account, Version)>, Error> {
-    let (at, in_leaf) = (Start::root(version), account_in_leaf(hashed_address));
-    walk(&mut &*records, at, hashed_address, None, |_, _| {}, in_leaf)
+    let (at, in_leaf) = (At::root(version), account_in_leaf(hashed_address));
+    walk(&mut &*records, at, hashed_address, None, |at| at, in_leaf)
 }
 
 /// The value of a slot in a version of a storage, zero if it is not set.
@@ -34,20 +34,21 @@ pub fn slot<R: Records + ?Sized>(
     storage: &Version,
     hashed_slot: &B256,
 ) -> Result<U256, Error> {
-    slot_with(&mut &*records, storage, hashed_slot)
+    slot_with(&mut &*records, &mut PathCache::default(), storage, hashed_slot)
 }
 
-/// As [`slot`], by a reader.
+/// As [`slot`], by a reader that remembers paths.
 ///
 /// # Errors
 /// See [`account`].
 pub fn slot_with(
     records: &mut impl RecordReader,
+    paths: &mut PathCache,
     storage: &Version,
     hashed_slot: &B256,
 ) -> Result<U256, Error> {
-    let (at, in_leaf) = (Start::root(storage), slot_in_leaf(hashed_slot));
-    let value = walk(records, at, hashed_slot, None, |_, _| {}, in_leaf)?;
+    let (at, in_leaf) = (At::root(storage), slot_in_leaf(hashed_slot));
+    let value = paths.walk(records, at, 0, hashed_slot, |_| {}, in_leaf)?;
     Ok(value.unwrap_or_default())
 }
 
@@ -78,9 +79,10 @@ impl Shortcuts {
     pub fn account(
         &mut self,
         records: &mut impl RecordReader,
+        paths: &mut PathCache,
         hashed_address: &B256,
     ) -> Result<Option<(Account, Version)>, Error> {
-        self.walk(records, hashed_address, account_in_leaf(hashed_address))
+        self.walk(records, paths, hashed_address, account_in_leaf(hashed_address))
     }
 
     /// As [`slot`](self::slot).
@@ -90,31 +92,141 @@ impl Shortcuts {
     pub fn slot(
         &mut self,
         records: &mut impl RecordReader,
+        paths: &mut PathCache,
         hashed_slot: &B256,
     ) -> Result<U256, Error> {
-        let value = self.walk(records, hashed_slot, slot_in_leaf(hashed_slot))?;
+        let value = self.walk(records, paths, hashed_slot, slot_in_leaf(hashed_slot))?;
         Ok(value.unwrap_or_default())
     }
 
     fn walk<T>(
         &mut self,
         records: &mut impl RecordReader,
+        paths: &mut PathCache,
         key: &B256,
         in_leaf: impl Fn(&Leaf<'_>) -> InLeaf<T>,
     ) -> Result<Option<T>, Error> {
         let (two, three) = (usize::from(key[0]), usize::from(key[0]) << 4 | nibble(key, 2));
         let start = match (self.three[three], self.two[two]) {
-            (address, _) if !address.is_none() => Start { address, depth: 3 },
-            (_, address) if !address.is_none() => Start { address, depth: 2 },
-            _ => Start::root(&self.version),
+            (address, _) if !address.is_none() => At { address, depth: 3 },
+            (_, address) if !address.is_none() => At { address, depth: 2 },
+            _ => At::root(&self.version),
         };
-        let pass = |depth, address| match depth {
+        let pass = |At { address, depth }| match depth {
             2 => self.two[two] = address,
             3 => self.three[three] = address,
             _ => {}
         };
-        walk(records, start, key, None, pass, in_leaf)
+        paths.walk(records, start, 3, key, pass, in_leaf)
     }
+}
+
+/// Where walks have ended, by the record at which they began and the nibbles that they followed
+/// from there: another walk from the same record along the same nibbles goes on where they lead,
+/// whatever version or block it is for, since a record never changes.
+///
+/// A block that changes something leaves new records on the way from the root, and all that was
+/// known to lie below the old ones is not found any more; so walks begin as deep as they can.
+///
+/// The default one takes nothing in.
+#[derive(Default)]
+pub struct PathCache {
+    /// Sets of a line of the processor's caches, the entry used last comes first.
+    sets: Box<[[Path; PATHS]]>,
+}
+
+/// From the highest bits on: 48 of the address where the path begins, 24 of six nibbles, 8 of its
+/// length in nibbles, which is at most six, 48 of the address where it ends.
+type Path = u128;
+
+/// Paths of a set.
+const PATHS: usize = 4;
+
+/// Nibbles of a path, at most: it is known by them.
+const PATH_NIBBLES: usize = 6;
+
+/// The bits of a path below those that it is found by.
+const PATH_NAME_SHIFT: u32 = 56;
+
+impl PathCache {
+    /// An empty one that takes so many bytes.
+    pub fn new(bytes: usize) -> Self {
+        let sets_count = (bytes / size_of::<[Path; PATHS]>()).max(1);
+        Self { sets: vec![[0; PATHS]; sets_count].into() }
+    }
+
+    /// As [`walk`], and past what a path leads past, which begins `from` nibbles below the root.
+    fn walk<T>(
+        &mut self,
+        records: &mut impl RecordReader,
+        start: At,
+        from: usize,
+        key: &B256,
+        mut pass: impl FnMut(At),
+        in_leaf: impl Fn(&Leaf<'_>) -> InLeaf<T>,
+    ) -> Result<Option<T>, Error> {
+        let (mut name, mut end) = (None, None);
+        let mut pass = |at: At| {
+            pass(at);
+            if at.depth == from {
+                let begun = path_name(at, key);
+                name = Some(begun);
+                return self.find(begun, from).unwrap_or(at);
+            }
+            if name.is_some() && at.depth <= from + PATH_NIBBLES {
+                end = Some(at);
+            }
+            at
+        };
+        let start = pass(start);
+        let found = walk(records, start, key, None, pass, in_leaf)?;
+        if let (Some(name), Some(end)) = (name, end) {
+            self.insert(
+                name | ((end.depth - from) as Path) << 48 | Path::from(end.address.offset()),
+            );
+        }
+        Ok(found)
+    }
+
+    fn find(&mut self, name: Path, from: usize) -> Option<At> {
+        let set = self.set(name)?;
+        let place =
+            set.iter().position(|path| path >> PATH_NAME_SHIFT == name >> PATH_NAME_SHIFT)?;
+        set[..=place].rotate_right(1);
+        let length = (set[0] >> 48) as u8;
+        let address = NodeAddress::new(set[0] as u64 & ((1 << 48) - 1));
+        Some(At { address, depth: from + usize::from(length) })
+    }
+
+    fn insert(&mut self, path: Path) {
+        if let Some(set) = self.set(path) {
+            set.rotate_right(1);
+            set[0] = path;
+        }
+    }
+
+    fn set(&mut self, name: Path) -> Option<&mut [Path; PATHS]> {
+        let (address, nibbles) =
+            ((name >> 80) as u64, (name >> PATH_NAME_SHIFT) as u64 & 0xff_ffff);
+        // A multiplier without a pattern; the upper digits of the product depend on all below.
+        let hash = (address ^ nibbles << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let hash = (hash ^ hash >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        let place = (u128::from(hash) * self.sets.len() as u128) >> 64;
+        self.sets.get_mut(place as usize)
+    }
+}
+
+impl fmt::Debug for PathCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PathCache").field("sets", &self.sets.len()).finish_non_exhaustive()
+    }
+}
+
+/// The part of a [`Path`] that it is found by.
+fn path_name(at: At, key: &B256) -> Path {
+    let bytes = key[at.depth / 2..].first_chunk().expect("paths begin in the upper half of a key");
+    let nibbles = u32::from_be_bytes(*bytes) << (4 * (at.depth % 2)) >> 8;
+    Path::from(at.address.offset()) << 80 | Path::from(nibbles) << PATH_NAME_SHIFT
 }
 
 /// An account of a version with the proofs of it and of these slots.
@@ -130,16 +242,16 @@ pub fn account_proof<R: Records + ?Sized>(
     let mut proof = Vec::new();
     let mut keep = |rlp: &[u8]| proof.push(Bytes::copy_from_slice(rlp));
     let in_leaf = account_in_leaf(hashed_address);
-    let (mut records, at) = (records, Start::root(version));
-    let found = walk(&mut records, at, hashed_address, Some(&mut keep), |_, _| {}, in_leaf)?;
+    let (mut records, at) = (records, At::root(version));
+    let found = walk(&mut records, at, hashed_address, Some(&mut keep), |at| at, in_leaf)?;
     let proof = mem::take(&mut proof);
     let storage_root = found.map_or(Version::EMPTY, |(_, storage)| storage);
     let mut storage = Vec::with_capacity(hashed_slots.len());
     for &hashed_slot in hashed_slots {
         let mut proof = Vec::new();
         let mut keep = |rlp: &[u8]| proof.push(Bytes::copy_from_slice(rlp));
-        let (at, in_leaf) = (Start::root(&storage_root), slot_in_leaf(&hashed_slot));
-        let value = walk(&mut records, at, &hashed_slot, Some(&mut keep), |_, _| {}, in_leaf)?;
+        let (at, in_leaf) = (At::root(&storage_root), slot_in_leaf(&hashed_slot));
+        let value = walk(&mut records, at, &hashed_slot, Some(&mut keep), |at| at, in_leaf)?;
         storage.push(StorageProof { hashed_slot, value: value.unwrap_or_default(), proof });
     }
     Ok(AccountProof { account: found.map(|(account, _)| account), proof, storage })
@@ -183,12 +295,12 @@ enum Step<T> {
 
 /// A record, and how many nibbles of a key lead to it.
 #[derive(Clone, Copy)]
-struct Start {
+struct At {
     address: NodeAddress,
     depth: usize,
 }
 
-impl Start {
+impl At {
     fn root(version: &Version) -> Self {
         Self { address: version.address, depth: 0 }
     }
@@ -198,13 +310,14 @@ impl Start {
 type See<'a> = dyn FnMut(&[u8]) + 'a;
 
 /// Follows `key` from a record and hands over the RLP of each node that is not embedded to `see`,
-/// if somebody wants it, and the place of each record that it comes to to `pass`, with its depth.
+/// if somebody wants it, and each record that it comes to to `pass`, and goes on at the one below
+/// that this answers with.
 fn walk<T>(
     records: &mut impl RecordReader,
-    Start { mut address, mut depth }: Start,
+    At { mut address, mut depth }: At,
     key: &B256,
     mut see: Option<&mut See<'_>>,
-    mut pass: impl FnMut(usize, NodeAddress),
+    mut pass: impl FnMut(At) -> At,
     in_leaf: impl Fn(&Leaf<'_>) -> InLeaf<T>,
 ) -> Result<Option<T>, Error> {
     while !address.is_none() {
@@ -223,10 +336,7 @@ fn walk<T>(
             within(record::parse(record)?, key, &mut depth, &in_leaf)
         })?;
         match step.map_err(|reason| Error::MalformedRecord { address, reason })? {
-            Step::Record(next) => {
-                address = next;
-                pass(depth, next);
-            }
+            Step::Record(next) => At { address, depth } = pass(At { address: next, depth }),
             Step::Done(None) => return Ok(None),
             Step::Done(Some(found)) => return found.map(Some),
         }
@@ -309,11 +419,21 @@ mod tests {
             }
             let version = builder.finish();
             let (_, storage) = account(&records, &version, &owner).unwrap().unwrap();
-            let mut shortcuts = Shortcuts::new(storage);
-            for key in there.into_iter().chain(keys(rng, count)) {
-                let expected = slot(&records, &storage, &key);
-                assert_eq!(shortcuts.slot(&mut &records, &key), expected, "{key}");
-                assert_eq!(shortcuts.slot(&mut &records, &key), expected, "{key} again");
+            for bytes in [0, 640, 1 << 20] {
+                let paths = &mut PathCache::new(bytes);
+                // The second one finds the paths of the first.
+                for _ in 0..2 {
+                    let mut shortcuts = Shortcuts::new(storage);
+                    for key in there.iter().copied().chain(keys(rng, count)) {
+                        let expected = slot(&records, &storage, &key);
+                        let found = slot_with(&mut &records, paths, &storage, &key);
+                        assert_eq!(found, expected, "{key}");
+                        for _ in 0..2 {
+                            let found = shortcuts.slot(&mut &records, paths, &key);
+                            assert_eq!(found, expected, "{key}");
+                        }
+                    }
+                }
             }
         }
     }

@@ -7,6 +7,7 @@ use crate::{
 };
 use alloy_primitives::{B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use proptest::prelude::*;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -116,6 +117,8 @@ struct Known {
 struct World {
     records: MemoryRecords,
     store: Store,
+    /// Of all versions, and too few for all that is read.
+    paths: RefCell<PathCache>,
 }
 
 impl World {
@@ -191,11 +194,12 @@ impl World {
         check_nodes(&self.records, version, true);
         let mut twin = StateTrie::new(version.root);
         let mut shortcuts = Shortcuts::new(*version);
+        let paths = &mut *self.paths.borrow_mut();
         let mut addresses: BTreeSet<B256> = flat.0.keys().copied().collect();
         addresses.extend([B256::ZERO, B256::repeat_byte(0x20), B256::repeat_byte(0x77)]);
         for address in addresses {
             let found = account(&self.records, version, &address).unwrap();
-            assert_eq!(shortcuts.account(&mut &self.records, &address), Ok(found));
+            assert_eq!(shortcuts.account(&mut &self.records, paths, &address), Ok(found));
             assert_eq!(found.map(|(account, _)| account), flat.account(&address));
             let mut slots: Vec<B256> = flat
                 .0
@@ -206,9 +210,13 @@ impl World {
                 .collect();
             slots.extend([B256::ZERO, B256::repeat_byte(0x20), B256::repeat_byte(0x77)]);
             let storage = found.map_or(Version::EMPTY, |(_, storage)| storage);
+            let mut shortcuts = Shortcuts::new(storage);
             for hashed_slot in &slots {
                 let value = slot(&self.records, &storage, hashed_slot);
                 assert_eq!(value, Ok(flat.slot(&address, hashed_slot)));
+                let records = &mut &self.records;
+                assert_eq!(slot_with(records, paths, &storage, hashed_slot), value);
+                assert_eq!(shortcuts.slot(records, paths, hashed_slot), value);
             }
             let proof = account_proof(&self.records, version, &address, &slots);
             assert_eq!(proof, twin.account_proof(address, &slots, &self.store));
@@ -262,7 +270,8 @@ pub(crate) fn check_nodes(
 }
 
 fn check_scenes(scenes: &[Scene]) {
-    let mut world = World::default();
+    let paths = PathCache::new(1 << 10).into();
+    let mut world = World { paths, ..World::default() };
     let mut known = vec![Known { version: Version::EMPTY, flat: Flat::default() }];
     for scene in scenes {
         // Mostly on the latest version, sometimes on one before.
