@@ -26,6 +26,10 @@ pub const ROOM_PAUSE: Duration = Duration::from_millis(500);
 /// and the last one is waited for.
 pub const MULTIPROOF_CHUNK_SIZE: usize = 60;
 
+/// Keys that the trie workers have not come to at the end of a block, from which on they are worth
+/// waking all threads for: some 100 µs of work.
+pub const SHARED_KEYS: usize = 64;
+
 /// Room made for a chunk in advance, in keys, whatever size is asked for.
 pub const CHUNK_CAPACITY: usize = 1024;
 

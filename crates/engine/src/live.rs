@@ -397,7 +397,13 @@ impl BlockState for LiveState<'_> {
         let root = match &mut self.work {
             Work::Here(tries) => tries.finish(&changes, &run_serially)?,
             Work::Ahead { session, tries, pool } => {
-                tries.put_shards(session.end()?);
+                let (shards, left) = session.end()?;
+                tries.put_shards(shards);
+                let run: &dyn Fn(&mut [Unit<'_>]) = match left.len() < limits::SHARED_KEYS {
+                    true => &run_serially,
+                    false => &|units| run_on(pool, units),
+                };
+                tries.touch_all(left, run)?;
                 self.timings.catching_up = start.elapsed();
                 tries.finish(&changes, &|units| run_on(pool, units))?
             }

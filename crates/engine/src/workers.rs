@@ -2,8 +2,8 @@
 //!
 //! Each has some of the block's shards for as long as the block runs. It is told in chunks what was
 //! read, so that it loads the paths (which is the witness), and what each transaction left, so that
-//! it sets it; with nothing else to do it hashes ahead. One more thread does what is left to do
-//! after a block.
+//! it sets it; with nothing else to do it hashes ahead. When the block has ended, what it has not come
+//! to is left to all threads. One more thread does what is left to do after a block.
 
 use crate::background::yield_to_others;
 use crate::limits;
@@ -13,10 +13,11 @@ use execution::{AccessList, ListedAccount};
 use state::Nodes;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use trie::keccak::keccak256_many;
-use trie::versioned::Shard;
+use trie::versioned::{Key, Shard};
 use trie::{AccountInfo, EMPTY_ROOT_HASH, Error as TrieError};
 use witness::Change;
 
@@ -40,15 +41,37 @@ enum Kind {
     Ran(Box<(AccountInfo, Vec<(U256, U256)>)>),
 }
 
+impl Task {
+    /// What it reads.
+    fn key(&self) -> Option<Key> {
+        match &self.kind {
+            Kind::Account => Some((self.hashed_address, None)),
+            Kind::Slot(slot) => Some((self.hashed_address, Some(*slot))),
+            Kind::Ran(_) => None,
+        }
+    }
+}
+
 enum Message {
-    /// A block begins: these shards are the worker's, of so many in all.
-    Begin(Shards, usize),
+    /// A block begins: these shards are the worker's, of so many in all. It is hurried at its end.
+    Begin(Shards, usize, Hurry),
     /// What the block will have read and left, if its access list is right.
     List(Arc<Listed>),
     /// What the block has done, in order.
     Chunk(Vec<Task>),
     /// The block has ended, well or not: the shards go back.
-    End(Sender<Result<Shards, TrieError>>),
+    End(Sender<Result<Done, TrieError>>),
+}
+
+/// Whether a block waits for its shards: what has not been done by then is left undone.
+type Hurry = Arc<AtomicBool>;
+
+/// What a worker gives back at the end of a block.
+#[derive(Default)]
+struct Done {
+    shards: Shards,
+    /// What the block has read, and the worker has not.
+    left: Vec<Key>,
 }
 
 /// The threads. Dropping them lets them finish what they were given.
@@ -88,11 +111,12 @@ impl Workers {
         for (index, shard) in shards.into_iter().enumerate() {
             parts[index % workers].push((index, shard));
         }
+        let hurry = Hurry::default();
         for (worker, part) in self.workers.iter().zip(parts) {
-            worker.send(Message::Begin(part, count));
+            worker.send(Message::Begin(part, count, hurry.clone()));
         }
         let chunks = self.workers.iter().map(|_| Vec::new()).collect();
-        Session { workers: self, shards: count, chunk_size, chunks, is_open: true }
+        Session { workers: self, shards: count, chunk_size, chunks, hurry, is_open: true }
     }
 
     /// Has this done beside the next block, in the order in which it is asked for.
@@ -136,6 +160,7 @@ pub(crate) struct Session<'a> {
     chunk_size: usize,
     /// What has not been sent yet, for each worker.
     chunks: Vec<Vec<Task>>,
+    hurry: Hurry,
     is_open: bool,
 }
 
@@ -188,26 +213,31 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Waits until the workers have done everything, and takes the shards back, in order.
-    pub(crate) fn end(&mut self) -> Result<Vec<Shard<Nodes>>, TrieError> {
-        let mut shards: Shards = Vec::new();
-        let mut failure = None;
+    /// Takes the shards back, in order, with what was read and the workers have not come to. What
+    /// was to be set ahead and is not yet is forgotten.
+    pub(crate) fn end(&mut self) -> Result<(Vec<Shard<Nodes>>, Vec<Key>), TrieError> {
+        let (mut shards, mut left, mut failure) = (Vec::new(), Vec::new(), None);
+        let chunks = std::mem::take(&mut self.chunks);
         for answer in self.close() {
             match answer.recv().expect("a trie worker answers, or has met a bug") {
-                Ok(part) => shards.extend(part),
+                Ok(done) => {
+                    shards.extend(done.shards);
+                    left.extend(done.left);
+                }
                 Err(error) => failure = Some(error),
             }
         }
         if let Some(error) = failure {
             return Err(error);
         }
+        left.extend(chunks.iter().flatten().filter_map(Task::key));
         shards.sort_unstable_by_key(|(index, _)| *index);
-        Ok(shards.into_iter().map(|(_, shard)| shard).collect())
+        Ok((shards.into_iter().map(|(_, shard)| shard).collect(), left))
     }
 
-    fn close(&mut self) -> Vec<Receiver<Result<Shards, TrieError>>> {
+    fn close(&mut self) -> Vec<Receiver<Result<Done, TrieError>>> {
         self.is_open = false;
-        self.flush();
+        self.hurry.store(true, Ordering::Relaxed);
         let end = |worker: &Worker<Message>| {
             let (sender, receiver) = channel();
             worker.send(Message::End(sender));
@@ -243,11 +273,21 @@ struct Block {
     shards: Shards,
     /// Shards of the whole block.
     count: usize,
+    hurry: Hurry,
+    left: Vec<Key>,
     failure: Option<TrieError>,
 }
 
 impl Block {
+    fn is_hurried(&self) -> bool {
+        self.hurry.load(Ordering::Relaxed)
+    }
+
     fn do_task(&mut self, task: Task) -> Result<(), TrieError> {
+        if self.is_hurried() {
+            self.left.extend(task.key());
+            return Ok(());
+        }
         let Task { hashed_address, kind } = task;
         let index = shard_of(&hashed_address, self.count);
         let shard = self.shards.iter_mut().find(|(place, _)| *place == index);
@@ -264,6 +304,17 @@ impl Block {
         }
     }
 
+    /// Has what these tasks read fetched from memory.
+    fn fetch(&mut self, tasks: &[Task]) -> Result<(), TrieError> {
+        for (index, shard) in &mut self.shards {
+            let keys = tasks.iter().filter_map(Task::key);
+            let keys: Vec<_> =
+                keys.filter(|(account, _)| shard_of(account, self.count) == *index).collect();
+            shard.fetch(&keys)?;
+        }
+        Ok(())
+    }
+
     /// Loads what a list names, and sets what it leaves.
     fn do_list(&mut self, list: &AccessList) -> Result<(), TrieError> {
         let accounts = list.accounts();
@@ -272,6 +323,13 @@ impl Block {
             let index = shard_of(&hashed_address, self.count);
             let shard = self.shards.iter_mut().find(|(place, _)| *place == index);
             let Some((_, shard)) = shard else { continue };
+            if self.hurry.load(Ordering::Relaxed) {
+                self.left.push((hashed_address, None));
+                let slots: Vec<_> = account.slots().map(|slot| slot.to_be_bytes::<32>()).collect();
+                let keys = hashed_all(&slots).into_iter().map(|slot| (hashed_address, Some(slot)));
+                self.left.extend(keys);
+                continue;
+            }
             let Some(before) = shard.touch(&hashed_address)? else { continue };
             let mut after = Vec::new();
             if before.storage_root != EMPTY_ROOT_HASH {
@@ -323,16 +381,21 @@ fn run(messages: &Receiver<Message>) {
         let message = match messages.try_recv() {
             Ok(message) => message,
             Err(TryRecvError::Disconnected) => return,
-            Err(TryRecvError::Empty) if block.hash_ahead() => continue,
+            Err(TryRecvError::Empty) if !block.is_hurried() && block.hash_ahead() => continue,
             Err(TryRecvError::Empty) => match messages.recv() {
                 Ok(message) => message,
                 Err(_) => return,
             },
         };
         match message {
-            Message::Begin(shards, count) => block = Block { shards, count, failure: None },
+            Message::Begin(shards, count, hurry) => {
+                block = Block { shards, count, hurry, ..Block::default() };
+            }
             Message::List(listed) => block.failure = block.do_list(&listed.list).err(),
             Message::Chunk(tasks) => {
+                if block.failure.is_none() && !block.is_hurried() {
+                    block.failure = block.fetch(&tasks).err();
+                }
                 for task in tasks {
                     if block.failure.is_none() {
                         block.failure = block.do_task(task).err();
@@ -340,9 +403,9 @@ fn run(messages: &Receiver<Message>) {
                 }
             }
             Message::End(answer) => {
-                let Block { shards, failure, .. } = std::mem::take(&mut block);
+                let Block { shards, left, failure, .. } = std::mem::take(&mut block);
                 // Nobody listens when the block was given up.
-                let _ = answer.send(failure.map_or(Ok(shards), Err));
+                let _ = answer.send(failure.map_or(Ok(Done { shards, left }), Err));
             }
         }
     }

@@ -112,6 +112,11 @@ impl Records for Nodes {
         }
         Ok(look(&self.shared.uncached(at.offset())?))
     }
+
+    #[inline]
+    fn prefetch(&self, at: NodeAddress) {
+        self.shared.cache.prefetch(at.offset() / PAGE);
+    }
 }
 
 /// Reads nodes for one reader, which mostly comes to pages that it has been to not long before:

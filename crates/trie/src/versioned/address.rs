@@ -74,6 +74,10 @@ pub trait Records: Debug + Send + Sync {
     fn look<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Result<T, RecordError> {
         Ok(look(self.record(at)?.as_ref()))
     }
+
+    /// Says that the record at `at` is looked at soon: a store may begin to fetch what it will look
+    /// into to find it. Nothing else comes of it.
+    fn prefetch(&self, _at: NodeAddress) {}
 }
 
 impl<R: Records + ?Sized> Records for &R {
@@ -86,6 +90,10 @@ impl<R: Records + ?Sized> Records for &R {
     fn look<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Result<T, RecordError> {
         (**self).look(at, look)
     }
+
+    fn prefetch(&self, at: NodeAddress) {
+        (**self).prefetch(at);
+    }
 }
 
 impl<R: Records + ?Sized> Records for std::sync::Arc<R> {
@@ -97,6 +105,10 @@ impl<R: Records + ?Sized> Records for std::sync::Arc<R> {
 
     fn look<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Result<T, RecordError> {
         (**self).look(at, look)
+    }
+
+    fn prefetch(&self, at: NodeAddress) {
+        (**self).prefetch(at);
     }
 }
 

@@ -4,7 +4,7 @@ use super::{
     key::nibble,
     overlay::Overlay,
     record,
-    shard::{Form, Job, Shard, apply_part},
+    shard::{Form, Job, Key, Shard, apply_part, touch_part},
     write::Writer,
 };
 use crate::{AccountChange, Error, StateChanges, limits::CUT_SLOTS};
@@ -90,7 +90,7 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// How many accounts and slots the work changes, at most.
+    /// How many accounts and slots the work changes or reads, at most.
     pub fn changes_count(&self) -> usize {
         self.changes_count
     }
@@ -120,6 +120,15 @@ struct Taken<'a> {
     storage: u32,
     change: &'a AccountChange,
     cut: Box<Cut>,
+    errors: [Option<Error>; 16],
+}
+
+/// A large storage that is read part by part.
+struct Read {
+    shard: usize,
+    storage: u32,
+    cut: Box<Cut>,
+    slots: [Vec<B256>; 16],
     errors: [Option<Error>; 16],
 }
 
@@ -176,6 +185,55 @@ impl<R: Records + Clone> BlockTrie<R> {
         assert!(self.shards.is_empty(), "the shards were not taken");
         assert_eq!(shards.len(), self.shards_count(), "all shards are put back");
         self.shards = shards;
+    }
+
+    /// Reads all of these, whatever shards they are in: their paths belong to the witness, as those
+    /// of [`Shard::touch`] and [`Shard::touch_slot`] do.
+    ///
+    /// The work is handed to `run` as in [`finish`](Self::finish), in one round.
+    ///
+    /// # Errors
+    /// See [`Shard`].
+    ///
+    /// # Panics
+    /// If a unit was not run.
+    pub fn touch_all(
+        &mut self,
+        mut keys: Vec<Key>,
+        run: &dyn Fn(&mut [Unit<'_>]),
+    ) -> Result<(), Error> {
+        assert_eq!(self.shards.len(), self.shards_count(), "the shards were put back");
+        // Those of a storage stand together, and their nodes are near each other.
+        keys.sort_unstable();
+        let mut reads: Vec<Vec<Key>> = self.shards.iter().map(|_| Vec::new()).collect();
+        let mut storages = Vec::new();
+        for keys in keys.chunk_by(|(one, _), (other, _)| one == other) {
+            let hashed_address = &keys[0].0;
+            let shard = self.shard_of(hashed_address);
+            let cut = match keys.len() > CUT_SLOTS {
+                true => self.shards[shard].take_cut(hashed_address)?,
+                false => None,
+            };
+            let Some((storage, cut)) = cut else {
+                reads[shard].extend(keys);
+                continue;
+            };
+            let mut slots = [const { Vec::new() }; 16];
+            for slot in keys.iter().filter_map(|(_, slot)| *slot) {
+                slots[nibble(&slot, 0)].push(slot);
+            }
+            storages.push(Read { shard, storage, cut, slots, errors: [const { None }; 16] });
+        }
+        let mut units = read_units(&self.records, &mut self.shards, &reads, &mut storages);
+        run_all(&mut units, run);
+        drop(units);
+        for Read { shard, storage, cut, mut errors, .. } in storages {
+            if let Some(error) = errors.iter_mut().find_map(Option::take) {
+                return Err(error);
+            }
+            self.shards[shard].storages[storage as usize].form = Form::Cut(cut);
+        }
+        self.first_error()
     }
 
     /// Applies the block's changes and returns the state root after it.
@@ -235,7 +293,7 @@ impl<R: Records + Clone> BlockTrie<R> {
                 if !is_large || change.account.is_none() || change.storage_wiped {
                     continue;
                 }
-                if let Some((storage, cut)) = shard.take_cut(change)? {
+                if let Some((storage, cut)) = shard.take_cut(&change.hashed_address)? {
                     job.is_taken = true;
                     job.storage = Some(storage);
                     let errors = [const { None }; 16];
@@ -435,6 +493,27 @@ fn own(nodes: &[(u128, &[u8])]) -> Vec<Bytes> {
         all.slice(range)
     });
     owned.collect()
+}
+
+/// The one round of [`BlockTrie::touch_all`].
+fn read_units<'a, R: Records>(
+    records: &'a R,
+    shards: &'a mut [Shard<R>],
+    reads: &'a [Vec<Key>],
+    storages: &'a mut [Read],
+) -> Vec<Unit<'a>> {
+    let mut units = Vec::new();
+    for Read { cut, slots, errors, .. } in storages {
+        for ((part, error), slots) in cut.parts.iter_mut().zip(errors).zip(slots) {
+            units.push(Unit::new(slots.len(), move || {
+                *error = touch_part(records, part, slots).err();
+            }));
+        }
+    }
+    for (shard, keys) in shards.iter_mut().zip(reads).filter(|(_, keys)| !keys.is_empty()) {
+        units.push(Unit::new(keys.len(), move || shard.error = shard.touch_all(keys).err()));
+    }
+    units
 }
 
 /// The first round: storages.

@@ -27,6 +27,6 @@ pub use address::{NodeAddress, RecordError, RecordReader, RecordSink, Records, V
 pub use block::{BlockTrie, Unit, run_serially, witness_at};
 pub use memory::MemoryRecords;
 pub use read::{PathCache, Shortcuts, account, account_proof, slot, slot_with};
-pub use shard::Shard;
+pub use shard::{Key, Shard};
 pub use sweep::{Cursor, sweep};
 pub use verify::verify;

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     Account, AccountInfo, Error,
+    keccak::prefetch,
     value::{decode_account, decode_slot},
 };
 use alloy_primitives::{B256, U256};
@@ -199,6 +200,41 @@ impl Overlay {
                 _ => unreachable!("the node is loaded"),
             }
         }
+    }
+
+    /// The first record on the way to `key` that is not loaded, and how many nibbles lead to it.
+    fn first_unloaded(&self, tree: &Tree, key: &B256) -> Option<(NodeAddress, usize)> {
+        let mut depth = usize::from(tree.depth);
+        let mut place = Place::Root;
+        loop {
+            match self.link(tree, place).target() {
+                Target::Branch(id) => {
+                    place = Place::Branch(id, nibble(key, depth));
+                    depth += 1;
+                }
+                Target::Extension(id) => {
+                    depth = usize::from(self.extensions[id].end);
+                    if shared_nibbles(key, &self.extensions[id].key) < depth {
+                        return None;
+                    }
+                    place = Place::Extension(id);
+                }
+                Target::Empty | Target::Leaf(_) => return None,
+                Target::Blinded(_) | Target::Recorded => break,
+            }
+        }
+        // What is embedded or damaged is left to who loads it.
+        let address = match place {
+            Place::Branch(id, nibble) => {
+                let origin = self.branches[id].head.origin?;
+                record::branch_child(origin.record(&self.base), nibble)?
+            }
+            _ => match self.unloaded(tree, place).ok()? {
+                Unloaded::Record(blinded) => blinded.address,
+                Unloaded::Embedded(_) => return None,
+            },
+        };
+        Some((address, depth))
     }
 
     fn link(&self, tree: &Tree, place: Place) -> Link {
@@ -727,3 +763,43 @@ fn decode(
         }
     }
 }
+
+/// Has the records that walks to these keys will load fetched into the processor's cache, those of
+/// all keys side by side: a walk waits for the memory at each node, and cannot know the next one
+/// before.
+pub(crate) fn fetch<'a, R: Records>(
+    records: &R,
+    keys: impl Iterator<Item = (&'a Overlay, &'a Tree, &'a B256)>,
+) {
+    let first = |(overlay, tree, key): (&Overlay, &Tree, &'a B256)| {
+        overlay.first_unloaded(tree, key).map(|(address, depth)| (address, depth, key))
+    };
+    let mut next: Vec<_> = keys.filter_map(first).collect();
+    // What cannot be read is met again by the walk.
+    while !next.is_empty() {
+        next.iter().for_each(|(address, ..)| records.prefetch(*address));
+        for (address, ..) in &next {
+            let _ = records.look(*address, |record| {
+                prefetch(&record[..record.len().min(HEADER_BYTES)]);
+            });
+        }
+        next.retain_mut(|(address, depth, key)| {
+            let child = records.look(*address, |record| {
+                if record.first() == Some(&record::BRANCH) {
+                    let body = record.get(HEADER_BYTES..).unwrap_or_default();
+                    prefetch(&body[..body.len().min(BODY_BYTES)]);
+                }
+                (*depth < KEY_NIBBLES).then(|| record::branch_child(record, nibble(key, *depth)))?
+            });
+            let Ok(Some(child)) = child else { return false };
+            (*address, *depth) = (child, *depth + 1);
+            true
+        });
+    }
+}
+
+/// Bytes of a record that say where a branch's children are, and most leaves.
+const HEADER_BYTES: usize = 128;
+
+/// Bytes behind them, of a branch.
+const BODY_BYTES: usize = 512;

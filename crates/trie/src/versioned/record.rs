@@ -22,7 +22,7 @@ use alloy_primitives::B256;
 #[cfg(test)]
 mod tests;
 
-const BRANCH: u8 = 1;
+pub(crate) const BRANCH: u8 = 1;
 const EXTENSION: u8 = 2;
 const SLOT_LEAF: u8 = 3;
 const ACCOUNT_LEAF: u8 = 4;

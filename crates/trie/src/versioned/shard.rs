@@ -3,11 +3,14 @@ use super::{
     cut::{Cut, Part, apply_slots, by_nibble, sorted},
     key::nibble,
     node::Tree,
-    overlay::{Found, Overlay},
+    overlay::{Found, Overlay, fetch},
 };
 use crate::{Account, AccountChange, AccountInfo, EMPTY_ROOT_HASH, Error, limits::CUT_SLOTS};
 use alloy_primitives::{B256, U256};
 use std::{iter, mem};
+
+/// What a block reads, by its hash: an account, or a slot of an account.
+pub type Key = (B256, Option<B256>);
 
 /// A part of a block's state that one thread works on: the accounts whose keys begin with one
 /// nibble, or all of a small state, and the storages of these accounts.
@@ -112,6 +115,53 @@ impl<R: Records> Shard<R> {
     /// See [`Shard`].
     pub fn touch_slot(&mut self, hashed_address: &B256, hashed_slot: &B256) -> Result<U256, Error> {
         self.load_slot(hashed_address, hashed_slot, true)
+    }
+
+    /// As [`touch`](Self::touch) and [`touch_slot`](Self::touch_slot) of all of these, whose nodes
+    /// are fetched from memory side by side. Slots of one account stand together.
+    ///
+    /// # Errors
+    /// See [`Shard`].
+    pub fn touch_all(&mut self, keys: &[Key]) -> Result<(), Error> {
+        for keys in keys.chunks(FETCHED_KEYS) {
+            self.fetch(keys)?;
+            for (hashed_address, slot) in keys {
+                match slot {
+                    Some(slot) => self.touch_slot(hashed_address, slot).map(drop)?,
+                    None => self.touch(hashed_address).map(drop)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the nodes on the way to these fetched from memory, side by side, for reading one after
+    /// the other to be faster. Those of the accounts are loaded, without making them part of the
+    /// witness.
+    ///
+    /// # Errors
+    /// See [`Shard`].
+    pub fn fetch(&mut self, keys: &[Key]) -> Result<(), Error> {
+        let Part { overlay, tree } = &self.part;
+        let accounts = || keys.chunk_by(|(one, _), (other, _)| one == other);
+        fetch(&self.records, accounts().map(|keys| (overlay, tree, &keys[0].0)));
+        let mut slots = Vec::with_capacity(keys.len());
+        for keys in accounts() {
+            let Some(leaf) = self.find(&keys[0].0, false)? else { continue };
+            let Some(storage) = self.loaded_storage(leaf) else { continue };
+            slots.extend(keys.iter().filter_map(|(_, slot)| Some((storage, slot.as_ref()?))));
+        }
+        let Self { part, storages, .. } = &*self;
+        let slots =
+            slots.into_iter().map(|(storage, slot)| match &storages[storage as usize].form {
+                Form::Whole(tree) => (&part.overlay, tree, slot),
+                Form::Cut(cut) => {
+                    let part = &cut.parts[nibble(slot, 0)];
+                    (&part.overlay, &part.tree, slot)
+                }
+            });
+        fetch(&self.records, slots);
+        Ok(())
     }
 
     fn load(&mut self, hashed_address: &B256, is_captured: bool) -> Result<Option<Account>, Error> {
@@ -291,13 +341,13 @@ impl<R: Records> Shard<R> {
         Ok(())
     }
 
-    /// Takes the storage of an account with many changed slots out, to have its parts worked on
-    /// elsewhere; `None` if it cannot be cut.
+    /// Takes the storage of an account out, to have its parts worked on elsewhere; `None` if it
+    /// cannot be cut.
     pub(crate) fn take_cut(
         &mut self,
-        change: &AccountChange,
+        hashed_address: &B256,
     ) -> Result<Option<(u32, Box<Cut>)>, Error> {
-        let Some(leaf) = self.find(&change.hashed_address, true)? else { return Ok(None) };
+        let Some(leaf) = self.find(hashed_address, true)? else { return Ok(None) };
         let Some(index) = self.loaded_storage(leaf) else { return Ok(None) };
         let storage = &mut self.storages[index as usize];
         if let Form::Whole(tree) = &mut storage.form {
@@ -428,6 +478,22 @@ impl Storage {
         Ok(())
     }
 }
+
+/// Reads slots of a part.
+pub(crate) fn touch_part<R: Records>(
+    records: &R,
+    Part { overlay, tree }: &mut Part,
+    slots: &[B256],
+) -> Result<(), Error> {
+    for slots in slots.chunks(FETCHED_KEYS) {
+        fetch(records, slots.iter().map(|slot| (&*overlay, &*tree, slot)));
+        slots.iter().try_for_each(|slot| overlay.walk(records, tree, slot, true).map(drop))?;
+    }
+    Ok(())
+}
+
+/// Keys whose nodes are fetched side by side: what is fetched stays in the cache of one processor.
+const FETCHED_KEYS: usize = 64;
 
 /// Applies the changes of the slots of a part, and hashes them.
 pub(crate) fn apply_part<R: Records>(
