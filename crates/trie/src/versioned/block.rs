@@ -2,14 +2,14 @@ use super::{
     NodeAddress, RecordSink, Records, Version,
     cut::{Cut, Joined, Part, Root, branch_root, by_nibble, join},
     key::nibble,
+    listing::{Listed, Nodes},
     overlay::Overlay,
-    record,
     shard::{Form, Job, Key, Shard, apply_part, touch_part},
     write::Writer,
 };
 use crate::{AccountChange, Error, StateChanges, limits::CUT_SLOTS};
 use alloy_primitives::{B256, Bytes, bytes};
-use std::{fmt, mem, ops::Range, sync::Arc};
+use std::{fmt, mem, sync::Arc};
 
 /// What one block does to a version of the state.
 ///
@@ -358,43 +358,41 @@ impl<R: Records + Clone> BlockTrie<R> {
     /// changes: the `state` of its witness. Each once, in lexicographic order, and nearly all of
     /// them where they were loaded, which keeps all of this in memory.
     ///
-    /// The work is handed to `run` as in [`finish`](Self::finish), in one round, as many units as
-    /// are worth it, and no more than `threads`: what each lists has to be merged.
+    /// The work is handed to `run` as in [`finish`](Self::finish), in two rounds: nodes are listed
+    /// and sorted, then merged and taken hold of; as many units as are worth it, and no more than
+    /// `threads`.
     pub fn witness(self: &Arc<Self>, threads: usize, run: &dyn Fn(&mut [Unit<'_>])) -> Vec<Bytes>
     where
         R: Send + Sync + 'static,
     {
-        let overlays: Vec<_> = self.overlays().collect();
-        let nodes_count: usize = overlays.iter().map(|overlay| overlay.nodes_count()).sum();
-        let units_count = (nodes_count / UNIT_NODES).min(threads).max(1);
-        let share = nodes_count.div_ceil(units_count);
-        let mut listed = vec![Vec::new(); units_count];
+        let roots = self.captured_roots().map(Root::rlp).collect();
+        let nodes = &Nodes::new(self.overlays().collect(), roots);
+        let units_count = (nodes.count() / UNIT_NODES).min(threads).max(1);
+        let share = nodes.count().div_ceil(units_count);
+        let mut lists: Vec<Vec<Listed>> = vec![Vec::new(); units_count];
         let mut units = Vec::with_capacity(units_count);
-        for (index, nodes) in listed.iter_mut().enumerate() {
+        for (index, list) in lists.iter_mut().enumerate() {
             let range = index * share..(index + 1) * share;
-            let overlays = &overlays;
-            units.push(Unit::new(share, move || list(overlays, range, nodes)));
+            units.push(Unit::new(share, move || *list = nodes.list(range)));
         }
         run_all(&mut units, run);
         drop(units);
-        let roots = self.captured_roots().map(|root| (prefix(root.rlp()), root.rlp(), None));
-        let mut nodes: Vec<_> = roots.collect();
-        nodes.reserve_exact(listed.iter().map(Vec::len).sum());
-        listed.into_iter().for_each(|part| nodes.extend(part));
-        // This one finds what is in order already.
-        nodes.sort();
-        nodes.dedup_by_key(|(_, rlp, _)| *rlp);
-        let owner =
-            |overlay, number| bytes::Bytes::from_owner(Piece { of: self.clone(), overlay, number });
-        let pieces = |(index, overlay): (usize, &&Overlay)| {
-            (0..overlay.base.pieces().len()).map(move |number| owner(index, number)).collect()
+        lists.push(nodes.list_roots());
+        let owner = &|overlay, number| {
+            bytes::Bytes::from_owner(Piece { of: self.clone(), overlay, number })
         };
-        let owners: Vec<Vec<_>> = overlays.iter().enumerate().map(pieces).collect();
-        let owned = |(_, rlp, owner): Listed<'_>| match owner {
-            Some((overlay, piece)) => Bytes::from(owners[overlay][piece].slice_ref(rlp)),
-            None => Bytes::copy_from_slice(rlp),
-        };
-        nodes.into_iter().map(owned).collect()
+        let parts = nodes.part(&lists, units_count);
+        let mut merged = vec![Vec::new(); parts.len()];
+        let mut units = Vec::with_capacity(parts.len());
+        for (part, merged) in parts.into_iter().zip(&mut merged) {
+            units.push(Unit::new(share, move || *merged = nodes.merge(part, owner)));
+        }
+        run_all(&mut units, run);
+        drop(units);
+        let mut merged = merged.into_iter();
+        let mut all = merged.next().unwrap_or_default();
+        merged.for_each(|mut part| all.append(&mut part));
+        all
     }
 
     /// The bytes of the nodes of the witness; where two are the same, both count.
@@ -429,70 +427,6 @@ impl<R: Records + Clone> BlockTrie<R> {
         let is_touched = self.shards.iter().any(|shard| shard.is_touched);
         self.root.as_ref().filter(|_| is_touched)
     }
-}
-
-/// The nodes with these addresses as a witness has them: each once, in lexicographic order.
-///
-/// # Errors
-/// [`Error::Record`] and [`Error::MalformedRecord`].
-pub fn witness_at<R: Records + ?Sized>(
-    records: &R,
-    addresses: &[NodeAddress],
-) -> Result<Vec<Bytes>, Error> {
-    let mut found = Vec::with_capacity(addresses.len());
-    for &address in addresses {
-        found.push(records.record(address)?);
-    }
-    let mut nodes = Vec::with_capacity(found.len());
-    for (record, &address) in found.iter().zip(addresses) {
-        let node = record::parse(record.as_ref());
-        let node = node.map_err(|reason| Error::MalformedRecord { address, reason })?;
-        nodes.push((prefix(node.rlp()), node.rlp()));
-    }
-    nodes.sort_unstable();
-    nodes.dedup();
-    Ok(own(&nodes))
-}
-
-/// A node in the order of a witness, and which overlay it is of, and which piece of that's records.
-type Listed<'a> = (u128, &'a [u8], Option<(usize, usize)>);
-
-/// Lists the witness's nodes among these of the overlays' nodes, in order.
-fn list<'a>(overlays: &[&'a Overlay], range: Range<usize>, nodes: &mut Vec<Listed<'a>>) {
-    let mut start = 0;
-    for (index, &overlay) in overlays.iter().enumerate() {
-        let end = start + overlay.nodes_count();
-        let within = range.start.clamp(start, end) - start..range.end.clamp(start, end) - start;
-        nodes.extend(overlay.captured_in(within).map(|origin| {
-            let rlp = origin.rlp(&overlay.base);
-            (prefix(rlp), rlp, Some((index, origin.piece())))
-        }));
-        start = end;
-    }
-    nodes.sort_unstable();
-}
-
-/// The first bytes of a node: where they differ, nodes are in order by them, and sorting need not
-/// look at nodes all over the memory.
-fn prefix(node: &[u8]) -> u128 {
-    let mut bytes = [0; 16];
-    let len = node.len().min(bytes.len());
-    bytes[..len].copy_from_slice(&node[..len]);
-    u128::from_be_bytes(bytes)
-}
-
-/// Copies nodes into one allocation, which the results share.
-fn own(nodes: &[(u128, &[u8])]) -> Vec<Bytes> {
-    let mut all = Vec::with_capacity(nodes.iter().map(|(_, node)| node.len()).sum());
-    nodes.iter().for_each(|(_, node)| all.extend_from_slice(node));
-    let all = Bytes::from(all);
-    let mut start = 0;
-    let owned = nodes.iter().map(|(_, node)| {
-        let range = start..start + node.len();
-        start = range.end;
-        all.slice(range)
-    });
-    owned.collect()
 }
 
 /// The one round of [`BlockTrie::touch_all`].

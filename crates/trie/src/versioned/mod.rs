@@ -10,6 +10,7 @@ mod block;
 mod cut;
 mod hash;
 pub(crate) mod key;
+mod listing;
 mod memory;
 mod node;
 mod overlay;
@@ -24,7 +25,8 @@ mod write;
 mod tests;
 
 pub use address::{NodeAddress, RecordError, RecordReader, RecordSink, Records, Version};
-pub use block::{BlockTrie, Unit, run_serially, witness_at};
+pub use block::{BlockTrie, Unit, run_serially};
+pub use listing::witness_at;
 pub use memory::MemoryRecords;
 pub use read::{PathCache, Shortcuts, account, account_proof, slot, slot_with};
 pub use shard::{Key, Shard};

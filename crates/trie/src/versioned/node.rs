@@ -190,9 +190,9 @@ impl Origin {
         base.bytes(self.start as usize + usize::from(self.prefix_len), self.rlp_bytes())
     }
 
-    /// The piece of the base that has the record.
-    pub(crate) fn piece(self) -> usize {
-        Base::piece(self.start as usize)
+    /// Where the RLP begins in the base.
+    pub(crate) fn rlp_start(self) -> u32 {
+        self.start + u32::from(self.prefix_len)
     }
 
     pub(crate) fn rlp_bytes(self) -> usize {

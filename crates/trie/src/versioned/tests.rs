@@ -39,6 +39,8 @@ struct Scene {
     block: Block,
     noise_before: Vec<Noise>,
     noise_after: Vec<Noise>,
+    /// Of how many accounts the reads are left to the end.
+    late_reads: usize,
     /// Whether the final values are set ahead.
     is_foreseen: bool,
     runner: Runner,
@@ -61,14 +63,14 @@ fn scene() -> impl Strategy<Value = Scene> {
     let runner = prop_oneof![
         2 => Just(Runner::Serial), 2 => Just(Runner::Backwards), 1 => Just(Runner::Threads)
     ];
-    (any::<usize>(), block, noise(), noise(), any::<bool>(), runner).prop_map(
-        |(parent, mut block, noise_before, noise_after, is_foreseen, runner)| {
+    (any::<usize>(), block, noise(), noise(), 0..12usize, any::<bool>(), runner).prop_map(
+        |(parent, mut block, noise_before, noise_after, late_reads, is_foreseen, runner)| {
             for (address, access) in &mut block {
                 if let Some(change) = &mut access.change {
                     change.hashed_address = *address;
                 }
             }
-            Scene { parent, block, noise_before, noise_after, is_foreseen, runner }
+            Scene { parent, block, noise_before, noise_after, late_reads, is_foreseen, runner }
         },
     )
 }
@@ -132,7 +134,13 @@ impl World {
         let mut trie = BlockTrie::new(self.records.clone(), parent.version).unwrap();
         make_noise(&mut trie, flat, &scene.noise_before);
         let mut shards = trie.take_shards();
-        for (address, Access { slots_read, .. }) in block {
+        let mut late_keys = Vec::new();
+        for (index, (address, Access { slots_read, .. })) in block.iter().enumerate() {
+            if index < scene.late_reads {
+                late_keys.push((*address, None));
+                late_keys.extend(slots_read.iter().map(|slot| (*address, Some(*slot))));
+                continue;
+            }
             let shard = &mut shards[trie.shard_of(address)];
             assert_eq!(shard.touch(address), Ok(flat.account(address)));
             for slot in slots_read {
@@ -140,6 +148,7 @@ impl World {
             }
         }
         trie.put_shards(shards);
+        trie.touch_all(late_keys, &|units| run(scene.runner, units)).unwrap();
         let shared = Arc::new(trie);
         assert_eq!(shared.witness(1, &run_serially), twin.clone().take_witness_nodes());
         let mut trie = Arc::into_inner(shared).expect("the nodes are dropped");

@@ -31,6 +31,7 @@ fn block(slots: &[(B256, U256)], others: &[u64], read: &[B256]) -> Block {
 fn scene_of(block: Block, runner: Runner) -> Scene {
     let quiet = Vec::new;
     Scene {
+        late_reads: usize::from(matches!(runner, Runner::Threads)),
         parent: 0,
         block,
         noise_before: quiet(),
