@@ -72,7 +72,7 @@ fn state_nodes(
 ) -> Result<Vec<Bytes>, Error> {
     core.sealed(parent)?;
     let touched = record.touched.as_ref().expect("the first block has no parent");
-    Ok(witness_at(core.database.nodes(), &touched.nodes)?)
+    Ok(witness_at(core.database.nodes(), touched.addresses())?)
 }
 
 /// The nodes of a block's witness, compressed: a copy that outlives the version. The codes and

@@ -6,9 +6,10 @@ use crate::live::{Finished, LiveState, RootTimings, Threads, Tries};
 use crate::parallel::{Listed, ParentState, Schedule};
 use crate::persist::{self, PersistedBlock, Persister};
 use crate::prefetch::{self, Prefetch};
-use crate::record::{BlockRecord, WitnessBytes, WitnessItems};
+use crate::record::{BlockRecord, WitnessBytes, WitnessSize};
 use crate::seal::{self, Seal};
 use crate::state_view::StateView;
+use crate::touched::Nodes;
 use crate::tree::{Bounded, InvalidRecord};
 use crate::workers::Workers;
 use crate::{Error, Genesis, Heads, limits};
@@ -98,7 +99,6 @@ struct Latest {
     hash: B256,
     /// All nodes that it read, until it is sealed.
     nodes: Weak<Tries>,
-    nodes_bytes: usize,
     codes: Vec<Bytes>,
     public_keys: Vec<PublicKey>,
     timings: Timings,
@@ -190,9 +190,29 @@ impl Engine {
 
     /// Validates a payload, running it unless the answer is known already.
     pub fn new_payload(&self, payload: Payload) -> Result<Verdict, Error> {
+        self.new_payload_wanted(payload, Wanted::Verdict)
+    }
+
+    /// As [`new_payload`](Self::new_payload), and the witness of a valid block, which the first
+    /// block of a chain alone has not. It is put together before anything else is done with the
+    /// block.
+    pub fn new_payload_with_witness(
+        &self,
+        payload: Payload,
+    ) -> Result<(Verdict, Option<Assembled>), Error> {
+        let block_hash = payload.execution.block_hash();
+        let verdict = self.new_payload_wanted(payload, Wanted::Witness)?;
+        let assembled = match verdict {
+            Verdict::Valid => self.assembled(block_hash)?,
+            _ => None,
+        };
+        Ok((verdict, assembled))
+    }
+
+    fn new_payload_wanted(&self, payload: Payload, wanted: Wanted) -> Result<Verdict, Error> {
         let block_hash = payload.execution.block_hash();
         match decode(payload) {
-            Ok((block, list)) => self.new_listed_block(block, list),
+            Ok((block, list)) => self.new_listed_block(block, list, wanted),
             Err(reason) => {
                 // The hash cannot be trusted to name these bytes: it is not remembered.
                 tracing::debug!(%block_hash, %reason, "payload refused");
@@ -207,12 +227,17 @@ impl Engine {
             // Another body may be the right one for this hash: it is not remembered.
             return Ok(Verdict::Invalid { latest_valid_hash: None, reason: told(&reason) });
         }
-        self.new_listed_block(block, None)
+        self.new_listed_block(block, None, Wanted::Verdict)
     }
 
     /// As [`new_block`](Self::new_block), of a block whose header has the roots of its body, and
     /// that may have come with an access list, as RLP.
-    fn new_listed_block(&self, block: SealedBlock, list: Option<Bytes>) -> Result<Verdict, Error> {
+    fn new_listed_block(
+        &self,
+        block: SealedBlock,
+        list: Option<Bytes>,
+        wanted: Wanted,
+    ) -> Result<Verdict, Error> {
         // Before anything is held that the fork choice may need.
         self.wait_for_room()?;
         let _running = self.running();
@@ -237,7 +262,7 @@ impl Engine {
             }
         };
         self.core.running.store(true, Ordering::Relaxed);
-        let validated = self.validate(&parent, block, list);
+        let validated = self.validate(&parent, block, list, wanted);
         self.core.running.store(false, Ordering::Relaxed);
         match validated {
             Ok(()) => Ok(Verdict::Valid),
@@ -270,6 +295,7 @@ impl Engine {
         parent: &Arc<BlockRecord>,
         block: SealedBlock,
         list: Option<Bytes>,
+        wanted: Wanted,
     ) -> Result<(), Failure> {
         let mut timings = Timings::default();
         let mut last = Instant::now();
@@ -302,7 +328,7 @@ impl Engine {
         let Executed { codes_read, new_codes, receipts, requests, block_access_list, .. } =
             executed;
         let (code_hashes, codes) = codes_read.into_iter().unzip();
-        let Finished { touched, tries, is_all, nodes_bytes } =
+        let Finished { touched, tries, is_all } =
             state.finish(code_hashes, executed.first_ancestor);
         timings.witness = lap();
         let record = Arc::new(BlockRecord {
@@ -317,8 +343,12 @@ impl Engine {
         });
         let nodes = if is_all { Arc::downgrade(&tries) } else { Weak::new() };
         let hash = record.hash();
-        *self.latest() = Some(Latest { hash, nodes, nodes_bytes, codes, public_keys, timings });
+        *self.latest() = Some(Latest { hash, nodes, codes, public_keys, timings });
         self.core.tree_mut().insert(record.clone());
+        if wanted == Wanted::Witness {
+            // It is kept for who asks, and so is the reason why there is none.
+            let _ = self.assembled(hash);
+        }
         let (core, parent_seal) = (self.core.clone(), parent.seal.clone());
         if threads.is_none() {
             // The answer waits for it.
@@ -405,23 +435,38 @@ impl Engine {
         Ok(Some(assembled))
     }
 
-    /// How many bytes the witness of a block has, where that is known without reading anything: of
-    /// the last witness that was put together, and of the last block that was validated.
-    pub fn witness_bytes(&self, record: &BlockRecord) -> Option<WitnessBytes> {
-        let WitnessItems { nodes_at_most, codes, headers } = record.witness_items()?;
+    /// How much the witness of a block is, without putting it together; `None` for the first block
+    /// of a chain.
+    pub fn witness_size(&self, record: &BlockRecord) -> Option<WitnessSize> {
+        let touched = record.touched.as_ref()?;
+        let (codes, headers) =
+            (touched.codes.len(), (record.number() - touched.first_ancestor) as usize);
         // Who asks does not wait for one that is being put together.
         let last = self.assembled.try_lock().ok();
         let last = last.as_ref().and_then(|last| last.as_ref());
         if let Some((_, assembled)) = last.filter(|(hash, _)| *hash == record.hash()) {
-            return Some(WitnessBytes::Exactly(witness::ssz::encoded_len(&assembled.witness)));
+            let witness = &assembled.witness;
+            let bytes = Some(WitnessBytes::Exactly(witness::ssz::encoded_len(witness)));
+            return Some(WitnessSize { nodes_at_most: witness.state.len(), codes, headers, bytes });
         }
         let latest = self.latest();
-        let latest = latest.as_ref().filter(|latest| latest.hash == record.hash())?;
-        let items_bytes = latest.nodes_bytes
-            + latest.codes.iter().map(|code| code.len()).sum::<usize>()
-            + headers * limits::HEADER_BYTES;
-        let offsets_bytes = 4 * (3 + nodes_at_most + codes + headers);
-        Some(WitnessBytes::AtMost(items_bytes + offsets_bytes))
+        let latest = latest.as_ref().filter(|latest| latest.hash == record.hash());
+        let tries = latest.and_then(|latest| latest.nodes.upgrade());
+        let (nodes_at_most, nodes_bytes) = match (touched.listed(), tries) {
+            (None, Some(tries)) => {
+                let (count, bytes) = tries.witness_size();
+                (count, Some(bytes))
+            }
+            (Some(Nodes { addresses, bytes }), _) => (addresses.len(), *bytes),
+            (None, None) => (touched.addresses().len(), None),
+        };
+        let bytes = latest.zip(nodes_bytes).map(|(latest, nodes_bytes)| {
+            let items_bytes = nodes_bytes
+                + latest.codes.iter().map(|code| code.len()).sum::<usize>()
+                + headers * limits::HEADER_BYTES;
+            WitnessBytes::AtMost(items_bytes + 4 * (3 + nodes_at_most + codes + headers))
+        });
+        Some(WitnessSize { nodes_at_most, codes, headers, bytes })
     }
 
     /// Where the time of the block went that was validated last, and its hash.
@@ -607,6 +652,13 @@ impl Engine {
     fn latest(&self) -> MutexGuard<'_, Option<Latest>> {
         self.latest.lock().expect(NO_PANIC)
     }
+}
+
+/// What an answer is to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Verdict,
+    Witness,
 }
 
 /// Why a block was not validated: because of the block, or because of us.

@@ -41,6 +41,6 @@ pub use error::Error;
 pub use forkchoice::ForkchoiceOutcome;
 pub use genesis::{Genesis, GenesisAccount, StateEntry, initialise};
 pub use persist::PersistedBlock;
-pub use record::{BlockRecord, WitnessBytes, WitnessItems, block_header};
+pub use record::{BlockRecord, WitnessBytes, WitnessSize, block_header};
 pub use state_view::StateView;
 pub use tree::Heads;

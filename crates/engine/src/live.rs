@@ -6,7 +6,7 @@ use crate::core::Core;
 use crate::parallel::Listed;
 use crate::record::BlockRecord;
 use crate::state_view;
-use crate::touched::Touched;
+use crate::touched::{self, Touched};
 use crate::workers::{Session, Workers};
 use crate::{Error, limits};
 use alloy_primitives::map::AddressMap;
@@ -59,14 +59,12 @@ pub(crate) struct Known {
 /// What is left of a block that has run.
 #[derive(Debug)]
 pub(crate) struct Finished {
-    /// What was read.
+    /// What was read. Its nodes are listed from the tries, unless these have not all of them.
     pub(crate) touched: Touched,
     /// The tries to seal.
     pub(crate) tries: Arc<Tries>,
     /// Whether these have all nodes that were read.
     pub(crate) is_all: bool,
-    /// The bytes of the nodes, at most.
-    pub(crate) nodes_bytes: usize,
 }
 
 /// How much of an access list a block has asked for.
@@ -164,16 +162,19 @@ impl<'a> LiveState<'a> {
     /// What was read, codes aside, and the tries to seal.
     pub(crate) fn finish(self, codes: Vec<B256>, first_ancestor: u64) -> Finished {
         let (Work::Here(tries) | Work::Ahead { tries, .. }) = self.work;
-        let mut nodes = tries.witness_addresses();
         let is_all = self.needed_so_far.is_empty();
-        let nodes_bytes = tries.witness_bytes() + self.needed_so_far.len() * limits::NODE_BYTES;
+        let touched = Touched::new(tries.nodes_count(), codes, first_ancestor);
         if !is_all {
-            nodes.extend(self.needed_so_far);
-            nodes.sort_unstable();
-            nodes.dedup();
+            touched.list(|| {
+                let touched::Nodes { mut addresses, bytes } = touched::Nodes::of(&tries);
+                let needed_bytes = self.needed_so_far.len() * limits::NODE_BYTES;
+                addresses.extend(self.needed_so_far);
+                addresses.sort_unstable();
+                addresses.dedup();
+                touched::Nodes { addresses, bytes: bytes.map(|bytes| bytes + needed_bytes) }
+            });
         }
-        let touched = Touched { nodes, codes, first_ancestor };
-        Finished { touched, tries: tries.into(), is_all, nodes_bytes }
+        Finished { touched, tries: tries.into(), is_all }
     }
 
     /// The witness of what has run, its changes applied, when it has run on this thread alone.

@@ -29,15 +29,18 @@ pub struct BlockRecord {
     pub(crate) seal: Seal,
 }
 
-/// How many items a witness has.
+/// How many items a witness has, and bytes, as far as that is known without putting it together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WitnessItems {
+pub struct WitnessSize {
     /// Trie nodes; a few less where two places of the state have the same one.
     pub nodes_at_most: usize,
     /// Codes.
     pub codes: usize,
     /// Headers.
     pub headers: usize,
+    /// Bytes in SSZ: of the last witness that was put together, and of the last block that was
+    /// validated.
+    pub bytes: Option<WitnessBytes>,
 }
 
 /// How many bytes a witness has in SSZ, as far as that is known before its nodes are read.
@@ -58,15 +61,6 @@ impl BlockRecord {
     /// The block's number.
     pub fn number(&self) -> u64 {
         self.block.header.number
-    }
-
-    /// How many items the block's witness has, without putting it together; `None` for the first
-    /// block of a chain.
-    pub fn witness_items(&self) -> Option<WitnessItems> {
-        let touched = self.touched.as_ref()?;
-        let headers = self.number() - touched.first_ancestor;
-        let (nodes_at_most, codes) = (touched.nodes.len(), touched.codes.len());
-        Some(WitnessItems { nodes_at_most, codes, headers: headers as usize })
     }
 
     /// About the bytes that the record holds in memory.

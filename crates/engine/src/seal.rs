@@ -4,6 +4,7 @@ use crate::background::{self, Turns, Yielding};
 use crate::core::Core;
 use crate::live::Tries;
 use crate::record::BlockRecord;
+use crate::touched::Nodes;
 use crate::{Error, limits};
 use alloy_primitives::{B256, Bytes};
 use alloy_rlp::{Decodable, RlpDecodable, RlpEncodable};
@@ -142,6 +143,9 @@ pub(crate) fn seal(
     tries: Arc<Tries>,
     codes: Vec<(B256, Bytes)>,
 ) {
+    if let Some(touched) = &record.touched {
+        touched.list(|| Nodes::of(&tries));
+    }
     let start = core.database.nodes().end();
     let sealed = try_seal(core, parent, record, &tries, codes);
     drop(tries);

@@ -1,13 +1,17 @@
 use crate::Error;
+use crate::live::Tries;
 use alloy_primitives::{B256, Bytes};
 use alloy_rlp::{Decodable, RlpDecodable, RlpEncodable};
+use std::sync::OnceLock;
 use trie::versioned::NodeAddress;
 
 /// What a block read, by reference: its witness, as long as the database has what it refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Touched {
-    /// The nodes' records, ascending, each once.
-    pub(crate) nodes: Vec<NodeAddress>,
+    /// The nodes, which are listed after the verdict.
+    nodes: OnceLock<Nodes>,
+    /// About how many these are.
+    about: usize,
     /// The codes' hashes.
     pub(crate) codes: Vec<B256>,
     /// The number of the first ancestor whose header belongs to the witness; the parent is the
@@ -15,18 +19,56 @@ pub(crate) struct Touched {
     pub(crate) first_ancestor: u64,
 }
 
+/// The nodes that a block read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Nodes {
+    /// Their records, ascending, each once.
+    pub(crate) addresses: Vec<NodeAddress>,
+    /// How many bytes they have, at most; the database does not know.
+    pub(crate) bytes: Option<usize>,
+}
+
+impl Nodes {
+    /// All that a block's tries have of its witness.
+    pub(crate) fn of(tries: &Tries) -> Self {
+        let (_, bytes) = tries.witness_size();
+        Self { addresses: tries.witness_addresses(), bytes: Some(bytes) }
+    }
+}
+
 impl Touched {
+    /// Nodes that are still to be listed, about so many.
+    pub(crate) fn new(about: usize, codes: Vec<B256>, first_ancestor: u64) -> Self {
+        Self { nodes: OnceLock::new(), about, codes, first_ancestor }
+    }
+
+    /// Lists the nodes. What was listed stays.
+    pub(crate) fn list(&self, nodes: impl FnOnce() -> Nodes) {
+        self.nodes.get_or_init(nodes);
+    }
+
+    /// The nodes' records, ascending, each once; waits until they are listed.
+    pub(crate) fn addresses(&self) -> &[NodeAddress] {
+        &self.nodes.wait().addresses
+    }
+
+    /// The nodes, if they are listed.
+    pub(crate) fn listed(&self) -> Option<&Nodes> {
+        self.nodes.get()
+    }
+
     /// About the bytes it holds in memory.
     pub(crate) const fn bytes(&self) -> usize {
-        8 * self.nodes.len() + 32 * self.codes.len()
+        8 * self.about + 32 * self.codes.len()
     }
 
     /// The list as the database keeps it: each address as its distance from the one before, in
     /// groups of seven bits, the lowest first.
     pub(crate) fn to_stored(&self) -> Bytes {
-        let mut distances = Vec::with_capacity(2 * self.nodes.len());
+        let nodes = self.addresses();
+        let mut distances = Vec::with_capacity(2 * nodes.len());
         let mut last = 0;
-        for node in &self.nodes {
+        for node in nodes {
             let mut distance = node.offset() - last;
             last = node.offset();
             while distance >= 0x80 {
@@ -67,7 +109,13 @@ impl Touched {
         if shift != 0 {
             return Err(damaged("it ends within an address".into()));
         }
-        Ok(Self { nodes, codes: stored.codes, first_ancestor: stored.first_ancestor })
+        let about = nodes.len();
+        Ok(Self {
+            nodes: Nodes { addresses: nodes, bytes: None }.into(),
+            about,
+            codes: stored.codes,
+            first_ancestor: stored.first_ancestor,
+        })
     }
 }
 
@@ -84,11 +132,10 @@ mod tests {
 
     #[track_caller]
     fn check(nodes: &[u64]) {
-        let touched = Touched {
-            nodes: nodes.iter().map(|offset| NodeAddress::new(*offset)).collect(),
-            codes: vec![B256::repeat_byte(3); nodes.len() % 3],
-            first_ancestor: 7,
-        };
+        let touched = Touched::new(nodes.len(), vec![B256::repeat_byte(3); nodes.len() % 3], 7);
+        assert_eq!(touched.listed(), None);
+        let addresses = nodes.iter().map(|offset| NodeAddress::new(*offset)).collect();
+        touched.list(|| Nodes { addresses, bytes: None });
         assert_eq!(Touched::from_stored(&touched.to_stored()).unwrap(), touched);
     }
 
@@ -102,11 +149,9 @@ mod tests {
 
     #[test]
     fn damage_is_an_error() {
-        let touched = Touched {
-            nodes: vec![NodeAddress::new((1 << 48) - 1)],
-            codes: Vec::new(),
-            first_ancestor: 1,
-        };
+        let touched = Touched::new(1, Vec::new(), 1);
+        let addresses = vec![NodeAddress::new((1 << 48) - 1)];
+        touched.list(|| Nodes { addresses, bytes: None });
         let stored = touched.to_stored();
         for length in 0..stored.len() {
             Touched::from_stored(&stored[..length]).unwrap_err();

@@ -2,7 +2,7 @@
 
 use alloy_consensus::Transaction as _;
 use alloy_primitives::B256;
-use engine::{Payload, Verdict};
+use engine::{Assembled, Payload, Verdict};
 use execution::{Roots, SealedBlock, Transaction};
 use rpc::{Error, Json, Params, Pieces};
 use serde::Serialize;
@@ -33,18 +33,18 @@ impl PayloadStatus {
 
 /// `engine_newPayload`.
 pub(super) fn plain(api: &Api, params: Params<'_>, version: u8) -> Result<Json, Error> {
-    Json::of(&answer(api, params, version)?.1)
+    let (hash, payload, copy) = read(api, params, version)?;
+    let verdict = api.engine.new_payload(payload).map_err(refusal)?;
+    Json::of(&status(verdict, hash, copy))
 }
 
 /// `engine_newPayloadWithWitness`: each VALID answer has the witness, repeated ones too.
 pub(super) fn witness(api: &Api, params: Params<'_>, version: u8) -> Result<Json, Error> {
-    let (hash, status) = answer(api, params, version)?;
-    if status.status != "VALID" {
-        return Json::of(&status);
-    }
-    let Some(witness) = api.engine.witness(hash).map_err(refusal)? else {
-        // Genesis alone has none: nothing was run.
-        return Json::of(&status);
+    let (hash, payload, copy) = read(api, params, version)?;
+    let (verdict, assembled) = api.engine.new_payload_with_witness(payload).map_err(refusal)?;
+    // Of the valid blocks genesis alone has none: nothing was run.
+    let Some(Assembled { witness, .. }) = assembled else {
+        return Json::of(&status(verdict, hash, copy));
     };
     let mut out = Pieces::default();
     out.push(&br#"{"status":"VALID","witness":"#[..]);
@@ -53,19 +53,27 @@ pub(super) fn witness(api: &Api, params: Params<'_>, version: u8) -> Result<Json
     Ok(out.into())
 }
 
-fn answer(api: &Api, mut params: Params<'_>, version: u8) -> Result<(B256, PayloadStatus), Error> {
+/// The payload that is asked about, its block's hash, and a copy of it where a wrong hash is told
+/// from other faults: by the first version alone.
+fn read(
+    api: &Api,
+    mut params: Params<'_>,
+    version: u8,
+) -> Result<(B256, Payload, Option<Payload>), Error> {
     let request = NewPayload::read(&mut params, version)?;
     params.end()?;
     let payload = request.payload(api.engine.chain())?;
     let hash = payload.execution.block_hash();
-    // Only the first version tells a wrong block hash from other faults.
     let copy = (version == 1).then(|| payload.clone());
-    let verdict = api.engine.new_payload(payload).map_err(refusal)?;
+    Ok((hash, payload, copy))
+}
+
+fn status(verdict: Verdict, hash: B256, copy: Option<Payload>) -> PayloadStatus {
     let mut status = PayloadStatus::new(verdict, hash);
     if status.status == "INVALID" && copy.is_some_and(is_misnamed) {
         status.status = "INVALID_BLOCK_HASH";
     }
-    Ok((hash, status))
+    status
 }
 
 /// Whether the payload's fields do not hash to its block hash.

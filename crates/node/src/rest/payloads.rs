@@ -23,19 +23,19 @@ use crate::api::{self, Api, refusal};
 
 /// `POST /payloads`.
 pub(super) fn status(api: &Api, request: &Request) -> Result<Response, Problem> {
-    let (hash, status) = validate(api, request)?;
+    let (hash, payload) = read(api, request)?;
+    let verdict = api.engine.new_payload(payload).map_err(refusal)?;
+    let status = payload_status(verdict, hash);
     Ok(with_headers(api, hash, &status, ssz(status.encode())))
 }
 
 /// `POST /payloads/witness`: each VALID answer has the witness, repeated ones too.
 pub(super) fn witness(api: &Api, request: &Request) -> Result<Response, Problem> {
     let are_mapped = code_files::are_mapped(request)?;
-    let (hash, status) = validate(api, request)?;
+    let (hash, payload) = read(api, request)?;
+    let (verdict, assembled) = api.engine.new_payload_with_witness(payload).map_err(refusal)?;
+    let status = payload_status(verdict, hash);
     // Genesis alone is VALID and has none: nothing was run.
-    let assembled = match status.status {
-        Status::Valid => api.engine.assembled(hash).map_err(refusal)?,
-        _ => None,
-    };
     let Some(assembled) = assembled else {
         let parts = with_witness_parts(&status.encode(), None, &[]).map_err(Problem::of_answer)?;
         return Ok(with_headers(api, hash, &status, ssz(pieces(parts))));
@@ -71,13 +71,12 @@ fn with_headers(api: &Api, hash: B256, status: &PayloadStatus, mut answer: Respo
     answer
 }
 
-fn validate(api: &Api, request: &Request) -> Result<(B256, PayloadStatus), Problem> {
+/// The payload of a request, and its block's hash.
+fn read(api: &Api, request: &Request) -> Result<(B256, Payload), Problem> {
     let fork = fork(request)?;
     let envelope = ExecutionPayloadEnvelope::decode(fork, &ssz_body(request)?)?;
     let hash = envelope.payload.block_hash();
-    let payload = payload(api, fork, envelope)?;
-    let verdict = api.engine.new_payload(payload).map_err(refusal)?;
-    Ok((hash, payload_status(verdict, hash)))
+    Ok((hash, payload(api, fork, envelope)?))
 }
 
 /// What JSON-RPC's parameters would be, after the same checks.

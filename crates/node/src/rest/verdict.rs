@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use client::ssz::{PayloadStatus, Status};
-use engine::{Verdict, WitnessBytes, WitnessItems};
+use engine::{Verdict, WitnessBytes, WitnessSize};
 use rpc::rest::{HeaderMap, HeaderValue};
 
 use crate::api::Api;
@@ -41,11 +41,11 @@ pub(super) fn add_headers(api: &Api, hash: B256, headers: &mut HeaderMap) {
     let timings = api.engine.last_timings().filter(|(of, _)| *of == hash).map(|(_, of)| of);
     let record = api.engine.block(hash).ok().flatten();
     if let Some(record) = record
-        && let Some(items) = record.witness_items()
+        && let Some(size) = api.engine.witness_size(&record)
     {
-        let WitnessItems { nodes_at_most, codes, headers } = items;
+        let WitnessSize { nodes_at_most, codes, headers, bytes } = size;
         let mut text = format!("nodes-at-most={nodes_at_most}, codes={codes}, headers={headers}");
-        match api.engine.witness_bytes(&record) {
+        match bytes {
             Some(WitnessBytes::Exactly(bytes)) => text += &format!(", bytes={bytes}"),
             Some(WitnessBytes::AtMost(bytes)) => text += &format!(", bytes-at-most={bytes}"),
             None => {}

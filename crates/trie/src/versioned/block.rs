@@ -395,11 +395,17 @@ impl<R: Records + Clone> BlockTrie<R> {
         all
     }
 
-    /// The bytes of the nodes of the witness; where two are the same, both count.
-    pub fn witness_bytes(&self) -> usize {
+    /// How many nodes the witness has, and their bytes; where two are the same, both count.
+    pub fn witness_size(&self) -> (usize, usize) {
         let captured = self.overlays().flat_map(Overlay::captured);
-        let roots = self.captured_roots().map(|root| root.rlp().len());
-        captured.map(|origin| origin.rlp_bytes()).chain(roots).sum()
+        let nodes = captured.map(|origin| origin.rlp_bytes());
+        let nodes = nodes.chain(self.captured_roots().map(|root| root.rlp().len()));
+        nodes.fold((0, 0), |(count, bytes), node| (count + 1, bytes + node))
+    }
+
+    /// How many nodes are in memory, whatever has become of them.
+    pub fn nodes_count(&self) -> usize {
+        self.overlays().map(Overlay::nodes_count).sum()
     }
 
     /// The roots that stand outside of the overlays.

@@ -167,9 +167,12 @@ impl World {
         let witness = twin.take_witness_nodes();
         let trie = Arc::new(trie);
         assert_eq!(trie.witness(3, &|units| run(scene.runner, units)), witness);
-        let bytes = witness.iter().map(|node| node.len()).sum::<usize>();
+        let size = (witness.len(), witness.iter().map(|node| node.len()).sum::<usize>());
+        let found = trie.witness_size();
         let has_twins = trie.witness_addresses().len() > witness.len();
-        assert!(trie.witness_bytes() == bytes || has_twins && trie.witness_bytes() > bytes);
+        assert!(found == size || has_twins && found.0 > size.0 && found.1 > size.1);
+        assert_eq!(found.0, trie.witness_addresses().len());
+        assert!(found.0 <= trie.nodes_count() + 17);
         let addresses = trie.witness_addresses();
         assert_eq!(witness_at(&self.records, &addresses), Ok(witness));
 
