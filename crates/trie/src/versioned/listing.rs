@@ -1,7 +1,7 @@
 //! The nodes of a witness, listed in order.
 
 use super::{NodeAddress, Records, base::Base, overlay::Overlay, record};
-use crate::Error;
+use crate::{Error, keccak::prefetch};
 use alloy_primitives::{Bytes, bytes};
 use std::{cmp::Ordering, ops::Range};
 
@@ -27,6 +27,9 @@ pub(crate) struct Listed {
 }
 
 const ROOTS: u32 = u32::MAX;
+
+/// How many nodes ahead their RLP is fetched into the processor's cache.
+const FETCHED_AHEAD: usize = 16;
 
 impl<'a> Nodes<'a> {
     pub(crate) fn new(overlays: Vec<&'a Overlay>, roots: Vec<&'a [u8]>) -> Self {
@@ -57,13 +60,29 @@ impl<'a> Nodes<'a> {
             let end = start + overlay.nodes_count();
             let within = range.start.clamp(start, end) - start..range.end.clamp(start, end) - start;
             listed.extend(overlay.captured_in(within).map(|origin| {
-                let (prefix, len) = (prefix(origin.rlp(&overlay.base)), origin.rlp_bytes() as u32);
-                Listed { prefix, overlay: index, start: origin.rlp_start(), len }
+                let (start, len) = (origin.rlp_start(), origin.rlp_bytes() as u32);
+                Listed { prefix: 0, overlay: index, start, len }
             }));
             start = end;
         }
-        listed.sort_unstable_by(|one, other| self.order(one, other));
+        // Their RLP is all over the memory.
+        for index in 0..listed.len() {
+            if let Some(ahead) = listed.get(index + FETCHED_AHEAD) {
+                prefetch(&self.rlp(ahead)[..1]);
+            }
+            listed[index].prefix = prefix(self.rlp(&listed[index]));
+        }
+        self.sort(&mut listed);
         listed
+    }
+
+    /// Sorts by prefixes, which is fast as a comparison of numbers alone, and then what has the
+    /// same one.
+    fn sort(&self, listed: &mut [Listed]) {
+        listed.sort_unstable_by_key(|node| node.prefix);
+        for same in listed.chunk_by_mut(|one, other| one.prefix == other.prefix) {
+            same.sort_unstable_by_key(|node| self.rlp(node));
+        }
     }
 
     /// Lists the nodes outside of the overlays, in order.
@@ -75,7 +94,7 @@ impl<'a> Nodes<'a> {
             len: rlp.len() as u32,
         };
         let mut listed: Vec<_> = (0..).zip(&self.roots).map(root).collect();
-        listed.sort_unstable_by(|one, other| self.order(one, other));
+        self.sort(&mut listed);
         listed
     }
 
@@ -114,7 +133,7 @@ impl<'a> Nodes<'a> {
         let pieces = |overlay: &&Overlay| vec![None; overlay.base.pieces().len()];
         let mut owners: Vec<Vec<Option<bytes::Bytes>>> = self.overlays.iter().map(pieces).collect();
         let mut merged = Vec::with_capacity(lists.iter().map(|list| list.len()).sum());
-        let mut last: &[u8] = &[];
+        let mut last: Option<&Listed> = None;
         lists.retain(|list| !list.is_empty());
         while let Some(place) = self.lowest(&lists) {
             let list = &mut lists[place];
@@ -123,11 +142,10 @@ impl<'a> Nodes<'a> {
             if rest.is_empty() {
                 lists.swap_remove(place);
             }
-            let rlp = self.rlp(node);
-            if rlp == last {
+            if last.replace(node).is_some_and(|last| self.order(last, node).is_eq()) {
                 continue;
             }
-            last = rlp;
+            let rlp = self.rlp(node);
             merged.push(match owners.get_mut(node.overlay as usize) {
                 Some(owners) => {
                     let number = Base::piece(node.start as usize);
