@@ -2,6 +2,7 @@
 
 use crate::persist::{PersistedBlock, Signals};
 use crate::record::BlockRecord;
+use crate::remembered::Remembered;
 use crate::seal::{Sealed, SweepState};
 use crate::tree::{BlockTree, Heads};
 use crate::{Error, limits};
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
-use trie::versioned::{NodeAddress, PathCache};
+use trie::versioned::NodeAddress;
 
 /// How the engine works; the defaults are for a node on a machine of its own.
 #[derive(Debug, Clone)]
@@ -88,7 +89,7 @@ pub(crate) struct Core {
     persisted: RwLock<Heads>,
     listeners: RwLock<Vec<Listener>>,
     /// What reads of earlier blocks have left for the next one; empty while that runs.
-    paths: Mutex<PathCache>,
+    remembered: Mutex<Remembered>,
     /// The last canonical number whose witness has its copy.
     copied: AtomicU64,
     /// Whether a block runs, and the processor is better left to it.
@@ -115,7 +116,7 @@ impl Core {
             signals: Signals::default(),
             persisted: RwLock::new(heads),
             listeners: RwLock::default(),
-            paths: Mutex::new(PathCache::new(limits::PATH_CACHE_BYTES)),
+            remembered: Mutex::new(Remembered::new()),
             copied: AtomicU64::new(head_number),
             running: AtomicBool::new(false),
             // Nothing is in memory yet.
@@ -185,13 +186,13 @@ impl Core {
         self.copied.store(number, Ordering::Relaxed);
     }
 
-    /// The paths of earlier blocks, for the one that runs, which brings them back.
-    pub(crate) fn take_paths(&self) -> PathCache {
-        std::mem::take(&mut self.paths.lock().expect(NO_PANIC))
+    /// What reads of earlier blocks have left, for the block that runs, which brings it back.
+    pub(crate) fn take_remembered(&self) -> Remembered {
+        std::mem::take(&mut self.remembered.lock().expect(NO_PANIC))
     }
 
-    pub(crate) fn put_paths(&self, paths: PathCache) {
-        *self.paths.lock().expect(NO_PANIC) = paths;
+    pub(crate) fn put_remembered(&self, remembered: Remembered) {
+        *self.remembered.lock().expect(NO_PANIC) = remembered;
     }
 
     pub(crate) fn is_running(&self) -> bool {

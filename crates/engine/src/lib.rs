@@ -20,6 +20,7 @@ mod parallel;
 mod persist;
 mod prefetch;
 mod record;
+mod remembered;
 #[cfg(test)]
 mod samples;
 mod seal;

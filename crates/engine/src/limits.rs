@@ -74,6 +74,9 @@ pub const SHORTCUT_READS: usize = 64;
 /// Bytes of memory for paths that blocks have read along, 16 for each: a million of them.
 pub const PATH_CACHE_BYTES: usize = 16 << 20;
 
+/// Bytes of memory for slots that blocks have read, 128 for each: a quarter of a million of them.
+pub const SLOT_CACHE_BYTES: usize = 32 << 20;
+
 /// Threads that read ahead of a block that waits for the disk: as many requests as a solid-state
 /// disk answers at once without becoming slower by much.
 pub const PREFETCH_THREADS: usize = 16;

@@ -5,6 +5,7 @@ use crate::ancestors::Ancestors;
 use crate::core::Core;
 use crate::parallel::Listed;
 use crate::record::BlockRecord;
+use crate::remembered::Remembered;
 use crate::state_view;
 use crate::touched::{self, Touched};
 use crate::workers::{Session, Workers};
@@ -17,9 +18,7 @@ use rayon::prelude::*;
 use state::{NodeReader, Nodes};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use trie::versioned::{
-    self, BlockTrie, NodeAddress, PathCache, Shortcuts, Unit, Version, run_serially,
-};
+use trie::versioned::{self, BlockTrie, NodeAddress, Shortcuts, Unit, Version, run_serially};
 use trie::{Account, EMPTY_ROOT_HASH, Error as TrieError};
 use witness::{BlockState, Change, Code, State, StateError, Witness};
 
@@ -219,8 +218,7 @@ impl<'a> LiveState<'a> {
 struct Reads<'a> {
     core: &'a Core,
     nodes: NodeReader,
-    /// The paths of earlier blocks, to which this one adds.
-    paths: PathCache,
+    remembered: Remembered,
     accounts: Shortcuts,
     /// The storages, with how often each was read, and shortcuts once it is worth them.
     storages: AddressMap<(usize, Option<Shortcuts>)>,
@@ -229,35 +227,44 @@ struct Reads<'a> {
 impl<'a> Reads<'a> {
     fn new(core: &'a Core, version: Version) -> Self {
         let nodes = NodeReader::new(core.database.nodes().clone());
-        let accounts = Shortcuts::new(version);
-        Self { core, nodes, paths: core.take_paths(), accounts, storages: AddressMap::default() }
+        let (remembered, accounts) = (core.take_remembered(), Shortcuts::new(version));
+        Self { core, nodes, remembered, accounts, storages: AddressMap::default() }
     }
 
     fn account(&mut self, address: Address) -> Result<Known, StateError> {
         let hashed_address = keccak256(address);
-        let found = self.accounts.account(&mut self.nodes, &mut self.paths, &hashed_address)?;
+        let paths = &mut self.remembered.paths;
+        let found = self.accounts.account(&mut self.nodes, paths, &hashed_address)?;
         Ok(Known::new(hashed_address, found))
     }
 
+    /// The hash of a slot, and its value.
     fn slot(
         &mut self,
         owner: Address,
         storage: Version,
-        hashed_slot: &B256,
-    ) -> Result<U256, TrieError> {
+        slot: U256,
+    ) -> Result<(B256, U256), TrieError> {
+        let Self { nodes, remembered: Remembered { paths, slots }, .. } = self;
+        let (hash, before) = slots.get(owner, slot);
         let (reads_count, shortcuts) = self.storages.entry(owner).or_default();
         *reads_count += 1;
-        if *reads_count < limits::SHORTCUT_READS {
-            return versioned::slot_with(&mut self.nodes, &mut self.paths, &storage, hashed_slot);
+        let read = if *reads_count < limits::SHORTCUT_READS {
+            versioned::slot_with(nodes, paths, &storage, &hash, before)?
+        } else {
+            let shortcuts = shortcuts.get_or_insert_with(|| Shortcuts::new(storage));
+            shortcuts.slot(nodes, paths, &hash, before)?
+        };
+        if before != Some(read) {
+            slots.put(owner, slot, hash, read);
         }
-        let shortcuts = shortcuts.get_or_insert_with(|| Shortcuts::new(storage));
-        shortcuts.slot(&mut self.nodes, &mut self.paths, hashed_slot)
+        Ok((hash, read.value))
     }
 }
 
 impl Drop for Reads<'_> {
     fn drop(&mut self) {
-        self.core.put_paths(std::mem::take(&mut self.paths));
+        self.core.put_remembered(std::mem::take(&mut self.remembered));
     }
 }
 
@@ -327,9 +334,9 @@ impl State for LiveState<'_> {
                 Ok(shard.touch_slot(&hashed_address, &hashed_slot(slot))?)
             }
             (Work::Ahead { session, .. }, None) => {
-                let hashed_slot = hashed_slot(slot);
+                let (hashed_slot, value) = self.reads.slot(address, storage, slot)?;
                 session.touch_slot(known.hashed_address, hashed_slot);
-                Ok(self.reads.slot(address, storage, &hashed_slot)?)
+                Ok(value)
             }
         }
     }

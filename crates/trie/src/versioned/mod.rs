@@ -28,7 +28,7 @@ pub use address::{NodeAddress, RecordError, RecordReader, RecordSink, Records, V
 pub use block::{BlockTrie, Unit, run_serially};
 pub use listing::witness_at;
 pub use memory::MemoryRecords;
-pub use read::{PathCache, Shortcuts, account, account_proof, slot, slot_with};
+pub use read::{PathCache, Shortcuts, SlotRead, account, account_proof, slot, slot_with};
 pub use shard::{Key, Shard};
 pub use sweep::{Cursor, sweep};
 pub use verify::verify;

@@ -34,10 +34,12 @@ pub fn slot<R: Records + ?Sized>(
     storage: &Version,
     hashed_slot: &B256,
 ) -> Result<U256, Error> {
-    slot_with(&mut &*records, &mut PathCache::default(), storage, hashed_slot)
+    let (at, in_leaf) = (At::root(storage), slot_in_leaf(hashed_slot));
+    let value = walk(&mut &*records, at, hashed_slot, None, |at| at, in_leaf)?;
+    Ok(value.unwrap_or_default())
 }
 
-/// As [`slot`], by a reader that remembers paths.
+/// As [`slot`], by a reader that remembers paths, and what an earlier read of the slot gave.
 ///
 /// # Errors
 /// See [`account`].
@@ -46,10 +48,19 @@ pub fn slot_with(
     paths: &mut PathCache,
     storage: &Version,
     hashed_slot: &B256,
-) -> Result<U256, Error> {
-    let (at, in_leaf) = (At::root(storage), slot_in_leaf(hashed_slot));
-    let value = paths.walk(records, at, 0, hashed_slot, |_| {}, in_leaf)?;
-    Ok(value.unwrap_or_default())
+    before: Option<SlotRead>,
+) -> Result<SlotRead, Error> {
+    paths.slot(records, At::root(storage), 0, hashed_slot, |_| {}, before)
+}
+
+/// The value of a slot, zero if it is not set, and a record on the way to it: wherever the slot's
+/// way leads past the same record, in whatever version, it has the same value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotRead {
+    /// The record's place; none if the way was too short to have one.
+    pub past: NodeAddress,
+    /// The value.
+    pub value: U256,
 }
 
 /// Where the nodes below the first nibbles of a version's trie stand, as far as reads have come by
@@ -82,10 +93,13 @@ impl Shortcuts {
         paths: &mut PathCache,
         hashed_address: &B256,
     ) -> Result<Option<(Account, Version)>, Error> {
-        self.walk(records, paths, hashed_address, account_in_leaf(hashed_address))
+        let (start, pass) = self.start(hashed_address);
+        let in_leaf = account_in_leaf(hashed_address);
+        let from = (SHORTCUT_NIBBLES, NodeAddress::NONE);
+        paths.walk(records, start, from, hashed_address, pass, in_leaf)
     }
 
-    /// As [`slot`](self::slot).
+    /// As [`slot_with`].
     ///
     /// # Errors
     /// See there.
@@ -94,32 +108,31 @@ impl Shortcuts {
         records: &mut impl RecordReader,
         paths: &mut PathCache,
         hashed_slot: &B256,
-    ) -> Result<U256, Error> {
-        let value = self.walk(records, paths, hashed_slot, slot_in_leaf(hashed_slot))?;
-        Ok(value.unwrap_or_default())
+        before: Option<SlotRead>,
+    ) -> Result<SlotRead, Error> {
+        let (start, pass) = self.start(hashed_slot);
+        paths.slot(records, start, SHORTCUT_NIBBLES, hashed_slot, pass, before)
     }
 
-    fn walk<T>(
-        &mut self,
-        records: &mut impl RecordReader,
-        paths: &mut PathCache,
-        key: &B256,
-        in_leaf: impl Fn(&Leaf<'_>) -> InLeaf<T>,
-    ) -> Result<Option<T>, Error> {
+    /// Where a walk to this key begins, and what it is to tell of where it passes.
+    fn start(&mut self, key: &B256) -> (At, impl FnMut(At)) {
         let (two, three) = (usize::from(key[0]), usize::from(key[0]) << 4 | nibble(key, 2));
         let start = match (self.three[three], self.two[two]) {
-            (address, _) if !address.is_none() => At { address, depth: 3 },
+            (address, _) if !address.is_none() => At { address, depth: SHORTCUT_NIBBLES },
             (_, address) if !address.is_none() => At { address, depth: 2 },
             _ => At::root(&self.version),
         };
-        let pass = |At { address, depth }| match depth {
+        let pass = move |At { address, depth }| match depth {
             2 => self.two[two] = address,
-            3 => self.three[three] = address,
+            SHORTCUT_NIBBLES => self.three[three] = address,
             _ => {}
         };
-        paths.walk(records, start, 3, key, pass, in_leaf)
+        (start, pass)
     }
 }
+
+/// Nibbles that shortcuts lead past, at most.
+const SHORTCUT_NIBBLES: usize = 3;
 
 /// Where walks have ended, by the record at which they began and the nibbles that they followed
 /// from there: another walk from the same record along the same nibbles goes on where they lead,
@@ -155,12 +168,13 @@ impl PathCache {
         Self { sets: vec![[0; PATHS]; sets_count].into() }
     }
 
-    /// As [`walk`], and past what a path leads past, which begins `from` nibbles below the root.
+    /// As [`walk`], and past what a path leads past, which begins `from` nibbles below the root. A
+    /// walk that gets to `goal` there ends.
     fn walk<T>(
         &mut self,
         records: &mut impl RecordReader,
         start: At,
-        from: usize,
+        (from, goal): (usize, NodeAddress),
         key: &B256,
         mut pass: impl FnMut(At),
         in_leaf: impl Fn(&Leaf<'_>) -> InLeaf<T>,
@@ -169,6 +183,9 @@ impl PathCache {
         let mut pass = |at: At| {
             pass(at);
             if at.depth == from {
+                if at.address == goal {
+                    return At { address: NodeAddress::NONE, ..at };
+                }
                 let begun = path_name(at, key);
                 name = Some(begun);
                 return self.find(begun, from).unwrap_or(at);
@@ -186,6 +203,32 @@ impl PathCache {
             );
         }
         Ok(found)
+    }
+
+    /// Reads a slot, and remembers the record `from` nibbles below the root.
+    fn slot(
+        &mut self,
+        records: &mut impl RecordReader,
+        start: At,
+        from: usize,
+        hashed_slot: &B256,
+        mut pass: impl FnMut(At),
+        before: Option<SlotRead>,
+    ) -> Result<SlotRead, Error> {
+        let goal = before.map_or(NodeAddress::NONE, |before| before.past);
+        let mut past = NodeAddress::NONE;
+        let pass = |at: At| {
+            if at.depth == from {
+                past = at.address;
+            }
+            pass(at);
+        };
+        let in_leaf = slot_in_leaf(hashed_slot);
+        let value = self.walk(records, start, (from, goal), hashed_slot, pass, in_leaf)?;
+        Ok(match before {
+            Some(before) if before.past == past && !past.is_none() => before,
+            _ => SlotRead { past, value: value.unwrap_or_default() },
+        })
     }
 
     fn find(&mut self, name: Path, from: usize) -> Option<At> {
@@ -425,12 +468,14 @@ mod tests {
                 for _ in 0..2 {
                     let mut shortcuts = Shortcuts::new(storage);
                     for key in there.iter().copied().chain(keys(rng, count)) {
-                        let expected = slot(&records, &storage, &key);
-                        let found = slot_with(&mut &records, paths, &storage, &key);
-                        assert_eq!(found, expected, "{key}");
+                        let expected = slot(&records, &storage, &key).unwrap();
+                        let found = slot_with(&mut &records, paths, &storage, &key, None).unwrap();
+                        assert_eq!((found.past, found.value), (storage.address, expected), "{key}");
+                        let mut before = Some(found);
                         for _ in 0..2 {
-                            let found = shortcuts.slot(&mut &records, paths, &key);
-                            assert_eq!(found, expected, "{key}");
+                            let found = shortcuts.slot(&mut &records, paths, &key, before);
+                            assert_eq!(found.as_ref().unwrap().value, expected, "{key}");
+                            before = found.ok();
                         }
                     }
                 }

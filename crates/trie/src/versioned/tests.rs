@@ -121,6 +121,8 @@ struct World {
     store: Store,
     /// Of all versions, and too few for all that is read.
     paths: RefCell<PathCache>,
+    /// What slots were read of late, in whatever version.
+    reads: RefCell<BTreeMap<(B256, B256), [SlotRead; 2]>>,
 }
 
 impl World {
@@ -227,8 +229,14 @@ impl World {
                 let value = slot(&self.records, &storage, hashed_slot);
                 assert_eq!(value, Ok(flat.slot(&address, hashed_slot)));
                 let records = &mut &self.records;
-                assert_eq!(slot_with(records, paths, &storage, hashed_slot), value);
-                assert_eq!(shortcuts.slot(records, paths, hashed_slot), value);
+                let mut reads = self.reads.borrow_mut();
+                let before = reads.get(&(address, *hashed_slot)).copied();
+                let [from_root, from_shortcut] = before.map_or([None; 2], |reads| reads.map(Some));
+                let from_root = slot_with(records, paths, &storage, hashed_slot, from_root);
+                let from_shortcut = shortcuts.slot(records, paths, hashed_slot, from_shortcut);
+                let found = [from_root.unwrap(), from_shortcut.unwrap()];
+                assert_eq!(found.map(|read| Ok(read.value)), [value.clone(), value]);
+                reads.insert((address, *hashed_slot), found);
             }
             let proof = account_proof(&self.records, version, &address, &slots);
             assert_eq!(proof, twin.account_proof(address, &slots, &self.store));
