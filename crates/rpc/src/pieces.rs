@@ -146,7 +146,9 @@ impl Pieces {
             return taken;
         }
         let mut buffer = Vec::with_capacity(most_bytes.min(self.len_bytes));
-        while let Some(piece) = self.list.front_mut() {
+        // Slices are let go of when all are copied: counting who holds one waits for the copies.
+        let mut done = 0;
+        while let Some(piece) = self.list.get_mut(done) {
             let room = most_bytes - buffer.len();
             let is_done = match piece {
                 Piece::AsIs(bytes) if bytes.len() >= LARGE_PIECE_BYTES => break,
@@ -166,8 +168,9 @@ impl Pieces {
             if !is_done {
                 break;
             }
-            self.list.pop_front();
+            done += 1;
         }
+        self.list.drain(..done);
         self.len_bytes -= buffer.len();
         buffer.into()
     }
