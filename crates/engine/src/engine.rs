@@ -117,7 +117,7 @@ pub struct Timings {
     pub root: Duration,
     /// Of `root`, waiting for the trie workers.
     pub catching_up: Duration,
-    /// Listing what the witness consists of.
+    /// Putting the witness together, where it was asked for with the verdict.
     pub witness: Duration,
 }
 
@@ -330,7 +330,6 @@ impl Engine {
         let (code_hashes, codes) = codes_read.into_iter().unzip();
         let Finished { touched, tries, is_all } =
             state.finish(code_hashes, executed.first_ancestor);
-        timings.witness = lap();
         let record = Arc::new(BlockRecord {
             total_difficulty: parent.total_difficulty + block.header.difficulty,
             block,
@@ -346,8 +345,12 @@ impl Engine {
         *self.latest() = Some(Latest { hash, nodes, codes, public_keys, timings });
         self.core.tree_mut().insert(record.clone());
         if wanted == Wanted::Witness {
-            // It is kept for who asks, and so is the reason why there is none.
+            let start = Instant::now();
+            // It is kept for who asks. Why there is none, who asks is told again.
             let _ = self.assembled(hash);
+            if let Some(latest) = &mut *self.latest() {
+                latest.timings.witness = start.elapsed();
+            }
         }
         let (core, parent_seal) = (self.core.clone(), parent.seal.clone());
         if threads.is_none() {

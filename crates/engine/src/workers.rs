@@ -2,8 +2,8 @@
 //!
 //! Each has some of the block's shards for as long as the block runs. It is told in chunks what was
 //! read, so that it loads the paths (which is the witness), and what each transaction left, so that
-//! it sets it; with nothing else to do it hashes ahead. When the block has ended, what it has not come
-//! to is left to all threads. One more thread does what is left to do after a block.
+//! it sets it; with nothing else to do it hashes ahead. When the block has ended, what it has not
+//! come to is left to all threads. One more thread does what is left to do after a block.
 
 use crate::background::yield_to_others;
 use crate::limits;
