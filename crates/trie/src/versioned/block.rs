@@ -418,8 +418,8 @@ impl<R: Records + Clone> BlockTrie<R> {
         self.shards.iter().flat_map(Shard::overlays)
     }
 
-    /// The addresses of the nodes of the witness, ascending. [`witness_at`] makes them nodes
-    /// again.
+    /// The addresses of the nodes of the witness, ascending. [`witness_at`](super::witness_at)
+    /// makes them nodes again.
     pub fn witness_addresses(&self) -> Vec<NodeAddress> {
         let root = self.captured_root().map(|root| root.address);
         let shards = self.shards.iter().flat_map(|shard| shard.captured());
