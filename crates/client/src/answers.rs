@@ -36,9 +36,9 @@ pub struct Timings {
     pub execution: Duration,
     /// What was left of the state root after that.
     pub root: Duration,
-    /// Of `root`, waiting for the trie workers.
+    /// Of `root`, until all that was read was loaded.
     pub catching_up: Duration,
-    /// Listing what the witness consists of.
+    /// Putting the witness together, where it was asked for with the verdict.
     pub witness: Duration,
 }
 

@@ -21,16 +21,15 @@ pub struct Assembled {
     pub code_hashes: Arc<[B256]>,
 }
 
-/// The witness of a block; `None` when the block is not known, or the first of its chain. `tries`
+/// The witness of a block; `None` when it is the first of its chain. `tries`
 /// have the nodes that it read, to be listed on the threads of a pool, and `codes` are those that
 /// it read, as they were listed then, when they are at hand.
 pub(crate) fn assemble(
     core: &Core,
-    block_hash: B256,
+    record: &BlockRecord,
     tries: Option<(&Arc<Tries>, &ThreadPool)>,
     codes: Option<Vec<Bytes>>,
 ) -> Result<Option<Assembled>, Error> {
-    let Some(record) = core.block(&block_hash)? else { return Ok(None) };
     let Some(touched) = &record.touched else { return Ok(None) };
     let parent = core.block(&record.block.header.parent_hash)?;
     let parent = parent.ok_or(Error::UnknownBlock(record.block.header.parent_hash))?;
@@ -40,9 +39,9 @@ pub(crate) fn assemble(
             [unit] => unit.run(),
             units => run_on(pool, units),
         }),
-        None => match core.database.witness(&block_hash)? {
+        None => match core.database.witness(&record.hash())? {
             Kept::There(copy) => decode_copy(&copy)?,
-            Kept::Never | Kept::Gone => state_nodes(core, &record, &parent)?,
+            Kept::Never | Kept::Gone => state_nodes(core, record, &parent)?,
         },
     };
     let codes = match codes {

@@ -2,7 +2,7 @@
 
 use crate::persist::{PersistedBlock, Signals};
 use crate::record::BlockRecord;
-use crate::remembered::Remembered;
+use crate::remembered::Shelf;
 use crate::seal::{Sealed, SweepState};
 use crate::tree::{BlockTree, Heads};
 use crate::{Error, limits};
@@ -89,7 +89,7 @@ pub(crate) struct Core {
     persisted: RwLock<Heads>,
     listeners: RwLock<Vec<Listener>>,
     /// What reads of earlier blocks have left for the next one; empty while that runs.
-    remembered: Mutex<Remembered>,
+    pub(crate) remembered: Shelf,
     /// The last canonical number whose witness has its copy.
     copied: AtomicU64,
     /// Whether a block runs, and the processor is better left to it.
@@ -116,7 +116,7 @@ impl Core {
             signals: Signals::default(),
             persisted: RwLock::new(heads),
             listeners: RwLock::default(),
-            remembered: Mutex::new(Remembered::new()),
+            remembered: Shelf::new(),
             copied: AtomicU64::new(head_number),
             running: AtomicBool::new(false),
             // Nothing is in memory yet.
@@ -184,15 +184,6 @@ impl Core {
     /// Notes that `number` has its copy, or gets none.
     pub(crate) fn copied(&self, number: u64) {
         self.copied.store(number, Ordering::Relaxed);
-    }
-
-    /// What reads of earlier blocks have left, for the block that runs, which brings it back.
-    pub(crate) fn take_remembered(&self) -> Remembered {
-        std::mem::take(&mut self.remembered.lock().expect(NO_PANIC))
-    }
-
-    pub(crate) fn put_remembered(&self, remembered: Remembered) {
-        *self.remembered.lock().expect(NO_PANIC) = remembered;
     }
 
     pub(crate) fn is_running(&self) -> bool {

@@ -115,7 +115,7 @@ pub struct Timings {
     pub execution: Duration,
     /// What was left of the state root after that.
     pub root: Duration,
-    /// Of `root`, waiting for the trie workers.
+    /// Of `root`, until all that was read was loaded.
     pub catching_up: Duration,
     /// Putting the witness together, where it was asked for with the verdict.
     pub witness: Duration,
@@ -425,6 +425,8 @@ impl Engine {
         if let Some((_, assembled)) = last.as_ref().filter(|(hash, _)| *hash == block_hash) {
             return Ok(Some(assembled.clone()));
         }
+        // First of all: when it is there, it is the latest block, or has been handed to be sealed.
+        let Some(record) = self.core.block(&block_hash)? else { return Ok(None) };
         let (nodes, codes) = match &*self.latest() {
             Some(Latest { hash, nodes, codes, .. }) if *hash == block_hash => {
                 (nodes.upgrade(), Some(codes.clone()))
@@ -432,7 +434,7 @@ impl Engine {
             _ => (None, None),
         };
         let nodes = nodes.as_ref().map(|nodes| (nodes, self.pool()));
-        let assembled = assemble(&self.core, block_hash, nodes, codes)?;
+        let assembled = assemble(&self.core, &record, nodes, codes)?;
         let Some(assembled) = assembled else { return Ok(None) };
         *last = Some((block_hash, assembled.clone()));
         Ok(Some(assembled))
@@ -446,16 +448,18 @@ impl Engine {
             (touched.codes.len(), (record.number() - touched.first_ancestor) as usize);
         // Who asks does not wait for one that is being put together.
         let last = self.assembled.try_lock().ok();
-        let last = last.as_ref().and_then(|last| last.as_ref());
-        if let Some((_, assembled)) = last.filter(|(hash, _)| *hash == record.hash()) {
-            let witness = &assembled.witness;
-            let bytes = Some(WitnessBytes::Exactly(witness::ssz::encoded_len(witness)));
+        let last = last.as_deref().and_then(Option::as_ref).filter(|(of, _)| *of == record.hash());
+        if let Some(Assembled { witness, .. }) = last.map(|(_, assembled)| assembled.clone()) {
+            let bytes = Some(WitnessBytes::Exactly(witness::ssz::encoded_len(&witness)));
             return Some(WitnessSize { nodes_at_most: witness.state.len(), codes, headers, bytes });
         }
-        let latest = self.latest();
-        let latest = latest.as_ref().filter(|latest| latest.hash == record.hash());
-        let tries = latest.and_then(|latest| latest.nodes.upgrade());
-        let (nodes_at_most, nodes_bytes) = match (touched.listed(), tries) {
+        let latest = self.latest().as_ref().filter(|latest| latest.hash == record.hash()).map(
+            |Latest { nodes, codes, .. }| {
+                (nodes.upgrade(), codes.iter().map(|code| code.len()).sum::<usize>())
+            },
+        );
+        let (tries, codes_bytes) = latest.unzip();
+        let (nodes_at_most, nodes_bytes) = match (touched.listed(), tries.flatten()) {
             (None, Some(tries)) => {
                 let (count, bytes) = tries.witness_size();
                 (count, Some(bytes))
@@ -463,10 +467,8 @@ impl Engine {
             (Some(Nodes { addresses, bytes }), _) => (addresses.len(), *bytes),
             (None, None) => (touched.addresses().len(), None),
         };
-        let bytes = latest.zip(nodes_bytes).map(|(latest, nodes_bytes)| {
-            let items_bytes = nodes_bytes
-                + latest.codes.iter().map(|code| code.len()).sum::<usize>()
-                + headers * limits::HEADER_BYTES;
+        let bytes = codes_bytes.zip(nodes_bytes).map(|(codes_bytes, nodes_bytes)| {
+            let items_bytes = codes_bytes + nodes_bytes + headers * limits::HEADER_BYTES;
             WitnessBytes::AtMost(items_bytes + 4 * (3 + nodes_at_most + codes + headers))
         });
         Some(WitnessSize { nodes_at_most, codes, headers, bytes })

@@ -22,8 +22,8 @@ pub const UNPERSISTED_BYTES: u64 = 256 << 20;
 /// How long one waits for room before it is asked again why there is none.
 pub const ROOM_PAUSE: Duration = Duration::from_millis(500);
 
-/// Keys in a chunk for the trie workers. A chunk costs its sender a wake-up, a few microseconds,
-/// and the last one is waited for.
+/// Keys in a chunk for the trie workers, who fetch their nodes side by side. A chunk costs its
+/// sender a wake-up, a few microseconds.
 pub const MULTIPROOF_CHUNK_SIZE: usize = 60;
 
 /// Keys that the trie workers have not come to at the end of a block, from which on they are worth

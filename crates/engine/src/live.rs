@@ -88,7 +88,7 @@ enum Work<'a> {
 /// How long the root took after the last transaction.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RootTimings {
-    /// Waiting for the workers to catch up with what was read and set ahead.
+    /// Until all that was read is loaded: waiting for the workers, and what they have left.
     pub(crate) catching_up: Duration,
     /// Applying what was left, and hashing.
     pub(crate) applying: Duration,
@@ -227,7 +227,7 @@ struct Reads<'a> {
 impl<'a> Reads<'a> {
     fn new(core: &'a Core, version: Version) -> Self {
         let nodes = NodeReader::new(core.database.nodes().clone());
-        let (remembered, accounts) = (core.take_remembered(), Shortcuts::new(version));
+        let (remembered, accounts) = (core.remembered.take(), Shortcuts::new(version));
         Self { core, nodes, remembered, accounts, storages: AddressMap::default() }
     }
 
@@ -264,7 +264,7 @@ impl<'a> Reads<'a> {
 
 impl Drop for Reads<'_> {
     fn drop(&mut self) {
-        self.core.put_remembered(std::mem::take(&mut self.remembered));
+        self.core.remembered.put(std::mem::take(&mut self.remembered));
     }
 }
 

@@ -5,6 +5,7 @@ use alloy_primitives::map::DefaultHashBuilder;
 use alloy_primitives::{Address, B256, U256, keccak256};
 use std::fmt;
 use std::hash::BuildHasher;
+use std::sync::Mutex;
 use trie::versioned::{NodeAddress, PathCache, SlotRead};
 
 /// What is remembered of reads, for whatever block comes next: all of it is said of records, which
@@ -15,12 +16,30 @@ pub(crate) struct Remembered {
     pub(crate) slots: SlotCache,
 }
 
-impl Remembered {
+/// Where what is remembered is while no block runs. A block takes it, and brings it back.
+#[derive(Debug)]
+pub(crate) struct Shelf(Mutex<Option<Remembered>>);
+
+impl Shelf {
     pub(crate) fn new() -> Self {
         let (paths, slots) = (PathCache::new(PATH_CACHE_BYTES), SlotCache::new(SLOT_CACHE_BYTES));
-        Self { paths, slots }
+        Self(Some(Remembered { paths, slots }).into())
+    }
+
+    /// What is there, or nothing while somebody else has it.
+    pub(crate) fn take(&self) -> Remembered {
+        self.0.lock().expect(NO_PANIC).take().unwrap_or_default()
+    }
+
+    /// Brings back what was taken; who had nothing brings nothing.
+    pub(crate) fn put(&self, remembered: Remembered) {
+        if !remembered.slots.entries.is_empty() {
+            *self.0.lock().expect(NO_PANIC) = Some(remembered);
+        }
     }
 }
+
+const NO_PANIC: &str = "no thread panics while it holds the lock";
 
 /// What slots were read of late: their hashes, and their values with the records they were read
 /// past. A read of one that was read before waits for the memory once, and hashes nothing.
@@ -93,6 +112,18 @@ mod tests {
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
     use std::collections::HashMap;
+
+    #[test]
+    fn who_had_nothing_takes_nothing_away() {
+        for is_first_back_first in [true, false] {
+            let shelf = Shelf::new();
+            let (first, second) = (shelf.take(), shelf.take());
+            assert!(!first.slots.entries.is_empty() && second.slots.entries.is_empty());
+            let back = if is_first_back_first { [first, second] } else { [second, first] };
+            back.into_iter().for_each(|remembered| shelf.put(remembered));
+            assert!(!shelf.take().slots.entries.is_empty());
+        }
+    }
 
     #[test]
     fn what_is_remembered_is_what_was_read_last() {

@@ -107,16 +107,30 @@ impl<P> Cache<P> {
     /// Shows a page to `see`, if it is there.
     #[inline]
     pub(crate) fn get<T>(&self, number: u64, see: impl FnOnce(&Arc<P>) -> T) -> Option<T> {
+        self.find(number, true, see)
+    }
+
+    /// As [`get`](Self::get), which does not count as a look-up.
+    #[inline]
+    pub(crate) fn peek<T>(&self, number: u64, see: impl FnOnce(&Arc<P>) -> T) -> Option<T> {
+        self.find(number, false, see)
+    }
+
+    #[inline]
+    fn find<T>(&self, number: u64, counts: bool, see: impl FnOnce(&Arc<P>) -> T) -> Option<T> {
         let [first, second] = self.places(number);
-        let set = self.sets[first].0.try_read()?;
-        if let Some(way) = set.find(number) {
+        let mut set = self.sets[first].0.try_read()?;
+        let way = match set.find(number) {
+            Some(way) => way,
+            None => {
+                drop(set);
+                set = self.sets[second].0.try_read()?;
+                set.find(number)?
+            }
+        };
+        if counts {
             set.looked_up(way);
-            return set.pages[way].as_ref().map(see);
         }
-        drop(set);
-        let set = self.sets[second].0.try_read()?;
-        let way = set.find(number)?;
-        set.looked_up(way);
         set.pages[way].as_ref().map(see)
     }
 
@@ -245,6 +259,7 @@ mod tests {
                         let found = cache.get(number, |page| **page);
                         assert_eq!(found.is_some(), cache.contains(number));
                         assert!(found.is_none_or(|page| page == 3 * number));
+                        assert_eq!(cache.peek(number, |page| **page), found);
                     }
                 }
                 let there = (0..range).filter(|number| cache.contains(*number)).count();
@@ -286,7 +301,10 @@ mod tests {
             }
         }
         for _ in 0..capacity {
-            cache.insert(rng.random_range(0..1 << 40), page(0));
+            let number = rng.random_range(0..1 << 40);
+            cache.insert(number, page(0));
+            // Whoever only peeks keeps nothing there.
+            (0..3).for_each(|_| cache.peek(number, |_| ()).unwrap_or_default());
         }
         let there = used.iter().filter(|number| cache.contains(**number)).count();
         assert!(there > used.len() - used.len() / 50, "{there} of {}", used.len());

@@ -117,6 +117,13 @@ impl Records for Nodes {
     fn prefetch(&self, at: NodeAddress) {
         self.shared.cache.prefetch(at.offset() / PAGE);
     }
+
+    #[inline]
+    fn peek<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        let offset = (at.offset() % PAGE) as usize;
+        let look = |page: &Arc<Page>| page.0.get(offset..).map(look);
+        self.shared.cache.peek(at.offset() / PAGE, look).flatten()
+    }
 }
 
 /// Reads nodes for one reader, which mostly comes to pages that it has been to not long before:

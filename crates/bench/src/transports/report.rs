@@ -34,12 +34,12 @@ const MEMORY_SIZE: u64 = 500;
 const METHOD: &str = "\
     A payload with its witness, from the request until the witness's items are slices in the \
     caller's memory. Each call has a block of its own and a fresh connection; numbers are \
-    medians. total ends when the items are there; server is validation and listing, as the \
-    server says; encode is what else came before the first byte; transfer lies between the \
-    first byte and the last, and encoding and decoding go on in it; decode is the caller's \
-    work, of which after came after the last byte. Memory of the server is what it had at most \
-    during the call, beyond what it had when it was started, how much of that are pages of \
-    mapped files on disk, which are the system's cache of these files, and beyond what it had \
+    medians. total ends when the items are there; server is validation and putting the witness \
+    together, as the server says; encode is what else came before the first byte; transfer lies \
+    between the first byte and the last, and encoding and decoding go on in it; decode is the \
+    caller's work, of which after came after the last byte. Memory of the server is what it had \
+    at most during the call, beyond what it had when it was started, how much of that are pages \
+    of mapped files on disk, which are the system's cache of these files, and beyond what it had \
     before the call; that of the caller is beyond idle.";
 
 /// What stands where a server says nothing of its own work.

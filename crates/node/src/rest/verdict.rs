@@ -12,7 +12,7 @@ use crate::api::Api;
 /// Where the witness of a VALID block is.
 const WITNESS: &str = "deponent-witness";
 
-/// How many items and bytes it has, and what listing them took.
+/// How many items and bytes it has, and what putting it together took.
 const WITNESS_ITEMS: &str = "deponent-witness-items";
 
 /// Where the milliseconds went in which the block was validated, as `Server-Timing` has it.
@@ -30,7 +30,7 @@ pub(crate) fn payload_status(verdict: Verdict, hash: B256) -> PayloadStatus {
     PayloadStatus { status, latest_valid_hash, validation_error }
 }
 
-/// Adds the headers of a VALID answer on `hash`. They cost nothing: the witness is not put together
+/// Adds the headers of a VALID answer on `hash`. They cost little: the witness is not put together
 /// for them, so before it is, there is a bound on its size alone.
 pub(super) fn add_headers(api: &Api, hash: B256, headers: &mut HeaderMap) {
     let mut insert = |name: &'static str, value: String| {
@@ -50,7 +50,7 @@ pub(super) fn add_headers(api: &Api, hash: B256, headers: &mut HeaderMap) {
             Some(WitnessBytes::AtMost(bytes)) => text += &format!(", bytes-at-most={bytes}"),
             None => {}
         }
-        if let Some(timings) = timings {
+        if let Some(timings) = timings.filter(|timings| !timings.witness.is_zero()) {
             text += &format!(", ms={}", milliseconds(timings.witness));
         }
         insert(WITNESS, format!("/engine/v1/witnesses/{hash}"));

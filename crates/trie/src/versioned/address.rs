@@ -78,6 +78,11 @@ pub trait Records: Debug + Send + Sync {
     /// Says that the record at `at` is looked at soon: a store may begin to fetch what it will look
     /// into to find it. Nothing else comes of it.
     fn prefetch(&self, _at: NodeAddress) {}
+
+    /// As [`look`](Self::look), if the record is at hand; a store counts it as no use of it.
+    fn peek<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        self.look(at, look).ok()
+    }
 }
 
 impl<R: Records + ?Sized> Records for &R {
@@ -94,6 +99,10 @@ impl<R: Records + ?Sized> Records for &R {
     fn prefetch(&self, at: NodeAddress) {
         (**self).prefetch(at);
     }
+
+    fn peek<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        (**self).peek(at, look)
+    }
 }
 
 impl<R: Records + ?Sized> Records for std::sync::Arc<R> {
@@ -109,6 +118,10 @@ impl<R: Records + ?Sized> Records for std::sync::Arc<R> {
 
     fn prefetch(&self, at: NodeAddress) {
         (**self).prefetch(at);
+    }
+
+    fn peek<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        (**self).peek(at, look)
     }
 }
 

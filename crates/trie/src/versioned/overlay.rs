@@ -775,23 +775,23 @@ pub(crate) fn fetch<'a, R: Records>(
         overlay.first_unloaded(tree, key).map(|(address, depth)| (address, depth, key))
     };
     let mut next: Vec<_> = keys.filter_map(first).collect();
-    // What cannot be read is met again by the walk.
+    // What is not at hand, the walk reads.
     while !next.is_empty() {
         next.iter().for_each(|(address, ..)| records.prefetch(*address));
         for (address, ..) in &next {
-            let _ = records.look(*address, |record| {
+            let _ = records.peek(*address, |record| {
                 prefetch(&record[..record.len().min(HEADER_BYTES)]);
             });
         }
         next.retain_mut(|(address, depth, key)| {
-            let child = records.look(*address, |record| {
+            let child = records.peek(*address, |record| {
                 if record.first() == Some(&record::BRANCH) {
                     let body = record.get(HEADER_BYTES..).unwrap_or_default();
                     prefetch(&body[..body.len().min(BODY_BYTES)]);
                 }
                 (*depth < KEY_NIBBLES).then(|| record::branch_child(record, nibble(key, *depth)))?
             });
-            let Ok(Some(child)) = child else { return false };
+            let Some(Some(child)) = child else { return false };
             (*address, *depth) = (child, *depth + 1);
             true
         });

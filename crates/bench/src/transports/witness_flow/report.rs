@@ -26,7 +26,7 @@ const METHOD: &str = "\
 
 const COMPONENTS: &str = "\
     newPayload is that call where it is one of two. Execution (senders, the parent, execution, \
-    the root) and collection (listing the witness) are what the server says of itself. \
+    the root) and collection (putting the witness together) are what the server says of itself. \
     Serialisation is what else came before the answer's first byte; more of it goes on during \
     the transfer, which lies between the first byte and the last. Decode is the caller's work \
     at whatever time, of which after came after the last byte. Repeated is the call for the \
