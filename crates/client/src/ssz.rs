@@ -17,6 +17,7 @@ use witness::container::{
     byte_lists_bytes, check_length, read_byte_lists, read_limited, read_optional, write_byte_lists,
     write_items,
 };
+use witness::ssz::{Lists, Sink};
 use witness::{PublicKey, Witness};
 
 use crate::Fork;
@@ -239,7 +240,22 @@ pub fn with_witness_parts(
     witness: Option<&Witness>,
     public_keys: &[PublicKey],
 ) -> Result<Vec<Bytes>, SszError> {
-    let witness_bytes = witness.map_or(0, |witness| 4 + witness::ssz::encoded_len(witness));
+    let mut parts = Vec::new();
+    write_with_witness(content, witness.map(Lists::from), public_keys, &mut parts)?;
+    Ok(parts)
+}
+
+/// The same, handed to `sink`.
+///
+/// # Errors
+/// As [`with_witness_parts`].
+pub fn write_with_witness(
+    content: &[u8],
+    witness: Option<Lists<'_>>,
+    public_keys: &[PublicKey],
+    sink: &mut impl Sink,
+) -> Result<(), SszError> {
+    let witness_bytes = witness.map_or(0, |witness| 4 + witness.encoded_len());
     let keys_bytes = PublicKey::BYTES * public_keys.len();
     let all_bytes = WITH_WITNESS.fixed_bytes + content.len() + witness_bytes + keys_bytes;
     check_length(WITH_WITNESS.name, all_bytes, MAX_BYTES)?;
@@ -251,15 +267,16 @@ pub fn with_witness_parts(
     head.extend_from_slice(content);
     let Some(witness) = witness else {
         write_items(public_keys, &mut head);
-        return Ok(vec![head.into()]);
+        sink.bytes(head);
+        return Ok(());
     };
     Offsets::behind(4).write(0, &mut head);
-    let mut parts = vec![head.into()];
-    parts.extend(witness::ssz::parts(witness).expect("the whole length was checked"));
+    sink.bytes(head);
+    witness.write(sink).expect("the whole length was checked");
     if !public_keys.is_empty() {
-        parts.push(public_keys.concat().into());
+        sink.bytes(public_keys.concat());
     }
-    Ok(parts)
+    Ok(())
 }
 
 /// `ForkchoiceUpdate`: what `POST /forkchoice` takes.

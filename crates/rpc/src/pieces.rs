@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -10,17 +11,84 @@ use crate::limits::{HEX_CHUNK_BYTES, LARGE_PIECE_BYTES};
 
 /// A list of byte slices that are sent one after the other without being joined first. A slice may
 /// be sent as its hex digits, which are made while it is sent.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub struct Pieces {
     list: VecDeque<Piece>,
     len_bytes: usize,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A list of byte strings that somebody else has too. A slice of each has an owner to be counted,
+/// twice, and that takes longer than the copy of a small one.
+pub trait Items: Send + Sync {
+    /// A byte string, by its place.
+    fn get(&self, index: usize) -> Option<&Bytes>;
+}
+
+#[derive(Clone)]
 enum Piece {
     AsIs(Bytes),
     /// Two digits for each byte.
     Hex(Bytes),
+    Run(Run),
+}
+
+/// Items that follow each other.
+#[derive(Clone)]
+struct Run {
+    items: Arc<dyn Items>,
+    /// The place of the first.
+    first: usize,
+    /// How many bytes of that are left out.
+    skipped: usize,
+    /// In all; the last item may be cut.
+    len_bytes: usize,
+}
+
+impl Run {
+    /// What is left of the first item.
+    fn front(&self) -> &[u8] {
+        let item = self.items.get(self.first).map_or(&[][..], |item| &item[self.skipped..]);
+        &item[..item.len().min(self.len_bytes)]
+    }
+
+    /// The same, shared.
+    fn share_front(&self) -> Bytes {
+        let len = self.front().len();
+        let item = self.items.get(self.first);
+        item.map_or_else(Bytes::new, |item| item.slice(self.skipped..self.skipped + len))
+    }
+
+    /// Leaves out so many bytes, at most what is left of the first item. The next one is not empty.
+    fn skip(&mut self, bytes: usize) {
+        self.skipped += bytes;
+        self.len_bytes -= bytes;
+        while self.len_bytes > 0 && self.front().is_empty() {
+            (self.first, self.skipped) = (self.first + 1, 0);
+        }
+    }
+
+    fn slices(&self) -> impl Iterator<Item = &[u8]> {
+        let items = (self.first..).map_while(|index| self.items.get(index));
+        let (mut skipped, mut left) = (self.skipped, self.len_bytes);
+        items.map_while(move |item| {
+            let item = &item[std::mem::take(&mut skipped)..];
+            let item = &item[..item.len().min(left)];
+            let is_over = left == 0;
+            left -= item.len();
+            (!is_over).then_some(item)
+        })
+    }
+
+    fn slice(&self, Range { start, end }: Range<usize>) -> Self {
+        let mut sliced = Self { len_bytes: end, ..self.clone() };
+        let mut left = start;
+        while left > 0 {
+            let bytes = left.min(sliced.front().len());
+            sliced.skip(bytes);
+            left -= bytes;
+        }
+        sliced
+    }
 }
 
 impl Piece {
@@ -29,6 +97,7 @@ impl Piece {
         match self {
             Self::AsIs(bytes) => bytes.len(),
             Self::Hex(bytes) => 2 * bytes.len(),
+            Self::Run(run) => run.len_bytes,
         }
     }
 }
@@ -47,6 +116,15 @@ impl Pieces {
     /// Adds a slice as its hex digits, without prefix and quotes.
     pub fn push_hex(&mut self, bytes: impl Into<Bytes>) {
         self.push_piece(Piece::Hex(bytes.into()));
+    }
+
+    /// Adds all items of a list.
+    pub fn push_items(&mut self, items: Arc<dyn Items>) {
+        let all = (0..).map_while(|index| items.get(index));
+        let len_bytes = all.map(Bytes::len).sum();
+        let mut run = Run { items, first: 0, skipped: 0, len_bytes };
+        run.skip(0);
+        self.push_piece(Piece::Run(run));
     }
 
     /// Adds all of `others`.
@@ -76,16 +154,32 @@ impl Pieces {
     pub fn held_bytes(&self) -> usize {
         let held = |piece: &Piece| match piece {
             Piece::AsIs(bytes) | Piece::Hex(bytes) => bytes.len(),
+            Piece::Run(run) => run.len_bytes,
         };
         self.list.iter().map(held).sum()
     }
 
-    /// The slices, when none is sent as digits.
+    /// Whether any are sent as digits.
     #[cfg(target_os = "linux")]
-    pub(crate) fn slices(&self) -> Option<impl Iterator<Item = &[u8]>> {
-        let is_as_it_is = |piece: &Piece| matches!(piece, Piece::AsIs(_));
-        let slices = self.list.iter().map(|(Piece::AsIs(bytes) | Piece::Hex(bytes))| &bytes[..]);
-        self.list.iter().all(is_as_it_is).then_some(slices)
+    pub(crate) fn has_digits(&self) -> bool {
+        self.list.iter().any(|piece| matches!(piece, Piece::Hex(_)))
+    }
+
+    /// Writes what is sent into `out`, which has as many bytes.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn copy_to(&self, mut out: &mut [u8]) {
+        let mut copy = |bytes: &[u8]| {
+            let (place, behind) = std::mem::take(&mut out).split_at_mut(bytes.len());
+            place.copy_from_slice(bytes);
+            out = behind;
+        };
+        for piece in &self.list {
+            match piece {
+                Piece::AsIs(bytes) => copy(bytes),
+                Piece::Hex(bytes) => bytes.iter().for_each(|byte| copy(&hex(byte))),
+                Piece::Run(run) => run.slices().for_each(&mut copy),
+            }
+        }
     }
 
     /// The part of what is sent that lies in `range`, uncopied.
@@ -110,6 +204,7 @@ impl Pieces {
     fn push_part(&mut self, piece: &Piece, Range { start, end }: Range<usize>) {
         match piece {
             Piece::AsIs(bytes) => self.push(bytes.slice(start..end)),
+            Piece::Run(run) => self.push_piece(Piece::Run(run.slice(start..end))),
             Piece::Hex(bytes) => {
                 // A digit alone at either edge is sent as it is.
                 let (first, last) = (start.div_ceil(2), end / 2);
@@ -135,14 +230,7 @@ impl Pieces {
     /// If fewer than two are allowed, the digits of one byte.
     pub fn take(&mut self, most_bytes: usize) -> Bytes {
         assert!(most_bytes >= 2, "there is room for a byte's digits");
-        if let Some(Piece::AsIs(first)) = self.list.front_mut()
-            && first.len() >= LARGE_PIECE_BYTES.min(most_bytes)
-        {
-            let taken = first.split_to(first.len().min(most_bytes));
-            if first.is_empty() {
-                self.list.pop_front();
-            }
-            self.len_bytes -= taken.len();
+        if let Some(taken) = self.take_large(most_bytes) {
             return taken;
         }
         let mut buffer = Vec::with_capacity(most_bytes.min(self.len_bytes));
@@ -164,6 +252,18 @@ impl Pieces {
                     push_digits(&mut buffer, &bytes.split_to(bytes.len().min(room / 2)));
                     bytes.is_empty()
                 }
+                Piece::Run(run) => {
+                    while run.len_bytes > 0 && buffer.len() < most_bytes {
+                        let front = run.front();
+                        if front.len() >= LARGE_PIECE_BYTES {
+                            break;
+                        }
+                        let bytes = front.len().min(most_bytes - buffer.len());
+                        buffer.extend_from_slice(&front[..bytes]);
+                        run.skip(bytes);
+                    }
+                    run.len_bytes == 0
+                }
             };
             if !is_done {
                 break;
@@ -175,6 +275,29 @@ impl Pieces {
         buffer.into()
     }
 
+    /// Takes the first slice as it is, if it is a large one.
+    fn take_large(&mut self, most_bytes: usize) -> Option<Bytes> {
+        let large_bytes = LARGE_PIECE_BYTES.min(most_bytes);
+        let piece = self.list.front_mut()?;
+        let taken = match piece {
+            Piece::AsIs(first) if first.len() >= large_bytes => {
+                first.split_to(first.len().min(most_bytes))
+            }
+            Piece::Run(run) if run.front().len() >= large_bytes => {
+                let mut taken = run.share_front();
+                taken.truncate(most_bytes);
+                run.skip(taken.len());
+                taken
+            }
+            _ => return None,
+        };
+        if piece.len() == 0 {
+            self.list.pop_front();
+        }
+        self.len_bytes -= taken.len();
+        Some(taken)
+    }
+
     /// All of it joined: a copy, for tests and small values.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.len_bytes);
@@ -182,6 +305,7 @@ impl Pieces {
             match piece {
                 Piece::AsIs(bytes) => out.extend_from_slice(bytes),
                 Piece::Hex(bytes) => push_digits(&mut out, bytes),
+                Piece::Run(run) => run.slices().for_each(|item| out.extend_from_slice(item)),
             }
         }
         out
@@ -230,19 +354,52 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    impl Items for Vec<Bytes> {
+        fn get(&self, index: usize) -> Option<&Bytes> {
+            self[..].get(index)
+        }
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Form {
+        AsIs,
+        Hex,
+        /// As items of a list, of so many bytes at most.
+        Items(usize),
+    }
+
     fn any_pieces() -> impl Strategy<Value = (Pieces, Vec<u8>)> {
         let length = prop_oneof![0..5usize, 0..300usize, Just(LARGE_PIECE_BYTES + 7)];
-        let piece = (any::<bool>(), any::<u8>(), length);
+        let items = (1..2 * LARGE_PIECE_BYTES).prop_map(Form::Items);
+        let form = prop_oneof![
+            Just(Form::AsIs),
+            Just(Form::Hex),
+            (1..90usize).prop_map(Form::Items),
+            items
+        ];
+        let piece = (form, any::<u8>(), length);
         prop::collection::vec(piece, 0..8).prop_map(|list| {
             let (mut pieces, mut expected) = (Pieces::default(), Vec::new());
-            for (as_hex, seed, length) in list {
+            for (form, seed, length) in list {
                 let bytes: Vec<u8> = (0..length).map(|at| (at as u8).wrapping_mul(seed)).collect();
-                if as_hex {
-                    bytes.iter().for_each(|byte| expected.extend(format!("{byte:02x}").bytes()));
-                    pieces.push_hex(bytes);
-                } else {
-                    expected.extend(&bytes);
-                    pieces.push(bytes);
+                match form {
+                    Form::AsIs => {
+                        expected.extend(&bytes);
+                        pieces.push(bytes);
+                    }
+                    Form::Hex => {
+                        let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
+                        digits.for_each(|digits| expected.extend(digits.bytes()));
+                        pieces.push_hex(bytes);
+                    }
+                    Form::Items(most) => {
+                        expected.extend(&bytes);
+                        let mut items = vec![Bytes::new()];
+                        for item in bytes.chunks(most) {
+                            items.extend([Bytes::copy_from_slice(item), Bytes::new()]);
+                        }
+                        pieces.push_items(Arc::new(items));
+                    }
                 }
             }
             (pieces, expected)
@@ -257,6 +414,12 @@ mod tests {
         ) {
             prop_assert_eq!(pieces.len_bytes(), expected.len());
             prop_assert_eq!(pieces.to_vec(), &expected[..]);
+            #[cfg(target_os = "linux")]
+            {
+                let mut copied = vec![0; expected.len()];
+                pieces.copy_to(&mut copied);
+                prop_assert_eq!(&copied, &expected);
+            }
             let mut taken = Vec::new();
             while !pieces.is_empty() {
                 let next = pieces.take(most_bytes);
@@ -290,5 +453,10 @@ mod tests {
         let taken = pieces.take(1 << 20);
         assert_eq!(taken.as_ptr(), large.as_ptr());
         assert_eq!(taken.len(), large.len());
+        let mut pieces = Pieces::default();
+        pieces.push_items(Arc::new(vec![large.clone(); 2]));
+        let taken = [pieces.take(1 << 20), pieces.take(1 << 20)];
+        assert_eq!(taken.map(|taken| taken.as_ptr()), [large.as_ptr(); 2]);
+        assert!(pieces.is_empty());
     }
 }

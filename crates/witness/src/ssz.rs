@@ -1,16 +1,100 @@
 //! SSZ: `ExecutionWitness { state, codes, headers }`, each a list of byte lists (execution-apis
 //! #885 and EIP-8025, whose progressive lists serialise alike).
 
-use crate::parts::Part;
 use crate::{DecodeError, Witness, limits};
 use alloy_primitives::Bytes;
 
 const OFFSET_BYTES: usize = 4;
 const FIXED_BYTES: usize = 3 * OFFSET_BYTES;
 
+/// The lists of a witness, in the encoding's order.
+#[derive(Clone, Copy, Debug)]
+pub struct Lists<'a> {
+    /// As [`Witness::state`].
+    pub state: &'a [Bytes],
+    /// As [`Witness::codes`].
+    pub codes: &'a [Bytes],
+    /// As [`Witness::headers`].
+    pub headers: &'a [Bytes],
+}
+
+/// Names a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum List {
+    /// [`Lists::state`].
+    State,
+    /// [`Lists::codes`].
+    Codes,
+    /// [`Lists::headers`].
+    Headers,
+}
+
+/// What an encoding is handed to, in the order of its bytes, to be sent without being joined.
+pub trait Sink {
+    /// Takes bytes between items.
+    fn bytes(&mut self, bytes: Vec<u8>);
+    /// Takes all items of a list, one after the other, with nothing between them.
+    fn items(&mut self, list: List, items: &[Bytes]);
+}
+
+/// Slices of all that is handed over.
+impl Sink for Vec<Bytes> {
+    fn bytes(&mut self, bytes: Vec<u8>) {
+        self.push(bytes.into());
+    }
+
+    fn items(&mut self, _: List, items: &[Bytes]) {
+        self.extend(items.iter().filter(|item| !item.is_empty()).cloned());
+    }
+}
+
+impl<'a> From<&'a Witness> for Lists<'a> {
+    fn from(witness: &'a Witness) -> Self {
+        let Witness { state, codes, headers } = witness;
+        Self { state, codes, headers }
+    }
+}
+
+impl<'a> Lists<'a> {
+    const fn all(self) -> [(List, &'a [Bytes]); 3] {
+        let Self { state, codes, headers } = self;
+        [(List::State, state), (List::Codes, codes), (List::Headers, headers)]
+    }
+
+    /// As [`encoded_len()`].
+    pub fn encoded_len(self) -> usize {
+        FIXED_BYTES + self.all().map(|(_, items)| list_len(items)).iter().sum::<usize>()
+    }
+
+    /// Hands the encoding to `sink`; errors as [`write()`].
+    pub fn write(self, sink: &mut impl Sink) -> Result<(), DecodeError> {
+        DecodeError::check("witness", self.encoded_len(), limits::SSZ_BYTES)?;
+        let (mut fixed, mut offset) = (Vec::with_capacity(FIXED_BYTES), FIXED_BYTES);
+        for (_, items) in self.all() {
+            push_offset(offset, &mut fixed);
+            offset += list_len(items);
+        }
+        sink.bytes(fixed);
+        for (list, items) in self.all() {
+            if items.is_empty() {
+                continue;
+            }
+            let mut offset = OFFSET_BYTES * items.len();
+            let mut offsets = Vec::with_capacity(offset);
+            for item in items {
+                push_offset(offset, &mut offsets);
+                offset += item.len();
+            }
+            sink.bytes(offsets);
+            sink.items(list, items);
+        }
+        Ok(())
+    }
+}
+
 /// Length of the encoding in bytes. Over [`limits::SSZ_BYTES`] there is no encoding.
 pub fn encoded_len(witness: &Witness) -> usize {
-    FIXED_BYTES + lists(witness).map(list_len).iter().sum::<usize>()
+    Lists::from(witness).encoded_len()
 }
 
 /// Hands the encoding to `sink` slice by slice, in order; items are passed as they are, uncopied.
@@ -18,29 +102,24 @@ pub fn encoded_len(witness: &Witness) -> usize {
 /// # Errors
 /// When the encoding is longer than 32-bit offsets reach; nothing has been written then.
 pub fn write(witness: &Witness, sink: &mut impl FnMut(&[u8])) -> Result<(), DecodeError> {
-    check(witness)?;
-    for_each_part(witness, &mut |part| sink(part.bytes()));
-    Ok(())
+    struct Slices<'a, F>(&'a mut F);
+    impl<F: FnMut(&[u8])> Sink for Slices<'_, F> {
+        fn bytes(&mut self, bytes: Vec<u8>) {
+            (self.0)(&bytes);
+        }
+
+        fn items(&mut self, _: List, items: &[Bytes]) {
+            items.iter().for_each(|item| (self.0)(item));
+        }
+    }
+    Lists::from(witness).write(&mut Slices(sink))
 }
 
 /// The encoding as byte strings that follow each other, to be sent without being joined: offsets,
 /// and items as they are. Errors as [`write()`].
 pub fn parts(witness: &Witness) -> Result<Vec<Bytes>, DecodeError> {
-    check(witness)?;
-    let items_count = lists(witness).map(<[_]>::len).iter().sum::<usize>();
-    let mut parts = Vec::with_capacity(items_count + 3);
-    let mut between = Vec::new();
-    for_each_part(witness, &mut |part| match part {
-        Part::Between(bytes) => between.extend_from_slice(bytes),
-        Part::Item(item) if item.is_empty() => {}
-        Part::Item(item) => {
-            if !between.is_empty() {
-                parts.push(std::mem::take(&mut between).into());
-            }
-            parts.push(item.clone());
-        }
-    });
-    parts.extend((!between.is_empty()).then(|| between.into()));
+    let mut parts = Vec::new();
+    Lists::from(witness).write(&mut parts)?;
     Ok(parts)
 }
 
@@ -76,38 +155,13 @@ pub fn decode(input: &Bytes) -> Result<Witness, DecodeError> {
     })
 }
 
-fn check(witness: &Witness) -> Result<(), DecodeError> {
-    DecodeError::check("witness", encoded_len(witness), limits::SSZ_BYTES)
-}
-
-/// Hands the encoding of a witness that was checked to `sink`.
-fn for_each_part(witness: &Witness, sink: &mut dyn FnMut(Part<'_>)) {
-    let mut offset = FIXED_BYTES;
-    for items in lists(witness) {
-        write_offset(offset, sink);
-        offset += list_len(items);
-    }
-    for items in lists(witness) {
-        let mut offset = OFFSET_BYTES * items.len();
-        for item in items {
-            write_offset(offset, sink);
-            offset += item.len();
-        }
-        items.iter().for_each(|item| sink(Part::Item(item)));
-    }
-}
-
-fn lists(witness: &Witness) -> [&[Bytes]; 3] {
-    [&witness.state, &witness.codes, &witness.headers]
-}
-
 fn list_len(items: &[Bytes]) -> usize {
     items.iter().map(|item| OFFSET_BYTES + item.len()).sum()
 }
 
-fn write_offset(offset: usize, sink: &mut dyn FnMut(Part<'_>)) {
+fn push_offset(offset: usize, out: &mut Vec<u8>) {
     let offset = u32::try_from(offset).expect("the whole length was checked");
-    sink(Part::Between(&offset.to_le_bytes()));
+    out.extend_from_slice(&offset.to_le_bytes());
 }
 
 fn read_offset(input: &[u8], at: usize) -> usize {

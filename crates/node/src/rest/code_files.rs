@@ -14,7 +14,6 @@ use engine::Assembled;
 use rpc::Pieces;
 use rpc::rest::{HeaderValue, Request, Response};
 use state::Place;
-use witness::Witness;
 
 use super::held::{self, CODES};
 use super::problem::{Kind, Problem};
@@ -24,11 +23,12 @@ use crate::api::{Api, refusal};
 /// The header's value.
 pub(super) const MAPPED: HeaderValue = HeaderValue::from_static("mapped");
 
-/// A witness without the codes that its client maps.
+/// Where a client has the codes of a witness from.
 #[derive(Debug)]
 pub(super) struct Named {
-    pub(super) witness: Witness,
-    /// Where the codes lie that are not in it, in their order, and how long they are.
+    /// Those that it is sent.
+    codes: Vec<Bytes>,
+    /// Where the others lie, in their order, and how long they are.
     places: Vec<(Place, u32)>,
 }
 
@@ -53,18 +53,21 @@ pub(super) fn named(api: &Api, assembled: &Assembled) -> Result<Named, Problem> 
             None => codes.push(code.clone()),
         }
     }
-    let (state, headers) = (witness.state.clone(), witness.headers.clone());
-    Ok(Named { witness: Witness { state, codes, headers }, places })
+    Ok(Named { codes, places })
 }
 
 impl Named {
-    /// The body, of the parts of the `PayloadStatusWithWitness`.
-    pub(super) fn body(&self, answer: Vec<Bytes>) -> Vec<Bytes> {
+    /// The body, around that of the `PayloadStatusWithWitness` with the codes that are sent.
+    pub(super) fn body<E>(
+        self,
+        answer: impl FnOnce(Vec<Bytes>) -> Result<Pieces, E>,
+    ) -> Result<Pieces, E> {
         let places = self.places.iter().flat_map(|(place, length)| {
             let [segment, offset] = [place.segment, place.offset].map(u64::to_le_bytes);
             [&segment[..], &offset[..], &length.to_le_bytes()[..]].concat()
         });
-        held::with_behind(answer, places.collect())
+        let places = places.collect();
+        Ok(held::with_behind(answer(self.codes)?, places))
     }
 }
 

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex};
 use alloy_primitives::Bytes;
 use alloy_primitives::map::{B256Map, Entry};
 use engine::Assembled;
+use rpc::Pieces;
 use rpc::rest::{HeaderName, HeaderValue, Request};
-use witness::Witness;
 
 use crate::limits::HELD_CODES;
 
@@ -26,13 +26,14 @@ pub(super) const CODES: HeaderName = HeaderName::from_static("deponent-codes");
 #[derive(Clone, Debug, Default)]
 struct Sent(Arc<Mutex<B256Map<u32>>>);
 
-/// A witness without the codes that its client holds.
+/// Which codes of a witness its client is sent.
 #[derive(Debug)]
 pub(super) struct Lacking {
-    pub(super) witness: Witness,
-    /// The number of the first code in it.
+    /// Those that it does not hold.
+    codes: Vec<Bytes>,
+    /// The number of the first of them.
     first: u32,
-    /// The numbers of the codes that are not in it.
+    /// The numbers of the others.
     held: Vec<u32>,
 }
 
@@ -64,8 +65,7 @@ fn leave_out(numbers: &mut B256Map<u32>, assembled: &Assembled, most: usize) -> 
             }
         }
     }
-    let (state, headers) = (witness.state.clone(), witness.headers.clone());
-    Lacking { witness: Witness { state, codes, headers }, first, held }
+    Lacking { codes, first, held }
 }
 
 impl Lacking {
@@ -74,23 +74,25 @@ impl Lacking {
         self.first.into()
     }
 
-    /// The body, of the parts of the `PayloadStatusWithWitness`.
-    pub(super) fn body(&self, answer: Vec<Bytes>) -> Vec<Bytes> {
-        with_behind(answer, self.held.iter().flat_map(|number| number.to_le_bytes()).collect())
+    /// The body, around that of the `PayloadStatusWithWitness` with the codes that are sent.
+    pub(super) fn body<E>(
+        self,
+        answer: impl FnOnce(Vec<Bytes>) -> Result<Pieces, E>,
+    ) -> Result<Pieces, E> {
+        let held = self.held.iter().flat_map(|number| number.to_le_bytes()).collect();
+        Ok(with_behind(answer(self.codes)?, held))
     }
 }
 
-/// The container of an answer, in its parts, and a list behind it.
-pub(super) fn with_behind(mut answer: Vec<Bytes>, list: Vec<u8>) -> Vec<Bytes> {
-    let answer_bytes: usize = answer.iter().map(|part| part.len()).sum();
-    let behind = u32::try_from(FIXED_BYTES + answer_bytes);
+/// The container of an answer and a list.
+pub(super) fn with_behind(answer: Pieces, list: Vec<u8>) -> Pieces {
+    let behind = u32::try_from(FIXED_BYTES + answer.len_bytes());
     let behind = behind.expect("without its codes a witness is far below 4 GiB");
-    let offsets = [(FIXED_BYTES as u32).to_le_bytes(), behind.to_le_bytes()].concat();
-    answer.insert(0, offsets.into());
-    if !list.is_empty() {
-        answer.push(list.into());
-    }
-    answer
+    let mut container = Pieces::default();
+    container.push([(FIXED_BYTES as u32).to_le_bytes(), behind.to_le_bytes()].concat());
+    container.append(answer);
+    container.push(list);
+    container
 }
 
 /// Two offsets.
@@ -101,6 +103,7 @@ mod tests {
     use super::*;
     use alloy_primitives::keccak256;
     use proptest::prelude::*;
+    use witness::Witness;
 
     fn assembled(codes: &[u16]) -> Assembled {
         let mut codes: Vec<_> = codes.iter().map(|code| Bytes::from(code.to_be_bytes())).collect();
@@ -122,17 +125,17 @@ mod tests {
             let (mut numbers, mut table) = (B256Map::default(), Vec::new());
             for codes in &blocks {
                 let assembled = assembled(codes);
-                let Lacking { witness, first, held } = leave_out(&mut numbers, &assembled, most);
+                let Lacking { codes, first, held } = leave_out(&mut numbers, &assembled, most);
                 if first == 0 {
                     table.clear();
                 }
                 prop_assert_eq!(first as usize, table.len());
-                table.extend(witness.codes.iter().cloned());
+                table.extend(codes.iter().cloned());
                 prop_assert!(table.len() <= most);
                 let held = held.iter().map(|number| table[*number as usize].clone());
-                let mut codes: Vec<_> = witness.codes.iter().cloned().chain(held).collect();
+                let mut codes: Vec<_> = codes.into_iter().chain(held).collect();
                 codes.sort_unstable();
-                prop_assert_eq!(Witness { codes, ..witness }, (*assembled.witness).clone());
+                prop_assert_eq!(&codes, &assembled.witness.codes);
             }
         }
     }
@@ -141,12 +144,12 @@ mod tests {
     fn a_code_is_sent_once() {
         let mut numbers = B256Map::default();
         let first = leave_out(&mut numbers, &assembled(&[1, 2, 3]), 10);
-        assert_eq!((first.witness.codes.len(), first.first, &first.held[..]), (3, 0, &[][..]));
+        assert_eq!((first.codes.len(), first.first, &first.held[..]), (3, 0, &[][..]));
         let again = leave_out(&mut numbers, &assembled(&[2, 3, 4]), 10);
-        assert_eq!(again.witness.codes, [Bytes::from(4_u16.to_be_bytes())]);
+        assert_eq!(again.codes, [Bytes::from(4_u16.to_be_bytes())]);
         assert_eq!((again.first, &again.held[..]), (3, &[1, 2][..]));
-        let body = again.body(vec![Bytes::from_static(b"ans"), Bytes::from_static(b"wer")]);
+        let body = again.body(|_| Ok::<_, ()>(b"answer".to_vec().into())).unwrap();
         let expected = b"\x08\0\0\0\x0e\0\0\0answer\x01\0\0\0\x02\0\0\0";
-        assert_eq!(body.concat(), expected);
+        assert_eq!(body.to_vec(), expected);
     }
 }

@@ -6,6 +6,7 @@
 //! JSON-RPC twins do, through the same functions. `docs/transports.md` lists them all.
 
 mod bodies;
+mod body;
 mod code_files;
 mod fork;
 mod forkchoice;

@@ -16,6 +16,7 @@ use engine::{Built, Payload};
 use execution::Transaction;
 use rpc::rest::{Request, Response};
 
+use super::body::Sending;
 use super::problem::{Kind, Problem};
 use super::verdict::payload_status;
 use super::{code_files, fork, held, not_stored, pieces, rules, segment, ssz, ssz_body, verdict};
@@ -43,21 +44,23 @@ pub(super) fn witness(api: &Api, request: &Request) -> Result<Response, Problem>
     let missing = || Problem::new(Kind::Internal, format!("there is no block {hash}"));
     let record = api.engine.block(hash).map_err(refusal)?.ok_or_else(missing)?;
     let keys = api.engine.public_keys(&record.block).map_err(refusal)?;
-    let parts = |witness| {
-        let parts = with_witness_parts(&status.encode(), Some(witness), &keys);
-        parts.map_err(Problem::of_answer)
+    let whole = assembled.witness.clone();
+    let body = |sending: Sending| {
+        let body = sending.body_with(&status.encode(), &keys);
+        body.map_err(Problem::of_answer)
     };
     if are_mapped {
         let named = code_files::named(api, &assembled)?;
-        let mut answer = ssz(pieces(named.body(parts(&named.witness)?)));
+        let mut answer = ssz(named.body(|codes| body(Sending::with_codes(whole, codes)))?);
         answer.headers.insert(held::CODES, code_files::MAPPED);
         return Ok(with_headers(api, hash, &status, answer));
     }
     let answer = match held::lacking(request, &assembled) {
-        None => ssz(pieces(parts(&assembled.witness)?)),
+        None => ssz(body(Sending::whole(whole))?),
         Some(lacking) => {
-            let mut answer = ssz(pieces(lacking.body(parts(&lacking.witness)?)));
-            answer.headers.insert(held::CODES, lacking.header());
+            let first = lacking.header();
+            let mut answer = ssz(lacking.body(|codes| body(Sending::with_codes(whole, codes)))?);
+            answer.headers.insert(held::CODES, first);
             answer
         }
     };
@@ -121,8 +124,9 @@ pub(super) fn built_with_witness(
 ) -> Result<Response, Problem> {
     let (fork, built) = find(api, request, id)?;
     let keys = api.engine.public_keys(&built.block).map_err(refusal)?;
-    let parts = with_witness_parts(&encode(fork, &built)?, Some(&built.witness), &keys);
-    Ok(not_stored(ssz(pieces(parts.map_err(Problem::of_answer)?))))
+    let body =
+        Sending::whole(built.witness.clone().into()).body_with(&encode(fork, &built)?, &keys);
+    Ok(not_stored(ssz(body.map_err(Problem::of_answer)?)))
 }
 
 fn find(api: &Api, request: &Request, id: &str) -> Result<(Fork, Arc<Built>), Problem> {

@@ -9,6 +9,7 @@ use execution::stateless::input::{NewPayloadRequest, StatelessInput};
 use rpc::rest::{Request, Response};
 use witness::{DecodeError, Witness};
 
+use super::body::Sending;
 use super::problem::{Kind, Problem};
 use super::resource::{self, ETag};
 use super::{pieces, segment};
@@ -27,13 +28,13 @@ pub(super) fn witness(api: &Api, request: &Request, name: &str) -> Result<Respon
     }
     let witness = assemble(api, record.hash())?;
     let content = match form {
-        "rlp" => witness::rlp::parts(&witness),
-        _ => witness::ssz::parts(&witness).map_err(|error| match error {
+        "rlp" => pieces(witness::rlp::parts(&witness)),
+        _ => Sending::whole(witness).body().map_err(|error| match error {
             DecodeError::TooLarge { got, .. } => Problem::too_large(got),
             error => Problem::new(Kind::Internal, error),
         })?,
     };
-    resource::respond(request, &tag, pieces(content))
+    resource::respond(request, &tag, content)
 }
 
 /// `GET /stateless-inputs/{blockHash}`: what a prover of an Amsterdam block is given.

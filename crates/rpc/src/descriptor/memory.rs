@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use memmap2::MmapMut;
 use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
 
+use crate::limits::SHARED_COPY_BYTES;
 use crate::pieces::Pieces;
 
 /// The memory files of one port.
@@ -54,15 +55,12 @@ impl Files {
     /// Writes an answer into a file; `None` where it may take no more memory, or is sent as
     /// digits.
     pub(crate) fn fill(self: &Arc<Self>, pieces: &Pieces) -> io::Result<Option<Lent>> {
-        let Some(slices) = pieces.slices() else { return Ok(None) };
+        if pieces.has_digits() {
+            return Ok(None);
+        }
         let Some(file) = self.take(pieces.len_bytes())? else { return Ok(None) };
         let mut lent = Lent { file: Some(file), files: Arc::clone(self) };
-        let mut rest = &mut lent.file_mut().map[..];
-        for slice in slices {
-            let (place, behind) = rest.split_at_mut(slice.len());
-            place.copy_from_slice(slice);
-            rest = behind;
-        }
+        copy(pieces, &mut lent.file_mut().map[..pieces.len_bytes()]);
         Ok(Some(lent))
     }
 
@@ -100,6 +98,20 @@ impl Files {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("nothing panics while it is held")
     }
+}
+
+/// Copies what is sent, where it is much by two threads: most of the time the processor waits for
+/// memory.
+fn copy(pieces: &Pieces, into: &mut [u8]) {
+    if into.len() < SHARED_COPY_BYTES {
+        return pieces.copy_to(into);
+    }
+    let middle = into.len() / 2;
+    let (first, second) = into.split_at_mut(middle);
+    std::thread::scope(|scope| {
+        scope.spawn(|| pieces.slice(0..middle).copy_to(first));
+        pieces.slice(middle..pieces.len_bytes()).copy_to(second);
+    });
 }
 
 impl File {
