@@ -1,10 +1,11 @@
-//! The priority of work that nobody waits for.
+//! When work that nobody waits for is done, and by which priority.
 
 use crate::core::Core;
 use crate::limits;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use trie::versioned::{NodeAddress, RecordSink};
 
 /// Reads the newest nodes of a chain that was just opened, so that its first blocks need not wait
@@ -51,7 +52,7 @@ fn read_ahead(core: &Core, mut end: NodeAddress, bytes: u64, is_stopped: &Atomic
         match core.database.nodes().read_ahead(end) {
             Ok(Some(next)) => {
                 // What is read stays, and the next block needs memory too.
-                touch_memory((end.offset() - next.offset()) as usize);
+                touch_memory((end.offset() - next.offset()) as usize, &core.rest);
                 end = next;
             }
             Ok(None) => return,
@@ -107,9 +108,10 @@ fn run_when_idle() {}
 /// Has the system clear memory before a block needs it: as long as the cache of nodes grows, it
 /// takes memory that was free, and fresh memory is the dearest thing on a machine. `grown_bytes` is
 /// by how much it grew of late; the allocator keeps what is freed here for the next block.
-pub(crate) fn touch_memory(grown_bytes: usize) {
+pub(crate) fn touch_memory(grown_bytes: usize, rest: &Rest) {
     let bytes = (limits::TOUCHED_PER_GROWN * grown_bytes).min(limits::TOUCHED_MAX_BYTES);
     let part = |_| {
+        rest.wait();
         std::thread::yield_now();
         std::hint::black_box(vec![1u8; limits::TOUCHED_PART_BYTES])
     };
@@ -117,18 +119,62 @@ pub(crate) fn touch_memory(grown_bytes: usize) {
     drop((0..bytes / limits::TOUCHED_PART_BYTES).map(part).collect::<Vec<_>>());
 }
 
+/// Has work that nobody waits for rest while a large answer is on its way. Where processors are
+/// few, the one that makes the answer would be taken away from it, or the one of its reader,
+/// however low the priority of that work is.
+#[derive(Debug, Default)]
+pub(crate) struct Rest {
+    until: Mutex<Option<Instant>>,
+    ended: Condvar,
+}
+
+impl Rest {
+    fn until(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.until.lock().expect("no thread panics while it holds the lock")
+    }
+
+    /// Begins a rest, or changes how long the one under way lasts from now on.
+    pub(crate) fn begin(&self, time: Duration) {
+        *self.until() = Some(Instant::now() + time.min(limits::REST_MAX));
+    }
+
+    /// Ends it: somebody waits for the work after all.
+    pub(crate) fn end(&self) {
+        if self.until().take().is_some() {
+            self.ended.notify_all();
+        }
+    }
+
+    /// Waits for the end of a rest, if there is one.
+    pub(crate) fn wait(&self) {
+        let mut until = self.until();
+        while let Some(left) = until.and_then(|end| end.checked_duration_since(Instant::now())) {
+            let waited = self.ended.wait_timeout(until, left);
+            until = waited.expect("no thread panics while it holds the lock").0;
+        }
+    }
+}
+
 /// Counts steps of work that nobody waits for, some microseconds each, and lets other threads go
 /// first every few steps: lowering a thread's priority shortens its turn, and does not end it.
-#[derive(Debug, Default)]
-pub(crate) struct Turns(u32);
+#[derive(Debug)]
+pub(crate) struct Turns<'a> {
+    rest: &'a Rest,
+    steps: u32,
+}
 
-impl Turns {
+impl<'a> Turns<'a> {
     /// Steps between two yields: some 50 µs.
     const STEPS: u32 = 32;
 
+    pub(crate) const fn new(rest: &'a Rest) -> Self {
+        Self { rest, steps: 0 }
+    }
+
     pub(crate) fn step(&mut self) {
-        self.0 += 1;
-        if self.0.is_multiple_of(Self::STEPS) {
+        self.steps += 1;
+        if self.steps.is_multiple_of(Self::STEPS) {
+            self.rest.wait();
             std::thread::yield_now();
         }
     }
@@ -138,12 +184,40 @@ impl Turns {
 #[derive(Debug)]
 pub(crate) struct Yielding<'a, S> {
     pub(crate) sink: &'a mut S,
-    pub(crate) turns: Turns,
+    pub(crate) turns: Turns<'a>,
 }
 
 impl<S: RecordSink> RecordSink for Yielding<'_, S> {
     fn append(&mut self, record: &[u8]) -> NodeAddress {
         self.turns.step();
         self.sink.append(record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rest_lasts_as_long_as_was_said() {
+        let rest = Rest::default();
+        rest.wait();
+        for time in [Duration::from_millis(2), Duration::MAX] {
+            let start = Instant::now();
+            rest.begin(time);
+            rest.wait();
+            assert!(start.elapsed() >= time.min(limits::REST_MAX));
+        }
+    }
+
+    #[test]
+    fn a_rest_ends_when_somebody_wants_the_work() {
+        let rest = Rest::default();
+        *rest.until() = Some(Instant::now() + Duration::from_secs(3600));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| rest.wait());
+            rest.end();
+            waiting.join().expect("no panic");
+        });
     }
 }

@@ -1,5 +1,6 @@
 //! What the engine's threads share.
 
+use crate::background::Rest;
 use crate::persist::{PersistedBlock, Signals};
 use crate::record::BlockRecord;
 use crate::remembered::Shelf;
@@ -94,6 +95,8 @@ pub(crate) struct Core {
     copied: AtomicU64,
     /// Whether a block runs, and the processor is better left to it.
     pub(crate) running: AtomicBool,
+    /// What seals and sweeps rests.
+    pub(crate) rest: Rest,
     /// Whether the block that ran last has waited long for the disk.
     pub(crate) was_cold: AtomicBool,
     failure: OnceLock<Error>,
@@ -119,6 +122,7 @@ impl Core {
             remembered: Shelf::new(),
             copied: AtomicU64::new(head_number),
             running: AtomicBool::new(false),
+            rest: Rest::default(),
             // Nothing is in memory yet.
             was_cold: AtomicBool::new(true),
             failure: OnceLock::new(),
@@ -145,6 +149,7 @@ impl Core {
     /// The state after a block, as long as it is kept.
     pub(crate) fn sealed<'a>(&self, record: &'a BlockRecord) -> Result<&'a Sealed, Error> {
         record.seal.hurry();
+        self.rest.end();
         let sealed = record.seal.wait()?;
         if self.floors().keep(record.number()) {
             return Ok(sealed);

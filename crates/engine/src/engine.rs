@@ -238,6 +238,7 @@ impl Engine {
         list: Option<Bytes>,
         wanted: Wanted,
     ) -> Result<Verdict, Error> {
+        self.core.rest.end();
         // Before anything is held that the fork choice may need.
         self.wait_for_room()?;
         let _running = self.running();
@@ -344,10 +345,16 @@ impl Engine {
         let hash = record.hash();
         *self.latest() = Some(Latest { hash, nodes, codes, public_keys, timings });
         self.core.tree_mut().insert(record.clone());
+        let mut dropped_later = None;
         if wanted == Wanted::Witness {
             let start = Instant::now();
+            self.core.rest.begin(limits::REST_MAX);
+            dropped_later = self.assembled.lock().expect(NO_PANIC).take();
             // It is kept for who asks. Why there is none, who asks is told again.
-            let _ = self.assembled(hash);
+            let assembled = self.assembled(hash).ok().flatten();
+            let bytes = assembled.map_or(0, |assembled| assembled.witness.content_bytes());
+            let megabytes = (bytes >> 20) as u32;
+            self.core.rest.begin(limits::REST_MIN + limits::REST_PER_MEGABYTE * megabytes);
             if let Some(latest) = &mut *self.latest() {
                 latest.timings.witness = start.elapsed();
             }
@@ -357,7 +364,10 @@ impl Engine {
             // The answer waits for it.
             record.seal.hurry();
         }
-        let seal = move || seal::seal(&core, &parent_seal, &record, tries, new_codes);
+        let seal = move || {
+            seal::seal(&core, &parent_seal, &record, tries, new_codes);
+            drop(dropped_later);
+        };
         match threads {
             Some(Threads { workers, .. }) => workers.after(seal),
             None => seal(),
@@ -624,10 +634,11 @@ impl Engine {
         if gas_used < self.core.options.parallel_gas {
             return None;
         }
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let count = self.core.options.trie_workers.unwrap_or(cores - 1);
-        let count = count.clamp(1, limits::TRIE_WORKERS);
-        let workers = self.workers.get_or_init(|| Workers::start(count));
+        let workers = self.workers.get_or_init(|| {
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            let count = self.core.options.trie_workers.unwrap_or(cores - 1);
+            Workers::start(count.clamp(1, limits::TRIE_WORKERS))
+        });
         Some(Threads { workers, pool: self.pool() })
     }
 

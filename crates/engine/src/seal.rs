@@ -143,6 +143,7 @@ pub(crate) fn seal(
     tries: Arc<Tries>,
     codes: Vec<(B256, Bytes)>,
 ) {
+    core.rest.wait();
     if let Some(touched) = &record.touched {
         touched.list(|| Nodes::of(&tries));
     }
@@ -157,7 +158,7 @@ pub(crate) fn seal(
     core.signals.block_sealed();
     let appended_bytes = core.database.nodes().end().offset() - start.offset();
     if core.database.nodes().cache_has_room() {
-        background::touch_memory(appended_bytes as usize);
+        background::touch_memory(appended_bytes as usize, &core.rest);
     }
 }
 
@@ -171,7 +172,7 @@ fn try_seal(
     let parent = parent.wait()?;
     let _one_at_a_time = core.sealing.lock().expect("no thread panics while it holds the lock");
     let mut batch = core.database.batch();
-    let version = tries.write(&mut Yielding { sink: &mut batch, turns: Turns::default() });
+    let version = tries.write(&mut Yielding { sink: &mut batch, turns: Turns::new(&core.rest) });
     let appended_bytes = batch.bytes() as u64;
     batch.seal()?;
     let sealed = sweep_on(core, version, parent.sweep, appended_bytes, &record.seal)?;
@@ -232,7 +233,7 @@ fn sweep_on(
     if state.owed_bytes < core.options.sweep_step_bytes || !goes_on(0) {
         return Ok(Sealed { version, sweep: state });
     }
-    let (mut version, mut walked_bytes, mut turns) = (version, 0, Turns::default());
+    let (mut version, mut walked_bytes, mut turns) = (version, 0, Turns::new(&core.rest));
     // What is appended is handed over in parts: nobody waits for more than one.
     while let Some(Cycle { below, cursor, moved_bytes }) = &mut state.cycle
         && goes_on(walked_bytes)

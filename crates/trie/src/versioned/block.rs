@@ -384,8 +384,11 @@ impl<R: Records + Clone> BlockTrie<R> {
         let parts = nodes.part(&lists, units_count);
         let mut merged = vec![Vec::new(); parts.len()];
         let mut units = Vec::with_capacity(parts.len());
+        // The first has room for all.
+        let mut room = lists.iter().map(Vec::len).sum();
         for (part, merged) in parts.into_iter().zip(&mut merged) {
-            units.push(Unit::new(share, move || *merged = nodes.merge(part, owner)));
+            let capacity = std::mem::take(&mut room);
+            units.push(Unit::new(share, move || *merged = nodes.merge(part, capacity, owner)));
         }
         run_all(&mut units, run);
         drop(units);

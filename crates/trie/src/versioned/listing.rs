@@ -124,15 +124,17 @@ impl<'a> Nodes<'a> {
     }
 
     /// Merges lists, and makes each node a slice of the piece that it was loaded into, which
-    /// `owner` gives by its overlay and its number there.
+    /// `owner` gives by its overlay and its number there. The result has room for so many at least.
     pub(crate) fn merge(
         &self,
         mut lists: Vec<&[Listed]>,
+        capacity: usize,
         owner: impl Fn(usize, usize) -> bytes::Bytes,
     ) -> Vec<Bytes> {
         let pieces = |overlay: &&Overlay| vec![None; overlay.base.pieces().len()];
         let mut owners: Vec<Vec<Option<bytes::Bytes>>> = self.overlays.iter().map(pieces).collect();
-        let mut merged = Vec::with_capacity(lists.iter().map(|list| list.len()).sum());
+        let count: usize = lists.iter().map(|list| list.len()).sum();
+        let mut merged = Vec::with_capacity(count.max(capacity));
         let mut last: Option<&Listed> = None;
         lists.retain(|list| !list.is_empty());
         while let Some(place) = self.lowest(&lists) {
