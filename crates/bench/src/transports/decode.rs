@@ -11,6 +11,8 @@ use rpc::response;
 
 /// Digits that are read at once: they are unhexed while they are in the cache.
 const RING_BYTES: usize = 256 << 10;
+/// Digits that are unhexed at once, which takes two looks at them: they are in the first-level cache.
+const PIECE_BYTES: usize = 16 << 10;
 /// Read at once where nothing is done with it.
 const READ_BYTES: usize = 1 << 20;
 /// What a JSON answer may hold before its witness.
@@ -89,7 +91,7 @@ impl Memory {
         body: &mut dyn Read,
         timing: &mut Timing,
     ) -> anyhow::Result<()> {
-        let mut scan = Scan::default();
+        let (mut scan, mut rlp) = (Scan::default(), RlpScan::default());
         loop {
             let count = read(body, &mut self.ring)?;
             if count == 0 {
@@ -97,13 +99,16 @@ impl Memory {
             }
             timing.answer_bytes += count;
             let begun = Instant::now();
-            scan.push(&self.ring[..count], &mut self.bytes)?;
+            for piece in self.ring[..count].chunks(PIECE_BYTES) {
+                scan.push(piece, &mut self.bytes)?;
+                rlp.push(&self.bytes[..scan.filled], &mut self.lists)?;
+            }
             timing.decoding += begun.elapsed();
         }
         timing.last_byte = timing.elapsed();
         let begun = Instant::now();
         self.filled = scan.end()?;
-        rlp(&self.bytes[..self.filled], &mut self.lists)?;
+        rlp.end(&self.bytes[..self.filled], &mut self.lists)?;
         timing.decoding += begun.elapsed();
         timing.whole = timing.elapsed();
         Ok(())
@@ -461,35 +466,81 @@ fn digits(text: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// The items of `[headers, codes, state, keys]`; the last may be missing.
-fn rlp(bytes: &[u8], lists: &mut Lists) -> anyhow::Result<()> {
-    let whole = rlp_item(bytes, 0)?;
-    ensure!(whole.is_list && whole.content.end == bytes.len(), "the RLP is not one list");
-    let Lists { headers, codes, state } = lists;
-    let mut at = whole.content.start;
-    for (items, are_lists) in [(headers, true), (codes, false), (state, false)] {
-        let list = rlp_item(&bytes[..whole.content.end], at)?;
-        ensure!(list.is_list, "no list at byte {at}");
-        at = list.content.start;
-        items.clear();
-        while at < list.content.end {
-            let item = rlp_item(&bytes[..list.content.end], at)?;
-            ensure!(item.is_list == are_lists, "an item of the wrong kind at byte {at}");
-            let start = if are_lists { at } else { item.content.start };
-            items.push(start..item.content.end);
-            at = item.content.end;
-        }
-    }
-    Ok(())
+/// Finds the items of `[headers, codes, state, keys]`, where the last may be missing, while the bytes
+/// come: those that came just now are in the cache.
+#[derive(Debug, Default)]
+struct RlpScan {
+    /// Where the next item begins, or the next list.
+    at: usize,
+    /// Where the whole ends, once its header is here.
+    whole: Option<usize>,
+    /// Lists that are found already.
+    done: usize,
+    /// Where the list ends whose items are found now.
+    list: Option<usize>,
 }
+
+impl RlpScan {
+    /// Goes on as far as there are headers.
+    fn push(&mut self, bytes: &[u8], lists: &mut Lists) -> anyhow::Result<()> {
+        while self.at + RLP_HEADER_BYTES <= bytes.len() && self.done < 3 {
+            self.step(bytes, lists)?;
+        }
+        Ok(())
+    }
+
+    /// There are no more bytes.
+    fn end(mut self, bytes: &[u8], lists: &mut Lists) -> anyhow::Result<()> {
+        while self.done < 3 {
+            self.step(bytes, lists)?;
+        }
+        ensure!(self.whole == Some(bytes.len()), "the RLP is not one list");
+        Ok(())
+    }
+
+    fn step(&mut self, bytes: &[u8], lists: &mut Lists) -> anyhow::Result<()> {
+        let at = self.at;
+        let Some(whole) = self.whole else {
+            let whole = rlp_item(bytes, usize::MAX, at)?;
+            ensure!(whole.is_list, "the RLP is not one list");
+            (self.whole, self.at) = (Some(whole.content.end), whole.content.start);
+            lists.all().into_iter().for_each(Vec::clear);
+            return Ok(());
+        };
+        let Some(end) = self.list else {
+            let list = rlp_item(bytes, whole, at)?;
+            ensure!(list.is_list, "no list at byte {at}");
+            (self.list, self.at) = (Some(list.content.end), list.content.start);
+            return Ok(());
+        };
+        if at == end {
+            (self.list, self.done) = (None, self.done + 1);
+            return Ok(());
+        }
+        let Lists { headers, codes, state } = lists;
+        let (items, are_lists) = [(headers, true), (codes, false), (state, false)]
+            .into_iter()
+            .nth(self.done)
+            .expect("there are three");
+        let item = rlp_item(bytes, end, at)?;
+        ensure!(item.is_list == are_lists, "an item of the wrong kind at byte {at}");
+        let start = if are_lists { at } else { item.content.start };
+        items.push(start..item.content.end);
+        self.at = item.content.end;
+        Ok(())
+    }
+}
+
+/// The longest header of an item.
+const RLP_HEADER_BYTES: usize = 9;
 
 struct RlpItem {
     is_list: bool,
     content: Range<usize>,
 }
 
-/// The item that begins at `at` and ends within `bytes`.
-fn rlp_item(bytes: &[u8], at: usize) -> anyhow::Result<RlpItem> {
+/// The item that begins at `at` and ends before `end`; its header is within `bytes`.
+fn rlp_item(bytes: &[u8], end: usize, at: usize) -> anyhow::Result<RlpItem> {
     let cut = || format!("the RLP is cut at byte {at}");
     let first = *bytes.get(at).with_context(cut)?;
     let long = |digits: usize| {
@@ -507,7 +558,7 @@ fn rlp_item(bytes: &[u8], at: usize) -> anyhow::Result<RlpItem> {
         0xf8.. => long(usize::from(first - 0xf7))?,
     };
     let start = at + head;
-    ensure!(len <= bytes.len().saturating_sub(start), cut());
+    ensure!(len <= end.saturating_sub(start), cut());
     Ok(RlpItem { is_list: first >= 0xc0, content: start..start + len })
 }
 
@@ -679,6 +730,10 @@ mod tests {
             _ => ["\"validationError\":null,", ",\"status\":\"VALID\""],
         };
         format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{{before}{witness}{after}}}}}\n")
+    }
+
+    fn rlp(bytes: &[u8], lists: &mut Lists) -> anyhow::Result<()> {
+        RlpScan::default().end(bytes, lists)
     }
 
     #[test]
