@@ -345,6 +345,7 @@ impl Engine {
         let hash = record.hash();
         *self.latest() = Some(Latest { hash, nodes, codes, public_keys, timings });
         self.core.tree_mut().insert(record.clone());
+        let mut rest = limits::REST_FOR_VERDICT;
         let mut dropped_later = None;
         if wanted == Wanted::Witness {
             let start = Instant::now();
@@ -353,16 +354,18 @@ impl Engine {
             // It is kept for who asks. Why there is none, who asks is told again.
             let assembled = self.assembled(hash).ok().flatten();
             let bytes = assembled.map_or(0, |assembled| assembled.witness.content_bytes());
-            let megabytes = (bytes >> 20) as u32;
-            self.core.rest.begin(limits::REST_MIN + limits::REST_PER_MEGABYTE * megabytes);
+            rest += limits::REST_PER_MEGABYTE * (bytes >> 20) as u32;
             if let Some(latest) = &mut *self.latest() {
                 latest.timings.witness = start.elapsed();
             }
         }
         let (core, parent_seal) = (self.core.clone(), parent.seal.clone());
-        if threads.is_none() {
+        if threads.is_some() {
+            self.core.rest.begin(rest);
+        } else {
             // The answer waits for it.
             record.seal.hurry();
+            self.core.rest.end();
         }
         let seal = move || {
             seal::seal(&core, &parent_seal, &record, tries, new_codes);
@@ -534,6 +537,7 @@ impl Engine {
     /// # Errors
     /// When persistence has failed.
     pub fn persist(&self) -> Result<(), Error> {
+        self.core.rest.end();
         self.core.signals.flush();
         self.core.check()
     }

@@ -1,6 +1,6 @@
 use crate::engine::{Engine, Verdict};
 use crate::tree::BlockTree;
-use crate::{BuildRequest, Error};
+use crate::{BuildRequest, Error, limits};
 use alloy_primitives::B256;
 use alloy_rpc_types_engine::{ForkchoiceState, PayloadId};
 
@@ -26,6 +26,7 @@ impl Engine {
         state: ForkchoiceState,
         build: Option<BuildRequest>,
     ) -> Result<ForkchoiceOutcome, Error> {
+        self.core().rest.begin(limits::REST_FOR_CHOICE);
         let head = state.head_block_hash;
         let answer = |verdict, payload_id| Ok(ForkchoiceOutcome { verdict, payload_id });
         {

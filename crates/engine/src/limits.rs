@@ -50,14 +50,17 @@ pub const TRIE_WORKERS: usize = 16;
 /// that adds none, when both want all.
 pub const BACKGROUND_NICE: i32 = 5;
 
-/// How long seals and sweeps rest for an answer with a witness at least, once that is put together:
-/// it has to be encoded, and a thread to wake.
-pub const REST_MIN: Duration = Duration::from_micros(500);
+/// How long work that nobody waits for rests after a verdict, unless the fork choice comes sooner:
+/// the answer has to be encoded and read.
+pub const REST_FOR_VERDICT: Duration = Duration::from_millis(3);
 
-/// And how much longer for each megabyte of it, which is what a Unix socket takes.
+/// The same after a fork choice has come: nothing more does for a while.
+pub const REST_FOR_CHOICE: Duration = Duration::from_micros(500);
+
+/// And how much longer for each megabyte of a witness, which is what a Unix socket takes.
 pub const REST_PER_MEGABYTE: Duration = Duration::from_micros(500);
 
-/// How long they rest at most, whatever the answer: a reader may be a slow one.
+/// How long it rests at most, whatever the answer: a reader may be a slow one.
 pub const REST_MAX: Duration = Duration::from_millis(10);
 
 /// What threads that read ahead of a block add: next to nothing when others want all. Mostly

@@ -144,6 +144,7 @@ impl Drop for Persister {
 fn run(core: &Core) {
     yield_to_others(limits::BACKGROUND_NICE);
     while core.signals.wait_for_work(core.options.persistence_threshold) {
+        core.rest.wait();
         let round = persist(core).and_then(|()| prune(core));
         if let Err(error) = round {
             tracing::error!(%error, "persistence has stopped; nothing more is validated");

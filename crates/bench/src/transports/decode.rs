@@ -11,7 +11,8 @@ use rpc::response;
 
 /// Digits that are read at once: they are unhexed while they are in the cache.
 const RING_BYTES: usize = 256 << 10;
-/// Digits that are unhexed at once, which takes two looks at them: they are in the first-level cache.
+/// Digits that are unhexed at once, which takes two looks at them: they are in the first-level
+/// cache.
 const PIECE_BYTES: usize = 16 << 10;
 /// Read at once where nothing is done with it.
 const READ_BYTES: usize = 1 << 20;
@@ -466,8 +467,8 @@ fn digits(text: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// Finds the items of `[headers, codes, state, keys]`, where the last may be missing, while the bytes
-/// come: those that came just now are in the cache.
+/// Finds the items of `[headers, codes, state, keys]`, where the last may be missing, while the
+/// bytes come: those that came just now are in the cache.
 #[derive(Debug, Default)]
 struct RlpScan {
     /// Where the next item begins, or the next list.
