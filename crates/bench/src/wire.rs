@@ -19,6 +19,9 @@ const READ_TIME: Duration = Duration::from_secs(600);
 const ROOM_BYTES: usize = 1 << 20;
 /// The largest chunk that an answer may have.
 const CHUNK_BYTES: usize = 1 << 32;
+/// A connection that was not used for so long is not used again: its server may be about to close
+/// it. One that was stopped meanwhile does so when it goes on, which is when the call comes.
+const IDLE_TIME: Duration = Duration::from_secs(5);
 const HEAD_END: &[u8] = b"\r\n\r\n";
 
 /// When parts of an answer were here, counted from before the first byte was sent.
@@ -35,6 +38,7 @@ pub(crate) struct Connection {
     address: String,
     secret: Option<JwtSecret>,
     stream: TcpStream,
+    last_used: Instant,
     patience: Duration,
     request: Vec<u8>,
     /// The answer is its first `filled` bytes.
@@ -47,7 +51,8 @@ impl Connection {
     pub(crate) fn open(address: &str, secret: Option<JwtSecret>) -> anyhow::Result<Self> {
         let (stream, patience) = (connect(address, READ_TIME)?, READ_TIME);
         let (request, answer) = (Vec::new(), Vec::new());
-        Ok(Self { address: address.into(), secret, stream, patience, request, answer, filled: 0 })
+        let (address, last_used) = (address.into(), Instant::now());
+        Ok(Self { address, secret, stream, last_used, patience, request, answer, filled: 0 })
     }
 
     /// Bounds the wait for more of an answer.
@@ -75,7 +80,7 @@ impl Connection {
         let context = |what: &str| format!("{what} {method} at {}", self.address);
         let (sending, reading) = (context("cannot send"), context("no answer to"));
         self.render(method, params);
-        if self.ended() {
+        if self.last_used.elapsed() > IDLE_TIME || self.ended() {
             self.stream = connect(&self.address, self.patience)?;
         }
         let start = Instant::now();
@@ -87,6 +92,7 @@ impl Connection {
         let first_byte = start.elapsed();
         let body = self.read_body(head_end).context(reading)?;
         let whole = start.elapsed();
+        self.last_used = Instant::now();
         let status = self.answer[..head_end].split(|byte| *byte == b' ').nth(1);
         if status != Some(b"200") {
             let answer = String::from_utf8_lossy(&self.answer[..self.filled.min(500)]);
@@ -250,26 +256,57 @@ mod tests {
 
     /// A server that reads one request and gives one answer, for each answer, on one connection.
     fn server(answers: Vec<&'static str>) -> String {
+        server_of(vec![answers])
+    }
+
+    /// The same for one connection after the other.
+    fn server_of(connections: Vec<Vec<&'static str>>) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("it has an address").to_string();
         std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().expect("a client");
-            for answer in answers {
-                let mut request = Vec::new();
-                while !request.ends_with(b"[1]}") {
-                    let mut byte = [0];
-                    stream.read_exact(&mut byte).expect("a request");
-                    request.push(byte[0]);
-                }
-                let head = String::from_utf8_lossy(&request);
-                let (head, body) = head.split_once("\r\n\r\n").expect("a head");
-                let length = header(&head.to_ascii_lowercase(), "content-length")
-                    .and_then(|length| length.parse().ok());
-                assert_eq!(length, Some(body.len()));
-                stream.write_all(answer.as_bytes()).expect("it is read");
+            let mut kept = Vec::new();
+            for answers in connections {
+                let (stream, _) = listener.accept().expect("a client");
+                kept.push(stream);
+                let stream = kept.last_mut().expect("pushed just now");
+                serve(stream, answers);
             }
         });
         address
+    }
+
+    fn serve(stream: &mut TcpStream, answers: Vec<&'static str>) {
+        for answer in answers {
+            let mut request = Vec::new();
+            while !request.ends_with(b"[1]}") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).expect("a request");
+                request.push(byte[0]);
+            }
+            let head = String::from_utf8_lossy(&request);
+            let (head, body) = head.split_once("\r\n\r\n").expect("a head");
+            let length = header(&head.to_ascii_lowercase(), "content-length")
+                .and_then(|length| length.parse().ok());
+            assert_eq!(length, Some(body.len()));
+            stream.write_all(answer.as_bytes()).expect("it is read");
+        }
+    }
+
+    #[test]
+    fn a_connection_that_was_idle_for_long_is_not_used_again() {
+        let answers = [
+            "HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{\"result\":1}",
+            "HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{\"result\":2}",
+            "HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{\"result\":3}",
+        ];
+        let address = server_of(vec![answers[..2].to_vec(), answers[2..].to_vec()]);
+        let mut connection = Connection::open(&address, None).expect("it listens");
+        for expected in ["1", "2", "3"] {
+            if expected == "3" {
+                connection.last_used -= 2 * IDLE_TIME;
+            }
+            assert_eq!(connection.call("a", "[1]").expect("an answer").1.get(), expected);
+        }
     }
 
     #[test]
