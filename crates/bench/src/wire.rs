@@ -1,4 +1,5 @@
-//! The client whose calls are measured: one kept connection, one call at a time.
+//! The client whose calls are measured: one kept connection, one call at a time. A call that comes
+//! after a long pause has a new connection, which the server has to accept within the call.
 //!
 //! `rpc::Client` would do, but its runtime and its copies would be in every measurement. Here a
 //! request is rendered before the clock starts, and the answer is read into memory used before

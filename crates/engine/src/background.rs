@@ -119,39 +119,87 @@ pub(crate) fn touch_memory(grown_bytes: usize, rest: &Rest) {
     drop((0..bytes / limits::TOUCHED_PART_BYTES).map(part).collect::<Vec<_>>());
 }
 
-/// Has work that nobody waits for rest while a large answer is on its way. Where processors are
-/// few, the one that makes the answer would be taken away from it, or the one of its reader,
-/// however low the priority of that work is.
+/// Has work that nobody waits for rest while an answer is on its way. Where processors are few, the
+/// one that makes the answer would be taken away from it, or the one of its reader, however low the
+/// priority of that work is.
 #[derive(Debug, Default)]
 pub(crate) struct Rest {
-    until: Mutex<Option<Instant>>,
-    ended: Condvar,
+    /// Whether there may be one. Who works mostly looks at no more than this.
+    is_on: AtomicBool,
+    state: Mutex<RestState>,
+    changed: Condvar,
 }
 
+#[derive(Debug, Default)]
+struct RestState {
+    until: Option<Instant>,
+    /// How many wait for the work.
+    waiting: usize,
+}
+
+/// Somebody waits for work that could rest: as long as this is held, it does not.
+#[derive(Debug)]
+pub(crate) struct Waiting<'a>(&'a Rest);
+
 impl Rest {
-    fn until(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.until.lock().expect("no thread panics while it holds the lock")
+    fn state(&self) -> MutexGuard<'_, RestState> {
+        self.state.lock().expect("no thread panics while it holds the lock")
     }
 
-    /// Begins a rest, or changes how long the one under way lasts from now on.
+    /// Begins a rest. One that is under way ends then too, for those who come to it from now on.
     pub(crate) fn begin(&self, time: Duration) {
-        *self.until() = Some(Instant::now() + time.min(limits::REST_MAX));
+        let mut state = self.state();
+        state.until = Some(Instant::now() + time.min(limits::REST_MAX));
+        self.is_on.store(true, Ordering::Relaxed);
     }
 
-    /// Ends it: somebody waits for the work after all.
+    /// Ends it: there is other work that this can be done beside.
     pub(crate) fn end(&self) {
-        if self.until().take().is_some() {
-            self.ended.notify_all();
+        if self.is_on.load(Ordering::Relaxed) {
+            self.state().until = None;
+            self.is_on.store(false, Ordering::Relaxed);
+            self.changed.notify_all();
         }
     }
 
-    /// Waits for the end of a rest, if there is one.
+    /// Says that the caller waits for the work.
+    pub(crate) fn wait_for_work(&self) -> Waiting<'_> {
+        self.state().waiting += 1;
+        self.changed.notify_all();
+        Waiting(self)
+    }
+
+    /// Waits for the end of a rest, if there is one: [`limits::REST_MAX`] at most, whatever begins
+    /// meanwhile.
     pub(crate) fn wait(&self) {
-        let mut until = self.until();
-        while let Some(left) = until.and_then(|end| end.checked_duration_since(Instant::now())) {
-            let waited = self.ended.wait_timeout(until, left);
-            until = waited.expect("no thread panics while it holds the lock").0;
+        if !self.is_on.load(Ordering::Relaxed) {
+            return;
         }
+        let most = Instant::now() + limits::REST_MAX;
+        let mut state = self.state();
+        while let Some(left) = state.left(most) {
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.expect("no thread panics while it holds the lock").0;
+        }
+        if state.until.is_some_and(|until| until <= Instant::now()) {
+            state.until = None;
+            self.is_on.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
+impl RestState {
+    /// How long the rest lasts from now on, if it does.
+    fn left(&self, most: Instant) -> Option<Duration> {
+        let until = self.until.filter(|_| self.waiting == 0)?;
+        let left = until.min(most).saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.state().waiting -= 1;
     }
 }
 
@@ -211,13 +259,23 @@ mod tests {
     }
 
     #[test]
-    fn a_rest_ends_when_somebody_wants_the_work() {
-        let rest = Rest::default();
-        *rest.until() = Some(Instant::now() + Duration::from_secs(3600));
-        std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| rest.wait());
-            rest.end();
-            waiting.join().expect("no panic");
-        });
+    fn nothing_rests_that_somebody_waits_for() {
+        let (rest, hour) = (Rest::default(), Duration::from_secs(3600));
+        let later = Instant::now() + hour;
+        let rests = || rest.state().left(later).is_some();
+        assert!(!rests());
+        rest.begin(Duration::ZERO);
+        rest.state().until = Some(later);
+        assert!(rests());
+        let [one, other] = [rest.wait_for_work(), rest.wait_for_work()];
+        assert!(!rests());
+        drop(one);
+        rest.begin(hour);
+        assert!(!rests());
+        drop(other);
+        rest.state().until = Some(later);
+        assert!(rests());
+        rest.end();
+        assert!(!rests());
     }
 }

@@ -95,7 +95,7 @@ pub(crate) struct Core {
     copied: AtomicU64,
     /// Whether a block runs, and the processor is better left to it.
     pub(crate) running: AtomicBool,
-    /// What seals and sweeps rests.
+    /// What seals, sweeps and persists rests.
     pub(crate) rest: Rest,
     /// Whether the block that ran last has waited long for the disk.
     pub(crate) was_cold: AtomicBool,
@@ -149,7 +149,7 @@ impl Core {
     /// The state after a block, as long as it is kept.
     pub(crate) fn sealed<'a>(&self, record: &'a BlockRecord) -> Result<&'a Sealed, Error> {
         record.seal.hurry();
-        self.rest.end();
+        let _waiting = (!record.seal.is_kept()).then(|| self.rest.wait_for_work());
         let sealed = record.seal.wait()?;
         if self.floors().keep(record.number()) {
             return Ok(sealed);

@@ -210,6 +210,7 @@ impl Engine {
     }
 
     fn new_payload_wanted(&self, payload: Payload, wanted: Wanted) -> Result<Verdict, Error> {
+        self.core.rest.end();
         let block_hash = payload.execution.block_hash();
         match decode(payload) {
             Ok((block, list)) => self.new_listed_block(block, list, wanted),
@@ -227,7 +228,7 @@ impl Engine {
             // Another body may be the right one for this hash: it is not remembered.
             return Ok(Verdict::Invalid { latest_valid_hash: None, reason: told(&reason) });
         }
-        self.new_listed_block(block, None, Wanted::Verdict)
+        self.new_listed_block(block, None, Wanted::Nothing)
     }
 
     /// As [`new_block`](Self::new_block), of a block whose header has the roots of its body, and
@@ -238,10 +239,11 @@ impl Engine {
         list: Option<Bytes>,
         wanted: Wanted,
     ) -> Result<Verdict, Error> {
-        self.core.rest.end();
         // Before anything is held that the fork choice may need.
         self.wait_for_room()?;
         let _running = self.running();
+        // That of the block that ran until now.
+        self.core.rest.end();
         let (hash, parent_hash) = (block.hash(), block.header.parent_hash);
         let parent = {
             let tree = self.core.tree();
@@ -283,6 +285,7 @@ impl Engine {
     fn wait_for_room(&self) -> Result<(), Error> {
         let limit = self.core.options.unpersisted_bytes;
         while self.core.database.unpersisted_bytes() > limit {
+            let _waiting = self.core.rest.wait_for_work();
             self.core.signals.hurry();
             self.core.database.wait_for_room(limit, limits::ROOM_PAUSE)?;
             self.core.check()?;
@@ -349,7 +352,9 @@ impl Engine {
         let mut dropped_later = None;
         if wanted == Wanted::Witness {
             let start = Instant::now();
-            self.core.rest.begin(limits::REST_MAX);
+            if threads.is_some() {
+                self.core.rest.begin(limits::REST_MAX);
+            }
             dropped_later = self.assembled.lock().expect(NO_PANIC).take();
             // It is kept for who asks. Why there is none, who asks is told again.
             let assembled = self.assembled(hash).ok().flatten();
@@ -360,12 +365,13 @@ impl Engine {
             }
         }
         let (core, parent_seal) = (self.core.clone(), parent.seal.clone());
-        if threads.is_some() {
+        if threads.is_some() && wanted != Wanted::Nothing {
             self.core.rest.begin(rest);
-        } else {
+        }
+        let waiting = threads.is_none().then(|| self.core.rest.wait_for_work());
+        if waiting.is_some() {
             // The answer waits for it.
             record.seal.hurry();
-            self.core.rest.end();
         }
         let seal = move || {
             seal::seal(&core, &parent_seal, &record, tries, new_codes);
@@ -526,6 +532,7 @@ impl Engine {
     pub fn finalized(&self) -> Result<Option<B256>, Error> {
         let Some(finalized) = self.heads().finalized else { return Ok(None) };
         if self.core.persisted_heads().finalized != Some(finalized) {
+            let _waiting = self.core.rest.wait_for_work();
             self.core.signals.flush();
             self.core.check()?;
         }
@@ -537,7 +544,7 @@ impl Engine {
     /// # Errors
     /// When persistence has failed.
     pub fn persist(&self) -> Result<(), Error> {
-        self.core.rest.end();
+        let _waiting = self.core.rest.wait_for_work();
         self.core.signals.flush();
         self.core.check()
     }
@@ -677,6 +684,8 @@ impl Engine {
 /// What an answer is to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
+    /// Nobody sends one.
+    Nothing,
     Verdict,
     Witness,
 }

@@ -54,7 +54,7 @@ pub const BACKGROUND_NICE: i32 = 5;
 /// the answer has to be encoded and read.
 pub const REST_FOR_VERDICT: Duration = Duration::from_millis(3);
 
-/// The same after a fork choice has come: nothing more does for a while.
+/// The same after a fork choice has come: its answer is short.
 pub const REST_FOR_CHOICE: Duration = Duration::from_micros(500);
 
 /// And how much longer for each megabyte of a witness, which is what a Unix socket takes.

@@ -132,6 +132,7 @@ impl Persister {
 
 impl Drop for Persister {
     fn drop(&mut self) {
+        let _waiting = self.core.rest.wait_for_work();
         self.core.signals.flush();
         self.core.signals.stop();
         let thread = self.thread.take().expect("dropped once");

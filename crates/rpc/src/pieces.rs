@@ -17,8 +17,8 @@ pub struct Pieces {
     len_bytes: usize,
 }
 
-/// A list of byte strings that somebody else has too. A slice of each has an owner to be counted,
-/// twice, and that takes longer than the copy of a small one.
+/// A list of byte strings that somebody else has too, and that does not change. A slice of each has
+/// an owner to be counted, twice, and that takes longer than the copy of a small one.
 pub trait Items: Send + Sync {
     /// A byte string, by its place.
     fn get(&self, index: usize) -> Option<&Bytes>;
@@ -410,7 +410,7 @@ mod tests {
         #[test]
         fn what_is_taken_is_all_of_it_in_order(
             (mut pieces, expected) in any_pieces(),
-            most_bytes in prop_oneof![2..9usize, 1..70_000usize],
+            most_bytes in prop_oneof![2..9usize, 2..70_000usize],
         ) {
             prop_assert_eq!(pieces.len_bytes(), expected.len());
             prop_assert_eq!(pieces.to_vec(), &expected[..]);

@@ -484,7 +484,7 @@ struct RlpScan {
 impl RlpScan {
     /// Goes on as far as there are headers.
     fn push(&mut self, bytes: &[u8], lists: &mut Lists) -> anyhow::Result<()> {
-        while self.at + RLP_HEADER_BYTES <= bytes.len() && self.done < 3 {
+        while self.at.saturating_add(RLP_HEADER_BYTES) <= bytes.len() && self.done < 3 {
             self.step(bytes, lists)?;
         }
         Ok(())
@@ -734,7 +734,11 @@ mod tests {
     }
 
     fn rlp(bytes: &[u8], lists: &mut Lists) -> anyhow::Result<()> {
-        RlpScan::default().end(bytes, lists)
+        let mut scan = RlpScan::default();
+        for part in [bytes.len() / 3, bytes.len() / 2] {
+            scan.push(&bytes[..part], lists)?;
+        }
+        scan.end(bytes, lists)
     }
 
     #[test]
