@@ -50,8 +50,8 @@ pub const TRIE_WORKERS: usize = 16;
 /// that adds none, when both want all.
 pub const BACKGROUND_NICE: i32 = 5;
 
-/// How long work that nobody waits for rests after a verdict: the answer has to be encoded and read,
-/// and the fork choice to come.
+/// How long work that nobody waits for rests after a verdict: the answer has to be encoded and
+/// read, and the fork choice to come.
 pub const REST_FOR_VERDICT: Duration = Duration::from_millis(3);
 
 /// The same after a fork choice has come: its answer is short.
