@@ -144,10 +144,14 @@ fn shown(asked: &[&Asked]) -> Cell {
     }
 }
 
-/// The end of what was said: what an error's contexts say comes before it.
+/// What was said after an error's contexts: all of it, or how it begins and ends.
 fn refused(refusal: &str) -> Cell {
-    let words: Vec<char> = refusal.chars().collect();
-    words[words.len().saturating_sub(WORDS)..].iter().collect::<String>().into()
+    let words: Vec<char> = refusal.rsplit(": ").next().unwrap_or(refusal).chars().collect();
+    if words.len() <= WORDS {
+        return words.into_iter().collect::<String>().into();
+    }
+    let (start, end) = (&words[..WORDS / 2], &words[words.len() - WORDS / 2..]);
+    format!("{} … {}", start.iter().collect::<String>(), end.iter().collect::<String>()).into()
 }
 
 /// What the server says of its own stages of these names, in microseconds.
