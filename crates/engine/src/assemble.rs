@@ -3,7 +3,8 @@
 use crate::Error;
 use crate::ancestors::Ancestors;
 use crate::core::Core;
-use crate::live::{Tries, run_on};
+use crate::helpers::run_on;
+use crate::live::Tries;
 use crate::record::BlockRecord;
 use alloy_primitives::{B256, Bytes};
 use rayon::ThreadPool;

@@ -14,6 +14,7 @@ mod engine;
 mod error;
 mod forkchoice;
 mod genesis;
+mod helpers;
 pub mod limits;
 mod live;
 mod parallel;

@@ -3,6 +3,7 @@
 
 use crate::ancestors::Ancestors;
 use crate::core::Core;
+use crate::helpers::run_on;
 use crate::parallel::Listed;
 use crate::record::BlockRecord;
 use crate::remembered::Remembered;
@@ -14,7 +15,6 @@ use alloy_primitives::map::AddressMap;
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use execution::{AccessList, Executed};
 use rayon::ThreadPool;
-use rayon::prelude::*;
 use state::{NodeReader, Nodes};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -370,11 +370,6 @@ impl State for LiveState<'_> {
             session.flush();
         }
     }
-}
-
-/// Runs the work on tries on the threads of a pool.
-pub(crate) fn run_on(pool: &ThreadPool, units: &mut [Unit<'_>]) {
-    pool.install(|| units.par_iter_mut().for_each(Unit::run));
 }
 
 pub(crate) fn storage_error(error: impl std::fmt::Display) -> StateError {

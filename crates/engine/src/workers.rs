@@ -6,6 +6,7 @@
 //! come to is left to all threads. One more thread does what is left to do after a block.
 
 use crate::background::yield_to_others;
+use crate::helpers::Place;
 use crate::limits;
 use crate::parallel::Listed;
 use alloy_primitives::{B256, U256, keccak256};
@@ -53,8 +54,8 @@ impl Task {
 }
 
 enum Message {
-    /// A block begins: these shards are the worker's, of so many in all. It is hurried at its end.
-    Begin(Shards, usize, Hurry),
+    /// A block begins: these shards are the worker's, of so many in all.
+    Begin(Shards, usize, Arc<Signs>),
     /// What the block will have read and left, if its access list is right.
     List(Arc<Listed>),
     /// What the block has done, in order.
@@ -63,8 +64,20 @@ enum Message {
     End(Sender<Result<Done, TrieError>>),
 }
 
-/// Whether a block waits for its shards: what has not been done by then is left undone.
-type Hurry = Arc<AtomicBool>;
+/// What a worker sees of its block at any time.
+#[derive(Debug)]
+struct Signs {
+    /// Whether the block waits for its shards: what has not been done by then is left undone.
+    is_hurried: AtomicBool,
+    /// Where its thread runs.
+    place: Place,
+}
+
+impl Default for Signs {
+    fn default() -> Self {
+        Self { is_hurried: AtomicBool::new(false), place: Place::here() }
+    }
+}
 
 /// What a worker gives back at the end of a block.
 #[derive(Default)]
@@ -111,12 +124,12 @@ impl Workers {
         for (index, shard) in shards.into_iter().enumerate() {
             parts[index % workers].push((index, shard));
         }
-        let hurry = Hurry::default();
+        let signs = Arc::new(Signs::default());
         for (worker, part) in self.workers.iter().zip(parts) {
-            worker.send(Message::Begin(part, count, hurry.clone()));
+            worker.send(Message::Begin(part, count, signs.clone()));
         }
         let chunks = self.workers.iter().map(|_| Vec::new()).collect();
-        Session { workers: self, shards: count, chunk_size, chunks, hurry, is_open: true }
+        Session { workers: self, shards: count, chunk_size, chunks, signs, is_open: true }
     }
 
     /// Has this done beside the next block, in the order in which it is asked for.
@@ -160,7 +173,7 @@ pub(crate) struct Session<'a> {
     chunk_size: usize,
     /// What has not been sent yet, for each worker.
     chunks: Vec<Vec<Task>>,
-    hurry: Hurry,
+    signs: Arc<Signs>,
     is_open: bool,
 }
 
@@ -200,6 +213,7 @@ impl<'a> Session<'a> {
         if chunk.len() >= self.chunk_size {
             let next = Vec::with_capacity(self.chunk_size.min(limits::CHUNK_CAPACITY));
             let chunk = std::mem::replace(chunk, next);
+            self.signs.place.note();
             self.workers.workers[index].send(Message::Chunk(chunk));
         }
     }
@@ -237,7 +251,7 @@ impl<'a> Session<'a> {
 
     fn close(&mut self) -> Vec<Receiver<Result<Done, TrieError>>> {
         self.is_open = false;
-        self.hurry.store(true, Ordering::Relaxed);
+        self.signs.is_hurried.store(true, Ordering::Relaxed);
         let end = |worker: &Worker<Message>| {
             let (sender, receiver) = channel();
             worker.send(Message::End(sender));
@@ -273,14 +287,14 @@ struct Block {
     shards: Shards,
     /// Shards of the whole block.
     count: usize,
-    hurry: Hurry,
+    signs: Arc<Signs>,
     left: Vec<Key>,
     failure: Option<TrieError>,
 }
 
 impl Block {
     fn is_hurried(&self) -> bool {
-        self.hurry.load(Ordering::Relaxed)
+        self.signs.is_hurried.load(Ordering::Relaxed)
     }
 
     fn do_task(&mut self, task: Task) -> Result<(), TrieError> {
@@ -323,7 +337,7 @@ impl Block {
             let index = shard_of(&hashed_address, self.count);
             let shard = self.shards.iter_mut().find(|(place, _)| *place == index);
             let Some((_, shard)) = shard else { continue };
-            if self.hurry.load(Ordering::Relaxed) {
+            if self.signs.is_hurried.load(Ordering::Relaxed) {
                 self.left.push((hashed_address, None));
                 let slots: Vec<_> = account.slots().map(|slot| slot.to_be_bytes::<32>()).collect();
                 let keys = hashed_all(&slots).into_iter().map(|slot| (hashed_address, Some(slot)));
@@ -388,11 +402,15 @@ fn run(messages: &Receiver<Message>) {
             },
         };
         match message {
-            Message::Begin(shards, count, hurry) => {
-                block = Block { shards, count, hurry, ..Block::default() };
+            Message::Begin(shards, count, signs) => {
+                block = Block { shards, count, signs, ..Block::default() };
             }
-            Message::List(listed) => block.failure = block.do_list(&listed.list).err(),
+            Message::List(listed) => {
+                block.signs.place.step_aside();
+                block.failure = block.do_list(&listed.list).err();
+            }
             Message::Chunk(tasks) => {
+                block.signs.place.step_aside();
                 if block.failure.is_none() && !block.is_hurried() {
                     block.failure = block.fetch(&tasks).err();
                 }
