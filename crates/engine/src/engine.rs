@@ -7,6 +7,7 @@ use crate::parallel::{Listed, ParentState, Schedule};
 use crate::persist::{self, PersistedBlock, Persister};
 use crate::prefetch::{self, Prefetch};
 use crate::record::{BlockRecord, WitnessBytes, WitnessSize};
+use crate::recovery::{self, Recovery};
 use crate::seal::{self, Seal};
 use crate::state_view::StateView;
 use crate::touched::Nodes;
@@ -19,10 +20,9 @@ use alloy_primitives::{Address, B256, Bytes};
 use alloy_rpc_types_engine::{ExecutionPayload, ExecutionPayloadSidecar};
 use execution::{
     AccessList, Ahead, AheadOf, BlockError, ChainSpec, CodeCache, Executed, Help, InvalidBlock,
-    PublicKey, SealedBlock, Signer, Transaction,
+    PublicKey, SealedBlock, Senders, Signer, Transaction,
 };
 use rayon::ThreadPool;
-use rayon::prelude::*;
 use state::{Database, MemoryDisk};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
@@ -107,11 +107,13 @@ struct Latest {
 /// Where the time of one validated block went.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Timings {
-    /// Recovering the senders of the transactions.
+    /// Recovering senders, or waiting for them, on the block's thread: what others do beside it
+    /// does not count.
     pub recovery: Duration,
     /// Waiting for the parent's state to get its addresses.
     pub parent: Duration,
-    /// From the first system call to the root's beginning: execution, and what is checked of it.
+    /// From the first system call to the root's beginning, recovery aside: execution, and what is
+    /// checked of it.
     pub execution: Duration,
     /// What was left of the state root after that.
     pub root: Duration,
@@ -211,6 +213,10 @@ impl Engine {
 
     fn new_payload_wanted(&self, payload: Payload, wanted: Wanted) -> Result<Verdict, Error> {
         self.core.rest.end();
+        // Its state is wanted by the time that the payload is decoded. What is wrong is met then.
+        if let Ok(Some(parent)) = self.core.block(&payload.execution.parent_hash()) {
+            parent.seal.hurry();
+        }
         let block_hash = payload.execution.block_hash();
         match decode(payload) {
             Ok((block, list)) => self.new_listed_block(block, list, wanted),
@@ -307,28 +313,32 @@ impl Engine {
             let start = std::mem::replace(&mut last, Instant::now());
             last - start
         };
-        let signers = self.recover_at(block.header.number, &block.body.transactions);
-        let signers = signers.map_err(BlockError::from)?;
-        let (senders, public_keys): (Vec<_>, _) =
-            signers.into_iter().map(|signer| (signer.address, signer.public_key)).unzip();
         self.validate_ancestry(parent, &block)?;
-        timings.recovery = lap();
         let threads = self.threads(block.header.gas_used);
         let list = list.filter(|_| threads.is_some());
         let list = list.and_then(|list| AccessList::decode(&list, block.header.gas_limit));
-        let mut state = LiveState::new(&self.core, parent.clone(), threads, list)?;
-        timings.parent = lap();
-        let mut executed = self.run(parent, &block, &senders, threads, &mut state)?;
-        if !state.has_asked_for_all_listed() {
-            let hash = block.hash();
-            tracing::warn!(%hash, "the access list names more than the block reads");
-            state = LiveState::new(&self.core, parent.clone(), threads, None)?;
-            executed = self.run(parent, &block, &senders, threads, &mut state)?;
-        }
+        let transactions = &block.body.transactions;
+        let recovery = Recovery::new(&self.chain, block.header.number, transactions);
+        let (state, executed) = recovery.during(self.recoverers(transactions), || {
+            let mut state = LiveState::new(&self.core, parent.clone(), threads, list)?;
+            timings.parent = lap();
+            let mut executed = self.run(parent, &block, &recovery, threads, &mut state)?;
+            if !state.has_asked_for_all_listed() {
+                let hash = block.hash();
+                tracing::warn!(%hash, "the access list names more than the block reads");
+                state = LiveState::new(&self.core, parent.clone(), threads, None)?;
+                executed = self.run(parent, &block, &recovery, threads, &mut state)?;
+            }
+            Ok::<_, Failure>((state, executed))
+        })?;
         let RootTimings { catching_up, applying } = state.timings;
         timings.catching_up = catching_up;
         timings.root = catching_up + applying;
-        timings.execution = lap() - timings.root;
+        timings.recovery = recovery.spent();
+        timings.execution = lap().saturating_sub(timings.root + timings.recovery);
+        let signers = recovery.signers().map_err(BlockError::from)?;
+        let (senders, public_keys): (Vec<_>, _) =
+            signers.into_iter().map(|signer| (signer.address, signer.public_key)).unzip();
         let Executed { codes_read, new_codes, receipts, requests, block_access_list, .. } =
             executed;
         let (code_hashes, codes) = codes_read.into_iter().unzip();
@@ -390,7 +400,7 @@ impl Engine {
         &self,
         parent: &Arc<BlockRecord>,
         block: &SealedBlock,
-        senders: &[Address],
+        recovery: &Recovery<'_>,
         threads: Option<Threads<'_>>,
         state: &mut LiveState<'_>,
     ) -> Result<Executed, BlockError> {
@@ -398,11 +408,12 @@ impl Engine {
         let (header, hash, codes) = (&parent.block.header, parent.hash(), Some(&self.codes));
         let validate = |ahead: Option<&dyn Ahead>, state: &mut LiveState<'_>| {
             let help = Help { codes, ahead };
-            execution::validate(chain, header, hash, block, senders, help, state)
+            execution::validate(chain, header, hash, block, recovery, help, state)
         };
         let Some(Threads { pool, .. }) = threads else { return validate(None, state) };
         let listed = state.listed().cloned();
         let listed = listed.as_deref();
+        let senders: &dyn Senders = &recovery::Ahead(recovery);
         let prefetch =
             Prefetch { core, chain, codes: &self.codes, parent, version, block, senders, listed };
         let prefetched = |inner: Option<&dyn Ahead>, state: &mut LiveState<'_>| {
@@ -410,12 +421,13 @@ impl Engine {
             prefetch.during(threads, inner, |ahead| validate(Some(ahead), state))
         };
         let Some(Listed { list, .. }) = listed else { return prefetched(None, state) };
+        let transactions_count = block.body.transactions.len();
         let helpers = match block.header.gas_used >= core.options.ahead_gas {
-            true => pool.current_num_threads().min(senders.len()).saturating_sub(1),
+            true => pool.current_num_threads().min(transactions_count).saturating_sub(1),
             false => 0,
         };
         let of = AheadOf { chain, block, senders, list, codes };
-        let schedule = Schedule::new(senders.len());
+        let schedule = Schedule::new(transactions_count);
         pool.in_place_scope(|scope| {
             for _ in 0..helpers {
                 let state = ParentState::new(core, parent.clone(), version, listed);
@@ -594,16 +606,13 @@ impl Engine {
         number: u64,
         transactions: &[Transaction],
     ) -> Result<Vec<Signer>, InvalidBlock> {
-        let recover = |(index, transaction)| {
-            execution::recover_signer_at(&self.chain, number, index, transaction)
-        };
-        if transactions.len() < PARALLEL_RECOVERY {
-            return transactions.iter().enumerate().map(recover).collect();
-        }
-        // The first wrong signature is the one to name, whichever thread finds one first.
-        let signers: Vec<_> =
-            self.pool().install(|| transactions.par_iter().enumerate().map(recover).collect());
-        signers.into_iter().collect()
+        let recovery = Recovery::new(&self.chain, number, transactions);
+        recovery.during(self.recoverers(transactions), || recovery.signers())
+    }
+
+    /// Who recovers signatures besides the thread that asks for it, where it is worth it.
+    fn recoverers(&self, transactions: &[Transaction]) -> Option<&ThreadPool> {
+        (transactions.len() >= PARALLEL_RECOVERY).then(|| self.pool())
     }
 
     /// The public keys of those who signed a block's transactions, in order.

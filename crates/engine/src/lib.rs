@@ -21,6 +21,7 @@ mod parallel;
 mod persist;
 mod prefetch;
 mod record;
+mod recovery;
 mod remembered;
 #[cfg(test)]
 mod samples;

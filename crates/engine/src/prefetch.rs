@@ -11,8 +11,7 @@ use crate::core::Core;
 use crate::limits;
 use crate::parallel::{Listed, ParentState};
 use crate::record::BlockRecord;
-use alloy_primitives::Address;
-use execution::{Ahead, ChainSpec, CodeCache, RanAhead, SealedBlock};
+use execution::{Ahead, ChainSpec, CodeCache, RanAhead, SealedBlock, Senders};
 use rayon::{Scope, ThreadPool};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -40,7 +39,7 @@ pub(crate) struct Prefetch<'a> {
     pub(crate) parent: &'a Arc<BlockRecord>,
     pub(crate) version: Version,
     pub(crate) block: &'a SealedBlock,
-    pub(crate) senders: &'a [Address],
+    pub(crate) senders: &'a dyn Senders,
     /// What its access list names.
     pub(crate) listed: Option<&'a Listed>,
 }
@@ -78,7 +77,8 @@ impl Prefetch<'_> {
 
     /// How many transactions, or accounts of the list, are read one by one.
     fn units_count(&self) -> usize {
-        self.listed.map_or(self.senders.len(), |listed| listed.list.accounts().len())
+        let transactions = &self.block.body.transactions;
+        self.listed.map_or(transactions.len(), |listed| listed.list.accounts().len())
     }
 
     /// Reads ahead on this thread, as long as there is something to read.
@@ -229,8 +229,16 @@ mod tests {
         let version = core.sealed(parent).unwrap().version;
         let block = &build(&engine, parent.hash(), Vec::new(), 0).block;
         let (chain, codes) = (engine.chain(), &CodeCache::new(1 << 20));
-        let prefetch =
-            Prefetch { core, chain, codes, parent, version, block, senders: &[], listed: None };
+        let prefetch = Prefetch {
+            core,
+            chain,
+            codes,
+            parent,
+            version,
+            block,
+            senders: &Vec::new(),
+            listed: None,
+        };
         let threads = thread_pool(1);
         let is_cold = || core.was_cold.load(Ordering::Relaxed);
         assert!(is_cold(), "nothing has been read");
@@ -261,7 +269,7 @@ mod tests {
             Listed::new(list, core.database.nodes().clone(), version)
         });
         let (parent, block, listed) = (&parent, &block, list.as_ref());
-        let senders = &[sender().address()];
+        let senders = &vec![sender().address()];
         let prefetch = Prefetch { core, chain, codes, parent, version, block, senders, listed };
         let code = engine.state(parent.hash()).unwrap().account(COUNTER).unwrap().unwrap();
         let is_read = || match listed {

@@ -6,6 +6,7 @@ use alloy_primitives::{Address, B256, Bytes, keccak256};
 use alloy_rlp::{Decodable, Encodable};
 use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
 use secp256k1::{Message, SECP256K1};
+use std::fmt;
 use witness::PublicKey;
 
 /// A signed transaction as blocks hold it: blobs stay outside.
@@ -73,6 +74,25 @@ pub struct Signer {
     pub address: Address,
     /// The key that the address is of.
     pub public_key: PublicKey,
+}
+
+/// Who sent the transactions of a block. A list of addresses says so, and so may whoever recovers
+/// them when they are asked for.
+pub trait Senders: fmt::Debug + Sync {
+    /// The sender of a transaction, by its index in the block.
+    ///
+    /// # Errors
+    /// [`InvalidBlock::Signature`] when its signature is wrong.
+    ///
+    /// # Panics
+    /// If the block has no such transaction.
+    fn sender(&self, index: usize) -> Result<Address, InvalidBlock>;
+}
+
+impl<T: AsRef<[Address]> + fmt::Debug + Sync> Senders for T {
+    fn sender(&self, index: usize) -> Result<Address, InvalidBlock> {
+        Ok(self.as_ref()[index])
+    }
 }
 
 /// The sender of each transaction, from its signature (EIP-2: `s` in the lower half).

@@ -3,7 +3,7 @@ use crate::codes::{self, CodeInspector, Context};
 use crate::parallel::{Ahead, Help, RanAhead};
 use crate::recorder::{ReadError, Recorder, TransactionCodes};
 use crate::rules::{self, BlockRules};
-use crate::{BlockError, ChainSpec, InvalidBlock, SealedBlock, Transaction};
+use crate::{BlockError, ChainSpec, InvalidBlock, SealedBlock, Senders, Transaction};
 use alloy_consensus::transaction::Recovered;
 use alloy_consensus::{
     Eip658Value, Header, Receipt as Logs, ReceiptEnvelope, Transaction as _, TxType,
@@ -76,7 +76,7 @@ pub struct Executed {
 pub fn execute<S: BlockState>(
     chain: &ChainSpec,
     block: &SealedBlock,
-    senders: &[Address],
+    senders: &dyn Senders,
     state: S,
 ) -> Result<Executed, BlockError> {
     execute_with(chain, block, senders, Recorder::new(state, None, false), None)
@@ -88,7 +88,7 @@ pub fn execute<S: BlockState>(
 pub fn execute_exact<S: BlockState>(
     chain: &ChainSpec,
     block: &SealedBlock,
-    senders: &[Address],
+    senders: &dyn Senders,
     state: S,
 ) -> Result<Executed, BlockError> {
     execute_with(chain, block, senders, Recorder::new(state, None, true), None)
@@ -99,7 +99,7 @@ pub fn execute_exact<S: BlockState>(
 pub fn run(
     chain: &ChainSpec,
     block: &SealedBlock,
-    senders: &[Address],
+    senders: &dyn Senders,
     help: Help<'_>,
     state: &mut impl BlockState,
 ) -> Result<Executed, BlockError> {
@@ -116,7 +116,7 @@ pub fn run(
 fn execute_with<S: BlockState>(
     chain: &ChainSpec,
     block: &SealedBlock,
-    senders: &[Address],
+    senders: &dyn Senders,
     recorder: Recorder<S>,
     ahead: Option<&dyn Ahead>,
 ) -> Result<Executed, BlockError> {
@@ -137,7 +137,7 @@ fn execute_with<S: BlockState>(
         ommers: &block.body.ommers,
         withdrawals: block.body.withdrawals.as_ref().map(|w| Cow::Borrowed(&w[..])),
         extra_data: header.extra_data.clone(),
-        tx_count_hint: Some(senders.len()),
+        tx_count_hint: Some(block.body.transactions.len()),
         slot_number: header.slot_number,
     };
     let executor = EthBlockExecutor::new(evm(&mut db, env), context, rules, Receipts);
@@ -185,7 +185,7 @@ fn create<S: State, const CREATE2: bool>(
 fn run_all<S: BlockState>(
     chain: &ChainSpec,
     block: &SealedBlock,
-    senders: &[Address],
+    senders: &dyn Senders,
     mut executor: Executor<'_, '_, S>,
     ahead: Option<&dyn Ahead>,
 ) -> Result<BlockExecutionResult<Receipt>, BlockError> {
@@ -201,10 +201,12 @@ fn run_all<S: BlockState>(
     }
     executor.apply_pre_execution_changes().map_err(execution)?;
     let byzantium = chain.is_byzantium_active_at_block(number);
-    for (index, (transaction, sender)) in block.body.transactions.iter().zip(senders).enumerate() {
+    let transactions = &block.body.transactions;
+    for (index, transaction) in transactions.iter().enumerate() {
+        let sender = senders.sender(index)?;
         executor.evm_mut().db_mut().0.set_bal_index(BlockAccessIndex::new(index as u64 + 1));
         let ran = ahead.and_then(|ahead| ahead.take(index));
-        execute_transaction(chain, &mut executor, transaction, *sender, ran).map_err(|error| {
+        execute_transaction(chain, &mut executor, transaction, sender, ran).map_err(|error| {
             match error {
                 BlockExecutionError::Internal(error) => BlockError::Internal(error.to_string()),
                 error => InvalidBlock::Transaction { index, reason: reason(&error) }.into(),
@@ -215,7 +217,11 @@ fn run_all<S: BlockState>(
                 .map_err(|error| BlockError::Internal(error.to_string()))?;
         }
     }
-    executor.evm_mut().db_mut().0.set_bal_index(BlockAccessIndex::new(senders.len() as u64 + 1));
+    executor
+        .evm_mut()
+        .db_mut()
+        .0
+        .set_bal_index(BlockAccessIndex::new(transactions.len() as u64 + 1));
     check_deposits(chain, block.header.timestamp, executor.receipts())?;
     check_system_contracts(chain, block.header.timestamp, &mut executor)?;
     let (_, result) = executor.finish().map_err(execution)?;

@@ -33,8 +33,8 @@ mod world;
 
 pub use access_list::{AccessList, ListedAccount};
 pub use block::{
-    Block, SealedBlock, Signer, Transaction, decode_block, recover_senders, recover_senders_at,
-    recover_signer, recover_signer_at,
+    Block, SealedBlock, Senders, Signer, Transaction, decode_block, recover_senders,
+    recover_senders_at, recover_signer, recover_signer_at,
 };
 pub use call::{AccountOverride, Call, CallOutcome, Overrides, StorageOverride, call};
 pub use chain::{ChainSpec, ChainSpecError};

@@ -12,7 +12,7 @@ use crate::access_list::AccessList;
 use crate::cache::BlockCache;
 use crate::execute::{BlockEvm, environment, evm};
 use crate::recorder::{Recorder, TransactionCodes};
-use crate::{ChainSpec, CodeCache, SealedBlock, Transaction};
+use crate::{ChainSpec, CodeCache, SealedBlock, Senders, Transaction};
 use alloy_consensus::Transaction as _;
 use alloy_evm::{Evm, FromRecoveredTx};
 use alloy_primitives::{Address, B256, Bytes, U256};
@@ -67,7 +67,7 @@ pub struct AheadOf<'a> {
     /// The block.
     pub block: &'a SealedBlock,
     /// The transactions' senders.
-    pub senders: &'a [Address],
+    pub senders: &'a dyn Senders,
     /// What the payload says that the block reads and changes.
     pub list: &'a AccessList,
     /// Codes made ready to run.
@@ -104,13 +104,12 @@ impl AheadOf<'_> {
         let env = environment(self.chain, &self.block.header);
         let mut evm = evm(&mut db, env);
         while let Some(index) = next() {
-            let transaction = self.block.body.transactions.get(index).zip(self.senders.get(index));
-            done(
-                index,
-                transaction.and_then(|(transaction, sender)| {
-                    run_one(&mut evm, index, &TxEnv::from_recovered_tx(transaction, *sender))
-                }),
-            );
+            let ran = self.block.body.transactions.get(index).and_then(|transaction| {
+                // Where the signature is wrong, so is the block.
+                let sender = self.senders.sender(index).ok()?;
+                run_one(&mut evm, index, &TxEnv::from_recovered_tx(transaction, sender))
+            });
+            done(index, ran);
         }
     }
 }
@@ -121,7 +120,7 @@ impl AheadOf<'_> {
 pub fn read_ahead<S: State>(
     chain: &ChainSpec,
     block: &SealedBlock,
-    senders: &[Address],
+    senders: &dyn Senders,
     codes: &CodeCache,
     state: S,
     mut next: impl FnMut() -> Option<usize>,
@@ -134,9 +133,10 @@ pub fn read_ahead<S: State>(
     let mut evm = evm(&mut db, env);
     while let Some(index) = next() {
         evm.error = Ok(());
-        let transaction = block.body.transactions.get(index).zip(senders.get(index));
+        let Some(transaction) = block.body.transactions.get(index) else { continue };
         // Whatever comes of it, the transaction's own turn will tell.
-        let _ = transaction.map(|(t, sender)| evm.transact(TxEnv::from_recovered_tx(t, *sender)));
+        let sender = senders.sender(index);
+        let _ = sender.map(|sender| evm.transact(TxEnv::from_recovered_tx(transaction, sender)));
     }
 }
 

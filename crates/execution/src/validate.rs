@@ -1,8 +1,8 @@
 use crate::access_list::ACCESS_LIST_ITEM_GAS;
 use crate::block::check_public_keys;
 use crate::{
-    BlockError, ChainSpec, Executed, Help, InvalidBlock, SealedBlock, recover_senders_at, run,
-    validate_header,
+    BlockError, ChainSpec, Executed, Help, InvalidBlock, SealedBlock, Senders, recover_senders_at,
+    run, validate_header,
 };
 use alloy_consensus::{Header, Transaction as _, TxReceipt, proofs};
 use alloy_eips::eip2718::Encodable2718;
@@ -20,13 +20,14 @@ const MAX_RLP_BLOCK_SIZE: usize = 8 * 1024 * 1024;
 ///
 /// `state` is the state after `parent`, on which nothing has run yet; of a valid block it comes
 /// back with all changes applied, and all that it has revealed is the block's witness.
-/// `senders` are those that [`recover_senders_at`] gives. What is returned agrees with the header.
+/// `senders` are those that [`recover_senders_at`] gives, or that are recovered by the same rules
+/// when they are asked for. What is returned agrees with the header.
 pub fn validate(
     chain: &ChainSpec,
     parent: &Header,
     parent_hash: B256,
     block: &SealedBlock,
-    senders: &[Address],
+    senders: &dyn Senders,
     help: Help<'_>,
     state: &mut impl BlockState,
 ) -> Result<Executed, BlockError> {

@@ -456,7 +456,7 @@ impl RanBefore {
         state: impl State,
         is_left_out: impl Fn(usize) -> bool,
     ) -> Self {
-        let mut ran: Vec<_> = of.senders.iter().map(|_| None).collect();
+        let mut ran: Vec<_> = of.block.body.transactions.iter().map(|_| None).collect();
         let mut next = (0..ran.len()).rev().filter(|index| !is_left_out(*index));
         of.run(state, || next.next(), |index, outcome| ran[index] = outcome);
         Self(RefCell::new(ran))

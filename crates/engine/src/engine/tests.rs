@@ -1,8 +1,8 @@
 use super::*;
 use crate::samples::*;
 use crate::{Built, world};
-use alloy_consensus::proofs;
-use alloy_primitives::keccak256;
+use alloy_consensus::{Signed, proofs};
+use alloy_primitives::{Signature, U256, keccak256};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const UNKNOWN: B256 = B256::repeat_byte(0xee);
@@ -344,6 +344,24 @@ fn many_senders_are_recovered_in_order() {
     assert_eq!(engine.new_block(block.clone()).unwrap(), Verdict::Valid);
     let record = engine.block(block.hash()).unwrap().unwrap();
     assert_eq!(record.senders, [sender().address(); 40]);
+}
+
+#[test]
+fn a_wrong_signature_is_named_and_the_block_is_refused() {
+    let engine = engine();
+    let first = genesis(&engine);
+    let transactions: Vec<_> = (0..40).map(|nonce| sender().call(nonce, COUNTER, [])).collect();
+    let mut block = build(&engine, first, transactions, 0).block.into_block();
+    let signed = block.body.transactions[30].as_eip1559().unwrap();
+    let signature = Signature::new(U256::ZERO, signed.signature().s(), false);
+    block.body.transactions[30] = Signed::new_unhashed(signed.tx().clone(), signature).into();
+    block.header.transactions_root = proofs::calculate_transaction_root(&block.body.transactions);
+    let block = SealedBlock::new(block);
+    let (_, reason) = invalid(engine.new_block(block.clone()).unwrap());
+    assert!(reason.starts_with("transaction 30: the sender's signature"), "{reason}");
+    assert!(engine.block(block.hash()).unwrap().is_none());
+    // It is remembered.
+    assert_eq!(invalid(engine.new_block(block).unwrap()).1, reason);
 }
 
 #[test]

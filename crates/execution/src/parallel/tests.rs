@@ -66,7 +66,7 @@ impl Ahead for Watched {
 fn forge(world: &World, block: &SealedBlock, list: &Bytes) -> usize {
     let senders = crate::recover_senders(&block.body.transactions).unwrap();
     let list = AccessList::decode(list, block.header.gas_limit).unwrap();
-    let (chain, senders, codes) = (&world.chain, &senders[..], None);
+    let (chain, senders, codes) = (&world.chain, &senders, None);
     let of = AheadOf { chain, block, senders, list: &list, codes };
     let ran = RanBefore::run(&of, world.state(), |_| false);
     let ahead = Watched { ran, taken: Cell::new(0), forges: true };
