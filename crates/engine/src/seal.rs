@@ -149,13 +149,13 @@ pub(crate) fn seal(
     }
     let start = core.database.nodes().end();
     let sealed = try_seal(core, parent, record, &tries, codes);
-    drop(tries);
     if let Err(error) = &sealed {
         tracing::error!(%error, block = %record.hash(), "the state after a block was not kept");
         core.fail(error.clone());
     }
     record.seal.keep(sealed);
     core.signals.block_sealed();
+    drop(tries);
     let appended_bytes = core.database.nodes().end().offset() - start.offset();
     if core.database.nodes().cache_has_room() {
         background::touch_memory(appended_bytes as usize, &core.rest);
@@ -175,32 +175,49 @@ fn try_seal(
     let version = tries.write(&mut Yielding { sink: &mut batch, turns: Turns::new(&core.rest) });
     let appended_bytes = batch.bytes() as u64;
     batch.seal()?;
+    let stored = Stored::of(record);
+    // Whoever comes while it goes on waits for what is behind it, and that is little.
     let sealed = sweep_on(core, version, parent.sweep, appended_bytes, &record.seal)?;
-    add(&core.database, record, &sealed, codes)?;
+    stored.add(&core.database, record, &sealed, codes)?;
     core.floors().add(record.number(), &sealed.sweep);
     Ok(sealed)
 }
 
-/// Hands a block with its state to the database.
-pub(crate) fn add(
-    database: &Database,
-    record: &BlockRecord,
-    sealed: &Sealed,
-    codes: Vec<(B256, Bytes)>,
-) -> Result<(), Error> {
-    database.add(NewBlock {
-        hash: record.hash(),
-        number: record.number(),
-        parent_hash: record.block.header.parent_hash,
-        version: sealed.version,
-        floor: sealed.sweep.floor,
-        sweep: sealed.sweep.to_stored(),
-        block: record.to_stored(),
-        touched: record.touched.as_ref().map(|touched| touched.to_stored()),
-        codes,
-        witness: None,
-    })?;
-    Ok(())
+/// What a database keeps of a block besides its state.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    block: Bytes,
+    touched: Option<Bytes>,
+}
+
+impl Stored {
+    pub(crate) fn of(record: &BlockRecord) -> Self {
+        let touched = record.touched.as_ref().map(|touched| touched.to_stored());
+        Self { block: record.to_stored(), touched }
+    }
+
+    /// Hands the block with its state to the database.
+    pub(crate) fn add(
+        self,
+        database: &Database,
+        record: &BlockRecord,
+        sealed: &Sealed,
+        codes: Vec<(B256, Bytes)>,
+    ) -> Result<(), Error> {
+        database.add(NewBlock {
+            hash: record.hash(),
+            number: record.number(),
+            parent_hash: record.block.header.parent_hash,
+            version: sealed.version,
+            floor: sealed.sweep.floor,
+            sweep: sealed.sweep.to_stored(),
+            block: self.block,
+            touched: self.touched,
+            codes,
+            witness: None,
+        })?;
+        Ok(())
+    }
 }
 
 /// Sweeps on while nobody waits for the block's state, as many bytes as blocks have appended.
