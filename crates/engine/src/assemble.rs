@@ -3,11 +3,10 @@
 use crate::Error;
 use crate::ancestors::Ancestors;
 use crate::core::Core;
-use crate::helpers::run_on;
+use crate::helpers::Pool;
 use crate::live::Tries;
 use crate::record::BlockRecord;
 use alloy_primitives::{B256, Bytes};
-use rayon::ThreadPool;
 use state::Kept;
 use std::sync::Arc;
 use trie::versioned::witness_at;
@@ -28,17 +27,17 @@ pub struct Assembled {
 pub(crate) fn assemble(
     core: &Core,
     record: &BlockRecord,
-    tries: Option<(&Arc<Tries>, &ThreadPool)>,
+    tries: Option<(&Arc<Tries>, &Pool)>,
     codes: Option<Vec<Bytes>>,
 ) -> Result<Option<Assembled>, Error> {
     let Some(touched) = &record.touched else { return Ok(None) };
     let parent = core.block(&record.block.header.parent_hash)?;
     let parent = parent.ok_or(Error::UnknownBlock(record.block.header.parent_hash))?;
     let state = match tries {
-        Some((tries, pool)) => tries.witness(pool.current_num_threads(), &|units| match units {
+        Some((tries, pool)) => tries.witness(pool.threads_count(), &|units| match units {
             // Another thread would have to wake.
             [unit] => unit.run(),
-            units => run_on(pool, units),
+            units => pool.run(units),
         }),
         None => match core.database.witness(&record.hash())? {
             Kept::There(copy) => decode_copy(&copy)?,

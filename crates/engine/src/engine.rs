@@ -2,6 +2,7 @@ use crate::assemble::{Assembled, assemble};
 use crate::background::ReadAhead;
 use crate::build::Build;
 use crate::core::{Core, EngineOptions, Floors};
+use crate::helpers::{Helpers, Pool};
 use crate::live::{Finished, LiveState, RootTimings, Threads, Tries};
 use crate::parallel::{Listed, ParentState, Schedule};
 use crate::persist::{self, PersistedBlock, Persister};
@@ -88,7 +89,9 @@ pub struct Engine {
     /// Codes made ready to run.
     pub(crate) codes: CodeCache,
     /// Made when a block first has work for it.
-    pool: OnceLock<ThreadPool>,
+    pool: OnceLock<Pool>,
+    /// The threads of that pool, and the trie workers.
+    helpers: Arc<Helpers>,
     /// So are these.
     prefetchers: OnceLock<ThreadPool>,
 }
@@ -181,6 +184,7 @@ impl Engine {
             assembled: Mutex::new(None),
             codes,
             pool: OnceLock::new(),
+            helpers: Helpers::new(),
             prefetchers: OnceLock::new(),
         })
     }
@@ -423,12 +427,12 @@ impl Engine {
         let Some(Listed { list, .. }) = listed else { return prefetched(None, state) };
         let transactions_count = block.body.transactions.len();
         let helpers = match block.header.gas_used >= core.options.ahead_gas {
-            true => pool.current_num_threads().min(transactions_count).saturating_sub(1),
+            true => pool.threads_count().min(transactions_count).saturating_sub(1),
             false => 0,
         };
         let of = AheadOf { chain, block, senders, list, codes };
         let schedule = Schedule::new(transactions_count);
-        pool.in_place_scope(|scope| {
+        pool.scope(|scope| {
             for _ in 0..helpers {
                 let state = ParentState::new(core, parent.clone(), version, listed);
                 scope.spawn(|_| schedule.help(&of, state));
@@ -611,7 +615,7 @@ impl Engine {
     }
 
     /// Who recovers signatures besides the thread that asks for it, where it is worth it.
-    fn recoverers(&self, transactions: &[Transaction]) -> Option<&ThreadPool> {
+    fn recoverers(&self, transactions: &[Transaction]) -> Option<&Pool> {
         (transactions.len() >= PARALLEL_RECOVERY).then(|| self.pool())
     }
 
@@ -657,13 +661,13 @@ impl Engine {
         let workers = self.workers.get_or_init(|| {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
             let count = self.core.options.trie_workers.unwrap_or(cores - 1);
-            Workers::start(count.clamp(1, limits::TRIE_WORKERS))
+            Workers::start(count.clamp(1, limits::TRIE_WORKERS), self.helpers.clone())
         });
         Some(Threads { workers, pool: self.pool() })
     }
 
-    fn pool(&self) -> &ThreadPool {
-        self.pool.get_or_init(thread_pool)
+    fn pool(&self) -> &Pool {
+        self.pool.get_or_init(|| Pool::start(0, self.helpers.clone()))
     }
 
     /// The threads that read ahead, if there are to be any.
@@ -730,13 +734,6 @@ fn told(reason: &InvalidBlock) -> String {
 /// Transactions from which on their senders are recovered on all cores: fewer are not worth waking
 /// the other threads.
 const PARALLEL_RECOVERY: usize = 4;
-
-fn thread_pool() -> ThreadPool {
-    rayon::ThreadPoolBuilder::new()
-        .thread_name(|index| format!("engine-{index}"))
-        .build()
-        .expect("the system starts a thread a core")
-}
 
 /// The block that a payload describes, if its hash and versioned hashes are right, and its access
 /// list, to which the hash commits.

@@ -3,7 +3,7 @@
 
 use crate::ancestors::Ancestors;
 use crate::core::Core;
-use crate::helpers::run_on;
+use crate::helpers::Pool;
 use crate::parallel::Listed;
 use crate::record::BlockRecord;
 use crate::remembered::Remembered;
@@ -14,7 +14,6 @@ use crate::{Error, limits};
 use alloy_primitives::map::AddressMap;
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use execution::{AccessList, Executed};
-use rayon::ThreadPool;
 use state::{NodeReader, Nodes};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -82,7 +81,7 @@ enum Work<'a> {
     /// This thread, as it goes.
     Here(Box<Tries>),
     /// The trie workers, who hold the shards meanwhile.
-    Ahead { session: Session<'a>, tries: Box<Tries>, pool: &'a ThreadPool },
+    Ahead { session: Session<'a>, tries: Box<Tries>, pool: &'a Pool },
 }
 
 /// How long the root took after the last transaction.
@@ -98,7 +97,7 @@ pub(crate) struct RootTimings {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Threads<'a> {
     pub(crate) workers: &'a Workers,
-    pub(crate) pool: &'a ThreadPool,
+    pub(crate) pool: &'a Pool,
 }
 
 impl<'a> LiveState<'a> {
@@ -302,12 +301,7 @@ fn hashed_slot(slot: U256) -> B256 {
     keccak256(slot.to_be_bytes::<32>())
 }
 
-fn begin<'a>(
-    core: &Core,
-    mut tries: Box<Tries>,
-    workers: &'a Workers,
-    pool: &'a ThreadPool,
-) -> Work<'a> {
+fn begin<'a>(core: &Core, mut tries: Box<Tries>, workers: &'a Workers, pool: &'a Pool) -> Work<'a> {
     let shards = tries.take_shards();
     let session = workers.begin(shards, core.options.multiproof_chunk_size);
     Work::Ahead { session, tries, pool }
@@ -404,11 +398,11 @@ impl BlockState for LiveState<'_> {
                 tries.put_shards(shards);
                 let run: &dyn Fn(&mut [Unit<'_>]) = match left.len() < limits::SHARED_KEYS {
                     true => &run_serially,
-                    false => &|units| run_on(pool, units),
+                    false => &|units| pool.run(units),
                 };
                 tries.touch_all(left, run)?;
                 self.timings.catching_up = start.elapsed();
-                tries.finish(&changes, &|units| run_on(pool, units))?
+                tries.finish(&changes, &|units| pool.run(units))?
             }
         };
         self.timings.applying = start.elapsed() - self.timings.catching_up;

@@ -12,6 +12,7 @@ use execution::{AccessList, Ahead, AheadOf, RanAhead};
 use state::Nodes;
 use std::cell::Cell;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use trie::EMPTY_ROOT_HASH;
 use trie::versioned::Version;
@@ -157,6 +158,8 @@ pub(crate) struct ParentState<'a> {
     /// Accounts that no list names.
     accounts: AddressMap<Known>,
     ancestors: Ancestors<'a>,
+    /// Set when nothing that is read is of use any more.
+    is_over: Option<&'a AtomicBool>,
 }
 
 impl<'a> ParentState<'a> {
@@ -167,10 +170,19 @@ impl<'a> ParentState<'a> {
         listed: Option<&'a Listed>,
     ) -> Self {
         let ancestors = Ancestors::new(core, parent);
-        Self { core, version, listed, accounts: AddressMap::default(), ancestors }
+        let accounts = AddressMap::default();
+        Self { core, version, listed, accounts, ancestors, is_over: None }
+    }
+
+    /// Has reads fail once `is_over` is set, so that whoever reads comes to an end soon.
+    pub(crate) fn until(self, is_over: &'a AtomicBool) -> Self {
+        Self { is_over: Some(is_over), ..self }
     }
 
     fn known(&mut self, address: Address) -> Result<Known, StateError> {
+        if self.is_over.is_some_and(|is_over| is_over.load(Ordering::Relaxed)) {
+            return Err(StateError::Storage("the block has run".into()));
+        }
         if let Some(known) =
             self.listed.map(|listed| listed.account(address)).transpose()?.flatten()
         {

@@ -88,7 +88,8 @@ impl Prefetch<'_> {
             let is_wanted = index < self.units_count() && !progress.is_over.load(Ordering::Relaxed);
             is_wanted.then_some(index)
         };
-        let mut state = ParentState::new(self.core, self.parent.clone(), self.version, self.listed);
+        let state = ParentState::new(self.core, self.parent.clone(), self.version, self.listed);
+        let mut state = state.until(&progress.is_over);
         match self.listed {
             None => {
                 let Self { chain, block, senders, codes, .. } = *self;
@@ -155,6 +156,14 @@ impl Ahead for Watch<'_, '_> {
             self.begin();
         }
         self.inner?.take(index)
+    }
+
+    /// The block waits for those who read, before it can be answered.
+    fn end(&self) {
+        self.progress.is_over.store(true, Ordering::Relaxed);
+        if let Some(inner) = self.inner {
+            inner.end();
+        }
     }
 }
 

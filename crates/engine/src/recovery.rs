@@ -1,10 +1,9 @@
 //! The signatures of a block's transactions, recovered while it runs: by other threads ahead of it,
 //! and by its own where these are behind.
 
-use crate::helpers::Place;
+use crate::helpers::Pool;
 use alloy_primitives::Address;
 use execution::{ChainSpec, InvalidBlock, Senders, Signer, Transaction};
-use rayon::ThreadPool;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -19,8 +18,6 @@ pub(crate) struct Recovery<'a> {
     signers: Vec<OnceLock<Result<Signer, InvalidBlock>>>,
     /// The first transaction that nobody has begun with.
     next: AtomicUsize,
-    /// Where the block's thread runs.
-    place: Place,
     /// Nanoseconds that it has spent on signatures.
     spent: AtomicU64,
 }
@@ -29,15 +26,15 @@ impl<'a> Recovery<'a> {
     pub(crate) fn new(chain: &'a ChainSpec, number: u64, transactions: &'a [Transaction]) -> Self {
         let signers = transactions.iter().map(|_| OnceLock::new()).collect();
         let (next, spent) = (AtomicUsize::new(0), AtomicU64::new(0));
-        Self { chain, number, transactions, signers, next, place: Place::here(), spent }
+        Self { chain, number, transactions, signers, next, spent }
     }
 
     /// Has threads of a pool recover ahead while `run` does what it does; they stop when it has
     /// ended.
-    pub(crate) fn during<T>(&self, pool: Option<&ThreadPool>, run: impl FnOnce() -> T) -> T {
+    pub(crate) fn during<T>(&self, pool: Option<&Pool>, run: impl FnOnce() -> T) -> T {
         let Some(pool) = pool else { return run() };
-        let helpers = pool.current_num_threads().min(self.transactions.len()).saturating_sub(1);
-        pool.in_place_scope(|scope| {
+        let helpers = pool.threads_count().min(self.transactions.len()).saturating_sub(1);
+        pool.scope(|scope| {
             for _ in 0..helpers {
                 scope.spawn(|_| self.help());
             }
@@ -49,7 +46,6 @@ impl<'a> Recovery<'a> {
 
     fn help(&self) {
         while let Some(index) = self.begin() {
-            self.place.step_aside();
             self.recover(index);
         }
     }
@@ -104,7 +100,6 @@ impl<'a> Recovery<'a> {
 /// For the block's own thread.
 impl Senders for Recovery<'_> {
     fn sender(&self, index: usize) -> Result<Address, InvalidBlock> {
-        self.place.note();
         if let Some(signer) = self.signers[index].get() {
             return signer.clone().map(|signer| signer.address);
         }
@@ -129,6 +124,7 @@ impl Senders for Ahead<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::helpers::Helpers;
     use crate::samples::{COUNTER, engine, sender};
     use alloy_consensus::{Signed, TxEip1559};
     use alloy_primitives::{Signature, U256};
@@ -162,7 +158,7 @@ mod tests {
                     .map(|signer| signer.address)
             };
             let threads = random.random_range(1..5);
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let pool = Pool::start(threads, Helpers::new());
             let recovery = Recovery::new(chain, 1, &transactions);
             recovery.during(random.random_bool(0.8).then_some(&pool), || {
                 for _ in 0..count {

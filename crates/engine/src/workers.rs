@@ -6,7 +6,7 @@
 //! come to is left to all threads. One more thread does what is left to do after a block.
 
 use crate::background::yield_to_others;
-use crate::helpers::Place;
+use crate::helpers::Helpers;
 use crate::limits;
 use crate::parallel::Listed;
 use alloy_primitives::{B256, U256, keccak256};
@@ -54,8 +54,8 @@ impl Task {
 }
 
 enum Message {
-    /// A block begins: these shards are the worker's, of so many in all.
-    Begin(Shards, usize, Arc<Signs>),
+    /// A block begins: these shards are the worker's, of so many in all. It is hurried at its end.
+    Begin(Shards, usize, Hurry),
     /// What the block will have read and left, if its access list is right.
     List(Arc<Listed>),
     /// What the block has done, in order.
@@ -64,20 +64,8 @@ enum Message {
     End(Sender<Result<Done, TrieError>>),
 }
 
-/// What a worker sees of its block at any time.
-#[derive(Debug)]
-struct Signs {
-    /// Whether the block waits for its shards: what has not been done by then is left undone.
-    is_hurried: AtomicBool,
-    /// Where its thread runs.
-    place: Place,
-}
-
-impl Default for Signs {
-    fn default() -> Self {
-        Self { is_hurried: AtomicBool::new(false), place: Place::here() }
-    }
-}
+/// Whether a block waits for its shards: what has not been done by then is left undone.
+type Hurry = Arc<AtomicBool>;
 
 /// What a worker gives back at the end of a block.
 #[derive(Default)]
@@ -91,6 +79,7 @@ struct Done {
 #[derive(Debug)]
 pub(crate) struct Workers {
     workers: Vec<Worker<Message>>,
+    helpers: Arc<Helpers>,
     /// Does what is left to do after a block.
     after: Worker<Box<dyn FnOnce() + Send>>,
 }
@@ -108,13 +97,21 @@ impl<M> fmt::Debug for Worker<M> {
 }
 
 impl Workers {
-    pub(crate) fn start(count: usize) -> Self {
-        let start = |index| Worker::start(&format!("trie-{index}"), |tasks| run(&tasks));
+    /// So many, and one at least; all of them are helpers.
+    pub(crate) fn start(count: usize, helpers: Arc<Helpers>) -> Self {
+        let start = |index| {
+            let helpers = helpers.clone();
+            Worker::start(&format!("trie-{index}"), move |tasks| {
+                helpers.join();
+                run(&tasks);
+            })
+        };
         let after = Worker::start("seal", |jobs: Receiver<Box<dyn FnOnce() + Send>>| {
             yield_to_others(limits::BACKGROUND_NICE);
             jobs.into_iter().for_each(|job| job());
         });
-        Self { workers: (0..count.max(1)).map(start).collect(), after }
+        let workers = (0..count.max(1)).map(start).collect();
+        Self { workers, helpers, after }
     }
 
     /// Hands the shards out.
@@ -124,12 +121,13 @@ impl Workers {
         for (index, shard) in shards.into_iter().enumerate() {
             parts[index % workers].push((index, shard));
         }
-        let signs = Arc::new(Signs::default());
+        let hurry = Hurry::default();
+        self.helpers.keep_off();
         for (worker, part) in self.workers.iter().zip(parts) {
-            worker.send(Message::Begin(part, count, signs.clone()));
+            worker.send(Message::Begin(part, count, hurry.clone()));
         }
         let chunks = self.workers.iter().map(|_| Vec::new()).collect();
-        Session { workers: self, shards: count, chunk_size, chunks, signs, is_open: true }
+        Session { workers: self, shards: count, chunk_size, chunks, hurry, is_open: true }
     }
 
     /// Has this done beside the next block, in the order in which it is asked for.
@@ -173,7 +171,7 @@ pub(crate) struct Session<'a> {
     chunk_size: usize,
     /// What has not been sent yet, for each worker.
     chunks: Vec<Vec<Task>>,
-    signs: Arc<Signs>,
+    hurry: Hurry,
     is_open: bool,
 }
 
@@ -213,7 +211,7 @@ impl<'a> Session<'a> {
         if chunk.len() >= self.chunk_size {
             let next = Vec::with_capacity(self.chunk_size.min(limits::CHUNK_CAPACITY));
             let chunk = std::mem::replace(chunk, next);
-            self.signs.place.note();
+            self.workers.helpers.keep_off();
             self.workers.workers[index].send(Message::Chunk(chunk));
         }
     }
@@ -251,7 +249,7 @@ impl<'a> Session<'a> {
 
     fn close(&mut self) -> Vec<Receiver<Result<Done, TrieError>>> {
         self.is_open = false;
-        self.signs.is_hurried.store(true, Ordering::Relaxed);
+        self.hurry.store(true, Ordering::Relaxed);
         let end = |worker: &Worker<Message>| {
             let (sender, receiver) = channel();
             worker.send(Message::End(sender));
@@ -287,14 +285,14 @@ struct Block {
     shards: Shards,
     /// Shards of the whole block.
     count: usize,
-    signs: Arc<Signs>,
+    hurry: Hurry,
     left: Vec<Key>,
     failure: Option<TrieError>,
 }
 
 impl Block {
     fn is_hurried(&self) -> bool {
-        self.signs.is_hurried.load(Ordering::Relaxed)
+        self.hurry.load(Ordering::Relaxed)
     }
 
     fn do_task(&mut self, task: Task) -> Result<(), TrieError> {
@@ -337,7 +335,7 @@ impl Block {
             let index = shard_of(&hashed_address, self.count);
             let shard = self.shards.iter_mut().find(|(place, _)| *place == index);
             let Some((_, shard)) = shard else { continue };
-            if self.signs.is_hurried.load(Ordering::Relaxed) {
+            if self.hurry.load(Ordering::Relaxed) {
                 self.left.push((hashed_address, None));
                 let slots: Vec<_> = account.slots().map(|slot| slot.to_be_bytes::<32>()).collect();
                 let keys = hashed_all(&slots).into_iter().map(|slot| (hashed_address, Some(slot)));
@@ -402,15 +400,13 @@ fn run(messages: &Receiver<Message>) {
             },
         };
         match message {
-            Message::Begin(shards, count, signs) => {
-                block = Block { shards, count, signs, ..Block::default() };
+            Message::Begin(shards, count, hurry) => {
+                block = Block { shards, count, hurry, ..Block::default() };
             }
             Message::List(listed) => {
-                block.signs.place.step_aside();
                 block.failure = block.do_list(&listed.list).err();
             }
             Message::Chunk(tasks) => {
-                block.signs.place.step_aside();
                 if block.failure.is_none() && !block.is_hurried() {
                     block.failure = block.fetch(&tasks).err();
                 }

@@ -217,6 +217,9 @@ fn run_all<S: BlockState>(
                 .map_err(|error| BlockError::Internal(error.to_string()))?;
         }
     }
+    if let Some(ahead) = ahead {
+        ahead.end();
+    }
     executor
         .evm_mut()
         .db_mut()

@@ -30,6 +30,9 @@ pub trait Ahead: Debug {
     /// What came of the transaction at `index`, asked for once in the order of the block; `None`
     /// when it is to run now.
     fn take(&self, index: usize) -> Option<RanAhead>;
+
+    /// All transactions have had their turn: nothing more is asked for.
+    fn end(&self) {}
 }
 
 /// What makes the running of a block faster, and changes nothing of what it gives.
