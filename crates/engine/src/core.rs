@@ -96,7 +96,7 @@ pub(crate) struct Core {
     /// Whether a block runs, and the processor is better left to it.
     pub(crate) running: AtomicBool,
     /// What seals, sweeps and persists rests.
-    pub(crate) rest: Rest,
+    pub(crate) rest: Arc<Rest>,
     /// Whether the block that ran last has waited long for the disk.
     pub(crate) was_cold: AtomicBool,
     failure: OnceLock<Error>,
@@ -110,6 +110,11 @@ impl Core {
         floors: Floors,
         head_number: u64,
     ) -> Self {
+        let rest = Arc::new(Rest::default());
+        database.pace_writes({
+            let rest = rest.clone();
+            move || rest.wait()
+        });
         Self {
             options,
             tree: RwLock::new(BlockTree::new(database.clone(), heads)),
@@ -122,7 +127,7 @@ impl Core {
             remembered: Shelf::new(),
             copied: AtomicU64::new(head_number),
             running: AtomicBool::new(false),
-            rest: Rest::default(),
+            rest,
             // Nothing is in memory yet.
             was_cold: AtomicBool::new(true),
             failure: OnceLock::new(),

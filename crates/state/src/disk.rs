@@ -138,16 +138,41 @@ impl Health {
     }
 }
 
+/// What is done before each write, such as waiting until it is in nobody's way.
+#[derive(Default)]
+pub(crate) struct Pace(OnceLock<Box<dyn Fn() + Send + Sync>>);
+
+impl Pace {
+    /// Sets it, once.
+    pub(crate) fn set(&self, before_write: impl Fn() + Send + Sync + 'static) {
+        let is_first = self.0.set(Box::new(before_write)).is_ok();
+        assert!(is_first, "it is set once");
+    }
+
+    fn before_write(&self) {
+        if let Some(before_write) = self.0.get() {
+            before_write();
+        }
+    }
+}
+
+impl std::fmt::Debug for Pace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pace").finish_non_exhaustive()
+    }
+}
+
 /// The directory as the store uses it: errors name their file, and a failed write is the last.
 #[derive(Clone, Debug)]
 pub(crate) struct Directory {
     disk: Arc<dyn Disk>,
     pub(crate) health: Arc<Health>,
+    pub(crate) pace: Arc<Pace>,
 }
 
 impl Directory {
     pub(crate) fn new(disk: Arc<dyn Disk>) -> Self {
-        Self { disk, health: Arc::default() }
+        Self { disk, health: Arc::default(), pace: Arc::default() }
     }
 
     pub(crate) fn path(&self, name: &str) -> String {
@@ -195,7 +220,7 @@ impl Directory {
     }
 
     fn named(&self, name: &str, file: Arc<dyn File>) -> Named {
-        Named { path: self.path(name), file, health: self.health.clone() }
+        Named { path: self.path(name), file, health: self.health.clone(), pace: self.pace.clone() }
     }
 }
 
@@ -205,6 +230,7 @@ pub(crate) struct Named {
     path: String,
     file: Arc<dyn File>,
     health: Arc<Health>,
+    pace: Arc<Pace>,
 }
 
 impl Named {
@@ -237,6 +263,7 @@ impl Named {
     }
 
     pub(crate) fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        self.pace.before_write();
         self.write("write", offset, || self.file.write_at(offset, bytes))
     }
 

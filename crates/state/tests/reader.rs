@@ -6,6 +6,8 @@ use common::open;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use state::{MemoryDisk, NodeReader};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use trie::versioned::{RecordReader, RecordSink, Records};
 
 #[test]
@@ -33,4 +35,26 @@ fn a_reader_reads_what_a_look_up_gives() {
         assert_eq!(read, nodes.record(at).expect("it is there").as_ref());
         assert_eq!(read[..4], (number as u32).to_be_bytes());
     }
+}
+
+#[test]
+fn each_write_of_a_round_may_be_held_back_and_readers_are_not() {
+    let database = open(MemoryDisk::default()).expect("a new one");
+    let writes = Arc::new(AtomicUsize::new(0));
+    let mut batch = database.batch();
+    let addresses: Vec<_> =
+        (0..20_000u32).map(|number| batch.append(&number.to_be_bytes().repeat(60))).collect();
+    batch.seal().expect("there is room");
+    let nodes = database.nodes().clone();
+    database.pace_writes({
+        let writes = writes.clone();
+        move || {
+            let number = writes.fetch_add(1, Ordering::Relaxed);
+            // Whoever reads meanwhile waits for nothing.
+            let record = nodes.record(addresses[number]).expect("it is there");
+            assert_eq!(record.as_ref()[..4], (number as u32).to_be_bytes());
+        }
+    });
+    database.persist().expect("memory");
+    assert!(writes.load(Ordering::Relaxed) > 1);
 }
