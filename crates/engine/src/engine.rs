@@ -90,10 +90,10 @@ pub struct Engine {
     pub(crate) codes: CodeCache,
     /// Made when a block first has work for it.
     pool: OnceLock<Pool>,
-    /// The threads of that pool, and the trie workers.
-    helpers: Arc<Helpers>,
     /// So are these.
     prefetchers: OnceLock<ThreadPool>,
+    /// The threads of the first of these pools, and the trie workers.
+    helpers: Arc<Helpers>,
 }
 
 /// What the last block that was validated left in memory.
@@ -113,7 +113,7 @@ pub struct Timings {
     /// Recovering senders, or waiting for them, on the block's thread: what others do beside it
     /// does not count.
     pub recovery: Duration,
-    /// Waiting for the parent's state to get its addresses.
+    /// Until the block begins: waiting for the parent's state to get its addresses, mostly.
     pub parent: Duration,
     /// From the first system call to the root's beginning, recovery aside: execution, and what is
     /// checked of it.
@@ -217,8 +217,8 @@ impl Engine {
 
     fn new_payload_wanted(&self, payload: Payload, wanted: Wanted) -> Result<Verdict, Error> {
         self.core.rest.end();
-        // Its state is wanted by the time that the payload is decoded. What is wrong is met then.
-        if let Ok(Some(parent)) = self.core.block(&payload.execution.parent_hash()) {
+        // Its state is wanted by the time that the payload is decoded.
+        if let Some(parent) = self.core.tree().recent(&payload.execution.parent_hash()) {
             parent.seal.hurry();
         }
         let block_hash = payload.execution.block_hash();
@@ -570,6 +570,7 @@ impl Engine {
     /// # Errors
     /// When writing fails.
     pub fn prune(&self) -> Result<(), Error> {
+        let _waiting = self.core.rest.wait_for_work();
         self.persist()?;
         persist::prune(&self.core)?;
         self.core.database.persist()?;

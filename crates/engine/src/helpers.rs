@@ -7,53 +7,68 @@
 //! off the one on which the block's thread runs.
 
 use rayon::{Scope, ThreadPool};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use trie::versioned::Unit;
 
 /// Threads that help, and those that may be asked to.
 #[derive(Debug)]
-pub(crate) struct Helpers {
+pub(crate) struct Helpers(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
     #[cfg(target_os = "linux")]
-    threads: Mutex<Vec<rustix::thread::Pid>>,
+    threads: Vec<Thread>,
     /// The processor that they are kept off.
-    taken: AtomicUsize,
+    taken: Option<usize>,
+}
+
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+struct Thread {
+    id: rustix::thread::Pid,
+    /// Where it could run when it joined.
+    processors: rustix::thread::CpuSet,
 }
 
 impl Helpers {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self {
-            #[cfg(target_os = "linux")]
-            threads: Mutex::default(),
-            taken: AtomicUsize::new(usize::MAX),
-        })
+        Arc::new(Self(Mutex::default()))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect(NO_PANIC)
     }
 }
 
 #[cfg(target_os = "linux")]
 impl Helpers {
-    /// The calling thread is one of them, for as long as it lives.
+    /// The calling thread is one of them, until the last of them ends.
     pub(crate) fn join(&self) {
-        let mut threads = self.threads.lock().expect(NO_PANIC);
-        threads.push(rustix::thread::gettid());
+        use rustix::thread::{gettid, sched_getaffinity};
+        // Where there are more processors than the call can name, they are not few.
+        let Ok(processors) = sched_getaffinity(None) else { return };
+        let mut state = self.state();
+        state.threads.push(Thread { id: gettid(), processors });
         // It is not kept off yet.
-        self.taken.store(usize::MAX, Ordering::Relaxed);
+        state.taken = None;
     }
 
-    /// Keeps them off the processor of the calling thread, if there are few others.
+    /// Keeps them off the processor of the calling thread, if there are few others. Mostly it is the
+    /// block's; who asks for a witness beside it takes them away until the block's says so again.
     pub(crate) fn keep_off(&self) {
-        use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
+        use rustix::thread::{sched_getcpu, sched_setaffinity};
         let here = sched_getcpu();
-        if self.taken.swap(here, Ordering::Relaxed) == here {
+        let mut state = self.state();
+        if state.taken.replace(here) == Some(here) {
             return;
         }
-        let Ok(mut others) = sched_getaffinity(None) else { return };
-        others.unset(here);
-        if !(1..crate::limits::FEW_PROCESSORS as u32).contains(&others.count()) {
-            return;
-        }
-        for thread in &*self.threads.lock().expect(NO_PANIC) {
-            if let Err(error) = sched_setaffinity(Some(*thread), &others) {
+        for Thread { id, processors } in &state.threads {
+            let mut others = *processors;
+            others.unset(here);
+            if !(1..crate::limits::FEW_PROCESSORS as u32).contains(&others.count()) {
+                continue;
+            }
+            if let Err(error) = sched_setaffinity(Some(*id), &others) {
                 tracing::debug!(%error, "a thread is not kept off a processor");
             }
         }
@@ -92,14 +107,10 @@ impl Pool {
         self.threads.current_num_threads()
     }
 
-    /// Keeps the threads off the processor of the calling one.
-    pub(crate) fn keep_off(&self) {
-        self.helpers.keep_off();
-    }
-
-    /// Runs `run` here, and on other threads what it spawns, and waits for these.
+    /// Runs `run` here, and on other threads what it spawns, and waits for these. They are kept off
+    /// the processor of this thread, as it is now: who waits may be on another one after that.
     pub(crate) fn scope<'scope, T>(&self, run: impl FnOnce(&Scope<'scope>) -> T) -> T {
-        self.keep_off();
+        self.helpers.keep_off();
         self.threads.in_place_scope(run)
     }
 
@@ -141,27 +152,17 @@ mod tests {
         });
         let other = Some(answered.recv().unwrap());
         assert_eq!(sched_getaffinity(other).unwrap(), before);
-        for processor in (0..CpuSet::MAX_CPU).filter(|processor| before.is_set(*processor)).take(9)
-        {
-            let mut here = CpuSet::new();
-            here.set(processor);
-            sched_setaffinity(None, &here).unwrap();
-            assert_eq!(sched_getcpu(), processor);
-            helpers.keep_off();
-            // It may run nowhere but here, so there is no other.
-            assert_eq!(sched_getaffinity(other).unwrap(), before);
-        }
+        let mut here = CpuSet::new();
+        here.set(sched_getcpu());
+        // It stays here while it is looked.
+        sched_setaffinity(None, &here).unwrap();
+        helpers.keep_off();
+        let mut others = before;
+        others.unset(sched_getcpu());
+        let is_few = (1..crate::limits::FEW_PROCESSORS as u32).contains(&others.count());
+        let expected = if is_few { others } else { before };
+        assert_eq!(sched_getaffinity(other).unwrap(), expected);
         sched_setaffinity(None, &before).unwrap();
-        if (2..=crate::limits::FEW_PROCESSORS as u32).contains(&before.count()) {
-            // The system may move this thread in between, if hardly ever twice.
-            let is_kept_off = (0..10).any(|_| {
-                helpers.join();
-                helpers.keep_off();
-                let taken = helpers.taken.load(Ordering::Relaxed);
-                !sched_getaffinity(other).unwrap().is_set(taken)
-            });
-            assert!(is_kept_off);
-        }
         drop(ask);
         thread.join().unwrap();
     }

@@ -158,7 +158,8 @@ impl Ahead for Watch<'_, '_> {
         self.inner?.take(index)
     }
 
-    /// The block waits for those who read, before it can be answered.
+    /// The block waits for those who read, before it can be answered. What runs without reading goes
+    /// on to the transaction's end.
     fn end(&self) {
         self.progress.is_over.store(true, Ordering::Relaxed);
         if let Some(inner) = self.inner {
@@ -172,6 +173,7 @@ mod tests {
     use super::*;
     use crate::samples::{COUNTER, build, count, engine_of, sender};
     use crate::{Built, world};
+    use alloy_primitives::U256;
     use execution::AccessList;
     use state::{Database, Disk, File, MemoryDisk};
     use std::io;
@@ -263,6 +265,32 @@ mod tests {
         assert!(is_cold());
         prefetch.during(&threads, None, |_| ());
         assert!(!is_cold());
+    }
+
+    #[test]
+    fn nothing_is_read_ahead_once_the_transactions_have_run() {
+        let engine = engine_of(world::config("osaka"));
+        let core = engine.core();
+        let parent = engine.block(engine.heads().genesis).unwrap().unwrap();
+        let version = core.sealed(&parent).unwrap().version;
+        let block = &build(&engine, parent.hash(), Vec::new(), 0).block;
+        let (chain, codes, parent) = (engine.chain(), &CodeCache::new(1 << 20), &parent);
+        let senders = &Vec::new();
+        let prefetch =
+            Prefetch { core, chain, codes, parent, version, block, senders, listed: None };
+        let progress = Progress::default();
+        let mut state =
+            ParentState::new(core, parent.clone(), version, None).until(&progress.is_over);
+        assert!(state.account(COUNTER).unwrap().is_some());
+        thread_pool(1).in_place_scope(|scope| {
+            let (progress, inner, threads_count) = (&progress, None, 1);
+            let (waited_before, has_begun) = (state::waited(), Cell::new(false));
+            let prefetch = &prefetch;
+            Watch { prefetch, progress, inner, waited_before, has_begun, scope, threads_count }
+                .end();
+        });
+        state.account(COUNTER).unwrap_err();
+        state.storage(COUNTER, U256::ZERO).unwrap_err();
     }
 
     /// Whether what a block reads is read while it does nothing but wait for that.

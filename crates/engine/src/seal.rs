@@ -95,7 +95,7 @@ pub(crate) struct Seal(Arc<Promise>);
 #[derive(Debug, Default)]
 struct Promise {
     sealed: OnceLock<Result<Sealed, Error>>,
-    /// Whether somebody waits who would rather not.
+    /// Whether somebody waits who would rather not, or is about to.
     is_urgent: AtomicBool,
 }
 
@@ -220,7 +220,7 @@ impl Stored {
     }
 }
 
-/// Sweeps on while nobody waits for the block's state, as many bytes as blocks have appended.
+/// Sweeps on until somebody wants the block's state, as many bytes as blocks have appended.
 ///
 /// A cycle begins when the log from the floor on is twice as long as what was in use at the end of
 /// the last one. When blocks follow each other too closely and the log gets [twice as long

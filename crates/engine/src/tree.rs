@@ -76,6 +76,11 @@ impl BlockTree {
         }
     }
 
+    /// A valid block, if it is one of the newest; those that are not sealed all are.
+    pub(crate) fn recent(&self, hash: &B256) -> Option<&Arc<BlockRecord>> {
+        self.recent.get(hash)
+    }
+
     /// A valid block, `None` when there is none.
     pub(crate) fn block(&self, hash: &B256) -> Result<Option<Arc<BlockRecord>>, Error> {
         if let Some(record) = self.recent.get(hash) {

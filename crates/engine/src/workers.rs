@@ -403,9 +403,7 @@ fn run(messages: &Receiver<Message>) {
             Message::Begin(shards, count, hurry) => {
                 block = Block { shards, count, hurry, ..Block::default() };
             }
-            Message::List(listed) => {
-                block.failure = block.do_list(&listed.list).err();
-            }
+            Message::List(listed) => block.failure = block.do_list(&listed.list).err(),
             Message::Chunk(tasks) => {
                 if block.failure.is_none() && !block.is_hurried() {
                     block.failure = block.fetch(&tasks).err();

@@ -177,6 +177,10 @@ pub(crate) const DESCRIPTOR_BYTES: usize = 64 * KIB;
 /// millisecond to start.
 #[cfg(target_os = "linux")]
 pub(crate) const SHARED_COPY_BYTES: usize = MIB;
+/// Bytes that the first of them copies before it looks whether the second has begun: several times
+/// as long as that takes where a processor is idle.
+#[cfg(target_os = "linux")]
+pub(crate) const FIRST_COPY_BYTES: usize = MIB;
 /// Files lent to one connection at most; further answers are sent as any other.
 pub(crate) const LENT_FILES: usize = 8;
 /// Bytes turned into hex at a time: source and target stay in the first-level cache.

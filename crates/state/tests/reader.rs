@@ -39,19 +39,20 @@ fn a_reader_reads_what_a_look_up_gives() {
 
 #[test]
 fn each_write_of_a_round_may_be_held_back_and_readers_are_not() {
-    let database = open(MemoryDisk::default()).expect("a new one");
+    let database = Arc::new(open(MemoryDisk::default()).expect("a new one"));
     let writes = Arc::new(AtomicUsize::new(0));
     let mut batch = database.batch();
     let addresses: Vec<_> =
         (0..20_000u32).map(|number| batch.append(&number.to_be_bytes().repeat(60))).collect();
     batch.seal().expect("there is room");
-    let nodes = database.nodes().clone();
     database.pace_writes({
-        let writes = writes.clone();
+        let (writes, database) = (writes.clone(), Arc::downgrade(&database));
         move || {
+            // The index is written once more when all is closed.
+            let Some(database) = database.upgrade() else { return };
             let number = writes.fetch_add(1, Ordering::Relaxed);
             // Whoever reads meanwhile waits for nothing.
-            let record = nodes.record(addresses[number]).expect("it is there");
+            let record = database.nodes().record(addresses[number]).expect("it is there");
             assert_eq!(record.as_ref()[..4], (number as u32).to_be_bytes());
         }
     });

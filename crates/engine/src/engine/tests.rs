@@ -346,22 +346,37 @@ fn many_senders_are_recovered_in_order() {
     assert_eq!(record.senders, [sender().address(); 40]);
 }
 
-#[test]
-fn a_wrong_signature_is_named_and_the_block_is_refused() {
-    let engine = engine();
+/// A block of so many transactions, of which one has a signature that nobody can have made.
+fn check_wrong_signature(fork: &str, count: u64, wrong: usize) {
+    let engine = engine_of(world::config(fork));
     let first = genesis(&engine);
-    let transactions: Vec<_> = (0..40).map(|nonce| sender().call(nonce, COUNTER, [])).collect();
-    let mut block = build(&engine, first, transactions, 0).block.into_block();
-    let signed = block.body.transactions[30].as_eip1559().unwrap();
+    let transactions: Vec<_> = (0..count).map(|nonce| sender().call(nonce, COUNTER, [])).collect();
+    let Built { block, block_access_list, .. } = build(&engine, first, transactions, 0);
+    let mut block = block.into_block();
+    let signed = block.body.transactions[wrong].as_eip1559().unwrap();
     let signature = Signature::new(U256::ZERO, signed.signature().s(), false);
-    block.body.transactions[30] = Signed::new_unhashed(signed.tx().clone(), signature).into();
+    block.body.transactions[wrong] = Signed::new_unhashed(signed.tx().clone(), signature).into();
     block.header.transactions_root = proofs::calculate_transaction_root(&block.body.transactions);
     let block = SealedBlock::new(block);
-    let (_, reason) = invalid(engine.new_block(block.clone()).unwrap());
-    assert!(reason.starts_with("transaction 30: the sender's signature"), "{reason}");
+    let new_payload = || engine.new_payload(payload(&block, block_access_list.clone())).unwrap();
+    let (latest_valid_hash, reason) = invalid(new_payload());
+    assert_eq!(latest_valid_hash, Some(first));
+    let expected = format!("transaction {wrong}: the sender's signature");
+    assert!(reason.starts_with(&expected), "{fork}, {count}: {reason}");
     assert!(engine.block(block.hash()).unwrap().is_none());
     // It is remembered.
-    assert_eq!(invalid(engine.new_block(block).unwrap()).1, reason);
+    assert_eq!(invalid(new_payload()).1, reason);
+}
+
+#[test]
+fn a_wrong_signature_is_named_and_the_block_is_refused() {
+    for fork in ["osaka", "amsterdam"] {
+        check_wrong_signature(fork, 1, 0);
+        check_wrong_signature(fork, 3, 2);
+        check_wrong_signature(fork, 40, 0);
+        check_wrong_signature(fork, 40, 30);
+        check_wrong_signature(fork, 40, 39);
+    }
 }
 
 #[test]

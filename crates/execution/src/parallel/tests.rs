@@ -43,6 +43,7 @@ fn list(world: &World, block: &SealedBlock) -> Bytes {
 struct Watched {
     ran: RanBefore,
     taken: Cell<usize>,
+    has_ended: Cell<bool>,
     forges: bool,
 }
 
@@ -60,6 +61,10 @@ impl Ahead for Watched {
         }
         Some(ran)
     }
+
+    fn end(&self) {
+        assert!(!self.has_ended.replace(true), "it ends once");
+    }
 }
 
 /// Runs a block with all transactions run ahead, and says how many receipts have no log.
@@ -69,10 +74,11 @@ fn forge(world: &World, block: &SealedBlock, list: &Bytes) -> usize {
     let (chain, senders, codes) = (&world.chain, &senders, None);
     let of = AheadOf { chain, block, senders, list: &list, codes };
     let ran = RanBefore::run(&of, world.state(), |_| false);
-    let ahead = Watched { ran, taken: Cell::new(0), forges: true };
+    let ahead = Watched { ran, taken: Cell::new(0), has_ended: Cell::new(false), forges: true };
     let help = Help { ahead: Some(&ahead), codes };
     let executed = run(chain, block, senders, help, &mut world.state()).unwrap();
     assert_eq!(ahead.taken.get(), senders.len());
+    assert!(ahead.has_ended.get());
     executed.receipts.iter().filter(|receipt| receipt.logs().is_empty()).count()
 }
 

@@ -7,12 +7,14 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use memmap2::MmapMut;
 use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
+use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-use crate::limits::SHARED_COPY_BYTES;
+use crate::limits::{FIRST_COPY_BYTES, SHARED_COPY_BYTES};
 use crate::pieces::Pieces;
 
 /// The memory files of one port.
@@ -108,13 +110,40 @@ fn copy(pieces: &Pieces, into: &mut [u8]) -> io::Result<()> {
         return Ok(());
     }
     let middle = into.len() / 2;
+    let later = middle + FIRST_COPY_BYTES.min(middle);
     let (first, second) = into.split_at_mut(middle);
+    let (second, third) = second.split_at_mut(later - middle);
+    let has_begun = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let copy_first = || pieces.slice(0..middle).copy_to(first);
+        let copy_first = || {
+            has_begun.store(true, Ordering::Relaxed);
+            pieces.slice(0..middle).copy_to(first);
+        };
         std::thread::Builder::new().spawn_scoped(scope, copy_first)?;
-        pieces.slice(middle..pieces.len_bytes()).copy_to(second);
+        pieces.slice(middle..later).copy_to(second);
+        if !has_begun.load(Ordering::Relaxed) {
+            leave_processor();
+        }
+        pieces.slice(later..pieces.len_bytes()).copy_to(third);
         Ok(())
     })
+}
+
+/// Moves the calling thread to another processor, if it may run elsewhere: another thread waits for
+/// this one. Where processors are few, the system may well start a thread where one runs already,
+/// with another processor idle.
+fn leave_processor() {
+    let Ok(all) = sched_getaffinity(None) else { return };
+    let mut others = all;
+    others.unset(sched_getcpu());
+    if others.count() == 0 {
+        return;
+    }
+    // Whoever may not run where it runs is moved at once, and stays when it may again.
+    let moved = sched_setaffinity(None, &others).and_then(|()| sched_setaffinity(None, &all));
+    if let Err(error) = moved {
+        tracing::debug!(%error, "a thread stays on its processor");
+    }
 }
 
 impl File {
@@ -206,6 +235,30 @@ mod tests {
         assert!(rustix::io::pwrite(lent.readable(), b"x", 0).is_err());
         let writable = &lent.file.as_ref().expect("there").writable;
         assert!(rustix::fs::ftruncate(writable, 1).is_err(), "it cannot shrink");
+    }
+
+    #[test]
+    fn a_large_answer_is_copied_by_two_threads() {
+        let shared = SHARED_COPY_BYTES;
+        for len in [shared - 1, shared, 2 * FIRST_COPY_BYTES, 3 * FIRST_COPY_BYTES + 5] {
+            let bytes: Vec<u8> = (0..len).map(|at| (at / 7 + at / 4096) as u8).collect();
+            let slices: Vec<_> = bytes.chunks(611).map(Bytes::copy_from_slice).collect();
+            let lent =
+                files(1 << 30).fill(&slices.into()).expect("written").expect("there is room");
+            assert!(content(&lent, len) == bytes, "{len} bytes");
+        }
+    }
+
+    #[test]
+    fn who_leaves_a_processor_may_come_back() {
+        let all = sched_getaffinity(None).expect("known");
+        let left = (0..10).any(|_| {
+            let here = sched_getcpu();
+            leave_processor();
+            assert_eq!(sched_getaffinity(None).expect("known"), all);
+            sched_getcpu() != here
+        });
+        assert_eq!(left, all.count() > 1);
     }
 
     #[test]

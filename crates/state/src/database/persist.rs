@@ -22,7 +22,7 @@ struct Plan {
 }
 
 impl Database {
-    /// Has this done before each write to the logs: it may wait, for as long as whoever
+    /// Has this done before each write to a file: it may wait, for as long as whoever
     /// waits for the write can.
     ///
     /// # Panics
