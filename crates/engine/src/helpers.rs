@@ -1,10 +1,10 @@
 //! The threads that help the one that runs a block, and where they run.
 //!
 //! Linux wakes a thread where the one runs that wakes it, or where it ran before, also when that
-//! processor is taken and another one idle: guests were seen to do so nearly always, whose idle
-//! processors look busy to them. A helper that is woken there runs when the block waits for it, and not
-//! a moment sooner; or it takes the place of the block. So where processors are few, helpers are kept
-//! off the one on which the block's thread runs.
+//! processor is taken and another one idle: a guest of two processors was seen to do so nearly
+//! always. A helper that is woken there runs when the block waits for it, and not a moment sooner;
+//! or it takes the place of the block. So where processors are few, helpers are kept off the one on
+//! which the block's thread runs.
 
 use rayon::{Scope, ThreadPool};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -53,8 +53,8 @@ impl Helpers {
         state.taken = None;
     }
 
-    /// Keeps them off the processor of the calling thread, if there are few others. Mostly it is the
-    /// block's; who asks for a witness beside it takes them away until the block's says so again.
+    /// Keeps them off the processor of the calling thread, if there are few others. Mostly it is
+    /// the block's; who asks for a witness beside it has them until the block's says so again.
     pub(crate) fn keep_off(&self) {
         use rustix::thread::{sched_getcpu, sched_setaffinity};
         let here = sched_getcpu();
@@ -114,8 +114,8 @@ impl Pool {
         self.threads.in_place_scope(run)
     }
 
-    /// Runs units on this thread and others, each taking one that nobody has taken: this thread does
-    /// not wait for the others to wake.
+    /// Runs units on this thread and others, each taking one that nobody has taken: this thread
+    /// does not wait for the others to wake.
     pub(crate) fn run(&self, units: &mut [Unit<'_>]) {
         let helpers = self.threads_count().min(units.len()).saturating_sub(1);
         let left = Mutex::new(units.iter_mut());

@@ -36,8 +36,8 @@ pub const CHUNK_CAPACITY: usize = 1024;
 /// Nodes hashed ahead before a trie worker looks for something better to do: about 20 µs.
 pub const HASH_AHEAD_NODES: usize = 64;
 
-/// Processors up to which the threads that help a block are kept off its own: with more, one of them
-/// is hardly ever woken there, and there are more threads to tell.
+/// Processors up to which the threads that help a block are kept off its own: with more, one of
+/// them is hardly ever woken there, and there are more threads to tell.
 pub const FEW_PROCESSORS: usize = 8;
 
 /// Gas of a block from which on trie workers are worth waking: below, the tries are a matter of

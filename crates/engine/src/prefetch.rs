@@ -158,8 +158,8 @@ impl Ahead for Watch<'_, '_> {
         self.inner?.take(index)
     }
 
-    /// The block waits for those who read, before it can be answered. What runs without reading goes
-    /// on to the transaction's end.
+    /// The block waits for those who read, before it can be answered. What runs without reading
+    /// goes on to the transaction's end.
     fn end(&self) {
         self.progress.is_over.store(true, Ordering::Relaxed);
         if let Some(inner) = self.inner {

@@ -160,7 +160,7 @@ fn check_ahead(
     let run = |ahead: Option<&dyn Ahead>| {
         let mut log = Log::new(state);
         let help = Help { ahead, ..Help::default() };
-        let executed = execution::run(chain, block, senders, help, &mut WithStandIns(&mut log));
+        let executed = execution::run(chain, block, &senders, help, &mut WithStandIns(&mut log));
         executed.map(|executed| (summary(&executed), log.keys)).map_err(|error| error.to_string())
     };
     let in_order = run(None);
@@ -171,7 +171,7 @@ fn check_ahead(
             _ => (falsified(&mut random, list), random.next()),
         };
         let Some(list) = AccessList::decode(&list, u64::MAX) else { continue };
-        let of = AheadOf { chain, block, senders, list: &list, codes: None };
+        let of = AheadOf { chain, block, senders: &senders, list: &list, codes: None };
         let parent = WithStandIns(Log::new(state));
         let ahead = RanBefore::run(&of, parent, |index| left_out >> (index % 64) & 1 == 1);
         if run(Some(&ahead)) != in_order {

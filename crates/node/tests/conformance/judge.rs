@@ -67,7 +67,7 @@ impl FlatState {
         senders: &[Address],
     ) -> Result<Witness, String> {
         let mut log = Log::new(self);
-        let executed = execution::execute_exact(chain, block, senders, &mut log)
+        let executed = execution::execute_exact(chain, block, &senders, &mut log)
             .map_err(|error| format!("the judge cannot run it: {error}"))?;
         let Log { keys, codes: asked, lowest_ancestor, between, .. } = log;
         if let Some(list) = &executed.block_access_list {
@@ -148,7 +148,7 @@ impl FlatState {
     ) -> Vec<Bytes> {
         let is_needed = |hash: &&B256| {
             let mut log = Log { taken_away: Some(**hash), ..Log::new(self) };
-            execution::execute(chain, block, senders, &mut log).is_err()
+            execution::execute(chain, block, &senders, &mut log).is_err()
         };
         asked.iter().filter(is_needed).map(|hash| self.codes[hash].clone()).collect()
     }
