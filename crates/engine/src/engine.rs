@@ -417,7 +417,7 @@ impl Engine {
         let Some(Threads { pool, .. }) = threads else { return validate(None, state) };
         let listed = state.listed().cloned();
         let listed = listed.as_deref();
-        let senders: &dyn Senders = &recovery::Ahead(recovery);
+        let senders: &dyn Senders = &recovery::Aside(recovery);
         let prefetch =
             Prefetch { core, chain, codes: &self.codes, parent, version, block, senders, listed };
         let prefetched = |inner: Option<&dyn Ahead>, state: &mut LiveState<'_>| {

@@ -7,16 +7,19 @@
 //! which the block's thread runs.
 
 use rayon::{Scope, ThreadPool};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use trie::versioned::Unit;
 
-/// Threads that help, and those that may be asked to.
+/// The threads that help.
 #[derive(Debug)]
-pub(crate) struct Helpers(Mutex<State>);
+pub(crate) struct Helpers {
+    #[cfg(target_os = "linux")]
+    state: Mutex<State>,
+}
 
+#[cfg(target_os = "linux")]
 #[derive(Debug, Default)]
 struct State {
-    #[cfg(target_os = "linux")]
     threads: Vec<Thread>,
     /// The processor that they are kept off.
     taken: Option<usize>,
@@ -32,11 +35,10 @@ struct Thread {
 
 impl Helpers {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self(Mutex::default()))
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().expect(NO_PANIC)
+        Arc::new(Self {
+            #[cfg(target_os = "linux")]
+            state: Mutex::default(),
+        })
     }
 }
 
@@ -47,7 +49,7 @@ impl Helpers {
         use rustix::thread::{gettid, sched_getaffinity};
         // Where there are more processors than the call can name, they are not few.
         let Ok(processors) = sched_getaffinity(None) else { return };
-        let mut state = self.state();
+        let mut state = self.state.lock().expect(NO_PANIC);
         state.threads.push(Thread { id: gettid(), processors });
         // It is not kept off yet.
         state.taken = None;
@@ -58,7 +60,7 @@ impl Helpers {
     pub(crate) fn keep_off(&self) {
         use rustix::thread::{sched_getcpu, sched_setaffinity};
         let here = sched_getcpu();
-        let mut state = self.state();
+        let mut state = self.state.lock().expect(NO_PANIC);
         if state.taken.replace(here) == Some(here) {
             return;
         }

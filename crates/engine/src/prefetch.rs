@@ -240,16 +240,9 @@ mod tests {
         let version = core.sealed(parent).unwrap().version;
         let block = &build(&engine, parent.hash(), Vec::new(), 0).block;
         let (chain, codes) = (engine.chain(), &CodeCache::new(1 << 20));
-        let prefetch = Prefetch {
-            core,
-            chain,
-            codes,
-            parent,
-            version,
-            block,
-            senders: &Vec::new(),
-            listed: None,
-        };
+        let senders = &Vec::new();
+        let prefetch =
+            Prefetch { core, chain, codes, parent, version, block, senders, listed: None };
         let threads = thread_pool(1);
         let is_cold = || core.was_cold.load(Ordering::Relaxed);
         assert!(is_cold(), "nothing has been read");

@@ -18,7 +18,7 @@ pub(crate) struct Recovery<'a> {
     signers: Vec<OnceLock<Result<Signer, InvalidBlock>>>,
     /// The first transaction that nobody has begun with.
     next: AtomicUsize,
-    /// Nanoseconds that it has spent on signatures.
+    /// Nanoseconds that the block's thread has spent on signatures.
     spent: AtomicU64,
 }
 
@@ -36,18 +36,16 @@ impl<'a> Recovery<'a> {
         let helpers = pool.threads_count().min(self.transactions.len()).saturating_sub(1);
         pool.scope(|scope| {
             for _ in 0..helpers {
-                scope.spawn(|_| self.help());
+                scope.spawn(|_| {
+                    while let Some(index) = self.begin() {
+                        self.recover(index);
+                    }
+                });
             }
             let outcome = run();
             self.next.store(self.transactions.len(), Ordering::Relaxed);
             outcome
         })
-    }
-
-    fn help(&self) {
-        while let Some(index) = self.begin() {
-            self.recover(index);
-        }
     }
 
     /// Takes the next transaction that nobody has begun with.
@@ -58,16 +56,17 @@ impl<'a> Recovery<'a> {
     }
 
     fn recover(&self, index: usize) -> &Result<Signer, InvalidBlock> {
-        let recover = || {
-            let transaction = &self.transactions[index];
-            execution::recover_signer_at(self.chain, self.number, index, transaction)
-        };
-        let signer = &self.signers[index];
-        // Another thread may do it too, and finds the same; nobody waits for another.
-        signer.get().unwrap_or_else(|| {
-            let _ = signer.set(recover());
-            signer.get().expect("just set")
-        })
+        let (transaction, signer) = (&self.transactions[index], &self.signers[index]);
+        if signer.get().is_none() {
+            // Another thread may do it too, and finds the same; nobody waits for another.
+            let _ = signer.set(execution::recover_signer_at(
+                self.chain,
+                self.number,
+                index,
+                transaction,
+            ));
+        }
+        signer.get().expect("just set")
     }
 
     /// Who signed; as long as another thread is at it, this one recovers others.
@@ -113,9 +112,9 @@ impl Senders for Recovery<'_> {
 /// The same for threads that run transactions ahead: of these some have so low a priority that
 /// nobody should wait for what they have begun.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ahead<'a>(pub(crate) &'a Recovery<'a>);
+pub(crate) struct Aside<'a>(pub(crate) &'a Recovery<'a>);
 
-impl Senders for Ahead<'_> {
+impl Senders for Aside<'_> {
     fn sender(&self, index: usize) -> Result<Address, InvalidBlock> {
         self.0.recover(index).clone().map(|signer| signer.address)
     }
@@ -125,18 +124,9 @@ impl Senders for Ahead<'_> {
 mod tests {
     use super::*;
     use crate::helpers::Helpers;
-    use crate::samples::{COUNTER, engine, sender};
-    use alloy_consensus::{Signed, TxEip1559};
-    use alloy_primitives::{Signature, U256};
+    use crate::samples::{COUNTER, engine, sender, spoilt};
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
-
-    /// The transaction with a signature that nobody can have made.
-    fn spoilt(transaction: &Transaction) -> Transaction {
-        let signed: &Signed<TxEip1559> = transaction.as_eip1559().expect("a call");
-        let signature = Signature::new(U256::ZERO, signed.signature().s(), false);
-        Signed::new_unhashed(signed.tx().clone(), signature).into()
-    }
 
     #[test]
     fn whoever_asks_in_whatever_order_is_told_what_the_signatures_say() {
@@ -165,7 +155,7 @@ mod tests {
                     let index = random.random_range(0..transactions.len());
                     let asked: &dyn Senders = match random.random_bool(0.5) {
                         true => &recovery,
-                        false => &Ahead(&recovery),
+                        false => &Aside(&recovery),
                     };
                     assert_eq!(asked.sender(index), expect(index));
                 }

@@ -2,9 +2,10 @@
 
 use crate::world::{self, Signer, StartAccount, system_contracts};
 use crate::{BuildRequest, Built, Engine, Error, ForkchoiceOutcome, Genesis, Payload, Verdict};
+use alloy_consensus::Signed;
 use alloy_genesis::ChainConfig;
 use alloy_hardforks::EthereumHardforks;
-use alloy_primitives::{Address, B256, Bytes};
+use alloy_primitives::{Address, B256, Bytes, Signature, U256};
 use alloy_rpc_types_engine::{
     ExecutionPayload, ExecutionPayloadSidecar, ExecutionPayloadV4, ForkchoiceState,
     PayloadAttributes,
@@ -80,6 +81,13 @@ pub(crate) fn build(
 /// The next transaction of the sender, who sent one in each block before.
 pub(crate) fn count(engine: &Engine, parent: B256) -> Transaction {
     sender().call(engine.block(parent).unwrap().unwrap().block.header.number, COUNTER, [])
+}
+
+/// A call with a signature that nobody can have made.
+pub(crate) fn spoilt(call: &Transaction) -> Transaction {
+    let signed = call.as_eip1559().expect("calls have a dynamic fee");
+    let signature = Signature::new(U256::ZERO, signed.signature().s(), false);
+    Signed::new_unhashed(signed.tx().clone(), signature).into()
 }
 
 /// Adds a valid block to `parent` and returns its hash.

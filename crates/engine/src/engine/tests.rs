@@ -1,8 +1,8 @@
 use super::*;
 use crate::samples::*;
 use crate::{Built, world};
-use alloy_consensus::{Signed, proofs};
-use alloy_primitives::{Signature, U256, keccak256};
+use alloy_consensus::proofs;
+use alloy_primitives::keccak256;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const UNKNOWN: B256 = B256::repeat_byte(0xee);
@@ -353,9 +353,7 @@ fn check_wrong_signature(fork: &str, count: u64, wrong: usize) {
     let transactions: Vec<_> = (0..count).map(|nonce| sender().call(nonce, COUNTER, [])).collect();
     let Built { block, block_access_list, .. } = build(&engine, first, transactions, 0);
     let mut block = block.into_block();
-    let signed = block.body.transactions[wrong].as_eip1559().unwrap();
-    let signature = Signature::new(U256::ZERO, signed.signature().s(), false);
-    block.body.transactions[wrong] = Signed::new_unhashed(signed.tx().clone(), signature).into();
+    block.body.transactions[wrong] = spoilt(&block.body.transactions[wrong]);
     block.header.transactions_root = proofs::calculate_transaction_root(&block.body.transactions);
     let block = SealedBlock::new(block);
     let new_payload = || engine.new_payload(payload(&block, block_access_list.clone())).unwrap();
