@@ -1,7 +1,7 @@
 use super::{Disk, File};
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 
 /// Files in memory. Clones share them, so a store can be closed and opened again.
 #[derive(Clone, Debug, Default)]
@@ -30,11 +30,18 @@ impl MemoryDisk {
         Self::default()
     }
 
-    /// A copy of all files by name, for tests.
+    /// A copy of all files by name, as they are at one moment, for tests.
     pub fn contents(&self) -> BTreeMap<String, Vec<u8>> {
         let files = self.files.lock().expect("no thread panics with it");
-        let contents = files.iter().map(|(name, file)| (name.clone(), file.contents()));
-        contents.collect()
+        // Nobody writes to a file any more while the others are copied.
+        let held: Vec<_> = files.iter().map(|(name, file)| (name.clone(), file.read())).collect();
+        held.into_iter()
+            .map(|(name, contents)| {
+                let mut bytes = vec![0; contents.length as usize];
+                contents.copy_to(0, &mut bytes);
+                (name, bytes)
+            })
+            .collect()
     }
 
     /// A directory with these files, for tests.
@@ -76,26 +83,31 @@ impl Disk for MemoryDisk {
 }
 
 impl MemoryFile {
-    pub(crate) fn contents(&self) -> Vec<u8> {
-        let mut bytes = vec![0; self.len().expect("memory") as usize];
-        self.read_at(0, &mut bytes).expect("memory");
-        bytes
+    fn read(&self) -> RwLockReadGuard<'_, Contents> {
+        self.contents.read().expect("no thread panics with it")
+    }
+}
+
+impl Contents {
+    /// Copies what is there from `offset` on, which is long enough.
+    fn copy_to(&self, offset: u64, bytes: &mut [u8]) {
+        for (chunk, within, range) in pieces(offset, bytes.len()) {
+            let part = &mut bytes[range];
+            match self.chunks.get(chunk).and_then(Option::as_ref) {
+                Some(chunk) => part.copy_from_slice(&chunk[within..within + part.len()]),
+                None => part.fill(0),
+            }
+        }
     }
 }
 
 impl File for MemoryFile {
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        let contents = self.contents.read().expect("no thread panics with it");
+        let contents = self.read();
         if offset + bytes.len() as u64 > contents.length {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        for (chunk, within, range) in pieces(offset, bytes.len()) {
-            let part = &mut bytes[range];
-            match contents.chunks.get(chunk).and_then(Option::as_ref) {
-                Some(chunk) => part.copy_from_slice(&chunk[within..within + part.len()]),
-                None => part.fill(0),
-            }
-        }
+        contents.copy_to(offset, bytes);
         Ok(())
     }
 
@@ -117,7 +129,7 @@ impl File for MemoryFile {
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(self.contents.read().expect("no thread panics with it").length)
+        Ok(self.read().length)
     }
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
