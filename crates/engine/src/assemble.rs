@@ -9,7 +9,7 @@ use crate::record::BlockRecord;
 use alloy_primitives::{B256, Bytes};
 use state::Kept;
 use std::sync::Arc;
-use trie::versioned::witness_at;
+use trie::versioned::Lister;
 use witness::{StateError, Witness};
 
 /// A witness, and what its codes are known by. Clones share both.
@@ -21,11 +21,20 @@ pub struct Assembled {
     pub code_hashes: Arc<[B256]>,
 }
 
+/// The last witness that was put together, and what it takes to put together others.
+#[derive(Debug, Default)]
+pub(crate) struct Assembler {
+    /// With the hash of its block.
+    pub(crate) last: Option<(B256, Assembled)>,
+    pub(crate) lister: Lister,
+}
+
 /// The witness of a block; `None` when it is the first of its chain. `tries`
 /// have the nodes that it read, to be listed on the threads of a pool, and `codes` are those that
 /// it read, as they were listed then, when they are at hand.
 pub(crate) fn assemble(
     core: &Core,
+    lister: &mut Lister,
     record: &BlockRecord,
     tries: Option<(&Arc<Tries>, &Pool)>,
     codes: Option<Vec<Bytes>>,
@@ -41,7 +50,7 @@ pub(crate) fn assemble(
         }),
         None => match core.database.witness(&record.hash())? {
             Kept::There(copy) => decode_copy(&copy)?,
-            Kept::Never | Kept::Gone => state_nodes(core, record, &parent)?,
+            Kept::Never | Kept::Gone => state_nodes(core, lister, record, &parent)?,
         },
     };
     let codes = match codes {
@@ -66,12 +75,13 @@ fn code(core: &Core, hash: &B256) -> Result<Bytes, Error> {
 /// The nodes that a block read, from the version that it read them from.
 fn state_nodes(
     core: &Core,
+    lister: &mut Lister,
     record: &BlockRecord,
     parent: &Arc<BlockRecord>,
 ) -> Result<Vec<Bytes>, Error> {
     core.sealed(parent)?;
     let touched = record.touched.as_ref().expect("the first block has no parent");
-    Ok(witness_at(core.database.nodes(), touched.addresses())?)
+    Ok(lister.list(core.database.nodes(), touched.addresses())?)
 }
 
 /// The nodes of a block's witness, compressed: a copy that outlives the version. The codes and
@@ -81,7 +91,7 @@ pub(crate) fn copy(core: &Core, record: &BlockRecord) -> Result<Option<Bytes>, E
         return Ok(None);
     }
     let Some(parent) = core.block(&record.block.header.parent_hash)? else { return Ok(None) };
-    let state = state_nodes(core, record, &parent)?;
+    let state = state_nodes(core, &mut Lister::default(), record, &parent)?;
     let witness = Witness { state, codes: Vec::new(), headers: Vec::new() };
     let rlp = witness::rlp::encode(&witness);
     Ok(Some(lz4_flex::compress_prepend_size(&rlp).into()))

@@ -1,4 +1,4 @@
-use crate::assemble::{Assembled, assemble};
+use crate::assemble::{Assembled, Assembler, assemble};
 use crate::background::ReadAhead;
 use crate::build::Build;
 use crate::core::{Core, EngineOptions, Floors};
@@ -85,7 +85,7 @@ pub struct Engine {
     latest: Mutex<Option<Latest>>,
     /// The last witness that was asked for. Held while it is put together, so that many who ask
     /// for one have it made once.
-    assembled: Mutex<Option<(B256, Assembled)>>,
+    assembler: Mutex<Assembler>,
     /// Codes made ready to run.
     pub(crate) codes: CodeCache,
     /// Made when a block first has work for it.
@@ -181,7 +181,7 @@ impl Engine {
             running: Mutex::new(()),
             builds: Mutex::new(Bounded::new(limits::BUILDS)),
             latest: Mutex::new(None),
-            assembled: Mutex::new(None),
+            assembler: Mutex::default(),
             codes,
             pool: OnceLock::new(),
             helpers: Helpers::new(),
@@ -369,7 +369,7 @@ impl Engine {
             if threads.is_some() {
                 self.core.rest.begin(limits::REST_MAX);
             }
-            dropped_later = self.assembled.lock().expect(NO_PANIC).take();
+            dropped_later = self.assembler.lock().expect(NO_PANIC).last.take();
             // It is kept for who asks. Why there is none, who asks is told again.
             let assembled = self.assembled(hash).ok().flatten();
             let bytes = assembled.map_or(0, |assembled| assembled.witness.content_bytes());
@@ -456,7 +456,8 @@ impl Engine {
 
     /// As [`witness`](Self::witness), with the hashes of the codes.
     pub fn assembled(&self, block_hash: B256) -> Result<Option<Assembled>, Error> {
-        let mut last = self.assembled.lock().expect(NO_PANIC);
+        let mut assembler = self.assembler.lock().expect(NO_PANIC);
+        let Assembler { last, lister } = &mut *assembler;
         if let Some((_, assembled)) = last.as_ref().filter(|(hash, _)| *hash == block_hash) {
             return Ok(Some(assembled.clone()));
         }
@@ -469,7 +470,7 @@ impl Engine {
             _ => (None, None),
         };
         let nodes = nodes.as_ref().map(|nodes| (nodes, self.pool()));
-        let assembled = assemble(&self.core, &record, nodes, codes)?;
+        let assembled = assemble(&self.core, lister, &record, nodes, codes)?;
         let Some(assembled) = assembled else { return Ok(None) };
         *last = Some((block_hash, assembled.clone()));
         Ok(Some(assembled))
@@ -482,8 +483,11 @@ impl Engine {
         let (codes, headers) =
             (touched.codes.len(), (record.number() - touched.first_ancestor) as usize);
         // Who asks does not wait for one that is being put together.
-        let last = self.assembled.try_lock().ok();
-        let last = last.as_deref().and_then(Option::as_ref).filter(|(of, _)| *of == record.hash());
+        let assembler = self.assembler.try_lock().ok();
+        let last = assembler
+            .as_deref()
+            .and_then(|assembler| assembler.last.as_ref())
+            .filter(|(of, _)| *of == record.hash());
         if let Some(Assembled { witness, .. }) = last.map(|(_, assembled)| assembled.clone()) {
             let bytes = Some(WitnessBytes::Exactly(witness::ssz::encoded_len(&witness)));
             return Some(WitnessSize { nodes_at_most: witness.state.len(), codes, headers, bytes });

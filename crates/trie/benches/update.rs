@@ -24,7 +24,7 @@ use trie::{
     Account, AccountChange, AccountInfo, EMPTY_ROOT_HASH, NodeSource, SparseTrie, StateChanges,
     by_hash,
     keccak::{self, Lanes},
-    versioned::{BlockTrie, MemoryRecords, Version, account, run_serially, slot, witness_at},
+    versioned::{BlockTrie, Lister, MemoryRecords, Version, account, run_serially, slot},
 };
 
 type Changes = Vec<(B256, u64)>;
@@ -132,7 +132,7 @@ impl State {
     /// The nodes on the paths of all changes.
     fn nodes(&self, changes: &Changes) -> impl NodeSource {
         let block = self.loaded(changes);
-        by_hash(witness_at(&self.records, &block.witness_addresses()).unwrap())
+        by_hash(Lister::default().list(&self.records, &block.witness_addresses()).unwrap())
     }
 
     /// The trie with these paths in the slow way.

@@ -421,7 +421,7 @@ impl<R: Records + Clone> BlockTrie<R> {
         self.shards.iter().flat_map(Shard::overlays)
     }
 
-    /// The addresses of the nodes of the witness, ascending. [`witness_at`](super::witness_at)
+    /// The addresses of the nodes of the witness, ascending. A [`Lister`](super::Lister)
     /// makes them nodes again.
     pub fn witness_addresses(&self) -> Vec<NodeAddress> {
         let root = self.captured_root().map(|root| root.address);

@@ -26,7 +26,7 @@ mod tests;
 
 pub use address::{NodeAddress, RecordError, RecordReader, RecordSink, Records, Version};
 pub use block::{BlockTrie, Unit, run_serially};
-pub use listing::witness_at;
+pub use listing::Lister;
 pub use memory::MemoryRecords;
 pub use read::{PathCache, Shortcuts, SlotRead, account, account_proof, slot, slot_with};
 pub use shard::{Key, Shard};

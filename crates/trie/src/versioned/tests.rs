@@ -176,7 +176,7 @@ impl World {
         assert_eq!(found.0, trie.witness_addresses().len());
         assert!(found.0 <= trie.nodes_count() + 17);
         let addresses = trie.witness_addresses();
-        assert_eq!(witness_at(&self.records, &addresses), Ok(witness));
+        assert_eq!(Lister::default().list(&self.records, &addresses), Ok(witness));
 
         let before = self.records.end();
         let version = trie.write(&mut self.records);

@@ -46,7 +46,7 @@ fn finish(records: &MemoryRecords, known: &Known, block: &Block) -> Result<(), E
     }
     trie.finish(&changes(block), &run_serially)?;
     trie.write(&mut records.clone());
-    witness_at(records, &trie.witness_addresses())?;
+    Lister::default().list(records, &trie.witness_addresses())?;
     Ok(())
 }
 
