@@ -181,6 +181,8 @@ pub(crate) const SHARED_COPY_BYTES: usize = MIB;
 /// as long as that takes where a processor is idle.
 #[cfg(target_os = "linux")]
 pub(crate) const FIRST_COPY_BYTES: usize = MIB;
+/// Chunks whose memory is kept when they are sent: 4 MiB, what some clients at once take.
+pub(crate) const MOST_SPARE_CHUNKS: usize = 16;
 /// Files lent to one connection at most; further answers are sent as any other.
 pub(crate) const LENT_FILES: usize = 8;
 /// Bytes turned into hex at a time: source and target stay in the first-level cache.
