@@ -8,7 +8,7 @@ use crate::live::Tries;
 use crate::record::BlockRecord;
 use alloy_primitives::{B256, Bytes};
 use state::Kept;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use trie::versioned::Lister;
 use witness::{StateError, Witness};
 
@@ -29,6 +29,22 @@ pub(crate) struct Assembler {
     pub(crate) lister: Lister,
 }
 
+impl Assembler {
+    /// Drops a witness that is asked for no more, unless somebody else has it, and keeps its room.
+    pub(crate) fn recycle(assembler: &Mutex<Self>, assembled: Assembled) {
+        if let Some(Witness { mut state, codes, headers }) = Arc::into_inner(assembled.witness) {
+            // What its nodes are slices of is freed before others are made to wait.
+            state.clear();
+            drop((codes, headers));
+            assembler
+                .lock()
+                .expect("no thread panics while it holds the lock")
+                .lister
+                .recycle(state);
+        }
+    }
+}
+
 /// The witness of a block; `None` when it is the first of its chain. `tries`
 /// have the nodes that it read, to be listed on the threads of a pool, and `codes` are those that
 /// it read, as they were listed then, when they are at hand.
@@ -43,7 +59,7 @@ pub(crate) fn assemble(
     let parent = core.block(&record.block.header.parent_hash)?;
     let parent = parent.ok_or(Error::UnknownBlock(record.block.header.parent_hash))?;
     let state = match tries {
-        Some((tries, pool)) => tries.witness(pool.threads_count(), &|units| match units {
+        Some((tries, pool)) => tries.witness(lister, pool.threads_count(), &|units| match units {
             // Another thread would have to wake.
             [unit] => unit.run(),
             units => pool.run(units),

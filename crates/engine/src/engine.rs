@@ -85,7 +85,7 @@ pub struct Engine {
     latest: Mutex<Option<Latest>>,
     /// The last witness that was asked for. Held while it is put together, so that many who ask
     /// for one have it made once.
-    assembler: Mutex<Assembler>,
+    assembler: Arc<Mutex<Assembler>>,
     /// Codes made ready to run.
     pub(crate) codes: CodeCache,
     /// Made when a block first has work for it.
@@ -181,7 +181,7 @@ impl Engine {
             running: Mutex::new(()),
             builds: Mutex::new(Bounded::new(limits::BUILDS)),
             latest: Mutex::new(None),
-            assembler: Mutex::default(),
+            assembler: Arc::default(),
             codes,
             pool: OnceLock::new(),
             helpers: Helpers::new(),
@@ -379,6 +379,7 @@ impl Engine {
             }
         }
         let (core, parent_seal) = (self.core.clone(), parent.seal.clone());
+        let assembler = self.assembler.clone();
         if threads.is_some() && wanted != Wanted::Nothing {
             self.core.rest.begin(rest);
         }
@@ -389,7 +390,9 @@ impl Engine {
         }
         let seal = move || {
             seal::seal(&core, &parent_seal, &record, tries, new_codes);
-            drop(dropped_later);
+            if let Some((_, assembled)) = dropped_later {
+                Assembler::recycle(&assembler, assembled);
+            }
         };
         match threads {
             Some(Threads { workers, .. }) => workers.after(seal),
@@ -472,7 +475,10 @@ impl Engine {
         let nodes = nodes.as_ref().map(|nodes| (nodes, self.pool()));
         let assembled = assemble(&self.core, lister, &record, nodes, codes)?;
         let Some(assembled) = assembled else { return Ok(None) };
-        *last = Some((block_hash, assembled.clone()));
+        let before = last.replace((block_hash, assembled.clone()));
+        if let Some(witness) = before.and_then(|(_, before)| Arc::into_inner(before.witness)) {
+            lister.recycle(witness.state);
+        }
         Ok(Some(assembled))
     }
 

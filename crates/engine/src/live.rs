@@ -17,7 +17,9 @@ use execution::{AccessList, Executed};
 use state::{NodeReader, Nodes};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use trie::versioned::{self, BlockTrie, NodeAddress, Shortcuts, Unit, Version, run_serially};
+use trie::versioned::{
+    self, BlockTrie, Lister, NodeAddress, Shortcuts, Unit, Version, run_serially,
+};
 use trie::{Account, EMPTY_ROOT_HASH, Error as TrieError};
 use witness::{BlockState, Change, Code, State, StateError, Witness};
 
@@ -181,7 +183,8 @@ impl<'a> LiveState<'a> {
         let tries = Arc::new(*tries);
         let codes = executed.codes_read.values().cloned().collect();
         let headers = self.ancestors.headers(executed.first_ancestor)?;
-        let mut witness = Witness { state: tries.witness(1, &run_serially), codes, headers };
+        let state = tries.witness(&mut Lister::default(), 1, &run_serially);
+        let mut witness = Witness { state, codes, headers };
         witness.sort();
         Ok(witness)
     }

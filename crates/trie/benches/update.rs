@@ -266,7 +266,7 @@ fn measure_rest(group: &mut BenchmarkGroup<'_, WallTime>, state: &State, count: 
         );
     });
     group.bench_function(BenchmarkId::new("witness", &size), |b| {
-        b.iter_with_large_drop(|| finished.witness(1, &run_serially));
+        b.iter_with_large_drop(|| finished.witness(&mut Lister::default(), 1, &run_serially));
     });
     group.bench_function(BenchmarkId::new("read", &size), |b| {
         let owner = account(&state.records, &state.version, &OWNER).unwrap();

@@ -2,7 +2,7 @@ use super::{
     NodeAddress, RecordSink, Records, Version,
     cut::{Cut, Joined, Part, Root, branch_root, by_nibble, join},
     key::nibble,
-    listing::{Listed, Nodes},
+    listing::{Lister, Nodes},
     overlay::Overlay,
     shard::{Form, Job, Key, Shard, apply_part, touch_part},
     write::Writer,
@@ -79,7 +79,7 @@ pub struct Unit<'a> {
 }
 
 impl<'a> Unit<'a> {
-    fn new(changes_count: usize, job: impl FnOnce() + Send + 'a) -> Self {
+    pub(crate) fn new(changes_count: usize, job: impl FnOnce() + Send + 'a) -> Self {
         Self { job: Some(Box::new(job)), changes_count }
     }
 
@@ -112,7 +112,7 @@ pub fn run_serially(units: &mut [Unit<'_>]) {
 }
 
 /// Nodes of a witness that are worth a unit of their own to be listed: some 300 µs. Tests have few.
-const UNIT_NODES: usize = if cfg!(test) { 4 } else { 2_048 };
+pub(crate) const UNIT_NODES: usize = if cfg!(test) { 4 } else { 2_048 };
 
 /// A large storage that is worked on part by part.
 struct Taken<'a> {
@@ -361,41 +361,20 @@ impl<R: Records + Clone> BlockTrie<R> {
     /// The work is handed to `run` as in [`finish`](Self::finish), in two rounds: nodes are listed
     /// and sorted, then merged and taken hold of; as many units as are worth it, and no more than
     /// `threads`.
-    pub fn witness(self: &Arc<Self>, threads: usize, run: &dyn Fn(&mut [Unit<'_>])) -> Vec<Bytes>
+    pub fn witness(
+        self: &Arc<Self>,
+        lister: &mut Lister,
+        threads: usize,
+        run: &dyn Fn(&mut [Unit<'_>]),
+    ) -> Vec<Bytes>
     where
         R: Send + Sync + 'static,
     {
         let roots = self.captured_roots().map(Root::rlp).collect();
         let nodes = &Nodes::new(self.overlays().collect(), roots);
-        let units_count = (nodes.count() / UNIT_NODES).min(threads).max(1);
-        let share = nodes.count().div_ceil(units_count);
-        let mut lists: Vec<Vec<Listed>> = vec![Vec::new(); units_count];
-        let mut units = Vec::with_capacity(units_count);
-        for (index, list) in lists.iter_mut().enumerate() {
-            let range = index * share..(index + 1) * share;
-            units.push(Unit::new(share, move || *list = nodes.list(range)));
-        }
-        run_all(&mut units, run);
-        drop(units);
-        lists.push(nodes.list_roots());
-        let owner = &|overlay, number| {
-            bytes::Bytes::from_owner(Piece { of: self.clone(), overlay, number })
-        };
-        let parts = nodes.part(&lists, units_count);
-        let mut merged = vec![Vec::new(); parts.len()];
-        let mut units = Vec::with_capacity(parts.len());
-        // The first has room for all.
-        let mut room = lists.iter().map(Vec::len).sum();
-        for (part, merged) in parts.into_iter().zip(&mut merged) {
-            let capacity = std::mem::take(&mut room);
-            units.push(Unit::new(share, move || *merged = nodes.merge(part, capacity, owner)));
-        }
-        run_all(&mut units, run);
-        drop(units);
-        let mut merged = merged.into_iter();
-        let mut all = merged.next().unwrap_or_default();
-        merged.for_each(|mut part| all.append(&mut part));
-        all
+        let owner =
+            |overlay, number| bytes::Bytes::from_owner(Piece { of: self.clone(), overlay, number });
+        lister.merge(nodes, threads, run, &owner)
     }
 
     /// How many nodes the witness has, and their bytes; where two are the same, both count.
@@ -499,7 +478,7 @@ fn account_units<'a, R: Records>(
     units
 }
 
-fn run_all(units: &mut [Unit<'_>], run: &dyn Fn(&mut [Unit<'_>])) {
+pub(crate) fn run_all(units: &mut [Unit<'_>], run: &dyn Fn(&mut [Unit<'_>])) {
     units.sort_by_key(|unit| std::cmp::Reverse(unit.changes_count));
     run(units);
     assert!(units.iter().all(|unit| unit.job.is_none()), "every unit is run");

@@ -3,12 +3,13 @@
 use super::{
     NodeAddress, Records,
     base::Base,
+    block::{UNIT_NODES, Unit, run_all},
     overlay::{HEADER_BYTES, Overlay},
     record,
 };
 use crate::{Error, keccak::prefetch};
 use alloy_primitives::{Bytes, bytes};
-use std::{cmp::Ordering, ops::Range};
+use std::{cmp::Ordering, iter, mem, ops::Range};
 
 /// What a witness may be listed from.
 #[derive(Debug)]
@@ -58,8 +59,9 @@ impl<'a> Nodes<'a> {
     }
 
     /// Lists those of the overlays' nodes in a range that belong to the witness, in order.
-    pub(crate) fn list(&self, range: Range<usize>) -> Vec<Listed> {
-        let mut listed = Vec::with_capacity(range.len());
+    fn list(&self, range: Range<usize>, listed: &mut Vec<Listed>) {
+        listed.clear();
+        listed.reserve(range.len());
         let mut start = 0;
         for (index, overlay) in (0..).zip(&self.overlays) {
             let end = start + overlay.nodes_count();
@@ -77,8 +79,7 @@ impl<'a> Nodes<'a> {
             }
             listed[index].prefix = prefix(self.rlp(&listed[index]));
         }
-        self.sort(&mut listed);
-        listed
+        self.sort(listed);
     }
 
     /// Sorts by prefixes, which is fast as a comparison of numbers alone, and then what has the
@@ -91,25 +92,21 @@ impl<'a> Nodes<'a> {
     }
 
     /// Lists the nodes outside of the overlays, in order.
-    pub(crate) fn list_roots(&self) -> Vec<Listed> {
+    fn list_roots(&self, listed: &mut Vec<Listed>) {
         let root = |(start, rlp): (u32, &&[u8])| Listed {
             prefix: prefix(rlp),
             overlay: ROOTS,
             start,
             len: rlp.len() as u32,
         };
-        let mut listed: Vec<_> = (0..).zip(&self.roots).map(root).collect();
-        self.sort(&mut listed);
-        listed
+        listed.clear();
+        listed.extend((0..).zip(&self.roots).map(root));
+        self.sort(listed);
     }
 
     /// Parts lists into so many that follow each other, of about the same length: of each list one
     /// range. What is the same is in one part.
-    pub(crate) fn part<'b>(
-        &self,
-        lists: &'b [Vec<Listed>],
-        count: usize,
-    ) -> Vec<Vec<&'b [Listed]>> {
+    fn part<'b>(&self, lists: &'b [Vec<Listed>], count: usize) -> Vec<Vec<&'b [Listed]>> {
         // Each list is drawn from all nodes, so one of them tells of the others.
         let longest = lists.iter().max_by_key(|list| list.len()).map_or(&[][..], |list| list);
         let mut left: Vec<&[Listed]> = lists.iter().map(|list| &list[..]).collect();
@@ -128,18 +125,18 @@ impl<'a> Nodes<'a> {
         parts
     }
 
-    /// Merges lists, and makes each node a slice of the piece that it was loaded into, which
-    /// `owner` gives by its overlay and its number there. The result has room for so many at least.
-    pub(crate) fn merge(
+    /// Merges lists behind what is in `merged`, and makes each node a slice of the piece that it was
+    /// loaded into, which `owner` gives by its overlay and its number there.
+    fn merge(
         &self,
         mut lists: Vec<&[Listed]>,
-        capacity: usize,
         owner: impl Fn(usize, usize) -> bytes::Bytes,
-    ) -> Vec<Bytes> {
+        merged: &mut Vec<Bytes>,
+    ) {
         let pieces = |overlay: &&Overlay| vec![None; overlay.base.pieces().len()];
         let mut owners: Vec<Vec<Option<bytes::Bytes>>> = self.overlays.iter().map(pieces).collect();
         let count: usize = lists.iter().map(|list| list.len()).sum();
-        let mut merged = Vec::with_capacity(count.max(capacity));
+        merged.reserve(count);
         let mut last: Option<&Listed> = None;
         lists.retain(|list| !list.is_empty());
         while let Some(place) = self.lowest(&lists) {
@@ -163,7 +160,6 @@ impl<'a> Nodes<'a> {
                 None => Bytes::copy_from_slice(rlp),
             });
         }
-        merged
     }
 
     /// The list whose first node comes first.
@@ -173,13 +169,66 @@ impl<'a> Nodes<'a> {
     }
 }
 
-/// Lists the nodes of witnesses, one after the other. It keeps its room for the next one.
+/// Lists the nodes of witnesses, one after the other. It keeps its room for the next one: memory
+/// that is used for the first time takes longer than the rest.
 #[derive(Debug, Default)]
 pub struct Lister {
-    nodes: Vec<Copied>,
+    copied: Vec<Copied>,
+    /// What each thread lists, and the roots.
+    lists: Vec<Vec<Listed>>,
+    /// What each thread merges, but for the first.
+    merged: Vec<Vec<Bytes>>,
+    /// For the next witness.
+    spare: Vec<Bytes>,
 }
 
 impl Lister {
+    /// Takes back the list of a witness that nobody needs any more.
+    pub fn recycle(&mut self, mut nodes: Vec<Bytes>) {
+        nodes.clear();
+        if (self.spare.capacity()..=KEPT_NODES).contains(&nodes.capacity()) {
+            self.spare = nodes;
+        }
+    }
+
+    /// Lists nodes by up to so many threads, and makes them slices of pieces, see [`Nodes::merge`].
+    pub(crate) fn merge(
+        &mut self,
+        nodes: &Nodes<'_>,
+        threads: usize,
+        run: &dyn Fn(&mut [Unit<'_>]),
+        owner: &(dyn Fn(usize, usize) -> bytes::Bytes + Sync),
+    ) -> Vec<Bytes> {
+        let units_count = (nodes.count() / UNIT_NODES).min(threads).max(1);
+        let share = nodes.count().div_ceil(units_count);
+        let Self { lists, merged, spare, .. } = self;
+        lists.resize_with(units_count + 1, Vec::new);
+        let (roots, listed) = lists.split_last_mut().expect("there is a unit");
+        let mut units = Vec::with_capacity(units_count);
+        for (index, list) in listed.iter_mut().enumerate() {
+            let range = index * share..(index + 1) * share;
+            units.push(Unit::new(share, move || nodes.list(range, list)));
+        }
+        run_all(&mut units, run);
+        drop(units);
+        nodes.list_roots(roots);
+        let parts = nodes.part(lists, units_count);
+        let mut all = mem::take(spare);
+        // It has room for all.
+        all.reserve(lists.iter().map(Vec::len).sum());
+        merged.resize_with(parts.len() - 1, Vec::new);
+        let mut units = Vec::with_capacity(parts.len());
+        for (part, merged) in parts.into_iter().zip(iter::once(&mut all).chain(&mut *merged)) {
+            units.push(Unit::new(share, move || nodes.merge(part, owner, merged)));
+        }
+        run_all(&mut units, run);
+        drop(units);
+        merged.iter_mut().for_each(|part| all.append(part));
+        lists.iter_mut().for_each(keep);
+        merged.iter_mut().for_each(keep);
+        all
+    }
+
     /// The nodes with these addresses as a witness has them: each once, in lexicographic order.
     ///
     /// # Errors
@@ -189,7 +238,7 @@ impl Lister {
         records: &R,
         addresses: &[NodeAddress],
     ) -> Result<Vec<Bytes>, Error> {
-        let Self { nodes } = self;
+        let Self { copied: nodes, spare, .. } = self;
         let mut pieces = Vec::new();
         nodes.clear();
         nodes.reserve(addresses.len());
@@ -212,9 +261,21 @@ impl Lister {
             one.prefix == other.prefix && one.rlp(&pieces) == other.rlp(&pieces)
         });
         let piece = |node: &Copied| pieces[node.piece as usize].slice_ref(node.rlp(&pieces));
-        Ok(nodes.iter().map(piece).collect())
+        let mut all = mem::take(spare);
+        all.extend(nodes.iter().map(piece));
+        keep(nodes);
+        Ok(all)
     }
 }
+
+/// Forgets what is in a list, and its room too if it is more than most witnesses take.
+fn keep<T>(list: &mut Vec<T>) {
+    list.clear();
+    list.shrink_to(KEPT_NODES);
+}
+
+/// A list keeps room for so many nodes: 2 MiB.
+const KEPT_NODES: usize = 1 << 16;
 
 /// Has records fetched into the processor's cache side by side: where each is, then its first bytes,
 /// then the rest. Who reads them one after the other waits for the memory three times for each.

@@ -152,7 +152,10 @@ impl World {
         trie.put_shards(shards);
         trie.touch_all(late_keys, &|units| run(scene.runner, units)).unwrap();
         let shared = Arc::new(trie);
-        assert_eq!(shared.witness(1, &run_serially), twin.clone().take_witness_nodes());
+        assert_eq!(
+            shared.witness(&mut Lister::default(), 1, &run_serially),
+            twin.clone().take_witness_nodes()
+        );
         let mut trie = Arc::into_inner(shared).expect("the nodes are dropped");
         make_noise(&mut trie, flat, &scene.noise_after);
         if scene.is_foreseen {
@@ -168,7 +171,14 @@ impl World {
         assert_eq!(found, Ok(root));
         let witness = twin.take_witness_nodes();
         let trie = Arc::new(trie);
-        assert_eq!(trie.witness(3, &|units| run(scene.runner, units)), witness);
+        let mut lister = Lister::default();
+        // Whatever it was used for before.
+        for threads in [3, 1, 2] {
+            let run = |units: &mut [Unit<'_>]| run(scene.runner, units);
+            let found = trie.witness(&mut lister, threads, &run);
+            assert_eq!(found, witness);
+            lister.recycle(found);
+        }
         let size = (witness.len(), witness.iter().map(|node| node.len()).sum::<usize>());
         let found = trie.witness_size();
         let has_twins = trie.witness_addresses().len() > witness.len();
@@ -176,7 +186,7 @@ impl World {
         assert_eq!(found.0, trie.witness_addresses().len());
         assert!(found.0 <= trie.nodes_count() + 17);
         let addresses = trie.witness_addresses();
-        assert_eq!(Lister::default().list(&self.records, &addresses), Ok(witness));
+        assert_eq!(lister.list(&self.records, &addresses), Ok(witness));
 
         let before = self.records.end();
         let version = trie.write(&mut self.records);
