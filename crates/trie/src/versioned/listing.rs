@@ -4,7 +4,7 @@ use super::{
     NodeAddress, Records,
     base::Base,
     block::{UNIT_NODES, Unit, run_all},
-    overlay::{HEADER_BYTES, Overlay},
+    overlay::Overlay,
     record,
 };
 use crate::{Error, keccak::prefetch};
@@ -277,20 +277,20 @@ fn keep<T>(list: &mut Vec<T>) {
 /// A list keeps room for so many nodes: 2 MiB.
 const KEPT_NODES: usize = 1 << 16;
 
-/// Has records fetched into the processor's cache side by side: where each is, then its first bytes,
-/// then the rest. Who reads them one after the other waits for the memory three times for each.
+/// Has records fetched into the processor's cache side by side: where each is, then most of it. Who
+/// reads them one after the other waits for the memory twice for each.
 fn fetch<R: Records + ?Sized>(records: &R, addresses: &[NodeAddress]) {
     addresses.iter().for_each(|address| records.prefetch(*address));
     // What is not at hand is read when its turn comes.
     for address in addresses {
-        let first = |record: &[u8]| prefetch(&record[..record.len().min(HEADER_BYTES)]);
+        let first = |record: &[u8]| prefetch(&record[..record.len().min(FETCHED_BYTES)]);
         let _ = records.peek(*address, first);
     }
-    for address in addresses {
-        let rest = |record: &[u8]| record::parse(record).map(|node| prefetch(node.rlp()));
-        let _ = records.peek(*address, rest);
-    }
 }
+
+/// Bytes of a record that are fetched: of longer ones the processor sees by then that they are read
+/// on.
+const FETCHED_BYTES: usize = 320;
 
 /// How many records are fetched side by side: they stay in the first level of the caches until they
 /// are copied.

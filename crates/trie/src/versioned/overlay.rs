@@ -799,7 +799,7 @@ pub(crate) fn fetch<'a, R: Records>(
 }
 
 /// Bytes of a record that say where a branch's children are, and most leaves.
-pub(crate) const HEADER_BYTES: usize = 128;
+const HEADER_BYTES: usize = 128;
 
 /// Bytes behind them, of a branch.
 const BODY_BYTES: usize = 512;
