@@ -125,8 +125,8 @@ impl<'a> Nodes<'a> {
         parts
     }
 
-    /// Merges lists behind what is in `merged`, and makes each node a slice of the piece that it was
-    /// loaded into, which `owner` gives by its overlay and its number there.
+    /// Merges lists behind what is in `merged`, and makes each node a slice of the piece that it
+    /// was loaded into, which `owner` gives by its overlay and its number there.
     fn merge(
         &self,
         mut lists: Vec<&[Listed]>,
