@@ -224,8 +224,9 @@ impl Lister {
         run_all(&mut units, run);
         drop(units);
         merged.iter_mut().for_each(|part| all.append(part));
-        lists.iter_mut().for_each(keep);
-        merged.iter_mut().for_each(keep);
+        let most = KEPT_NODES / units_count;
+        lists.iter_mut().for_each(|list| keep(list, most));
+        merged.iter_mut().for_each(|part| keep(part, most));
         all
     }
 
@@ -263,18 +264,19 @@ impl Lister {
         let piece = |node: &Copied| pieces[node.piece as usize].slice_ref(node.rlp(&pieces));
         let mut all = mem::take(spare);
         all.extend(nodes.iter().map(piece));
-        keep(nodes);
+        keep(nodes, KEPT_NODES);
         Ok(all)
     }
 }
 
-/// Forgets what is in a list, and its room too if it is more than most witnesses take.
-fn keep<T>(list: &mut Vec<T>) {
+/// Forgets what is in a list, and what room it has for more than so many.
+fn keep<T>(list: &mut Vec<T>, most: usize) {
     list.clear();
-    list.shrink_to(KEPT_NODES);
+    list.shrink_to(most);
 }
 
-/// A list keeps room for so many nodes: 2 MiB.
+/// Room is kept for so many nodes, 2 MiB, of each kind of list, all threads together: more than
+/// most witnesses have.
 const KEPT_NODES: usize = 1 << 16;
 
 /// Has records fetched into the processor's cache side by side: where each is, then most of it. Who
