@@ -83,8 +83,8 @@ pub struct Engine {
     builds: Mutex<Bounded<Build>>,
     /// The last block that ran, with the codes that it read, which may be many.
     latest: Mutex<Option<Latest>>,
-    /// The last witness that was asked for. Held while it is put together, so that many who ask
-    /// for one have it made once.
+    /// The last witness that was asked for, and room for the next. Held while one is put together,
+    /// so that many who ask for one have it made once.
     assembler: Arc<Mutex<Assembler>>,
     /// Codes made ready to run.
     pub(crate) codes: CodeCache,

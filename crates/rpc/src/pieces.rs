@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::limits::{CHUNK_BYTES, HEX_CHUNK_BYTES, LARGE_PIECE_BYTES, MOST_SPARE_CHUNKS};
+use crate::limits::{HEX_CHUNK_BYTES, LARGE_PIECE_BYTES};
+use crate::spare;
 
 /// A list of byte slices that are sent one after the other without being joined first. A slice may
 /// be sent as its hex digits, which are made while it is sent.
@@ -233,7 +234,7 @@ impl Pieces {
         if let Some(taken) = self.take_large(most_bytes) {
             return taken;
         }
-        let mut buffer = chunk(most_bytes.min(self.len_bytes));
+        let mut buffer = spare::chunk(most_bytes.min(self.len_bytes));
         // Slices are let go of when all are copied: counting who holds one waits for the copies.
         let mut done = 0;
         while let Some(piece) = self.list.get_mut(done) {
@@ -272,10 +273,7 @@ impl Pieces {
         }
         self.list.drain(..done);
         self.len_bytes -= buffer.len();
-        match buffer.capacity() {
-            CHUNK_BYTES => Bytes::from_owner(Chunk(buffer)),
-            _ => buffer.into(),
-        }
+        spare::lend_chunk(buffer)
     }
 
     /// Takes the first slice as it is, if it is a large one.
@@ -332,38 +330,6 @@ impl From<Vec<Bytes>> for Pieces {
 impl fmt::Debug for Pieces {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes in {} pieces", self.len_bytes, self.list.len())
-    }
-}
-
-/// Memory for so many bytes; for a large part of a chunk it is that of one that was sent.
-fn chunk(bytes: usize) -> Vec<u8> {
-    if !(CHUNK_BYTES / 4..=CHUNK_BYTES).contains(&bytes) {
-        return Vec::with_capacity(bytes);
-    }
-    let spare = SPARE_CHUNKS.lock().expect("nothing panics while it is held").pop();
-    spare.unwrap_or_else(|| Vec::with_capacity(CHUNK_BYTES))
-}
-
-/// Memory that was sent, to be used again: the system clears what is used for the first time, and
-/// that takes as long as copying what is sent.
-static SPARE_CHUNKS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
-
-/// A chunk that is being sent.
-struct Chunk(Vec<u8>);
-
-impl AsRef<[u8]> for Chunk {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl Drop for Chunk {
-    fn drop(&mut self) {
-        let mut spare = SPARE_CHUNKS.lock().expect("nothing panics while it is held");
-        if spare.len() < MOST_SPARE_CHUNKS {
-            self.0.clear();
-            spare.push(std::mem::take(&mut self.0));
-        }
     }
 }
 

@@ -4,6 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 
+use crate::limits::{CHUNK_BYTES, MOST_SPARE_CHUNKS};
+
 /// The largest memory so far that nobody looks at any more, to be used again: memory that is used
 /// for the first time is the dearest part of reading a large answer. Clones share it.
 ///
@@ -62,6 +64,46 @@ impl Drop for Lent {
         let mut spare = self.spare.memory();
         if self.bytes.capacity() > spare.capacity() {
             *spare = std::mem::take(&mut self.bytes);
+        }
+    }
+}
+
+/// Memory for so many bytes; for a large part of a chunk it is that of one that was sent.
+pub(crate) fn chunk(bytes: usize) -> Vec<u8> {
+    if !(CHUNK_BYTES / 4..=CHUNK_BYTES).contains(&bytes) {
+        return Vec::with_capacity(bytes);
+    }
+    let spare = SPARE_CHUNKS.lock().expect("nothing panics while it is held").pop();
+    spare.unwrap_or_else(|| Vec::with_capacity(CHUNK_BYTES))
+}
+
+/// Shares what is in a [`chunk`], whose memory is used again when it was sent.
+pub(crate) fn lend_chunk(bytes: Vec<u8>) -> Bytes {
+    match bytes.capacity() {
+        CHUNK_BYTES => Bytes::from_owner(Chunk(bytes)),
+        _ => bytes.into(),
+    }
+}
+
+/// Memory that was sent, to be used again: the system clears what is used for the first time, and
+/// that takes as long as copying what is sent.
+static SPARE_CHUNKS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+
+/// A chunk that is being sent.
+struct Chunk(Vec<u8>);
+
+impl AsRef<[u8]> for Chunk {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        let mut spare = SPARE_CHUNKS.lock().expect("nothing panics while it is held");
+        if spare.len() < MOST_SPARE_CHUNKS {
+            self.0.clear();
+            spare.push(std::mem::take(&mut self.0));
         }
     }
 }

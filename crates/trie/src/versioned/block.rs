@@ -5,11 +5,12 @@ use super::{
     listing::{Lister, Nodes},
     overlay::Overlay,
     shard::{Form, Job, Key, Shard, apply_part, touch_part},
+    unit::{Unit, run_all},
     write::Writer,
 };
 use crate::{AccountChange, Error, StateChanges, limits::CUT_SLOTS};
 use alloy_primitives::{B256, Bytes, bytes};
-use std::{fmt, mem, sync::Arc};
+use std::{mem, sync::Arc};
 
 /// What one block does to a version of the state.
 ///
@@ -71,48 +72,6 @@ impl<R: Records + Clone> AsRef<[u8]> for Piece<R> {
         &self.of.overlays().nth(self.overlay).expect("it was there").base.pieces()[self.number]
     }
 }
-
-/// A piece of work on a block's tries, independent of the others that come with it.
-pub struct Unit<'a> {
-    job: Option<Box<dyn FnOnce() + Send + 'a>>,
-    changes_count: usize,
-}
-
-impl<'a> Unit<'a> {
-    pub(crate) fn new(changes_count: usize, job: impl FnOnce() + Send + 'a) -> Self {
-        Self { job: Some(Box::new(job)), changes_count }
-    }
-
-    /// Does the work, the first time that it is called.
-    pub fn run(&mut self) {
-        if let Some(job) = self.job.take() {
-            job();
-        }
-    }
-
-    /// How many accounts and slots the work changes or reads, at most.
-    pub fn changes_count(&self) -> usize {
-        self.changes_count
-    }
-}
-
-impl fmt::Debug for Unit<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_done = self.job.is_none();
-        f.debug_struct("Unit")
-            .field("changes_count", &self.changes_count)
-            .field("is_done", &is_done)
-            .finish()
-    }
-}
-
-/// Runs units one after the other: for [`BlockTrie::finish`] where threads are not worth it.
-pub fn run_serially(units: &mut [Unit<'_>]) {
-    units.iter_mut().for_each(Unit::run);
-}
-
-/// Nodes of a witness that are worth a unit of their own to be listed: some 300 µs. Tests have few.
-pub(crate) const UNIT_NODES: usize = if cfg!(test) { 4 } else { 2_048 };
 
 /// A large storage that is worked on part by part.
 struct Taken<'a> {
@@ -476,10 +435,4 @@ fn account_units<'a, R: Records>(
         }));
     }
     units
-}
-
-pub(crate) fn run_all(units: &mut [Unit<'_>], run: &dyn Fn(&mut [Unit<'_>])) {
-    units.sort_by_key(|unit| std::cmp::Reverse(unit.changes_count));
-    run(units);
-    assert!(units.iter().all(|unit| unit.job.is_none()), "every unit is run");
 }

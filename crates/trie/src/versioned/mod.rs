@@ -18,6 +18,7 @@ mod read;
 pub(crate) mod record;
 mod shard;
 mod sweep;
+mod unit;
 mod verify;
 mod write;
 
@@ -25,10 +26,11 @@ mod write;
 mod tests;
 
 pub use address::{NodeAddress, RecordError, RecordReader, RecordSink, Records, Version};
-pub use block::{BlockTrie, Unit, run_serially};
+pub use block::BlockTrie;
 pub use listing::Lister;
 pub use memory::MemoryRecords;
 pub use read::{PathCache, Shortcuts, SlotRead, account, account_proof, slot, slot_with};
 pub use shard::{Key, Shard};
 pub use sweep::{Cursor, sweep};
+pub use unit::{Unit, run_serially};
 pub use verify::verify;
