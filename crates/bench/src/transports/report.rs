@@ -102,10 +102,15 @@ impl Row<'_> {
     }
 
     fn peak_bytes(&self, base: impl Fn(&Sample) -> u64) -> f64 {
-        let most = |sample: &Sample| sample.server_peak_kib + sample.server_files_kib;
-        let beyond = |sample: &&Sample| most(sample).saturating_sub(base(sample)) as f64;
-        Sorted::new(self.samples.iter().map(beyond)).max() * 1024.0
+        peak_bytes(&self.samples, base)
     }
+}
+
+/// The most that the server had in any of these calls, beyond `base`.
+fn peak_bytes(samples: &[&Sample], base: impl Fn(&Sample) -> u64) -> f64 {
+    let most = |sample: &Sample| sample.server_peak_kib + sample.server_files_kib;
+    let beyond = |sample: &&Sample| most(sample).saturating_sub(base(sample)) as f64;
+    Sorted::new(samples.iter().map(beyond)).max() * 1024.0
 }
 
 fn rows<'a>(samples: &[&'a Sample]) -> Vec<Row<'a>> {
@@ -206,39 +211,31 @@ fn add_targets(targets: &mut Table, size: u64, samples: &[&Sample], rows: &[Row<
     if size != MEMORY_SIZE {
         return;
     }
-    let mut in_order = samples.iter().filter(|sample| sample.client == OURS);
-    if let (Some(first), Some(second)) = (in_order.next(), in_order.next()) {
-        // What was mapped by the end of the first call is what was before the second.
-        let mapped = |_: &Sample| first.server_idle_kib + second.server_mapped_kib;
-        let (client, transport) = (OURS, first.transport.as_str());
-        let row = Row { client, transport, samples: vec![first] };
-        let words = format!("{size} MB, {transport}, first call: server memory in witnesses");
-        add_memory(targets, &words, &row, mapped);
-    }
+    let ours: Vec<&Sample> = samples.iter().copied().filter(|s| s.client == OURS).collect();
+    let Some((first, others)) = ours.split_first() else { return };
+    // What was mapped by the end of the first call is what was before the second.
+    let mapped_kib = others.first().map_or(0, |second| second.server_mapped_kib);
+    let words = format!("{size} MB, {}, first call: server memory in witnesses", first.transport);
+    let idle = |sample: &Sample| sample.server_idle_kib;
+    add_memory(targets, format!("{words}, pages of files included"), &[first], idle);
+    add_memory(targets, words, &[first], |sample| sample.server_idle_kib + mapped_kib);
     for row in rows.iter().filter(|row| row.client == OURS) {
-        let words = format!("{size} MB, {}: server memory in witnesses", row.transport);
-        add_memory(targets, &words, row, |sample| {
-            sample.server_idle_kib + sample.server_mapped_kib
-        });
+        let words = format!("{size} MB, {}, later calls: beyond right before", row.transport);
+        let later: Vec<&Sample> =
+            others.iter().copied().filter(|sample| sample.transport == row.transport).collect();
+        add_memory(targets, words, &later, |sample| sample.server_before_kib);
     }
 }
 
-/// What the server had at most beyond `idle_and_mapped`, and beyond idle.
+/// What the server had at most beyond `base`, in any of these calls.
 fn add_memory(
     targets: &mut Table,
-    words: &str,
-    row: &Row<'_>,
-    idle_and_mapped: impl Fn(&Sample) -> u64,
+    words: String,
+    samples: &[&Sample],
+    base: impl Fn(&Sample) -> u64,
 ) {
-    let witness = row.median(|sample| sample.witness_bytes as f64);
-    for (words, bytes) in [
-        (format!("{words}, at most"), row.peak_bytes(idle_and_mapped)),
-        (
-            format!("{words}, pages of files included, at most"),
-            row.peak_bytes(|sample| sample.server_idle_kib),
-        ),
-    ] {
-        let ratio = bytes / witness;
-        targets.row(cells![words, ratio, MEMORY_RATIO, ratio <= MEMORY_RATIO]);
-    }
+    let Some(first) = samples.first() else { return };
+    let ratio = peak_bytes(samples, base) / first.witness_bytes as f64;
+    let words = format!("{words}, at most");
+    targets.row(cells![words, ratio, MEMORY_RATIO, ratio <= MEMORY_RATIO]);
 }
