@@ -55,9 +55,13 @@ pub(crate) fn assemble(
     tries: Option<(&Arc<Tries>, &Pool)>,
     codes: Option<Vec<Bytes>>,
 ) -> Result<Option<Assembled>, Error> {
-    let Some(touched) = &record.touched else { return Ok(None) };
     let parent = core.block(&record.block.header.parent_hash)?;
-    let parent = parent.ok_or(Error::UnknownBlock(record.block.header.parent_hash))?;
+    let (touched, parent) = match (&record.touched, parent) {
+        (Some(touched), Some(parent)) => (touched, parent),
+        (Some(_), None) => return Err(Error::UnknownBlock(record.block.header.parent_hash)),
+        (None, Some(_)) => return Err(Error::PrunedWitness(record.hash())),
+        (None, None) => return Ok(None),
+    };
     let state = match tries {
         Some((tries, pool)) => tries.witness(lister, pool.threads_count(), &|units| match units {
             // Another thread would have to wake.

@@ -452,7 +452,8 @@ impl Engine {
     /// `None` when no such block is known.
     ///
     /// # Errors
-    /// [`Error::Pruned`] when neither the witness nor the state that it was read from is kept.
+    /// [`Error::Pruned`] when neither the witness nor the state that it was read from is kept;
+    /// [`Error::PrunedWitness`] when what the block read is not.
     pub fn witness(&self, block_hash: B256) -> Result<Option<Arc<Witness>>, Error> {
         Ok(self.assembled(block_hash)?.map(|assembled| assembled.witness))
     }

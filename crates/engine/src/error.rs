@@ -19,6 +19,12 @@ pub enum Error {
         "the state after block {0} has been pruned; --history.retain-blocks says how many stay"
     )]
     Pruned(B256),
+    /// What this block read is not known any more, and so its witness is not.
+    #[error(
+        "the witness of block {0} has been pruned; --witness.retain-blocks and \
+         --witness.retain-bytes say how many stay"
+    )]
+    PrunedWitness(B256),
     /// The payload to build breaks a rule: a transaction given for it cannot run.
     #[error("cannot build: {0}")]
     Build(InvalidBlock),

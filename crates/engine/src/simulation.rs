@@ -4,7 +4,7 @@
 
 use crate::samples::{attributes, changed, choose, genesis_file, sender};
 use crate::world;
-use crate::{Engine, EngineOptions, Genesis, Verdict};
+use crate::{Engine, EngineOptions, Error, Genesis, Verdict};
 use alloy_consensus::Header;
 use alloy_primitives::map::{B256Map, B256Set};
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, keccak256};
@@ -178,7 +178,11 @@ impl Simulation {
     }
 
     fn open(&mut self) {
-        let options = Options { segment_bytes: 64 << 10, ..Options::default() };
+        let options = Options {
+            segment_bytes: 64 << 10,
+            witness_segment_bytes: 4 << 10,
+            ..Options::default()
+        };
         let database = Database::open(self.disk.clone(), &options).unwrap();
         let chain = ChainSpec::from_config(&self.genesis.config).unwrap();
         let genesis = Genesis::new(&self.genesis, &chain).unwrap();
@@ -406,6 +410,34 @@ fn history_that_is_not_kept_is_refused_and_nothing_else_is() {
             }
         }
     }
+}
+
+#[test]
+fn a_witness_that_is_not_kept_is_refused_and_no_other() {
+    let options = EngineOptions { retain_witness_bytes: 4 << 10, ..EngineOptions::default() };
+    let mut simulation = Simulation::new(4, options);
+    while simulation.blocks.len() < 100 {
+        simulation.extend();
+        let head = simulation.blocks.last().expect("one was added").hash();
+        assert_eq!(choose(simulation.fast(), head), Verdict::Valid);
+        simulation.fast().persist().unwrap();
+    }
+    // Those that are in memory are there anyway.
+    simulation.restart();
+    let first = simulation.fast().heads().genesis;
+    assert_eq!(simulation.fast().witness(first), Ok(None));
+    let mut refused_count = 0;
+    for block in &simulation.blocks {
+        let hash = block.hash();
+        match simulation.fast().witness(hash) {
+            Ok(_) => simulation.check_witness(block),
+            refused => {
+                assert_eq!(refused, Err(Error::PrunedWitness(hash)));
+                refused_count += 1;
+            }
+        }
+    }
+    assert!((1..100).contains(&refused_count), "{refused_count}");
 }
 
 #[test]

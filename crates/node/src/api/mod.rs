@@ -267,7 +267,7 @@ pub(crate) fn refusal(error: engine::Error) -> Error {
         UnknownBlock(_) => Code::InvalidParams,
         // As geth: the request is well-formed, but cannot be met.
         Build(_) => Code::Server,
-        Pruned(_) => Code::PrunedHistory,
+        Pruned(_) | PrunedWitness(_) => Code::PrunedHistory,
         Genesis(_) | StorageRoot { .. } | ChainSpec(_) | State(_) | Evm(_) | Storage(_) => {
             Code::Internal
         }
