@@ -5,8 +5,11 @@ mod common;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use common::*;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use rpc::{Client, JwtSecret, WsClient};
 use serde_json::{Value, json};
 
@@ -105,37 +108,53 @@ fn number(block: &Value) -> u64 {
     u64::from_str_radix(&block["number"].as_str().expect("hex")[2..], 16).expect("hex")
 }
 
-/// How often the node is killed: `DEPONENT_KILLS`, or a few.
+/// How often the node is killed: `DEPONENT_KILLS`, or 500 times.
 fn kills() -> u32 {
-    std::env::var("DEPONENT_KILLS").map_or(6, |kills| kills.parse().expect("a number"))
+    std::env::var("DEPONENT_KILLS").map_or(500, |kills| kills.parse().expect("a number"))
+}
+
+/// The seed of the moments at which it is: `DEPONENT_SEED`, or any.
+fn seed() -> u64 {
+    std::env::var("DEPONENT_SEED")
+        .map_or_else(|_| rand::random(), |seed| seed.parse().expect("a number"))
+}
+
+/// Adds some blocks to `head`, one of them finalized, and notes which one the node calls final.
+async fn add_blocks(node: &mut Process, head: &mut Value, last_final: &mut Value) {
+    for block in 0..3 {
+        *head = node.extend(head, block == 1).await;
+    }
+    let finalized = node.engine.call("eth_getBlockByNumber", json!(["finalized", false]));
+    *last_final = finalized.await.expect("an answer");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_is_killed_comes_back_with_every_block_that_it_called_final() {
+    let seed = seed();
+    println!("DEPONENT_SEED={seed}");
+    let mut rng = StdRng::seed_from_u64(seed);
     let dir = directory();
-    let mut final_number = 0;
-    let mut final_hash = Value::Null;
+    let mut last_final = Value::Null;
     for kill in 0..kills() {
         let mut node = Process::start(dir.path()).await;
         let mut head = node.head().await;
-        assert!(number(&head) >= final_number, "kill {kill}: back at {head}");
-        if final_number > 0 {
-            let id = json!([format!("{final_number:#x}"), false]);
+        if !last_final.is_null() {
+            assert!(number(&head) >= number(&last_final), "kill {kill}: back at {head}");
+            let id = json!([last_final["number"], false]);
             let kept: Value = node.engine.call("eth_getBlockByNumber", id).await.expect("kept");
-            assert_eq!(kept["hash"], final_hash, "kill {kill}");
+            assert_eq!(kept["hash"], last_final["hash"], "kill {kill}");
         }
         // Of the newest blocks the state must be whole: the next ones are built on it.
-        for block in 0..3 + kill % 5 {
-            head = node.extend(&head, block == 1).await;
-        }
-        let finalized: Value = node
-            .engine
-            .call("eth_getBlockByNumber", json!(["finalized", false]))
-            .await
-            .expect("an answer");
-        (final_number, final_hash) = (number(&finalized), finalized["hash"].clone());
-        head = node.extend(&head, false).await;
-        assert!(number(&head) > final_number);
+        add_blocks(&mut node, &mut head, &mut last_final).await;
+        // In the middle of whatever it does next.
+        let moment = Duration::from_micros(rng.random_range(0..20_000));
+        let blocks = async {
+            loop {
+                add_blocks(&mut node, &mut head, &mut last_final).await;
+            }
+        };
+        let ended: Result<(), _> = tokio::time::timeout(moment, blocks).await;
+        assert!(ended.is_err(), "it never ends");
         node.kill();
         let verified = Command::new(env!("CARGO_BIN_EXE_deponent"))
             .args(["db", "verify", "--datadir"])
