@@ -68,9 +68,9 @@ pub(crate) fn assemble(
             [unit] => unit.run(),
             units => pool.run(units),
         }),
-        None => match stored_copy(core, record)? {
-            Some(copy) => decode_copy(&copy)?,
-            None => state_nodes(core, lister, record, &parent)?,
+        None => match core.database.witness(&record.hash())? {
+            Kept::There(copy) => decode_copy(&copy)?,
+            Kept::Never | Kept::Gone => state_nodes(core, lister, record, &parent)?,
         },
     };
     let codes = match codes {
@@ -115,18 +115,6 @@ pub(crate) fn copy(core: &Core, record: &BlockRecord) -> Result<Option<Bytes>, E
     let witness = Witness { state, codes: Vec::new(), headers: Vec::new() };
     let rlp = witness::rlp::encode(&witness);
     Ok(Some(lz4_flex::compress_prepend_size(&rlp).into()))
-}
-
-/// The copy of a block's witness, if there is one.
-fn stored_copy(core: &Core, record: &BlockRecord) -> Result<Option<Bytes>, Error> {
-    // The look into the index takes longer than a tenth of the nodes.
-    if !core.may_be_copied(record.number()) {
-        return Ok(None);
-    }
-    Ok(match core.database.witness(&record.hash())? {
-        Kept::There(copy) => Some(copy),
-        Kept::Never | Kept::Gone => None,
-    })
 }
 
 fn decode_copy(copy: &[u8]) -> Result<Vec<Bytes>, Error> {

@@ -191,11 +191,6 @@ impl Core {
         Ok(self.tree().canonical_hash(number)?.map(|hash| (number, hash)))
     }
 
-    /// Whether a block of this number may have a copy of its witness.
-    pub(crate) fn may_be_copied(&self, number: u64) -> bool {
-        number <= self.copied.load(Ordering::Relaxed)
-    }
-
     /// Notes that `number` has its copy, or gets none.
     pub(crate) fn copied(&self, number: u64) {
         self.copied.store(number, Ordering::Relaxed);

@@ -23,7 +23,7 @@ pub struct BlockRecord {
     pub block_access_list: Option<Bytes>,
     /// The sum of the difficulties up to this block; after the merge it stays what it was.
     pub total_difficulty: U256,
-    /// What the block read, `None` for the first block of a chain.
+    /// What the block read, `None` for the first block of a chain, and where it is kept no more.
     pub(crate) touched: Option<Touched>,
     /// The state after the block, once its nodes have addresses.
     pub(crate) seal: Seal,

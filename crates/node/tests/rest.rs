@@ -548,11 +548,7 @@ fn we_say_who_we_are_and_what_we_can() {
 #[test]
 fn random_requests_get_an_answer() {
     let chain = Chain::new(true);
-    let seed: u64 = std::env::var("DEPONENT_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(
-        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("now").as_secs(),
-    );
-    println!("DEPONENT_SEED={seed}");
-    let mut random = seed;
+    let mut random = common::seed();
     let mut next = || {
         // xorshift: 0 would stay 0.
         random = (random | 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);

@@ -40,7 +40,8 @@ const METHOD: &str = "\
     caller's work, of which after came after the last byte. Memory of the server is what it had \
     at most during the call, beyond what it had when it was started, how much of that are pages \
     of mapped files on disk, which are the system's cache of these files, and beyond what it had \
-    before the call; that of the caller is beyond idle.";
+    before the call; that of the caller is beyond idle. Of the targets for memory, that of the \
+    first call is beyond the idle process, and those of later calls are beyond right before.";
 
 /// What stands where a server says nothing of its own work.
 const UNKNOWN: &str = "not separable";

@@ -12,6 +12,14 @@ use node::{Node, NodeOptions};
 use rpc::{Client, ClientError, Code, Error};
 use serde_json::{Value, json};
 
+/// The seed of a test's random choices, which it prints: `DEPONENT_SEED`, or any.
+pub fn seed() -> u64 {
+    let seed = std::env::var("DEPONENT_SEED")
+        .map_or_else(|_| rand::random(), |seed| seed.parse().expect("DEPONENT_SEED is a number"));
+    println!("DEPONENT_SEED={seed}");
+    seed
+}
+
 /// `10` seconds a fork, from Paris at 0 to Amsterdam at 50.
 pub const ALL_FORKS: [Fork; 6] = [
     Fork { time: 1, forkchoice: 1, get: 1, new: 1 },
