@@ -115,7 +115,7 @@ pub use jwt::JwtSecret;
 pub use limits::Limits;
 pub use message::{Handler, answer};
 pub use params::Params;
-pub use pieces::{Items, Pieces, push_digits};
+pub use pieces::{Files, Items, Pieces, push_digits};
 pub use port::ServerOptions;
 pub use serde_json::value::RawValue;
 pub use server::serve;

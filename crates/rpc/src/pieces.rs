@@ -16,6 +16,19 @@ use crate::spare;
 pub struct Pieces {
     list: VecDeque<Piece>,
     len_bytes: usize,
+    /// Where slices may lie.
+    files: Option<&'static dyn Files>,
+}
+
+/// Files that are mapped, of whose memory slices may be. These are read while they are sent,
+/// into memory that is used again and again: what is looked at in a mapping becomes resident memory
+/// of the process. What cannot be read is looked at nevertheless.
+pub trait Files: Sync {
+    /// Whether these bytes lie in such a file, and are better read.
+    fn have(&self, bytes: &[u8]) -> bool;
+
+    /// Reads bytes that lie in such a file; false when they cannot be read.
+    fn read(&self, bytes: &[u8], out: &mut [u8]) -> bool;
 }
 
 /// A list of byte strings that somebody else has too, and that does not change. A slice of each has
@@ -106,7 +119,7 @@ impl Piece {
 impl Pieces {
     /// Nothing, with room for so many slices.
     pub fn with_capacity(count: usize) -> Self {
-        Self { list: VecDeque::with_capacity(count), len_bytes: 0 }
+        Self { list: VecDeque::with_capacity(count), ..Self::default() }
     }
 
     /// Adds a slice.
@@ -128,9 +141,15 @@ impl Pieces {
         self.push_piece(Piece::Run(run));
     }
 
-    /// Adds all of `others`.
+    /// Says which files slices may be of.
+    pub fn read_from(&mut self, files: &'static dyn Files) {
+        self.files = Some(files);
+    }
+
+    /// Adds all of `others`, and reads from their files.
     pub fn append(&mut self, mut others: Self) {
         self.len_bytes += others.len_bytes;
+        self.files = self.files.or(others.files);
         self.list.append(&mut others.list);
     }
 
@@ -169,15 +188,20 @@ impl Pieces {
     /// Writes what is sent into `out`, which has as many bytes.
     #[cfg(target_os = "linux")]
     pub(crate) fn copy_to(&self, mut out: &mut [u8]) {
+        let files = self.files;
         let mut copy = |bytes: &[u8]| {
             let (place, behind) = std::mem::take(&mut out).split_at_mut(bytes.len());
-            place.copy_from_slice(bytes);
+            read(files, bytes, place);
             out = behind;
         };
         for piece in &self.list {
             match piece {
                 Piece::AsIs(bytes) => copy(bytes),
-                Piece::Hex(bytes) => bytes.iter().for_each(|byte| copy(&hex(byte))),
+                Piece::Hex(bytes) => {
+                    let mut digits = Vec::new();
+                    extend_digits(&mut digits, files, bytes);
+                    copy(&digits);
+                }
                 Piece::Run(run) => run.slices().for_each(&mut copy),
             }
         }
@@ -189,7 +213,7 @@ impl Pieces {
     /// If the range is not within [`len_bytes`](Self::len_bytes).
     pub fn slice(&self, range: Range<usize>) -> Self {
         assert!(range.start <= range.end && range.end <= self.len_bytes, "the range is within");
-        let mut sliced = Self::default();
+        let mut sliced = Self { files: self.files, ..Self::default() };
         let mut start = 0;
         for piece in &self.list {
             let end = start + piece.len();
@@ -224,8 +248,8 @@ impl Pieces {
     }
 
     /// Takes what is to be sent next: at most `most_bytes`, and something as long as there is
-    /// something. A large slice is handed over as it is; small ones and digits are written into a
-    /// fresh buffer.
+    /// something. A large slice is handed over as it is, unless it lies in a file; small ones, those
+    /// of files and digits are written into a fresh buffer.
     ///
     /// # Panics
     /// If fewer than two are allowed, the digits of one byte.
@@ -234,33 +258,37 @@ impl Pieces {
         if let Some(taken) = self.take_large(most_bytes) {
             return taken;
         }
+        let files = self.files;
         let mut buffer = spare::chunk(most_bytes.min(self.len_bytes));
         // Slices are let go of when all are copied: counting who holds one waits for the copies.
+        // One that is handed over by now, as it has come into memory since, is copied nevertheless:
+        // what is taken is never nothing.
         let mut done = 0;
         while let Some(piece) = self.list.get_mut(done) {
             let room = most_bytes - buffer.len();
             let is_done = match piece {
-                Piece::AsIs(bytes) if bytes.len() >= LARGE_PIECE_BYTES => break,
+                Piece::AsIs(bytes) if !buffer.is_empty() && is_handed_over(files, bytes) => break,
                 Piece::AsIs(bytes) if bytes.len() <= room => {
-                    buffer.extend_from_slice(bytes);
+                    extend(&mut buffer, files, bytes);
                     true
                 }
                 Piece::AsIs(bytes) => {
-                    buffer.extend_from_slice(&bytes.split_to(room));
+                    extend(&mut buffer, files, &bytes.split_to(room));
                     false
                 }
                 Piece::Hex(bytes) => {
-                    push_digits(&mut buffer, &bytes.split_to(bytes.len().min(room / 2)));
+                    let bytes_now = bytes.len().min(room / 2);
+                    extend_digits(&mut buffer, files, &bytes.split_to(bytes_now));
                     bytes.is_empty()
                 }
                 Piece::Run(run) => {
                     while run.len_bytes > 0 && buffer.len() < most_bytes {
                         let front = run.front();
-                        if front.len() >= LARGE_PIECE_BYTES {
+                        if !buffer.is_empty() && is_handed_over(files, front) {
                             break;
                         }
                         let bytes = front.len().min(most_bytes - buffer.len());
-                        buffer.extend_from_slice(&front[..bytes]);
+                        extend(&mut buffer, files, &front[..bytes]);
                         run.skip(bytes);
                     }
                     run.len_bytes == 0
@@ -278,13 +306,15 @@ impl Pieces {
 
     /// Takes the first slice as it is, if it is a large one.
     fn take_large(&mut self, most_bytes: usize) -> Option<Bytes> {
-        let large_bytes = LARGE_PIECE_BYTES.min(most_bytes);
+        let files = self.files;
+        let is_large = |bytes: &[u8]| match bytes.len() >= LARGE_PIECE_BYTES {
+            true => is_handed_over(files, bytes),
+            false => bytes.len() >= most_bytes,
+        };
         let piece = self.list.front_mut()?;
         let taken = match piece {
-            Piece::AsIs(first) if first.len() >= large_bytes => {
-                first.split_to(first.len().min(most_bytes))
-            }
-            Piece::Run(run) if run.front().len() >= large_bytes => {
+            Piece::AsIs(first) if is_large(first) => first.split_to(first.len().min(most_bytes)),
+            Piece::Run(run) if is_large(run.front()) => {
                 let mut taken = run.share_front();
                 taken.truncate(most_bytes);
                 run.skip(taken.len());
@@ -304,9 +334,9 @@ impl Pieces {
         let mut out = Vec::with_capacity(self.len_bytes);
         for piece in &self.list {
             match piece {
-                Piece::AsIs(bytes) => out.extend_from_slice(bytes),
-                Piece::Hex(bytes) => push_digits(&mut out, bytes),
-                Piece::Run(run) => run.slices().for_each(|item| out.extend_from_slice(item)),
+                Piece::AsIs(bytes) => extend(&mut out, self.files, bytes),
+                Piece::Hex(bytes) => extend_digits(&mut out, self.files, bytes),
+                Piece::Run(run) => run.slices().for_each(|i| extend(&mut out, self.files, i)),
             }
         }
         out
@@ -333,6 +363,40 @@ impl fmt::Debug for Pieces {
     }
 }
 
+/// Whether a slice is large, and in memory.
+fn is_handed_over(files: Option<&dyn Files>, bytes: &[u8]) -> bool {
+    bytes.len() >= LARGE_PIECE_BYTES && files.is_none_or(|files| !files.have(bytes))
+}
+
+/// Fills `out` with bytes, which are read when they lie in a file.
+fn read(files: Option<&dyn Files>, bytes: &[u8], out: &mut [u8]) {
+    let is_read = files.is_some_and(|files| files.have(bytes) && files.read(bytes, out));
+    if !is_read {
+        out.copy_from_slice(bytes);
+    }
+}
+
+fn extend(out: &mut Vec<u8>, files: Option<&dyn Files>, bytes: &[u8]) {
+    if files.is_none_or(|files| !files.have(bytes)) {
+        return out.extend_from_slice(bytes);
+    }
+    let start = out.len();
+    out.resize(start + bytes.len(), 0);
+    read(files, bytes, &mut out[start..]);
+}
+
+fn extend_digits(out: &mut Vec<u8>, files: Option<&dyn Files>, bytes: &[u8]) {
+    if files.is_none_or(|files| !files.have(bytes)) {
+        return push_digits(out, bytes);
+    }
+    let mut chunk = [0; HEX_CHUNK_BYTES];
+    for bytes in bytes.chunks(chunk.len()) {
+        let chunk = &mut chunk[..bytes.len()];
+        read(files, bytes, chunk);
+        push_digits(out, chunk);
+    }
+}
+
 fn hex(byte: &u8) -> [u8; 2] {
     let mut digits = [0; 2];
     const_hex::encode_to_slice([*byte], &mut digits).expect("two digits for each byte");
@@ -354,10 +418,91 @@ pub fn push_digits(out: &mut Vec<u8>, bytes: &[u8]) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     impl Items for Vec<Bytes> {
         fn get(&self, index: usize) -> Option<&Bytes> {
             self[..].get(index)
+        }
+    }
+
+    /// A file: bytes that lie here are not to be looked at, what is read is another thing.
+    struct Elsewhere(Vec<u8>);
+
+    impl Files for Elsewhere {
+        fn have(&self, bytes: &[u8]) -> bool {
+            self.0.as_ptr_range().contains(&bytes.as_ptr())
+        }
+
+        fn read(&self, bytes: &[u8], out: &mut [u8]) -> bool {
+            out.copy_from_slice(bytes);
+            out.iter_mut().for_each(|byte| *byte = !*byte);
+            true
+        }
+    }
+
+    #[test]
+    fn what_lies_in_a_file_is_read() {
+        for len in [100, LARGE_PIECE_BYTES, 3 * LARGE_PIECE_BYTES + 5] {
+            let elsewhere: &'static Elsewhere = Box::leak(Box::new(Elsewhere(vec![0x12; len])));
+            let inside = Bytes::from_static(&elsewhere.0);
+            let mut pieces = Pieces::from(vec![Bytes::from_static(b"before"), inside.clone()]);
+            pieces.push_items(Arc::new(vec![inside.clone(), Bytes::from_static(b"between")]));
+            pieces.push_hex(inside.clone());
+            pieces.push_hex(&b"\x01"[..]);
+            pieces.read_from(elsewhere);
+            let read = |byte: &[u8], times: usize| byte.repeat(times);
+            let parts = [&b"before"[..], &read(&[0xed], 2 * len), b"between", &read(b"ed", len)];
+            let expected = [&parts.concat()[..], b"01"].concat();
+            let mut others = Pieces::default();
+            others.append(pieces.slice(3..expected.len()));
+            for (mut pieces, expected) in [(pieces, &expected[..]), (others, &expected[3..])] {
+                assert_eq!(pieces.to_vec(), expected);
+                #[cfg(target_os = "linux")]
+                {
+                    let mut copied = vec![0; expected.len()];
+                    pieces.copy_to(&mut copied);
+                    assert_eq!(copied, expected);
+                }
+                let mut taken = Vec::new();
+                while !pieces.is_empty() {
+                    let next = pieces.take(2 * LARGE_PIECE_BYTES);
+                    assert!(!next.is_empty());
+                    taken.extend_from_slice(&next);
+                }
+                assert_eq!(taken, expected);
+            }
+        }
+    }
+
+    /// As other threads look at files, what they have changes at any moment.
+    #[test]
+    fn something_is_taken_whatever_comes_into_memory_meanwhile() {
+        struct Fickle(AtomicUsize);
+        impl Files for Fickle {
+            fn have(&self, _: &[u8]) -> bool {
+                // Twice in memory, once not, in turn.
+                self.0.fetch_add(1, Ordering::Relaxed).is_multiple_of(3)
+            }
+
+            fn read(&self, bytes: &[u8], out: &mut [u8]) -> bool {
+                out.copy_from_slice(bytes);
+                true
+            }
+        }
+        for turn in 0..3 {
+            let fickle: &'static Fickle = Box::leak(Box::new(Fickle(turn.into())));
+            let large = Bytes::from(vec![7; 2 * LARGE_PIECE_BYTES]);
+            let mut pieces = Pieces::from(vec![large.clone(), large.clone()]);
+            pieces.push_items(Arc::new(vec![large.clone(), large.clone()]));
+            pieces.read_from(fickle);
+            let mut taken = 0;
+            while !pieces.is_empty() {
+                let next = pieces.take(LARGE_PIECE_BYTES);
+                assert!(!next.is_empty());
+                taken += next.len();
+            }
+            assert_eq!(taken, 4 * large.len());
         }
     }
 
