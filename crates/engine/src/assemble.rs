@@ -10,7 +10,7 @@ use alloy_primitives::{B256, Bytes};
 use state::Kept;
 use std::sync::{Arc, Mutex};
 use trie::versioned::Lister;
-use witness::{StateError, Witness};
+use witness::{ReadCode, StateError, Witness};
 
 /// A witness, and what its codes are known by. Clones share both.
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ pub(crate) fn assemble(
     lister: &mut Lister,
     record: &BlockRecord,
     tries: Option<(&Arc<Tries>, &Pool)>,
-    codes: Option<Vec<Bytes>>,
+    codes: Option<Vec<ReadCode>>,
 ) -> Result<Option<Assembled>, Error> {
     let parent = core.block(&record.block.header.parent_hash)?;
     let (touched, parent) = match (&record.touched, parent) {
@@ -81,15 +81,16 @@ pub(crate) fn assemble(
     // The nodes are in order already. No two codes are the same, since their hashes are not.
     let mut codes: Vec<_> = codes.into_iter().zip(touched.codes.iter().copied()).collect();
     codes.sort_unstable();
-    let (codes, code_hashes): (_, Vec<_>) = codes.into_iter().unzip();
+    let (codes, code_hashes): (_, Vec<_>) =
+        codes.into_iter().map(|(code, hash)| (code.bytes, hash)).unzip();
     let headers = Ancestors::new(core, parent).headers(touched.first_ancestor)?;
     let witness = Arc::new(Witness { state, codes, headers });
     Ok(Some(Assembled { witness, code_hashes: code_hashes.into() }))
 }
 
-fn code(core: &Core, hash: &B256) -> Result<Bytes, Error> {
-    let code = core.database.code(hash)?;
-    code.ok_or_else(|| StateError::MissingCode(*hash).into())
+fn code(core: &Core, hash: &B256) -> Result<ReadCode, Error> {
+    let code = core.database.stored_code(hash)?.ok_or(StateError::MissingCode(*hash))?;
+    Ok(ReadCode { first: code.first, bytes: code.code() })
 }
 
 /// The nodes that a block read, from the version that it read them from.

@@ -28,7 +28,7 @@ use state::{Database, MemoryDisk};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::{Duration, Instant};
-use witness::Witness;
+use witness::{ReadCode, Witness};
 
 /// A payload as the Engine API hands it over.
 #[derive(Debug, Clone)]
@@ -102,7 +102,7 @@ struct Latest {
     hash: B256,
     /// All nodes that it read, until it is sealed.
     nodes: Weak<Tries>,
-    codes: Vec<Bytes>,
+    codes: Vec<ReadCode>,
     public_keys: Vec<PublicKey>,
     timings: Timings,
 }
@@ -167,7 +167,7 @@ impl Engine {
             }
         };
         let floors = Floors::of(&database, &heads)?;
-        let codes = CodeCache::new(options.code_cache_bytes);
+        let codes = CodeCache::new(options.code_cache_bytes, state::look_at_mapped);
         let head = database.entry(&heads.head)?.ok_or(Error::UnknownBlock(heads.head))?;
         let read_ahead = options.read_ahead_bytes;
         let core = Arc::new(Core::new(options, database, heads, floors, head.number));
@@ -501,7 +501,7 @@ impl Engine {
         }
         let latest = self.latest().as_ref().filter(|latest| latest.hash == record.hash()).map(
             |Latest { nodes, codes, .. }| {
-                (nodes.upgrade(), codes.iter().map(|code| code.len()).sum::<usize>())
+                (nodes.upgrade(), codes.iter().map(|code| code.bytes.len()).sum::<usize>())
             },
         );
         let (tries, codes_bytes) = latest.unzip();

@@ -181,12 +181,12 @@ impl<'a> LiveState<'a> {
     pub(crate) fn witness(mut self, executed: &Executed) -> Result<Witness, Error> {
         let Work::Here(tries) = self.work else { unreachable!("a draft runs on one thread") };
         let tries = Arc::new(*tries);
-        let codes = executed.codes_read.values().cloned().collect();
+        let mut codes: Vec<_> = executed.codes_read.values().cloned().collect();
+        codes.sort_unstable();
+        let codes = codes.into_iter().map(|code| code.bytes).collect();
         let headers = self.ancestors.headers(executed.first_ancestor)?;
         let state = tries.witness(&mut Lister::default(), 1, &run_serially);
-        let mut witness = Witness { state, codes, headers };
-        witness.sort();
-        Ok(witness)
+        Ok(Witness { state, codes, headers })
     }
 
     fn known(&mut self, address: Address) -> Result<Known, StateError> {

@@ -239,7 +239,7 @@ mod tests {
         let parent = &engine.block(engine.heads().genesis).unwrap().unwrap();
         let version = core.sealed(parent).unwrap().version;
         let block = &build(&engine, parent.hash(), Vec::new(), 0).block;
-        let (chain, codes) = (engine.chain(), &CodeCache::new(1 << 20));
+        let (chain, codes) = (engine.chain(), &CodeCache::new(1 << 20, |_| ()));
         let senders = &Vec::new();
         let prefetch =
             Prefetch { core, chain, codes, parent, version, block, senders, listed: None };
@@ -267,7 +267,7 @@ mod tests {
         let parent = engine.block(engine.heads().genesis).unwrap().unwrap();
         let version = core.sealed(&parent).unwrap().version;
         let block = &build(&engine, parent.hash(), Vec::new(), 0).block;
-        let (chain, codes, parent) = (engine.chain(), &CodeCache::new(1 << 20), &parent);
+        let (chain, codes, parent) = (engine.chain(), &CodeCache::new(1 << 20, |_| ()), &parent);
         let senders = &Vec::new();
         let prefetch =
             Prefetch { core, chain, codes, parent, version, block, senders, listed: None };
@@ -292,7 +292,8 @@ mod tests {
         let parent = engine.block(engine.heads().genesis).unwrap().unwrap();
         let transactions = vec![count(&engine, parent.hash())];
         let Built { block, block_access_list, .. } = build(&engine, parent.hash(), transactions, 0);
-        let (core, chain, codes) = (&**engine.core(), engine.chain(), &CodeCache::new(1 << 20));
+        let (core, chain, codes) =
+            (&**engine.core(), engine.chain(), &CodeCache::new(1 << 20, |_| ()));
         let version = core.sealed(&parent).unwrap().version;
         let list = block_access_list.filter(|_| is_listed).map(|list| {
             let list = AccessList::decode(&list, block.header.gas_limit).unwrap();

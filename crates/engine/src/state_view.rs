@@ -1,11 +1,11 @@
 use crate::Error;
 use crate::live::storage_error;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
-use state::{Database, Padded};
+use state::{Database, StoredCode};
 use std::sync::Arc;
 use trie::versioned::{self, Version};
 use trie::{Account, AccountProof};
-use witness::{Code, StateError};
+use witness::{Code, Jumps, StateError};
 
 /// The state after one block, to read from. It has no way to write.
 #[derive(Debug, Clone)]
@@ -63,9 +63,15 @@ pub(crate) fn code(database: &Database, code_hash: B256) -> Result<Bytes, StateE
     Ok(code_to_run(database, code_hash)?.bytes())
 }
 
-/// As [`code`], with what lies behind it.
+/// As [`code`], with what is stored with it.
 pub(crate) fn code_to_run(database: &Database, code_hash: B256) -> Result<Code, StateError> {
     let code = database.stored_code(&code_hash).map_err(storage_error)?;
-    let Padded { bytes, padding, place } = code.ok_or(StateError::MissingCode(code_hash))?;
-    Ok(Code { length: bytes.len() - padding, padded: bytes, is_mapped: place.is_some() })
+    let StoredCode { padded, padding, first, place, jumps } =
+        code.ok_or(StateError::MissingCode(code_hash))?;
+    let (length, is_mapped) = (padded.len() - padding, place.is_some());
+    // Safety: where it has a table, the store has read `CODE_PADDING_BYTES` zeros behind the code,
+    // and nobody changes what it has written.
+    #[allow(unsafe_code, reason = "what the store has checked is not looked at again")]
+    let jumps = jumps.map(|table| unsafe { Jumps::new(table) });
+    Ok(Code { padded, length, first, is_mapped, jumps })
 }

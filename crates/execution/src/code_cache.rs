@@ -1,16 +1,24 @@
 use alloy_primitives::map::B256Map;
 use alloy_primitives::{B256, Bytes};
+use revm::bytecode::JumpTable;
 use revm::state::Bytecode;
-use std::sync::{Arc, Mutex};
-use witness::Code;
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, MutexGuard};
+use witness::{Code, ReadCode};
 
 /// Codes made ready to run, kept from block to block. Clones share what they keep.
 ///
 /// The EVM library looks for all jump destinations of a code when it reads it, be it only to ask
-/// for the size (`docs/reports/code-analysis.md`). One cache may serve all states of one database,
-/// since a hash names one code.
+/// for the size, unless these are stored with it (`docs/reports/code-analysis.md`). One cache may
+/// serve all states of one database, since a hash names one code.
+///
+/// What lies in a file takes no memory of the cache's. Who has the file is told of what is handed
+/// out of it: what is looked at there counts as memory of the process.
 #[derive(Debug, Clone)]
-pub struct CodeCache(Arc<Mutex<Codes>>);
+pub struct CodeCache {
+    codes: Arc<Mutex<Codes>>,
+    look_at: fn(&[u8]),
+}
 
 /// What was used lately is in `young`. When that is half of the budget, it becomes `old`, and what
 /// was old and not used since is dropped.
@@ -25,49 +33,71 @@ struct Codes {
 #[derive(Debug, Clone)]
 struct Kept {
     code: Bytecode,
-    /// Its bytes lie in a file: only the table takes memory.
+    first: [u8; ReadCode::FIRST_BYTES],
+    /// What it takes of memory: nothing that lies in a file.
+    bytes: usize,
     is_in_place: bool,
 }
 
 /// What a code takes besides its bytes and their table of one bit each, in bytes.
-const ENTRY_BYTES: usize = 256;
+const ENTRY_BYTES: usize = 288;
 
 impl CodeCache {
-    /// A cache that takes about `budget_bytes` of memory.
-    pub fn new(budget_bytes: usize) -> Self {
+    /// A cache that takes about `budget_bytes` of memory. `look_at` is given each code that lies in a
+    /// file before it is handed out.
+    pub fn new(budget_bytes: usize, look_at: fn(&[u8])) -> Self {
         let (young, old) = (B256Map::default(), B256Map::default());
-        Self(Arc::new(Mutex::new(Codes { budget_bytes, young, young_bytes: 0, old })))
+        let codes = Codes { budget_bytes, young, young_bytes: 0, old };
+        Self { codes: Arc::new(Mutex::new(codes)), look_at }
     }
 
     /// Whether the code with this hash is kept.
     pub fn contains(&self, code_hash: &B256) -> bool {
-        let codes = self.0.lock().expect("no thread panics while it holds the lock");
+        let codes = self.codes();
         codes.young.contains_key(code_hash) || codes.old.contains_key(code_hash)
     }
 
-    pub(crate) fn get(&self, code_hash: &B256) -> Option<Bytecode> {
-        let mut codes = self.0.lock().expect("no thread panics while it holds the lock");
-        if let Some(kept) = codes.young.get(code_hash) {
-            return Some(kept.code.clone());
+    /// A code, and its first bytes.
+    pub(crate) fn get(&self, code_hash: &B256) -> Option<(Bytecode, [u8; ReadCode::FIRST_BYTES])> {
+        let Kept { code, first, is_in_place, .. } = self.codes().get(code_hash)?;
+        if is_in_place {
+            (self.look_at)(code.bytes_slice());
         }
-        let kept = codes.old.remove(code_hash)?;
-        codes.insert(*code_hash, kept.clone());
-        Some(kept.code)
+        Some((code, first))
     }
 
-    /// Keeps a code, made ready from what is stored.
+    /// Keeps a code, made ready from what is stored, which is handed out.
     pub(crate) fn insert(&self, code_hash: B256, code: Bytecode, stored: &Code) {
         // What lies in a file takes memory only when it had to be copied.
         let is_in_place = stored.is_mapped && code.bytes_ref().as_ptr() == stored.padded.as_ptr();
-        let mut codes = self.0.lock().expect("no thread panics while it holds the lock");
-        codes.insert(code_hash, Kept { code, is_in_place });
+        let copied_bytes = if is_in_place { 0 } else { code.len() };
+        let has_table_in_place =
+            stored.jumps.as_ref().is_some_and(|jumps| matches!(jumps.table(), Cow::Borrowed(_)));
+        let table_bytes = if has_table_in_place { 0 } else { code.len() / 8 };
+        let bytes = copied_bytes + table_bytes + ENTRY_BYTES;
+        if is_in_place {
+            (self.look_at)(code.bytes_slice());
+        }
+        self.codes().insert(code_hash, Kept { code, first: stored.first, bytes, is_in_place });
+    }
+
+    fn codes(&self) -> MutexGuard<'_, Codes> {
+        self.codes.lock().expect("no thread panics while it holds the lock")
     }
 }
 
 impl Codes {
+    fn get(&mut self, code_hash: &B256) -> Option<Kept> {
+        if let Some(kept) = self.young.get(code_hash) {
+            return Some(kept.clone());
+        }
+        let kept = self.old.remove(code_hash)?;
+        self.insert(*code_hash, kept.clone());
+        Some(kept)
+    }
+
     fn insert(&mut self, code_hash: B256, kept: Kept) {
-        let length = kept.code.len();
-        let bytes = if kept.is_in_place { 0 } else { length } + length / 8 + ENTRY_BYTES;
+        let bytes = kept.bytes;
         if self.young.insert(code_hash, kept).is_none() {
             self.young_bytes += bytes;
         }
@@ -84,10 +114,21 @@ pub(crate) fn bytecode(code: Bytes) -> Bytecode {
     Bytecode::new_raw_checked(code.clone()).unwrap_or_else(|_| Bytecode::new_legacy(code))
 }
 
-/// As [`bytecode`], without copying the code when the zeros behind it suffice to run it.
+/// As [`bytecode`], without copying the code when the zeros behind it suffice to run it, and
+/// without looking at it when it is known where it may jump to.
 pub(crate) fn stored_bytecode(code: &Code) -> Bytecode {
-    let (bytes, zeros) = code.padded.split_at(code.length);
-    if zeros.is_empty() || zeros.iter().any(|byte| *byte != 0) || bytes.starts_with(DELEGATION) {
+    if code.first.starts_with(DELEGATION) {
+        return bytecode(code.bytes());
+    }
+    let zeros = &code.padded[code.length..];
+    if let Some(jumps) = code.jumps.as_ref().filter(|_| zeros.len() >= MIN_ZEROS) {
+        let table = match jumps.table() {
+            Cow::Borrowed(table) => JumpTable::from_static_slice(table, code.length),
+            Cow::Owned(table) => JumpTable::from_slice(table, code.length),
+        };
+        return analyzed(code, table);
+    }
+    if zeros.is_empty() || zeros.iter().any(|byte| *byte != 0) {
         return bytecode(code.bytes());
     }
     // The zeros count as instructions here: when nothing was added behind them, running never
@@ -95,16 +136,23 @@ pub(crate) fn stored_bytecode(code: &Code) -> Bytecode {
     let whole = Bytecode::new_legacy(code.padded.clone());
     let is_same = whole.bytes_ref().as_ptr_range() == code.padded.as_ptr_range();
     match whole.legacy_jump_table() {
-        Some(table) if is_same => {
-            // Safety: the bytes are those of `whole`, so they end as the library wants it.
-            #[allow(unsafe_code, reason = "the library would copy each code")]
-            unsafe {
-                Bytecode::new_analyzed(code.padded.clone(), code.length, table.clone())
-            }
-        }
+        Some(table) if is_same => analyzed(code, table.clone()),
         _ => bytecode(code.bytes()),
     }
 }
+
+/// A code with zeros behind it that suffice to run it, and where it may jump to.
+fn analyzed(code: &Code, table: JumpTable) -> Bytecode {
+    // Safety: running the code never reads beyond the zeros behind it, of which there is one at
+    // least: who made `Jumps` has vouched for them, or the library itself has found them enough.
+    #[allow(unsafe_code, reason = "the library would copy each code")]
+    unsafe {
+        Bytecode::new_analyzed(code.padded.clone(), code.length, table)
+    }
+}
+
+/// Zeros behind a code that suffice: the longest operand, and a `STOP`.
+const MIN_ZEROS: usize = 33;
 
 /// What a delegation begins with (EIP-7702).
 const DELEGATION: &[u8] = &[0xef, 0x01];
@@ -113,7 +161,8 @@ const DELEGATION: &[u8] = &[0xef, 0x01];
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use revm::bytecode::JumpTable;
+    use state::{Database, DirectoryDisk, Options, StoredCode};
+    use witness::Jumps;
 
     fn code(tag: u8, bytes: usize) -> (Bytecode, Code) {
         let code = Bytes::from(vec![tag; bytes]);
@@ -127,7 +176,8 @@ mod tests {
 
     fn padded(code: &[u8], zeros: usize) -> Code {
         let padded = [code, &vec![0; zeros]].concat();
-        Code { padded: padded.into(), length: code.len(), is_mapped: true }
+        let bare = Code::from(Bytes::copy_from_slice(code));
+        Code { padded: padded.into(), is_mapped: true, ..bare }
     }
 
     /// The same code, as whoever runs it sees it.
@@ -167,6 +217,41 @@ mod tests {
         }
     }
 
+    /// A store's table of where a code may jump to is the library's.
+    #[test]
+    #[allow(unsafe_code, reason = "the store keeps what it promises, as is seen here")]
+    fn a_stored_code_runs_without_being_looked_at() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let disk = DirectoryDisk::open(folder.path()).expect("free");
+        let store = Database::open(disk, &Options::default()).expect("opens");
+        let bytes = prop_oneof![any::<u8>(), 0x5b..0x80_u8, 0xe6..0xe9_u8];
+        let mut runner = proptest::test_runner::TestRunner::default();
+        let strategy = prop::collection::vec(bytes, 1..200);
+        let run = runner.run(&strategy, |code: Vec<u8>| {
+            let code = Bytes::from(code);
+            let hash = alloy_primitives::keccak256(&code);
+            store.add_codes(vec![(hash, code.clone())]).expect("a working disk");
+            store.persist().expect("a working disk");
+            let stored = store.stored_code(&hash).expect("readable").expect("there");
+            let StoredCode { padded, padding, first, place, jumps } = stored;
+            prop_assert!(matches!(jumps, Some(Cow::Borrowed(_))) && place.is_some());
+            // Safety: what is asserted of the bytes below.
+            let jumps = jumps.map(|table| unsafe { Jumps::new(table) });
+            let length = padded.len() - padding;
+            let stored = Code { padded: padded.clone(), length, first, is_mapped: true, jumps };
+            let (found, expected) = (stored_bytecode(&stored), bytecode(code));
+            assert_same(&found, &expected);
+            if found.is_legacy() {
+                prop_assert_eq!(found.bytes_ref().as_ptr(), padded.as_ptr());
+                prop_assert_eq!(&found.bytes_slice()[length..], &[0; 33][..]);
+            }
+            Ok(())
+        });
+        if let Err(error) = run {
+            panic!("{error}");
+        }
+    }
+
     #[test]
     fn what_is_behind_a_code_counts_only_when_it_is_zeros() {
         let longest = [&[0x60][..], &[0x7f]].concat();
@@ -179,13 +264,39 @@ mod tests {
     }
 
     #[test]
-    fn a_code_in_a_file_takes_its_table_alone() {
-        let cache = CodeCache::new(20_000);
-        for tag in 1..=20 {
-            let stored = padded(&[tag; 1000], 33);
-            cache.insert(B256::repeat_byte(tag), stored_bytecode(&stored), &stored);
+    #[allow(unsafe_code, reason = "a code with zeros behind it")]
+    fn what_lies_in_a_file_takes_no_memory() {
+        let with_table = CodeCache::new(32_500, |_| ());
+        let without = CodeCache::new(32_500, |_| ());
+        for tag in 1..=100 {
+            let mut stored = padded(&[tag; 1000], 33);
+            without.insert(B256::repeat_byte(tag), stored_bytecode(&stored), &stored);
+            // Safety: there are zeros enough, and bits.
+            stored.jumps = Some(unsafe { Jumps::new(Cow::Borrowed(&[0; 125][..])) });
+            with_table.insert(B256::repeat_byte(tag), stored_bytecode(&stored), &stored);
         }
-        assert_eq!(kept(&cache, 1..=20).len(), 20);
+        // 288 bytes of each, and 125 of its table.
+        assert_eq!(kept(&with_table, 1..=100).len(), 100);
+        assert!(kept(&without, 1..=100).into_iter().eq(41..=100));
+    }
+
+    #[test]
+    fn who_has_the_file_is_told_of_each_code_handed_out() {
+        static TOLD: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
+        let cache = CodeCache::new(1 << 20, |code| {
+            TOLD.lock().unwrap().push((code.as_ptr().addr(), code.len()));
+        });
+        let (in_file, hash) = (padded(&[1; 1000], 33), B256::repeat_byte(1));
+        cache.insert(hash, stored_bytecode(&in_file), &in_file);
+        let told = (in_file.padded.as_ptr().addr(), in_file.padded.len());
+        assert_eq!(TOLD.lock().unwrap()[..], [told]);
+        cache.get(&hash).unwrap();
+        assert_eq!(TOLD.lock().unwrap()[..], [told, told]);
+        // Of one in memory there is nothing to tell.
+        let in_memory = Code { is_mapped: false, ..padded(&[2; 1000], 33) };
+        cache.insert(B256::repeat_byte(2), stored_bytecode(&in_memory), &in_memory);
+        cache.get(&B256::repeat_byte(2)).unwrap();
+        assert_eq!(TOLD.lock().unwrap().len(), 2);
     }
 
     fn kept(cache: &CodeCache, tags: impl IntoIterator<Item = u8>) -> Vec<u8> {
@@ -194,12 +305,13 @@ mod tests {
 
     #[test]
     fn codes_used_lately_stay_and_the_budget_holds() {
-        let cache = CodeCache::new(20_000);
+        let cache = CodeCache::new(20_000, |_| ());
         for tag in 1..=100 {
             insert(&cache, tag, 1000);
-            assert_eq!(cache.get(&B256::repeat_byte(1)), Some(code(1, 1000).0));
+            let first = cache.get(&B256::repeat_byte(1));
+            assert_eq!(first, Some((code(1, 1000).0, [1; ReadCode::FIRST_BYTES])));
             let kept = kept(&cache, 1..=100);
-            assert!(kept.len() <= 20_000 / 1381 + 2, "{kept:?}");
+            assert!(kept.len() <= 20_000 / 1413 + 2, "{kept:?}");
             assert!(kept.ends_with(&[tag]));
         }
         assert_eq!(cache.get(&B256::repeat_byte(2)), None);
@@ -207,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_code_over_the_budget_goes_with_the_next() {
-        let cache = CodeCache::new(1000);
+        let cache = CodeCache::new(1000, |_| ());
         for tag in 1..=3 {
             insert(&cache, tag, 10_000);
             assert_eq!(kept(&cache, 1..=3), [tag]);

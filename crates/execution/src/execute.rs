@@ -35,7 +35,7 @@ use revm::state::EvmState;
 use revm::state::bal::BlockAccessIndex;
 use std::borrow::Cow;
 use trie::AccountInfo;
-use witness::{BlockState, Change, State};
+use witness::{BlockState, Change, ReadCode, State};
 
 /// A receipt with its type and bloom.
 pub type Receipt = ReceiptEnvelope;
@@ -60,7 +60,7 @@ pub struct Executed {
     /// Codes that the block deployed, by hash.
     pub new_codes: Vec<(B256, Bytes)>,
     /// Codes read from the pre-state, by hash: the witness's `codes`.
-    pub codes_read: B256Map<Bytes>,
+    pub codes_read: B256Map<ReadCode>,
     /// The lowest ancestor whose hash was read, else the parent: the first of the witness's
     /// `headers`.
     pub first_ancestor: u64,

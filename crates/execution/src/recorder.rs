@@ -6,7 +6,7 @@ use revm::context::{DBErrorMarker, TxEnv};
 use revm::context_interface::transaction::AuthorizationTr;
 use revm::database_interface::Database;
 use revm::state::{AccountInfo, Bytecode};
-use witness::{Account, State, StateError};
+use witness::{Account, ReadCode, State, StateError};
 
 /// The pre-state as the EVM's database, recording what the canonical witness needs to know: which
 /// codes were read from the pre-state, and how far `BLOCKHASH` reached.
@@ -20,7 +20,7 @@ pub(crate) struct Recorder<S> {
     /// verdicts on the block; this tells them apart.
     pub(crate) error: Option<StateError>,
     /// Codes read from the pre-state, the canonical set.
-    pub(crate) codes: B256Map<Bytes>,
+    pub(crate) codes: B256Map<ReadCode>,
     /// The lowest ancestor that `BLOCKHASH` asked for.
     pub(crate) lowest_ancestor: Option<u64>,
     /// Accounts with storage, but neither code nor nonce: creating a contract there is a collision
@@ -149,20 +149,28 @@ impl<S: State> Recorder<S> {
             return Ok(bytecode(code.clone()));
         }
         let marker = transaction.markers.get(&code_hash).cloned();
-        let code = match (self.state_code(code_hash), marker) {
-            (Ok(code), _) => code,
+        let (code, read) = match (self.state_code(code_hash), marker) {
+            (Ok((code, first)), _) => {
+                let bytes = code.original_bytes();
+                (code, ReadCode { first, bytes })
+            }
             // Which read of a marker is a pre-state read is settled after the transaction.
-            (Err(_), Some(marker)) => bytecode(marker),
+            (Err(_), Some(marker)) => (bytecode(marker.clone()), marker.into()),
             (Err(error), None) => return self.read(|_| Err(error)),
         };
         self.transaction.fetched.push(code_hash);
-        self.codes.insert(code_hash, code.original_bytes());
+        self.codes.insert(code_hash, read);
         Ok(code)
     }
 
-    fn state_code(&mut self, code_hash: B256) -> Result<Bytecode, StateError> {
+    /// A code of the state's, and its first bytes.
+    fn state_code(
+        &mut self,
+        code_hash: B256,
+    ) -> Result<(Bytecode, [u8; ReadCode::FIRST_BYTES]), StateError> {
         let Some(cache) = &self.cache else {
-            return Ok(bytecode(self.state.code(code_hash)?));
+            let stored = self.state.code_to_run(code_hash)?;
+            return Ok((stored_bytecode(&stored), stored.first));
         };
         if let Some(code) = cache.get(&code_hash) {
             return Ok(code);
@@ -170,7 +178,7 @@ impl<S: State> Recorder<S> {
         let stored = self.state.code_to_run(code_hash)?;
         let code = stored_bytecode(&stored);
         cache.insert(code_hash, code.clone(), &stored);
-        Ok(code)
+        Ok((code, stored.first))
     }
 }
 

@@ -257,7 +257,7 @@ impl Executed {
         state: &mut TrieState<impl Source>,
         header: &Header,
     ) -> Result<Witness, StateError> {
-        let codes = self.codes_read.values().cloned().collect();
+        let codes = self.codes_read.values().map(|code| code.bytes.clone()).collect();
         state.witness(codes, self.first_ancestor, header.number.saturating_sub(1))
     }
 

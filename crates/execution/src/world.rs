@@ -177,7 +177,7 @@ impl World {
             headers: Vec::new(),
             nodes: B256Map::default(),
             codes: B256Map::default(),
-            code_cache: CodeCache::new(CODE_CACHE_BYTES),
+            code_cache: CodeCache::new(CODE_CACHE_BYTES, |_| ()),
         };
         let changes = accounts.iter().map(|(address, account)| world.start(*address, account));
         let changes = StateChanges { accounts: changes.collect::<Vec<_>>() };

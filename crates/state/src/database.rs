@@ -10,7 +10,7 @@ use crate::disk::{Directory, Disk};
 use crate::header::{HEADER_BYTES, Header};
 use crate::index::{INDEX, Index, State, StoredBlock, StoredHeads};
 use crate::limits::{CODE_ENTRY_BYTES, MAX_META_BYTES, MAX_SWEEP_BYTES, PAGE_BYTES};
-use crate::log::{Location, Log, Padded};
+use crate::log::{Location, Log, StoredCode};
 use crate::pages::{Batch, Nodes, NodesOptions};
 use crate::room::Room;
 use crate::segments;
@@ -37,7 +37,7 @@ pub struct Database {
     codes: Log,
     witnesses: Log,
     /// Codes that were read and checked.
-    code_cache: Cache<B256, Padded, ByLength>,
+    code_cache: Cache<B256, StoredCode, ByLength>,
     /// What was added and is not persisted; readers look here first.
     waiting: RwLock<Waiting>,
     /// Versions of blocks with smaller numbers are gone.
@@ -50,9 +50,9 @@ pub struct Database {
 #[derive(Clone, Debug)]
 struct ByLength;
 
-impl Weighter<B256, Padded> for ByLength {
-    fn weight(&self, _: &B256, code: &Padded) -> u64 {
-        let bytes = if code.place.is_some() { 0 } else { code.bytes.len() as u64 };
+impl Weighter<B256, StoredCode> for ByLength {
+    fn weight(&self, _: &B256, code: &StoredCode) -> u64 {
+        let bytes = if code.place.is_some() { 0 } else { code.padded.len() as u64 };
         bytes + CODE_ENTRY_BYTES
     }
 }
@@ -305,22 +305,22 @@ impl Database {
     /// # Errors
     /// When it cannot be read.
     pub fn code(&self, hash: &B256) -> Result<Option<Bytes>, Error> {
-        Ok(self.stored_code(hash)?.map(|code| code.payload()))
+        Ok(self.stored_code(hash)?.map(|code| code.code()))
     }
 
-    /// The code with this hash, as it is stored.
+    /// The code with this hash, and what is stored with it.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn stored_code(&self, hash: &B256) -> Result<Option<Padded>, Error> {
+    pub fn stored_code(&self, hash: &B256) -> Result<Option<StoredCode>, Error> {
         if let Some(code) = self.code_cache.get(hash) {
             return Ok(Some(code));
         }
         if let Some(bytes) = self.waiting().code(hash) {
-            return Ok(Some(Padded { bytes, padding: 0, place: None }));
+            return Ok(Some(StoredCode::bare(bytes)));
         }
         let Some(location) = self.index.code(hash)? else { return Ok(None) };
-        let code = self.codes.map(location)?;
+        let code = self.codes.code(location)?;
         self.code_cache.insert(*hash, code.clone());
         Ok(Some(code))
     }

@@ -8,11 +8,11 @@ mod veil;
 
 pub use directory::DirectoryDisk;
 pub use fault::{Fault, FaultDisk};
+pub use mapped::{is_mapped, is_out_of_memory, look_at_mapped, read_mapped};
 pub use memory::MemoryDisk;
 
 use crate::Error;
 use crate::limits::SLOW_READ;
-use alloy_primitives::Bytes;
 use std::cell::Cell;
 use std::fmt::Debug;
 use std::fs;
@@ -110,8 +110,9 @@ pub trait File: Debug + Send + Sync {
     }
 
     /// The file as memory, to read from: `bytes` from its beginning on, of which none may be
-    /// touched that lie behind its end. `None` where files cannot be mapped, or this one cannot.
-    fn map(&self, _bytes: u64) -> Option<Bytes> {
+    /// touched that lie behind its end, for as long as the process lasts. `None` where files cannot
+    /// be mapped, or this one cannot.
+    fn map(&self, _bytes: u64) -> Option<&'static [u8]> {
         None
     }
 }
@@ -253,7 +254,7 @@ impl Named {
         length.map_err(|source| io_error(self.path.clone(), "tell the length", 0, source))
     }
 
-    pub(crate) fn map(&self, bytes: u64) -> Option<Bytes> {
+    pub(crate) fn map(&self, bytes: u64) -> Option<&'static [u8]> {
         self.file.map(bytes)
     }
 

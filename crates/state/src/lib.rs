@@ -31,6 +31,7 @@ mod disk;
 mod error;
 mod header;
 mod index;
+mod jumps;
 pub mod limits;
 mod log;
 mod memory;
@@ -41,9 +42,12 @@ mod segments;
 pub use database::{
     Database, Entry, Heads, Kept, LogStats, NewBlock, Options, Persisted, Stats, VerifyReport,
 };
-pub use disk::{DirectoryDisk, Disk, Fault, FaultDisk, File, MemoryDisk, waited};
+pub use disk::{
+    DirectoryDisk, Disk, Fault, FaultDisk, File, MemoryDisk, is_mapped, is_out_of_memory,
+    look_at_mapped, read_mapped, waited,
+};
 pub use error::Error;
 pub use header::FORMAT_VERSION;
-pub use log::{Padded, Place};
+pub use log::{Place, StoredCode};
 pub use memory::Store;
 pub use pages::{Batch, NodeReader, Nodes, Record};

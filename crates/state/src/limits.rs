@@ -23,9 +23,27 @@ pub const MIN_SEGMENT_BYTES: u64 = 2 * PAGE_BYTES as u64;
 /// the 32 bytes of the longest operand that may be cut off there. So a code runs where it lies.
 pub const CODE_PADDING_BYTES: usize = 33;
 
+/// The first bytes of a code that are handed out beside it: with so many, codes that compilers make
+/// have told each other apart, mostly by their first function's selector.
+pub const CODE_FIRST_BYTES: usize = 32;
+
 /// Bytes that a mapping reaches beyond where a segment is full, for its last frame. What lies
 /// further behind is read into memory; few codes are that long.
 pub const MAPPED_BEYOND_BYTES: u64 = 1 << 20;
+
+/// What Linux maps of a file at once when a byte of it is looked at that is in memory anyway. Other
+/// systems map less, and more is counted than there is.
+pub const MAPPED_WINDOW_BYTES: usize = 64 << 10;
+
+/// Bytes of mapped files that stay in memory of the process once they were looked at, at first: half
+/// of the codes of the heaviest block.
+pub const MAPPED_KEPT_BYTES: usize = 256 << 20;
+
+/// And at most, when so much is wanted again and again.
+pub const MAPPED_KEPT_MAX_BYTES: usize = 1 << 30;
+
+/// Bytes of what does not stay that are given back at once.
+pub const MAPPED_PASSING_BYTES: usize = 32 << 20;
 
 /// Bytes of a frame's payload. The largest witness that we know of is 500 MB.
 pub const MAX_FRAME_BYTES: usize = 2 << 30;
@@ -55,7 +73,7 @@ pub const MAX_OPEN_SEGMENTS: usize = 128;
 pub const PAGE_CACHE_BYTES: u64 = 1 << 30;
 
 /// Bytes of memory that the cache of codes takes for each, itself aside.
-pub const CODE_ENTRY_BYTES: u64 = 128;
+pub const CODE_ENTRY_BYTES: u64 = 192;
 
 /// Bytes of codes in memory: those that lie in files that cannot be mapped. Of the others a heavy
 /// block reads 20,000, which take no memory of ours but [`CODE_ENTRY_BYTES`] each.

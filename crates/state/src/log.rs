@@ -1,23 +1,22 @@
 //! Append-only logs of frames: blocks, codes and witnesses.
 //!
 //! A frame is its payload's length and a CRC-32 over its address, length and all that follows, then
-//! the payload, then as many zeros as its segment's header says. Frames fill segments one after
+//! the payload, then what its segment's header says: nothing, or behind a code as many zeros as it
+//! takes to run there, and the table of where it may jump to. Frames fill segments one after
 //! another; one that is longer than a segment gets a longer file.
 
 use crate::Error;
 use crate::disk::Directory;
 use crate::header::HEADER_BYTES;
-use crate::limits::{CODE_PADDING_BYTES, MAX_FRAME_BYTES, WRITE_BUFFER_BYTES};
-use crate::segments::{Kind, Segment, Segments};
+use crate::limits::{CODE_FIRST_BYTES, MAX_FRAME_BYTES, WRITE_BUFFER_BYTES};
+use crate::segments::{Kind, Segment, Segments, Tail};
 use alloy_primitives::Bytes;
+use std::borrow::Cow;
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 const FRAME_HEADER_BYTES: usize = 8;
-
-/// As many zeros as any segment has behind its frames.
-const PADDING: [u8; CODE_PADDING_BYTES] = [0; CODE_PADDING_BYTES];
 
 /// Where a frame is, as the index has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,16 +27,22 @@ pub(crate) struct Location {
     pub(crate) bytes: u32,
 }
 
-/// A code, or what else a log's frame holds, and the zeros behind it.
+/// A code, and what is stored with it.
 #[derive(Clone, Debug)]
-pub struct Padded {
-    /// Both.
-    pub bytes: Bytes,
+pub struct StoredCode {
+    /// The code, and zeros behind it.
+    pub padded: Bytes,
     /// How many of the bytes are zeros behind the code.
     pub padding: usize,
+    /// The first bytes of the code, zeros behind them: whoever puts codes in order need not look
+    /// at what lies in a file.
+    pub first: [u8; CODE_FIRST_BYTES],
     /// Where the bytes lie in their file, when they are no memory of this process but what the
     /// system can have back at any time.
     pub place: Option<Place>,
+    /// Where the code may jump to: a bit for each of its bytes, the lowest first. It lies where the
+    /// code does; `None` where it is not stored.
+    pub jumps: Option<Cow<'static, [u8]>>,
 }
 
 /// Where a code lies in the files.
@@ -49,11 +54,33 @@ pub struct Place {
     pub offset: u64,
 }
 
-impl Padded {
-    /// The code alone.
-    pub fn payload(&self) -> Bytes {
-        self.bytes.slice(..self.bytes.len() - self.padding)
+impl StoredCode {
+    /// A code with nothing behind it.
+    pub(crate) fn bare(code: Bytes) -> Self {
+        Self { first: first(&code), padded: code, padding: 0, place: None, jumps: None }
     }
+
+    /// The code alone.
+    pub fn code(&self) -> Bytes {
+        self.padded.slice(..self.padded.len() - self.padding)
+    }
+}
+
+/// The first bytes of a code, zeros behind them.
+fn first(code: &[u8]) -> [u8; CODE_FIRST_BYTES] {
+    let mut first = [0; CODE_FIRST_BYTES];
+    let length = code.len().min(first.len());
+    first[..length].copy_from_slice(&code[..length]);
+    first
+}
+
+/// A frame that was read and checked.
+struct Frame {
+    segment: Arc<Segment>,
+    /// Where the payload lies.
+    place: Place,
+    /// The payload, and what lies behind it.
+    behind_header: Bytes,
 }
 
 #[derive(Debug)]
@@ -107,9 +134,11 @@ impl Log {
             let last = last.expect("there is a segment, or a new one");
             writer.dirty = Some((last, self.segments.open(last)?));
         }
-        let padding = writer.dirty.as_ref().expect("opened above").1.padding;
+        let tail = writer.dirty.as_ref().expect("opened above").1.tail;
         let location = Location { address: writer.end, bytes: payload.len() as u32 };
-        let header = frame_header(location, payload, &PADDING[..padding]);
+        let mut behind = Vec::new();
+        tail.push(payload, &mut behind);
+        let header = frame_header(location, payload, &behind);
         writer.end += (FRAME_HEADER_BYTES + payload.len()) as u64;
         writer.buffer.extend_from_slice(&header);
         if payload.len() >= WRITE_BUFFER_BYTES {
@@ -125,8 +154,8 @@ impl Log {
         } else {
             writer.buffer.extend_from_slice(payload);
         }
-        writer.end += padding as u64;
-        writer.buffer.extend_from_slice(&PADDING[..padding]);
+        writer.end += behind.len() as u64;
+        writer.buffer.extend_from_slice(&behind);
         if writer.buffer.len() >= WRITE_BUFFER_BYTES {
             writer.write_buffer(0)?;
         }
@@ -153,23 +182,34 @@ impl Log {
 
     /// Reads what a frame holds, and checks it.
     pub(crate) fn read(&self, location: Location) -> Result<Bytes, Error> {
-        Ok(self.read_frame(location)?.2.payload())
+        let Frame { behind_header, .. } = self.read_frame(location)?;
+        Ok(behind_header.slice(..location.bytes as usize))
     }
 
-    /// As [`read`](Self::read), but what is returned stays in the file where it can be mapped: it
-    /// is read to be checked alone. Its pages are then most likely in the system's memory, and are
-    /// never memory of ours.
-    pub(crate) fn map(&self, location: Location) -> Result<Padded, Error> {
-        let (segment, place, read) = self.read_frame(location)?;
-        let mapped = segment.mapped(self.segment_bytes, place.offset, read.bytes.len())?;
-        Ok(match mapped {
-            Some(bytes) => Padded { bytes, place: Some(place), ..read },
-            None => read,
-        })
+    /// Reads a code, which stays in the file where that can be mapped: it is read to be checked
+    /// alone. It is then most likely in the system's memory, and no memory of ours: the mapping is
+    /// not looked at before the code runs.
+    pub(crate) fn code(&self, location: Location) -> Result<StoredCode, Error> {
+        let Frame { segment, place, behind_header } = self.read_frame(location)?;
+        let (length, tail) = (location.bytes as usize, segment.tail);
+        let padding = tail.padding();
+        let first = first(&behind_header[..length]);
+        let mapped = segment.mapped(self.segment_bytes, place.offset, behind_header.len())?;
+        let (padded, jumps, place) = match mapped {
+            Some(bytes) => {
+                let (padded, jumps) = bytes.split_at(length + padding);
+                (Bytes::from_static(padded), Cow::Borrowed(jumps), Some(place))
+            }
+            None => {
+                let jumps = behind_header[length + padding..].to_vec();
+                (behind_header.slice(..length + padding), Cow::Owned(jumps), None)
+            }
+        };
+        let jumps = (tail == Tail::ZerosAndJumps).then_some(jumps);
+        Ok(StoredCode { padded, padding, first, place, jumps })
     }
 
-    /// A frame's segment, where in it the payload is, and what is there.
-    fn read_frame(&self, location: Location) -> Result<(Arc<Segment>, Place, Padded), Error> {
+    fn read_frame(&self, location: Location) -> Result<Frame, Error> {
         let Location { address, bytes } = location;
         let log = self.segments.kind.name;
         let start = self.start();
@@ -178,17 +218,19 @@ impl Log {
             return Err(Error::Deleted { log, address, start });
         };
         let file = self.segments.open(segment)?;
-        let padding = file.padding;
-        let mut frame = vec![0; FRAME_HEADER_BYTES + bytes as usize + padding];
+        let payload_bytes = bytes as usize;
+        let frame_bytes = FRAME_HEADER_BYTES + payload_bytes + file.tail.bytes(payload_bytes);
+        let mut frame = vec![0; frame_bytes];
         file.read_at(address - segment, &mut frame)?;
         let (header, behind) = frame.split_at(FRAME_HEADER_BYTES);
-        let (payload, zeros) = behind.split_at(bytes as usize);
-        if header != frame_header(location, payload, zeros) || zeros != &PADDING[..padding] {
+        let (payload, tail) = behind.split_at(payload_bytes);
+        let zeros = &tail[..file.tail.padding()];
+        if header != frame_header(location, payload, tail) || zeros.iter().any(|byte| *byte != 0) {
             return Err(damaged(&file, address - segment));
         }
-        let bytes = Bytes::from(frame).slice(FRAME_HEADER_BYTES..);
+        let behind_header = Bytes::from(frame).slice(FRAME_HEADER_BYTES..);
         let place = Place { segment, offset: address - segment + FRAME_HEADER_BYTES as u64 };
-        Ok((file, place, Padded { bytes, padding, place: None }))
+        Ok(Frame { segment: file, place, behind_header })
     }
 
     /// The file of the segment that begins at `start`, to be read by somebody else; `None` when
@@ -234,7 +276,7 @@ impl Log {
         each: &mut impl FnMut(Result<u64, Error>),
     ) -> Result<(), Error> {
         let file = self.segments.open(start)?;
-        let padding = self.segments.padding(start, &file)? as u64;
+        let tail = self.segments.tail(start, &file)?;
         let mut address = start + HEADER_BYTES as u64;
         while address < end {
             let mut header = [0; FRAME_HEADER_BYTES];
@@ -244,7 +286,8 @@ impl Log {
             }
             file.read_at(offset, &mut header)?;
             let bytes = u32::from_le_bytes(header[..4].try_into().expect("four bytes"));
-            let next = address + FRAME_HEADER_BYTES as u64 + u64::from(bytes) + padding;
+            let behind_header = u64::from(bytes) + tail.bytes(bytes as usize) as u64;
+            let next = address + FRAME_HEADER_BYTES as u64 + behind_header;
             if next > end {
                 return Err(damaged(&file, offset));
             }
@@ -279,8 +322,9 @@ fn ends_with_a_frame(file: &Segment, bytes: u64) -> Result<bool, Error> {
     while end + FRAME_HEADER_BYTES as u64 <= bytes {
         let mut length = [0; 4];
         file.read_at(end, &mut length)?;
-        let length = u64::from(u32::from_le_bytes(length));
-        end += FRAME_HEADER_BYTES as u64 + length + file.padding as u64;
+        let length = u32::from_le_bytes(length);
+        let tail_bytes = file.tail.bytes(length as usize) as u64;
+        end += FRAME_HEADER_BYTES as u64 + u64::from(length) + tail_bytes;
     }
     Ok(end == bytes)
 }
@@ -289,13 +333,13 @@ fn damaged(file: &Segment, offset: u64) -> Error {
     file.damaged(offset, "the frame does not match its length and checksum")
 }
 
-fn frame_header(location: Location, payload: &[u8], padding: &[u8]) -> [u8; FRAME_HEADER_BYTES] {
+fn frame_header(location: Location, payload: &[u8], tail: &[u8]) -> [u8; FRAME_HEADER_BYTES] {
     let length = location.bytes.to_le_bytes();
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&location.address.to_le_bytes());
     hasher.update(&length);
     hasher.update(payload);
-    hasher.update(padding);
+    hasher.update(tail);
     let mut header = [0; FRAME_HEADER_BYTES];
     header[..4].copy_from_slice(&length);
     header[4..].copy_from_slice(&hasher.finalize().to_le_bytes());
@@ -308,39 +352,40 @@ mod tests {
     use crate::disk::MemoryDisk;
     use crate::segments::CODES;
 
-    /// Segments of codes had no zeros behind each once. They stay as they are until they are full.
+    /// Segments of codes had nothing behind each once, then zeros. They stay as they are until
+    /// they are full.
     #[test]
-    fn segments_without_padding_are_read_and_filled() {
+    fn segments_of_before_are_read_and_filled() {
         let directory = Directory::new(Arc::new(MemoryDisk::new()));
-        let frames: Vec<_> = (1..100_u8).map(|tag| vec![tag; usize::from(tag)]).collect();
-        let (old, new) = frames.split_at(30);
+        let frames: Vec<_> = (1..150_u8).map(|tag| vec![tag; usize::from(tag)]).collect();
+        let tails = [Tail::Nothing, Tail::Zeros, Tail::ZerosAndJumps];
         let open =
             |kind, end| Log::recover(kind, directory.clone(), (0, end), 1024).expect("memory");
-        let append = |log: &Log, frames: &[Vec<u8>]| -> Vec<_> {
-            frames.iter().map(|frame| log.append(frame).expect("memory")).collect()
-        };
-        let log = open(CODES.unpadded(), 0);
-        let mut locations = append(&log, old);
-        let end = log.sync().expect("memory");
-        let old_segments = log.segments().starts().len();
-        let log = open(CODES, end);
-        locations.extend(append(&log, new));
-        let end = log.sync().expect("memory");
-        for log in [log, open(CODES, end)] {
-            let starts = log.segments().starts();
-            for (index, start) in starts.iter().enumerate() {
-                let padding = log.segments().open(*start).expect("memory").padding;
-                let expected = if index < old_segments { 0 } else { CODE_PADDING_BYTES };
-                assert_eq!(padding, expected, "segment {index}");
-            }
-            assert!(old_segments > 0 && starts.len() > old_segments);
-            for (location, frame) in locations.iter().zip(&frames) {
-                assert_eq!(log.read(*location).expect("memory"), *frame);
-                assert_eq!(log.map(*location).expect("memory").payload(), *frame);
-            }
-            let mut bytes = 0;
-            log.verify(end, |outcome| bytes += outcome.expect("whole"));
-            assert_eq!(bytes, end - (starts.len() * HEADER_BYTES) as u64);
+        let (mut locations, mut end, mut counts) = (Vec::new(), 0, Vec::new());
+        for (tail, frames) in tails.into_iter().zip(frames.chunks(50)) {
+            let log = open(Kind { tail, ..CODES }, end);
+            locations.extend(frames.iter().map(|frame| log.append(frame).expect("memory")));
+            end = log.sync().expect("memory");
+            counts.push(log.segments().starts().len());
         }
+        let log = open(CODES, end);
+        let starts = log.segments().starts();
+        for (index, start) in starts.iter().enumerate() {
+            let tail = log.segments().open(*start).expect("memory").tail;
+            let expected = counts.iter().position(|count| index < *count).expect("one of them");
+            assert_eq!(tail, tails[expected], "segment {index}");
+        }
+        assert!(counts.is_sorted_by(|count, next| count < next), "{counts:?}");
+        for (location, frame) in locations.iter().zip(&frames) {
+            assert_eq!(log.read(*location).expect("memory"), *frame);
+            assert_eq!(log.code(*location).expect("memory").code(), *frame);
+        }
+        let mut bytes = 0;
+        log.verify(end, |outcome| bytes += outcome.expect("whole"));
+        assert_eq!(bytes, end - (starts.len() * HEADER_BYTES) as u64);
+        // A program of before would say that it does not know this segment.
+        let kind = Kind { tail: Tail::Zeros, ..CODES };
+        let before = Log::recover(kind, directory, (0, end), 1024);
+        assert!(matches!(before, Err(Error::Foreign { .. })), "{before:?}");
     }
 }

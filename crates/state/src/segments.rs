@@ -3,8 +3,8 @@
 use crate::Error;
 use crate::disk::{Directory, Named};
 use crate::header::Header;
+use crate::jumps;
 use crate::limits::{CODE_PADDING_BYTES, MAPPED_BEYOND_BYTES, MAX_OPEN_SEGMENTS};
-use alloy_primitives::Bytes;
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::ops::Deref;
@@ -16,32 +16,70 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
     pub(crate) letters: [u8; 4],
-    /// Bytes of zeros behind each frame of a new segment.
-    padding: usize,
+    /// What a new segment has behind each payload.
+    pub(crate) tail: Tail,
 }
 
-pub(crate) const NODES: Kind = Kind { name: "nodes", letters: *b"NODE", padding: 0 };
-pub(crate) const BLOCKS: Kind = Kind { name: "blocks", letters: *b"BLCK", padding: 0 };
-pub(crate) const CODES: Kind =
-    Kind { name: "codes", letters: *b"CODE", padding: CODE_PADDING_BYTES };
-pub(crate) const WITNESSES: Kind = Kind { name: "witnesses", letters: *b"WTNS", padding: 0 };
+/// What lies behind the payload of each frame of a segment, as the segment's header says. Frames of
+/// codes once had nothing there, and then the zeros alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tail {
+    Nothing,
+    Zeros,
+    /// The zeros, and the code's table of jump destinations.
+    ZerosAndJumps,
+}
 
-#[cfg(test)]
-impl Kind {
-    /// As it was before there was padding.
-    pub(crate) const fn unpadded(self) -> Self {
-        Self { padding: 0, ..self }
+impl Tail {
+    const ALL: [Self; 3] = [Self::Nothing, Self::Zeros, Self::ZerosAndJumps];
+
+    /// What the header of a segment says.
+    const fn number(self) -> u64 {
+        match self {
+            Self::Nothing => 0,
+            Self::Zeros => CODE_PADDING_BYTES as u64,
+            Self::ZerosAndJumps => CODE_PADDING_BYTES as u64 | 1 << 32,
+        }
+    }
+
+    /// Bytes of zeros behind each payload.
+    pub(crate) const fn padding(self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::Zeros | Self::ZerosAndJumps => CODE_PADDING_BYTES,
+        }
+    }
+
+    /// Bytes behind a payload of so many.
+    pub(crate) const fn bytes(self, payload_bytes: usize) -> usize {
+        match self {
+            Self::Nothing | Self::Zeros => self.padding(),
+            Self::ZerosAndJumps => self.padding() + jumps::table_bytes(payload_bytes),
+        }
+    }
+
+    /// Appends what lies behind this payload.
+    pub(crate) fn push(self, payload: &[u8], out: &mut Vec<u8>) {
+        out.resize(out.len() + self.padding(), 0);
+        if self == Self::ZerosAndJumps {
+            jumps::push_table(payload, out);
+        }
     }
 }
+
+pub(crate) const NODES: Kind = Kind { name: "nodes", letters: *b"NODE", tail: Tail::Nothing };
+pub(crate) const BLOCKS: Kind = Kind { name: "blocks", letters: *b"BLCK", tail: Tail::Nothing };
+pub(crate) const CODES: Kind = Kind { name: "codes", letters: *b"CODE", tail: Tail::ZerosAndJumps };
+pub(crate) const WITNESSES: Kind =
+    Kind { name: "witnesses", letters: *b"WTNS", tail: Tail::Nothing };
 
 /// The file of one segment, open.
 #[derive(Debug)]
 pub(crate) struct Segment {
     file: Named,
-    /// Bytes of zeros behind each frame. Segments of codes once had none.
-    pub(crate) padding: usize,
+    pub(crate) tail: Tail,
     /// The file in memory, `None` where it cannot be mapped.
-    mapped: OnceLock<Option<Bytes>>,
+    mapped: OnceLock<Option<&'static [u8]>>,
     /// The file has so many bytes at least.
     known_bytes: AtomicU64,
 }
@@ -55,9 +93,9 @@ impl Deref for Segment {
 }
 
 impl Segment {
-    fn new(file: Named, padding: usize) -> Arc<Self> {
+    fn new(file: Named, tail: Tail) -> Arc<Self> {
         let (mapped, known_bytes) = (OnceLock::new(), AtomicU64::new(0));
-        Arc::new(Self { file, padding, mapped, known_bytes })
+        Arc::new(Self { file, tail, mapped, known_bytes })
     }
 
     /// These bytes of the file, written already, where they lie in the system's memory; `None`
@@ -67,7 +105,7 @@ impl Segment {
         segment_bytes: u64,
         offset: u64,
         bytes: usize,
-    ) -> Result<Option<Bytes>, Error> {
+    ) -> Result<Option<&'static [u8]>, Error> {
         let map = || self.file.map(segment_bytes + MAPPED_BEYOND_BYTES);
         let end = offset + bytes as u64;
         let Some(map) = self.mapped.get_or_init(map) else { return Ok(None) };
@@ -83,7 +121,7 @@ impl Segment {
             }
             self.known_bytes.store(found_bytes, Ordering::Relaxed);
         }
-        Ok(Some(map.slice(offset as usize..end as usize)))
+        Ok(Some(&map[offset as usize..end as usize]))
     }
 }
 
@@ -179,8 +217,8 @@ impl Segments {
             let file = self.directory.path(&name);
             return Err(Error::Short { file, found_bytes: 0, expected_bytes: 1 });
         };
-        let padding = self.padding(start, &file)?;
-        let file = Segment::new(file, padding);
+        let tail = self.tail(start, &file)?;
+        let file = Segment::new(file, tail);
         let mut files = self.files();
         if files.contains_key(&start) {
             keep(&mut files, start, &file);
@@ -192,7 +230,7 @@ impl Segments {
     pub(crate) fn create(&self, start: u64, header: &[u8]) -> Result<Arc<Segment>, Error> {
         let file = self.directory.create(&self.file_name(start))?;
         file.write_at(0, header)?;
-        let file = Segment::new(file, self.kind.padding);
+        let file = Segment::new(file, self.kind.tail);
         keep(&mut self.files(), start, &file);
         Ok(file)
     }
@@ -215,21 +253,26 @@ impl Segments {
         self.directory.sync()
     }
 
-    /// The header of a new segment: where it begins, and how many zeros follow each frame.
+    /// The header of a new segment: where it begins, and what lies behind each payload.
     pub(crate) fn header(&self, start: u64) -> Header {
-        Header { kind: self.kind.letters, numbers: [start, self.kind.padding as u64] }
+        self.header_with(start, self.kind.tail)
     }
 
-    /// How many zeros follow each frame of the segment in this file, which must be the one that
-    /// begins at `start`.
-    pub(crate) fn padding(&self, start: u64, file: &Named) -> Result<usize, Error> {
-        let expected = self.header(start);
+    const fn header_with(&self, start: u64, tail: Tail) -> Header {
+        Header { kind: self.kind.letters, numbers: [start, tail.number()] }
+    }
+
+    /// What lies behind each payload of the segment in this file, which must be the one that begins
+    /// at `start`.
+    pub(crate) fn tail(&self, start: u64, file: &Named) -> Result<Tail, Error> {
         let found = Header::read(file, self.kind.letters)?;
-        if found.numbers == [start, 0] {
-            return Ok(0);
+        let earlier = Tail::ALL.into_iter().take_while(|tail| *tail != self.kind.tail);
+        let is_found = |tail: &Tail| found == self.header_with(start, *tail);
+        if let Some(tail) = earlier.into_iter().find(is_found) {
+            return Ok(tail);
         }
-        expected.expect(file)?;
-        Ok(self.kind.padding)
+        self.header(start).expect(file)?;
+        Ok(self.kind.tail)
     }
 
     fn file_name(&self, start: u64) -> String {

@@ -6,8 +6,8 @@ use alloy_primitives::{B256, Bytes, keccak256};
 use common::{Difference, OPTIONS, Workload, open};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use state::limits::{CODE_PADDING_BYTES, MAPPED_BEYOND_BYTES};
-use state::{Database, DirectoryDisk, MemoryDisk, Padded};
+use state::limits::{CODE_FIRST_BYTES, CODE_PADDING_BYTES, MAPPED_BEYOND_BYTES};
+use state::{Database, DirectoryDisk, MemoryDisk, StoredCode, is_mapped, read_mapped};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -22,10 +22,17 @@ fn code(rng: &mut StdRng, bytes: usize) -> (B256, Bytes) {
 }
 
 /// What is stored of a code, which is all there.
-fn stored(store: &Database, (hash, code): &(B256, Bytes)) -> Padded {
+fn stored(store: &Database, (hash, code): &(B256, Bytes)) -> StoredCode {
     let found = store.stored_code(hash).expect("it can be read").expect("it is there");
-    assert_eq!(found.payload(), *code);
-    assert!(found.bytes[code.len()..].iter().all(|byte| *byte == 0));
+    assert_eq!(found.code(), *code);
+    assert!(found.padded[code.len()..].iter().all(|byte| *byte == 0));
+    let first = code.iter().copied().chain([0; CODE_FIRST_BYTES]).take(CODE_FIRST_BYTES);
+    assert!(first.eq(found.first));
+    assert_eq!(found.jumps.is_some(), found.padding > 0);
+    assert_eq!(is_mapped(&found.padded), found.place.is_some());
+    let mut read = vec![0; code.len()];
+    assert_eq!(read_mapped(&found.code(), &mut read), found.place.is_some());
+    assert!(found.place.is_none() || read == *code);
     assert_eq!(store.code(hash).expect("it can be read").as_ref(), Some(code));
     found
 }
@@ -75,7 +82,7 @@ fn codes_stay_in_their_files_while_these_grow_and_are_closed() {
     // What was handed out needs neither the store nor the names of its files.
     drop(store);
     folder.close().expect("removed");
-    assert!(held.iter().all(|(found, code)| found.payload() == *code));
+    assert!(held.iter().all(|(found, code)| found.code() == *code));
 }
 
 #[test]

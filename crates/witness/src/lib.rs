@@ -26,4 +26,4 @@ pub use error::{DecodeError, StateError};
 pub use index::WitnessIndex;
 pub use state::{Ancestor, BlockState, Change, Source, State, TrieState};
 pub use trie::{Account, AccountInfo};
-pub use types::{Code, PublicKey, Witness};
+pub use types::{Code, Jumps, PublicKey, ReadCode, Witness};

@@ -1,4 +1,5 @@
 use alloy_primitives::{Bytes, FixedBytes};
+use std::borrow::Cow;
 
 /// What a stateless verifier needs to run one block again, as one flat set of byte strings.
 ///
@@ -29,15 +30,40 @@ impl Witness {
     }
 }
 
-/// A code, and zeros that lie behind it in the same memory: with those it can run where it lies.
+/// A code, and what lies behind it in the same memory: what it takes to run it there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Code {
-    /// The code and the zeros.
+    /// The code, and zeros behind it.
     pub padded: Bytes,
     /// Bytes of the code.
     pub length: usize,
+    /// As [`ReadCode::first`].
+    pub first: [u8; ReadCode::FIRST_BYTES],
     /// Whether the bytes lie in a file, and take no memory that the system cannot have back.
     pub is_mapped: bool,
+    /// Where the code may jump to, if that is known.
+    pub jumps: Option<Jumps>,
+}
+
+/// Where a code may jump to: a bit for each of its bytes, the lowest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Jumps(Cow<'static, [u8]>);
+
+impl Jumps {
+    /// The table of a code that is run without being looked at before.
+    ///
+    /// # Safety
+    /// The [`Code`] that it becomes part of has at least 33 zeros behind it, the longest operand and
+    /// a `STOP`: whoever runs it trusts that it ends there. And the table has a bit for each byte.
+    #[allow(unsafe_code, reason = "to look for the zeros is what it is there to save")]
+    pub const unsafe fn new(table: Cow<'static, [u8]>) -> Self {
+        Self(table)
+    }
+
+    /// The table.
+    pub const fn table(&self) -> &Cow<'static, [u8]> {
+        &self.0
+    }
 }
 
 impl Code {
@@ -49,7 +75,32 @@ impl Code {
 
 impl From<Bytes> for Code {
     fn from(code: Bytes) -> Self {
-        Self { length: code.len(), padded: code, is_mapped: false }
+        let ReadCode { first, bytes } = code.into();
+        Self { length: bytes.len(), padded: bytes, first, is_mapped: false, jumps: None }
+    }
+}
+
+/// A code that a block read. Its order is that of its bytes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReadCode {
+    /// The first bytes, zeros behind them: codes are put in order without looking at them where
+    /// they lie in a file, unless they begin alike.
+    pub first: [u8; Self::FIRST_BYTES],
+    /// The code.
+    pub bytes: Bytes,
+}
+
+impl ReadCode {
+    /// How many of the first bytes.
+    pub const FIRST_BYTES: usize = 32;
+}
+
+impl From<Bytes> for ReadCode {
+    fn from(bytes: Bytes) -> Self {
+        let mut first = [0; Self::FIRST_BYTES];
+        let length = bytes.len().min(first.len());
+        first[..length].copy_from_slice(&bytes[..length]);
+        Self { first, bytes }
     }
 }
 

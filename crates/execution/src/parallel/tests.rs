@@ -171,7 +171,7 @@ fn reading_ahead_asks_for_what_transactions_read_in_whatever_order() {
     let block = world.block(calls.collect());
     let senders = crate::recover_senders(&block.body.transactions).unwrap();
     for order in [vec![2, 1], vec![1, 2, 0], vec![7, 2]] {
-        let (state, codes) = (world.state(), CodeCache::new(1 << 20));
+        let (state, codes) = (world.state(), CodeCache::new(1 << 20, |_| ()));
         let mut asked = Asked { state, accounts: BTreeSet::new(), slots: BTreeSet::new() };
         let mut next = order.iter().copied();
         read_ahead(&world.chain, &block, &senders, &codes, &mut asked, || next.next());

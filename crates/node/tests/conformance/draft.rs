@@ -80,7 +80,8 @@ fn witness(chain: &ChainSpec, block: &SealedBlock, given: &Witness) -> Result<Wi
     changes.retain(|change| !STAND_INS.contains(&change.address));
     let mut state = state.0;
     state.apply(&changes).map_err(|error| error.to_string())?;
-    let codes = executed.codes_read.into_values().filter(|code| code[..] != STOP).collect();
+    let codes = executed.codes_read.into_values().map(|code| code.bytes);
+    let codes = codes.filter(|code| code[..] != STOP).collect();
     state.witness(codes, executed.first_ancestor, parent.number).map_err(|error| error.to_string())
 }
 

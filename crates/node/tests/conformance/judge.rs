@@ -82,7 +82,7 @@ impl FlatState {
                 if !needed.iter().map(keccak256).eq(some.intersection(&read).copied()) {
                     return Err("the judge's codes: read, but not needed, or the reverse".into());
                 }
-                executed.codes_read.into_values().collect()
+                executed.codes_read.into_values().map(|code| code.bytes).collect()
             }
         };
 

@@ -1,6 +1,5 @@
 use super::{Disk, File, mapped};
 use crate::Error;
-use alloy_primitives::Bytes;
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -123,7 +122,7 @@ impl File for fs::File {
         fs::File::open(format!("/proc/self/fd/{}", self.as_raw_fd())).map(Some)
     }
 
-    fn map(&self, bytes: u64) -> Option<Bytes> {
+    fn map(&self, bytes: u64) -> Option<&'static [u8]> {
         mapped::map(self, bytes)
     }
 }
