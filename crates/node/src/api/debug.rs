@@ -7,7 +7,7 @@ use witness::Witness;
 
 use super::blocks::{BlockId, NumberOrTag};
 use super::hex::Fixed;
-use super::{Api, refusal};
+use super::{Api, Stored, refusal};
 
 /// `debug_executionWitness`.
 pub(super) fn execution_witness(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
@@ -67,6 +67,7 @@ fn json(witness: &Witness) -> Pieces {
         }
     }
     out.push(&b"]}"[..]);
+    out.read_from(&Stored);
     out
 }
 

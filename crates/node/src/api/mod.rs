@@ -12,6 +12,7 @@ mod identity;
 mod new_payload;
 mod payload;
 mod state;
+mod stored;
 mod timings;
 mod transactions;
 
@@ -30,6 +31,7 @@ pub(crate) use build::{built, detail, execution_payload, update_forkchoice};
 pub(crate) use hex::Data;
 pub(crate) use identity::our_version;
 pub(crate) use payload::{check_fork, check_requests};
+pub(crate) use stored::Stored;
 
 /// One port's methods, answered by an engine.
 pub struct Api {

@@ -10,7 +10,7 @@ use witness::Witness;
 
 use super::hex::Data;
 use super::payload::NewPayload;
-use super::{Api, refusal};
+use super::{Api, Stored, refusal};
 use crate::rest::payload_status;
 
 /// `PayloadStatusV1`.
@@ -89,6 +89,7 @@ pub(super) fn push_witness(out: &mut Pieces, witness: &Witness) {
     out.push(&b"\"0x"[..]);
     witness::rlp::parts(witness).into_iter().for_each(|part| out.push_hex(part));
     out.push(&b"\""[..]);
+    out.read_from(&Stored);
 }
 
 /// `engine_executeStatelessPayload`, as geth has it: the block hash is not looked at, the roots

@@ -9,6 +9,8 @@ use witness::container::SszError;
 use witness::ssz::{List, Lists, Sink};
 use witness::{DecodeError, PublicKey, Witness};
 
+use crate::api::Stored;
+
 /// A witness on its way to a client.
 #[derive(Debug)]
 pub(super) struct Sending {
@@ -44,20 +46,27 @@ impl Sending {
     pub(super) fn body(self) -> Result<Pieces, DecodeError> {
         let mut body = Body { sending: Arc::new(self), pieces: Pieces::default() };
         body.sending.clone().lists().write(&mut body)?;
-        Ok(body.pieces)
+        Ok(body.pieces())
     }
 
     /// That of a status or a built payload with it.
     pub(super) fn body_with(self, content: &[u8], keys: &[PublicKey]) -> Result<Pieces, SszError> {
         let mut body = Body { sending: Arc::new(self), pieces: Pieces::default() };
         write_with_witness(content, Some(body.sending.clone().lists()), keys, &mut body)?;
-        Ok(body.pieces)
+        Ok(body.pieces())
     }
 }
 
 struct Body {
     sending: Arc<Sending>,
     pieces: Pieces,
+}
+
+impl Body {
+    fn pieces(mut self) -> Pieces {
+        self.pieces.read_from(&Stored);
+        self.pieces
+    }
 }
 
 impl Sink for Body {

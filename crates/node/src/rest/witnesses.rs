@@ -13,7 +13,7 @@ use super::body::Sending;
 use super::problem::{Kind, Problem};
 use super::resource::{self, ETag};
 use super::{pieces, segment};
-use crate::api::{Api, refusal};
+use crate::api::{Api, Stored, refusal};
 
 /// `GET /witnesses/{blockHash}`: SSZ, and with `.rlp` behind the hash RLP.
 pub(super) fn witness(api: &Api, request: &Request, name: &str) -> Result<Response, Problem> {
@@ -28,7 +28,11 @@ pub(super) fn witness(api: &Api, request: &Request, name: &str) -> Result<Respon
     }
     let witness = assemble(api, record.hash())?;
     let content = match form {
-        "rlp" => pieces(witness::rlp::parts(&witness)),
+        "rlp" => {
+            let mut content = pieces(witness::rlp::parts(&witness));
+            content.read_from(&Stored);
+            content
+        }
         _ => Sending::whole(witness).body().map_err(|error| match error {
             DecodeError::TooLarge { got, .. } => Problem::too_large(got),
             error => Problem::new(Kind::Internal, error),
@@ -63,7 +67,9 @@ pub(super) fn stateless_input(
         chain_id: api.engine.chain().chain_id(),
         public_keys: api.engine.public_keys(&record.block).map_err(refusal)?,
     };
-    resource::respond(request, &tag, pieces(input.parts().map_err(Problem::of_answer)?))
+    let mut content = pieces(input.parts().map_err(Problem::of_answer)?);
+    content.read_from(&Stored);
+    resource::respond(request, &tag, content)
 }
 
 /// A valid block that was executed.
