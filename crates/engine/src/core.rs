@@ -128,8 +128,8 @@ impl Core {
             copied: AtomicU64::new(head_number),
             running: AtomicBool::new(false),
             rest,
-            // Nothing is in memory yet.
-            was_cold: AtomicBool::new(true),
+            // That a block waits for the disk is seen soon enough.
+            was_cold: AtomicBool::new(false),
             failure: OnceLock::new(),
         }
     }
