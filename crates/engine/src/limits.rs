@@ -139,8 +139,8 @@ pub const MEMORY_CACHE_BYTES: u64 = 1 << 20;
 /// Bytes of a first state that are collected before they go to the disk.
 pub const INIT_BATCH_BYTES: usize = 64 << 20;
 
-/// Bytes of memory for codes made ready to run. Those that lie in files take 288 each, so it is some
-/// 900,000 of them; of those that do not, it is half of what a full block can read.
+/// Bytes of memory for codes made ready to run. Those that lie in files take 288 each, so it is
+/// some 900,000 of them; of those that do not, it is half of what a full block can read.
 pub const CODE_CACHE_BYTES: usize = 256 << 20;
 
 /// Longest RLP of a trie node, in bytes: a branch with sixteen hashes and no value.

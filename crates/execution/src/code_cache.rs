@@ -43,8 +43,8 @@ struct Kept {
 const ENTRY_BYTES: usize = 288;
 
 impl CodeCache {
-    /// A cache that takes about `budget_bytes` of memory. `look_at` is given each code that lies in a
-    /// file before it is handed out.
+    /// A cache that takes about `budget_bytes` of memory. `look_at` is given each code that lies in
+    /// a file before it is handed out.
     pub fn new(budget_bytes: usize, look_at: fn(&[u8])) -> Self {
         let (young, old) = (B256Map::default(), B256Map::default());
         let codes = Codes { budget_bytes, young, young_bytes: 0, old };

@@ -248,8 +248,8 @@ impl Pieces {
     }
 
     /// Takes what is to be sent next: at most `most_bytes`, and something as long as there is
-    /// something. A large slice is handed over as it is, unless it lies in a file; small ones, those
-    /// of files and digits are written into a fresh buffer.
+    /// something. A large slice is handed over as it is, unless it lies in a file; small ones,
+    /// those of files and digits are written into a fresh buffer.
     ///
     /// # Panics
     /// If fewer than two are allowed, the digits of one byte.

@@ -35,8 +35,8 @@ pub const MAPPED_BEYOND_BYTES: u64 = 1 << 20;
 /// systems map less, and more is counted than there is.
 pub const MAPPED_WINDOW_BYTES: usize = 64 << 10;
 
-/// Bytes of mapped files that stay in memory of the process once they were looked at, at first: half
-/// of the codes of the heaviest block.
+/// Bytes of mapped files that stay in memory of the process once they were looked at, at first:
+/// half of the codes of the heaviest block.
 pub const MAPPED_KEPT_BYTES: usize = 256 << 20;
 
 /// And at most, when so much is wanted again and again.

@@ -53,8 +53,9 @@ impl Jumps {
     /// The table of a code that is run without being looked at before.
     ///
     /// # Safety
-    /// The [`Code`] that it becomes part of has at least 33 zeros behind it, the longest operand and
-    /// a `STOP`: whoever runs it trusts that it ends there. And the table has a bit for each byte.
+    /// The [`Code`] that it becomes part of has at least 33 zeros behind it, the longest operand
+    /// and a `STOP`: whoever runs it trusts that it ends there. And the table has a bit for each
+    /// byte.
     #[allow(unsafe_code, reason = "to look for the zeros is what it is there to save")]
     pub const unsafe fn new(table: Cow<'static, [u8]>) -> Self {
         Self(table)
