@@ -183,7 +183,13 @@ pub fn transports(
         let work = sync::working_folder(folder)?;
         let outcome = run(options, &chain, *size, payloads, folder, &work);
         clean_up(&options.programs, &work, &results.join(format!("w{size}")))?;
-        samples.extend(outcome?);
+        let file = results.join("samples.jsonl");
+        samples.extend(outcome.with_context(|| match samples.is_empty() {
+            true => format!("{size} MB"),
+            false => format!("{size} MB; samples of the sizes before are in {}", file.display()),
+        })?);
+        // What comes next may fail.
+        write(&samples, &file)?;
     }
     let mut document = Document::new("Transports");
     report::fill(&mut document, &samples);
@@ -191,7 +197,6 @@ pub fn transports(
         program.enter(program.kind.name(), true, &mut document)?;
     }
     document.write(results)?;
-    write(&samples, &results.join("samples.jsonl"))?;
     Ok(Outcome { document, folder: results.into(), samples: samples.len() })
 }
 
