@@ -41,27 +41,31 @@ impl Drop for ReadAhead {
     }
 }
 
-fn read_ahead(core: &Core, mut end: NodeAddress, bytes: u64, is_stopped: &AtomicBool) {
+fn read_ahead(core: &Core, end: NodeAddress, bytes: u64, is_stopped: &AtomicBool) {
     run_when_idle();
+    let (start, mut next) = (end, end);
     let until = end.offset().saturating_sub(bytes);
-    while end.offset() > until && !is_stopped.load(Ordering::Relaxed) {
+    while next.offset() > until && !is_stopped.load(Ordering::Relaxed) {
         if core.is_running() {
             std::thread::sleep(limits::READ_AHEAD_PAUSE);
             continue;
         }
-        match core.database.nodes().read_ahead(end) {
-            Ok(Some(next)) => {
+        match core.database.nodes().read_ahead(next) {
+            Ok(Some(before)) => {
                 // What is read stays, and the next block needs memory too.
-                touch_memory((end.offset() - next.offset()) as usize, &core.rest);
-                end = next;
+                touch_memory((next.offset() - before.offset()) as usize, &core.rest);
+                next = before;
             }
-            Ok(None) => return,
+            Ok(None) => break,
             Err(error) => {
                 // Whoever needs what is there will meet it.
                 tracing::debug!(%error, "reading ahead has ended");
-                return;
+                break;
             }
         }
+    }
+    if !is_stopped.load(Ordering::Relaxed) {
+        touch_memory((start.offset() - next.offset()) as usize, &core.rest);
     }
 }
 

@@ -8,7 +8,7 @@ mod veil;
 
 pub use directory::DirectoryDisk;
 pub use fault::{Fault, FaultDisk};
-pub use mapped::{is_mapped, is_out_of_memory, look_at_mapped, read_mapped};
+pub use mapped::{is_out_of_memory, look_at_mapped, read_mapped};
 pub use memory::MemoryDisk;
 
 use crate::Error;

@@ -35,15 +35,18 @@ pub const MAPPED_BEYOND_BYTES: u64 = 1 << 20;
 /// systems map less, and more is counted than there is.
 pub const MAPPED_WINDOW_BYTES: usize = 64 << 10;
 
-/// Bytes of mapped files that stay in memory of the process once they were looked at, at first:
-/// half of the codes of the heaviest block.
-pub const MAPPED_KEPT_BYTES: usize = 256 << 20;
+/// Bytes of mapped files that stay in memory of the process once they were looked at, at first.
+pub const MAPPED_KEPT_BYTES: usize = 16 << 20;
 
-/// And at most, when so much is wanted again and again.
+/// And at most, when much is wanted again and again: twice the codes of the heaviest block.
 pub const MAPPED_KEPT_MAX_BYTES: usize = 1 << 30;
 
-/// Bytes of what does not stay that are given back at once.
-pub const MAPPED_PASSING_BYTES: usize = 32 << 20;
+/// Bytes that were given back after which more stay: somewhat more than a single block reads of the
+/// heaviest, whose codes share their windows and are read in no order of the files.
+pub const MAPPED_PASSED_BYTES: usize = 2 << 30;
+
+/// Bytes of what does not stay that are there at a time.
+pub const MAPPED_PASSING_BYTES: usize = 16 << 20;
 
 /// Bytes of a frame's payload. The largest witness that we know of is 500 MB.
 pub const MAX_FRAME_BYTES: usize = 2 << 30;

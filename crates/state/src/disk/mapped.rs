@@ -5,7 +5,8 @@
 //! time; so it is given back when it is much.
 
 use crate::limits::{
-    MAPPED_KEPT_BYTES, MAPPED_KEPT_MAX_BYTES, MAPPED_PASSING_BYTES, MAPPED_WINDOW_BYTES,
+    MAPPED_KEPT_BYTES, MAPPED_KEPT_MAX_BYTES, MAPPED_PASSED_BYTES, MAPPED_PASSING_BYTES,
+    MAPPED_WINDOW_BYTES,
 };
 use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
 use std::fs;
@@ -18,8 +19,12 @@ use std::sync::{Mutex, PoisonError, RwLock};
 static FILES: RwLock<Vec<&'static Mapped>> = RwLock::new(Vec::new());
 
 /// What of them may be in memory of the process.
-static RESIDENT: Mutex<Resident> =
-    Mutex::new(Resident::new(MAPPED_KEPT_BYTES, MAPPED_KEPT_MAX_BYTES, MAPPED_PASSING_BYTES));
+static RESIDENT: Mutex<Resident> = Mutex::new(Resident::new(Room {
+    kept_bytes: MAPPED_KEPT_BYTES,
+    kept_max_bytes: MAPPED_KEPT_MAX_BYTES,
+    passing_bytes: MAPPED_PASSING_BYTES,
+    passed_bytes: MAPPED_PASSED_BYTES,
+}));
 
 /// Where in memory the first of them begins, and the last one ends: most of what is asked for lies
 /// elsewhere.
@@ -42,68 +47,71 @@ type Window = (&'static Mapped, usize);
 /// Windows in the order in which they came: the first ones stay, and those that find no room are
 /// given back again and again. Thus of a block that reads more than there is room for, some part is
 /// there when the next one reads the same; to keep the latest would keep nothing of it. One block
-/// that reads much does not fill the memory. When much is wanted again and again there is room for
+/// that reads much does not fill the memory. When such blocks follow each other there is room for
 /// more, and when that is at its end others have their turn.
 #[derive(Debug)]
 struct Resident {
     kept: Vec<Window>,
-    /// For so much of them is there room, and at most.
-    kept_bytes: usize,
-    kept_max_bytes: usize,
     passing: Vec<Window>,
     /// Those that came before, and are given back next.
     passed: Vec<Window>,
-    /// How much of both together there is at most.
-    passing_bytes: usize,
+    room: Room,
     /// How often those that pass were given back, since there was other room.
     rounds: usize,
+}
+
+#[derive(Debug)]
+struct Room {
+    /// For so much of what is kept, and at most.
+    kept_bytes: usize,
+    kept_max_bytes: usize,
+    /// For so much of what passes and has passed, together.
+    passing_bytes: usize,
+    /// When so much has passed there is more.
+    passed_bytes: usize,
 }
 
 /// Windows of this size.
 const WINDOW_BYTES: usize = MAPPED_WINDOW_BYTES;
 
-/// Bytes that have passed for each that is kept when there is more room, or others have their turn.
-/// One block lets no more than about two pass for each.
+/// How much more there is to be kept then.
+const GROWTH: usize = 16;
+
+/// Bytes that have passed for each that is kept when others have their turn.
 const PASSED_PER_KEPT: usize = 4;
 
 impl Resident {
-    const fn new(kept_bytes: usize, kept_max_bytes: usize, passing_bytes: usize) -> Self {
-        Self {
-            kept: Vec::new(),
-            kept_bytes,
-            kept_max_bytes,
-            passing: Vec::new(),
-            passed: Vec::new(),
-            passing_bytes,
-            rounds: 0,
-        }
+    const fn new(room: Room) -> Self {
+        Self { kept: Vec::new(), passing: Vec::new(), passed: Vec::new(), room, rounds: 0 }
     }
 
     fn add(&mut self, window: Window) {
-        if self.kept.len() < self.kept_bytes / WINDOW_BYTES {
+        let room = &mut self.room;
+        if self.kept.len() < room.kept_bytes / WINDOW_BYTES {
             self.kept.push(window);
             return;
         }
         self.passing.push(window);
-        if self.passing.len() < self.passing_bytes / 2 / WINDOW_BYTES {
+        if self.passing.len() < room.passing_bytes / 2 / WINDOW_BYTES {
             return;
         }
         // Who said that they look may not have looked at the latest yet.
         give_back(&mut self.passed);
         std::mem::swap(&mut self.passing, &mut self.passed);
         self.rounds += 1;
-        if self.rounds * self.passing_bytes / 2 < PASSED_PER_KEPT * self.kept_bytes {
-            return;
-        }
-        self.rounds = 0;
-        if self.kept_bytes < self.kept_max_bytes {
-            self.kept_bytes *= 2;
-        } else {
+        let passed_bytes = self.rounds * room.passing_bytes / 2;
+        if room.kept_bytes < room.kept_max_bytes {
+            if passed_bytes >= room.passed_bytes {
+                room.kept_bytes = (GROWTH * room.kept_bytes).min(room.kept_max_bytes);
+                self.rounds = 0;
+            }
+        } else if passed_bytes >= PASSED_PER_KEPT * room.kept_bytes {
             [&mut self.kept, &mut self.passing, &mut self.passed].into_iter().for_each(give_back);
             // And what was looked at when it had been given back already.
             for mapped in &*FILES.read().unwrap_or_else(PoisonError::into_inner) {
                 mapped.give_back(0..mapped.bytes.len());
             }
+            self.rounds = 0;
         }
     }
 }
@@ -212,11 +220,6 @@ fn look_at(resident: &Mutex<Resident>, bytes: &[u8]) {
     }
 }
 
-/// Whether bytes lie in a mapped file of a store.
-pub fn is_mapped(bytes: &[u8]) -> bool {
-    file_of(bytes).is_some()
-}
-
 /// Whether bytes lie in a mapped file of a store, and to look at them there would make them memory
 /// of the process: they are better read ([`read_mapped`]).
 pub fn is_out_of_memory(bytes: &[u8]) -> bool {
@@ -280,7 +283,12 @@ mod tests {
     #[test]
     fn what_is_looked_at_is_given_back() {
         let most_bytes = 32 * WINDOW;
-        let resident = Mutex::new(Resident::new(4 * WINDOW, 16 * WINDOW, 16 * WINDOW));
+        let resident = Mutex::new(Resident::new(Room {
+            kept_bytes: 4 * WINDOW,
+            kept_max_bytes: 16 * WINDOW,
+            passing_bytes: 16 * WINDOW,
+            passed_bytes: 64 * WINDOW,
+        }));
         let (mapped, bytes) = mapped(100 * WINDOW + 1234);
         let seed = rand::random();
         let mut rng = StdRng::seed_from_u64(seed);
@@ -292,7 +300,7 @@ mod tests {
             were_kept += usize::from(!is_out_of_memory(looked_at));
             look_at(&resident, looked_at);
             let mut read = vec![1; looked_at.len()];
-            assert!(is_mapped(looked_at) && read_mapped(looked_at, &mut read), "seed {seed}");
+            assert!(read_mapped(looked_at, &mut read), "seed {seed}");
             assert!(read == looked_at, "seed {seed}");
             let flags = mapped.are_resident.iter().filter(|flag| flag.load(Ordering::Relaxed));
             assert!(flags.count() * WINDOW <= most_bytes, "seed {seed}");
@@ -305,7 +313,12 @@ mod tests {
 
     #[test]
     fn there_is_more_room_when_it_is_wanted() {
-        let resident = Mutex::new(Resident::new(4 * WINDOW, 8 * WINDOW, 4 * WINDOW));
+        let resident = Mutex::new(Resident::new(Room {
+            kept_bytes: 4 * WINDOW,
+            kept_max_bytes: 8 * WINDOW,
+            passing_bytes: 4 * WINDOW,
+            passed_bytes: 16 * WINDOW,
+        }));
         let (mapped, bytes) = mapped(16 * WINDOW);
         let are_there = |count: usize| {
             let starts = (0..count).map(|index| mapped.window(index + 1).start);
