@@ -60,6 +60,7 @@ pub(crate) struct Target {
     reset: Reset,
     #[serde(default)]
     witness: bool,
+    config: Option<String>,
     #[serde(default)]
     environment: BTreeMap<String, String>,
     #[serde(default = "usual_seconds")]
@@ -195,6 +196,8 @@ struct Places<'a> {
     genesis: &'a Path,
     secret: &'a Path,
     socket: &'a Path,
+    /// Where there is a text for it.
+    config: Option<&'a Path>,
     /// Of the Engine API, of HTTP, and of WebSockets.
     ports: [u16; 3],
 }
@@ -208,6 +211,7 @@ impl Places<'_> {
             "genesis" => path(self.genesis),
             "jwt" => path(self.secret),
             "ipc" => path(self.socket),
+            "config" => path(self.config?),
             "engine_port" => Some(self.ports[0].to_string()),
             "http_port" => Some(self.ports[1].to_string()),
             "ws_port" => Some(self.ports[2].to_string()),
@@ -244,6 +248,7 @@ impl Target {
             genesis: "genesis".as_ref(),
             secret: "secret".as_ref(),
             socket: "socket".as_ref(),
+            config: self.config.is_some().then_some("config".as_ref()),
             ports: [1; 3],
         };
         for (key, arguments) in [
@@ -366,11 +371,16 @@ impl Target {
         let secret_file = data.join("jwt.hex");
         let secret = JwtSecret::load_or_create(&secret_file)?;
         let socket = data.join("bench.ipc");
+        let config = self.config.as_ref().map(|text| (data.join("bench.config"), text));
+        if let Some((file, text)) = &config {
+            fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
+        }
         let places = Places {
             data: &data,
             genesis,
             secret: &secret_file,
             socket: &socket,
+            config: config.as_ref().map(|(file, _)| file.as_path()),
             ports: free_ports()?,
         };
         if !self.init.is_empty() && !data.join(&self.init_makes).exists() {
@@ -508,6 +518,7 @@ mod tests {
         check("[geth]\nstart = 5\n", "geth", &["mine.toml", "[geth]", "start", "correct"]);
         check("[geth]\nstrat = []\n", "geth", &["mine.toml", "[geth]", "strat"]);
         check("[geth]\nstart = [\"{data}\"]\n", "geth", &["mine.toml", "start", "{data}"]);
+        check("[reth]\nstart = [\"{config}\"]\n", "reth", &["mine.toml", "start", "{config}"]);
         check("[geth]\nstart = [\"{jwt\"]\n", "geth", &["mine.toml", "start", "brace"]);
         check("[x]\nprogram = \"x\"\n", "x", &["mine.toml", "[x]", "version"]);
         check(
