@@ -45,6 +45,9 @@ pub const MAPPED_KEPT_MAX_BYTES: usize = 1 << 30;
 /// heaviest, whose codes share their windows and are read in no order of the files.
 pub const MAPPED_PASSED_BYTES: usize = 2 << 30;
 
+/// How much more stays then: an eighth of the codes of the heaviest block.
+pub const MAPPED_ADDED_BYTES: usize = 64 << 20;
+
 /// Bytes of what does not stay that are there at a time.
 pub const MAPPED_PASSING_BYTES: usize = 16 << 20;
 

@@ -5,8 +5,8 @@
 //! time; so it is given back when it is much.
 
 use crate::limits::{
-    MAPPED_KEPT_BYTES, MAPPED_KEPT_MAX_BYTES, MAPPED_PASSED_BYTES, MAPPED_PASSING_BYTES,
-    MAPPED_WINDOW_BYTES,
+    MAPPED_ADDED_BYTES, MAPPED_KEPT_BYTES, MAPPED_KEPT_MAX_BYTES, MAPPED_PASSED_BYTES,
+    MAPPED_PASSING_BYTES, MAPPED_WINDOW_BYTES,
 };
 use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
 use std::fs;
@@ -24,6 +24,7 @@ static RESIDENT: Mutex<Resident> = Mutex::new(Resident::new(Room {
     kept_max_bytes: MAPPED_KEPT_MAX_BYTES,
     passing_bytes: MAPPED_PASSING_BYTES,
     passed_bytes: MAPPED_PASSED_BYTES,
+    added_bytes: MAPPED_ADDED_BYTES,
 }));
 
 /// Where in memory the first of them begins, and the last one ends: most of what is asked for lies
@@ -67,15 +68,13 @@ struct Room {
     kept_max_bytes: usize,
     /// For so much of what passes and has passed, together.
     passing_bytes: usize,
-    /// When so much has passed there is more.
+    /// When so much has passed there is so much more to be kept.
     passed_bytes: usize,
+    added_bytes: usize,
 }
 
 /// Windows of this size.
 const WINDOW_BYTES: usize = MAPPED_WINDOW_BYTES;
-
-/// How much more there is to be kept then.
-const GROWTH: usize = 16;
 
 /// Bytes that have passed for each that is kept when others have their turn.
 const PASSED_PER_KEPT: usize = 4;
@@ -102,7 +101,7 @@ impl Resident {
         let passed_bytes = self.rounds * room.passing_bytes / 2;
         if room.kept_bytes < room.kept_max_bytes {
             if passed_bytes >= room.passed_bytes {
-                room.kept_bytes = (GROWTH * room.kept_bytes).min(room.kept_max_bytes);
+                room.kept_bytes = (room.kept_bytes + room.added_bytes).min(room.kept_max_bytes);
                 self.rounds = 0;
             }
         } else if passed_bytes >= PASSED_PER_KEPT * room.kept_bytes {
@@ -288,6 +287,7 @@ mod tests {
             kept_max_bytes: 16 * WINDOW,
             passing_bytes: 16 * WINDOW,
             passed_bytes: 64 * WINDOW,
+            added_bytes: 4 * WINDOW,
         }));
         let (mapped, bytes) = mapped(100 * WINDOW + 1234);
         let seed = rand::random();
@@ -318,6 +318,7 @@ mod tests {
             kept_max_bytes: 8 * WINDOW,
             passing_bytes: 4 * WINDOW,
             passed_bytes: 16 * WINDOW,
+            added_bytes: 4 * WINDOW,
         }));
         let (mapped, bytes) = mapped(16 * WINDOW);
         let are_there = |count: usize| {
