@@ -46,6 +46,9 @@ pub struct Limits {
     /// From the end of one answer to the end of the next request's headers: it cuts slow headers
     /// and idle connections alike.
     pub header_read: Duration,
+    /// The same on a Unix socket. With the connection ends what its client holds: files of memory,
+    /// and the codes that it need not be sent again.
+    pub unix_header_read: Duration,
     /// Longest wait for the next bytes of a request body; then 408.
     pub body_idle: Duration,
     /// Longest wait for a client to take the next bytes of an answer; then the connection ends.
@@ -85,6 +88,8 @@ impl Limits {
             // A consensus client may be silent for a slot or two (12 s each). Longer would let who
             // only connects keep others out.
             header_read: Duration::from_secs(30),
+            // Who may open it is the owner, and the system tells when a client is gone.
+            unix_header_read: Duration::from_secs(3600),
             body_idle: Duration::from_secs(30),
             write_idle: Duration::from_secs(30),
             // As geth; many proxies cut what is silent for a minute.

@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -85,10 +86,14 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
+        Self::with(Limits::public())
+    }
+
+    fn with(limits: Limits) -> Self {
         let runtime = Runtime::new().expect("a runtime");
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("test.ipc");
-        let options = ServerOptions { jwt: None, limits: Limits::public() };
+        let options = ServerOptions { jwt: None, limits };
         let tcp = runtime.block_on(async {
             let unix = bind_unix(&path).expect("a socket");
             tokio::spawn(serve(unix, options.clone(), Arc::new(Things), std::future::pending()));
@@ -246,6 +251,27 @@ fn a_connection_is_remembered_as_long_as_it_lasts() {
     assert_eq!(hits(&mut one), "1");
     assert_eq!(hits(&mut one), "2");
     assert_eq!(hits(&mut other), "1");
+}
+
+/// What a client holds there goes with the connection, so it has a bound of its own.
+#[test]
+fn an_idle_connection_lasts_longer_than_on_tcp_and_not_for_ever() {
+    let brief = Duration::from_millis(200);
+    let limits =
+        |unix_header_read| Limits { header_read: brief, unix_header_read, ..Limits::public() };
+    let server = Server::with(limits(PATIENCE));
+    let mut client = server.client();
+    let hits = |server: &Server, client: &mut Client| {
+        server.get(client, "/things/hits", HeaderMap::new()).body
+    };
+    assert_eq!(hits(&server, &mut client), "1");
+    // It has ended when the server's end is closed; one that was opened later outlasts it.
+    let mut tcp = std::net::TcpStream::connect(&server.tcp).expect("somebody listens");
+    tcp.set_read_timeout(Some(PATIENCE)).expect("set");
+    assert_eq!(tcp.read(&mut [0]).expect("the end"), 0);
+    assert_eq!(hits(&server, &mut client), "2");
+    let server = Server::with(limits(brief));
+    assert_eq!(server.connect().read(&mut [0]).expect("the end"), 0);
 }
 
 #[test]
