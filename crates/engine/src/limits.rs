@@ -76,7 +76,7 @@ pub const PREFETCH_NICE: i32 = 19;
 pub const TOUCHED_PER_GROWN: usize = 3;
 
 /// Bytes that are touched ahead at most.
-pub const TOUCHED_MAX_BYTES: usize = 128 << 20;
+pub const TOUCHED_MAX_BYTES: usize = 160 << 20;
 
 /// Bytes that are touched at a time: some 100 µs, and little enough for the allocator to use again
 /// for whatever is wanted.
