@@ -21,8 +21,8 @@ use crate::wire::{Connection, Timing};
 /// How an answer says that there is no witness.
 const NO_BYTES: [&str; 3] = ["null", "\"\"", "\"0x\""];
 
-/// How often a payload is sent that takes too long; each time takes 30 seconds.
-const PATIENCE: usize = 20;
+/// How often a payload is sent that takes too long; each time takes ten minutes.
+const PATIENCE: usize = 2;
 
 /// An execution client that we know how to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,8 +259,8 @@ impl Client {
         self.engine.new_payload(payload, with_witness)
     }
 
-    /// `engine_newPayload` again and again while the client gives up on it: after 30 seconds geth
-    /// says so, or hangs up, and goes on with the block all the same.
+    /// `engine_newPayload` again while the client gives up on it: at the end of its time geth says
+    /// so, or hangs up, and goes on with the block all the same.
     pub(crate) fn new_payload_patiently(&mut self, payload: &Payload) -> anyhow::Result<()> {
         for _ in 0..PATIENCE {
             let outcome = self.new_payload(payload, false);

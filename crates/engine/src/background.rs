@@ -43,6 +43,7 @@ impl Drop for ReadAhead {
 
 fn read_ahead(core: &Core, end: NodeAddress, bytes: u64, is_stopped: &AtomicBool) {
     run_when_idle();
+    let goes_on = || !is_stopped.load(Ordering::Relaxed) && !core.is_running();
     let (start, mut next) = (end, end);
     let until = end.offset().saturating_sub(bytes);
     while next.offset() > until && !is_stopped.load(Ordering::Relaxed) {
@@ -53,7 +54,8 @@ fn read_ahead(core: &Core, end: NodeAddress, bytes: u64, is_stopped: &AtomicBool
         match core.database.nodes().read_ahead(next) {
             Ok(Some(before)) => {
                 // What is read stays, and the next block needs memory too.
-                touch_memory((next.offset() - before.offset()) as usize, &core.rest);
+                let grown_bytes = (next.offset() - before.offset()) as usize;
+                touch_memory(grown_bytes, &core.rest, goes_on);
                 next = before;
             }
             Ok(None) => break,
@@ -64,9 +66,7 @@ fn read_ahead(core: &Core, end: NodeAddress, bytes: u64, is_stopped: &AtomicBool
             }
         }
     }
-    if !is_stopped.load(Ordering::Relaxed) {
-        touch_memory((start.offset() - next.offset()) as usize, &core.rest);
-    }
+    touch_memory((start.offset() - next.offset()) as usize, &core.rest, goes_on);
 }
 
 /// Lets other threads of the system go before the calling one, for good, by so much of what Unix
@@ -111,8 +111,9 @@ fn run_when_idle() {}
 
 /// Has the system clear memory before a block needs it: as long as the cache of nodes grows, it
 /// takes memory that was free, and fresh memory is the dearest thing on a machine. `grown_bytes` is
-/// by how much it grew of late; the allocator keeps what is freed here for the next block.
-pub(crate) fn touch_memory(grown_bytes: usize, rest: &Rest) {
+/// by how much it grew of late; the allocator keeps what is freed here for the next block. It ends
+/// when `goes_on` says no: before each part, some 100 µs.
+pub(crate) fn touch_memory(grown_bytes: usize, rest: &Rest, goes_on: impl Fn() -> bool) {
     let bytes = (limits::TOUCHED_PER_GROWN * grown_bytes).min(limits::TOUCHED_MAX_BYTES);
     let part = |_| {
         rest.wait();
@@ -120,7 +121,8 @@ pub(crate) fn touch_memory(grown_bytes: usize, rest: &Rest) {
         std::hint::black_box(vec![1u8; limits::TOUCHED_PART_BYTES])
     };
     // None is freed before all are there.
-    drop((0..bytes / limits::TOUCHED_PART_BYTES).map(part).collect::<Vec<_>>());
+    let parts = (0..bytes / limits::TOUCHED_PART_BYTES).take_while(|_| goes_on());
+    drop(parts.map(part).collect::<Vec<_>>());
 }
 
 /// Has work that nobody waits for rest while an answer is on its way. Where processors are few, the

@@ -158,7 +158,7 @@ pub(crate) fn seal(
     drop(tries);
     let appended_bytes = core.database.nodes().end().offset() - start.offset();
     if core.database.nodes().cache_has_room() {
-        background::touch_memory(appended_bytes as usize, &core.rest);
+        background::touch_memory(appended_bytes as usize, &core.rest, || true);
     }
 }
 

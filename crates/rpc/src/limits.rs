@@ -46,8 +46,9 @@ pub struct Limits {
     /// From the end of one answer to the end of the next request's headers: it cuts slow headers
     /// and idle connections alike.
     pub header_read: Duration,
-    /// The same on a Unix socket. With the connection ends what its client holds: files of memory,
-    /// and the codes that it need not be sent again.
+    /// The same of a client of HTTP/1.1 on a Unix socket that has begun to speak. With the
+    /// connection ends what its client holds: files of memory, and the codes that it need not be
+    /// sent again.
     pub unix_header_read: Duration,
     /// Longest wait for the next bytes of a request body; then 408.
     pub body_idle: Duration,

@@ -22,7 +22,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -117,7 +116,7 @@ impl Port {
     /// Serves one connection until it ends, or until `stopped` closes and its call is answered.
     async fn converse(self: Arc<Self>, stream: Stream, mut stopped: watch::Receiver<()>) {
         let mut socket = Socket::new(stream, self.limits.write_idle);
-        let begun = timeout(self.header_read(&socket), socket.peek(is_protocol_clear));
+        let begun = timeout(self.limits.header_read, socket.peek(is_protocol_clear));
         let begun = tokio::select! {
             begun = begun => begun,
             _ = stopped.changed() => return,
@@ -136,13 +135,6 @@ impl Port {
                 session::converse(self, reader, writer, stopped).await;
             }
             Ok(Ok(_)) => self.converse_in_http1(socket, stopped).await,
-        }
-    }
-
-    const fn header_read(&self, socket: &Socket) -> Duration {
-        match socket.is_unix() {
-            true => self.limits.unix_header_read,
-            false => self.limits.header_read,
         }
     }
 
@@ -170,9 +162,13 @@ impl Port {
     }
 
     async fn converse_in_http1(self: Arc<Self>, socket: Socket, mut stopped: watch::Receiver<()>) {
+        let header_read = match socket.is_unix() {
+            true => self.limits.unix_header_read,
+            false => self.limits.header_read,
+        };
         let mut http = hyper::server::conn::http1::Builder::new();
         http.timer(TokioTimer::new())
-            .header_read_timeout(self.header_read(&socket))
+            .header_read_timeout(header_read)
             .max_header_size(HEADER_BYTES);
         let upgrade = Mutex::new(None);
         let descriptors = socket.descriptors();
