@@ -75,7 +75,8 @@ pub const PREFETCH_NICE: i32 = 19;
 /// for each, blocks take a tenth longer (docs/reports/state.md).
 pub const TOUCHED_PER_GROWN: usize = 3;
 
-/// Bytes that are touched ahead at most.
+/// Bytes that are touched ahead at most: what a first block with a witness of 500 MB takes from the
+/// system is 150 to 200 MiB (docs/reports/transports.md).
 pub const TOUCHED_MAX_BYTES: usize = 160 << 20;
 
 /// Bytes that are touched at a time: some 100 µs, and little enough for the allocator to use again

@@ -35,7 +35,8 @@ pub const MAPPED_BEYOND_BYTES: u64 = 1 << 20;
 /// systems map less, and more is counted than there is.
 pub const MAPPED_WINDOW_BYTES: usize = 64 << 10;
 
-/// Bytes of mapped files that stay in memory of the process once they were looked at, at first.
+/// Bytes of mapped files that stay in memory of the process once they were looked at, at first:
+/// little beside the file of memory that a first answer of 500 MB comes in.
 pub const MAPPED_KEPT_BYTES: usize = 16 << 20;
 
 /// And at most, when much is wanted again and again: twice the codes of the heaviest block.
@@ -48,7 +49,8 @@ pub const MAPPED_PASSED_BYTES: usize = 2 << 30;
 /// How much more stays then: an eighth of the codes of the heaviest block.
 pub const MAPPED_ADDED_BYTES: usize = 64 << 20;
 
-/// Bytes of what does not stay that are there at a time.
+/// Bytes of what does not stay that are there at a time: as little as what stays at first, and
+/// enough for each call of the system to give back many windows.
 pub const MAPPED_PASSING_BYTES: usize = 16 << 20;
 
 /// Bytes of a frame's payload. The largest witness that we know of is 500 MB.
