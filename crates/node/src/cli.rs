@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use engine::EngineOptions;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use state::Options as DatabaseOptions;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -179,6 +180,7 @@ pub fn main() -> ExitCode {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .init();
+    raise_open_files();
     let outcome = match command {
         Command::Node(args) => run_node(args),
         Command::Verify(args) => crate::verify::run(&args),
@@ -195,6 +197,16 @@ pub fn main() -> ExitCode {
             eprintln!("deponent: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Lets the process open as many files and sockets as it may: a shell's default of 1024 is less than
+/// a port has connections.
+fn raise_open_files() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    // Some systems know a lower bound that they do not tell.
+    if let Err(fault) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        tracing::debug!(%fault, ?current, ?maximum, "the limit of open files stays");
     }
 }
 

@@ -92,7 +92,8 @@ fn a_node_says_where_it_listens_and_stops_on_a_signal() {
     let dir = tempfile::tempdir().expect("a directory");
     let chain = write(dir.path(), "genesis.json", &genesis(config(true)));
     let data = dir.path().join("data");
-    let mut node = deponent()
+    let mut node = Command::new("sh")
+        .args(["-c", "ulimit -Sn 256; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_deponent")])
         .args(["node", "--chain", &chain, "--http.port", "0", "--authrpc.port", "0", "--datadir"])
         .arg(&data)
         .env_remove("RUST_LOG")
@@ -106,6 +107,10 @@ fn a_node_says_where_it_listens_and_stops_on_a_signal() {
     assert!(wait_for("Engine API"));
     assert!(wait_for("public JSON-RPC"));
     assert!(data.join("jwt.hex").is_file());
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", node.id())).expect("Linux");
+    let files = limits.lines().find(|line| line.starts_with("Max open files")).expect("a limit");
+    let files: Vec<_> = files.split_whitespace().skip(3).take(2).collect();
+    assert_eq!(files[0], files[1], "the limit that the shell set is not raised: {limits}");
     let kill = Command::new("kill").arg(node.id().to_string()).status().expect("run");
     assert!(kill.success());
     assert!(wait_for("SIGTERM"));
