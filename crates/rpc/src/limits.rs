@@ -167,6 +167,9 @@ pub(crate) const QUOTE_CHARS: usize = 200;
 /// Most bytes of an answer handed to the socket at a time: what is written for it, digits mostly,
 /// is still in the second-level cache when the system copies it.
 pub(crate) const CHUNK_BYTES: usize = 256 * KIB;
+/// Bytes that a connection writes before others of its thread have their turn: some tenths of a
+/// millisecond. A peer that reads as fast as we write would keep the thread for longer.
+pub(crate) const TURN_BYTES: usize = MIB;
 /// Window of one HTTP/2 stream for what we receive, in bytes (RFC 9113 section 5.2); the REST
 /// Engine API wants 1 MiB at least.
 pub(crate) const STREAM_WINDOW_BYTES: u32 = 4 << 20;

@@ -18,6 +18,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::Sleep;
 
 use crate::descriptor::Descriptors;
+use crate::limits::TURN_BYTES;
 
 /// Where a port listens.
 #[derive(Debug)]
@@ -124,6 +125,8 @@ pub(crate) struct Socket {
     limit: Duration,
     /// Runs while the peer takes nothing.
     stalled: Option<Pin<Box<Sleep>>>,
+    /// Bytes written since others had their turn.
+    in_turn_bytes: usize,
     heard: Heard,
     /// Read already, and to be read again.
     peeked: Bytes,
@@ -144,7 +147,15 @@ impl Heard {
 impl Socket {
     pub(crate) fn new(stream: impl Into<Stream>, limit: Duration) -> Self {
         let (stream, peeked, descriptors) = (stream.into(), Bytes::new(), Descriptors::default());
-        Self { stream, limit, stalled: None, heard: Heard::default(), peeked, descriptors }
+        Self {
+            stream,
+            limit,
+            stalled: None,
+            in_turn_bytes: 0,
+            heard: Heard::default(),
+            peeked,
+            descriptors,
+        }
     }
 
     /// The descriptors that come and go, where it is a Unix socket of Linux.
@@ -169,15 +180,27 @@ impl Socket {
         Ok(self.peeked.clone())
     }
 
+    /// Lets other connections of the thread go first, if this one has written much in its turn.
+    fn take_turns(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.in_turn_bytes < TURN_BYTES {
+            return Poll::Ready(());
+        }
+        self.in_turn_bytes = 0;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
     fn watch(
         &mut self,
         cx: &mut Context<'_>,
         written: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
-        if written.is_ready() {
+        if let Poll::Ready(written) = written {
             self.stalled = None;
-            return written;
+            self.in_turn_bytes += written.as_ref().map_or(0, |bytes| *bytes);
+            return Poll::Ready(written);
         }
+        self.in_turn_bytes = 0;
         let limit = self.limit;
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
         ready!(stalled.as_mut().poll(cx));
@@ -222,6 +245,7 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
+        ready!(self.take_turns(cx));
         let written = on_either!(&mut self.stream, socket => Pin::new(socket).poll_write(cx, buf));
         self.watch(cx, written)
     }
@@ -231,6 +255,7 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        ready!(self.take_turns(cx));
         let Self { stream, descriptors, .. } = &mut *self;
         let written = match stream {
             Stream::Tcp(socket) => Pin::new(socket).poll_write_vectored(cx, bufs),
@@ -260,5 +285,44 @@ impl AsyncWrite for Socket {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         on_either!(&mut self.stream, socket => Pin::new(socket).poll_shutdown(cx))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::FRAME_BYTES;
+    use std::future::poll_fn;
+    use std::io::IoSlice;
+
+    /// Although the peer takes all at once.
+    #[tokio::test]
+    async fn who_writes_much_leaves_others_their_turn() {
+        let (ours, theirs) = UnixStream::pair().expect("sockets");
+        ours.writable().await.expect("open");
+        let mut socket = Socket::new(ours, Duration::from_secs(60));
+        let (chunk, mut read) = (vec![7; 16 << 10], vec![0; FRAME_BYTES]);
+        for turn in 0..5 {
+            let (mut written, mut has_ended) = (0, false);
+            let write = poll_fn(|cx| {
+                if has_ended {
+                    return Poll::Ready(());
+                }
+                loop {
+                    let socket = Pin::new(&mut socket);
+                    let now = match turn % 2 {
+                        0 => socket.poll_write(cx, &chunk),
+                        _ => socket.poll_write_vectored(cx, &[IoSlice::new(&chunk)]),
+                    };
+                    let Poll::Ready(now) = now else { break };
+                    written += now.expect("the peer reads");
+                    rustix::io::read(&theirs, &mut read).expect("it is there");
+                }
+                has_ended = true;
+                Poll::Pending
+            });
+            tokio::time::timeout(Duration::from_secs(60), write).await.expect("its turn comes");
+            assert_eq!(written, TURN_BYTES, "turn {turn}");
+        }
     }
 }
