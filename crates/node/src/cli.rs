@@ -200,8 +200,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Lets the process open as many files and sockets as it may: a shell's default of 1024 is less than
-/// a port has connections.
+/// Lets the process open as many files and sockets as it may: a shell's default of 1024 is less
+/// than a port has connections.
 fn raise_open_files() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     // Some systems know a lower bound that they do not tell.
