@@ -19,8 +19,9 @@ pub struct Limits {
     pub batch_answer_bytes: usize,
     /// Bytes of memory of all answers that wait for their readers: of a witness that is sent as
     /// hex, those of the witness. What needs more than this is sent alone. It keeps slow readers
-    /// of large witnesses from filling the memory; answers that are being made come on top, as
-    /// many as there are [running calls](Self::running_calls).
+    /// of large witnesses from filling the memory; answers that are being made and those that wait
+    /// for room come on top, as many of each as there are [running calls](Self::running_calls), and
+    /// those of at most 64 KiB, which never wait behind larger ones: up to 256 MiB.
     pub answers_bytes: usize,
     /// Shortest answer that is compressed for a client that asks for zstd, in bytes; with
     /// [`usize::MAX`] none is.
@@ -34,7 +35,8 @@ pub struct Limits {
     /// that are open; who has one more is told that the port is busy. With
     /// [`body_bytes`](Self::body_bytes) it bounds the memory of what has not come whole.
     pub bodies: usize,
-    /// Calls that run at the same time, each on its own thread.
+    /// Calls that run at the same time, each on its own thread; those that are
+    /// [quick](crate::Handler::is_quick) aside.
     pub running_calls: usize,
     /// Messages of one WebSocket connection that await their answers at the same time; with so
     /// many, the next one is not read yet.
@@ -167,6 +169,11 @@ pub(crate) const QUOTE_CHARS: usize = 200;
 /// Most bytes of an answer handed to the socket at a time: what is written for it, digits mostly,
 /// is still in the second-level cache when the system copies it.
 pub(crate) const CHUNK_BYTES: usize = 256 * KIB;
+/// Longest answer, in bytes, that never waits for room behind larger ones: sockets take as much at
+/// once, so it is soon gone.
+pub(crate) const SMALL_ANSWER_BYTES: usize = 64 * KIB;
+/// Bytes of all of these that wait for their readers: four thousand of the longest.
+pub(crate) const SMALL_ANSWERS_BYTES: usize = 256 * MIB;
 /// Bytes that a connection writes before others of its thread have their turn: some tenths of a
 /// millisecond. A peer that reads as fast as we write would keep the thread for longer.
 pub(crate) const TURN_BYTES: usize = MIB;

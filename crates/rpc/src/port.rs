@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::descriptor::Files;
 use crate::json::Json;
 use crate::jwt::JwtSecret;
-use crate::limits::{ACCEPT_PAUSE, Limits};
+use crate::limits::{ACCEPT_PAUSE, Limits, SMALL_ANSWER_BYTES, SMALL_ANSWERS_BYTES};
 use crate::message::Handler;
 use crate::pieces::Pieces;
 use crate::rest;
@@ -40,6 +40,10 @@ pub(crate) struct Port {
     calls: Arc<Semaphore>,
     /// One permit for each [`UNIT_BYTES`] of [`Limits::answers_bytes`].
     answers: Arc<Semaphore>,
+    /// Room for small answers alone: whoever waits for much of a semaphore goes before all others.
+    small_answers: Arc<Semaphore>,
+    /// Answers that wait for room.
+    waiting: Arc<Semaphore>,
     subscriptions_begun: AtomicU64,
     /// In which answers are passed by descriptor.
     pub(crate) files: Arc<Files>,
@@ -88,6 +92,8 @@ pub(crate) struct Answered<A> {
 pub(crate) enum Unanswered {
     /// It had no turn, or its answer no room, for so long.
     Busy(Duration),
+    /// As many answers wait for room as may.
+    Full,
     /// A fault of ours.
     Lost,
 }
@@ -98,6 +104,7 @@ impl fmt::Display for Unanswered {
             Self::Busy(wait) => {
                 write!(f, "busy: this request had no turn for {wait:?}, try again later")
             }
+            Self::Full => f.write_str("busy: too many answers wait to be sent, try again later"),
             Self::Lost => f.write_str("the call was lost; the log says why"),
         }
     }
@@ -121,6 +128,8 @@ impl Port {
             sessions: Arc::new(Semaphore::new(bodies)),
             calls: Arc::new(Semaphore::new(running_calls)),
             answers: room(answers_bytes),
+            small_answers: room(answers_bytes.min(SMALL_ANSWERS_BYTES)),
+            waiting: Arc::new(Semaphore::new(running_calls)),
             subscriptions_begun: AtomicU64::new(0),
             files: Arc::new(Files::new(limits.descriptor_bytes)),
             handler,
@@ -145,29 +154,45 @@ impl Port {
         }
     }
 
-    /// Runs `answer`, on a thread of its own unless it is quick, and waits for room to send what it
-    /// gives.
+    /// Runs `answer`, on a thread of its own and in its turn unless it is quick, and waits for room
+    /// to send what it gives.
     pub(crate) async fn run<A: Answer>(
         &self,
         is_quick: bool,
         answer: impl FnOnce() -> Option<A> + Send + 'static,
     ) -> Result<Option<Answered<A>>, Unanswered> {
-        let turn = self.turn(&self.calls, 1).await?;
-        let (answer, turn) = if is_quick {
-            (answer(), turn)
+        let answer = if is_quick {
+            answer()
         } else {
+            let turn = self.turn(&self.calls, 1).await?;
             // The turn goes along: a client that hangs up does not end its call.
-            let called = spawn_blocking(move || (answer(), turn));
+            let called = spawn_blocking(move || {
+                let answer = answer();
+                drop(turn);
+                answer
+            });
             called.await.map_err(|fault| {
                 tracing::error!(%fault, "a call was lost");
                 Unanswered::Lost
             })?
         };
         let Some(answer) = answer else { return Ok(None) };
-        let units = units(answer.pieces().held_bytes(), self.limits.answers_bytes);
-        let room = self.turn(&self.answers, units).await?;
-        drop(turn);
+        let room = self.room(answer.pieces().held_bytes()).await?;
         Ok(Some(Answered { answer, room }))
+    }
+
+    /// Waits for room for an answer of so many bytes: a small one never behind larger ones.
+    async fn room(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Unanswered> {
+        let units = units(bytes, self.limits.answers_bytes);
+        if bytes <= SMALL_ANSWER_BYTES {
+            return self.turn(&self.small_answers, units).await;
+        }
+        if let Ok(room) = Arc::clone(&self.answers).try_acquire_many_owned(units) {
+            return Ok(room);
+        }
+        // Those that wait hold their memory, and no turn that others could have.
+        let _place = self.waiting.try_acquire().map_err(|_| Unanswered::Full)?;
+        self.turn(&self.answers, units).await
     }
 
     /// Waits for a turn, as long as a client may have to.

@@ -105,7 +105,7 @@ impl Refusal {
     /// Of a call that was not answered.
     fn unanswered(unanswered: Unanswered) -> Self {
         let status = match unanswered {
-            Unanswered::Busy(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Unanswered::Busy(_) | Unanswered::Full => StatusCode::SERVICE_UNAVAILABLE,
             Unanswered::Lost => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, unanswered.to_string())

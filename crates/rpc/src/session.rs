@@ -150,7 +150,7 @@ impl Session {
     /// Says to each request of a message that it is not answered, and why.
     async fn refuse(&self, message: Utf8Bytes, unanswered: Unanswered) -> Option<Json> {
         let code = match unanswered {
-            Unanswered::Busy(_) => Code::Server,
+            Unanswered::Busy(_) | Unanswered::Full => Code::Server,
             Unanswered::Lost => Code::Internal,
         };
         let port = Arc::clone(&self.port);

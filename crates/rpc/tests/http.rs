@@ -246,8 +246,37 @@ fn a_client_that_does_not_read_is_cut_off() {
     let mut stalled = server.connect();
     stalled.post(call("hex", "[50000000]"));
     assert!(stalled.more());
-    server.check_alive();
+    server.post(call("hex", "[100000]")).check(200, "0x");
     assert!(stalled.rest().len() < 100_000_000);
+}
+
+#[test]
+fn small_answers_wait_for_no_larger_one() {
+    let limits = Limits { running_calls: 1, answers_bytes: 1 << 20, ..Limits::public() };
+    let server = Server::start(None, limits);
+    // One is being read, if slowly; another waits for the room that it takes.
+    let [mut slow, mut waiting] = [(); 2].map(|()| server.connect());
+    slow.post(call("hex", "[50000000]"));
+    assert!(slow.more());
+    waiting.post(call("hex", "[60000000]"));
+    std::thread::sleep(BRIEF);
+    server.check_alive();
+    server.post(call("echo", "[\"quick\"]")).check(200, "quick");
+    // A third would hold memory too.
+    server.post(call("hex", "[100000]")).check(503, "too many answers wait");
+    assert_eq!(slow.reply().body.len(), 100_000_000 + 38);
+    assert_eq!(waiting.reply().body.len(), 120_000_000 + 38);
+}
+
+#[test]
+fn a_quick_call_needs_no_turn() {
+    let server = Server::start(None, Limits { running_calls: 1, ..Limits::public() });
+    let mut first = server.connect();
+    first.post(call("wait", "[]"));
+    server.began.recv_timeout(PATIENCE).expect("it runs");
+    server.post(call("echo", "[\"quick\"]")).check(200, "quick");
+    server.go.send(()).expect("it waits");
+    first.reply().check(200, "true");
 }
 
 #[test]
