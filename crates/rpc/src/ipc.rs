@@ -135,7 +135,7 @@ impl Writer {
         while !pieces.is_empty() {
             self.socket.write_all(&pieces.take(CHUNK_BYTES)).await?;
         }
-        Ok(())
+        self.socket.flush().await
     }
 }
 

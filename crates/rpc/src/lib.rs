@@ -104,6 +104,7 @@ mod server;
 mod session;
 mod socket;
 mod spare;
+mod streams;
 mod subscription;
 mod websocket;
 mod ws_client;

@@ -1,5 +1,6 @@
 //! Every bound of this crate, with its unit and its reason.
 
+use crate::socket::Socket;
 use std::time::Duration;
 
 const KIB: usize = 1 << 10;
@@ -46,15 +47,17 @@ pub struct Limits {
     /// Longest wait for a turn to run, or for room to send; then 503, over WebSocket an error.
     pub turn_wait: Duration,
     /// From the end of one answer to the end of the next request's headers: it cuts slow headers
-    /// and idle connections alike.
+    /// and idle connections alike. A connection of HTTP/2 without a request for so long is told to
+    /// go away.
     pub header_read: Duration,
-    /// The same of a client of HTTP/1.1 on a Unix socket that has begun to speak. With the
+    /// The same of a client of HTTP on a Unix socket that has begun to speak. With the
     /// connection ends what its client holds: files of memory, and the codes that it need not be
     /// sent again.
     pub unix_header_read: Duration,
     /// Longest wait for the next bytes of a request body; then 408.
     pub body_idle: Duration,
-    /// Longest wait for a client to take the next bytes of an answer; then the connection ends.
+    /// Longest wait for a client to take the next 256 KiB of an answer, or its last bytes; then the
+    /// connection ends.
     pub write_idle: Duration,
     /// A WebSocket client from whom nothing came for so long is pinged, and cut off where nothing
     /// comes for as long again. One that waits for an answer is not cut off.
@@ -115,6 +118,13 @@ impl Limits {
     }
 }
 
+impl Limits {
+    /// How long a client of HTTP may ask for nothing.
+    pub(crate) const fn idle(&self, socket: &Socket) -> Duration {
+        if socket.is_unix() { self.unix_header_read } else { self.header_read }
+    }
+}
+
 /// What fits into one packet gains nothing, and a little more gains less than the time it takes.
 const ZSTD_BYTES: usize = 4 * KIB;
 /// How hard zstd tries: the higher levels take longer than their bytes do on any network.
@@ -166,7 +176,8 @@ pub(crate) const TOPIC_LEN: usize = 1024;
 const SILENCE: Duration = Duration::from_secs(30);
 /// Characters of foreign text (a method, a panic, an HTTP error page) that a message repeats.
 pub(crate) const QUOTE_CHARS: usize = 200;
-/// Most bytes of an answer handed to the socket at a time: what is written for it, digits mostly,
+/// Most bytes of an answer handed to the socket at a time, and what a client has to take within
+/// [`Limits::write_idle`]: what is written for it, digits mostly,
 /// is still in the second-level cache when the system copies it.
 pub(crate) const CHUNK_BYTES: usize = 256 * KIB;
 /// Longest answer, in bytes, that never waits for room behind larger ones: sockets take as much at

@@ -48,6 +48,7 @@ use crate::message::{self, Handler, answer, panic_text};
 use crate::pieces::Pieces;
 use crate::port::{Answered, Port, ServerOptions, Unanswered};
 use crate::socket::{Listener, Socket, Stream};
+use crate::streams::{Open, Over, Sending, Streams};
 use crate::websocket::WebSocket;
 use crate::{handshake, ipc, rest, session};
 
@@ -149,26 +150,43 @@ impl Port {
             .max_concurrent_streams(u32::try_from(self.limits.messages).unwrap_or(u32::MAX))
             .keep_alive_interval(self.limits.silence)
             .keep_alive_timeout(self.limits.silence);
-        let connection = Arc::new(Connection::default());
-        let service = service_fn(move |request| {
+        let idle = self.limits.idle(&socket);
+        let stalled = self.limits.write_idle;
+        let (connection, streams) = (Arc::new(Connection::default()), Streams::new());
+        let service = service_fn(|request| {
             let (port, connection) = (Arc::clone(&self), Arc::clone(&connection));
-            async move { Ok::<_, Infallible>(port.respond(request, connection, None).await) }
+            let (streams, stream) = (Arc::clone(&streams), streams.open());
+            async move {
+                let response = port.respond(request, connection, None).await;
+                if response.status() == StatusCode::UNAUTHORIZED {
+                    streams.refuse();
+                }
+                Ok::<_, Infallible>(response.map(|answer| answer.sent_by(stream)))
+            }
         });
-        let served = pin!(http.serve_connection(TokioIo::new(socket), service));
-        let ended = until_stopped(served, &mut stopped, |served| served.graceful_shutdown()).await;
+        let mut served = pin!(http.serve_connection(TokioIo::new(socket), service));
+        let mut is_ending = false;
+        let ended = loop {
+            tokio::select! {
+                ended = &mut served => break ended,
+                over = streams.over(idle, stalled, is_ending) => if over == Over::Stalled {
+                    tracing::debug!("a connection was cut: the other side did not read");
+                    return;
+                },
+                _ = stopped.changed(), if !is_ending => {}
+            }
+            is_ending = true;
+            served.as_mut().graceful_shutdown();
+        };
         if let Err(fault) = ended {
             tracing::debug!(%fault, "a connection broke");
         }
     }
 
     async fn converse_in_http1(self: Arc<Self>, socket: Socket, mut stopped: watch::Receiver<()>) {
-        let header_read = match socket.is_unix() {
-            true => self.limits.unix_header_read,
-            false => self.limits.header_read,
-        };
         let mut http = hyper::server::conn::http1::Builder::new();
         http.timer(TokioTimer::new())
-            .header_read_timeout(header_read)
+            .header_read_timeout(self.limits.idle(&socket))
             .max_header_size(HEADER_BYTES);
         let upgrade = Mutex::new(None);
         let descriptors = socket.descriptors();
@@ -630,7 +648,9 @@ impl From<Refusal> for Response<Answer> {
 struct Answer {
     content: Content,
     /// Given back when the last piece was handed over, or the connection ended.
-    _room: Option<OwnedSemaphorePermit>,
+    room: Option<OwnedSemaphorePermit>,
+    /// Over HTTP/2, where pieces that were handed over may wait for long.
+    sending: Option<Arc<Sending>>,
 }
 
 #[derive(Debug)]
@@ -647,7 +667,13 @@ impl Default for Content {
 
 impl Answer {
     const fn new(pieces: Pieces, room: Option<OwnedSemaphorePermit>) -> Self {
-        Self { content: Content::AsIs(pieces), _room: room }
+        Self { content: Content::AsIs(pieces), room, sending: None }
+    }
+
+    /// The same, which goes on a stream of HTTP/2.
+    fn sent_by(mut self, stream: Open) -> Self {
+        self.sending = Some(stream.sends(self.room.take()));
+        self
     }
 }
 
@@ -670,7 +696,11 @@ impl Body for Answer {
             Content::Coded(coded) => coded.take(),
         };
         let is_end = chunk.as_ref().is_ok_and(Bytes::is_empty);
-        Poll::Ready((!is_end).then(|| chunk.map(Frame::data)))
+        let watched = |chunk| match &self.sending {
+            Some(sending) => sending.chunk(chunk),
+            None => chunk,
+        };
+        Poll::Ready((!is_end).then(|| chunk.map(watched).map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::Sleep;
 
 use crate::descriptor::Descriptors;
-use crate::limits::TURN_BYTES;
+use crate::limits::{CHUNK_BYTES, TURN_BYTES};
 
 /// Where a port listens.
 #[derive(Debug)]
@@ -118,19 +118,27 @@ impl From<UnixStream> for Stream {
     }
 }
 
-/// A socket whose writes fail when none has made progress for `limit`.
+/// A socket whose writes fail when the peer has not taken [`CHUNK_BYTES`], or all there was, for
+/// `limit`.
 #[derive(Debug)]
 pub(crate) struct Socket {
     stream: Stream,
     limit: Duration,
-    /// Runs while the peer takes nothing.
-    stalled: Option<Pin<Box<Sleep>>>,
+    /// Runs while the peer takes little.
+    stalled: Option<Stalled>,
     /// Bytes written since others had their turn.
     in_turn_bytes: usize,
     heard: Heard,
     /// Read already, and to be read again.
     peeked: Bytes,
     descriptors: Descriptors,
+}
+
+#[derive(Debug)]
+struct Stalled {
+    until: Pin<Box<Sleep>>,
+    /// What the peer has taken since it began.
+    taken_bytes: usize,
 }
 
 /// Whether a socket brought any bytes.
@@ -196,14 +204,20 @@ impl Socket {
         written: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
         if let Poll::Ready(written) = written {
-            self.stalled = None;
-            self.in_turn_bytes += written.as_ref().map_or(0, |bytes| *bytes);
+            let bytes = written.as_ref().map_or(0, |bytes| *bytes);
+            self.in_turn_bytes += bytes;
+            if let Some(stalled) = &mut self.stalled {
+                stalled.taken_bytes += bytes;
+                if stalled.taken_bytes >= CHUNK_BYTES {
+                    self.stalled = None;
+                }
+            }
             return Poll::Ready(written);
         }
         self.in_turn_bytes = 0;
         let limit = self.limit;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
-        ready!(stalled.as_mut().poll(cx));
+        let begin = || Stalled { until: Box::pin(tokio::time::sleep(limit)), taken_bytes: 0 };
+        ready!(self.stalled.get_or_insert_with(begin).until.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
@@ -279,7 +293,9 @@ impl AsyncWrite for Socket {
         on_either!(&self.stream, socket => socket.is_write_vectored())
     }
 
+    /// There is nothing left to be written.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stalled = None;
         on_either!(&mut self.stream, socket => Pin::new(socket).poll_flush(cx))
     }
 
@@ -294,6 +310,46 @@ mod tests {
     use crate::limits::FRAME_BYTES;
     use std::future::poll_fn;
     use std::io::IoSlice;
+    use tokio::io::AsyncWriteExt;
+
+    /// Writes until the peer is given up, who takes so many bytes every 10 ms.
+    async fn write_to_a_slow_peer(taken: usize, flushes: bool, most: Duration) -> io::Result<()> {
+        let (ours, theirs) = UnixStream::pair().expect("sockets");
+        // So that the system says soon that there is room.
+        rustix::net::sockopt::set_socket_send_buffer_size(&ours, 16 << 10).expect("set");
+        let mut socket = Socket::new(ours, Duration::from_millis(200));
+        let mut read = vec![0; taken];
+        let reads = async {
+            loop {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                theirs.try_read(&mut read).unwrap_or_default();
+            }
+        };
+        let writes = async {
+            loop {
+                socket.write_all(&[7; 16 << 10]).await?;
+                if flushes {
+                    socket.flush().await?;
+                }
+            }
+        };
+        tokio::select! {
+            () = reads => unreachable!("it goes on"),
+            fault = writes => fault,
+            () = tokio::time::sleep(most) => Ok(()),
+        }
+    }
+
+    #[tokio::test]
+    async fn who_takes_little_is_given_up() {
+        let (slowly, patience) = (4 << 10, Duration::from_secs(60));
+        let fault = write_to_a_slow_peer(slowly, false, patience).await.expect_err("too slow");
+        assert_eq!(fault.kind(), io::ErrorKind::TimedOut);
+        // All that there was is taken each time, or a good part of it.
+        let a_second = Duration::from_secs(1);
+        write_to_a_slow_peer(slowly, true, a_second).await.expect("all was taken");
+        write_to_a_slow_peer(256 << 10, false, a_second).await.expect("fast enough");
+    }
 
     /// Although the peer takes all at once.
     #[tokio::test]

@@ -1,0 +1,121 @@
+//! Connections of HTTP/2 that give nothing, take nothing or may nothing: each ends.
+
+mod support;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http2::{Builder, Connection, SendRequest};
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rpc::{JwtSecret, Limits};
+use support::{Server, call, within};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+type Driver = Connection<TokioIo<TcpStream>, Full<Bytes>, TokioExecutor>;
+
+/// Soon, but long after anything that a test waits for is done.
+const SOON: Duration = Duration::from_millis(400);
+
+/// A client, and what tells that its connection is over.
+struct Client {
+    requests: SendRequest<Full<Bytes>>,
+    ended: JoinHandle<hyper::Result<()>>,
+}
+
+impl Client {
+    async fn connect(server: &Server) -> Self {
+        let socket = TcpStream::connect(server.address).await.expect("somebody listens");
+        let mut http = Builder::new(TokioExecutor::new());
+        // So that little of an answer comes before somebody reads it.
+        http.initial_stream_window_size(16 << 10);
+        let shake = http.handshake(TokioIo::new(socket));
+        let (requests, driver): (_, Driver) = shake.await.expect("HTTP/2");
+        Self { requests, ended: tokio::spawn(driver) }
+    }
+
+    /// The answer, whose body is read by whoever wants to.
+    async fn call(&mut self, method: &str, params: &str) -> Response<Incoming> {
+        let request = Request::post("http://localhost/")
+            .header("content-type", "application/json")
+            .body(Full::from(call(method, params)))
+            .expect("a request");
+        within(self.requests.send_request(request)).await.expect("an answer")
+    }
+
+    /// Waits for the server to end the connection.
+    async fn end(self) {
+        let _fault = within(self.ended).await.expect("no panic");
+    }
+}
+
+async fn length(answer: Response<Incoming>) -> usize {
+    within(answer.into_body().collect()).await.expect("a body").to_bytes().len()
+}
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_of_an_answer_is_cut_off() {
+    let limits = Limits { write_idle: SOON, ..Limits::public() };
+    let server = Server::start(None, limits);
+    let mut client = Client::connect(&server).await;
+    let stalled = client.call("hex", "[50000000]").await;
+    assert_eq!(stalled.status(), StatusCode::OK);
+    // Others of the same connection are answered until then.
+    assert_eq!(length(client.call("hex", "[100000]").await).await, 200_038);
+    client.end().await;
+    let cut = within(stalled.into_body().collect()).await;
+    cut.expect_err("it was cut");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_taken_keeps_its_room() {
+    let limits = Limits {
+        answers_bytes: 1 << 20,
+        turn_wait: SOON,
+        write_idle: 10 * SOON,
+        ..Limits::public()
+    };
+    let server = Server::start(None, limits);
+    let mut client = Client::connect(&server).await;
+    // All of it is handed to the library that sends it, which waits for its window.
+    let stalled = client.call("hex", "[100000]").await;
+    let refused = client.call("hex", "[500000]").await;
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    drop(refused);
+    assert_eq!(length(stalled).await, 200_038);
+    assert_eq!(length(client.call("hex", "[500000]").await).await, 1_000_038);
+}
+
+#[tokio::test]
+async fn a_client_that_asks_for_nothing_is_told_to_go_away() {
+    let limits = Limits { header_read: SOON, ..Limits::public() };
+    let server = Server::start(None, limits);
+    let mut client = Client::connect(&server).await;
+    // A call that takes longer than that is not cut.
+    let call = client.call("wait", "[]");
+    let go = async {
+        tokio::time::sleep(3 * SOON).await;
+        server.go.send(()).expect("it waits");
+    };
+    let (answer, ()) = tokio::join!(call, go);
+    assert_eq!(answer.status(), StatusCode::OK);
+    drop(answer);
+    client.end().await;
+    // Nor is one who has never asked kept.
+    Client::connect(&server).await.end().await;
+    server.check_alive();
+}
+
+#[tokio::test]
+async fn who_has_no_token_does_not_keep_the_connection() {
+    let server = Server::start(Some(JwtSecret::random()), Limits::engine());
+    let mut client = Client::connect(&server).await;
+    let refused = client.call("echo", "[]").await;
+    assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
+    let text = within(refused.into_body().collect()).await.expect("a body").to_bytes();
+    assert!(text.starts_with(b"missing token"), "{text:?}");
+    client.end().await;
+}
