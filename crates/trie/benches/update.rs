@@ -1,7 +1,8 @@
 //! A block's changes in a large trie and the root after them: 90 % updates, 10 % inserts, all
 //! paths loaded before, one thread. Beside it two rivals that encode and hash node by node:
 //! [`SparseTrie`], and alloy's [`HashBuilder`], which has no trie: it gets the changed leaves and
-//! the hashes of all unchanged nodes beside their paths, in order, gathered before.
+//! the hashes of all unchanged nodes beside their paths, in order, gathered before. What ends in
+//! `whole` has all of the trie in memory, and not the paths alone.
 //!
 //! `cargo bench -p deponent-trie --bench update`; with `LANES=avx2` or `LANES=sse2` before it,
 //! hashing is as on a machine that has no more. Run as a test (`cargo test --benches`), each is
@@ -109,10 +110,14 @@ impl State {
         changes
     }
 
-    /// The block with the paths of all changes loaded.
-    fn loaded(&self, changes: &Changes) -> BlockTrie<MemoryRecords> {
+    fn keys(&self) -> Vec<B256> {
+        (0..self.leaves_count).map(key).collect()
+    }
+
+    /// The block with these paths loaded.
+    fn loaded<'a>(&self, keys: impl IntoIterator<Item = &'a B256>) -> BlockTrie<MemoryRecords> {
         let mut trie = BlockTrie::new(self.records.clone(), self.version).unwrap();
-        for (key, _) in changes {
+        for key in keys {
             match self.kind {
                 Kind::Slots => drop(trie.shard_mut(&OWNER).touch_slot(&OWNER, key).unwrap()),
                 Kind::Accounts => drop(trie.shard_mut(key).touch(key).unwrap()),
@@ -129,17 +134,17 @@ impl State {
         }
     }
 
-    /// The nodes on the paths of all changes.
-    fn nodes(&self, changes: &Changes) -> impl NodeSource {
-        let block = self.loaded(changes);
+    /// The nodes on these paths.
+    fn nodes<'a>(&self, keys: impl IntoIterator<Item = &'a B256>) -> impl NodeSource {
+        let block = self.loaded(keys);
         by_hash(Lister::default().list(&self.records, &block.witness_addresses()).unwrap())
     }
 
     /// The trie with these paths in the slow way.
-    fn revealed(&self, changes: &Changes) -> SparseTrie {
-        let nodes = self.nodes(changes);
+    fn revealed<'a>(&self, keys: impl IntoIterator<Item = &'a B256> + Clone) -> SparseTrie {
+        let nodes = self.nodes(keys.clone());
         let mut trie = SparseTrie::new(self.root());
-        for (key, _) in changes {
+        for key in keys {
             trie.get(key.as_slice(), &nodes).unwrap();
         }
         trie
@@ -153,7 +158,7 @@ impl State {
         });
         let mut items: Vec<_> = changed.collect();
         let keys: B256Set = changes.iter().map(|(key, _)| *key).collect();
-        let nodes = self.nodes(changes);
+        let nodes = self.nodes(&keys);
         let mut pending = vec![(Nibbles::default(), self.root())];
         while let Some((path, hash)) = pending.pop() {
             let Some(rlp) = nodes.node(&hash) else {
@@ -214,29 +219,13 @@ fn root_of(items: &[(Nibbles, Item)]) -> B256 {
 
 fn measure(group: &mut BenchmarkGroup<'_, WallTime>, state: &State, count: u64) {
     let changes = state.changes(count);
+    let keys = || changes.iter().map(|(key, _)| key);
     let new = state_changes(state.kind, &changes);
     let size = format!("{}/{}", state.leaves_count, count);
-    group.bench_function(BenchmarkId::new("versioned", &size), |b| {
-        b.iter_batched(
-            || state.loaded(&changes),
-            |mut trie| {
-                trie.finish(&new, &run_serially).unwrap();
-                trie
-            },
-            BatchSize::PerIteration,
-        );
-    });
-    let revealed = state.revealed(&changes);
-    group.bench_function(BenchmarkId::new("sparse", &size), |b| {
-        b.iter_batched(
-            || revealed.clone(),
-            |mut trie| {
-                apply(&mut trie, state.kind, &changes);
-                trie
-            },
-            BatchSize::PerIteration,
-        );
-    });
+    measure_versioned(group, BenchmarkId::new("versioned", &size), || state.loaded(keys()), &new);
+    let revealed = state.revealed(keys());
+    let id = BenchmarkId::new("sparse", &size);
+    measure_sparse(group, id, &revealed, state.kind, &changes);
     let items = state.items(&changes);
     assert_eq!(root_of(&items), apply(&mut revealed.clone(), state.kind, &changes));
     group.bench_function(BenchmarkId::new("hash-builder", &size), |b| {
@@ -244,15 +233,67 @@ fn measure(group: &mut BenchmarkGroup<'_, WallTime>, state: &State, count: u64) 
     });
 }
 
+/// The update with the whole trie in memory.
+fn measure_whole(group: &mut BenchmarkGroup<'_, WallTime>, state: &State, count: u64) {
+    let changes = state.changes(count);
+    let all = state.keys();
+    let keys = || all.iter().chain(changes.iter().map(|(key, _)| key));
+    let new = state_changes(state.kind, &changes);
+    let size = format!("{}/{}", state.leaves_count, count);
+    group.sample_size(10);
+    let id = BenchmarkId::new("versioned-whole", &size);
+    measure_versioned(group, id, || state.loaded(keys()), &new);
+    let id = BenchmarkId::new("sparse-whole", &size);
+    measure_sparse(group, id, &state.revealed(keys()), state.kind, &changes);
+}
+
+fn measure_versioned(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    id: BenchmarkId,
+    loaded: impl Fn() -> BlockTrie<MemoryRecords>,
+    new: &StateChanges,
+) {
+    group.bench_function(id, |b| {
+        b.iter_batched(
+            &loaded,
+            |mut trie| {
+                trie.finish(new, &run_serially).unwrap();
+                trie
+            },
+            BatchSize::PerIteration,
+        );
+    });
+}
+
+fn measure_sparse(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    id: BenchmarkId,
+    revealed: &SparseTrie,
+    kind: Kind,
+    changes: &Changes,
+) {
+    group.bench_function(id, |b| {
+        b.iter_batched(
+            || revealed.clone(),
+            |mut trie| {
+                apply(&mut trie, kind, changes);
+                trie
+            },
+            BatchSize::PerIteration,
+        );
+    });
+}
+
 /// What goes with an update: loading, hashing ahead, writing, reading.
 fn measure_rest(group: &mut BenchmarkGroup<'_, WallTime>, state: &State, count: u64) {
     let changes = state.changes(count);
+    let keys = || changes.iter().map(|(key, _)| key);
     let new = state_changes(state.kind, &changes);
     let size = format!("{}/{}", state.leaves_count, count);
     group.bench_function(BenchmarkId::new("touch", &size), |b| {
-        b.iter_with_large_drop(|| state.loaded(&changes));
+        b.iter_with_large_drop(|| state.loaded(keys()));
     });
-    let mut finished = state.loaded(&changes);
+    let mut finished = state.loaded(keys());
     finished.finish(&new, &run_serially).unwrap();
     let finished = Arc::new(finished);
     group.bench_function(BenchmarkId::new("write", &size), |b| {
@@ -298,6 +339,7 @@ fn bench(c: &mut Criterion) {
             measure(&mut group, &state, count);
             measure_rest(&mut group, &state, count);
         }
+        measure_whole(&mut group, &state, counts[0]);
     }
 }
 
