@@ -171,6 +171,7 @@ impl Engine {
         let head = database.entry(&heads.head)?.ok_or(Error::UnknownBlock(heads.head))?;
         let read_ahead = options.read_ahead_bytes;
         let core = Arc::new(Core::new(options, database, heads, floors, head.number));
+        core.tree_mut().keep(&heads.head)?;
         let read_ahead = (read_ahead > 0).then(|| ReadAhead::start(core.clone(), read_ahead));
         Ok(Self {
             chain,

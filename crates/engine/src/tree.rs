@@ -143,8 +143,20 @@ impl BlockTree {
         Ok(hash == *ancestor)
     }
 
+    /// Keeps a block decoded as if it were new: the head is asked for all the time, and may be older
+    /// after a start, or when it was set back.
+    pub(crate) fn keep(&mut self, hash: &B256) -> Result<(), Error> {
+        if self.recent.get(hash).is_none()
+            && let Some(record) = stored_block(&self.database, hash)?
+        {
+            self.recent.insert(record);
+        }
+        Ok(())
+    }
+
     /// Makes the branch of `hash` the canonical chain.
     pub(crate) fn set_head(&mut self, hash: B256) -> Result<(), Error> {
+        self.keep(&hash)?;
         let (number, parent) = self.known_link(&hash)?;
         let (last, _) = self.known_link(&self.heads.head)?;
         let mut changes: Vec<_> = (number + 1..=last).map(|number| (number, None)).collect();
