@@ -13,6 +13,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use state::{Database, MemoryDisk, Options, Store};
+use std::sync::Arc;
 use std::time::Duration;
 use trie::{AccountChange, AccountInfo, NodeSource, StateChanges, StateTrie};
 use witness::{Ancestor, Source, TrieState, Witness};
@@ -272,6 +273,14 @@ impl Simulation {
         let head = self.parent();
         assert_eq!(choose(self.fast(), head), Verdict::Valid);
         assert_eq!(self.fast().heads().head, head);
+        self.check_head();
+    }
+
+    /// Whoever asks for the head has it read from nowhere.
+    fn check_head(&self) {
+        let head = self.fast().heads().head;
+        let [one, other] = [(); 2].map(|()| self.fast().block(head).unwrap().unwrap());
+        assert!(Arc::ptr_eq(&one, &other));
     }
 
     fn ask_for_a_witness(&mut self) {
@@ -290,6 +299,7 @@ impl Simulation {
         drop(self.fast.take());
         self.open();
         assert_eq!(self.fast().heads(), heads);
+        self.check_head();
         for block in &self.blocks {
             assert!(self.fast().block(block.hash()).unwrap().is_some());
         }

@@ -22,7 +22,8 @@ pub struct Limits {
     /// hex, those of the witness. What needs more than this is sent alone. It keeps slow readers
     /// of large witnesses from filling the memory; answers that are being made and those that wait
     /// for room come on top, as many of each as there are [running calls](Self::running_calls), and
-    /// those of at most 64 KiB, which never wait behind larger ones: up to 256 MiB.
+    /// those of at most 64 KiB, which never wait behind larger ones: up to 256 MiB, and 64 MiB of
+    /// those that wait for that room.
     pub answers_bytes: usize,
     /// Shortest answer that is compressed for a client that asks for zstd, in bytes; with
     /// [`usize::MAX`] none is.
@@ -181,10 +182,13 @@ pub(crate) const QUOTE_CHARS: usize = 200;
 /// is still in the second-level cache when the system copies it.
 pub(crate) const CHUNK_BYTES: usize = 256 * KIB;
 /// Longest answer, in bytes, that never waits for room behind larger ones: sockets take as much at
-/// once, so it is soon gone.
+/// once, so it is soon gone, unless its client lets its windows of HTTP/2 fill up.
 pub(crate) const SMALL_ANSWER_BYTES: usize = 64 * KIB;
 /// Bytes of all of these that wait for their readers: four thousand of the longest.
 pub(crate) const SMALL_ANSWERS_BYTES: usize = 256 * MIB;
+/// Small answers that wait for that room, as many as a quarter of it has space for: one more is
+/// refused.
+pub(crate) const SMALL_ANSWERS_WAITING: usize = 1024;
 /// Bytes that a connection writes before others of its thread have their turn: some tenths of a
 /// millisecond. A peer that reads as fast as we write would keep the thread for longer.
 pub(crate) const TURN_BYTES: usize = MIB;
@@ -227,8 +231,8 @@ pub(crate) const CONNECT_TIME: Duration = Duration::from_secs(10);
 pub(crate) const CALL_TIME: Duration = Duration::from_secs(120);
 /// Wait of a client for a connection that it has used to be ready again; then it opens another.
 pub(crate) const READY_TIME: Duration = Duration::from_secs(1);
-/// Longest wait of a WebSocket client for the server to take the next bytes, or to give any sign of
-/// life when it is pinged.
+/// Longest wait of a client for the server to take 256 KiB, or all there are; of a WebSocket client
+/// also for any sign of life when the server is pinged.
 pub(crate) const SERVER_IDLE: Duration = SILENCE;
 /// Notifications that wait for a subscription's reader; who falls further behind loses it.
 pub(crate) const NOTIFICATIONS_LEN: usize = 1024;

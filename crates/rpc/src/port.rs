@@ -12,7 +12,9 @@ use tokio::time::timeout;
 use crate::descriptor::Files;
 use crate::json::Json;
 use crate::jwt::JwtSecret;
-use crate::limits::{ACCEPT_PAUSE, Limits, SMALL_ANSWER_BYTES, SMALL_ANSWERS_BYTES};
+use crate::limits::{
+    ACCEPT_PAUSE, Limits, SMALL_ANSWER_BYTES, SMALL_ANSWERS_BYTES, SMALL_ANSWERS_WAITING,
+};
 use crate::message::Handler;
 use crate::pieces::Pieces;
 use crate::rest;
@@ -42,8 +44,9 @@ pub(crate) struct Port {
     answers: Arc<Semaphore>,
     /// Room for small answers alone: whoever waits for much of a semaphore goes before all others.
     small_answers: Arc<Semaphore>,
-    /// Answers that wait for room.
-    waiting: Arc<Semaphore>,
+    /// Answers that wait for room, large ones and small ones.
+    waiting: Semaphore,
+    small_waiting: Semaphore,
     subscriptions_begun: AtomicU64,
     /// In which answers are passed by descriptor.
     pub(crate) files: Arc<Files>,
@@ -129,7 +132,8 @@ impl Port {
             calls: Arc::new(Semaphore::new(running_calls)),
             answers: room(answers_bytes),
             small_answers: room(answers_bytes.min(SMALL_ANSWERS_BYTES)),
-            waiting: Arc::new(Semaphore::new(running_calls)),
+            waiting: Semaphore::new(running_calls),
+            small_waiting: Semaphore::new(SMALL_ANSWERS_WAITING),
             subscriptions_begun: AtomicU64::new(0),
             files: Arc::new(Files::new(limits.descriptor_bytes)),
             handler,
@@ -184,15 +188,16 @@ impl Port {
     /// Waits for room for an answer of so many bytes: a small one never behind larger ones.
     async fn room(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Unanswered> {
         let units = units(bytes, self.limits.answers_bytes);
-        if bytes <= SMALL_ANSWER_BYTES {
-            return self.turn(&self.small_answers, units).await;
-        }
-        if let Ok(room) = Arc::clone(&self.answers).try_acquire_many_owned(units) {
+        let (answers, waiting) = match bytes {
+            ..=SMALL_ANSWER_BYTES => (&self.small_answers, &self.small_waiting),
+            _ => (&self.answers, &self.waiting),
+        };
+        if let Ok(room) = Arc::clone(answers).try_acquire_many_owned(units) {
             return Ok(room);
         }
         // Those that wait hold their memory, and no turn that others could have.
-        let _place = self.waiting.try_acquire().map_err(|_| Unanswered::Full)?;
-        self.turn(&self.answers, units).await
+        let _place = waiting.try_acquire().map_err(|_| Unanswered::Full)?;
+        self.turn(answers, units).await
     }
 
     /// Waits for a turn, as long as a client may have to.

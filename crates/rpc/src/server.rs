@@ -167,15 +167,19 @@ impl Port {
         let mut served = pin!(http.serve_connection(TokioIo::new(socket), service));
         let mut is_ending = false;
         let ended = loop {
+            // What has come is seen before it is asked who takes nothing: the process may have been
+            // stopped for long.
             tokio::select! {
+                biased;
                 ended = &mut served => break ended,
-                over = streams.over(idle, stalled, is_ending) => if over == Over::Stalled {
+                _ = stopped.changed(), if !is_ending => {}
+                over = streams.over(idle, stalled) => if over == Over::Stalled {
                     tracing::debug!("a connection was cut: the other side did not read");
                     return;
                 },
-                _ = stopped.changed(), if !is_ending => {}
             }
             is_ending = true;
+            streams.end();
             served.as_mut().graceful_shutdown();
         };
         if let Err(fault) = ended {
@@ -649,7 +653,7 @@ struct Answer {
     content: Content,
     /// Given back when the last piece was handed over, or the connection ended.
     room: Option<OwnedSemaphorePermit>,
-    /// Over HTTP/2, where pieces that were handed over may wait for long.
+    /// Over HTTP/2, where pieces that were handed over may wait for long: it has the room.
     sending: Option<Arc<Sending>>,
 }
 

@@ -317,7 +317,7 @@ mod tests {
         let (ours, theirs) = UnixStream::pair().expect("sockets");
         // So that the system says soon that there is room.
         rustix::net::sockopt::set_socket_send_buffer_size(&ours, 16 << 10).expect("set");
-        let mut socket = Socket::new(ours, Duration::from_millis(200));
+        let mut socket = Socket::new(ours, Duration::from_secs(2));
         let mut read = vec![0; taken];
         let reads = async {
             loop {
@@ -342,13 +342,17 @@ mod tests {
 
     #[tokio::test]
     async fn who_takes_little_is_given_up() {
-        let (slowly, patience) = (4 << 10, Duration::from_secs(60));
-        let fault = write_to_a_slow_peer(slowly, false, patience).await.expect_err("too slow");
-        assert_eq!(fault.kind(), io::ErrorKind::TimedOut);
-        // All that there was is taken each time, or a good part of it.
-        let a_second = Duration::from_secs(1);
-        write_to_a_slow_peer(slowly, true, a_second).await.expect("all was taken");
-        write_to_a_slow_peer(256 << 10, false, a_second).await.expect("fast enough");
+        let patience = Duration::from_secs(60);
+        let long = Duration::from_secs(3);
+        let (slow, complete, fast) = tokio::join!(
+            write_to_a_slow_peer(512, false, patience),
+            // All that there was is taken each time.
+            write_to_a_slow_peer(4 << 10, true, long),
+            write_to_a_slow_peer(256 << 10, false, long),
+        );
+        assert_eq!(slow.expect_err("too slow").kind(), io::ErrorKind::TimedOut);
+        complete.expect("all was taken");
+        fast.expect("fast enough");
     }
 
     /// Although the peer takes all at once.

@@ -22,10 +22,14 @@ pub(crate) struct Streams {
 
 #[derive(Debug)]
 struct State {
+    /// Those from before the connection was about to end.
     open: usize,
-    /// When the last one ended, or the connection began.
+    /// When the last one of these ended, or the connection began, or was about to end.
     idle_since: Instant,
-    answers: Vec<Weak<Sending>>,
+    is_ending: bool,
+    /// When the clients of the answers took the last chunk, in milliseconds since the connection
+    /// began.
+    answers: Vec<Weak<AtomicU64>>,
 }
 
 /// Why a connection is to end.
@@ -33,21 +37,23 @@ struct State {
 pub(crate) enum Over {
     /// Soon: nobody asks for anything, or whoever does has no token.
     Unwanted,
-    /// At once: an answer is not taken.
+    /// At once: an answer is not taken, or the client does not let it end.
     Stalled,
 }
 
 impl Streams {
     pub(crate) fn new() -> Arc<Self> {
         let begun = Instant::now();
-        let state = State { open: 0, idle_since: begun, answers: Vec::new() };
+        let state = State { open: 0, idle_since: begun, is_ending: false, answers: Vec::new() };
         Arc::new(Self { begun, state: Mutex::new(state), refused: Notify::new() })
     }
 
     /// Counts a stream until what it gives is dropped.
     pub(crate) fn open(self: &Arc<Self>) -> Open {
-        self.state().open += 1;
-        Open(Arc::clone(self))
+        let mut state = self.state();
+        let is_counted = !state.is_ending;
+        state.open += usize::from(is_counted);
+        Open { streams: Arc::clone(self), is_counted }
     }
 
     /// Has the connection end, since its client has no token.
@@ -55,25 +61,32 @@ impl Streams {
         self.refused.notify_one();
     }
 
-    /// Waits until there is a reason to end the connection: no stream for `idle`, or an answer that
-    /// waits for its client for `stalled`. Once it `is_ending`, it is time to do so after both.
-    pub(crate) async fn over(&self, idle: Duration, stalled: Duration, is_ending: bool) -> Over {
+    /// Notes that the client was told to go away: the streams that it has opened go on, and those
+    /// that it opens now do not keep the connection.
+    pub(crate) fn end(&self) {
+        let mut state = self.state();
+        (state.is_ending, state.idle_since) = (true, Instant::now());
+    }
+
+    /// Waits until there is a reason to end the connection: no stream for `idle`, or an answer of
+    /// which the client takes nothing for `stalled`. Once it is about to end, it is to end at once
+    /// when there was no stream for `stalled`.
+    pub(crate) async fn over(&self, idle: Duration, stalled: Duration) -> Over {
         let tick = idle.min(stalled) / 4;
         loop {
-            if timeout(tick, self.refused.notified()).await.is_ok() && !is_ending {
+            let is_refused = timeout(tick, self.refused.notified()).await.is_ok();
+            let mut state = self.state();
+            if is_refused && !state.is_ending {
                 return Over::Unwanted;
             }
-            let now = Instant::now();
-            let stalled_since = now.saturating_duration_since(self.begun).saturating_sub(stalled);
-            let mut state = self.state();
-            state.answers.retain(|answer| answer.strong_count() > 0);
-            let mut answers = state.answers.iter().filter_map(Weak::upgrade);
-            if answers.any(|answer| answer.progressed() < stalled_since) {
+            if state.is_stalled(self.begun.elapsed().saturating_sub(stalled)) {
                 return Over::Stalled;
             }
-            let most_idle = if is_ending { idle + stalled } else { idle };
-            if state.open == 0 && now.saturating_duration_since(state.idle_since) >= most_idle {
-                return if is_ending { Over::Stalled } else { Over::Unwanted };
+            let is_idle = |most| state.open == 0 && state.idle_since.elapsed() >= most;
+            match state.is_ending {
+                true if is_idle(stalled) => return Over::Stalled,
+                false if is_idle(idle) => return Over::Unwanted,
+                _ => {}
             }
         }
     }
@@ -83,26 +96,50 @@ impl Streams {
     }
 }
 
+impl State {
+    /// Whether of any answer nothing was taken since then.
+    fn is_stalled(&mut self, since: Duration) -> bool {
+        self.forget_sent();
+        let mut answers = self.answers.iter().filter_map(Weak::upgrade);
+        answers.any(|taken| Duration::from_millis(taken.load(Ordering::Relaxed)) < since)
+    }
+
+    fn forget_sent(&mut self) {
+        self.answers.retain(|answer| answer.strong_count() > 0);
+    }
+}
+
 /// A stream.
 #[derive(Debug)]
-pub(crate) struct Open(Arc<Streams>);
+pub(crate) struct Open {
+    streams: Arc<Streams>,
+    is_counted: bool,
+}
 
 impl Open {
     /// The stream's answer, which has its room until all of it is written.
     pub(crate) fn sends(self, room: Option<OwnedSemaphorePermit>) -> Arc<Sending> {
-        let streams = Arc::clone(&self.0);
-        let sending = Arc::new(Sending { open: self, _room: room, progressed: AtomicU64::new(0) });
+        let streams = Arc::clone(&self.streams);
+        let sending = Arc::new(Sending { open: self, _room: room, taken: Arc::default() });
         sending.progress();
-        streams.state().answers.push(Arc::downgrade(&sending));
+        let mut state = streams.state();
+        if state.answers.len() > 2 * state.open + FORGOTTEN_AT_ONCE {
+            state.forget_sent();
+        }
+        state.answers.push(Arc::downgrade(&sending.taken));
         sending
     }
 }
 
+/// Answers that were sent, as many as are forgotten together.
+const FORGOTTEN_AT_ONCE: usize = 64;
+
 impl Drop for Open {
     fn drop(&mut self) {
-        let mut state = self.0.state();
-        state.open -= 1;
-        state.idle_since = Instant::now();
+        if self.is_counted {
+            let mut state = self.streams.state();
+            (state.open, state.idle_since) = (state.open - 1, Instant::now());
+        }
     }
 }
 
@@ -111,8 +148,9 @@ impl Drop for Open {
 pub(crate) struct Sending {
     open: Open,
     _room: Option<OwnedSemaphorePermit>,
-    /// When its client took the last chunk, in milliseconds since the connection began.
-    progressed: AtomicU64,
+    /// See [`State::answers`]. Apart, since whoever looks at it there must not be the last one who
+    /// has the stream.
+    taken: Arc<AtomicU64>,
 }
 
 impl Sending {
@@ -123,12 +161,8 @@ impl Sending {
     }
 
     fn progress(&self) {
-        let now = self.open.0.begun.elapsed().as_millis();
-        self.progressed.store(u64::try_from(now).unwrap_or(u64::MAX), Ordering::Relaxed);
-    }
-
-    fn progressed(&self) -> Duration {
-        Duration::from_millis(self.progressed.load(Ordering::Relaxed))
+        let now = self.open.streams.begun.elapsed().as_millis();
+        self.taken.store(u64::try_from(now).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 }
 

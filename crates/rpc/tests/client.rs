@@ -97,11 +97,13 @@ async fn many_clients_are_served_at_once() {
 async fn a_connection_that_the_server_found_idle_is_opened_again() {
     let secret = JwtSecret::random();
     let limits = Limits { header_read: Duration::from_millis(150), ..Limits::engine() };
-    let server = Server::start(Some(secret.clone()), limits);
+    let server = Server::start(Some(secret.clone()), limits.clone());
     let address = server.address.to_string();
     let mut client = Client::connect(&address, Some(secret)).await.expect("connected");
     client.call::<Value>("echo", ()).await.expect("a result");
-    // The server closes idle connections after the same time as this one.
+    // The server closes idle connections after the same time as this one, which is opened when the
+    // client's is about to be closed.
+    tokio::time::sleep(limits.header_read).await;
     tokio::task::spawn_blocking({
         let idle = server.connect();
         move || idle.rest()

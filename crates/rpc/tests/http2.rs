@@ -11,14 +11,14 @@ use hyper::client::conn::http2::{Builder, Connection, SendRequest};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rpc::{JwtSecret, Limits};
-use support::{Server, call, within};
+use support::{PATIENCE, Server, call, within};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 type Driver = Connection<TokioIo<TcpStream>, Full<Bytes>, TokioExecutor>;
 
 /// Soon, but long after anything that a test waits for is done.
-const SOON: Duration = Duration::from_millis(400);
+const SOON: Duration = Duration::from_secs(2);
 
 /// A client, and what tells that its connection is over.
 struct Client {
@@ -75,7 +75,7 @@ async fn an_answer_that_is_not_taken_keeps_its_room() {
     let limits = Limits {
         answers_bytes: 1 << 20,
         turn_wait: SOON,
-        write_idle: 10 * SOON,
+        write_idle: PATIENCE,
         ..Limits::public()
     };
     let server = Server::start(None, limits);
@@ -97,7 +97,7 @@ async fn a_client_that_asks_for_nothing_is_told_to_go_away() {
     // A call that takes longer than that is not cut.
     let call = client.call("wait", "[]");
     let go = async {
-        tokio::time::sleep(3 * SOON).await;
+        tokio::time::sleep(2 * SOON).await;
         server.go.send(()).expect("it waits");
     };
     let (answer, ()) = tokio::join!(call, go);

@@ -316,16 +316,16 @@ async fn a_client_that_waits_for_an_answer_may_be_silent() {
     raw.until(r#""result":true"#);
 }
 
-#[tokio::test]
-async fn a_client_that_does_not_read_is_cut_off() {
+#[test]
+fn a_client_that_does_not_read_is_cut_off() {
     // Room for one answer: the second waits until the first connection is given up.
     let limits = Limits { write_idle: BRIEF, answers_bytes: 1 << 20, ..Limits::public() };
     let server = Server::start(None, limits);
-    let mut stalled = server.websocket();
-    stalled.send(call("hex", "[50000000]")).await;
-    for _ in 0..2 {
-        server.post(call("hex", "[100000]")).check(200, "0x");
-    }
+    let mut stalled = server.connect();
+    stalled.send(upgrade(""));
+    stalled.send(frame(0x81, call("hex", "[50000000]")));
+    stalled.until("0x");
+    server.post(call("hex", "[100000]")).check(200, "0x");
 }
 
 #[test]

@@ -96,13 +96,6 @@ fn a_block_whose_parent_is_unknown_is_not_judged() {
 }
 
 #[test]
-fn the_head_that_a_chain_is_opened_with_is_read_once() {
-    let engine = engine();
-    let [first, again] = [(); 2].map(|()| engine.block(engine.heads().head).unwrap().unwrap());
-    assert!(std::sync::Arc::ptr_eq(&first, &again));
-}
-
-#[test]
 fn a_known_block_is_valid_again() {
     let engine = engine();
     let block = build(&engine, genesis(&engine), Vec::new(), 0).block;
