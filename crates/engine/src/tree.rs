@@ -143,8 +143,8 @@ impl BlockTree {
         Ok(hash == *ancestor)
     }
 
-    /// Keeps a block decoded as if it were new: the head is asked for all the time, and may be older
-    /// after a start, or when it was set back.
+    /// Keeps a block decoded as if it were new: the head is asked for all the time, and may be
+    /// older after a start, or when it was set back.
     pub(crate) fn keep(&mut self, hash: &B256) -> Result<(), Error> {
         if self.recent.get(hash).is_none()
             && let Some(record) = stored_block(&self.database, hash)?
