@@ -1,6 +1,5 @@
 //! Every bound of this crate, with its unit and its reason.
 
-use crate::socket::Socket;
 use std::time::Duration;
 
 const KIB: usize = 1 << 10;
@@ -119,13 +118,6 @@ impl Limits {
     }
 }
 
-impl Limits {
-    /// How long a client of HTTP may ask for nothing.
-    pub(crate) const fn idle(&self, socket: &Socket) -> Duration {
-        if socket.is_unix() { self.unix_header_read } else { self.header_read }
-    }
-}
-
 /// What fits into one packet gains nothing, and a little more gains less than the time it takes.
 const ZSTD_BYTES: usize = 4 * KIB;
 /// How hard zstd tries: the higher levels take longer than their bytes do on any network.
@@ -177,9 +169,9 @@ pub(crate) const TOPIC_LEN: usize = 1024;
 const SILENCE: Duration = Duration::from_secs(30);
 /// Characters of foreign text (a method, a panic, an HTTP error page) that a message repeats.
 pub(crate) const QUOTE_CHARS: usize = 200;
-/// Most bytes of an answer handed to the socket at a time, and what a client has to take within
-/// [`Limits::write_idle`]: what is written for it, digits mostly,
-/// is still in the second-level cache when the system copies it.
+/// Most bytes of an answer handed to the socket at a time: what is written for it, digits mostly,
+/// is still in the second-level cache when the system copies it. So many a client has to take
+/// within [`Limits::write_idle`].
 pub(crate) const CHUNK_BYTES: usize = 256 * KIB;
 /// Longest answer, in bytes, that never waits for room behind larger ones: sockets take as much at
 /// once, so it is soon gone, unless its client lets its windows of HTTP/2 fill up.

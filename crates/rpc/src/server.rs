@@ -22,6 +22,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -139,6 +140,11 @@ impl Port {
         }
     }
 
+    /// How long a client of HTTP may ask for nothing.
+    fn idle(&self, socket: &Socket) -> Duration {
+        if socket.is_unix() { self.limits.unix_header_read } else { self.limits.header_read }
+    }
+
     async fn converse_in_http2(self: Arc<Self>, socket: Socket, mut stopped: watch::Receiver<()>) {
         let mut http = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
         http.timer(TokioTimer::new())
@@ -150,7 +156,7 @@ impl Port {
             .max_concurrent_streams(u32::try_from(self.limits.messages).unwrap_or(u32::MAX))
             .keep_alive_interval(self.limits.silence)
             .keep_alive_timeout(self.limits.silence);
-        let idle = self.limits.idle(&socket);
+        let idle = self.idle(&socket);
         let stalled = self.limits.write_idle;
         let (connection, streams) = (Arc::new(Connection::default()), Streams::new());
         let service = service_fn(|request| {
@@ -190,7 +196,7 @@ impl Port {
     async fn converse_in_http1(self: Arc<Self>, socket: Socket, mut stopped: watch::Receiver<()>) {
         let mut http = hyper::server::conn::http1::Builder::new();
         http.timer(TokioTimer::new())
-            .header_read_timeout(self.limits.idle(&socket))
+            .header_read_timeout(self.idle(&socket))
             .max_header_size(HEADER_BYTES);
         let upgrade = Mutex::new(None);
         let descriptors = socket.descriptors();
