@@ -68,9 +68,12 @@ pub(crate) fn assemble(
             [unit] => unit.run(),
             units => pool.run(units),
         }),
-        None => match core.database.witness(&record.hash())? {
-            Kept::There(copy) => decode_copy(&copy)?,
-            Kept::Never | Kept::Gone => state_nodes(core, lister, record, &parent)?,
+        None => match core.ring.get(&record.hash()) {
+            Some(nodes) => nodes.list(lister.room()),
+            None => match core.database.witness(&record.hash())? {
+                Kept::There(copy) => decode_copy(&copy)?,
+                Kept::Never | Kept::Gone => state_nodes(core, lister, record, &parent)?,
+            },
         },
     };
     let codes = match codes {
@@ -112,7 +115,10 @@ pub(crate) fn copy(core: &Core, record: &BlockRecord) -> Result<Option<Bytes>, E
         return Ok(None);
     }
     let Some(parent) = core.block(&record.block.header.parent_hash)? else { return Ok(None) };
-    let state = state_nodes(core, &mut Lister::default(), record, &parent)?;
+    let state = match core.ring.get(&record.hash()) {
+        Some(nodes) => nodes.list(Vec::new()),
+        None => state_nodes(core, &mut Lister::default(), record, &parent)?,
+    };
     let witness = Witness { state, codes: Vec::new(), headers: Vec::new() };
     let rlp = witness::rlp::encode(&witness);
     Ok(Some(lz4_flex::compress_prepend_size(&rlp).into()))

@@ -1,9 +1,11 @@
 //! What the engine's threads share.
 
+use crate::assemble::Assembler;
 use crate::background::Rest;
 use crate::persist::{PersistedBlock, Signals};
 use crate::record::BlockRecord;
 use crate::remembered::Shelf;
+use crate::ring::Ring;
 use crate::seal::{Sealed, SweepState};
 use crate::tree::{BlockTree, Heads};
 use crate::{Error, limits};
@@ -44,6 +46,8 @@ pub struct EngineOptions {
     pub sweep_step_bytes: u64,
     /// Bytes of memory for codes made ready to run (`--cache.code-bytes`).
     pub code_cache_bytes: usize,
+    /// Bytes of memory for the nodes of the newest witnesses (`--cache.witness-bytes`).
+    pub witness_cache_bytes: usize,
     /// Blocks before the head whose state is kept (`--history.retain-blocks`).
     pub retain_history: u64,
     /// Blocks whose witness is kept as a copy of its own (`--witness.retain-blocks`).
@@ -67,6 +71,7 @@ impl Default for EngineOptions {
             sweep_min_bytes: limits::SWEEP_MIN_BYTES,
             sweep_step_bytes: limits::SWEEP_STEP_BYTES,
             code_cache_bytes: limits::CODE_CACHE_BYTES,
+            witness_cache_bytes: limits::WITNESS_CACHE_BYTES,
             retain_history: limits::RETAIN_HISTORY,
             retain_witness_blocks: limits::RETAIN_WITNESS_BLOCKS,
             retain_witness_bytes: limits::RETAIN_WITNESS_BYTES,
@@ -91,6 +96,10 @@ pub(crate) struct Core {
     listeners: RwLock<Vec<Listener>>,
     /// What reads of earlier blocks have left for the next one; empty while that runs.
     pub(crate) remembered: Shelf,
+    pub(crate) ring: Ring,
+    /// The last witness that was asked for, and room for the next. Held while one is put together,
+    /// so that many who ask for one have it made once.
+    pub(crate) assembler: Mutex<Assembler>,
     /// The last canonical number whose witness has its copy.
     copied: AtomicU64,
     /// Whether a block runs, and the processor is better left to it.
@@ -116,6 +125,8 @@ impl Core {
             move || rest.wait()
         });
         Self {
+            ring: Ring::new(options.witness_cache_bytes),
+            assembler: Mutex::default(),
             options,
             tree: RwLock::new(BlockTree::new(database.clone(), heads)),
             database,

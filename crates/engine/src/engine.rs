@@ -83,9 +83,6 @@ pub struct Engine {
     builds: Mutex<Bounded<Build>>,
     /// The last block that ran, with the codes that it read, which may be many.
     latest: Mutex<Option<Latest>>,
-    /// The last witness that was asked for, and room for the next. Held while one is put together,
-    /// so that many who ask for one have it made once.
-    assembler: Arc<Mutex<Assembler>>,
     /// Codes made ready to run.
     pub(crate) codes: CodeCache,
     /// Made when a block first has work for it.
@@ -182,7 +179,6 @@ impl Engine {
             running: Mutex::new(()),
             builds: Mutex::new(Bounded::new(limits::BUILDS)),
             latest: Mutex::new(None),
-            assembler: Arc::default(),
             codes,
             pool: OnceLock::new(),
             helpers: Helpers::new(),
@@ -370,7 +366,7 @@ impl Engine {
             if threads.is_some() {
                 self.core.rest.begin(limits::REST_MAX);
             }
-            dropped_later = self.assembler.lock().expect(NO_PANIC).last.take();
+            dropped_later = self.core.assembler.lock().expect(NO_PANIC).last.take();
             // It is kept for who asks. Why there is none, who asks is told again.
             let assembled = self.assembled(hash).ok().flatten();
             let bytes = assembled.map_or(0, |assembled| assembled.witness.content_bytes());
@@ -380,7 +376,6 @@ impl Engine {
             }
         }
         let (core, parent_seal) = (self.core.clone(), parent.seal.clone());
-        let assembler = self.assembler.clone();
         if threads.is_some() && wanted != Wanted::Nothing {
             self.core.rest.begin(rest);
         }
@@ -390,9 +385,9 @@ impl Engine {
             record.seal.hurry();
         }
         let seal = move || {
-            seal::seal(&core, &parent_seal, &record, tries, new_codes);
+            seal::seal(&core, &parent_seal, &record, tries, new_codes, is_all);
             if let Some((_, assembled)) = dropped_later {
-                Assembler::recycle(&assembler, assembled);
+                Assembler::recycle(&core.assembler, assembled);
             }
         };
         match threads {
@@ -461,7 +456,7 @@ impl Engine {
 
     /// As [`witness`](Self::witness), with the hashes of the codes.
     pub fn assembled(&self, block_hash: B256) -> Result<Option<Assembled>, Error> {
-        let mut assembler = self.assembler.lock().expect(NO_PANIC);
+        let mut assembler = self.core.assembler.lock().expect(NO_PANIC);
         let Assembler { last, lister } = &mut *assembler;
         if let Some((_, assembled)) = last.as_ref().filter(|(hash, _)| *hash == block_hash) {
             return Ok(Some(assembled.clone()));
@@ -491,7 +486,7 @@ impl Engine {
         let (codes, headers) =
             (touched.codes.len(), (record.number() - touched.first_ancestor) as usize);
         // Who asks does not wait for one that is being put together.
-        let assembler = self.assembler.try_lock().ok();
+        let assembler = self.core.assembler.try_lock().ok();
         let last = assembler
             .as_deref()
             .and_then(|assembler| assembler.last.as_ref())

@@ -23,6 +23,7 @@ mod prefetch;
 mod record;
 mod recovery;
 mod remembered;
+mod ring;
 #[cfg(test)]
 mod samples;
 mod seal;

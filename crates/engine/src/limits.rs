@@ -144,6 +144,10 @@ pub const INIT_BATCH_BYTES: usize = 64 << 20;
 /// some 900,000 of them; of those that do not, it is half of what a full block can read.
 pub const CODE_CACHE_BYTES: usize = 256 << 20;
 
+/// Bytes of memory for the nodes of the newest witnesses: four megabytes for each of 128 blocks,
+/// which is how far back a prover mostly asks.
+pub const WITNESS_CACHE_BYTES: usize = 512 << 20;
+
 /// Longest RLP of a trie node, in bytes: a branch with sixteen hashes and no value.
 pub(crate) const NODE_BYTES: usize = 3 + 16 * 33 + 1;
 

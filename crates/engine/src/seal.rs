@@ -136,12 +136,14 @@ impl Seal {
 }
 
 /// Gives addresses to what `record`'s block has changed, and the block to the database.
+/// `is_all` is whether the tries have all nodes that it read.
 pub(crate) fn seal(
     core: &Core,
     parent: &Seal,
     record: &BlockRecord,
     tries: Arc<Tries>,
     codes: Vec<(B256, Bytes)>,
+    is_all: bool,
 ) {
     core.rest.wait();
     if let Some(touched) = &record.touched {
@@ -155,11 +157,26 @@ pub(crate) fn seal(
     }
     record.seal.keep(sealed);
     core.signals.block_sealed();
-    drop(tries);
-    let appended_bytes = core.database.nodes().end().offset() - start.offset();
-    if core.database.nodes().cache_has_room() {
-        background::touch_memory(appended_bytes as usize, &core.rest, || true);
+    let mut grown_bytes = 0;
+    if is_all {
+        core.rest.wait();
+        grown_bytes += keep_witness(core, record.hash(), &tries);
     }
+    drop(tries);
+    if core.database.nodes().cache_has_room() {
+        grown_bytes += (core.database.nodes().end().offset() - start.offset()) as usize;
+    }
+    background::touch_memory(grown_bytes, &core.rest, || true);
+}
+
+/// Keeps the nodes of the block's witness in memory; says by how much more that is now.
+fn keep_witness(core: &Core, hash: B256, tries: &Arc<Tries>) -> usize {
+    // Who asks for one just now does not wait for this.
+    let assembler = core.assembler.try_lock().ok();
+    let last = assembler.as_deref().and_then(|assembler| assembler.last.as_ref());
+    let assembled = last.filter(|(of, _)| *of == hash).map(|(_, last)| last.witness.clone());
+    drop(assembler);
+    core.ring.keep(hash, tries, assembled.as_deref().map(|witness| &witness.state[..]))
 }
 
 fn try_seal(

@@ -92,6 +92,10 @@ struct NodeArgs {
     testing: bool,
     #[command(flatten)]
     storage: StorageArgs,
+    /// Bytes of memory for the trie nodes of the newest blocks' witnesses; 0 is none.
+    #[arg(long = "cache.witness-bytes", value_name = "BYTES", value_parser = parse_bytes,
+          default_value_t = EngineOptions::default().witness_cache_bytes as u64)]
+    witness_cache_bytes: u64,
     /// Blocks that may wait in memory before they are persisted.
     #[arg(long = "engine.persistence-threshold", value_name = "BLOCKS",
           default_value_t = EngineOptions::default().persistence_threshold)]
@@ -149,6 +153,8 @@ impl StorageArgs {
     pub(crate) fn engine(&self) -> EngineOptions {
         EngineOptions {
             code_cache_bytes: self.code_cache_bytes as usize,
+            // Nobody asks a command for a witness.
+            witness_cache_bytes: 0,
             retain_history: self.retain_history,
             retain_witness_blocks: self.retain_witness_blocks,
             retain_witness_bytes: self.retain_witness_bytes,
@@ -235,6 +241,7 @@ fn run_node(args: NodeArgs) -> anyhow::Result<()> {
             multiproof_chunk_size: args.multiproof_chunk_size,
             trie_workers: args.trie_workers,
             read_ahead_bytes: args.storage.cache_bytes,
+            witness_cache_bytes: args.witness_cache_bytes as usize,
             ..args.storage.engine()
         },
     };

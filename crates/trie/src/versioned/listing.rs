@@ -191,6 +191,11 @@ impl Lister {
         }
     }
 
+    /// An empty list, with room where there is some.
+    pub fn room(&mut self) -> Vec<Bytes> {
+        mem::take(&mut self.spare)
+    }
+
     /// Lists nodes by up to so many threads, and makes them slices of pieces, see [`Nodes::merge`].
     pub(crate) fn merge(
         &mut self,
