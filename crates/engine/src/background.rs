@@ -132,6 +132,8 @@ pub(crate) fn touch_memory(grown_bytes: usize, rest: &Rest, goes_on: impl Fn() -
 pub(crate) struct Rest {
     /// Whether there may be one. Who works mostly looks at no more than this.
     is_on: AtomicBool,
+    /// Whether somebody waits for the work.
+    is_awaited: AtomicBool,
     state: Mutex<RestState>,
     changed: Condvar,
 }
@@ -170,9 +172,14 @@ impl Rest {
 
     /// Says that the caller waits for the work.
     pub(crate) fn wait_for_work(&self) -> Waiting<'_> {
-        self.state().waiting += 1;
+        self.state().wait_more_by(1, self);
         self.changed.notify_all();
         Waiting(self)
+    }
+
+    /// Whether somebody waits for the work, so that what nobody waits for is better left.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.is_awaited.load(Ordering::Relaxed)
     }
 
     /// Waits for the end of a rest, if there is one: [`limits::REST_MAX`] at most, whatever begins
@@ -195,6 +202,11 @@ impl Rest {
 }
 
 impl RestState {
+    fn wait_more_by(&mut self, count: isize, of: &Rest) {
+        self.waiting = self.waiting.checked_add_signed(count).expect("who waits has begun to");
+        of.is_awaited.store(self.waiting > 0, Ordering::Relaxed);
+    }
+
     /// How long the rest lasts from now on, if it does.
     fn left(&self, most: Instant) -> Option<Duration> {
         let until = self.until.filter(|_| self.waiting == 0)?;
@@ -205,7 +217,7 @@ impl RestState {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.state().waiting -= 1;
+        self.0.state().wait_more_by(-1, self.0);
     }
 }
 
@@ -273,12 +285,14 @@ mod tests {
         rest.begin(Duration::ZERO);
         rest.state().until = Some(later);
         assert!(rests());
+        assert!(!rest.is_awaited());
         let [one, other] = [rest.wait_for_work(), rest.wait_for_work()];
         assert!(!rests());
         drop(one);
         rest.begin(hour);
-        assert!(!rests());
+        assert!(!rests() && rest.is_awaited());
         drop(other);
+        assert!(!rest.is_awaited());
         rest.state().until = Some(later);
         assert!(rests());
         rest.end();

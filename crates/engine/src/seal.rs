@@ -166,7 +166,7 @@ pub(crate) fn seal(
     if core.database.nodes().cache_has_room() {
         grown_bytes += (core.database.nodes().end().offset() - start.offset()) as usize;
     }
-    background::touch_memory(grown_bytes, &core.rest, || true);
+    background::touch_memory(grown_bytes, &core.rest, || !core.rest.is_awaited());
 }
 
 /// Keeps the nodes of the block's witness in memory; says by how much more that is now.
@@ -237,7 +237,9 @@ impl Stored {
     }
 }
 
-/// Sweeps on until somebody wants the block's state, as many bytes as blocks have appended.
+/// Sweeps on until somebody wants the block's state, or a block runs, which may be on another
+/// branch and is sealed after this one, or somebody waits for one that is; as many bytes as blocks
+/// have appended.
 ///
 /// A cycle begins when the log from the floor on is twice as long as what was in use at the end of
 /// the last one. When blocks follow each other too closely and the log gets [twice as long
@@ -263,7 +265,8 @@ fn sweep_on(
     let due_bytes = state.owed_bytes.min(limits::SWEEP_STEP_MAX_BYTES);
     let is_log_long = log_bytes > worth_it.saturating_mul(limits::SWEEP_URGENCY);
     let own_bytes = if is_log_long { appended_bytes.min(due_bytes) } else { 0 };
-    let goes_on = |walked| walked < if seal.is_urgent() { own_bytes } else { due_bytes };
+    let is_urgent = || seal.is_urgent() || core.is_running() || core.rest.is_awaited();
+    let goes_on = |walked| walked < if is_urgent() { own_bytes } else { due_bytes };
     if state.owed_bytes < core.options.sweep_step_bytes || !goes_on(0) {
         return Ok(Sealed { version, sweep: state });
     }
@@ -293,4 +296,37 @@ fn sweep_on(
         }
     }
     Ok(Sealed { version, sweep: state })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::{branch, engine};
+
+    #[test]
+    fn a_sweep_is_in_nobodys_way() {
+        let engine = engine();
+        let core = engine.core();
+        let head = *branch(&engine, engine.heads().genesis, 0, 3).last().unwrap();
+        let record = engine.block(head).unwrap().unwrap();
+        let (version, below) = (record.seal.wait().unwrap().version, core.database.nodes().end());
+        let cycle = Cycle { below, cursor: Cursor::default(), moved_bytes: 0 };
+        let begun = SweepState { cycle: Some(cycle), owed_bytes: 1 << 30, ..SweepState::default() };
+        let goes_on = |seal: &Seal| {
+            let sealed = sweep_on(core, version, begun, 0, seal).unwrap();
+            assert!(sealed.sweep == begun || sealed.sweep.cycle.is_none(), "{sealed:?}");
+            sealed.sweep != begun
+        };
+        let seal = Seal::default();
+        assert!(goes_on(&seal));
+        core.running.store(true, Ordering::Relaxed);
+        assert!(!goes_on(&seal), "a block runs");
+        core.running.store(false, Ordering::Relaxed);
+        let waiting = core.rest.wait_for_work();
+        assert!(!goes_on(&seal), "somebody waits for another block's state");
+        drop(waiting);
+        seal.hurry();
+        assert!(!goes_on(&seal), "somebody wants this block's state");
+        assert!(goes_on(&Seal::default()));
+    }
 }
