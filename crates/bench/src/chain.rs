@@ -27,18 +27,19 @@ pub enum Part {
     Empty,
     /// Full blocks, on warm caches.
     Warm,
+    /// Full blocks, each group of them twice: a branch that is left for the other. On warm caches
+    /// too, so that it can be compared with the part before.
+    Reorgs,
     /// Full blocks, after a restart and with the page cache dropped.
     Cold,
-    /// Full blocks, each group of them twice: a branch that is left for the other.
-    Reorgs,
 }
 
 impl Part {
     /// All, in the order of the chain.
-    pub const ALL: [Self; 5] = [Self::State, Self::Empty, Self::Warm, Self::Cold, Self::Reorgs];
+    pub const ALL: [Self; 5] = [Self::State, Self::Empty, Self::Warm, Self::Reorgs, Self::Cold];
 
     /// All but the one that makes the state.
-    pub const MEASURED: [Self; 4] = [Self::Empty, Self::Warm, Self::Cold, Self::Reorgs];
+    pub const MEASURED: [Self; 4] = [Self::Empty, Self::Warm, Self::Reorgs, Self::Cold];
 
     /// As files and reports call it.
     pub const fn name(self) -> &'static str {

@@ -127,8 +127,8 @@ pub struct StateArgs {
     /// Who runs; those without a program are left out.
     #[arg(long, value_delimiter = ',', default_value = "geth,reth,deponent,deponent+witness")]
     clients: Vec<Contender>,
-    /// What runs: empty, warm, cold, reorgs.
-    #[arg(long, value_delimiter = ',', default_value = "empty,warm,cold,reorgs")]
+    /// What runs: empty, warm, reorgs, cold.
+    #[arg(long, value_delimiter = ',', default_value = "empty,warm,reorgs,cold")]
     parts: Vec<String>,
     /// Blocks measured of each part, at most.
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = count::<usize>)]
@@ -308,7 +308,7 @@ fn state(args: &StateArgs) -> anyhow::Result<()> {
     }
     let part = |name: &String| {
         let known = Part::MEASURED.into_iter().find(|part| part.name() == name);
-        known.with_context(|| format!("no part {name}: empty, warm, cold, reorgs"))
+        known.with_context(|| format!("no part {name}: empty, warm, reorgs, cold"))
     };
     let mut parts = args.parts.iter().map(part).collect::<anyhow::Result<Vec<Part>>>()?;
     parts.sort();

@@ -131,8 +131,13 @@ impl Driver {
         for (part, blocks) in [
             (Part::Empty, world.empty_blocks),
             (Part::Warm, world.warm_blocks),
+            (Part::Reorgs, world.reorgs),
             (Part::Cold, world.cold_blocks),
         ] {
+            if part == Part::Reorgs {
+                self.reorgs(world, chain, &mut workload, part >= first)?;
+                continue;
+            }
             let mut plans = (0..blocks).map(|_| match part {
                 Part::Empty => empty(),
                 _ => workload.block(),
@@ -143,7 +148,7 @@ impl Driver {
                 plans.by_ref().for_each(drop);
             }
         }
-        self.reorgs(world, chain, &mut workload)
+        Ok(())
     }
 
     /// A file that has blocks of so many numbers, from the next one on.
@@ -184,20 +189,31 @@ impl Driver {
     }
 
     /// Groups of blocks, each built twice on one parent with the same transactions: first the
-    /// branch that stays, then the one that the next group leaves.
+    /// branch that stays, then the one that the next group leaves; and a last block, which leaves
+    /// the last of these.
     fn reorgs(
         &mut self,
         world: &World,
         chain: &Chain,
         workload: &mut Workload,
+        is_wanted: bool,
     ) -> anyhow::Result<()> {
         let lengths = world.kind.branches().iter().cycle().copied();
         let branches = || lengths.clone().take(world.reorgs as usize);
-        let mut writer = self.begin(chain.part(Part::Reorgs), branches().sum())?;
+        let numbers = branches().sum::<u64>() + 1;
+        if !is_wanted {
+            (0..numbers).for_each(|_| drop(workload.block()));
+            return Ok(());
+        }
+        let mut writer = self.begin(chain.part(Part::Reorgs), numbers)?;
         for blocks in branches() {
             let plans: Vec<BlockPlan> = (0..blocks).map(|_| workload.block()).collect();
             self.twice(&plans, &mut writer)?;
         }
+        let last = workload.block();
+        let payload = self.build(&last, &json!(sign_all(&last.transactions)), 0)?;
+        writer.push(&payload)?;
+        self.import(&payload)?;
         writer.end()
     }
 

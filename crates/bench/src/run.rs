@@ -108,7 +108,15 @@ pub(crate) fn run(
     let mut teams: Option<Vec<Runner>> = None;
     for part in &options.parts {
         if *part == Part::Cold {
-            for runner in teams.take().into_iter().flatten() {
+            // Nothing is to be made good after the restart, which would warm the caches.
+            let mut team = match teams.take() {
+                Some(team) => team,
+                None => start(&runners, chain)?,
+            };
+            for runner in &mut team {
+                runner.catch_up(chain, *part, options)?;
+            }
+            for runner in team {
                 runner.client.process.stop()?;
             }
             if options.drop_page_cache {

@@ -16,6 +16,8 @@ use crate::progress;
 /// How far behind the head consensus clients name a block safe, and finalized.
 const SAFE_DEPTH: usize = 32;
 const FINALIZED_DEPTH: usize = 64;
+/// Blocks of a branch that a reorganization leaves behind, at most.
+const LONGEST_BRANCH: u64 = 32;
 
 /// The blocks of a chain by their parents, for the fork choice.
 #[derive(Clone, Debug, Default)]
@@ -81,12 +83,16 @@ pub(crate) fn feed(
     for payload in payloads {
         let payload = payload?;
         ancestry.push(&payload);
-        if payload.number > have {
+        // Of the head's number or lower there may be a block on another branch that was not fed.
+        if payload.number + LONGEST_BRANCH > have {
             client
                 .new_payload_patiently(&payload)
-                .and_then(|()| client.forkchoice_updated(ancestry.heads(payload.hash)))
+                .and_then(|()| match payload.number > have {
+                    true => client.forkchoice_updated(ancestry.heads(payload.hash)).map(drop),
+                    false => Ok(()),
+                })
                 .map_err(|error| client.process.blame(error))?;
-            fed += 1;
+            fed += u64::from(payload.number > have);
         }
         bar.inc(1);
     }

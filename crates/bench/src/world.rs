@@ -13,7 +13,7 @@ use crate::random::Zipf;
 
 /// They change when the same sizes begin to give another state, or other blocks on it.
 const STATE_GENERATION: u32 = 1;
-const GENERATION: u32 = 3;
+const GENERATION: u32 = 4;
 
 pub(crate) const CHAIN_ID: u64 = 764_774;
 pub(crate) const SECONDS_A_SLOT: u64 = 12;
@@ -135,10 +135,10 @@ pub struct World {
     pub empty_blocks: u64,
     /// Blocks measured on warm caches, those before the measurement included.
     pub warm_blocks: u64,
-    /// Blocks measured after a restart.
-    pub cold_blocks: u64,
     /// Branches that a reorganization leaves behind: of 1 to 3 blocks, of hostile chains to 32.
     pub reorgs: u64,
+    /// Blocks measured after a restart.
+    pub cold_blocks: u64,
 }
 
 impl World {
