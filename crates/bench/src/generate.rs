@@ -131,12 +131,10 @@ impl Driver {
         for (part, blocks) in [
             (Part::Empty, world.empty_blocks),
             (Part::Warm, world.warm_blocks),
-            (Part::Reorgs, world.reorgs),
             (Part::Cold, world.cold_blocks),
         ] {
-            if part == Part::Reorgs {
-                self.reorgs(world, chain, &mut workload, part >= first)?;
-                continue;
+            if part == Part::Cold {
+                self.reorgs(world, chain, &mut workload, Part::Reorgs >= first)?;
             }
             let mut plans = (0..blocks).map(|_| match part {
                 Part::Empty => empty(),

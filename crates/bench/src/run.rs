@@ -128,7 +128,17 @@ pub(crate) fn run(
             None => start(&runners, chain)?,
         };
         for runner in &mut team {
-            runner.catch_up(chain, *part, options)?;
+            if *part == Part::Cold {
+                // It has caught up before.
+                runner.wait_for_turn(options)?;
+                continue;
+            }
+            let fed = runner.catch_up(chain, *part, options)?;
+            if fed > 0 {
+                let (name, part) = (&runner.name, part.name());
+                let remark = format!("{name}: {fed} blocks were fed right before the {part} part.");
+                measured.remarks.push(remark);
+            }
         }
         measure(options, chain, *part, &mut team, &disk, measured)?;
         teams = Some(team);
@@ -202,9 +212,15 @@ enum Way {
 }
 
 impl Runner {
-    fn catch_up(&mut self, chain: &Chain, part: Part, options: &Options) -> anyhow::Result<()> {
+    /// Feeds it all blocks before a part; how many.
+    fn catch_up(&mut self, chain: &Chain, part: Part, options: &Options) -> anyhow::Result<u64> {
         self.client.process.thaw()?;
-        sync::catch_up(&mut self.client, chain, part)?;
+        let fed = sync::catch_up(&mut self.client, chain, part)?;
+        self.wait_for_turn(options)?;
+        Ok(fed)
+    }
+
+    fn wait_for_turn(&mut self, options: &Options) -> anyhow::Result<()> {
         if options.freeze {
             self.client.process.freeze()?;
         }

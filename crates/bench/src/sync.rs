@@ -66,6 +66,17 @@ pub(crate) fn catch_up(client: &mut Client, chain: &Chain, part: Part) -> anyhow
     let earlier = Part::ALL.into_iter().take_while(|earlier| *earlier != part);
     let earlier: Vec<Part> = earlier.filter(|earlier| chain.has(*earlier)).collect();
     let blocks = earlier.iter().map(|earlier| chain.count(*earlier)).sum::<anyhow::Result<_>>()?;
+    if earlier.contains(&Part::Reorgs) {
+        // Of the head's number and a few lower there may be blocks on another branch that it does
+        // not have, which the next ones are on.
+        let have = client.block_number()?;
+        for payload in chain.payloads(Part::Reorgs)? {
+            let payload = payload?;
+            if (have.saturating_sub(LONGEST_BRANCH)..=have).contains(&payload.number) {
+                client.new_payload_patiently(&payload)?;
+            }
+        }
+    }
     let payloads = earlier.into_iter().map(|earlier| chain.payloads(earlier));
     feed(client, blocks, payloads.collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten())
 }
@@ -83,16 +94,12 @@ pub(crate) fn feed(
     for payload in payloads {
         let payload = payload?;
         ancestry.push(&payload);
-        // Of the head's number or lower there may be a block on another branch that was not fed.
-        if payload.number + LONGEST_BRANCH > have {
+        if payload.number > have {
             client
                 .new_payload_patiently(&payload)
-                .and_then(|()| match payload.number > have {
-                    true => client.forkchoice_updated(ancestry.heads(payload.hash)).map(drop),
-                    false => Ok(()),
-                })
+                .and_then(|()| client.forkchoice_updated(ancestry.heads(payload.hash)))
                 .map_err(|error| client.process.blame(error))?;
-            fed += u64::from(payload.number > have);
+            fed += 1;
         }
         bar.inc(1);
     }
@@ -208,6 +215,13 @@ pub(crate) fn absent(error: std::io::Error) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_branch_is_longer_than_what_is_fed_again() {
+        use crate::world::ChainKind;
+        let lengths = [ChainKind::Mainnet, ChainKind::Hostile].map(ChainKind::branches);
+        assert!(lengths.concat().into_iter().all(|length| length <= LONGEST_BRANCH));
+    }
 
     #[test]
     fn tables_and_segments_with_a_successor_are_final() {

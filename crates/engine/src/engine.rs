@@ -137,7 +137,11 @@ impl Engine {
             ..state::Options::default()
         };
         let database = Database::open(MemoryDisk::new(), &options)?;
-        Self::open(chain, Some(genesis), database, EngineOptions::default())
+        let options = EngineOptions {
+            witness_cache_bytes: limits::MEMORY_CACHE_BYTES as usize,
+            ..EngineOptions::default()
+        };
+        Self::open(chain, Some(genesis), database, options)
     }
 
     /// The chain in `database`; when that is empty, a chain that consists of `genesis`.

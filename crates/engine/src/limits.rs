@@ -71,8 +71,8 @@ pub const REST_MAX: Duration = Duration::from_millis(10);
 /// they wait for the disk.
 pub const PREFETCH_NICE: i32 = 19;
 
-/// Bytes of memory that are touched ahead for each byte by which the cache of nodes grew. With one
-/// for each, blocks take a tenth longer (docs/reports/state.md).
+/// Bytes of memory that are touched ahead for each byte by which the caches of nodes and of
+/// witnesses grew. With one for each, blocks take a tenth longer (docs/reports/state.md).
 pub const TOUCHED_PER_GROWN: usize = 3;
 
 /// Bytes that are touched ahead at most: what a first block with a witness of 500 MB takes from the

@@ -5,7 +5,7 @@
 //! behind the other in the order that they are sent in.
 
 use crate::live::Tries;
-use alloy_primitives::map::{B256Map, hash_map::Entry};
+use alloy_primitives::map::B256Map;
 use alloy_primitives::{B256, Bytes};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -26,6 +26,8 @@ struct Kept {
     /// The first is the oldest.
     order: VecDeque<B256>,
     bytes: usize,
+    /// As many as there ever were.
+    most_bytes: usize,
 }
 
 /// The nodes of one witness.
@@ -59,16 +61,26 @@ impl Ring {
     }
 
     /// Keeps the nodes of a block's witness, in their order, which its tries are asked for where
-    /// nobody has listed them yet. Says by how many bytes there is more than before.
+    /// nobody has listed them yet. Says by how many bytes there is more than ever before.
     pub(crate) fn keep(&self, hash: B256, tries: &Arc<Tries>, listed: Option<&[Bytes]>) -> usize {
-        if self.limit_bytes == 0 {
+        let bytes = match listed {
+            Some(listed) => listed.iter().map(|node| node.len()).sum(),
+            None if self.limit_bytes > 0 => tries.witness_size().1,
+            None => 0,
+        };
+        if bytes >= self.limit_bytes {
             return 0;
         }
+        // What is new never comes on top of all that there may be.
+        drop(self.make_room(bytes));
         let nodes = match listed {
             Some(listed) => Nodes::copy(listed),
             None => {
-                let mut lister = self.lister.lock().expect(NO_PANIC);
-                let listed = tries.witness(&mut lister, 1, &run_serially);
+                // Who has it may be a thread that everybody else goes before.
+                let mut room = self.lister.try_lock();
+                let mut new = Lister::default();
+                let lister = room.as_deref_mut().unwrap_or(&mut new);
+                let listed = tries.witness(lister, 1, &run_serially);
                 let nodes = Nodes::copy(&listed);
                 lister.recycle(listed);
                 nodes
@@ -77,27 +89,35 @@ impl Ring {
         self.insert(hash, nodes)
     }
 
-    fn insert(&self, hash: B256, nodes: Nodes) -> usize {
-        let bytes = nodes.bytes();
-        if bytes > self.limit_bytes {
-            return 0;
-        }
-        let mut kept = self.kept();
-        let before = kept.bytes;
-        // Memory is given back when nobody waits for the lock.
+    /// Lets go of the oldest until so many bytes more are within the limit. Who drops them does so
+    /// when nobody waits for the lock.
+    fn make_room(&self, bytes: usize) -> Vec<Arc<Nodes>> {
         let mut dropped = Vec::new();
+        let mut kept = self.kept();
         while kept.bytes + bytes > self.limit_bytes {
             let Some(oldest) = kept.order.pop_front() else { break };
             let nodes = kept.nodes.remove(&oldest).expect("each in the order is there");
             kept.bytes -= nodes.bytes();
             dropped.push(nodes);
         }
-        if let Entry::Vacant(place) = kept.nodes.entry(hash) {
-            place.insert(Arc::new(nodes));
+        dropped
+    }
+
+    fn insert(&self, hash: B256, nodes: Nodes) -> usize {
+        let bytes = nodes.bytes();
+        if bytes > self.limit_bytes {
+            return 0;
+        }
+        // Another block may have been kept meanwhile.
+        drop(self.make_room(bytes));
+        let mut kept = self.kept();
+        if kept.nodes.insert(hash, Arc::new(nodes)).is_none() {
             kept.order.push_back(hash);
             kept.bytes += bytes;
         }
-        kept.bytes.saturating_sub(before)
+        let before = kept.most_bytes;
+        kept.most_bytes = before.max(kept.bytes);
+        kept.most_bytes - before
     }
 }
 
@@ -168,8 +188,10 @@ mod tests {
         let (mut kept, mut bytes) = (Vec::new(), 0);
         for number in 0..300u64 {
             let (hash, listed) = (B256::from(U256::from(number)), some(rng));
-            bytes += ring.insert(hash, Nodes::copy(&listed));
-            assert!(bytes >= ring.kept().bytes);
+            let before = ring.kept().bytes;
+            let grown_bytes = ring.insert(hash, Nodes::copy(&listed));
+            bytes += grown_bytes;
+            assert!(grown_bytes == 0 || ring.kept().bytes > before);
             kept.push((hash, listed));
         }
         let there: Vec<_> = kept.iter().map(|(hash, _)| ring.get(hash)).collect();
@@ -181,9 +203,9 @@ mod tests {
             there_bytes += nodes.bytes();
         }
         assert_eq!(there_bytes, ring.kept().bytes);
+        assert_eq!(bytes, ring.kept().most_bytes);
         let next_bytes = Nodes::copy(&kept[first - 1].1).bytes();
-        let last_bytes = there.last().unwrap().as_ref().unwrap().bytes();
-        assert!(there_bytes <= 1 << 20 && there_bytes + next_bytes + last_bytes > 1 << 20);
+        assert!(there_bytes <= bytes && bytes <= 1 << 20 && there_bytes + next_bytes > 1 << 20);
     }
 
     #[test]

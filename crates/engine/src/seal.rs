@@ -166,7 +166,7 @@ pub(crate) fn seal(
     if core.database.nodes().cache_has_room() {
         grown_bytes += (core.database.nodes().end().offset() - start.offset()) as usize;
     }
-    background::touch_memory(grown_bytes, &core.rest, || !core.rest.is_awaited());
+    background::touch_memory(grown_bytes, &core.rest, || true);
 }
 
 /// Keeps the nodes of the block's witness in memory; says by how much more that is now.
@@ -301,32 +301,44 @@ fn sweep_on(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::samples::{branch, engine};
+    use crate::samples::{branch, genesis_file};
+    use crate::{Engine, EngineOptions, Genesis, world};
+    use execution::ChainSpec;
+    use state::MemoryDisk;
 
     #[test]
     fn a_sweep_is_in_nobodys_way() {
-        let engine = engine();
+        let config = world::config("osaka");
+        let chain = ChainSpec::from_config(&config).unwrap();
+        let genesis = Genesis::new(&genesis_file(config), &chain).unwrap();
+        let database = Database::open(MemoryDisk::new(), &state::Options::default()).unwrap();
+        let options = EngineOptions { sweep_min_bytes: 1, ..EngineOptions::default() };
+        let engine = Engine::open(chain, Some(genesis), database, options).unwrap();
         let core = engine.core();
         let head = *branch(&engine, engine.heads().genesis, 0, 3).last().unwrap();
         let record = engine.block(head).unwrap().unwrap();
         let (version, below) = (record.seal.wait().unwrap().version, core.database.nodes().end());
         let cycle = Cycle { below, cursor: Cursor::default(), moved_bytes: 0 };
         let begun = SweepState { cycle: Some(cycle), owed_bytes: 1 << 30, ..SweepState::default() };
-        let goes_on = |seal: &Seal| {
-            let sealed = sweep_on(core, version, begun, 0, seal).unwrap();
-            assert!(sealed.sweep == begun || sealed.sweep.cycle.is_none(), "{sealed:?}");
-            sealed.sweep != begun
+        // How far it comes behind a block that has appended so many bytes.
+        let swept_by = |appended_bytes, seal: &Seal| {
+            sweep_on(core, version, begun, appended_bytes, seal).unwrap().sweep
         };
+        let goes_on = |seal: &Seal| swept_by(0, seal) != begun;
         let seal = Seal::default();
         assert!(goes_on(&seal));
         core.running.store(true, Ordering::Relaxed);
         assert!(!goes_on(&seal), "a block runs");
+        // The log is long, so it goes on by what the block has appended, and no further.
+        let swept = swept_by(1, &seal);
+        assert!(swept.owed_bytes < begun.owed_bytes && swept.cycle.is_some(), "{swept:?}");
         core.running.store(false, Ordering::Relaxed);
         let waiting = core.rest.wait_for_work();
         assert!(!goes_on(&seal), "somebody waits for another block's state");
         drop(waiting);
         seal.hurry();
         assert!(!goes_on(&seal), "somebody wants this block's state");
-        assert!(goes_on(&Seal::default()));
+        let swept = swept_by(0, &Seal::default());
+        assert!(swept.cycle.is_none(), "{swept:?}");
     }
 }

@@ -409,6 +409,8 @@ fn history_that_is_not_kept_is_refused_and_nothing_else_is() {
         simulation.fast().persist().unwrap();
         simulation.blocks.push(block);
     }
+    // They are in memory, whatever is kept of the state.
+    simulation.blocks.iter().for_each(|block| simulation.check_witness(block));
     for reopened in [false, true] {
         if reopened {
             simulation.restart();
