@@ -172,9 +172,15 @@ impl Rest {
 
     /// Says that the caller waits for the work.
     pub(crate) fn wait_for_work(&self) -> Waiting<'_> {
-        self.state().wait_more_by(1, self);
+        self.wait_more_by(1);
         self.changed.notify_all();
         Waiting(self)
+    }
+
+    fn wait_more_by(&self, count: isize) {
+        let mut state = self.state();
+        state.waiting = state.waiting.checked_add_signed(count).expect("who waits has begun to");
+        self.is_awaited.store(state.waiting > 0, Ordering::Relaxed);
     }
 
     /// Whether somebody waits for the work, so that what nobody waits for is better left.
@@ -202,11 +208,6 @@ impl Rest {
 }
 
 impl RestState {
-    fn wait_more_by(&mut self, count: isize, of: &Rest) {
-        self.waiting = self.waiting.checked_add_signed(count).expect("who waits has begun to");
-        of.is_awaited.store(self.waiting > 0, Ordering::Relaxed);
-    }
-
     /// How long the rest lasts from now on, if it does.
     fn left(&self, most: Instant) -> Option<Duration> {
         let until = self.until.filter(|_| self.waiting == 0)?;
@@ -217,7 +218,7 @@ impl RestState {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.state().wait_more_by(-1, self.0);
+        self.0.wait_more_by(-1);
     }
 }
 

@@ -145,7 +145,7 @@ pub const INIT_BATCH_BYTES: usize = 64 << 20;
 pub const CODE_CACHE_BYTES: usize = 256 << 20;
 
 /// Bytes of memory for the nodes of the newest witnesses: four megabytes for each of 128 blocks,
-/// which is how far back a prover mostly asks.
+/// as far back as other clients keep states to make one from.
 pub const WITNESS_CACHE_BYTES: usize = 512 << 20;
 
 /// Longest RLP of a trie node, in bytes: a branch with sixteen hashes and no value.

@@ -63,12 +63,14 @@ impl Ring {
     /// Keeps the nodes of a block's witness, in their order, which its tries are asked for where
     /// nobody has listed them yet. Says by how many bytes there is more than ever before.
     pub(crate) fn keep(&self, hash: B256, tries: &Arc<Tries>, listed: Option<&[Bytes]>) -> usize {
+        if self.limit_bytes == 0 {
+            return 0;
+        }
         let bytes = match listed {
             Some(listed) => listed.iter().map(|node| node.len()).sum(),
-            None if self.limit_bytes > 0 => tries.witness_size().1,
-            None => 0,
+            None => tries.witness_size().1,
         };
-        if bytes >= self.limit_bytes {
+        if bytes > self.limit_bytes {
             return 0;
         }
         // What is new never comes on top of all that there may be.
@@ -108,7 +110,7 @@ impl Ring {
         if bytes > self.limit_bytes {
             return 0;
         }
-        // Another block may have been kept meanwhile.
+        // That counts more than the nodes, and another block may have been kept meanwhile.
         drop(self.make_room(bytes));
         let mut kept = self.kept();
         if kept.nodes.insert(hash, Arc::new(nodes)).is_none() {

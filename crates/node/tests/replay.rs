@@ -223,8 +223,8 @@ fn a_hostile_chain_runs_with_its_deep_reorganizations() {
         .expect("it was made")
         .map(|payload| payload.expect("a payload").number)
         .collect();
-    // Each branch begins again where the one before did, and the next one on that; a block leaves the
-    // last.
+    // Each branch begins again where the one before did, and the next one on that; one block more
+    // leaves the last of them.
     let back = |pair: &[u64]| pair[0].checked_sub(pair[1]);
     let steps: Vec<u64> = reorgs.windows(2).filter_map(back).collect();
     assert_eq!((reorgs.len(), steps), (2 * (32 + 16) + 1, vec![31, 15]));
