@@ -108,9 +108,7 @@ pub(super) unsafe fn keccak256_blocks<V: Vector<N>, const N: usize>(
     }
     // SAFETY: promised by the caller.
     unsafe { absorb(&mut state, last) };
-    permute(&mut state);
-
-    let words = [state[0].store(), state[1].store(), state[2].store(), state[3].store()];
+    let words = permute_to_hash(&mut state).map(V::store);
     let mut hashes = [B256::ZERO; N];
     for (lane, hash) in hashes.iter_mut().enumerate() {
         for (bytes, words) in hash.as_chunks_mut::<8>().0.iter_mut().zip(&words) {
@@ -141,9 +139,56 @@ unsafe fn absorb<V: Vector<N>, const N: usize>(state: &mut [V; 25], blocks: [&Bl
 fn permute<V: Vector<N>, const N: usize>(state: &mut [V; 25]) {
     for constant in ROUND_CONSTANTS {
         round(state);
-        // SAFETY: there is a value of the type.
-        state[0] = state[0].xor(unsafe { V::load([constant; N]) });
+        state[0] = state[0].xor(splat(constant, state[0]));
     }
+}
+
+/// The words of Keccak-f[1600] that are the hash. Of the last round they need one row.
+#[inline(always)]
+fn permute_to_hash<V: Vector<N>, const N: usize>(state: &mut [V; 25]) -> [V; 4] {
+    let (last, rest) = ROUND_CONSTANTS.split_last().expect("there are rounds");
+    for &constant in rest {
+        round(state);
+        state[0] = state[0].xor(splat(constant, state[0]));
+    }
+    let b = first_row(state, theta(state));
+    let chi = |x: usize| b[x].chi(b[x + 1], b[(x + 2) % 5]);
+    [chi(0).xor(splat(*last, b[0])), chi(1), chi(2), chi(3)]
+}
+
+/// A word in all lanes; a value of the type shows that the processor has its instructions.
+#[inline(always)]
+fn splat<V: Vector<N>, const N: usize>(word: u64, _: V) -> V {
+    // SAFETY: there is a value of the type.
+    unsafe { V::load([word; N]) }
+}
+
+/// What the step theta does to each column.
+#[inline(always)]
+fn theta<V: Vector<N>, const N: usize>(a: &[V; 25]) -> [V::Theta; 5] {
+    let parity = |x: usize| a[x].xor3(a[x + 5], a[x + 10]).xor3(a[x + 15], a[x + 20]);
+    let c = [parity(0), parity(1), parity(2), parity(3), parity(4)];
+    [
+        V::theta(c[4], c[1]),
+        V::theta(c[0], c[2]),
+        V::theta(c[1], c[3]),
+        V::theta(c[2], c[4]),
+        V::theta(c[3], c[0]),
+    ]
+}
+
+/// The words in these places after theta and rho, each rotated left by so much.
+macro_rules! row {
+    ($a:ident, $d:ident; $($from:literal << $left:literal),*) => {
+        [$($a[$from].rho::<$left, { 64 - $left }>($d[$from % 5])),*]
+    };
+}
+
+/// The first row after theta, rho and pi.
+#[inline(always)]
+fn first_row<V: Vector<N>, const N: usize>(a: &[V; 25], d: [V::Theta; 5]) -> [V; 5] {
+    let [b1, b2, b3, b4] = row!(a, d; 6 << 44, 12 << 43, 18 << 21, 24 << 14);
+    [a[0].rho_none(d[0]), b1, b2, b3, b4]
 }
 
 /// A round without its constant. Each row after theta, rho and pi is taken from five words that
@@ -151,26 +196,13 @@ fn permute<V: Vector<N>, const N: usize>(state: &mut [V; 25]) {
 #[inline(always)]
 fn round<V: Vector<N>, const N: usize>(state: &mut [V; 25]) {
     let a = *state;
-    let parity = |x: usize| a[x].xor3(a[x + 5], a[x + 10]).xor3(a[x + 15], a[x + 20]);
-    let c = [parity(0), parity(1), parity(2), parity(3), parity(4)];
-    let d = [
-        V::theta(c[4], c[1]),
-        V::theta(c[0], c[2]),
-        V::theta(c[1], c[3]),
-        V::theta(c[2], c[4]),
-        V::theta(c[3], c[0]),
-    ];
-    macro_rules! moved {
-        ($from:literal, $left:literal) => {
-            a[$from].rho::<$left, { 64 - $left }>(d[$from % 5])
-        };
-    }
+    let d = theta(&a);
     let rows = [
-        [a[0].rho_none(d[0]), moved!(6, 44), moved!(12, 43), moved!(18, 21), moved!(24, 14)],
-        [moved!(3, 28), moved!(9, 20), moved!(10, 3), moved!(16, 45), moved!(22, 61)],
-        [moved!(1, 1), moved!(7, 6), moved!(13, 25), moved!(19, 8), moved!(20, 18)],
-        [moved!(4, 27), moved!(5, 36), moved!(11, 10), moved!(17, 15), moved!(23, 56)],
-        [moved!(2, 62), moved!(8, 55), moved!(14, 39), moved!(15, 41), moved!(21, 2)],
+        first_row(&a, d),
+        row!(a, d; 3 << 28, 9 << 20, 10 << 3, 16 << 45, 22 << 61),
+        row!(a, d; 1 << 1, 7 << 6, 13 << 25, 19 << 8, 20 << 18),
+        row!(a, d; 4 << 27, 5 << 36, 11 << 10, 17 << 15, 23 << 56),
+        row!(a, d; 2 << 62, 8 << 55, 14 << 39, 15 << 41, 21 << 2),
     ];
     for (y, b) in rows.into_iter().enumerate() {
         state[5 * y] = b[0].chi(b[1], b[2]);
