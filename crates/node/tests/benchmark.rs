@@ -24,6 +24,7 @@ fn the_benchmarks_run_in_miniature() {
     let mut contenders = vec![
         (contender(Kind::Deponent, None), deponent.clone()),
         (contender(Kind::Deponent, Some(Contender::WITNESS)), deponent.clone()),
+        (contender(Kind::Deponent, Some("descriptor")), deponent.clone()),
         (contender(Kind::Deponent, Some("mapped-codes")), deponent),
     ];
     match geth::binary() {
