@@ -60,6 +60,8 @@ impl Connection {
 /// it is now: it may grow, is not given back, and is asked for with the value [`OWN_FILE`].
 pub const DESCRIPTOR: HeaderName = HeaderName::from_static("deponent-descriptor");
 
+pub use crate::limits::DESCRIPTOR_BYTES;
+
 /// The value of [`DESCRIPTOR`] with which a client says that it maps a file of the server's own. It
 /// is no memory file, and cannot be sealed: a server that cut it would take the client down with
 /// it.

@@ -241,9 +241,6 @@ impl Transport for Ssz {
     }
 }
 
-/// Answers below this many bytes come in their bodies, whoever asks for a descriptor.
-const SMALL_BYTES: usize = 64 << 10;
-
 /// The same, and the answer is a file of the server's memory, mapped by the client of `rpc`, which
 /// keeps its connection: files are given back there.
 struct Descriptor {
@@ -299,10 +296,10 @@ fn descriptor(value: &'static str) -> (HeaderName, HeaderValue) {
 impl Transport for Descriptor {
     fn call(&mut self, payload: &Payload, memory: &mut Memory) -> anyhow::Result<Timing> {
         let (mut timing, reply) = self.ask(payload, &[])?;
+        let (bytes, least) = (reply.body.len(), rpc::rest::DESCRIPTOR_BYTES);
         ensure!(
-            reply.headers.contains_key(rpc::rest::DESCRIPTOR) || reply.body.len() < SMALL_BYTES,
-            "an answer of {} bytes came in its body, and not by descriptor",
-            reply.body.len()
+            reply.headers.contains_key(rpc::rest::DESCRIPTOR) || bytes < least,
+            "an answer of {bytes} bytes came in its body; by descriptor it comes from {least} on"
         );
         decode::ssz(&reply.body, 0..reply.body.len(), &mut memory.lists)?;
         timing.end();

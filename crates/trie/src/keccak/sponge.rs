@@ -137,23 +137,26 @@ unsafe fn absorb<V: Vector<N>, const N: usize>(state: &mut [V; 25], blocks: [&Bl
 /// Keccak-f[1600].
 #[inline(always)]
 fn permute<V: Vector<N>, const N: usize>(state: &mut [V; 25]) {
-    for constant in ROUND_CONSTANTS {
-        round(state);
-        state[0] = state[0].xor(splat(constant, state[0]));
-    }
+    rounds(state, &ROUND_CONSTANTS);
 }
 
 /// The words of Keccak-f[1600] that are the hash. Of the last round they need one row.
 #[inline(always)]
 fn permute_to_hash<V: Vector<N>, const N: usize>(state: &mut [V; 25]) -> [V; 4] {
     let (last, rest) = ROUND_CONSTANTS.split_last().expect("there are rounds");
-    for &constant in rest {
-        round(state);
-        state[0] = state[0].xor(splat(constant, state[0]));
-    }
+    rounds(state, rest);
     let b = first_row(state, theta(state));
     let chi = |x: usize| b[x].chi(b[x + 1], b[(x + 2) % 5]);
     [chi(0).xor(splat(*last, b[0])), chi(1), chi(2), chi(3)]
+}
+
+/// A round with each of these constants.
+#[inline(always)]
+fn rounds<V: Vector<N>, const N: usize>(state: &mut [V; 25], constants: &[u64]) {
+    for &constant in constants {
+        round(state);
+        state[0] = state[0].xor(splat(constant, state[0]));
+    }
 }
 
 /// A word in all lanes; a value of the type shows that the processor has its instructions.
