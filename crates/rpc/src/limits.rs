@@ -194,8 +194,8 @@ pub(crate) const HTTP2_FRAME_BYTES: u32 = 256 << 10;
 /// A slice of so many bytes is handed to the socket as it is; smaller ones are copied together,
 /// which is cheaper than telling the system of each.
 pub(crate) const LARGE_PIECE_BYTES: usize = 16 * KIB;
-/// From so many bytes on a body is worth a memory file; a smaller one is sent as it is, whoever asks
-/// for a descriptor.
+/// From so many bytes on a body is worth a memory file. A smaller one is sent as it is, whoever
+/// asks for a descriptor.
 pub const DESCRIPTOR_BYTES: usize = 64 * KIB;
 /// Bytes from which on two threads copy an answer into its file: the second takes a tenth of a
 /// millisecond to start.
