@@ -108,6 +108,8 @@ pub(crate) struct Core {
     pub(crate) rest: Arc<Rest>,
     /// Whether the block that ran last has waited long for the disk.
     pub(crate) was_cold: AtomicBool,
+    /// How long the last fork choice took, in microseconds.
+    pub(crate) chosen_in_us: AtomicU64,
     failure: OnceLock<Error>,
 }
 
@@ -141,6 +143,7 @@ impl Core {
             rest,
             // That a block waits for the disk is seen soon enough.
             was_cold: AtomicBool::new(false),
+            chosen_in_us: AtomicU64::new(0),
             failure: OnceLock::new(),
         }
     }

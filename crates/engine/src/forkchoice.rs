@@ -3,6 +3,8 @@ use crate::tree::BlockTree;
 use crate::{BuildRequest, Error, limits};
 use alloy_primitives::B256;
 use alloy_rpc_types_engine::{ForkchoiceState, PayloadId};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 /// What a fork choice update gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +24,18 @@ impl Engine {
     /// nothing changes; [`Error::InvalidAttributes`] when the head has been set, but nothing can be
     /// built from the attributes.
     pub fn forkchoice_updated(
+        &self,
+        state: ForkchoiceState,
+        build: Option<BuildRequest>,
+    ) -> Result<ForkchoiceOutcome, Error> {
+        let start = Instant::now();
+        let outcome = self.update_forkchoice(state, build);
+        let took_us = start.elapsed().as_micros() as u64;
+        self.core().chosen_in_us.store(took_us, Ordering::Relaxed);
+        outcome
+    }
+
+    fn update_forkchoice(
         &self,
         state: ForkchoiceState,
         build: Option<BuildRequest>,
@@ -64,6 +78,11 @@ impl Engine {
             None => None,
         };
         answer(Verdict::Valid, payload_id)
+    }
+
+    /// How long the last fork choice update took, waiting for others included; zero before one.
+    pub fn last_forkchoice(&self) -> Duration {
+        Duration::from_micros(self.core().chosen_in_us.load(Ordering::Relaxed))
     }
 }
 

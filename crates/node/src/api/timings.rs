@@ -1,4 +1,5 @@
-//! `deponent_lastTimings`: where the time of the last validated block went.
+//! `deponent_lastTimings`: where the time of the last validated block went, and how
+//! long the last fork choice took.
 
 use alloy_primitives::B256;
 use rpc::{Error, Json, Params};
@@ -17,6 +18,8 @@ struct Timings {
     root: u64,
     catching_up: u64,
     witness: u64,
+    /// Of the last fork choice, whatever block it was for.
+    forkchoice: u64,
 }
 
 /// `null` before a block has been validated.
@@ -30,6 +33,7 @@ pub(super) fn last(api: &Api, params: Params<'_>) -> Result<Json, Error> {
         root: timings.root.as_micros() as u64,
         catching_up: timings.catching_up.as_micros() as u64,
         witness: timings.witness.as_micros() as u64,
+        forkchoice: api.engine.last_forkchoice().as_micros() as u64,
     });
     Json::of(&timings)
 }
