@@ -52,7 +52,7 @@ impl<'a> Ancestors<'a> {
         let mut headers = Vec::new();
         for number in first..last {
             let hash = self.hash(number)?;
-            let header = hash.map(|hash| self.core.tree().header_rlp(&hash)).transpose()?;
+            let header = hash.map(|hash| self.core.header_rlp(&hash)).transpose()?;
             headers.push(header.flatten().ok_or(StateError::MissingHeader(number))?);
         }
         headers.push(alloy_rlp::encode(&self.parent.block.header).into());

@@ -3,13 +3,13 @@
 use crate::assemble::Assembler;
 use crate::background::Rest;
 use crate::persist::{PersistedBlock, Signals};
-use crate::record::BlockRecord;
+use crate::record::{BlockRecord, stored_header};
 use crate::remembered::Shelf;
 use crate::ring::Ring;
 use crate::seal::{Sealed, SweepState};
-use crate::tree::{BlockTree, Heads};
+use crate::tree::{BlockTree, Heads, stored_block};
 use crate::{Error, limits};
-use alloy_primitives::B256;
+use alloy_primitives::{B256, Bytes};
 use state::Database;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -160,9 +160,26 @@ impl Core {
         self.floors.lock().expect(NO_PANIC)
     }
 
-    /// A valid block.
+    /// A valid block, `None` when there is none.
     pub(crate) fn block(&self, hash: &B256) -> Result<Option<Arc<BlockRecord>>, Error> {
-        self.tree().block(hash)
+        match self.recent(hash) {
+            Some(record) => Ok(Some(record)),
+            None => stored_block(&self.database, hash),
+        }
+    }
+
+    /// The RLP of a valid block's header.
+    pub(crate) fn header_rlp(&self, hash: &B256) -> Result<Option<Bytes>, Error> {
+        match self.recent(hash) {
+            Some(record) => Ok(Some(alloy_rlp::encode(&record.block.header).into())),
+            None => self.database.block(hash)?.map(|stored| stored_header(&stored)).transpose(),
+        }
+    }
+
+    /// A valid block, if it is one of the newest. What it leaves out is in the database, which is
+    /// not read while the tree is locked: the fork choice would wait for that.
+    fn recent(&self, hash: &B256) -> Option<Arc<BlockRecord>> {
+        self.tree().recent(hash).cloned()
     }
 
     /// The state after a block, as long as it is kept.

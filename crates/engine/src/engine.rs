@@ -172,7 +172,9 @@ impl Engine {
         let head = database.entry(&heads.head)?.ok_or(Error::UnknownBlock(heads.head))?;
         let read_ahead = options.read_ahead_bytes;
         let core = Arc::new(Core::new(options, database, heads, floors, head.number));
-        core.tree_mut().keep(&heads.head)?;
+        // The head is asked for all the time.
+        let head = core.block(&heads.head)?.ok_or(Error::UnknownBlock(heads.head))?;
+        drop(core.tree_mut().insert(head));
         let read_ahead = (read_ahead > 0).then(|| ReadAhead::start(core.clone(), read_ahead));
         Ok(Self {
             chain,
@@ -256,7 +258,7 @@ impl Engine {
         // That of the block that ran until now.
         self.core.rest.end();
         let (hash, parent_hash) = (block.hash(), block.header.parent_hash);
-        let parent = {
+        {
             let tree = self.core.tree();
             if tree.contains(&hash)? {
                 return Ok(Verdict::Valid);
@@ -264,17 +266,14 @@ impl Engine {
             if let Some(invalid) = tree.invalid(&hash) {
                 return Ok(Verdict::invalid(invalid.clone()));
             }
-            match (tree.block(&parent_hash)?, tree.invalid(&parent_hash)) {
-                (Some(parent), _) => parent,
-                (None, Some(invalid)) => {
-                    let record = invalid.clone();
-                    drop(tree);
-                    self.core.tree_mut().insert_invalid(hash, record.clone());
-                    return Ok(Verdict::invalid(record));
-                }
-                (None, None) => return Ok(Verdict::Syncing),
+            if let Some(invalid) = tree.invalid(&parent_hash) {
+                let record = invalid.clone();
+                drop(tree);
+                self.core.tree_mut().insert_invalid(hash, record.clone());
+                return Ok(Verdict::invalid(record));
             }
-        };
+        }
+        let Some(parent) = self.core.block(&parent_hash)? else { return Ok(Verdict::Syncing) };
         self.core.running.store(true, Ordering::Relaxed);
         let validated = self.validate(&parent, block, list, wanted);
         self.core.running.store(false, Ordering::Relaxed);
@@ -362,7 +361,7 @@ impl Engine {
         let nodes = if is_all { Arc::downgrade(&tries) } else { Weak::new() };
         let hash = record.hash();
         *self.latest() = Some(Latest { hash, nodes, codes, public_keys, timings });
-        self.core.tree_mut().insert(record.clone());
+        let left = self.core.tree_mut().insert(record.clone());
         let mut rest = limits::REST_FOR_VERDICT;
         let mut dropped_later = None;
         if wanted == Wanted::Witness {
@@ -390,6 +389,7 @@ impl Engine {
         }
         let seal = move || {
             seal::seal(&core, &parent_seal, &record, tries, new_codes, is_all);
+            drop(left);
             if let Some((_, assembled)) = dropped_later {
                 Assembler::recycle(&core.assembler, assembled);
             }
@@ -538,13 +538,12 @@ impl Engine {
     /// Blocks `start` to before `end` of the canonical chain, as far as it goes, all of them as one
     /// fork choice left it.
     pub fn canonical_range(&self, start: u64, end: u64) -> Result<Vec<Arc<BlockRecord>>, Error> {
-        let tree = self.core.tree();
-        let mut blocks = Vec::new();
-        for number in start..end {
-            let Some(hash) = tree.canonical_hash(number)? else { break };
-            blocks.push(tree.block(&hash)?.ok_or(Error::UnknownBlock(hash))?);
-        }
-        Ok(blocks)
+        let hashes: Result<Vec<_>, _> = {
+            let tree = self.core.tree();
+            (start..end).map_while(|number| tree.canonical_hash(number).transpose()).collect()
+        };
+        let block = |hash| self.core.block(&hash)?.ok_or(Error::UnknownBlock(hash));
+        hashes?.into_iter().map(block).collect()
     }
 
     /// The heads that the consensus layer has chosen.

@@ -43,14 +43,14 @@ impl Engine {
         self.core().rest.begin(limits::REST_FOR_CHOICE);
         let head = state.head_block_hash;
         let answer = |verdict, payload_id| Ok(ForkchoiceOutcome { verdict, payload_id });
-        {
+        // An older one is read and decoded, before others have to wait for the tree.
+        let record = self.core().block(&head)?;
+        let _left = {
             let mut tree = self.core().tree_mut();
             if let Some(invalid) = tree.invalid(&head) {
                 return answer(Verdict::invalid(invalid.clone()), None);
             }
-            if !tree.contains(&head)? {
-                return answer(Verdict::Syncing, None);
-            }
+            let Some(record) = record else { return answer(Verdict::Syncing, None) };
             // Point 2: what lies before the finalized block is valid, and no place to go back to.
             if let Some(last) = tree.heads.finalized
                 && last != head
@@ -71,7 +71,9 @@ impl Engine {
                 None => kept(&tree, tree.heads.finalized, head)?,
             };
             tree.set_safe(safe, finalized);
-        }
+            // As if it were new: the head is asked for all the time.
+            tree.insert(record)
+        };
         self.core().signals.fork_choice_changed();
         let payload_id = match build {
             Some(request) => Some(self.begin_build(head, request)?),

@@ -166,7 +166,7 @@ fn persist(core: &Core) -> Result<(), Error> {
     let changes = core.tree().canonical_changes();
     if let Some(changes) = &changes {
         // With the head its ancestors are sealed too.
-        let head = core.tree().block(&changes.heads.head)?;
+        let head = core.block(&changes.heads.head)?;
         head.ok_or(Error::UnknownBlock(changes.heads.head))?.seal.wait()?;
         core.database.set_canonical(&changes.numbers, changes.heads.to_stored())?;
     }

@@ -1,9 +1,9 @@
-use crate::record::{BlockRecord, stored_header};
+use crate::record::BlockRecord;
 use crate::seal::{Seal, Sealed, SweepState};
 use crate::touched::Touched;
 use crate::{Error, limits};
+use alloy_primitives::B256;
 use alloy_primitives::map::B256Map;
-use alloy_primitives::{B256, Bytes};
 use state::{Database, Kept};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -81,25 +81,9 @@ impl BlockTree {
         self.recent.get(hash)
     }
 
-    /// A valid block, `None` when there is none.
-    pub(crate) fn block(&self, hash: &B256) -> Result<Option<Arc<BlockRecord>>, Error> {
-        if let Some(record) = self.recent.get(hash) {
-            return Ok(Some(record.clone()));
-        }
-        stored_block(&self.database, hash)
-    }
-
     /// Whether a block is known to be valid.
     pub(crate) fn contains(&self, hash: &B256) -> Result<bool, Error> {
         Ok(self.link(hash)?.is_some())
-    }
-
-    /// The RLP of a valid block's header.
-    pub(crate) fn header_rlp(&self, hash: &B256) -> Result<Option<Bytes>, Error> {
-        if let Some(record) = self.recent.get(hash) {
-            return Ok(Some(alloy_rlp::encode(&record.block.header).into()));
-        }
-        self.database.block(hash)?.map(|stored| stored_header(&stored)).transpose()
     }
 
     /// Number and parent of a valid block.
@@ -115,8 +99,11 @@ impl BlockTree {
         self.link(hash)?.ok_or(Error::UnknownBlock(*hash))
     }
 
-    pub(crate) fn insert(&mut self, record: Arc<BlockRecord>) {
-        self.recent.insert(record);
+    /// Adds a valid block. What this gives is not kept any more: freeing it takes a while, and is
+    /// better done when nobody waits for the tree.
+    #[must_use]
+    pub(crate) fn insert(&mut self, record: Arc<BlockRecord>) -> Vec<Arc<BlockRecord>> {
+        self.recent.insert(record)
     }
 
     pub(crate) fn canonical_hash(&self, number: u64) -> Result<Option<B256>, Error> {
@@ -143,20 +130,8 @@ impl BlockTree {
         Ok(hash == *ancestor)
     }
 
-    /// Keeps a block decoded as if it were new: the head is asked for all the time, and may be
-    /// older after a start, or when it was set back.
-    pub(crate) fn keep(&mut self, hash: &B256) -> Result<(), Error> {
-        if self.recent.get(hash).is_none()
-            && let Some(record) = stored_block(&self.database, hash)?
-        {
-            self.recent.insert(record);
-        }
-        Ok(())
-    }
-
     /// Makes the branch of `hash` the canonical chain.
     pub(crate) fn set_head(&mut self, hash: B256) -> Result<(), Error> {
-        self.keep(&hash)?;
         let (number, parent) = self.known_link(&hash)?;
         let (last, _) = self.known_link(&self.heads.head)?;
         let mut changes: Vec<_> = (number + 1..=last).map(|number| (number, None)).collect();
@@ -203,8 +178,11 @@ impl BlockTree {
     }
 }
 
-/// A valid block as the database has it.
-fn stored_block(database: &Database, hash: &B256) -> Result<Option<Arc<BlockRecord>>, Error> {
+/// A valid block as the database has it, which takes a while: the tree is not to be locked.
+pub(crate) fn stored_block(
+    database: &Database,
+    hash: &B256,
+) -> Result<Option<Arc<BlockRecord>>, Error> {
     let (Some(entry), Some(block)) = (database.entry(hash)?, database.block(hash)?) else {
         return Ok(None);
     };
@@ -234,11 +212,14 @@ impl Recent {
         self.by_hash.get(hash)
     }
 
-    fn insert(&mut self, record: Arc<BlockRecord>) {
+    /// Gives what is not among the newest any more.
+    fn insert(&mut self, record: Arc<BlockRecord>) -> Vec<Arc<BlockRecord>> {
         let (hash, bytes) = (record.hash(), record.bytes());
-        if self.by_hash.insert(hash, record).is_some() {
-            return;
+        let mut left = Vec::new();
+        if self.by_hash.contains_key(&hash) {
+            return left;
         }
+        self.by_hash.insert(hash, record);
         self.bytes += bytes;
         self.order.push_back(hash);
         while self.bytes > limits::RECENT_BYTES && self.order.len() > 1 {
@@ -247,8 +228,9 @@ impl Recent {
                 break;
             }
             self.bytes -= oldest.bytes();
-            self.by_hash.remove(&self.order.pop_front().expect("not empty"));
+            left.extend(self.by_hash.remove(&self.order.pop_front().expect("not empty")));
         }
+        left
     }
 }
 

@@ -33,12 +33,12 @@ fn tree(parents: &[usize]) -> (BlockTree, Vec<B256>) {
     let heads = Heads { genesis: hashes[0], head: hashes[0], safe: None, finalized: None };
     let mut tree = BlockTree::new(Arc::new(database), heads);
     tree.canonical.insert(5, Some(hashes[0]));
-    tree.insert(Arc::new(first));
+    assert!(tree.insert(Arc::new(first)).is_empty());
     for (index, parent) in parents.iter().enumerate() {
-        let number = tree.block(&hashes[*parent]).unwrap().unwrap().number() + 1;
+        let number = tree.recent(&hashes[*parent]).unwrap().number() + 1;
         let record = record(number, hashes[*parent], index as u8 + 1);
         hashes.push(record.hash());
-        tree.insert(Arc::new(record));
+        assert!(tree.insert(Arc::new(record)).is_empty());
     }
     (tree, hashes)
 }
@@ -121,12 +121,13 @@ fn the_newest_blocks_are_kept_and_all_that_are_not_sealed() {
     let kept = |recent: &Recent| recent.by_hash.len();
     let open = Arc::new(record(1, hash(1), 1));
     let bytes = open.bytes();
-    recent.insert(open.clone());
+    assert!(recent.insert(open.clone()).is_empty());
     recent.bytes += limits::RECENT_BYTES;
-    recent.insert(Arc::new(record(2, hash(2), 2)));
+    assert!(recent.insert(Arc::new(record(2, hash(2), 2))).is_empty());
     assert_eq!(kept(&recent), 2, "the oldest is not sealed");
     open.seal.clone().keep_for_tests();
-    recent.insert(Arc::new(record(3, hash(3), 3)));
+    let left = recent.insert(Arc::new(record(3, hash(3), 3)));
+    assert!(left.len() == 1 && Arc::ptr_eq(&left[0], &open));
     assert_eq!(kept(&recent), 2);
     assert!(recent.get(&open.hash()).is_none());
     assert_eq!(recent.bytes, limits::RECENT_BYTES + 2 * bytes);
