@@ -69,26 +69,37 @@ fn read_ahead(core: &Core, end: NodeAddress, bytes: u64, is_stopped: &AtomicBool
     touch_memory((start.offset() - next.offset()) as usize, &core.rest, goes_on);
 }
 
-/// Lets other threads of the system go before the calling one, for good, by so much of what Unix
-/// calls its nice value. Where processors are few, the fork choice would wait some milliseconds for
-/// one otherwise, right after each block.
+/// Lets other threads of the system go before the calling one, for good: by its nice value, and,
+/// from Linux 6.12 on, by the length of its turns. An answer, or its reader, that wakes where this
+/// thread runs would wait for the end of its turn otherwise, or the system's next tick: some
+/// milliseconds, and where processors are few there is no other.
+///
+/// Both are needed. A thread that wakes goes first if it would be through with its turn earlier, by
+/// a clock that runs slower the lower a nice value is: with a short turn alone, this one would.
 #[cfg(target_os = "linux")]
-pub(crate) fn yield_to_others(nice: i32) {
-    use rustix::process::{getpriority_process, setpriority_process};
-    use rustix::thread::gettid;
-
-    // On Linux this is of a thread.
-    let thread = Some(gettid());
-    let lowered = getpriority_process(thread)
-        .and_then(|before| setpriority_process(thread, (before + nice).min(19)));
-    if let Err(error) = lowered {
+pub(crate) fn yield_to_others() {
+    let attributes = libc::sched_attr {
+        size: size_of::<libc::sched_attr>() as u32,
+        sched_policy: libc::SCHED_OTHER as u32,
+        sched_flags: 0,
+        sched_nice: limits::BACKGROUND_NICE,
+        sched_priority: 0,
+        sched_runtime: limits::BACKGROUND_TURN.as_nanos() as u64,
+        sched_deadline: 0,
+        sched_period: 0,
+    };
+    #[allow(unsafe_code, reason = "the system reads a structure, of the calling thread alone")]
+    // SAFETY: the attributes outlive the call, and say how long they are; 0 is the calling thread.
+    let outcome = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    if outcome != 0 {
+        let error = std::io::Error::last_os_error();
         tracing::debug!(%error, "the priority of a thread stays as it is");
     }
 }
 
 /// Elsewhere priority is not a thread's alone.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn yield_to_others(_nice: i32) {}
+pub(crate) fn yield_to_others() {}
 
 /// Lets the calling thread run, for good, only where no other wants the processor. Unlike one of a
 /// low priority it gives way as soon as another wakes, in the middle of its turn: that is some
@@ -264,6 +275,18 @@ impl<S: RecordSink> RecordSink for Yielding<'_, S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn who_yields_is_the_least_of_the_system() {
+        let nice = || rustix::process::getpriority_process(Some(rustix::thread::gettid())).unwrap();
+        let before = nice();
+        let yielding = std::thread::spawn(move || {
+            yield_to_others();
+            nice()
+        });
+        assert_eq!((yielding.join().unwrap(), nice()), (limits::BACKGROUND_NICE, before));
+    }
 
     #[test]
     fn a_rest_lasts_as_long_as_was_said() {

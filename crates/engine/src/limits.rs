@@ -50,9 +50,12 @@ pub const AHEAD_GAS: u64 = 1_000_000;
 /// Threads that tend tries at most: there are sixteen shards.
 pub const TRIE_WORKERS: usize = 16;
 
-/// What a thread that nobody waits for adds to its nice value: it gets a third of the time of one
-/// that adds none, when both want all.
-pub const BACKGROUND_NICE: i32 = 5;
+/// The nice value of a thread that nobody waits for, or that mostly waits for the disk: the highest
+/// there is. It gets a seventieth of what one of the value 0 does, when both want all.
+pub const BACKGROUND_NICE: i32 = 19;
+
+/// How long a turn of such a thread is where the system lets it say so: the shortest that there is.
+pub const BACKGROUND_TURN: Duration = Duration::from_micros(100);
 
 /// How long work that nobody waits for rests after a verdict: the answer has to be encoded and
 /// read, and the fork choice to come.
@@ -66,10 +69,6 @@ pub const REST_PER_MEGABYTE: Duration = Duration::from_micros(500);
 
 /// How long it rests at most, whatever the answer: a reader may be a slow one.
 pub const REST_MAX: Duration = Duration::from_millis(10);
-
-/// What threads that read ahead of a block add: next to nothing when others want all. Mostly
-/// they wait for the disk.
-pub const PREFETCH_NICE: i32 = 19;
 
 /// Bytes of memory that are touched ahead for each byte by which the caches of nodes and of
 /// witnesses grew. With one for each, blocks take a tenth longer (docs/reports/state.md).

@@ -143,7 +143,7 @@ impl Drop for Persister {
 }
 
 fn run(core: &Core) {
-    yield_to_others(limits::BACKGROUND_NICE);
+    yield_to_others();
     while core.signals.wait_for_work(core.options.persistence_threshold) {
         core.rest.wait();
         let round = persist(core).and_then(|()| prune(core));

@@ -8,7 +8,6 @@
 
 use crate::background::yield_to_others;
 use crate::core::Core;
-use crate::limits;
 use crate::parallel::{Listed, ParentState};
 use crate::record::BlockRecord;
 use execution::{Ahead, ChainSpec, CodeCache, RanAhead, SealedBlock, Senders};
@@ -25,7 +24,7 @@ pub(crate) fn thread_pool(count: usize) -> ThreadPool {
     rayon::ThreadPoolBuilder::new()
         .num_threads(count)
         .thread_name(|index| format!("prefetch-{index}"))
-        .start_handler(|_| yield_to_others(limits::PREFETCH_NICE))
+        .start_handler(|_| yield_to_others())
         .build()
         .expect("the system starts threads")
 }

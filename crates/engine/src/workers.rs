@@ -107,7 +107,7 @@ impl Workers {
             })
         };
         let after = Worker::start("seal", |jobs: Receiver<Box<dyn FnOnce() + Send>>| {
-            yield_to_others(limits::BACKGROUND_NICE);
+            yield_to_others();
             jobs.into_iter().for_each(|job| job());
         });
         let workers = (0..count.max(1)).map(start).collect();
