@@ -28,13 +28,12 @@ impl<'a> Ancestors<'a> {
         if let Some(hash) = self.hashes.get(depth) {
             return Ok(Some(*hash));
         }
-        let tree = self.core.tree();
         while self.hashes.len() <= depth {
             let last = self.hashes.last().expect("the parent is there");
-            let Some((_, next)) = tree.link(last)? else { return Ok(None) };
+            let Some((_, next)) = self.core.link(last)? else { return Ok(None) };
             self.hashes.push(next);
         }
-        Ok(tree.link(&self.hashes[depth])?.map(|_| self.hashes[depth]))
+        Ok(self.core.link(&self.hashes[depth])?.map(|_| self.hashes[depth]))
     }
 
     /// The hash of ancestor `number`, as `BLOCKHASH` asks for it.

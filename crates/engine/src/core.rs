@@ -193,9 +193,17 @@ impl Core {
         Err(Error::Pruned(record.hash()))
     }
 
+    /// Number and parent of a valid block, `None` when there is none.
+    pub(crate) fn link(&self, hash: &B256) -> Result<Option<(u64, B256)>, Error> {
+        match self.recent(hash) {
+            Some(record) => Ok(Some((record.number(), record.block.header.parent_hash))),
+            None => Ok(self.database.entry(hash)?.map(|entry| (entry.number, entry.parent_hash))),
+        }
+    }
+
     /// The number of a valid block that must be there.
     pub(crate) fn number(&self, hash: &B256) -> Result<u64, Error> {
-        Ok(self.tree().known_link(hash)?.0)
+        Ok(self.link(hash)?.ok_or(Error::UnknownBlock(*hash))?.0)
     }
 
     /// The heads as a crash would leave them.

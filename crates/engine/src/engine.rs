@@ -258,11 +258,11 @@ impl Engine {
         // That of the block that ran until now.
         self.core.rest.end();
         let (hash, parent_hash) = (block.hash(), block.header.parent_hash);
+        if self.core.link(&hash)?.is_some() {
+            return Ok(Verdict::Valid);
+        }
         {
             let tree = self.core.tree();
-            if tree.contains(&hash)? {
-                return Ok(Verdict::Valid);
-            }
             if let Some(invalid) = tree.invalid(&hash) {
                 return Ok(Verdict::invalid(invalid.clone()));
             }

@@ -81,11 +81,6 @@ impl BlockTree {
         self.recent.get(hash)
     }
 
-    /// Whether a block is known to be valid.
-    pub(crate) fn contains(&self, hash: &B256) -> Result<bool, Error> {
-        Ok(self.link(hash)?.is_some())
-    }
-
     /// Number and parent of a valid block.
     pub(crate) fn link(&self, hash: &B256) -> Result<Option<(u64, B256)>, Error> {
         if let Some(record) = self.recent.get(hash) {
