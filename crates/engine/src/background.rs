@@ -72,15 +72,22 @@ fn read_ahead(core: &Core, end: NodeAddress, bytes: u64, is_stopped: &AtomicBool
 /// Lets other threads of the system go before the calling one, for good: by its nice value, and,
 /// from Linux 6.12 on, by the length of its turns. An answer, or its reader, that wakes where this
 /// thread runs would wait for the end of its turn otherwise, or the system's next tick: some
-/// milliseconds, and where processors are few there is no other.
+/// milliseconds, where processors are few and no other is idle.
 ///
 /// Both are needed. A thread that wakes goes first if it would be through with its turn earlier, by
 /// a clock that runs slower the lower a nice value is: with a short turn alone, this one would.
 #[cfg(target_os = "linux")]
 pub(crate) fn yield_to_others() {
+    #[allow(unsafe_code, reason = "the system says a number, of the calling thread alone")]
+    // SAFETY: nothing is passed but 0, the calling thread.
+    let policy = unsafe { libc::sched_getscheduler(0) };
+    if ![libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE].contains(&policy) {
+        // Others of the process wait for it, and an operator has said how it runs.
+        return;
+    }
     let attributes = libc::sched_attr {
         size: size_of::<libc::sched_attr>() as u32,
-        sched_policy: libc::SCHED_OTHER as u32,
+        sched_policy: policy as u32,
         sched_flags: 0,
         sched_nice: limits::BACKGROUND_NICE,
         sched_priority: 0,
@@ -91,8 +98,12 @@ pub(crate) fn yield_to_others() {
     #[allow(unsafe_code, reason = "the system reads a structure, of the calling thread alone")]
     // SAFETY: the attributes outlive the call, and say how long they are; 0 is the calling thread.
     let outcome = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
-    if outcome != 0 {
-        let error = std::io::Error::last_os_error();
+    if outcome == 0 {
+        return;
+    }
+    // A container may forbid that call alone.
+    let thread = Some(rustix::thread::gettid());
+    if let Err(error) = rustix::process::setpriority_process(thread, limits::BACKGROUND_NICE) {
         tracing::debug!(%error, "the priority of a thread stays as it is");
     }
 }
@@ -102,8 +113,8 @@ pub(crate) fn yield_to_others() {
 pub(crate) fn yield_to_others() {}
 
 /// Lets the calling thread run, for good, only where no other wants the processor. Unlike one of a
-/// low priority it gives way as soon as another wakes, in the middle of its turn: that is some
-/// milliseconds long, whatever the priority.
+/// low priority it gives way as soon as another wakes, on any version of the system, and a processor
+/// where it runs counts as idle; but where others want all, it gets next to nothing.
 #[cfg(target_os = "linux")]
 fn run_when_idle() {
     let parameter = libc::sched_param { sched_priority: 0 };
@@ -234,7 +245,7 @@ impl Drop for Waiting<'_> {
 }
 
 /// Counts steps of work that nobody waits for, some microseconds each, and lets other threads go
-/// first every few steps: lowering a thread's priority shortens its turn, and does not end it.
+/// first every few steps: not every system ends its turn for one that wakes.
 #[derive(Debug)]
 pub(crate) struct Turns<'a> {
     rest: &'a Rest,
@@ -278,14 +289,29 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn who_yields_is_the_least_of_the_system() {
+    fn who_yields_is_the_least_of_the_system_and_has_short_turns() {
         let nice = || rustix::process::getpriority_process(Some(rustix::thread::gettid())).unwrap();
         let before = nice();
         let yielding = std::thread::spawn(move || {
             yield_to_others();
-            nice()
+            (nice(), turn())
         });
-        assert_eq!((yielding.join().unwrap(), nice()), (limits::BACKGROUND_NICE, before));
+        let (lowered, turn) = yielding.join().unwrap();
+        assert_eq!((lowered, nice()), (limits::BACKGROUND_NICE, before));
+        // Systems that do not know the length of a turn say 0.
+        assert!([Duration::ZERO, limits::BACKGROUND_TURN].contains(&turn), "{turn:?}");
+    }
+
+    /// How long the calling thread's turn is, if the system knows.
+    #[cfg(target_os = "linux")]
+    fn turn() -> Duration {
+        let (mut bytes, length) = ([0u8; 48], 48);
+        #[allow(unsafe_code, reason = "the system writes a structure of so many bytes")]
+        // SAFETY: the bytes outlive the call, and it is told how many they are.
+        let outcome =
+            unsafe { libc::syscall(libc::SYS_sched_getattr, 0, bytes.as_mut_ptr(), length, 0) };
+        assert_eq!(outcome, 0);
+        Duration::from_nanos(u64::from_ne_bytes(bytes[24..32].try_into().unwrap()))
     }
 
     #[test]
