@@ -206,6 +206,12 @@ impl Core {
         Ok(self.link(hash)?.ok_or(Error::UnknownBlock(*hash))?.0)
     }
 
+    /// Whether the state after a valid block is known not to be kept any more.
+    pub(crate) fn is_pruned(&self, record: &BlockRecord) -> bool {
+        let is_kept_at_all = !record.seal.is_kept() || record.seal.wait().is_ok();
+        !(is_kept_at_all && self.floors().keep(record.number()))
+    }
+
     /// The heads as a crash would leave them.
     pub(crate) fn persisted_heads(&self) -> Heads {
         *self.persisted.read().expect(NO_PANIC)

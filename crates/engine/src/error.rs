@@ -19,6 +19,12 @@ pub enum Error {
         "the state after block {0} has been pruned; --history.retain-blocks says how many stay"
     )]
     Pruned(B256),
+    /// The head cannot go back to this block: nothing could be built or validated on it.
+    #[error(
+        "the head cannot go back to block {0}: its state has been pruned; \
+         --history.retain-blocks says how many stay"
+    )]
+    TooDeepReorg(B256),
     /// What this block read is not known any more, and so its witness is not.
     #[error(
         "the witness of block {0} has been pruned; --witness.retain-blocks and \

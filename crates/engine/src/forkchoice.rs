@@ -20,6 +20,7 @@ impl Engine {
     /// when `build` is given (Engine API, Paris, `engine_forkchoiceUpdatedV1`, points 1 to 9).
     ///
     /// # Errors
+    /// [`Error::TooDeepReorg`] when the state after the head is not kept any more, and
     /// [`Error::InvalidForkchoiceState`] when safe or finalized are not on the head's branch, and
     /// nothing changes; [`Error::InvalidAttributes`] when the head has been set, but nothing can be
     /// built from the attributes.
@@ -50,13 +51,16 @@ impl Engine {
             if let Some(invalid) = tree.invalid(&head) {
                 return answer(Verdict::invalid(invalid.clone()), None);
             }
-            let Some(record) = record else { return answer(Verdict::Syncing, None) };
+            let Some(record) = &record else { return answer(Verdict::Syncing, None) };
             // Point 2: what lies before the finalized block is valid, and no place to go back to.
             if let Some(last) = tree.heads.finalized
                 && last != head
                 && tree.is_ancestor(&head, &last)?
             {
                 return answer(Verdict::Valid, None);
+            }
+            if self.core().is_pruned(record) {
+                return Err(Error::TooDeepReorg(head));
             }
             let safe = on_branch(&tree, "safe", state.safe_block_hash, head)?;
             let finalized = on_branch(&tree, "finalized", state.finalized_block_hash, head)?;
@@ -71,8 +75,8 @@ impl Engine {
                 None => kept(&tree, tree.heads.finalized, head)?,
             };
             tree.set_safe(safe, finalized);
-            // As if it were new: the head is asked for all the time.
-            tree.insert(record)
+            // The head is asked for all the time.
+            tree.insert(record.clone())
         };
         self.core().signals.fork_choice_changed();
         let payload_id = match build {

@@ -2,7 +2,7 @@
 //!
 //! The seed is printed; `DEPONENT_SEED` repeats a run, `DEPONENT_STEPS` makes it longer.
 
-use crate::samples::{attributes, changed, choose, genesis_file, sender};
+use crate::samples::{attributes, changed, choose, genesis_file, heads, sender};
 use crate::world;
 use crate::{Engine, EngineOptions, Error, Genesis, Verdict};
 use alloy_consensus::Header;
@@ -423,7 +423,16 @@ fn history_that_is_not_kept_is_refused_and_nothing_else_is() {
             if block.header.number > first_kept {
                 simulation.check_witness(block);
             }
+            if !is_kept {
+                let state = heads(block.hash(), B256::ZERO, B256::ZERO);
+                let refused = simulation.fast().forkchoice_updated(state, None);
+                assert_eq!(refused, Err(Error::TooDeepReorg(block.hash())));
+            }
         }
+        let head = simulation.blocks.last().expect("some were added").hash();
+        assert_eq!(simulation.fast().heads().head, head);
+        assert_eq!(choose(simulation.fast(), head), Verdict::Valid);
+        simulation.fast().persist().unwrap();
     }
 }
 

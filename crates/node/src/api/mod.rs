@@ -270,6 +270,7 @@ pub(crate) fn refusal(error: engine::Error) -> Error {
         // As geth: the request is well-formed, but cannot be met.
         Build(_) => Code::Server,
         Pruned(_) | PrunedWitness(_) => Code::PrunedHistory,
+        TooDeepReorg(_) => Code::TooDeepReorg,
         Genesis(_) | StorageRoot { .. } | ChainSpec(_) | State(_) | Evm(_) | Storage(_) => {
             Code::Internal
         }
