@@ -113,8 +113,8 @@ pub(crate) fn yield_to_others() {
 pub(crate) fn yield_to_others() {}
 
 /// Lets the calling thread run, for good, only where no other wants the processor. Unlike one of a
-/// low priority it gives way as soon as another wakes, on any version of the system, and a processor
-/// where it runs counts as idle; but where others want all, it gets next to nothing.
+/// low priority it gives way as soon as another wakes, on any version of the system, and where it
+/// runs counts as idle; but where others want all, it gets next to nothing.
 #[cfg(target_os = "linux")]
 fn run_when_idle() {
     let parameter = libc::sched_param { sched_priority: 0 };

@@ -50,8 +50,9 @@ pub const AHEAD_GAS: u64 = 1_000_000;
 /// Threads that tend tries at most: there are sixteen shards.
 pub const TRIE_WORKERS: usize = 16;
 
-/// The nice value of a thread whose work is mostly waited for by nobody, or that mostly waits for the
-/// disk: the highest there is. It gets a seventieth of what one of the value 0 does, when both want all.
+/// The nice value of a thread whose work is mostly waited for by nobody, or that mostly waits for
+/// the disk: the highest there is. It gets a seventieth of what one of the value 0 does, when both
+/// want all.
 pub const BACKGROUND_NICE: i32 = 19;
 
 /// How long a turn of such a thread is where the system lets it say so: the shortest that there is.
