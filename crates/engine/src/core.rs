@@ -7,7 +7,7 @@ use crate::record::{BlockRecord, stored_header};
 use crate::remembered::Shelf;
 use crate::ring::Ring;
 use crate::seal::{Sealed, SweepState};
-use crate::tree::{BlockTree, Heads, stored_block};
+use crate::tree::{BlockTree, Heads, stored_block, stored_link};
 use crate::{Error, limits};
 use alloy_primitives::{B256, Bytes};
 use state::Database;
@@ -196,8 +196,8 @@ impl Core {
     /// Number and parent of a valid block, `None` when there is none.
     pub(crate) fn link(&self, hash: &B256) -> Result<Option<(u64, B256)>, Error> {
         match self.recent(hash) {
-            Some(record) => Ok(Some((record.number(), record.block.header.parent_hash))),
-            None => Ok(self.database.entry(hash)?.map(|entry| (entry.number, entry.parent_hash))),
+            Some(record) => Ok(Some(record.link())),
+            None => stored_link(&self.database, hash),
         }
     }
 
@@ -208,8 +208,8 @@ impl Core {
 
     /// Whether the state after a valid block is known not to be kept any more.
     pub(crate) fn is_pruned(&self, record: &BlockRecord) -> bool {
-        let is_kept_at_all = !record.seal.is_kept() || record.seal.wait().is_ok();
-        !(is_kept_at_all && self.floors().keep(record.number()))
+        let is_gone = record.seal.is_kept() && record.seal.wait().is_err();
+        is_gone || !self.floors().keep(record.number())
     }
 
     /// The heads as a crash would leave them.

@@ -63,6 +63,11 @@ impl BlockRecord {
         self.block.header.number
     }
 
+    /// The block's number and its parent.
+    pub(crate) fn link(&self) -> (u64, B256) {
+        (self.number(), self.block.header.parent_hash)
+    }
+
     /// About the bytes that the record holds in memory.
     pub(crate) fn bytes(&self) -> usize {
         let receipts: usize = self.receipts.iter().map(|receipt| receipt.encode_2718_len()).sum();

@@ -83,10 +83,10 @@ impl BlockTree {
 
     /// Number and parent of a valid block.
     pub(crate) fn link(&self, hash: &B256) -> Result<Option<(u64, B256)>, Error> {
-        if let Some(record) = self.recent.get(hash) {
-            return Ok(Some((record.number(), record.block.header.parent_hash)));
+        match self.recent.get(hash) {
+            Some(record) => Ok(Some(record.link())),
+            None => stored_link(&self.database, hash),
         }
-        Ok(self.database.entry(hash)?.map(|entry| (entry.number, entry.parent_hash)))
     }
 
     /// As [`link`](Self::link), of a block that must be there.
@@ -171,6 +171,11 @@ impl BlockTree {
     pub(crate) fn insert_invalid(&mut self, hash: B256, record: InvalidRecord) {
         self.invalid.insert(hash, record);
     }
+}
+
+/// Number and parent of a valid block that the database has.
+pub(crate) fn stored_link(database: &Database, hash: &B256) -> Result<Option<(u64, B256)>, Error> {
+    Ok(database.entry(hash)?.map(|entry| (entry.number, entry.parent_hash)))
 }
 
 /// A valid block as the database has it, which takes a while: the tree is not to be locked.
