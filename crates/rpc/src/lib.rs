@@ -89,6 +89,7 @@ mod client;
 mod coding;
 mod descriptor;
 mod error;
+mod fetch;
 mod handshake;
 mod ipc;
 mod json;

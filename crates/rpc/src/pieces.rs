@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::limits::{HEX_CHUNK_BYTES, LARGE_PIECE_BYTES};
-use crate::spare;
+use crate::limits::{FETCHED_BYTES, FETCHED_ITEMS, HEX_CHUNK_BYTES, LARGE_PIECE_BYTES};
+use crate::{fetch, spare};
 
 /// A list of byte slices that are sent one after the other without being joined first. A slice may
 /// be sent as its hex digits, which are made while it is sent.
@@ -81,10 +81,19 @@ impl Run {
         }
     }
 
+    /// Has the memory of the item that is copied a little later come nearer: items lie anywhere,
+    /// and most of a copy of small ones is waiting for their first bytes.
+    fn fetch_ahead(&self, index: usize) {
+        if let Some(item) = self.items.get(index + FETCHED_ITEMS) {
+            fetch::ahead(&item[..item.len().min(FETCHED_BYTES)]);
+        }
+    }
+
     fn slices(&self) -> impl Iterator<Item = &[u8]> {
-        let items = (self.first..).map_while(|index| self.items.get(index));
+        let items = (self.first..).map_while(|index| Some((index, self.items.get(index)?)));
         let (mut skipped, mut left) = (self.skipped, self.len_bytes);
-        items.map_while(move |item| {
+        items.map_while(move |(index, item)| {
+            self.fetch_ahead(index);
             let item = &item[std::mem::take(&mut skipped)..];
             let item = &item[..item.len().min(left)];
             let is_over = left == 0;
@@ -287,6 +296,7 @@ impl Pieces {
                         if !buffer.is_empty() && is_handed_over(files, front) {
                             break;
                         }
+                        run.fetch_ahead(run.first);
                         let bytes = front.len().min(most_bytes - buffer.len());
                         extend(&mut buffer, files, &front[..bytes]);
                         run.skip(bytes);
