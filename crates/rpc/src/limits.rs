@@ -181,6 +181,10 @@ pub(crate) const SMALL_ANSWERS_BYTES: usize = 256 * MIB;
 /// Small answers that wait for that room, as many as a quarter of it has space for: one more is
 /// refused.
 pub(crate) const SMALL_ANSWERS_WAITING: usize = 1024;
+/// What the system may hold of an answer that is on its way over a Unix socket, in bytes; Linux
+/// doubles it for what it notes beside them. Writer and reader take turns on one processor, and
+/// with its own 208 KiB there are several times as many turns. Over TCP it finds a size itself.
+pub(crate) const SEND_BUFFER_BYTES: usize = MIB;
 /// Bytes that a connection writes before others of its thread have their turn: some tenths of a
 /// millisecond. A peer that reads as fast as we write would keep the thread for longer.
 pub(crate) const TURN_BYTES: usize = MIB;

@@ -12,13 +12,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use rustix::fs::Mode;
 use rustix::io::FdFlags;
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::Sleep;
 
 use crate::descriptor::Descriptors;
-use crate::limits::{CHUNK_BYTES, TURN_BYTES};
+use crate::limits::{CHUNK_BYTES, SEND_BUFFER_BYTES, TURN_BYTES};
 
 /// Where a port listens.
 #[derive(Debug)]
@@ -84,7 +85,14 @@ impl Listener {
                 }
                 Ok(Stream::Tcp(socket))
             }
-            Self::Unix(listener) => Ok(Stream::Unix(listener.accept().await?.0)),
+            Self::Unix(listener) => {
+                let (socket, _) = listener.accept().await?;
+                // The system takes as much of it as its own bound, `net.core.wmem_max`, allows.
+                if let Err(fault) = set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES) {
+                    tracing::debug!(%fault, "SO_SNDBUF");
+                }
+                Ok(Stream::Unix(socket))
+            }
         }
     }
 }
@@ -316,7 +324,7 @@ mod tests {
     async fn write_to_a_slow_peer(taken: usize, flushes: bool, most: Duration) -> io::Result<()> {
         let (ours, theirs) = UnixStream::pair().expect("sockets");
         // So that the system says soon that there is room.
-        rustix::net::sockopt::set_socket_send_buffer_size(&ours, 16 << 10).expect("set");
+        set_socket_send_buffer_size(&ours, 16 << 10).expect("set");
         let mut socket = Socket::new(ours, Duration::from_secs(2));
         let mut read = vec![0; taken];
         let reads = async {
