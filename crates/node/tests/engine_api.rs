@@ -477,6 +477,26 @@ async fn safe_and_finalized_are_those_named_last() {
     }
 }
 
+#[tokio::test]
+async fn timings_are_those_of_the_last_block() {
+    let mut node = TestNode::start(genesis(config(true))).await;
+    assert_eq!(node.ok("deponent_lastTimings", json!([])).await, Value::Null);
+    for number in 1..3 {
+        let hash = node.extend(OSAKA, number, &[]).await["executionPayload"]["blockHash"].clone();
+        let timings = node.ok("deponent_lastTimings", json!([])).await;
+        assert_eq!(timings["blockHash"], hash);
+        let stages =
+            ["recovery", "parent", "execution", "root", "catchingUp", "witness", "forkchoice"];
+        assert_eq!(timings.as_object().expect("an object").len(), 1 + stages.len());
+        for stage in stages {
+            assert!(timings[stage].is_u64(), "{stage}: {timings}");
+        }
+        // Both have been done, and neither in less than a microsecond.
+        assert_ne!(timings["execution"], 0, "{timings}");
+        assert_ne!(timings["forkchoice"], 0, "{timings}");
+    }
+}
+
 /// One bare request, one line back.
 fn bare(path: &std::path::Path, request: &Value) -> Value {
     let mut socket = std::os::unix::net::UnixStream::connect(path).expect("somebody listens");
