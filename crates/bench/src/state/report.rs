@@ -40,6 +40,7 @@ pub(super) fn fill(document: &mut Document, measured: &Measured) {
         comparisons(document, &rows);
         memory(document, &rows);
         stages(document, &rows);
+        within_one_process(document, &rows);
         document.table(targets(part, &rows, measured));
     }
     for remark in &measured.remarks {
@@ -110,6 +111,47 @@ impl Row<'_> {
         };
         let unasked = if self.unasked.is_empty() { 1.0 } else { median(&self.unasked) };
         median(&self.samples) / unasked - 1.0
+    }
+}
+
+/// A client that is asked for witnesses in some blocks alone, and says what its stages take: medians
+/// over the blocks with a witness and over those without, in seconds.
+#[derive(Debug)]
+struct Within {
+    /// Of a call, outside of these stages.
+    elsewhere: f64,
+    elsewhere_unasked: f64,
+    assembling: f64,
+    call_unasked: f64,
+}
+
+impl Within {
+    /// What has to be done for a block, with its witness or without: the tries note what is read.
+    const ANYHOW: [&str; 4] = ["recovery", "parent", "execution", "root"];
+
+    fn of(row: &Row<'_>) -> Option<Self> {
+        let says =
+            |sample: &&Sample| Self::ANYHOW.iter().all(|s| sample.server_us.contains_key(*s));
+        if row.unasked.is_empty() || !row.samples.iter().chain(&row.unasked).all(says) {
+            return None;
+        }
+        let median = |samples: &[&Sample], us: fn(&Sample) -> f64| {
+            Sorted::new(samples.iter().map(|sample| us(sample) / 1e6)).median()
+        };
+        let elsewhere = |sample: &Sample| {
+            let stages: f64 = Self::ANYHOW.iter().map(|stage| sample.server_us[*stage]).sum();
+            sample.new_payload_us - stages
+        };
+        Some(Self {
+            elsewhere: median(&row.samples, elsewhere),
+            elsewhere_unasked: median(&row.unasked, elsewhere),
+            assembling: row.stage("witness").median(),
+            call_unasked: median(&row.unasked, |sample| sample.new_payload_us),
+        })
+    }
+
+    fn cost(&self) -> f64 {
+        self.elsewhere - self.elsewhere_unasked
     }
 }
 
@@ -230,6 +272,42 @@ fn stages(document: &mut Document, rows: &[Row<'_>]) {
     document.chart(chart);
 }
 
+/// What a witness costs where the same process is asked for it in some blocks alone.
+fn within_one_process(document: &mut Document, rows: &[Row<'_>]) {
+    let mut table = Table::new("The witness within one process, medians over blocks")
+        .column("client", Unit::Text)
+        .column("with it", Unit::Count)
+        .column("without", Unit::Count)
+        .column("elsewhere, with", Unit::Us)
+        .column("elsewhere, without", Unit::Us)
+        .column("putting together", Unit::Us)
+        .column("transport", Unit::Us)
+        .column("cost", Unit::Percent);
+    let mut is_empty = true;
+    for row in rows {
+        let Some(within) = Within::of(row) else { continue };
+        is_empty = false;
+        table.row(cells![
+            row.client,
+            row.samples.len(),
+            row.unasked.len(),
+            within.elsewhere,
+            within.elsewhere_unasked,
+            within.assembling,
+            within.cost() - within.assembling,
+            within.cost() / within.call_unasked,
+        ]);
+    }
+    if !is_empty {
+        document.text(
+            "Elsewhere is newPayload without recovery, parent, execution and root, which are the \
+             same with a witness and without. The cost is what is more of it with one, as a part \
+             of newPayload without.",
+        );
+        document.table(table);
+    }
+}
+
 fn targets(part: Part, rows: &[Row<'_>], all: &Measured) -> Table {
     let mut table = Table::new("Targets")
         .column("target", Unit::Text)
@@ -325,5 +403,27 @@ mod tests {
         ordered.sort_by_key(|(block, ..)| *block);
         let cost = row(&samples(&ordered)).witness_cost(&row(&plain));
         assert!((cost - 0.04).abs() < 1e-9, "{cost}");
+    }
+
+    #[test]
+    fn what_a_witness_costs_within_one_process_by_hand() {
+        let mut of_both =
+            samples(&[(1, 100.0, true), (2, 90.0, false), (3, 120.0, true), (4, 70.0, false)]);
+        assert!(Within::of(&row(&of_both)).is_none(), "no stages");
+        for (sample, execution) in of_both.iter_mut().zip([60.0, 62.0, 78.0, 44.0]) {
+            let stages = [("recovery", 1.0), ("parent", 2.0), ("execution", execution)];
+            let stages = stages.into_iter().chain([("root", 3.0), ("witness", 5.0)]);
+            sample.server_us = stages.map(|(name, us)| (name.to_owned(), us)).collect();
+        }
+        // 34 and 36 us elsewhere with it, 22 and 20 without.
+        let within = Within::of(&row(&of_both)).expect("all stages");
+        let Within { elsewhere, elsewhere_unasked, assembling, call_unasked } = within;
+        let found = [elsewhere, elsewhere_unasked, assembling, call_unasked, within.cost()];
+        let expected = [35e-6, 21e-6, 5e-6, 80e-6, 14e-6];
+        for (found, expected) in found.into_iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-12, "{within:?}");
+        }
+        of_both.retain(|sample| sample.with_witness);
+        assert!(Within::of(&row(&of_both)).is_none(), "none without");
     }
 }
