@@ -114,8 +114,8 @@ impl Row<'_> {
     }
 }
 
-/// A client that is asked for witnesses in some blocks alone, and says what its stages take: medians
-/// over the blocks with a witness and over those without, in seconds.
+/// A client that is asked for witnesses in some blocks alone, and names its stages: medians over
+/// the blocks with a witness and over those without, in seconds.
 #[derive(Debug)]
 struct Within {
     /// Of a call, outside of these stages.
