@@ -317,9 +317,8 @@ impl<R: Records + Clone> BlockTrie<R> {
     /// changes: the `state` of its witness. Each once, in lexicographic order, and nearly all of
     /// them where they were loaded, which keeps all of this in memory.
     ///
-    /// The work is handed to `run` as in [`finish`](Self::finish), in two rounds: nodes are listed
-    /// and sorted, then merged and taken hold of; as many units as are worth it, and no more than
-    /// `threads`.
+    /// The work is handed to `run` as in [`finish`](Self::finish), in one round: as many units as
+    /// are worth it, and no more than `threads`.
     pub fn witness(
         self: &Arc<Self>,
         lister: &mut Lister,
@@ -333,7 +332,7 @@ impl<R: Records + Clone> BlockTrie<R> {
         let nodes = &Nodes::new(self.overlays().collect(), roots);
         let owner =
             |overlay, number| bytes::Bytes::from_owner(Piece { of: self.clone(), overlay, number });
-        lister.merge(nodes, threads, run, &owner)
+        lister.list_captured(nodes, threads, run, &owner)
     }
 
     /// How many nodes the witness has, and their bytes; where two are the same, both count.

@@ -3,13 +3,14 @@
 use super::{
     NodeAddress, Records,
     base::Base,
+    captured::{self, Captured},
     overlay::Overlay,
     record,
     unit::{Unit, run_all},
 };
 use crate::{Error, keccak::prefetch};
 use alloy_primitives::{Bytes, bytes};
-use std::{cmp::Ordering, iter, mem, ops::Range};
+use std::{iter, mem, ops::RangeInclusive};
 
 /// What a witness may be listed from.
 #[derive(Debug)]
@@ -19,142 +20,88 @@ pub(crate) struct Nodes<'a> {
     roots: Vec<&'a [u8]>,
 }
 
-/// A node of [`Nodes`], in little, as it is moved about to be sorted.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Listed {
-    /// The first bytes of its RLP: where they differ, nodes are in order by them, and sorting need
-    /// not look at nodes all over the memory.
-    prefix: u128,
-    /// The index of its overlay, or [`ROOTS`].
-    overlay: u32,
-    /// Where its RLP begins in the overlay's base; the index of a root.
-    start: u32,
-    len: u32,
-}
-
-const ROOTS: u32 = u32::MAX;
-
-/// How many nodes ahead their RLP is fetched into the processor's cache.
-const FETCHED_AHEAD: usize = 16;
+/// As the index of an overlay: `start` is the index of a root.
+const ROOTS: u16 = u16::MAX;
 
 impl<'a> Nodes<'a> {
     pub(crate) fn new(overlays: Vec<&'a Overlay>, roots: Vec<&'a [u8]>) -> Self {
+        assert!(overlays.len() < usize::from(ROOTS), "a block has fewer parts of tries");
         Self { overlays, roots }
     }
 
-    /// How many nodes the overlays have, whatever has become of them.
-    pub(crate) fn count(&self) -> usize {
-        self.overlays.iter().map(|overlay| overlay.nodes_count()).sum()
+    /// How many there are; where two are the same, both count.
+    fn count(&self) -> usize {
+        let overlays = self.overlays.iter().map(|overlay| overlay.to_list.len());
+        self.roots.len() + overlays.sum::<usize>()
     }
 
-    fn rlp(&self, node: &Listed) -> &'a [u8] {
-        match self.overlays.get(node.overlay as usize) {
-            Some(overlay) => overlay.base.bytes(node.start as usize, node.len as usize),
+    /// All of them, in no order.
+    fn all(&self) -> impl Iterator<Item = Captured> {
+        let in_overlays = (0..).zip(&self.overlays).flat_map(|(index, overlay)| {
+            overlay.to_list.iter().map(move |node| Captured { overlay: index, ..*node })
+        });
+        let roots = (0..).zip(&self.roots).map(|(start, rlp)| {
+            let len = rlp.len() as u16;
+            Captured { key: captured::key(rlp), start, len, overlay: ROOTS }
+        });
+        in_overlays.chain(roots)
+    }
+
+    fn rlp(&self, node: &Captured) -> &'a [u8] {
+        match self.overlays.get(usize::from(node.overlay)) {
+            Some(overlay) => overlay.base.bytes(node.start as usize, usize::from(node.len)),
             None => self.roots[node.start as usize],
         }
     }
 
-    fn order(&self, one: &Listed, other: &Listed) -> Ordering {
-        one.prefix.cmp(&other.prefix).then_with(|| self.rlp(one).cmp(self.rlp(other)))
-    }
-
-    /// Lists those of the overlays' nodes in a range that belong to the witness, in order.
-    fn list(&self, range: Range<usize>, listed: &mut Vec<Listed>) {
-        listed.clear();
-        listed.reserve(range.len());
-        let mut start = 0;
-        for (index, overlay) in (0..).zip(&self.overlays) {
-            let end = start + overlay.nodes_count();
-            let within = range.start.clamp(start, end) - start..range.end.clamp(start, end) - start;
-            listed.extend(overlay.captured_in(within).map(|origin| {
-                let (start, len) = (origin.rlp_start(), origin.rlp_bytes() as u32);
-                Listed { prefix: 0, overlay: index, start, len }
-            }));
-            start = end;
-        }
-        // Their RLP is all over the memory.
-        for index in 0..listed.len() {
-            if let Some(ahead) = listed.get(index + FETCHED_AHEAD) {
-                prefetch(&self.rlp(ahead)[..1]);
-            }
-            listed[index].prefix = prefix(self.rlp(&listed[index]));
-        }
-        self.sort(listed);
-    }
-
-    /// Sorts by prefixes, which is fast as a comparison of numbers alone, and then what has the
-    /// same one.
-    fn sort(&self, listed: &mut [Listed]) {
-        listed.sort_unstable_by_key(|node| node.prefix);
-        for same in listed.chunk_by_mut(|one, other| one.prefix == other.prefix) {
-            same.sort_unstable_by_key(|node| self.rlp(node));
-        }
-    }
-
-    /// Lists the nodes outside of the overlays, in order.
-    fn list_roots(&self, listed: &mut Vec<Listed>) {
-        let root = |(start, rlp): (u32, &&[u8])| Listed {
-            prefix: prefix(rlp),
-            overlay: ROOTS,
-            start,
-            len: rlp.len() as u32,
-        };
-        listed.clear();
-        listed.extend((0..).zip(&self.roots).map(root));
-        self.sort(listed);
-    }
-
-    /// Parts lists into so many that follow each other, of about the same length: of each list one
-    /// range. What is the same is in one part.
-    fn part<'b>(&self, lists: &'b [Vec<Listed>], count: usize) -> Vec<Vec<&'b [Listed]>> {
-        // Each list is drawn from all nodes, so one of them tells of the others.
-        let longest = lists.iter().max_by_key(|list| list.len()).map_or(&[][..], |list| list);
-        let mut left: Vec<&[Listed]> = lists.iter().map(|list| &list[..]).collect();
+    /// The keys of so many parts that follow each other, each of about as many nodes.
+    fn parts(&self, count: usize) -> Vec<RangeInclusive<u64>> {
+        let step = (self.count() / (count * SAMPLES)).max(1);
+        let sample = |overlay: &&'a Overlay| overlay.to_list.iter().step_by(step);
+        let mut samples: Vec<_> =
+            self.overlays.iter().flat_map(sample).map(|node| node.key).collect();
+        samples.sort_unstable();
         let mut parts = Vec::with_capacity(count);
+        let mut first = 0;
         for index in 1..count {
-            let Some(pivot) = longest.get(index * longest.len() / count) else { break };
-            let cut = |list: &mut &'b [Listed]| {
-                let at = list.partition_point(|node| self.order(node, pivot).is_lt());
-                let (before, after) = list.split_at(at);
-                *list = after;
-                before
-            };
-            parts.push(left.iter_mut().map(cut).collect());
+            let last = samples.get(index * samples.len() / count).copied().unwrap_or_default();
+            // Else the part has nothing that is not in the one before.
+            if last >= first && last < u64::MAX {
+                parts.push(first..=last);
+                first = last + 1;
+            }
         }
-        parts.push(left);
+        parts.push(first..=u64::MAX);
         parts
     }
 
-    /// Merges lists behind what is in `merged`, and makes each node a slice of the piece that it
-    /// was loaded into, which `owner` gives by its overlay and its number there.
-    fn merge(
+    /// Lists the nodes with these keys behind what is in `listed`, in order and each once, as
+    /// slices of the piece that it was loaded into, which `owner` gives by its overlay and its
+    /// number there.
+    fn list(
         &self,
-        mut lists: Vec<&[Listed]>,
+        keys: &RangeInclusive<u64>,
         owner: impl Fn(usize, usize) -> bytes::Bytes,
-        merged: &mut Vec<Bytes>,
+        room: &mut Vec<Captured>,
+        listed: &mut Vec<Bytes>,
     ) {
+        let nodes = self.sorted(keys, room);
         let pieces = |overlay: &&Overlay| vec![None; overlay.base.pieces().len()];
         let mut owners: Vec<Vec<Option<bytes::Bytes>>> = self.overlays.iter().map(pieces).collect();
-        let count: usize = lists.iter().map(|list| list.len()).sum();
-        merged.reserve(count);
-        let mut last: Option<&Listed> = None;
-        lists.retain(|list| !list.is_empty());
-        while let Some(place) = self.lowest(&lists) {
-            let list = &mut lists[place];
-            let (node, rest) = list.split_first().expect("empty ones are removed");
-            *list = rest;
-            if rest.is_empty() {
-                lists.swap_remove(place);
-            }
-            if last.replace(node).is_some_and(|last| self.order(last, node).is_eq()) {
+        listed.reserve(nodes.len());
+        let mut last: Option<&Captured> = None;
+        for node in nodes {
+            let is_twin =
+                |last: &Captured| last.key == node.key && self.rlp(last) == self.rlp(node);
+            if last.replace(node).is_some_and(is_twin) {
                 continue;
             }
             let rlp = self.rlp(node);
-            merged.push(match owners.get_mut(node.overlay as usize) {
+            let overlay = usize::from(node.overlay);
+            listed.push(match owners.get_mut(overlay) {
                 Some(owners) => {
                     let number = Base::piece(node.start as usize);
-                    let owner =
-                        owners[number].get_or_insert_with(|| owner(node.overlay as usize, number));
+                    let owner = owners[number].get_or_insert_with(|| owner(overlay, number));
                     Bytes::from(owner.slice_ref(rlp))
                 }
                 None => Bytes::copy_from_slice(rlp),
@@ -162,22 +109,41 @@ impl<'a> Nodes<'a> {
         }
     }
 
-    /// The list whose first node comes first.
-    fn lowest(&self, lists: &[&[Listed]]) -> Option<usize> {
-        let first = |place: &usize| &lists[*place][0];
-        (0..lists.len()).min_by(|one, other| self.order(first(one), first(other)))
+    /// Those with these keys, in order.
+    fn sorted<'b>(
+        &self,
+        keys: &RangeInclusive<u64>,
+        room: &'b mut Vec<Captured>,
+    ) -> &'b [Captured] {
+        // Whether one belongs here is anyone's guess, the processor's too: all are written, and
+        // those that do not belong here written over.
+        room.resize(room.len().max(self.count() + 1), Captured::default());
+        let mut count = 0;
+        for node in self.all() {
+            room[count] = node;
+            count += usize::from(keys.contains(&node.key));
+        }
+        let nodes = &mut room[..count];
+        nodes.sort_unstable_by_key(|node| node.key);
+        for same in nodes.chunk_by_mut(|one, other| one.key == other.key) {
+            same.sort_unstable_by_key(|node| self.rlp(node));
+        }
+        nodes
     }
 }
+
+/// How many nodes are looked at, for each part, to find where parts begin.
+const SAMPLES: usize = 64;
 
 /// Lists the nodes of witnesses, one after the other. It keeps its room for the next one: memory
 /// that is used for the first time takes longer than the rest.
 #[derive(Debug, Default)]
 pub struct Lister {
     copied: Vec<Copied>,
-    /// What each thread lists, and the roots.
-    lists: Vec<Vec<Listed>>,
-    /// What each thread merges, but for the first.
-    merged: Vec<Vec<Bytes>>,
+    /// Where each thread sorts.
+    rooms: Vec<Vec<Captured>>,
+    /// What each thread lists, but for the first.
+    listed: Vec<Vec<Bytes>>,
     /// For the next witness.
     spare: Vec<Bytes>,
 }
@@ -196,42 +162,35 @@ impl Lister {
         mem::take(&mut self.spare)
     }
 
-    /// Lists nodes by up to so many threads, and makes them slices of pieces, see [`Nodes::merge`].
-    pub(crate) fn merge(
+    /// Lists nodes by up to so many threads, as slices of pieces, see [`Nodes::list`].
+    pub(crate) fn list_captured(
         &mut self,
         nodes: &Nodes<'_>,
         threads: usize,
         run: &dyn Fn(&mut [Unit<'_>]),
         owner: &(dyn Fn(usize, usize) -> bytes::Bytes + Sync),
     ) -> Vec<Bytes> {
-        let units_count = (nodes.count() / UNIT_NODES).min(threads).max(1);
-        let share = nodes.count().div_ceil(units_count);
-        let Self { lists, merged, spare, .. } = self;
-        lists.resize_with(units_count + 1, Vec::new);
-        let (roots, listed) = lists.split_last_mut().expect("there is a unit");
-        let mut units = Vec::with_capacity(units_count);
-        for (index, list) in listed.iter_mut().enumerate() {
-            let range = index * share..(index + 1) * share;
-            units.push(Unit::new(share, move || nodes.list(range, list)));
-        }
-        run_all(&mut units, run);
-        drop(units);
-        nodes.list_roots(roots);
-        let parts = nodes.part(lists, units_count);
+        let parts = nodes.parts((nodes.count() / UNIT_NODES).min(threads).max(1));
+        let share = nodes.count().div_ceil(parts.len());
+        let Self { rooms, listed, spare, .. } = self;
+        rooms.resize_with(parts.len(), Vec::new);
+        listed.resize_with(parts.len() - 1, Vec::new);
         let mut all = mem::take(spare);
-        // It has room for all.
-        all.reserve(lists.iter().map(Vec::len).sum());
-        merged.resize_with(parts.len() - 1, Vec::new);
         let mut units = Vec::with_capacity(parts.len());
-        for (part, merged) in parts.into_iter().zip(iter::once(&mut all).chain(&mut *merged)) {
-            units.push(Unit::new(share, move || nodes.merge(part, owner, merged)));
+        let lists = iter::once(&mut all).chain(&mut *listed);
+        for ((keys, room), listed) in parts.iter().zip(&mut *rooms).zip(lists) {
+            units.push(Unit::new(share, move || nodes.list(keys, owner, room, listed)));
         }
         run_all(&mut units, run);
         drop(units);
-        merged.iter_mut().for_each(|part| all.append(part));
-        let most = KEPT_NODES / units_count;
-        lists.iter_mut().for_each(|list| keep(list, most));
-        merged.iter_mut().for_each(|part| keep(part, most));
+        all.reserve(listed.iter().map(Vec::len).sum());
+        listed.iter_mut().for_each(|part| all.append(part));
+        let most = KEPT_NODES / parts.len();
+        rooms.iter_mut().for_each(|room| {
+            room.truncate(most);
+            room.shrink_to(most);
+        });
+        listed.iter_mut().for_each(|part| keep(part, most));
         all
     }
 
@@ -259,13 +218,11 @@ impl Lister {
             }
         }
         let pieces: Vec<Bytes> = pieces.into_iter().map(Bytes::from).collect();
-        nodes.sort_unstable_by_key(|node| node.prefix);
-        for same in nodes.chunk_by_mut(|one, other| one.prefix == other.prefix) {
+        nodes.sort_unstable_by_key(|node| node.key);
+        for same in nodes.chunk_by_mut(|one, other| one.key == other.key) {
             same.sort_unstable_by_key(|node| node.rlp(&pieces));
         }
-        nodes.dedup_by(|one, other| {
-            one.prefix == other.prefix && one.rlp(&pieces) == other.rlp(&pieces)
-        });
+        nodes.dedup_by(|one, other| one.key == other.key && one.rlp(&pieces) == other.rlp(&pieces));
         let piece = |node: &Copied| pieces[node.piece as usize].slice_ref(node.rlp(&pieces));
         let mut all = mem::take(spare);
         all.extend(nodes.iter().map(piece));
@@ -309,8 +266,8 @@ const FETCHED_AT_ONCE: usize = 32;
 /// A node that was copied, in little, as it is moved about to be sorted.
 #[derive(Debug)]
 struct Copied {
-    /// See [`Listed`].
-    prefix: u128,
+    /// See [`captured::key`].
+    key: u64,
     /// The index of the piece that it was copied into.
     piece: u32,
     /// Where in it.
@@ -327,7 +284,7 @@ impl Copied {
         let index = pieces.len() - 1;
         let start = pieces[index].len() as u32;
         pieces[index].extend_from_slice(rlp);
-        Self { prefix: prefix(rlp), piece: index as u32, start, len: rlp.len() as u32 }
+        Self { key: captured::key(rlp), piece: index as u32, start, len: rlp.len() as u32 }
     }
 
     fn rlp<'a>(&self, pieces: &'a [Bytes]) -> &'a [u8] {
@@ -338,15 +295,6 @@ impl Copied {
 /// What the allocator gives out again soon: memory of 256 KiB was new to the system in most calls,
 /// and having it cleared took longer than all else.
 const PIECE_BYTES: usize = 16 << 10;
-
-fn prefix(node: &[u8]) -> u128 {
-    let mut bytes = [0; 16];
-    let len = node.len().min(bytes.len());
-    bytes[..len].copy_from_slice(&node[..len]);
-    u128::from_be_bytes(bytes)
-}
-
-const _: () = assert!(size_of::<Listed>() == 32);
 
 #[cfg(test)]
 mod tests {

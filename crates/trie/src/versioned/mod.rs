@@ -7,6 +7,7 @@
 mod address;
 mod base;
 mod block;
+mod captured;
 mod cut;
 mod hash;
 pub(crate) mod key;

@@ -10,6 +10,7 @@
 use super::{
     NodeAddress, Records, Version,
     base::Base,
+    captured::Captured,
     key::{KEY_NIBBLES, nibble, shared_nibbles, with_nibble},
     node::{
         AccountValue, Blinded, Branch, Extension, Head, Leaf, Link, Origin, Reference, Target,
@@ -24,7 +25,6 @@ use crate::{
     value::{decode_account, decode_slot},
 };
 use alloy_primitives::{B256, U256};
-use std::ops::Range;
 
 /// A node on the path of a key.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +62,8 @@ pub(crate) struct Overlay {
     pub(crate) blinded: Vec<Blinded>,
     /// The records of the nodes that were loaded.
     pub(crate) base: Base,
+    /// The nodes of the witness, in the order in which they were captured.
+    pub(crate) to_list: Vec<Captured>,
     /// The nodes that the latest walk went through.
     steps: Vec<Step>,
 }
@@ -120,28 +122,30 @@ impl Overlay {
 
     /// The nodes with a record that belong to the witness.
     pub(crate) fn captured(&self) -> impl Iterator<Item = Origin> {
-        self.captured_in(0..self.nodes_count())
-    }
-
-    /// Of the nodes in a range, counted branches first and leaves last, those of the witness.
-    pub(crate) fn captured_in(
-        &self,
-        Range { start, end }: Range<usize>,
-    ) -> impl Iterator<Item = Origin> {
-        let (branches, extensions) = (self.branches.len(), self.extensions.len());
-        let below = |len: usize, before: usize| {
-            start.saturating_sub(before).min(len)..end.saturating_sub(before).min(len)
-        };
-        let branches_in = &self.branches[below(branches, 0)];
-        let extensions_in = &self.extensions[below(extensions, branches)];
-        let leaves_in = &self.leaves[below(self.leaves.len(), branches + extensions)];
-        let branches_in = branches_in.iter().map(|branch| &branch.head);
-        branches_in
-            .chain(extensions_in.iter().map(|extension| &extension.head))
-            .chain(leaves_in.iter().map(|leaf| &leaf.head))
+        let branches = self.branches.iter().map(|branch| &branch.head);
+        branches
+            .chain(self.extensions.iter().map(|extension| &extension.head))
+            .chain(self.leaves.iter().map(|leaf| &leaf.head))
             .filter(|head| head.is_captured)
             .filter_map(|head| head.origin)
             .filter(|origin| !origin.address().is_none())
+    }
+
+    /// Makes a loaded node part of the witness.
+    fn capture(&mut self, link: Link) {
+        let head = match link.target() {
+            Target::Branch(id) => &mut self.branches[id].head,
+            Target::Extension(id) => &mut self.extensions[id].head,
+            Target::Leaf(id) => &mut self.leaves[id].head,
+            _ => unreachable!("the node is loaded"),
+        };
+        if std::mem::replace(&mut head.is_captured, true) {
+            return;
+        }
+        // An embedded node comes with the one that it is in.
+        if let Some(origin) = head.origin.filter(|origin| !origin.address().is_none()) {
+            self.to_list.push(Captured::new(origin, &self.base));
+        }
     }
 
     /// How many nodes there are, whatever has become of them.
@@ -176,15 +180,16 @@ impl Overlay {
                 link = self.load(records, tree, place, key, depth)?;
             }
             self.steps.push(Step { link, depth: depth as u8 });
+            if is_captured {
+                self.capture(link);
+            }
             match link.target() {
                 Target::Branch(id) => {
-                    self.branches[id].head.is_captured |= is_captured;
                     place = Place::Branch(id, nibble(key, depth));
                     depth += 1;
                 }
                 Target::Extension(id) => {
-                    let extension = &mut self.extensions[id];
-                    extension.head.is_captured |= is_captured;
+                    let extension = &self.extensions[id];
                     depth = usize::from(extension.end);
                     if shared_nibbles(key, &extension.key) < depth {
                         return Ok(Found::Divergence);
@@ -192,9 +197,7 @@ impl Overlay {
                     place = Place::Extension(id);
                 }
                 Target::Leaf(id) => {
-                    let leaf = &mut self.leaves[id];
-                    leaf.head.is_captured |= is_captured;
-                    let is_found = leaf.key == *key;
+                    let is_found = self.leaves[id].key == *key;
                     return Ok(if is_found { Found::Leaf(id) } else { Found::Divergence });
                 }
                 _ => unreachable!("the node is loaded"),
@@ -652,7 +655,7 @@ impl Overlay {
         if !link.is_loaded() {
             link = self.load(records, tree, Place::Branch(id, last), &last_key, below)?;
         }
-        self.head_mut(link).expect("it is loaded").is_captured = true;
+        self.capture(link);
         self.mark(key, 1);
         let above = parent.checked_sub(1).map(|above| self.steps[above]);
         let (index, depth) = match above {
@@ -689,7 +692,7 @@ impl Overlay {
         }
     }
 
-    /// Loads and captures the root of a tree that is not empty.
+    /// Loads, and maybe captures, the root of a tree that is not empty.
     pub(crate) fn load_root<R: Records>(
         &mut self,
         records: &R,
@@ -700,7 +703,9 @@ impl Overlay {
         if !tree.root.is_loaded() {
             self.load(records, tree, Place::Root, key, usize::from(tree.depth))?;
         }
-        self.head_mut(tree.root).expect("it is loaded").is_captured |= is_captured;
+        if is_captured {
+            self.capture(tree.root);
+        }
         Ok(())
     }
 }

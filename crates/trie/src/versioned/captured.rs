@@ -1,0 +1,143 @@
+//! Nodes of a witness, as little of each as it takes to put them in order.
+
+use super::{base::Base, node::Origin};
+
+/// A node that was captured.
+///
+/// What puts it in order is taken while its RLP is at hand, as it has just been read: at the end of
+/// a block it is all over the memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Captured {
+    /// See [`key`].
+    pub(crate) key: u64,
+    /// Where its RLP begins in the base.
+    pub(crate) start: u32,
+    pub(crate) len: u16,
+    /// The index of its overlay, once those of a block are listed together.
+    pub(crate) overlay: u16,
+}
+
+const _: () = assert!(size_of::<Captured>() == 16);
+
+impl Captured {
+    /// A node with a record of its own in this base.
+    pub(crate) fn new(origin: Origin, base: &Base) -> Self {
+        let key = key(origin.rlp(base));
+        Self { key, start: origin.rlp_start(), len: origin.rlp_bytes() as u16, overlay: 0 }
+    }
+}
+
+/// A number that is in order as the RLP of nodes is: of two nodes the one with the lower number
+/// comes first, and nodes with the same number may be in any order.
+///
+/// Eight bytes of the RLP would not tell branches apart, most of which begin alike, with their
+/// length and empty children. So the empty children that a node begins with are counted: behind
+/// the header comes a byte that is the lower the more there are, and then what is behind them.
+/// That byte is 0 if the payload begins with a byte below that of an empty child, which only a path
+/// of one nibble does.
+pub(crate) fn key(rlp: &[u8]) -> u64 {
+    let header_bytes = match rlp.first() {
+        Some(0xf8) => 2,
+        Some(0xf9..) => 3,
+        _ => 1,
+    };
+    let (header, payload) = rlp.split_at(rlp.len().min(header_bytes));
+    let empty_count = leading_empty(payload);
+    let rest = be_u64(&payload[empty_count..]);
+    let order = match payload.first() {
+        Some(..EMPTY) | None => 0,
+        Some(EMPTY..) => u8::MAX - empty_count as u8,
+    };
+    let bits = 8 * header.len();
+    be_u64(header) | u64::from(order) << (56 - bits) | rest >> (bits + 8)
+}
+
+/// How many empty items a payload begins with, as far as a branch has children.
+fn leading_empty(payload: &[u8]) -> usize {
+    let Some(children) = payload.first_chunk() else {
+        return payload.iter().take_while(|byte| **byte == EMPTY).count();
+    };
+    let others = u128::from_be_bytes(*children) ^ u128::from_be_bytes([EMPTY; 16]);
+    others.leading_zeros() as usize / 8
+}
+
+/// The RLP of an empty item.
+const EMPTY: u8 = 0x80;
+
+/// The first eight bytes, or zeros behind all of them.
+fn be_u64(bytes: &[u8]) -> u64 {
+    if let Some(first) = bytes.first_chunk() {
+        return u64::from_be_bytes(*first);
+    }
+    let mut first = [0; 8];
+    first[..bytes.len()].copy_from_slice(bytes);
+    u64::from_be_bytes(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloy_rlp::{EMPTY_STRING_CODE, Header, PayloadView};
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    /// A node that begins as many others do.
+    fn node(rng: &mut StdRng) -> Vec<u8> {
+        let mut payload = Vec::new();
+        if rng.random_ratio(1, 3) {
+            // A leaf or an extension.
+            let path: Vec<u8> =
+                (0..rng.random_range(1..4)).map(|_| rng.random_range(0..3)).collect();
+            alloy_rlp::Encodable::encode(&path[..], &mut payload);
+            let value: Vec<u8> = (0..rng.random_range(1..40)).map(|_| rng.random()).collect();
+            alloy_rlp::Encodable::encode(&value[..], &mut payload);
+        } else {
+            let empty_first = rng.random_range(0..17);
+            for child in 0..17 {
+                match rng.random_range(0..20) {
+                    _ if child < empty_first => payload.push(EMPTY_STRING_CODE),
+                    0..4 => payload.push(EMPTY_STRING_CODE),
+                    // Embedded.
+                    4 => {
+                        payload.extend([0xc2, rng.random_range(0x20..0x3f), rng.random_range(1..3)])
+                    }
+                    _ => {
+                        let hash: [u8; 32] = std::array::from_fn(|_| rng.random_range(0..3));
+                        alloy_rlp::Encodable::encode(&hash[..], &mut payload);
+                    }
+                }
+            }
+        }
+        let mut rlp = Vec::new();
+        Header { list: true, payload_length: payload.len() }.encode(&mut rlp);
+        rlp.extend(payload);
+        assert!(matches!(Header::decode_raw(&mut &rlp[..]), Ok(PayloadView::List(_))));
+        rlp
+    }
+
+    #[test]
+    fn keys_are_in_the_order_of_the_nodes() {
+        let seed = rand::random();
+        println!("seed {seed}");
+        let rng = &mut StdRng::seed_from_u64(seed);
+        let mut nodes: Vec<_> = (0..3_000).map(|_| node(rng)).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let keys: Vec<_> = nodes.iter().map(|node| key(node)).collect();
+        for (index, two) in keys.windows(2).enumerate() {
+            assert!(two[0] <= two[1], "{:02x?} {:02x?}", nodes[index], nodes[index + 1]);
+        }
+        let different = keys.windows(2).filter(|two| two[0] < two[1]).count();
+        assert!(different > nodes.len() / 2, "{different} of {}", nodes.len());
+    }
+
+    #[test]
+    fn anything_has_a_key() {
+        let nodes = [&[][..], &[0x80], &[0xc0], &[0xf8], &[0xf9, 2], &[0xf9, 2, 0x11], &[0x80; 40]];
+        for node in nodes {
+            key(node);
+        }
+        assert_eq!(key(&[0xc1, 0x80]), 0xc1fe_0000_0000_0000);
+        assert_eq!(key(&[0xf8, 0x51, 0x80, 0x80, 0xa0, 7]), 0xf851_fda0_0700_0000);
+    }
+}
