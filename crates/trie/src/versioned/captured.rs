@@ -1,29 +1,26 @@
 //! Nodes of a witness, as little of each as it takes to put them in order.
 
 use super::{base::Base, node::Origin};
+use alloy_rlp::EMPTY_STRING_CODE as EMPTY;
 
 /// A node that was captured.
 ///
 /// What puts it in order is taken while its RLP is at hand, as it has just been read: at the end of
 /// a block it is all over the memory.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Captured {
     /// See [`key`].
     pub(crate) key: u64,
     /// Where its RLP begins in the base.
     pub(crate) start: u32,
     pub(crate) len: u16,
-    /// The index of its overlay, once those of a block are listed together.
-    pub(crate) overlay: u16,
 }
-
-const _: () = assert!(size_of::<Captured>() == 16);
 
 impl Captured {
     /// A node with a record of its own in this base.
     pub(crate) fn new(origin: Origin, base: &Base) -> Self {
         let key = key(origin.rlp(base));
-        Self { key, start: origin.rlp_start(), len: origin.rlp_bytes() as u16, overlay: 0 }
+        Self { key, start: origin.rlp_start(), len: origin.rlp_bytes() as u16 }
     }
 }
 
@@ -61,9 +58,6 @@ fn leading_empty(payload: &[u8]) -> usize {
     others.leading_zeros() as usize / 8
 }
 
-/// The RLP of an empty item.
-const EMPTY: u8 = 0x80;
-
 /// The first eight bytes, or zeros behind all of them.
 fn be_u64(bytes: &[u8]) -> u64 {
     if let Some(first) = bytes.first_chunk() {
@@ -77,7 +71,7 @@ fn be_u64(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloy_rlp::{EMPTY_STRING_CODE, Header, PayloadView};
+    use alloy_rlp::{Encodable, Header, PayloadView};
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
 
@@ -88,22 +82,22 @@ mod tests {
             // A leaf or an extension.
             let path: Vec<u8> =
                 (0..rng.random_range(1..4)).map(|_| rng.random_range(0..3)).collect();
-            alloy_rlp::Encodable::encode(&path[..], &mut payload);
+            path[..].encode(&mut payload);
             let value: Vec<u8> = (0..rng.random_range(1..40)).map(|_| rng.random()).collect();
-            alloy_rlp::Encodable::encode(&value[..], &mut payload);
+            value[..].encode(&mut payload);
         } else {
             let empty_first = rng.random_range(0..17);
             for child in 0..17 {
                 match rng.random_range(0..20) {
-                    _ if child < empty_first => payload.push(EMPTY_STRING_CODE),
-                    0..4 => payload.push(EMPTY_STRING_CODE),
+                    _ if child < empty_first => payload.push(EMPTY),
+                    0..4 => payload.push(EMPTY),
                     // Embedded.
                     4 => {
                         payload.extend([0xc2, rng.random_range(0x20..0x3f), rng.random_range(1..3)])
                     }
                     _ => {
                         let hash: [u8; 32] = std::array::from_fn(|_| rng.random_range(0..3));
-                        alloy_rlp::Encodable::encode(&hash[..], &mut payload);
+                        hash[..].encode(&mut payload);
                     }
                 }
             }

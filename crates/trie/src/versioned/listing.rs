@@ -20,12 +20,23 @@ pub(crate) struct Nodes<'a> {
     roots: Vec<&'a [u8]>,
 }
 
-/// As the index of an overlay: `start` is the index of a root.
-const ROOTS: u16 = u16::MAX;
+/// A node of [`Nodes`], in little, as it is moved about to be sorted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Listed {
+    /// See [`captured::key`].
+    key: u64,
+    /// The index of its overlay, or [`ROOTS`].
+    overlay: u32,
+    /// Its index in what the overlay has captured, or among the roots.
+    index: u32,
+}
+
+const ROOTS: u32 = u32::MAX;
+
+const _: () = assert!(size_of::<Listed>() == 16);
 
 impl<'a> Nodes<'a> {
     pub(crate) fn new(overlays: Vec<&'a Overlay>, roots: Vec<&'a [u8]>) -> Self {
-        assert!(overlays.len() < usize::from(ROOTS), "a block has fewer parts of tries");
         Self { overlays, roots }
     }
 
@@ -36,21 +47,29 @@ impl<'a> Nodes<'a> {
     }
 
     /// All of them, in no order.
-    fn all(&self) -> impl Iterator<Item = Captured> {
-        let in_overlays = (0..).zip(&self.overlays).flat_map(|(index, overlay)| {
-            overlay.to_list.iter().map(move |node| Captured { overlay: index, ..*node })
+    fn all(&self) -> impl Iterator<Item = Listed> {
+        let in_overlays = (0..).zip(&self.overlays).flat_map(|(overlay, nodes)| {
+            let nodes = (0..).zip(&nodes.to_list);
+            nodes.map(move |(index, Captured { key, .. })| Listed { key: *key, overlay, index })
         });
-        let roots = (0..).zip(&self.roots).map(|(start, rlp)| {
-            let len = rlp.len() as u16;
-            Captured { key: captured::key(rlp), start, len, overlay: ROOTS }
-        });
+        let roots = (0..).zip(&self.roots);
+        let roots =
+            roots.map(|(index, rlp)| Listed { key: captured::key(rlp), overlay: ROOTS, index });
         in_overlays.chain(roots)
     }
 
-    fn rlp(&self, node: &Captured) -> &'a [u8] {
-        match self.overlays.get(usize::from(node.overlay)) {
-            Some(overlay) => overlay.base.bytes(node.start as usize, usize::from(node.len)),
-            None => self.roots[node.start as usize],
+    /// The node's overlay, and what was captured there; `None` for a root.
+    fn captured(&self, node: &Listed) -> Option<(&'a Overlay, &'a Captured)> {
+        let overlay = self.overlays.get(node.overlay as usize)?;
+        Some((overlay, &overlay.to_list[node.index as usize]))
+    }
+
+    fn rlp(&self, node: &Listed) -> &'a [u8] {
+        match self.captured(node) {
+            Some((overlay, Captured { start, len, .. })) => {
+                overlay.base.bytes(*start as usize, usize::from(*len))
+            }
+            None => self.roots[node.index as usize],
         }
     }
 
@@ -77,31 +96,31 @@ impl<'a> Nodes<'a> {
 
     /// Lists the nodes with these keys behind what is in `listed`, in order and each once, as
     /// slices of the piece that it was loaded into, which `owner` gives by its overlay and its
-    /// number there.
+    /// number there. There are about `share` of them.
     fn list(
         &self,
         keys: &RangeInclusive<u64>,
+        share: usize,
         owner: impl Fn(usize, usize) -> bytes::Bytes,
-        room: &mut Vec<Captured>,
+        room: &mut Vec<Listed>,
         listed: &mut Vec<Bytes>,
     ) {
-        let nodes = self.sorted(keys, room);
+        let nodes = self.sorted(keys, share, room);
         let pieces = |overlay: &&Overlay| vec![None; overlay.base.pieces().len()];
         let mut owners: Vec<Vec<Option<bytes::Bytes>>> = self.overlays.iter().map(pieces).collect();
         listed.reserve(nodes.len());
-        let mut last: Option<&Captured> = None;
+        let mut last: Option<&Listed> = None;
         for node in nodes {
-            let is_twin =
-                |last: &Captured| last.key == node.key && self.rlp(last) == self.rlp(node);
+            let is_twin = |last: &Listed| last.key == node.key && self.rlp(last) == self.rlp(node);
             if last.replace(node).is_some_and(is_twin) {
                 continue;
             }
             let rlp = self.rlp(node);
-            let overlay = usize::from(node.overlay);
-            listed.push(match owners.get_mut(overlay) {
-                Some(owners) => {
-                    let number = Base::piece(node.start as usize);
-                    let owner = owners[number].get_or_insert_with(|| owner(overlay, number));
+            listed.push(match self.captured(node) {
+                Some((_, Captured { start, .. })) => {
+                    let (overlay, number) = (node.overlay as usize, Base::piece(*start as usize));
+                    let owner =
+                        owners[overlay][number].get_or_insert_with(|| owner(overlay, number));
                     Bytes::from(owner.slice_ref(rlp))
                 }
                 None => Bytes::copy_from_slice(rlp),
@@ -109,17 +128,21 @@ impl<'a> Nodes<'a> {
         }
     }
 
-    /// Those with these keys, in order.
+    /// Those with these keys, about `share`, in order.
     fn sorted<'b>(
         &self,
         keys: &RangeInclusive<u64>,
-        room: &'b mut Vec<Captured>,
-    ) -> &'b [Captured] {
+        share: usize,
+        room: &'b mut Vec<Listed>,
+    ) -> &'b [Listed] {
         // Whether one belongs here is anyone's guess, the processor's too: all are written, and
         // those that do not belong here written over.
-        room.resize(room.len().max(self.count() + 1), Captured::default());
+        room.resize(room.len().max(share + share / 8 + 1), Listed::default());
         let mut count = 0;
         for node in self.all() {
+            if count == room.len() {
+                room.resize(2 * count, Listed::default());
+            }
             room[count] = node;
             count += usize::from(keys.contains(&node.key));
         }
@@ -141,7 +164,7 @@ const SAMPLES: usize = 64;
 pub struct Lister {
     copied: Vec<Copied>,
     /// Where each thread sorts.
-    rooms: Vec<Vec<Captured>>,
+    rooms: Vec<Vec<Listed>>,
     /// What each thread lists, but for the first.
     listed: Vec<Vec<Bytes>>,
     /// For the next witness.
@@ -179,7 +202,7 @@ impl Lister {
         let mut units = Vec::with_capacity(parts.len());
         let lists = iter::once(&mut all).chain(&mut *listed);
         for ((keys, room), listed) in parts.iter().zip(&mut *rooms).zip(lists) {
-            units.push(Unit::new(share, move || nodes.list(keys, owner, room, listed)));
+            units.push(Unit::new(share, move || nodes.list(keys, share, owner, room, listed)));
         }
         run_all(&mut units, run);
         drop(units);
@@ -231,7 +254,7 @@ impl Lister {
     }
 }
 
-/// Nodes of a witness that are worth a unit of their own to be listed: some 300 µs. Tests have few.
+/// Nodes of a witness that are worth a unit of their own to be listed: some 50 µs. Tests have few.
 const UNIT_NODES: usize = if cfg!(test) { 4 } else { 2_048 };
 
 /// Forgets what is in a list, and what room it has for more than so many.

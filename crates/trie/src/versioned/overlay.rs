@@ -133,12 +133,7 @@ impl Overlay {
 
     /// Makes a loaded node part of the witness.
     fn capture(&mut self, link: Link) {
-        let head = match link.target() {
-            Target::Branch(id) => &mut self.branches[id].head,
-            Target::Extension(id) => &mut self.extensions[id].head,
-            Target::Leaf(id) => &mut self.leaves[id].head,
-            _ => unreachable!("the node is loaded"),
-        };
+        let head = self.head_mut(link).expect("it is loaded");
         if std::mem::replace(&mut head.is_captured, true) {
             return;
         }
