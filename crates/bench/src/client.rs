@@ -9,6 +9,7 @@ use std::str::FromStr;
 use alloy_primitives::B256;
 use anyhow::{Context, bail};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::chain::Payload;
 use crate::document::Document;
@@ -299,6 +300,37 @@ impl Client {
     }
 }
 
+/// Sees to it that a payload's answer is `VALID` of this very block, and has the witness if it was
+/// asked for; anything else is a [`Fault`].
+pub(crate) fn check_verdict(
+    payload: &Payload,
+    with_witness: bool,
+    result: &RawValue,
+) -> anyhow::Result<()> {
+    let fields = rpc::response::fields(result, ["status", "latestValidHash", "witness"]);
+    let [status, valid, witness] = fields.context(Fault::Garbled)?;
+    let fault = match status.map_or("none", |status| status.get()) {
+        "\"VALID\"" => {
+            let valid: Option<B256> = valid.and_then(|hash| serde_json::from_str(hash.get()).ok());
+            let is_there = witness.is_some_and(|bytes| !NO_BYTES.contains(&bytes.get()));
+            match valid {
+                valid if valid != Some(payload.hash) => Some(Fault::Lying),
+                _ if with_witness && !is_there => Some(Fault::NoWitness),
+                _ => None,
+            }
+        }
+        "\"SYNCING\"" | "\"ACCEPTED\"" => Some(Fault::Behind),
+        _ => Some(Fault::Lying),
+    };
+    match fault {
+        Some(fault) => {
+            let method = payload.method(with_witness);
+            Err(fault.error(format!("{method} answers {:.500}", result.get())))
+        }
+        None => Ok(()),
+    }
+}
+
 impl Connection {
     /// `engine_newPayload`, with or without the witness; anything but `VALID` of this very block,
     /// and the witness, is a [`Fault`].
@@ -309,26 +341,8 @@ impl Connection {
     ) -> anyhow::Result<Timing> {
         let method = payload.method(with_witness);
         let (timing, result) = self.call(&method, payload.params())?;
-        let fields = rpc::response::fields(result, ["status", "latestValidHash", "witness"]);
-        let [status, valid, witness] = fields.context(Fault::Garbled)?;
-        let fault = match status.map_or("none", |status| status.get()) {
-            "\"VALID\"" => {
-                let valid: Option<B256> =
-                    valid.and_then(|hash| serde_json::from_str(hash.get()).ok());
-                let is_there = witness.is_some_and(|bytes| !NO_BYTES.contains(&bytes.get()));
-                match valid {
-                    valid if valid != Some(payload.hash) => Some(Fault::Lying),
-                    _ if with_witness && !is_there => Some(Fault::NoWitness),
-                    _ => None,
-                }
-            }
-            "\"SYNCING\"" | "\"ACCEPTED\"" => Some(Fault::Behind),
-            _ => Some(Fault::Lying),
-        };
-        match fault {
-            Some(fault) => Err(fault.error(format!("{method} answers {:.500}", result.get()))),
-            None => Ok(timing),
-        }
+        check_verdict(payload, with_witness, result)?;
+        Ok(timing)
     }
 
     /// `engine_forkchoiceUpdated` without payload attributes.

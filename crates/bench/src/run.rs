@@ -241,9 +241,13 @@ impl Runner {
             self.client.process.thaw()?;
         }
         let with_witness = is_asked && !matches!(self.way, Way::Verdict);
-        let validated = match &mut self.way {
-            Way::Transport(lane) if with_witness => lane.new_payload(payload)?,
-            _ => self.client.new_payload(payload, with_witness)?,
+        let by_lane = match &mut self.way {
+            Way::Transport(lane) => lane.new_payload(payload, with_witness)?,
+            Way::Verdict | Way::Witness => None,
+        };
+        let validated = match by_lane {
+            Some(timing) => timing,
+            None => self.client.new_payload(payload, with_witness)?,
         };
         let chosen = self.client.forkchoice_updated(ancestry.heads(payload.hash))?;
         let server_us = server_timings(&mut self.client, &mut self.timings);

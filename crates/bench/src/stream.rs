@@ -52,6 +52,13 @@ impl Stream {
         }
     }
 
+    /// Whether it is open, and has nothing to be read.
+    pub(crate) fn is_idle(&self) -> bool {
+        use rustix::net::{RecvFlags, recv};
+        let peeked = recv(self, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+        peeked.is_err_and(|error| error == rustix::io::Errno::WOULDBLOCK)
+    }
+
     /// Whether it took something that is still to be sent, with a flush.
     pub(crate) fn wants_write(&self) -> bool {
         matches!(self, Self::Tls(stream) if stream.wants_write())

@@ -99,6 +99,11 @@ impl Connection {
         Ok(connection)
     }
 
+    /// Whether the server has not closed it meanwhile, and has nothing to say that was not read.
+    pub(super) fn is_open(&self) -> bool {
+        self.stream.buffer().is_empty() && self.stream.get_ref().is_idle()
+    }
+
     pub(super) fn send(&mut self, request: &Request<'_>) -> anyhow::Result<()> {
         let body = request.body;
         let message = match self.framing {

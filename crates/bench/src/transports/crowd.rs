@@ -80,7 +80,8 @@ pub fn crowd(
     let mut rows = vec![];
     let mut memory = Memory::touched((2 * options.size as usize) << 20);
     for name in [None].into_iter().chain(options.transports.iter().map(Some)) {
-        let mut transport = name.map(|name| named(name)?.open(&client, osaka_time)).transpose()?;
+        let mut transport =
+            name.map(|name| named(name)?.open(&client, osaka_time, false)).transpose()?;
         if let Some(transport) = &mut transport {
             transport.call(payload, &mut memory)?;
         }

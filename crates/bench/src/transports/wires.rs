@@ -8,13 +8,15 @@ use anyhow::{Context, ensure};
 use rpc::Reply;
 use rpc::rest::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::runtime::Runtime;
 
 use super::connection::{Connection, Endpoint, Framing, Request};
 use super::decode::{self, CodePlace, Memory, Timing};
 use super::{slices, ssz};
 use crate::chain::Payload;
-use crate::client::{Client, Kind};
+use crate::client::{Client, Kind, check_verdict};
+use crate::wire;
 
 /// A way to ask for a payload's verdict and witness.
 pub(super) trait Transport {
@@ -25,6 +27,12 @@ pub(super) trait Transport {
     /// The headers, codes and nodes that the last call left.
     fn items<'a>(&'a self, memory: &'a Memory) -> [Vec<&'a [u8]>; 3] {
         slices(&memory.lists, memory.bytes())
+    }
+
+    /// `engine_newPayload`, without the witness, by the connection and the client of the calls
+    /// with it; `None` where those are not kept.
+    fn verdict(&mut self, _payload: &Payload) -> Option<anyhow::Result<wire::Timing>> {
+        None
     }
 }
 
@@ -110,11 +118,13 @@ impl Named {
         matches!(self.way, Way::Later(_))
     }
 
-    /// Makes the transport for a running client. `osaka_time` tells forks apart.
+    /// Makes the transport for a running client. `osaka_time` tells forks apart; `keeps` is
+    /// whether its calls share a connection where HTTP/1.1 and SSZ would have one each.
     pub(super) fn open(
         &self,
         client: &Client,
         osaka_time: u64,
+        keeps: bool,
     ) -> anyhow::Result<Box<dyn Transport>> {
         let path = || client.socket.clone().context("it listens on no Unix socket");
         let endpoint = |socket| match socket {
@@ -128,7 +138,9 @@ impl Named {
         Ok(match self.way {
             Way::Json(framing, socket) => Box::new(Json { framing, endpoint: endpoint(socket)? }),
             Way::Ssz(framing, socket) => {
-                Box::new(Ssz { framing, endpoint: endpoint(socket)?, osaka_time })
+                let keeps = keeps && framing == Framing::Http1;
+                let endpoint = endpoint(socket)?;
+                Box::new(Ssz { framing, endpoint, osaka_time, keeps, kept: None })
             }
             Way::Descriptor => Box::new(Descriptor::open(&path()?, osaka_time)?),
             Way::Held => Box::new(Held::new(endpoint(Socket::Unix)?, osaka_time)),
@@ -225,19 +237,54 @@ struct Ssz {
     framing: Framing,
     endpoint: Endpoint,
     osaka_time: u64,
+    keeps: bool,
+    /// Away while a call runs, so that one that fails takes its connection with it.
+    kept: Option<Connection>,
+}
+
+impl Ssz {
+    fn connection(&mut self) -> anyhow::Result<Connection> {
+        match self.kept.take().filter(Connection::is_open) {
+            Some(kept) => Ok(kept),
+            None => Connection::open(self.framing, &self.endpoint),
+        }
+    }
+
+    fn ask_without(&mut self, payload: &Payload) -> anyhow::Result<wire::Timing> {
+        let body = call(&payload.method(false), payload.params());
+        let mut connection = self.connection()?;
+        let timing = Timing::start();
+        connection.send(&json_request(&body))?;
+        let mut body = connection.body()?;
+        let first_byte = timing.elapsed();
+        let mut answer = Vec::new();
+        body.read_to_end(&mut answer)?;
+        drop(body);
+        let timing =
+            wire::Timing { whole: timing.elapsed(), first_byte, answer_bytes: answer.len() };
+        self.kept = Some(connection);
+        check_verdict(payload, false, rpc::response::result(&answer)?)?;
+        Ok(timing)
+    }
 }
 
 impl Transport for Ssz {
     fn call(&mut self, payload: &Payload, memory: &mut Memory) -> anyhow::Result<Timing> {
         let (headers, body) = ssz_request(payload, self.osaka_time)?;
         let request = witness_request(&headers, &body);
-        let mut connection = Connection::open(self.framing, &self.endpoint)?;
+        let mut connection = self.connection()?;
         let mut timing = Timing::start();
         connection.send(&request)?;
         let mut body = connection.body()?;
         timing.first_byte = timing.elapsed();
         memory.read_ssz(&mut *body, &mut timing)?;
+        drop(body);
+        self.kept = Some(connection).filter(|_| self.keeps);
         Ok(timing)
+    }
+
+    fn verdict(&mut self, payload: &Payload) -> Option<anyhow::Result<wire::Timing>> {
+        self.keeps.then(|| self.ask_without(payload))
     }
 }
 
@@ -282,6 +329,17 @@ impl Descriptor {
         Ok((timing, reply))
     }
 
+    fn ask_without(&mut self, payload: &Payload) -> anyhow::Result<wire::Timing> {
+        let params = RawValue::from_string(payload.params().to_owned())?;
+        let method = payload.method(false);
+        let timing = Timing::start();
+        let asked = self.client.call_raw(&method, params);
+        let answer = self.runtime.block_on(asked)?;
+        let whole = timing.elapsed();
+        check_verdict(payload, false, rpc::response::result(&answer)?)?;
+        Ok(wire::Timing { whole, first_byte: whole, answer_bytes: answer.len() })
+    }
+
     /// The last answer.
     fn body(&self) -> &[u8] {
         self.reply.as_ref().map_or(&[][..], |reply| &reply.body[..])
@@ -309,6 +367,10 @@ impl Transport for Descriptor {
 
     fn items<'a>(&'a self, memory: &'a Memory) -> [Vec<&'a [u8]>; 3] {
         slices(&memory.lists, self.body())
+    }
+
+    fn verdict(&mut self, payload: &Payload) -> Option<anyhow::Result<wire::Timing>> {
+        Some(self.ask_without(payload))
     }
 }
 
@@ -393,6 +455,10 @@ impl Transport for Mapped {
             Code::InFile(index) => self.in_file(*index),
         });
         [headers, codes.collect(), state]
+    }
+
+    fn verdict(&mut self, payload: &Payload) -> Option<anyhow::Result<wire::Timing>> {
+        self.asking.verdict(payload)
     }
 }
 
