@@ -8,6 +8,7 @@ use crate::live::Tries;
 use crate::record::BlockRecord;
 use alloy_primitives::{B256, Bytes};
 use state::Kept;
+use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 use trie::versioned::Lister;
 use witness::{ReadCode, StateError, Witness};
@@ -62,11 +63,21 @@ pub(crate) fn assemble(
         (None, Some(_)) => return Err(Error::PrunedWitness(record.hash())),
         (None, None) => return Ok(None),
     };
+    let codes = match codes {
+        Some(codes) => codes,
+        None => touched.codes.iter().map(|hash| code(core, hash)).collect::<Result<_, _>>()?,
+    };
+    assert_eq!(codes.len(), touched.codes.len(), "each code has its hash");
+    let mut codes: Vec<_> = codes.into_iter().zip(touched.codes.iter().copied()).collect();
+    // No two codes are the same, since their hashes are not.
+    let unsorted = Cell::new(Some(&mut codes));
+    let sort = || unsorted.take().into_iter().for_each(|codes| codes.sort_unstable());
+    // Nodes are listed in order.
     let state = match tries {
         Some((tries, pool)) => tries.witness(lister, pool.threads_count(), &|units| match units {
             // Another thread would have to wake.
             [unit] => unit.run(),
-            units => pool.run(units),
+            units => pool.run_behind(sort, units),
         }),
         None => match core.ring.get(&record.hash()) {
             Some(nodes) => nodes.list(lister.room()),
@@ -76,14 +87,7 @@ pub(crate) fn assemble(
             },
         },
     };
-    let codes = match codes {
-        Some(codes) => codes,
-        None => touched.codes.iter().map(|hash| code(core, hash)).collect::<Result<_, _>>()?,
-    };
-    assert_eq!(codes.len(), touched.codes.len(), "each code has its hash");
-    // The nodes are in order already. No two codes are the same, since their hashes are not.
-    let mut codes: Vec<_> = codes.into_iter().zip(touched.codes.iter().copied()).collect();
-    codes.sort_unstable();
+    sort();
     let (codes, code_hashes): (_, Vec<_>) =
         codes.into_iter().map(|(code, hash)| (code.bytes, hash)).unzip();
     let headers = Ancestors::new(core, parent).headers(touched.first_ancestor)?;

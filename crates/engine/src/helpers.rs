@@ -119,12 +119,19 @@ impl Pool {
     /// Runs units on this thread and others, each taking one that nobody has taken: this thread
     /// does not wait for the others to wake.
     pub(crate) fn run(&self, units: &mut [Unit<'_>]) {
+        self.run_behind(|| {}, units);
+    }
+
+    /// The same, and before it takes its first unit, this thread does something else, while the
+    /// others wake.
+    pub(crate) fn run_behind(&self, first: impl FnOnce(), units: &mut [Unit<'_>]) {
         let helpers = self.threads_count().min(units.len()).saturating_sub(1);
         let left = Mutex::new(units.iter_mut());
         let next = || left.lock().expect(NO_PANIC).next();
         let work = || std::iter::from_fn(next).for_each(Unit::run);
         self.scope(|scope| {
             (0..helpers).for_each(|_| scope.spawn(|_| work()));
+            first();
             work();
         });
     }

@@ -76,9 +76,13 @@ impl<'a> Nodes<'a> {
     /// The keys of so many parts that follow each other, each of about as many nodes.
     fn parts(&self, count: usize) -> Vec<RangeInclusive<u64>> {
         let step = (self.count() / (count * SAMPLES)).max(1);
-        let sample = |overlay: &&'a Overlay| overlay.to_list.iter().step_by(step);
-        let mut samples: Vec<_> =
-            self.overlays.iter().flat_map(sample).map(|node| node.key).collect();
+        // Each overlay begins with the nodes nearest to its root, which are not like the others.
+        let (mut samples, mut skipped) = (Vec::new(), step / 2);
+        for nodes in self.overlays.iter().map(|overlay| &overlay.to_list) {
+            samples.extend(nodes.iter().skip(skipped).step_by(step).map(|node| node.key));
+            let looked_at = nodes.len().saturating_sub(skipped).div_ceil(step);
+            skipped = skipped + looked_at * step - nodes.len();
+        }
         samples.sort_unstable();
         let mut parts = Vec::with_capacity(count);
         let mut first = 0;
@@ -148,8 +152,12 @@ impl<'a> Nodes<'a> {
         }
         let nodes = &mut room[..count];
         nodes.sort_unstable_by_key(|node| node.key);
-        for same in nodes.chunk_by_mut(|one, other| one.key == other.key) {
-            same.sort_unstable_by_key(|node| self.rlp(node));
+        let is_alike = |one: &Listed, other: &Listed| one.key == other.key;
+        for alike in nodes.chunk_by(is_alike).filter(|alike| alike.len() > 1) {
+            alike.iter().for_each(|node| prefetch_start(self.rlp(node)));
+        }
+        for alike in nodes.chunk_by_mut(is_alike) {
+            alike.sort_unstable_by_key(|node| self.rlp(node));
         }
         nodes
     }
@@ -273,9 +281,12 @@ fn fetch<R: Records + ?Sized>(records: &R, addresses: &[NodeAddress]) {
     addresses.iter().for_each(|address| records.prefetch(*address));
     // What is not at hand is read when its turn comes.
     for address in addresses {
-        let first = |record: &[u8]| prefetch(&record[..record.len().min(FETCHED_BYTES)]);
-        let _ = records.peek(*address, first);
+        let _ = records.peek(*address, prefetch_start);
     }
+}
+
+fn prefetch_start(bytes: &[u8]) {
+    prefetch(&bytes[..bytes.len().min(FETCHED_BYTES)]);
 }
 
 /// Bytes of a record that are fetched: of longer ones the processor sees by then that they are read
