@@ -60,9 +60,15 @@ struct Run {
 
 impl Run {
     /// What is left of the first item.
+    ///
+    /// # Panics
+    /// If the items have fewer bytes than was said.
     fn front(&self) -> &[u8] {
-        let item = self.items.get(self.first).map_or(&[][..], |item| &item[self.skipped..]);
-        &item[..item.len().min(self.len_bytes)]
+        if self.len_bytes == 0 {
+            return &[];
+        }
+        let item = self.items.get(self.first).expect("the items have so many bytes");
+        &item[self.skipped..][..(item.len() - self.skipped).min(self.len_bytes)]
     }
 
     /// The same, shared.
@@ -79,6 +85,26 @@ impl Run {
         while self.len_bytes > 0 && self.front().is_empty() {
             (self.first, self.skipped) = (self.first + 1, 0);
         }
+    }
+
+    /// Copies items, until there are so many bytes or one comes that is handed over.
+    fn copy(&mut self, files: Option<&dyn Files>, buffer: &mut Vec<u8>, most_bytes: usize) {
+        while self.len_bytes > 0 && buffer.len() < most_bytes {
+            let front = self.front();
+            if !buffer.is_empty() && is_handed_over(files, front) {
+                break;
+            }
+            self.fetch_ahead(self.first);
+            let (front_bytes, room) = (front.len(), most_bytes - buffer.len());
+            let bytes = front_bytes.min(room);
+            extend(buffer, files, &front[..bytes]);
+            self.len_bytes -= bytes;
+            (self.first, self.skipped) = match bytes == front_bytes {
+                true => (self.first + 1, 0),
+                false => (self.first, self.skipped + bytes),
+            };
+        }
+        self.skip(0);
     }
 
     /// Has the memory of the item that is copied a little later come nearer: items lie anywhere,
@@ -141,10 +167,9 @@ impl Pieces {
         self.push_piece(Piece::Hex(bytes.into()));
     }
 
-    /// Adds all items of a list.
-    pub fn push_items(&mut self, items: Arc<dyn Items>) {
-        let all = (0..).map_while(|index| items.get(index));
-        let len_bytes = all.map(Bytes::len).sum();
+    /// Adds all items of a list, which have so many bytes in all. If they have fewer, it panics when
+    /// they are sent.
+    pub fn push_items(&mut self, items: Arc<dyn Items>, len_bytes: usize) {
         let mut run = Run { items, first: 0, skipped: 0, len_bytes };
         run.skip(0);
         self.push_piece(Piece::Run(run));
@@ -291,16 +316,7 @@ impl Pieces {
                     bytes.is_empty()
                 }
                 Piece::Run(run) => {
-                    while run.len_bytes > 0 && buffer.len() < most_bytes {
-                        let front = run.front();
-                        if !buffer.is_empty() && is_handed_over(files, front) {
-                            break;
-                        }
-                        run.fetch_ahead(run.first);
-                        let bytes = front.len().min(most_bytes - buffer.len());
-                        extend(&mut buffer, files, &front[..bytes]);
-                        run.skip(bytes);
-                    }
+                    run.copy(files, &mut buffer, most_bytes);
                     run.len_bytes == 0
                 }
             };
@@ -457,7 +473,10 @@ mod tests {
             let elsewhere: &'static Elsewhere = Box::leak(Box::new(Elsewhere(vec![0x12; len])));
             let inside = Bytes::from_static(&elsewhere.0);
             let mut pieces = Pieces::from(vec![Bytes::from_static(b"before"), inside.clone()]);
-            pieces.push_items(Arc::new(vec![inside.clone(), Bytes::from_static(b"between")]));
+            pieces.push_items(
+                Arc::new(vec![inside.clone(), Bytes::from_static(b"between")]),
+                inside.len() + 7,
+            );
             pieces.push_hex(inside.clone());
             pieces.push_hex(&b"\x01"[..]);
             pieces.read_from(elsewhere);
@@ -504,7 +523,7 @@ mod tests {
             let fickle: &'static Fickle = Box::leak(Box::new(Fickle(turn.into())));
             let large = Bytes::from(vec![7; 2 * LARGE_PIECE_BYTES]);
             let mut pieces = Pieces::from(vec![large.clone(), large.clone()]);
-            pieces.push_items(Arc::new(vec![large.clone(), large.clone()]));
+            pieces.push_items(Arc::new(vec![large.clone(), large.clone()]), 2 * large.len());
             pieces.read_from(fickle);
             let mut taken = 0;
             while !pieces.is_empty() {
@@ -554,7 +573,8 @@ mod tests {
                         for item in bytes.chunks(most) {
                             items.extend([Bytes::copy_from_slice(item), Bytes::new()]);
                         }
-                        pieces.push_items(Arc::new(items));
+                        let len_bytes = items.iter().map(Bytes::len).sum();
+                        pieces.push_items(Arc::new(items), len_bytes);
                     }
                 }
             }
@@ -610,7 +630,7 @@ mod tests {
         assert_eq!(taken.as_ptr(), large.as_ptr());
         assert_eq!(taken.len(), large.len());
         let mut pieces = Pieces::default();
-        pieces.push_items(Arc::new(vec![large.clone(); 2]));
+        pieces.push_items(Arc::new(vec![large.clone(); 2]), 2 * large.len());
         let taken = [pieces.take(1 << 20), pieces.take(1 << 20)];
         assert_eq!(taken.map(|taken| taken.as_ptr()), [large.as_ptr(); 2]);
         assert!(pieces.is_empty());

@@ -7,25 +7,23 @@ use alloy_primitives::Bytes;
 const OFFSET_BYTES: usize = 4;
 const FIXED_BYTES: usize = 3 * OFFSET_BYTES;
 
-/// The lists of a witness, in the encoding's order.
+/// The lists of a witness, and how long they are.
 #[derive(Clone, Copy, Debug)]
 pub struct Lists<'a> {
-    /// As [`Witness::state`].
-    pub state: &'a [Bytes],
-    /// As [`Witness::codes`].
-    pub codes: &'a [Bytes],
-    /// As [`Witness::headers`].
-    pub headers: &'a [Bytes],
+    /// In the encoding's order.
+    all: [(List, &'a [Bytes]); 3],
+    /// Of the items of each, one after the other.
+    lens: [usize; 3],
 }
 
 /// Names a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum List {
-    /// [`Lists::state`].
+    /// [`Witness::state`].
     State,
-    /// [`Lists::codes`].
+    /// [`Witness::codes`].
     Codes,
-    /// [`Lists::headers`].
+    /// [`Witness::headers`].
     Headers,
 }
 
@@ -33,8 +31,9 @@ pub enum List {
 pub trait Sink {
     /// Takes bytes between items.
     fn bytes(&mut self, bytes: Vec<u8>);
-    /// Takes all items of a list, one after the other, with nothing between them.
-    fn items(&mut self, list: List, items: &[Bytes]);
+    /// Takes all items of a list, one after the other, with nothing between them: so many bytes in
+    /// all.
+    fn items(&mut self, list: List, items: &[Bytes], len_bytes: usize);
 }
 
 /// Slices of all that is handed over.
@@ -43,7 +42,7 @@ impl Sink for Vec<Bytes> {
         self.push(bytes.into());
     }
 
-    fn items(&mut self, _: List, items: &[Bytes]) {
+    fn items(&mut self, _: List, items: &[Bytes], _: usize) {
         self.extend(items.iter().filter(|item| !item.is_empty()).cloned());
     }
 }
@@ -51,31 +50,34 @@ impl Sink for Vec<Bytes> {
 impl<'a> From<&'a Witness> for Lists<'a> {
     fn from(witness: &'a Witness) -> Self {
         let Witness { state, codes, headers } = witness;
-        Self { state, codes, headers }
+        Self::new(state, codes, headers)
     }
 }
 
 impl<'a> Lists<'a> {
-    const fn all(self) -> [(List, &'a [Bytes]); 3] {
-        let Self { state, codes, headers } = self;
-        [(List::State, state), (List::Codes, codes), (List::Headers, headers)]
+    /// What a witness has, and what of each list is encoded.
+    pub fn new(state: &'a [Bytes], codes: &'a [Bytes], headers: &'a [Bytes]) -> Self {
+        let all = [(List::State, state), (List::Codes, codes), (List::Headers, headers)];
+        let len = |(_, items): (List, &[Bytes])| items.iter().map(|item| item.len()).sum();
+        Self { all, lens: all.map(len) }
     }
 
     /// As [`encoded_len()`].
     pub fn encoded_len(self) -> usize {
-        FIXED_BYTES + self.all().map(|(_, items)| list_len(items)).iter().sum::<usize>()
+        let count: usize = self.all.iter().map(|(_, items)| items.len()).sum();
+        FIXED_BYTES + OFFSET_BYTES * count + self.lens.iter().sum::<usize>()
     }
 
     /// Hands the encoding to `sink`; errors as [`write()`].
     pub fn write(self, sink: &mut impl Sink) -> Result<(), DecodeError> {
         DecodeError::check("witness", self.encoded_len(), limits::SSZ_BYTES)?;
         let (mut fixed, mut offset) = (Vec::with_capacity(FIXED_BYTES), FIXED_BYTES);
-        for (_, items) in self.all() {
+        for ((_, items), len) in self.all.iter().zip(self.lens) {
             push_offset(offset, &mut fixed);
-            offset += list_len(items);
+            offset += OFFSET_BYTES * items.len() + len;
         }
         sink.bytes(fixed);
-        for (list, items) in self.all() {
+        for ((list, items), len) in self.all.into_iter().zip(self.lens) {
             if items.is_empty() {
                 continue;
             }
@@ -86,7 +88,7 @@ impl<'a> Lists<'a> {
                 offset += item.len();
             }
             sink.bytes(offsets);
-            sink.items(list, items);
+            sink.items(list, items, len);
         }
         Ok(())
     }
@@ -108,7 +110,7 @@ pub fn write(witness: &Witness, sink: &mut impl FnMut(&[u8])) -> Result<(), Deco
             (self.0)(&bytes);
         }
 
-        fn items(&mut self, _: List, items: &[Bytes]) {
+        fn items(&mut self, _: List, items: &[Bytes], _: usize) {
             items.iter().for_each(|item| (self.0)(item));
         }
     }
@@ -153,10 +155,6 @@ pub fn decode(input: &Bytes) -> Result<Witness, DecodeError> {
         codes: list("codes", 1, limits::ITEMS)?,
         headers: list("headers", 2, limits::HEADERS)?,
     })
-}
-
-fn list_len(items: &[Bytes]) -> usize {
-    items.iter().map(|item| OFFSET_BYTES + item.len()).sum()
 }
 
 fn push_offset(offset: usize, out: &mut Vec<u8>) {

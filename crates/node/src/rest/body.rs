@@ -28,18 +28,19 @@ impl Sending {
         Self { witness, codes: Some(codes) }
     }
 
-    fn lists(&self) -> Lists<'_> {
-        let Witness { state, codes, headers } = &*self.witness;
-        Lists { state, codes: self.codes.as_ref().unwrap_or(codes), headers }
-    }
-
     fn list(&self, list: List) -> &[Bytes] {
-        let Lists { state, codes, headers } = self.lists();
+        let Witness { state, codes, headers } = &*self.witness;
         match list {
             List::State => state,
-            List::Codes => codes,
+            List::Codes => self.codes.as_ref().unwrap_or(codes),
             List::Headers => headers,
         }
+    }
+
+    fn lists(&self) -> Lists<'_> {
+        let [state, codes, headers] =
+            [List::State, List::Codes, List::Headers].map(|list| self.list(list));
+        Lists::new(state, codes, headers)
     }
 
     /// The body of an `ExecutionWitness`.
@@ -74,8 +75,8 @@ impl Sink for Body {
         self.pieces.push(bytes);
     }
 
-    fn items(&mut self, list: List, _: &[Bytes]) {
-        self.pieces.push_items(Arc::new(ItemsOf(self.sending.clone(), list)));
+    fn items(&mut self, list: List, _: &[Bytes], len_bytes: usize) {
+        self.pieces.push_items(Arc::new(ItemsOf(self.sending.clone(), list)), len_bytes);
     }
 }
 
