@@ -320,8 +320,10 @@ fn measure(
     for (index, payload) in chain.payloads(part)?.take(blocks).progress_with(bar).enumerate() {
         let payload = payload?;
         ancestry.push(&payload);
-        // Each client has had each place in the order when this changes.
-        let is_asked = !options.alternate || (index / clients).is_multiple_of(2);
+        // Each client has had each place in the order when this may change. It does by the
+        // Thue-Morse sequence: in half of the blocks, and in step with nothing that comes back
+        // among them, as branches of one to three blocks do.
+        let is_asked = !options.alternate || (index / clients).count_ones().is_multiple_of(2);
         for place in 0..clients {
             let runner = &mut team[(index + place) % clients];
             let sample = runner.turn(&payload, &ancestry, is_asked, options)?;
