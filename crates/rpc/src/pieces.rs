@@ -167,8 +167,9 @@ impl Pieces {
         self.push_piece(Piece::Hex(bytes.into()));
     }
 
-    /// Adds all items of a list, which have so many bytes in all. If they have fewer, it panics when
-    /// they are sent.
+    /// Adds all items of a list, which have so many bytes in all.
+    ///
+    /// Who sends them panics if they have fewer.
     pub fn push_items(&mut self, items: Arc<dyn Items>, len_bytes: usize) {
         let mut run = Run { items, first: 0, skipped: 0, len_bytes };
         run.skip(0);
