@@ -7,6 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+
 use crate::tls::{TlsStream, Trust};
 
 /// An open connection.
@@ -52,17 +55,16 @@ impl Stream {
         }
     }
 
-    /// Whether it is open, and has nothing to be read.
-    pub(crate) fn is_idle(&self) -> bool {
-        use rustix::net::{RecvFlags, recv};
-        let peeked = recv(self, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
-        peeked.is_err_and(|error| error == rustix::io::Errno::WOULDBLOCK)
-    }
-
     /// Whether it took something that is still to be sent, with a flush.
     pub(crate) fn wants_write(&self) -> bool {
         matches!(self, Self::Tls(stream) if stream.wants_write())
     }
+}
+
+/// Whether a connection is open, and has nothing to be read.
+pub(crate) fn is_idle(socket: impl AsFd) -> bool {
+    let peeked = recv(socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+    peeked.is_err_and(|error| error == Errno::WOULDBLOCK)
 }
 
 /// Connects to `host:port`; each address of the host has `limit`.

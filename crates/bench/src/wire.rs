@@ -13,6 +13,7 @@ use anyhow::Context;
 use rpc::{ClientError, JwtSecret, RawValue, response};
 
 use crate::fault::Fault;
+use crate::stream::is_idle;
 
 /// The longest wait for more of an answer: a block that makes state takes seconds.
 const READ_TIME: Duration = Duration::from_secs(600);
@@ -81,7 +82,7 @@ impl Connection {
         let context = |what: &str| format!("{what} {method} at {}", self.address);
         let (sending, reading) = (context("cannot send"), context("no answer to"));
         self.render(method, params);
-        if self.last_used.elapsed() > IDLE_TIME || self.ended() {
+        if self.last_used.elapsed() > IDLE_TIME || !is_idle(&self.stream) {
             self.stream = connect(&self.address, self.patience)?;
         }
         let start = Instant::now();
@@ -124,14 +125,6 @@ impl Connection {
         self.request.extend_from_slice(params.as_bytes());
         self.request.push(b'}');
         debug_assert!(self.request.ends_with(b"}"));
-    }
-
-    /// Whether the server has closed the connection meanwhile.
-    fn ended(&self) -> bool {
-        let peeked = self.stream.set_nonblocking(true).and_then(|()| self.stream.peek(&mut [0]));
-        let blocking = self.stream.set_nonblocking(false);
-        let waits = peeked.is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
-        !waits || blocking.is_err()
     }
 
     /// Reads what is there, or waits for it.

@@ -14,7 +14,7 @@ use rpc::JwtSecret;
 
 use super::http2;
 use crate::load::push_frame_head;
-use crate::stream::Stream;
+use crate::stream::{Stream, is_idle};
 
 /// For a server to take a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -101,7 +101,7 @@ impl Connection {
 
     /// Whether the server has not closed it meanwhile, and has nothing to say that was not read.
     pub(super) fn is_open(&self) -> bool {
-        self.stream.buffer().is_empty() && self.stream.get_ref().is_idle()
+        self.stream.buffer().is_empty() && is_idle(self.stream.get_ref())
     }
 
     pub(super) fn send(&mut self, request: &Request<'_>) -> anyhow::Result<()> {

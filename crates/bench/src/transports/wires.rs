@@ -119,7 +119,8 @@ impl Named {
     }
 
     /// Makes the transport for a running client. `osaka_time` tells forks apart; `keeps` is
-    /// whether its calls share a connection where HTTP/1.1 and SSZ would have one each.
+    /// whether its calls share a connection where SSZ in HTTP/1.1 over a Unix socket would have
+    /// one each. Over TCP a connection is of no use for longer than its token.
     pub(super) fn open(
         &self,
         client: &Client,
@@ -138,7 +139,7 @@ impl Named {
         Ok(match self.way {
             Way::Json(framing, socket) => Box::new(Json { framing, endpoint: endpoint(socket)? }),
             Way::Ssz(framing, socket) => {
-                let keeps = keeps && framing == Framing::Http1;
+                let keeps = keeps && framing == Framing::Http1 && socket == Socket::Unix;
                 let endpoint = endpoint(socket)?;
                 Box::new(Ssz { framing, endpoint, osaka_time, keeps, kept: None })
             }
