@@ -7,7 +7,7 @@ use alloy_rpc_types_engine::{
 use rpc::{RawValue, Spare, response};
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
-use witness::{DecodeError, Witness, limits};
+use witness::{DecodeError, NodeList, Witness, limits};
 
 use crate::client::Beside;
 use crate::ssz::{BlobsBundle, BuiltPayload};
@@ -160,11 +160,21 @@ pub(crate) fn witness(result: &RawValue, spare: &Spare) -> Result<Witness, Error
         hex::decode_to_slice(digits, item).map_err(|fault| malformed(field, fault))?;
         rest = others;
     }
-    let mut bytes = Bytes::from(spare.lend(bytes));
-    let mut items = digits.iter().map(|(_, digits)| bytes.split_to(digits.len() / 2));
-    let [state, codes, headers] =
-        lists.map(|(_, list, _)| items.by_ref().take(list.len()).collect());
-    Ok(Witness { state, codes, headers })
+    let bytes = Bytes::from(spare.lend(bytes));
+    let mut rest = &bytes[..];
+    let mut items = digits.iter().map(|(_, digits)| {
+        let (item, others) = rest.split_at(digits.len() / 2);
+        rest = others;
+        item
+    });
+    let [nodes, codes, headers] = lists.map(|(_, list, _)| list.len());
+    let mut state = NodeList::default();
+    state.push_piece(bytes.clone());
+    state.reserve(nodes);
+    items.by_ref().take(nodes).for_each(|node| state.push_slice(node));
+    let mut strings =
+        |count| items.by_ref().take(count).map(|item| bytes.slice_ref(item)).collect();
+    Ok(Witness { state, codes: strings(codes), headers: strings(headers) })
 }
 
 fn check(field: &'static str, got: usize, limit: usize) -> Result<(), Error> {

@@ -94,7 +94,11 @@ fn witness_of(seed: u64, number: u64) -> Witness {
         })
         .collect();
     let state = vec![Bytes::from(number.to_be_bytes())];
-    Witness { state, codes: codes.into_iter().collect(), headers: vec![Bytes::from_static(b"h")] }
+    Witness {
+        state: state.into(),
+        codes: codes.into_iter().collect(),
+        headers: vec![Bytes::from_static(b"h")],
+    }
 }
 
 impl Handler for Server {

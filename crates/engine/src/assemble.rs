@@ -10,6 +10,7 @@ use alloy_primitives::{B256, Bytes};
 use state::Kept;
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
+use trie::NodeList;
 use trie::versioned::Lister;
 use witness::{ReadCode, StateError, Witness};
 
@@ -106,7 +107,7 @@ fn state_nodes(
     lister: &mut Lister,
     record: &BlockRecord,
     parent: &Arc<BlockRecord>,
-) -> Result<Vec<Bytes>, Error> {
+) -> Result<NodeList, Error> {
     core.sealed(parent)?;
     let touched = record.touched.as_ref().expect("the first block has no parent");
     Ok(lister.list(core.database.nodes(), touched.addresses())?)
@@ -120,7 +121,7 @@ pub(crate) fn copy(core: &Core, record: &BlockRecord) -> Result<Option<Bytes>, E
     }
     let Some(parent) = core.block(&record.block.header.parent_hash)? else { return Ok(None) };
     let state = match core.ring.get(&record.hash()) {
-        Some(nodes) => nodes.list(Vec::new()),
+        Some(nodes) => nodes.list(NodeList::default()),
         None => state_nodes(core, &mut Lister::default(), record, &parent)?,
     };
     let witness = Witness { state, codes: Vec::new(), headers: Vec::new() };
@@ -128,7 +129,7 @@ pub(crate) fn copy(core: &Core, record: &BlockRecord) -> Result<Option<Bytes>, E
     Ok(Some(lz4_flex::compress_prepend_size(&rlp).into()))
 }
 
-fn decode_copy(copy: &[u8]) -> Result<Vec<Bytes>, Error> {
+fn decode_copy(copy: &[u8]) -> Result<NodeList, Error> {
     let damaged = |error: &dyn std::fmt::Display| {
         Error::Storage(format!("the copy of a witness cannot be read back: {error}"))
     };
@@ -143,7 +144,8 @@ mod tests {
 
     #[test]
     fn who_drops_a_witness_never_waits() {
-        let witness = Witness { state: vec![Bytes::new()], codes: Vec::new(), headers: Vec::new() };
+        let witness =
+            Witness { state: vec![Bytes::new()].into(), codes: Vec::new(), headers: Vec::new() };
         let assembled = Assembled { witness: Arc::new(witness), code_hashes: Arc::default() };
         let assembler = Mutex::new(Assembler::default());
         let held = assembler.lock().unwrap();

@@ -9,6 +9,7 @@ use alloy_primitives::map::B256Map;
 use alloy_primitives::{B256, Bytes};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
+use trie::NodeList;
 use trie::versioned::{Lister, run_serially};
 
 /// Nodes of witnesses by the hash of their block, the newest, as far as a number of bytes goes.
@@ -62,12 +63,12 @@ impl Ring {
 
     /// Keeps the nodes of a block's witness, in their order, which its tries are asked for where
     /// nobody has listed them yet. Says by how many bytes there is more than ever before.
-    pub(crate) fn keep(&self, hash: B256, tries: &Arc<Tries>, listed: Option<&[Bytes]>) -> usize {
+    pub(crate) fn keep(&self, hash: B256, tries: &Arc<Tries>, listed: Option<&NodeList>) -> usize {
         if self.limit_bytes == 0 {
             return 0;
         }
         let bytes = match listed {
-            Some(listed) => listed.iter().map(|node| node.len()).sum(),
+            Some(listed) => listed.content_bytes(),
             None => tries.witness_size().1,
         };
         if bytes > self.limit_bytes {
@@ -124,8 +125,8 @@ impl Ring {
 }
 
 impl Nodes {
-    fn copy(listed: &[Bytes]) -> Self {
-        let mut left: usize = listed.iter().map(|node| node.len()).sum();
+    fn copy(listed: &NodeList) -> Self {
+        let mut left = listed.content_bytes();
         let mut pieces: Vec<Vec<u8>> = Vec::with_capacity(left / PIECE_BYTES + 2);
         for node in listed {
             if pieces.last().is_none_or(|piece| piece.len() + node.len() > piece.capacity()) {
@@ -139,16 +140,20 @@ impl Nodes {
     }
 
     /// Adds the nodes to a list that has room for them.
-    pub(crate) fn list(&self, mut room: Vec<Bytes>) -> Vec<Bytes> {
+    pub(crate) fn list(&self, mut room: NodeList) -> NodeList {
         room.reserve(self.lens.len());
-        let (mut number, mut start) = (0, 0);
-        for len in &self.lens {
-            let len = *len as usize;
-            if start + len > self.pieces[number].len() {
-                (number, start) = (number + 1, 0);
+        let mut pieces = self.pieces.iter();
+        let mut rest = &[][..];
+        for len in self.lens.iter().map(|len| *len as usize) {
+            if len > rest.len()
+                && let Some(piece) = pieces.next()
+            {
+                room.push_piece(piece.clone());
+                rest = piece;
             }
-            room.push(self.pieces[number].slice(start..start + len));
-            start += len;
+            let (node, others) = rest.split_at(len);
+            room.push_slice(node);
+            rest = others;
         }
         room
     }
@@ -169,7 +174,7 @@ mod tests {
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
 
-    fn some(rng: &mut StdRng) -> Vec<Bytes> {
+    fn some(rng: &mut StdRng) -> NodeList {
         let count = rng.random_range(0..200);
         // As long as nodes are, none at all, and longer than a piece.
         let len = |rng: &mut StdRng| match rng.random_range(0..100) {
@@ -177,7 +182,7 @@ mod tests {
             1 => PIECE_BYTES + rng.random_range(0..2),
             _ => rng.random_range(1..600),
         };
-        let node = |_| (0..len(rng)).map(|_| rng.random()).collect::<Vec<u8>>().into();
+        let node = |_| Bytes::from_iter((0..len(rng)).map(|_| rng.random::<u8>()));
         (0..count).map(node).collect()
     }
 
@@ -201,7 +206,7 @@ mod tests {
         assert!(first > 0 && there[first..].iter().all(Option::is_some));
         let mut there_bytes = 0;
         for ((_, listed), nodes) in kept[first..].iter().zip(there[first..].iter().flatten()) {
-            assert_eq!(nodes.list(Vec::new()), *listed);
+            assert_eq!(nodes.list(NodeList::default()), *listed);
             there_bytes += nodes.bytes();
         }
         assert_eq!(there_bytes, ring.kept().bytes);
@@ -213,7 +218,7 @@ mod tests {
     #[test]
     fn what_is_there_is_not_counted_twice_and_what_is_too_large_drives_out_nothing() {
         let ring = Ring::new(1_000);
-        let nodes = |len: usize| Nodes::copy(&[Bytes::from(vec![7; len])]);
+        let nodes = |len: usize| Nodes::copy(&vec![Bytes::from(vec![7; len])].into());
         let (one, other) = (B256::with_last_byte(1), B256::with_last_byte(2));
         let grown_bytes = ring.insert(one, nodes(100));
         assert_eq!((grown_bytes, ring.insert(one, nodes(100))), (ring.kept().bytes, 0));

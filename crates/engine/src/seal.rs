@@ -176,7 +176,7 @@ fn keep_witness(core: &Core, hash: B256, tries: &Arc<Tries>) -> usize {
     let last = assembler.as_deref().and_then(|assembler| assembler.last.as_ref());
     let assembled = last.filter(|(of, _)| *of == hash).map(|(_, last)| last.witness.clone());
     drop(assembler);
-    core.ring.keep(hash, tries, assembled.as_deref().map(|witness| &witness.state[..]))
+    core.ring.keep(hash, tries, assembled.as_deref().map(|witness| &witness.state))
 }
 
 fn try_seal(

@@ -35,7 +35,23 @@ pub trait Files: Sync {
 /// an owner to be counted, twice, and that takes longer than the copy of a small one.
 pub trait Items: Send + Sync {
     /// A byte string, by its place.
-    fn get(&self, index: usize) -> Option<&Bytes>;
+    fn get(&self, index: usize) -> Option<&[u8]>;
+
+    /// The same, and whoever has it holds the memory that it lies in.
+    fn share(&self, index: usize) -> Option<Bytes>;
+
+    /// Hands over the byte strings from a place on, as long as `take` wants more.
+    fn each(&self, first: usize, take: &mut dyn FnMut(&[u8]) -> bool) {
+        for index in first.. {
+            // They lie anywhere, and most of a copy of small ones is waiting for their memory.
+            if let Some(item) = self.get(index + FETCHED_ITEMS) {
+                fetch::ahead(&item[..item.len().min(FETCHED_BYTES)]);
+            }
+            if !self.get(index).is_some_and(&mut *take) {
+                break;
+            }
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -74,7 +90,7 @@ impl Run {
     /// The same, shared.
     fn share_front(&self) -> Bytes {
         let len = self.front().len();
-        let item = self.items.get(self.first);
+        let item = self.items.share(self.first);
         item.map_or_else(Bytes::new, |item| item.slice(self.skipped..self.skipped + len))
     }
 
@@ -89,43 +105,35 @@ impl Run {
 
     /// Copies items, until there are so many bytes or one comes that is handed over.
     fn copy(&mut self, files: Option<&dyn Files>, buffer: &mut Vec<u8>, most_bytes: usize) {
-        while self.len_bytes > 0 && buffer.len() < most_bytes {
-            let front = self.front();
-            if !buffer.is_empty() && is_handed_over(files, front) {
-                break;
+        let Self { items, first, skipped, len_bytes } = self;
+        items.each(*first, &mut |item| {
+            let item = &item[*skipped..];
+            let item = &item[..item.len().min(*len_bytes)];
+            if !buffer.is_empty() && is_handed_over(files, item) {
+                return false;
             }
-            self.fetch_ahead(self.first);
-            let (front_bytes, room) = (front.len(), most_bytes - buffer.len());
-            let bytes = front_bytes.min(room);
-            extend(buffer, files, &front[..bytes]);
-            self.len_bytes -= bytes;
-            (self.first, self.skipped) = match bytes == front_bytes {
-                true => (self.first + 1, 0),
-                false => (self.first, self.skipped + bytes),
+            let bytes = item.len().min(most_bytes - buffer.len());
+            extend(buffer, files, &item[..bytes]);
+            *len_bytes -= bytes;
+            (*first, *skipped) = match bytes == item.len() {
+                true => (*first + 1, 0),
+                false => (*first, *skipped + bytes),
             };
-        }
+            *len_bytes > 0 && buffer.len() < most_bytes
+        });
         self.skip(0);
     }
 
-    /// Has the memory of the item that is copied a little later come nearer: items lie anywhere,
-    /// and most of a copy of small ones is waiting for their first bytes.
-    fn fetch_ahead(&self, index: usize) {
-        if let Some(item) = self.items.get(index + FETCHED_ITEMS) {
-            fetch::ahead(&item[..item.len().min(FETCHED_BYTES)]);
-        }
-    }
-
-    fn slices(&self) -> impl Iterator<Item = &[u8]> {
-        let items = (self.first..).map_while(|index| Some((index, self.items.get(index)?)));
+    /// Hands over what is left of all items.
+    fn each(&self, mut take: impl FnMut(&[u8])) {
         let (mut skipped, mut left) = (self.skipped, self.len_bytes);
-        items.map_while(move |(index, item)| {
-            self.fetch_ahead(index);
+        self.items.each(self.first, &mut |item| {
             let item = &item[std::mem::take(&mut skipped)..];
             let item = &item[..item.len().min(left)];
-            let is_over = left == 0;
+            take(item);
             left -= item.len();
-            (!is_over).then_some(item)
-        })
+            left > 0
+        });
     }
 
     fn slice(&self, Range { start, end }: Range<usize>) -> Self {
@@ -237,7 +245,7 @@ impl Pieces {
                     extend_digits(&mut digits, files, bytes);
                     copy(&digits);
                 }
-                Piece::Run(run) => run.slices().for_each(&mut copy),
+                Piece::Run(run) => run.each(&mut copy),
             }
         }
     }
@@ -363,7 +371,7 @@ impl Pieces {
             match piece {
                 Piece::AsIs(bytes) => extend(&mut out, self.files, bytes),
                 Piece::Hex(bytes) => extend_digits(&mut out, self.files, bytes),
-                Piece::Run(run) => run.slices().for_each(|i| extend(&mut out, self.files, i)),
+                Piece::Run(run) => run.each(|item| extend(&mut out, self.files, item)),
             }
         }
         out
@@ -448,8 +456,12 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     impl Items for Vec<Bytes> {
-        fn get(&self, index: usize) -> Option<&Bytes> {
-            self[..].get(index)
+        fn get(&self, index: usize) -> Option<&[u8]> {
+            self[..].get(index).map(|item| &item[..])
+        }
+
+        fn share(&self, index: usize) -> Option<Bytes> {
+            self[..].get(index).cloned()
         }
     }
 

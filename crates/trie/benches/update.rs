@@ -137,7 +137,8 @@ impl State {
     /// The nodes on these paths.
     fn nodes<'a>(&self, keys: impl IntoIterator<Item = &'a B256>) -> impl NodeSource {
         let block = self.loaded(keys);
-        by_hash(Lister::default().list(&self.records, &block.witness_addresses()).unwrap())
+        let nodes = Lister::default().list(&self.records, &block.witness_addresses()).unwrap();
+        by_hash(nodes.iter_shared())
     }
 
     /// The trie with these paths in the slow way.

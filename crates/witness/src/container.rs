@@ -3,8 +3,9 @@
 //! Rules of consensus-specs `ssz/simple-serialize.md` at a08d8a6e. Reading accepts exactly the
 //! bytes that writing makes: no gaps between parts, no bytes left over.
 
-use crate::Witness;
+use crate::{Items, NodeList, Witness};
 use alloy_primitives::{Bytes, FixedBytes};
+use std::ops::Range;
 
 mod items;
 
@@ -288,7 +289,7 @@ pub const MAX_BYTES: usize = u32::MAX as usize;
 
 impl Limits {
     /// Refuses `items` when they are too many or one is too long.
-    pub fn check(&self, field: &'static str, items: &[Bytes]) -> Result<(), SszError> {
+    pub fn check(&self, field: &'static str, items: Items<'_>) -> Result<(), SszError> {
         check_count(field, items.len(), self.items)?;
         items.iter().try_for_each(|item| check_length(field, item.len(), self.item_bytes))
     }
@@ -313,26 +314,33 @@ pub fn read_byte_lists(
     input: &Bytes,
     limits: Limits,
 ) -> Result<Vec<Bytes>, SszError> {
-    if input.is_empty() {
-        return Ok(Vec::new());
-    }
+    byte_lists(field, input, limits)?.map(|item| Ok(input.slice_ref(item?))).collect()
+}
+
+/// The byte lists of a list.
+fn byte_lists<'a>(
+    field: &'static str,
+    input: &'a [u8],
+    limits: Limits,
+) -> Result<impl ExactSizeIterator<Item = Result<&'a [u8], SszError>>, SszError> {
     let got = input.len();
     let offsets_bytes = if got < OFFSET_BYTES { 0 } else { offset_at(input, 0) };
-    if offsets_bytes == 0 || offsets_bytes % OFFSET_BYTES != 0 || offsets_bytes > got {
+    let is_empty = got == 0;
+    if !is_empty && (offsets_bytes == 0 || offsets_bytes % OFFSET_BYTES != 0 || offsets_bytes > got)
+    {
         return Err(SszProblem::Offsets { offsets_bytes, got }.at(field));
     }
     let count = offsets_bytes / OFFSET_BYTES;
     check_count(field, count, limits.items)?;
-    let mut items = Vec::with_capacity(count);
     let mut start = offsets_bytes;
-    for index in 1..=count {
-        let end = if index < count { offset_at(input, index * OFFSET_BYTES) } else { got };
-        let item = part(field, input, start, end)?;
+    Ok((0..count).map(move |index| {
+        let next = (index + 1) * OFFSET_BYTES;
+        let end = if next < offsets_bytes { offset_at(input, next) } else { got };
+        let item = &input[within(field, got, start, end)?];
         check_length(field, item.len(), limits.item_bytes)?;
-        items.push(item);
         start = end;
-    }
-    Ok(items)
+        Ok(item)
+    }))
 }
 
 const WITNESS: Layout<3> = Layout {
@@ -344,8 +352,15 @@ const WITNESS: Layout<3> = Layout {
 /// Reads an `ExecutionWitness` under the limits that a schema has for its three lists, in order.
 pub fn read_witness(input: &Bytes, limits: [Limits; 3]) -> Result<Witness, SszError> {
     let (_, [state, codes, headers]) = WITNESS.split(input)?;
+    let nodes = byte_lists("state", &state, limits[0])?;
+    let mut list = NodeList::default();
+    list.push_piece(state.clone());
+    list.reserve(nodes.len());
+    for node in nodes {
+        list.push_slice(node?);
+    }
     Ok(Witness {
-        state: read_byte_lists("state", &state, limits[0])?,
+        state: list,
         codes: read_byte_lists("codes", &codes, limits[1])?,
         headers: read_byte_lists("headers", &headers, limits[2])?,
     })
@@ -385,10 +400,20 @@ impl Offsets {
 }
 
 fn part(field: &'static str, input: &Bytes, start: usize, end: usize) -> Result<Bytes, SszError> {
-    if start > end || end > input.len() {
-        return Err(SszProblem::Extent { start, end, got: input.len() }.at(field));
+    Ok(input.slice(within(field, input.len(), start, end)?))
+}
+
+/// A range of an input that has `got` bytes.
+fn within(
+    field: &'static str,
+    got: usize,
+    start: usize,
+    end: usize,
+) -> Result<Range<usize>, SszError> {
+    match start > end || end > got {
+        true => Err(SszProblem::Extent { start, end, got }.at(field)),
+        false => Ok(start..end),
     }
-    Ok(input.slice(start..end))
 }
 
 /// The offset at `place`, which is in bounds.

@@ -1,4 +1,4 @@
-use crate::{Ancestor, DecodeError, Source, Witness};
+use crate::{Ancestor, DecodeError, Items, Source, Witness};
 use alloy_primitives::{B256, Bytes, U64, keccak256, map::B256Map};
 use alloy_rlp::{Decodable, Header};
 use trie::NodeSource;
@@ -40,10 +40,10 @@ impl WitnessIndex {
         let Some((parent, _)) = last else {
             return Err(DecodeError::Headers(format!("the parent {parent_hash} is not the last")));
         };
-        let index = |items: &[Bytes]| items.iter().map(|b| (keccak256(b), b.clone())).collect();
+        let index = |items: Items<'_>| items.iter_shared().map(|b| (keccak256(&b), b)).collect();
         Ok(Self {
-            nodes: index(&witness.state),
-            codes: index(&witness.codes),
+            nodes: index(Items::from(&witness.state)),
+            codes: index(Items::from(&witness.codes)),
             state_root: parent.state_root,
             first_number: headers[0].0.number,
             headers: headers.into_iter().map(|(_, ancestor)| ancestor).collect(),

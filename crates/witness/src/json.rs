@@ -3,7 +3,7 @@
 //!
 //! `keys` is optional there; it is never written, and passed over when read.
 
-use crate::{DecodeError, Witness, limits};
+use crate::{DecodeError, Items, NodeList, Witness, limits};
 use alloy_primitives::Bytes;
 use serde::Deserialize;
 use serde::de::{Unexpected, Visitor};
@@ -13,9 +13,9 @@ use std::fmt::Formatter;
 pub fn write(witness: &Witness, out: &mut Vec<u8>) {
     out.reserve(encoded_len(witness));
     for (name, items) in [
-        (&b"{\"state\":["[..], &witness.state),
-        (b"],\"codes\":[", &witness.codes),
-        (b"],\"headers\":[", &witness.headers),
+        (&b"{\"state\":["[..], Items::from(&witness.state)),
+        (b"],\"codes\":[", Items::from(&witness.codes)),
+        (b"],\"headers\":[", Items::from(&witness.headers)),
     ] {
         out.extend_from_slice(name);
         for (index, item) in items.iter().enumerate() {
@@ -91,8 +91,9 @@ impl TryFrom<Document> for Witness {
                 DecodeError::check(field, item.len(), limits::ITEM_BYTES)?;
             }
         }
-        let bytes = |items: Vec<Item>| items.into_iter().map(|Item(bytes)| bytes).collect();
-        Ok(Self { state: bytes(state), codes: bytes(codes), headers: bytes(headers) })
+        let bytes = |items: Vec<Item>| items.into_iter().map(|Item(bytes)| bytes);
+        let state = NodeList::from_iter(bytes(state));
+        Ok(Self { state, codes: bytes(codes).collect(), headers: bytes(headers).collect() })
     }
 }
 

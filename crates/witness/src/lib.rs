@@ -12,6 +12,7 @@
 pub mod container;
 mod error;
 mod index;
+mod items;
 pub mod json;
 pub mod limits;
 mod parts;
@@ -24,6 +25,7 @@ mod types;
 
 pub use error::{DecodeError, StateError};
 pub use index::WitnessIndex;
+pub use items::Items;
 pub use state::{Ancestor, BlockState, Change, Source, State, TrieState};
-pub use trie::{Account, AccountInfo};
+pub use trie::{Account, AccountInfo, NodeList};
 pub use types::{Code, Jumps, PublicKey, ReadCode, Witness};

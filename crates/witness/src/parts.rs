@@ -1,5 +1,6 @@
 //! An encoding as byte strings to be sent one after the other: large items uncopied.
 
+use crate::Items;
 use crate::limits::{COPIED_BYTES, COPIED_ITEM_BYTES};
 use alloy_primitives::Bytes;
 
@@ -7,15 +8,15 @@ use alloy_primitives::Bytes;
 pub(crate) enum Part<'a> {
     /// Offsets or headers.
     Between(&'a [u8]),
-    /// An item of the witness.
-    Item(&'a Bytes),
+    /// An item of one of the witness's lists, by its place there.
+    Item(Items<'a>, usize, &'a [u8]),
 }
 
 impl<'a> Part<'a> {
     pub(crate) fn bytes(self) -> &'a [u8] {
         match self {
             Self::Between(bytes) => bytes,
-            Self::Item(item) => item,
+            Self::Item(_, _, item) => item,
         }
     }
 }
@@ -29,8 +30,8 @@ pub(crate) fn collect(write: impl Fn(&mut dyn FnMut(Part<'_>))) -> Vec<Bytes> {
     let mut items_count = 0;
     write(&mut |part| match part {
         Part::Between(bytes) => buffer_bytes += bytes.len(),
-        Part::Item(item) if is_copied(item, &mut copied_bytes) => {}
-        Part::Item(_) => items_count += 1,
+        Part::Item(_, _, item) if is_copied(item, &mut copied_bytes) => {}
+        Part::Item(..) => items_count += 1,
     });
     let mut buffer = Vec::with_capacity(buffer_bytes + copied_bytes);
     // Each item that is not copied, and where in the buffer it stands.
@@ -38,8 +39,12 @@ pub(crate) fn collect(write: impl Fn(&mut dyn FnMut(Part<'_>))) -> Vec<Bytes> {
     copied_bytes = 0;
     write(&mut |part| match part {
         Part::Between(bytes) => buffer.extend_from_slice(bytes),
-        Part::Item(item) if is_copied(item, &mut copied_bytes) => buffer.extend_from_slice(item),
-        Part::Item(item) => items.push((buffer.len(), item.clone())),
+        Part::Item(_, _, item) if is_copied(item, &mut copied_bytes) => {
+            buffer.extend_from_slice(item);
+        }
+        Part::Item(list, index, _) => {
+            items.push((buffer.len(), list.share(index).expect("the item is there")));
+        }
     });
     let buffer = Bytes::from(buffer);
     let mut parts = Vec::with_capacity(2 * items.len() + 1);
@@ -58,7 +63,7 @@ pub(crate) fn collect(write: impl Fn(&mut dyn FnMut(Part<'_>))) -> Vec<Bytes> {
 }
 
 /// Whether an item is copied when so many bytes are already, which counts it.
-fn is_copied(item: &Bytes, copied_bytes: &mut usize) -> bool {
+fn is_copied(item: &[u8], copied_bytes: &mut usize) -> bool {
     let has_room = *copied_bytes < COPIED_BYTES || item.is_empty();
     let is_copied = item.len() < COPIED_ITEM_BYTES && has_room;
     *copied_bytes += if is_copied { item.len() } else { 0 };

@@ -4,7 +4,7 @@
 //! read, because some clients leave `keys` out. Headers are ordinary RLP lists, not byte strings.
 
 use crate::parts::{self, Part};
-use crate::{DecodeError, Witness, limits};
+use crate::{DecodeError, Items, NodeList, Witness, limits};
 use alloy_primitives::Bytes;
 use alloy_rlp::{BufMut, Header};
 
@@ -29,15 +29,18 @@ pub fn parts(witness: &Witness) -> Vec<Bytes> {
 
 fn for_each_part(witness: &Witness, sink: &mut dyn FnMut(Part<'_>)) {
     write_header(true, payload_len(witness), sink);
-    write_header(true, items_len(&witness.headers), sink);
-    witness.headers.iter().for_each(|header| sink(Part::Item(header)));
-    for items in [&witness.codes, &witness.state] {
-        write_header(true, strings_len(items), sink);
-        for item in items {
+    let [state, codes, headers] = witness.lists();
+    write_header(true, headers.content_bytes(), sink);
+    for (index, header) in headers.iter().enumerate() {
+        sink(Part::Item(headers, index, header));
+    }
+    for list in [codes, state] {
+        write_header(true, strings_len(list), sink);
+        for (index, item) in list.iter().enumerate() {
             if !is_single_byte(item) {
                 write_header(false, item.len(), sink);
             }
-            sink(Part::Item(item));
+            sink(Part::Item(list, index, item));
         }
     }
     write_header(true, 0, sink);
@@ -52,16 +55,19 @@ pub fn encode(witness: &Witness) -> Vec<u8> {
 
 /// Reads a witness; its items are slices of `input`.
 pub fn decode(input: &Bytes) -> Result<Witness, DecodeError> {
-    let mut reader = Reader { input, rest: input };
+    let mut reader = Reader { rest: input };
     let end = reader.list("witness")?;
     if end != 0 {
         return Err(DecodeError::malformed("witness", format!("{end} bytes after the end")));
     }
-    let headers = reader.items("headers", limits::HEADERS, Item::List)?;
-    let codes = reader.items("codes", limits::ITEMS, Item::String)?;
-    let state = reader.items("state", limits::ITEMS, Item::String)?;
+    let (mut headers, mut codes, mut state) = (Vec::new(), Vec::new(), NodeList::default());
+    let own = |item| input.slice_ref(item);
+    reader.items("headers", limits::HEADERS, Item::List, |header| headers.push(own(header)))?;
+    reader.items("codes", limits::ITEMS, Item::String, |code| codes.push(own(code)))?;
+    state.push_piece(input.clone());
+    reader.items("state", limits::ITEMS, Item::String, |node| state.push_slice(node))?;
     if !reader.rest.is_empty() {
-        reader.items("keys", limits::ITEMS, Item::String)?;
+        reader.items("keys", limits::ITEMS, Item::String, |_| {})?;
     }
     if !reader.rest.is_empty() {
         return Err(DecodeError::malformed("witness", "more than four items"));
@@ -70,17 +76,13 @@ pub fn decode(input: &Bytes) -> Result<Witness, DecodeError> {
 }
 
 fn payload_len(witness: &Witness) -> usize {
-    let lists =
-        [items_len(&witness.headers), strings_len(&witness.codes), strings_len(&witness.state), 0];
+    let [state, codes, headers] = witness.lists();
+    let lists = [headers.content_bytes(), strings_len(codes), strings_len(state), 0];
     lists.iter().map(|len| len + alloy_rlp::length_of_length(*len)).sum()
 }
 
-fn items_len(items: &[Bytes]) -> usize {
-    items.iter().map(|item| item.len()).sum()
-}
-
-fn strings_len(items: &[Bytes]) -> usize {
-    let one = |item: &Bytes| {
+fn strings_len(items: Items<'_>) -> usize {
+    let one = |item: &[u8]| {
         let header = if is_single_byte(item) { 0 } else { alloy_rlp::length_of_length(item.len()) };
         header + item.len()
     };
@@ -106,7 +108,6 @@ enum Item {
 }
 
 struct Reader<'a> {
-    input: &'a Bytes,
     rest: &'a [u8],
 }
 
@@ -125,12 +126,14 @@ impl<'a> Reader<'a> {
         field: &'static str,
         limit: usize,
         kind: Item,
-    ) -> Result<Vec<Bytes>, DecodeError> {
+        mut take: impl FnMut(&'a [u8]),
+    ) -> Result<(), DecodeError> {
         let malformed = |error| DecodeError::malformed(field, error);
         let mut list = Header::decode_bytes(&mut self.rest, true).map_err(malformed)?;
-        let mut items = Vec::new();
+        let mut count = 0;
         while !list.is_empty() {
-            DecodeError::check(field, items.len() + 1, limit)?;
+            count += 1;
+            DecodeError::check(field, count, limit)?;
             let whole = list;
             let payload = Header::decode_bytes(&mut list, kind == Item::List).map_err(malformed)?;
             DecodeError::check(field, payload.len(), limits::ITEM_BYTES)?;
@@ -139,9 +142,9 @@ impl<'a> Reader<'a> {
                 Item::List => &whole[..whole.len() - list.len()],
                 Item::String => payload,
             };
-            items.push(self.input.slice_ref(item));
+            take(item);
         }
-        Ok(items)
+        Ok(())
     }
 }
 

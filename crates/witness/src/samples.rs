@@ -1,7 +1,7 @@
 //! Witnesses for the tests of the encodings: random ones, and the vectors that other encoders made.
 
 use crate::limits::COPIED_ITEM_BYTES;
-use crate::{DecodeError, Witness};
+use crate::{DecodeError, Items, Witness};
 use alloy_primitives::Bytes;
 use alloy_rlp::Header;
 use proptest::prelude::*;
@@ -97,7 +97,7 @@ pub(crate) fn list(payload: &[u8]) -> Vec<u8> {
 pub(crate) fn any_witness() -> impl Strategy<Value = Witness> {
     let headers = prop::collection::vec(content().prop_map(|c| list(&c).into()), 0..4);
     (items(), items(), headers).prop_map(|(state, codes, headers)| Witness {
-        state,
+        state: state.into(),
         codes,
         headers,
     })
@@ -116,9 +116,9 @@ pub(crate) struct Vector {
 
 impl Vector {
     pub(crate) fn witness(&self) -> Witness {
-        let items = |texts: &[String]| texts.iter().map(|text| unhex(text)).collect();
+        let items = |texts: &[String]| texts.iter().map(|text| unhex(text)).collect::<Vec<_>>();
         let Self { state, codes, headers, .. } = self;
-        Witness { state: items(state), codes: items(codes), headers: items(headers) }
+        Witness { state: items(state).into(), codes: items(codes), headers: items(headers) }
     }
 
     pub(crate) fn rlp(&self) -> Bytes {
@@ -147,7 +147,7 @@ pub(crate) fn vectors() -> Vec<Vector> {
 /// A witness of a few short items, for tests that go through every byte of an encoding.
 pub(crate) fn small() -> Witness {
     Witness {
-        state: vec![Bytes::from_static(&[7; 60]), Bytes::from_static(&[8; 33])],
+        state: vec![Bytes::from_static(&[7; 60]), Bytes::from_static(&[8; 33])].into(),
         codes: vec![Bytes::from_static(&[0]), Bytes::from_static(&[0x60, 1, 0x50])],
         headers: vec![list(&[1, 2, 3]).into(), list(&[0x11; 70]).into()],
     }
@@ -156,7 +156,7 @@ pub(crate) fn small() -> Witness {
 /// Asserts that the slices handed to a sink are the items themselves, in this order, with nothing
 /// but framing around them.
 pub(crate) fn check_uncopied<'a>(
-    items: impl IntoIterator<Item = &'a Bytes>,
+    items: impl IntoIterator<Item = &'a [u8]>,
     write: impl FnOnce(&mut dyn FnMut(&[u8])),
 ) {
     let mut slices = Vec::new();
@@ -171,7 +171,7 @@ pub(crate) fn check_uncopied<'a>(
 /// Asserts that a decoded item is a slice of the input.
 pub(crate) fn check_borrowed(witness: &Witness, input: &Bytes) {
     let whole = input.as_ptr_range();
-    for item in [&witness.state, &witness.codes, &witness.headers].into_iter().flatten() {
+    for item in witness.lists().into_iter().flat_map(Items::iter) {
         assert!(item.is_empty() || whole.contains(&item.as_ptr()), "an item was copied");
     }
 }
@@ -180,7 +180,7 @@ pub(crate) fn check_borrowed(witness: &Witness, input: &Bytes) {
 pub(crate) fn check_parts(witness: &Witness, parts: Vec<Bytes>, encoded: Vec<u8>) {
     assert_eq!(parts.concat(), encoded);
     assert!(parts.iter().all(|part| !part.is_empty()));
-    let items = [&witness.state, &witness.codes, &witness.headers].into_iter().flatten();
+    let items = witness.lists().into_iter().flat_map(Items::iter);
     for item in items.filter(|item| item.len() >= COPIED_ITEM_BYTES) {
         let is_item = |part: &Bytes| part.as_ptr() == item.as_ptr() && part.len() == item.len();
         assert!(parts.iter().any(is_item), "an item was copied");

@@ -1,7 +1,7 @@
 //! SSZ: `ExecutionWitness { state, codes, headers }`, each a list of byte lists (execution-apis
 //! #885 and EIP-8025, whose progressive lists serialise alike).
 
-use crate::{DecodeError, Witness, limits};
+use crate::{DecodeError, Items, NodeList, Witness, limits};
 use alloy_primitives::Bytes;
 
 const OFFSET_BYTES: usize = 4;
@@ -11,7 +11,7 @@ const FIXED_BYTES: usize = 3 * OFFSET_BYTES;
 #[derive(Clone, Copy, Debug)]
 pub struct Lists<'a> {
     /// In the encoding's order.
-    all: [(List, &'a [Bytes]); 3],
+    all: [(List, Items<'a>); 3],
     /// Of the items of each, one after the other.
     lens: [usize; 3],
 }
@@ -33,7 +33,7 @@ pub trait Sink {
     fn bytes(&mut self, bytes: Vec<u8>);
     /// Takes all items of a list, one after the other, with nothing between them: so many bytes in
     /// all.
-    fn items(&mut self, list: List, items: &[Bytes], len_bytes: usize);
+    fn items(&mut self, list: List, items: Items<'_>, len_bytes: usize);
 }
 
 /// Slices of all that is handed over.
@@ -42,24 +42,22 @@ impl Sink for Vec<Bytes> {
         self.push(bytes.into());
     }
 
-    fn items(&mut self, _: List, items: &[Bytes], _: usize) {
-        self.extend(items.iter().filter(|item| !item.is_empty()).cloned());
+    fn items(&mut self, _: List, items: Items<'_>, _: usize) {
+        self.extend(items.iter_shared().filter(|item| !item.is_empty()));
     }
 }
 
 impl<'a> From<&'a Witness> for Lists<'a> {
     fn from(witness: &'a Witness) -> Self {
-        let Witness { state, codes, headers } = witness;
-        Self::new(state, codes, headers)
+        Self::new(witness.lists())
     }
 }
 
 impl<'a> Lists<'a> {
-    /// What a witness has, and what of each list is encoded.
-    pub fn new(state: &'a [Bytes], codes: &'a [Bytes], headers: &'a [Bytes]) -> Self {
+    /// What of each list of a witness is encoded, in the order of its fields.
+    pub fn new(lists @ [state, codes, headers]: [Items<'a>; 3]) -> Self {
         let all = [(List::State, state), (List::Codes, codes), (List::Headers, headers)];
-        let len = |(_, items): (List, &[Bytes])| items.iter().map(|item| item.len()).sum();
-        Self { all, lens: all.map(len) }
+        Self { all, lens: lists.map(Items::content_bytes) }
     }
 
     /// As [`encoded_len()`].
@@ -83,7 +81,7 @@ impl<'a> Lists<'a> {
             }
             let mut offset = OFFSET_BYTES * items.len();
             let mut offsets = Vec::with_capacity(offset);
-            for item in items {
+            for item in items.iter() {
                 push_offset(offset, &mut offsets);
                 offset += item.len();
             }
@@ -110,7 +108,7 @@ pub fn write(witness: &Witness, sink: &mut impl FnMut(&[u8])) -> Result<(), Deco
             (self.0)(&bytes);
         }
 
-        fn items(&mut self, _: List, items: &[Bytes], _: usize) {
+        fn items(&mut self, _: List, items: Items<'_>, _: usize) {
             items.iter().for_each(|item| (self.0)(item));
         }
     }
@@ -143,18 +141,26 @@ pub fn decode(input: &Bytes) -> Result<Witness, DecodeError> {
         return Err(DecodeError::malformed("witness", reason));
     }
     let ends = [starts[1], starts[2], input.len()];
-    let list = |field, index: usize, limit| {
+    let list = |field, index: usize| {
         let (start, end) = (starts[index], ends[index]);
         if start > end || end > input.len() {
             return Err(DecodeError::malformed(field, "offsets out of order or out of bounds"));
         }
-        read_list(field, &input.slice(start..end), limit)
+        Ok(input.slice(start..end))
     };
-    Ok(Witness {
-        state: list("state", 0, limits::ITEMS)?,
-        codes: list("codes", 1, limits::ITEMS)?,
-        headers: list("headers", 2, limits::HEADERS)?,
-    })
+    let strings = |field, list: Bytes, limit| -> Result<Vec<Bytes>, DecodeError> {
+        read_list(field, &list, limit)?.map(|item| Ok(list.slice_ref(item?))).collect()
+    };
+    let (piece, mut state) = (list("state", 0)?, NodeList::default());
+    let nodes = read_list("state", &piece, limits::ITEMS)?;
+    state.push_piece(piece.clone());
+    state.reserve(nodes.len());
+    for node in nodes {
+        state.push_slice(node?);
+    }
+    let codes = strings("codes", list("codes", 1)?, limits::ITEMS)?;
+    let headers = strings("headers", list("headers", 2)?, limits::HEADERS)?;
+    Ok(Witness { state, codes, headers })
 }
 
 fn push_offset(offset: usize, out: &mut Vec<u8>) {
@@ -167,35 +173,38 @@ fn read_offset(input: &[u8], at: usize) -> usize {
     u32::from_le_bytes(bytes) as usize
 }
 
-fn read_list(field: &'static str, input: &Bytes, limit: usize) -> Result<Vec<Bytes>, DecodeError> {
-    if input.is_empty() {
-        return Ok(Vec::new());
-    }
-    if input.len() < OFFSET_BYTES {
+/// The items of a list.
+fn read_list<'a>(
+    field: &'static str,
+    input: &'a [u8],
+    limit: usize,
+) -> Result<impl ExactSizeIterator<Item = Result<&'a [u8], DecodeError>>, DecodeError> {
+    if (1..OFFSET_BYTES).contains(&input.len()) {
         return Err(DecodeError::malformed(field, "shorter than one offset"));
     }
-    let first = read_offset(input, 0);
-    if first == 0 || !first.is_multiple_of(OFFSET_BYTES) || first > input.len() {
+    let is_empty = input.is_empty();
+    let first = if is_empty { 0 } else { read_offset(input, 0) };
+    if !is_empty && (first == 0 || !first.is_multiple_of(OFFSET_BYTES) || first > input.len()) {
         return Err(DecodeError::malformed(field, format!("first offset is {first}")));
     }
     let count = first / OFFSET_BYTES;
     DecodeError::check(field, count, limit)?;
-    let mut items = Vec::with_capacity(count);
     let mut start = first;
-    for index in 1..=count {
-        let end = match index < count {
-            true => read_offset(input, index * OFFSET_BYTES),
+    Ok((0..count).map(move |index| {
+        let next = index + 1;
+        let end = match next < count {
+            true => read_offset(input, next * OFFSET_BYTES),
             false => input.len(),
         };
         if end < start || end > input.len() {
-            let reason = format!("offset {index} out of order or out of bounds");
+            let reason = format!("offset {next} out of order or out of bounds");
             return Err(DecodeError::malformed(field, reason));
         }
         DecodeError::check(field, end - start, limits::ITEM_BYTES)?;
-        items.push(input.slice(start..end));
+        let item = &input[start..end];
         start = end;
-    }
-    Ok(items)
+        Ok(item)
+    }))
 }
 
 #[cfg(test)]

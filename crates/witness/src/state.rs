@@ -218,7 +218,7 @@ impl<S: Source> TrieState<S> {
         let headers = (first..=last).map(header).collect::<Result<_, _>>()?;
         let mut state = self.trie.take_witness_nodes();
         state.append(&mut self.revealed_so_far);
-        let mut witness = Witness { state, codes, headers };
+        let mut witness = Witness { state: state.into(), codes, headers };
         witness.sort();
         Ok(witness)
     }

@@ -1,3 +1,4 @@
+use crate::{Items, NodeList};
 use alloy_primitives::{Bytes, FixedBytes};
 use std::borrow::Cow;
 
@@ -8,7 +9,7 @@ use std::borrow::Cow;
 pub struct Witness {
     /// RLP of trie nodes of the pre-state, account trie and storage tries mixed; canonical
     /// witnesses are sorted and free of duplicates.
-    pub state: Vec<Bytes>,
+    pub state: NodeList,
     /// Contract codes of the pre-state, EIP-7702 delegation markers included; sorted, unique.
     pub codes: Vec<Bytes>,
     /// RLP of ancestor headers, ascending and contiguous; the last is the block's parent.
@@ -18,15 +19,20 @@ pub struct Witness {
 impl Witness {
     /// Bytes of content: the sum of all items, without any encoding.
     pub fn content_bytes(&self) -> usize {
-        [&self.state, &self.codes, &self.headers].into_iter().flatten().map(|item| item.len()).sum()
+        self.lists().into_iter().map(Items::content_bytes).sum()
+    }
+
+    /// The lists, in the order of the fields.
+    pub fn lists(&self) -> [Items<'_>; 3] {
+        let Self { state, codes, headers } = self;
+        [state.into(), codes.into(), headers.into()]
     }
 
     /// Puts `state` and `codes` into canonical order: lexicographic, each item once.
     pub fn sort(&mut self) {
-        for items in [&mut self.state, &mut self.codes] {
-            items.sort_unstable();
-            items.dedup();
-        }
+        self.state.sort();
+        self.codes.sort_unstable();
+        self.codes.dedup();
     }
 }
 

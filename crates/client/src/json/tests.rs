@@ -15,7 +15,7 @@ proptest! {
     fn a_witness_reads_as_its_slow_twin_reads_it(
         (state, codes, headers) in (items(9), items(4), items(3)),
     ) {
-        let witness = Witness { state, codes, headers };
+        let witness = Witness { state: state.into(), codes, headers };
         let mut text = Vec::new();
         witness::json::write(&witness, &mut text);
         let text = String::from_utf8(text).expect("ASCII");

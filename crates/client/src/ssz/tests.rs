@@ -105,7 +105,7 @@ fn status() -> impl Strategy<Value = PayloadStatus> {
 
 fn witness() -> impl Strategy<Value = Witness> {
     (byte_lists(), byte_lists(), byte_lists()).prop_map(|(state, codes, headers)| Witness {
-        state,
+        state: state.into(),
         codes,
         headers,
     })
@@ -395,7 +395,7 @@ fn a_status_with_witness_has_the_bytes_of_the_specification() {
     assert_eq!((joined(without), expected.len()), (expected, 21));
 
     let witness = Witness {
-        state: vec![bytes("aa"), bytes("bbcc")],
+        state: vec![bytes("aa"), bytes("bbcc")].into(),
         codes: Vec::new(),
         headers: vec![bytes("dd")],
     };

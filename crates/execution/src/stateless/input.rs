@@ -245,9 +245,10 @@ impl StatelessInput {
     fn check(&self) -> Result<(), SszError> {
         let extra_data = &self.new_payload_request.execution_payload.extra_data;
         container::check_length("extra_data", extra_data.len(), EXTRA_DATA_BYTES)?;
-        STATE_LIMITS.check("state", &self.witness.state)?;
-        CODES_LIMITS.check("codes", &self.witness.codes)?;
-        HEADERS_LIMITS.check("headers", &self.witness.headers)?;
+        let lists = self.witness.lists().into_iter().zip(WITNESS_LIMITS);
+        for ((items, limits), field) in lists.zip(["state", "codes", "headers"]) {
+            limits.check(field, items)?;
+        }
         container::check_length(INPUT.name, self.ssz_bytes(), INPUT_BYTES)
     }
 }

@@ -275,7 +275,7 @@ fn an_altered_node_or_code_is_refused_as_missing() {
     let world = world("osaka");
     let block = block(&world);
     let right = world.check(&block).unwrap().witness;
-    let flipped = |item: &Bytes, at: usize| {
+    let flipped = |item: &[u8], at: usize| {
         let mut item = item.to_vec();
         item[at] ^= 0x01;
         Bytes::from(item)
@@ -284,7 +284,7 @@ fn an_altered_node_or_code_is_refused_as_missing() {
         let node = &right.state[at];
         for byte in [0, 3, node.len() / 2, node.len() - 1] {
             let mut witness = right.clone();
-            witness.state[at] = flipped(node, byte);
+            witness.state.replace(at, flipped(node, byte));
             let error = verify(&world.chain, &block, None, &witness).unwrap_err();
             let hash = keccak256(node);
             let expected = StateError::Trie(trie::Error::MissingNode { hash });

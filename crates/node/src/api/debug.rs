@@ -3,7 +3,7 @@
 use alloy_primitives::B256;
 use engine::BlockRecord;
 use rpc::{Code, Error, Json, Params, Pieces};
-use witness::Witness;
+use witness::{Items, Witness};
 
 use super::blocks::{BlockId, NumberOrTag};
 use super::hex::Fixed;
@@ -50,16 +50,15 @@ fn answer(api: &Api, record: &BlockRecord) -> Result<Json, Error> {
 
 /// The object that `witness::json` writes, its digits made while they are sent.
 fn json(witness: &Witness) -> Pieces {
-    let Witness { state, codes, headers } = witness;
-    let mut out = Pieces::with_capacity(2 * (state.len() + codes.len() + headers.len()) + 7);
-    for (name, items) in
-        [(&b"{\"state\":["[..], state), (b"],\"codes\":[", codes), (b"],\"headers\":[", headers)]
-    {
+    let lists = witness.lists();
+    let mut out = Pieces::with_capacity(2 * lists.map(Items::len).iter().sum::<usize>() + 7);
+    let names = ["{\"state\":[", "],\"codes\":[", "],\"headers\":["];
+    for (name, items) in names.into_iter().zip(lists) {
         out.push(name);
         let mut before = &b"\"0x"[..];
-        for item in items {
+        for item in items.iter_shared() {
             out.push(before);
-            out.push_hex(item.clone());
+            out.push_hex(item);
             before = b"\",\"0x";
         }
         if !items.is_empty() {
@@ -94,7 +93,7 @@ mod tests {
                 (1..=count).map(item).collect()
             };
             let [state, codes, headers] = counts.map(&mut items);
-            let witness = Witness { state, codes, headers };
+            let witness = Witness { state: state.into(), codes, headers };
             let mut written = Vec::new();
             witness::json::write(&witness, &mut written);
             assert_eq!(json(&witness).to_vec(), written);

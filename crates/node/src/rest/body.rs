@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use alloy_primitives::{Bytes, bytes};
 use client::ssz::write_with_witness;
-use rpc::{Items, Pieces};
+use rpc::Pieces;
 use witness::container::SszError;
 use witness::ssz::{List, Lists, Sink};
-use witness::{DecodeError, PublicKey, Witness};
+use witness::{DecodeError, Items, PublicKey, Witness};
 
 use crate::api::Stored;
 
@@ -28,19 +28,17 @@ impl Sending {
         Self { witness, codes: Some(codes) }
     }
 
-    fn list(&self, list: List) -> &[Bytes] {
+    fn list(&self, list: List) -> Items<'_> {
         let Witness { state, codes, headers } = &*self.witness;
         match list {
-            List::State => state,
-            List::Codes => self.codes.as_ref().unwrap_or(codes),
-            List::Headers => headers,
+            List::State => state.into(),
+            List::Codes => self.codes.as_ref().unwrap_or(codes).into(),
+            List::Headers => headers.into(),
         }
     }
 
     fn lists(&self) -> Lists<'_> {
-        let [state, codes, headers] =
-            [List::State, List::Codes, List::Headers].map(|list| self.list(list));
-        Lists::new(state, codes, headers)
+        Lists::new([List::State, List::Codes, List::Headers].map(|list| self.list(list)))
     }
 
     /// The body of an `ExecutionWitness`.
@@ -75,15 +73,19 @@ impl Sink for Body {
         self.pieces.push(bytes);
     }
 
-    fn items(&mut self, list: List, _: &[Bytes], len_bytes: usize) {
+    fn items(&mut self, list: List, _: Items<'_>, len_bytes: usize) {
         self.pieces.push_items(Arc::new(ItemsOf(self.sending.clone(), list)), len_bytes);
     }
 }
 
 struct ItemsOf(Arc<Sending>, List);
 
-impl Items for ItemsOf {
-    fn get(&self, index: usize) -> Option<&bytes::Bytes> {
-        self.0.list(self.1).get(index).map(|item| &item.0)
+impl rpc::Items for ItemsOf {
+    fn get(&self, index: usize) -> Option<&[u8]> {
+        self.0.list(self.1).get(index)
+    }
+
+    fn share(&self, index: usize) -> Option<bytes::Bytes> {
+        self.0.list(self.1).share(index).map(bytes::Bytes::from)
     }
 }

@@ -111,7 +111,8 @@ mod tests {
         codes.dedup();
         let code_hashes = codes.iter().map(keccak256).collect();
         let state = vec![Bytes::from_static(b"node")];
-        let witness = Witness { state, codes, headers: vec![Bytes::from_static(b"header")] };
+        let witness =
+            Witness { state: state.into(), codes, headers: vec![Bytes::from_static(b"header")] };
         Assembled { witness: witness.into(), code_hashes }
     }
 

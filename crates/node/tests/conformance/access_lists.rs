@@ -138,7 +138,7 @@ fn run_block(
     }
     // Sorted otherwise, or with a node more, which a verifier tolerates.
     let (nodes, published): (BTreeSet<_>, BTreeSet<_>) =
-        (nodes.iter().collect(), witness.state.iter().collect());
+        (nodes.iter().map(|node| &node[..]).collect(), witness.state.iter().collect());
     if !published.is_superset(&nodes) || published.len() > nodes.len() + 1 {
         let missing: Vec<_> = published.difference(&nodes).collect();
         let extra: Vec<_> = nodes.difference(&published).collect();

@@ -8,7 +8,7 @@ use alloy_rpc_types_engine::ForkchoiceState;
 use engine::{Engine, Verdict};
 use execution::{ChainSpec, SealedBlock, verify};
 use std::collections::BTreeMap;
-use witness::Witness;
+use witness::{Items, Witness};
 
 pub(crate) fn run(test: &Test, chain: ChainSpec, witnesses: &mut Witnesses) -> Result<(), String> {
     let genesis = test.genesis()?;
@@ -121,16 +121,14 @@ impl Judge {
 
 pub(crate) fn difference(title: &str, expected: &Witness, got: &Witness) -> String {
     let mut text = title.to_owned();
-    for (field, expected, got) in [
-        ("state", &expected.state, &got.state),
-        ("codes", &expected.codes, &got.codes),
-        ("headers", &expected.headers, &got.headers),
-    ] {
-        let missing: Vec<_> = expected.iter().filter(|item| !got.contains(item)).collect();
-        let extra: Vec<_> = got.iter().filter(|item| !expected.contains(item)).collect();
+    let lists = expected.lists().into_iter().zip(got.lists());
+    for (field, (expected, got)) in ["state", "codes", "headers"].into_iter().zip(lists) {
+        let lacks = |list: Items<'_>, item: &[u8]| !list.iter().any(|other| *item == *other);
+        let missing: Vec<_> = expected.iter_shared().filter(|item| lacks(got, item)).collect();
+        let extra: Vec<_> = got.iter_shared().filter(|item| lacks(expected, item)).collect();
         if !missing.is_empty() || !extra.is_empty() {
             text += &format!("; {field}: missing {missing:?}, extra {extra:?}");
-        } else if expected != got {
+        } else if !expected.iter().eq(got.iter()) {
             text += &format!("; {field}: another order");
         }
     }

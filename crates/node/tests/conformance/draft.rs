@@ -58,8 +58,7 @@ pub(crate) fn run(
 /// Whether `published` has the content of `read` in another order, or one item more.
 fn is_altered(read: &Witness, published: &Witness) -> bool {
     let lists = |witness: &Witness| {
-        let lists = [&witness.state, &witness.codes, &witness.headers];
-        lists.map(|items| items.iter().cloned().collect::<BTreeSet<Bytes>>())
+        witness.lists().map(|items| items.iter_shared().collect::<BTreeSet<Bytes>>())
     };
     let (read, published) = (lists(read), lists(published));
     let extra: usize = published.iter().zip(&read).map(|(p, r)| p.difference(r).count()).sum();

@@ -101,7 +101,7 @@ impl FlatState {
         let parent = block.header.number - 1;
         let first = lowest_ancestor.unwrap_or(parent);
         let headers = (first..=parent).map(|number| self.headers[&number].1.clone());
-        let mut witness = Witness { state, codes, headers: headers.collect() };
+        let mut witness = Witness { state: state.into(), codes, headers: headers.collect() };
         witness.sort();
         self.insert_header(&block.header);
         Ok(witness)

@@ -27,13 +27,10 @@ pub(crate) fn run(real: &RealBlock) -> Result<(), String> {
         return Err("another state root".into());
     }
     let recorded = verified.witness;
-    for (field, recorded, given) in [
-        ("state", &recorded.state, &real.witness.state),
-        ("codes", &recorded.codes, &real.witness.codes),
-        ("headers", &recorded.headers, &real.witness.headers),
-    ] {
+    let lists = recorded.lists().into_iter().zip(real.witness.lists());
+    for (field, (recorded, given)) in ["state", "codes", "headers"].into_iter().zip(lists) {
         let given: HashSet<_> = given.iter().collect();
-        if let Some(item) = recorded.iter().find(|item| !given.contains(item)) {
+        if let Some(item) = recorded.iter_shared().find(|item| !given.contains(&item[..])) {
             return Err(format!("{field}: {item} was recorded, but not given"));
         }
     }

@@ -33,12 +33,13 @@ impl Base {
 
     /// So many bytes from a place on; they were appended together.
     pub(crate) fn bytes(&self, start: usize, len: usize) -> &[u8] {
-        &self.pieces[Self::piece(start)][start % PIECE_BYTES..][..len]
+        let (piece, start) = Self::place(start);
+        &self.pieces[piece][start..][..len]
     }
 
-    /// The piece that a place is in.
-    pub(crate) fn piece(start: usize) -> usize {
-        start / PIECE_BYTES
+    /// The piece that a place is in, and where in it.
+    pub(crate) fn place(start: usize) -> (usize, usize) {
+        (start / PIECE_BYTES, start % PIECE_BYTES)
     }
 
     pub(crate) fn pieces(&self) -> &[Vec<u8>] {
@@ -67,7 +68,7 @@ mod tests {
         appended.push((base.append(&whole, &[]), whole));
         for (start, expected) in appended {
             assert_eq!(base.bytes(start, expected.len()), expected);
-            let piece = &base.pieces()[Base::piece(start)];
+            let piece = &base.pieces()[Base::place(start).0];
             assert_eq!(piece[start % PIECE_BYTES..][..expected.len()], expected);
         }
         assert!(base.pieces().iter().all(|piece| piece.len() <= PIECE_BYTES));

@@ -2,14 +2,14 @@ use super::{
     NodeAddress, RecordSink, Records, Version,
     cut::{Cut, Joined, Part, Root, branch_root, by_nibble, join},
     key::nibble,
-    listing::{Lister, Nodes},
+    listing::Lister,
     overlay::Overlay,
-    shard::{Form, Job, Key, Shard, apply_part, touch_part},
+    shard::{Form, Job, Key, OverlayPlace, Shard, apply_part, touch_part},
     unit::{Unit, run_all},
     write::Writer,
 };
-use crate::{AccountChange, Error, StateChanges, limits::CUT_SLOTS};
-use alloy_primitives::{B256, Bytes, bytes};
+use crate::{AccountChange, Error, NodeList, StateChanges, limits::CUT_SLOTS};
+use alloy_primitives::{B256, bytes};
 use std::{mem, sync::Arc};
 
 /// What one block does to a version of the state.
@@ -63,13 +63,15 @@ struct Finished {
 /// A piece of the records that were loaded into one of a block's overlays.
 struct Piece<R: Records> {
     of: Arc<BlockTrie<R>>,
-    overlay: usize,
+    shard: usize,
+    place: OverlayPlace,
     number: usize,
 }
 
 impl<R: Records + Clone> AsRef<[u8]> for Piece<R> {
     fn as_ref(&self) -> &[u8] {
-        &self.of.overlays().nth(self.overlay).expect("it was there").base.pieces()[self.number]
+        let overlay = self.of.shards[self.shard].overlay(self.place).expect("it was there");
+        &overlay.base.pieces()[self.number]
     }
 }
 
@@ -324,15 +326,22 @@ impl<R: Records + Clone> BlockTrie<R> {
         lister: &mut Lister,
         threads: usize,
         run: &dyn Fn(&mut [Unit<'_>]),
-    ) -> Vec<Bytes>
+    ) -> NodeList
     where
         R: Send + Sync + 'static,
     {
-        let roots = self.captured_roots().map(Root::rlp).collect();
-        let nodes = &Nodes::new(self.overlays().collect(), roots);
-        let owner =
-            |overlay, number| bytes::Bytes::from_owner(Piece { of: self.clone(), overlay, number });
-        lister.list_captured(nodes, threads, run, &owner)
+        let roots: Vec<_> = self.captured_roots().map(Root::rlp).collect();
+        let shards = self.shards.iter().enumerate();
+        let (places, overlays): (Vec<_>, Vec<_>) = shards
+            .flat_map(|(number, shard)| {
+                shard.overlays().map(move |(place, overlay)| ((number, place), overlay))
+            })
+            .unzip();
+        let owner = |overlay: usize, number| {
+            let (shard, place) = places[overlay];
+            bytes::Bytes::from_owner(Piece { of: self.clone(), shard, place, number })
+        };
+        lister.list_captured(&overlays, &roots, threads, run, owner)
     }
 
     /// How many nodes the witness has, and their bytes; where two are the same, both count.
@@ -355,7 +364,7 @@ impl<R: Records + Clone> BlockTrie<R> {
     }
 
     fn overlays(&self) -> impl Iterator<Item = &Overlay> {
-        self.shards.iter().flat_map(Shard::overlays)
+        self.shards.iter().flat_map(Shard::overlays).map(|(_, overlay)| overlay)
     }
 
     /// The addresses of the nodes of the witness, ascending. A [`Lister`](super::Lister)

@@ -25,28 +25,32 @@ impl Captured {
 }
 
 /// A number that is in order as the RLP of nodes is: of two nodes the one with the lower number
-/// comes first, and nodes with the same number may be in any order.
+/// comes first, and nodes with the same number may be in any order. Its high bits alone are too.
 ///
-/// Eight bytes of the RLP would not tell branches apart, most of which begin alike, with their
-/// length and empty children. So the empty children that a node begins with are counted: behind
-/// the header comes a byte that is the lower the more there are, and then what is behind them.
-/// That byte is 0 if the payload begins with a byte below that of an empty child, which only a path
-/// of one nibble does.
+/// Most nodes of a witness are branches, and most of those begin alike, with their length and empty
+/// children. So that few bits tell nodes apart, they are, from the highest one on,
+///
+/// - 10, how long the payload is: the longer one has the higher header;
+/// - 5, the lower the more empty children it begins with; 0 if it begins with a byte below that of
+///   an empty child, which only a path of one nibble does;
+/// - 49, what is behind those.
 pub(crate) fn key(rlp: &[u8]) -> u64 {
-    let header_bytes = match rlp.first() {
-        Some(0xf8) => 2,
-        Some(0xf9..) => 3,
-        _ => 1,
+    let (header_bytes, len) = match *rlp {
+        [0xf9, high, low, ..] => (3, usize::from(high) << 8 | usize::from(low)),
+        [first, ..] if first > 0xf9 => (3, usize::MAX),
+        [0xf8, len, ..] => (2, usize::from(len)),
+        [0xf8] => (1, 0),
+        [first, ..] => (1, usize::from(first).saturating_sub(0xc0)),
+        [] => (0, 0),
     };
-    let (header, payload) = rlp.split_at(rlp.len().min(header_bytes));
+    let payload = &rlp[rlp.len().min(header_bytes)..];
     let empty_count = leading_empty(payload);
-    let rest = be_u64(&payload[empty_count..]);
     let order = match payload.first() {
         Some(..EMPTY) | None => 0,
-        Some(EMPTY..) => u8::MAX - empty_count as u8,
+        Some(EMPTY..) => 31 - empty_count,
     };
-    let bits = 8 * header.len();
-    be_u64(header) | u64::from(order) << (56 - bits) | rest >> (bits + 8)
+    let rest = be_u64(&payload[empty_count..]);
+    (len.min(1023) as u64) << 54 | (order as u64) << 49 | rest >> 15
 }
 
 /// How many empty items a payload begins with, as far as a branch has children.
@@ -131,7 +135,8 @@ mod tests {
         for node in nodes {
             key(node);
         }
-        assert_eq!(key(&[0xc1, 0x80]), 0xc1fe_0000_0000_0000);
-        assert_eq!(key(&[0xf8, 0x51, 0x80, 0x80, 0xa0, 7]), 0xf851_fda0_0700_0000);
+        assert_eq!(key(&[0xc1, 0x80]), 1 << 54 | 30 << 49);
+        let branch = [0xf8, 0x51, 0x80, 0x80, 0xa0, 7, 0, 0, 0, 0, 0x7f];
+        assert_eq!(key(&branch), 0x51 << 54 | 29 << 49 | 0xa0_07 << 33);
     }
 }

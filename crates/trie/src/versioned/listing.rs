@@ -3,164 +3,144 @@
 use super::{
     NodeAddress, Records,
     base::Base,
-    captured::{self, Captured},
+    captured,
     overlay::Overlay,
     record,
-    unit::{Unit, run_all},
+    unit::{Unit, run_all, run_serially},
 };
-use crate::{Error, keccak::prefetch};
+use crate::{Error, NodeList, keccak::prefetch, list::Place};
 use alloy_primitives::{Bytes, bytes};
 use std::{iter, mem, ops::RangeInclusive};
 
-/// What a witness may be listed from.
-#[derive(Debug)]
-pub(crate) struct Nodes<'a> {
-    overlays: Vec<&'a Overlay>,
-    /// RLP of nodes that stand outside of the overlays.
-    roots: Vec<&'a [u8]>,
+/// Lists the nodes of witnesses, one after the other. It keeps its room for the next one: memory
+/// that is used for the first time takes longer than the rest.
+#[derive(Debug, Default)]
+pub struct Lister {
+    found: Found,
+    /// Where each thread sorts.
+    rooms: Vec<Vec<Sorted>>,
+    /// What each thread lists, but for the first.
+    listed: Vec<Vec<Place>>,
+    /// For the next witness.
+    spare: Vec<Place>,
 }
 
-/// A node of [`Nodes`], in little, as it is moved about to be sorted.
-#[derive(Clone, Copy, Debug, Default)]
-struct Listed {
-    /// See [`captured::key`].
-    key: u64,
-    /// The index of its overlay, or [`ROOTS`].
-    overlay: u32,
-    /// Its index in what the overlay has captured, or among the roots.
-    index: u32,
+/// Nodes that are to be listed, in no order; a node that is in two places is there twice.
+#[derive(Debug, Default)]
+struct Found {
+    places: Vec<Place>,
+    /// Of each the key, with its index in `places`.
+    keys: Vec<Sorted>,
+    /// The bits of a [`Sorted`] that are an index.
+    index_bits: u64,
 }
 
-const ROOTS: u32 = u32::MAX;
+/// A node that is sorted, in little: the high bits of its key ([`captured::key`]), and an index in
+/// the others, as few as there are nodes.
+type Sorted = u64;
 
-const _: () = assert!(size_of::<Listed>() == 16);
-
-impl<'a> Nodes<'a> {
-    pub(crate) fn new(overlays: Vec<&'a Overlay>, roots: Vec<&'a [u8]>) -> Self {
-        Self { overlays, roots }
+impl Found {
+    /// Makes room for so many, which are all that there will be.
+    fn clear(&mut self, count: usize) {
+        self.places.clear();
+        self.keys.clear();
+        self.places.reserve(count);
+        self.keys.reserve(count);
+        self.index_bits = count.next_power_of_two() as u64 - 1;
     }
 
-    /// How many there are; where two are the same, both count.
-    fn count(&self) -> usize {
-        let overlays = self.overlays.iter().map(|overlay| overlay.to_list.len());
-        self.roots.len() + overlays.sum::<usize>()
+    fn push(&mut self, key: u64, place: Place) {
+        self.keys.push(key & !self.index_bits | self.places.len() as u64);
+        self.places.push(place);
     }
 
-    /// All of them, in no order.
-    fn all(&self) -> impl Iterator<Item = Listed> {
-        let in_overlays = (0..).zip(&self.overlays).flat_map(|(overlay, nodes)| {
-            let nodes = (0..).zip(&nodes.to_list);
-            nodes.map(move |(index, Captured { key, .. })| Listed { key: *key, overlay, index })
-        });
-        let roots = (0..).zip(&self.roots);
-        let roots =
-            roots.map(|(index, rlp)| Listed { key: captured::key(rlp), overlay: ROOTS, index });
-        in_overlays.chain(roots)
+    fn place(&self, node: Sorted) -> &Place {
+        &self.places[(node & self.index_bits) as usize]
     }
 
-    /// The node's overlay, and what was captured there; `None` for a root.
-    fn captured(&self, node: &Listed) -> Option<(&'a Overlay, &'a Captured)> {
-        let overlay = self.overlays.get(node.overlay as usize)?;
-        Some((overlay, &overlay.to_list[node.index as usize]))
+    fn rlp<'a>(&self, pieces: &[&'a [u8]], node: Sorted) -> &'a [u8] {
+        let Place { start, piece, len } = self.place(node);
+        &pieces[*piece as usize][*start..][..*len as usize]
     }
 
-    fn rlp(&self, node: &Listed) -> &'a [u8] {
-        match self.captured(node) {
-            Some((overlay, Captured { start, len, .. })) => {
-                overlay.base.bytes(*start as usize, usize::from(*len))
-            }
-            None => self.roots[node.index as usize],
-        }
+    /// Whether the keys of two do not tell which comes first.
+    fn are_alike(&self, one: Sorted, other: Sorted) -> bool {
+        (one ^ other) <= self.index_bits
     }
 
     /// The keys of so many parts that follow each other, each of about as many nodes.
-    fn parts(&self, count: usize) -> Vec<RangeInclusive<u64>> {
+    fn parts(&self, count: usize) -> Vec<RangeInclusive<Sorted>> {
         if count == 1 {
-            return vec![0..=u64::MAX];
+            return vec![0..=Sorted::MAX];
         }
-        let step = (self.count() / (count * SAMPLES)).max(1);
-        // Each overlay begins with the nodes nearest to its root, which are not like the others.
-        let (mut samples, mut skipped) = (Vec::new(), step / 2);
-        for nodes in self.overlays.iter().map(|overlay| &overlay.to_list) {
-            samples.extend(nodes.iter().skip(skipped).step_by(step).map(|node| node.key));
-            let looked_at = nodes.len().saturating_sub(skipped).div_ceil(step);
-            skipped = skipped + looked_at * step - nodes.len();
-        }
+        let step = (self.keys.len() / (count * SAMPLES)).max(1);
+        let mut samples: Vec<_> = self.keys.iter().skip(step / 2).step_by(step).copied().collect();
         samples.sort_unstable();
         let mut parts = Vec::with_capacity(count);
         let mut first = 0;
         for index in 1..count {
             let last = samples.get(index * samples.len() / count).copied().unwrap_or_default();
+            // Those that are alike stay together.
+            let last = last | self.index_bits;
             // Else the part has nothing that is not in the one before.
-            if last >= first && last < u64::MAX {
+            if last >= first && last < Sorted::MAX {
                 parts.push(first..=last);
                 first = last + 1;
             }
         }
-        parts.push(first..=u64::MAX);
+        parts.push(first..=Sorted::MAX);
         parts
     }
 
-    /// Lists the nodes with these keys behind what is in `listed`, in order and each once, as
-    /// slices of the piece that it was loaded into, which `owner` gives by its overlay and its
-    /// number there. There are about `share` of them.
+    /// Lists the nodes with these keys, about `share`, behind what is in `listed`, in order and
+    /// each once.
     fn list(
         &self,
-        keys: &RangeInclusive<u64>,
+        pieces: &[&[u8]],
+        keys: &RangeInclusive<Sorted>,
         share: usize,
-        owner: impl Fn(usize, usize) -> bytes::Bytes,
-        room: &mut Vec<Listed>,
-        listed: &mut Vec<Bytes>,
+        room: &mut Vec<Sorted>,
+        listed: &mut Vec<Place>,
     ) {
-        let nodes = self.sorted(keys, share, room);
-        let pieces = |overlay: &&Overlay| vec![None; overlay.base.pieces().len()];
-        let mut owners: Vec<Vec<Option<bytes::Bytes>>> = self.overlays.iter().map(pieces).collect();
+        let nodes = self.sorted(pieces, keys, share, room);
         listed.reserve(nodes.len());
-        let mut last: Option<&Listed> = None;
-        for node in nodes {
-            let is_twin = |last: &Listed| last.key == node.key && self.rlp(last) == self.rlp(node);
-            if last.replace(node).is_some_and(is_twin) {
-                continue;
+        let mut last: Option<Sorted> = None;
+        for &node in nodes {
+            let rlp = |node| self.rlp(pieces, node);
+            let is_twin = |last| self.are_alike(last, node) && rlp(last) == rlp(node);
+            if !last.replace(node).is_some_and(is_twin) {
+                listed.push(*self.place(node));
             }
-            let rlp = self.rlp(node);
-            listed.push(match self.captured(node) {
-                Some((_, Captured { start, .. })) => {
-                    let (overlay, number) = (node.overlay as usize, Base::piece(*start as usize));
-                    let owner =
-                        owners[overlay][number].get_or_insert_with(|| owner(overlay, number));
-                    Bytes::from(owner.slice_ref(rlp))
-                }
-                None => Bytes::copy_from_slice(rlp),
-            });
         }
     }
 
     /// Those with these keys, about `share`, in order.
-    fn sorted<'b>(
+    fn sorted<'a>(
         &self,
-        keys: &RangeInclusive<u64>,
+        pieces: &[&[u8]],
+        keys: &RangeInclusive<Sorted>,
         share: usize,
-        room: &'b mut Vec<Listed>,
-    ) -> &'b [Listed] {
+        room: &'a mut Vec<Sorted>,
+    ) -> &'a [Sorted] {
         // Whether one belongs here is anyone's guess, the processor's too: all are written, and
         // those that do not belong here written over.
-        room.resize(room.len().max(share + share / 8 + 1), Listed::default());
+        room.resize(room.len().max(share + share / 8 + 1), 0);
         let mut count = 0;
-        for node in self.all() {
+        for key in &self.keys {
             if count == room.len() {
-                room.resize(2 * count, Listed::default());
+                room.resize(2 * count, 0);
             }
-            room[count] = node;
-            count += usize::from(keys.contains(&node.key));
+            room[count] = *key;
+            count += usize::from(keys.contains(key));
         }
         let nodes = &mut room[..count];
-        nodes.sort_unstable_by_key(|node| node.key);
-        let is_alike = |one: &Listed, other: &Listed| one.key == other.key;
-        for alike in nodes.chunk_by(is_alike).filter(|alike| alike.len() > 1) {
-            alike.iter().for_each(|node| prefetch_start(self.rlp(node)));
+        nodes.sort_unstable();
+        let are_alike = |one: &Sorted, other: &Sorted| self.are_alike(*one, *other);
+        for alike in nodes.chunk_by(are_alike).filter(|alike| alike.len() > 1) {
+            alike.iter().for_each(|node| prefetch_start(self.rlp(pieces, *node)));
         }
-        for alike in nodes.chunk_by_mut(is_alike) {
-            alike.sort_unstable_by_key(|node| self.rlp(node));
+        for alike in nodes.chunk_by_mut(are_alike).filter(|alike| alike.len() > 1) {
+            alike.sort_unstable_by_key(|node| self.rlp(pieces, *node));
         }
         nodes
     }
@@ -169,63 +149,55 @@ impl<'a> Nodes<'a> {
 /// How many nodes are looked at, for each part, to find where parts begin.
 const SAMPLES: usize = 64;
 
-/// Lists the nodes of witnesses, one after the other. It keeps its room for the next one: memory
-/// that is used for the first time takes longer than the rest.
-#[derive(Debug, Default)]
-pub struct Lister {
-    copied: Vec<Copied>,
-    /// Where each thread sorts.
-    rooms: Vec<Vec<Listed>>,
-    /// What each thread lists, but for the first.
-    listed: Vec<Vec<Bytes>>,
-    /// For the next witness.
-    spare: Vec<Bytes>,
-}
-
 impl Lister {
     /// Takes back the list of a witness that nobody needs any more.
-    pub fn recycle(&mut self, mut nodes: Vec<Bytes>) {
-        nodes.clear();
-        if (self.spare.capacity()..=KEPT_NODES).contains(&nodes.capacity()) {
-            self.spare = nodes;
+    pub fn recycle(&mut self, nodes: NodeList) {
+        let mut places = nodes.into_places();
+        places.clear();
+        if (self.spare.capacity()..=KEPT_NODES).contains(&places.capacity()) {
+            self.spare = places;
         }
     }
 
     /// An empty list, with room where there is some.
-    pub fn room(&mut self) -> Vec<Bytes> {
-        mem::take(&mut self.spare)
+    pub fn room(&mut self) -> NodeList {
+        NodeList::new(Vec::new(), mem::take(&mut self.spare))
     }
 
-    /// Lists nodes by up to so many threads, as slices of pieces, see [`Nodes::list`].
+    /// Lists what was captured in overlays, and `roots` that stand outside of them, by up to so
+    /// many threads. `owner` gives an overlay's piece, by their numbers.
     pub(crate) fn list_captured(
         &mut self,
-        nodes: &Nodes<'_>,
+        overlays: &[&Overlay],
+        roots: &[&[u8]],
         threads: usize,
         run: &dyn Fn(&mut [Unit<'_>]),
-        owner: &(dyn Fn(usize, usize) -> bytes::Bytes + Sync),
-    ) -> Vec<Bytes> {
-        let parts = nodes.parts((nodes.count() / UNIT_NODES).min(threads).max(1));
-        let share = nodes.count().div_ceil(parts.len());
-        let Self { rooms, listed, spare, .. } = self;
-        rooms.resize_with(parts.len(), Vec::new);
-        listed.resize_with(parts.len() - 1, Vec::new);
-        let mut all = mem::take(spare);
-        let mut units = Vec::with_capacity(parts.len());
-        let lists = iter::once(&mut all).chain(&mut *listed);
-        for ((keys, room), listed) in parts.iter().zip(&mut *rooms).zip(lists) {
-            units.push(Unit::new(share, move || nodes.list(keys, share, owner, room, listed)));
+        owner: impl Fn(usize, usize) -> bytes::Bytes,
+    ) -> NodeList {
+        let captured: usize = overlays.iter().map(|overlay| overlay.to_list.len()).sum();
+        self.found.clear(captured + roots.len());
+        let mut pieces = Vec::new();
+        for (number, overlay) in overlays.iter().enumerate() {
+            if overlay.to_list.is_empty() {
+                continue;
+            }
+            let first = pieces.len();
+            let numbers = 0..overlay.base.pieces().len();
+            pieces.extend(numbers.map(|piece| Bytes::from(owner(number, piece))));
+            for node in &overlay.to_list {
+                let (piece, start) = Base::place(node.start as usize);
+                let piece = (first + piece) as u32;
+                self.found.push(node.key, Place { start, piece, len: node.len.into() });
+            }
         }
-        run_all(&mut units, run);
-        drop(units);
-        all.reserve(listed.iter().map(Vec::len).sum());
-        listed.iter_mut().for_each(|part| all.append(part));
-        let most = KEPT_NODES / parts.len();
-        rooms.iter_mut().for_each(|room| {
-            room.truncate(most);
-            room.shrink_to(most);
-        });
-        listed.iter_mut().for_each(|part| keep(part, most));
-        all
+        let mut copied = Vec::new();
+        for rlp in roots {
+            let (start, piece) = (copied.len(), pieces.len() as u32);
+            self.found.push(captured::key(rlp), Place { start, piece, len: rlp.len() as u32 });
+            copied.extend_from_slice(rlp);
+        }
+        pieces.push(copied.into());
+        self.list_found(pieces, threads, run)
     }
 
     /// The nodes with these addresses as a witness has them: each once, in lexicographic order.
@@ -236,34 +208,74 @@ impl Lister {
         &mut self,
         records: &R,
         addresses: &[NodeAddress],
-    ) -> Result<Vec<Bytes>, Error> {
-        let Self { copied: nodes, spare, .. } = self;
+    ) -> Result<NodeList, Error> {
         let mut pieces = Vec::new();
-        nodes.clear();
-        nodes.reserve(addresses.len());
+        self.found.clear(addresses.len());
         for addresses in addresses.chunks(FETCHED_AT_ONCE) {
             fetch(records, addresses);
             for &address in addresses {
                 let copied = records.look(address, |record| {
-                    nodes.push(Copied::new(record::parse(record)?.rlp(), &mut pieces));
+                    let rlp = record::parse(record)?.rlp();
+                    self.found.push(captured::key(rlp), copy(rlp, &mut pieces));
                     Ok(())
                 })?;
                 copied.map_err(|reason| Error::MalformedRecord { address, reason })?;
             }
         }
-        let pieces: Vec<Bytes> = pieces.into_iter().map(Bytes::from).collect();
-        nodes.sort_unstable_by_key(|node| node.key);
-        for same in nodes.chunk_by_mut(|one, other| one.key == other.key) {
-            same.sort_unstable_by_key(|node| node.rlp(&pieces));
-        }
-        nodes.dedup_by(|one, other| one.key == other.key && one.rlp(&pieces) == other.rlp(&pieces));
-        let piece = |node: &Copied| pieces[node.piece as usize].slice_ref(node.rlp(&pieces));
+        let pieces = pieces.into_iter().map(Bytes::from).collect();
+        Ok(self.list_found(pieces, 1, &run_serially))
+    }
+
+    /// Lists what was found, by up to so many threads.
+    fn list_found(
+        &mut self,
+        pieces: Vec<Bytes>,
+        threads: usize,
+        run: &dyn Fn(&mut [Unit<'_>]),
+    ) -> NodeList {
+        let Self { found, rooms, listed, spare } = self;
+        let slices: Vec<&[u8]> = pieces.iter().map(|piece| &piece[..]).collect();
+        let count = found.keys.len();
+        let parts = found.parts((count / UNIT_NODES).min(threads).max(1));
+        let share = count.div_ceil(parts.len());
+        rooms.resize_with(parts.len(), Vec::new);
+        listed.resize_with(parts.len() - 1, Vec::new);
         let mut all = mem::take(spare);
-        all.extend(nodes.iter().map(piece));
-        keep(nodes, KEPT_NODES);
-        Ok(all)
+        let mut units = Vec::with_capacity(parts.len());
+        let lists = iter::once(&mut all).chain(&mut *listed);
+        for ((keys, room), listed) in parts.iter().zip(&mut *rooms).zip(lists) {
+            let (found, slices) = (&*found, &slices);
+            units.push(Unit::new(share, move || found.list(slices, keys, share, room, listed)));
+        }
+        run_all(&mut units, run);
+        drop(units);
+        listed.iter_mut().for_each(|part| all.append(part));
+        let most = KEPT_NODES / parts.len();
+        rooms.iter_mut().for_each(|room| {
+            room.truncate(most);
+            room.shrink_to(most);
+        });
+        listed.iter_mut().for_each(|part| keep(part, most));
+        keep(&mut found.places, KEPT_NODES);
+        keep(&mut found.keys, KEPT_NODES);
+        NodeList::new(pieces, all)
     }
 }
+
+/// Copies a node behind the last one, or into a new piece, and says where it lies.
+fn copy(rlp: &[u8], pieces: &mut Vec<Vec<u8>>) -> Place {
+    if pieces.last().is_none_or(|piece| piece.len() + rlp.len() > PIECE_BYTES) {
+        pieces.push(Vec::with_capacity(PIECE_BYTES.max(rlp.len())));
+    }
+    let number = pieces.len() - 1;
+    let start = pieces[number].len();
+    pieces[number].extend_from_slice(rlp);
+    Place { start, piece: number as u32, len: rlp.len() as u32 }
+}
+
+/// What the allocator gives out again soon: memory of 256 KiB was new to the system in most calls,
+/// and having it cleared took longer than all else.
+const PIECE_BYTES: usize = 16 << 10;
 
 /// Nodes of a witness that are worth a unit of their own to be listed: some 50 µs. Tests have few.
 const UNIT_NODES: usize = if cfg!(test) { 4 } else { 2_048 };
@@ -274,8 +286,8 @@ fn keep<T>(list: &mut Vec<T>, most: usize) {
     list.shrink_to(most);
 }
 
-/// Room is kept for so many nodes, 2 MiB, of each kind of list, all threads together: more than
-/// most witnesses have.
+/// Room is kept for so many nodes, of each kind of list at most 1 MiB, all threads together: more
+/// than most witnesses have.
 const KEPT_NODES: usize = 1 << 16;
 
 /// Has records fetched into the processor's cache side by side: where each is, then most of it. Who
@@ -299,39 +311,6 @@ const FETCHED_BYTES: usize = 320;
 /// How many records are fetched side by side: they stay in the first level of the caches until they
 /// are copied.
 const FETCHED_AT_ONCE: usize = 32;
-
-/// A node that was copied, in little, as it is moved about to be sorted.
-#[derive(Debug)]
-struct Copied {
-    /// See [`captured::key`].
-    key: u64,
-    /// The index of the piece that it was copied into.
-    piece: u32,
-    /// Where in it.
-    start: u32,
-    len: u32,
-}
-
-impl Copied {
-    /// Copies a node behind the last one, or into a new piece.
-    fn new(rlp: &[u8], pieces: &mut Vec<Vec<u8>>) -> Self {
-        if pieces.last().is_none_or(|piece| piece.len() + rlp.len() > PIECE_BYTES) {
-            pieces.push(Vec::with_capacity(PIECE_BYTES.max(rlp.len())));
-        }
-        let index = pieces.len() - 1;
-        let start = pieces[index].len() as u32;
-        pieces[index].extend_from_slice(rlp);
-        Self { key: captured::key(rlp), piece: index as u32, start, len: rlp.len() as u32 }
-    }
-
-    fn rlp<'a>(&self, pieces: &'a [Bytes]) -> &'a [u8] {
-        &pieces[self.piece as usize][self.start as usize..][..self.len as usize]
-    }
-}
-
-/// What the allocator gives out again soon: memory of 256 KiB was new to the system in most calls,
-/// and having it cleared took longer than all else.
-const PIECE_BYTES: usize = 16 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -373,7 +352,7 @@ mod tests {
             }
             twins_count += addresses.len() - expected.len();
             let expected: Vec<_> = expected.into_iter().collect();
-            assert_eq!(lister.list(&records, &addresses), Ok(expected));
+            assert_eq!(lister.list(&records, &addresses).unwrap(), expected);
             addresses.retain(|_| rng.random_ratio(2, 3));
         }
         assert!(twins_count > 100, "{twins_count}");

@@ -36,6 +36,15 @@ pub struct Shard<R: Records> {
     pub(crate) error: Option<Error>,
 }
 
+/// Where in a shard loaded nodes are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum OverlayPlace {
+    /// With the accounts, and storages that are not cut.
+    Accounts,
+    /// In a part of a storage.
+    Storage { cut: usize, part: usize },
+}
+
 /// The storage of an account.
 #[derive(Debug)]
 pub(crate) struct Storage {
@@ -451,19 +460,40 @@ impl<R: Records> Shard<R> {
         own.chain(self.cuts().flat_map(|cut| cut.captured()))
     }
 
-    /// The loaded nodes, storages that are cut last.
-    pub(crate) fn overlays(&self) -> impl Iterator<Item = &Overlay> {
-        let parts = self.cuts().flat_map(|cut| cut.parts.iter());
-        iter::once(&self.part).chain(parts).map(|part| &part.overlay)
+    /// The loaded nodes and where they are, storages that are cut last.
+    pub(crate) fn overlays(&self) -> impl Iterator<Item = (OverlayPlace, &Overlay)> {
+        let parts = self.numbered_cuts().flat_map(|(cut, parts)| {
+            let place = move |part| OverlayPlace::Storage { cut, part };
+            (0..).zip(&parts.parts).map(move |(number, part)| (place(number), &part.overlay))
+        });
+        iter::once((OverlayPlace::Accounts, &self.part.overlay)).chain(parts)
+    }
+
+    /// The loaded nodes at a place that [`overlays`](Self::overlays) has.
+    pub(crate) fn overlay(&self, place: OverlayPlace) -> Option<&Overlay> {
+        match place {
+            OverlayPlace::Accounts => Some(&self.part.overlay),
+            OverlayPlace::Storage { cut, part } => Some(&self.cut(cut)?.parts.get(part)?.overlay),
+        }
     }
 
     /// The storages that are cut, or were when they were wiped.
     pub(crate) fn cuts(&self) -> impl Iterator<Item = &Cut> {
-        let cuts = self.storages.iter().filter_map(|storage| match &storage.form {
-            Form::Cut(cut) => Some(&**cut),
-            Form::Whole(_) => None,
-        });
-        cuts.chain(&self.retired)
+        self.numbered_cuts().map(|(_, cut)| cut)
+    }
+
+    fn numbered_cuts(&self) -> impl Iterator<Item = (usize, &Cut)> {
+        let numbers = 0..self.storages.len() + self.retired.len();
+        numbers.filter_map(|number| Some((number, self.cut(number)?)))
+    }
+
+    /// What is cut of a storage, those that were wiped behind all others.
+    fn cut(&self, number: usize) -> Option<&Cut> {
+        match self.storages.get(number).map(|storage| &storage.form) {
+            Some(Form::Cut(cut)) => Some(cut),
+            Some(Form::Whole(_)) => None,
+            None => self.retired.get(number - self.storages.len()),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::{
     AccountChange, AccountInfo, EMPTY_ROOT_HASH, Error, StateChanges, StateTrie,
     state::tests::{Access, Block, Flat, Store, access, changes, hash, info, read, slot_value},
 };
-use alloy_primitives::{B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
+use alloy_primitives::{B256, KECCAK256_EMPTY, U256, keccak256};
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -186,7 +186,7 @@ impl World {
         assert_eq!(found.0, trie.witness_addresses().len());
         assert!(found.0 <= trie.nodes_count() + 17);
         let addresses = trie.witness_addresses();
-        assert_eq!(lister.list(&self.records, &addresses), Ok(witness));
+        assert_eq!(lister.list(&self.records, &addresses).unwrap(), witness);
 
         let before = self.records.end();
         let version = trie.write(&mut self.records);

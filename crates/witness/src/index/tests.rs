@@ -104,7 +104,7 @@ fn what_is_no_header_is_refused() {
 fn nodes_and_codes_are_found_by_hash() {
     let [node, code] = [Bytes::from_static(b"a node"), Bytes::from_static(b"a code")];
     let witness =
-        Witness { state: vec![node.clone()], codes: vec![code.clone()], headers: chain(4) };
+        Witness { state: vec![node.clone()].into(), codes: vec![code.clone()], headers: chain(4) };
     let index = WitnessIndex::new(&witness, keccak256(&witness.headers[3])).unwrap();
     let (node_hash, code_hash) = (keccak256(&node), keccak256(&code));
     assert_eq!((index.node(&node_hash), index.code(&node_hash)), (Some(node), None));

@@ -82,7 +82,7 @@ fn items_are_whole_bytes_in_hex_after_0x() {
     }
     let input = br#"{"state":["0x"],"codes":["0xaB","\u0030x00"],"headers":[]}"#;
     let decoded = decode(input).unwrap();
-    assert_eq!(decoded.state, [Bytes::new()]);
+    assert_eq!(decoded.state, vec![Bytes::new()]);
     assert_eq!(decoded.codes, [Bytes::from_static(&[0xab]), Bytes::from_static(&[0])]);
 }
 

@@ -34,7 +34,8 @@ fn vectors_of_another_encoder_agree_both_ways() {
 #[test]
 fn items_are_neither_copied_on_writing_nor_on_reading() {
     let witness = small();
-    let items = witness.headers.iter().chain(&witness.codes).chain(&witness.state);
+    let [state, codes, headers] = witness.lists();
+    let items = headers.iter().chain(codes.iter()).chain(state.iter());
     check_uncopied(items, |mut sink| write(&witness, &mut sink));
     let input = encode(&witness).into();
     check_borrowed(&decode(&input).unwrap(), &input);

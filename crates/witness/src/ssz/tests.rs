@@ -41,7 +41,7 @@ fn vectors_of_another_encoder_agree_both_ways() {
 #[test]
 fn items_are_neither_copied_on_writing_nor_on_reading() {
     let witness = small();
-    let items = witness.state.iter().chain(&witness.codes).chain(&witness.headers);
+    let items = witness.lists().into_iter().flat_map(Items::iter);
     check_uncopied(items, |mut sink| write(&witness, &mut sink).unwrap());
     let input = encode(&witness).unwrap().into();
     check_borrowed(&decode(&input).unwrap(), &input);

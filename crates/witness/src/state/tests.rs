@@ -116,7 +116,7 @@ fn a_node_that_was_removed_or_altered_is_an_error_and_never_absence() {
         let mut node = altered.state[at].to_vec();
         let middle = node.len() / 2;
         node[middle] ^= 1;
-        altered.state[at] = node.into();
+        altered.state.replace(at, node.into());
         for witness in [removed, altered] {
             let index = index(&world, &witness);
             let error = read(&mut TrieState::new(index.state_root(), &index));
@@ -154,10 +154,11 @@ fn nodes_and_codes_that_nothing_asks_for_do_no_harm() {
 
 #[test]
 fn sorting_puts_each_node_and_code_once_and_in_order_and_leaves_headers_alone() {
-    let items =
-        |items: &[&'static [u8]]| items.iter().map(|item| Bytes::from_static(item)).collect();
+    let items = |items: &[&'static [u8]]| {
+        items.iter().map(|item| Bytes::from_static(item)).collect::<Vec<_>>()
+    };
     let mut witness = Witness {
-        state: items(&[b"b", b"a", b"ab", b"b"]),
+        state: items(&[b"b", b"a", b"ab", b"b"]).into(),
         codes: items(&[b"2", b"", b"1", b"2"]),
         headers: items(&[b"z", b"y", b"y"]),
     };

@@ -89,7 +89,7 @@ impl Random {
                 },
             },
             witness: Witness {
-                state: self.byte_lists(NODE_BYTES),
+                state: self.byte_lists(NODE_BYTES).into(),
                 codes: self.byte_lists(2000),
                 headers: self.byte_lists(HEADER_BYTES),
             },
@@ -135,9 +135,10 @@ fn decoded_byte_strings_are_slices_of_the_input() {
     let decoded = StatelessInput::decode(&input).expect("just encoded");
     let payload = &decoded.new_payload_request.execution_payload;
     let witness = &decoded.witness;
-    let strings = [&payload.extra_data, &payload.block_access_list].into_iter();
-    let lists = [&payload.transactions, &witness.state, &witness.codes, &witness.headers];
-    for bytes in strings.chain(lists.into_iter().flatten()).filter(|bytes| !bytes.is_empty()) {
+    let strings = [&payload.extra_data, &payload.block_access_list];
+    let strings = strings.into_iter().chain(&payload.transactions).map(|bytes| &bytes[..]);
+    let lists = witness.lists().into_iter().flat_map(witness::Items::iter);
+    for bytes in strings.chain(lists).filter(|bytes| !bytes.is_empty()) {
         assert!(input.as_ptr_range().contains(&bytes.as_ptr()));
     }
 }
@@ -231,7 +232,11 @@ fn limits_hold_in_both_directions() {
         },
         EXTRA_DATA_BYTES,
     );
-    check_limit("state", |input, length| input.witness.state = vec![zeros(length)], NODE_BYTES);
+    check_limit(
+        "state",
+        |input, length| input.witness.state = vec![zeros(length)].into(),
+        NODE_BYTES,
+    );
     check_limit("codes", |input, length| input.witness.codes = vec![zeros(length)], CODE_BYTES);
     check_limit(
         "headers",
@@ -244,7 +249,7 @@ fn limits_hold_in_both_directions() {
 #[test]
 fn items_over_their_limits_are_not_read() {
     let witness = |state: usize, codes: usize, header: usize| Witness {
-        state: vec![vec![0; state].into()],
+        state: vec![vec![0; state].into()].into(),
         codes: vec![vec![0; codes].into()],
         headers: vec![vec![0; header].into()],
     };

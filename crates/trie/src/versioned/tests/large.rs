@@ -107,7 +107,7 @@ fn only_paths_of_changed_keys_are_written() {
     let mut trie = BlockTrie::new(world.records.clone(), known.version).unwrap();
     trie.finish(&changes, &run_serially).unwrap();
     trie.write(&mut world.records);
-    let witness: Vec<Bytes> = Arc::new(trie).witness(&mut Lister::default(), 1, &run_serially);
+    let witness = Arc::new(trie).witness(&mut Lister::default(), 1, &run_serially);
     assert_eq!(world.records.end().offset() - before.offset(), witness.len() as u64);
 }
 

@@ -1,0 +1,73 @@
+use alloy_primitives::Bytes;
+use trie::NodeList;
+
+/// The items of one list of a [`Witness`](crate::Witness), in their order.
+#[derive(Clone, Copy, Debug)]
+pub enum Items<'a> {
+    /// Those of its state.
+    Nodes(&'a NodeList),
+    /// Those of its codes and headers.
+    Strings(&'a [Bytes]),
+}
+
+impl<'a> Items<'a> {
+    /// How many there are.
+    pub const fn len(self) -> usize {
+        match self {
+            Self::Nodes(nodes) => nodes.len(),
+            Self::Strings(strings) => strings.len(),
+        }
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of all items.
+    pub fn content_bytes(self) -> usize {
+        match self {
+            Self::Nodes(nodes) => nodes.content_bytes(),
+            Self::Strings(strings) => strings.iter().map(|string| string.len()).sum(),
+        }
+    }
+
+    /// An item.
+    #[inline]
+    pub fn get(self, index: usize) -> Option<&'a [u8]> {
+        match self {
+            Self::Nodes(nodes) => nodes.get(index),
+            Self::Strings(strings) => strings.get(index).map(|string| &string[..]),
+        }
+    }
+
+    /// An item, as a slice of the memory that it lies in.
+    pub fn share(self, index: usize) -> Option<Bytes> {
+        match self {
+            Self::Nodes(nodes) => nodes.share(index),
+            Self::Strings(strings) => strings.get(index).cloned(),
+        }
+    }
+
+    /// All of them.
+    pub fn iter(self) -> impl Iterator<Item = &'a [u8]> {
+        (0..).map_while(move |index| self.get(index))
+    }
+
+    /// All of them, as slices of the memory that they lie in.
+    pub fn iter_shared(self) -> impl Iterator<Item = Bytes> {
+        (0..).map_while(move |index| self.share(index))
+    }
+}
+
+impl<'a> From<&'a NodeList> for Items<'a> {
+    fn from(nodes: &'a NodeList) -> Self {
+        Self::Nodes(nodes)
+    }
+}
+
+impl<'a> From<&'a Vec<Bytes>> for Items<'a> {
+    fn from(strings: &'a Vec<Bytes>) -> Self {
+        Self::Strings(strings)
+    }
+}
