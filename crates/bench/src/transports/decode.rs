@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use alloy_primitives::hex;
+use alloy_primitives::{B256, hex};
 use anyhow::{Context, bail, ensure};
 use rpc::response;
 
@@ -563,6 +563,16 @@ fn rlp_item(bytes: &[u8], end: usize, at: usize) -> anyhow::Result<RlpItem> {
     Ok(RlpItem { is_list: first >= 0xc0, content: start..start + len })
 }
 
+/// Checks that a `PayloadStatus` is `VALID`, of this block.
+pub(super) fn ssz_verdict(bytes: &[u8], hash: &B256) -> anyhow::Result<()> {
+    let (status, rest) = bytes.split_first().context("an answer without a status")?;
+    ensure!(*status == 0, "the status is {status}, and VALID is 0");
+    // Two offsets are between: that of the hash, and that of an error, which is not there.
+    let valid = rest.get(8..).filter(|valid| valid.len() == hash.len());
+    ensure!(valid == Some(&hash[..]), "{} bytes are VALID, and another block", bytes.len());
+    Ok(())
+}
+
 /// The items of a `PayloadStatusWithWitness` that is `VALID`, with public keys or without.
 pub(super) fn ssz(bytes: &[u8], within: Range<usize>, lists: &mut Lists) -> anyhow::Result<()> {
     let fields = ssz_offset(bytes, &within, 0)?;
@@ -876,6 +886,28 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_verdict_is_valid_and_of_the_block() {
+        let status = |status: u8, hash: &[u8]| {
+            let end = 9 + hash.len() as u8;
+            [&[status, 9, 0, 0, 0, end, 0, 0, 0][..], hash].concat()
+        };
+        let (ours, other) = (B256::repeat_byte(7), B256::repeat_byte(8));
+        let check = |bytes: &[u8]| ssz_verdict(bytes, &ours).map_err(|error| error.to_string());
+        assert_eq!(check(&status(0, &ours[..])), Ok(()));
+        let refusals = [
+            (vec![], "an answer without a status"),
+            (status(1, &[]), "the status is 1, and VALID is 0"),
+            (status(2, &ours[..]), "the status is 2, and VALID is 0"),
+            (status(0, &[]), "9 bytes are VALID, and another block"),
+            (status(0, &other[..]), "41 bytes are VALID, and another block"),
+            (vec![0; 5], "5 bytes are VALID, and another block"),
+        ];
+        for (bytes, expected) in refusals {
+            assert_eq!(check(&bytes), Err(expected.into()));
         }
     }
 

@@ -8,14 +8,13 @@ use anyhow::{Context, ensure};
 use rpc::Reply;
 use rpc::rest::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::Value;
-use serde_json::value::RawValue;
 use tokio::runtime::Runtime;
 
 use super::connection::{Connection, Endpoint, Framing, Request};
 use super::decode::{self, CodePlace, Memory, Timing};
 use super::{slices, ssz};
 use crate::chain::Payload;
-use crate::client::{Client, Kind, check_verdict};
+use crate::client::{Client, Kind};
 use crate::wire;
 
 /// A way to ask for a payload's verdict and witness.
@@ -29,7 +28,7 @@ pub(super) trait Transport {
         slices(&memory.lists, memory.bytes())
     }
 
-    /// `engine_newPayload`, without the witness, by the connection and the client of the calls
+    /// The verdict without the witness, by the encoding, the connection and the client of the calls
     /// with it; `None` where those are not kept.
     fn verdict(&mut self, _payload: &Payload) -> Option<anyhow::Result<wire::Timing>> {
         None
@@ -211,12 +210,13 @@ impl Transport for Later {
     }
 }
 
+const PAYLOADS_PATH: &str = "/engine/v1/payloads";
 const WITNESS_PATH: &str = "/engine/v1/payloads/witness";
 
 /// A name and a value.
 type Header = (&'static str, &'static str);
 
-/// The headers and the body of `POST /engine/v1/payloads/witness`.
+/// The headers and the body of `POST /engine/v1/payloads` and `POST /engine/v1/payloads/witness`.
 fn ssz_request(payload: &Payload, osaka_time: u64) -> anyhow::Result<([Header; 2], Vec<u8>)> {
     let params: Value = serde_json::from_str(payload.params())?;
     let time: U64 = serde_json::from_value(params[0]["timestamp"].clone())?;
@@ -229,8 +229,8 @@ fn ssz_request(payload: &Payload, osaka_time: u64) -> anyhow::Result<([Header; 2
     Ok((headers, ssz::envelope(&params)?))
 }
 
-const fn witness_request<'a>(headers: &'a [(&'a str, &'a str)], body: &'a [u8]) -> Request<'a> {
-    Request { method: "POST", path: WITNESS_PATH, headers, body }
+const fn post<'a>(path: &'a str, headers: &'a [Header], body: &'a [u8]) -> Request<'a> {
+    Request { method: "POST", path, headers, body }
 }
 
 /// `POST /engine/v1/payloads/witness`: the witness as it lies in memory.
@@ -252,10 +252,11 @@ impl Ssz {
     }
 
     fn ask_without(&mut self, payload: &Payload) -> anyhow::Result<wire::Timing> {
-        let body = call(&payload.method(false), payload.params());
+        let (headers, body) = ssz_request(payload, self.osaka_time)?;
+        let request = post(PAYLOADS_PATH, &headers, &body);
         let mut connection = self.connection()?;
         let timing = Timing::start();
-        connection.send(&json_request(&body))?;
+        connection.send(&request)?;
         let mut body = connection.body()?;
         let first_byte = timing.elapsed();
         let mut answer = Vec::new();
@@ -264,7 +265,7 @@ impl Ssz {
         let timing =
             wire::Timing { whole: timing.elapsed(), first_byte, answer_bytes: answer.len() };
         self.kept = Some(connection);
-        check_verdict(payload, false, rpc::response::result(&answer)?)?;
+        decode::ssz_verdict(&answer, &payload.hash)?;
         Ok(timing)
     }
 }
@@ -272,7 +273,7 @@ impl Ssz {
 impl Transport for Ssz {
     fn call(&mut self, payload: &Payload, memory: &mut Memory) -> anyhow::Result<Timing> {
         let (headers, body) = ssz_request(payload, self.osaka_time)?;
-        let request = witness_request(&headers, &body);
+        let request = post(WITNESS_PATH, &headers, &body);
         let mut connection = self.connection()?;
         let mut timing = Timing::start();
         connection.send(&request)?;
@@ -311,12 +312,19 @@ impl Descriptor {
         // The file of the answer before goes back with this request.
         self.reply = None;
         let (headers, body) = ssz_request(payload, self.osaka_time)?;
-        let mut map = HeaderMap::from_iter([descriptor("1")]);
-        for (name, value) in headers.iter().chain(more) {
-            map.insert(*name, HeaderValue::from_static(value));
-        }
+        let mut map = header_map(headers.iter().chain(more));
+        map.extend([descriptor("1")]);
+        self.post(WITNESS_PATH, map, body)
+    }
+
+    fn post(
+        &mut self,
+        path: &str,
+        headers: HeaderMap,
+        body: Vec<u8>,
+    ) -> anyhow::Result<(Timing, Reply)> {
         let mut timing = Timing::start();
-        let asked = self.client.request(Method::POST, WITNESS_PATH, map, body);
+        let asked = self.client.request(Method::POST, path, headers, body);
         let reply = self.runtime.block_on(asked)?;
         timing.first_byte = timing.elapsed();
         timing.last_byte = timing.first_byte;
@@ -331,20 +339,23 @@ impl Descriptor {
     }
 
     fn ask_without(&mut self, payload: &Payload) -> anyhow::Result<wire::Timing> {
-        let params = RawValue::from_string(payload.params().to_owned())?;
-        let method = payload.method(false);
-        let timing = Timing::start();
-        let asked = self.client.call_raw(&method, params);
-        let answer = self.runtime.block_on(asked)?;
-        let whole = timing.elapsed();
-        check_verdict(payload, false, rpc::response::result(&answer)?)?;
-        Ok(wire::Timing { whole, first_byte: whole, answer_bytes: answer.len() })
+        let (headers, body) = ssz_request(payload, self.osaka_time)?;
+        let (timing, reply) = self.post(PAYLOADS_PATH, header_map(&headers), body)?;
+        decode::ssz_verdict(&reply.body, &payload.hash)?;
+        let Timing { last_byte: whole, answer_bytes, .. } = timing;
+        Ok(wire::Timing { whole, first_byte: whole, answer_bytes })
     }
 
     /// The last answer.
     fn body(&self) -> &[u8] {
         self.reply.as_ref().map_or(&[][..], |reply| &reply.body[..])
     }
+}
+
+fn header_map<'a>(headers: impl IntoIterator<Item = &'a Header>) -> HeaderMap {
+    let header =
+        |(name, value): &Header| (HeaderName::from_static(name), HeaderValue::from_static(value));
+    headers.into_iter().map(header).collect()
 }
 
 /// Asks for a file: of memory, unless it is the server's own.
@@ -386,6 +397,9 @@ struct Mapped {
     merged: Vec<Code>,
 }
 
+/// Codes are named from so many bytes of a witness on.
+const SENT_CODES_BYTES: usize = 4 << 10;
+
 /// A code of a witness.
 #[derive(Clone, Copy)]
 enum Code {
@@ -421,9 +435,15 @@ impl Transport for Mapped {
     fn call(&mut self, payload: &Payload, memory: &mut Memory) -> anyhow::Result<Timing> {
         let (mut timing, reply) = self.asking.ask(payload, &[("deponent-codes", "mapped")])?;
         let is_mapped = reply.headers.get("deponent-codes").is_some_and(|form| form == "mapped");
-        ensure!(is_mapped, "its codes are not mapped");
         let mut places = std::mem::take(&mut self.places);
-        decode::ssz_mapped(&reply.body, &mut memory.lists, &mut places)?;
+        if is_mapped {
+            decode::ssz_mapped(&reply.body, &mut memory.lists, &mut places)?;
+        } else {
+            places.clear();
+            decode::ssz(&reply.body, 0..reply.body.len(), &mut memory.lists)?;
+            let bytes: usize = memory.lists.codes.iter().map(|code| code.len()).sum();
+            ensure!(bytes < SENT_CODES_BYTES, "its codes, {bytes} bytes, are not mapped");
+        }
         self.asking.reply = Some(reply);
         for place in &places {
             if self.code(place).is_none() {
@@ -507,7 +527,7 @@ impl Held {
     ) -> anyhow::Result<Timing> {
         let connection = self.connection.as_mut().context("there is a connection")?;
         let mut timing = Timing::start();
-        connection.send(&witness_request(&headers, body))?;
+        connection.send(&post(WITNESS_PATH, &headers, body))?;
         let mut body = connection.body()?;
         timing.first_byte = timing.elapsed();
         memory.read_all(&mut *body, &mut timing)?;
