@@ -23,3 +23,6 @@ pub const VERIFY_FILE_BYTES: u64 = 3 << 30;
 /// Codes that a client may hold by their numbers on one connection: beyond that it begins anew. A
 /// full block of 60 million gas reads some 20,000.
 pub const HELD_CODES: usize = 1 << 18;
+
+/// Bytes from which on the codes of a witness are named to a client that maps them: fewer are sent.
+pub const MAPPED_CODES_BYTES: usize = 4 << 10;

@@ -14,11 +14,13 @@ use engine::Assembled;
 use rpc::Pieces;
 use rpc::rest::{HeaderValue, Request, Response};
 use state::Place;
+use witness::Witness;
 
 use super::held::{self, CODES};
 use super::problem::{Kind, Problem};
 use super::ssz;
 use crate::api::{Api, refusal};
+use crate::limits::MAPPED_CODES_BYTES;
 
 /// The header's value.
 pub(super) const MAPPED: HeaderValue = HeaderValue::from_static("mapped");
@@ -40,6 +42,12 @@ pub(super) fn are_mapped(request: &Request) -> Result<bool, Problem> {
         return Err(Problem::new(Kind::InvalidRequest, detail));
     }
     Ok(are_mapped)
+}
+
+/// Whether codes are so large that to look up where they lie, here and there, takes less than to
+/// send them: those of an empty block are not.
+pub(super) fn are_worth_it(witness: &Witness) -> bool {
+    witness.codes.iter().map(|code| code.len()).sum::<usize>() >= MAPPED_CODES_BYTES
 }
 
 /// Leaves out what lies in files.
