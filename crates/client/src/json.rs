@@ -168,10 +168,7 @@ pub(crate) fn witness(result: &RawValue, spare: &Spare) -> Result<Witness, Error
         item
     });
     let [nodes, codes, headers] = lists.map(|(_, list, _)| list.len());
-    let mut state = NodeList::default();
-    state.push_piece(bytes.clone());
-    state.reserve(nodes);
-    items.by_ref().take(nodes).for_each(|node| state.push_slice(node));
+    let state = NodeList::of_piece(&bytes, items.by_ref().take(nodes).map(Ok::<_, Error>))?;
     let mut strings =
         |count| items.by_ref().take(count).map(|item| bytes.slice_ref(item)).collect();
     Ok(Witness { state, codes: strings(codes), headers: strings(headers) })

@@ -143,11 +143,10 @@ impl Nodes {
     pub(crate) fn list(&self, mut room: NodeList) -> NodeList {
         room.reserve(self.lens.len());
         let mut pieces = self.pieces.iter();
-        let mut rest = &[][..];
+        let mut rest: &[u8] = &[];
         for len in self.lens.iter().map(|len| *len as usize) {
-            if len > rest.len()
-                && let Some(piece) = pieces.next()
-            {
+            if len > rest.len() {
+                let piece = pieces.next().expect("each node is in a piece");
                 room.push_piece(piece.clone());
                 rest = piece;
             }

@@ -2,12 +2,13 @@
 
 use alloy_primitives::Bytes;
 use std::fmt;
+use std::iter::FusedIterator;
 use std::ops::Index;
 
 /// Byte strings in order, as slices of pieces of memory that they share: RLP of trie nodes.
 ///
 /// A witness has thousands of nodes in few pieces. Here a node is where it lies, in 16 bytes; a
-/// list of [`Bytes`] takes 32, and for each somebody to be counted who holds the piece, which takes
+/// list of [`Bytes`] takes 32, and each is one more holder of its piece to be counted, which takes
 /// as long as to copy a small node.
 ///
 /// ```
@@ -34,7 +35,25 @@ pub(crate) struct Place {
     pub(crate) len: u32,
 }
 
+const _: () = assert!(size_of::<Place>() <= 16);
+
 impl NodeList {
+    /// Nodes that are slices of one piece; the first error ends it.
+    ///
+    /// # Panics
+    /// If one does not lie there, or is of 4 GiB or more.
+    pub fn of_piece<'a, E>(
+        piece: &'a Bytes,
+        nodes: impl ExactSizeIterator<Item = Result<&'a [u8], E>>,
+    ) -> Result<Self, E> {
+        let mut list =
+            Self { pieces: vec![piece.clone()], places: Vec::with_capacity(nodes.len()) };
+        for node in nodes {
+            list.push_slice(node?);
+        }
+        Ok(list)
+    }
+
     /// Adds memory that nodes are slices of.
     pub fn push_piece(&mut self, piece: Bytes) {
         self.pieces.push(piece);
@@ -43,7 +62,7 @@ impl NodeList {
     /// Appends a node that is a slice of the last piece.
     ///
     /// # Panics
-    /// If it does not lie there, or has 4 GiB.
+    /// If it does not lie there, or is of 4 GiB or more.
     pub fn push_slice(&mut self, node: &[u8]) {
         let piece = self.pieces.last().map_or(&[][..], |piece| piece);
         let start = node.as_ptr().addr().wrapping_sub(piece.as_ptr().addr());
@@ -54,14 +73,15 @@ impl NodeList {
 
     fn push_place(&mut self, start: usize, len: usize) {
         let len = u32::try_from(len).expect("a node has less than 4 GiB");
-        let piece = (self.pieces.len() as u32).saturating_sub(1);
+        let piece = self.pieces.len().saturating_sub(1);
+        let piece = u32::try_from(piece).expect("there are fewer pieces");
         self.places.push(Place { start, piece, len });
     }
 
     /// Appends a node that has memory of its own.
     ///
     /// # Panics
-    /// If it has 4 GiB.
+    /// If it is of 4 GiB or more.
     pub fn push(&mut self, node: Bytes) {
         let len = node.len();
         self.push_piece(node);
@@ -131,8 +151,9 @@ impl NodeList {
     /// Puts another node, with memory of its own, in the place of one.
     ///
     /// # Panics
-    /// If there is none, or the other has 4 GiB.
+    /// If there is none, or the other is of 4 GiB or more.
     pub fn replace(&mut self, index: usize, node: Bytes) {
+        assert!(index < self.len(), "there is a node to replace");
         self.push(node);
         self.places.swap_remove(index);
     }
@@ -193,7 +214,15 @@ impl<'a> Iterator for NodeIter<'a> {
     }
 }
 
+impl DoubleEndedIterator for NodeIter<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.places.next_back().map(|place| self.list.at(place))
+    }
+}
+
 impl ExactSizeIterator for NodeIter<'_> {}
+
+impl FusedIterator for NodeIter<'_> {}
 
 impl<'a> IntoIterator for &'a NodeList {
     type Item = &'a [u8];
@@ -206,7 +235,11 @@ impl<'a> IntoIterator for &'a NodeList {
 
 impl Extend<Bytes> for NodeList {
     fn extend<I: IntoIterator<Item = Bytes>>(&mut self, nodes: I) {
-        nodes.into_iter().for_each(|node| self.push(node));
+        let nodes = nodes.into_iter();
+        let (count, _) = nodes.size_hint();
+        self.pieces.reserve(count);
+        self.places.reserve(count);
+        nodes.for_each(|node| self.push(node));
     }
 }
 
@@ -291,6 +324,7 @@ mod tests {
                 }
             }
             assert!(list.iter().eq(slow.iter().map(|node| &node[..])));
+            assert!(list.iter().rev().eq(slow.iter().rev().map(|node| &node[..])));
             assert!(list.iter_shared().eq(slow.iter().cloned()));
             let by_index = |index| (list.share(index), list.get(index).map(Bytes::copy_from_slice));
             for index in 0..slow.len() {
@@ -309,6 +343,22 @@ mod tests {
             slow.dedup();
             assert_eq!(list, slow);
         }
+    }
+
+    #[test]
+    fn nodes_of_a_piece_are_those_before_an_error() {
+        let piece = Bytes::from_static(b"leaf branch");
+        let nodes = [Ok(&piece[5..]), Ok(&piece[..4])];
+        let list = NodeList::of_piece(&piece, nodes.into_iter());
+        assert_eq!(list, Ok::<_, ()>(vec![piece.slice(5..), piece.slice(..4)].into()));
+        let nodes = [Ok(&piece[5..]), Err("no node"), Err("no node either")];
+        assert_eq!(NodeList::of_piece(&piece, nodes.into_iter()), Err("no node"));
+    }
+
+    #[test]
+    #[should_panic(expected = "there is a node to replace")]
+    fn a_node_that_is_not_there_is_not_replaced() {
+        NodeList::from(vec![Bytes::new()]).replace(1, Bytes::new());
     }
 
     #[test]

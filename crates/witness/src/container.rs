@@ -314,7 +314,12 @@ pub fn read_byte_lists(
     input: &Bytes,
     limits: Limits,
 ) -> Result<Vec<Bytes>, SszError> {
-    byte_lists(field, input, limits)?.map(|item| Ok(input.slice_ref(item?))).collect()
+    let items = byte_lists(field, input, limits)?;
+    let mut slices = Vec::with_capacity(items.len());
+    for item in items {
+        slices.push(input.slice_ref(item?));
+    }
+    Ok(slices)
 }
 
 /// The byte lists of a list.
@@ -352,15 +357,8 @@ const WITNESS: Layout<3> = Layout {
 /// Reads an `ExecutionWitness` under the limits that a schema has for its three lists, in order.
 pub fn read_witness(input: &Bytes, limits: [Limits; 3]) -> Result<Witness, SszError> {
     let (_, [state, codes, headers]) = WITNESS.split(input)?;
-    let nodes = byte_lists("state", &state, limits[0])?;
-    let mut list = NodeList::default();
-    list.push_piece(state.clone());
-    list.reserve(nodes.len());
-    for node in nodes {
-        list.push_slice(node?);
-    }
     Ok(Witness {
-        state: list,
+        state: NodeList::of_piece(&state, byte_lists("state", &state, limits[0])?)?,
         codes: read_byte_lists("codes", &codes, limits[1])?,
         headers: read_byte_lists("headers", &headers, limits[2])?,
     })

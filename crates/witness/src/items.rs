@@ -50,19 +50,25 @@ impl<'a> Items<'a> {
     }
 
     /// All of them.
-    pub fn iter(self) -> impl Iterator<Item = &'a [u8]> {
-        (0..).map_while(move |index| self.get(index))
+    pub fn iter(self) -> impl ExactSizeIterator<Item = &'a [u8]> {
+        (0..self.len()).map(move |index| self.get(index).expect("it is below the length"))
     }
 
     /// All of them, as slices of the memory that they lie in.
-    pub fn iter_shared(self) -> impl Iterator<Item = Bytes> {
-        (0..).map_while(move |index| self.share(index))
+    pub fn iter_shared(self) -> impl ExactSizeIterator<Item = Bytes> {
+        (0..self.len()).map(move |index| self.share(index).expect("it is below the length"))
     }
 }
 
 impl<'a> From<&'a NodeList> for Items<'a> {
     fn from(nodes: &'a NodeList) -> Self {
         Self::Nodes(nodes)
+    }
+}
+
+impl<'a> From<&'a [Bytes]> for Items<'a> {
+    fn from(strings: &'a [Bytes]) -> Self {
+        Self::Strings(strings)
     }
 }
 

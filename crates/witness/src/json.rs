@@ -3,7 +3,7 @@
 //!
 //! `keys` is optional there; it is never written, and passed over when read.
 
-use crate::{DecodeError, Items, NodeList, Witness, limits};
+use crate::{DecodeError, NodeList, Witness, limits};
 use alloy_primitives::Bytes;
 use serde::Deserialize;
 use serde::de::{Unexpected, Visitor};
@@ -12,12 +12,9 @@ use std::fmt::Formatter;
 /// Appends the JSON object to `out`.
 pub fn write(witness: &Witness, out: &mut Vec<u8>) {
     out.reserve(encoded_len(witness));
-    for (name, items) in [
-        (&b"{\"state\":["[..], Items::from(&witness.state)),
-        (b"],\"codes\":[", Items::from(&witness.codes)),
-        (b"],\"headers\":[", Items::from(&witness.headers)),
-    ] {
-        out.extend_from_slice(name);
+    let names = ["{\"state\":[", "],\"codes\":[", "],\"headers\":["];
+    for (name, items) in names.into_iter().zip(witness.lists()) {
+        out.extend_from_slice(name.as_bytes());
         for (index, item) in items.iter().enumerate() {
             if index > 0 {
                 out.push(b',');

@@ -8,15 +8,14 @@ use alloy_primitives::Bytes;
 pub(crate) enum Part<'a> {
     /// Offsets or headers.
     Between(&'a [u8]),
-    /// An item of one of the witness's lists, by its place there.
-    Item(Items<'a>, usize, &'a [u8]),
+    /// An item of one of the witness's lists: its place there, and what it is.
+    Item { list: Items<'a>, index: usize, bytes: &'a [u8] },
 }
 
 impl<'a> Part<'a> {
     pub(crate) fn bytes(self) -> &'a [u8] {
         match self {
-            Self::Between(bytes) => bytes,
-            Self::Item(_, _, item) => item,
+            Self::Between(bytes) | Self::Item { bytes, .. } => bytes,
         }
     }
 }
@@ -30,8 +29,8 @@ pub(crate) fn collect(write: impl Fn(&mut dyn FnMut(Part<'_>))) -> Vec<Bytes> {
     let mut items_count = 0;
     write(&mut |part| match part {
         Part::Between(bytes) => buffer_bytes += bytes.len(),
-        Part::Item(_, _, item) if is_copied(item, &mut copied_bytes) => {}
-        Part::Item(..) => items_count += 1,
+        Part::Item { bytes, .. } if is_copied(bytes, &mut copied_bytes) => {}
+        Part::Item { .. } => items_count += 1,
     });
     let mut buffer = Vec::with_capacity(buffer_bytes + copied_bytes);
     // Each item that is not copied, and where in the buffer it stands.
@@ -39,10 +38,10 @@ pub(crate) fn collect(write: impl Fn(&mut dyn FnMut(Part<'_>))) -> Vec<Bytes> {
     copied_bytes = 0;
     write(&mut |part| match part {
         Part::Between(bytes) => buffer.extend_from_slice(bytes),
-        Part::Item(_, _, item) if is_copied(item, &mut copied_bytes) => {
-            buffer.extend_from_slice(item);
+        Part::Item { bytes, .. } if is_copied(bytes, &mut copied_bytes) => {
+            buffer.extend_from_slice(bytes);
         }
-        Part::Item(list, index, _) => {
+        Part::Item { list, index, .. } => {
             items.push((buffer.len(), list.share(index).expect("the item is there")));
         }
     });

@@ -31,16 +31,16 @@ fn for_each_part(witness: &Witness, sink: &mut dyn FnMut(Part<'_>)) {
     write_header(true, payload_len(witness), sink);
     let [state, codes, headers] = witness.lists();
     write_header(true, headers.content_bytes(), sink);
-    for (index, header) in headers.iter().enumerate() {
-        sink(Part::Item(headers, index, header));
+    for (index, bytes) in headers.iter().enumerate() {
+        sink(Part::Item { list: headers, index, bytes });
     }
     for list in [codes, state] {
         write_header(true, strings_len(list), sink);
-        for (index, item) in list.iter().enumerate() {
-            if !is_single_byte(item) {
-                write_header(false, item.len(), sink);
+        for (index, bytes) in list.iter().enumerate() {
+            if !is_single_byte(bytes) {
+                write_header(false, bytes.len(), sink);
             }
-            sink(Part::Item(list, index, item));
+            sink(Part::Item { list, index, bytes });
         }
     }
     write_header(true, 0, sink);

@@ -151,13 +151,8 @@ pub fn decode(input: &Bytes) -> Result<Witness, DecodeError> {
     let strings = |field, list: Bytes, limit| -> Result<Vec<Bytes>, DecodeError> {
         read_list(field, &list, limit)?.map(|item| Ok(list.slice_ref(item?))).collect()
     };
-    let (piece, mut state) = (list("state", 0)?, NodeList::default());
-    let nodes = read_list("state", &piece, limits::ITEMS)?;
-    state.push_piece(piece.clone());
-    state.reserve(nodes.len());
-    for node in nodes {
-        state.push_slice(node?);
-    }
+    let nodes = list("state", 0)?;
+    let state = NodeList::of_piece(&nodes, read_list("state", &nodes, limits::ITEMS)?)?;
     let codes = strings("codes", list("codes", 1)?, limits::ITEMS)?;
     let headers = strings("headers", list("headers", 2)?, limits::HEADERS)?;
     Ok(Witness { state, codes, headers })

@@ -569,7 +569,7 @@ pub(super) fn ssz_verdict(bytes: &[u8], hash: &B256) -> anyhow::Result<()> {
     ensure!(*status == 0, "the status is {status}, and VALID is 0");
     // Two offsets are between: that of the hash, and that of an error, which is not there.
     let valid = rest.get(8..).filter(|valid| valid.len() == hash.len());
-    ensure!(valid == Some(&hash[..]), "{} bytes are VALID, and another block", bytes.len());
+    ensure!(valid == Some(&hash[..]), "VALID, and in {} bytes not the block's hash", bytes.len());
     Ok(())
 }
 
@@ -902,9 +902,9 @@ mod tests {
             (vec![], "an answer without a status"),
             (status(1, &[]), "the status is 1, and VALID is 0"),
             (status(2, &ours[..]), "the status is 2, and VALID is 0"),
-            (status(0, &[]), "9 bytes are VALID, and another block"),
-            (status(0, &other[..]), "41 bytes are VALID, and another block"),
-            (vec![0; 5], "5 bytes are VALID, and another block"),
+            (status(0, &[]), "VALID, and in 9 bytes not the block's hash"),
+            (status(0, &other[..]), "VALID, and in 41 bytes not the block's hash"),
+            (vec![0; 5], "VALID, and in 5 bytes not the block's hash"),
         ];
         for (bytes, expected) in refusals {
             assert_eq!(check(&bytes), Err(expected.into()));

@@ -397,8 +397,8 @@ struct Mapped {
     merged: Vec<Code>,
 }
 
-/// Codes are named from so many bytes of a witness on.
-const SENT_CODES_BYTES: usize = 4 << 10;
+/// Codes are named from so many bytes of a witness on (docs/transports.md).
+const MAPPED_CODES_BYTES: usize = 4 << 10;
 
 /// A code of a witness.
 #[derive(Clone, Copy)]
@@ -442,7 +442,7 @@ impl Transport for Mapped {
             places.clear();
             decode::ssz(&reply.body, 0..reply.body.len(), &mut memory.lists)?;
             let bytes: usize = memory.lists.codes.iter().map(|code| code.len()).sum();
-            ensure!(bytes < SENT_CODES_BYTES, "its codes, {bytes} bytes, are not mapped");
+            ensure!(bytes < MAPPED_CODES_BYTES, "its codes, {bytes} bytes, are not mapped");
         }
         self.asking.reply = Some(reply);
         for place in &places {

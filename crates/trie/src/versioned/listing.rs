@@ -32,11 +32,11 @@ struct Found {
     /// Of each the key, with its index in `places`.
     keys: Vec<Sorted>,
     /// The bits of a [`Sorted`] that are an index.
-    index_bits: u64,
+    index_mask: u64,
 }
 
 /// A node that is sorted, in little: the high bits of its key ([`captured::key`]), and an index in
-/// the others, as few as there are nodes.
+/// the others, in as few bits as it takes to number the nodes.
 type Sorted = u64;
 
 impl Found {
@@ -46,16 +46,16 @@ impl Found {
         self.keys.clear();
         self.places.reserve(count);
         self.keys.reserve(count);
-        self.index_bits = count.next_power_of_two() as u64 - 1;
+        self.index_mask = count.next_power_of_two() as u64 - 1;
     }
 
     fn push(&mut self, key: u64, place: Place) {
-        self.keys.push(key & !self.index_bits | self.places.len() as u64);
+        self.keys.push(key & !self.index_mask | self.places.len() as u64);
         self.places.push(place);
     }
 
     fn place(&self, node: Sorted) -> &Place {
-        &self.places[(node & self.index_bits) as usize]
+        &self.places[(node & self.index_mask) as usize]
     }
 
     fn rlp<'a>(&self, pieces: &[&'a [u8]], node: Sorted) -> &'a [u8] {
@@ -65,7 +65,7 @@ impl Found {
 
     /// Whether the keys of two do not tell which comes first.
     fn are_alike(&self, one: Sorted, other: Sorted) -> bool {
-        (one ^ other) <= self.index_bits
+        (one ^ other) <= self.index_mask
     }
 
     /// The keys of so many parts that follow each other, each of about as many nodes.
@@ -81,7 +81,7 @@ impl Found {
         for index in 1..count {
             let last = samples.get(index * samples.len() / count).copied().unwrap_or_default();
             // Those that are alike stay together.
-            let last = last | self.index_bits;
+            let last = last | self.index_mask;
             // Else the part has nothing that is not in the one before.
             if last >= first && last < Sorted::MAX {
                 parts.push(first..=last);

@@ -41,7 +41,7 @@ pub struct Shard<R: Records> {
 pub(crate) enum OverlayPlace {
     /// With the accounts, and storages that are not cut.
     Accounts,
-    /// In a part of a storage.
+    /// In a part of a storage that is cut, by the number of the [cut](Shard::cut) and its own.
     Storage { cut: usize, part: usize },
 }
 
@@ -462,9 +462,9 @@ impl<R: Records> Shard<R> {
 
     /// The loaded nodes and where they are, storages that are cut last.
     pub(crate) fn overlays(&self) -> impl Iterator<Item = (OverlayPlace, &Overlay)> {
-        let parts = self.numbered_cuts().flat_map(|(cut, parts)| {
-            let place = move |part| OverlayPlace::Storage { cut, part };
-            (0..).zip(&parts.parts).map(move |(number, part)| (place(number), &part.overlay))
+        let parts = self.numbered_cuts().flat_map(|(number, cut)| {
+            let place = move |part| OverlayPlace::Storage { cut: number, part };
+            (0..).zip(&cut.parts).map(move |(index, part)| (place(index), &part.overlay))
         });
         iter::once((OverlayPlace::Accounts, &self.part.overlay)).chain(parts)
     }
@@ -487,7 +487,8 @@ impl<R: Records> Shard<R> {
         numbers.filter_map(|number| Some((number, self.cut(number)?)))
     }
 
-    /// What is cut of a storage, those that were wiped behind all others.
+    /// A cut by its number: those of storages come first, then those that were wiped. `None` where
+    /// a storage is whole.
     fn cut(&self, number: usize) -> Option<&Cut> {
         match self.storages.get(number).map(|storage| &storage.form) {
             Some(Form::Cut(cut)) => Some(cut),
