@@ -40,8 +40,8 @@ pub trait Items: Send + Sync {
     /// The same, and whoever has it holds the memory that it lies in.
     fn share(&self, index: usize) -> Option<Bytes>;
 
-    /// Hands over the byte strings from a place on, as long as `take` wants more. It is here so that
-    /// it is compiled for each list: through the trait only `take` is called for each byte string.
+    /// Hands over the byte strings from a place on, as long as `take` wants more. It is here so
+    /// that it is compiled for each list: only `take` is called for each byte string.
     fn each(&self, first: usize, take: &mut dyn FnMut(&[u8]) -> bool) {
         for index in first.. {
             // They lie anywhere, and most of a copy of small ones is waiting for their memory.
