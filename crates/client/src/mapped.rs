@@ -48,7 +48,7 @@ impl Lacking {
     pub(crate) fn read(reply: &Reply) -> Result<Self, Error> {
         let body = reply.body.clone().into();
         if reply.headers.get(CODES) != Some(&MAPPED) {
-            // Without a witness, with few codes, or of a server that has no files.
+            // Of an answer without a witness, or a server that has no files.
             return Ok(Self { read: Read::decode(&body)?, places: Vec::new() });
         }
         let (answer, places) = split(&body)?;

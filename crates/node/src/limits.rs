@@ -23,7 +23,3 @@ pub const VERIFY_FILE_BYTES: u64 = 3 << 30;
 /// Codes that a client may hold by their numbers on one connection: beyond that it begins anew. A
 /// full block of 60 million gas reads some 20,000.
 pub const HELD_CODES: usize = 1 << 18;
-
-/// Bytes from which on the codes of a witness are named to a client that maps them. To send the
-/// four small ones of an empty block takes less than to look up where they lie, here and there.
-pub const MAPPED_CODES_BYTES: usize = 4 << 10;

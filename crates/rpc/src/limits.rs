@@ -201,7 +201,7 @@ pub(crate) const HTTP2_FRAME_BYTES: u32 = 256 << 10;
 /// which is cheaper than telling the system of each.
 pub(crate) const LARGE_PIECE_BYTES: usize = 16 * KIB;
 /// How many items ahead of the one that is copied are asked for. A witness begins with its smallest
-/// nodes, some 90 bytes each: of 8 ahead the memory was not there yet.
+/// nodes, some 90 bytes each; with 8 ahead its first chunk took a fifth longer.
 pub(crate) const FETCHED_ITEMS: usize = 32;
 /// Bytes of each that are: a node's. Of a longer item the processor guesses the rest.
 pub(crate) const FETCHED_BYTES: usize = KIB;

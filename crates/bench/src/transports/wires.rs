@@ -397,9 +397,6 @@ struct Mapped {
     merged: Vec<Code>,
 }
 
-/// Codes are named from so many bytes of a witness on (docs/transports.md).
-const MAPPED_CODES_BYTES: usize = 4 << 10;
-
 /// A code of a witness.
 #[derive(Clone, Copy)]
 enum Code {
@@ -435,15 +432,9 @@ impl Transport for Mapped {
     fn call(&mut self, payload: &Payload, memory: &mut Memory) -> anyhow::Result<Timing> {
         let (mut timing, reply) = self.asking.ask(payload, &[("deponent-codes", "mapped")])?;
         let is_mapped = reply.headers.get("deponent-codes").is_some_and(|form| form == "mapped");
+        ensure!(is_mapped, "its codes are not mapped");
         let mut places = std::mem::take(&mut self.places);
-        if is_mapped {
-            decode::ssz_mapped(&reply.body, &mut memory.lists, &mut places)?;
-        } else {
-            places.clear();
-            decode::ssz(&reply.body, 0..reply.body.len(), &mut memory.lists)?;
-            let bytes: usize = memory.lists.codes.iter().map(|code| code.len()).sum();
-            ensure!(bytes < MAPPED_CODES_BYTES, "its codes, {bytes} bytes, are not mapped");
-        }
+        decode::ssz_mapped(&reply.body, &mut memory.lists, &mut places)?;
         self.asking.reply = Some(reply);
         for place in &places {
             if self.code(place).is_none() {

@@ -3,10 +3,9 @@
 //! A client on the same host that asks for a witness with the header `Deponent-Codes: mapped` is
 //! told where codes lie instead of being sent them: `{ answer: PayloadStatusWithWitness,
 //! mapped_codes: List[{ segment: uint64, offset: uint64, length: uint32 }] }`. The answer has the
-//! codes that are in no file yet; one whose codes are few is as any other. Files are had by
-//! `GET /code-files/{segment}`. They are only appended to, so nothing has to be remembered of a
-//! client, and nothing given back. A client forgets what it mapped with the connection: the next
-//! one may be to a node with other files.
+//! codes that are in no file yet. Files are had by `GET /code-files/{segment}`. They are only
+//! appended to, so nothing has to be remembered of a client, and nothing given back. A client
+//! forgets what it mapped with the connection: the next one may be to a node with other files.
 
 use std::sync::Arc;
 
@@ -15,13 +14,11 @@ use engine::Assembled;
 use rpc::Pieces;
 use rpc::rest::{HeaderValue, Request, Response};
 use state::Place;
-use witness::{Items, Witness};
 
 use super::held::{self, CODES};
 use super::problem::{Kind, Problem};
 use super::ssz;
 use crate::api::{Api, refusal};
-use crate::limits::MAPPED_CODES_BYTES;
 
 /// The header's value.
 pub(super) const MAPPED: HeaderValue = HeaderValue::from_static("mapped");
@@ -43,11 +40,6 @@ pub(super) fn are_mapped(request: &Request) -> Result<bool, Problem> {
         return Err(Problem::new(Kind::InvalidRequest, detail));
     }
     Ok(are_mapped)
-}
-
-/// Whether a witness has so large codes that it is told where they lie. Else it is sent whole.
-pub(super) fn are_worth_naming(witness: &Witness) -> bool {
-    Items::from(&witness.codes).content_bytes() >= MAPPED_CODES_BYTES
 }
 
 /// Leaves out what lies in files.

@@ -1,11 +1,10 @@
 //! Codes that a client holds already: it is sent each of them once a connection.
 //!
 //! A client that keeps every code that it is sent on a connection says so with the header
-//! [`CODES`], whatever its value but `mapped`, when it asks for a witness. Codes are numbered as
-//! they are sent, from 0. The answer has those that the client has not been sent yet, and the
-//! numbers of the others: `{ answer: PayloadStatusWithWitness, held_codes: List[uint32] }`. Its
-//! header says which number the first of its codes has; where that is 0, the client forgets all
-//! that it held.
+//! [`CODES`], whatever its value, when it asks for a witness. Codes are numbered as they are sent,
+//! from 0. The answer has those that the client has not been sent yet, and the numbers of the
+//! others: `{ answer: PayloadStatusWithWitness, held_codes: List[uint32] }`. Its header says which
+//! number the first of its codes has; where that is 0, the client forgets all that it held.
 //!
 //! So nobody has to agree on sets or their digests: both sides number what has gone over the wire,
 //! and a connection that ends takes the numbers with it.

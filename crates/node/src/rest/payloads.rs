@@ -49,15 +49,13 @@ pub(super) fn witness(api: &Api, request: &Request) -> Result<Response, Problem>
         let body = sending.body_with(&status.encode(), &keys);
         body.map_err(Problem::of_answer)
     };
-    if are_mapped && code_files::are_worth_naming(&whole) {
+    if are_mapped {
         let named = code_files::named(api, &assembled)?;
         let mut answer = ssz(named.body(|codes| body(Sending::with_codes(whole, codes)))?);
         answer.headers.insert(held::CODES, code_files::MAPPED);
         return Ok(with_headers(api, hash, &status, answer));
     }
-    // Who maps codes holds none by number.
-    let lacking = if are_mapped { None } else { held::lacking(request, &assembled) };
-    let answer = match lacking {
+    let answer = match held::lacking(request, &assembled) {
         None => ssz(body(Sending::whole(whole))?),
         Some(lacking) => {
             let first = lacking.header();
