@@ -77,6 +77,11 @@ pub(crate) struct Sample {
     pub(crate) server_us: BTreeMap<String, f64>,
 }
 
+/// How long nobody runs after the page cache was dropped. A guest of a hypervisor gives back what has
+/// become free, some gigabytes then, in rounds of two seconds or so; meanwhile all that runs in it is
+/// slow.
+const SETTLING: Duration = Duration::from_secs(30);
+
 /// All that was measured.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Measured {
@@ -121,6 +126,7 @@ pub(crate) fn run(
             }
             if options.drop_page_cache {
                 measured.remarks.extend(drop_page_cache());
+                std::thread::sleep(SETTLING);
             }
         }
         let mut team = match teams.take() {

@@ -56,8 +56,8 @@ pub const MAPPED_PASSING_BYTES: usize = 16 << 20;
 /// Bytes of a frame's payload. The largest witness that we know of is 500 MB.
 pub const MAX_FRAME_BYTES: usize = 2 << 30;
 
-/// Bytes gathered before a write, or read at once ahead: where processors are few, somebody may
-/// wait for the end of the call, which takes some tenths of a millisecond.
+/// Bytes gathered before a write: where processors are few, somebody may wait for the end of the
+/// call, which takes some tenths of a millisecond.
 pub const WRITE_BUFFER_BYTES: usize = 128 << 10;
 
 /// Bytes of pages between two syncs: what somebody waits for who waits for room in memory, and on
@@ -73,6 +73,10 @@ pub const PAGES_AT_HAND_FROM: usize = 256;
 /// Bytes of the log of nodes that are read ahead before one looks whether somebody else wants the
 /// processor: a millisecond of a fast device.
 pub const READ_AHEAD_BYTES: u64 = 1 << 20;
+
+/// Bytes of these that one call of the system reads. Not every system lets others run before it has
+/// copied all, and a guest's first look at a page may take its host 50 µs.
+pub const READ_PART_BYTES: usize = 16 << 10;
 
 /// Files of one log that are open at once; a process has 1,024 by default on Linux.
 pub const MAX_OPEN_SEGMENTS: usize = 128;

@@ -5,7 +5,7 @@ use crate::cache::Cache;
 use crate::disk::{Directory, Health, Named};
 use crate::limits::{
     MIN_SEGMENT_BYTES, PAGE_BYTES, PAGE_CONTENT_BYTES, PAGES_AT_HAND, PAGES_AT_HAND_FROM,
-    READ_AHEAD_BYTES, WRITE_BUFFER_BYTES, WRITE_PART_BYTES,
+    READ_AHEAD_BYTES, READ_PART_BYTES, WRITE_BUFFER_BYTES, WRITE_PART_BYTES,
 };
 use crate::room::Room;
 use crate::segments::{NODES, Segments};
@@ -277,9 +277,9 @@ impl Nodes {
         let segment = last / shared.segment_bytes * shared.segment_bytes;
         let from = (end.saturating_sub(READ_AHEAD_BYTES) / PAGE * PAGE).max(segment);
         let file = shared.segments.open(segment)?;
-        let mut buffer = vec![0; WRITE_BUFFER_BYTES];
-        for at in (from..end).step_by(WRITE_BUFFER_BYTES) {
-            let len = WRITE_BUFFER_BYTES.min((end - at) as usize);
+        let mut buffer = vec![0; READ_PART_BYTES];
+        for at in (from..end).step_by(READ_PART_BYTES) {
+            let len = READ_PART_BYTES.min((end - at) as usize);
             file.read_at(at - segment, &mut buffer[..len])?;
             let (pages, _) = buffer[..len].as_chunks();
             for (number, page) in (at / PAGE..).zip(pages) {
