@@ -120,17 +120,17 @@ impl Core {
         heads: Heads,
         floors: Floors,
         head_number: u64,
-    ) -> Self {
+    ) -> Result<Self, Error> {
         let rest = Arc::new(Rest::default());
         database.pace_writes({
             let rest = rest.clone();
             move || rest.wait()
         });
-        Self {
+        Ok(Self {
             ring: Ring::new(options.witness_cache_bytes),
             assembler: Mutex::default(),
             options,
-            tree: RwLock::new(BlockTree::new(database.clone(), heads)),
+            tree: RwLock::new(BlockTree::new(database.clone(), heads)?),
             database,
             sealing: Mutex::new(()),
             floors: Mutex::new(floors),
@@ -145,7 +145,7 @@ impl Core {
             was_cold: AtomicBool::new(false),
             chosen_in_us: AtomicU64::new(0),
             failure: OnceLock::new(),
-        }
+        })
     }
 
     pub(crate) fn tree(&self) -> RwLockReadGuard<'_, BlockTree> {
@@ -195,8 +195,9 @@ impl Core {
 
     /// Number and parent of a valid block, `None` when there is none.
     pub(crate) fn link(&self, hash: &B256) -> Result<Option<(u64, B256)>, Error> {
-        match self.recent(hash) {
-            Some(record) => Ok(Some(record.link())),
+        let recent = self.tree().recent_link(hash);
+        match recent {
+            Some(link) => Ok(Some(link)),
             None => stored_link(&self.database, hash),
         }
     }

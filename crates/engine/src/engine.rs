@@ -171,7 +171,7 @@ impl Engine {
         let codes = CodeCache::new(options.code_cache_bytes, state::look_at_mapped);
         let head = database.entry(&heads.head)?.ok_or(Error::UnknownBlock(heads.head))?;
         let read_ahead = options.read_ahead_bytes;
-        let core = Arc::new(Core::new(options, database, heads, floors, head.number));
+        let core = Arc::new(Core::new(options, database, heads, floors, head.number)?);
         // The head is asked for all the time.
         let head = core.block(&heads.head)?.ok_or(Error::UnknownBlock(heads.head))?;
         drop(core.tree_mut().insert(head));

@@ -15,6 +15,11 @@ pub const BUILDS: usize = 32;
 /// Bytes of blocks kept decoded, the newest: a hundred large ones. Older ones are read again.
 pub const RECENT_BYTES: usize = 64 << 20;
 
+/// Blocks whose number and parent are kept in memory, the newest: further back than a safe or a
+/// finalized block mostly is, or an opcode asks. They are read when a database is opened, each from
+/// a place of its own.
+pub const LINKS: usize = 512;
+
 /// Bytes that may wait for the disk before `newPayload` waits too: some thirty large blocks, and
 /// little beside the page cache.
 pub const UNPERSISTED_BYTES: u64 = 256 << 20;

@@ -170,66 +170,12 @@ impl Ahead for Watch<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::samples::{COUNTER, build, count, engine_of, sender};
+    use crate::samples::{COUNTER, ReadDisk, build, count, engine_of, sender};
     use crate::{Built, world};
     use alloy_primitives::U256;
     use execution::AccessList;
-    use state::{Database, Disk, File, MemoryDisk};
-    use std::io;
+    use state::{Database, MemoryDisk};
     use std::time::Instant;
-
-    /// A disk of which each read takes so long.
-    #[derive(Debug)]
-    struct Slow(MemoryDisk, Duration);
-
-    #[derive(Debug)]
-    struct SlowFile(Arc<dyn File>, Duration);
-
-    impl Disk for Slow {
-        fn open(&self, name: &str, create: bool) -> io::Result<Option<Arc<dyn File>>> {
-            let file = self.0.open(name, create)?;
-            Ok(file.map(|file| Arc::new(SlowFile(file, self.1)) as Arc<dyn File>))
-        }
-
-        fn list(&self) -> io::Result<Vec<String>> {
-            self.0.list()
-        }
-
-        fn remove(&self, name: &str) -> io::Result<()> {
-            self.0.remove(name)
-        }
-
-        fn sync(&self) -> io::Result<()> {
-            self.0.sync()
-        }
-
-        fn path(&self, name: &str) -> String {
-            self.0.path(name)
-        }
-    }
-
-    impl File for SlowFile {
-        fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-            std::thread::sleep(self.1);
-            self.0.read_at(offset, bytes)
-        }
-
-        fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-            self.0.write_at(offset, bytes)
-        }
-
-        fn len(&self) -> io::Result<u64> {
-            self.0.len()
-        }
-
-        fn set_len(&self, bytes: u64) -> io::Result<()> {
-            self.0.set_len(bytes)
-        }
-
-        fn sync(&self) -> io::Result<()> {
-            self.0.sync()
-        }
-    }
 
     #[test]
     fn a_block_that_waits_is_cold_and_so_is_the_next() {
@@ -252,7 +198,9 @@ mod tests {
         drop(Database::open(disk.clone(), &options).unwrap());
         prefetch.during(&threads, None, |_| {
             // What this thread reads, whatever it is.
-            Database::open(Slow(disk, core.options.prefetch_after), &options).unwrap();
+            let after = core.options.prefetch_after;
+            let slow = ReadDisk::new(disk, move |_| std::thread::sleep(after));
+            Database::open(slow, &options).unwrap();
         });
         assert!(is_cold());
         prefetch.during(&threads, None, |_| ());

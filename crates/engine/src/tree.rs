@@ -47,9 +47,14 @@ pub(crate) struct InvalidRecord {
 pub(crate) struct BlockTree {
     database: Arc<Database>,
     recent: Recent,
+    /// Number and parent of the newest blocks, recent or not: the fork choice follows them, and is
+    /// not to wait for the disk.
+    links: Bounded<(u64, B256)>,
     /// Changes of the canonical chain that the database does not have yet; `None` takes a number
     /// away.
     canonical: BTreeMap<u64, Option<B256>>,
+    /// The newest of the canonical chain as the database has it.
+    stored_canonical: BTreeMap<u64, B256>,
     /// Whether `canonical` or `heads` have changed since the database was told.
     is_changed: bool,
     pub(crate) heads: Heads,
@@ -64,16 +69,28 @@ pub(crate) struct CanonicalChanges {
 }
 
 impl BlockTree {
-    /// The tree that the database holds.
-    pub(crate) fn new(database: Arc<Database>, heads: Heads) -> Self {
-        Self {
+    /// The tree that the database holds. The newest links are read at once.
+    pub(crate) fn new(database: Arc<Database>, heads: Heads) -> Result<Self, Error> {
+        let mut newest = Vec::new();
+        let mut next = heads.head;
+        while newest.len() < limits::LINKS
+            && let Some(link) = stored_link(&database, &next)?
+        {
+            newest.push((next, link));
+            next = link.1;
+        }
+        let mut links = Bounded::new(limits::LINKS);
+        newest.iter().rev().for_each(|(hash, link)| links.insert(*hash, *link));
+        Ok(Self {
             database,
             recent: Recent::default(),
+            links,
             canonical: BTreeMap::new(),
+            stored_canonical: newest.iter().map(|(hash, (number, _))| (*number, *hash)).collect(),
             is_changed: false,
             heads,
             invalid: Bounded::new(limits::INVALID_BLOCKS),
-        }
+        })
     }
 
     /// A valid block, if it is one of the newest; those that are not sealed all are.
@@ -83,10 +100,16 @@ impl BlockTree {
 
     /// Number and parent of a valid block.
     pub(crate) fn link(&self, hash: &B256) -> Result<Option<(u64, B256)>, Error> {
-        match self.recent.get(hash) {
-            Some(record) => Ok(Some(record.link())),
+        match self.recent_link(hash) {
+            Some(link) => Ok(Some(link)),
             None => stored_link(&self.database, hash),
         }
+    }
+
+    /// The same of one of the newest.
+    pub(crate) fn recent_link(&self, hash: &B256) -> Option<(u64, B256)> {
+        let recent = self.recent.get(hash).map(|record| record.link());
+        recent.or_else(|| self.links.get(hash).copied())
     }
 
     /// As [`link`](Self::link), of a block that must be there.
@@ -98,12 +121,17 @@ impl BlockTree {
     /// better done when nobody waits for the tree.
     #[must_use]
     pub(crate) fn insert(&mut self, record: Arc<BlockRecord>) -> Vec<Arc<BlockRecord>> {
+        self.links.insert(record.hash(), record.link());
         self.recent.insert(record)
     }
 
     pub(crate) fn canonical_hash(&self, number: u64) -> Result<Option<B256>, Error> {
-        match self.canonical.get(&number) {
-            Some(hash) => Ok(*hash),
+        if let Some(hash) = self.canonical.get(&number) {
+            return Ok(*hash);
+        }
+        match self.stored_canonical.get(&number) {
+            Some(hash) => Ok(Some(*hash)),
+            None if number > self.known_link(&self.heads.head)?.0 => Ok(None),
             None => Ok(self.database.canonical(number)?),
         }
     }
@@ -157,9 +185,16 @@ impl BlockTree {
     /// Forgets changes that the database has been told.
     pub(crate) fn forget_changes(&mut self, told: &CanonicalChanges) {
         for (number, hash) in &told.numbers {
+            match hash {
+                Some(hash) => self.stored_canonical.insert(*number, *hash),
+                None => self.stored_canonical.remove(number),
+            };
             if self.canonical.get(number) == Some(hash) {
                 self.canonical.remove(number);
             }
+        }
+        while self.stored_canonical.len() > limits::LINKS {
+            self.stored_canonical.pop_first();
         }
         self.is_changed = !self.canonical.is_empty() || self.heads != told.heads;
     }

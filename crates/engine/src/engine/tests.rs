@@ -3,7 +3,7 @@ use crate::samples::*;
 use crate::{Built, world};
 use alloy_consensus::proofs;
 use alloy_primitives::keccak256;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const UNKNOWN: B256 = B256::repeat_byte(0xee);
 
@@ -238,6 +238,47 @@ fn an_unknown_or_invalid_head_changes_nothing() {
     engine.new_block(bad.clone()).unwrap();
     assert_eq!(invalid(choose(&engine, bad.hash())).0, Some(head));
     assert_eq!(engine.heads(), before);
+}
+
+#[test]
+fn the_fork_choice_reads_nothing_from_the_disk_also_after_a_restart() {
+    let disk = MemoryDisk::new();
+    let reads = Arc::new(AtomicUsize::new(0));
+    let open = || {
+        let (reads, here) = (reads.clone(), std::thread::current().id());
+        let told = move |_: &str| {
+            if std::thread::current().id() == here {
+                reads.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        // Nothing of the index stays in memory but what the engine keeps.
+        let options = state::Options { index_cache_bytes: 0, ..state::Options::default() };
+        let database = Database::open(ReadDisk::new(disk.clone(), told), &options).unwrap();
+        let config = world::config("osaka");
+        let chain = ChainSpec::from_config(&config).unwrap();
+        let first = Genesis::new(&genesis_file(config), &chain).unwrap();
+        Engine::open(chain, Some(first), database, EngineOptions::default()).unwrap()
+    };
+    let engine = open();
+    let chain = branch(&engine, genesis(&engine), 1, 40);
+    choose(&engine, chain[39]);
+    drop(engine);
+    let engine = open();
+    let mut head = chain[39];
+    for tag in 2..8 {
+        // Each on the last, but one beside it.
+        let parent = if tag == 5 { chain[39] } else { head };
+        head = extend(&engine, parent, tag);
+        reads.store(0, Ordering::Relaxed);
+        let choice = heads(head, chain[7], chain[3]);
+        let outcome = engine.forkchoice_updated(choice, None).unwrap();
+        assert_eq!((outcome.verdict, reads.load(Ordering::Relaxed)), (Verdict::Valid, 0), "{tag}");
+    }
+    assert_eq!(engine.canonical_hash(8).unwrap(), Some(chain[7]));
+    assert_eq!(reads.load(Ordering::Relaxed), 0);
+    // One further back than what is kept in memory is read.
+    engine.block(chain[0]).unwrap().unwrap();
+    assert!(reads.load(Ordering::Relaxed) > 0);
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn tree(parents: &[usize]) -> (BlockTree, Vec<B256>) {
     let first = record(5, hash(1), 0);
     let mut hashes = vec![first.hash()];
     let heads = Heads { genesis: hashes[0], head: hashes[0], safe: None, finalized: None };
-    let mut tree = BlockTree::new(Arc::new(database), heads);
+    let mut tree = BlockTree::new(Arc::new(database), heads).unwrap();
     tree.canonical.insert(5, Some(hashes[0]));
     assert!(tree.insert(Arc::new(first)).is_empty());
     for (index, parent) in parents.iter().enumerate() {
@@ -89,6 +89,25 @@ fn the_canonical_chain_is_the_line_of_the_head() {
             assert_eq!(tree.canonical_hash(4).unwrap(), None);
             assert_eq!(tree.canonical_hash(5 + line.len() as u64).unwrap(), None);
         }
+    }
+}
+
+/// The tree's database has none of its blocks, so what it answers it has in memory.
+#[test]
+fn what_the_database_was_told_is_still_in_memory() {
+    let (mut tree, hashes) = tree(&PARENTS);
+    for head in 0..hashes.len() {
+        tree.set_head(hashes[head]).unwrap();
+        let changes = tree.canonical_changes().unwrap();
+        tree.set_head(hashes[7]).unwrap();
+        tree.forget_changes(&changes);
+        tree.set_head(hashes[head]).unwrap();
+        tree.forget_changes(&tree.canonical_changes().unwrap());
+        assert!(tree.canonical_changes().is_none() && tree.canonical.is_empty());
+        let canonical: Vec<_> =
+            (5..10).map_while(|number| tree.canonical_hash(number).unwrap()).collect();
+        let line: Vec<_> = line(head).iter().rev().map(|index| hashes[*index]).collect();
+        assert_eq!(canonical, line);
     }
 }
 
