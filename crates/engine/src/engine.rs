@@ -11,6 +11,7 @@ use crate::record::{BlockRecord, WitnessBytes, WitnessSize};
 use crate::recovery::{self, Recovery};
 use crate::seal::{self, Seal};
 use crate::state_view::StateView;
+use crate::thread_pool::ThreadPool;
 use crate::touched::Nodes;
 use crate::tree::{Bounded, InvalidRecord};
 use crate::workers::Workers;
@@ -23,7 +24,6 @@ use execution::{
     AccessList, Ahead, AheadOf, BlockError, ChainSpec, CodeCache, Executed, Help, InvalidBlock,
     PublicKey, SealedBlock, Senders, Signer, Transaction,
 };
-use rayon::ThreadPool;
 use state::{Database, MemoryDisk};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
@@ -66,9 +66,6 @@ impl Verdict {
 ///
 /// All functions may be called from any thread. One block runs at a time; the fork choice and
 /// everything that reads do not wait for it. Dropping the engine persists what is in memory.
-///
-/// A thread of a rayon pool that calls may do other work of that pool while it waits for the
-/// engine's, one in the other; give blocks from threads of your own.
 #[derive(Debug)]
 pub struct Engine {
     chain: ChainSpec,
@@ -435,11 +432,11 @@ impl Engine {
         };
         let of = AheadOf { chain, block, senders, list, codes };
         let schedule = Schedule::new(transactions_count);
-        pool.scope(|scope| {
-            for _ in 0..helpers {
-                let state = ParentState::new(core, parent.clone(), version, listed);
-                scope.spawn(|_| schedule.help(&of, state));
-            }
+        let run_ahead = || {
+            schedule.help(&of, ParentState::new(core, parent.clone(), version, listed));
+        };
+        pool.with_help(&run_ahead, |help| {
+            help.ask(helpers);
             let executed = prefetched(Some(&schedule), state);
             schedule.stop();
             executed
@@ -670,15 +667,14 @@ impl Engine {
             return None;
         }
         let workers = self.workers.get_or_init(|| {
-            let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            let count = self.core.options.trie_workers.unwrap_or(cores - 1);
+            let count = self.core.options.trie_workers.unwrap_or(processors() - 1);
             Workers::start(count.clamp(1, limits::TRIE_WORKERS), self.helpers.clone())
         });
         Some(Threads { workers, pool: self.pool() })
     }
 
     fn pool(&self) -> &Pool {
-        self.pool.get_or_init(|| Pool::start(0, self.helpers.clone()))
+        self.pool.get_or_init(|| Pool::start(processors(), self.helpers.clone()))
     }
 
     /// The threads that read ahead, if there are to be any.
@@ -740,6 +736,11 @@ fn told(reason: &InvalidBlock) -> String {
     let end = (0..=limits::REASON_BYTES).rev().find(|end| told.is_char_boundary(*end));
     told.truncate(end.expect("every text has a boundary at 0"));
     told
+}
+
+/// How many threads can run at once.
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Transactions from which on their senders are recovered on all cores: fewer are not worth waking

@@ -6,7 +6,7 @@
 //! or it takes the place of the block. So where processors are few, helpers are kept off the one on
 //! which the block's thread runs.
 
-use rayon::{Scope, ThreadPool};
+use crate::thread_pool::{Help, ThreadPool};
 use std::sync::{Arc, Mutex};
 use trie::versioned::Unit;
 
@@ -93,27 +93,25 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// So many threads; 0 is one a processor.
     pub(crate) fn start(count: usize, helpers: Arc<Helpers>) -> Self {
         let joining = helpers.clone();
-        let threads = rayon::ThreadPoolBuilder::new()
-            .num_threads(count)
-            .thread_name(|index| format!("engine-{index}"))
-            .start_handler(move |_| joining.join())
-            .build()
-            .expect("the system starts a thread a core");
+        let threads = ThreadPool::start(count, "engine", move || joining.join());
         Self { threads, helpers }
     }
 
     pub(crate) fn threads_count(&self) -> usize {
-        self.threads.current_num_threads()
+        self.threads.threads_count()
     }
 
-    /// Runs `run` here, and on other threads what it spawns, and waits for these. They are kept off
-    /// the processor of this thread, as it is now: who waits may be on another one after that.
-    pub(crate) fn scope<'scope, T>(&self, run: impl FnOnce(&Scope<'scope>) -> T) -> T {
+    /// As [`ThreadPool::with_help`]. The threads are kept off the processor of this one, as it is
+    /// now: who waits may be on another one after that.
+    pub(crate) fn with_help<T>(
+        &self,
+        work: &(dyn Fn() + Sync),
+        run: impl FnOnce(&Help<'_>) -> T,
+    ) -> T {
         self.helpers.keep_off();
-        self.threads.in_place_scope(run)
+        self.threads.with_help(work, run)
     }
 
     /// Runs units on this thread and others, each taking one that nobody has taken: this thread
@@ -129,8 +127,8 @@ impl Pool {
         let left = Mutex::new(units.iter_mut());
         let next = || left.lock().expect(NO_PANIC).next();
         let work = || std::iter::from_fn(next).for_each(Unit::run);
-        self.scope(|scope| {
-            (0..helpers).for_each(|_| scope.spawn(|_| work()));
+        self.with_help(&work, |help| {
+            help.ask(helpers);
             first();
             work();
         });

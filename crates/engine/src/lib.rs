@@ -30,6 +30,7 @@ mod seal;
 #[cfg(test)]
 mod simulation;
 mod state_view;
+mod thread_pool;
 mod touched;
 mod tree;
 mod workers;

@@ -10,8 +10,8 @@ use crate::background::yield_to_others;
 use crate::core::Core;
 use crate::parallel::{Listed, ParentState};
 use crate::record::BlockRecord;
+use crate::thread_pool::{Help, ThreadPool};
 use execution::{Ahead, ChainSpec, CodeCache, RanAhead, SealedBlock, Senders};
-use rayon::{Scope, ThreadPool};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -21,12 +21,7 @@ use witness::State;
 
 /// The threads that read ahead. They mostly wait, and when they do not, others go before them.
 pub(crate) fn thread_pool(count: usize) -> ThreadPool {
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(count)
-        .thread_name(|index| format!("prefetch-{index}"))
-        .start_handler(|_| yield_to_others())
-        .build()
-        .expect("the system starts threads")
+    ThreadPool::start(count, "prefetch", yield_to_others)
 }
 
 /// A block whose reads may be made ahead, on the state after its parent.
@@ -54,15 +49,15 @@ impl Prefetch<'_> {
     ) -> T {
         let progress = Progress::default();
         let was_cold = &self.core.was_cold;
-        threads.in_place_scope(|scope| {
+        threads.with_help(&|| self.read(&progress), |help| {
             let watch = Watch {
                 prefetch: self,
                 progress: &progress,
                 inner,
                 waited_before: state::waited(),
                 has_begun: Cell::new(false),
-                scope,
-                threads_count: threads.current_num_threads(),
+                help,
+                threads_count: threads.threads_count(),
             };
             if was_cold.load(Ordering::Relaxed) {
                 watch.begin();
@@ -118,18 +113,18 @@ struct Progress {
 
 /// Sees a block run, and has its reads made ahead once it waits too long.
 #[derive(Debug)]
-struct Watch<'w, 'scope> {
-    prefetch: &'scope Prefetch<'scope>,
-    progress: &'scope Progress,
+struct Watch<'w> {
+    prefetch: &'w Prefetch<'w>,
+    progress: &'w Progress,
     inner: Option<&'w dyn Ahead>,
     /// What this thread had waited for the disk before the block.
     waited_before: Duration,
     has_begun: Cell<bool>,
-    scope: &'w Scope<'scope>,
+    help: &'w Help<'w>,
     threads_count: usize,
 }
 
-impl Watch<'_, '_> {
+impl Watch<'_> {
     fn has_waited_long(&self) -> bool {
         state::waited() - self.waited_before >= self.prefetch.core.options.prefetch_after
     }
@@ -138,15 +133,13 @@ impl Watch<'_, '_> {
         if self.has_begun.replace(true) {
             return;
         }
-        let (prefetch, progress) = (self.prefetch, self.progress);
-        let left = prefetch.units_count().saturating_sub(progress.next.load(Ordering::Relaxed));
-        for _ in 0..self.threads_count.min(left) {
-            self.scope.spawn(move |_| prefetch.read(progress));
-        }
+        let next = self.progress.next.load(Ordering::Relaxed);
+        let left = self.prefetch.units_count().saturating_sub(next);
+        self.help.ask(self.threads_count.min(left));
     }
 }
 
-impl Ahead for Watch<'_, '_> {
+impl Ahead for Watch<'_> {
     fn take(&self, index: usize) -> Option<RanAhead> {
         if self.prefetch.listed.is_none() {
             self.progress.next.fetch_max(index + 1, Ordering::Relaxed);
@@ -222,11 +215,11 @@ mod tests {
         let mut state =
             ParentState::new(core, parent.clone(), version, None).until(&progress.is_over);
         assert!(state.account(COUNTER).unwrap().is_some());
-        thread_pool(1).in_place_scope(|scope| {
+        thread_pool(1).with_help(&|| (), |help| {
             let (progress, inner, threads_count) = (&progress, None, 1);
             let (waited_before, has_begun) = (state::waited(), Cell::new(false));
             let prefetch = &prefetch;
-            Watch { prefetch, progress, inner, waited_before, has_begun, scope, threads_count }
+            Watch { prefetch, progress, inner, waited_before, has_begun, help, threads_count }
                 .end();
         });
         state.account(COUNTER).unwrap_err();

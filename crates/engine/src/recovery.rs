@@ -34,14 +34,13 @@ impl<'a> Recovery<'a> {
     pub(crate) fn during<T>(&self, pool: Option<&Pool>, run: impl FnOnce() -> T) -> T {
         let Some(pool) = pool else { return run() };
         let helpers = pool.threads_count().min(self.transactions.len()).saturating_sub(1);
-        pool.scope(|scope| {
-            for _ in 0..helpers {
-                scope.spawn(|_| {
-                    while let Some(index) = self.begin() {
-                        self.recover(index);
-                    }
-                });
+        let recover_ahead = || {
+            while let Some(index) = self.begin() {
+                self.recover(index);
             }
+        };
+        pool.with_help(&recover_ahead, |help| {
+            help.ask(helpers);
             let outcome = run();
             self.next.store(self.transactions.len(), Ordering::Relaxed);
             outcome

@@ -205,9 +205,7 @@ fn run_random() -> Report {
     })
 }
 
-/// Runs each item, as many at a time as there are cores. Not on a pool of rayon's: while the engine
-/// waits for its own pool there, the thread would begin the next item, one in the other, until the
-/// stack ends.
+/// Runs each item, as many at a time as there are cores.
 fn side_by_side<T: Sync>(items: &[T], run: impl Fn(&T) -> Report + Sync) -> Report {
     let next = AtomicUsize::new(0);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
