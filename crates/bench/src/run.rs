@@ -77,9 +77,9 @@ pub(crate) struct Sample {
     pub(crate) server_us: BTreeMap<String, f64>,
 }
 
-/// How long nobody runs after the page cache was dropped. A guest of a hypervisor gives back what has
-/// become free, some gigabytes then, in rounds of two seconds or so; meanwhile all that runs in it is
-/// slow.
+/// How long nobody runs after the page cache was dropped. A guest of a hypervisor gives back what
+/// has become free, some gigabytes then, in rounds of two seconds or so; meanwhile all that runs in
+/// it is slow.
 const SETTLING: Duration = Duration::from_secs(30);
 
 /// All that was measured.

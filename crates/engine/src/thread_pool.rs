@@ -1,9 +1,9 @@
 //! Threads that help whoever has work for them, and sleep as long as nobody has.
 //!
 //! The threads of rayon look for work for a while before they sleep, and let others run each time
-//! that they find none. Where processors are few, the answer to a block has to wait for all of them.
-//! And who gives them work there waits until each has looked at it, also when nothing is left to be
-//! done; here nobody waits for a thread that has not begun.
+//! that they find none. Where processors are few, the answer to a block has to wait for all of
+//! them. And who gives them work there waits until each has looked at it, also when nothing is left
+//! to be done; here nobody waits for a thread that has not begun.
 
 use std::any::Any;
 use std::collections::VecDeque;
