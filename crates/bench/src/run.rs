@@ -125,8 +125,10 @@ pub(crate) fn run(
                 runner.client.process.stop()?;
             }
             if options.drop_page_cache {
-                measured.remarks.extend(drop_page_cache());
-                std::thread::sleep(SETTLING);
+                match drop_page_cache() {
+                    Ok(()) => std::thread::sleep(SETTLING),
+                    Err(remark) => measured.remarks.push(remark),
+                }
             }
         }
         let mut team = match teams.take() {
@@ -189,11 +191,11 @@ fn sync_files() {
 }
 
 /// Writes all dirty pages and forgets the clean ones; a remark when that is not permitted.
-fn drop_page_cache() -> Option<String> {
+fn drop_page_cache() -> Result<(), String> {
     // Dirty pages cannot be dropped.
     sync_files();
     let dropped = std::fs::write("/proc/sys/vm/drop_caches", "3");
-    dropped.err().map(|error| {
+    dropped.map_err(|error| {
         format!("The page cache was not dropped ({error}): the cold part is only a restart.")
     })
 }

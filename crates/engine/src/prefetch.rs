@@ -57,7 +57,6 @@ impl Prefetch<'_> {
                 waited_before: state::waited(),
                 has_begun: Cell::new(false),
                 help,
-                threads_count: threads.threads_count(),
             };
             if was_cold.load(Ordering::Relaxed) {
                 watch.begin();
@@ -121,7 +120,6 @@ struct Watch<'w> {
     waited_before: Duration,
     has_begun: Cell<bool>,
     help: &'w Help<'w>,
-    threads_count: usize,
 }
 
 impl Watch<'_> {
@@ -135,7 +133,7 @@ impl Watch<'_> {
         }
         let next = self.progress.next.load(Ordering::Relaxed);
         let left = self.prefetch.units_count().saturating_sub(next);
-        self.help.ask(self.threads_count.min(left));
+        self.help.ask(left);
     }
 }
 
@@ -216,11 +214,10 @@ mod tests {
             ParentState::new(core, parent.clone(), version, None).until(&progress.is_over);
         assert!(state.account(COUNTER).unwrap().is_some());
         thread_pool(1).with_help(&|| (), |help| {
-            let (progress, inner, threads_count) = (&progress, None, 1);
+            let (progress, inner) = (&progress, None);
             let (waited_before, has_begun) = (state::waited(), Cell::new(false));
             let prefetch = &prefetch;
-            Watch { prefetch, progress, inner, waited_before, has_begun, help, threads_count }
-                .end();
+            Watch { prefetch, progress, inner, waited_before, has_begun, help }.end();
         });
         state.account(COUNTER).unwrap_err();
         state.storage(COUNTER, U256::ZERO).unwrap_err();

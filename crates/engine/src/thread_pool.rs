@@ -117,13 +117,13 @@ impl Drop for ThreadPool {
 }
 
 impl Help<'_> {
-    /// Asks `count` more threads, as soon as they have nothing else to do.
+    /// Asks `count` more threads, or all there are, as soon as they have nothing else to do.
     pub(crate) fn ask(&self, count: usize) {
+        let count = count.min(self.pool.threads_count());
         if count > 0 {
             self.pool.shared.state().asked.push_back((self.work.clone(), count));
         }
-        (0..count.min(self.pool.threads_count()))
-            .for_each(|_| self.pool.shared.changed.notify_one());
+        (0..count).for_each(|_| self.pool.shared.changed.notify_one());
     }
 
     fn end(&self) {

@@ -276,7 +276,7 @@ fn the_fork_choice_reads_nothing_from_the_disk_also_after_a_restart() {
     }
     assert_eq!(engine.canonical_hash(8).unwrap(), Some(chain[7]));
     assert_eq!(reads.load(Ordering::Relaxed), 0);
-    // One further back than what is kept in memory is read.
+    // Reads are counted: of a block further back its link alone is in memory.
     engine.block(chain[0]).unwrap().unwrap();
     assert!(reads.load(Ordering::Relaxed) > 0);
 }
