@@ -17,7 +17,7 @@ pub const RECENT_BYTES: usize = 64 << 20;
 
 /// Blocks whose number and parent are kept in memory, the newest: further back than a safe or a
 /// finalized block mostly is, or an opcode asks. They are read when a database is opened, each from
-/// a place of its own.
+/// a place of its own: a device's answer each at most, 5 ms in all where the index is small.
 pub const LINKS: usize = 512;
 
 /// Bytes that may wait for the disk before `newPayload` waits too: some thirty large blocks, and
