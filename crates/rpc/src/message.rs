@@ -10,9 +10,10 @@ use serde_json::value::RawValue;
 
 use crate::error::{Code, Error, quote};
 use crate::json::Json;
-use crate::limits::{ID_BYTES, Limits, QUICK_BYTES};
+use crate::limits::{ID_BYTES, Limits, SHORT_BYTES};
 use crate::params::elements;
 use crate::pieces::Pieces;
+use crate::port::Pace;
 use crate::rest::{self, StatusCode};
 use crate::subscription::{Subscription, SubscriptionMethods};
 
@@ -84,14 +85,17 @@ pub fn answer(message: &[u8], handler: &dyn Handler, limits: &Limits) -> Option<
     })
 }
 
-/// Whether a message is one call that is answered at once.
-pub(crate) fn is_quick(message: &[u8], handler: &dyn Handler) -> bool {
-    if message.len() > QUICK_BYTES {
-        return false;
+/// How long the calls of a message are thought to take.
+pub(crate) fn pace(message: &[u8], handler: &dyn Handler) -> Pace {
+    if message.len() > SHORT_BYTES {
+        return Pace::Long;
     }
     let text = std::str::from_utf8(message).unwrap_or_default();
     let request = Request::parse(text.trim_matches([' ', '\t', '\r', '\n']));
-    request.is_ok_and(|request| handler.is_quick(&request.method, request.params))
+    match request {
+        Ok(request) if handler.is_quick(&request.method, request.params) => Pace::Quick,
+        _ => Pace::Short,
+    }
 }
 
 /// What answers the single calls of a message.

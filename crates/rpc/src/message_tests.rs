@@ -33,19 +33,19 @@ impl Handler for Hasty {
 }
 
 #[test]
-fn what_is_quick_is_one_short_call() {
+fn a_short_message_is_quick_if_its_call_is() {
     let call = |method: &str, params: &str| {
         format!(r#" {{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}} "#)
     };
-    let is_quick = |message: &str| super::is_quick(message.as_bytes(), &Hasty);
-    assert!(is_quick(&call("quick", "[]")));
-    assert!(is_quick(r#"{"jsonrpc":"2.0","method":"quick"}"#));
-    let long = call("quick", "[]") + &" ".repeat(QUICK_BYTES);
+    let pace = |message: &str| super::pace(message.as_bytes(), &Hasty);
+    assert_eq!(pace(&call("quick", "[]")), Pace::Quick);
+    assert_eq!(pace(r#"{"jsonrpc":"2.0","method":"quick"}"#), Pace::Quick);
     let batch = format!("[{}]", call("quick", "[]"));
-    for other in [&call("quick", "[1]"), &call("slow", "[]"), &batch, &long, "", "{"] {
-        assert!(!is_quick(other), "{other}");
+    for other in [&call("quick", "[1]"), &call("slow", "[]"), &batch, "", "{"] {
+        assert_eq!(pace(other), Pace::Short, "{other}");
     }
-    assert!(!super::is_quick(&[0xff], &Hasty));
+    assert_eq!(super::pace(&[0xff], &Hasty), Pace::Short);
+    assert_eq!(pace(&(call("quick", "[]") + &" ".repeat(SHORT_BYTES))), Pace::Long);
 }
 
 fn limits() -> Limits {

@@ -1,12 +1,14 @@
 //! What the connections of one listening port share: the handler, turns to run, room to send.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::spawn_blocking;
+use tokio::task::{block_in_place, spawn_blocking};
 use tokio::time::timeout;
 
 use crate::descriptor::Files;
@@ -15,7 +17,7 @@ use crate::jwt::JwtSecret;
 use crate::limits::{
     ACCEPT_PAUSE, Limits, SMALL_ANSWER_BYTES, SMALL_ANSWERS_BYTES, SMALL_ANSWERS_WAITING,
 };
-use crate::message::Handler;
+use crate::message::{Handler, panic_text};
 use crate::pieces::Pieces;
 use crate::rest;
 use crate::socket::{Listener, Stream};
@@ -90,6 +92,20 @@ pub(crate) struct Answered<A> {
     pub(crate) room: OwnedSemaphorePermit,
 }
 
+/// How long a call is thought to take, which says where it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// [Microseconds](Handler::is_quick): on the thread that reads from all clients.
+    Quick,
+    /// Longer, and there may be many at a time: on a thread of its own.
+    Short,
+    /// Still longer, so that few are made at a time, and their clients wait for each: where the
+    /// request was read, while another thread reads from all clients. Its answer is sent from
+    /// there too, so nobody has to wake, which takes 30 to 50 µs each way on a processor that
+    /// sleeps. With many small calls at a time it is that others take over which costs more.
+    Long,
+}
+
 /// Why a message has no answer, in words for the one who sent it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Unanswered {
@@ -158,25 +174,31 @@ impl Port {
         }
     }
 
-    /// Runs `answer`, on a thread of its own and in its turn unless it is quick, and waits for room
-    /// to send what it gives.
+    /// Runs `answer`, in its turn and where nobody else waits for the thread unless it is quick, and
+    /// waits for room to send what it gives.
     pub(crate) async fn run<A: Answer>(
         &self,
-        is_quick: bool,
+        pace: Pace,
         answer: impl FnOnce() -> Option<A> + Send + 'static,
     ) -> Result<Option<Answered<A>>, Unanswered> {
-        let answer = if is_quick {
+        let answer = if pace == Pace::Quick {
             answer()
         } else {
             let turn = self.turn(&self.calls, 1).await?;
             // The turn goes along: a client that hangs up does not end its call.
-            let called = spawn_blocking(move || {
-                let answer = answer();
+            let called = move || {
+                let answered = catch_unwind(AssertUnwindSafe(answer));
                 drop(turn);
-                answer
-            });
-            called.await.map_err(|fault| {
-                tracing::error!(%fault, "a call was lost");
+                answered.map_err(|panic| panic_text(&*panic).to_string())
+            };
+            let called = if pace == Pace::Long && can_block_in_place() {
+                block_in_place(called)
+            } else {
+                let called = spawn_blocking(called).await;
+                called.unwrap_or_else(|fault| Err(fault.to_string()))
+            };
+            called.map_err(|reason| {
+                tracing::error!(reason, "a call was lost");
                 Unanswered::Lost
             })?
         };
@@ -216,6 +238,11 @@ impl Port {
         let begun = self.subscriptions_begun.fetch_add(1, Ordering::Relaxed);
         format!("0x{:x}", begun + 1)
     }
+}
+
+/// Whether another thread can take the place of this one in the runtime.
+fn can_block_in_place() -> bool {
+    Handle::current().runtime_flavor() != RuntimeFlavor::CurrentThread
 }
 
 pub(crate) async fn permits(semaphore: &Arc<Semaphore>, count: u32) -> OwnedSemaphorePermit {

@@ -47,7 +47,7 @@ use crate::limits::{
 };
 use crate::message::{self, Handler, answer, panic_text};
 use crate::pieces::Pieces;
-use crate::port::{Answered, Port, ServerOptions, Unanswered};
+use crate::port::{Answered, Pace, Port, ServerOptions, Unanswered};
 use crate::socket::{Listener, Socket, Stream};
 use crate::streams::{Open, Over, Sending, Streams};
 use crate::websocket::WebSocket;
@@ -373,8 +373,8 @@ impl Port {
     /// Calls the handler's methods.
     async fn answer(self: Arc<Self>, message: Vec<u8>) -> Result<Response<Answer>, Refusal> {
         let port = Arc::clone(&self);
-        let is_quick = message::is_quick(&message, &*port.handler);
-        let called = self.run(is_quick, move || answer(&message, &*port.handler, &port.limits));
+        let pace = message::pace(&message, &*port.handler);
+        let called = self.run(pace, move || answer(&message, &*port.handler, &port.limits));
         let called = called.await;
         let Some(Answered { answer, room }) = called.map_err(Refusal::unanswered)? else {
             let mut response = Response::new(Answer::default());
@@ -409,7 +409,10 @@ impl Port {
             takes_files,
             connection: remembered,
         };
-        let is_quick = self.handler.is_quick_resource(&request);
+        let pace = match self.handler.is_quick_resource(&request) {
+            true => Pace::Quick,
+            false => Pace::Long,
+        };
         let port = Arc::clone(&self);
         let answer = move || {
             let mut response = resource_of(&*port.handler, request);
@@ -425,7 +428,7 @@ impl Port {
             }
             Some(response)
         };
-        let called = self.run(is_quick, answer).await;
+        let called = self.run(pace, answer).await;
         let answered = called.map_err(Refusal::unanswered)?;
         let Answered { answer, room } = answered.expect("every request is answered");
         Ok(resource(answer, Some(room)))

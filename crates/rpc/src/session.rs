@@ -124,8 +124,8 @@ impl Session {
 
     async fn answer(self: Arc<Self>, message: Utf8Bytes, mut held: Held) {
         let (answered, is_answered) = watch::channel(false);
-        let is_quick = message::is_quick(message.as_bytes(), &*self.port.handler);
-        let called = self.port.run(is_quick, {
+        let pace = message::pace(message.as_bytes(), &*self.port.handler);
+        let called = self.port.run(pace, {
             let (session, message) = (Arc::clone(&self), message.clone());
             move || {
                 let mut calls = |request: &Request<'_>| session.call(request, &is_answered);
