@@ -363,9 +363,7 @@ impl Engine {
         let mut dropped_later = None;
         if wanted == Wanted::Witness {
             let start = Instant::now();
-            if threads.is_some() {
-                self.core.rest.begin(limits::REST_MAX);
-            }
+            self.core.rest.begin(limits::REST_MAX);
             dropped_later = self.core.assembler.lock().expect(NO_PANIC).last.take();
             // It is kept for who asks. Why there is none, who asks is told again.
             let assembled = self.assembled(hash).ok().flatten();
@@ -376,12 +374,11 @@ impl Engine {
             }
         }
         let (core, parent_seal) = (self.core.clone(), parent.seal.clone());
-        if threads.is_some() && wanted != Wanted::Nothing {
+        if wanted != Wanted::Nothing {
             self.core.rest.begin(rest);
         }
-        let waiting = threads.is_none().then(|| self.core.rest.wait_for_work());
-        if waiting.is_some() {
-            // The answer waits for it.
+        if threads.is_none() {
+            // Sweeping is left to larger blocks, which owe nearly all of it.
             record.seal.hurry();
         }
         let seal = move || {
@@ -391,9 +388,12 @@ impl Engine {
                 Assembler::recycle(&core.assembler, assembled);
             }
         };
-        match threads {
-            Some(Threads { workers, .. }) => workers.after(seal),
-            None => seal(),
+        if threads.is_some() || wanted != Wanted::Nothing {
+            self.workers().after(seal);
+        } else {
+            // To wake a thread takes a good part of that.
+            let _waiting = self.core.rest.wait_for_work();
+            seal();
         }
         Ok(())
     }
@@ -666,11 +666,14 @@ impl Engine {
         if gas_used < self.core.options.parallel_gas {
             return None;
         }
-        let workers = self.workers.get_or_init(|| {
+        Some(Threads { workers: self.workers(), pool: self.pool() })
+    }
+
+    fn workers(&self) -> &Workers {
+        self.workers.get_or_init(|| {
             let count = self.core.options.trie_workers.unwrap_or(processors() - 1);
             Workers::start(count.clamp(1, limits::TRIE_WORKERS), self.helpers.clone())
-        });
-        Some(Threads { workers, pool: self.pool() })
+        })
     }
 
     fn pool(&self) -> &Pool {

@@ -16,7 +16,7 @@ use tracing_subscriber::EnvFilter;
 use crate::commands::{self, DbArgs, ExportArgs, ImportArgs, InitArgs};
 use crate::demo::DemoArgs;
 use crate::verify::VerifyArgs;
-use crate::{Node, NodeOptions};
+use crate::{Node, NodeOptions, limits};
 
 /// An Ethereum execution engine whose every validated block comes with its execution witness.
 #[derive(Debug, Parser)]
@@ -245,7 +245,10 @@ fn run_node(args: NodeArgs) -> anyhow::Result<()> {
             ..args.storage.engine()
         },
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_keep_alive(limits::THREAD_KEPT)
+        .build()?;
     runtime.block_on(async {
         // Listening for signals first: one that comes while starting is not lost.
         let (mut interrupt, mut terminate) =

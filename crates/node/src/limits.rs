@@ -1,5 +1,11 @@
 //! Every bound of this crate, with its unit and its reason.
 
+use std::time::Duration;
+
+/// How long a thread that calls run on is kept when there is no call: five slots. One that had
+/// ended would be started while a block waits.
+pub const THREAD_KEPT: Duration = Duration::from_secs(60);
+
 /// Bodies that one `engine_getPayloadBodies` call may ask for. The specification demands 32; geth
 /// and reth take 1024.
 pub const BODIES: u64 = 1024;
