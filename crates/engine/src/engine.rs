@@ -255,7 +255,8 @@ impl Engine {
         // That of the block that ran until now.
         self.core.rest.end();
         let (hash, parent_hash) = (block.hash(), block.header.parent_hash);
-        if self.core.link(&hash)?.is_some() {
+        let is_new = self.core.tree().is_new(&hash, &parent_hash);
+        if !is_new && self.core.link(&hash)?.is_some() {
             return Ok(Verdict::Valid);
         }
         {
@@ -358,7 +359,7 @@ impl Engine {
         let nodes = if is_all { Arc::downgrade(&tries) } else { Weak::new() };
         let hash = record.hash();
         *self.latest() = Some(Latest { hash, nodes, codes, public_keys, timings });
-        let left = self.core.tree_mut().insert(record.clone());
+        let left = self.core.tree_mut().add(record.clone());
         let mut rest = limits::REST_FOR_VERDICT;
         let mut dropped_later = None;
         if wanted == Wanted::Witness {

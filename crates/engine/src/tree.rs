@@ -50,6 +50,8 @@ pub(crate) struct BlockTree {
     /// Number and parent of the newest blocks, recent or not: the fork choice follows them, and is
     /// not to wait for the disk.
     links: Bounded<(u64, B256)>,
+    /// The newest blocks that were validated since the tree was opened, in that order.
+    validated: Bounded<()>,
     /// Changes of the canonical chain that the database does not have yet; `None` takes a number
     /// away.
     canonical: BTreeMap<u64, Option<B256>>,
@@ -85,6 +87,7 @@ impl BlockTree {
             database,
             recent: Recent::default(),
             links,
+            validated: Bounded::new(limits::LINKS),
             canonical: BTreeMap::new(),
             stored_canonical: newest.iter().map(|(hash, (number, _))| (*number, *hash)).collect(),
             is_changed: false,
@@ -115,6 +118,19 @@ impl BlockTree {
     /// As [`link`](Self::link), of a block that must be there.
     pub(crate) fn known_link(&self, hash: &B256) -> Result<(u64, B256), Error> {
         self.link(hash)?.ok_or(Error::UnknownBlock(*hash))
+    }
+
+    /// Whether a block on `parent` is certainly not there, which is known of most new ones without
+    /// asking the database: it would have been validated after `parent` was.
+    pub(crate) fn is_new(&self, hash: &B256, parent: &B256) -> bool {
+        self.validated.get(parent).is_some() && self.validated.get(hash).is_none()
+    }
+
+    /// Adds a block that was validated just now, as [`insert`](Self::insert) does.
+    #[must_use]
+    pub(crate) fn add(&mut self, record: Arc<BlockRecord>) -> Vec<Arc<BlockRecord>> {
+        self.validated.insert(record.hash(), ());
+        self.insert(record)
     }
 
     /// Adds a valid block. What this gives is not kept any more: freeing it takes a while, and is

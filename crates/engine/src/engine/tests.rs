@@ -241,7 +241,7 @@ fn an_unknown_or_invalid_head_changes_nothing() {
 }
 
 #[test]
-fn the_fork_choice_reads_nothing_from_the_disk_also_after_a_restart() {
+fn neither_choices_nor_new_blocks_read_the_disk_also_after_a_restart() {
     let disk = MemoryDisk::new();
     let reads = Arc::new(AtomicUsize::new(0));
     let open = || {
@@ -268,8 +268,13 @@ fn the_fork_choice_reads_nothing_from_the_disk_also_after_a_restart() {
     for tag in 2..8 {
         // Each on the last, but one beside it.
         let parent = if tag == 5 { chain[39] } else { head };
-        head = extend(&engine, parent, tag);
+        let block = build(&engine, parent, vec![count(&engine, parent)], tag).block;
+        head = block.hash();
         reads.store(0, Ordering::Relaxed);
+        assert_eq!(engine.new_block(block).unwrap(), Verdict::Valid);
+        // Others may stand on a block that was there at the start: that is looked up.
+        let is_looked_up = reads.swap(0, Ordering::Relaxed) > 0;
+        assert_eq!(is_looked_up, parent == chain[39], "{tag}");
         let choice = heads(head, chain[7], chain[3]);
         let outcome = engine.forkchoice_updated(choice, None).unwrap();
         assert_eq!((outcome.verdict, reads.load(Ordering::Relaxed)), (Verdict::Valid, 0), "{tag}");

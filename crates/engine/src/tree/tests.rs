@@ -121,6 +121,24 @@ fn an_unknown_head_changes_nothing() {
 }
 
 #[test]
+fn no_block_that_is_there_is_new() {
+    let (mut tree, mut hashes) = tree(&[]);
+    let mut links = Vec::new();
+    for index in 1..limits::LINKS + 100 {
+        // On one of the newest twenty.
+        let parent = hashes[index - 1 - (7 * index % 20).min(index - 1)];
+        let record = record(tree.recent(&parent).unwrap().number() + 1, parent, index as u8);
+        links.push((record.hash(), parent));
+        hashes.push(record.hash());
+        assert!(tree.add(Arc::new(record)).is_empty());
+        assert!(links.iter().all(|(hash, parent)| !tree.is_new(hash, parent)));
+    }
+    let children_are_new: Vec<_> = hashes.iter().map(|on| tree.is_new(&hash(9), on)).collect();
+    // The first block was not added, and then come 99 that others have followed since.
+    assert_eq!(children_are_new, [[false; 100].as_slice(), &[true; limits::LINKS]].concat());
+}
+
+#[test]
 fn a_bounded_map_forgets_its_oldest_entries() {
     let mut map = Bounded::new(3);
     for byte in 0..3 {
