@@ -14,7 +14,7 @@ use crate::state_view::StateView;
 use crate::thread_pool::ThreadPool;
 use crate::touched::Nodes;
 use crate::tree::{Bounded, InvalidRecord};
-use crate::workers::Workers;
+use crate::workers::{After, Workers};
 use crate::{Error, Genesis, Heads, limits};
 use alloy_consensus::Transaction as _;
 use alloy_eips::eip2718::{Decodable2718, Encodable2718};
@@ -69,7 +69,9 @@ impl Verdict {
 #[derive(Debug)]
 pub struct Engine {
     chain: ChainSpec,
-    /// Made when a block first has work for them. First to be dropped: they seal what has run.
+    /// First to be dropped: it seals what has run.
+    after: After,
+    /// Made when a block first has work for them.
     workers: OnceLock<Workers>,
     _read_ahead: Option<ReadAhead>,
     /// Dropped next: it persists what is sealed.
@@ -175,6 +177,7 @@ impl Engine {
         let read_ahead = (read_ahead > 0).then(|| ReadAhead::start(core.clone(), read_ahead));
         Ok(Self {
             chain,
+            after: After::start(),
             workers: OnceLock::new(),
             _read_ahead: read_ahead,
             _persister: Persister::start(core.clone()),
@@ -359,7 +362,7 @@ impl Engine {
         let nodes = if is_all { Arc::downgrade(&tries) } else { Weak::new() };
         let hash = record.hash();
         *self.latest() = Some(Latest { hash, nodes, codes, public_keys, timings });
-        let left = self.core.tree_mut().add(record.clone());
+        let left = self.core.tree_mut().add_validated(record.clone());
         let mut rest = limits::REST_FOR_VERDICT;
         let mut dropped_later = None;
         if wanted == Wanted::Witness {
@@ -379,7 +382,7 @@ impl Engine {
             self.core.rest.begin(rest);
         }
         if threads.is_none() {
-            // Sweeping is left to larger blocks, which owe nearly all of it.
+            // It leaves sweeping to larger blocks, as long as the log is not too long.
             record.seal.hurry();
         }
         let seal = move || {
@@ -390,9 +393,9 @@ impl Engine {
             }
         };
         if threads.is_some() || wanted != Wanted::Nothing {
-            self.workers().after(seal);
+            self.after.run(seal);
         } else {
-            // To wake a thread takes a good part of that.
+            // Nobody waits for an answer, and waking a thread would take a good part of the time.
             let _waiting = self.core.rest.wait_for_work();
             seal();
         }
@@ -563,7 +566,8 @@ impl Engine {
         Ok(Some(finalized))
     }
 
-    /// Persists everything validated and chosen so far, and returns when that is done.
+    /// Persists the chain that is chosen, and all blocks that are sealed by now; returns when that is
+    /// done.
     ///
     /// # Errors
     /// When persistence has failed.
@@ -667,14 +671,11 @@ impl Engine {
         if gas_used < self.core.options.parallel_gas {
             return None;
         }
-        Some(Threads { workers: self.workers(), pool: self.pool() })
-    }
-
-    fn workers(&self) -> &Workers {
-        self.workers.get_or_init(|| {
+        let workers = self.workers.get_or_init(|| {
             let count = self.core.options.trie_workers.unwrap_or(processors() - 1);
             Workers::start(count.clamp(1, limits::TRIE_WORKERS), self.helpers.clone())
-        })
+        });
+        Some(Threads { workers, pool: self.pool() })
     }
 
     fn pool(&self) -> &Pool {

@@ -128,12 +128,12 @@ impl BlockTree {
 
     /// Adds a block that was validated just now, as [`insert`](Self::insert) does.
     #[must_use]
-    pub(crate) fn add(&mut self, record: Arc<BlockRecord>) -> Vec<Arc<BlockRecord>> {
+    pub(crate) fn add_validated(&mut self, record: Arc<BlockRecord>) -> Vec<Arc<BlockRecord>> {
         self.validated.insert(record.hash(), ());
         self.insert(record)
     }
 
-    /// Adds a valid block. What this gives is not kept any more: freeing it takes a while, and is
+    /// Adds a valid block that was known before. What this gives is not kept any more: freeing it takes a while, and is
     /// better done when nobody waits for the tree.
     #[must_use]
     pub(crate) fn insert(&mut self, record: Arc<BlockRecord>) -> Vec<Arc<BlockRecord>> {

@@ -80,9 +80,11 @@ struct Done {
 pub(crate) struct Workers {
     workers: Vec<Worker<Message>>,
     helpers: Arc<Helpers>,
-    /// Does what is left to do after a block.
-    after: Worker<Box<dyn FnOnce() + Send>>,
 }
+
+/// The thread that does what is left to do after a block. Dropping it lets it finish.
+#[derive(Debug)]
+pub(crate) struct After(Worker<Box<dyn FnOnce() + Send>>);
 
 /// A thread that does what it is sent, in order.
 struct Worker<M> {
@@ -106,12 +108,8 @@ impl Workers {
                 run(&tasks);
             })
         };
-        let after = Worker::start("seal", |jobs: Receiver<Box<dyn FnOnce() + Send>>| {
-            yield_to_others();
-            jobs.into_iter().for_each(|job| job());
-        });
         let workers = (0..count.max(1)).map(start).collect();
-        Self { workers, helpers, after }
+        Self { workers, helpers }
     }
 
     /// Hands the shards out.
@@ -129,10 +127,19 @@ impl Workers {
         let chunks = self.workers.iter().map(|_| Vec::new()).collect();
         Session { workers: self, shards: count, chunk_size, chunks, hurry, is_open: true }
     }
+}
+
+impl After {
+    pub(crate) fn start() -> Self {
+        Self(Worker::start("seal", |jobs: Receiver<Box<dyn FnOnce() + Send>>| {
+            yield_to_others();
+            jobs.into_iter().for_each(|job| job());
+        }))
+    }
 
     /// Has this done beside the next block, in the order in which it is asked for.
-    pub(crate) fn after(&self, job: impl FnOnce() + Send + 'static) {
-        self.after.send(Box::new(job));
+    pub(crate) fn run(&self, job: impl FnOnce() + Send + 'static) {
+        self.0.send(Box::new(job));
     }
 }
 

@@ -134,8 +134,8 @@ pub(crate) const CODED_BYTES: usize = 32 * KIB;
 /// Longest `id` that is echoed, and longest `method`, in bytes as written in the JSON text.
 pub(crate) const ID_BYTES: usize = KIB;
 /// Longest message that is looked at for a call that is [quick](crate::Handler::is_quick). What is
-/// longer is a batch, or has a block in it, and takes its time: a payload has a bloom filter, whose
-/// digits alone are half of that.
+/// longer takes its time, be it a batch, a call with much to run, or a payload, in which the digits
+/// of the bloom filter alone are half of that.
 pub(crate) const SHORT_BYTES: usize = KIB;
 /// Most parameters that one call may have; no method known takes more than 5.
 pub(crate) const PARAMS_COUNT: usize = 16;

@@ -97,12 +97,12 @@ pub(crate) struct Answered<A> {
 pub(crate) enum Pace {
     /// [Microseconds](Handler::is_quick): on the thread that reads from all clients.
     Quick,
-    /// Longer, and there may be many at a time: on a thread of its own.
+    /// Longer: on a thread of its own.
     Short,
-    /// Still longer, so that few are made at a time, and their clients wait for each: where the
-    /// request was read, while another thread reads from all clients. Its answer is sent from
-    /// there too, so nobody has to wake, which takes 30 to 50 µs each way on a processor that
-    /// sleeps. With many small calls at a time it is that others take over which costs more.
+    /// Still longer. As long as it is the only call, it runs where its request was read, while
+    /// another thread reads from all clients: no thread has to wake for it, nor, over HTTP/1.1, for
+    /// its answer, which takes 30 to 50 µs each on a processor that sleeps. With many calls at a
+    /// time no processor does, and taking over costs more.
     Long,
 }
 
@@ -191,7 +191,8 @@ impl Port {
                 drop(turn);
                 answered.map_err(|panic| panic_text(&*panic).to_string())
             };
-            let called = if pace == Pace::Long && can_block_in_place() {
+            let is_alone = self.calls.available_permits() + 1 == self.limits.running_calls;
+            let called = if pace == Pace::Long && is_alone && can_block_in_place() {
                 block_in_place(called)
             } else {
                 let called = spawn_blocking(called).await;

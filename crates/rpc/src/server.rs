@@ -56,7 +56,8 @@ use crate::{handshake, ipc, rest, session};
 /// Serves until `shutdown` is done, then lets running calls finish for
 /// [`Limits::shutdown_grace`](crate::Limits::shutdown_grace); a WebSocket is told that it ends.
 ///
-/// It needs a tokio runtime with time and I/O. A call that outlives the grace keeps its thread.
+/// It needs a tokio runtime with time and I/O. A call that outlives the grace keeps its thread,
+/// and may keep its connection until then.
 pub async fn serve(
     listener: impl Into<Listener>,
     options: ServerOptions,

@@ -271,7 +271,7 @@ fn neither_choices_nor_new_blocks_read_the_disk_also_after_a_restart() {
         let block = build(&engine, parent, vec![count(&engine, parent)], tag).block;
         head = block.hash();
         reads.store(0, Ordering::Relaxed);
-        assert_eq!(engine.new_block(block).unwrap(), Verdict::Valid);
+        assert_eq!(engine.new_payload(payload(&block, None)).unwrap(), Verdict::Valid);
         // Others may stand on a block that was there at the start: that is looked up.
         let is_looked_up = reads.swap(0, Ordering::Relaxed) > 0;
         assert_eq!(is_looked_up, parent == chain[39], "{tag}");

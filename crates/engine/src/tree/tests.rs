@@ -130,7 +130,7 @@ fn no_block_that_is_there_is_new() {
         let record = record(tree.recent(&parent).unwrap().number() + 1, parent, index as u8);
         links.push((record.hash(), parent));
         hashes.push(record.hash());
-        assert!(tree.add(Arc::new(record)).is_empty());
+        assert!(tree.add_validated(Arc::new(record)).is_empty());
         assert!(links.iter().all(|(hash, parent)| !tree.is_new(hash, parent)));
     }
     let children_are_new: Vec<_> = hashes.iter().map(|on| tree.is_new(&hash(9), on)).collect();
