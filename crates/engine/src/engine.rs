@@ -566,8 +566,8 @@ impl Engine {
         Ok(Some(finalized))
     }
 
-    /// Persists the chain that is chosen, and all blocks that are sealed by now; returns when that is
-    /// done.
+    /// Persists the chain that is chosen, and all blocks that are sealed by now; returns when that
+    /// is done.
     ///
     /// # Errors
     /// When persistence has failed.

@@ -133,8 +133,8 @@ impl BlockTree {
         self.insert(record)
     }
 
-    /// Adds a valid block that was known before. What this gives is not kept any more: freeing it takes a while, and is
-    /// better done when nobody waits for the tree.
+    /// Adds a valid block that was known before. What this gives is not kept any more: freeing it
+    /// takes a while, and is better done when nobody waits for the tree.
     #[must_use]
     pub(crate) fn insert(&mut self, record: Arc<BlockRecord>) -> Vec<Arc<BlockRecord>> {
         self.links.insert(record.hash(), record.link());
