@@ -174,7 +174,7 @@ impl Port {
         }
     }
 
-    /// Runs `answer`, unless it is quick in its turn and where nobody else waits for the thread, and
+    /// Runs `answer`, unless it is quick in its turn and where nobody waits for the thread, and
     /// waits for room to send what it gives.
     pub(crate) async fn run<A: Answer>(
         &self,
