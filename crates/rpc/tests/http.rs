@@ -280,6 +280,27 @@ fn a_quick_call_needs_no_turn() {
 }
 
 #[test]
+fn a_long_call_holds_up_nobody_where_one_thread_reads_from_all() {
+    let server = Server::start_on(1, None, Limits::public());
+    let long = |method: &str| call(method, "[]") + &" ".repeat(1 << 10);
+    let [mut first, mut second] = [(); 2].map(|()| server.connect());
+    for waiting in [&mut first, &mut second] {
+        waiting.post(long("wait"));
+        server.began.recv_timeout(PATIENCE).expect("it runs");
+        server.check_alive();
+        server.post(call("echo", "[\"quick\"]")).check(200, "quick");
+        server.post(long("panic")).check(200, "-32603");
+    }
+    [(); 2].map(|()| server.go.send(()).expect("it waits"));
+    for waiting in [&mut first, &mut second] {
+        waiting.reply().check(200, "true");
+        // What read its request before is not lost to others.
+        waiting.post(long("panic"));
+        waiting.reply().check(200, "-32603");
+    }
+}
+
+#[test]
 fn pipelined_requests_are_answered_in_order() {
     let server = Server::public();
     let mut raw = server.connect();

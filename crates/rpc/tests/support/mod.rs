@@ -110,7 +110,12 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(jwt: Option<JwtSecret>, limits: Limits) -> Self {
-        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        Self::start_on(2, jwt, limits)
+    }
+
+    /// On so many threads that read from clients.
+    pub(crate) fn start_on(threads: usize, jwt: Option<JwtSecret>, limits: Limits) -> Self {
+        let runtime = Builder::new_multi_thread().worker_threads(threads).enable_all().build();
         let runtime = runtime.expect("a runtime");
         // Bound before the runtime runs it: a test that is async itself must not block on another.
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
