@@ -174,8 +174,8 @@ impl Port {
         }
     }
 
-    /// Runs `answer`, unless it is quick in its turn and where nobody waits for the thread, and
-    /// waits for room to send what it gives.
+    /// Runs `answer`, then waits for room to send what it gives. One that is not quick waits for
+    /// its turn, and runs where nobody else waits for the thread.
     pub(crate) async fn run<A: Answer>(
         &self,
         pace: Pace,
