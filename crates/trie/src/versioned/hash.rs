@@ -2,7 +2,7 @@
 
 use super::{
     base::Base,
-    key::{KEY_NIBBLES, hex_prefix},
+    key::{KEY_NIBBLES, hex_prefix, nibble},
     node::{AccountValue, Branch, Extension, Leaf, Link, Reference, Target, Value},
     overlay::Overlay,
     record::{self, HASH_HEADER, NO_CHILD},
@@ -20,64 +20,61 @@ const BATCH_NODES: usize = 256;
 /// How many nodes earlier than it is built a node's origin is fetched into the nearest cache.
 const FETCH_AHEAD: usize = 16;
 
-/// The longest RLP of a leaf: list header, path, and an account's string header, list header,
-/// nonce, balance and two hashes.
-const MAX_LEAF_BYTES: usize = 2 + 34 + 2 + 2 + 9 + 33 + 33 + 33;
+/// Room for the RLP of a leaf: list header, path, and an account's string header, list header,
+/// nonce, balance and two hashes; and before it for what a short string is written with.
+const LEAF_ROOM: usize = 32 + 2 + 34 + 2 + 2 + 9 + 33 + 33 + 33;
 
 impl Overlay {
     /// Hashes at most `budget` of the nodes that are to be hashed in the trees with these roots,
     /// the deepest first, and says how many.
     pub(crate) fn hash(&mut self, roots: impl IntoIterator<Item = Link>, budget: usize) -> usize {
-        let mut queue: Vec<Link> = Vec::new();
-        queue.extend(roots.into_iter().filter(|root| self.is_unknown(*root)));
+        let mut queue = Queue::default();
+        roots.into_iter().for_each(|root| queue.add(root));
         let mut levels = vec![0];
-        while *levels.last().expect("there is a level") < queue.len() {
-            let (start, end) = (levels[levels.len() - 1], queue.len());
+        while *levels.last().expect("there is a level") < queue.above.len() {
+            let (start, end) = (levels[levels.len() - 1], queue.above.len());
             levels.push(end);
             for index in start..end {
-                self.queue_children(queue[index], &mut queue);
+                self.queue_children(queue.above[index], &mut queue);
             }
         }
         let mut left = budget;
         let mut batch = Batch { links: Vec::new(), inputs: PaddedInputs::new() };
-        for level in levels.windows(2).rev() {
-            for links in queue[level[0]..level[1]].chunks(BATCH_NODES) {
-                let links = &links[..links.len().min(left)];
-                self.hash_batch(links, &mut batch);
-                left -= links.len();
+        let levels = levels.windows(2).rev().map(|level| &queue.above[level[0]..level[1]]);
+        for level in std::iter::once(&queue.leaves[..]).chain(levels) {
+            for links in level.chunks(BATCH_NODES) {
+                left -= self.hash_batch(links, left, &mut batch);
             }
         }
         budget - left
+    }
+
+    /// Queues the children of a branch or an extension that may have to be hashed.
+    fn queue_children(&self, link: Link, queue: &mut Queue) {
+        if !self.is_unknown(link) {
+            return;
+        }
+        match link.target() {
+            Target::Branch(id) => {
+                let branch = &self.branches[id];
+                for nibble in bits(branch.dirty & branch.mask) {
+                    queue.add(branch.children[nibble]);
+                }
+            }
+            Target::Extension(id) => queue.add(self.extensions[id].child),
+            _ => {}
+        }
     }
 
     fn is_unknown(&self, link: Link) -> bool {
         self.head(link).is_some_and(|head| !head.reference.is_known())
     }
 
-    fn queue_children(&self, link: Link, queue: &mut Vec<Link>) {
-        match link.target() {
-            Target::Branch(id) => {
-                let branch = &self.branches[id];
-                for nibble in bits(branch.dirty & branch.mask) {
-                    let child = branch.children[nibble];
-                    if self.is_unknown(child) {
-                        queue.push(child);
-                    }
-                }
-            }
-            Target::Extension(id) => {
-                let child = self.extensions[id].child;
-                if self.is_unknown(child) {
-                    queue.push(child);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Hashes these nodes, of which none is below another.
-    fn hash_batch(&mut self, links: &[Link], batch: &mut Batch) {
+    /// Hashes at most `budget` of those of these nodes that are to be hashed, and says how many.
+    /// None is below another.
+    fn hash_batch(&mut self, links: &[Link], budget: usize, batch: &mut Batch) -> usize {
         batch.links.clear();
+        let mut left = budget;
         for (index, &link) in links.iter().enumerate() {
             if let Some(Target::Branch(id)) =
                 links.get(index + FETCH_AHEAD).map(|link| link.target())
@@ -85,6 +82,10 @@ impl Overlay {
             {
                 prefetch(origin.rlp(&self.base));
             }
+            if left == 0 || !self.is_unknown(link) {
+                continue;
+            }
+            left -= 1;
             self.encode(link, &mut batch.inputs.bytes);
             if let Target::Branch(id) = link.target() {
                 self.branches[id].dirty = 0;
@@ -104,6 +105,7 @@ impl Overlay {
             let head = self.head_mut(*link).expect("the node is loaded");
             head.reference = Reference::to_hash(&hash);
         }
+        budget - left
     }
 
     /// Appends the RLP of a loaded node. What is below it has been hashed.
@@ -116,10 +118,7 @@ impl Overlay {
                 }
             }
             Target::Extension(id) => self.encode_extension(&self.extensions[id], rlp),
-            Target::Leaf(id) => {
-                let (bytes, len) = encode_leaf(&self.leaves[id], &self.accounts);
-                rlp.extend_from_slice(&bytes[..len]);
-            }
+            Target::Leaf(id) => encode_leaf(&self.leaves[id], &self.accounts, rlp),
             _ => unreachable!("only loaded nodes are hashed"),
         }
     }
@@ -189,6 +188,25 @@ impl Overlay {
     }
 }
 
+/// Nodes that may have to be hashed. Leaves wait for nothing, and many of one kind are built faster
+/// than as many of two.
+#[derive(Default)]
+struct Queue {
+    leaves: Vec<Link>,
+    /// Branches and extensions, those nearer to the root first.
+    above: Vec<Link>,
+}
+
+impl Queue {
+    fn add(&mut self, link: Link) {
+        match link.target() {
+            Target::Leaf(_) => self.leaves.push(link),
+            Target::Branch(_) | Target::Extension(_) => self.above.push(link),
+            Target::Empty | Target::Recorded | Target::Blinded(_) => {}
+        }
+    }
+}
+
 /// The nodes of a batch that are hashed.
 struct Batch {
     links: Vec<Link>,
@@ -248,87 +266,92 @@ pub(crate) fn encode_branch(references: &[Option<Reference>], rlp: &mut Vec<u8>)
     end_list(rlp, start);
 }
 
-/// Bytes written one after the other.
-struct Writer {
-    bytes: [u8; MAX_LEAF_BYTES],
-    len: usize,
+/// RLP that is written from its end to its beginning: when a header is written, the length of what
+/// it is before is known. Strings shorter than the 32 bytes at hand are written with all of these,
+/// and what is written next covers the rest: copies of a length that the compiler knows.
+struct BackwardWriter {
+    bytes: [u8; LEAF_ROOM],
+    start: usize,
 }
 
-impl Writer {
-    fn put(&mut self, bytes: &[u8]) {
-        self.bytes[self.len..self.len + bytes.len()].copy_from_slice(bytes);
-        self.len += bytes.len();
+impl BackwardWriter {
+    fn new() -> Self {
+        Self { bytes: [0; LEAF_ROOM], start: LEAF_ROOM }
+    }
+
+    fn len(&self) -> usize {
+        LEAF_ROOM - self.start
+    }
+
+    fn put(&mut self, byte: u8) {
+        self.start -= 1;
+        self.bytes[self.start] = byte;
+    }
+
+    /// The last `len` of these bytes.
+    fn put_last(&mut self, bytes: &[u8; 32], len: usize) {
+        self.bytes[self.start - 32..][..32].copy_from_slice(bytes);
+        self.start -= len;
     }
 
     /// The RLP of a number.
     fn put_number(&mut self, number: &U256) {
-        let bytes = number.to_be_bytes::<32>();
         let len = number.byte_len();
-        if len != 1 || bytes[31] >= 0x80 {
-            self.put(&[0x80 + len as u8]);
+        self.put_last(&number.to_be_bytes(), len);
+        self.put_header(len, number.byte(0));
+    }
+
+    /// The header of the string that has been written; of a string of one byte, which is the
+    /// `last`, there may be none.
+    fn put_header(&mut self, len: usize, last: u8) {
+        if len != 1 || last >= 0x80 {
+            self.put(0x80 + len as u8);
         }
-        self.put(&bytes[32 - len..]);
     }
 
     fn put_hash(&mut self, hash: &B256) {
-        self.put(&[HASH_HEADER]);
-        self.put(hash.as_slice());
+        self.put_last(hash, 32);
+        self.put(HASH_HEADER);
+    }
+
+    /// An account's RLP, which has more than 55 bytes, as a string.
+    fn put_account(&mut self, account: &Account) {
+        self.put_hash(&account.code_hash);
+        self.put_hash(&account.storage_root);
+        self.put_number(&account.balance);
+        self.put_number(&U256::from(account.nonce));
+        for header in [0xf8, 0xb8] {
+            self.put(self.len() as u8);
+            self.put(header);
+        }
     }
 }
 
-/// How many bytes the RLP of a number has.
-fn number_bytes(number: &U256) -> usize {
-    match number.byte_len() {
-        0 => 1,
-        1 if number.byte(0) < 0x80 => 1,
-        len => 1 + len,
-    }
-}
-
-fn encode_leaf(leaf: &Leaf, accounts: &[AccountValue]) -> ([u8; MAX_LEAF_BYTES], usize) {
-    let (path, path_bytes) = hex_prefix(&leaf.key, usize::from(leaf.depth), KEY_NIBBLES, true);
-    let path_header = usize::from(path_bytes > 1);
-    let value_bytes = match leaf.value {
-        Value::Slot(value) => match number_bytes(&value) {
-            1 => 1,
-            len => 1 + len,
-        },
-        Value::Account(index) => 2 + account_bytes(&accounts[index as usize].account).0,
-    };
-    let mut writer = Writer { bytes: [0; MAX_LEAF_BYTES], len: 0 };
-    match path_header + path_bytes + value_bytes {
-        payload_bytes @ ..56 => writer.put(&[0xc0 + payload_bytes as u8]),
-        payload_bytes => writer.put(&[0xf8, payload_bytes as u8]),
-    }
-    if path_header == 1 {
-        writer.put(&[0x80 + path_bytes as u8]);
-    }
-    writer.put(&path[..path_bytes]);
+/// Appends the RLP of a leaf.
+fn encode_leaf(leaf: &Leaf, accounts: &[AccountValue], rlp: &mut Vec<u8>) {
+    let mut writer = BackwardWriter::new();
     match leaf.value {
         Value::Slot(value) => {
-            if value_bytes > 1 {
-                writer.put(&[0x80 + value_bytes as u8 - 1]);
-            }
             writer.put_number(&value);
+            let len = writer.len();
+            writer.put_header(len, value.byte(0));
         }
-        Value::Account(index) => put_account(&mut writer, &accounts[index as usize].account),
+        Value::Account(index) => writer.put_account(&accounts[index as usize].account),
     }
-    (writer.bytes, writer.len)
-}
-
-/// The bytes of an account's RLP, with its list header of two and without.
-fn account_bytes(account: &Account) -> (usize, usize) {
-    let nonce = number_bytes(&U256::from(account.nonce));
-    let payload_bytes = nonce + number_bytes(&account.balance) + 66;
-    (payload_bytes + 2, payload_bytes)
-}
-
-/// An account's RLP, as a string.
-fn put_account(writer: &mut Writer, account: &Account) {
-    let (bytes, payload_bytes) = account_bytes(account);
-    writer.put(&[0xb8, bytes as u8, 0xf8, payload_bytes as u8]);
-    writer.put_number(&U256::from(account.nonce));
-    writer.put_number(&account.balance);
-    writer.put_hash(&account.storage_root);
-    writer.put_hash(&account.code_hash);
+    // The nibbles of the path that share no byte with the one that says whether they are odd.
+    let depth = usize::from(leaf.depth);
+    let path_bytes = (KEY_NIBBLES - depth) / 2;
+    writer.put_last(&leaf.key, path_bytes);
+    let is_odd = depth % 2 == 1;
+    writer.put(if is_odd { 0x30 | nibble(&leaf.key, depth) as u8 } else { 0x20 });
+    writer.put_header(1 + path_bytes, 0);
+    let payload_bytes = writer.len() as u8;
+    match payload_bytes {
+        ..56 => writer.put(0xc0 + payload_bytes),
+        _ => {
+            writer.put(payload_bytes);
+            writer.put(0xf8);
+        }
+    }
+    rlp.extend_from_slice(&writer.bytes[writer.start..]);
 }
