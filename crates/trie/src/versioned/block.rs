@@ -237,10 +237,9 @@ impl<R: Records + Clone> BlockTrie<R> {
         let is_unique = changes.is_sorted_by(|a, b| a.hashed_address < b.hashed_address);
         assert!(is_unique, "an account is changed at most once");
         let mut jobs: Vec<Vec<Job<'_>>> = self.shards.iter().map(|_| Vec::new()).collect();
-        let shard = |change: &&AccountChange| self.shard_of(&change.hashed_address);
-        for changes in changes.chunk_by(|a, b| shard(a) == shard(b)) {
-            let all = changes.iter().map(|change| Job { change, storage: None, is_taken: false });
-            jobs[shard(&changes[0])] = all.collect();
+        for change in changes {
+            let job = Job { change, storage: None, is_taken: false };
+            jobs[self.shard_of(&change.hashed_address)].push(job);
         }
         jobs
     }

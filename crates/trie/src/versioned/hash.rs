@@ -1,4 +1,4 @@
-//! Hashing what has changed: level by level, the deepest first, many nodes at a time.
+//! Hashing what has changed: leaves, then level by level, the deepest first, many nodes at a time.
 
 use super::{
     base::Base,
@@ -26,7 +26,7 @@ const LEAF_ROOM: usize = 32 + 2 + 34 + 2 + 2 + 9 + 33 + 33 + 33;
 
 impl Overlay {
     /// Hashes at most `budget` of the nodes that are to be hashed in the trees with these roots,
-    /// the deepest first, and says how many.
+    /// leaves first and then the deepest, and says how many.
     pub(crate) fn hash(&mut self, roots: impl IntoIterator<Item = Link>, budget: usize) -> usize {
         let mut queue = Queue::default();
         roots.into_iter().for_each(|root| queue.add(root));
@@ -76,13 +76,16 @@ impl Overlay {
         batch.links.clear();
         let mut left = budget;
         for (index, &link) in links.iter().enumerate() {
+            if left == 0 {
+                break;
+            }
             if let Some(Target::Branch(id)) =
                 links.get(index + FETCH_AHEAD).map(|link| link.target())
                 && let Some(origin) = self.branches[id].head.origin
             {
                 prefetch(origin.rlp(&self.base));
             }
-            if left == 0 || !self.is_unknown(link) {
+            if !self.is_unknown(link) {
                 continue;
             }
             left -= 1;
@@ -338,7 +341,7 @@ fn encode_leaf(leaf: &Leaf, accounts: &[AccountValue], rlp: &mut Vec<u8>) {
         }
         Value::Account(index) => writer.put_account(&accounts[index as usize].account),
     }
-    // The nibbles of the path that share no byte with the one that says whether they are odd.
+    // The path, hex-prefixed: it ends with the key, so its whole bytes are the key's.
     let depth = usize::from(leaf.depth);
     let path_bytes = (KEY_NIBBLES - depth) / 2;
     writer.put_last(&leaf.key, path_bytes);
@@ -354,4 +357,53 @@ fn encode_leaf(leaf: &Leaf, accounts: &[AccountValue], rlp: &mut Vec<u8>) {
         }
     }
     rlp.extend_from_slice(&writer.bytes[writer.start..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::versioned::{Version, node::Head};
+    use alloy_rlp::Encodable;
+    use alloy_trie::{Nibbles, nodes::LeafNode};
+    use proptest::prelude::*;
+
+    /// A number of any length.
+    fn number() -> impl Strategy<Value = U256> {
+        (any::<[u64; 4]>(), 0..=256usize)
+            .prop_map(|(limbs, bits)| U256::from_limbs(limbs).checked_shr(bits).unwrap_or_default())
+    }
+
+    /// The RLP of a leaf beside alloy's, of which `value` is the RLP of the value.
+    fn check(leaf: &Leaf, accounts: &[AccountValue], value: Vec<u8>) {
+        let path = Nibbles::unpack(leaf.key).slice(usize::from(leaf.depth)..);
+        let mut expected = vec![0xaa];
+        LeafNode::new(path, value).encode(&mut expected);
+        let mut rlp = vec![0xaa];
+        encode_leaf(leaf, accounts, &mut rlp);
+        assert_eq!(rlp, expected, "{leaf:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn leaves_agree_with_alloys_at_every_depth(
+            key: [u8; 32],
+            number in number(),
+            nonce: u64,
+            nonce_bits in 0..64u32,
+            hashes: [[u8; 32]; 2],
+        ) {
+            let [storage_root, code_hash] = hashes.map(B256::from);
+            let nonce = nonce >> nonce_bits;
+            let account = Account { nonce, balance: number, storage_root, code_hash };
+            let base_storage = Version::EMPTY;
+            let accounts = [AccountValue { account, base_storage, storage: None }];
+            for depth in 0..=KEY_NIBBLES as u8 {
+                let (head, key, value) = (Head::new(), B256::from(key), Value::Account(0));
+                let mut leaf = Leaf { head, key, depth, is_ahead: false, value };
+                check(&leaf, &accounts, account.to_rlp());
+                leaf.value = Value::Slot(number.max(U256::ONE));
+                check(&leaf, &[], alloy_rlp::encode(number.max(U256::ONE)));
+            }
+        }
+    }
 }
