@@ -29,6 +29,19 @@ pub trait Files: Sync {
 
     /// Reads bytes that lie in such a file; false when they cannot be read.
     fn read(&self, bytes: &[u8], out: &mut [u8]) -> bool;
+
+    /// Appends bytes, which are read when they lie in such a file.
+    fn append(&self, bytes: &[u8], out: &mut Vec<u8>) {
+        if !self.have(bytes) {
+            return out.extend_from_slice(bytes);
+        }
+        let start = out.len();
+        out.resize(start + bytes.len(), 0);
+        let place = &mut out[start..];
+        if !self.read(bytes, place) {
+            place.copy_from_slice(bytes);
+        }
+    }
 }
 
 /// A list of byte strings that somebody else has too, and that does not change. A slice of each has
@@ -292,8 +305,8 @@ impl Pieces {
     }
 
     /// Takes what is to be sent next: at most `most_bytes`, and something as long as there is
-    /// something. A large slice is handed over as it is, unless it lies in a file; small ones,
-    /// those of files and digits are written into a fresh buffer.
+    /// something. A large slice is handed over as it is, and one that is alone, unless it may lie
+    /// in a file; small ones, those of files and digits are written into a fresh buffer.
     ///
     /// # Panics
     /// If fewer than two are allowed, the digits of one byte.
@@ -340,16 +353,19 @@ impl Pieces {
         spare::lend_chunk(buffer)
     }
 
-    /// Takes the first slice as it is, if it is a large one.
+    /// Takes the first slice as it is, if it is a large one, or alone.
     fn take_large(&mut self, most_bytes: usize) -> Option<Bytes> {
         let files = self.files;
+        let is_alone = self.list.len() == 1 && files.is_none();
         let is_large = |bytes: &[u8]| match bytes.len() >= LARGE_PIECE_BYTES {
             true => is_handed_over(files, bytes),
             false => bytes.len() >= most_bytes,
         };
         let piece = self.list.front_mut()?;
         let taken = match piece {
-            Piece::AsIs(first) if is_large(first) => first.split_to(first.len().min(most_bytes)),
+            Piece::AsIs(first) if is_alone || is_large(first) => {
+                first.split_to(first.len().min(most_bytes))
+            }
             Piece::Run(run) if is_large(run.front()) => {
                 let mut taken = run.share_front();
                 taken.truncate(most_bytes);
@@ -413,12 +429,10 @@ fn read(files: Option<&dyn Files>, bytes: &[u8], out: &mut [u8]) {
 }
 
 fn extend(out: &mut Vec<u8>, files: Option<&dyn Files>, bytes: &[u8]) {
-    if files.is_none_or(|files| !files.have(bytes)) {
-        return out.extend_from_slice(bytes);
+    match files {
+        Some(files) => files.append(bytes, out),
+        None => out.extend_from_slice(bytes),
     }
-    let start = out.len();
-    out.resize(start + bytes.len(), 0);
-    read(files, bytes, &mut out[start..]);
 }
 
 fn extend_digits(out: &mut Vec<u8>, files: Option<&dyn Files>, bytes: &[u8]) {
@@ -636,13 +650,16 @@ mod tests {
     }
 
     #[test]
-    fn a_large_slice_is_not_copied() {
+    fn a_slice_that_is_large_or_alone_is_not_copied() {
         let large = Bytes::from(vec![7; 3 * LARGE_PIECE_BYTES]);
         let mut pieces = Pieces::from(vec![Bytes::from_static(b"small"), large.clone()]);
         assert_eq!(pieces.take(1 << 20), b"small"[..]);
         let taken = pieces.take(1 << 20);
         assert_eq!(taken.as_ptr(), large.as_ptr());
         assert_eq!(taken.len(), large.len());
+        let alone = Bytes::from_static(b"alone");
+        let mut pieces = Pieces::from(vec![alone.clone()]);
+        assert_eq!(pieces.take(1 << 20).as_ptr(), alone.as_ptr());
         let mut pieces = Pieces::default();
         pieces.push_items(Arc::new(vec![large.clone(); 2]), 2 * large.len());
         let taken = [pieces.take(1 << 20), pieces.take(1 << 20)];

@@ -336,6 +336,7 @@ impl<R: Records + Clone> BlockTrie<R> {
             .flat_map(|(number, shard)| {
                 shard.overlays().map(move |(place, overlay)| ((number, place), overlay))
             })
+            .filter(|(_, overlay)| !overlay.to_list.is_empty())
             .unzip();
         let owner = |overlay: usize, number| {
             let (shard, place) = places[overlay];

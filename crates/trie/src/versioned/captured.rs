@@ -22,6 +22,11 @@ impl Captured {
         let key = key(origin.rlp(base));
         Self { key, start: origin.rlp_start(), len: origin.rlp_bytes() as u16 }
     }
+
+    /// The node, in the base that it was captured from.
+    pub(crate) fn rlp<'a>(&self, base: &'a Base) -> &'a [u8] {
+        base.bytes(self.start as usize, self.len.into())
+    }
 }
 
 /// A number that is in order as the RLP of nodes is: of two nodes the one with the lower number
