@@ -17,15 +17,18 @@ pub(super) struct Sending {
     witness: Arc<Witness>,
     /// Those of its codes that are sent, unless all are.
     codes: Option<Vec<Bytes>>,
+    /// What says where the others are: behind the answer, in a container of the two.
+    behind: Option<Vec<u8>>,
 }
 
 impl Sending {
     pub(super) const fn whole(witness: Arc<Witness>) -> Self {
-        Self { witness, codes: None }
+        Self { witness, codes: None, behind: None }
     }
 
-    pub(super) const fn with_codes(witness: Arc<Witness>, codes: Vec<Bytes>) -> Self {
-        Self { witness, codes: Some(codes) }
+    /// With these codes alone; the list of fixed-size elements says where the others are.
+    pub(super) const fn in_part(witness: Arc<Witness>, codes: Vec<Bytes>, list: Vec<u8>) -> Self {
+        Self { witness, codes: Some(codes), behind: Some(list) }
     }
 
     fn list(&self, list: List) -> Items<'_> {
@@ -49,18 +52,52 @@ impl Sending {
     }
 
     /// That of a status or a built payload with it.
-    pub(super) fn body_with(self, content: &[u8], keys: &[PublicKey]) -> Result<Pieces, SszError> {
+    pub(super) fn body_with(
+        mut self,
+        content: &[u8],
+        keys: &[PublicKey],
+    ) -> Result<Pieces, SszError> {
         let lists = self.lists();
         let bytes = content.len() + lists.encoded_len() + PublicKey::len_bytes() * keys.len();
-        if bytes <= JOINED_BYTES {
-            let mut joined = Joined(Vec::with_capacity(bytes + OFFSETS_BYTES));
+        let behind_bytes = self.behind.as_ref().map_or(0, |list| FIXED_BYTES + list.len());
+        if bytes + behind_bytes <= JOINED_BYTES {
+            let mut joined = Joined(Vec::with_capacity(bytes + behind_bytes + OFFSETS_BYTES));
+            if self.behind.is_some() {
+                joined.0.extend([0; FIXED_BYTES]);
+            }
             write_with_witness(content, Some(lists), keys, &mut joined)?;
-            return Ok(joined.0.into());
+            let Joined(mut joined) = joined;
+            if let Some(list) = &self.behind {
+                let fixed = fixed(joined.len() - FIXED_BYTES);
+                joined[..FIXED_BYTES].copy_from_slice(&fixed);
+                joined.extend_from_slice(list);
+            }
+            return Ok(joined.into());
         }
+        let behind = self.behind.take();
         let mut body = Body { sending: Arc::new(self), pieces: Pieces::default() };
         write_with_witness(content, Some(body.sending.clone().lists()), keys, &mut body)?;
-        Ok(body.pieces())
+        let answer = body.pieces();
+        let Some(list) = behind else { return Ok(answer) };
+        let mut container = Pieces::default();
+        container.push(fixed(answer.len_bytes()).to_vec());
+        container.append(answer);
+        container.push(list);
+        Ok(container)
     }
+}
+
+/// Bytes of the two offsets of a container of an answer and a list.
+const FIXED_BYTES: usize = 8;
+
+/// These offsets.
+fn fixed(answer_bytes: usize) -> [u8; FIXED_BYTES] {
+    let behind = u32::try_from(FIXED_BYTES + answer_bytes);
+    let behind = behind.expect("without its codes a witness is far below 4 GiB");
+    let mut fixed = [0; FIXED_BYTES];
+    fixed[..4].copy_from_slice(&(FIXED_BYTES as u32).to_le_bytes());
+    fixed[4..].copy_from_slice(&behind.to_le_bytes());
+    fixed
 }
 
 /// A body of up to so many bytes is put together here: that is less to do than to have its items
@@ -133,8 +170,13 @@ mod tests {
             for keys in [&keys[..], &[]] {
                 let parts = with_witness_parts(b"a status", Some(&witness), keys).unwrap();
                 let expected = parts.concat();
-                let sending = Sending::whole(Arc::new(witness.clone()));
+                let whole = Arc::new(witness.clone());
+                let body = Sending::whole(whole.clone()).body_with(b"a status", keys).unwrap();
+                assert_eq!(body.to_vec(), expected, "{count}");
+                let sending = Sending::in_part(whole, witness.codes.clone(), vec![1, 2, 3, 4]);
                 let body = sending.body_with(b"a status", keys).unwrap();
+                let offsets = [8, 8 + expected.len() as u32].map(u32::to_le_bytes);
+                let expected = [&offsets.concat()[..], &expected, &[1, 2, 3, 4]].concat();
                 assert_eq!(body.to_vec(), expected, "{count}");
             }
         }

@@ -14,8 +14,10 @@ use engine::Assembled;
 use rpc::Pieces;
 use rpc::rest::{HeaderValue, Request, Response};
 use state::Place;
+use witness::Witness;
 
-use super::held::{self, CODES};
+use super::body::Sending;
+use super::held::CODES;
 use super::problem::{Kind, Problem};
 use super::ssz;
 use crate::api::{Api, refusal};
@@ -57,17 +59,13 @@ pub(super) fn named(api: &Api, assembled: &Assembled) -> Result<Named, Problem> 
 }
 
 impl Named {
-    /// The body, around that of the `PayloadStatusWithWitness` with the codes that are sent.
-    pub(super) fn body<E>(
-        self,
-        answer: impl FnOnce(Vec<Bytes>) -> Result<Pieces, E>,
-    ) -> Result<Pieces, E> {
+    /// The witness with the codes that are sent, and where the others lie behind it.
+    pub(super) fn sending(self, witness: Arc<Witness>) -> Sending {
         let places = self.places.iter().flat_map(|(place, length)| {
             let [segment, offset] = [place.segment, place.offset].map(u64::to_le_bytes);
             [&segment[..], &offset[..], &length.to_le_bytes()[..]].concat()
         });
-        let places = places.collect();
-        Ok(held::with_behind(answer(self.codes)?, places))
+        Sending::in_part(witness, self.codes, places.collect())
     }
 }
 

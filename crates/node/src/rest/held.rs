@@ -14,9 +14,10 @@ use std::sync::{Arc, Mutex};
 use alloy_primitives::Bytes;
 use alloy_primitives::map::{B256Map, Entry};
 use engine::Assembled;
-use rpc::Pieces;
 use rpc::rest::{HeaderName, HeaderValue, Request};
+use witness::Witness;
 
+use super::body::Sending;
 use crate::limits::HELD_CODES;
 
 /// Asks for the codes that are not held alone, and says where their numbers begin.
@@ -74,36 +75,18 @@ impl Lacking {
         self.first.into()
     }
 
-    /// The body, around that of the `PayloadStatusWithWitness` with the codes that are sent.
-    pub(super) fn body<E>(
-        self,
-        answer: impl FnOnce(Vec<Bytes>) -> Result<Pieces, E>,
-    ) -> Result<Pieces, E> {
+    /// The witness with the codes that are sent, and the numbers of the others behind it.
+    pub(super) fn sending(self, witness: Arc<Witness>) -> Sending {
         let held = self.held.iter().flat_map(|number| number.to_le_bytes()).collect();
-        Ok(with_behind(answer(self.codes)?, held))
+        Sending::in_part(witness, self.codes, held)
     }
 }
-
-/// The container of an answer and a list.
-pub(super) fn with_behind(answer: Pieces, list: Vec<u8>) -> Pieces {
-    let behind = u32::try_from(FIXED_BYTES + answer.len_bytes());
-    let behind = behind.expect("without its codes a witness is far below 4 GiB");
-    let mut container = Pieces::default();
-    container.push([(FIXED_BYTES as u32).to_le_bytes(), behind.to_le_bytes()].concat());
-    container.append(answer);
-    container.push(list);
-    container
-}
-
-/// Two offsets.
-const FIXED_BYTES: usize = 8;
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use alloy_primitives::keccak256;
     use proptest::prelude::*;
-    use witness::Witness;
 
     fn assembled(codes: &[u16]) -> Assembled {
         let mut codes: Vec<_> = codes.iter().map(|code| Bytes::from(code.to_be_bytes())).collect();
@@ -146,11 +129,11 @@ mod tests {
         let mut numbers = B256Map::default();
         let first = leave_out(&mut numbers, &assembled(&[1, 2, 3]), 10);
         assert_eq!((first.codes.len(), first.first, &first.held[..]), (3, 0, &[][..]));
-        let again = leave_out(&mut numbers, &assembled(&[2, 3, 4]), 10);
+        let all = assembled(&[2, 3, 4]);
+        let again = leave_out(&mut numbers, &all, 10);
         assert_eq!(again.codes, [Bytes::from(4_u16.to_be_bytes())]);
         assert_eq!((again.first, &again.held[..]), (3, &[1, 2][..]));
-        let body = again.body(|_| Ok::<_, ()>(b"answer".to_vec().into())).unwrap();
-        let expected = b"\x08\0\0\0\x0e\0\0\0answer\x01\0\0\0\x02\0\0\0";
-        assert_eq!(body.to_vec(), expected);
+        let body = again.sending(all.witness).body_with(b"VALID", &[]).unwrap();
+        assert!(body.to_vec().ends_with(b"header\x01\0\0\0\x02\0\0\0"));
     }
 }

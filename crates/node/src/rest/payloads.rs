@@ -45,25 +45,18 @@ pub(super) fn witness(api: &Api, request: &Request) -> Result<Response, Problem>
     let record = api.engine.block(hash).map_err(refusal)?.ok_or_else(missing)?;
     let keys = api.engine.public_keys(&record.block).map_err(refusal)?;
     let whole = assembled.witness.clone();
-    let body = |sending: Sending| {
-        let body = sending.body_with(&status.encode(), &keys);
-        body.map_err(Problem::of_answer)
+    let (sending, codes) = if are_mapped {
+        (code_files::named(api, &assembled)?.sending(whole), Some(code_files::MAPPED))
+    } else if let Some(lacking) = held::lacking(request, &assembled) {
+        let first = lacking.header();
+        (lacking.sending(whole), Some(first))
+    } else {
+        (Sending::whole(whole), None)
     };
-    if are_mapped {
-        let named = code_files::named(api, &assembled)?;
-        let mut answer = ssz(named.body(|codes| body(Sending::with_codes(whole, codes)))?);
-        answer.headers.insert(held::CODES, code_files::MAPPED);
-        return Ok(with_headers(api, hash, &status, answer));
+    let mut answer = ssz(sending.body_with(&status.encode(), &keys).map_err(Problem::of_answer)?);
+    if let Some(codes) = codes {
+        answer.headers.insert(held::CODES, codes);
     }
-    let answer = match held::lacking(request, &assembled) {
-        None => ssz(body(Sending::whole(whole))?),
-        Some(lacking) => {
-            let first = lacking.header();
-            let mut answer = ssz(lacking.body(|codes| body(Sending::with_codes(whole, codes)))?);
-            answer.headers.insert(held::CODES, first);
-            answer
-        }
-    };
     Ok(with_headers(api, hash, &status, answer))
 }
 
