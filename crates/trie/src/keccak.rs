@@ -175,11 +175,13 @@ pub(crate) struct PaddedInputs {
     end: usize,
 }
 
-impl PaddedInputs {
-    pub(crate) fn new() -> Self {
+impl Default for PaddedInputs {
+    fn default() -> Self {
         Self::with(chosen())
     }
+}
 
+impl PaddedInputs {
     fn with(lanes: Lanes) -> Self {
         assert!(lanes.is_available(), "{} is not available", lanes.name());
         let batches = [Batch::default(); MAX_BLOCKS];

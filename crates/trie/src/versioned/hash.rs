@@ -12,6 +12,7 @@ use crate::{
     keccak::{PaddedInputs, prefetch},
 };
 use alloy_primitives::{B256, U256};
+use std::{cell::Cell, iter};
 
 /// Nodes that are built before all of them are hashed, whether or not they fill the lanes: many
 /// lanes, and few enough to stay in the processor's nearest cache but one.
@@ -28,24 +29,30 @@ impl Overlay {
     /// Hashes at most `budget` of the nodes that are to be hashed in the trees with these roots,
     /// leaves first and then the deepest, and says how many.
     pub(crate) fn hash(&mut self, roots: impl IntoIterator<Item = Link>, budget: usize) -> usize {
-        let mut queue = Queue::default();
+        let mut room = ROOM.take().unwrap_or_default();
+        let Room { queue, levels, batch } = &mut room;
         roots.into_iter().for_each(|root| queue.add(root));
-        let mut levels = vec![0];
+        levels.push(0);
         while *levels.last().expect("there is a level") < queue.above.len() {
             let (start, end) = (levels[levels.len() - 1], queue.above.len());
             levels.push(end);
             for index in start..end {
-                self.queue_children(queue.above[index], &mut queue);
+                self.queue_children(queue.above[index], queue);
             }
         }
         let mut left = budget;
-        let mut batch = Batch { links: Vec::new(), inputs: PaddedInputs::new() };
-        let levels = levels.windows(2).rev().map(|level| &queue.above[level[0]..level[1]]);
-        for level in std::iter::once(&queue.leaves[..]).chain(levels) {
+        let above = levels.windows(2).rev().map(|level| &queue.above[level[0]..level[1]]);
+        for level in iter::once(&queue.leaves[..]).chain(above) {
             for links in level.chunks(BATCH_NODES) {
-                left -= self.hash_batch(links, left, &mut batch);
+                left -= self.hash_batch(links, left, batch);
             }
         }
+        levels.clear();
+        for links in [&mut queue.leaves, &mut queue.above] {
+            links.clear();
+            links.shrink_to(KEPT_LINKS);
+        }
+        ROOM.set(Some(room));
         budget - left
     }
 
@@ -210,7 +217,27 @@ impl Queue {
     }
 }
 
+thread_local! {
+    /// What the last hashing on this thread has left for the next: a block's tries are hashed part
+    /// by part, and to allocate for each of them took as long as to hash every tenth node.
+    static ROOM: Cell<Option<Room>> = const { Cell::new(None) };
+}
+
+/// Memory to hash with.
+#[derive(Default)]
+struct Room {
+    queue: Queue,
+    /// Where the levels of the queue begin.
+    levels: Vec<usize>,
+    batch: Batch,
+}
+
+/// Room is kept for so many nodes of either kind that wait: 512 KiB. That for a batch is about as
+/// much at most.
+const KEPT_LINKS: usize = 1 << 16;
+
 /// The nodes of a batch that are hashed.
+#[derive(Default)]
 struct Batch {
     links: Vec<Link>,
     inputs: PaddedInputs,
