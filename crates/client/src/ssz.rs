@@ -245,6 +245,17 @@ pub fn with_witness_parts(
     Ok(parts)
 }
 
+/// How many bytes [`write_with_witness`] hands over.
+pub fn with_witness_bytes(
+    content: &[u8],
+    witness: Option<Lists<'_>>,
+    public_keys: &[PublicKey],
+) -> usize {
+    let witness_bytes = witness.map_or(0, |witness| 4 + witness.encoded_len());
+    let keys_bytes = PublicKey::BYTES * public_keys.len();
+    WITH_WITNESS.fixed_bytes + content.len() + witness_bytes + keys_bytes
+}
+
 /// The same, handed to `sink`.
 ///
 /// # Errors
@@ -255,10 +266,10 @@ pub fn write_with_witness(
     public_keys: &[PublicKey],
     sink: &mut impl Sink,
 ) -> Result<(), SszError> {
-    let witness_bytes = witness.map_or(0, |witness| 4 + witness.encoded_len());
-    let keys_bytes = PublicKey::BYTES * public_keys.len();
-    let all_bytes = WITH_WITNESS.fixed_bytes + content.len() + witness_bytes + keys_bytes;
+    let all_bytes = with_witness_bytes(content, witness, public_keys);
     check_length(WITH_WITNESS.name, all_bytes, MAX_BYTES)?;
+    let keys_bytes = PublicKey::BYTES * public_keys.len();
+    let witness_bytes = all_bytes - WITH_WITNESS.fixed_bytes - content.len() - keys_bytes;
     let mut head = Vec::with_capacity(WITH_WITNESS.fixed_bytes + content.len() + 4);
     let mut offsets = Offsets::behind(WITH_WITNESS.fixed_bytes);
     offsets.write(content.len(), &mut head);

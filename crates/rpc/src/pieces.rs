@@ -30,6 +30,13 @@ pub trait Files: Sync {
     /// Reads bytes that lie in such a file; false when they cannot be read.
     fn read(&self, bytes: &[u8], out: &mut [u8]) -> bool;
 
+    /// Fills `out` with bytes, which are read when they lie in such a file.
+    fn copy(&self, bytes: &[u8], out: &mut [u8]) {
+        if !self.have(bytes) || !self.read(bytes, out) {
+            out.copy_from_slice(bytes);
+        }
+    }
+
     /// Appends bytes, which are read when they lie in such a file.
     fn append(&self, bytes: &[u8], out: &mut Vec<u8>) {
         if !self.have(bytes) {
@@ -37,10 +44,7 @@ pub trait Files: Sync {
         }
         let start = out.len();
         out.resize(start + bytes.len(), 0);
-        let place = &mut out[start..];
-        if !self.read(bytes, place) {
-            place.copy_from_slice(bytes);
-        }
+        self.copy(bytes, &mut out[start..]);
     }
 }
 
@@ -422,9 +426,9 @@ fn is_handed_over(files: Option<&dyn Files>, bytes: &[u8]) -> bool {
 
 /// Fills `out` with bytes, which are read when they lie in a file.
 fn read(files: Option<&dyn Files>, bytes: &[u8], out: &mut [u8]) {
-    let is_read = files.is_some_and(|files| files.have(bytes) && files.read(bytes, out));
-    if !is_read {
-        out.copy_from_slice(bytes);
+    match files {
+        Some(files) => files.copy(bytes, out),
+        None => out.copy_from_slice(bytes),
     }
 }
 

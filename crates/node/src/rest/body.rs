@@ -1,15 +1,16 @@
-//! Bodies that have a witness: its items are sent from where they are.
+//! Bodies that have a witness: its items are sent from where they are, unless they are few.
 
 use std::sync::Arc;
 
 use alloy_primitives::{Bytes, bytes};
-use client::ssz::write_with_witness;
+use client::ssz::{with_witness_bytes, write_with_witness};
 use rpc::{Files as _, Pieces};
-use witness::container::SszError;
+use witness::container::{MAX_BYTES, Offsets, SszError, check_length};
 use witness::ssz::{List, Lists, Sink};
 use witness::{DecodeError, Items, PublicKey, Witness};
 
 use crate::api::Stored;
+use crate::limits::JOINED_BODY_BYTES;
 
 /// A witness on its way to a client.
 #[derive(Debug)]
@@ -52,62 +53,46 @@ impl Sending {
     }
 
     /// That of a status or a built payload with it.
-    pub(super) fn body_with(
-        mut self,
+    pub(super) fn body_with(self, content: &[u8], keys: &[PublicKey]) -> Result<Pieces, SszError> {
+        let answer_bytes = with_witness_bytes(content, Some(self.lists()), keys);
+        let behind_bytes = self.behind.as_ref().map_or(0, |list| FIXED_BYTES + list.len());
+        let body_bytes = answer_bytes + behind_bytes;
+        check_length("answer", body_bytes, MAX_BYTES)?;
+        if body_bytes <= JOINED_BODY_BYTES {
+            let mut joined = Joined(Vec::with_capacity(body_bytes));
+            self.write(answer_bytes, content, keys, &mut joined)?;
+            return Ok(joined.0.into());
+        }
+        let mut body = Body { sending: Arc::new(self), pieces: Pieces::default() };
+        body.sending.clone().write(answer_bytes, content, keys, &mut body)?;
+        Ok(body.pieces())
+    }
+
+    /// Hands over the answer, which has so many bytes, or its container.
+    fn write(
+        &self,
+        answer_bytes: usize,
         content: &[u8],
         keys: &[PublicKey],
-    ) -> Result<Pieces, SszError> {
-        let lists = self.lists();
-        let bytes = content.len() + lists.encoded_len() + PublicKey::len_bytes() * keys.len();
-        let behind_bytes = self.behind.as_ref().map_or(0, |list| FIXED_BYTES + list.len());
-        if bytes + behind_bytes <= JOINED_BYTES {
-            let mut joined = Joined(Vec::with_capacity(bytes + behind_bytes + OFFSETS_BYTES));
-            if self.behind.is_some() {
-                joined.0.extend([0; FIXED_BYTES]);
-            }
-            write_with_witness(content, Some(lists), keys, &mut joined)?;
-            let Joined(mut joined) = joined;
-            if let Some(list) = &self.behind {
-                let fixed = fixed(joined.len() - FIXED_BYTES);
-                joined[..FIXED_BYTES].copy_from_slice(&fixed);
-                joined.extend_from_slice(list);
-            }
-            return Ok(joined.into());
+        sink: &mut impl Sink,
+    ) -> Result<(), SszError> {
+        if let Some(list) = &self.behind {
+            let mut fixed = Vec::with_capacity(FIXED_BYTES);
+            let mut offsets = Offsets::behind(FIXED_BYTES);
+            offsets.write(answer_bytes, &mut fixed);
+            offsets.write(list.len(), &mut fixed);
+            sink.bytes(fixed);
         }
-        let behind = self.behind.take();
-        let mut body = Body { sending: Arc::new(self), pieces: Pieces::default() };
-        write_with_witness(content, Some(body.sending.clone().lists()), keys, &mut body)?;
-        let answer = body.pieces();
-        let Some(list) = behind else { return Ok(answer) };
-        let mut container = Pieces::default();
-        container.push(fixed(answer.len_bytes()).to_vec());
-        container.append(answer);
-        container.push(list);
-        Ok(container)
+        write_with_witness(content, Some(self.lists()), keys, sink)?;
+        self.behind.iter().for_each(|list| sink.bytes(list.clone()));
+        Ok(())
     }
 }
 
 /// Bytes of the two offsets of a container of an answer and a list.
 const FIXED_BYTES: usize = 8;
 
-/// These offsets.
-fn fixed(answer_bytes: usize) -> [u8; FIXED_BYTES] {
-    let behind = u32::try_from(FIXED_BYTES + answer_bytes);
-    let behind = behind.expect("without its codes a witness is far below 4 GiB");
-    let mut fixed = [0; FIXED_BYTES];
-    fixed[..4].copy_from_slice(&(FIXED_BYTES as u32).to_le_bytes());
-    fixed[4..].copy_from_slice(&behind.to_le_bytes());
-    fixed
-}
-
-/// A body of up to so many bytes is put together here: that is less to do than to have its items
-/// sent from where they are, and most blocks are small where most of the time is what a call costs.
-const JOINED_BYTES: usize = 64 << 10;
-
-/// What a body has besides its content, its witness and keys, at most.
-const OFFSETS_BYTES: usize = 16;
-
-/// A small body.
+/// A small body, in one buffer.
 struct Joined(Vec<u8>);
 
 impl Sink for Joined {
@@ -163,7 +148,7 @@ mod tests {
     #[test]
     fn a_body_is_the_same_joined_or_not() {
         let keys = [PublicKey::repeat_byte(3); 2];
-        for count in [0, 1, 37, JOINED_BYTES / 532, JOINED_BYTES / 500, 1_000] {
+        for count in [0, 1, 37, JOINED_BODY_BYTES / 532, JOINED_BODY_BYTES / 500, 1_000] {
             let state = (0..count).map(|node| Bytes::from(vec![node as u8; 532])).collect();
             let codes = vec![Bytes::from(vec![0x5b; 24]), Bytes::new()];
             let witness = Witness { state, codes, headers: vec![Bytes::from(vec![1; 600])] };

@@ -316,8 +316,8 @@ impl<R: Records + Clone> BlockTrie<R> {
     }
 
     /// The nodes of the parent's state that the block has read so far, or has needed to apply its
-    /// changes: the `state` of its witness. Each once, in lexicographic order, and nearly all of
-    /// them where they were loaded, which keeps all of this in memory.
+    /// changes: the `state` of its witness. Each once, in lexicographic order. Few are copied;
+    /// nearly all of many stay where they were loaded, which keeps all of this in memory.
     ///
     /// The work is handed to `run` as in [`finish`](Self::finish), in one round: as many units as
     /// are worth it, and no more than `threads`.

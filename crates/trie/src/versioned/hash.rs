@@ -219,7 +219,7 @@ impl Queue {
 
 thread_local! {
     /// What the last hashing on this thread has left for the next: a block's tries are hashed part
-    /// by part, and to allocate for each of them took as long as to hash every tenth node.
+    /// by part, and to allocate for each of them took a twentieth of an update.
     static ROOM: Cell<Option<Room>> = const { Cell::new(None) };
 }
 
@@ -232,8 +232,8 @@ struct Room {
     batch: Batch,
 }
 
-/// Room is kept for so many nodes of either kind that wait: 512 KiB. That for a batch is about as
-/// much at most.
+/// Room is kept for so many nodes of either kind that wait: 512 KiB in all, and as many levels as a
+/// key has nibbles. That for a batch has a bound of its own, [`BATCH_NODES`].
 const KEPT_LINKS: usize = 1 << 16;
 
 /// The nodes of a batch that are hashed.

@@ -267,23 +267,17 @@ impl Lister {
 /// which takes the fewest instructions: those of a small block are in no cache when it comes.
 fn list_few(overlays: &[&Overlay], roots: &[&[u8]], count: usize) -> NodeList {
     let mut nodes: Vec<(u64, &[u8])> = Vec::with_capacity(count);
-    let mut bytes = 0;
     let captured = overlays
         .iter()
         .flat_map(|overlay| overlay.to_list.iter().map(|node| (node.key, node.rlp(&overlay.base))));
     for node in captured.chain(roots.iter().map(|rlp| (captured::key(rlp), *rlp))) {
         if let Err(place) = nodes.binary_search(&node) {
-            bytes += node.1.len();
             nodes.insert(place, node);
         }
     }
-    let mut piece = Vec::with_capacity(bytes);
-    let mut places = Vec::with_capacity(nodes.len());
-    for (_, rlp) in nodes {
-        places.push(Place { start: piece.len(), piece: 0, len: rlp.len() as u32 });
-        piece.extend_from_slice(rlp);
-    }
-    NodeList::new(vec![piece.into()], places)
+    let mut pieces = Vec::new();
+    let places = nodes.into_iter().map(|(_, rlp)| copy(rlp, &mut pieces)).collect();
+    NodeList::new(pieces.into_iter().map(Bytes::from).collect(), places)
 }
 
 /// Copies a node behind the last one, or into a new piece, and says where it lies.
@@ -301,7 +295,8 @@ fn copy(rlp: &[u8], pieces: &mut Vec<Vec<u8>>) -> Place {
 /// and having it cleared took longer than all else.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// So many nodes are listed without anything that pays for many alone. Tests have few.
+/// So many nodes are listed without anything that pays for many alone: to put one in its place
+/// moves at most 3 KiB. Tests have few.
 const FEW_NODES: usize = if cfg!(test) { 8 } else { 128 };
 
 /// Nodes of a witness that are worth a unit of their own to be listed: some 50 µs. Tests have few.
