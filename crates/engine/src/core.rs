@@ -28,10 +28,13 @@ pub struct EngineOptions {
     pub multiproof_chunk_size: usize,
     /// Gas from which on a block is worth the trie workers; a smaller one runs on one thread.
     pub parallel_gas: u64,
-    /// Gas from which on the transactions of a block that came with an access list run side by
-    /// side.
+    /// Gas from which on the transactions of a block run side by side.
     pub ahead_gas: u64,
-    /// Threads that load tries while a block runs; `None` is one fewer than the cores, 16 at most.
+    /// Threads that run transactions ahead of a block that came without an access list
+    /// (`--engine.ahead-threads`); 0 is none.
+    pub ahead_threads: usize,
+    /// Threads that load tries while a block runs (`--engine.trie-workers`); `None` is as many as
+    /// there are cores besides the block's and those of `ahead_threads`, 16 at most.
     pub trie_workers: Option<usize>,
     /// Threads that read ahead of a block that waits for the disk; 0 is none.
     pub prefetch_threads: usize,
@@ -64,6 +67,7 @@ impl Default for EngineOptions {
             multiproof_chunk_size: limits::MULTIPROOF_CHUNK_SIZE,
             parallel_gas: limits::PARALLEL_GAS,
             ahead_gas: limits::AHEAD_GAS,
+            ahead_threads: 0,
             trie_workers: None,
             prefetch_threads: limits::PREFETCH_THREADS,
             prefetch_after: limits::COLD_BLOCK,

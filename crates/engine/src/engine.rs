@@ -4,7 +4,7 @@ use crate::build::Build;
 use crate::core::{Core, EngineOptions, Floors};
 use crate::helpers::{Helpers, Pool};
 use crate::live::{Finished, LiveState, RootTimings, Threads, Tries};
-use crate::parallel::{Listed, ParentState, Schedule};
+use crate::parallel::{Order, ParentState, Schedule};
 use crate::persist::{self, PersistedBlock, Persister};
 use crate::prefetch::{self, Prefetch};
 use crate::record::{BlockRecord, WitnessBytes, WitnessSize};
@@ -18,11 +18,12 @@ use crate::workers::{After, Workers};
 use crate::{Error, Genesis, Heads, limits};
 use alloy_consensus::Transaction as _;
 use alloy_eips::eip2718::{Decodable2718, Encodable2718};
+use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{Address, B256, Bytes};
 use alloy_rpc_types_engine::{ExecutionPayload, ExecutionPayloadSidecar};
 use execution::{
-    AccessList, Ahead, AheadOf, BlockError, ChainSpec, CodeCache, Executed, Help, InvalidBlock,
-    PublicKey, SealedBlock, Senders, Signer, Transaction,
+    AccessList, Ahead, AheadOf, Before, BlockError, ChainSpec, CodeCache, Executed, Help,
+    InvalidBlock, PublicKey, SealedBlock, Senders, Signer, Transaction,
 };
 use state::{Database, MemoryDisk};
 use std::sync::atomic::Ordering;
@@ -403,7 +404,7 @@ impl Engine {
     }
 
     /// Runs a block on the state after its parent, its transactions side by side when its access
-    /// list is known.
+    /// list is known, or when there are to be guesses.
     fn run(
         &self,
         parent: &Arc<BlockRecord>,
@@ -428,16 +429,33 @@ impl Engine {
             let Some(threads) = self.prefetchers() else { return validate(inner, state) };
             prefetch.during(threads, inner, |ahead| validate(Some(ahead), state))
         };
-        let Some(Listed { list, .. }) = listed else { return prefetched(None, state) };
-        let transactions_count = block.body.transactions.len();
-        let helpers = match block.header.gas_used >= core.options.ahead_gas {
-            true => pool.threads_count().min(transactions_count).saturating_sub(1),
-            false => 0,
+        let transactions = &block.body.transactions;
+        let threads_count = match listed {
+            _ if block.header.gas_used < core.options.ahead_gas => 0,
+            Some(_) => pool.threads_count() - 1,
+            // Without its list, or with one that is wrong, a block of Amsterdam has no guess.
+            None if chain.is_amsterdam_active_at_timestamp(block.header.timestamp) => 0,
+            None => core.options.ahead_threads,
         };
-        let of = AheadOf { chain, block, senders, list, codes };
-        let schedule = Schedule::new(transactions_count);
+        let helpers = threads_count.min(transactions.len().saturating_sub(1));
+        if helpers == 0 {
+            return prefetched(None, state);
+        }
+        let guess = listed.is_none().then(|| state.guess());
+        let found = guess.as_ref().map(|guess| &guess.found);
+        let (before, order) = match listed {
+            Some(listed) => (Before::List(&listed.list), Order::Last),
+            None => {
+                let guess = guess.as_ref().expect("there is a guess where there is no list");
+                (Before::SoFar(&guess.so_far), Order::Next(limits::AHEAD_TRANSACTIONS))
+            }
+        };
+        let of = AheadOf { chain, block, senders, before, codes };
+        let gas_limits: Vec<_> = transactions.iter().map(|tx| tx.gas_limit()).collect();
+        let schedule = Schedule::new(&gas_limits, order);
         let run_ahead = || {
-            schedule.help(&of, ParentState::new(core, parent.clone(), version, listed));
+            let state = ParentState::new(core, parent.clone(), version, listed);
+            schedule.help(&of, state.sharing(found));
         };
         pool.with_help(&run_ahead, |help| {
             help.ask(helpers);
@@ -672,7 +690,8 @@ impl Engine {
             return None;
         }
         let workers = self.workers.get_or_init(|| {
-            let count = self.core.options.trie_workers.unwrap_or(processors() - 1);
+            let left = processors().saturating_sub(1 + self.core.options.ahead_threads);
+            let count = self.core.options.trie_workers.unwrap_or(left);
             Workers::start(count.clamp(1, limits::TRIE_WORKERS), self.helpers.clone())
         });
         Some(Threads { workers, pool: self.pool() })

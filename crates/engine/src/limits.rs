@@ -52,6 +52,29 @@ pub const PARALLEL_GAS: u64 = 1_000_000;
 /// Gas of a block from which on transactions are worth running side by side.
 pub const AHEAD_GAS: u64 = 1_000_000;
 
+/// Transactions before its turn that one runs ahead at most, in a block without an access list: it
+/// does not see what those between change.
+pub const AHEAD_TRANSACTIONS: usize = 16;
+
+/// Gas of a transaction, a millisecond or so, from which on it begins before all others.
+pub const LONG_GAS: u64 = 1_000_000;
+
+/// How many of these do, at most, the longest: what a transaction may use is not what it will.
+pub const LONG_TRANSACTIONS: usize = 16;
+
+/// How long a thread that is too far ahead rests.
+pub const AHEAD_PAUSE: Duration = Duration::from_micros(50);
+
+/// How often the block's thread looks whether another is done with a transaction before it sleeps:
+/// less than 100 µs.
+pub const LOOKS_AHEAD: usize = 2_000;
+
+/// Bytes of the paths that such a thread remembers.
+pub const AHEAD_PATH_BYTES: usize = 2 << 20;
+
+/// Bytes of the slots that it remembers.
+pub const AHEAD_SLOT_BYTES: usize = 4 << 20;
+
 /// Threads that tend tries at most: there are sixteen shards.
 pub const TRIE_WORKERS: usize = 16;
 

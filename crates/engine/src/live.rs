@@ -4,9 +4,9 @@
 use crate::ancestors::Ancestors;
 use crate::core::Core;
 use crate::helpers::Pool;
-use crate::parallel::Listed;
+use crate::parallel::{Guess, Listed};
 use crate::record::BlockRecord;
-use crate::remembered::Remembered;
+use crate::remembered::{Reader, Remembered};
 use crate::state_view;
 use crate::touched::{self, Touched};
 use crate::workers::{Session, Workers};
@@ -18,7 +18,7 @@ use state::{NodeReader, Nodes};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trie::versioned::{
-    self, BlockTrie, Lister, NodeAddress, Shortcuts, Unit, Version, run_serially,
+    self, BlockTrie, Lister, NodeAddress, Shortcuts, SlotRead, Unit, Version, run_serially,
 };
 use trie::{Account, EMPTY_ROOT_HASH, Error as TrieError};
 use witness::{BlockState, Change, Code, State, StateError, Witness};
@@ -40,6 +40,8 @@ pub(crate) struct LiveState<'a> {
     listed: Option<Arc<Listed>>,
     /// Of that, what the block has asked for.
     asked: Asked,
+    /// What this thread and those that run transactions ahead tell each other.
+    guess: Option<Arc<Guess>>,
     /// What the transactions so far have changed, when a root is asked for after each.
     so_far: AddressMap<Change>,
     /// What these roots needed to be known.
@@ -129,10 +131,11 @@ impl<'a> LiveState<'a> {
             ancestors: Ancestors::new(core, parent),
             version,
             accounts: AddressMap::default(),
-            reads: Reads::new(core, version),
+            reads: Reads::new(core, version, Reader::Block),
             work,
             listed,
             asked,
+            guess: None,
             so_far: AddressMap::default(),
             needed_so_far: Vec::new(),
             timings: RootTimings::default(),
@@ -147,6 +150,12 @@ impl<'a> LiveState<'a> {
     /// What the block's access list names, if the workers were told.
     pub(crate) const fn listed(&self) -> Option<&Arc<Listed>> {
         self.listed.as_ref()
+    }
+
+    /// From now on, what transactions have changed is told to those that run others ahead, and what
+    /// these have read is not read again.
+    pub(crate) fn guess(&mut self) -> Arc<Guess> {
+        self.guess.insert(Arc::default()).clone()
     }
 
     /// Whether the block has asked for all that its access list names: else the tries hold more
@@ -205,7 +214,8 @@ impl<'a> LiveState<'a> {
                 Known { hashed_address, account, storage: NodeAddress::NONE }
             }
             (Work::Ahead { session, .. }, None) => {
-                let known = self.reads.account(address)?;
+                let found = self.guess.as_ref().and_then(|guess| guess.found.account(&address));
+                let known = found.map_or_else(|| self.reads.account(address), Ok)?;
                 session.touch_account(known.hashed_address);
                 known
             }
@@ -215,10 +225,11 @@ impl<'a> LiveState<'a> {
     }
 }
 
-/// What a block reads of the version that it stands on, by itself.
+/// What a thread reads of the version that a block stands on, by itself.
 #[derive(Debug)]
-struct Reads<'a> {
+pub(crate) struct Reads<'a> {
     core: &'a Core,
+    reader: Reader,
     nodes: NodeReader,
     remembered: Remembered,
     accounts: Shortcuts,
@@ -227,26 +238,26 @@ struct Reads<'a> {
 }
 
 impl<'a> Reads<'a> {
-    fn new(core: &'a Core, version: Version) -> Self {
+    pub(crate) fn new(core: &'a Core, version: Version, reader: Reader) -> Self {
         let nodes = NodeReader::new(core.database.nodes().clone());
-        let (remembered, accounts) = (core.remembered.take(), Shortcuts::new(version));
-        Self { core, nodes, remembered, accounts, storages: AddressMap::default() }
+        let (remembered, accounts) = (core.remembered.take(reader), Shortcuts::new(version));
+        Self { core, reader, nodes, remembered, accounts, storages: AddressMap::default() }
     }
 
-    fn account(&mut self, address: Address) -> Result<Known, StateError> {
+    pub(crate) fn account(&mut self, address: Address) -> Result<Known, StateError> {
         let hashed_address = keccak256(address);
         let paths = &mut self.remembered.paths;
         let found = self.accounts.account(&mut self.nodes, paths, &hashed_address)?;
         Ok(Known::new(hashed_address, found))
     }
 
-    /// The hash of a slot, and its value.
-    fn slot(
+    /// The hash of a slot, and what was read of it.
+    pub(crate) fn slot(
         &mut self,
         owner: Address,
         storage: Version,
         slot: U256,
-    ) -> Result<(B256, U256), TrieError> {
+    ) -> Result<(B256, SlotRead), TrieError> {
         let Self { nodes, remembered: Remembered { paths, slots }, .. } = self;
         let (hash, before) = slots.get(owner, slot);
         let (reads_count, shortcuts) = self.storages.entry(owner).or_default();
@@ -260,13 +271,18 @@ impl<'a> Reads<'a> {
         if before != Some(read) {
             slots.put(owner, slot, hash, read);
         }
-        Ok((hash, read.value))
+        Ok((hash, read))
+    }
+
+    /// Remembers what another thread has read of a slot.
+    fn remember(&mut self, owner: Address, slot: U256, hash: B256, read: SlotRead) {
+        self.remembered.slots.put(owner, slot, hash, read);
     }
 }
 
 impl Drop for Reads<'_> {
     fn drop(&mut self) {
-        self.core.remembered.put(std::mem::take(&mut self.remembered));
+        self.core.remembered.put(self.reader, std::mem::take(&mut self.remembered));
     }
 }
 
@@ -294,7 +310,7 @@ impl Known {
     }
 
     /// The account's storage, `None` if that is empty.
-    fn storage(&self) -> Option<Version> {
+    pub(crate) fn storage(&self) -> Option<Version> {
         let root = self.account?.storage_root;
         (root != EMPTY_ROOT_HASH).then_some(Version { root, address: self.storage })
     }
@@ -331,9 +347,16 @@ impl State for LiveState<'_> {
                 Ok(shard.touch_slot(&hashed_address, &hashed_slot(slot))?)
             }
             (Work::Ahead { session, .. }, None) => {
-                let (hashed_slot, value) = self.reads.slot(address, storage, slot)?;
+                let found = self.guess.as_ref().and_then(|guess| guess.found.slot(address, slot));
+                let (hashed_slot, read) = match found {
+                    Some((hashed_slot, read)) => {
+                        self.reads.remember(address, slot, hashed_slot, read);
+                        (hashed_slot, read)
+                    }
+                    None => self.reads.slot(address, storage, slot)?,
+                };
                 session.touch_slot(known.hashed_address, hashed_slot);
-                Ok(value)
+                Ok(read.value)
             }
         }
     }
@@ -354,6 +377,9 @@ impl State for LiveState<'_> {
         // Of a listed block the workers know the end already.
         if let (Work::Ahead { session, .. }, None) = (&mut self.work, &self.listed) {
             for change in changes {
+                if let Some(guess) = &self.guess {
+                    guess.so_far.put(&change);
+                }
                 let known = self.accounts.get(&change.address);
                 let hashed_address =
                     known.map_or_else(|| keccak256(change.address), |known| known.hashed_address);
@@ -376,7 +402,7 @@ pub(crate) fn storage_error(error: impl std::fmt::Display) -> StateError {
 impl BlockState for LiveState<'_> {
     fn restart(&mut self) {
         self.accounts.clear();
-        self.listed = None;
+        (self.listed, self.guess) = (None, None);
         self.so_far.clear();
         self.needed_so_far.clear();
         // The tries were made from this version before: no new error can come of it.

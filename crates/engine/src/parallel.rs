@@ -1,21 +1,24 @@
-//! A block that came with an access list (EIP-7928): what the list names is read once, by whoever
-//! needs it first, and transactions run ahead of their turn on other threads.
+//! Transactions that run ahead of their turn on other threads. Of a block that came with an access
+//! list (EIP-7928) what the list names is read once, by whoever needs it first.
 
 use crate::ancestors::Ancestors;
 use crate::core::Core;
-use crate::live::{self, Known};
+use crate::limits;
+use crate::live::{self, Known, Reads};
 use crate::record::BlockRecord;
+use crate::remembered::Reader;
 use crate::state_view;
-use alloy_primitives::map::{AddressMap, Entry};
+use alloy_primitives::map::{AddressMap, Entry, HashMap};
 use alloy_primitives::{Address, B256, Bytes, U256};
-use execution::{AccessList, Ahead, AheadOf, RanAhead};
+use execution::{AccessList, Ahead, AheadOf, RanAhead, SoFar};
 use state::Nodes;
 use std::cell::Cell;
+use std::cmp::Reverse;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
 use trie::EMPTY_ROOT_HASH;
-use trie::versioned::Version;
+use trie::versioned::{SlotRead, Version};
 use witness::{Account, Code, State, StateError};
 
 /// What a list names, as the block's parent has it.
@@ -78,29 +81,116 @@ impl Listed {
     }
 }
 
+/// What the block's thread and those that run transactions ahead of it tell each other, of a block
+/// without a list.
+#[derive(Debug, Default)]
+pub(crate) struct Guess {
+    /// What the block's thread has come to.
+    pub(crate) so_far: SoFar,
+    /// What the others have read.
+    pub(crate) found: Found,
+}
+
+/// What threads have read of the state after the parent.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// In parts, so that threads seldom wait for each other.
+    parts: [RwLock<Part>; FOUND_PARTS],
+}
+
+#[derive(Debug, Default)]
+struct Part {
+    accounts: AddressMap<Known>,
+    /// With the slots' hashes.
+    slots: HashMap<(Address, U256), (B256, SlotRead)>,
+}
+
+/// As many as an array with a default has.
+const FOUND_PARTS: usize = 32;
+
+impl Found {
+    /// An account, if it was read.
+    pub(crate) fn account(&self, address: &Address) -> Option<Known> {
+        let part = self.part(address, U256::ZERO).read().expect(NO_PANIC);
+        part.accounts.get(address).copied()
+    }
+
+    fn put_account(&self, address: Address, known: Known) {
+        let mut part = self.part(&address, U256::ZERO).write().expect(NO_PANIC);
+        part.accounts.insert(address, known);
+    }
+
+    /// The hash of a slot, and what was read of it, if it was.
+    pub(crate) fn slot(&self, owner: Address, slot: U256) -> Option<(B256, SlotRead)> {
+        let part = self.part(&owner, slot).read().expect(NO_PANIC);
+        part.slots.get(&(owner, slot)).copied()
+    }
+
+    fn put_slot(&self, owner: Address, slot: U256, found: (B256, SlotRead)) {
+        let mut part = self.part(&owner, slot).write().expect(NO_PANIC);
+        part.slots.insert((owner, slot), found);
+    }
+
+    /// Where it is, by the last bytes of both. That somebody puts much into one part costs time.
+    fn part(&self, owner: &Address, slot: U256) -> &RwLock<Part> {
+        &self.parts[usize::from(owner[19] ^ slot.byte(0)) % FOUND_PARTS]
+    }
+}
+
 /// Who runs which transaction of a block.
 ///
-/// The block's own thread takes them in order, and runs each that nobody has begun. Other threads
-/// run them ahead, from the last one backwards, until they meet: so everybody is busy to the end,
-/// and nobody waits for more than one transaction.
+/// The block's own thread takes them in order, and runs each that nobody has begun; other threads
+/// run them ahead.
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    /// Transactions that nobody has begun.
-    left: Mutex<Range<usize>>,
+    order: Order,
+    left: Mutex<Left>,
+    /// The transaction whose turn it is.
+    turn: AtomicUsize,
     ran: Vec<OnceLock<Mutex<Option<RanAhead>>>>,
 }
 
+/// Which transactions run ahead first.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Order {
+    /// The last one: the threads go backwards until the block meets them. So everybody is busy to
+    /// the end, and nobody waits for more than one transaction.
+    Last,
+    /// The next one, at most so many before its turn, so that it finds what most of those before it
+    /// have changed. Long ones come before all others, since the block has to wait for them.
+    Next(usize),
+}
+
+/// What is left to begin with.
+#[derive(Debug)]
+struct Left {
+    /// Transactions that nobody has begun, and some that somebody has.
+    range: Range<usize>,
+    /// Long ones, the longest at the end.
+    long: Vec<usize>,
+    has_begun: Vec<bool>,
+}
+
 impl Schedule {
-    pub(crate) fn new(transactions_count: usize) -> Self {
-        let ran = (0..transactions_count).map(|_| OnceLock::new()).collect();
-        Self { left: Mutex::new(0..transactions_count), ran }
+    /// For transactions with these gas limits.
+    pub(crate) fn new(gas_limits: &[u64], order: Order) -> Self {
+        let range = 0..gas_limits.len();
+        let mut long = Vec::new();
+        if let Order::Next(_) = order {
+            long.extend(range.clone().filter(|index| gas_limits[*index] >= limits::LONG_GAS));
+            long.sort_by_key(|index| (gas_limits[*index], Reverse(*index)));
+            long.drain(..long.len().saturating_sub(limits::LONG_TRANSACTIONS));
+        }
+        let left = Left { has_begun: vec![false; range.len()], long, range: range.clone() };
+        let ran = range.map(|_| OnceLock::new()).collect();
+        Self { order, left: left.into(), turn: AtomicUsize::new(0), ran }
     }
 
     /// Runs transactions ahead on this thread, as long as there are any.
     pub(crate) fn help(&self, of: &AheadOf<'_>, state: ParentState<'_>) {
         let begun = Begun { schedule: self, index: Cell::new(None) };
         let next = || {
-            begun.index.set(self.left().next_back());
+            begun.index.set(self.next());
             begun.index.get()
         };
         of.run(state, next, |index, ran| {
@@ -109,12 +199,42 @@ impl Schedule {
         });
     }
 
-    /// No more transactions are begun.
-    pub(crate) fn stop(&self) {
-        *self.left() = 0..0;
+    /// Takes the transaction that is to run ahead now.
+    fn next(&self) -> Option<usize> {
+        loop {
+            let mut left = self.left();
+            let Left { range, long, has_begun } = &mut *left;
+            let is_left = |index: &usize| !has_begun[*index];
+            let next = match self.order {
+                Order::Last => range.rfind(is_left)?,
+                Order::Next(most) => match long.pop() {
+                    Some(index) if is_left(&index) => index,
+                    Some(_) => continue,
+                    None => {
+                        let first = range.clone().find(is_left)?;
+                        range.start = first;
+                        if first >= self.turn.load(Ordering::Relaxed) + most {
+                            drop(left);
+                            std::thread::sleep(limits::AHEAD_PAUSE);
+                            continue;
+                        }
+                        first
+                    }
+                },
+            };
+            has_begun[next] = true;
+            return Some(next);
+        }
     }
 
-    fn left(&self) -> MutexGuard<'_, Range<usize>> {
+    /// No more transactions are begun.
+    pub(crate) fn stop(&self) {
+        let mut left = self.left();
+        left.range = 0..0;
+        left.long.clear();
+    }
+
+    fn left(&self) -> MutexGuard<'_, Left> {
         self.left.lock().expect(NO_PANIC)
     }
 
@@ -125,12 +245,17 @@ impl Schedule {
 
 impl Ahead for Schedule {
     fn take(&self, index: usize) -> Option<RanAhead> {
-        let mut left = self.left();
-        if left.contains(&index) {
-            left.start = index + 1;
+        self.turn.store(index, Ordering::Relaxed);
+        if !std::mem::replace(&mut self.left().has_begun[index], true) {
             return None;
         }
-        drop(left);
+        // Mostly it is a matter of microseconds.
+        for _ in 0..limits::LOOKS_AHEAD {
+            if self.ran[index].get().is_some() {
+                break;
+            }
+            std::hint::spin_loop();
+        }
         self.ran[index].wait().lock().expect(NO_PANIC).take()
     }
 }
@@ -155,7 +280,9 @@ pub(crate) struct ParentState<'a> {
     core: &'a Core,
     version: Version,
     listed: Option<&'a Listed>,
-    /// Accounts that no list names.
+    /// What threads have found, and how this one reads for all of them.
+    found: Option<(&'a Found, Reads<'a>)>,
+    /// Accounts that no list names, and nobody else looks for.
     accounts: AddressMap<Known>,
     ancestors: Ancestors<'a>,
     /// Set when nothing that is read is of use any more.
@@ -171,7 +298,13 @@ impl<'a> ParentState<'a> {
     ) -> Self {
         let ancestors = Ancestors::new(core, parent);
         let accounts = AddressMap::default();
-        Self { core, version, listed, accounts, ancestors, is_over: None }
+        Self { core, version, listed, found: None, accounts, ancestors, is_over: None }
+    }
+
+    /// Shares what is read with other threads, and does not read what these have found.
+    pub(crate) fn sharing(self, found: Option<&'a Found>) -> Self {
+        let reads = || Reads::new(self.core, self.version, Reader::Ahead);
+        Self { found: found.map(|found| (found, reads())), ..self }
     }
 
     /// Has reads fail once `is_over` is set, so that whoever reads comes to an end soon.
@@ -186,6 +319,14 @@ impl<'a> ParentState<'a> {
         if let Some(known) =
             self.listed.map(|listed| listed.account(address)).transpose()?.flatten()
         {
+            return Ok(known);
+        }
+        if let Some((found, reads)) = &mut self.found {
+            if let Some(known) = found.account(&address) {
+                return Ok(known);
+            }
+            let known = reads.account(address)?;
+            found.put_account(address, known);
             return Ok(known);
         }
         match self.accounts.entry(address) {
@@ -205,6 +346,15 @@ impl State for ParentState<'_> {
 
     fn storage(&mut self, address: Address, slot: U256) -> Result<U256, StateError> {
         let known = self.known(address)?;
+        if let Some((found, reads)) = &mut self.found {
+            let Some(storage) = known.storage() else { return Ok(U256::ZERO) };
+            if let Some((_, read)) = found.slot(address, slot) {
+                return Ok(read.value);
+            }
+            let read = reads.slot(address, storage, slot)?;
+            found.put_slot(address, slot, read);
+            return Ok(read.1.value);
+        }
         let listed = self.listed.map(|listed| listed.slot(address, &known, slot)).transpose()?;
         match listed.flatten() {
             Some((_, value)) => Ok(value),
@@ -226,3 +376,81 @@ impl State for ParentState<'_> {
 }
 
 const NO_PANIC: &str = "no thread panics while it holds the lock";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+    use std::time::Duration;
+
+    const LONG: u64 = limits::LONG_GAS;
+
+    #[test]
+    fn long_transactions_come_first_and_the_others_soon_before_their_turn() {
+        let schedule = Schedule::new(&[1, LONG, LONG - 1, LONG + 1, 1, LONG], Order::Next(2));
+        let next = [(); 4].map(|()| schedule.next().unwrap());
+        assert_eq!(next, [3, 1, 5, 0]);
+        // One that others run ahead is waited for.
+        schedule.put(0, None);
+        schedule.put(1, None);
+        assert!(schedule.take(0).is_none() && schedule.take(1).is_none());
+        assert_eq!(schedule.next(), Some(2));
+        let too_soon = std::thread::scope(|scope| {
+            let next = scope.spawn(|| schedule.next());
+            std::thread::sleep(Duration::from_millis(20));
+            let too_soon = next.is_finished();
+            schedule.put(2, None);
+            assert!(schedule.take(2).is_none());
+            schedule.put(3, None);
+            assert!(schedule.take(3).is_none());
+            assert_eq!(next.join().unwrap(), Some(4));
+            too_soon
+        });
+        assert!(!too_soon);
+        assert_eq!(schedule.next(), None);
+    }
+
+    #[test]
+    fn no_more_begins_once_it_has_stopped() {
+        for order in [Order::Last, Order::Next(9)] {
+            let schedule = Schedule::new(&[LONG; 4], order);
+            assert_eq!(schedule.next(), Some(if let Order::Last = order { 3 } else { 0 }));
+            schedule.stop();
+            assert_eq!(schedule.next(), None);
+        }
+    }
+
+    #[test]
+    fn each_transaction_is_begun_by_one_thread() {
+        let seed = rand::random();
+        println!("seed {seed}");
+        let rng = &mut StdRng::seed_from_u64(seed);
+        for _ in 0..100 {
+            let order =
+                if rng.random() { Order::Last } else { Order::Next(rng.random_range(1..9)) };
+            let gas: Vec<_> = (0..rng.random_range(0..60))
+                .map(|_| LONG / 2 + rng.random_range(0..LONG))
+                .collect();
+            let schedule = &Schedule::new(&gas, order);
+            let help = || {
+                let begun = std::iter::from_fn(|| schedule.next());
+                begun.inspect(|index| schedule.put(*index, None)).collect::<Vec<_>>()
+            };
+            let mut begun = std::thread::scope(|scope| {
+                let helpers = [(); 3].map(|()| scope.spawn(help));
+                let mut begun = Vec::new();
+                for index in 0..gas.len() {
+                    assert!(schedule.take(index).is_none());
+                    // Nobody has put what came of it: nobody else has begun it.
+                    begun.extend(schedule.ran[index].get().is_none().then_some(index));
+                }
+                let helped = helpers.map(|helper| helper.join().unwrap());
+                begun.extend(helped.concat());
+                begun
+            });
+            begun.sort_unstable();
+            assert_eq!(begun, (0..gas.len()).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! What a block's reads leave for those of the next one.
 
-use crate::limits::{PATH_CACHE_BYTES, SLOT_CACHE_BYTES};
+use crate::limits::{AHEAD_PATH_BYTES, AHEAD_SLOT_BYTES, PATH_CACHE_BYTES, SLOT_CACHE_BYTES};
 use alloy_primitives::map::DefaultHashBuilder;
 use alloy_primitives::{Address, B256, U256, keccak256};
 use std::fmt;
@@ -16,26 +16,56 @@ pub(crate) struct Remembered {
     pub(crate) slots: SlotCache,
 }
 
-/// Where what is remembered is while no block runs. A block takes it, and brings it back.
+/// Where what is remembered is while no block runs. Who reads takes it, and brings it back.
 #[derive(Debug)]
-pub(crate) struct Shelf(Mutex<Option<Remembered>>);
+pub(crate) struct Shelf {
+    /// For the block.
+    first: Mutex<Option<Remembered>>,
+    /// For those who run transactions ahead of it, as many as there have been at once.
+    others: Mutex<Vec<Remembered>>,
+}
+
+/// Who reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// The block's thread.
+    Block,
+    /// Another one, ahead of it.
+    Ahead,
+}
 
 impl Shelf {
     pub(crate) fn new() -> Self {
-        let (paths, slots) = (PathCache::new(PATH_CACHE_BYTES), SlotCache::new(SLOT_CACHE_BYTES));
-        Self(Some(Remembered { paths, slots }).into())
+        let first = Remembered::new(PATH_CACHE_BYTES, SLOT_CACHE_BYTES);
+        Self { first: Some(first).into(), others: Mutex::default() }
     }
 
-    /// What is there, or nothing while somebody else has it.
-    pub(crate) fn take(&self) -> Remembered {
-        self.0.lock().expect(NO_PANIC).take().unwrap_or_default()
+    /// What is there, or, for the block, nothing while somebody else has it.
+    pub(crate) fn take(&self, reader: Reader) -> Remembered {
+        match reader {
+            Reader::Block => self.first.lock().expect(NO_PANIC).take().unwrap_or_default(),
+            Reader::Ahead => {
+                let other = self.others.lock().expect(NO_PANIC).pop();
+                other.unwrap_or_else(|| Remembered::new(AHEAD_PATH_BYTES, AHEAD_SLOT_BYTES))
+            }
+        }
     }
 
     /// Brings back what was taken; who had nothing brings nothing.
-    pub(crate) fn put(&self, remembered: Remembered) {
-        if !remembered.slots.entries.is_empty() {
-            *self.0.lock().expect(NO_PANIC) = Some(remembered);
+    pub(crate) fn put(&self, reader: Reader, remembered: Remembered) {
+        if remembered.slots.entries.is_empty() {
+            return;
         }
+        match reader {
+            Reader::Block => *self.first.lock().expect(NO_PANIC) = Some(remembered),
+            Reader::Ahead => self.others.lock().expect(NO_PANIC).push(remembered),
+        }
+    }
+}
+
+impl Remembered {
+    fn new(path_bytes: usize, slot_bytes: usize) -> Self {
+        Self { paths: PathCache::new(path_bytes), slots: SlotCache::new(slot_bytes) }
     }
 }
 
@@ -117,11 +147,12 @@ mod tests {
     fn who_had_nothing_takes_nothing_away() {
         for is_first_back_first in [true, false] {
             let shelf = Shelf::new();
-            let (first, second) = (shelf.take(), shelf.take());
+            let take = || shelf.take(Reader::Block);
+            let (first, second) = (take(), take());
             assert!(!first.slots.entries.is_empty() && second.slots.entries.is_empty());
             let back = if is_first_back_first { [first, second] } else { [second, first] };
-            back.into_iter().for_each(|remembered| shelf.put(remembered));
-            assert!(!shelf.take().slots.entries.is_empty());
+            back.into_iter().for_each(|remembered| shelf.put(Reader::Block, remembered));
+            assert!(!take().slots.entries.is_empty());
         }
     }
 

@@ -368,9 +368,12 @@ fn the_engine_agrees_with_the_slow_one_on_one_thread() {
 
 #[test]
 fn the_engine_agrees_with_the_slow_one_on_many_threads() {
-    for (workers, chunk_size, prefetch_threads) in [(1, 1, 0), (3, 7, 4)] {
+    for (workers, chunk_size, prefetch_threads, ahead) in [(1, 1, 0, 0), (3, 7, 4, 0), (2, 7, 0, 3)]
+    {
         let options = EngineOptions {
             parallel_gas: 0,
+            ahead_gas: 0,
+            ahead_threads: ahead,
             trie_workers: Some(workers),
             multiproof_chunk_size: chunk_size,
             prefetch_threads,

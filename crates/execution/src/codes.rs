@@ -120,6 +120,11 @@ pub(crate) fn marker(address: Address) -> (B256, Bytes) {
     (keccak256(&code), code)
 }
 
+/// Whether a code is an EIP-7702 delegation marker.
+pub(crate) fn is_marker(code: &[u8]) -> bool {
+    code.len() == 23 && code.starts_with(&[0xef, 0x01, 0x00])
+}
+
 /// Replays the authorization list of a finished but uncommitted transaction, by the rules of
 /// EIP-7702 and on the accounts as they were before it; `after` is what the transaction made of
 /// them.

@@ -162,13 +162,22 @@ pub(crate) fn environment(chain: &ChainSpec, header: &Header) -> EvmEnv {
 }
 
 /// The EVM with its inspector off, and contract creations noted by the recorder.
-pub(crate) fn evm<'a, S: State>(db: &'a mut BlockCache<S>, env: EvmEnv) -> BlockEvm<'a, S> {
+pub(crate) fn evm<S: State>(db: &mut BlockCache<S>, env: EvmEnv) -> BlockEvm<'_, S> {
+    evm_with(db, env, None)
+}
+
+/// The same, with another instruction in the place of one, at the same price.
+pub(crate) fn evm_with<'a, S: State>(
+    db: &'a mut BlockCache<S>,
+    env: EvmEnv,
+    more: Option<(u8, Instruction<EthInterpreter, Context<'a, S>>)>,
+) -> BlockEvm<'a, S> {
     let mut evm = EthEvmBuilder::new(db, env).inspector(CodeInspector).build().into_inner();
     let noting = [
         (opcode::CREATE, Instruction::new(create::<S, false>)),
         (opcode::CREATE2, Instruction::new(create::<S, true>)),
     ];
-    for (code, instruction) in noting {
+    for (code, instruction) in noting.into_iter().chain(more) {
         let gas = evm.instruction.gas_table()[usize::from(code)];
         evm.instruction.insert_instruction(code, instruction, gas);
     }
@@ -283,15 +292,19 @@ fn execute_transaction<S: BlockState>(
     Ok(())
 }
 
-/// Whether the block has gas left for the transaction, in both dimensions (EIP-8037): asked before
-/// a transaction runs, so also of one that has run. If not, the executor is to say so.
+/// Whether the block has gas left for the transaction, from Amsterdam on in both dimensions
+/// (EIP-8037): asked before a transaction runs, so also of one that has run. If not, the executor
+/// is to say so.
 fn has_room<S: BlockState>(executor: &Executor<'_, '_, S>, transaction: &Transaction) -> bool {
     let (rules, limit) = (executor.evm.cfg_env(), executor.evm.block().gas_limit);
     let gas_limit = transaction.gas_limit();
     let regular = gas_limit.min(rules.tx_gas_limit_cap());
-    rules.enable_amsterdam_eip8037
-        && regular <= limit.saturating_sub(executor.block_regular_gas_used)
-        && gas_limit <= limit.saturating_sub(executor.block_state_gas_used)
+    if rules.enable_amsterdam_eip8037 {
+        regular <= limit.saturating_sub(executor.block_regular_gas_used)
+            && gas_limit <= limit.saturating_sub(executor.block_state_gas_used)
+    } else {
+        regular <= limit.saturating_sub(executor.cumulative_tx_gas_used)
+    }
 }
 
 /// Makes the running transaction's code reads undone, so that a second run records them anew,

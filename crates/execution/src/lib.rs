@@ -26,6 +26,7 @@ mod parallel;
 mod proof_of_work;
 mod recorder;
 mod rules;
+mod so_far;
 pub mod stateless;
 mod validate;
 #[cfg(test)]
@@ -44,8 +45,9 @@ pub use execute::{Executed, Receipt, execute, execute_exact, run};
 pub use header::{
     GAS_LIMIT_MINIMUM, next_base_fee, next_excess_blob_gas, validate_header, validate_parent,
 };
-pub use parallel::{Ahead, AheadOf, Help, RanAhead, read_ahead};
+pub use parallel::{Ahead, AheadOf, Before, Help, RanAhead, read_ahead};
 pub use proof_of_work::{OMMER_GENERATIONS, next_difficulty, validate_ancestry};
+pub use so_far::SoFar;
 pub use validate::{
     Roots, Verified, VerifyError, execute_statelessly, validate, validate_access_list,
     validate_body, validate_body_roots, verify,

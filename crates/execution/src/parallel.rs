@@ -1,26 +1,39 @@
-//! Running transactions ahead of their turn, side by side, from what a block access list says
-//! (EIP-7928).
+//! Running transactions ahead of their turn, side by side: on what a block access list says of
+//! those before (EIP-7928), or, without one, on what these have left so far, and a guess that the
+//! others touch something else.
 //!
-//! The list is believed only for as long as that takes. What came of a transaction is used when its
-//! turn has come, and when the state then answers everything that the transaction read as it was
-//! answered before: the same code, run on the same answers, does the same. These reads are reads of
-//! the block as any others, up to the first that is answered otherwise, which the transaction would
-//! have made in any case; it then runs in its turn. So whatever a list says, verdict, receipts
-//! and witness are those of a block that ran in order.
+//! List and guess are believed only for as long as that takes. What came of a transaction is used
+//! when its turn has come, and when the state then answers everything that the transaction read as
+//! it was answered before: the same code, run on the same answers, does the same. These reads are
+//! reads of the block as any others, up to the first that is answered otherwise, which the
+//! transaction would have made in any case; it then runs in its turn. So whatever a list says,
+//! verdict, receipts and witness are those of a block that ran in order.
+//!
+//! Without a list nobody knows beforehand what the block's beneficiary has, to which each
+//! transaction adds. It gets nothing ahead of its turn: an address that stands in for it does, and
+//! what asks for the beneficiary, or for what it has, runs in its turn.
 
 use crate::access_list::AccessList;
 use crate::cache::BlockCache;
-use crate::execute::{BlockEvm, environment, evm};
+use crate::codes::{Context, is_marker};
+use crate::execute::{BlockEvm, environment, evm, evm_with};
 use crate::recorder::{Recorder, TransactionCodes};
-use crate::{ChainSpec, CodeCache, SealedBlock, Senders, Transaction};
+use crate::{ChainSpec, CodeCache, SealedBlock, Senders, SoFar, Transaction};
 use alloy_consensus::Transaction as _;
 use alloy_evm::{Evm, FromRecoveredTx};
+use alloy_hardforks::EthereumHardforks;
+use alloy_primitives::map::AddressSet;
 use alloy_primitives::{Address, B256, Bytes, U256};
+use revm::bytecode::opcode;
 use revm::context::TxEnv;
+use revm::context_interface::JournalTr;
 use revm::context_interface::result::{HaltReason, ResultAndState};
 use revm::database::states::block_hash_cache::BlockHashCache;
 use revm::database_interface::Database;
-use revm::state::{self, bal::BlockAccessIndex};
+use revm::interpreter::instructions::block_info;
+use revm::interpreter::interpreter::EthInterpreter;
+use revm::interpreter::{Instruction, InstructionContext, InstructionExecResult};
+use revm::state::{self, TransactionId, bal::BlockAccessIndex};
 use std::fmt::Debug;
 use trie::{AccountInfo, EMPTY_ROOT_HASH};
 use witness::{Account, Code, State, StateError};
@@ -53,6 +66,8 @@ pub struct RanAhead {
     codes: Vec<B256>,
     /// Whether it created a contract, or tried to: after all that it read.
     create_seen: bool,
+    /// What the beneficiary gets, when another address has stood in for it.
+    reward: Option<(Address, U256)>,
 }
 
 #[derive(Debug)]
@@ -71,16 +86,25 @@ pub struct AheadOf<'a> {
     pub block: &'a SealedBlock,
     /// The transactions' senders.
     pub senders: &'a dyn Senders,
-    /// What the payload says that the block reads and changes.
-    pub list: &'a AccessList,
+    /// What is known of the transactions before one.
+    pub before: Before<'a>,
     /// Codes made ready to run.
     pub codes: Option<&'a CodeCache>,
 }
 
+/// What is known of the transactions before one that runs ahead.
+#[derive(Debug, Clone, Copy)]
+pub enum Before<'a> {
+    /// What the payload says that the block reads and changes.
+    List(&'a AccessList),
+    /// What those have changed that have had their turn.
+    SoFar(&'a SoFar),
+}
+
 impl AheadOf<'_> {
     /// Runs the transactions that `next` names, by index, each on `state`, which is the state after
-    /// the parent, with what the list says that those before have changed, and hands `done` what
-    /// came of it: `None` when that is not worth keeping.
+    /// the parent, with what is known of those before, and hands `done` what came of it: `None`
+    /// when that is not worth keeping.
     ///
     /// Nothing that `state` is asked here is a read of the block, until the transaction's turn has
     /// come.
@@ -93,28 +117,66 @@ impl AheadOf<'_> {
         let authorizes = |transaction: &Transaction| {
             transaction.authorization_list().is_some_and(|list| !list.is_empty())
         };
-        if self.block.body.transactions.iter().any(authorizes) {
+        let transactions = &self.block.body.transactions;
+        let some_authorize = transactions.iter().any(authorizes);
+        let is_listed = matches!(self.before, Before::List(_));
+        if some_authorize && is_listed {
             // Which reads of its markers are reads of the pre-state, and which markers are new
-            // codes, depends on what all transactions before have done (`settle_markers`).
+            // codes, depends on what all transactions before have done (`settle_markers`). Without
+            // a list those that read none run ahead; with one they would have to be told from
+            // those that read an account whose code the list has.
             while let Some(index) = next() {
                 done(index, None);
             }
             return;
         }
-        let listed = Listed { list: self.list, state, index: 0, reads: Vec::new() };
-        let recorder = Recorder::new(listed, self.codes.cloned(), false);
+        let state = AheadState { before: self.before, state, index: 0, reads: Vec::new() };
+        let recorder = Recorder::new(state, self.codes.cloned(), false);
         let mut db = BlockCache(revm::database::State::builder().with_database(recorder).build());
-        let env = environment(self.chain, &self.block.header);
-        let mut evm = evm(&mut db, env);
+        let mut env = environment(self.chain, &self.block.header);
+        let beneficiary = env.block_env.beneficiary;
+        let stand_in = (!is_listed).then(|| stand_in(self.block));
+        env.block_env.beneficiary = stand_in.unwrap_or(beneficiary);
+        let is_warm = self.chain.is_shanghai_active_at_timestamp(self.block.header.timestamp);
+        let asking = stand_in.map(|_| (opcode::COINBASE, Instruction::new(coinbase)));
+        let mut evm = evm_with(&mut db, env, asking);
+        if stand_in.is_some() && is_warm {
+            // It is as warm as if it were the beneficiary (EIP-3651): an access that a cold one
+            // leaves too little gas for reads nothing, and would not be told.
+            let precompiles = evm.precompiles().addresses().copied();
+            let warm: AddressSet = precompiles.chain([beneficiary]).collect();
+            evm.ctx_mut().journaled_state.warm_precompiles(&warm);
+        }
         while let Some(index) = next() {
-            let ran = self.block.body.transactions.get(index).and_then(|transaction| {
+            let transaction =
+                transactions.get(index).filter(|transaction| !authorizes(transaction));
+            let ran = transaction.and_then(|transaction| {
                 // Where the signature is wrong, so is the block.
                 let sender = self.senders.sender(index).ok()?;
-                run_one(&mut evm, index, &TxEnv::from_recovered_tx(transaction, sender))
+                let transaction = TxEnv::from_recovered_tx(transaction, sender);
+                let mut ran = run_one(&mut evm, index, &transaction, some_authorize)?;
+                match stand_in {
+                    Some(stand_in) => ran.reward(beneficiary, stand_in).then_some(ran),
+                    None => Some(ran),
+                }
             });
             done(index, ran);
         }
     }
+}
+
+/// An address that stands in for the beneficiary of a block: no transaction in the block can name
+/// it, since the hash is known only when the block is complete.
+fn stand_in(block: &SealedBlock) -> Address {
+    Address::from_word(block.hash())
+}
+
+/// Whoever asks who the beneficiary is would learn of the one that stands in.
+fn coinbase<S: State>(
+    context: InstructionContext<'_, Context<'_, S>, EthInterpreter>,
+) -> InstructionExecResult {
+    context.host.journaled_state.database.recorder().transaction.ambiguous = true;
+    block_info::coinbase(context)
 }
 
 /// Runs the transactions of `block` that `next` names, by index, on `state`, which is the state
@@ -144,9 +206,10 @@ pub fn read_ahead<S: State>(
 }
 
 fn run_one<S: State>(
-    evm: &mut BlockEvm<'_, Listed<'_, S>>,
+    evm: &mut BlockEvm<'_, AheadState<'_, S>>,
     index: usize,
     transaction: &TxEnv,
+    some_authorize: bool,
 ) -> Option<RanAhead> {
     evm.error = Ok(());
     let db = evm.db_mut();
@@ -168,19 +231,36 @@ fn run_one<S: State>(
     if recorder.error.is_some() || recorder.transaction.ambiguous {
         return None;
     }
+    if some_authorize && recorder.codes.values().any(|code| is_marker(&code.bytes)) {
+        return None;
+    }
     let TransactionCodes { fetched, create_seen, .. } = std::mem::take(&mut recorder.transaction);
     let reads = std::mem::take(&mut recorder.state.reads);
-    Some(RanAhead { output, reads, codes: fetched, create_seen })
+    Some(RanAhead { output, reads, codes: fetched, create_seen, reward: None })
 }
 
 impl RanAhead {
+    /// Notes what the address that stood in for the beneficiary has got; `false` when what came of
+    /// the transaction depends on who the beneficiary is.
+    fn reward(&mut self, beneficiary: Address, stand_in: Address) -> bool {
+        let of =
+            |of| move |read: &Read| matches!(read, Read::Account(address, _) if *address == of);
+        if self.reads.iter().any(of(beneficiary)) {
+            return false;
+        }
+        self.reads.retain(|read| !of(stand_in)(read));
+        let account = self.output.state.remove(&stand_in);
+        self.reward = account.map(|account| (beneficiary, account.info.balance));
+        true
+    }
+
     /// Reads all that the transaction read, now that its turn has come, and returns what came of
     /// it; `None` as soon as an answer is another.
     pub(crate) fn repeat<S: State>(
         self,
         db: &mut BlockCache<S>,
     ) -> Option<ResultAndState<HaltReason>> {
-        let Self { mut output, reads, codes, create_seen } = self;
+        let Self { mut output, reads, codes, create_seen, reward } = self;
         for read in reads {
             let is_same = match read {
                 Read::Account(address, before) => {
@@ -199,6 +279,19 @@ impl RanAhead {
         }
         for code_hash in codes {
             db.code_by_hash(code_hash).ok()?;
+        }
+        if let Some((beneficiary, reward)) = reward {
+            let account = db.basic(beneficiary).ok()?;
+            let mut account = account.map_or_else(
+                || state::Account::new_not_existing(TransactionId::ZERO),
+                state::Account::from,
+            );
+            account.mark_touch();
+            // One that overflows is not paid.
+            if let Some(balance) = account.info.balance.checked_add(reward) {
+                account.info.balance = balance;
+            }
+            output.state.insert(beneficiary, account);
         }
         if create_seen {
             db.recorder().note_creation();
@@ -219,33 +312,44 @@ fn know_code(info: &mut state::AccountInfo, now: &state::AccountInfo) {
     }
 }
 
-/// The state after the parent, with what the list says that the transactions before one have
-/// changed.
+/// The state after the parent, with what is known of the transactions before one.
 #[derive(Debug)]
-struct Listed<'a, S> {
-    list: &'a AccessList,
+struct AheadState<'a, S> {
+    before: Before<'a>,
     state: S,
-    /// Index of the transaction in the list: 1 is the first.
+    /// Index of the transaction in a list: 1 is the first.
     index: u64,
     /// What was asked for, with the answers.
     reads: Vec<Read>,
 }
 
-impl<S: State> State for Listed<'_, S> {
+impl<S: State> State for AheadState<'_, S> {
     fn account(&mut self, address: Address) -> Result<Option<Account>, StateError> {
-        let before = self.state.account(address)?;
-        let index = BlockAccessIndex::new(self.index);
-        let info_before = before.map_or(AccountInfo::EMPTY, AccountInfo::from);
-        let info = match self.list.account(&address) {
-            Some(listed) => listed.at(index, info_before),
-            None => info_before,
+        let parent = self.state.account(address)?;
+        let info = match self.before {
+            Before::List(list) => {
+                let before = parent.map_or(AccountInfo::EMPTY, AccountInfo::from);
+                let listed = list.account(&address);
+                let index = BlockAccessIndex::new(self.index);
+                let info = listed.map_or(before, |listed| listed.at(index, before));
+                // Being there changes only by a change of what is there.
+                let is_there =
+                    if info == before { parent.is_some() } else { info != AccountInfo::EMPTY };
+                is_there.then_some(info)
+            }
+            Before::SoFar(so_far) => {
+                let parent = parent.map(AccountInfo::from);
+                let info = so_far.account(&address).unwrap_or(parent);
+                let code_hash = |info: Option<AccountInfo>| info.map(|info| info.code_hash);
+                if info.is_some() && code_hash(info) != code_hash(parent) {
+                    // Whether its code is one that the block reads depends on who has written it.
+                    return Err(StateError::Storage("its code is new in the block".into()));
+                }
+                info
+            }
         };
-        // Being there changes only by a change of what is there.
-        let is_there =
-            if info == info_before { before.is_some() } else { info != AccountInfo::EMPTY };
-        let info = is_there.then_some(info);
         self.reads.push(Read::Account(address, info));
-        let storage_root = before.map_or(EMPTY_ROOT_HASH, |account| account.storage_root);
+        let storage_root = parent.map_or(EMPTY_ROOT_HASH, |account| account.storage_root);
         Ok(info.map(|AccountInfo { nonce, balance, code_hash }| Account {
             nonce,
             balance,
@@ -255,9 +359,14 @@ impl<S: State> State for Listed<'_, S> {
     }
 
     fn storage(&mut self, address: Address, slot: U256) -> Result<U256, StateError> {
-        let index = BlockAccessIndex::new(self.index);
-        let listed = self.list.account(&address).and_then(|a| a.slot_at(index, &slot));
-        let value = listed.map_or_else(|| self.state.storage(address, slot), Ok)?;
+        let known = match self.before {
+            Before::List(list) => {
+                let index = BlockAccessIndex::new(self.index);
+                list.account(&address).and_then(|account| account.slot_at(index, &slot))
+            }
+            Before::SoFar(so_far) => so_far.slot(&address, &slot),
+        };
+        let value = known.map_or_else(|| self.state.storage(address, slot), Ok)?;
         self.reads.push(Read::Slot(address, slot, value));
         Ok(value)
     }
@@ -267,12 +376,13 @@ impl<S: State> State for Listed<'_, S> {
     }
 
     fn code_to_run(&mut self, code_hash: B256) -> Result<Code, StateError> {
+        let Before::List(list) = self.before else { return self.state.code_to_run(code_hash) };
         // Its account was read before; if there are several, each has it from somewhere.
         let account = self.reads.iter().rev().find_map(|read| match read {
             Read::Account(address, Some(info)) if info.code_hash == code_hash => Some(address),
             _ => None,
         });
-        let listed = account.and_then(|address| self.list.account(address)?.code(&code_hash));
+        let listed = account.and_then(|address| list.account(address)?.code(&code_hash));
         listed.cloned().map_or_else(|| self.state.code_to_run(code_hash), |code| Ok(code.into()))
     }
 

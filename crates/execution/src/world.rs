@@ -19,8 +19,8 @@ use alloy_primitives::{
     Address, B256, Bytes, KECCAK256_EMPTY, Signature, TxKind, U256, address, keccak256,
 };
 use execution::{
-    AccessList, Ahead, AheadOf, Block, BlockError, ChainSpec, CodeCache, Executed, Help,
-    InvalidBlock, RanAhead, SealedBlock, Transaction,
+    AccessList, Ahead, AheadOf, Before, Block, BlockError, ChainSpec, CodeCache, Executed, Help,
+    InvalidBlock, RanAhead, SealedBlock, SoFar, Transaction,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -315,7 +315,7 @@ impl World {
     }
 
     pub(crate) fn validate(&self, block: &SealedBlock) -> Result<Validated, BlockError> {
-        self.validate_with(block, None)
+        self.validate_with(block, None, None)
     }
 
     /// Validates a block whose transactions have run ahead, from what this access list says, but
@@ -330,24 +330,41 @@ impl World {
         let gas_limit = block.header.gas_limit;
         let Some(list) = AccessList::decode(list, gas_limit) else { return self.validate(block) };
         let codes = Some(&self.code_cache);
-        let of = AheadOf { chain: &self.chain, block, senders: &senders, list: &list, codes };
+        let before = Before::List(&list);
+        let of = AheadOf { chain: &self.chain, block, senders: &senders, before, codes };
         let ahead = RanBefore::run(&of, self.state(), is_left_out);
-        self.validate_with(block, Some(&ahead))
+        self.validate_with(block, Some(&ahead), None)
+    }
+
+    /// Validates a block whose transactions have run ahead, so many at once, on what those before
+    /// them had left by then.
+    pub(crate) fn validate_guessed(
+        &self,
+        block: &SealedBlock,
+        at_once: usize,
+    ) -> Result<Validated, BlockError> {
+        let (senders, so_far) = (self.senders(block)?, SoFar::default());
+        let codes = Some(&self.code_cache);
+        let before = Before::SoFar(&so_far);
+        let of = AheadOf { chain: &self.chain, block, senders: &senders, before, codes };
+        let guessing = Guessing { of, world: self, at_once, ran: RefCell::default() };
+        self.validate_with(block, Some(&guessing), Some(&so_far))
     }
 
     fn validate_with(
         &self,
         block: &SealedBlock,
         ahead: Option<&dyn Ahead>,
+        so_far: Option<&SoFar>,
     ) -> Result<Validated, BlockError> {
         let senders = self.senders(block)?;
         let (parent, chain) = (self.parent(), &self.chain);
         let hash = parent.hash_slow();
         let help = Help { codes: Some(&self.code_cache), ahead };
-        let mut state = Following { state: self.state(), changes: BTreeMap::new() };
+        let mut state = Following { state: self.state(), changes: BTreeMap::new(), so_far };
         execution::validate_body_roots(block)?;
         let executed = execution::validate(chain, parent, hash, block, &senders, help, &mut state)?;
-        let Following { mut state, changes } = state;
+        let Following { mut state, changes, .. } = state;
         let changes: Vec<_> = changes.into_values().collect();
         let followed = self.state().apply(&changes)?;
         assert_eq!(followed, block.header.state_root, "what was said to have changed: {changes:?}");
@@ -384,6 +401,12 @@ impl World {
         if let Some(list) = &validated.executed.block_access_list {
             let ahead = self.validate_ahead(block, list, |_| false);
             validated.check_same(&ahead.map_err(|error| format!("ahead: {error}"))?)?;
+        } else {
+            for at_once in [1, 3, usize::MAX] {
+                let guessed = self.validate_guessed(block, at_once);
+                let guessed = guessed.map_err(|error| format!("{at_once} guessed: {error}"))?;
+                validated.check_same(&guessed)?;
+            }
         }
         let verified = execution::verify(&self.chain, block, None, witness)
             .map_err(|error| format!("stateless: {error}"))?;
@@ -469,6 +492,29 @@ impl Ahead for RanBefore {
     }
 }
 
+/// Transactions that run ahead when the turn of the first of them has come.
+#[derive(Debug)]
+pub(crate) struct Guessing<'a> {
+    pub(crate) of: AheadOf<'a>,
+    pub(crate) world: &'a World,
+    /// How many of them.
+    pub(crate) at_once: usize,
+    /// Those that have run.
+    pub(crate) ran: RefCell<Vec<Option<RanAhead>>>,
+}
+
+impl Ahead for Guessing<'_> {
+    fn take(&self, index: usize) -> Option<RanAhead> {
+        let mut ran = self.ran.borrow_mut();
+        let count = self.of.block.body.transactions.len();
+        if ran.len() <= index {
+            let mut next = index..count.min(index.saturating_add(self.at_once));
+            self.of.run(self.world.state(), || next.next(), |_, outcome| ran.push(outcome));
+        }
+        ran[index].take()
+    }
+}
+
 /// What execution gave, in an order of its own.
 pub(crate) fn summary(executed: &Executed) -> impl PartialEq + Debug + use<> {
     let mut accounts = executed.changes.clone();
@@ -490,9 +536,11 @@ pub(crate) fn summary(executed: &Executed) -> impl PartialEq + Debug + use<> {
 
 /// State that adds up what it is told while the block runs.
 #[derive(Debug)]
-struct Following<'a> {
-    state: TrieState<&'a World>,
-    changes: BTreeMap<Address, Change>,
+pub(crate) struct Following<'a> {
+    pub(crate) state: TrieState<&'a World>,
+    pub(crate) changes: BTreeMap<Address, Change>,
+    /// Who is told as well.
+    pub(crate) so_far: Option<&'a SoFar>,
 }
 
 impl State for Following<'_> {
@@ -514,6 +562,9 @@ impl State for Following<'_> {
 
     fn ran(&mut self, changes: &mut dyn Iterator<Item = Change>) {
         for change in changes {
+            if let Some(so_far) = self.so_far {
+                so_far.put(&change);
+            }
             match self.changes.entry(change.address) {
                 Entry::Vacant(entry) => _ = entry.insert(change),
                 Entry::Occupied(mut entry) => entry.get_mut().then(&change),

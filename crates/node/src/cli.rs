@@ -110,7 +110,13 @@ struct NodeArgs {
           default_value_t = EngineOptions::default().multiproof_chunk_size,
           value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     multiproof_chunk_size: usize,
-    /// Threads that tend the tries while a block runs; one fewer than the cores when not given.
+    /// Threads that run transactions ahead of their turn in blocks without an access list, on a
+    /// guess that is checked. It is faster from four cores on: 7 threads on 16 cores, 3 on 8, 1 on
+    /// 4.
+    #[arg(long = "engine.ahead-threads", value_name = "THREADS", default_value_t = 0)]
+    ahead_threads: usize,
+    /// Threads that tend the tries while a block runs; when not given, as many as there are cores
+    /// besides the block's and those that run transactions ahead.
     #[arg(long = "engine.trie-workers", value_name = "THREADS")]
     trie_workers: Option<usize>,
 }
@@ -239,6 +245,7 @@ fn run_node(args: NodeArgs) -> anyhow::Result<()> {
             persistence_threshold: args.persistence_threshold,
             unpersisted_bytes: args.unpersisted_bytes,
             multiproof_chunk_size: args.multiproof_chunk_size,
+            ahead_threads: args.ahead_threads,
             trie_workers: args.trie_workers,
             read_ahead_bytes: args.storage.cache_bytes,
             witness_cache_bytes: args.witness_cache_bytes as usize,

@@ -1,16 +1,16 @@
 //! What runs ahead counts when it is right, and else changes nothing. The random blocks of the
 //! conformance runner ask the same of whatever contracts do.
 
-use super::{Ahead, AheadOf, Help, RanAhead, read_ahead};
+use super::{Ahead, AheadOf, Before, Help, RanAhead, read_ahead};
 use crate::access_list::AccessList;
 use crate::asm::*;
-use crate::world::{self, RanBefore, Signer, StartAccount, World, summary};
-use crate::{BlockError, CodeCache, SealedBlock, run};
+use crate::world::{self, Following, Guessing, RanBefore, Signer, StartAccount, World, summary};
+use crate::{BlockError, CodeCache, SealedBlock, SoFar, run};
 use alloy_consensus::TxReceipt;
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address};
 use revm::context_interface::result::{ExecutionResult, Output, ResultGas, SuccessReason};
-use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use witness::{Account, State, StateError};
 
 const COUNTER: Address = address!("0x00000000000000000000000000000000000000a1");
@@ -40,14 +40,14 @@ fn list(world: &World, block: &SealedBlock) -> Bytes {
 
 /// Counts what is taken, and changes it when asked to.
 #[derive(Debug)]
-struct Watched {
-    ran: RanBefore,
+struct Watched<A> {
+    ran: A,
     taken: Cell<usize>,
     has_ended: Cell<bool>,
     forges: bool,
 }
 
-impl Ahead for Watched {
+impl<A: Ahead> Ahead for Watched<A> {
     fn take(&self, index: usize) -> Option<RanAhead> {
         let mut ran = self.ran.take(index)?;
         self.taken.set(self.taken.get() + 1);
@@ -67,14 +67,20 @@ impl Ahead for Watched {
     }
 }
 
+impl<A> Watched<A> {
+    fn new(ran: A) -> Self {
+        Self { ran, taken: Cell::new(0), has_ended: Cell::new(false), forges: true }
+    }
+}
+
 /// Runs a block with all transactions run ahead, and says how many receipts have no log.
 fn forge(world: &World, block: &SealedBlock, list: &Bytes) -> usize {
     let senders = crate::recover_senders(&block.body.transactions).unwrap();
     let list = AccessList::decode(list, block.header.gas_limit).unwrap();
     let (chain, senders, codes) = (&world.chain, &senders, None);
-    let of = AheadOf { chain, block, senders, list: &list, codes };
+    let of = AheadOf { chain, block, senders, before: Before::List(&list), codes };
     let ran = RanBefore::run(&of, world.state(), |_| false);
-    let ahead = Watched { ran, taken: Cell::new(0), has_ended: Cell::new(false), forges: true };
+    let ahead = Watched::new(ran);
     let help = Help { ahead: Some(&ahead), codes };
     let executed = run(chain, block, senders, help, &mut world.state()).unwrap();
     assert_eq!(ahead.taken.get(), senders.len());
@@ -88,6 +94,89 @@ fn what_ran_ahead_is_what_counts() {
     let block = block(&world, 2);
     world.check(&block).unwrap();
     assert_eq!(forge(&world, &block, &list(&world, &block)), 6);
+}
+
+/// Runs a block without a list, so many transactions ahead at once, and says which have the result
+/// that they got ahead of their turn.
+fn forge_guessed(world: &World, block: &SealedBlock, at_once: usize) -> Vec<usize> {
+    let senders = crate::recover_senders(&block.body.transactions).unwrap();
+    let (chain, senders, codes, so_far) = (&world.chain, &senders, None, &SoFar::default());
+    let of = AheadOf { chain, block, senders, before: Before::SoFar(so_far), codes };
+    let guessing = Guessing { of, world, at_once, ran: RefCell::default() };
+    let ahead = Watched::new(guessing);
+    let help = Help { ahead: Some(&ahead), codes };
+    let mut state =
+        Following { state: world.state(), changes: BTreeMap::new(), so_far: Some(so_far) };
+    let executed = run(chain, block, senders, help, &mut state).unwrap();
+    let receipts = executed.receipts.iter().enumerate();
+    receipts.filter(|(_, receipt)| receipt.logs().is_empty()).map(|(index, _)| index).collect()
+}
+
+/// A world of three who can sign, and contracts with these codes.
+fn osaka(codes: impl IntoIterator<Item = Vec<u8>>) -> (World, Vec<Address>) {
+    let signers = (1..=3).map(|number| (Signer::new(number).address(), StartAccount::rich()));
+    let contracts: Vec<_> = (0xd1..)
+        .zip(codes)
+        .map(|(byte, code)| {
+            let code = [&code[..], &[PUSH0, PUSH0, 0xa0]].concat();
+            (Address::repeat_byte(byte), StartAccount::contract(code))
+        })
+        .collect();
+    let addresses = contracts.iter().map(|(address, _)| *address).collect();
+    (World::new(world::chain("osaka"), signers.chain(contracts)), addresses)
+}
+
+#[test]
+fn guesses_count_where_transactions_touch_different_things() {
+    let increment = [&push(&[1])[..], &[PUSH0, SLOAD, ADD], &store(0)].concat();
+    let (world, contracts) = osaka([increment.clone(), increment.clone(), increment]);
+    let call =
+        |signer, nonce, contract: usize| Signer::new(signer).call(nonce, contracts[contract], []);
+    let apart = world.block(vec![call(1, 0, 0), call(2, 0, 1), call(3, 0, 2)]);
+    world.check(&apart).unwrap();
+    assert_eq!(forge_guessed(&world, &apart, 3), [0, 1, 2]);
+    // The second finds another value than the first has left, the third another nonce.
+    let together = world.block(vec![call(1, 0, 0), call(2, 0, 0), call(1, 1, 1)]);
+    world.check(&together).unwrap();
+    assert_eq!(forge_guessed(&world, &together, 3), [0]);
+    // One at a time, each finds what it should.
+    assert_eq!(forge_guessed(&world, &together, 1), [0, 1, 2]);
+}
+
+#[test]
+fn who_asks_for_the_beneficiary_runs_in_its_turn() {
+    let beneficiary = world::COINBASE;
+    let looks = [vec![COINBASE, POP], look(BALANCE, beneficiary), look(BALANCE, Address::ZERO)];
+    let (world, contracts) = osaka(looks);
+    let block = (1..).zip(&contracts);
+    let block =
+        world.block(block.map(|(number, to)| Signer::new(number).call(0, *to, [])).collect());
+    world.check(&block).unwrap();
+    for at_once in [1, 3] {
+        assert_eq!(forge_guessed(&world, &block, at_once), [2], "{at_once}");
+    }
+}
+
+#[test]
+fn the_beneficiary_is_warm_also_where_too_little_gas_is_left_for_a_cold_account() {
+    let looking = Address::repeat_byte(0xd1);
+    let (world, contracts) = osaka([look(BALANCE, world::COINBASE), call_with(looking, 2_600, 0)]);
+    assert_eq!(contracts[0], looking);
+    let block = world.block(vec![Signer::new(1).call(0, contracts[1], [])]);
+    world.check(&block).unwrap();
+}
+
+#[test]
+fn what_has_a_new_code_is_not_guessed() {
+    let (world, contracts) = osaka([Vec::new()]);
+    let authorization = Signer::new(3).authorize(0, contracts[0]);
+    let block = world.block(vec![
+        Signer::new(1).delegate(0, contracts[0], [], vec![authorization]),
+        Signer::new(2).call(0, Signer::new(3).address(), []),
+        Signer::new(2).call(1, contracts[0], []),
+    ]);
+    world.check(&block).unwrap();
+    assert_eq!(forge_guessed(&world, &block, 1), [2]);
 }
 
 #[test]
@@ -108,7 +197,8 @@ fn a_transaction_that_has_no_room_is_refused_in_its_turn() {
     let senders = crate::recover_senders(&crowded.body.transactions).unwrap();
     let list = AccessList::decode(&list, u64::MAX).unwrap();
     let (chain, codes) = (&world.chain, None);
-    let of = AheadOf { chain, block: &crowded, senders: &senders, list: &list, codes };
+    let of =
+        AheadOf { chain, block: &crowded, senders: &senders, before: Before::List(&list), codes };
     let ran = RanBefore::run(&of, world.state(), |_| false);
     let run = |ahead| run(chain, &crowded, &senders, Help { ahead, codes }, &mut world.state());
     let reason = |outcome: Result<_, BlockError>| outcome.map(drop).unwrap_err().to_string();

@@ -12,7 +12,7 @@ use alloy_eip7928::{
 };
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rlp::Decodable;
-use execution::{AccessList, Ahead, AheadOf, ChainSpec, Help, SealedBlock};
+use execution::{AccessList, Ahead, AheadOf, Before, ChainSpec, Help, SealedBlock};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was compared, in blocks.
@@ -171,7 +171,8 @@ fn check_ahead(
             _ => (falsified(&mut random, list), random.next()),
         };
         let Some(list) = AccessList::decode(&list, u64::MAX) else { continue };
-        let of = AheadOf { chain, block, senders: &senders, list: &list, codes: None };
+        let before = Before::List(&list);
+        let of = AheadOf { chain, block, senders: &senders, before, codes: None };
         let parent = WithStandIns(Log::new(state));
         let ahead = RanBefore::run(&of, parent, |index| left_out >> (index % 64) & 1 == 1);
         if run(Some(&ahead)) != in_order {

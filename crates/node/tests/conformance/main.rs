@@ -38,7 +38,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Random chains of up to five blocks beside the published tests.
 const RANDOM_CHAINS: u64 = 400;
 /// Seeds that have found something, run each time.
-const FOUND: [u64; 2] = [1795311617, 1795324741];
+const FOUND: [u64; 5] = [1795726188, 1795727078, 1795727964, 1795731467, 1795734823];
 
 /// The folder of real blocks.
 const REAL_BLOCKS: &str = "blocks";

@@ -15,6 +15,7 @@ use engine::{Engine, EngineOptions, Genesis, GenesisAccount, Payload, Verdict};
 use execution::{SealedBlock, Transaction};
 use state::{Database, MemoryDisk};
 use std::collections::BTreeMap;
+use witness::Witness;
 
 /// Blocks in a chain, at most.
 const BLOCKS: usize = 5;
@@ -36,13 +37,15 @@ pub(crate) fn run(seed: u64) -> Result<usize, String> {
     let mut world = World::new(world::chain(fork), accounts.clone());
     let genesis = genesis(&world, accounts);
     let mut judge = FlatState::new(&genesis);
-    let engine = (fork == "amsterdam").then(|| parallel_engine(&world, genesis)).transpose()?;
+    let engine = parallel_engine(&world, genesis)?;
     let mut pool = Pool::new();
     let blocks = 1 + random.below(BLOCKS);
     for number in 1..=blocks {
         let block = block(&mut random, &world, &mut pool);
-        let check_ahead = |engine| check_ahead(&mut random, &world, engine, &block);
-        let checked = engine.as_ref().map_or(Ok(()), check_ahead);
+        let checked = match fork {
+            "amsterdam" => check_ahead(&mut random, &world, &engine, &block),
+            _ => check_guessed(&world, &engine, &block),
+        };
         checked.and_then(|()| check(&mut world, &mut judge, &block)).map_err(|error| {
             let transactions = &block.body.transactions;
             format!("{fork}, block {number}: {error}; transactions: {transactions:?}")
@@ -82,7 +85,12 @@ fn parallel_engine(world: &World, genesis: Genesis) -> Result<Engine, String> {
     };
     let database = Database::open(MemoryDisk::new(), &small);
     let database = database.map_err(|error| error.to_string())?;
-    let options = EngineOptions { parallel_gas: 0, ahead_gas: 0, ..EngineOptions::default() };
+    let options = EngineOptions {
+        parallel_gas: 0,
+        ahead_gas: 0,
+        ahead_threads: 2,
+        ..EngineOptions::default()
+    };
     Engine::open(world.chain.clone(), Some(genesis), database, options)
         .map_err(|error| error.to_string())
 }
@@ -117,12 +125,27 @@ fn check_ahead(
             return Err(format!("{reason:?} in order, {ahead:?} ahead, {engines:?} in the engine"));
         }
     }
-    let verdict = engine.new_payload(payload(block, list.clone()));
+    check_engine(engine, block, &in_order.witness, engine.new_payload(payload(block, list.clone())))
+}
+
+/// Runs a block on an engine that has no list of it, and whose threads run transactions ahead.
+fn check_guessed(world: &World, engine: &Engine, block: &SealedBlock) -> Result<(), String> {
+    let in_order = world.validate(block).map_err(|error| error.to_string())?;
+    check_engine(engine, block, &in_order.witness, engine.new_block(block.clone()))
+}
+
+/// An error if a valid block is not valid to an engine, or has another witness.
+fn check_engine(
+    engine: &Engine,
+    block: &SealedBlock,
+    expected: &Witness,
+    verdict: Result<Verdict, engine::Error>,
+) -> Result<(), String> {
     let witness = engine.witness(block.hash()).map_err(|error| error.to_string())?;
     match (verdict, witness) {
-        (Ok(Verdict::Valid), Some(witness)) if *witness == in_order.witness => Ok(()),
+        (Ok(Verdict::Valid), Some(witness)) if *witness == *expected => Ok(()),
         (Ok(Verdict::Valid), Some(witness)) => {
-            Err(difference("the parallel engine", &in_order.witness, &witness))
+            Err(difference("the parallel engine", expected, &witness))
         }
         (verdict, _) => Err(format!("the parallel engine: {verdict:?}")),
     }
@@ -261,7 +284,7 @@ fn operation(random: &mut Random, pool: &Pool) -> Vec<u8> {
     let address = pool.any(random);
     let slots = if random.one_in(4) { 13 } else { 3 };
     let slot = random.below(slots) as u8;
-    match random.below(34) {
+    match random.below(35) {
         0..=4 => set(slot, 0),
         5..=7 => set(slot, random.below(3) as u8),
         8 | 9 => [&push(&[slot]), &[SLOAD, POP][..]].concat(),
@@ -278,6 +301,7 @@ fn operation(random: &mut Random, pool: &Pool) -> Vec<u8> {
         27 | 32 | 33 => block_hash(random.pick(&[0, 1, 2, 3, 4, 300])),
         28 => vec![PUSH0, PUSH0, 0xa0],
         29 => revert(),
+        34 => [&[COINBASE][..], &store(slot)].concat(),
         30 => [&push(address.as_slice()), &[SELFDESTRUCT][..]].concat(),
         _ => [&[GAS][..], &store(slot)].concat(),
     }
