@@ -441,13 +441,13 @@ impl Engine {
         if helpers == 0 {
             return prefetched(None, state);
         }
-        let guess = listed.is_none().then(|| state.guess());
-        let found = guess.as_ref().map(|guess| &guess.found);
-        let (before, order) = match listed {
-            Some(listed) => (Before::List(&listed.list), Order::Last),
+        let guess;
+        let (before, order, found) = match listed {
+            Some(listed) => (Before::List(&listed.list), Order::Last, None),
             None => {
-                let guess = guess.as_ref().expect("there is a guess where there is no list");
-                (Before::SoFar(&guess.so_far), Order::Next(limits::AHEAD_TRANSACTIONS))
+                guess = state.guess();
+                let order = Order::Next(limits::AHEAD_TRANSACTIONS);
+                (Before::SoFar(&guess.so_far), order, Some(&guess.found))
             }
         };
         let of = AheadOf { chain, block, senders, before, codes };
@@ -458,10 +458,9 @@ impl Engine {
             schedule.help(&of, state.sharing(found));
         };
         pool.with_help(&run_ahead, |help| {
+            let _stopping = schedule.stopping();
             help.ask(helpers);
-            let executed = prefetched(Some(&schedule), state);
-            schedule.stop();
-            executed
+            prefetched(Some(&schedule), state)
         })
     }
 

@@ -227,11 +227,10 @@ impl Schedule {
         }
     }
 
-    /// No more transactions are begun.
-    pub(crate) fn stop(&self) {
-        let mut left = self.left();
-        left.range = 0..0;
-        left.long.clear();
+    /// No more transactions are begun once this is dropped, also when the block's thread panics:
+    /// who is too far ahead would wait for it.
+    pub(crate) fn stopping(&self) -> Stopping<'_> {
+        Stopping(self)
     }
 
     fn left(&self) -> MutexGuard<'_, Left> {
@@ -257,6 +256,18 @@ impl Ahead for Schedule {
             std::hint::spin_loop();
         }
         self.ran[index].wait().lock().expect(NO_PANIC).take()
+    }
+}
+
+/// See [`Schedule::stopping`].
+#[derive(Debug)]
+pub(crate) struct Stopping<'a>(&'a Schedule);
+
+impl Drop for Stopping<'_> {
+    fn drop(&mut self) {
+        let mut left = self.0.left();
+        left.range = 0..0;
+        left.long.clear();
     }
 }
 
@@ -416,9 +427,27 @@ mod tests {
         for order in [Order::Last, Order::Next(9)] {
             let schedule = Schedule::new(&[LONG; 4], order);
             assert_eq!(schedule.next(), Some(if let Order::Last = order { 3 } else { 0 }));
-            schedule.stop();
+            drop(schedule.stopping());
             assert_eq!(schedule.next(), None);
         }
+    }
+
+    #[test]
+    fn who_is_too_far_ahead_ends_when_the_blocks_thread_panics() {
+        let schedule = Schedule::new(&[1; 4], Order::Next(2));
+        let panicked = std::thread::scope(|scope| {
+            let ahead = scope.spawn(|| std::iter::from_fn(|| schedule.next()).count());
+            let block = scope.spawn(|| {
+                let _stopping = schedule.stopping();
+                while !schedule.left().has_begun[1] {
+                    std::thread::yield_now();
+                }
+                panic!("a bug");
+            });
+            assert_eq!(ahead.join().unwrap(), 2);
+            block.join().is_err()
+        });
+        assert!(panicked);
     }
 
     #[test]

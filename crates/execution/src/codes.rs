@@ -116,14 +116,17 @@ pub(crate) struct Markers {
 
 /// The marker that delegates to `address` (EIP-7702), and its hash.
 pub(crate) fn marker(address: Address) -> (B256, Bytes) {
-    let code = Bytes::from([&[0xef, 0x01, 0x00], address.as_slice()].concat());
+    let code = Bytes::from([&MARKER[..], address.as_slice()].concat());
     (keccak256(&code), code)
 }
 
 /// Whether a code is an EIP-7702 delegation marker.
 pub(crate) fn is_marker(code: &[u8]) -> bool {
-    code.len() == 23 && code.starts_with(&[0xef, 0x01, 0x00])
+    code.strip_prefix(&MARKER).is_some_and(|address| address.len() == Address::len_bytes())
 }
+
+/// What a delegation marker begins with; behind it is an address.
+const MARKER: [u8; 3] = [0xef, 0x01, 0x00];
 
 /// Replays the authorization list of a finished but uncommitted transaction, by the rules of
 /// EIP-7702 and on the accounts as they were before it; `after` is what the transaction made of

@@ -69,3 +69,33 @@ fn part(address: &Address) -> usize {
 }
 
 const NO_PANIC: &str = "no thread panics while it holds the lock";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_change_counts_and_a_wiped_storage_is_empty() {
+        let address = Address::repeat_byte(1);
+        let (so_far, info) = (SoFar::default(), AccountInfo { nonce: 1, ..AccountInfo::EMPTY });
+        let slots = |slots: &[(u64, u64)]| {
+            slots.iter().map(|(slot, value)| (U256::from(*slot), U256::from(*value))).collect()
+        };
+        let put = |account, storage_wiped, slots| {
+            so_far.put(&Change { address, account, storage_wiped, slots });
+        };
+        let slot = |slot: u64| so_far.slot(&address, &U256::from(slot));
+        assert_eq!((so_far.account(&address), slot(1)), (None, None));
+        put(Some(info), false, slots(&[(1, 5), (2, 6)]));
+        put(Some(info), false, slots(&[(1, 7)]));
+        assert_eq!(so_far.account(&address), Some(Some(info)));
+        assert_eq!([1, 2, 3].map(slot), [Some(U256::from(7)), Some(U256::from(6)), None]);
+        put(None, true, slots(&[]));
+        assert_eq!(
+            (so_far.account(&address), slot(1), slot(3)),
+            (Some(None), Some(U256::ZERO), Some(U256::ZERO))
+        );
+        put(Some(info), false, slots(&[(3, 1)]));
+        assert_eq!([1, 3].map(slot), [Some(U256::ZERO), Some(U256::from(1))]);
+    }
+}
