@@ -35,7 +35,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Random chains of up to five blocks beside the published tests.
+/// Random chains of up to five blocks beside the published tests, unless `DEPONENT_CHAINS` says.
 const RANDOM_CHAINS: u64 = 400;
 /// Seeds that have found something, run each time.
 const FOUND: [u64; 5] = [1795726188, 1795727078, 1795727964, 1795731467, 1795734823];
@@ -186,11 +186,10 @@ fn run_access_lists(test: &Test, counts: &mut access_lists::Counts) -> Outcome {
 /// Random chains, judged as the published ones are.
 fn run_random() -> Report {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let named = std::env::var("DEPONENT_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed: u64 = named.unwrap_or(now.map_or(1, |now| now.as_secs()));
-    println!("random chains: {RANDOM_CHAINS} from DEPONENT_SEED={seed} on");
-    let seeds: Vec<u64> =
-        (0..RANDOM_CHAINS).map(|index| seed.wrapping_add(index)).chain(FOUND).collect();
+    let seed = number("DEPONENT_SEED").unwrap_or(now.map_or(1, |now| now.as_secs()));
+    let chains = number("DEPONENT_CHAINS").unwrap_or(RANDOM_CHAINS);
+    println!("random chains: {chains} from DEPONENT_SEED={seed} on");
+    let seeds: Vec<u64> = (0..chains).map(|index| seed.wrapping_add(index)).chain(FOUND).collect();
     side_by_side(&seeds, |&seed| {
         let mut report = Report::default();
         let outcome = match random_blocks::run(seed) {
@@ -203,6 +202,12 @@ fn run_random() -> Report {
         report.add("random chains", &format!("DEPONENT_SEED={seed}"), outcome);
         report
     })
+}
+
+/// The number that an environment variable holds, if it is set.
+fn number(variable: &str) -> Option<u64> {
+    let value = std::env::var(variable).ok()?;
+    Some(value.parse().unwrap_or_else(|_| panic!("{variable} is to be a number, not {value:?}")))
 }
 
 /// Runs each item, as many at a time as there are cores.
