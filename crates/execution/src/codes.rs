@@ -166,9 +166,12 @@ pub(crate) fn authorized_markers<S: witness::State>(
         let known = changed.get(&authority).cloned().or_else(|| before(&authority));
         let Some(mut account) = known else { break };
         read.push(account.code_hash);
+        // The code is beside the account when a transaction before has written it.
+        let code =
+            account.code.as_ref().or_else(|| state.0.cache.contracts.get(&account.code_hash));
         let delegable = account.code_hash == KECCAK256_EMPTY
             || markers.written.contains_key(&account.code_hash)
-            || state.0.cache.contracts.get(&account.code_hash).is_some_and(|c| c.is_eip7702());
+            || code.is_some_and(|code| code.is_eip7702());
         if !delegable || account.nonce != authorization.nonce() {
             continue;
         }
@@ -179,7 +182,7 @@ pub(crate) fn authorized_markers<S: witness::State>(
             return Markers::default();
         }
         account.nonce += 1;
-        account.code_hash = KECCAK256_EMPTY;
+        (account.code_hash, account.code) = (KECCAK256_EMPTY, None);
         if authorization.address() != Address::ZERO {
             let (hash, _) = marker(authorization.address());
             account.code_hash = hash;

@@ -313,6 +313,17 @@ fn a_marker_that_the_block_wrote_elsewhere_is_not_read_from_the_state() {
 }
 
 #[test]
+fn a_delegation_that_the_block_changes_again_writes_its_marker_too() {
+    let other = Signer::new(3);
+    let script = call(CALL, delegated().address());
+    let world = world(&[&script], vec![delegated_to(TWIN)]);
+    let set =
+        |nonce, target| sender().delegate(nonce, NOBODY, [], vec![other.authorize(nonce, target)]);
+    let block = vec![set(0, INNER), set(1, TWIN), sender().call(2, MAIN, [])];
+    check(&world, block, &[main_code(&[&script]), twin()]);
+}
+
+#[test]
 fn a_marker_read_before_the_block_writes_it_counts() {
     let other = Signer::new(3);
     let script = call(CALL, delegated().address());

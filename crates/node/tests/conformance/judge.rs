@@ -5,13 +5,14 @@
 //! then walked in complete tries, built from all entries at once. A code belongs to the witness
 //! when the block cannot run without it: each one that was asked for is taken away in turn. Where
 //! that would take too long, it is done for a few, and the rest are those of a run in which every
-//! transaction is followed by an inspector.
+//! transaction is followed by an inspector. None may be asked for that a transaction before has
+//! given to an account: that is seen by what came of the transaction.
 
 use crate::access_lists::{self, AccessKeys};
 use crate::oracle::{Entries, expected_revealed};
 use alloy_consensus::Header;
 use alloy_eip7928::AccountChanges;
-use alloy_primitives::map::B256Map;
+use alloy_primitives::map::{AddressMap, B256Map, B256Set};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use engine::Genesis;
 use execution::{ChainSpec, SealedBlock};
@@ -272,6 +273,10 @@ pub(crate) struct Log<'a> {
     between: Vec<After>,
     /// A code that the state pretends not to have.
     taken_away: Option<B256>,
+    /// Codes that transactions have given to accounts, by what came of each, and what those have
+    /// now: to be asked for one that is here is a bug.
+    written: B256Set,
+    code_hashes: AddressMap<B256>,
 }
 
 impl<'a> Log<'a> {
@@ -283,6 +288,8 @@ impl<'a> Log<'a> {
             lowest_ancestor: None,
             between: Vec::new(),
             taken_away: None,
+            written: B256Set::default(),
+            code_hashes: AddressMap::default(),
         }
     }
 }
@@ -335,6 +342,9 @@ impl State for Log<'_> {
     }
 
     fn code(&mut self, code_hash: B256) -> Result<Bytes, StateError> {
+        if self.written.contains(&code_hash) {
+            return Err(StateError::Storage(format!("the block has written code {code_hash}")));
+        }
         let code = self.state.codes.get(&code_hash);
         let code = code.filter(|_| self.taken_away != Some(code_hash));
         let code = code.cloned().ok_or(StateError::MissingCode(code_hash))?;
@@ -347,5 +357,18 @@ impl State for Log<'_> {
         self.lowest_ancestor = Some(lowest);
         let header = self.state.headers.get(&number);
         header.map(|(hash, _)| *hash).ok_or(StateError::MissingHeader(number))
+    }
+
+    fn ran(&mut self, changes: &mut dyn Iterator<Item = Change>) {
+        for Change { address, account, .. } in changes {
+            let code_hash = account.map_or(KECCAK256_EMPTY, |account| account.code_hash);
+            let before = self.code_hashes.insert(address, code_hash).unwrap_or_else(|| {
+                let account = self.state.accounts.get(&keccak256(address));
+                account.map_or(KECCAK256_EMPTY, |account| account.code_hash)
+            });
+            if code_hash != before && code_hash != KECCAK256_EMPTY {
+                self.written.insert(code_hash);
+            }
+        }
     }
 }
