@@ -120,11 +120,6 @@ pub(crate) fn marker(address: Address) -> (B256, Bytes) {
     (keccak256(&code), code)
 }
 
-/// Whether a code is an EIP-7702 delegation marker.
-pub(crate) fn is_marker(code: &[u8]) -> bool {
-    code.strip_prefix(&MARKER).is_some_and(|address| address.len() == Address::len_bytes())
-}
-
 /// What a delegation marker begins with; behind it is an address.
 const MARKER: [u8; 3] = [0xef, 0x01, 0x00];
 

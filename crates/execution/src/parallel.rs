@@ -15,11 +15,10 @@
 
 use crate::access_list::AccessList;
 use crate::cache::BlockCache;
-use crate::codes::{Context, is_marker};
+use crate::codes::Context;
 use crate::execute::{BlockEvm, environment, evm, evm_with};
 use crate::recorder::{Recorder, TransactionCodes};
-use crate::{ChainSpec, CodeCache, SealedBlock, Senders, SoFar, Transaction};
-use alloy_consensus::Transaction as _;
+use crate::{ChainSpec, CodeCache, SealedBlock, Senders, SoFar};
 use alloy_evm::{Evm, FromRecoveredTx};
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::map::AddressSet;
@@ -114,22 +113,8 @@ impl AheadOf<'_> {
         mut next: impl FnMut() -> Option<usize>,
         mut done: impl FnMut(usize, Option<RanAhead>),
     ) {
-        let authorizes = |transaction: &Transaction| {
-            transaction.authorization_list().is_some_and(|list| !list.is_empty())
-        };
         let transactions = &self.block.body.transactions;
-        let some_authorize = transactions.iter().any(authorizes);
         let is_listed = matches!(self.before, Before::List(_));
-        if some_authorize && is_listed {
-            // Which reads of its markers are reads of the pre-state, and which markers are new
-            // codes, depends on what all transactions before have done (`settle_markers`). Without
-            // a list those that read none run ahead; with one they would have to be told from
-            // those that read an account whose code the list has.
-            while let Some(index) = next() {
-                done(index, None);
-            }
-            return;
-        }
         let state = AheadState { before: self.before, state, index: 0, reads: Vec::new() };
         let recorder = Recorder::new(state, self.codes.cloned(), false);
         let mut db = BlockCache(revm::database::State::builder().with_database(recorder).build());
@@ -148,13 +133,11 @@ impl AheadOf<'_> {
             evm.ctx_mut().journaled_state.warm_precompiles(&warm);
         }
         while let Some(index) = next() {
-            let transaction =
-                transactions.get(index).filter(|transaction| !authorizes(transaction));
-            let ran = transaction.and_then(|transaction| {
+            let ran = transactions.get(index).and_then(|transaction| {
                 // Where the signature is wrong, so is the block.
                 let sender = self.senders.sender(index).ok()?;
                 let transaction = TxEnv::from_recovered_tx(transaction, sender);
-                let mut ran = run_one(&mut evm, index, &transaction, some_authorize)?;
+                let mut ran = run_one(&mut evm, index, &transaction)?;
                 match stand_in {
                     Some(stand_in) => ran.reward(beneficiary, stand_in).then_some(ran),
                     None => Some(ran),
@@ -209,7 +192,6 @@ fn run_one<S: State>(
     evm: &mut BlockEvm<'_, AheadState<'_, S>>,
     index: usize,
     transaction: &TxEnv,
-    some_authorize: bool,
 ) -> Option<RanAhead> {
     evm.error = Ok(());
     let db = evm.db_mut();
@@ -229,9 +211,6 @@ fn run_one<S: State>(
     let recorder = evm.db_mut().recorder();
     // What only an inspector could tell is told when the turn has come.
     if recorder.error.is_some() || recorder.transaction.ambiguous {
-        return None;
-    }
-    if some_authorize && recorder.codes.values().any(|code| is_marker(&code.bytes)) {
         return None;
     }
     let TransactionCodes { fetched, create_seen, .. } = std::mem::take(&mut recorder.transaction);
@@ -338,14 +317,7 @@ impl<S: State> State for AheadState<'_, S> {
                 is_there.then_some(info)
             }
             Before::SoFar(so_far) => {
-                let parent = parent.map(AccountInfo::from);
-                let info = so_far.account(&address).unwrap_or(parent);
-                let code_hash = |info: Option<AccountInfo>| info.map(|info| info.code_hash);
-                if info.is_some() && code_hash(info) != code_hash(parent) {
-                    // Whether its code is one that the block reads depends on who has written it.
-                    return Err(StateError::Storage("its code is new in the block".into()));
-                }
-                info
+                so_far.account(&address).unwrap_or(parent.map(AccountInfo::from))
             }
         };
         self.reads.push(Read::Account(address, info));

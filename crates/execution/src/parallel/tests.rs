@@ -4,7 +4,9 @@
 use super::{Ahead, AheadOf, Before, Help, RanAhead, read_ahead};
 use crate::access_list::AccessList;
 use crate::asm::*;
-use crate::world::{self, Following, Guessing, RanBefore, Signer, StartAccount, World, summary};
+use crate::world::{
+    self, Following, Guessing, RanBefore, Signer, StartAccount, World, marker, summary,
+};
 use crate::{BlockError, CodeCache, SealedBlock, SoFar, run};
 use alloy_consensus::TxReceipt;
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address};
@@ -166,17 +168,38 @@ fn the_beneficiary_is_warm_also_where_too_little_gas_is_left_for_a_cold_account(
     world.check(&block).unwrap();
 }
 
-#[test]
-fn what_has_a_new_code_is_not_guessed() {
-    let (world, contracts) = osaka([Vec::new()]);
-    let authorization = Signer::new(3).authorize(0, contracts[0]);
+/// Somebody delegates to [`COUNTER`], is called, and the counter as well. Another account has
+/// delegated to it before the block, or has not.
+fn delegating(fork: &str, is_known: bool) -> (World, SealedBlock) {
+    let [a, b, c] = [1, 2, 3].map(Signer::new);
+    let signers = [a, b, c].map(|signer| (signer.address(), StartAccount::rich()));
+    let counter = (COUNTER, StartAccount::contract(counter()));
+    let known = StartAccount { code: marker(COUNTER), ..StartAccount::rich() };
+    let known = is_known.then(|| (Signer::new(4).address(), known));
+    let world = World::new(world::chain(fork), signers.into_iter().chain([counter]).chain(known));
     let block = world.block(vec![
-        Signer::new(1).delegate(0, contracts[0], [], vec![authorization]),
-        Signer::new(2).call(0, Signer::new(3).address(), []),
-        Signer::new(2).call(1, contracts[0], []),
+        a.delegate(0, COUNTER, [], vec![c.authorize(0, COUNTER)]),
+        b.call(0, c.address(), []),
+        b.call(1, COUNTER, []),
     ]);
     world.check(&block).unwrap();
-    assert_eq!(forge_guessed(&world, &block, 1), [2]);
+    (world, block)
+}
+
+#[test]
+fn authorizations_run_ahead_and_what_runs_a_code_that_the_state_lacks_in_its_turn() {
+    let (world, block) = delegating("osaka", false);
+    assert_eq!(forge_guessed(&world, &block, 1), [0, 2]);
+    let (world, block) = delegating("osaka", true);
+    assert_eq!(forge_guessed(&world, &block, 1), [0, 1, 2]);
+}
+
+#[test]
+fn a_list_has_what_authorizations_set() {
+    for is_known in [false, true] {
+        let (world, block) = delegating("amsterdam", is_known);
+        assert_eq!(forge(&world, &block, &list(&world, &block)), 3, "{is_known}");
+    }
 }
 
 #[test]
