@@ -31,7 +31,8 @@ pub struct EngineOptions {
     /// Gas from which on the transactions of a block run side by side.
     pub ahead_gas: u64,
     /// Threads that run transactions ahead of a block that came without an access list
-    /// (`--engine.ahead-threads`); 0 is none.
+    /// (`--engine.ahead-threads`); 0 is none. Half of the cores but one by default, up to 7, and
+    /// none below four cores.
     pub ahead_threads: usize,
     /// Threads that load tries while a block runs (`--engine.trie-workers`); `None` is as many as
     /// there are cores besides the block's and those of `ahead_threads`, 16 at most.
@@ -67,7 +68,7 @@ impl Default for EngineOptions {
             multiproof_chunk_size: limits::MULTIPROOF_CHUNK_SIZE,
             parallel_gas: limits::PARALLEL_GAS,
             ahead_gas: limits::AHEAD_GAS,
-            ahead_threads: 0,
+            ahead_threads: limits::ahead_threads(processors()),
             trie_workers: None,
             prefetch_threads: limits::PREFETCH_THREADS,
             prefetch_after: limits::COLD_BLOCK,
@@ -81,6 +82,11 @@ impl Default for EngineOptions {
             retain_witness_bytes: limits::RETAIN_WITNESS_BYTES,
         }
     }
+}
+
+/// How many threads can run at once.
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// What is told to those who wait for persistence.

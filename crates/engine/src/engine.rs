@@ -1,7 +1,7 @@
 use crate::assemble::{Assembled, Assembler, assemble};
 use crate::background::ReadAhead;
 use crate::build::Build;
-use crate::core::{Core, EngineOptions, Floors};
+use crate::core::{Core, EngineOptions, Floors, processors};
 use crate::helpers::{Helpers, Pool};
 use crate::live::{Finished, LiveState, RootTimings, Threads, Tries};
 use crate::parallel::{Order, ParentState, Schedule};
@@ -759,11 +759,6 @@ fn told(reason: &InvalidBlock) -> String {
     let end = (0..=limits::REASON_BYTES).rev().find(|end| told.is_char_boundary(*end));
     told.truncate(end.expect("every text has a boundary at 0"));
     told
-}
-
-/// How many threads can run at once.
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Transactions from which on their senders are recovered on all cores: fewer are not worth waking

@@ -111,9 +111,10 @@ struct NodeArgs {
           value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     multiproof_chunk_size: usize,
     /// Threads that run transactions ahead of their turn in blocks without an access list, on a
-    /// guess that is checked. It is faster from four cores on: 7 threads on 16 cores, 3 on 8, 1 on
-    /// 4.
-    #[arg(long = "engine.ahead-threads", value_name = "THREADS", default_value_t = 0)]
+    /// guess that is checked: 7 from 16 cores on, 3 on 8, 1 on 4, and 0 below, where they would
+    /// cost time.
+    #[arg(long = "engine.ahead-threads", value_name = "THREADS",
+          default_value_t = EngineOptions::default().ahead_threads)]
     ahead_threads: usize,
     /// Threads that tend the tries while a block runs; when not given, as many as there are cores
     /// besides the block's and those that run transactions ahead.
