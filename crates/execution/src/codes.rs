@@ -112,6 +112,8 @@ fn collision<S: witness::State>(
 pub(crate) struct Markers {
     /// Every marker written, with whether its hash was read before that.
     pub(crate) written: B256Map<bool>,
+    /// Whether the list was undone: nothing is written for the transactions to come.
+    pub(crate) undone: bool,
 }
 
 /// The marker that delegates to `address` (EIP-7702), and its hash.
@@ -128,7 +130,9 @@ const MARKER: [u8; 3] = [0xef, 0x01, 0x00];
 /// them.
 ///
 /// From Amsterdam on (EIP-2780) the list is paid for while it is processed, and all of it is undone
-/// when the gas does not suffice: the first authority's nonce tells.
+/// when the gas does not suffice for it, or to resolve the recipient's delegation behind it: the
+/// first authority's nonce tells. What such a list wrote after its gas had run out is among `written`
+/// all the same; nothing has been read since.
 pub(crate) fn authorized_markers<S: witness::State>(
     state: &BlockCache<S>,
     transaction: &TxEnv,
@@ -173,9 +177,7 @@ pub(crate) fn authorized_markers<S: witness::State>(
         // Besides the sender's, no nonce has changed before the first accepted authorization.
         let is_first = changed.len() <= 1;
         let nonce_after = after.get(&authority).map_or(0, |account| account.info.nonce);
-        if is_first && nonce_after <= account.nonce {
-            return Markers::default();
-        }
+        markers.undone |= is_first && nonce_after <= account.nonce;
         account.nonce += 1;
         (account.code_hash, account.code) = (KECCAK256_EMPTY, None);
         if authorization.address() != Address::ZERO {

@@ -1,5 +1,5 @@
 use crate::cache::BlockCache;
-use crate::codes::{self, CodeInspector, Context};
+use crate::codes::{self, CodeInspector, Context, Markers};
 use crate::parallel::{Ahead, Help, RanAhead};
 use crate::recorder::{ReadError, Recorder, TransactionCodes};
 use crate::rules::{self, BlockRules};
@@ -31,8 +31,8 @@ use revm::database_interface::Database;
 use revm::interpreter::instructions::contract;
 use revm::interpreter::interpreter::EthInterpreter;
 use revm::interpreter::{Instruction, InstructionContext, InstructionExecResult};
-use revm::state::EvmState;
 use revm::state::bal::BlockAccessIndex;
+use revm::state::{Account, EvmState};
 use std::borrow::Cow;
 use trie::AccountInfo;
 use witness::{BlockState, Change, ReadCode, State};
@@ -276,9 +276,9 @@ fn execute_transaction<S: BlockState>(
         output = executor.execute_transaction_without_commit((environment.clone(), recovered));
         executor.evm_mut().set_inspector_enabled(false);
     }
-    let output = output?;
+    let mut output = output?;
     let db = executor.evm_mut().db_mut();
-    settle_markers(db, &environment, &output.result.state, chain.chain_id())
+    settle_markers(db, &environment, &mut output.result.state, chain.chain_id())
         .map_err(BlockExecutionError::other)?;
     for account in output.result.state.values() {
         if let (true, Some(code)) = (account.is_created(), &account.info.code) {
@@ -324,24 +324,34 @@ pub(crate) fn restart_exactly<S: State>(db: &mut BlockCache<S>) {
 fn settle_markers<S: BlockState>(
     db: &mut BlockCache<S>,
     transaction: &TxEnv,
-    after: &EvmState,
+    after: &mut EvmState,
     chain_id: u64,
 ) -> Result<(), ReadError> {
     if transaction.authorization_list.is_empty() {
         return Ok(());
     }
-    let written = codes::authorized_markers(db, transaction, after, chain_id).written;
-    let recorder = db.recorder();
+    let Markers { written, undone } = codes::authorized_markers(db, transaction, after, chain_id);
+    let revm::database::State { cache, database: recorder, .. } = &mut db.0;
     let fetched = std::mem::take(&mut recorder.transaction.fetched);
     let markers = std::mem::take(&mut recorder.transaction.markers);
     for hash in fetched.into_iter().filter(|hash| markers.contains_key(hash)) {
         match written.get(&hash) {
-            Some(false) => _ = recorder.codes.remove(&hash),
+            Some(false) => {
+                recorder.codes.remove(&hash);
+                if undone {
+                    // The next to ask for it is to be noticed.
+                    cache.contracts.remove(&hash);
+                    let has_it = |account: &&mut Account| account.info.code_hash == hash;
+                    after.values_mut().filter(has_it).for_each(|it| it.info.code = None);
+                }
+            }
             Some(true) | None => recorder.confirm_code(hash)?,
         }
     }
-    for (hash, code) in markers.into_iter().filter(|(hash, _)| written.contains_key(hash)) {
-        recorder.note_written(hash, code);
+    if !undone {
+        for (hash, code) in markers.into_iter().filter(|(hash, _)| written.contains_key(hash)) {
+            recorder.note_written(hash, code);
+        }
     }
     Ok(())
 }

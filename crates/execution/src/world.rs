@@ -706,10 +706,21 @@ impl Signer {
         input: impl Into<Bytes>,
         authorization_list: Vec<SignedAuthorization>,
     ) -> Transaction {
+        self.delegate_with_gas(1_000_000, nonce, to, input, authorization_list)
+    }
+
+    pub(crate) fn delegate_with_gas(
+        &self,
+        gas_limit: u64,
+        nonce: u64,
+        to: Address,
+        input: impl Into<Bytes>,
+        authorization_list: Vec<SignedAuthorization>,
+    ) -> Transaction {
         self.envelope(TxEip7702 {
             chain_id: CHAIN_ID,
             nonce,
-            gas_limit: 1_000_000,
+            gas_limit,
             max_fee_per_gas: GAS_PRICE,
             max_priority_fee_per_gas: 1,
             to,

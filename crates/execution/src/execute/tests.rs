@@ -3,9 +3,10 @@
 use super::has_deposit_layout;
 use crate::asm::*;
 use crate::world::{self, Signer, StartAccount, World, marker};
+use alloy_eips::eip7702::SignedAuthorization;
 use alloy_eips::{eip2935, eip4788, eip7002, eip7251};
 use alloy_primitives::{Address, Bytes, TxKind, U256, address};
-use execution::Transaction;
+use execution::{AccessList, Transaction};
 
 const MAIN: Address = address!("0x00000000000000000000000000000000000000a1");
 const INNER: Address = address!("0x00000000000000000000000000000000000000a2");
@@ -344,6 +345,71 @@ fn an_authorization_that_does_not_hold_writes_no_marker() {
     let expected = [main_code(&[&script]), twin(), marker(TWIN)];
     let set = sender().delegate(0, MAIN, [], vec![other.authorize(7, TWIN)]);
     check(&world, vec![set], &expected);
+}
+
+/// From Amsterdam on (EIP-2780), a list whose gas runs out is undone. What it wrote until then hides
+/// the pre-state from itself, not from the transactions after it.
+#[test]
+fn an_undone_list_hides_a_marker_from_itself_only() {
+    let (other, address) = (Signer::new(3), delegated().address());
+    let write = other.authorize(0, TWIN);
+    let write_and_read = vec![write.clone(), delegated().authorize(0, INNER)];
+    check_undone_list(NOBODY, &write_and_read, world::COINBASE, &[], &[idle(1)]);
+    // The beneficiary changes whatever comes of the list.
+    check_undone_list(NOBODY, &write_and_read, address, &[], &[idle(1)]);
+    // The recipient's is read behind the list, before the access to the delegate is paid for.
+    check_undone_list(address, &[write], world::COINBASE, &[twin()], &[twin()]);
+}
+
+/// Runs a transaction to `to` with this list, which first gives another account the marker that
+/// [`delegated`] has, with more gas each time: alone, and before a call to [`delegated`]. `alone`
+/// and `both` are the codes read when the gas suffices.
+fn check_undone_list(
+    to: Address,
+    list: &[SignedAuthorization],
+    beneficiary: Address,
+    alone: &[Bytes],
+    both: &[Bytes],
+) {
+    let accounts = [
+        (sender().address(), StartAccount::rich()),
+        delegated_to(TWIN),
+        (TWIN, StartAccount::contract(twin())),
+        (INNER, StartAccount::contract(idle(1))),
+    ];
+    let world = World::new(world::chain("amsterdam"), accounts);
+    let system = world.check(&world.block(Vec::new())).unwrap().witness.codes;
+    let run = |gas_limit, transactions: &[Transaction], alone_or_undone: [&[Bytes]; 2]| {
+        let mut draft = world.draft(transactions.to_vec(), Vec::new());
+        draft.header.beneficiary = beneficiary;
+        let block = world.seal(draft).ok()?;
+        let validated = world.check(&block).unwrap();
+        let codes = validated.witness.codes.clone();
+        let list = validated.executed.block_access_list.clone().unwrap();
+        let list = AccessList::decode(&list, block.header.gas_limit).unwrap();
+        let is_read = list.account(&delegated().address()).is_some();
+        let mut after = world.clone();
+        after.extend(&block, validated);
+        let is_undone = after.account(Signer::new(3).address()).nonce == 0;
+        let expected = alone_or_undone[usize::from(is_undone)];
+        let mut expected = [&system, expected].concat();
+        expected.sort_unstable();
+        assert_eq!(codes, expected, "{gas_limit} gas, read: {is_read}, undone: {is_undone}");
+        Some((is_read, is_undone))
+    };
+    let mut outcomes = Vec::new();
+    for gas_limit in (20_000..600_000).step_by(2_000) {
+        let set = sender().delegate_with_gas(gas_limit, 0, to, [], list.to_vec());
+        let Some(outcome) = run(gas_limit, std::slice::from_ref(&set), [alone, &[]]) else {
+            continue;
+        };
+        outcomes.push(outcome);
+        let call = sender().call(1, delegated().address(), []);
+        run(gas_limit, &[set, call], [both, &[marker(TWIN), twin()]]).unwrap();
+    }
+    outcomes.dedup();
+    assert_eq!(outcomes.last(), Some(&(true, false)));
+    assert!(outcomes.contains(&(true, true)), "{outcomes:?}");
 }
 
 #[test]

@@ -371,7 +371,13 @@ fn transaction(random: &mut Random, world: &World, pool: &Pool) -> Option<Transa
         2 => signer.transact(nonce, TxKind::Create, value, script(random, pool).into()),
         3..=5 if prague => {
             let list = (0..=random.below(2)).map(|_| authorization(random, world, pool, signer));
-            signer.delegate(nonce, to, Bytes::new(), list.collect())
+            let list = list.collect();
+            // From Amsterdam on, a list is undone when its gas runs out.
+            let gas_limit = match world.chain.is_amsterdam_active_at_timestamp(0) {
+                true if random.one_in(2) => 60_000 + 1_000 * random.below(400) as u64,
+                _ => 1_000_000,
+            };
+            signer.delegate_with_gas(gas_limit, nonce, to, Bytes::new(), list)
         }
         _ => signer.transact(nonce, TxKind::Call(to), value, random.pick(&init_codes()).into()),
     })
