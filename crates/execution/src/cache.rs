@@ -4,7 +4,7 @@ use alloy_primitives::{Address, B256, U256};
 use revm::DatabaseCommit;
 use revm::database::State as Cache;
 use revm::database_interface::Database;
-use revm::state::{Account, AccountInfo, Bytecode};
+use revm::state::{Account, AccountInfo, Bytecode, EvmState};
 use witness::{Change, State};
 
 /// The EVM's database while a block runs: what the block has read and written so far, above the
@@ -15,6 +15,14 @@ pub(crate) struct BlockCache<S>(pub(crate) Cache<Recorder<S>>);
 impl<S> BlockCache<S> {
     pub(crate) fn recorder(&mut self) -> &mut Recorder<S> {
         &mut self.0.database
+    }
+
+    /// Makes a code unknown to the cache and to the accounts that a transaction has loaded: the
+    /// [`Recorder`] is to notice the next to ask for it.
+    pub(crate) fn forget_code(&mut self, code_hash: &B256, loaded: &mut EvmState) {
+        self.0.cache.contracts.remove(code_hash);
+        let has_it = |account: &&mut Account| account.info.code_hash == *code_hash;
+        loaded.values_mut().filter(has_it).for_each(|account| account.info.code = None);
     }
 }
 

@@ -44,8 +44,7 @@ impl<'a, S: witness::State> Inspector<Context<'a, S>> for CodeInspector {
         _: &CallInputs,
         outcome: &mut CallOutcome,
     ) {
-        let success = outcome.result.is_ok();
-        context.journaled_state.database.recorder().exit_frame(success, None);
+        exit_frame(context, outcome.result.is_ok(), None);
     }
 
     fn create(
@@ -64,8 +63,18 @@ impl<'a, S: witness::State> Inspector<Context<'a, S>> for CodeInspector {
         outcome: &mut CreateOutcome,
     ) {
         let success = outcome.result.is_ok() && outcome.address.is_some();
-        let code = outcome.result.output.clone();
-        context.journaled_state.database.recorder().exit_frame(success, Some(&code));
+        exit_frame(context, success, Some(&outcome.result.output));
+    }
+}
+
+/// Codes that only the frame had written are asked for anew from here on.
+fn exit_frame<S>(context: &mut Context<'_, S>, success: bool, created: Option<&Bytes>)
+where
+    S: witness::State,
+{
+    let journal = &mut context.journaled_state;
+    for code_hash in journal.database.recorder().exit_frame(success, created) {
+        journal.database.forget_code(&code_hash, &mut journal.inner.state);
     }
 }
 

@@ -31,8 +31,8 @@ use revm::database_interface::Database;
 use revm::interpreter::instructions::contract;
 use revm::interpreter::interpreter::EthInterpreter;
 use revm::interpreter::{Instruction, InstructionContext, InstructionExecResult};
+use revm::state::EvmState;
 use revm::state::bal::BlockAccessIndex;
-use revm::state::{Account, EvmState};
 use std::borrow::Cow;
 use trie::AccountInfo;
 use witness::{BlockState, Change, ReadCode, State};
@@ -331,26 +331,22 @@ fn settle_markers<S: BlockState>(
         return Ok(());
     }
     let Markers { written, undone } = codes::authorized_markers(db, transaction, after, chain_id);
-    let revm::database::State { cache, database: recorder, .. } = &mut db.0;
-    let fetched = std::mem::take(&mut recorder.transaction.fetched);
-    let markers = std::mem::take(&mut recorder.transaction.markers);
+    let fetched = std::mem::take(&mut db.recorder().transaction.fetched);
+    let markers = std::mem::take(&mut db.recorder().transaction.markers);
     for hash in fetched.into_iter().filter(|hash| markers.contains_key(hash)) {
         match written.get(&hash) {
             Some(false) => {
-                recorder.codes.remove(&hash);
+                db.recorder().codes.remove(&hash);
                 if undone {
-                    // The next to ask for it is to be noticed.
-                    cache.contracts.remove(&hash);
-                    let has_it = |account: &&mut Account| account.info.code_hash == hash;
-                    after.values_mut().filter(has_it).for_each(|it| it.info.code = None);
+                    db.forget_code(&hash, after);
                 }
             }
-            Some(true) | None => recorder.confirm_code(hash)?,
+            Some(true) | None => db.recorder().confirm_code(hash)?,
         }
     }
     if !undone {
         for (hash, code) in markers.into_iter().filter(|(hash, _)| written.contains_key(hash)) {
-            recorder.note_written(hash, code);
+            db.recorder().note_written(hash, code);
         }
     }
     Ok(())

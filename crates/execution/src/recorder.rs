@@ -108,17 +108,23 @@ impl<S> Recorder<S> {
     }
 
     /// Ends a frame. What it wrote stays when it succeeded; `created` is the code of the contract
-    /// that it deployed.
-    pub(crate) fn exit_frame(&mut self, success: bool, created: Option<&Bytes>) {
+    /// that it deployed. Returns the codes that nobody has written any more.
+    #[must_use]
+    pub(crate) fn exit_frame(&mut self, success: bool, created: Option<&Bytes>) -> Vec<B256> {
         let TransactionCodes { exact: Some(exact), frames, .. } = &mut self.transaction else {
-            return;
+            return Vec::new();
         };
         let start = frames.pop().unwrap_or(0);
-        if !success {
-            exact.truncate(start);
-        } else if let Some(code) = created.filter(|code| !code.is_empty()) {
-            exact.push((keccak256(code), code.clone()));
+        if success {
+            let code = created.filter(|code| !code.is_empty());
+            exact.extend(code.map(|code| (keccak256(code), code.clone())));
+            return Vec::new();
         }
+        let mut undone: Vec<_> = exact.drain(start..).map(|(hash, _)| hash).collect();
+        undone.retain(|hash| {
+            !self.written.contains_key(hash) && exact.iter().all(|(written, _)| written != hash)
+        });
+        undone
     }
 }
 

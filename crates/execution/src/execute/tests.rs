@@ -197,7 +197,26 @@ fn a_twin_read_inside_the_frame_that_reverts_its_creation_does_not_count() {
     let inner: Bytes = [load_input(), create(), look(EXTCODESIZE, TWIN), revert()].concat().into();
     let script = [load_input(), call_on(INNER)].concat();
     let more = vec![(INNER, StartAccount::contract(inner.clone()))];
-    check_script(&[&script], more, &[inner]);
+    check_script(&[&script], more.clone(), &[inner.clone()]);
+    // Behind the frame it is read again, from the state.
+    let again = [&script[..], &look(EXTCODESIZE, TWIN)].concat();
+    check_script(&[&again], more.clone(), &[inner.clone(), twin()]);
+    let world = world(&[&script], more);
+    let input = deploy(&twin());
+    let reader = sender().call(1, TWIN, []);
+    let expected = [main_code(&[&script]), inner, twin()];
+    check(&world, vec![sender().call(0, MAIN, input), reader], &expected);
+}
+
+#[test]
+fn a_code_created_again_where_the_creation_is_reverted_stays_written() {
+    let inner: Bytes = [load_input(), create(), revert()].concat().into();
+    let script = [load_input(), create(), call_on(INNER)].concat();
+    let mut world = world(&[&script], vec![(INNER, StartAccount::contract(inner))]);
+    let block = world.block(vec![sender().call(0, MAIN, deploy(&idle(0x77)))]);
+    let validated = world.check(&block).unwrap();
+    world.extend(&block, validated);
+    check(&world, vec![sender().call(1, MAIN.create(1), [])], &[idle(0x77)]);
 }
 
 #[test]
