@@ -164,8 +164,10 @@ impl<S: State> Recorder<S> {
             (Err(_), Some(marker)) => (bytecode(marker.clone()), marker.into()),
             (Err(error), None) => return self.read(|_| Err(error)),
         };
-        self.transaction.fetched.push(code_hash);
-        self.codes.insert(code_hash, read);
+        // A code that was forgotten is asked for again.
+        if self.codes.insert(code_hash, read).is_none() {
+            self.transaction.fetched.push(code_hash);
+        }
         Ok(code)
     }
 

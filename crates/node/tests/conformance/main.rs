@@ -38,8 +38,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Random chains of up to five blocks beside the published tests, unless `DEPONENT_CHAINS` says.
 const RANDOM_CHAINS: u64 = 400;
 /// Seeds that have found something, run each time.
-const FOUND: [u64; 7] =
-    [1795726188, 1795727078, 1795727964, 1795731467, 1795734823, 4000000174, 4000002652];
+const FOUND: [u64; 9] = [
+    1795726188, 1795727078, 1795727964, 1795731467, 1795734823, 4000000174, 4000002652, 5300001706,
+    5300003412,
+];
 
 /// The folder of real blocks.
 const REAL_BLOCKS: &str = "blocks";
