@@ -22,6 +22,7 @@ pub(crate) const DELEGATECALL: u8 = 0xf4;
 pub(crate) const STATICCALL: u8 = 0xfa;
 pub(crate) const SELFDESTRUCT: u8 = 0xff;
 
+const ADDRESS: u8 = 0x30;
 const CALLDATASIZE: u8 = 0x36;
 const CALLDATACOPY: u8 = 0x37;
 const CODECOPY: u8 = 0x39;
@@ -95,6 +96,17 @@ pub(crate) fn create2_address(creator: Address, init_code: &[u8]) -> Address {
 /// Calls the address on the stack.
 pub(crate) fn call_created() -> Vec<u8> {
     vec![PUSH0, PUSH0, PUSH0, PUSH0, PUSH0, DUP6, GAS, CALL, POP]
+}
+
+/// Sends the address on the stack some wei.
+pub(crate) fn pay_created(value: u8) -> Vec<u8> {
+    let memory = [PUSH0, PUSH0, PUSH0, PUSH0];
+    [&memory[..], &push(&[value]), &[DUP6, GAS, CALL, POP]].concat()
+}
+
+/// Ends the contract, in its own favour.
+pub(crate) fn selfdestruct() -> Bytes {
+    vec![ADDRESS, SELFDESTRUCT].into()
 }
 
 /// Stores what is on the stack in a slot.

@@ -21,7 +21,7 @@ use alloy_evm::eth::{EthBlockExecutionCtx, EthBlockExecutor, EthEvmBuilder, EthT
 use alloy_evm::{Evm, EvmEnv, FromRecoveredTx};
 use alloy_hardforks::{EthereumHardfork, EthereumHardforks};
 use alloy_primitives::map::B256Map;
-use alloy_primitives::{Address, B256, Bytes, U256, b256};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, b256};
 use revm::bytecode::opcode;
 use revm::context::TxEnv;
 use revm::context_interface::Cfg as _;
@@ -31,8 +31,8 @@ use revm::database_interface::Database;
 use revm::interpreter::instructions::contract;
 use revm::interpreter::interpreter::EthInterpreter;
 use revm::interpreter::{Instruction, InstructionContext, InstructionExecResult};
-use revm::state::EvmState;
 use revm::state::bal::BlockAccessIndex;
+use revm::state::{Account, EvmState};
 use std::borrow::Cow;
 use trie::AccountInfo;
 use witness::{BlockState, Change, ReadCode, State};
@@ -268,7 +268,8 @@ fn execute_transaction<S: BlockState>(
         None => executor.execute_transaction_without_commit((environment.clone(), recovered)),
     };
     let transaction = &executor.evm().db().0.database.transaction;
-    if transaction.ambiguous && transaction.exact.is_none() {
+    let has_emptied = output.as_ref().is_ok_and(|it| it.result.state.values().any(is_emptied));
+    if (transaction.ambiguous || has_emptied) && transaction.exact.is_none() {
         // A run that failed twice leaves its first error behind, where the next run would find it.
         executor.evm_mut().error = Ok(());
         restart_exactly(executor.evm_mut().db_mut());
@@ -290,6 +291,14 @@ fn execute_transaction<S: BlockState>(
     }
     executor.commit_transaction(output);
     Ok(())
+}
+
+/// Whether this contract has ended with the transaction that created it, and its account is there
+/// for its balance, from Amsterdam on (EIP-8246). Which code it had does not show any more.
+fn is_emptied(account: &Account) -> bool {
+    let info = &account.info;
+    let has_nothing_else = info.nonce == 0 && info.code_hash == KECCAK256_EMPTY;
+    account.is_created() && has_nothing_else && !info.balance.is_zero()
 }
 
 /// Whether the block has gas left for the transaction, from Amsterdam on in both dimensions

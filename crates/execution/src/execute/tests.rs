@@ -208,6 +208,31 @@ fn a_twin_read_inside_the_frame_that_reverts_its_creation_does_not_count() {
     check(&world, vec![sender().call(0, MAIN, input), reader], &expected);
 }
 
+/// From Amsterdam on (EIP-8246) a contract that ends with its transaction may leave a balance, and
+/// its account is emptied instead of deleted.
+#[test]
+fn a_code_whose_contract_ends_with_its_transaction_has_been_written() {
+    let fleeting = selfdestruct();
+    for (fork, value) in [("osaka", 1), ("amsterdam", 0), ("amsterdam", 1)] {
+        let call = pay_created(value);
+        let script = [load_input(), create(), call].concat();
+        let mut main = StartAccount::contract(main_code(&[&script]));
+        main.balance = U256::from(1);
+        let accounts = [
+            (sender().address(), StartAccount::rich()),
+            (MAIN, main),
+            (TWIN, StartAccount::contract(fleeting.clone())),
+            (INNER, StartAccount::contract(look(EXTCODESIZE, TWIN))),
+        ];
+        let world = World::new(world::chain(fork), accounts);
+        let create = sender().call(0, MAIN, deploy(&fleeting));
+        let block = world.block(vec![create, sender().call(1, INNER, [])]);
+        let codes = world.check(&block).unwrap().witness.codes;
+        assert!(codes.contains(&main_code(&[&script])));
+        assert!(!codes.contains(&fleeting), "{fork}");
+    }
+}
+
 #[test]
 fn a_code_created_again_where_the_creation_is_reverted_stays_written() {
     let inner: Bytes = [load_input(), create(), revert()].concat().into();

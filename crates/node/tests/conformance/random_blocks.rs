@@ -38,7 +38,7 @@ pub(crate) fn run(seed: u64) -> Result<usize, String> {
     let genesis = genesis(&world, accounts);
     let mut judge = FlatState::new(&genesis);
     let engine = parallel_engine(&world, genesis)?;
-    let mut pool = Pool::new();
+    let mut pool = Pool::new(fork);
     let blocks = 1 + random.below(BLOCKS);
     for number in 1..=blocks {
         let block = block(&mut random, &world, &mut pool);
@@ -182,15 +182,20 @@ impl Random {
     }
 }
 
-/// Addresses worth a look: accounts there are, accounts there may be, and some that never are.
-struct Pool(Vec<Address>);
+/// What transactions and contracts choose from.
+struct Pool {
+    /// Addresses worth a look: accounts there are, accounts there may be, some that never are.
+    addresses: Vec<Address>,
+    init_codes: Vec<Vec<u8>>,
+    amsterdam: bool,
+}
 
 fn contract(number: u8) -> Address {
     Address::with_last_byte(0xc0 + number)
 }
 
 impl Pool {
-    fn new() -> Self {
+    fn new(fork: &str) -> Self {
         let mut addresses: Vec<_> = (0..CONTRACTS).map(contract).collect();
         addresses.extend((1..=SIGNERS).map(|number| Signer::new(number).address()));
         addresses.extend([world::COINBASE, Address::with_last_byte(4), Address::repeat_byte(0xab)]);
@@ -199,7 +204,12 @@ impl Pool {
             addresses.extend(created(number));
         }
         addresses.push(Signer::new(1).address().create(0));
-        Self(addresses)
+        let mut init_codes = init_codes();
+        let amsterdam = fork == "amsterdam";
+        if amsterdam {
+            init_codes.push(deploy(&selfdestruct()));
+        }
+        Self { addresses, init_codes, amsterdam }
     }
 
     fn any(&self, random: &mut Random) -> Address {
@@ -207,7 +217,7 @@ impl Pool {
         if random.one_in(2) {
             contract(random.below(CONTRACTS.into()) as u8)
         } else {
-            random.pick(&self.0)
+            random.pick(&self.addresses)
         }
     }
 }
@@ -239,11 +249,12 @@ fn init_codes() -> Vec<Vec<u8>> {
 }
 
 fn accounts(random: &mut Random, fork: &str) -> Vec<(Address, StartAccount)> {
-    let pool = Pool::new();
+    let pool = Pool::new(fork);
     let mut accounts = BTreeMap::new();
     for number in 0..CONTRACTS {
         let code = match number {
             0 | 1 => idle(1),
+            2 if pool.amsterdam => selfdestruct(),
             2 => idle(2),
             _ => script(random, &pool).into(),
         };
@@ -297,7 +308,7 @@ fn operation(random: &mut Random, pool: &Pool) -> Vec<u8> {
         20 => call(DELEGATECALL, address),
         21 => call(STATICCALL, address),
         22 => call_with(address, random.pick(&[100, 2_600, 2_700, 30_000]), random.below(2) as u8),
-        23..=26 => creation(random),
+        23..=26 => creation(random, pool),
         27 | 32 | 33 => block_hash(random.pick(&[0, 1, 2, 3, 4, 300])),
         28 => vec![PUSH0, PUSH0, 0xa0],
         29 => revert(),
@@ -308,8 +319,8 @@ fn operation(random: &mut Random, pool: &Pool) -> Vec<u8> {
 }
 
 /// CREATE or CREATE2 of one of the init codes, and sometimes a call to what was created.
-fn creation(random: &mut Random) -> Vec<u8> {
-    let init = random.pick(&init_codes());
+fn creation(random: &mut Random, pool: &Pool) -> Vec<u8> {
+    let init = random.pick(&pool.init_codes);
     let length = init.len() as u8;
     let to_memory = [&push(&init), &[PUSH0, 0x52][..]].concat();
     let slice = [push(&[length]), push(&[32 - length]), vec![PUSH0]].concat();
@@ -318,7 +329,8 @@ fn creation(random: &mut Random) -> Vec<u8> {
         false => [&to_memory[..], &[PUSH0], &slice, &[0xf5]].concat(),
     };
     if random.one_in(2) {
-        code.extend(call_created());
+        let pays = pool.amsterdam && random.one_in(2);
+        code.extend(if pays { pay_created(1) } else { call_created() });
     }
     code.push(POP);
     code
@@ -342,7 +354,7 @@ fn block(random: &mut Random, world: &World, pool: &mut Pool) -> SealedBlock {
     for transaction in &transactions {
         let sender =
             execution::recover_senders(std::slice::from_ref(transaction)).expect("signed")[0];
-        pool.0.push(sender.create(alloy_consensus::Transaction::nonce(transaction)));
+        pool.addresses.push(sender.create(alloy_consensus::Transaction::nonce(transaction)));
     }
     seal(&transactions)
 }
@@ -365,7 +377,7 @@ fn transaction(random: &mut Random, world: &World, pool: &Pool) -> Option<Transa
     let prague = world.chain.is_prague_active_at_timestamp(0);
     Some(match random.below(10) {
         0 | 1 => {
-            let init = random.pick(&init_codes());
+            let init = random.pick(&pool.init_codes);
             signer.transact(nonce, TxKind::Create, value, init.into())
         }
         2 => signer.transact(nonce, TxKind::Create, value, script(random, pool).into()),
@@ -379,7 +391,7 @@ fn transaction(random: &mut Random, world: &World, pool: &Pool) -> Option<Transa
             };
             signer.delegate_with_gas(gas_limit, nonce, to, Bytes::new(), list)
         }
-        _ => signer.transact(nonce, TxKind::Call(to), value, random.pick(&init_codes()).into()),
+        _ => signer.transact(nonce, TxKind::Call(to), value, random.pick(&pool.init_codes).into()),
     })
 }
 
