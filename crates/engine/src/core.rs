@@ -197,10 +197,19 @@ impl Core {
         record.seal.hurry();
         let _waiting = (!record.seal.is_kept()).then(|| self.rest.wait_for_work());
         let sealed = record.seal.wait()?;
-        if self.floors().keep(record.number()) {
+        if self.keeps(record.number(), sealed) {
             return Ok(sealed);
         }
         Err(Error::Pruned(record.hash()))
+    }
+
+    /// Whether the version after a block with this number is kept.
+    fn keeps(&self, number: u64, sealed: &Sealed) -> bool {
+        let has_nodes = || {
+            let is_empty = sealed.version.address.is_none();
+            is_empty || sealed.sweep.floor >= self.database.nodes().start()
+        };
+        self.floors().first() <= number && has_nodes()
     }
 
     /// Number and parent of a valid block, `None` when there is none.
@@ -219,8 +228,11 @@ impl Core {
 
     /// Whether the state after a valid block is known not to be kept any more.
     pub(crate) fn is_pruned(&self, record: &BlockRecord) -> bool {
-        let is_gone = record.seal.is_kept() && record.seal.wait().is_err();
-        is_gone || !self.floors().keep(record.number())
+        match record.seal.is_kept().then(|| record.seal.wait()) {
+            Some(Ok(sealed)) => !self.keeps(record.number(), sealed),
+            Some(Err(_)) => true,
+            None => record.number() < self.floors().first(),
+        }
     }
 
     /// The heads as a crash would leave them.
@@ -282,49 +294,41 @@ impl std::fmt::Debug for Core {
     }
 }
 
-/// For each number with kept versions the lowest address that any of them has.
-#[derive(Debug, Default)]
-pub(crate) struct Floors(BTreeMap<u64, NodeAddress>);
+/// Which versions are kept, and where the nodes of the newest begin.
+#[derive(Debug)]
+pub(crate) struct Floors {
+    /// The first number whose versions are kept.
+    first: u64,
+    /// For each number the lowest address of the versions that were added since the database was
+    /// opened.
+    added: BTreeMap<u64, NodeAddress>,
+}
 
 impl Floors {
-    /// The floors of the versions that the database keeps. Of branches nothing more is known than
-    /// that they are above the log's beginning; their numbers are not above the head's by much.
-    pub(crate) fn of(database: &Database, heads: &Heads) -> Result<Self, Error> {
-        let mut floors = Self::default();
-        let head = database.entry(&heads.head)?.ok_or(Error::UnknownBlock(heads.head))?;
-        let start = database.nodes().start();
-        floors.0.insert(database.versions_from(), start);
-        floors.0.insert(head.number, start);
-        Ok(floors)
+    pub(crate) fn of(database: &Database) -> Self {
+        Self { first: database.versions_from(), added: BTreeMap::new() }
     }
 
     /// The first number whose versions are kept.
     pub(crate) fn first(&self) -> u64 {
-        self.0.first_key_value().map_or(0, |(first, _)| *first)
-    }
-
-    /// Whether the versions after blocks with this number are kept.
-    pub(crate) fn keep(&self, number: u64) -> bool {
-        self.first() <= number
+        self.first
     }
 
     /// Notes a version.
     pub(crate) fn add(&mut self, number: u64, sweep: &SweepState) {
-        let floor = self.0.entry(number).or_insert(sweep.floor);
+        let floor = self.added.entry(number).or_insert(sweep.floor);
         *floor = sweep.floor.min(*floor);
     }
 
-    /// Forgets the numbers below `cutoff`, and says what the lowest address of the others is;
-    /// `None` when nothing was forgotten.
-    pub(crate) fn cut(&mut self, cutoff: u64) -> Option<NodeAddress> {
-        let kept = self.0.split_off(&cutoff);
-        let cut = std::mem::replace(&mut self.0, kept);
-        if cut.is_empty() {
-            return None;
-        }
-        // The cutoff stays the first number, whether a block has it or not.
-        let floor = self.0.values().min().copied()?;
-        self.0.entry(cutoff).or_insert(floor);
-        Some(floor)
+    /// Forgets the numbers below `cutoff`, whose canonical version has this floor, and says what
+    /// the lowest address of the others is.
+    ///
+    /// Nothing on a branch has a lower floor than what it stands on. So this is the lowest of all
+    /// but those that branch off before `cutoff`, of which the ones that were added before the
+    /// database was opened are given up.
+    pub(crate) fn cut(&mut self, cutoff: u64, floor: NodeAddress) -> NodeAddress {
+        self.first = cutoff;
+        self.added = self.added.split_off(&cutoff);
+        self.added.values().copied().fold(floor, NodeAddress::min)
     }
 }

@@ -167,7 +167,7 @@ impl Engine {
                 return Err(Error::Genesis(reason.into()));
             }
         };
-        let floors = Floors::of(&database, &heads)?;
+        let floors = Floors::of(&database);
         let codes = CodeCache::new(options.code_cache_bytes, state::look_at_mapped);
         let head = database.entry(&heads.head)?.ok_or(Error::UnknownBlock(heads.head))?;
         let read_ahead = options.read_ahead_bytes;

@@ -187,9 +187,22 @@ pub(crate) fn prune(core: &Core) -> Result<(), Error> {
     core.database.retain_witnesses(blocks.max(core.options.retain_history), bytes)?;
     // Not in one expression: the tree would be locked twice, with a writer in between.
     let head = core.tree().heads.head;
-    let head = core.number(&head)?;
-    let cutoff = head.saturating_sub(core.options.retain_history);
-    let Some(floor) = core.floors().cut(cutoff) else { return Ok(()) };
+    let cutoff = core.number(&head)?.saturating_sub(core.options.retain_history);
+    if cutoff <= core.floors().first() {
+        return Ok(());
+    }
+    let oldest = core.tree().canonical_hash(cutoff)?;
+    let Some(oldest) = oldest.map(|hash| core.database.entry(&hash)).transpose()?.flatten() else {
+        return Ok(());
+    };
+    let floor = {
+        // No head is chosen meanwhile of which this is not true any more.
+        let tree = core.tree();
+        if tree.heads.head != head {
+            return Ok(());
+        }
+        core.floors().cut(cutoff, oldest.floor)
+    };
     core.database.forget_versions(cutoff)?;
     core.database.delete_segments_below(floor)?;
     Ok(())

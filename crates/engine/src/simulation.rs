@@ -440,6 +440,38 @@ fn history_that_is_not_kept_is_refused_and_nothing_else_is() {
 }
 
 #[test]
+fn what_only_pruned_states_need_is_deleted_right_after_a_restart_too() {
+    let mut simulation = Simulation::new(5, sweeping());
+    while simulation.blocks.len() < 150 {
+        simulation.extend();
+        let head = simulation.blocks.last().expect("one was added").hash();
+        assert_eq!(choose(simulation.fast(), head), Verdict::Valid);
+        simulation.fast().persist().unwrap();
+    }
+    let start = |simulation: &Simulation| simulation.fast().database().nodes().start();
+    assert!(start(&simulation).is_none(), "all states are kept");
+    simulation.options.retain_history = 8;
+    simulation.restart();
+    simulation.fast().prune().unwrap();
+    assert!(!start(&simulation).is_none(), "segments are left that nobody needs");
+    simulation.restart();
+    let head = simulation.fast().heads().head;
+    let head = simulation.fast().block(head).unwrap().unwrap().number();
+    for block in simulation.blocks.iter().filter(|block| block.header.number > head - 8) {
+        let hash = block.hash();
+        match simulation.fast().canonical_hash(block.header.number).unwrap() == Some(hash) {
+            true => simulation.check_witness(block),
+            // Of a branch that is too old it may be gone, and is refused then.
+            false => {
+                _ = simulation.fast().state(hash).map_err(|error| {
+                    assert_eq!(error, Error::Pruned(hash));
+                })
+            }
+        }
+    }
+}
+
+#[test]
 fn a_witness_that_is_not_kept_is_refused_and_no_other() {
     let options = EngineOptions { retain_witness_bytes: 4 << 10, ..EngineOptions::default() };
     let mut simulation = Simulation::new(4, options);
