@@ -7,6 +7,7 @@ use crate::helpers::Pool;
 use crate::live::Tries;
 use crate::record::BlockRecord;
 use alloy_primitives::{B256, Bytes};
+use alloy_rlp::Decodable;
 use state::Kept;
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
@@ -61,7 +62,7 @@ pub(crate) fn assemble(
     let (touched, parent) = match (&record.touched, parent) {
         (Some(touched), Some(parent)) => (touched, parent),
         (Some(_), None) => return Err(Error::UnknownBlock(record.block.header.parent_hash)),
-        (None, Some(_)) => return Err(Error::PrunedWitness(record.hash())),
+        (None, Some(parent)) => return Ok(Some(assemble_copy(core, record, parent)?)),
         (None, None) => return Ok(None),
     };
     let codes = match codes {
@@ -83,17 +84,43 @@ pub(crate) fn assemble(
         None => match core.ring.get(&record.hash()) {
             Some(nodes) => nodes.list(lister.room()),
             None => match core.database.witness(&record.hash())? {
-                Kept::There(copy) => decode_copy(&copy)?,
+                Kept::There(copy) => decode_copy(&copy)?.state,
                 Kept::Never | Kept::Gone => state_nodes(core, lister, record, &parent)?,
             },
         },
     };
     sort();
+    Ok(Some(whole(core, parent, state, codes, touched.first_ancestor)?))
+}
+
+/// The same of a block of which nothing is kept but the [`copy`].
+fn assemble_copy(
+    core: &Core,
+    record: &BlockRecord,
+    parent: Arc<BlockRecord>,
+) -> Result<Assembled, Error> {
+    let pruned = || Error::PrunedWitness(record.hash());
+    let Kept::There(copy) = core.database.witness(&record.hash())? else { return Err(pruned()) };
+    let Copy { state, code_hashes, first_ancestor } = decode_copy(&copy)?;
+    let first_ancestor = first_ancestor.ok_or_else(pruned)?;
+    let with_code = |hash: B256| Ok((code(core, &hash)?, hash));
+    let mut codes: Vec<_> = code_hashes.into_iter().map(with_code).collect::<Result<_, Error>>()?;
+    codes.sort_unstable();
+    whole(core, parent, state, codes, first_ancestor)
+}
+
+fn whole(
+    core: &Core,
+    parent: Arc<BlockRecord>,
+    state: NodeList,
+    codes: Vec<(ReadCode, B256)>,
+    first_ancestor: u64,
+) -> Result<Assembled, Error> {
     let (codes, code_hashes): (_, Vec<_>) =
         codes.into_iter().map(|(code, hash)| (code.bytes, hash)).unzip();
-    let headers = Ancestors::new(core, parent).headers(touched.first_ancestor)?;
+    let headers = Ancestors::new(core, parent).headers(first_ancestor)?;
     let witness = Arc::new(Witness { state, codes, headers });
-    Ok(Some(Assembled { witness, code_hashes: code_hashes.into() }))
+    Ok(Assembled { witness, code_hashes: code_hashes.into() })
 }
 
 fn code(core: &Core, hash: &B256) -> Result<ReadCode, Error> {
@@ -114,28 +141,42 @@ fn state_nodes(
 }
 
 /// The nodes of a block's witness, compressed: a copy that outlives the version. The codes and
-/// headers stay in the database anyway.
+/// headers stay in the database anyway; which they are is in the copy, as a witness whose codes are
+/// hashes and whose one header is a list of one number, that of the first.
 pub(crate) fn copy(core: &Core, record: &BlockRecord) -> Result<Option<Bytes>, Error> {
-    if record.touched.is_none() {
-        return Ok(None);
-    }
+    let Some(touched) = &record.touched else { return Ok(None) };
     let Some(parent) = core.block(&record.block.header.parent_hash)? else { return Ok(None) };
     let state = match core.ring.get(&record.hash()) {
         Some(nodes) => nodes.list(NodeList::default()),
         None => state_nodes(core, &mut Lister::default(), record, &parent)?,
     };
-    let witness = Witness { state, codes: Vec::new(), headers: Vec::new() };
-    let rlp = witness::rlp::encode(&witness);
+    let codes = touched.codes.iter().map(|hash| hash.0.into()).collect();
+    let headers = vec![alloy_rlp::encode(vec![touched.first_ancestor]).into()];
+    let rlp = witness::rlp::encode(&Witness { state, codes, headers });
     Ok(Some(lz4_flex::compress_prepend_size(&rlp).into()))
 }
 
-fn decode_copy(copy: &[u8]) -> Result<NodeList, Error> {
+/// What a [`copy`] holds.
+struct Copy {
+    state: NodeList,
+    code_hashes: Vec<B256>,
+    /// Early copies were without it, and without the hashes.
+    first_ancestor: Option<u64>,
+}
+
+fn decode_copy(copy: &[u8]) -> Result<Copy, Error> {
     let damaged = |error: &dyn std::fmt::Display| {
         Error::Storage(format!("the copy of a witness cannot be read back: {error}"))
     };
     let rlp = lz4_flex::decompress_size_prepended(copy).map_err(|error| damaged(&error))?;
-    let witness = witness::rlp::decode(&rlp.into()).map_err(|error| damaged(&error))?;
-    Ok(witness.state)
+    let Witness { state, codes, headers } =
+        witness::rlp::decode(&rlp.into()).map_err(|error| damaged(&error))?;
+    let hash = |code: &Bytes| B256::try_from(&code[..]).map_err(|error| damaged(&error));
+    let numbers = |header: &Bytes| Vec::<u64>::decode(&mut &header[..]).map_err(|e| damaged(&e));
+    let numbers = headers.first().map(numbers).transpose()?.unwrap_or_default();
+    let first_ancestor = numbers.first().copied();
+    let code_hashes = codes.iter().map(hash).collect::<Result<_, _>>()?;
+    Ok(Copy { state, code_hashes, first_ancestor })
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::seal::{Sealed, SweepState};
 use crate::tree::{BlockTree, Heads, stored_block, stored_link};
 use crate::{Error, limits};
 use alloy_primitives::{B256, Bytes};
-use state::Database;
+use state::{Database, Kept};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -84,6 +84,16 @@ impl Default for EngineOptions {
     }
 }
 
+/// When a witness is to be copied.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum CopyDue {
+    /// That of a block since the database was opened: what it read is still in memory.
+    Now,
+    /// That of a block before, which has none because the process ended too soon: before its
+    /// parent's state is forgotten, which is as many blocks away as there are of these at most.
+    InTime,
+}
+
 /// How many threads can run at once.
 pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
@@ -110,8 +120,11 @@ pub(crate) struct Core {
     /// The last witness that was asked for, and room for the next. Held while one is put together,
     /// so that many who ask for one have it made once.
     pub(crate) assembler: Mutex<Assembler>,
-    /// The last canonical number whose witness has its copy.
-    copied: AtomicU64,
+    /// Of the canonical blocks since the database was opened, and of those before, the last number
+    /// up to which each witness has its copy, or gets none.
+    copied: [AtomicU64; 2],
+    /// The head's number when the database was opened.
+    opened_at: u64,
     /// Whether a block runs, and the processor is better left to it.
     pub(crate) running: AtomicBool,
     /// What seals, sweeps and persists rests.
@@ -148,7 +161,8 @@ impl Core {
             persisted: RwLock::new(heads),
             listeners: RwLock::default(),
             remembered: Shelf::new(),
-            copied: AtomicU64::new(head_number),
+            copied: [head_number.into(), 0.into()],
+            opened_at: head_number,
             running: AtomicBool::new(false),
             rest,
             // That a block waits for the disk is seen soon enough.
@@ -248,20 +262,36 @@ impl Core {
         }
     }
 
-    /// The next canonical block whose witness has no copy: persisted, and with its nodes kept.
-    pub(crate) fn next_copy(&self) -> Result<Option<(u64, B256)>, Error> {
+    /// The next canonical block whose witness is to get a copy and has none: persisted, and with
+    /// its nodes kept. Each is given once.
+    pub(crate) fn next_copy(&self, due: CopyDue) -> Result<Option<B256>, Error> {
         let head = self.number(&self.persisted_heads().head)?;
+        let (cursor, last) = match due {
+            CopyDue::Now => (&self.copied[0], head),
+            CopyDue::InTime => (&self.copied[1], self.opened_at.min(head)),
+        };
         let kept = self.floors().first() + 1;
-        let number = (self.copied.load(Ordering::Relaxed) + 1).max(kept);
-        if number > head {
-            return Ok(None);
+        let wanted = (head + 1).saturating_sub(self.options.retain_witness_blocks);
+        let copied = cursor.load(Ordering::Relaxed);
+        // One that is lowered meanwhile stays so.
+        let note = |number| {
+            let _ = cursor.compare_exchange(copied, number, Ordering::Relaxed, Ordering::Relaxed);
+        };
+        for number in (copied + 1).max(kept).max(wanted)..=last {
+            let Some(hash) = self.tree().canonical_hash(number)? else { return Ok(None) };
+            let Some(entry) = self.database.entry(&hash)? else { return Ok(None) };
+            if entry.witness == Kept::Never {
+                note(number);
+                return Ok(Some(hash));
+            }
         }
-        Ok(self.tree().canonical_hash(number)?.map(|hash| (number, hash)))
+        note(last.max(copied));
+        Ok(None)
     }
 
-    /// Notes that `number` has its copy, or gets none.
-    pub(crate) fn copied(&self, number: u64) {
-        self.copied.store(number, Ordering::Relaxed);
+    /// Notes that other blocks are canonical above `number`: they may have no copies yet.
+    pub(crate) fn branched_off(&self, number: u64) {
+        self.copied[0].fetch_min(number, Ordering::Relaxed);
     }
 
     pub(crate) fn is_running(&self) -> bool {

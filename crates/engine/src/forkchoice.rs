@@ -64,7 +64,7 @@ impl Engine {
             }
             let safe = on_branch(&tree, "safe", state.safe_block_hash, head)?;
             let finalized = on_branch(&tree, "finalized", state.finalized_block_hash, head)?;
-            tree.set_head(head)?;
+            self.core().branched_off(tree.set_head(head)?);
             // What the consensus layer does not name stays, as long as it is on the head's branch.
             let safe = match safe {
                 Some(safe) => Some(safe),

@@ -1,7 +1,7 @@
 //! The persistence thread: it takes to the disk what validation leaves in memory, and prunes.
 
 use crate::background::yield_to_others;
-use crate::core::Core;
+use crate::core::{CopyDue, Core};
 use crate::{Error, assemble, limits};
 use alloy_primitives::B256;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -154,10 +154,12 @@ fn run(core: &Core) {
             return;
         }
         core.signals.round_ended();
-        while core.signals.stays_quiet(limits::COPY_PAUSE)
-            && !core.is_running()
-            && copy_a_witness(core)
-        {}
+        let is_quiet = || core.signals.stays_quiet(limits::COPY_PAUSE) && !core.is_running();
+        while is_quiet() && copy_a_witness(core, CopyDue::Now) {}
+        // One a round is soon enough.
+        if is_quiet() {
+            copy_a_witness(core, CopyDue::InTime);
+        }
     }
 }
 
@@ -210,14 +212,13 @@ pub(crate) fn prune(core: &Core) -> Result<(), Error> {
 
 /// Makes the next copy of a canonical block's witness, to be persisted with the next round; `false`
 /// when there is none to make.
-fn copy_a_witness(core: &Core) -> bool {
+pub(crate) fn copy_a_witness(core: &Core, due: CopyDue) -> bool {
     let options = &core.options;
     if options.retain_witness_blocks == 0 || options.retain_witness_bytes == 0 {
         return false;
     }
-    let copied = core.next_copy().and_then(|next| {
-        let Some((number, hash)) = next else { return Ok(false) };
-        core.copied(number);
+    let copied = core.next_copy(due).and_then(|next| {
+        let Some(hash) = next else { return Ok(false) };
         if let Some(record) = core.block(&hash)?
             && let Some(copy) = assemble::copy(core, &record)?
         {

@@ -2,6 +2,8 @@
 //!
 //! The seed is printed; `DEPONENT_SEED` repeats a run, `DEPONENT_STEPS` makes it longer.
 
+use crate::core::CopyDue;
+use crate::persist::copy_a_witness;
 use crate::samples::{attributes, changed, choose, genesis_file, heads, sender};
 use crate::world;
 use crate::{Engine, EngineOptions, Error, Genesis, Verdict};
@@ -12,7 +14,7 @@ use execution::{ChainSpec, SealedBlock, Transaction};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
-use state::{Database, MemoryDisk, Options, Store};
+use state::{Database, Kept, MemoryDisk, Options, Store};
 use std::sync::Arc;
 use std::time::Duration;
 use trie::{AccountChange, AccountInfo, NodeSource, StateChanges, StateTrie};
@@ -497,6 +499,71 @@ fn a_witness_that_is_not_kept_is_refused_and_no_other() {
         }
     }
     assert!((1..100).contains(&refused_count), "{refused_count}");
+}
+
+/// Makes all copies of witnesses that are due.
+fn copy_witnesses(simulation: &Simulation) {
+    simulation.fast().persist().unwrap();
+    for due in [CopyDue::Now, CopyDue::InTime] {
+        while copy_a_witness(simulation.fast().core(), due) {}
+    }
+    simulation.fast().persist().unwrap();
+}
+
+#[test]
+fn every_canonical_block_has_its_copy_after_reorgs_and_restarts() {
+    let mut simulation = Simulation::new(6, sweeping());
+    let check = |simulation: &Simulation| {
+        copy_witnesses(simulation);
+        let head = simulation.fast().heads().head;
+        let head = simulation.fast().block(head).unwrap().unwrap().number();
+        for number in 1..=head {
+            let hash = simulation.fast().canonical_hash(number).unwrap().unwrap();
+            let copy = simulation.fast().database().witness(&hash).unwrap();
+            assert!(matches!(copy, Kept::There(_)), "block {number} of {head}: {copy:?}");
+        }
+    };
+    for round in 0..30 {
+        (0..5).for_each(|_| simulation.extend());
+        simulation.choose_a_head();
+        if round % 10 == 9 {
+            // What was due stays so.
+            simulation.restart();
+        }
+        if round % 3 == 0 {
+            check(&simulation);
+        }
+    }
+    check(&simulation);
+}
+
+#[test]
+fn a_copy_is_enough_whatever_else_is_deleted() {
+    let none = EngineOptions { retain_witness_blocks: 0, ..sweeping() };
+    let mut simulation = Simulation::new(7, none);
+    while simulation.blocks.len() < 100 {
+        simulation.extend();
+        let head = simulation.blocks.last().expect("one was added").hash();
+        assert_eq!(choose(simulation.fast(), head), Verdict::Valid);
+    }
+    simulation.options = sweeping();
+    simulation.restart();
+    copy_witnesses(&simulation);
+    let log_bytes = simulation.fast().database().stats().unwrap().witnesses.kept_bytes;
+    // What blocks touched comes first in the log.
+    simulation.options.retain_witness_bytes = log_bytes * 9 / 10;
+    simulation.restart();
+    simulation.fast().prune().unwrap();
+    simulation.restart();
+    let database = simulation.fast().database().clone();
+    let is = |kept: Kept<Bytes>| matches!(kept, Kept::There(_));
+    let alone = simulation.blocks.iter().filter(|block| {
+        let hash = block.hash();
+        is(database.witness(&hash).unwrap()) && !is(database.touched(&hash).unwrap())
+    });
+    let alone: Vec<_> = alone.collect();
+    assert!(!alone.is_empty());
+    alone.into_iter().for_each(|block| simulation.check_witness(block));
 }
 
 #[test]

@@ -169,8 +169,9 @@ impl BlockTree {
         Ok(hash == *ancestor)
     }
 
-    /// Makes the branch of `hash` the canonical chain.
-    pub(crate) fn set_head(&mut self, hash: B256) -> Result<(), Error> {
+    /// Makes the branch of `hash` the canonical chain. Returns the last number whose canonical block
+    /// stays.
+    pub(crate) fn set_head(&mut self, hash: B256) -> Result<u64, Error> {
         let (number, parent) = self.known_link(&hash)?;
         let (last, _) = self.known_link(&self.heads.head)?;
         let mut changes: Vec<_> = (number + 1..=last).map(|number| (number, None)).collect();
@@ -183,7 +184,7 @@ impl BlockTree {
         self.canonical.extend(changes);
         self.heads.head = hash;
         self.is_changed = true;
-        Ok(())
+        Ok(next.0)
     }
 
     /// Names the safe and the finalized block.
