@@ -190,10 +190,14 @@ fn explain(error: redb::Error, cause: &OnceLock<Error>, directory: &Directory) -
 pub(crate) fn remove_above(
     transaction: &WriteTransaction,
     number: u64,
+    mut removed: impl FnMut(&StoredBlock),
 ) -> Result<u64, redb::Error> {
     let mut blocks = transaction.open_table(BLOCKS)?;
     blocks.retain(|_, bytes| {
-        StoredBlock::from_bytes(bytes).is_some_and(|block| block.number <= number)
+        let block = StoredBlock::from_bytes(bytes);
+        let stays = block.as_ref().is_some_and(|block| block.number <= number);
+        block.iter().filter(|_| !stays).for_each(&mut removed);
+        stays
     })?;
     let mut canonical = transaction.open_table(CANONICAL)?;
     let above = canonical.range(number + 1..)?.count() as u64;

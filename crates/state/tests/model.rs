@@ -37,34 +37,60 @@ fn the_store_agrees_with_the_model_after_every_step() {
 /// and retains the witnesses of four blocks; says of which blocks there still is one.
 fn retained(late: impl Fn(u64) -> bool, touched: impl Fn(u64) -> bool) -> Vec<u64> {
     let store = open(MemoryDisk::new()).expect("memory");
-    let mut parent_hash = B256::ZERO;
-    let hash = |number: u64| keccak256(number.to_le_bytes());
     for number in 0..40 {
-        let block = NewBlock {
-            hash: hash(number),
-            number,
-            parent_hash,
-            version: Version { root: B256::ZERO, address: NodeAddress::NONE },
-            floor: NodeAddress::NONE,
-            sweep: Bytes::new(),
-            block: Bytes::from_static(b"block"),
-            codes: Vec::new(),
-            witness: None,
-            touched: touched(number).then(|| vec![1; 300].into()),
-        };
-        store.add(block).expect("memory");
-        let heads = Heads { genesis: Some(hash(0)), head: Some(hash(number)), ..Heads::default() };
-        store.set_canonical(&[(number, Some(hash(number)))], heads).expect("memory");
-        store.persist().expect("memory");
+        add(&store, number, touched(number).then(|| vec![1; 300].into()));
         if late(number) {
             store.add_witness(hash(number), vec![2; 900].into()).expect("memory");
         }
         store.retain_witnesses(4, u64::MAX).expect("memory");
-        parent_hash = hash(number);
     }
     store.persist().expect("memory");
     let is_kept = |number: &u64| matches!(store.witness(&hash(*number)), Ok(Kept::There(_)));
     (0..40).filter(is_kept).collect()
+}
+
+fn hash(number: u64) -> B256 {
+    keccak256(number.to_le_bytes())
+}
+
+/// Stores a canonical block on the one before it.
+fn add(store: &Database, number: u64, touched: Option<Bytes>) {
+    let block = NewBlock {
+        hash: hash(number),
+        number,
+        parent_hash: number.checked_sub(1).map_or(B256::ZERO, hash),
+        version: Version { root: B256::ZERO, address: NodeAddress::NONE },
+        floor: NodeAddress::NONE,
+        sweep: Bytes::new(),
+        block: Bytes::from_static(b"block"),
+        codes: Vec::new(),
+        witness: None,
+        touched,
+    };
+    store.add(block).expect("memory");
+    let heads = Heads { genesis: Some(hash(0)), head: Some(hash(number)), ..Heads::default() };
+    store.set_canonical(&[(number, Some(hash(number)))], heads).expect("memory");
+    store.persist().expect("memory");
+}
+
+#[test]
+fn blocks_that_are_dropped_are_no_blocks_whose_witness_is_kept() {
+    let store = open(MemoryDisk::new()).expect("memory");
+    (0..=20).for_each(|number| add(&store, number, Some(vec![1; 900].into())));
+    for _ in 0..3 {
+        assert_eq!(store.unwind(10).expect("memory"), 10);
+        (11..=20).for_each(|number| add(&store, number, Some(vec![1; 900].into())));
+    }
+    store.retain_witnesses(18, u64::MAX).expect("memory");
+    store.persist().expect("memory");
+    for number in 3..=20 {
+        let touched = store.touched(&hash(number)).expect("memory");
+        assert!(matches!(touched, Kept::There(_)), "block {number}: {touched:?}");
+    }
+    // In the end only these count.
+    store.retain_witnesses(1, u64::MAX).expect("memory");
+    store.persist().expect("memory");
+    assert!(matches!(store.touched(&hash(10)), Ok(Kept::Gone)));
 }
 
 #[test]

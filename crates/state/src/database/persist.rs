@@ -59,12 +59,17 @@ impl Database {
             }
         }
         let heads = StoredHeads(heads);
+        let mut after = state.clone();
         let dropped = self.failing(|| {
             self.index.write(|transaction| {
-                index::put_state(transaction, &state, &heads)?;
-                index::remove_above(transaction, number)
+                let dropped = index::remove_above(transaction, number, |block| {
+                    self.uncount_witness(&mut after, block);
+                })?;
+                index::put_state(transaction, &after, &heads)?;
+                Ok(dropped)
             })
         })?;
+        *state = after;
         self.waiting_mut().heads = heads.into();
         Ok(dropped)
     }
@@ -244,6 +249,18 @@ impl Database {
         match state.witnesses.last_mut() {
             Some((last, count)) if *last == start => *count += 1,
             _ => state.witnesses.push((start, 1)),
+        }
+    }
+
+    /// Undoes that for a block that is dropped.
+    fn uncount_witness(&self, state: &mut State, block: &StoredBlock) {
+        let start = state.logs[3].0;
+        let parts = [block.witness, block.touched].into_iter().flatten().map(|part| part.address);
+        let first = parts.filter(|address| *address >= start).min();
+        let segment = first.and_then(|address| self.witnesses.segments().containing(address));
+        let Some((segment, _)) = segment else { return };
+        if let Some((_, count)) = state.witnesses.iter_mut().find(|(at, _)| *at == segment) {
+            *count = count.saturating_sub(1);
         }
     }
 
