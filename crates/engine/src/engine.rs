@@ -452,7 +452,8 @@ impl Engine {
         };
         let of = AheadOf { chain, block, senders, before, codes };
         let gas_limits: Vec<_> = transactions.iter().map(|tx| tx.gas_limit()).collect();
-        let schedule = Schedule::new(&gas_limits, order);
+        let most_gas = block.header.gas_used.saturating_mul(limits::AHEAD_GAS_TIMES);
+        let schedule = Schedule::new(&gas_limits, order, most_gas);
         let run_ahead = || {
             let state = ParentState::new(core, parent.clone(), version, listed);
             schedule.help(&of, state.sharing(found));

@@ -52,6 +52,10 @@ pub const PARALLEL_GAS: u64 = 1_000_000;
 /// Gas of a block from which on transactions are worth running side by side.
 pub const AHEAD_GAS: u64 = 1_000_000;
 
+/// How many times the gas of a block may be burned ahead of its turn. Right guesses burn as much as
+/// the block at most; of wrong ones each may burn its transaction's whole limit, and is waited for.
+pub const AHEAD_GAS_TIMES: u64 = 2;
+
 /// Transactions before its turn that one runs ahead at most, in a block without an access list: it
 /// does not see what those between change. Of 226, 10 were wrong with 16, and 16 with 32.
 pub const AHEAD_TRANSACTIONS: usize = 16;

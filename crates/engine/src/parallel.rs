@@ -15,7 +15,7 @@ use state::Nodes;
 use std::cell::Cell;
 use std::cmp::Reverse;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
 use trie::EMPTY_ROOT_HASH;
 use trie::versioned::{SlotRead, Version};
@@ -147,6 +147,8 @@ pub(crate) struct Schedule {
     left: Mutex<Left>,
     /// The transaction whose turn it is.
     turn: AtomicUsize,
+    /// Gas that may still be burned ahead.
+    gas_left: AtomicU64,
     ran: Vec<OnceLock<Mutex<Option<RanAhead>>>>,
 }
 
@@ -172,8 +174,10 @@ struct Left {
 }
 
 impl Schedule {
-    /// For transactions with these gas limits.
-    pub(crate) fn new(gas_limits: &[u64], order: Order) -> Self {
+    /// For transactions with these gas limits. No more are begun when they have burned `most_gas`:
+    /// one that finds something else than in its turn may burn all that it is allowed, while its
+    /// turn waits for it, and what comes of each is kept until then.
+    pub(crate) fn new(gas_limits: &[u64], order: Order, most_gas: u64) -> Self {
         let range = 0..gas_limits.len();
         let mut long = Vec::new();
         if let Order::Next(_) = order {
@@ -183,7 +187,8 @@ impl Schedule {
         }
         let left = Left { has_begun: vec![false; range.len()], long, range: range.clone() };
         let ran = range.map(|_| OnceLock::new()).collect();
-        Self { order, left: left.into(), turn: AtomicUsize::new(0), ran }
+        let (turn, gas_left) = (AtomicUsize::new(0), most_gas.into());
+        Self { order, left: left.into(), turn, gas_left, ran }
     }
 
     /// Runs transactions ahead on this thread, as long as there are any.
@@ -193,8 +198,9 @@ impl Schedule {
             begun.index.set(self.next());
             begun.index.get()
         };
-        of.run(state, next, |index, ran| {
+        of.run(state, next, |index, ran, gas_used| {
             begun.index.set(None);
+            self.burned(gas_used);
             self.put(index, ran);
         });
     }
@@ -202,6 +208,9 @@ impl Schedule {
     /// Takes the transaction that is to run ahead now.
     fn next(&self) -> Option<usize> {
         loop {
+            if self.gas_left.load(Ordering::Relaxed) == 0 {
+                return None;
+            }
             let mut left = self.left();
             let Left { range, long, has_begun } = &mut *left;
             let is_left = |index: &usize| !has_begun[*index];
@@ -225,6 +234,11 @@ impl Schedule {
             has_begun[next] = true;
             return Some(next);
         }
+    }
+
+    fn burned(&self, gas: u64) {
+        let relaxed = Ordering::Relaxed;
+        let _ = self.gas_left.fetch_update(relaxed, relaxed, |left| Some(left.saturating_sub(gas)));
     }
 
     /// No more transactions are begun once this is dropped, also when the block's thread panics:
@@ -399,7 +413,8 @@ mod tests {
 
     #[test]
     fn long_transactions_come_first_and_the_others_soon_before_their_turn() {
-        let schedule = Schedule::new(&[1, LONG, LONG - 1, LONG + 1, 1, LONG], Order::Next(2));
+        let schedule =
+            Schedule::new(&[1, LONG, LONG - 1, LONG + 1, 1, LONG], Order::Next(2), u64::MAX);
         let next = [(); 4].map(|()| schedule.next().unwrap());
         assert_eq!(next, [3, 1, 5, 0]);
         // One that others run ahead is waited for.
@@ -425,7 +440,7 @@ mod tests {
     #[test]
     fn no_more_begins_once_it_has_stopped() {
         for order in [Order::Last, Order::Next(9)] {
-            let schedule = Schedule::new(&[LONG; 4], order);
+            let schedule = Schedule::new(&[LONG; 4], order, u64::MAX);
             assert_eq!(schedule.next(), Some(if let Order::Last = order { 3 } else { 0 }));
             drop(schedule.stopping());
             assert_eq!(schedule.next(), None);
@@ -433,8 +448,20 @@ mod tests {
     }
 
     #[test]
+    fn no_more_begins_once_enough_gas_is_burned() {
+        let schedule = Schedule::new(&[LONG; 4], Order::Last, LONG + 1);
+        assert_eq!(schedule.next(), Some(3));
+        schedule.burned(LONG);
+        assert_eq!(schedule.next(), Some(2));
+        schedule.burned(LONG);
+        assert_eq!(schedule.next(), None);
+        // Those that nobody has begun run in their turn.
+        assert!(schedule.take(0).is_none() && schedule.take(1).is_none());
+    }
+
+    #[test]
     fn who_is_too_far_ahead_ends_when_the_blocks_thread_panics() {
-        let schedule = Schedule::new(&[1; 4], Order::Next(2));
+        let schedule = Schedule::new(&[1; 4], Order::Next(2), u64::MAX);
         let panicked = std::thread::scope(|scope| {
             let ahead = scope.spawn(|| std::iter::from_fn(|| schedule.next()).count());
             let block = scope.spawn(|| {
@@ -461,7 +488,7 @@ mod tests {
             let gas: Vec<_> = (0..rng.random_range(0..60))
                 .map(|_| LONG / 2 + rng.random_range(0..LONG))
                 .collect();
-            let schedule = &Schedule::new(&gas, order);
+            let schedule = &Schedule::new(&gas, order, u64::MAX);
             let help = || {
                 let begun = std::iter::from_fn(|| schedule.next());
                 begun.inspect(|index| schedule.put(*index, None)).collect::<Vec<_>>()

@@ -26,7 +26,7 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 use revm::bytecode::opcode;
 use revm::context::TxEnv;
 use revm::context_interface::JournalTr;
-use revm::context_interface::result::{HaltReason, ResultAndState};
+use revm::context_interface::result::{ExecutionResult, HaltReason, Output, ResultAndState};
 use revm::database::states::block_hash_cache::BlockHashCache;
 use revm::database_interface::Database;
 use revm::interpreter::instructions::block_info;
@@ -102,8 +102,8 @@ pub enum Before<'a> {
 
 impl AheadOf<'_> {
     /// Runs the transactions that `next` names, by index, each on `state`, which is the state after
-    /// the parent, with what is known of those before, and hands `done` what came of it: `None`
-    /// when that is not worth keeping.
+    /// the parent, with what is known of those before, and hands `done` what came of it, `None`
+    /// when that is not worth keeping, and the gas that it took.
     ///
     /// Nothing that `state` is asked here is a read of the block, until the transaction's turn has
     /// come.
@@ -111,7 +111,7 @@ impl AheadOf<'_> {
         &self,
         state: S,
         mut next: impl FnMut() -> Option<usize>,
-        mut done: impl FnMut(usize, Option<RanAhead>),
+        mut done: impl FnMut(usize, Option<RanAhead>, u64),
     ) {
         let transactions = &self.block.body.transactions;
         let is_listed = matches!(self.before, Before::List(_));
@@ -133,17 +133,18 @@ impl AheadOf<'_> {
             evm.ctx_mut().journaled_state.warm_precompiles(&warm);
         }
         while let Some(index) = next() {
+            let mut gas_used = 0;
             let ran = transactions.get(index).and_then(|transaction| {
                 // Where the signature is wrong, so is the block.
                 let sender = self.senders.sender(index).ok()?;
                 let transaction = TxEnv::from_recovered_tx(transaction, sender);
-                let mut ran = run_one(&mut evm, index, &transaction)?;
+                let mut ran = run_one(&mut evm, index, &transaction, &mut gas_used)?;
                 match stand_in {
                     Some(stand_in) => ran.reward(beneficiary, stand_in).then_some(ran),
                     None => Some(ran),
                 }
             });
-            done(index, ran);
+            done(index, ran, gas_used);
         }
     }
 }
@@ -192,6 +193,7 @@ fn run_one<S: State>(
     evm: &mut BlockEvm<'_, AheadState<'_, S>>,
     index: usize,
     transaction: &TxEnv,
+    gas_used: &mut u64,
 ) -> Option<RanAhead> {
     evm.error = Ok(());
     let db = evm.db_mut();
@@ -207,7 +209,14 @@ fn run_one<S: State>(
     if transaction.kind.is_create() {
         recorder.note_creation();
     }
-    let output = evm.transact(transaction.clone()).ok()?;
+    let mut output = evm.transact(transaction.clone()).ok()?;
+    // Nobody asks what a transaction returns, and it may be more than a byte for each of its gas.
+    match &mut output.result {
+        ExecutionResult::Success { output, .. } => *output = Output::Call(Bytes::new()),
+        ExecutionResult::Revert { output, .. } => *output = Bytes::new(),
+        ExecutionResult::Halt { .. } => {}
+    }
+    *gas_used = output.result.gas().total_gas_spent();
     let recorder = evm.db_mut().recorder();
     // What only an inspector could tell is told when the turn has come.
     if recorder.error.is_some() || recorder.transaction.ambiguous {

@@ -481,7 +481,7 @@ impl RanBefore {
     ) -> Self {
         let mut ran: Vec<_> = of.block.body.transactions.iter().map(|_| None).collect();
         let mut next = (0..ran.len()).rev().filter(|index| !is_left_out(*index));
-        of.run(state, || next.next(), |index, outcome| ran[index] = outcome);
+        of.run(state, || next.next(), |index, outcome, _| ran[index] = outcome);
         Self(RefCell::new(ran))
     }
 }
@@ -509,7 +509,7 @@ impl Ahead for Guessing<'_> {
         let count = self.of.block.body.transactions.len();
         if ran.len() <= index {
             let mut next = index..count.min(index.saturating_add(self.at_once));
-            self.of.run(self.world.state(), || next.next(), |_, outcome| ran.push(outcome));
+            self.of.run(self.world.state(), || next.next(), |_, outcome, _| ran.push(outcome));
         }
         ran[index].take()
     }

@@ -114,6 +114,21 @@ fn forge_guessed(world: &World, block: &SealedBlock, at_once: usize) -> Vec<usiz
     receipts.filter(|(_, receipt)| receipt.logs().is_empty()).map(|(index, _)| index).collect()
 }
 
+#[test]
+fn what_gas_was_burned_ahead_is_told_whatever_came_of_it() {
+    // The first burns all it has, the second asks for what only its turn can tell.
+    let (world, contracts) = osaka([vec![0xfe], vec![COINBASE, POP, 0xfe]]);
+    let call = |signer, to| Signer::new(signer).call(0, to, []);
+    let transfer = call(3, Address::repeat_byte(0xee));
+    let block = world.block(vec![call(1, contracts[0]), call(2, contracts[1]), transfer]);
+    let senders = crate::recover_senders(&block.body.transactions).unwrap();
+    let (chain, senders, codes, so_far) = (&world.chain, &senders, None, &SoFar::default());
+    let of = AheadOf { chain, block: &block, senders, before: Before::SoFar(so_far), codes };
+    let (mut next, mut told) = (0..3, Vec::new());
+    of.run(world.state(), || next.next(), |_, ran, gas| told.push((ran.is_some(), gas)));
+    assert_eq!(told, [(true, 1_000_000), (false, 1_000_000), (true, 21_000)]);
+}
+
 /// A world of three who can sign, and contracts with these codes.
 fn osaka(codes: impl IntoIterator<Item = Vec<u8>>) -> (World, Vec<Address>) {
     let signers = (1..=3).map(|number| (Signer::new(number).address(), StartAccount::rich()));
