@@ -66,7 +66,15 @@ pub struct RanAhead {
     /// Whether it created a contract, or tried to: after all that it read.
     create_seen: bool,
     /// What the beneficiary gets, when another address has stood in for it.
-    reward: Option<(Address, U256)>,
+    reward: Option<Reward>,
+}
+
+#[derive(Debug)]
+struct Reward {
+    beneficiary: Address,
+    wei: U256,
+    /// Whether an account that is touched stays, or comes to be, when it is empty: until EIP-161.
+    keeps_empty: bool,
 }
 
 #[derive(Debug)]
@@ -122,6 +130,7 @@ impl AheadOf<'_> {
         let beneficiary = env.block_env.beneficiary;
         let stand_in = (!is_listed).then(|| stand_in(self.block));
         env.block_env.beneficiary = stand_in.unwrap_or(beneficiary);
+        let keeps_empty = !self.chain.is_spurious_dragon_active_at_block(self.block.header.number);
         let is_warm = self.chain.is_shanghai_active_at_timestamp(self.block.header.timestamp);
         let asking = stand_in.map(|_| (opcode::COINBASE, Instruction::new(coinbase)));
         let mut evm = evm_with(&mut db, env, asking);
@@ -140,7 +149,9 @@ impl AheadOf<'_> {
                 let transaction = TxEnv::from_recovered_tx(transaction, sender);
                 let mut ran = run_one(&mut evm, index, &transaction, &mut gas_used)?;
                 match stand_in {
-                    Some(stand_in) => ran.reward(beneficiary, stand_in).then_some(ran),
+                    Some(stand_in) => {
+                        ran.reward(beneficiary, stand_in, keeps_empty).then_some(ran)
+                    }
                     None => Some(ran),
                 }
             });
@@ -230,7 +241,7 @@ fn run_one<S: State>(
 impl RanAhead {
     /// Notes what the address that stood in for the beneficiary has got; `false` when what came of
     /// the transaction depends on who the beneficiary is.
-    fn reward(&mut self, beneficiary: Address, stand_in: Address) -> bool {
+    fn reward(&mut self, beneficiary: Address, stand_in: Address, keeps_empty: bool) -> bool {
         let of =
             |of| move |read: &Read| matches!(read, Read::Account(address, _) if *address == of);
         if self.reads.iter().any(of(beneficiary)) {
@@ -238,7 +249,8 @@ impl RanAhead {
         }
         self.reads.retain(|read| !of(stand_in)(read));
         let account = self.output.state.remove(&stand_in);
-        self.reward = account.map(|account| (beneficiary, account.info.balance));
+        let reward = |wei| Reward { beneficiary, wei, keeps_empty };
+        self.reward = account.map(|account| reward(account.info.balance));
         true
     }
 
@@ -268,7 +280,7 @@ impl RanAhead {
         for code_hash in codes {
             db.code_by_hash(code_hash).ok()?;
         }
-        if let Some((beneficiary, reward)) = reward {
+        if let Some(Reward { beneficiary, wei, keeps_empty }) = reward {
             let account = db.basic(beneficiary).ok()?;
             let mut account = account.map_or_else(
                 || state::Account::new_not_existing(TransactionId::ZERO),
@@ -276,8 +288,15 @@ impl RanAhead {
             );
             account.mark_touch();
             // One that overflows is not paid.
-            if let Some(balance) = account.info.balance.checked_add(reward) {
+            if let Some(balance) = account.info.balance.checked_add(wei) {
                 account.info.balance = balance;
+            }
+            // As the EVM leaves it at the end of a transaction.
+            if keeps_empty && account.is_empty() {
+                match account.is_loaded_as_not_existing() {
+                    true => account.mark_created(),
+                    false => account.unmark_touch(),
+                }
             }
             output.state.insert(beneficiary, account);
         }

@@ -418,3 +418,24 @@ fn receipts_before_byzantium_have_the_root_after_their_transaction() {
     assert_eq!(roots("byzantium"), (0, 3));
     assert_eq!(roots("istanbul"), (0, 2));
 }
+
+/// Until EIP-161 an account that gets nothing comes to be, or stays, whoever ran the transaction when.
+#[test]
+fn a_beneficiary_that_a_free_transaction_pays_nothing_is_there_as_ever() {
+    let signer = Signer::new(1);
+    let send = |nonce| {
+        let to = TxKind::Call(Address::repeat_byte(0xa1));
+        let (gas_limit, value) = (21_000, U256::ONE);
+        let tx = TxLegacy { nonce, gas_limit, to, value, ..TxLegacy::default() };
+        let signature = signer.sign(tx.signature_hash());
+        tx.into_signed(signature).into()
+    };
+    for fork in ["frontier", "homestead", "eip158"] {
+        for there in [None, Some((COINBASE, StartAccount::default()))] {
+            let accounts = [(signer.address(), StartAccount::rich())];
+            let world = World::new(old_chain(fork), accounts.into_iter().chain(there));
+            let block = world.block(vec![send(0), send(1)]);
+            world.check(&block).unwrap_or_else(|error| panic!("{fork}: {error}"));
+        }
+    }
+}
