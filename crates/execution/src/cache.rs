@@ -1,9 +1,10 @@
 use crate::recorder::Recorder;
-use alloy_primitives::map::AddressMap;
+use alloy_primitives::map::{AddressMap, Entry};
 use alloy_primitives::{Address, B256, U256};
 use revm::DatabaseCommit;
-use revm::database::State as Cache;
+use revm::database::{AccountStatus, State as Cache};
 use revm::database_interface::Database;
+use revm::database_interface::bal::EvmDatabaseError;
 use revm::state::{Account, AccountInfo, Bytecode, EvmState};
 use witness::{Change, State};
 
@@ -38,6 +39,17 @@ impl<S: State> Database for BlockCache<S> {
     }
 
     fn storage(&mut self, address: Address, slot: U256) -> Result<U256, Self::Error> {
+        let Cache { cache, database, .. } = &mut self.0;
+        // Once such an account has changed, the cache holds its storage for known: as empty.
+        if database.has_storage_only(&address)
+            && let Some(cached) = cache.accounts.get_mut(&address)
+            && cached.status == AccountStatus::InMemoryChange
+            && let Some(account) = &mut cached.account
+            && let Entry::Vacant(entry) = account.storage.entry(slot)
+        {
+            let value = database.storage(address, slot).map_err(EvmDatabaseError::Database)?;
+            entry.insert(value);
+        }
         Database::storage(&mut self.0, address, slot)
     }
 

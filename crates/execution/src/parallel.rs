@@ -149,9 +149,7 @@ impl AheadOf<'_> {
                 let transaction = TxEnv::from_recovered_tx(transaction, sender);
                 let mut ran = run_one(&mut evm, index, &transaction, &mut gas_used)?;
                 match stand_in {
-                    Some(stand_in) => {
-                        ran.reward(beneficiary, stand_in, keeps_empty).then_some(ran)
-                    }
+                    Some(stand_in) => ran.reward(beneficiary, stand_in, keeps_empty).then_some(ran),
                     None => Some(ran),
                 }
             });

@@ -456,6 +456,33 @@ fn check_undone_list(
     assert!(outcomes.contains(&(true, true)), "{outcomes:?}");
 }
 
+/// Storage without code or nonce can only come from a genesis.
+#[test]
+fn storage_without_code_stays_when_its_account_changes() {
+    // What is in slot 0 goes to slot 1.
+    let copy = [&[PUSH0, SLOAD][..], &store(1)].concat();
+    let account = StartAccount::rich().storage([(0, 7)]);
+    let other = delegated();
+    let more = vec![(other.address(), account), (INNER, StartAccount::contract(copy))];
+    let world = world(&[], more);
+    let authorization = other.authorize(0, INNER);
+    let pay = sender().transact(0, TxKind::Call(other.address()), U256::from(1), Bytes::new());
+    let delegate = |nonce, to| sender().delegate(nonce, to, [], vec![authorization.clone()]);
+    let call = |nonce| sender().call(nonce, other.address(), []);
+    for transactions in [
+        vec![delegate(0, other.address())],
+        vec![delegate(0, NOBODY), call(1)],
+        vec![pay, delegate(1, other.address()), call(2)],
+    ] {
+        let mut after = world.clone();
+        let block = world.block(transactions);
+        let validated = world.check(&block).unwrap();
+        after.extend(&block, validated);
+        let slot = witness::State::storage(&mut after.state(), other.address(), U256::from(1));
+        assert_eq!(slot.unwrap(), U256::from(7));
+    }
+}
+
 #[test]
 fn changing_a_delegation_reads_the_old_marker_only() {
     let world = world(&[], vec![delegated_to(TWIN), (INNER, StartAccount::contract(idle(1)))]);
