@@ -32,6 +32,7 @@ const RETURN: u8 = 0xf3;
 const REVERT: u8 = 0xfd;
 const STOP: u8 = 0x00;
 const DUP6: u8 = 0x85;
+const LOG0: u8 = 0xa0;
 
 /// Puts up to 32 bytes on the stack.
 pub(crate) fn push(bytes: &[u8]) -> Vec<u8> {
@@ -76,6 +77,11 @@ pub(crate) fn call_on(address: Address) -> Vec<u8> {
 /// Copies the calldata to memory.
 pub(crate) fn load_input() -> Vec<u8> {
     vec![CALLDATASIZE, PUSH0, PUSH0, CALLDATACOPY]
+}
+
+/// Logs the bytes in memory, as many as the calldata has, with the topics on the stack.
+pub(crate) fn log_input(topics: u8) -> Vec<u8> {
+    vec![CALLDATASIZE, PUSH0, LOG0 + topics]
 }
 
 /// CREATE with the bytes in memory as init code; leaves the address on the stack.

@@ -10,7 +10,7 @@ use alloy_consensus::{
 };
 use alloy_eip7928::total_bal_items;
 use alloy_eips::eip7685::Requests;
-use alloy_eips::{eip7002, eip7251};
+use alloy_eips::{eip6110, eip7002, eip7251};
 use alloy_evm::block::{
     BUILDER_DEPOSIT_REQUEST_PREDEPLOY_ADDRESS, BUILDER_EXIT_REQUEST_PREDEPLOY_ADDRESS,
     BlockExecutionError, BlockExecutionResult, BlockExecutor, BlockValidationError,
@@ -234,9 +234,17 @@ fn run_all<S: BlockState>(
         .db_mut()
         .0
         .set_bal_index(BlockAccessIndex::new(transactions.len() as u64 + 1));
-    check_deposits(chain, block.header.timestamp, executor.receipts())?;
+    let deposits = deposits(chain, block.header.timestamp, executor.receipts())?;
     check_system_contracts(chain, block.header.timestamp, &mut executor)?;
-    let (_, result) = executor.finish().map_err(execution)?;
+    // alloy-evm refuses a deposit with more than one topic, which the rule allows.
+    let receipts = std::mem::take(&mut executor.receipts);
+    let (_, mut result) = executor.finish().map_err(execution)?;
+    result.receipts = receipts;
+    if !deposits.is_empty() {
+        let others = std::mem::take(&mut result.requests);
+        result.requests.push_request_with_type(eip6110::DEPOSIT_REQUEST_TYPE, deposits);
+        result.requests.extend(others);
+    }
     Ok(result)
 }
 
@@ -361,41 +369,45 @@ fn settle_markers<S: BlockState>(
     Ok(())
 }
 
-/// From Prague on a block is invalid when the deposit contract logs a deposit in another layout
-/// than its own (EIP-6110, `is_valid_deposit_event_data`): five byte strings of fixed lengths.
-fn check_deposits(
+/// From Prague on, the requests of all deposits that the deposit contract has logged, one after the
+/// other (EIP-6110, `parse_deposit_requests`). The block is invalid when a log has another layout
+/// than the contract's own (`is_valid_deposit_event_data`): five byte strings of fixed lengths.
+fn deposits(
     chain: &ChainSpec,
     timestamp: u64,
     receipts: &[Receipt],
-) -> Result<(), InvalidBlock> {
+) -> Result<Vec<u8>, InvalidBlock> {
+    let mut requests = Vec::new();
     if !chain.is_prague_active_at_timestamp(timestamp) {
-        return Ok(());
+        return Ok(requests);
     }
     let contract = chain.deposit_contract_address();
     for log in receipts.iter().flat_map(|receipt| receipt.logs()) {
         let is_deposit = Some(log.address) == contract
             && log.data.topics().first() == Some(&DEPOSIT_EVENT_SIGNATURE_HASH);
-        if is_deposit && !has_deposit_layout(&log.data.data) {
+        if is_deposit && append_deposit(&log.data.data, &mut requests).is_none() {
             let reason = "a log of the deposit contract has not the layout of a deposit";
             return Err(InvalidBlock::Execution(reason.into()));
         }
     }
-    Ok(())
+    Ok(requests)
 }
 
 /// Lengths of public key, withdrawal credentials, amount, signature and index, in bytes.
 const DEPOSIT_FIELDS: [usize; 5] = [48, 32, 8, 96, 8];
 
-fn has_deposit_layout(data: &[u8]) -> bool {
+/// Appends the request that a log's data makes, field by field; `None` when it has another layout.
+fn append_deposit(data: &[u8], requests: &mut Vec<u8>) -> Option<()> {
     let word = |at: usize| data.get(at..at + 32).map(U256::from_be_slice);
     let mut end = 32 * DEPOSIT_FIELDS.len();
     for (index, length) in DEPOSIT_FIELDS.into_iter().enumerate() {
         if word(32 * index) != Some(U256::from(end)) || word(end) != Some(U256::from(length)) {
-            return false;
+            return None;
         }
+        requests.extend(data.get(end + 32..end + 32 + length)?);
         end += 32 + length.next_multiple_of(32);
     }
-    data.len() == end
+    (data.len() == end).then_some(())
 }
 
 /// keccak-256 of `DepositEvent(bytes,bytes,bytes,bytes,bytes)`.

@@ -1,10 +1,10 @@
 //! What the canonical witness holds besides trie nodes: one rule of `docs/witness.md` a test.
 
-use super::has_deposit_layout;
+use super::{DEPOSIT_EVENT_SIGNATURE_HASH, append_deposit};
 use crate::asm::*;
 use crate::world::{self, Signer, StartAccount, World, marker};
 use alloy_eips::eip7702::SignedAuthorization;
-use alloy_eips::{eip2935, eip4788, eip7002, eip7251};
+use alloy_eips::{eip2935, eip4788, eip6110, eip7002, eip7251};
 use alloy_primitives::{Address, Bytes, TxKind, U256, address};
 use execution::{AccessList, Transaction};
 
@@ -555,28 +555,58 @@ fn a_header_less_than_blockhash_reaches_is_an_error() {
     assert_eq!(error.missing(), Some(&missing));
 }
 
-#[test]
-fn a_deposit_has_one_layout() {
+/// The data of a deposit's log, and its fields: each byte is its field's number.
+fn deposit() -> (Vec<u8>, Vec<u8>) {
     let word = |value: usize| U256::from(value).to_be_bytes::<32>();
-    let mut data = Vec::new();
+    let (mut data, mut fields) = (Vec::new(), Vec::new());
     for offset in [160, 256, 320, 384, 512] {
         data.extend(word(offset));
     }
-    for length in [48usize, 32, 8, 96, 8] {
+    for (number, length) in (1..).zip([48usize, 32, 8, 96, 8]) {
         data.extend(word(length));
-        data.resize(data.len() + length.next_multiple_of(32), 7);
+        data.extend(vec![number; length]);
+        fields.extend(vec![number; length]);
+        data.resize(data.len().next_multiple_of(32), 7);
     }
+    (data, fields)
+}
+
+#[test]
+fn a_deposit_has_one_layout() {
+    let (mut data, fields) = deposit();
     assert_eq!(data.len(), 576);
-    assert!(has_deposit_layout(&data));
+    let request = |data: &[u8]| {
+        let mut request = Vec::new();
+        append_deposit(data, &mut request).map(|()| request)
+    };
+    assert_eq!(request(&data), Some(fields));
     for at in (0..160).chain(160..192).chain(256..288).chain(320..352) {
         let mut other = data.clone();
         other[at] ^= 1;
-        assert!(!has_deposit_layout(&other), "byte {at}");
+        assert_eq!(request(&other), None, "byte {at}");
     }
     for length in 0..data.len() {
-        assert!(!has_deposit_layout(&data[..length]), "{length} bytes");
+        assert_eq!(request(&data[..length]), None, "{length} bytes");
     }
     data.extend([0; 32]);
-    assert!(!has_deposit_layout(&data), "longer");
-    assert!(!has_deposit_layout(&[0; 576]));
+    assert_eq!(request(&data), None, "longer");
+    assert_eq!(request(&[0; 576]), None);
+}
+
+#[test]
+fn a_deposit_may_have_more_topics() {
+    let contract = eip6110::MAINNET_DEPOSIT_CONTRACT_ADDRESS;
+    for count in 0..=4u8 {
+        let topics = [DEPOSIT_EVENT_SIGNATURE_HASH.0, [2; 32], [3; 32], [4; 32]];
+        let topics: Vec<_> = topics[..count.into()].iter().rev().flat_map(|t| push(t)).collect();
+        let code = [&load_input()[..], &topics, &log_input(count)].concat();
+        let account = StartAccount::contract(code);
+        let world = world(&[], vec![(contract, account)]);
+        let (data, fields) = deposit();
+        let block = world.block(vec![sender().call(0, contract, data)]);
+        let requests = world.check(&block).unwrap().executed.requests;
+        let expected = [&[eip6110::DEPOSIT_REQUEST_TYPE], &fields[..]].concat();
+        let expected = if count == 0 { Vec::new() } else { vec![Bytes::from(expected)] };
+        assert_eq!(requests.take(), expected, "{count} topics");
+    }
 }
