@@ -13,7 +13,9 @@ use alloy_primitives::{B256, Bytes};
 use state::{Database, Kept};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{
+    Arc, Condvar, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
 use std::time::Duration;
 use trie::versioned::NodeAddress;
 
@@ -110,6 +112,7 @@ pub(crate) struct Core {
     /// Held by the one thread that gives addresses to a block's nodes.
     pub(crate) sealing: Mutex<()>,
     floors: Mutex<Floors>,
+    pub(crate) unsealed: Unsealed,
     pub(crate) signals: Signals,
     /// The heads as a crash would leave them.
     persisted: RwLock<Heads>,
@@ -157,6 +160,7 @@ impl Core {
             database,
             sealing: Mutex::new(()),
             floors: Mutex::new(floors),
+            unsealed: Unsealed::default(),
             signals: Signals::default(),
             persisted: RwLock::new(heads),
             listeners: RwLock::default(),
@@ -321,6 +325,79 @@ const NO_PANIC: &str = "no thread panics while it holds the lock";
 impl std::fmt::Debug for Core {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Core").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// Blocks that are validated or wait to be sealed: each needs its parent's state until then, and
+/// holds what it read.
+#[derive(Debug, Default)]
+pub(crate) struct Unsealed {
+    blocks: Mutex<UnsealedBlocks>,
+    one_sealed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct UnsealedBlocks {
+    /// How many have which number.
+    numbers: BTreeMap<u64, usize>,
+    bytes: u64,
+}
+
+impl Unsealed {
+    /// Notes a block with this number, until what this gives is dropped.
+    pub(crate) fn begin(core: &Arc<Core>, number: u64) -> UnsealedBlock {
+        *core.unsealed.blocks().numbers.entry(number).or_default() += 1;
+        UnsealedBlock { core: core.clone(), number, bytes: 0 }
+    }
+
+    /// The lowest number that one has.
+    pub(crate) fn lowest(&self) -> Option<u64> {
+        self.blocks().numbers.first_key_value().map(|(number, _)| *number)
+    }
+
+    /// Whether they hold more than `most_bytes`.
+    pub(crate) fn are_above(&self, most_bytes: u64) -> bool {
+        self.blocks().bytes > most_bytes
+    }
+
+    /// Waits until they hold `most_bytes` at most.
+    pub(crate) fn wait(&self, most_bytes: u64) {
+        let is_above = |blocks: &mut UnsealedBlocks| blocks.bytes > most_bytes;
+        drop(self.one_sealed.wait_while(self.blocks(), is_above).expect(NO_PANIC));
+    }
+
+    fn blocks(&self) -> MutexGuard<'_, UnsealedBlocks> {
+        self.blocks.lock().expect(NO_PANIC)
+    }
+}
+
+/// One of the [`Unsealed`].
+#[derive(Debug)]
+pub(crate) struct UnsealedBlock {
+    core: Arc<Core>,
+    number: u64,
+    bytes: u64,
+}
+
+impl UnsealedBlock {
+    /// Notes how much it holds.
+    pub(crate) fn holds(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        self.core.unsealed.blocks().bytes += bytes;
+    }
+}
+
+impl Drop for UnsealedBlock {
+    fn drop(&mut self) {
+        let mut blocks = self.core.unsealed.blocks();
+        blocks.bytes -= self.bytes;
+        if let Some(count) = blocks.numbers.get_mut(&self.number) {
+            *count -= 1;
+            if *count == 0 {
+                blocks.numbers.remove(&self.number);
+            }
+        }
+        self.core.unsealed.one_sealed.notify_all();
     }
 }
 

@@ -1,7 +1,7 @@
 use crate::assemble::{Assembled, Assembler, assemble};
 use crate::background::ReadAhead;
 use crate::build::Build;
-use crate::core::{Core, EngineOptions, Floors, processors};
+use crate::core::{Core, EngineOptions, Floors, Unsealed, processors};
 use crate::helpers::{Helpers, Pool};
 use crate::live::{Finished, LiveState, RootTimings, Threads, Tries};
 use crate::parallel::{Order, ParentState, Schedule};
@@ -293,9 +293,13 @@ impl Engine {
         }
     }
 
-    /// Waits until not too much waits for the disk.
+    /// Waits until not too much waits to be sealed, nor for the disk.
     fn wait_for_room(&self) -> Result<(), Error> {
         let limit = self.core.options.unpersisted_bytes;
+        if self.core.unsealed.are_above(limit) {
+            let _waiting = self.core.rest.wait_for_work();
+            self.core.unsealed.wait(limit);
+        }
         while self.core.database.unpersisted_bytes() > limit {
             let _waiting = self.core.rest.wait_for_work();
             self.core.signals.hurry();
@@ -320,6 +324,7 @@ impl Engine {
             last - start
         };
         self.validate_ancestry(parent, &block)?;
+        let mut unsealed = Unsealed::begin(&self.core, block.header.number);
         let threads = self.threads(block.header.gas_used);
         let list = list.filter(|_| threads.is_some());
         let list = list.and_then(|list| AccessList::decode(&list, block.header.gas_limit));
@@ -362,6 +367,7 @@ impl Engine {
         });
         let nodes = if is_all { Arc::downgrade(&tries) } else { Weak::new() };
         let hash = record.hash();
+        unsealed.holds(limits::UNSEALED_NODE_BYTES * tries.nodes_count() as u64);
         *self.latest() = Some(Latest { hash, nodes, codes, public_keys, timings });
         let left = self.core.tree_mut().add_validated(record.clone());
         let mut rest = limits::REST_FOR_VERDICT;
@@ -388,6 +394,7 @@ impl Engine {
         }
         let seal = move || {
             seal::seal(&core, &parent_seal, &record, tries, new_codes, is_all);
+            drop(unsealed);
             drop(left);
             if let Some((_, assembled)) = dropped_later {
                 Assembler::recycle(&core.assembler, assembled);

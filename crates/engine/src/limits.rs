@@ -24,6 +24,10 @@ pub const LINKS: usize = 512;
 /// little beside the page cache.
 pub const UNPERSISTED_BYTES: u64 = 256 << 20;
 
+/// About the bytes of memory that a node takes which a block has read, until the block is sealed.
+/// As many as may wait for the disk may wait for that.
+pub const UNSEALED_NODE_BYTES: u64 = 1 << 10;
+
 /// How long one waits for room before it is asked again why there is none.
 pub const ROOM_PAUSE: Duration = Duration::from_millis(500);
 

@@ -190,6 +190,8 @@ pub(crate) fn prune(core: &Core) -> Result<(), Error> {
     // Not in one expression: the tree would be locked twice, with a writer in between.
     let head = core.tree().heads.head;
     let cutoff = core.number(&head)?.saturating_sub(core.options.retain_history);
+    // Who is yet to be sealed goes on from its parent's state.
+    let cutoff = core.unsealed.lowest().map_or(cutoff, |lowest| cutoff.min(lowest.max(1) - 1));
     if cutoff <= core.floors().first() {
         return Ok(());
     }

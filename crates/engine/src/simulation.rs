@@ -2,9 +2,9 @@
 //!
 //! The seed is printed; `DEPONENT_SEED` repeats a run, `DEPONENT_STEPS` makes it longer.
 
-use crate::core::CopyDue;
+use crate::core::{CopyDue, Unsealed};
 use crate::persist::copy_a_witness;
-use crate::samples::{attributes, changed, choose, genesis_file, heads, sender};
+use crate::samples::{attributes, changed, choose, extend, genesis_file, heads, sender};
 use crate::world;
 use crate::{Engine, EngineOptions, Error, Genesis, Verdict};
 use alloy_consensus::Header;
@@ -439,6 +439,33 @@ fn history_that_is_not_kept_is_refused_and_nothing_else_is() {
         assert_eq!(choose(simulation.fast(), head), Verdict::Valid);
         simulation.fast().persist().unwrap();
     }
+}
+
+#[test]
+fn the_parent_of_a_block_that_is_not_sealed_keeps_its_state() {
+    let options = EngineOptions { retain_history: 0, unpersisted_bytes: 1 << 20, ..sweeping() };
+    let simulation = Simulation::new(8, options);
+    let (engine, core) = (simulation.fast(), simulation.fast().core());
+    let grow = || {
+        let head = extend(engine, engine.heads().head, 0);
+        assert_eq!(choose(engine, head), Verdict::Valid);
+        engine.prune().unwrap();
+        core.floors().first()
+    };
+    assert_eq!((grow(), grow()), (1, 2));
+    let mut unsealed = Unsealed::begin(core, 3);
+    assert_eq!((grow(), grow()), (2, 2));
+    // Who has the next one validated waits for those that hold too much.
+    unsealed.holds(2 << 20);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(grow);
+        while !core.rest.is_awaited() && !waiting.is_finished() {
+            std::thread::yield_now();
+        }
+        assert!(!waiting.is_finished());
+        drop(unsealed);
+        assert_eq!(waiting.join().unwrap(), 5);
+    });
 }
 
 #[test]
