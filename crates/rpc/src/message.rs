@@ -33,6 +33,13 @@ pub trait Handler: Send + Sync + 'static {
         false
     }
 
+    /// What the names begin with of methods whose calls on one connection, a WebSocket or one of
+    /// JSON-RPC alone, are made in the order in which they come, one after the other; all others
+    /// may overtake each other.
+    fn in_order(&self) -> Option<&str> {
+        None
+    }
+
     /// What can be subscribed to over a WebSocket: nothing, unless a handler says otherwise.
     fn subscriptions(&self) -> &[SubscriptionMethods] {
         &[]
@@ -96,6 +103,14 @@ pub(crate) fn pace(message: &[u8], handler: &dyn Handler) -> Pace {
         Ok(request) if handler.is_quick(&request.method, request.params) => Pace::Quick,
         _ => Pace::Short,
     }
+}
+
+/// Whether a message may have calls [in order](Handler::in_order).
+pub(crate) fn is_in_order(message: &str, handler: &dyn Handler) -> bool {
+    // A long single call has other parameters than these methods have.
+    let is_batch = || message.trim_start().starts_with('[');
+    let may_have = |name| (message.len() <= SHORT_BYTES || is_batch()) && message.contains(name);
+    handler.in_order().is_some_and(may_have)
 }
 
 /// What answers the single calls of a message.

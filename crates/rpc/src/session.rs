@@ -5,7 +5,7 @@ use std::future::{Future, pending};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::spawn_blocking;
 use tokio_tungstenite::tungstenite::protocol::frame::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -63,6 +63,13 @@ pub(crate) async fn converse<R: Reader>(
     reader.close(writer, &ending).await;
 }
 
+/// The place of a message among those whose calls are made in order.
+struct Turn {
+    /// Closes when the one before has been answered.
+    before: Option<oneshot::Receiver<()>>,
+    _done: oneshot::Sender<()>,
+}
+
 struct Session {
     port: Arc<Port>,
     outgoing: mpsc::Sender<Outgoing>,
@@ -108,6 +115,7 @@ impl Session {
     async fn read(self: &Arc<Self>, reader: &mut impl Reader) -> Ending {
         let limits = &self.port.limits;
         let waited_for = || self.places.available_permits() < limits.messages;
+        let mut last_in_order = None;
         loop {
             let message = match reader.next(limits.silence, waited_for).await {
                 Ok(message) => message,
@@ -118,11 +126,19 @@ impl Session {
             let units = units(message.len(), limits.body_bytes);
             let bytes = permits(&self.bytes, units).await;
             let held = Held { _place: [place, bytes], _room: None };
-            tokio::spawn(Arc::clone(self).answer(message, held));
+            let turn = message::is_in_order(&message, &*self.port.handler).then(|| {
+                let (done, is_done) = oneshot::channel();
+                Turn { before: last_in_order.replace(is_done), _done: done }
+            });
+            tokio::spawn(Arc::clone(self).answer(message, turn, held));
         }
     }
 
-    async fn answer(self: Arc<Self>, message: Utf8Bytes, mut held: Held) {
+    async fn answer(self: Arc<Self>, message: Utf8Bytes, mut turn: Option<Turn>, mut held: Held) {
+        if let Some(before) = turn.as_mut().and_then(|turn| turn.before.take()) {
+            // What comes is that its sender is dropped.
+            before.await.unwrap_or_default();
+        }
         let (answered, is_answered) = watch::channel(false);
         let pace = message::pace(message.as_bytes(), &*self.port.handler);
         let called = self.port.run(pace, {
@@ -132,7 +148,9 @@ impl Session {
                 answer_by(message.as_bytes(), &session.port.limits, &mut calls)
             }
         });
-        let text = match called.await {
+        let called = called.await;
+        drop(turn);
+        let text = match called {
             Ok(Some(answered)) => {
                 held._room = Some(answered.room);
                 Some(answered.answer)

@@ -57,6 +57,26 @@ async fn a_quick_call_overtakes_a_slow_one() {
 }
 
 #[tokio::test]
+async fn calls_that_are_made_in_order_are_made_in_the_order_in_which_they_come() {
+    let server = Server::public();
+    let mut ws = server.websocket();
+    for n in 0..200 {
+        // By itself and in a batch, with others between.
+        let turn = call("turn", &format!("[{n}]"));
+        ws.send(if n % 3 == 0 { format!("[{turn}]") } else { turn }).await;
+        ws.send(call("echo", "[\"quick\"]")).await;
+    }
+    for _ in 0..400 {
+        ws.json().await;
+    }
+    assert_eq!(*server.turns.lock().expect("no panic"), (0..200).collect::<Vec<_>>());
+    // One that is lost keeps nobody waiting.
+    ws.send(call("turn", "[\"not a number\"]")).await;
+    assert_eq!(ws.json().await["error"]["code"], -32602);
+    assert_eq!(ws.call("turn", "[200]").await["result"], true);
+}
+
+#[tokio::test]
 async fn with_all_places_taken_the_next_message_has_to_wait() {
     let server = Server::start(None, Limits { messages: 1, ..Limits::public() });
     let mut ws = server.websocket();

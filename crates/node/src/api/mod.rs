@@ -105,6 +105,9 @@ impl Api {
     }
 }
 
+/// What the names of fork choices begin with, of all versions.
+const FORK_CHOICE: &str = "engine_forkchoiceUpdated";
+
 impl fmt::Debug for Api {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.methods()).finish()
@@ -117,13 +120,19 @@ impl Handler for Api {
         (found.call)(self, Params::of(params)?)
     }
 
-    /// A fork choice that builds is not: its attributes come last, where `null` is otherwise.
+    /// A fork choice that builds is not: its second parameter is not `null` then.
     fn is_quick(&self, method: &str, params: Option<&RawValue>) -> bool {
         let builds = || {
-            let last = params.map_or("", |params| params.get().trim_end_matches([' ', ']']));
-            method.starts_with("engine_forkchoiceUpdated") && !last.ends_with("null")
+            let params = params.map(|params| serde_json::from_str::<Vec<&RawValue>>(params.get()));
+            let attributes = params.and_then(Result::ok).and_then(|params| params.get(1).copied());
+            method.starts_with(FORK_CHOICE) && attributes.is_some_and(|it| it.get() != "null")
         };
         self.method(method).is_some_and(|method| method.is_quick) && !builds()
+    }
+
+    /// "Message ordering" in the Engine API's common definitions.
+    fn in_order(&self) -> Option<&str> {
+        Some(FORK_CHOICE)
     }
 
     /// The Engine API over REST, where it is offered at all.

@@ -24,11 +24,12 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// `echo`, `hex` of so many bytes, `panic`, and `wait`, which says that it began and then waits
-/// for a word. `test_subscribe` takes the name of a topic: `news`, and nothing else.
+/// for a word; `turn` notes its number, in order. `test_subscribe` takes the name of a topic: `news`, and nothing else.
 pub(crate) struct Methods {
     began: SyncSender<()>,
     go: Mutex<Receiver<()>>,
     news: Mutex<Option<Topic>>,
+    turns: Arc<Mutex<Vec<u64>>>,
 }
 
 const SUBSCRIPTIONS: &[SubscriptionMethods] = &[
@@ -60,6 +61,10 @@ impl Handler for Methods {
                 let go = self.go.lock().expect("no panic in here");
                 Json::of(&go.recv_timeout(PATIENCE).is_ok())
             }
+            "turn" => {
+                self.turns.lock().expect("no panic in here").push(Params::of(params)?.next("n")?);
+                Json::of(&true)
+            }
             "drop topic" => {
                 self.news.lock().expect("no panic in here").take();
                 Json::of(&true)
@@ -70,6 +75,10 @@ impl Handler for Methods {
 
     fn is_quick(&self, _: &str, params: Option<&RawValue>) -> bool {
         params.is_some_and(|params| params.get() == "[\"quick\"]")
+    }
+
+    fn in_order(&self) -> Option<&str> {
+        Some("turn")
     }
 
     fn subscriptions(&self) -> &[SubscriptionMethods] {
@@ -103,6 +112,8 @@ pub(crate) struct Server {
     pub(crate) stop: Option<oneshot::Sender<()>>,
     /// Tells that [`rpc::serve`] returned.
     pub(crate) ended: Receiver<()>,
+    /// What `turn` has noted.
+    pub(crate) turns: Arc<Mutex<Vec<u64>>>,
     /// What is published to the subscriptions.
     pub(crate) news: Option<Topic>,
     runtime: Option<Runtime>,
@@ -129,7 +140,9 @@ impl Server {
         let (ended_in, ended) = sync_channel(1);
         let news = Topic::new();
         let topic = Mutex::new(Some(news.clone()));
-        let methods = Methods { began: began_in, go: Mutex::new(go_out), news: topic };
+        let turns = Arc::<Mutex<Vec<u64>>>::default();
+        let go_out = Mutex::new(go_out);
+        let methods = Methods { began: began_in, go: go_out, news: topic, turns: turns.clone() };
         let options = ServerOptions { jwt, limits };
         runtime.spawn(async move {
             let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
@@ -138,7 +151,7 @@ impl Server {
             ended_in.send(()).unwrap_or_default();
         });
         let (stop, news, runtime) = (Some(stop), Some(news), Some(runtime));
-        Self { address, began, go, stop, ended, news, runtime }
+        Self { address, began, go, stop, ended, turns, news, runtime }
     }
 
     pub(crate) fn public() -> Self {
