@@ -33,6 +33,11 @@ pub(crate) struct Assembler {
 }
 
 impl Assembler {
+    /// The last witness, if it is this block's.
+    pub(crate) fn last_of(&self, block_hash: &B256) -> Option<Assembled> {
+        self.last.as_ref().filter(|(of, _)| of == block_hash).map(|(_, last)| last.clone())
+    }
+
     /// Drops a witness that is asked for no more, unless somebody else has it, and keeps its room
     /// if nobody puts one together just now: who does may wait for a seal, and whoever seals comes
     /// here.

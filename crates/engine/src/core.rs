@@ -123,6 +123,8 @@ pub(crate) struct Core {
     /// The last witness that was asked for, and room for the next. Held while one is put together,
     /// so that many who ask for one have it made once.
     pub(crate) assembler: Mutex<Assembler>,
+    /// The same for all blocks but the latest: who asks for those keeps no block waiting.
+    pub(crate) earlier_assembler: Mutex<Assembler>,
     /// Of the canonical blocks since the database was opened, and of those before, the last number
     /// up to which each witness has its copy, or gets none.
     copied: [AtomicU64; 2],
@@ -155,6 +157,7 @@ impl Core {
         Ok(Self {
             ring: Ring::new(options.witness_cache_bytes),
             assembler: Mutex::default(),
+            earlier_assembler: Mutex::default(),
             options,
             tree: RwLock::new(BlockTree::new(database.clone(), heads)?),
             database,

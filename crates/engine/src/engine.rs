@@ -486,11 +486,22 @@ impl Engine {
 
     /// As [`witness`](Self::witness), with the hashes of the codes.
     pub fn assembled(&self, block_hash: B256) -> Result<Option<Assembled>, Error> {
-        let mut assembler = self.core.assembler.lock().expect(NO_PANIC);
-        let Assembler { last, lister } = &mut *assembler;
-        if let Some((_, assembled)) = last.as_ref().filter(|(hash, _)| *hash == block_hash) {
-            return Ok(Some(assembled.clone()));
+        let is_latest = self.latest().as_ref().is_some_and(|latest| latest.hash == block_hash);
+        let assembler = match is_latest {
+            true => &self.core.assembler,
+            false => {
+                let latest = self.core.assembler.try_lock().ok();
+                if let Some(assembled) = latest.and_then(|latest| latest.last_of(&block_hash)) {
+                    return Ok(Some(assembled));
+                }
+                &self.core.earlier_assembler
+            }
+        };
+        let mut assembler = assembler.lock().expect(NO_PANIC);
+        if let Some(assembled) = assembler.last_of(&block_hash) {
+            return Ok(Some(assembled));
         }
+        let Assembler { last, lister } = &mut *assembler;
         // First of all: when it is there, it is the latest block, or has been handed to be sealed.
         let Some(record) = self.core.block(&block_hash)? else { return Ok(None) };
         let (nodes, codes) = match &*self.latest() {
@@ -517,11 +528,8 @@ impl Engine {
             (touched.codes.len(), (record.number() - touched.first_ancestor) as usize);
         // Who asks does not wait for one that is being put together.
         let assembler = self.core.assembler.try_lock().ok();
-        let last = assembler
-            .as_deref()
-            .and_then(|assembler| assembler.last.as_ref())
-            .filter(|(of, _)| *of == record.hash());
-        if let Some(Assembled { witness, .. }) = last.map(|(_, assembled)| assembled.clone()) {
+        let last = assembler.and_then(|assembler| assembler.last_of(&record.hash()));
+        if let Some(Assembled { witness, .. }) = last {
             let bytes = Some(WitnessBytes::Exactly(witness::ssz::encoded_len(&witness)));
             return Some(WitnessSize { nodes_at_most: witness.state.len(), codes, headers, bytes });
         }

@@ -173,10 +173,8 @@ pub(crate) fn seal(
 fn keep_witness(core: &Core, hash: B256, tries: &Arc<Tries>) -> usize {
     // Who asks for one just now does not wait for this.
     let assembler = core.assembler.try_lock().ok();
-    let last = assembler.as_deref().and_then(|assembler| assembler.last.as_ref());
-    let assembled = last.filter(|(of, _)| *of == hash).map(|(_, last)| last.witness.clone());
-    drop(assembler);
-    core.ring.keep(hash, tries, assembled.as_deref().map(|witness| &witness.state))
+    let assembled = assembler.and_then(|assembler| assembler.last_of(&hash));
+    core.ring.keep(hash, tries, assembled.as_ref().map(|last| &last.witness.state))
 }
 
 fn try_seal(
