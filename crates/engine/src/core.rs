@@ -89,10 +89,10 @@ impl Default for EngineOptions {
 /// When a witness is to be copied.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum CopyDue {
-    /// That of a block since the database was opened: what it read is still in memory.
+    /// That of a block since the database was opened: soon, while what it read is in memory.
     Now,
     /// That of a block before, which has none because the process ended too soon: before its
-    /// parent's state is forgotten, which is as many blocks away as there are of these at most.
+    /// parent's state is forgotten.
     InTime,
 }
 
@@ -269,13 +269,13 @@ impl Core {
         }
     }
 
-    /// The next canonical block whose witness is to get a copy and has none: persisted, and with
-    /// its nodes kept. Each is given once.
-    pub(crate) fn next_copy(&self, due: CopyDue) -> Result<Option<B256>, Error> {
+    /// The next canonical block, up to the one with the number `last`, whose witness is to get a
+    /// copy and has none: persisted, and with its nodes kept. Each is given once.
+    pub(crate) fn next_copy(&self, due: CopyDue, last: u64) -> Result<Option<B256>, Error> {
         let head = self.number(&self.persisted_heads().head)?;
         let (cursor, last) = match due {
-            CopyDue::Now => (&self.copied[0], head),
-            CopyDue::InTime => (&self.copied[1], self.opened_at.min(head)),
+            CopyDue::Now => (&self.copied[0], last.min(head)),
+            CopyDue::InTime => (&self.copied[1], last.min(self.opened_at).min(head)),
         };
         let kept = self.floors().first() + 1;
         let wanted = (head + 1).saturating_sub(self.options.retain_witness_blocks);

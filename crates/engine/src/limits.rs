@@ -156,6 +156,9 @@ pub const RETAIN_HISTORY: u64 = 2048;
 /// a block, and should not find the processors busy with them.
 pub const COPY_PAUSE: Duration = Duration::from_millis(20);
 
+/// Blocks before the head whose copies may wait for such a pause: the nodes of so many are in memory.
+pub const COPIES_BEHIND: u64 = 32;
+
 /// Blocks before the head whose witness is kept as a copy of its own.
 pub const RETAIN_WITNESS_BLOCKS: u64 = 8192;
 

@@ -146,7 +146,10 @@ fn run(core: &Core) {
     yield_to_others();
     while core.signals.wait_for_work(core.options.persistence_threshold) {
         core.rest.wait();
-        let round = persist(core).and_then(|()| prune(core));
+        let round = persist(core).and_then(|()| {
+            copy_late_witnesses(core)?;
+            prune(core)
+        });
         if let Err(error) = round {
             tracing::error!(%error, "persistence has stopped; nothing more is validated");
             core.fail(error);
@@ -155,10 +158,10 @@ fn run(core: &Core) {
         }
         core.signals.round_ended();
         let is_quiet = || core.signals.stays_quiet(limits::COPY_PAUSE) && !core.is_running();
-        while is_quiet() && copy_a_witness(core, CopyDue::Now) {}
+        while is_quiet() && copy_a_witness(core, CopyDue::Now, u64::MAX) {}
         // One a round is soon enough.
         if is_quiet() {
-            copy_a_witness(core, CopyDue::InTime);
+            copy_a_witness(core, CopyDue::InTime, u64::MAX);
         }
     }
 }
@@ -195,6 +198,14 @@ pub(crate) fn prune(core: &Core) -> Result<(), Error> {
     if cutoff <= core.floors().first() {
         return Ok(());
     }
+    // Of what has no copy yet, this is the last chance.
+    for due in [CopyDue::InTime, CopyDue::Now] {
+        while copy_a_witness(core, due, cutoff) {
+            if core.database.unpersisted_bytes() > core.options.unpersisted_bytes {
+                core.database.persist()?;
+            }
+        }
+    }
     let oldest = core.tree().canonical_hash(cutoff)?;
     let Some(oldest) = oldest.map(|hash| core.database.entry(&hash)).transpose()?.flatten() else {
         return Ok(());
@@ -212,14 +223,23 @@ pub(crate) fn prune(core: &Core) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes the next copy of a canonical block's witness, to be persisted with the next round; `false`
-/// when there is none to make.
-pub(crate) fn copy_a_witness(core: &Core, due: CopyDue) -> bool {
+/// Makes copies that are late, because blocks follow each other without a pause: later on what they
+/// hold would have to be read from the disk.
+fn copy_late_witnesses(core: &Core) -> Result<(), Error> {
+    let head = core.number(&core.persisted_heads().head)?;
+    let late = head.saturating_sub(limits::COPIES_BEHIND);
+    while copy_a_witness(core, CopyDue::Now, late) {}
+    Ok(())
+}
+
+/// Makes the next copy of a canonical block's witness, up to the one with the number `last`, to be
+/// persisted with the next round; `false` when there is none to make.
+pub(crate) fn copy_a_witness(core: &Core, due: CopyDue, last: u64) -> bool {
     let options = &core.options;
     if options.retain_witness_blocks == 0 || options.retain_witness_bytes == 0 {
         return false;
     }
-    let copied = core.next_copy(due).and_then(|next| {
+    let copied = core.next_copy(due, last).and_then(|next| {
         let Some(hash) = next else { return Ok(false) };
         if let Some(record) = core.block(&hash)?
             && let Some(copy) = assemble::copy(core, &record)?

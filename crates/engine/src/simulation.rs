@@ -532,7 +532,7 @@ fn a_witness_that_is_not_kept_is_refused_and_no_other() {
 fn copy_witnesses(simulation: &Simulation) {
     simulation.fast().persist().unwrap();
     for due in [CopyDue::Now, CopyDue::InTime] {
-        while copy_a_witness(simulation.fast().core(), due) {}
+        while copy_a_witness(simulation.fast().core(), due, u64::MAX) {}
     }
     simulation.fast().persist().unwrap();
 }
@@ -562,6 +562,34 @@ fn every_canonical_block_has_its_copy_after_reorgs_and_restarts() {
         }
     }
     check(&simulation);
+}
+
+#[test]
+fn a_state_is_forgotten_when_its_witnesses_have_copies_and_not_before() {
+    // Some were never copied, since nothing was to be, and the others come without a pause.
+    let none = EngineOptions { retain_witness_blocks: 0, ..sweeping() };
+    let mut simulation = Simulation::new(9, none);
+    let extend = |simulation: &mut Simulation, count| {
+        for _ in 0..count {
+            simulation.extend();
+            let head = simulation.blocks.last().expect("one was added").hash();
+            assert_eq!(choose(simulation.fast(), head), Verdict::Valid);
+        }
+    };
+    extend(&mut simulation, 60);
+    simulation.options = EngineOptions { retain_history: 8, witness_cache_bytes: 0, ..sweeping() };
+    simulation.restart();
+    extend(&mut simulation, 60);
+    simulation.fast().persist().unwrap();
+    simulation.fast().prune().unwrap();
+    simulation.restart();
+    let head = simulation.fast().heads().head;
+    let head = simulation.fast().block(head).unwrap().unwrap().number();
+    for number in 1..=head {
+        let hash = simulation.fast().canonical_hash(number).unwrap().unwrap();
+        let block = simulation.blocks.iter().find(|block| block.hash() == hash).unwrap();
+        simulation.check_witness(block);
+    }
 }
 
 #[test]
