@@ -564,6 +564,14 @@ impl Engine {
         self.core.block(&hash)
     }
 
+    /// The number of a valid block, whatever branch it is on; `None` when there is none.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn number(&self, hash: &B256) -> Result<Option<u64>, Error> {
+        Ok(self.core.link(hash)?.map(|(number, _)| number))
+    }
+
     /// The hash of block `number` of the canonical chain.
     pub fn canonical_hash(&self, number: u64) -> Result<Option<B256>, Error> {
         self.core.tree().canonical_hash(number)

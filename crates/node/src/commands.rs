@@ -17,7 +17,7 @@ use trie::AccountInfo;
 
 use crate::cli::{StorageArgs, read_genesis};
 use crate::files::{
-    AccountReader, BlockReader, Entry, FileBlock, Progress, SortOptions, SortedState,
+    AccountReader, BlockReader, Entry, FileBlock, Form, Progress, SortOptions, SortedState,
     read_genesis_head,
 };
 use crate::node::{CONFIG, open_engine};
@@ -220,7 +220,13 @@ struct Import {
 
 impl Import {
     fn file(&mut self, file: &Path) -> anyhow::Result<()> {
-        let mut reader = BlockReader::open(file)?.from_number(self.head + 1);
+        let reader = BlockReader::open(file)?;
+        // An archive has one branch. Other files may have several, and blocks before the chain's.
+        let first = match reader.form() {
+            Form::Era1 | Form::Era => self.head + 1,
+            Form::Rlp | Form::Json => number(&self.engine, self.engine.heads().genesis)? + 1,
+        };
+        let mut reader = reader.from_number(first);
         let mut progress = Progress::new("importing", reader.file_bytes(), 0);
         while let Some(block) = reader.next() {
             self.block(block?, &mut progress)?;
@@ -233,6 +239,13 @@ impl Import {
     fn block(&mut self, found: FileBlock, progress: &mut Progress) -> anyhow::Result<()> {
         let FileBlock { block, position, .. } = found;
         let (number, gas_used, hash) = (block.header.number, block.header.gas_used, block.hash());
+        if self.engine.number(&hash)?.is_some() {
+            // It was imported before, and perhaps not chosen yet.
+            if number > self.head {
+                (self.head, self.last) = (number, hash);
+            }
+            return Ok(());
+        }
         match self.engine.new_block(block)? {
             Verdict::Valid => {}
             Verdict::Invalid { reason, .. } => {

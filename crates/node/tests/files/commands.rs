@@ -6,8 +6,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use alloy_primitives::{B256, hex};
+use alloy_primitives::{Address, B256, hex};
+use alloy_rpc_types_engine::PayloadAttributes;
+use engine::{Engine, EngineOptions, Genesis, Verdict};
+use execution::{ChainSpec, SealedBlock};
 use sha2::{Digest, Sha256};
+use state::{Database, MemoryDisk};
 
 use super::geth;
 use super::geth_files::text;
@@ -97,6 +101,75 @@ fn a_data_directory_is_filled_checked_cut_and_filled_again() {
     chain.run("data", &["db", "unwind", "--to", "49"], "the head is block 49");
     chain.run("data", &["db", "verify"], "block 49");
     chain.refused("none", &["db", "stats"], "holds no chain");
+}
+
+/// Blocks on `parent`, so many; `tag` makes them others than their twins.
+fn branch(engine: &Engine, parent: B256, tag: u8, count: u64) -> Vec<SealedBlock> {
+    let mut parent = parent;
+    let next = |_| {
+        let timestamp =
+            engine.block(parent).expect("memory").expect("valid").block.header.timestamp;
+        let attributes = PayloadAttributes {
+            timestamp: timestamp + 12,
+            prev_randao: B256::ZERO,
+            suggested_fee_recipient: Address::ZERO,
+            withdrawals: Some(Vec::new()),
+            parent_beacon_block_root: None,
+            slot_number: None,
+            target_gas_limit: None,
+        };
+        let built = engine.build(parent, attributes, Vec::new(), vec![tag].into()).expect("built");
+        assert_eq!(engine.new_block(built.block.clone()), Ok(Verdict::Valid));
+        parent = built.block.hash();
+        built.block
+    };
+    (0..count).map(next).collect()
+}
+
+#[test]
+fn an_import_passes_over_what_is_there_and_nothing_else() {
+    let json = r#"{"config": {"chainId": 7, "terminalTotalDifficulty": 0,
+        "terminalTotalDifficultyPassed": true, "homesteadBlock": 0, "eip150Block": 0,
+        "eip155Block": 0, "eip158Block": 0, "byzantiumBlock": 0, "constantinopleBlock": 0,
+        "petersburgBlock": 0, "istanbulBlock": 0, "berlinBlock": 0, "londonBlock": 0,
+        "shanghaiTime": 0}, "gasLimit": "0x1c9c380", "difficulty": "0x0", "alloc": {}}"#;
+    let folder = Folder::new();
+    let genesis = folder.write("genesis.json", json);
+    let file: alloy_genesis::Genesis = serde_json::from_str(json).expect("JSON");
+    let chain = ChainSpec::from_config(&file.config).expect("in order");
+    let first = Genesis::new(&file, &chain).expect("in order");
+    let database = Database::open(MemoryDisk::new(), &state::Options::default()).expect("memory");
+    let engine = Engine::open(chain, Some(first), database, EngineOptions::default());
+    let engine = engine.expect("memory");
+    let main = branch(&engine, engine.heads().genesis, 1, 5);
+    let side = branch(&engine, main[1].hash(), 2, 4);
+    let rlp =
+        |blocks: &[SealedBlock]| blocks.iter().flat_map(|it| alloy_rlp::encode(&**it)).collect();
+    let write = |name: &str, blocks: &[SealedBlock]| {
+        let bytes: Vec<u8> = rlp(blocks);
+        folder.write(name, bytes)
+    };
+    let [main_file, side_file] = [write("main.rlp", &main), write("side.rlp", &side)];
+    let both = write("both.rlp", &[&main[..], &side].concat());
+    let chain = Chain { folder, genesis, file: main_file };
+    let import = |data: &str, file: &Path, words: &str| {
+        let arguments = ["import", "--chain", text(&chain.genesis), text(file)];
+        chain.run(data, &arguments, words);
+    };
+    let head = |number: u64, block: &SealedBlock| format!("block {number}, {}", block.hash());
+    // Stopped between the branches, and in two files: the last block is the head.
+    import("one", &chain.file, &head(5, &main[4]));
+    import("one", &both, &format!("4 blocks imported; the head is {}", head(6, &side[3])));
+    import("one", &both, &format!("0 blocks imported; the head is {}", head(6, &side[3])));
+    import("two", &chain.file, &head(5, &main[4]));
+    import("two", &side_file, &head(6, &side[3]));
+    // A file that goes no further than the head, of a branch that is not there.
+    let more = branch(&engine, main[0].hash(), 3, 2);
+    let more = {
+        let bytes: Vec<u8> = rlp(&more);
+        chain.folder.write("more.rlp", bytes)
+    };
+    import("two", &more, "2 blocks imported");
 }
 
 #[test]
