@@ -282,13 +282,17 @@ impl Engine {
         match validated {
             Ok(()) => Ok(Verdict::Valid),
             Err(Failure::Block(BlockError::Invalid(reason))) => {
-                let record =
-                    InvalidRecord { latest_valid_hash: Some(parent_hash), reason: told(&reason) };
+                // Paris, payload validation, point 3: zero when that is a block of proof of work.
+                let is_mined = !parent.block.header.difficulty.is_zero();
+                let latest_valid_hash = Some(if is_mined { B256::ZERO } else { parent_hash });
+                let record = InvalidRecord { latest_valid_hash, reason: told(&reason) };
                 self.core.tree_mut().insert_invalid(hash, record.clone());
                 Ok(Verdict::invalid(record))
             }
             Err(Failure::Block(BlockError::State(error))) => Err(error.into()),
             Err(Failure::Block(BlockError::Internal(reason))) => Err(Error::Evm(reason)),
+            // Paris, `engine_newPayloadV1`, point 6: what it takes to validate it is missing.
+            Err(Failure::Engine(Error::Pruned(_))) => Ok(Verdict::Syncing),
             Err(Failure::Engine(error)) => Err(error),
         }
     }

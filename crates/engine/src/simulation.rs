@@ -429,6 +429,12 @@ fn history_that_is_not_kept_is_refused_and_nothing_else_is() {
                 simulation.check_witness(block);
             }
             if !is_kept {
+                let child = changed(block, |child| {
+                    child.header.parent_hash = block.hash();
+                    child.header.number += 1;
+                    child.header.timestamp += 12;
+                });
+                assert_eq!(simulation.fast().new_block(child), Ok(Verdict::Syncing));
                 let state = heads(block.hash(), B256::ZERO, B256::ZERO);
                 let refused = simulation.fast().forkchoice_updated(state, None);
                 assert_eq!(refused, Err(Error::TooDeepReorg(block.hash())));

@@ -253,7 +253,8 @@ impl Import {
             }
             Verdict::Syncing => {
                 let head = self.head;
-                bail!("{position}: the parent of block {number} is unknown; the head is {head}")
+                let parent = "unknown, or its state is not kept any more";
+                bail!("{position}: the parent of block {number} is {parent}; the head is {head}")
             }
         }
         (self.head, self.last) = (number, hash);

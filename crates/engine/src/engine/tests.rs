@@ -2,7 +2,7 @@ use super::*;
 use crate::samples::*;
 use crate::{Built, world};
 use alloy_consensus::proofs;
-use alloy_primitives::keccak256;
+use alloy_primitives::{U256, keccak256};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const UNKNOWN: B256 = B256::repeat_byte(0xee);
@@ -445,6 +445,25 @@ fn a_witness_is_put_together_again_the_same() {
     }
     assert!(engine.witness(genesis(&engine)).unwrap().is_none());
     assert!(engine.witness(B256::ZERO).unwrap().is_none());
+}
+
+#[test]
+fn the_latest_valid_hash_is_zero_where_that_block_was_mined() {
+    for (difficulty, is_mined) in [(0, false), (1, true)] {
+        let config = world::config("osaka");
+        let chain = ChainSpec::from_config(&config).unwrap();
+        let mut file = genesis_file(config);
+        file.difficulty = U256::from(difficulty);
+        let engine = Engine::new(chain.clone(), Genesis::new(&file, &chain).unwrap()).unwrap();
+        let first = genesis(&engine);
+        let block = build(&engine, first, Vec::new(), 0).block;
+        let bad = changed(&block, |block| block.header.state_root = UNKNOWN);
+        let (latest_valid_hash, _) = invalid(engine.new_block(bad.clone()).unwrap());
+        let expected = if is_mined { B256::ZERO } else { first };
+        assert_eq!(latest_valid_hash, Some(expected));
+        let child = changed(&bad, |child| child.header.parent_hash = bad.hash());
+        assert_eq!(invalid(engine.new_block(child).unwrap()).0, Some(expected));
+    }
 }
 
 #[test]
