@@ -4,6 +4,7 @@ use crate::Error;
 use crate::ancestors::Ancestors;
 use crate::core::Core;
 use crate::helpers::Pool;
+use crate::limits;
 use crate::live::Tries;
 use crate::record::BlockRecord;
 use alloy_primitives::{B256, Bytes};
@@ -148,17 +149,41 @@ fn state_nodes(
 /// The nodes of a block's witness, compressed: a copy that outlives the version. The codes and
 /// headers stay in the database anyway; which they are is in the copy, as a witness whose codes are
 /// hashes and whose one header is a list of one number, that of the first.
-pub(crate) fn copy(core: &Core, record: &BlockRecord) -> Result<Option<Bytes>, Error> {
+pub(crate) fn copy(
+    core: &Core,
+    copier: &mut Copier,
+    record: &BlockRecord,
+) -> Result<Option<Bytes>, Error> {
     let Some(touched) = &record.touched else { return Ok(None) };
     let Some(parent) = core.block(&record.block.header.parent_hash)? else { return Ok(None) };
+    let Copier { lister, rlp, packed } = copier;
     let state = match core.ring.get(&record.hash()) {
-        Some(nodes) => nodes.list(NodeList::default()),
-        None => state_nodes(core, &mut Lister::default(), record, &parent)?,
+        Some(nodes) => nodes.list(lister.room()),
+        None => state_nodes(core, lister, record, &parent)?,
     };
     let codes = touched.codes.iter().map(|hash| hash.0.into()).collect();
     let headers = vec![alloy_rlp::encode(vec![touched.first_ancestor]).into()];
-    let rlp = witness::rlp::encode(&Witness { state, codes, headers });
-    Ok(Some(lz4_flex::compress_prepend_size(&rlp).into()))
+    let witness = Witness { state, codes, headers };
+    rlp.clear();
+    rlp.reserve(witness::rlp::encoded_len(&witness));
+    witness::rlp::write(&witness, &mut |part| rlp.extend_from_slice(part));
+    lister.recycle(witness.state);
+    packed.clear();
+    packed.extend_from_slice(&(rlp.len() as u32).to_le_bytes());
+    packed.resize(packed.len() + lz4_flex::block::get_maximum_output_size(rlp.len()), 0);
+    let packed_len = lz4_flex::block::compress_into(rlp, &mut packed[4..]).expect("it has room");
+    let copy = Bytes::copy_from_slice(&packed[..4 + packed_len]);
+    rlp.shrink_to(limits::COPIER_BYTES);
+    packed.shrink_to(limits::COPIER_BYTES);
+    Ok(Some(copy))
+}
+
+/// Room in which one [`copy`] after the other is made.
+#[derive(Debug, Default)]
+pub(crate) struct Copier {
+    lister: Lister,
+    rlp: Vec<u8>,
+    packed: Vec<u8>,
 }
 
 /// What a [`copy`] holds.

@@ -1,6 +1,6 @@
 //! What the engine's threads share.
 
-use crate::assemble::Assembler;
+use crate::assemble::{Assembler, Copier};
 use crate::background::Rest;
 use crate::persist::{PersistedBlock, Signals};
 use crate::record::{BlockRecord, stored_header};
@@ -125,6 +125,8 @@ pub(crate) struct Core {
     pub(crate) assembler: Mutex<Assembler>,
     /// The same for all blocks but the latest: who asks for those keeps no block waiting.
     pub(crate) earlier_assembler: Mutex<Assembler>,
+    /// Held while a copy of a witness is made.
+    pub(crate) copier: Mutex<Copier>,
     /// Of the canonical blocks since the database was opened, and of those before, the last number
     /// up to which each witness has its copy, or gets none.
     copied: [AtomicU64; 2],
@@ -168,6 +170,7 @@ impl Core {
             persisted: RwLock::new(heads),
             listeners: RwLock::default(),
             remembered: Shelf::new(),
+            copier: Mutex::default(),
             copied: [head_number.into(), 0.into()],
             opened_at: head_number,
             running: AtomicBool::new(false),

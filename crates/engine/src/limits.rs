@@ -159,6 +159,9 @@ pub const COPY_PAUSE: Duration = Duration::from_millis(20);
 /// Blocks before the head whose copies may wait for such a pause: the nodes of so many are in memory.
 pub const COPIES_BEHIND: u64 = 32;
 
+/// Bytes of room for the making of copies that stay between two of them, twice.
+pub const COPIER_BYTES: usize = 8 << 20;
+
 /// Blocks before the head whose witness is kept as a copy of its own.
 pub const RETAIN_WITNESS_BLOCKS: u64 = 8192;
 

@@ -239,10 +239,11 @@ pub(crate) fn copy_a_witness(core: &Core, due: CopyDue, last: u64) -> bool {
     if options.retain_witness_blocks == 0 || options.retain_witness_bytes == 0 {
         return false;
     }
+    let mut copier = core.copier.lock().expect("no thread panics while it holds the lock");
     let copied = core.next_copy(due, last).and_then(|next| {
         let Some(hash) = next else { return Ok(false) };
         if let Some(record) = core.block(&hash)?
-            && let Some(copy) = assemble::copy(core, &record)?
+            && let Some(copy) = assemble::copy(core, &mut copier, &record)?
         {
             core.database.add_witness(hash, copy)?;
         }
