@@ -159,6 +159,10 @@ pub const COPY_PAUSE: Duration = Duration::from_millis(20);
 /// Blocks before the head whose copies may wait for such a pause: the nodes of so many are in memory.
 pub const COPIES_BEHIND: u64 = 32;
 
+/// Bytes that may wait for the disk while copies are made at the last moment, of which there may be
+/// many.
+pub const LATE_COPIES_BYTES: u64 = 16 << 20;
+
 /// Bytes of room for the making of copies that stay between two of them, twice.
 pub const COPIER_BYTES: usize = 8 << 20;
 

@@ -201,7 +201,7 @@ pub(crate) fn prune(core: &Core) -> Result<(), Error> {
     // Of what has no copy yet, this is the last chance.
     for due in [CopyDue::InTime, CopyDue::Now] {
         while copy_a_witness(core, due, cutoff) {
-            if core.database.unpersisted_bytes() > core.options.unpersisted_bytes {
+            if core.database.unpersisted_bytes() > limits::LATE_COPIES_BYTES {
                 core.database.persist()?;
             }
         }
