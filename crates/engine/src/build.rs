@@ -55,17 +55,17 @@ impl Engine {
     /// The payload that [`Engine::forkchoice_updated`] began under `id`, built on the first call.
     /// `None` when there is none, or it is too long ago.
     pub fn built(&self, id: PayloadId) -> Result<Option<Arc<Built>>, Error> {
-        let mut builds = self.builds();
-        let (parent, request) = match builds.get(&key(id)) {
+        let (parent, request) = match self.builds().get(&key(id)) {
             None => return Ok(None),
             Some(Build::Finished(built)) => return Ok(Some(built.clone())),
             Some(Build::Begun { parent, request }) => (*parent, request.clone()),
         };
+        // The fork choice begins others meanwhile. Who asks for the same builds the same.
         let mut built =
             self.build(parent, request.attributes, Vec::new(), Bytes::from_static(EXTRA_DATA))?;
         built.with_witness = request.with_witness;
         let built = Arc::new(built);
-        builds.insert(key(id), Build::Finished(built.clone()));
+        self.builds().insert(key(id), Build::Finished(built.clone()));
         Ok(Some(built))
     }
 

@@ -581,15 +581,23 @@ impl Engine {
         self.core.tree().canonical_hash(number)
     }
 
-    /// Blocks `start` to before `end` of the canonical chain, as far as it goes, all of them as one
-    /// fork choice left it.
-    pub fn canonical_range(&self, start: u64, end: u64) -> Result<Vec<Arc<BlockRecord>>, Error> {
+    /// Blocks `start` to before `end` of the canonical chain, up to its head, all of them as one
+    /// fork choice left it. `None` is a number that is below the chain's first block.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn canonical_range(
+        &self,
+        start: u64,
+        end: u64,
+    ) -> Result<Vec<Option<Arc<BlockRecord>>>, Error> {
         let hashes: Result<Vec<_>, _> = {
             let tree = self.core.tree();
-            (start..end).map_while(|number| tree.canonical_hash(number).transpose()).collect()
+            let (head, _) = tree.known_link(&tree.heads.head)?;
+            (start..end.min(head + 1)).map(|number| tree.canonical_hash(number)).collect()
         };
         let block = |hash| self.core.block(&hash)?.ok_or(Error::UnknownBlock(hash));
-        hashes?.into_iter().map(block).collect()
+        hashes?.into_iter().map(|hash| hash.map(block).transpose()).collect()
     }
 
     /// The heads that the consensus layer has chosen.

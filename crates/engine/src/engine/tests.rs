@@ -467,6 +467,27 @@ fn the_latest_valid_hash_is_zero_where_that_block_was_mined() {
 }
 
 #[test]
+fn below_the_first_block_of_a_chain_there_is_none() {
+    let config = world::config("osaka");
+    let chain = ChainSpec::from_config(&config).unwrap();
+    let mut file = genesis_file(config);
+    file.number = Some(3);
+    let engine = Engine::new(chain.clone(), Genesis::new(&file, &chain).unwrap()).unwrap();
+    let first = genesis(&engine);
+    let block = build(&engine, first, Vec::new(), 0).block;
+    assert_eq!(engine.new_block(block.clone()).unwrap(), Verdict::Valid);
+    assert_eq!(choose(&engine, block.hash()), Verdict::Valid);
+    let range = |start, end| -> Vec<_> {
+        let blocks = engine.canonical_range(start, end).unwrap();
+        blocks.iter().map(|record| record.as_ref().map(|record| record.hash())).collect()
+    };
+    assert_eq!(range(1, 9), [None, None, Some(first), Some(block.hash())]);
+    assert_eq!(range(1, 3), [None, None]);
+    assert_eq!(range(4, 5), [Some(block.hash())]);
+    assert_eq!(range(5, u64::MAX), []);
+}
+
+#[test]
 fn who_asks_for_earlier_witnesses_keeps_no_block_waiting() {
     let engine = engine();
     let parent = branch(&engine, genesis(&engine), 1, 2)[1];

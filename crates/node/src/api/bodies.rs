@@ -38,7 +38,7 @@ pub(super) fn by_range(api: &Api, mut params: Params<'_>, version: u8) -> Result
     bodies(&blocks_by_range(api, start, count, BODIES)?, version)
 }
 
-/// At most so many blocks of the canonical chain, as far as it goes.
+/// At most so many blocks of the canonical chain, up to its head; `None` is one below its first.
 pub(crate) fn blocks_by_range(
     api: &Api,
     start: u64,
@@ -50,8 +50,7 @@ pub(crate) fn blocks_by_range(
     }
     check_count(count, most)?;
     let end = start.saturating_add(count);
-    let blocks = api.engine.canonical_range(start, end).map_err(refusal)?;
-    Ok(blocks.into_iter().map(Some).collect())
+    api.engine.canonical_range(start, end).map_err(refusal)
 }
 
 fn check_count(count: u64, most: u64) -> Result<(), Error> {

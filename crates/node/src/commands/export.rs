@@ -66,7 +66,9 @@ pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<()> {
 
 fn export_file(args: &ExportArgs, engine: &Engine, form: Form) -> anyhow::Result<()> {
     let head = number(engine, engine.heads().head)?;
-    let (first, last) = (args.from.unwrap_or(1), args.to.unwrap_or(head));
+    let begin_number = number(engine, engine.heads().genesis)?;
+    let (first, last) = (args.from.unwrap_or(begin_number + 1), args.to.unwrap_or(head));
+    ensure!(begin_number <= first, "the chain begins with block {begin_number}");
     check_range(first, last, head)?;
     let (mut writer, next) = begin(args, engine, form, first, last)?;
     let mut progress = Progress::counting("exporting", "blocks", last + 1 - first, next - first);
@@ -112,6 +114,8 @@ fn export_era1(args: &ExportArgs, engine: &Engine) -> anyhow::Result<()> {
     const BLOCKS: u64 = ERA1_BLOCKS as u64;
     let first = args.from.unwrap_or(0);
     ensure!(first.is_multiple_of(BLOCKS), "era1 files begin at multiples of {BLOCKS}");
+    let begin_number = number(engine, engine.heads().genesis)?;
+    ensure!(begin_number <= first, "the chain begins with block {begin_number}");
     let head = number(engine, engine.heads().head)?;
     let last = match args.to {
         Some(last) => last,
