@@ -20,7 +20,7 @@ use crate::files::{
     AccountReader, BlockReader, Entry, FileBlock, Form, Progress, SortOptions, SortedState,
     read_genesis_head,
 };
-use crate::node::{CONFIG, open_engine};
+use crate::node::{CONFIG, FROM_STATE, open_engine};
 
 pub(crate) use export::{ExportArgs, export};
 
@@ -144,6 +144,11 @@ pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
         anyhow::Ok(entry)
     });
     let codes = sorted.codes()?.map(|code| Ok(code?));
+    // With the heads or before them: a chain that is there has these.
+    database.set_meta(CONFIG, serde_json::to_vec(&genesis.config)?.into())?;
+    if args.state.is_some() || args.header.is_some() {
+        database.set_meta(FROM_STATE, Bytes::new())?;
+    }
     let heads = initialise(&chain, &database, entries, codes, |root| {
         if let Some(stated) = stated.filter(|stated| *stated != root) {
             let reason = format!(
@@ -161,8 +166,6 @@ pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
         _ => error,
     })?;
     progress.finish();
-    database.set_meta(CONFIG, serde_json::to_vec(&genesis.config)?.into())?;
-    database.persist()?;
     sorted.remove()?;
     println!("the chain begins with {}, {accounts} accounts", heads.genesis);
     Ok(())

@@ -184,10 +184,22 @@ pub(crate) fn open_engine(
         ),
     };
     let chain = ChainSpec::from_config(&config)?;
-    let genesis = genesis.map(|genesis| Genesis::new(genesis, &chain)).transpose()?;
+    let genesis = match &stored {
+        // Its first block is not the genesis file's, which says how it goes on.
+        Some(stored) if database.meta(FROM_STATE)?.is_some() => {
+            let stored: alloy_genesis::ChainConfig = serde_json::from_slice(stored)?;
+            let (got, expected) = (config.chain_id, stored.chain_id);
+            anyhow::ensure!(got == expected, "chain {expected} is there, {got} is the one given");
+            None
+        }
+        _ => genesis.map(|genesis| Genesis::new(genesis, &chain)).transpose()?,
+    };
     database.set_meta(CONFIG, serde_json::to_vec(&config)?.into())?;
     Ok(Engine::open(chain, genesis, database, options)?)
 }
 
 /// Under which name the database keeps the chain's configuration, as genesis.json has it.
 pub(crate) const CONFIG: &str = "config";
+
+/// The same for whether the chain was begun with a state or a header of its own.
+pub(crate) const FROM_STATE: &str = "from-state";

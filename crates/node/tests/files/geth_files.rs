@@ -90,6 +90,25 @@ fn check_dump(geth: &Geth, data: &Path, folder: &Folder) {
     }
     let (done, said) = init(&dump);
     assert!(done && said.contains(&header.hash_slow().to_string()), "{said}");
+    // The genesis file, whose block it does not begin with, may come to name more forks.
+    let import = |genesis: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
+        command.arg("import").arg("--chain").arg(genesis).arg("--datadir").arg(&ours);
+        let output = command.arg(folder.path("chain.rlp")).output().expect("run");
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(said).expect("UTF-8"))
+    };
+    let (done, said) = import(&genesis);
+    assert!(
+        done && said.contains(&format!("0 blocks imported; the head is block {number}")),
+        "{said}"
+    );
+    let other = fs::read_to_string(&genesis).expect("a file");
+    let id = other.find("\"chainId\":").expect("it has one") + 10;
+    let other =
+        folder.write("other.json", format!("{} 1{}", &other[..id], other[id..].trim_start()));
+    let (done, said) = import(&other);
+    assert!(!done && said.contains("is the one given"), "{said}");
 }
 
 /// geth's era1 file is read, and written again under its name.
