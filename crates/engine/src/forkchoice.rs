@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 pub struct ForkchoiceOutcome {
     /// The verdict on the head.
     pub verdict: Verdict,
+    /// Whether the head is the one chosen now. One before the finalized block is valid, and is not.
+    pub is_applied: bool,
     /// The build that was begun, when one was asked for.
     pub payload_id: Option<PayloadId>,
 }
@@ -43,21 +45,22 @@ impl Engine {
     ) -> Result<ForkchoiceOutcome, Error> {
         self.core().rest.begin(limits::REST_FOR_CHOICE);
         let head = state.head_block_hash;
-        let answer = |verdict, payload_id| Ok(ForkchoiceOutcome { verdict, payload_id });
+        let not_applied =
+            |verdict| Ok(ForkchoiceOutcome { verdict, is_applied: false, payload_id: None });
         // An older one is read and decoded, before others have to wait for the tree.
         let record = self.core().block(&head)?;
         let _left = {
             let mut tree = self.core().tree_mut();
             if let Some(invalid) = tree.invalid(&head) {
-                return answer(Verdict::invalid(invalid.clone()), None);
+                return not_applied(Verdict::invalid(invalid.clone()));
             }
-            let Some(record) = &record else { return answer(Verdict::Syncing, None) };
+            let Some(record) = &record else { return not_applied(Verdict::Syncing) };
             // Point 2: what lies before the finalized block is valid, and no place to go back to.
             if let Some(last) = tree.heads.finalized
                 && last != head
                 && tree.is_ancestor(&head, &last)?
             {
-                return answer(Verdict::Valid, None);
+                return not_applied(Verdict::Valid);
             }
             if self.core().is_pruned(record) {
                 return Err(Error::TooDeepReorg(head));
@@ -83,7 +86,7 @@ impl Engine {
             Some(request) => Some(self.begin_build(head, request)?),
             None => None,
         };
-        answer(Verdict::Valid, payload_id)
+        Ok(ForkchoiceOutcome { verdict: Verdict::Valid, is_applied: true, payload_id })
     }
 
     /// How long the last fork choice update took, waiting for others included; zero before one.

@@ -475,6 +475,21 @@ async fn safe_and_finalized_are_those_named_last() {
         let block = node.ok("eth_getBlockByNumber", json!([tag, false])).await;
         assert_eq!(block["hash"], *hash, "{tag}");
     }
+    // What lies before the finalized block is no place to go back to, whatever is to be built.
+    let finalized =
+        json!({"headBlockHash": second, "safeBlockHash": second, "finalizedBlockHash": second});
+    node.ok("engine_forkchoiceUpdatedV3", json!([finalized, null])).await;
+    let zero = alloy_primitives::B256::ZERO;
+    let bad = json!({"timestamp": "0xffff", "prevRandao": zero, "withdrawals": [],
+        "suggestedFeeRecipient": alloy_primitives::Address::ZERO});
+    let back = json!({"headBlockHash": first, "safeBlockHash": zero, "finalizedBlockHash": zero});
+    let answer = node.ok("engine_forkchoiceUpdatedV3", json!([back, bad])).await;
+    assert_eq!(
+        (&answer["payloadStatus"]["status"], &answer["payloadId"]),
+        (&json!("VALID"), &Value::Null)
+    );
+    let params = json!([finalized, bad]);
+    node.refused("engine_forkchoiceUpdatedV3", params, Code::InvalidPayloadAttributes, "").await;
 }
 
 #[tokio::test]

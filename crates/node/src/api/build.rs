@@ -9,7 +9,7 @@ use alloy_hardforks::EthereumHardfork::{
 };
 use alloy_primitives::{B256, Bytes, U256};
 use alloy_rpc_types_engine::{ExecutionPayload, ForkchoiceState, PayloadId};
-use engine::{BuildRequest, Built, ForkchoiceOutcome, Verdict};
+use engine::{BuildRequest, Built, ForkchoiceOutcome};
 use execution::Transaction;
 use rpc::{Code, Error, Json, Params, Pieces, RawValue};
 use serde::{Deserialize, Serialize};
@@ -60,7 +60,7 @@ fn forkchoice_updated(
     let build = attributes.transpose().map(|attributes| {
         attributes.map(|attributes| BuildRequest { attributes, version, with_witness })
     });
-    let ForkchoiceOutcome { verdict, payload_id } = update_forkchoice(api, state, build)?;
+    let ForkchoiceOutcome { verdict, payload_id, .. } = update_forkchoice(api, state, build)?;
     let payload_status = PayloadStatus::new(verdict, state.head_block_hash);
     Json::of(&ForkchoiceAnswer { payload_status, payload_id })
 }
@@ -80,7 +80,7 @@ pub(crate) fn update_forkchoice(
     };
     let outcome = api.engine.forkchoice_updated(state, build).map_err(refusal)?;
     match bad {
-        Some(error) if outcome.verdict == Verdict::Valid => Err(error),
+        Some(error) if outcome.is_applied => Err(error),
         _ => Ok(outcome),
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn update(api: &Api, request: &Request) -> Result<Response, Problem> 
     let state = update.forkchoice_state;
     let build = update.payload_attributes.map(|attributes| build(api, fork, attributes));
     let outcome = api::update_forkchoice(api, state, build.transpose())?;
-    let ForkchoiceOutcome { verdict, payload_id } = outcome;
+    let ForkchoiceOutcome { verdict, payload_id, .. } = outcome;
     let payload_status = payload_status(verdict, state.head_block_hash);
     Ok(ssz(ForkchoiceUpdateResponse { payload_status, payload_id }.encode()))
 }
