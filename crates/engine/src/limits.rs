@@ -156,7 +156,8 @@ pub const RETAIN_HISTORY: u64 = 2048;
 /// a block, and should not find the processors busy with them.
 pub const COPY_PAUSE: Duration = Duration::from_millis(20);
 
-/// Blocks before the head whose copies may wait for such a pause: the nodes of so many are in memory.
+/// Blocks before the head whose copies may wait for such a pause: the nodes of so many are in
+/// memory.
 pub const COPIES_BEHIND: u64 = 32;
 
 /// Bytes that may wait for the disk while copies are made at the last moment, of which there may be

@@ -169,8 +169,8 @@ impl BlockTree {
         Ok(hash == *ancestor)
     }
 
-    /// Makes the branch of `hash` the canonical chain. Returns the last number whose canonical block
-    /// stays.
+    /// Makes the branch of `hash` the canonical chain. Returns the last number whose canonical
+    /// block stays.
     pub(crate) fn set_head(&mut self, hash: B256) -> Result<u64, Error> {
         let (number, parent) = self.known_link(&hash)?;
         let (last, _) = self.known_link(&self.heads.head)?;

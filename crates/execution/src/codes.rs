@@ -140,8 +140,8 @@ const MARKER: [u8; 3] = [0xef, 0x01, 0x00];
 ///
 /// From Amsterdam on (EIP-2780) the list is paid for while it is processed, and all of it is undone
 /// when the gas does not suffice for it, or to resolve the recipient's delegation behind it: the
-/// first authority's nonce tells. What such a list wrote after its gas had run out is among `written`
-/// all the same; nothing has been read since.
+/// first authority's nonce tells. What such a list would have written after its gas had run out is
+/// among `written` all the same; nothing has been read since.
 pub(crate) fn authorized_markers<S: witness::State>(
     state: &BlockCache<S>,
     transaction: &TxEnv,

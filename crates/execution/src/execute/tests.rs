@@ -197,7 +197,7 @@ fn a_twin_read_inside_the_frame_that_reverts_its_creation_does_not_count() {
     let inner: Bytes = [load_input(), create(), look(EXTCODESIZE, TWIN), revert()].concat().into();
     let script = [load_input(), call_on(INNER)].concat();
     let more = vec![(INNER, StartAccount::contract(inner.clone()))];
-    check_script(&[&script], more.clone(), &[inner.clone()]);
+    check_script(&[&script], more.clone(), std::slice::from_ref(&inner));
     // Behind the frame it is read again, from the state.
     let again = [&script[..], &look(EXTCODESIZE, TWIN)].concat();
     check_script(&[&again], more.clone(), &[inner.clone(), twin()]);
@@ -391,8 +391,8 @@ fn an_authorization_that_does_not_hold_writes_no_marker() {
     check(&world, vec![set], &expected);
 }
 
-/// From Amsterdam on (EIP-2780), a list whose gas runs out is undone. What it wrote until then hides
-/// the pre-state from itself, not from the transactions after it.
+/// From Amsterdam on (EIP-2780), a list whose gas runs out is undone. What it wrote until then
+/// hides the pre-state from itself, not from the transactions after it.
 #[test]
 fn an_undone_list_hides_a_marker_from_itself_only() {
     let (other, address) = (Signer::new(3), delegated().address());

@@ -24,7 +24,8 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// `echo`, `hex` of so many bytes, `panic`, and `wait`, which says that it began and then waits
-/// for a word; `turn` notes its number, in order. `test_subscribe` takes the name of a topic: `news`, and nothing else.
+/// for a word; `turn` notes its number, in order. `test_subscribe` takes the name of a topic:
+/// `news`, and nothing else.
 pub(crate) struct Methods {
     began: SyncSender<()>,
     go: Mutex<Receiver<()>>,
