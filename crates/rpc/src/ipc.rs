@@ -59,8 +59,9 @@ impl session::Reader for Reader {
                         return Err(self.too_long());
                     }
                     // What is left of a long message's buffer is not kept with it.
-                    if self.buffer.is_empty() {
-                        self.buffer = BytesMut::new();
+                    let is_long = message.len() > READ_BYTES;
+                    if self.buffer.is_empty() || (is_long && self.buffer.len() <= READ_BYTES) {
+                        self.buffer = BytesMut::from(&self.buffer[..]);
                     }
                     let text = Utf8Bytes::try_from(std::mem::take(&mut message));
                     return text.map_err(|_| fault("the message is not UTF-8"));

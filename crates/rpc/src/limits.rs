@@ -137,6 +137,9 @@ pub(crate) const ID_BYTES: usize = KIB;
 /// longer takes its time, be it a batch, a call with much to run, or a payload, in which the digits
 /// of the bloom filter alone are half of that.
 pub(crate) const SHORT_BYTES: usize = KIB;
+/// Longest message with one call that is looked at for one that is made [in
+/// order](crate::Handler::in_order): a fork choice with 16 withdrawals has 3 KiB.
+pub(crate) const IN_ORDER_BYTES: usize = 64 * KIB;
 /// Most parameters that one call may have; no method known takes more than 5.
 pub(crate) const PARAMS_COUNT: usize = 16;
 /// Request line and headers, in bytes; a token is about 200.

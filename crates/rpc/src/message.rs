@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::error::{Code, Error, quote};
 use crate::json::Json;
-use crate::limits::{ID_BYTES, Limits, SHORT_BYTES};
+use crate::limits::{ID_BYTES, IN_ORDER_BYTES, Limits, SHORT_BYTES};
 use crate::params::elements;
 use crate::pieces::Pieces;
 use crate::port::Pace;
@@ -107,9 +107,8 @@ pub(crate) fn pace(message: &[u8], handler: &dyn Handler) -> Pace {
 
 /// Whether a message may have calls [in order](Handler::in_order).
 pub(crate) fn is_in_order(message: &str, handler: &dyn Handler) -> bool {
-    // A long single call has other parameters than these methods have.
     let is_batch = || message.trim_start().starts_with('[');
-    let may_have = |name| (message.len() <= SHORT_BYTES || is_batch()) && message.contains(name);
+    let may_have = |name| (message.len() <= IN_ORDER_BYTES || is_batch()) && message.contains(name);
     handler.in_order().is_some_and(may_have)
 }
 

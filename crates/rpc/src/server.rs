@@ -163,8 +163,12 @@ impl Port {
         let service = service_fn(|request| {
             let (port, connection) = (Arc::clone(&self), Arc::clone(&connection));
             let (streams, stream) = (Arc::clone(&streams), streams.open());
+            let is_head = request.method() == Method::HEAD;
             async move {
-                let response = port.respond(request, connection, None).await;
+                let mut response = port.respond(request, connection, None).await;
+                if is_head {
+                    leave_out_body(&mut response);
+                }
                 if response.status() == StatusCode::UNAUTHORIZED {
                     streams.refuse();
                 }
@@ -655,6 +659,14 @@ impl From<Refusal> for Response<Answer> {
         }
         response
     }
+}
+
+/// Leaves what HTTP/2 would send in answer to HEAD: of the body its length (RFC 9110, 9.3.2).
+fn leave_out_body(response: &mut Response<Answer>) {
+    if let Some(bytes) = response.body().size_hint().exact() {
+        response.headers_mut().entry(header::CONTENT_LENGTH).or_insert(bytes.into());
+    }
+    response.body_mut().content = Content::default();
 }
 
 /// A response body: pieces that go to the socket one after the other.

@@ -399,6 +399,13 @@ fn http_2_carries_calls_and_resources_side_by_side() {
         assert_eq!(answer["result"].as_str().map(str::len), Some(400_002));
         let got = got.expect("an answer").into_body().collect().await.expect("a body");
         assert!(got.to_bytes() == pattern(1_000_000));
+        let head = hyper::Request::head("http://localhost/things/bytes?1000000")
+            .body(Full::default())
+            .expect("a request");
+        let head = requests.send_request(head).await.expect("an answer");
+        assert_eq!(head.headers()["content-length"], "1000000");
+        let nothing = head.into_body().collect().await.expect("an end");
+        assert!(nothing.to_bytes().is_empty());
         let upgrade =
             hyper::Request::get("http://localhost/").body(Full::default()).expect("a request");
         let refused = requests.send_request(upgrade).await.expect("an answer");

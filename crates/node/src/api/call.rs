@@ -84,6 +84,12 @@ impl Request {
             let problem = "no transaction has both blobVersionedHashes and an authorizationList";
             return Err(Error::invalid_params(problem));
         }
+        // EIP-4844 and EIP-7702: neither creates a contract.
+        let creates_nothing = !blob_hashes.is_empty() || !authorization_list.is_empty();
+        if self.to.is_none() && creates_nothing {
+            let problem = "a call with blobVersionedHashes or an authorizationList needs a to";
+            return Err(Error::invalid_params(problem));
+        }
         let max_fee = self.gas_price.or(self.max_fee_per_gas);
         let max_priority_fee = self.gas_price.or(self.max_priority_fee_per_gas);
         Ok(Call {
