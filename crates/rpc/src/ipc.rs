@@ -103,7 +103,10 @@ impl session::Reader for Reader {
             if let Ending::Fault { code, reason } = ending
                 && *code != CloseCode::Normal
             {
-                let last = failure(None, &Error::new(Code::Parse, reason));
+                // Where the server ends it, nothing was wrong with what came.
+                let is_ours = *code == CloseCode::Away;
+                let what = if is_ours { Code::Server } else { Code::Parse };
+                let last = failure(None, &Error::new(what, reason));
                 writer.send(last.pieces).await?;
             }
             writer.socket.shutdown().await
