@@ -115,6 +115,11 @@ impl Error {
         Self::new(Code::MethodNotFound, detail)
     }
 
+    /// Of a call that was not made, since nobody waits for its answer.
+    pub(crate) fn hung_up() -> Self {
+        Self::new(Code::Server, "not called: the client has hung up")
+    }
+
     /// [`Code::Reverted`] with what the call reverted with, in hex, and the reason given in there.
     pub fn reverted(reason: Option<&str>, output: String) -> Self {
         let (code, message) = Code::Reverted.wire();

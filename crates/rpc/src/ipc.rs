@@ -17,19 +17,22 @@ use crate::limits::{CHUNK_BYTES, CLOSE_TIME, READ_BYTES};
 use crate::message::failure;
 use crate::pieces::Pieces;
 use crate::session;
-use crate::socket::Socket;
+use crate::socket::{Heard, Socket};
 use crate::websocket::{Ending, Outgoing};
 
 /// Both directions of a connection.
 pub(crate) fn split(socket: Socket, message_bytes: usize) -> (Reader, Writer) {
+    let heard = socket.heard();
     let (socket_in, socket_out) = tokio::io::split(socket);
     let (buffer, scanner) = (BytesMut::new(), Scanner::default());
-    (Reader { socket: socket_in, buffer, scanner, message_bytes }, Writer { socket: socket_out })
+    let reader = Reader { socket: socket_in, heard, buffer, scanner, message_bytes };
+    (reader, Writer { socket: socket_out })
 }
 
 /// The requests that come.
 pub(crate) struct Reader {
     socket: ReadHalf<Socket>,
+    heard: Heard,
     /// What has come and is no whole message yet.
     buffer: BytesMut,
     scanner: Scanner,
@@ -76,7 +79,8 @@ impl session::Reader for Reader {
             }
             self.buffer.reserve(READ_BYTES);
             match self.socket.read_buf(&mut self.buffer).await {
-                Ok(0) => return Err(Ending::Left(None)),
+                Ok(0) if self.heard.is_gone() => return Err(Ending::Left(None)),
+                Ok(0) => return Err(Ending::Asked),
                 Ok(_) => {}
                 Err(fault) => return Err(broken(&fault)),
             }

@@ -32,10 +32,12 @@ pub struct Limits {
     pub descriptor_bytes: usize,
     /// Open connections. Further ones wait, unaccepted, in the listener's own queue.
     pub connections: usize,
-    /// Request bodies that are read at the same time, and as many WebSockets and bare connections
-    /// that are open; who has one more is told that the port is busy. With
-    /// [`body_bytes`](Self::body_bytes) it bounds the memory of what has not come whole.
-    pub bodies: usize,
+    /// Bytes of memory of all requests over HTTP, from their first bytes until they are answered,
+    /// each counted with 64 KiB at least.
+    pub bodies_bytes: usize,
+    /// Open WebSockets and bare connections; who has one more is told that the port is busy. With
+    /// [`body_bytes`](Self::body_bytes) it bounds the memory of their messages.
+    pub sessions: usize,
     /// Calls that run at the same time, each on its own thread; those that are
     /// [quick](crate::Handler::is_quick) aside.
     pub running_calls: usize,
@@ -56,6 +58,13 @@ pub struct Limits {
     pub unix_header_read: Duration,
     /// Longest wait for the next bytes of a request body; then 408.
     pub body_idle: Duration,
+    /// So long a request body may come, and an answer be read, and longer the more bytes there
+    /// are; from then on it is ended when others wait for its room: a body of which less than
+    /// 64 KiB a second came, with 408, and an answer of which less than 8 MiB a second were taken,
+    /// with its connection.
+    pub room_time: Duration,
+    /// Once the calls of a batch have run for so long, the rest of them is refused.
+    pub batch_time: Duration,
     /// Longest wait for a client to take the next 256 KiB of an answer, or its last bytes; then the
     /// connection ends.
     pub write_idle: Duration,
@@ -82,7 +91,9 @@ impl Limits {
             // One consensus client opens a handful; the rest is room for idle ones, which take a
             // descriptor and some hundred bytes each.
             connections: 16_384,
-            bodies: 1024,
+            // Two of the longest.
+            bodies_bytes: 4 * GIB,
+            sessions: 1024,
             // The engine has one writer; the rest are reads, which more threads hardly speed up.
             running_calls: 16,
             // Four times what can run: a client's next calls are at hand when a turn comes up.
@@ -97,6 +108,10 @@ impl Limits {
             // Who may open it is the owner, and the system tells when a client is gone.
             unix_header_read: Duration::from_secs(3600),
             body_idle: Duration::from_secs(30),
+            // Some round trips around the world.
+            room_time: Duration::from_secs(2),
+            // As long as a client of ours waits for an answer.
+            batch_time: CALL_TIME,
             write_idle: Duration::from_secs(30),
             // As geth; many proxies cut what is silent for a minute.
             silence: SILENCE,
@@ -107,9 +122,11 @@ impl Limits {
     /// The bounds of a port that anybody may reach.
     pub const fn public() -> Self {
         Self {
-            // A signed transaction with six blobs is below 2 MB in hex. With `bodies`, it also
-            // bounds what unfinished ones hold: 16 GiB.
+            // A signed transaction with six blobs is below 2 MB in hex.
             body_bytes: 16 * MIB,
+            bodies_bytes: GIB,
+            // As geth.
+            batch_time: Duration::from_secs(30),
             batch_answer_bytes: 256 * MIB,
             // One of the largest witnesses in hex.
             answers_bytes: GIB,
@@ -146,6 +163,15 @@ pub(crate) const PARAMS_COUNT: usize = 16;
 pub(crate) const HEADER_BYTES: usize = 32 * KIB;
 /// First allocation for a body whose announced length is larger: a length is only a claim.
 pub(crate) const BODY_START_BYTES: usize = 16 * MIB;
+/// Counted for a body from the beginning, and added when there is more, in bytes.
+pub(crate) const BODY_STEP_BYTES: usize = 64 * KIB;
+/// Bytes of a body that should come in a second, see [`Limits::room_time`]: half of what the
+/// slowest of lines bring.
+pub(crate) const BODY_RATE_BYTES: usize = 64 * KIB;
+/// Bytes of an answer that should be taken in a second: a line of 100 Mbit/s takes so many.
+pub(crate) const ANSWER_RATE_BYTES: usize = 8 * MIB;
+/// Who waits for room looks so often who has had it for too long, and ends one of them.
+pub(crate) const ROOM_PAUSE: Duration = Duration::from_millis(50);
 /// A refused request's body is read and forgotten up to here, so that the client, still writing,
 /// reads the refusal and not a reset connection.
 pub(crate) const DISCARD_BYTES: usize = 64 * MIB;

@@ -2,7 +2,9 @@
 
 use std::any::Any;
 use std::borrow::Cow;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
 
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
@@ -33,9 +35,8 @@ pub trait Handler: Send + Sync + 'static {
         false
     }
 
-    /// What the names begin with of methods whose calls on one connection, a WebSocket or one of
-    /// JSON-RPC alone, are made in the order in which they come, one after the other; all others
-    /// may overtake each other.
+    /// What the names begin with of methods whose calls on one connection are made in the order in
+    /// which they come, one after the other; all others may overtake each other.
     fn in_order(&self) -> Option<&str> {
         None
     }
@@ -63,6 +64,12 @@ pub trait Handler: Send + Sync + 'static {
         false
     }
 
+    /// Whether requests for what is at this path are answered [in order](Self::in_order).
+    fn is_resource_in_order(&self, path: &str) -> bool {
+        _ = path;
+        false
+    }
+
     /// Says why a request for a resource was not answered, in the form that its clients expect:
     /// too long (413), no turn (503), a fault of ours (500), or whatever `resource` says no with.
     fn refuse_resource(&self, status: StatusCode, detail: &str) -> rest::Response {
@@ -83,7 +90,20 @@ pub trait Handler: Send + Sync + 'static {
 /// from anybody and be of any length; no part of it is copied but ids and methods. Subscriptions
 /// are refused: they need a connection that lasts.
 pub fn answer(message: &[u8], handler: &dyn Handler, limits: &Limits) -> Option<Json> {
+    answer_while(message, handler, limits, &|| true)
+}
+
+/// As [`answer`]; once nobody waits for it any more, nothing more of a batch is called.
+pub(crate) fn answer_while(
+    message: &[u8],
+    handler: &dyn Handler,
+    limits: &Limits,
+    is_wanted: &dyn Fn() -> bool,
+) -> Option<Json> {
     answer_by(message, limits, &mut |request| {
+        if !is_wanted() {
+            return Err(Error::hung_up());
+        }
         let method = &*request.method;
         if handler.subscriptions().iter().any(|kind| kind.has(method)) {
             return Err(Error::needs_websocket(method));
@@ -94,6 +114,10 @@ pub fn answer(message: &[u8], handler: &dyn Handler, limits: &Limits) -> Option<
 
 /// How long the calls of a message are thought to take.
 pub(crate) fn pace(message: &[u8], handler: &dyn Handler) -> Pace {
+    // Of a batch nothing more is called once its client hangs up, which is seen where it was read.
+    if is_batch(message) {
+        return Pace::Short;
+    }
     if message.len() > SHORT_BYTES {
         return Pace::Long;
     }
@@ -106,10 +130,14 @@ pub(crate) fn pace(message: &[u8], handler: &dyn Handler) -> Pace {
 }
 
 /// Whether a message may have calls [in order](Handler::in_order).
-pub(crate) fn is_in_order(message: &str, handler: &dyn Handler) -> bool {
-    let is_batch = || message.trim_start().starts_with('[');
-    let may_have = |name| (message.len() <= IN_ORDER_BYTES || is_batch()) && message.contains(name);
-    handler.in_order().is_some_and(may_have)
+pub(crate) fn is_in_order(message: &[u8], handler: &dyn Handler) -> bool {
+    let is_looked_at = || message.len() <= IN_ORDER_BYTES || is_batch(message);
+    let has = |name| std::str::from_utf8(message).is_ok_and(|text| text.contains(name));
+    handler.in_order().is_some_and(|name| is_looked_at() && has(name))
+}
+
+fn is_batch(message: &[u8]) -> bool {
+    message.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
 }
 
 /// What answers the single calls of a message.
@@ -145,12 +173,22 @@ fn batch(text: &str, limits: &Limits, calls: &mut Calls<'_>) -> Option<Json> {
     }
     let mut answers = Pieces::default();
     let mut answers_bytes = 0;
+    let begun = Instant::now();
+    let mut is_late = false;
     for request in requests.list {
-        let answer = if answers_bytes > limits.batch_answer_bytes {
-            refuse(request.get(), limits.batch_answer_bytes)
+        let (most_bytes, most_time) = (limits.batch_answer_bytes, limits.batch_time);
+        let answer = if answers_bytes > most_bytes {
+            let reason =
+                format_args!("the answers before it in this batch exceed {most_bytes} bytes");
+            refuse(request.get(), Code::TooLargeRequest, &reason)
+        } else if is_late {
+            let reason =
+                format_args!("the calls before it in this batch took more than {most_time:?}");
+            refuse(request.get(), Code::Server, &reason)
         } else {
             single(request.get(), calls)
         };
+        is_late = begun.elapsed() > most_time;
         if let Some(answer) = answer {
             answers_bytes += answer.len_bytes();
             answers.push(Bytes::from_static(if answers.is_empty() { b"[" } else { b"," }));
@@ -177,15 +215,10 @@ fn single(text: &str, calls: &mut Calls<'_>) -> Option<Json> {
     })
 }
 
-/// The answer to a request for which the batch has no room left.
-fn refuse(text: &str, limit_bytes: usize) -> Option<Json> {
+/// The answer to a request of a batch for which there is no room, or no time.
+fn refuse(text: &str, code: Code, reason: &dyn fmt::Display) -> Option<Json> {
     let (id, error) = match Request::parse(text) {
-        Ok(request) => {
-            let detail = format_args!(
-                "not called: the answers before it in this batch exceed {limit_bytes} bytes"
-            );
-            (Some(request.id?), Error::new(Code::TooLargeRequest, detail))
-        }
+        Ok(request) => (Some(request.id?), Error::new(code, format_args!("not called: {reason}"))),
         Err(invalid) => (invalid.id, invalid.error),
     };
     Some(failure(id, &error))

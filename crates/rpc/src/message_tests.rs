@@ -46,6 +46,8 @@ fn a_short_message_is_quick_if_its_call_is() {
     }
     assert_eq!(super::pace(&[0xff], &Hasty), Pace::Short);
     assert_eq!(pace(&(call("quick", "[]") + &" ".repeat(SHORT_BYTES))), Pace::Long);
+    // So that it can end when its client does.
+    assert_eq!(pace(&(batch + &" ".repeat(SHORT_BYTES))), Pace::Short);
 }
 
 fn limits() -> Limits {
@@ -195,6 +197,20 @@ fn an_empty_or_overlong_batch_is_one_invalid_request() {
     check_error("[]", json!(null), -32600, "the batch is empty");
     check_error("[1,2,3,4]", json!(null), -32600, "a batch of 4 requests, at most 3");
     check_error("[1,2,3,4,]", json!(null), -32700, "");
+}
+
+#[test]
+fn a_batch_ends_when_its_time_is_over() {
+    let echo = r#"{"jsonrpc":"2.0","id":1,"method":"echo","params":[]}"#;
+    let batch = format!("[{echo},{echo},1]");
+    let limits = Limits { batch_time: Duration::ZERO, ..limits() };
+    let answer = answer(batch.as_bytes(), &Echo, &limits).expect("an answer");
+    let answer: Value = serde_json::from_slice(&answer.to_vec()).expect("JSON");
+    assert_eq!(answer[0]["result"], json!([]));
+    assert_eq!(answer[1]["error"]["code"], -32000);
+    let why = answer[1]["error"]["data"]["err"].to_string();
+    assert!(why.contains("not called: the calls before it in this batch took more"), "{why}");
+    assert_eq!(answer[2]["error"]["code"], -32600);
 }
 
 #[test]

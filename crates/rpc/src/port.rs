@@ -1,13 +1,14 @@
 //! What the connections of one listening port share: the handler, turns to run, room to send.
 
 use std::fmt;
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::{block_in_place, spawn_blocking};
 use tokio::time::timeout;
 
@@ -15,11 +16,13 @@ use crate::descriptor::Files;
 use crate::json::Json;
 use crate::jwt::JwtSecret;
 use crate::limits::{
-    ACCEPT_PAUSE, Limits, SMALL_ANSWER_BYTES, SMALL_ANSWERS_BYTES, SMALL_ANSWERS_WAITING,
+    ACCEPT_PAUSE, ANSWER_RATE_BYTES, Limits, SMALL_ANSWER_BYTES, SMALL_ANSWERS_BYTES,
+    SMALL_ANSWERS_WAITING,
 };
 use crate::message::{Handler, panic_text};
 use crate::pieces::Pieces;
 use crate::rest;
+use crate::room::{Place, Room, permits};
 use crate::socket::{Listener, Stream};
 
 /// What makes one port different from another.
@@ -38,35 +41,20 @@ pub(crate) struct Port {
     pub(crate) jwt: Option<JwtSecret>,
     pub(crate) limits: Limits,
     connections: Arc<Semaphore>,
-    pub(crate) bodies: Arc<Semaphore>,
+    /// For requests over HTTP.
+    pub(crate) bodies: Arc<Room>,
     /// WebSockets and bare connections.
     pub(crate) sessions: Arc<Semaphore>,
     calls: Arc<Semaphore>,
-    /// One permit for each [`UNIT_BYTES`] of [`Limits::answers_bytes`].
-    answers: Arc<Semaphore>,
-    /// Room for small answers alone: whoever waits for much of a semaphore goes before all others.
-    small_answers: Arc<Semaphore>,
+    answers: Arc<Room>,
+    /// For small answers alone: whoever waits for much of a room goes before all others.
+    small_answers: Arc<Room>,
     /// Answers that wait for room, large ones and small ones.
     waiting: Semaphore,
     small_waiting: Semaphore,
     subscriptions_begun: AtomicU64,
     /// In which answers are passed by descriptor.
     pub(crate) files: Arc<Files>,
-}
-
-/// Semaphores count to 2^29 at least; in bytes that would be too little.
-const UNIT_BYTES: usize = 1 << 10;
-
-/// The permits that so many bytes need of a semaphore made for `most_bytes`: what is longer
-/// needs all of them.
-pub(crate) fn units(bytes: usize, most_bytes: usize) -> u32 {
-    let units = bytes.min(most_bytes).div_ceil(UNIT_BYTES);
-    u32::try_from(units).expect("bounds in bytes are below 4 TiB")
-}
-
-/// A semaphore for so many bytes.
-pub(crate) fn room(most_bytes: usize) -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(units(most_bytes, most_bytes) as usize))
 }
 
 /// What is sent in answer to a call.
@@ -89,7 +77,7 @@ impl Answer for rest::Response {
 /// A call's answer, and the room that it takes until it is sent.
 pub(crate) struct Answered<A> {
     pub(crate) answer: A,
-    pub(crate) room: OwnedSemaphorePermit,
+    pub(crate) room: Place,
 }
 
 /// How long a call is thought to take, which says where it runs.
@@ -133,21 +121,29 @@ impl Port {
     pub(crate) fn new(options: ServerOptions, handler: Arc<dyn Handler>) -> Self {
         let ServerOptions { jwt, limits } = options;
         let Limits {
-            connections, bodies, running_calls, messages, answers_bytes, body_bytes, ..
+            connections,
+            sessions,
+            running_calls,
+            messages,
+            answers_bytes,
+            bodies_bytes,
+            body_bytes,
+            ..
         } = limits;
         assert!(
-            [connections, bodies, running_calls, messages, answers_bytes, body_bytes]
+            [connections, sessions, running_calls, messages, answers_bytes, body_bytes]
                 .iter()
                 .all(|n| *n > 0),
             "a port without connections, calls, messages or answers serves nobody"
         );
+        assert!(bodies_bytes >= body_bytes, "there is no room for the longest of bodies");
         Self {
             connections: Arc::new(Semaphore::new(connections)),
-            bodies: Arc::new(Semaphore::new(bodies)),
-            sessions: Arc::new(Semaphore::new(bodies)),
+            bodies: Room::new(bodies_bytes),
+            sessions: Arc::new(Semaphore::new(sessions)),
             calls: Arc::new(Semaphore::new(running_calls)),
-            answers: room(answers_bytes),
-            small_answers: room(answers_bytes.min(SMALL_ANSWERS_BYTES)),
+            answers: Room::new(answers_bytes),
+            small_answers: Room::new(answers_bytes.min(SMALL_ANSWERS_BYTES)),
             waiting: Semaphore::new(running_calls),
             small_waiting: Semaphore::new(SMALL_ANSWERS_WAITING),
             subscriptions_begun: AtomicU64::new(0),
@@ -175,10 +171,12 @@ impl Port {
     }
 
     /// Runs `answer`, then waits for room to send what it gives. One that is not quick waits for
-    /// its turn, and runs where nobody else waits for the thread.
+    /// its turn, and runs where nobody else waits for the thread. `cut` is notified when the answer
+    /// is to make room, since it is read too slowly.
     pub(crate) async fn run<A: Answer>(
         &self,
         pace: Pace,
+        cut: &Arc<Notify>,
         answer: impl FnOnce() -> Option<A> + Send + 'static,
     ) -> Result<Option<Answered<A>>, Unanswered> {
         let answer = if pace == Pace::Quick {
@@ -204,23 +202,23 @@ impl Port {
             })?
         };
         let Some(answer) = answer else { return Ok(None) };
-        let room = self.room(answer.pieces().held_bytes()).await?;
+        let room = self.room(answer.pieces().held_bytes(), cut).await?;
         Ok(Some(Answered { answer, room }))
     }
 
     /// Waits for room for an answer of so many bytes: a small one never behind larger ones.
-    async fn room(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Unanswered> {
-        let units = units(bytes, self.limits.answers_bytes);
+    async fn room(&self, bytes: usize, cut: &Arc<Notify>) -> Result<Place, Unanswered> {
+        let time = self.limits.room_time + time_at(ANSWER_RATE_BYTES, bytes);
         let (answers, waiting) = match bytes {
             ..=SMALL_ANSWER_BYTES => (&self.small_answers, &self.small_waiting),
             _ => (&self.answers, &self.waiting),
         };
-        if let Ok(room) = Arc::clone(answers).try_acquire_many_owned(units) {
+        if let Some(room) = answers.try_take(bytes, time, cut) {
             return Ok(room);
         }
         // Those that wait hold their memory, and no turn that others could have.
         let _place = waiting.try_acquire().map_err(|_| Unanswered::Full)?;
-        self.turn(answers, units).await
+        self.in_time(answers.take(bytes, time, cut)).await
     }
 
     /// Waits for a turn, as long as a client may have to.
@@ -229,8 +227,16 @@ impl Port {
         queue: &Arc<Semaphore>,
         count: u32,
     ) -> Result<OwnedSemaphorePermit, Unanswered> {
+        self.in_time(permits(queue, count)).await
+    }
+
+    /// Waits for something, as long as a client may have to.
+    pub(crate) async fn in_time<T>(
+        &self,
+        waited_for: impl Future<Output = T>,
+    ) -> Result<T, Unanswered> {
         let wait = self.limits.turn_wait;
-        timeout(wait, permits(queue, count)).await.map_err(|_| Unanswered::Busy(wait))
+        timeout(wait, waited_for).await.map_err(|_| Unanswered::Busy(wait))
     }
 
     /// The name of a new subscription, as a JSON string holds it: hex, as Ethereum's clients are
@@ -241,12 +247,12 @@ impl Port {
     }
 }
 
+/// How long so many bytes take at so many a second.
+pub(crate) fn time_at(rate_bytes: usize, bytes: usize) -> Duration {
+    Duration::from_secs_f64(bytes as f64 / rate_bytes as f64)
+}
+
 /// Whether another thread can take the place of this one in the runtime.
 fn can_block_in_place() -> bool {
     Handle::current().runtime_flavor() != RuntimeFlavor::CurrentThread
-}
-
-pub(crate) async fn permits(semaphore: &Arc<Semaphore>, count: u32) -> OwnedSemaphorePermit {
-    let permits = Arc::clone(semaphore).acquire_many_owned(count).await;
-    permits.expect("these semaphores are never closed")
 }

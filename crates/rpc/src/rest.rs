@@ -48,6 +48,11 @@ impl Connection {
         let mut remembered = self.0.lock().expect("nothing panics while it is held");
         with(remembered.get_or_insert_default())
     }
+
+    /// Forgets all of it.
+    pub(crate) fn forget(&self) {
+        self.0.lock().expect("nothing panics while it is held").clear();
+    }
 }
 
 /// A client that asks for it with this header, whatever its value, on a Unix socket and in

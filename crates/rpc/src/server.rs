@@ -10,8 +10,8 @@
 //!
 //! Browsers: no CORS header is ever sent, and the JSON content type makes browsers ask before
 //! they send, so a page from elsewhere gets neither a call through nor an answer to read; nor does
-//! it get a WebSocket. The `Host` header is not looked at: put a proxy before a public port whose
-//! name others control.
+//! it get a WebSocket. What the `Host` header says is not looked at: put a proxy before a public
+//! port whose name others control.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -22,7 +22,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -33,7 +33,7 @@ use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::Role;
@@ -42,16 +42,20 @@ use crate::coding::{Accepted, Coded, is_coded};
 use crate::descriptor::{Descriptors, Files, Lent, Outgoing};
 use crate::jwt::JwtSecret;
 use crate::limits::{
-    BODY_START_BYTES, CHUNK_BYTES, CONNECTION_WINDOW_BYTES, DESCRIPTOR_BYTES, DISCARD_BYTES,
-    DISCARD_TIME, HEADER_BYTES, HTTP2_FRAME_BYTES, LENT_FILES, STREAM_WINDOW_BYTES,
+    BODY_RATE_BYTES, BODY_START_BYTES, BODY_STEP_BYTES, CHUNK_BYTES, CONNECTION_WINDOW_BYTES,
+    DESCRIPTOR_BYTES, DISCARD_BYTES, DISCARD_TIME, HEADER_BYTES, HTTP2_FRAME_BYTES, LENT_FILES,
+    STREAM_WINDOW_BYTES,
 };
-use crate::message::{self, Handler, answer, panic_text};
+use crate::message::{self, Handler, panic_text};
+use crate::order::{Order, Turn};
 use crate::pieces::Pieces;
-use crate::port::{Answered, Pace, Port, ServerOptions, Unanswered};
+use crate::port::{Answered, Pace, Port, ServerOptions, Unanswered, time_at};
+use crate::room::Place;
+use crate::session::{self, READ_TOO_SLOWLY};
 use crate::socket::{Listener, Socket, Stream};
 use crate::streams::{Open, Over, Sending, Streams};
 use crate::websocket::WebSocket;
-use crate::{handshake, ipc, rest, session};
+use crate::{handshake, ipc, rest};
 
 /// Serves until `shutdown` is done, then lets running calls finish for
 /// [`Limits::shutdown_grace`](crate::Limits::shutdown_grace); a WebSocket is told that it ends.
@@ -160,12 +164,15 @@ impl Port {
         let idle = self.idle(&socket);
         let stalled = self.limits.write_idle;
         let (connection, streams) = (Arc::new(Connection::default()), Streams::new());
+        let cut = Arc::clone(&connection.cut);
         let service = service_fn(|request| {
             let (port, connection) = (Arc::clone(&self), Arc::clone(&connection));
             let (streams, stream) = (Arc::clone(&streams), streams.open());
+            // This is called in the order in which the requests come.
+            let turn = connection.order.line_up();
             let is_head = request.method() == Method::HEAD;
             async move {
-                let mut response = port.respond(request, connection, None).await;
+                let mut response = port.respond(request, connection, None, Some(turn)).await;
                 if is_head {
                     leave_out_body(&mut response);
                 }
@@ -184,6 +191,7 @@ impl Port {
                 biased;
                 ended = &mut served => break ended,
                 _ = stopped.changed(), if !is_ending => {}
+                () = cut.notified() => return tracing::debug!("{READ_TOO_SLOWLY}"),
                 over = streams.over(idle, stalled) => if over == Over::Stalled {
                     tracing::debug!("a connection was cut: the other side did not read");
                     return;
@@ -206,13 +214,18 @@ impl Port {
         let upgrade = Mutex::new(None);
         let descriptors = socket.descriptors();
         let connection = Arc::new(Connection { descriptors, ..Connection::default() });
+        let cut = Arc::clone(&connection.cut);
         let service = service_fn(|request| {
             let (port, connection) = (Arc::clone(&self), Arc::clone(&connection));
             let upgrade = Some(&upgrade);
-            async move { Ok::<_, Infallible>(port.respond(request, connection, upgrade).await) }
+            async move { Ok::<_, Infallible>(port.respond(request, connection, upgrade, None).await) }
         });
         let served = pin!(http.serve_connection(TokioIo::new(socket), service).with_upgrades());
-        let ended = until_stopped(served, &mut stopped, |served| served.graceful_shutdown()).await;
+        let served = until_stopped(served, &mut stopped, |served| served.graceful_shutdown());
+        let ended = tokio::select! {
+            ended = served => ended,
+            () = cut.notified() => return tracing::debug!("{READ_TOO_SLOWLY}"),
+        };
         if let Err(fault) = ended {
             tracing::debug!(%fault, "a connection broke");
             return;
@@ -235,6 +248,7 @@ impl Port {
         mut request: Request<Incoming>,
         connection: Arc<Connection>,
         upgrade: Option<&Mutex<Option<Upgrade>>>,
+        turn: Option<Turn>,
     ) -> Response<Answer> {
         let asked = hyper::upgrade::on(&mut request);
         let (head, body) = request.into_parts();
@@ -265,11 +279,19 @@ impl Port {
             Ok(message) => message,
             Err(refusal) => return refuse(refusal),
         };
+        let turn = turn.filter(|_| match is_resource {
+            true => self.handler.is_resource_in_order(head.uri.path()),
+            false => message::is_in_order(&message.bytes, &*self.handler),
+        });
+        if let Some(turn) = &turn {
+            turn.come().await;
+        }
         let (accepted, method) = (Accepted::read(&head.headers), head.method.clone());
         let answer = match is_resource {
             true => Arc::clone(&self).answer_resource(head, message, connection).await,
-            false => Arc::clone(&self).answer(message).await,
+            false => Arc::clone(&self).answer(message, &connection.cut).await,
         };
+        drop(turn);
         answer.map_or_else(refuse, |answer| self.code(accepted, &method, answer))
     }
 
@@ -289,6 +311,12 @@ impl Port {
 
     /// All that can be said against a request before its body is read.
     fn check(&self, head: &Parts, body: &Incoming, is_resource: bool) -> Result<(), Refusal> {
+        // RFC 9112 section 3.2.
+        let hosts = head.headers.get_all(header::HOST).iter().count();
+        if head.version == Version::HTTP_11 && hosts != 1 {
+            let text = format!("HTTP/1.1 needs one Host header, and this request has {hosts}");
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, text));
+        }
         if let Some(secret) = &self.jwt {
             authorize(secret, &head.headers)
                 .map_err(|reason| Refusal::new(StatusCode::UNAUTHORIZED, reason))?;
@@ -325,15 +353,47 @@ impl Port {
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, text)
     }
 
-    async fn read(&self, mut body: Incoming) -> Result<Vec<u8>, Refusal> {
-        let place = self.turn(&self.bodies, 1).await;
-        let _place = place.map_err(Refusal::unanswered)?;
+    async fn read(&self, mut body: Incoming) -> Result<Message, Refusal> {
+        if body.is_end_stream() {
+            return Ok(Message::default());
+        }
+        let (room_time, over) = (self.limits.room_time, Arc::default());
+        let place = match self.bodies.try_take(BODY_STEP_BYTES, room_time, &over) {
+            Some(place) => Ok(place),
+            None => self.in_time(self.bodies.take(BODY_STEP_BYTES, room_time, &over)).await,
+        };
+        let mut place = place.map_err(Refusal::unanswered)?;
         let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-        let mut message = Vec::with_capacity(announced.min(BODY_START_BYTES));
+        let mut bytes = Vec::with_capacity(announced.min(BODY_START_BYTES));
+        let begun = Instant::now();
+        let read = tokio::select! {
+            biased;
+            read = self.read_all(&mut body, &mut bytes, &mut place) => read,
+            () = over.notified() => Err(too_slow(bytes.len(), begun)),
+        };
+        match read {
+            Ok(()) if !place.keep() => Err(too_slow(bytes.len(), begun)),
+            Ok(()) => Ok(Message { bytes, _place: Some(place) }),
+            Err(refusal) => {
+                if refusal.status == StatusCode::PAYLOAD_TOO_LARGE {
+                    tokio::spawn(discard(body));
+                }
+                Err(refusal)
+            }
+        }
+    }
+
+    async fn read_all(
+        &self,
+        body: &mut Incoming,
+        bytes: &mut Vec<u8>,
+        place: &mut Place,
+    ) -> Result<(), Refusal> {
+        let mut room_bytes = BODY_STEP_BYTES;
         loop {
             let frame = match timeout(self.limits.body_idle, body.frame()).await {
                 Ok(Some(Ok(frame))) => frame,
-                Ok(None) => return Ok(message),
+                Ok(None) => return Ok(()),
                 Ok(Some(Err(fault))) => {
                     let text = format!("the body is broken: {fault}");
                     return Err(Refusal::new(StatusCode::BAD_REQUEST, text));
@@ -342,17 +402,22 @@ impl Port {
                     let text = format!(
                         "the body stopped: no byte for {:?}, {} bytes so far",
                         self.limits.body_idle,
-                        message.len()
+                        bytes.len()
                     );
                     return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, text));
                 }
             };
             let Ok(data) = frame.into_data() else { continue };
-            if data.len() > self.limits.body_bytes - message.len() {
-                tokio::spawn(discard(body));
+            if data.len() > self.limits.body_bytes - bytes.len() {
                 return Err(self.too_long());
             }
-            message.extend_from_slice(&data);
+            bytes.extend_from_slice(&data);
+            if bytes.len() > room_bytes {
+                let more = (bytes.len() - room_bytes).next_multiple_of(BODY_STEP_BYTES);
+                room_bytes += more;
+                let grown = place.grow(more, time_at(BODY_RATE_BYTES, more));
+                self.in_time(grown).await.map_err(Refusal::unanswered)?;
+            }
         }
     }
 
@@ -376,10 +441,20 @@ impl Port {
     }
 
     /// Calls the handler's methods.
-    async fn answer(self: Arc<Self>, message: Vec<u8>) -> Result<Response<Answer>, Refusal> {
+    async fn answer(
+        self: Arc<Self>,
+        message: Message,
+        cut: &Arc<Notify>,
+    ) -> Result<Response<Answer>, Refusal> {
         let port = Arc::clone(&self);
-        let pace = message::pace(&message, &*port.handler);
-        let called = self.run(pace, move || answer(&message, &*port.handler, &port.limits));
+        let pace = message::pace(&message.bytes, &*port.handler);
+        // What waits for it is dropped when the client hangs up.
+        let waits = Arc::new(());
+        let is_wanted = Arc::downgrade(&waits);
+        let called = self.run(pace, cut, move || {
+            let is_wanted = || is_wanted.strong_count() > 0;
+            message::answer_while(&message.bytes, &*port.handler, &port.limits, &is_wanted)
+        });
         let called = called.await;
         let Some(Answered { answer, room }) = called.map_err(Refusal::unanswered)? else {
             let mut response = Response::new(Answer::default());
@@ -396,7 +471,7 @@ impl Port {
     async fn answer_resource(
         self: Arc<Self>,
         head: Parts,
-        body: Vec<u8>,
+        message: Message,
         connection: Arc<Connection>,
     ) -> Result<Response<Answer>, Refusal> {
         let Parts { method, uri, headers, .. } = head;
@@ -404,7 +479,8 @@ impl Port {
         let by_descriptor = headers.contains_key(rest::DESCRIPTOR) && method != Method::HEAD;
         let (path, query) = (uri.path().to_owned(), uri.query().map(str::to_owned));
         let takes_files = connection.descriptors.is_some();
-        let (body, remembered) = (body.into(), connection.remembered.clone());
+        let Message { bytes, _place: place } = message;
+        let (body, remembered) = (bytes.into(), connection.remembered.clone());
         let request = rest::Request {
             method,
             path,
@@ -418,9 +494,11 @@ impl Port {
             true => Pace::Quick,
             false => Pace::Long,
         };
-        let port = Arc::clone(&self);
+        let (port, cut) = (Arc::clone(&self), Arc::clone(&connection.cut));
+        let remembered = connection.remembered.clone();
         let answer = move || {
             let mut response = resource_of(&*port.handler, request);
+            drop(place);
             let passed = match response.file.take() {
                 Some(file) if by_descriptor => connection.pass(file, &mut response),
                 Some(_) => Err((StatusCode::BAD_REQUEST, ONLY_BY_DESCRIPTOR)),
@@ -433,8 +511,12 @@ impl Port {
             }
             Some(response)
         };
-        let called = self.run(pace, answer).await;
-        let answered = called.map_err(Refusal::unanswered)?;
+        let called = self.run(pace, &cut, answer).await;
+        let answered = called.map_err(|unanswered| {
+            // It may have noted that it sent what is not sent.
+            remembered.forget();
+            Refusal::unanswered(unanswered)
+        })?;
         let Answered { answer, room } = answered.expect("every request is answered");
         Ok(resource(answer, Some(room)))
     }
@@ -450,9 +532,29 @@ const TOO_MANY_FILES: &str = "too many files wait to be passed on this connectio
 /// A refusal: the status, and why.
 type Refused = (StatusCode, &'static str);
 
+/// A request's body.
+#[derive(Debug, Default)]
+struct Message {
+    bytes: Vec<u8>,
+    _place: Option<Place>,
+}
+
+/// Why a body is not read to its end.
+fn too_slow(bytes: usize, begun: Instant) -> Refusal {
+    let text = format!(
+        "the body came too slowly while others had no room: {bytes} bytes in {:.1?}, try again",
+        begun.elapsed()
+    );
+    Refusal::new(StatusCode::REQUEST_TIMEOUT, text)
+}
+
 /// What belongs to one connection that speaks HTTP.
 #[derive(Debug, Default)]
 struct Connection {
+    /// Notified when it is to end, since it reads an answer too slowly.
+    cut: Arc<Notify>,
+    /// Of the requests that come side by side.
+    order: Arc<Order>,
     /// What the handler remembers of it.
     remembered: rest::Connection,
     /// How files get to the client, where they can.
@@ -541,7 +643,7 @@ fn resource_of(handler: &dyn Handler, request: rest::Request) -> rest::Response 
     })
 }
 
-fn resource(response: rest::Response, room: Option<OwnedSemaphorePermit>) -> Response<Answer> {
+fn resource(response: rest::Response, room: Option<Place>) -> Response<Answer> {
     let rest::Response { status, headers, body, file: _ } = response;
     let mut response = Response::new(Answer::new(body, room));
     *response.status_mut() = status;
@@ -674,7 +776,7 @@ fn leave_out_body(response: &mut Response<Answer>) {
 struct Answer {
     content: Content,
     /// Given back when the last piece was handed over, or the connection ended.
-    room: Option<OwnedSemaphorePermit>,
+    room: Option<Place>,
     /// Over HTTP/2, where pieces that were handed over may wait for long: it has the room.
     sending: Option<Arc<Sending>>,
 }
@@ -692,7 +794,7 @@ impl Default for Content {
 }
 
 impl Answer {
-    const fn new(pieces: Pieces, room: Option<OwnedSemaphorePermit>) -> Self {
+    const fn new(pieces: Pieces, room: Option<Place>) -> Self {
         Self { content: Content::AsIs(pieces), room, sending: None }
     }
 

@@ -5,7 +5,7 @@ use std::future::{Future, pending};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::spawn_blocking;
 use tokio_tungstenite::tungstenite::protocol::frame::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -14,8 +14,10 @@ use crate::error::{Code, Error};
 use crate::json::Json;
 use crate::limits::OUTGOING_LEN;
 use crate::message::{self, Request, answer_by};
+use crate::order::{Order, Turn};
 use crate::params::Params;
-use crate::port::{Port, Unanswered, permits, room, units};
+use crate::port::{Port, Unanswered};
+use crate::room::{permits, semaphore, units};
 use crate::subscription::{SubscriptionMethods, Subscriptions};
 use crate::websocket::{Ending, Held, Outgoing};
 
@@ -56,6 +58,7 @@ pub(crate) async fn converse<R: Reader>(
     let ending = tokio::select! {
         ending = session.run(&mut reader, stopped) => ending,
         ending = R::send_all(&mut writer, &mut queue) => ending,
+        () = session.cut.notified() => Ending::Broken(READ_TOO_SLOWLY.into()),
     };
     // Calls that still run have nobody to tell, and subscriptions end.
     drop(queue);
@@ -63,15 +66,15 @@ pub(crate) async fn converse<R: Reader>(
     reader.close(writer, &ending).await;
 }
 
-/// The place of a message among those whose calls are made in order.
-struct Turn {
-    /// Closes when the one before has been answered.
-    before: Option<oneshot::Receiver<()>>,
-    _done: oneshot::Sender<()>,
-}
+/// Why a connection is cut.
+pub(crate) const READ_TOO_SLOWLY: &str =
+    "a connection was cut: an answer was read too slowly while others had no room";
 
 struct Session {
     port: Arc<Port>,
+    /// Notified when the connection is to end, since it reads an answer too slowly.
+    cut: Arc<Notify>,
+    order: Arc<Order>,
     outgoing: mpsc::Sender<Outgoing>,
     subscriptions: Arc<Subscriptions>,
     /// One permit for each message that may be on the way to its answer.
@@ -85,28 +88,34 @@ impl Session {
         let limits = &port.limits;
         let subscriptions = Subscriptions::new(limits.subscriptions, outgoing.clone());
         Self {
+            cut: Arc::default(),
+            order: Arc::default(),
             outgoing,
             subscriptions: Arc::new(subscriptions),
             places: Arc::new(Semaphore::new(limits.messages)),
-            bytes: room(limits.body_bytes),
+            bytes: semaphore(limits.body_bytes),
             port,
         }
     }
 
-    /// Reads and answers; at a stop, no more is read, but what was is answered.
+    /// Reads and answers. At a stop, or where the other side has asked everything, no more is read,
+    /// but what was is answered.
     async fn run(
         self: &Arc<Self>,
         reader: &mut impl Reader,
         mut stopped: watch::Receiver<()>,
     ) -> Ending {
-        tokio::select! {
-            ending = self.read(reader) => return ending,
-            _ = stopped.changed() => {}
-        }
+        let goodbye = tokio::select! {
+            ending = self.read(reader) => match ending {
+                Ending::Asked => ending,
+                ending => return ending,
+            },
+            _ = stopped.changed() => {
+                Ending::Fault { code: CloseCode::Away, reason: "the server is stopping".into() }
+            }
+        };
         let all = u32::try_from(self.port.limits.messages).unwrap_or(u32::MAX);
         drop(permits(&self.places, all).await);
-        let goodbye =
-            Ending::Fault { code: CloseCode::Away, reason: "the server is stopping".into() };
         self.outgoing.send(Outgoing::Goodbye(goodbye)).await.unwrap_or_default();
         // It comes back from the writer.
         pending().await
@@ -115,7 +124,6 @@ impl Session {
     async fn read(self: &Arc<Self>, reader: &mut impl Reader) -> Ending {
         let limits = &self.port.limits;
         let waited_for = || self.places.available_permits() < limits.messages;
-        let mut last_in_order = None;
         loop {
             let message = match reader.next(limits.silence, waited_for).await {
                 Ok(message) => message,
@@ -126,22 +134,19 @@ impl Session {
             let units = units(message.len(), limits.body_bytes);
             let bytes = permits(&self.bytes, units).await;
             let held = Held { _place: [place, bytes], _room: None };
-            let turn = message::is_in_order(&message, &*self.port.handler).then(|| {
-                let (done, is_done) = oneshot::channel();
-                Turn { before: last_in_order.replace(is_done), _done: done }
-            });
+            let is_in_order = message::is_in_order(message.as_bytes(), &*self.port.handler);
+            let turn = is_in_order.then(|| self.order.line_up());
             tokio::spawn(Arc::clone(self).answer(message, turn, held));
         }
     }
 
-    async fn answer(self: Arc<Self>, message: Utf8Bytes, mut turn: Option<Turn>, mut held: Held) {
-        if let Some(before) = turn.as_mut().and_then(|turn| turn.before.take()) {
-            // What comes is that its sender is dropped.
-            before.await.unwrap_or_default();
+    async fn answer(self: Arc<Self>, message: Utf8Bytes, turn: Option<Turn>, mut held: Held) {
+        if let Some(turn) = &turn {
+            turn.come().await;
         }
         let (answered, is_answered) = watch::channel(false);
         let pace = message::pace(message.as_bytes(), &*self.port.handler);
-        let called = self.port.run(pace, {
+        let called = self.port.run(pace, &self.cut, {
             let (session, message) = (Arc::clone(&self), message.clone());
             move || {
                 let mut calls = |request: &Request<'_>| session.call(request, &is_answered);
@@ -150,16 +155,17 @@ impl Session {
         });
         let called = called.await;
         drop(turn);
-        let text = match called {
+        let (text, is_refused) = match called {
             Ok(Some(answered)) => {
                 held._room = Some(answered.room);
-                Some(answered.answer)
+                (Some(answered.answer), false)
             }
-            Ok(None) => None,
-            Err(unanswered) => self.refuse(message, unanswered).await,
+            Ok(None) => (None, false),
+            Err(unanswered) => (self.refuse(message, unanswered).await, true),
         };
         let Some(text) = text else { return };
-        if self.outgoing.send(Outgoing::Text(text, Some(held))).await.is_ok() {
+        let is_sent = self.outgoing.send(Outgoing::Text(text, Some(held))).await.is_ok();
+        if is_sent && !is_refused {
             // Now the notifications of subscriptions that it began.
             answered.send_replace(true);
         }
@@ -180,6 +186,9 @@ impl Session {
     }
 
     fn call(&self, request: &Request<'_>, answered: &watch::Receiver<bool>) -> Result<Json, Error> {
+        if self.outgoing.is_closed() {
+            return Err(Error::hung_up());
+        }
         let handler = &self.port.handler;
         let method = &*request.method;
         match handler.subscriptions().iter().find(|kind| kind.has(method)) {

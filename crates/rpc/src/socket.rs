@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::Mode;
 use rustix::io::FdFlags;
 use rustix::net::sockopt::set_socket_send_buffer_size;
@@ -145,18 +147,25 @@ pub(crate) struct Socket {
 #[derive(Debug)]
 struct Stalled {
     until: Pin<Box<Sleep>>,
-    /// What the peer has taken since it began.
-    taken_bytes: usize,
+    /// What was written since it began.
+    written_bytes: usize,
+    /// What the system held then, which the peer had not taken yet.
+    held_bytes: usize,
 }
 
-/// Whether a socket brought any bytes.
+/// Whether a socket brought any bytes, and whether its peer is gone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Heard(Arc<AtomicBool>);
+pub(crate) struct Heard(Arc<[AtomicBool; 2]>);
 
 impl Heard {
     /// Whether bytes came since this was asked last.
     pub(crate) fn anything(&self) -> bool {
-        self.0.swap(false, Ordering::Relaxed)
+        self.0[0].swap(false, Ordering::Relaxed)
+    }
+
+    /// Whether the peer, who sends nothing more, reads nothing either: over TCP nobody can tell.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.0[1].load(Ordering::Relaxed)
     }
 }
 
@@ -215,19 +224,58 @@ impl Socket {
             let bytes = written.as_ref().map_or(0, |bytes| *bytes);
             self.in_turn_bytes += bytes;
             if let Some(stalled) = &mut self.stalled {
-                stalled.taken_bytes += bytes;
-                if stalled.taken_bytes >= CHUNK_BYTES {
+                stalled.written_bytes += bytes;
+                if stalled.written_bytes >= CHUNK_BYTES {
                     self.stalled = None;
                 }
             }
             return Poll::Ready(written);
         }
         self.in_turn_bytes = 0;
-        let limit = self.limit;
-        let begin = || Stalled { until: Box::pin(tokio::time::sleep(limit)), taken_bytes: 0 };
-        ready!(self.stalled.get_or_insert_with(begin).until.as_mut().poll(cx));
-        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+        loop {
+            let limit = self.limit;
+            let held_bytes = || on_either!(&self.stream, socket => unsent_bytes(socket));
+            let stalled = self.stalled.get_or_insert_with(|| Stalled {
+                until: Box::pin(tokio::time::sleep(limit)),
+                written_bytes: 0,
+                held_bytes: held_bytes(),
+            });
+            ready!(stalled.until.as_mut().poll(cx));
+            // The system says late that there is room again: of a buffer of 1 MiB, when most of it
+            // was taken.
+            let left_bytes = on_either!(&self.stream, socket => unsent_bytes(socket));
+            let taken = (stalled.held_bytes + stalled.written_bytes).saturating_sub(left_bytes);
+            if taken < CHUNK_BYTES {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            self.stalled = None;
+        }
     }
+}
+
+/// Whether both directions of a connection have ended.
+fn is_hung_up(socket: impl AsFd) -> bool {
+    let mut polled = [PollFd::new(&socket, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut polled, Some(&now)).is_ok() && polled[0].revents().contains(PollFlags::HUP)
+}
+
+/// What the system holds that the peer has not taken: as far as it tells.
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn unsent_bytes(socket: impl AsFd) -> usize {
+    use rustix::ioctl::{Getter, ioctl};
+    /// Of both kinds of sockets, into an `int` (tcp(7), unix(7)). Some other architectures have
+    /// another number.
+    const SIOCOUTQ: rustix::ioctl::Opcode = 0x5411;
+    #[allow(unsafe_code, reason = "the system's, and rustix has no name for it")]
+    // SAFETY: it writes one `int`, and changes nothing.
+    let bytes = unsafe { ioctl(socket, Getter::<SIOCOUTQ, std::ffi::c_int>::new()) };
+    bytes.map_or(0, |bytes| usize::try_from(bytes).unwrap_or(0))
+}
+
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+fn unsent_bytes(_: impl AsFd) -> usize {
+    0
 }
 
 impl AsyncRead for Socket {
@@ -255,7 +303,10 @@ impl AsyncRead for Socket {
             },
         };
         if buf.filled().len() > before {
-            self.heard.0.store(true, Ordering::Relaxed);
+            self.heard.0[0].store(true, Ordering::Relaxed);
+        } else if read.is_ready() && buf.remaining() > 0 {
+            let is_gone = on_either!(&self.stream, socket => is_hung_up(socket));
+            self.heard.0[1].store(is_gone, Ordering::Relaxed);
         }
         read
     }
@@ -320,11 +371,18 @@ mod tests {
     use std::io::IoSlice;
     use tokio::io::AsyncWriteExt;
 
+    /// So large, the system says soon that there is room.
+    const SMALL_BUFFER: usize = 16 << 10;
+
     /// Writes until the peer is given up, who takes so many bytes every 10 ms.
-    async fn write_to_a_slow_peer(taken: usize, flushes: bool, most: Duration) -> io::Result<()> {
+    async fn write_to_a_slow_peer(
+        buffer: usize,
+        taken: usize,
+        flushes: bool,
+        most: Duration,
+    ) -> io::Result<()> {
         let (ours, theirs) = UnixStream::pair().expect("sockets");
-        // So that the system says soon that there is room.
-        set_socket_send_buffer_size(&ours, 16 << 10).expect("set");
+        set_socket_send_buffer_size(&ours, buffer).expect("set");
         let mut socket = Socket::new(ours, Duration::from_secs(2));
         let mut read = vec![0; taken];
         let reads = async {
@@ -352,15 +410,18 @@ mod tests {
     async fn who_takes_little_is_given_up() {
         let patience = Duration::from_secs(60);
         let long = Duration::from_secs(3);
-        let (slow, complete, fast) = tokio::join!(
-            write_to_a_slow_peer(512, false, patience),
+        let (slow, complete, fast, late) = tokio::join!(
+            write_to_a_slow_peer(SMALL_BUFFER, 512, false, patience),
             // All that there was is taken each time.
-            write_to_a_slow_peer(4 << 10, true, long),
-            write_to_a_slow_peer(256 << 10, false, long),
+            write_to_a_slow_peer(SMALL_BUFFER, 4 << 10, true, long),
+            write_to_a_slow_peer(SMALL_BUFFER, 256 << 10, false, long),
+            // The system says for longer than the limit that there is no room.
+            write_to_a_slow_peer(SEND_BUFFER_BYTES, 5 << 10, false, 2 * long),
         );
         assert_eq!(slow.expect_err("too slow").kind(), io::ErrorKind::TimedOut);
         complete.expect("all was taken");
         fast.expect("fast enough");
+        late.expect("fast enough, if one looks");
     }
 
     /// Although the peer takes all at once.

@@ -9,8 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio::sync::Notify;
 use tokio::time::timeout;
+
+use crate::room::Place;
 
 /// The streams of one connection.
 #[derive(Debug)]
@@ -118,7 +120,7 @@ pub(crate) struct Open {
 
 impl Open {
     /// The stream's answer, which has its room until all of it is written.
-    pub(crate) fn sends(self, room: Option<OwnedSemaphorePermit>) -> Arc<Sending> {
+    pub(crate) fn sends(self, room: Option<Place>) -> Arc<Sending> {
         let streams = Arc::clone(&self.streams);
         let sending = Arc::new(Sending { open: self, _room: room, taken: Arc::default() });
         sending.progress();
@@ -147,7 +149,7 @@ impl Drop for Open {
 #[derive(Debug)]
 pub(crate) struct Sending {
     open: Open,
-    _room: Option<OwnedSemaphorePermit>,
+    _room: Option<Place>,
     /// See [`State::answers`]. Apart, since whoever looks at it there must not be the last one who
     /// has the stream.
     taken: Arc<AtomicU64>,

@@ -24,6 +24,7 @@ use crate::limits::{
     CLOSE_TIME, DISCARD_BYTES, FRAME_BYTES, READ_BYTES, REASON_BYTES, UNSENT_BYTES,
 };
 use crate::pieces::Pieces;
+use crate::room::Place;
 use crate::session;
 use crate::socket::{Heard, Socket};
 
@@ -47,12 +48,14 @@ pub(crate) enum Outgoing {
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) _place: [OwnedSemaphorePermit; 2],
-    pub(crate) _room: Option<OwnedSemaphorePermit>,
+    pub(crate) _room: Option<Place>,
 }
 
 /// How a conversation ends.
 #[derive(Debug)]
 pub(crate) enum Ending {
+    /// The other side has asked all that it will, and may read the answers yet.
+    Asked,
     /// The other side says goodbye, and perhaps why.
     Left(Option<CloseFrame>),
     /// This side does, and says why.
@@ -76,6 +79,7 @@ impl Ending {
 impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Asked => f.write_str("the other side has asked everything"),
             Self::Left(None) => f.write_str("the other side left without a word"),
             Self::Left(Some(CloseFrame { code, reason })) if reason.is_empty() => {
                 write!(f, "the other side left ({code})")
@@ -255,7 +259,7 @@ pub(crate) async fn close(reader: Reader, writer: Writer, ending: &Ending) {
             Ending::Silent(_) => {
                 say_goodbye(frames, CloseCode::Error, &ending.to_string()).await?;
             }
-            Ending::Broken(_) => {}
+            Ending::Asked | Ending::Broken(_) => {}
         }
         Ok::<_, Error>(())
     };

@@ -81,7 +81,8 @@ fn whatever_bytes_come_the_next_client_is_served() {
         .map_or_else(|_| rand::random(), |seed| seed.parse().expect("DEPONENT_SEED is a number"));
     println!("DEPONENT_SEED={seed}");
     let mut random = StdRng::seed_from_u64(seed);
-    let server = Server::start(None, Limits { bodies: 8, ..Limits::public() });
+    let server =
+        Server::start(None, Limits { bodies_bytes: 16 << 20, sessions: 8, ..Limits::public() });
     let call = post("", r#"{"jsonrpc":"2.0","id":1,"method":"echo","params":[1,2]}"#);
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     let upgrade = support::upgrade("").into_bytes();

@@ -251,6 +251,58 @@ fn a_client_that_does_not_read_is_cut_off() {
 }
 
 #[test]
+fn who_reads_slowly_is_cut_off_when_others_have_no_room() {
+    let limits = Limits { room_time: BRIEF, answers_bytes: 1 << 20, ..Limits::public() };
+    let server = Server::start(None, limits);
+    let [mut stalled, mut other] = [(); 2].map(|()| server.connect());
+    stalled.post(call("hex", "[20000000]"));
+    assert!(stalled.more());
+    // Nobody has to be given up for a small one, which has room of its own.
+    server.check_alive();
+    other.post(call("hex", "[100000]"));
+    other.reply().check(200, "0x");
+    assert!(stalled.rest().len() < 40_000_000);
+}
+
+#[test]
+fn bodies_that_come_slowly_make_room_for_others() {
+    let bytes = 16 << 16;
+    let limits =
+        Limits { room_time: BRIEF, bodies_bytes: bytes, body_bytes: bytes, ..Limits::public() };
+    let server = Server::start(None, limits);
+    let request = post("", call("echo", "[]"));
+    let mut slow: Vec<_> = (0..16).map(|_| server.connect()).collect();
+    for raw in &mut slow {
+        raw.send(&request[..request.len() - 1]);
+    }
+    std::thread::sleep(2 * BRIEF);
+    for _ in 0..20 {
+        server.check_alive();
+        // They come again and again.
+        let mut raw = server.connect();
+        raw.send(&request[..request.len() - 1]);
+        slow.push(raw);
+    }
+    slow.remove(0).reply().check(408, "too slowly");
+    // A long one takes its room as it comes.
+    let long = call("echo", &format!("[\"{}\"]", "x".repeat(1_000_000)));
+    server.post(&long).check(200, "xxx");
+}
+
+#[test]
+fn a_batch_ends_when_its_client_hangs_up() {
+    let server = Server::public();
+    let mut raw = server.connect();
+    raw.post(format!("[{0},{0},{0}]", call("wait", "[]")));
+    server.began.recv_timeout(PATIENCE).expect("it runs");
+    drop(raw);
+    std::thread::sleep(2 * BRIEF);
+    server.go.send(()).expect("it waits");
+    server.check_alive();
+    assert!(server.began.recv_timeout(2 * BRIEF).is_err(), "nobody waits for the second");
+}
+
+#[test]
 fn small_answers_wait_for_no_larger_one() {
     let limits = Limits { running_calls: 1, answers_bytes: 1 << 20, ..Limits::public() };
     let server = Server::start(None, limits);
@@ -341,6 +393,19 @@ fn a_request_of_two_lengths_hides_no_second_request() {
     check(te, &format!("zz\r\n{hidden}"), bad);
     assert!(server.began.try_recv().is_err());
     server.check_alive();
+}
+
+#[test]
+fn a_request_has_one_host() {
+    let server = Server::public();
+    for hosts in ["", "host: x\r\nhost: y\r\n"] {
+        let mut raw = server.connect();
+        raw.send(format!("GET / HTTP/1.1\r\n{hosts}\r\n"));
+        raw.reply().check(400, "one Host header");
+    }
+    let mut old = server.connect();
+    old.send("GET / HTTP/1.0\r\n\r\n");
+    old.reply().check(405, "POST");
 }
 
 #[test]

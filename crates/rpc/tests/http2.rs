@@ -39,11 +39,20 @@ impl Client {
 
     /// The answer, whose body is read by whoever wants to.
     async fn call(&mut self, method: &str, params: &str) -> Response<Incoming> {
+        within(self.begin(method, params)).await.expect("an answer")
+    }
+
+    /// As [`call`](Self::call), with others on the way.
+    fn begin(
+        &mut self,
+        method: &str,
+        params: &str,
+    ) -> impl Future<Output = hyper::Result<Response<Incoming>>> + use<> {
         let request = Request::post("http://localhost/")
             .header("content-type", "application/json")
             .body(Full::from(call(method, params)))
             .expect("a request");
-        within(self.requests.send_request(request)).await.expect("an answer")
+        self.requests.send_request(request)
     }
 
     /// Waits for the server to end the connection.
@@ -75,6 +84,7 @@ async fn an_answer_that_is_not_taken_keeps_its_room() {
     let limits = Limits {
         answers_bytes: 1 << 20,
         turn_wait: SOON,
+        room_time: PATIENCE,
         write_idle: PATIENCE,
         ..Limits::public()
     };
@@ -87,6 +97,38 @@ async fn an_answer_that_is_not_taken_keeps_its_room() {
     drop(refused);
     assert_eq!(length(stalled).await, 200_038);
     assert_eq!(length(client.call("hex", "[500000]").await).await, 1_000_038);
+}
+
+#[tokio::test]
+async fn who_reads_slowly_is_cut_off_when_others_have_no_room() {
+    let limits = Limits { answers_bytes: 1 << 20, room_time: Duration::ZERO, ..Limits::public() };
+    let server = Server::start(None, limits);
+    let mut client = Client::connect(&server).await;
+    let stalled = client.call("hex", "[5000000]").await;
+    let mut other = Client::connect(&server).await;
+    assert_eq!(length(other.call("hex", "[500000]").await).await, 1_000_038);
+    within(stalled.into_body().collect()).await.expect_err("it was cut");
+}
+
+#[tokio::test]
+async fn calls_that_are_made_in_order_are_made_in_the_order_in_which_they_come() {
+    let server = Server::public();
+    let mut client = Client::connect(&server).await;
+    for round in 0..20 {
+        let mut answers = Vec::new();
+        for n in 0..10 {
+            // The longer ones come whole behind those that were begun after them.
+            let padding = " ".repeat((10 - n) % 4 * 10_000);
+            let turn = format!("[{padding}{}]", 10 * round + n);
+            answers.push(client.begin("turn", &turn));
+            answers.push(client.begin("echo", "[\"quick\"]"));
+        }
+        for answer in answers {
+            let answer = within(answer).await.expect("an answer");
+            assert_eq!(answer.status(), StatusCode::OK);
+        }
+    }
+    assert_eq!(*server.turns.lock().expect("no panic"), (0..200).collect::<Vec<u64>>());
 }
 
 #[tokio::test]

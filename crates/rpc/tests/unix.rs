@@ -176,6 +176,24 @@ fn bare_requests_are_answered_line_by_line() {
     assert_eq!(answers[1][1]["error"]["code"], -32601);
 }
 
+/// As `echo ... | socat - UNIX-CONNECT:...` does.
+#[test]
+fn who_has_asked_everything_gets_all_answers() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    for id in 0..10 {
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": "echo", "params": [id]});
+        socket.write_all(call.to_string().as_bytes()).expect("sent");
+    }
+    socket.shutdown(std::net::Shutdown::Write).expect("a connection");
+    let mut answers = lines(&mut socket, 10);
+    answers.sort_by_key(|answer| answer["id"].as_u64());
+    for (id, answer) in answers.iter().enumerate() {
+        assert_eq!(answer["result"], json!([id]));
+    }
+    assert_eq!(socket.read(&mut [0]).expect("an end"), 0);
+}
+
 #[test]
 fn a_large_bare_answer_comes_whole() {
     let server = Server::start();

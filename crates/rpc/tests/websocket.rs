@@ -350,6 +350,53 @@ fn a_client_that_does_not_read_is_cut_off() {
 }
 
 #[test]
+fn who_reads_slowly_is_cut_off_when_others_have_no_room() {
+    let limits = Limits { room_time: BRIEF, answers_bytes: 1 << 20, ..Limits::public() };
+    let server = Server::start(None, limits);
+    let mut stalled = server.connect();
+    stalled.send(upgrade(""));
+    stalled.send(frame(0x81, call("hex", "[20000000]")));
+    stalled.until("0x");
+    let mut other = server.connect();
+    other.post(call("hex", "[100000]"));
+    other.reply().check(200, "0x");
+}
+
+#[tokio::test]
+async fn a_batch_ends_when_its_client_hangs_up() {
+    let server = Server::public();
+    let mut ws = server.websocket();
+    ws.send(format!("[{0},{0},{0}]", call("wait", "[]"))).await;
+    server.began.recv_timeout(PATIENCE).expect("it runs");
+    drop(ws);
+    tokio::time::sleep(2 * BRIEF).await;
+    server.go.send(()).expect("it waits");
+    assert!(server.began.recv_timeout(2 * BRIEF).is_err(), "nobody waits for the second");
+}
+
+/// Its client was told that the call was not answered.
+#[tokio::test]
+async fn a_subscription_without_room_for_its_answer_does_not_begin() {
+    let limits = Limits { answers_bytes: 1 << 20, turn_wait: BRIEF, ..Limits::public() };
+    let server = Server::start(None, limits);
+    let mut stalled = server.connect();
+    stalled.post(call("hex", "[20000000]"));
+    assert!(stalled.more());
+    let mut ws = server.websocket();
+    let (subscribe, large) = (call("test_subscribe", "[\"news\"]"), call("hex", "[100000]"));
+    ws.send(format!("[{subscribe},{large}]")).await;
+    let refused = ws.json().await;
+    assert_eq!(refused[0]["error"]["code"], -32000, "{refused}");
+    server.publish(json!(1));
+    tokio::time::sleep(BRIEF).await;
+    assert_eq!(ws.call("echo", "[2]").await["result"], json!([2]));
+    // As many as may be can be begun.
+    for _ in 0..Limits::public().subscriptions {
+        ws.subscribe().await;
+    }
+}
+
+#[test]
 fn pings_of_a_client_that_does_not_read_are_answered_with_bounds() {
     let server = Server::public();
     let mut raw = server.connect();

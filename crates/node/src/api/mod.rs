@@ -147,6 +147,10 @@ impl Handler for Api {
         }
     }
 
+    fn is_resource_in_order(&self, path: &str) -> bool {
+        rest::is_in_order(path)
+    }
+
     fn is_quick_resource(&self, request: &Request) -> bool {
         rest::is_quick(request)
     }

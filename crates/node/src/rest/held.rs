@@ -48,6 +48,11 @@ pub(super) fn lacking(request: &Request, assembled: &Assembled) -> Option<Lackin
     Some(leave_out(&mut numbers, assembled, HELD_CODES))
 }
 
+/// Forgets what was sent, when it turns out not to be.
+pub(super) fn forget(request: &Request) {
+    request.connection.with(|sent: &mut Sent| *sent = Sent::default());
+}
+
 fn leave_out(numbers: &mut B256Map<u32>, assembled: &Assembled, most: usize) -> Lacking {
     let Assembled { witness, code_hashes } = assembled;
     let new = code_hashes.iter().filter(|hash| !numbers.contains_key(*hash)).count();

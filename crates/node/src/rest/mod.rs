@@ -59,6 +59,11 @@ pub(crate) fn is_quick(request: &Request) -> bool {
     }
 }
 
+/// "Message ordering" in the Engine API's common definitions.
+pub(crate) fn is_in_order(path: &str) -> bool {
+    path.strip_prefix(BASE) == Some("forkchoice")
+}
+
 /// The answer to a request that the port itself refuses, for a reason that `status` stands for.
 pub(crate) fn refuse(status: StatusCode, detail: &str) -> Response {
     let kind = match status {

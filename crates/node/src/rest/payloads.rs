@@ -53,7 +53,11 @@ pub(super) fn witness(api: &Api, request: &Request) -> Result<Response, Problem>
     } else {
         (Sending::whole(whole), None)
     };
-    let mut answer = ssz(sending.body_with(&status.encode(), &keys).map_err(Problem::of_answer)?);
+    let body = sending.body_with(&status.encode(), &keys).map_err(|fault| {
+        held::forget(request);
+        Problem::of_answer(fault)
+    })?;
+    let mut answer = ssz(body);
     if let Some(codes) = codes {
         answer.headers.insert(held::CODES, codes);
     }
