@@ -60,10 +60,19 @@ impl<S: State> Database for BlockCache<S> {
 
 impl<S: State> DatabaseCommit for BlockCache<S> {
     fn commit(&mut self, accounts: AddressMap<Account>) {
+        for (address, _) in accounts.iter().filter(|(_, account)| is_deleted(account)) {
+            self.0.database.note_deleted(address);
+        }
         let changes = accounts.iter().filter_map(|(address, account)| change(*address, account));
         self.0.database.state.ran(&mut { changes });
         self.0.commit(accounts);
     }
+}
+
+/// Whether a transaction deleted an account: the same decision as revm's, when it commits it.
+fn is_deleted(account: &Account) -> bool {
+    let is_empty = account.is_empty() && !account.is_created();
+    account.is_touched() && (account.is_selfdestructed() || is_empty)
 }
 
 /// What the EVM changed in an account, `None` when nothing.
@@ -72,9 +81,7 @@ fn change(address: Address, account: &Account) -> Option<Change> {
         return None;
     }
     let existed = !account.is_loaded_as_not_existing();
-    // The same decisions as revm's, when it commits the account.
-    let deleted = account.is_selfdestructed() || (account.is_empty() && !account.is_created());
-    if deleted {
+    if is_deleted(account) {
         let slots = Vec::new();
         return existed.then_some(Change { address, account: None, storage_wiped: true, slots });
     }

@@ -96,6 +96,11 @@ impl<S> Recorder<S> {
         self.transaction.ambiguous |= !self.storage_only.is_empty();
     }
 
+    /// Notes that a transaction has deleted an account, with its storage.
+    pub(crate) fn note_deleted(&mut self, address: &Address) {
+        self.storage_only.remove(address);
+    }
+
     /// Whether `address` has storage, but neither code nor nonce.
     pub(crate) fn has_storage_only(&self, address: &Address) -> bool {
         self.storage_only.contains(address)

@@ -531,6 +531,24 @@ fn a_creating_transaction_whose_address_has_storage_fails() {
     assert_eq!(validated.executed.gas_used, 1_000_000);
 }
 
+/// It is empty, so the first to touch it deletes it, with its storage (EIP-161).
+#[test]
+fn where_storage_was_deleted_there_is_no_collision() {
+    let created = sender().address().create(1);
+    let storage_only = StartAccount::default().storage([(1, 1)]);
+    let mut world = world(&[], vec![(created, storage_only)]);
+    let create = sender().transact(1, TxKind::Create, U256::ZERO, deploy(&twin()).into());
+    let block = world.block(vec![sender().call(0, created, []), create]);
+    let validated = world.check(&block).unwrap();
+    assert!(validated.executed.receipts[1].status());
+    world.extend(&block, validated);
+    assert_eq!(world.account(created).code_hash, alloy_primitives::keccak256(twin()));
+    assert_eq!(
+        witness::State::storage(&mut world.state(), created, U256::from(1)).unwrap(),
+        U256::ZERO
+    );
+}
+
 #[test]
 fn headers_reach_as_far_as_blockhash_did() {
     for (distance, expected) in [(1, 1), (2, 2), (17, 17), (256, 256), (257, 1), (300, 1), (0, 1)] {
