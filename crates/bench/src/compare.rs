@@ -27,7 +27,7 @@ pub struct Args {
     /// Interleave runs instead of blocks: A B A B, each on all payloads.
     #[arg(long)]
     by_run: bool,
-    /// Rounds; otherwise three, or one where blocks are interleaved.
+    /// Rounds; otherwise six, or one where blocks are interleaved.
     #[arg(long, value_name = "N", value_parser = count::<usize>)]
     rounds: Option<usize>,
 }
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         document.clients.clone_from(&clients);
         document
     };
-    let rounds = args.rounds.unwrap_or(if args.by_run { 3 } else { 1 });
+    let rounds = args.rounds.unwrap_or(if args.by_run { 6 } else { 1 });
     let runs =
         course.heats(&entrants, rounds, !args.by_run, |runs| documented(runs).write(&results))?;
     replay::finish(&documented(&runs), &results, &runs)?;
@@ -67,14 +67,16 @@ fn document(feed: &Feed, runs: &[Run], by_run: bool) -> Document {
          by round. A pair is a round of both."
     } else {
         "Blocks are interleaved: each block goes to all clients, one after the other, and who is \
-         first changes; the others are stopped meanwhile. A pair is a block of both."
+         first changes; the others are stopped meanwhile. A pair is a block of both, with its \
+         times of all rounds."
     });
+    let pairing = if by_run { Pairing::Rounds } else { Pairing::Blocks };
     match unequal_work(runs) {
         Some(why) => {
             document.text(format!("No verdict: the work was unequal. {why}"));
         }
         None => {
-            document.text(Comparison::WORDS).table(verdicts(runs));
+            document.text(Comparison::WORDS).table(verdicts(runs, pairing));
         }
     }
     document.table(replay::latencies("newPayload", runs, |block| Some(block.new_payload)));
@@ -85,12 +87,12 @@ fn document(feed: &Feed, runs: &[Run], by_run: bool) -> Document {
 }
 
 /// The ratios of all clients to the first one.
-fn verdicts(runs: &[Run]) -> Table {
+fn verdicts(runs: &[Run], pairing: Pairing) -> Table {
     let mut table = verdict_columns();
     let names = replay::names(runs);
     let Some((first, others)) = names.split_first() else { return table };
     for other in others {
-        verdict_rows(&mut table, runs, other, first);
+        verdict_rows(&mut table, runs, pairing, [other, first]);
     }
     table
 }
@@ -105,8 +107,9 @@ fn verdict_columns() -> Table {
 }
 
 /// What is to be said of one client against the first one.
-fn verdict_rows(table: &mut Table, runs: &[Run], other: &str, first: &str) {
-    let pairs = pairs(runs, other, first);
+fn verdict_rows(table: &mut Table, runs: &[Run], pairing: Pairing, sides: [&str; 2]) {
+    let [other, first] = sides;
+    let pairs = pairs(runs, pairing, sides);
     for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
         let mut row: Vec<Cell> = cells![other, first, name, pairs.len()].into();
         row.extend(Comparison::new(&pairs, share).cells());
@@ -114,25 +117,42 @@ fn verdict_rows(table: &mut Table, runs: &[Run], other: &str, first: &str) {
     }
 }
 
-/// The times of blocks that both clients ran in the same round, in seconds, `side`'s before
-/// `other`'s: a pair a round, or a pair a block where there is one round only.
-pub(crate) fn pairs(runs: &[Run], side: &str, other: &str) -> Vec<Vec<[f64; 2]>> {
+/// What was measured next to each other, and is drawn together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pairing {
+    /// Each block, on both sides, in all rounds.
+    Blocks,
+    /// Each round, all its blocks on both sides.
+    Rounds,
+}
+
+/// The times of blocks that both sides ran in the same round, in seconds, the first side's before
+/// the other's.
+pub(crate) fn pairs(runs: &[Run], pairing: Pairing, sides: [&str; 2]) -> Vec<Vec<[f64; 2]>> {
     let total = |block: &Block| block.new_payload + block.forkchoice;
-    let of = |name: &str, round: usize| {
-        runs.iter().find(|run| run.client == name && run.round == round && run.failure.is_none())
-    };
     let rounds = runs.iter().map(|run| run.round + 1).max().unwrap_or(0);
     let mut pairs = Vec::new();
+    let mut places = HashMap::new();
     for round in 0..rounds {
-        let (Some(a), Some(b)) = (of(side, round), of(other, round)) else { continue };
+        let of = |side: &str| {
+            runs.iter().find(|r| r.client == side && r.round == round && r.failure.is_none())
+        };
+        let [Some(a), Some(b)] = sides.map(of) else { continue };
         let theirs: HashMap<B256, f64> = b.counted().map(|b| (b.hash, total(b))).collect();
-        let both = a.counted().filter_map(|a| Some([total(a), *theirs.get(&a.hash)?]));
-        pairs.push(both.collect::<Vec<_>>());
-    }
-    if let [blocks] = &pairs[..]
-        && rounds == 1
-    {
-        return blocks.iter().map(|block| vec![*block]).collect();
+        if pairing == Pairing::Rounds {
+            pairs.push(Vec::new());
+        }
+        for block in a.counted() {
+            let Some(theirs) = theirs.get(&block.hash) else { continue };
+            let place = match pairing {
+                Pairing::Rounds => pairs.len() - 1,
+                Pairing::Blocks => *places.entry(block.hash).or_insert_with(|| {
+                    pairs.push(Vec::new());
+                    pairs.len() - 1
+                }),
+            };
+            pairs[place].push([total(block), *theirs]);
+        }
     }
     pairs
 }

@@ -68,13 +68,13 @@ pub struct LoadArgs {
     #[arg(long, value_name = "[WEIGHT*]METHOD [PARAMS]")]
     method: Vec<String>,
     /// Seconds of a turn.
-    #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     duration: f64,
     /// Calls of a turn, instead of its seconds.
     #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = count::<u64>)]
     calls: Option<u64>,
     /// Turns of each endpoint and mode.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = count::<usize>)]
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = count::<usize>)]
     rounds: usize,
     /// Seconds of the turn before, which is not counted.
     #[arg(long, value_name = "SECONDS", default_value_t = 0.5)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, PipeReader, Write, pipe};
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::fault::Fault;
 
@@ -70,7 +70,7 @@ pub(crate) fn sleep_until(end: Instant) {
 fn kill_children() {
     with_running(|running| {
         for pid in running.drain(..) {
-            kill_process(pid, Signal::KILL).ok();
+            kill_process_group(pid, Signal::KILL).ok();
         }
     });
 }
@@ -111,11 +111,14 @@ pub(crate) fn bound_to_us(program: &Path) -> Command {
     Command::new(program)
 }
 
-/// A process whose log goes to a file. Dropped, it is killed.
+/// A process whose log goes to a file, and those that it starts: a script may start the program.
+/// Dropped, they are killed.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
+    /// Its number, and that of its process group.
     pid: Pid,
+    is_over: bool,
     log: PathBuf,
     lines: Receiver<String>,
     /// How long it may take to stop.
@@ -127,7 +130,7 @@ impl Process {
     pub(crate) fn start(mut command: Command, log: &Path) -> anyhow::Result<Self> {
         ensure!(!interrupted(), "interrupted");
         let (printed, end) = pipe()?;
-        command.stdin(Stdio::null()).stdout(end.try_clone()?).stderr(end);
+        command.stdin(Stdio::null()).stdout(end.try_clone()?).stderr(end).process_group(0);
         let shown = format!("{command:?}");
         let mut file = std::fs::File::options().create(true).append(true).open(log)?;
         writeln!(file, "$ {shown}")?;
@@ -137,7 +140,8 @@ impl Process {
         let pid = Pid::from_child(&child);
         with_running(|running| running.push(pid));
         let lines = tee(printed, file);
-        Ok(Self { child, pid, log: log.into(), lines, stop_time: STOP_TIME })
+        let (log, is_over) = (log.into(), false);
+        Ok(Self { child, pid, is_over, log, lines, stop_time: STOP_TIME })
     }
 
     /// The first line of the log, until `end`, that `read` finds something in.
@@ -196,9 +200,25 @@ impl Process {
         format!("see {}, which ends in: {}", self.log.display(), words.trim())
     }
 
-    /// Its number, for `/proc`.
+    /// Its number, for `/proc`: where a script started the program, that of the largest process.
     pub(crate) fn id(&self) -> u32 {
-        self.child.id()
+        let largest = self.members().into_iter().max_by_key(|id| Usage::of(*id).resident_kib);
+        largest.unwrap_or_else(|| self.child.id())
+    }
+
+    /// The processes of its group that have not ended; none where the system does not say.
+    fn members(&self) -> Vec<u32> {
+        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        let is_member = |id: &u32| {
+            let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+            // Behind the name in parentheses: state, parent, group.
+            let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+            let has_ended = matches!(fields.next(), None | Some("Z" | "X"));
+            let group = fields.nth(1).and_then(|group| group.parse().ok());
+            !has_ended && group.and_then(Pid::from_raw) == Some(self.pid)
+        };
+        ids.filter(is_member).collect()
     }
 
     /// What it uses once it has started and waits: when its memory stays what it is, or after
@@ -219,20 +239,21 @@ impl Process {
 
     /// Stops its threads where they are, until [`Process::thaw`].
     pub(crate) fn freeze(&self) -> anyhow::Result<()> {
-        Ok(kill_process(self.pid, Signal::STOP)?)
+        Ok(kill_process_group(self.pid, Signal::STOP)?)
     }
 
     pub(crate) fn thaw(&self) -> anyhow::Result<()> {
-        Ok(kill_process(self.pid, Signal::CONT)?)
+        Ok(kill_process_group(self.pid, Signal::CONT)?)
     }
 
     /// Tells it to stop, and waits until it has written all that it wants to keep.
     pub(crate) fn stop(mut self) -> anyhow::Result<()> {
         self.thaw()?;
-        kill_process(self.pid, Signal::TERM)?;
+        kill_process_group(self.pid, Signal::TERM)?;
         let end = Instant::now() + self.stop_time;
         while Instant::now() < end {
-            if self.child.try_wait()?.is_some() {
+            if self.child.try_wait()?.is_some() && self.members().is_empty() {
+                self.is_over = true;
                 return Ok(());
             }
             std::thread::sleep(STOP_PAUSE);
@@ -244,19 +265,21 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         with_running(|running| running.retain(|pid| *pid != self.pid));
-        self.child.kill().ok();
+        if !self.is_over {
+            kill_process_group(self.pid, Signal::KILL).ok();
+        }
         self.child.wait().ok();
     }
 }
 
-/// Copies the log to its file, line by line, and to whoever waits for something in it.
+/// Copies the log to its file as it is, line by line, and to whoever waits for something in it.
 fn tee(printed: PipeReader, mut file: std::fs::File) -> Receiver<String> {
     let (sender, receiver) = sync_channel(LINES_WAITING);
     std::thread::spawn(move || {
-        for line in BufReader::new(printed).lines().map_while(Result::ok) {
-            writeln!(file, "{line}").ok();
+        for line in BufReader::new(printed).split(b'\n').map_while(Result::ok) {
+            file.write_all(&line).and_then(|()| file.write_all(b"\n")).ok();
             // Most of the log comes when nobody waits any more.
-            sender.try_send(line).ok();
+            sender.try_send(String::from_utf8_lossy(&line).into_owned()).ok();
         }
     });
     receiver
@@ -319,5 +342,63 @@ impl Usage {
             file_kib: kib("RssFile:").unwrap_or(0),
             cpu_ms: ticks * 10,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    /// A script that starts a program and waits for it, and what it has printed is there.
+    fn script(log: &Path) -> (Process, u32) {
+        let mut command = Command::new("sh");
+        command.args([
+            "-c",
+            "printf 'Ren\\351\\n'; sh -c 'echo it is $$; read x; sleep 60' </dev/zero; :",
+        ]);
+        let mut process = Process::start(command, log).expect("there is a shell");
+        let said = |line: &str| line.strip_prefix("it is ")?.parse().ok();
+        let id = process.wait_for("who it is", Instant::now() + PATIENCE, said).expect("it says");
+        (process, id)
+    }
+
+    fn is_there(id: u32) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        stat.rsplit(')')
+            .next()
+            .is_some_and(|rest| !matches!(rest.trim().chars().next(), None | Some('Z')))
+    }
+
+    fn ends(id: u32) -> bool {
+        let end = Instant::now() + PATIENCE;
+        while is_there(id) && Instant::now() < end {
+            std::thread::sleep(STOP_PAUSE);
+        }
+        !is_there(id)
+    }
+
+    #[test]
+    fn what_a_script_starts_is_stopped_and_killed_with_it() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let log = directory.path().join("log");
+        let (process, id) = script(&log);
+        assert!(is_there(id));
+        process.freeze().expect("it is there");
+        let state = || std::fs::read_to_string(format!("/proc/{id}/stat")).expect("it is there");
+        let end = Instant::now() + PATIENCE;
+        while !state().contains(") T ") {
+            assert!(Instant::now() < end, "it is not stopped: {}", state());
+            std::thread::sleep(STOP_PAUSE);
+        }
+        process.stop().expect("it stops");
+        assert!(!is_there(id));
+        let (process, id) = script(&log);
+        drop(process);
+        assert!(ends(id));
+        // The log is there as it was printed.
+        let text = std::fs::read(&log).expect("a log");
+        assert!(text.windows(5).any(|line| line == b"Ren\xe9\n"), "{}", text.escape_ascii());
     }
 }

@@ -705,7 +705,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             (format!("Replay to {name}"), vec![Entrant { name, target }])
         }
     };
-    let usual = if args.sweep.is_some() { 3 } else { 1 };
+    let usual = if args.sweep.is_some() { 6 } else { 1 };
     let clients = clients(&entrants)?;
     let documented = |runs: &[Run]| {
         let mut document = report::document(title.clone(), &args.feed, runs);

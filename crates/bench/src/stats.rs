@@ -9,8 +9,9 @@ use crate::random::Random;
 const RESAMPLES: usize = 10_000;
 /// The share of resamples that an interval holds.
 const CONFIDENCE: f64 = 0.95;
-/// Fewer pairs say nothing about what another run would find.
-const LEAST_PAIRS: usize = 3;
+/// Fewer pairs say nothing about what another run would find: of five of two equal sides, all fall
+/// on the same side of 1 in one comparison of 16, of six in one of 32.
+const LEAST_PAIRS: usize = 6;
 
 /// What two runs of one program differ by though nothing changed, as reth's benchmarks found it:
 /// of medians, of percentiles up to the 90th, and of those beyond.
@@ -106,8 +107,9 @@ impl Comparison {
     /// The interval is a bootstrap's: pairs are drawn from the pairs, and from each of them as many
     /// blocks as it has, and between two shares of the ratios that this gives lies the interval.
     /// The draws follow from a fixed seed. The side is faster or slower when the interval leaves
-    /// out 1 and the ratio is farther from 1 than [`NOISE`]; the floor is how far from 1 a ratio
-    /// with such an interval has to be for that.
+    /// out 1 and the ratio is farther from 1 than [`NOISE`]; the floor is how far from 1, on its
+    /// side of it, a ratio with such an interval has to be for that. Nothing is said of fewer than
+    /// [`LEAST_PAIRS`], nor of a percentile beyond which there is not one block.
     pub(crate) fn new(pairs: &[Vec<[f64; 2]>], share: f64) -> Self {
         let ratio = ratio(pairs.iter().flatten(), share);
         let ratios = Sorted::new(resampled(pairs, share, RESAMPLES));
@@ -115,9 +117,14 @@ impl Comparison {
         let interval @ [low, high] = interval.map(|share| ratios.percentile(share));
         let noise =
             NOISE.iter().find(|(up_to, _)| share <= *up_to).map_or(0.0, |(_, noise)| *noise);
-        let floor = (ratio / low).max(high / ratio).max(1.0 + noise) - 1.0;
+        let floor = match ratio {
+            ratio if ratio < 1.0 => 1.0 - (ratio / high).min(1.0 / (1.0 + noise)),
+            ratio => (ratio / low).max(1.0 + noise) - 1.0,
+        };
+        let blocks: usize = pairs.iter().map(Vec::len).sum();
+        let has_tail = blocks as f64 * (1.0 - share) >= 1.0 - f64::EPSILON * blocks as f64;
         let verdict = match ratio {
-            _ if pairs.len() < LEAST_PAIRS || ratio.is_nan() => Verdict::TooFewPairs,
+            _ if pairs.len() < LEAST_PAIRS || !has_tail || ratio.is_nan() => Verdict::TooFewPairs,
             ratio if high < 1.0 && ratio * (1.0 + noise) < 1.0 => Verdict::Faster,
             ratio if low > 1.0 && ratio > 1.0 + noise => Verdict::Slower,
             _ => Verdict::NoDifference,
@@ -129,7 +136,8 @@ impl Comparison {
     pub(crate) const WORDS: &str = "A ratio is the client's time over the other's: below 1 it is \
         faster. It lies between both ends of the 95% interval, a bootstrap's over the pairs. There \
         is a verdict when the interval leaves out 1 and the ratio is beyond the noise of two equal \
-        runs; the floor is the smallest difference for which that is so here.";
+        runs; the floor is the smallest difference for which that is so here. Fewer than six pairs, or \
+        a percentile beyond which there is no block (of p99 with fewer than 100), get none.";
 
     /// The columns of a table that [`Self::cells`] fills.
     pub(crate) fn columns(table: Table) -> Table {
@@ -261,7 +269,7 @@ mod tests {
         }
         let compared = Comparison::new(&pairs, 0.5);
         assert_eq!((compared.ratio, compared.interval), (2.0, [1.0, 4.0]));
-        assert_eq!((compared.floor, compared.verdict), (1.0, Verdict::NoDifference));
+        assert_eq!((compared.floor, compared.verdict), (1.0, Verdict::TooFewPairs));
     }
 
     #[test]
@@ -295,21 +303,62 @@ mod tests {
             assert_eq!(compared.verdict, verdict, "{compared:?}");
             assert!((compared.floor - floor).abs() < 1e-9, "{compared:?}");
         };
-        check(&[[1.0, 2.0]; 3], Verdict::Faster, 0.012);
-        check(&[[2.0, 1.0]; 3], Verdict::Slower, 0.012);
-        check(&[[1.0, 1.0]; 3], Verdict::NoDifference, 0.012);
-        check(&[[1.01, 1.0]; 3], Verdict::NoDifference, 0.012);
-        check(&[[1.0, 1.01]; 3], Verdict::NoDifference, 0.012);
-        check(&[[1.02, 1.0]; 3], Verdict::Slower, 0.012);
-        check(&[[1.0, 1.02]; 3], Verdict::Faster, 0.012);
-        check(&[[1.0, 2.0]; 2], Verdict::TooFewPairs, 0.012);
+        let faster = 1.0 - 1.0 / 1.012;
+        check(&[[1.0, 2.0]; 6], Verdict::Faster, faster);
+        check(&[[2.0, 1.0]; 6], Verdict::Slower, 0.012);
+        check(&[[1.0, 1.0]; 6], Verdict::NoDifference, 0.012);
+        check(&[[1.01, 1.0]; 6], Verdict::NoDifference, 0.012);
+        check(&[[1.0, 1.01]; 6], Verdict::NoDifference, faster);
+        check(&[[1.02, 1.0]; 6], Verdict::Slower, 0.012);
+        check(&[[1.0, 1.02]; 6], Verdict::Faster, faster);
+        check(&[[1.0, 2.0]; 5], Verdict::TooFewPairs, faster);
         let none = Comparison::new(&[], 0.5);
         assert_eq!(none.verdict, Verdict::TooFewPairs);
         // A tenth faster in the median, and anything between twice as fast and half as fast.
-        let scattered = [[1.0, 2.0], [0.9, 1.0], [2.0, 1.0]];
+        let scattered = [[[1.0, 2.0], [0.9, 1.0], [2.0, 1.0]]; 2].concat();
         assert_eq!(Comparison::new(&blocks(&scattered), 0.5).verdict, Verdict::NoDifference);
-        let tail = Comparison::new(&blocks(&[[1.0, 1.04]; 3]), 0.99);
+        // Nothing is known of the slowest of a hundred when there are fewer.
+        let verdict = |count| Comparison::new(&blocks(&vec![[1.0, 2.0]; count]), 0.99).verdict;
+        assert_eq!((verdict(99), verdict(100)), (Verdict::TooFewPairs, Verdict::Faster));
+        let tail = Comparison::new(&blocks(&[[1.0, 1.04]; 100]), 0.99);
         assert_eq!(tail.verdict, Verdict::NoDifference);
+    }
+
+    /// A verdict is beyond the floor, and what is beyond it has one.
+    #[test]
+    fn a_floor_is_that_of_the_verdict() {
+        let mut random = Random::new(seed());
+        let mut verdicts = [0; 2];
+        for _ in 0..300 {
+            let factor = 0.8 + 0.4 * random.unit();
+            let mut noisy = || 1.0 + 0.2 * random.unit();
+            let pairs: Vec<_> = (0..8).map(|_| [factor * noisy(), noisy()]).collect();
+            let Comparison { ratio, floor, verdict, .. } = Comparison::new(&blocks(&pairs), 0.5);
+            let is_there = verdict != Verdict::NoDifference;
+            assert_eq!((ratio - 1.0).abs() > floor, is_there, "{ratio} {floor} {verdict}");
+            verdicts[usize::from(is_there)] += 1;
+        }
+        assert!(verdicts.iter().all(|count| *count > 10), "{verdicts:?}");
+    }
+
+    /// Of two equal sides, whose rounds differ by more than the blocks of a round.
+    #[test]
+    fn equal_sides_seldom_get_a_verdict() {
+        let mut random = Random::new(11);
+        let mut wrong = 0;
+        for _ in 0..200 {
+            let rounds: Vec<_> = (0..LEAST_PAIRS)
+                .map(|_| {
+                    let sides = [(); 2].map(|()| 1.0 + 0.1 * random.unit());
+                    let mut block = || sides.map(|side| side * (1.0 + 0.02 * random.unit()));
+                    (0..20).map(|_| block()).collect::<Vec<_>>()
+                })
+                .collect();
+            let ratios = Sorted::new(resampled(&rounds, 0.5, 400));
+            let [low, high] = [0.025, 0.975].map(|share| ratios.percentile(share));
+            wrong += u32::from(high < 1.0 || low > 1.0);
+        }
+        assert!(wrong <= 24, "{wrong} of 200");
     }
 
     #[test]

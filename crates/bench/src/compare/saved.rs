@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 
-use super::{unequal_work, verdict_columns, verdict_rows};
+use super::{Pairing, unequal_work, verdict_columns, verdict_rows};
 use crate::document::{self, Cell, Content, Document};
 use crate::replay::{self, Block, Run};
 use crate::stats::Comparison;
@@ -47,7 +47,7 @@ pub(crate) fn compare(folders: [&Path; 2]) -> anyhow::Result<Document> {
         if let Some(why) = why {
             return Err(anyhow::Error::msg(why)).context("the work was unequal: no verdict");
         }
-        verdict_rows(&mut table, &runs, &sides[1], &sides[0]);
+        verdict_rows(&mut table, &runs, Pairing::Blocks, [&sides[1], &sides[0]]);
         all.extend(runs);
     }
     document.text(

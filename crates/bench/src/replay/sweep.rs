@@ -5,7 +5,7 @@ use std::str::FromStr;
 use super::report::blocks;
 use super::{Entrant, Run};
 use crate::cells;
-use crate::compare::pairs;
+use crate::compare::{Pairing, pairs};
 use crate::document::{Axis, Cell, Document, Lines, Table, Unit};
 use crate::stats::{Comparison, Sorted};
 use crate::target::Target;
@@ -78,7 +78,10 @@ impl Sweep {
             let first = self.name(&self.values[0]);
             row.extend(match index {
                 0 => cells![1.0, None::<f64>, None::<f64>, None::<f64>, None::<f64>],
-                _ => Comparison::new(&pairs(runs, &name, &first), 0.5).cells(),
+                _ => {
+                    let pairs = pairs(runs, Pairing::Rounds, [&name, &first]);
+                    Comparison::new(&pairs, 0.5).cells()
+                }
             });
             table.row(row);
             let place = value.parse().unwrap_or(index as f64);

@@ -10,7 +10,7 @@ use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::compare::{pairs, unequal_work};
+use crate::compare::{Pairing, pairs, unequal_work};
 
 /// What a server does with a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -329,13 +329,18 @@ fn pairs_are_blocks_of_one_round_or_rounds_of_several() {
         Run { blocks: blocks.collect(), ..Run::of(client, round, false) }
     };
     let (a, b) = (run("a", 0, [9.0, 1.0, 2.0]), run("b", 0, [9.0, 3.0, 4.0]));
-    assert_eq!(pairs(&[a.clone(), b.clone()], "a", "b"), [vec![[2.0, 4.0]], vec![[3.0, 5.0]]]);
+    let of = |runs: &[Run], pairing| pairs(runs, pairing, ["a", "b"]);
+    let one = [a.clone(), b.clone()];
+    assert_eq!(of(&one, Pairing::Blocks), [vec![[2.0, 4.0]], vec![[3.0, 5.0]]]);
+    assert_eq!(of(&one, Pairing::Rounds), [vec![[2.0, 4.0], [3.0, 5.0]]]);
     let (c, mut d) = (run("a", 1, [9.0, 5.0, 6.0]), run("b", 1, [9.0, 7.0, 8.0]));
     let rounds = [a.clone(), b.clone(), c.clone(), d.clone()];
     let expected = [vec![[2.0, 4.0], [3.0, 5.0]], vec![[6.0, 8.0], [7.0, 9.0]]];
-    assert_eq!(pairs(&rounds, "a", "b"), expected);
+    assert_eq!(of(&rounds, Pairing::Rounds), expected);
+    let blocks = [vec![[2.0, 4.0], [6.0, 8.0]], vec![[3.0, 5.0], [7.0, 9.0]]];
+    assert_eq!(of(&rounds, Pairing::Blocks), blocks);
     d.fail(Fault::Died, None, &anyhow::anyhow!("gone"));
-    assert_eq!(pairs(&[a, b, c, d], "a", "b"), expected[..1]);
+    assert_eq!(of(&[a, b, c, d], Pairing::Rounds), expected[..1]);
 }
 
 #[test]

@@ -42,8 +42,8 @@ pub struct WitnessArgs {
     #[arg(long, value_delimiter = ',', value_name = "MB", default_value = "17,100,300,500")]
     #[arg(value_parser = count::<u64>)]
     sizes: Vec<u64>,
-    /// Measured rounds, after one that warms up; three at least for verdicts.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = count::<usize>)]
+    /// Measured rounds, after one that warms up; six at least for verdicts.
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = count::<usize>)]
     rounds: usize,
     /// Our transports of the coupled flow.
     #[arg(
