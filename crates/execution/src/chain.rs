@@ -1,3 +1,4 @@
+use alloy_consensus::Header;
 use alloy_eips::eip7840::{BLOB_BASE_COST, BlobParams};
 use alloy_eips::{eip6110, eip7594};
 use alloy_evm::eth::spec::EthExecutorSpec;
@@ -211,6 +212,20 @@ impl ChainSpec {
             Merge::Difficulty { terminal, .. } => Some(terminal),
             Merge::Never | Merge::At(_) => None,
         }
+    }
+
+    /// The latest fork active in a block: by number as long as there is proof of work, by time since
+    /// then.
+    pub fn fork_of(&self, header: &Header) -> EthereumHardfork {
+        if header.difficulty.is_zero() {
+            return self.fork_at(header.timestamp);
+        }
+        let is_active = |condition: &ForkCondition| match condition {
+            ForkCondition::Block(first) => *first <= header.number,
+            _ => false,
+        };
+        let active = self.forks.iter().filter(|(_, condition)| is_active(condition));
+        active.map(|(fork, _)| *fork).max().unwrap_or(EthereumHardfork::Frontier)
     }
 
     /// The latest fork active at `timestamp` on a chain past the merge.

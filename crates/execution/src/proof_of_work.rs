@@ -134,17 +134,37 @@ pub fn validate_ancestry(
     validate_ommers(chain, block, ancestors)
 }
 
+/// The rules of a block's ommers that need no ancestors.
+pub(crate) fn validate_ommers_alone(block: &SealedBlock) -> Result<(), InvalidBlock> {
+    let ommers = &block.body.ommers;
+    if ommers.len() > OMMERS {
+        return Err(InvalidBlock::OmmerCount(ommers.len()));
+    }
+    for (index, ommer) in ommers.iter().enumerate() {
+        let wrong = |reason: &str| InvalidBlock::Ommer { index, reason: reason.to_owned() };
+        if ommers[..index].contains(ommer) {
+            return Err(wrong("has been one before"));
+        }
+        let behind = block.header.number.checked_sub(ommer.number);
+        if !behind.is_some_and(|behind| (1..OMMER_GENERATIONS as u64).contains(&behind)) {
+            return Err(wrong("is no child of one of the six blocks before the parent"));
+        }
+        if ommer.difficulty.is_zero() {
+            return Err(wrong("has no proof of work"));
+        }
+    }
+    Ok(())
+}
+
 fn validate_ommers(
     chain: &ChainSpec,
     block: &SealedBlock,
     ancestors: &[&SealedBlock],
 ) -> Result<(), InvalidBlock> {
+    validate_ommers_alone(block)?;
     let ommers = &block.body.ommers;
     if ommers.is_empty() {
         return Ok(());
-    }
-    if ommers.len() > OMMERS {
-        return Err(InvalidBlock::OmmerCount(ommers.len()));
     }
     let ancestors = &ancestors[..ancestors.len().min(OMMER_GENERATIONS)];
     let known = ancestors.iter().flat_map(|ancestor| &ancestor.body.ommers);
@@ -164,9 +184,6 @@ fn validate_ommers(
         let Some(parent) = parents.find(|ancestor| ancestor.hash() == ommer.parent_hash) else {
             return Err(wrong("is no child of one of the six blocks before the parent"));
         };
-        if ommer.difficulty.is_zero() {
-            return Err(wrong("has no proof of work"));
-        }
         validate_header(chain, ommer, &parent.header, parent.hash())
             .map_err(|error| wrong(&error.to_string()))?;
     }

@@ -1,5 +1,6 @@
 use crate::access_list::ACCESS_LIST_ITEM_GAS;
 use crate::block::check_public_keys;
+use crate::proof_of_work::validate_ommers_alone;
 use crate::{
     BlockError, ChainSpec, Executed, Help, InvalidBlock, SealedBlock, Senders, recover_senders_at,
     run, validate_header,
@@ -78,6 +79,7 @@ pub fn verify(
         check_public_keys(public_keys, &senders).map_err(BlockError::from)?;
     }
     validate_body_roots(block).map_err(BlockError::from)?;
+    validate_ommers_alone(block).map_err(BlockError::from)?;
     let parent_hash = block.header.parent_hash;
     let mut state = TrieState::new(parent.state_root, &index);
     let executed =

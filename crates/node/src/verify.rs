@@ -92,7 +92,7 @@ fn report(
     time: Duration,
 ) -> String {
     let header = &block.header;
-    let fork = chain.fork_at(header.timestamp);
+    let fork = chain.fork_of(header);
     let mut out = String::new();
     let mut line = |name: &str, value: String| {
         out += &format!("{name:<14}{value}\n");

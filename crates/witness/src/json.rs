@@ -6,7 +6,7 @@
 use crate::{DecodeError, NodeList, Witness, limits};
 use alloy_primitives::Bytes;
 use serde::Deserialize;
-use serde::de::{Unexpected, Visitor};
+use serde::de::{IgnoredAny, SeqAccess, Unexpected, Visitor};
 use std::fmt::Formatter;
 
 /// Appends the JSON object to `out`.
@@ -41,9 +41,46 @@ impl<'de> Deserialize<'de> for Witness {
 
 #[derive(Deserialize)]
 struct Document {
-    state: Vec<Item>,
-    codes: Vec<Item>,
-    headers: Vec<Item>,
+    state: List<{ limits::ITEMS }>,
+    codes: List<{ limits::ITEMS }>,
+    headers: List<{ limits::HEADERS }>,
+}
+
+/// A list that holds `MOST` items at most; those beyond are counted alone.
+struct List<const MOST: usize> {
+    items: Vec<Item>,
+    count: usize,
+}
+
+impl<'de, const MOST: usize> Deserialize<'de> for List<MOST> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(ListVisitor)
+    }
+}
+
+struct ListVisitor<const MOST: usize>;
+
+impl<'de, const MOST: usize> Visitor<'de> for ListVisitor<MOST> {
+    type Value = List<MOST>;
+
+    fn expecting(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("a sequence")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<List<MOST>, A::Error> {
+        let mut items = Vec::new();
+        while items.len() < MOST {
+            let Some(item) = list.next_element()? else {
+                return Ok(List { count: items.len(), items });
+            };
+            items.push(item);
+        }
+        let mut count = MOST;
+        while list.next_element::<IgnoredAny>()?.is_some() {
+            count += 1;
+        }
+        Ok(List { items, count })
+    }
 }
 
 /// One item: `0x` and its hex digits, the only form that the specification has.
@@ -78,19 +115,20 @@ impl TryFrom<Document> for Witness {
 
     fn try_from(document: Document) -> Result<Self, DecodeError> {
         let Document { state, codes, headers } = document;
-        for (field, items, limit) in [
-            ("state", &state, limits::ITEMS),
-            ("codes", &codes, limits::ITEMS),
-            ("headers", &headers, limits::HEADERS),
+        for (field, items, count, limit) in [
+            ("state", &state.items, state.count, limits::ITEMS),
+            ("codes", &codes.items, codes.count, limits::ITEMS),
+            ("headers", &headers.items, headers.count, limits::HEADERS),
         ] {
-            DecodeError::check(field, items.len(), limit)?;
+            DecodeError::check(field, count, limit)?;
             for Item(item) in items {
                 DecodeError::check(field, item.len(), limits::ITEM_BYTES)?;
             }
         }
         let bytes = |items: Vec<Item>| items.into_iter().map(|Item(bytes)| bytes);
-        let state = NodeList::from_iter(bytes(state));
-        Ok(Self { state, codes: bytes(codes).collect(), headers: bytes(headers).collect() })
+        let state = NodeList::from_iter(bytes(state.items));
+        let (codes, headers) = (bytes(codes.items).collect(), bytes(headers.items).collect());
+        Ok(Self { state, codes, headers })
     }
 }
 

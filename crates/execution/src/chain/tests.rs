@@ -40,6 +40,26 @@ fn each_fork_is_active_from_its_time_on() {
 }
 
 #[test]
+fn a_block_with_proof_of_work_is_of_the_fork_of_its_number() {
+    let mainnet = ChainSpec::from_chain_id(1).unwrap();
+    let fork = |number, difficulty| {
+        let difficulty = U256::from(difficulty);
+        mainnet.fork_of(&Header { number, difficulty, timestamp: 0, ..Header::default() })
+    };
+    for (number, expected) in [
+        (46_147, Frontier),
+        (1_150_000, Homestead),
+        (4_370_000, Byzantium),
+        (12_964_999, Berlin),
+        (12_965_000, London),
+        (15_537_393, GrayGlacier),
+    ] {
+        assert_eq!(fork(number, 1), expected);
+    }
+    assert_eq!(fork(15_537_394, 0), Paris);
+}
+
+#[test]
 fn forks_at_one_time_are_all_active() {
     let chain = spec(r#"{"shanghaiTime": 0, "cancunTime": 0, "pragueTime": 0}"#);
     assert_eq!(chain.fork_at(0), Prague);

@@ -440,3 +440,23 @@ fn a_beneficiary_that_a_free_transaction_pays_nothing_is_there_as_ever() {
         }
     }
 }
+
+/// A witness does not have the ancestors, but what can be said without them is.
+#[test]
+fn ommers_are_checked_without_their_ancestors_too() {
+    let (chain, blocks) = ancestors();
+    let world = World::new(chain.clone(), [(Address::ZERO, StartAccount::rich())]);
+    let witness = world.check(&world.block(Vec::new())).unwrap().witness;
+    let check = |ommers: Vec<Header>, expected: &str| {
+        let Block { mut header, mut body } = world.block(Vec::new()).into_block();
+        header.ommers_hash = proofs::calculate_ommers_root(&ommers);
+        body.ommers = ommers;
+        let block = SealedBlock::new(Block { header, body });
+        let error = crate::verify(&world.chain, &block, None, &witness).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    };
+    let ommer = child(&chain, &blocks[8], 1, Vec::new()).into_block().header;
+    let apart = "ommer 0 is no child of one of the six blocks before the parent";
+    check(vec![ommer.clone()], apart);
+    check(vec![ommer; 3], "3 ommers, at most 2 allowed");
+}

@@ -78,6 +78,7 @@ impl<R: Records + ?Sized> Walk<'_, R> {
         }
         match node {
             Node::Branch(branch) => {
+                branch.children().map_err(malformed)?;
                 for nibble in bits(branch.records) {
                     let child = branch.child(nibble).map_err(malformed)?;
                     self.child(child, is_accounts, share.of_child(nibble))?;
@@ -147,5 +148,25 @@ mod tests {
             records.replace(address, &record);
         }
         assert!(records.append(&[0]) > version.address);
+    }
+
+    /// The hash is over the RLP alone, and does not tell.
+    #[test]
+    fn a_branch_that_lost_a_record_is_found() {
+        let mut records = MemoryRecords::default();
+        let mut builder = StateBuilder::new(&mut records);
+        for account in 0..3u8 {
+            let info = AccountInfo { nonce: 1, balance: U256::ZERO, code_hash: B256::ZERO };
+            builder.account(B256::repeat_byte(account << 4), info).unwrap();
+        }
+        let version = builder.finish();
+        let mut record = records.record(version.address).unwrap().to_vec();
+        // The kind, the mask, the addresses.
+        assert_eq!(record[1..3], [0b111, 0]);
+        record[1] = 0b110;
+        record.drain(3..3 + NodeAddress::BYTES);
+        records.replace(version.address, &record);
+        let error = verify(&records, &version, &mut |_, _| {}).unwrap_err();
+        assert!(matches!(error, Error::MalformedRecord { .. }), "{error}");
     }
 }

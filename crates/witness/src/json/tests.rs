@@ -104,6 +104,9 @@ fn lists_and_items_over_their_limits_are_refused() {
     let over = "state: 1048577 is over the limit of 1048576";
     let error = decode(document(&many(limits::ITEMS + 1), "").as_bytes());
     assert_eq!(error.expect_err("refused").to_string(), over);
+    // Those beyond are counted and no more.
+    let error = decode(document("", &format!("{},1,{{}}", many(256))).as_bytes());
+    assert_eq!(error.expect_err("refused").to_string(), "headers: 258 is over the limit of 256");
     let item = format!("\"0x{}\"", "00".repeat(limits::ITEM_BYTES + 1));
     let error = decode(document(&item, "").as_bytes());
     assert_eq!(error.expect_err("refused").to_string(), over);
