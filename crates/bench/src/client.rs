@@ -352,12 +352,15 @@ impl Connection {
             "headBlockHash": head, "safeBlockHash": safe, "finalizedBlockHash": finalized,
         }, null]);
         let (timing, result) = self.call("engine_forkchoiceUpdatedV3", &params.to_string())?;
-        let said = result.get();
-        let fault = match said {
-            said if said.contains("\"status\":\"VALID\"") => return Ok(timing),
-            said if said.contains("\"status\":\"SYNCING\"") => Fault::Behind,
+        let status = rpc::response::field(result, "payloadStatus").and_then(|payload| {
+            rpc::response::field(payload, "status").map(|status| status.get().to_owned())
+        });
+        let fault = match status.context(Fault::Garbled)?.as_str() {
+            "\"VALID\"" => return Ok(timing),
+            "\"SYNCING\"" => Fault::Behind,
             _ => Fault::Lying,
         };
+        let said = result.get();
         Err(fault.error(format!("the fork choice {head} is answered {said:.500}")))
     }
 

@@ -426,12 +426,13 @@ fn heat(
     let blocks = count_of(&feed.payloads)?.min(last).saturating_sub(feed.skip);
     let names: Vec<&str> = sessions.iter().map(|session| session.run.client.as_str()).collect();
     let bar = progress::bar(names.join(", "), blocks);
-    let first = Instant::now();
-    let mut first_slot = None;
+    let (mut first, mut first_slot) = (None, None);
     for (index, payload) in payloads_of(&feed.payloads)?.take(last).enumerate() {
         let payload = payload?;
         ancestry.push(&payload);
         let Some(sent) = index.checked_sub(feed.skip) else { continue };
+        // What is passed over takes its time too.
+        let first = *first.get_or_insert_with(Instant::now);
         if process::interrupted() {
             let failed =
                 |session: &mut Session| session.failed(payload.number, anyhow!("interrupted"));
@@ -600,7 +601,7 @@ impl<'a> Course<'a> {
         ensure!(scheme == "http", "--engine-url {url}: host:port, or http://host:port");
         let address = address.trim_end_matches('/');
         let mut engine = Connection::open(address, Some(secret))?;
-        engine.set_patience(Duration::from_secs(args.answer_time))?;
+        engine.set_patience(Duration::from_secs(args.answer_time));
         let version = engine.client_version().unwrap_or_else(|| "does not tell its version".into());
         let waits = self.feed.wait_for_persistence != Persistence::Never;
         let persisted = waits.then(|| {
@@ -674,7 +675,7 @@ impl<'a> Course<'a> {
         });
         let files = short_hash(&files.collect::<anyhow::Result<Vec<_>>>()?);
         let name = target.name.trim_end_matches("+witness");
-        let name = format!("{}-{}", file_name(name), target.version()?);
+        let name = format!("{}-{}-{}", file_name(name), target.version()?, target.build()?);
         Ok(self.feed.dir.join("prepared").join(format!("replay-{files}")).join(name))
     }
 }

@@ -1,9 +1,12 @@
 //! Other chains out of a chain: `gas-ramp` raises its gas limit with empty blocks, `merge` makes
 //! large blocks of the transactions of several. A client builds them, with `testing_buildBlockV1`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
 use alloy_eips::eip7685::Requests;
+use alloy_eips::eip7691::MAX_BLOBS_PER_BLOCK_ELECTRA;
 use alloy_primitives::{Address, B256, Bytes, U64, keccak256};
 use alloy_rpc_types_engine::ExecutionPayloadV3;
 use anyhow::{Context, ensure};
@@ -83,7 +86,8 @@ pub(crate) fn ramp(args: &RampArgs) -> anyhow::Result<()> {
 
 /// Puts blocks together.
 pub(crate) fn merge(args: &MergeArgs) -> anyhow::Result<()> {
-    let blocks = merged(payloads_of(&args.payloads)?, args.gas)?;
+    let blobs = Genesis::read(&args.ground.genesis)?.config.most_blobs();
+    let blocks = merged(payloads_of(&args.payloads)?, args.gas, blobs)?;
     let site = Site::open(&args.ground)?;
     site.write(&args.ground, blocks, &format!("merge --gas {}", args.gas))
 }
@@ -114,18 +118,22 @@ struct Planned {
 }
 
 /// The blocks that are made of some: each of all transactions and withdrawals of as many as it
-/// takes to use `gas`.
+/// takes to use `gas`, or fewer where there would be more than so many blobs.
 fn merged(
     payloads: impl Iterator<Item = anyhow::Result<Payload>>,
     gas: u64,
+    most_blobs: u64,
 ) -> anyhow::Result<Vec<Planned>> {
     #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
     struct Body {
+        blob_gas_used: Option<U64>,
         transactions: Vec<Bytes>,
         #[serde(default)]
         withdrawals: Vec<Value>,
     }
-    let (mut blocks, mut block, mut block_gas) = (Vec::new(), Planned::default(), 0);
+    let (mut blocks, mut block) = (Vec::new(), Planned::default());
+    let (mut block_gas, mut blob_gas) = (0, 0);
     let mut head: Option<B256> = None;
     for payload in payloads {
         let payload = payload?;
@@ -133,12 +141,18 @@ fn merged(
         ensure!(follows, "block {} is on another branch than the one before", payload.number);
         head = Some(payload.hash);
         let (body,): (Body,) = first_of(payload.params())?;
+        let more_blobs: u64 = body.blob_gas_used.unwrap_or_default().to();
+        if blob_gas + more_blobs > most_blobs * DATA_GAS_PER_BLOB && block_gas > 0 {
+            blocks.push(std::mem::take(&mut block));
+            (block_gas, blob_gas) = (0, 0);
+        }
+        blob_gas += more_blobs;
         block.transactions.extend(body.transactions);
         block.withdrawals.extend(body.withdrawals);
         block_gas += payload.gas_used;
         if block_gas >= gas {
             blocks.push(std::mem::take(&mut block));
-            block_gas = 0;
+            (block_gas, blob_gas) = (0, 0);
         }
     }
     if block != Planned::default() {
@@ -188,6 +202,22 @@ struct Genesis {
 #[serde(rename_all = "camelCase")]
 struct Config {
     amsterdam_time: Option<u64>,
+    #[serde(default)]
+    blob_schedule: BTreeMap<String, Blobs>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Blobs {
+    max: u64,
+}
+
+impl Config {
+    /// As many blobs as a block may have on all forks from Prague on.
+    fn most_blobs(&self) -> u64 {
+        let forks =
+            self.blob_schedule.iter().filter(|(fork, _)| !fork.eq_ignore_ascii_case("cancun"));
+        forks.map(|(_, blobs)| blobs.max).min().unwrap_or(MAX_BLOBS_PER_BLOCK_ELECTRA)
+    }
 }
 
 impl Genesis {
@@ -318,6 +348,32 @@ fn limited(mut built: Value, gas_limit: u64, beacon_root: B256) -> anyhow::Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_merged_block_ends_at_its_gas_or_before_its_blobs_are_too_many() {
+        let payload = |number: u64, blobs: u64| {
+            let payload = Payload::of(
+                "engine_newPayloadV4",
+                &[json!({
+                    "blockNumber": U64::from(number),
+                    "blockHash": B256::with_last_byte(number as u8),
+                    "parentHash": B256::with_last_byte(number as u8 - 1),
+                    "stateRoot": B256::ZERO,
+                    "timestamp": "0x1",
+                    "gasLimit": "0x10",
+                    "gasUsed": "0xa",
+                    "blobGasUsed": U64::from(blobs * DATA_GAS_PER_BLOB),
+                    "transactions": [format!("0x{number:02x}")],
+                })],
+            );
+            Ok(payload.expect("a payload"))
+        };
+        let payloads = [3, 3, 3, 1, 0, 0, 0, 9].into_iter().zip(1u64..);
+        let payloads = payloads.map(|(blobs, number)| payload(number, blobs));
+        let blocks = merged(payloads, 40, 9).expect("blocks that follow each other");
+        let lens: Vec<_> = blocks.iter().map(|block| block.transactions.len()).collect();
+        assert_eq!(lens, [3, 4, 1]);
+    }
 
     #[test]
     fn gas_limits_go_to_the_target_in_steps_that_are_allowed() {

@@ -17,6 +17,7 @@ use toml::{Table, Value};
 use crate::client::Client;
 use crate::process::{Process, bound_to_us};
 use crate::wire::Connection;
+use crate::world::short_hash;
 
 /// The clients that we know.
 const KNOWN: &str = include_str!("targets.toml");
@@ -325,6 +326,18 @@ impl Target {
         Ok(version.unwrap_or_default().trim().replace(' ', "-"))
     }
 
+    /// A short name for all that its directory may depend on: the program's file, and the arguments
+    /// that it gets.
+    pub(crate) fn build(&self) -> anyhow::Result<String> {
+        let binary = self.needed_binary()?;
+        let read = || anyhow::Ok((binary.canonicalize()?, fs::metadata(&binary)?));
+        let (path, file) = read().with_context(|| format!("no {}", binary.display()))?;
+        let changed = file.modified()?.duration_since(std::time::UNIX_EPOCH)?.as_nanos();
+        let Self { init, start, arguments, import, config, environment, .. } = self;
+        let given = (init, start, arguments, import, config, environment);
+        Ok(short_hash(&(path, file.len(), changed.to_string(), given)))
+    }
+
     /// Itself, for blocks that are not measured.
     pub(crate) fn importing(&self) -> Self {
         let arguments = self.arguments.iter().chain(&self.import).cloned().collect();
@@ -413,7 +426,7 @@ impl Target {
             socket: with_socket.then_some(socket),
             process,
         };
-        client.engine.set_patience(Duration::from_secs(self.answer_seconds))?;
+        client.engine.set_patience(Duration::from_secs(self.answer_seconds));
         Ok(client)
     }
 

@@ -15,8 +15,8 @@ use rpc::{ClientError, JwtSecret, RawValue, response};
 use crate::fault::Fault;
 use crate::stream::is_idle;
 
-/// The longest wait for more of an answer: a block that makes state takes seconds.
-const READ_TIME: Duration = Duration::from_secs(600);
+/// The longest that a call may take: a block that makes state takes seconds.
+const ANSWER_TIME: Duration = Duration::from_secs(600);
 /// Free space to read into, at least.
 const ROOM_BYTES: usize = 1 << 20;
 /// The largest chunk that an answer may have.
@@ -24,6 +24,8 @@ const CHUNK_BYTES: usize = 1 << 32;
 /// A connection that was not used for so long is not used again: its server may be about to close
 /// it. One that was stopped meanwhile does so when it goes on, which is when the call comes.
 const IDLE_TIME: Duration = Duration::from_secs(5);
+/// For what a server said before it stopped to read.
+const LAST_WORDS_TIME: Duration = Duration::from_secs(1);
 const HEAD_END: &[u8] = b"\r\n\r\n";
 
 /// When parts of an answer were here, counted from before the first byte was sent.
@@ -40,8 +42,12 @@ pub(crate) struct Connection {
     address: String,
     secret: Option<JwtSecret>,
     stream: TcpStream,
+    /// Whether the server said that it closes the connection.
+    is_closing: bool,
     last_used: Instant,
     patience: Duration,
+    /// By when the running call has to be answered.
+    until: Instant,
     request: Vec<u8>,
     /// The answer is its first `filled` bytes.
     answer: Vec<u8>,
@@ -51,16 +57,24 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connects to `host:port`.
     pub(crate) fn open(address: &str, secret: Option<JwtSecret>) -> anyhow::Result<Self> {
-        let (stream, patience) = (connect(address, READ_TIME)?, READ_TIME);
-        let (request, answer) = (Vec::new(), Vec::new());
-        let (address, last_used) = (address.into(), Instant::now());
-        Ok(Self { address, secret, stream, last_used, patience, request, answer, filled: 0 })
+        let (stream, now) = (connect(address)?, Instant::now());
+        Ok(Self {
+            address: address.into(),
+            secret,
+            stream,
+            is_closing: false,
+            last_used: now,
+            patience: ANSWER_TIME,
+            until: now,
+            request: Vec::new(),
+            answer: Vec::new(),
+            filled: 0,
+        })
     }
 
-    /// Bounds the wait for more of an answer.
-    pub(crate) fn set_patience(&mut self, patience: Duration) -> std::io::Result<()> {
+    /// Bounds the time from the first byte sent to the last one of the answer.
+    pub(crate) fn set_patience(&mut self, patience: Duration) {
         self.patience = patience;
-        self.stream.set_read_timeout(Some(patience))
     }
 
     /// Another connection to the same server.
@@ -82,18 +96,31 @@ impl Connection {
         let context = |what: &str| format!("{what} {method} at {}", self.address);
         let (sending, reading) = (context("cannot send"), context("no answer to"));
         self.render(method, params);
-        if self.last_used.elapsed() > IDLE_TIME || !is_idle(&self.stream) {
-            self.stream = connect(&self.address, self.patience)?;
+        if self.is_closing || self.last_used.elapsed() > IDLE_TIME || !is_idle(&self.stream) {
+            self.stream = connect(&self.address)?;
         }
+        // Until the whole answer is there.
+        self.is_closing = true;
         let start = Instant::now();
         self.filled = 0;
-        let sent = self.stream.write_all(&self.request);
-        sent.map_err(|error| Fault::of_io(error, 0)).context(sending)?;
-        let head_end = self.read_head().map_err(|error| Fault::of_io(error, self.filled));
-        let head_end = head_end.with_context(|| reading.clone())?;
+        self.until = start + self.patience;
+        let sent = self.write();
+        if sent.is_err() {
+            // It may have said why it does not read on.
+            self.until = Instant::now() + LAST_WORDS_TIME;
+        }
+        let is_cut = sent.is_err();
+        let head_end = match (self.read_head(), sent) {
+            (Ok(end), _) => end,
+            (Err(_), Err(error)) => return Err(Fault::of_io(error, 0)).context(sending),
+            (Err(error), Ok(())) => {
+                return Err(Fault::of_io(error, self.filled)).context(reading);
+            }
+        };
         let first_byte = start.elapsed();
-        let body = self.read_body(head_end).context(reading)?;
+        let (body, closes) = self.read_body(head_end).context(reading)?;
         let whole = start.elapsed();
+        self.is_closing = closes || is_cut;
         self.last_used = Instant::now();
         let status = self.answer[..head_end].split(|byte| *byte == b' ').nth(1);
         if status != Some(b"200") {
@@ -127,12 +154,33 @@ impl Connection {
         debug_assert!(self.request.ends_with(b"}"));
     }
 
+    /// Sends the request.
+    fn write(&mut self) -> std::io::Result<()> {
+        let mut written = 0;
+        while written < self.request.len() {
+            self.stream.set_write_timeout(Some(self.left()?))?;
+            match self.stream.write(&self.request[written..]) {
+                Ok(count) => written += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// What is left of the time for the call.
+    fn left(&self) -> std::io::Result<Duration> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
+    }
+
     /// Reads what is there, or waits for it.
     fn read(&mut self) -> std::io::Result<()> {
         if self.answer.len() < self.filled + ROOM_BYTES {
             self.answer.resize((self.filled + ROOM_BYTES).max(self.answer.len() * 2), 0);
         }
         loop {
+            self.stream.set_read_timeout(Some(self.left()?))?;
             match self.stream.read(&mut self.answer[self.filled..]) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(read) => {
@@ -161,9 +209,10 @@ impl Connection {
         }
     }
 
-    /// Reads the rest of the answer.
-    fn read_body(&mut self, start: usize) -> anyhow::Result<Body> {
+    /// Reads the rest of the answer; and whether the connection ends with it.
+    fn read_body(&mut self, start: usize) -> anyhow::Result<(Body, bool)> {
         let head = String::from_utf8_lossy(&self.answer[..start]).to_ascii_lowercase();
+        let closes = header(&head, "connection") == Some("close");
         if let Some(encoding) = header(&head, "content-encoding").filter(|it| *it != "identity") {
             let said = format!("it came as {encoding}, which was not asked for");
             return Err(Fault::Compressed.error(said));
@@ -174,33 +223,57 @@ impl Connection {
             while self.filled < end {
                 self.read_on()?;
             }
-            return Ok(Body::Whole(start..end));
+            return Ok((Body::Whole(start..end), closes));
         }
         if header(&head, "transfer-encoding") != Some("chunked") {
-            return Err(Fault::Garbled.error(format!("no length: {head:.500}")));
+            // It ends with the connection (RFC 9112 section 6.3).
+            return loop {
+                match self.read() {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                        break Ok((Body::Whole(start..self.filled), true));
+                    }
+                    Err(error) => break Err(Fault::of_io(error, self.filled)),
+                }
+            };
         }
         let (mut chunks, mut at) = (Vec::new(), start);
         loop {
-            let line = loop {
-                if let Some(len) = find(&self.answer[at..self.filled], b"\r\n") {
-                    break at..at + len;
-                }
-                self.read_on()?;
-            };
+            let line = self.read_line(at)?;
             let digits = String::from_utf8_lossy(&self.answer[line.clone()]).into_owned();
-            let size = usize::from_str_radix(&digits, 16).ok().filter(|size| *size <= CHUNK_BYTES);
+            // Behind a semicolon there may be extensions.
+            let size = digits.split(';').next().unwrap_or_default().trim();
+            let size = usize::from_str_radix(size, 16).ok().filter(|size| *size <= CHUNK_BYTES);
             let Some(size) = size else {
                 return Err(Fault::Garbled.error(format!("a chunk of {digits:.100} bytes")));
             };
+            if size == 0 {
+                let mut at = line.end + 2;
+                // There may be trailers.
+                loop {
+                    let line = self.read_line(at)?;
+                    if line.is_empty() {
+                        return Ok((Body::Chunks(chunks), closes));
+                    }
+                    at = line.end + 2;
+                }
+            }
             let data = line.end + 2..line.end + 2 + size;
             while self.filled < data.end + 2 {
                 self.read_on()?;
             }
             at = data.end + 2;
-            if size == 0 {
-                return Ok(Body::Chunks(chunks));
-            }
             chunks.push(data);
+        }
+    }
+
+    /// The line that begins there, without its end.
+    fn read_line(&mut self, at: usize) -> anyhow::Result<std::ops::Range<usize>> {
+        loop {
+            if let Some(len) = find(&self.answer[at..self.filled], b"\r\n") {
+                return Ok(at..at + len);
+            }
+            self.read_on()?;
         }
     }
 
@@ -227,11 +300,10 @@ enum Body {
     Chunks(Vec<std::ops::Range<usize>>),
 }
 
-fn connect(address: &str, patience: Duration) -> anyhow::Result<TcpStream> {
+fn connect(address: &str) -> anyhow::Result<TcpStream> {
     let stream = TcpStream::connect(address).context(Fault::Unreachable);
     let stream = stream.with_context(|| format!("cannot connect to {address}"))?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(patience))?;
     Ok(stream)
 }
 
@@ -301,6 +373,83 @@ mod tests {
             }
             assert_eq!(connection.call("a", "[1]").expect("an answer").1.get(), expected);
         }
+    }
+
+    #[test]
+    fn answers_of_any_form_are_read() {
+        // One that ends with its connection, one that closes it, extensions and trailers of chunks.
+        let address = server_of(vec![
+            vec![
+                "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 12\r\n\r\n{\"result\":1}",
+            ],
+            vec![
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n\
+                 5;a=b\r\n{\"res\r\n7 ; c\r\nult\":2}\r\n0\r\nX: y\r\n\r\n",
+            ],
+        ]);
+        let mut connection = Connection::open(&address, None).expect("it listens");
+        for expected in ["1", "2"] {
+            assert_eq!(connection.call("a", "[1]").expect("an answer").1.get(), expected);
+        }
+        let answer = |answer: &'static str| {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+            let address = listener.local_addr().expect("it has an address").to_string();
+            std::thread::spawn(move || {
+                let (mut stream, _) = listener.accept().expect("a client");
+                serve(&mut stream, vec![answer]);
+            });
+            let mut connection = Connection::open(&address, None).expect("it listens");
+            connection.call("a", "[1]").map(|(_, result)| result.get().to_owned())
+        };
+        assert_eq!(answer("HTTP/1.1 200 OK\r\n\r\n{\"result\":3}").expect("an answer"), "3");
+        let refused = format!("{:#}", answer("HTTP/1.1 401 No\r\n\r\nno token").expect_err("no"));
+        assert!(refused.contains("401") && refused.contains("no token"), "{refused}");
+    }
+
+    #[test]
+    fn a_server_that_does_not_read_or_answers_slowly_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("it has an address").to_string();
+        std::thread::spawn(move || {
+            let (mut first, _) = listener.accept().expect("a client");
+            let (mut second, _) = listener.accept().expect("a client");
+            // Of the first nothing is read, and the second is answered a byte at a time.
+            first.write_all(b"").expect("open");
+            for byte in b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n".iter().cycle() {
+                std::thread::sleep(Duration::from_millis(20));
+                if second.write_all(&[*byte]).is_err() {
+                    break;
+                }
+            }
+            drop(first);
+        });
+        let long = format!("[\"{}\"]", "x".repeat(20_000_000));
+        for params in [&*long, "[1]"] {
+            let mut connection = Connection::open(&address, None).expect("it listens");
+            connection.set_patience(Duration::from_millis(300));
+            let begun = Instant::now();
+            let fault = connection.call("a", params).expect_err("no answer");
+            assert_eq!(Fault::of(&fault), Some(Fault::Hanging), "{fault:#}");
+            assert!(begun.elapsed() < Duration::from_secs(10));
+        }
+    }
+
+    /// As a server does whose bound a body is over.
+    #[test]
+    fn a_refusal_before_all_was_sent_is_read() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("it has an address").to_string();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            stream.read_exact(&mut [0; 10]).expect("a request");
+            stream.write_all(b"HTTP/1.1 413 Long\r\nContent-Length: 2\r\n\r\nno").expect("sent");
+            std::thread::sleep(Duration::from_secs(5));
+        });
+        let mut connection = Connection::open(&address, None).expect("it listens");
+        connection.set_patience(Duration::from_millis(300));
+        let long = format!("[\"{}\"]", "x".repeat(20_000_000));
+        let refused = connection.call("a", &long).expect_err("a refusal");
+        assert!(format!("{refused:#}").contains("413"), "{refused:#}");
     }
 
     #[test]

@@ -1,6 +1,10 @@
 //! One connection: it keeps as many calls on their way as it is told.
 
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use super::calls::{Calls, Order};
@@ -25,6 +29,9 @@ pub(super) struct Lane<'a> {
     plan: &'a Plan,
     start: Instant,
     connection: Option<(Stream, Messages)>,
+    /// Where the next one comes from, while another thread opens it: it may take many round trips,
+    /// in which calls of other connections are not to wait.
+    opening: Option<Receiver<io::Result<(Stream, Messages)>>>,
     /// Connections lost since the last answer, and when there may be another one.
     lost: u32,
     connect_at: u64,
@@ -62,6 +69,7 @@ impl<'a> Lane<'a> {
             plan,
             start: Instant::now(),
             connection: None,
+            opening: None,
             lost: 0,
             connect_at: 0,
             head: target.head(),
@@ -75,7 +83,7 @@ impl<'a> Lane<'a> {
             due: interval * number as u64 / count,
             interval,
         };
-        lane.connect(0);
+        lane.opened(target.open(), 0);
         lane
     }
 
@@ -96,14 +104,15 @@ impl<'a> Lane<'a> {
 
     /// Gives up what took too long, sends what is due, and says when to come again at the latest;
     /// nothing where all is done.
-    pub(super) fn step(&mut self) -> Option<u64> {
+    pub(super) fn step<'s>(&mut self, opener: &Opener<'s, 'a>) -> Option<u64> {
         let now = self.now();
         let limit = nanos(self.plan.timeout);
         if !self.calls.expire(now.saturating_sub(limit)) {
             self.disconnect(now);
         }
         let end = nanos(self.plan.duration);
-        let next = if now >= end || self.left == 0 { u64::MAX } else { self.send(now).min(end) };
+        let next =
+            if now >= end || self.left == 0 { u64::MAX } else { self.send(now, opener).min(end) };
         self.flush(now);
         if now >= end || self.left == 0 {
             self.calls.oldest()?;
@@ -114,7 +123,7 @@ impl<'a> Lane<'a> {
 
     /// Sends what there is room for and what is due; when there will be more, unless an answer
     /// makes room before.
-    fn send(&mut self, now: u64) -> u64 {
+    fn send<'s>(&mut self, now: u64, opener: &Opener<'s, 'a>) -> u64 {
         let paused = self.target.patience.until().saturating_duration_since(self.start);
         let paused = nanos(paused);
         if now < paused {
@@ -122,8 +131,9 @@ impl<'a> Lane<'a> {
             self.due = self.due.max(paused);
             return paused;
         }
-        if self.connection.is_none() && !self.connect(now) {
-            return self.connect_at;
+        if self.connection.is_none() && !self.connect(now, opener) {
+            // Whoever opens it wakes us.
+            return if self.opening.is_some() { u64::MAX } else { self.connect_at };
         }
         if self.target.wire == Wire::Http && now - self.head_made > HEAD_NANOS {
             (self.head, self.head_made) = (self.target.head(), now);
@@ -136,13 +146,15 @@ impl<'a> Lane<'a> {
         };
         for _ in 0..messages {
             let count = self.left.min(count as u64);
-            if self.interval > 0 && self.due > now {
-                return self.due;
-            }
             if count == 0 {
                 break;
             }
-            let from = if self.interval > 0 { self.due } else { now };
+            // A batch goes when the last of its calls is due.
+            let due = self.due + self.interval * (count - 1);
+            if self.interval > 0 && due > now {
+                return due;
+            }
+            let from = if self.interval > 0 { due } else { now };
             self.push(count as usize, from, now);
             self.due += self.interval * count;
             self.left -= count;
@@ -266,11 +278,24 @@ impl<'a> Lane<'a> {
         true
     }
 
-    fn connect(&mut self, now: u64) -> bool {
-        if now < self.connect_at {
-            return false;
+    /// Opens a connection, or goes on with that; whether there is one.
+    fn connect<'s>(&mut self, now: u64, opener: &Opener<'s, 'a>) -> bool {
+        if let Some(opening) = &self.opening {
+            let opened = match opening.try_recv() {
+                Ok(opened) => opened,
+                Err(TryRecvError::Empty) => return false,
+                Err(TryRecvError::Disconnected) => Err(io::Error::other("it was not tried")),
+            };
+            self.opening = None;
+            return self.opened(opened, now);
         }
-        let opened = self.target.open();
+        if now >= self.connect_at {
+            self.opening = Some(opener.open(self.target));
+        }
+        false
+    }
+
+    fn opened(&mut self, opened: io::Result<(Stream, Messages)>, now: u64) -> bool {
         match opened.and_then(|it| it.0.set_nonblocking().map(|()| it)) {
             Ok(connection) => self.connection = Some(connection),
             Err(error) => {
@@ -301,12 +326,39 @@ impl<'a> Lane<'a> {
     pub(super) fn end(mut self) -> Tally {
         let end = nanos(self.plan.duration);
         if self.interval > 0 && self.left > 0 && self.plan.calls.is_none() {
-            self.calls.tally.unsent = end.saturating_sub(self.due) / self.interval;
+            // They have waited until now at least.
+            for due in (self.due..end).step_by(usize::try_from(self.interval).unwrap_or(usize::MAX))
+            {
+                let kind = self.mix.cycle[self.turn];
+                self.turn = (self.turn + 1) % self.mix.cycle.len();
+                self.calls.tally.latencies[usize::from(kind)].push(end - due);
+                self.calls.tally.unsent += 1;
+            }
         }
         let last = self.calls.last_result;
         let elapsed = if self.plan.calls.is_some() { last } else { end };
         self.calls.tally.elapsed = Duration::from_nanos(elapsed);
         self.calls.tally
+    }
+}
+
+/// Opens connections on threads of their own, and wakes the thread that waits for them.
+#[derive(Debug)]
+pub(super) struct Opener<'s, 'a> {
+    pub(super) scope: &'s Scope<'s, 'a>,
+    pub(super) waker: Arc<UnixStream>,
+}
+
+impl<'s, 'a> Opener<'s, 'a> {
+    fn open(&self, target: &'a Target) -> Receiver<io::Result<(Stream, Messages)>> {
+        let (sender, receiver) = sync_channel(1);
+        let waker = Arc::clone(&self.waker);
+        self.scope.spawn(move || {
+            // Nobody takes it when the turn is over; who has a byte to read already is awake.
+            sender.send(target.open()).ok();
+            (&*waker).write_all(&[0]).ok();
+        });
+        receiver
     }
 }
 

@@ -111,7 +111,7 @@ fn work(outcomes: &[Outcome]) -> Table {
         let total = outcome.total();
         let cells = cells![
             total.sent,
-            total.latency().count(),
+            total.latency().count() - total.unsent,
             total.failed(),
             total.count(Failure::Limited),
             total.sent_bytes,
@@ -192,7 +192,7 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
             unsent > 0,
             format!(
                 "{unsent} calls were due and not sent before the end: the server does not keep up \
-                 with --max-rate."
+                 with --max-rate. They are among the latencies with the time that they had waited."
             ),
         ),
         (

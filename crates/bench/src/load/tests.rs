@@ -110,7 +110,7 @@ fn run(target: &Target, plan: &Plan) -> Tally {
     let tally = turn::run(target, &mix, plan).expect("a turn");
     let no_calls = tally.count(Failure::Extra) + tally.count(Failure::Connect);
     let failed = tally.failures.values().sum::<u64>() - no_calls;
-    assert_eq!(tally.latency().count() + failed, tally.sent, "{:?}", tally.failures);
+    assert_eq!(tally.latency().count() + failed, tally.sent + tally.unsent, "{:?}", tally.failures);
     tally
 }
 
@@ -313,6 +313,77 @@ fn at_a_rate_a_stall_is_charged_to_every_call_that_it_kept_waiting() {
     let quick = latency.distribution().into_iter().rfind(|(nanos, _)| *nanos < 250e6);
     let quick = quick.map_or(0.0, |(_, share)| share * 60.0);
     assert!(quick < 36.0, "{quick} calls waited less than a quarter of a second");
+}
+
+#[test]
+fn at_a_rate_what_was_not_sent_has_waited_too() {
+    // It never answers: of 50 calls that are due half have waited for more than a quarter of the time.
+    let target = odd_server(Wire::Http, |number, text, out| {
+        if number > 0 {
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        out.extend(good(text));
+        true
+    });
+    let plan = Plan {
+        duration: Duration::from_millis(500),
+        calls: None,
+        max_rate: Some(100.0),
+        ..plan(Mode::Sequential, 0)
+    };
+    let tally = run(&target, &plan);
+    assert!((40..=49).contains(&tally.unsent), "{}", tally.unsent);
+    let latency = tally.latency();
+    assert_eq!(latency.count(), tally.sent + tally.unsent);
+    assert!(latency.percentile(0.5) > 200e6, "{}", latency.percentile(0.5));
+}
+
+#[test]
+fn a_batch_goes_when_its_last_call_is_due() {
+    let target = odd_server(Wire::Http, |_, text, out| {
+        let answers: Vec<_> = ids(text).iter().map(|id| result(id)).collect();
+        out.extend(http("200 OK", "", &format!("[{}]", answers.join(","))));
+        true
+    });
+    let plan = Plan {
+        duration: Duration::from_millis(450),
+        calls: None,
+        max_rate: Some(20.0),
+        ..plan(Mode::Batched, 0)
+    };
+    // Nine calls are due, and four go at a time.
+    assert_eq!(run(&target, &plan).sent, 8);
+}
+
+/// While one connection is opened, the calls of others go on.
+#[test]
+fn who_connects_again_keeps_nobody_waiting() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("it has an address");
+    std::thread::spawn(move || {
+        for (number, accepted) in (0..).zip(listener.incoming()) {
+            std::thread::spawn(move || {
+                // From the third one on, it takes its time to become a WebSocket.
+                if number >= 2 {
+                    std::thread::sleep(Duration::from_millis(400));
+                }
+                let odd = move |at: usize, text: &str, out: &mut Vec<u8>| {
+                    out.extend(result(&ids(text)[0]).bytes());
+                    number != 0 || at < 3
+                };
+                converse(Stream::Tcp(accepted?), Wire::WebSocket, &odd)
+            });
+        }
+    });
+    let target = Target::parse(&format!("ws://{address}"), &[], None, None).expect("an address");
+    let plan = Plan {
+        connections: 2,
+        duration: Duration::from_millis(600),
+        calls: None,
+        ..plan(Mode::Sequential, 0)
+    };
+    let slowest = run(&target, &plan).latency().max();
+    assert!(slowest < 200e6, "{slowest}");
 }
 
 #[test]

@@ -153,11 +153,11 @@ pub(crate) fn speeds(runs: &[Run]) -> Table {
     table
 }
 
-/// From the beginning of the first counted block to the end of the last one, in seconds.
+/// The time of the counted blocks, each from the end of the block before, in seconds.
 fn wall(run: &Run) -> f64 {
-    let first = run.blocks.iter().take_while(|block| block.warm_up).last();
-    let last = run.blocks.last().map_or(0.0, |block| block.ended);
-    last - first.map_or(0.0, |block| block.ended)
+    let before = std::iter::once(0.0).chain(run.blocks.iter().map(|block| block.ended));
+    let blocks = run.blocks.iter().zip(before).filter(|(block, _)| block.counts());
+    blocks.map(|(block, before)| block.ended - before).sum()
 }
 
 /// What went wrong, and the other remarks.

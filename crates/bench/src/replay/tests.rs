@@ -194,7 +194,7 @@ fn request(reader: &mut impl BufRead) -> Option<Value> {
 
 fn session(address: &str, name: &str, with_witness: bool, reconnect: Duration) -> Session {
     let mut engine = Connection::open(address, None).expect("it listens");
-    engine.set_patience(PATIENCE[1]).expect("set");
+    engine.set_patience(PATIENCE[1]);
     let run = Run::of(name, 0, with_witness);
     Session { engine, with_witness, process: None, reconnect, persisted: None, run }
 }
@@ -207,7 +207,7 @@ fn run_of(what: Does, flags: &[&str]) -> Run {
     let with_witness = what == Does::EmptyWitness;
     let mut sessions = [session(&server(what), "fake", with_witness, reconnect)];
     if what == Does::Hangs {
-        sessions[0].engine.set_patience(PATIENCE[0]).expect("set");
+        sessions[0].engine.set_patience(PATIENCE[0]);
     }
     let feed = feed(folder.path(), flags);
     heat(&mut sessions, &feed, &Ancestry::default(), &mut samples).expect("it runs");
