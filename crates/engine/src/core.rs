@@ -96,6 +96,16 @@ pub(crate) enum CopyDue {
     InTime,
 }
 
+/// Which witnesses have their copies.
+#[derive(Debug)]
+struct Copied {
+    /// Of the canonical blocks since the database was opened, and of those before, the last number
+    /// up to which each witness has its copy, or gets none.
+    up_to: [u64; 2],
+    /// How often others became canonical.
+    branches: u64,
+}
+
 /// How many threads can run at once.
 pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
@@ -127,9 +137,7 @@ pub(crate) struct Core {
     pub(crate) earlier_assembler: Mutex<Assembler>,
     /// Held while a copy of a witness is made.
     pub(crate) copier: Mutex<Copier>,
-    /// Of the canonical blocks since the database was opened, and of those before, the last number
-    /// up to which each witness has its copy, or gets none.
-    copied: [AtomicU64; 2],
+    copied: Mutex<Copied>,
     /// The head's number when the database was opened.
     opened_at: u64,
     /// Whether a block runs, and the processor is better left to it.
@@ -149,7 +157,7 @@ impl Core {
         database: Arc<Database>,
         heads: Heads,
         floors: Floors,
-        head_number: u64,
+        [head_number, first_number]: [u64; 2],
     ) -> Result<Self, Error> {
         let rest = Arc::new(Rest::default());
         database.pace_writes({
@@ -171,7 +179,7 @@ impl Core {
             listeners: RwLock::default(),
             remembered: Shelf::new(),
             copier: Mutex::default(),
-            copied: [head_number.into(), 0.into()],
+            copied: Mutex::new(Copied { up_to: [head_number, first_number], branches: 0 }),
             opened_at: head_number,
             running: AtomicBool::new(false),
             rest,
@@ -221,19 +229,20 @@ impl Core {
         record.seal.hurry();
         let _waiting = (!record.seal.is_kept()).then(|| self.rest.wait_for_work());
         let sealed = record.seal.wait()?;
-        if self.keeps(record.number(), sealed) {
-            return Ok(sealed);
+        let mut floors = self.floors();
+        if !self.keeps(&floors, record.number(), sealed) {
+            return Err(Error::Pruned(record.hash()));
         }
-        Err(Error::Pruned(record.hash()))
+        // It may be on a branch from before the database was opened, and is needed from here on.
+        floors.add(record.number(), &sealed.sweep);
+        Ok(sealed)
     }
 
     /// Whether the version after a block with this number is kept.
-    fn keeps(&self, number: u64, sealed: &Sealed) -> bool {
-        let has_nodes = || {
-            let is_empty = sealed.version.address.is_none();
-            is_empty || sealed.sweep.floor >= self.database.nodes().start()
-        };
-        self.floors().first() <= number && has_nodes()
+    fn keeps(&self, floors: &Floors, number: u64, sealed: &Sealed) -> bool {
+        let start = floors.start.max(self.database.nodes().start());
+        let has_nodes = sealed.version.address.is_none() || sealed.sweep.floor >= start;
+        floors.first <= number && has_nodes
     }
 
     /// Number and parent of a valid block, `None` when there is none.
@@ -253,7 +262,7 @@ impl Core {
     /// Whether the state after a valid block is known not to be kept any more.
     pub(crate) fn is_pruned(&self, record: &BlockRecord) -> bool {
         match record.seal.is_kept().then(|| record.seal.wait()) {
-            Some(Ok(sealed)) => !self.keeps(record.number(), sealed),
+            Some(Ok(sealed)) => !self.keeps(&self.floors(), record.number(), sealed),
             Some(Err(_)) => true,
             None => record.number() < self.floors().first(),
         }
@@ -276,16 +285,20 @@ impl Core {
     /// copy and has none: persisted, and with its nodes kept. Each is given once.
     pub(crate) fn next_copy(&self, due: CopyDue, last: u64) -> Result<Option<B256>, Error> {
         let head = self.number(&self.persisted_heads().head)?;
-        let (cursor, last) = match due {
-            CopyDue::Now => (&self.copied[0], last.min(head)),
-            CopyDue::InTime => (&self.copied[1], last.min(self.opened_at).min(head)),
+        let last = match due {
+            CopyDue::Now => last.min(head),
+            CopyDue::InTime => last.min(self.opened_at).min(head),
         };
         let kept = self.floors().first() + 1;
         let wanted = (head + 1).saturating_sub(self.options.retain_witness_blocks);
-        let copied = cursor.load(Ordering::Relaxed);
-        // One that is lowered meanwhile stays so.
+        let Copied { up_to, branches } = *self.copied();
+        let copied = up_to[due as usize];
         let note = |number| {
-            let _ = cursor.compare_exchange(copied, number, Ordering::Relaxed, Ordering::Relaxed);
+            let mut copied = self.copied();
+            // What has become canonical meanwhile is looked at again.
+            if copied.branches == branches {
+                copied.up_to[due as usize] = number;
+            }
         };
         for number in (copied + 1).max(kept).max(wanted)..=last {
             let Some(hash) = self.tree().canonical_hash(number)? else { return Ok(None) };
@@ -301,7 +314,16 @@ impl Core {
 
     /// Notes that other blocks are canonical above `number`: they may have no copies yet.
     pub(crate) fn branched_off(&self, number: u64) {
-        self.copied[0].fetch_min(number, Ordering::Relaxed);
+        let mut copied = self.copied();
+        let [now, _] = &mut copied.up_to;
+        if number < *now {
+            *now = number;
+        }
+        copied.branches += 1;
+    }
+
+    fn copied(&self) -> MutexGuard<'_, Copied> {
+        self.copied.lock().expect(NO_PANIC)
     }
 
     pub(crate) fn is_running(&self) -> bool {
@@ -412,6 +434,8 @@ impl Drop for UnsealedBlock {
 pub(crate) struct Floors {
     /// The first number whose versions are kept.
     first: u64,
+    /// Below it all nodes are deleted, or are about to be.
+    start: NodeAddress,
     /// For each number the lowest address of the versions that were added since the database was
     /// opened.
     added: BTreeMap<u64, NodeAddress>,
@@ -419,7 +443,8 @@ pub(crate) struct Floors {
 
 impl Floors {
     pub(crate) fn of(database: &Database) -> Self {
-        Self { first: database.versions_from(), added: BTreeMap::new() }
+        let start = database.nodes().start();
+        Self { first: database.versions_from(), start, added: BTreeMap::new() }
     }
 
     /// The first number whose versions are kept.
@@ -438,10 +463,11 @@ impl Floors {
     ///
     /// Nothing on a branch has a lower floor than what it stands on. So this is the lowest of all
     /// but those that branch off before `cutoff`, of which the ones that were added before the
-    /// database was opened are given up.
+    /// database was opened, and not asked for since, are given up.
     pub(crate) fn cut(&mut self, cutoff: u64, floor: NodeAddress) -> NodeAddress {
         self.first = cutoff;
         self.added = self.added.split_off(&cutoff);
-        self.added.values().copied().fold(floor, NodeAddress::min)
+        self.start = self.added.values().copied().fold(floor, NodeAddress::min);
+        self.start
     }
 }

@@ -170,8 +170,10 @@ impl Engine {
         let floors = Floors::of(&database);
         let codes = CodeCache::new(options.code_cache_bytes, state::look_at_mapped);
         let head = database.entry(&heads.head)?.ok_or(Error::UnknownBlock(heads.head))?;
+        let first = database.entry(&heads.genesis)?.ok_or(Error::UnknownBlock(heads.genesis))?;
         let read_ahead = options.read_ahead_bytes;
-        let core = Arc::new(Core::new(options, database, heads, floors, head.number)?);
+        let numbers = [head.number, first.number];
+        let core = Arc::new(Core::new(options, database, heads, floors, numbers)?);
         // The head is asked for all the time.
         let head = core.block(&heads.head)?.ok_or(Error::UnknownBlock(heads.head))?;
         drop(core.tree_mut().insert(head));

@@ -192,31 +192,32 @@ pub(crate) fn prune(core: &Core) -> Result<(), Error> {
     core.database.retain_witnesses(blocks.max(core.options.retain_history), bytes)?;
     // Not in one expression: the tree would be locked twice, with a writer in between.
     let head = core.tree().heads.head;
-    let cutoff = core.number(&head)?.saturating_sub(core.options.retain_history);
-    // Who is yet to be sealed goes on from its parent's state.
+    // Of what is not persisted there is no copy yet.
+    let persisted = core.number(&core.persisted_heads().head)?;
+    let cutoff = core.number(&head)?.min(persisted).saturating_sub(core.options.retain_history);
     let cutoff = core.unsealed.lowest().map_or(cutoff, |lowest| cutoff.min(lowest.max(1) - 1));
     if cutoff <= core.floors().first() {
         return Ok(());
     }
     // Of what has no copy yet, this is the last chance.
     for due in [CopyDue::InTime, CopyDue::Now] {
-        while copy_a_witness(core, due, cutoff) {
-            if core.database.unpersisted_bytes() > limits::LATE_COPIES_BYTES {
-                core.database.persist()?;
-            }
-        }
+        copy_witnesses(core, due, cutoff)?;
     }
-    let oldest = core.tree().canonical_hash(cutoff)?;
-    let Some(oldest) = oldest.map(|hash| core.database.entry(&hash)).transpose()?.flatten() else {
-        return Ok(());
-    };
+    let Some(hash) = core.tree().canonical_hash(cutoff)? else { return Ok(()) };
+    let Some(oldest) = core.database.entry(&hash)? else { return Ok(()) };
     let floor = {
         // No head is chosen meanwhile of which this is not true any more.
         let tree = core.tree();
-        if tree.heads.head != head {
+        let (head, _) = tree.known_link(&tree.heads.head)?;
+        let is_so = tree.canonical_hash(cutoff)? == Some(hash)
+            && head.saturating_sub(core.options.retain_history) >= cutoff;
+        let mut floors = core.floors();
+        // Who is yet to be sealed goes on from its parent's state. Who begins now finds it gone.
+        let is_needed = core.unsealed.lowest().is_some_and(|lowest| lowest <= cutoff);
+        if !is_so || is_needed {
             return Ok(());
         }
-        core.floors().cut(cutoff, oldest.floor)
+        floors.cut(cutoff, oldest.floor)
     };
     core.database.forget_versions(cutoff)?;
     core.database.delete_segments_below(floor)?;
@@ -227,8 +228,17 @@ pub(crate) fn prune(core: &Core) -> Result<(), Error> {
 /// hold would have to be read from the disk.
 fn copy_late_witnesses(core: &Core) -> Result<(), Error> {
     let head = core.number(&core.persisted_heads().head)?;
-    let late = head.saturating_sub(limits::COPIES_BEHIND);
-    while copy_a_witness(core, CopyDue::Now, late) {}
+    copy_witnesses(core, CopyDue::Now, head.saturating_sub(limits::COPIES_BEHIND))
+}
+
+/// Makes all copies that are due up to the block with the number `last`. They do not wait for the
+/// disk together: blocks that read much have copies larger than all else that is written of them.
+fn copy_witnesses(core: &Core, due: CopyDue, last: u64) -> Result<(), Error> {
+    while copy_a_witness(core, due, last) {
+        if core.database.unpersisted_bytes() > limits::LATE_COPIES_BYTES {
+            core.database.persist()?;
+        }
+    }
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 //! The seed is printed; `DEPONENT_SEED` repeats a run, `DEPONENT_STEPS` makes it longer.
 
 use crate::core::{CopyDue, Unsealed};
-use crate::persist::copy_a_witness;
+use crate::persist::{copy_a_witness, prune};
 use crate::samples::{attributes, changed, choose, extend, genesis_file, heads, sender};
 use crate::world;
 use crate::{Engine, EngineOptions, Error, Genesis, Verdict};
@@ -27,8 +27,10 @@ fn ledger(number: u8) -> Address {
     Address::repeat_byte(0xd0 + number)
 }
 
-fn genesis() -> (ChainSpec, Genesis, alloy_genesis::Genesis) {
+/// A genesis with this number.
+fn genesis(number: u64) -> (ChainSpec, Genesis, alloy_genesis::Genesis) {
     let mut file = genesis_file(world::config("osaka"));
+    file.number = Some(number);
     for number in 0..LEDGERS {
         let code = Bytes::from_static(&[0x60, 0x20, 0x35, 0x60, 0, 0x35, 0x55]);
         let slots = (0..u64::from(number) * 40)
@@ -162,7 +164,12 @@ struct Simulation {
 
 impl Simulation {
     fn new(seed: u64, options: EngineOptions) -> Self {
-        let (chain, genesis, file) = genesis();
+        Self::beginning_at(0, seed, options)
+    }
+
+    /// A chain whose genesis has this number.
+    fn beginning_at(number: u64, seed: u64, options: EngineOptions) -> Self {
+        let (chain, genesis, file) = genesis(number);
         let slow = Slow::new(chain.clone(), &genesis);
         let disk = MemoryDisk::new();
         let nonces = [(genesis.header.hash_slow(), 0)].into_iter().collect();
@@ -595,6 +602,57 @@ fn a_state_is_forgotten_when_its_witnesses_have_copies_and_not_before() {
         let hash = simulation.fast().canonical_hash(number).unwrap().unwrap();
         let block = simulation.blocks.iter().find(|block| block.hash() == hash).unwrap();
         simulation.check_witness(block);
+    }
+}
+
+#[test]
+fn a_state_is_not_forgotten_before_its_blocks_are_persisted() {
+    let options = EngineOptions {
+        retain_history: 8,
+        witness_cache_bytes: 0,
+        persistence_threshold: usize::MAX,
+        ..sweeping()
+    };
+    let mut simulation = Simulation::new(10, options);
+    for _ in 0..3 {
+        for _ in 0..30 {
+            simulation.extend();
+            let head = simulation.blocks.last().expect("one was added").hash();
+            assert_eq!(choose(simulation.fast(), head), Verdict::Valid);
+        }
+        // As when the fork choice goes on while a round persists.
+        prune(simulation.fast().core()).unwrap();
+        simulation.fast().persist().unwrap();
+    }
+    let head = simulation.fast().heads().head;
+    let head = simulation.fast().block(head).unwrap().unwrap().number();
+    assert!(simulation.fast().core().floors().first() > 8);
+    for number in 1..=head {
+        let hash = simulation.fast().canonical_hash(number).unwrap().unwrap();
+        let block = simulation.blocks.iter().find(|block| block.hash() == hash).unwrap();
+        simulation.check_witness(block);
+    }
+}
+
+#[test]
+fn a_chain_that_begins_late_has_its_copies_too() {
+    let none = EngineOptions { retain_witness_blocks: 0, ..sweeping() };
+    let mut simulation = Simulation::beginning_at(1000, 11, none);
+    for _ in 0..20 {
+        simulation.extend();
+        let head = simulation.blocks.last().expect("one was added").hash();
+        assert_eq!(choose(simulation.fast(), head), Verdict::Valid);
+    }
+    simulation.options = sweeping();
+    simulation.restart();
+    copy_witnesses(&simulation);
+    let head = simulation.fast().heads().head;
+    let head = simulation.fast().block(head).unwrap().unwrap().number();
+    assert!(head > 1000);
+    for number in 1001..=head {
+        let hash = simulation.fast().canonical_hash(number).unwrap().unwrap();
+        let copy = simulation.fast().database().witness(&hash).unwrap();
+        assert!(matches!(copy, Kept::There(_)), "block {number}: {copy:?}");
     }
 }
 

@@ -244,9 +244,7 @@ impl Import {
         let (number, gas_used, hash) = (block.header.number, block.header.gas_used, block.hash());
         if self.engine.number(&hash)?.is_some() {
             // It was imported before, and perhaps not chosen yet.
-            if number > self.head {
-                (self.head, self.last) = (number, hash);
-            }
+            (self.head, self.last) = (number, hash);
             return Ok(());
         }
         match self.engine.new_block(block)? {
@@ -269,7 +267,13 @@ impl Import {
         Ok(())
     }
 
-    fn choose_head(&self) -> anyhow::Result<()> {
+    /// Makes the last block the head, unless it lies behind it.
+    fn choose_head(&mut self) -> anyhow::Result<()> {
+        if self.engine.canonical_hash(self.head)? == Some(self.last) {
+            self.last = self.engine.heads().head;
+            self.head = number(&self.engine, self.last)?;
+            return Ok(());
+        }
         let state = ForkchoiceState { head_block_hash: self.last, ..ForkchoiceState::default() };
         self.engine.forkchoice_updated(state, None)?;
         Ok(())

@@ -165,11 +165,18 @@ fn an_import_passes_over_what_is_there_and_nothing_else() {
     import("two", &side_file, &head(6, &side[3]));
     // A file that goes no further than the head, of a branch that is not there.
     let more = branch(&engine, main[0].hash(), 3, 2);
-    let more = {
-        let bytes: Vec<u8> = rlp(&more);
-        chain.folder.write("more.rlp", bytes)
+    let write = |name: &str, blocks: &[SealedBlock]| {
+        let bytes: Vec<u8> = rlp(blocks);
+        chain.folder.write(name, bytes)
     };
-    import("two", &more, "2 blocks imported");
+    let more_file = write("more.rlp", &more);
+    import("two", &more_file, "2 blocks imported");
+    // Again the last block is the head, though it is lower than others.
+    let all = write("all.rlp", &[&main[..], &more].concat());
+    import("two", &all, &format!("0 blocks imported; the head is {}", head(3, &more[1])));
+    // What lies behind the head does not move it.
+    let old = write("old.rlp", &main[..2]);
+    import("one", &old, &format!("0 blocks imported; the head is {}", head(6, &side[3])));
 }
 
 #[test]
