@@ -15,6 +15,8 @@ pub(super) struct Answer<'a> {
     /// What is not `null`.
     pub(super) error: Option<&'a [u8]>,
     pub(super) has_result: bool,
+    /// Whether the result is `null`.
+    pub(super) is_null: bool,
 }
 
 impl Answer<'_> {
@@ -26,6 +28,10 @@ impl Answer<'_> {
             number.checked_mul(10)?.checked_add(digit)
         };
         digits.iter().try_fold(0, step)
+    }
+
+    fn note_result(&mut self, value: &[u8]) {
+        (self.has_result, self.is_null) = (true, value == b"null");
     }
 
     /// The code of the error; zero where that has none.
@@ -114,12 +120,12 @@ impl<'a> Scan<'a> {
             match &scan.text[name.clone()] {
                 b"\"id\"" => answer.id = Some(value),
                 b"\"error\"" => answer.error = Some(value),
-                b"\"result\"" => answer.has_result = true,
+                b"\"result\"" => answer.note_result(value),
                 other if other.contains(&b'\\') => {
                     match serde_json::from_slice::<String>(other).map_err(|_| Malformed)?.as_str() {
                         "id" => answer.id = Some(value),
                         "error" => answer.error = Some(value),
-                        "result" => answer.has_result = true,
+                        "result" => answer.note_result(value),
                         _ => {}
                     }
                 }

@@ -133,7 +133,9 @@ impl Calls {
         call.is_done = true;
         match outcome {
             Ok(()) => {
-                self.tally.latencies[usize::from(call.kind)].push(now.saturating_sub(call.from));
+                let kind = usize::from(call.kind);
+                self.tally.latencies[kind].push(now.saturating_sub(call.from));
+                self.tally.nulls[kind] += u64::from(answer.is_null);
                 self.tally.in_time += u64::from(now <= self.end);
                 self.last_result = now;
             }

@@ -11,6 +11,9 @@ use crate::stats::Comparison;
 const BUSY: f64 = 0.9;
 /// A server that reaches more than this share of what the null server does is hardly measured.
 const NEAR_NULL: f64 = 0.8;
+/// By more than this share of all results of a call two endpoints may not differ in those that are
+/// `null`, to be compared.
+const MOST_NULLS_APART: f64 = 0.01;
 /// Points of a distribution that are kept.
 const POINTS: usize = 400;
 
@@ -20,6 +23,10 @@ pub(super) fn describe(mix: &Mix, modes: &[Mode], outcomes: &[Outcome], document
     document.table(speeds(outcomes));
     if outcomes.len() > modes.len() {
         document.text(Comparison::WORDS);
+        document.text(
+            "The work was unequal where one endpoint answers null to calls that the other has a \
+             result for: a block that it lacks, say.",
+        );
     }
     document.table(compared).table(work(outcomes)).table(failures(outcomes));
     for remark in outcomes.iter().flat_map(remarks) {
@@ -86,12 +93,32 @@ fn compared(outcomes: &[Outcome]) -> Table {
             let time = |round: &Tally| 1.0 / round.rate();
             let rounds = outcome.rounds.iter().zip(&outcomes[first].rounds);
             let pairs: Vec<_> = rounds.map(|(a, b)| vec![[time(a), time(b)]]).collect();
-            let [ratio, low, high, floor, verdict] = Comparison::new(&pairs, 0.5).cells();
+            let [ratio, low, high, floor, verdict] = match is_same_work(outcome, &outcomes[first]) {
+                true => Comparison::new(&pairs, 0.5).cells(),
+                false => cells![
+                    None::<f64>,
+                    None::<f64>,
+                    None::<f64>,
+                    None::<f64>,
+                    "the work was unequal"
+                ],
+            };
             let against = outcomes[first].name.clone().into();
             row(&mut table, outcome, [against, ratio, low, high, floor, verdict]);
         }
     }
     table
+}
+
+/// Whether both endpoints have something to say to the same calls: one that lacks a block answers
+/// `null` sooner than one that has it.
+fn is_same_work(a: &Outcome, b: &Outcome) -> bool {
+    let shares = |outcome: &Outcome| {
+        let Tally { nulls, latencies, .. } = outcome.total();
+        let share = |(nulls, all): (u64, Histogram)| nulls as f64 / all.count().max(1) as f64;
+        nulls.into_iter().zip(latencies).map(share).collect::<Vec<_>>()
+    };
+    shares(a).into_iter().zip(shares(b)).all(|(a, b)| (a - b).abs() <= MOST_NULLS_APART)
 }
 
 /// What was sent and received, and what we needed for that.

@@ -142,6 +142,8 @@ impl fmt::Display for Failure {
 pub(super) struct Tally {
     /// Latencies of calls with a result, by kind of call.
     pub(super) latencies: Vec<Histogram>,
+    /// How many of the results are `null`, by kind of call.
+    pub(super) nulls: Vec<u64>,
     pub(super) failures: BTreeMap<Failure, u64>,
     /// Calls that were sent.
     pub(super) sent: u64,
@@ -165,6 +167,7 @@ impl Tally {
     pub(super) fn new(kinds: usize) -> Self {
         Self {
             latencies: vec![Histogram::new(); kinds],
+            nulls: vec![0; kinds],
             failures: BTreeMap::new(),
             sent: 0,
             in_time: 0,
@@ -188,6 +191,7 @@ impl Tally {
     /// is added by the caller.
     pub(super) fn add(&mut self, other: &Self) {
         self.latencies.iter_mut().zip(&other.latencies).for_each(|(all, more)| all.add(more));
+        self.nulls.iter_mut().zip(&other.nulls).for_each(|(all, more)| *all += more);
         for (failure, count) in &other.failures {
             self.fail(*failure, *count);
         }

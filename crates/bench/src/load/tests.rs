@@ -316,6 +316,30 @@ fn at_a_rate_a_stall_is_charged_to_every_call_that_it_kept_waiting() {
 }
 
 #[test]
+fn who_answers_null_is_not_compared_with_who_has_a_result() {
+    let outcome = |body: &'static str| {
+        let target = odd_server(Wire::Http, move |_, text, out| {
+            let id = &ids(text)[0];
+            out.extend(http("200 OK", "", &format!(r#"{{"id":{id},"result":{body}}}"#)));
+            true
+        });
+        let plan = plan(Mode::Sequential, 9);
+        let rounds = (0..6).map(|_| run(&target, &plan)).collect();
+        Outcome { name: body.into(), mode: Mode::Sequential, rounds, null_rate: None }
+    };
+    let report = |bodies: [&'static str; 2]| {
+        let mix = Mix::parse(&["2*a".into(), "b [1]".into()]).expect("calls");
+        let mut document = Document::new("calls");
+        report::describe(&mix, &[Mode::Sequential], &bodies.map(outcome), &mut document);
+        crate::document::markdown(&[document])
+    };
+    const UNEQUAL: &str = "| the work was unequal |";
+    assert!(report(["null", "7"]).contains(UNEQUAL));
+    assert!(!report(["null", "null"]).contains(UNEQUAL));
+    assert!(!report(["8", "7"]).contains(UNEQUAL));
+}
+
+#[test]
 fn at_a_rate_what_was_not_sent_has_waited_too() {
     // It never answers: of 50 calls that are due half have waited for more than a quarter of the time.
     let target = odd_server(Wire::Http, |number, text, out| {
