@@ -1,5 +1,5 @@
 //! The second judge of canonical content: slow, and sharing nothing with the first but the running
-//! of the block.
+//! of the block; and of what that is told by [`followed`], not even that.
 //!
 //! State is flat maps by hashed key. The block runs on them with every access noted; the paths are
 //! then walked in complete tries, built from all entries at once. A code belongs to the witness
@@ -9,6 +9,7 @@
 //! given to an account: that is seen by what came of the transaction.
 
 use crate::access_lists::{self, AccessKeys};
+use crate::followed;
 use crate::oracle::{Entries, expected_revealed};
 use alloy_consensus::Header;
 use alloy_eip7928::AccountChanges;
@@ -87,6 +88,12 @@ impl FlatState {
             }
         };
 
+        if let Some(followed) = followed::codes(chain, block, senders, &executed.receipts, self) {
+            let codes: BTreeSet<_> = codes.iter().map(keccak256).collect();
+            if let Some(missing) = followed.difference(&codes).next() {
+                return Err(format!("code {missing} was read, by the instructions of the block"));
+            }
+        }
         for (hash, code) in executed.new_codes {
             self.codes.insert(hash, code);
         }

@@ -12,6 +12,7 @@ mod draft;
 #[path = "../common/envelope.rs"]
 mod envelope;
 mod fixture;
+mod followed;
 mod judge;
 #[allow(dead_code)]
 #[path = "../../../trie/src/oracle.rs"]

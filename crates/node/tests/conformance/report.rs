@@ -1,6 +1,7 @@
 //! What came of the tests, by network.
 
 use crate::access_lists::Counts;
+use crate::followed;
 use crate::wires;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -102,6 +103,7 @@ impl Report {
             "witnesses verified statelessly, equal to the second judge's: {}",
             witnesses.verified
         );
+        println!("of these, followed instruction by instruction: {}", followed::blocks());
         println!("published witnesses equal to ours, byte for byte: {}", witnesses.published_equal);
         println!(
             "published altered witnesses tolerated, as their files say: {}",
