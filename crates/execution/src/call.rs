@@ -127,7 +127,7 @@ pub fn call<S: State>(
         blob_gas.blob_gasprice = 0;
     }
     let state = Overridden::new(state, overrides);
-    let recorder = Recorder::new(state, None, true);
+    let recorder = Recorder::new(chain, header, state, None, true);
     let mut db = BlockCache(revm::database::State::builder().with_database(recorder).build());
     // Under the inspector, which sees all collisions of contracts.
     restart_exactly(&mut db);

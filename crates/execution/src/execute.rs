@@ -79,7 +79,8 @@ pub fn execute<S: BlockState>(
     senders: &dyn Senders,
     state: S,
 ) -> Result<Executed, BlockError> {
-    execute_with(chain, block, senders, Recorder::new(state, None, false), None)
+    let recorder = Recorder::new(chain, &block.header, state, None, false);
+    execute_with(chain, block, senders, recorder, None)
 }
 
 /// The slow twin of [`execute`]: every transaction runs under the inspector that follows contract
@@ -91,7 +92,8 @@ pub fn execute_exact<S: BlockState>(
     senders: &dyn Senders,
     state: S,
 ) -> Result<Executed, BlockError> {
-    execute_with(chain, block, senders, Recorder::new(state, None, true), None)
+    let recorder = Recorder::new(chain, &block.header, state, None, true);
+    execute_with(chain, block, senders, recorder, None)
 }
 
 /// Runs `block` as [`execute`] does; the state comes back with just that revealed which the block
@@ -104,13 +106,15 @@ pub fn run(
     state: &mut impl BlockState,
 ) -> Result<Executed, BlockError> {
     let Help { codes, ahead } = help;
-    let recorder = Recorder::new(&mut *state, codes.cloned(), false);
+    let header = &block.header;
+    let recorder = Recorder::new(chain, header, &mut *state, codes.cloned(), false);
     let executed = execute_with(chain, block, senders, recorder, ahead)?;
     if !executed.read_too_much {
         return Ok(executed);
     }
     state.restart();
-    execute_with(chain, block, senders, Recorder::new(state, codes.cloned(), true), None)
+    let recorder = Recorder::new(chain, header, state, codes.cloned(), true);
+    execute_with(chain, block, senders, recorder, None)
 }
 
 fn execute_with<S: BlockState>(

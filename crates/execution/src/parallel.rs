@@ -124,7 +124,8 @@ impl AheadOf<'_> {
         let transactions = &self.block.body.transactions;
         let is_listed = matches!(self.before, Before::List(_));
         let state = AheadState { before: self.before, state, index: 0, reads: Vec::new() };
-        let recorder = Recorder::new(state, self.codes.cloned(), false);
+        let header = &self.block.header;
+        let recorder = Recorder::new(self.chain, header, state, self.codes.cloned(), false);
         let mut db = BlockCache(revm::database::State::builder().with_database(recorder).build());
         let mut env = environment(self.chain, &self.block.header);
         let beneficiary = env.block_env.beneficiary;
@@ -183,7 +184,7 @@ pub fn read_ahead<S: State>(
     state: S,
     mut next: impl FnMut() -> Option<usize>,
 ) {
-    let recorder = Recorder::new(state, Some(codes.clone()), false);
+    let recorder = Recorder::new(chain, &block.header, state, Some(codes.clone()), false);
     let mut db = BlockCache(revm::database::State::builder().with_database(recorder).build());
     let mut env = environment(chain, &block.header);
     // The sender may have another transaction in the block.

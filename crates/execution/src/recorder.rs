@@ -1,5 +1,7 @@
 use crate::code_cache::{bytecode, stored_bytecode};
-use crate::{CodeCache, codes};
+use crate::{ChainSpec, CodeCache, codes};
+use alloy_consensus::Header;
+use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::map::{AddressSet, B256Map};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use revm::context::{DBErrorMarker, TxEnv};
@@ -32,6 +34,8 @@ pub(crate) struct Recorder<S> {
     written: B256Map<Bytes>,
     /// Whether every transaction is followed exactly, not only those that need it.
     pub(crate) always_exact: bool,
+    /// Whether a code may delegate to an account (EIP-7702): from Prague on.
+    may_delegate: bool,
     /// What happened in the running transaction.
     pub(crate) transaction: TransactionCodes,
 }
@@ -64,8 +68,15 @@ impl TransactionCodes {
 }
 
 impl<S> Recorder<S> {
-    pub(crate) fn new(state: S, cache: Option<CodeCache>, always_exact: bool) -> Self {
+    pub(crate) fn new(
+        chain: &ChainSpec,
+        header: &Header,
+        state: S,
+        cache: Option<CodeCache>,
+        always_exact: bool,
+    ) -> Self {
         Self {
+            may_delegate: chain.is_prague_active_at_timestamp(header.timestamp),
             state,
             cache,
             error: None,
@@ -217,7 +228,10 @@ impl<S: State> Database for Recorder<S> {
         if code_hash == KECCAK256_EMPTY {
             return Ok(Bytecode::default());
         }
-        self.code(code_hash)
+        let code = self.code(code_hash)?;
+        // The cache has codes of all forks.
+        let is_delegation = code.is_eip7702() && !self.may_delegate;
+        Ok(if is_delegation { Bytecode::new_legacy(code.original_bytes()) } else { code })
     }
 
     fn storage(&mut self, address: Address, slot: U256) -> Result<U256, ReadError> {

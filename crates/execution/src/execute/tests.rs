@@ -549,6 +549,33 @@ fn where_storage_was_deleted_there_is_no_collision() {
     );
 }
 
+/// Before Prague a code that looks like a delegation is a code as any other, whose first
+/// instruction there is not (EIP-7702).
+#[test]
+fn a_code_delegates_from_prague_on() {
+    let odd = Address::repeat_byte(0xdd);
+    let target = StartAccount::contract(set(1, 7));
+    let accounts = vec![
+        (sender().address(), StartAccount::rich()),
+        (MAIN, StartAccount::contract(main_code(&[&call(CALL, odd)]))),
+        (odd, StartAccount::contract(world::marker(INNER))),
+        (INNER, target),
+    ];
+    let slot_after = |fork: &str| {
+        let mut world = World::new(world::chain(fork), accounts.clone());
+        let block = world.block(vec![sender().call(0, MAIN, [])]);
+        let validated = world.check(&block).unwrap();
+        let has_target = validated.witness.codes.contains(&set(1, 7).into());
+        world.extend(&block, validated);
+        let slot = witness::State::storage(&mut world.state(), odd, U256::from(1)).unwrap();
+        (slot, has_target)
+    };
+    for fork in ["paris", "shanghai", "cancun"] {
+        assert_eq!(slot_after(fork), (U256::ZERO, false), "{fork}");
+    }
+    assert_eq!(slot_after("prague"), (U256::from(7), true));
+}
+
 #[test]
 fn headers_reach_as_far_as_blockhash_did() {
     for (distance, expected) in [(1, 1), (2, 2), (17, 17), (256, 256), (257, 1), (300, 1), (0, 1)] {
