@@ -1,5 +1,6 @@
 use crate::cache::BlockCache;
 use crate::codes::{self, CodeInspector, Context, Markers};
+use crate::evm::BlockEvm;
 use crate::parallel::{Ahead, Help, RanAhead};
 use crate::recorder::{ReadError, Recorder, TransactionCodes};
 use crate::rules::{self, BlockRules};
@@ -155,8 +156,6 @@ fn execute_with<S: BlockState>(
     Ok(finish(db.0, header.number.saturating_sub(1), result))
 }
 
-pub(crate) type BlockEvm<'a, S> =
-    alloy_evm::EthEvm<&'a mut BlockCache<S>, CodeInspector, alloy_evm::precompiles::PrecompilesMap>;
 type Executor<'a, 'b, S> = EthBlockExecutor<'b, BlockEvm<'a, S>, BlockRules<'b>, Receipts>;
 
 /// What the EVM is told of the chain and the block.
@@ -185,7 +184,7 @@ pub(crate) fn evm_with<'a, S: State>(
         let gas = evm.instruction.gas_table()[usize::from(code)];
         evm.instruction.insert_instruction(code, instruction, gas);
     }
-    alloy_evm::EthEvm::new(evm, false)
+    BlockEvm::new(evm)
 }
 
 fn create<S: State, const CREATE2: bool>(

@@ -20,6 +20,7 @@ mod chain;
 mod code_cache;
 mod codes;
 mod error;
+mod evm;
 mod execute;
 mod header;
 mod parallel;

@@ -16,7 +16,8 @@
 use crate::access_list::AccessList;
 use crate::cache::BlockCache;
 use crate::codes::Context;
-use crate::execute::{BlockEvm, environment, evm, evm_with};
+use crate::evm::BlockEvm;
+use crate::execute::{environment, evm, evm_with};
 use crate::recorder::{Recorder, TransactionCodes};
 use crate::{ChainSpec, CodeCache, SealedBlock, Senders, SoFar};
 use alloy_evm::{Evm, FromRecoveredTx};
@@ -140,7 +141,7 @@ impl AheadOf<'_> {
             // leaves too little gas for reads nothing, and would not be told.
             let precompiles = evm.precompiles().addresses().copied();
             let warm: AddressSet = precompiles.chain([beneficiary]).collect();
-            evm.ctx_mut().journaled_state.warm_precompiles(&warm);
+            evm.journaled_state.warm_precompiles(&warm);
         }
         while let Some(index) = next() {
             let mut gas_used = 0;

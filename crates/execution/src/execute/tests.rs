@@ -576,6 +576,31 @@ fn a_code_delegates_from_prague_on() {
     assert_eq!(slot_after("prague"), (U256::from(7), true));
 }
 
+/// As much as the specifications say; from Amsterdam on with gas for sixteen new slots apart
+/// (EIP-8037), which calls within it have too.
+#[test]
+fn a_system_call_has_thirty_million_gas() {
+    let system = eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS;
+    let slots_after = |fork: &str| {
+        let code = [&[GAS, PUSH0, SSTORE][..], &call_with(INNER, 50_000, 0), &[0]].concat();
+        let accounts = vec![
+            (sender().address(), StartAccount::rich()),
+            (system, StartAccount::contract(code)),
+            (INNER, StartAccount::contract(set(0, 1))),
+        ];
+        let mut world = World::new(world::chain(fork), accounts);
+        let block = world.block(Vec::new());
+        let validated = world.check(&block).unwrap();
+        world.extend(&block, validated);
+        let mut state = world.state();
+        [system, INNER].map(|it| witness::State::storage(&mut state, it, U256::ZERO).unwrap())
+    };
+    let gas = U256::from(30_000_000 - 2);
+    for fork in ["prague", "osaka", "amsterdam"] {
+        assert_eq!(slots_after(fork), [gas, U256::ONE], "{fork}");
+    }
+}
+
 #[test]
 fn headers_reach_as_far_as_blockhash_did() {
     for (distance, expected) in [(1, 1), (2, 2), (17, 17), (256, 256), (257, 1), (300, 1), (0, 1)] {

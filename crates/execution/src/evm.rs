@@ -1,0 +1,144 @@
+//! The EVM in which blocks run: the library's, with system calls that have the gas that the
+//! specifications give them.
+
+use crate::cache::BlockCache;
+use crate::codes::{CodeInspector, Context};
+use crate::recorder::ReadError;
+use alloy_evm::precompiles::PrecompilesMap;
+use alloy_evm::{Evm, EvmEnv};
+use alloy_primitives::{Address, Bytes};
+use revm::context::result::{EVMError, HaltReason, ResultAndState};
+use revm::context::{BlockEnv, CfgEnv, ContextSetters, TxEnv};
+use revm::database_interface::bal::EvmDatabaseError;
+use revm::handler::instructions::EthInstructions;
+use revm::handler::system_call::SystemCallTx;
+use revm::handler::{EthFrame, EvmTr, Handler};
+use revm::inspector::InspectEvm;
+use revm::interpreter::interpreter::EthInterpreter;
+use revm::interpreter::{GasTracker, InitialAndFloorGas};
+use revm::primitives::hardfork::SpecId;
+use revm::{ExecuteEvm, context};
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use witness::State;
+
+/// The gas of a system call (EIP-4788, EIP-2935, EIP-7002, EIP-7251).
+const SYSTEM_CALL_GAS: u64 = 30_000_000;
+
+/// The library's EVM.
+pub(crate) type Inner<'a, S> = context::Evm<
+    Context<'a, S>,
+    CodeInspector,
+    EthInstructions<EthInterpreter, Context<'a, S>>,
+    PrecompilesMap,
+    EthFrame,
+>;
+
+/// The EVM on a block's state.
+#[derive(Debug)]
+pub(crate) struct BlockEvm<'a, S: State> {
+    inner: Inner<'a, S>,
+    /// Whether the inspector is on.
+    inspects: bool,
+}
+
+impl<'a, S: State> BlockEvm<'a, S> {
+    /// With the inspector off.
+    pub(crate) const fn new(inner: Inner<'a, S>) -> Self {
+        Self { inner, inspects: false }
+    }
+}
+
+impl<'a, S: State> Deref for BlockEvm<'a, S> {
+    type Target = Context<'a, S>;
+
+    fn deref(&self) -> &Context<'a, S> {
+        &self.inner.ctx
+    }
+}
+
+impl<'a, S: State> DerefMut for BlockEvm<'a, S> {
+    fn deref_mut(&mut self) -> &mut Context<'a, S> {
+        &mut self.inner.ctx
+    }
+}
+
+impl<'a, S: State> Evm for BlockEvm<'a, S> {
+    type DB = &'a mut BlockCache<S>;
+    type Tx = TxEnv;
+    type Error = EVMError<EvmDatabaseError<ReadError>>;
+    type HaltReason = HaltReason;
+    type Spec = SpecId;
+    type BlockEnv = BlockEnv;
+    type Precompiles = PrecompilesMap;
+    type Inspector = CodeInspector;
+
+    fn block(&self) -> &BlockEnv {
+        &self.inner.ctx.block
+    }
+
+    fn cfg_env(&self) -> &CfgEnv<SpecId> {
+        &self.inner.ctx.cfg
+    }
+
+    fn chain_id(&self) -> u64 {
+        self.inner.ctx.cfg.chain_id
+    }
+
+    fn transact_raw(&mut self, tx: TxEnv) -> Result<ResultAndState, Self::Error> {
+        if self.inspects { self.inner.inspect_tx(tx) } else { self.inner.transact(tx) }
+    }
+
+    /// The library gives it the gas for new slots that EIP-8037 sets apart on every fork, and as gas
+    /// for anything.
+    fn transact_system_call(
+        &mut self,
+        caller: Address,
+        contract: Address,
+        data: Bytes,
+    ) -> Result<ResultAndState, Self::Error> {
+        let mut tx = TxEnv::new_system_tx_with_caller(caller, contract, data);
+        let for_state = tx.gas_limit.saturating_sub(SYSTEM_CALL_GAS);
+        let reservoir = if self.cfg_env().enable_amsterdam_eip8037 { for_state } else { 0 };
+        tx.gas_limit = SYSTEM_CALL_GAS + reservoir;
+        self.inner.ctx.set_tx(tx);
+        let result = SystemCall { reservoir, evm: PhantomData }.run_system_call(&mut self.inner)?;
+        Ok(ResultAndState::new(result, self.inner.finalize()))
+    }
+
+    fn finish(self) -> (Self::DB, EvmEnv) {
+        let Context { block, cfg, journaled_state, .. } = self.inner.ctx;
+        (journaled_state.database, EvmEnv { block_env: block, cfg_env: cfg })
+    }
+
+    fn set_inspector_enabled(&mut self, enabled: bool) {
+        self.inspects = enabled;
+    }
+
+    fn components(&self) -> (&Self::DB, &CodeInspector, &PrecompilesMap) {
+        let inner = &self.inner;
+        (&inner.ctx.journaled_state.database, &inner.inspector, &inner.precompiles)
+    }
+
+    fn components_mut(&mut self) -> (&mut Self::DB, &mut CodeInspector, &mut PrecompilesMap) {
+        let inner = &mut self.inner;
+        (&mut inner.ctx.journaled_state.database, &mut inner.inspector, &mut inner.precompiles)
+    }
+}
+
+/// A system call, whose gas for state is apart.
+struct SystemCall<E> {
+    reservoir: u64,
+    evm: PhantomData<E>,
+}
+
+impl<'a, S: State> Handler for SystemCall<Inner<'a, S>> {
+    type Evm = Inner<'a, S>;
+    type Error = EVMError<EvmDatabaseError<ReadError>>;
+    type HaltReason = HaltReason;
+
+    fn tx_gas(&self, evm: &mut Self::Evm, _: &InitialAndFloorGas) -> GasTracker {
+        let gas_limit = evm.ctx_ref().tx.gas_limit;
+        GasTracker::new(gas_limit, gas_limit - self.reservoir, self.reservoir)
+    }
+}
