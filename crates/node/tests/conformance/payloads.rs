@@ -1,7 +1,7 @@
 //! `blockchain_test_engine`: payloads as the Engine API's parameters, through the node's own
 //! answers, with its method versions and error codes; and the same over SSZ.
 
-use crate::blocks::Judge;
+use crate::blocks::{Judge, check_reason};
 use crate::fixture::{FixturePayload, Test};
 use crate::report::Witnesses;
 use crate::wires::{self, Rest};
@@ -74,6 +74,7 @@ fn run_payload(
     let answer = answer.map_err(|error| format!("{method}: {error:?}"))?;
     let status: Status = parse(&answer.to_vec())?;
     if let Some(expected) = &payload.validation_error {
+        check_reason(expected, status.validation_error.as_deref().unwrap_or_default())?;
         return match status.status.as_str() {
             "INVALID" if status.witness.is_none() => match status.latest_valid_hash {
                 None => Ok(Ok(answer)),
