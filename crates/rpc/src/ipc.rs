@@ -13,12 +13,12 @@ use tokio_tungstenite::tungstenite::protocol::frame::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::error::{Code, Error};
-use crate::limits::{CHUNK_BYTES, CLOSE_TIME, READ_BYTES};
+use crate::limits::{CHUNK_BYTES, CLOSE_TIME, GONE_PAUSE, READ_BYTES};
 use crate::message::failure;
 use crate::pieces::Pieces;
 use crate::session;
 use crate::socket::{Heard, Socket};
-use crate::websocket::{Ending, Outgoing};
+use crate::websocket::{Ending, Held, Outgoing};
 
 /// Both directions of a connection.
 pub(crate) fn split(socket: Socket, message_bytes: usize) -> (Reader, Writer) {
@@ -87,13 +87,21 @@ impl session::Reader for Reader {
         }
     }
 
+    async fn gone(&mut self) {
+        while !self.heard.is_gone() {
+            tokio::time::sleep(GONE_PAUSE).await;
+            // There is nothing but the end, again.
+            self.socket.read_u8().await.ok();
+        }
+    }
+
     async fn send_all(writer: &mut Writer, outgoing: &mut mpsc::Receiver<Outgoing>) -> Ending {
         while let Some(next) = outgoing.recv().await {
             let (text, held) = match next {
                 Outgoing::Text(text, held) => (text, held),
                 Outgoing::Goodbye(ending) => return ending,
             };
-            if let Err(fault) = writer.send(text.pieces).await {
+            if let Err(fault) = writer.send(text.pieces, held.as_ref()).await {
                 return broken(&fault);
             }
             drop(held);
@@ -111,7 +119,7 @@ impl session::Reader for Reader {
                 let is_ours = *code == CloseCode::Away;
                 let what = if is_ours { Code::Server } else { Code::Parse };
                 let last = failure(None, &Error::new(what, reason));
-                writer.send(last.pieces).await?;
+                writer.send(last.pieces, None).await?;
             }
             writer.socket.shutdown().await
         };
@@ -138,9 +146,10 @@ fn broken(fault: &io::Error) -> Ending {
 }
 
 impl Writer {
-    async fn send(&mut self, mut pieces: Pieces) -> io::Result<()> {
+    async fn send(&mut self, mut pieces: Pieces, held: Option<&Held>) -> io::Result<()> {
         pieces.push(Bytes::from_static(b"\n"));
         while !pieces.is_empty() {
+            Held::goes_on(held);
             self.socket.write_all(&pieces.take(CHUNK_BYTES)).await?;
         }
         self.socket.flush().await

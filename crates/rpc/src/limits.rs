@@ -32,8 +32,10 @@ pub struct Limits {
     pub descriptor_bytes: usize,
     /// Open connections. Further ones wait, unaccepted, in the listener's own queue.
     pub connections: usize,
-    /// Bytes of memory of all requests over HTTP, from their first bytes until they are answered,
-    /// each counted with 64 KiB at least.
+    /// Bytes of memory of all requests over HTTP that are read, until they are answered: without the
+    /// first 64 KiB of each, for which there are 256 MiB more, so that small ones never wait behind
+    /// larger ones. What has come and is not read yet, up to 16 MiB of each connection of HTTP/2, is
+    /// not among them.
     pub bodies_bytes: usize,
     /// Open WebSockets and bare connections; who has one more is told that the port is busy. With
     /// [`body_bytes`](Self::body_bytes) it bounds the memory of their messages.
@@ -58,10 +60,9 @@ pub struct Limits {
     pub unix_header_read: Duration,
     /// Longest wait for the next bytes of a request body; then 408.
     pub body_idle: Duration,
-    /// So long a request body may come, and an answer be read, and longer the more bytes there
-    /// are; from then on it is ended when others wait for its room: a body of which less than
-    /// 64 KiB a second came, with 408, and an answer of which less than 8 MiB a second were taken,
-    /// with its connection.
+    /// When others wait for room, who does not go on for so long is ended: a request that brings no
+    /// further 64 KiB, with 408, and a client that takes no further 256 KiB of an answer that is
+    /// being sent, with its connection.
     pub room_time: Duration,
     /// Once the calls of a batch have run for so long, the rest of them is refused.
     pub batch_time: Duration,
@@ -165,11 +166,8 @@ pub(crate) const HEADER_BYTES: usize = 32 * KIB;
 pub(crate) const BODY_START_BYTES: usize = 16 * MIB;
 /// Counted for a body from the beginning, and added when there is more, in bytes.
 pub(crate) const BODY_STEP_BYTES: usize = 64 * KIB;
-/// Bytes of a body that should come in a second, see [`Limits::room_time`]: half of what the
-/// slowest of lines bring.
-pub(crate) const BODY_RATE_BYTES: usize = 64 * KIB;
-/// Bytes of an answer that should be taken in a second: a line of 100 Mbit/s takes so many.
-pub(crate) const ANSWER_RATE_BYTES: usize = 8 * MIB;
+/// For the first of these of all bodies, in bytes: four thousand.
+pub(crate) const SMALL_BODIES_BYTES: usize = 256 * MIB;
 /// Who waits for room looks so often who has had it for too long, and ends one of them.
 pub(crate) const ROOM_PAUSE: Duration = Duration::from_millis(50);
 /// A refused request's body is read and forgotten up to here, so that the client, still writing,
@@ -177,6 +175,8 @@ pub(crate) const ROOM_PAUSE: Duration = Duration::from_millis(50);
 pub(crate) const DISCARD_BYTES: usize = 64 * MIB;
 /// And for no longer than this.
 pub(crate) const DISCARD_TIME: Duration = Duration::from_secs(5);
+/// Between two looks whether a client that only reads is still there.
+pub(crate) const GONE_PAUSE: Duration = Duration::from_millis(100);
 /// Pause after a failed accept, most likely for want of file descriptors.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Answers and notifications of one WebSocket connection that wait for the one being sent.

@@ -16,8 +16,8 @@ use crate::descriptor::Files;
 use crate::json::Json;
 use crate::jwt::JwtSecret;
 use crate::limits::{
-    ACCEPT_PAUSE, ANSWER_RATE_BYTES, Limits, SMALL_ANSWER_BYTES, SMALL_ANSWERS_BYTES,
-    SMALL_ANSWERS_WAITING,
+    ACCEPT_PAUSE, Limits, SMALL_ANSWER_BYTES, SMALL_ANSWERS_BYTES, SMALL_ANSWERS_WAITING,
+    SMALL_BODIES_BYTES,
 };
 use crate::message::{Handler, panic_text};
 use crate::pieces::Pieces;
@@ -41,8 +41,9 @@ pub(crate) struct Port {
     pub(crate) jwt: Option<JwtSecret>,
     pub(crate) limits: Limits,
     connections: Arc<Semaphore>,
-    /// For requests over HTTP.
+    /// For requests over HTTP, and for the beginning of each.
     pub(crate) bodies: Arc<Room>,
+    pub(crate) small_bodies: Arc<Room>,
     /// WebSockets and bare connections.
     pub(crate) sessions: Arc<Semaphore>,
     calls: Arc<Semaphore>,
@@ -140,6 +141,7 @@ impl Port {
         Self {
             connections: Arc::new(Semaphore::new(connections)),
             bodies: Room::new(bodies_bytes),
+            small_bodies: Room::new(bodies_bytes.min(SMALL_BODIES_BYTES)),
             sessions: Arc::new(Semaphore::new(sessions)),
             calls: Arc::new(Semaphore::new(running_calls)),
             answers: Room::new(answers_bytes),
@@ -208,17 +210,16 @@ impl Port {
 
     /// Waits for room for an answer of so many bytes: a small one never behind larger ones.
     async fn room(&self, bytes: usize, cut: &Arc<Notify>) -> Result<Place, Unanswered> {
-        let time = self.limits.room_time + time_at(ANSWER_RATE_BYTES, bytes);
         let (answers, waiting) = match bytes {
             ..=SMALL_ANSWER_BYTES => (&self.small_answers, &self.small_waiting),
             _ => (&self.answers, &self.waiting),
         };
-        if let Some(room) = answers.try_take(bytes, time, cut) {
+        if let Some(room) = answers.try_take(bytes, cut) {
             return Ok(room);
         }
         // Those that wait hold their memory, and no turn that others could have.
         let _place = waiting.try_acquire().map_err(|_| Unanswered::Full)?;
-        self.in_time(answers.take(bytes, time, cut)).await
+        self.in_time(answers.take(bytes, cut)).await
     }
 
     /// Waits for a turn, as long as a client may have to.
@@ -245,11 +246,6 @@ impl Port {
         let begun = self.subscriptions_begun.fetch_add(1, Ordering::Relaxed);
         format!("0x{:x}", begun + 1)
     }
-}
-
-/// How long so many bytes take at so many a second.
-pub(crate) fn time_at(rate_bytes: usize, bytes: usize) -> Duration {
-    Duration::from_secs_f64(bytes as f64 / rate_bytes as f64)
 }
 
 /// Whether another thread can take the place of this one in the runtime.

@@ -1,6 +1,6 @@
-//! Room in memory that all connections of a port share. Who holds some for longer than it should
-//! take gives it back, and loses the connection or the request, as soon as others wait for it: so
-//! a thousand clients who send or read a byte now and then keep nobody out.
+//! Room in memory that all connections of a port share. Who does not go on, though others wait for
+//! room, gives it back, and loses the connection or the request: so a thousand clients who send or
+//! read a byte now and then keep nobody out.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -42,7 +42,9 @@ pub(crate) struct Room {
 #[derive(Debug, Default)]
 struct Held {
     last_id: u64,
-    /// Whom to tell, by when their time is over.
+    /// When somebody was told to go.
+    last_ended: Option<Instant>,
+    /// Whom to tell, by when they have to have gone on.
     until: BTreeMap<Key, Arc<Notify>>,
 }
 
@@ -54,8 +56,9 @@ type Key = (Instant, u64);
 pub(crate) struct Place {
     room: Arc<Room>,
     permit: OwnedSemaphorePermit,
+    over: Arc<Notify>,
     /// Where its time is bounded.
-    key: Option<Key>,
+    key: Mutex<Option<Key>>,
 }
 
 impl Room {
@@ -64,42 +67,26 @@ impl Room {
         Arc::new(Self { most_bytes, free, held })
     }
 
-    /// So many bytes of it, if nobody has to be waited for. After `time`, `over` is notified when
-    /// others need them.
-    pub(crate) fn try_take(
-        self: &Arc<Self>,
-        bytes: usize,
-        time: Duration,
-        over: &Arc<Notify>,
-    ) -> Option<Place> {
+    /// So many bytes of it, if nobody has to be waited for. For as long as it takes, until
+    /// [`Place::goes_on`] is called; `over` is notified then when it has to be given back.
+    pub(crate) fn try_take(self: &Arc<Self>, bytes: usize, over: &Arc<Notify>) -> Option<Place> {
         let units = units(bytes, self.most_bytes);
         let permit = Arc::clone(&self.free).try_acquire_many_owned(units).ok()?;
-        Some(self.place(permit, time, over))
+        Some(self.place(permit, over))
     }
 
     /// As [`try_take`](Self::try_take), once there is room.
-    pub(crate) async fn take(
-        self: &Arc<Self>,
-        bytes: usize,
-        time: Duration,
-        over: &Arc<Notify>,
-    ) -> Place {
+    pub(crate) async fn take(self: &Arc<Self>, bytes: usize, over: &Arc<Notify>) -> Place {
+        if let Some(place) = self.try_take(bytes, over) {
+            return place;
+        }
         let permit = self.permit(bytes).await;
-        self.place(permit, time, over)
+        self.place(permit, over)
     }
 
-    fn place(
-        self: &Arc<Self>,
-        permit: OwnedSemaphorePermit,
-        time: Duration,
-        over: &Arc<Notify>,
-    ) -> Place {
-        let mut held = self.held();
-        held.last_id += 1;
-        let key = (Instant::now() + time, held.last_id);
-        held.until.insert(key, Arc::clone(over));
-        drop(held);
-        Place { room: Arc::clone(self), permit, key: Some(key) }
+    fn place(self: &Arc<Self>, permit: OwnedSemaphorePermit, over: &Arc<Notify>) -> Place {
+        let (room, over) = (Arc::clone(self), Arc::clone(over));
+        Place { room, permit, over, key: Mutex::new(None) }
     }
 
     async fn permit(&self, bytes: usize) -> OwnedSemaphorePermit {
@@ -112,13 +99,17 @@ impl Room {
         }
     }
 
-    /// Tells the one whose time was over first to give its place back.
+    /// Tells the one whose time was over first to give its place back: one after the other, however
+    /// many wait.
     fn end_longest(&self) {
-        let mut held = self.held();
-        if let Some(first) = held.until.first_entry()
-            && first.key().0 <= Instant::now()
+        let (mut held, now) = (self.held(), Instant::now());
+        let is_soon = held.last_ended.is_some_and(|last| now.duration_since(last) < ROOM_PAUSE / 2);
+        if !is_soon
+            && let Some(first) = held.until.first_entry()
+            && first.key().0 <= now
         {
             first.remove().notify_one();
+            held.last_ended = Some(now);
         }
     }
 
@@ -128,30 +119,40 @@ impl Room {
 }
 
 impl Place {
-    /// Takes so many bytes more, for which it may hold the place for `time` longer.
-    pub(crate) async fn grow(&mut self, bytes: usize, time: Duration) {
-        let free =
-            Arc::clone(&self.room.free).try_acquire_many_owned(units(bytes, self.room.most_bytes));
-        let more = match free {
+    /// Takes so many bytes more.
+    pub(crate) async fn grow(&mut self, bytes: usize) {
+        let units = units(bytes, self.room.most_bytes);
+        let more = match Arc::clone(&self.room.free).try_acquire_many_owned(units) {
             Ok(more) => more,
             Err(_) => self.room.permit(bytes).await,
         };
         self.permit.merge(more);
-        let mut held = self.room.held();
+    }
+
+    /// Notes that whoever has it went on, and has to go on again within `time`, or be ended when
+    /// others wait for room.
+    pub(crate) fn goes_on(&self, time: Duration) {
+        let (mut key, mut held) = (self.key(), self.room.held());
         // Where it is not there any more, its end was told.
-        if let Some(key) = &mut self.key
-            && let Some(over) = held.until.remove(key)
-        {
-            key.0 += time;
-            held.until.insert(*key, over);
+        let is_told = key.take_if(|key| held.until.remove(key).is_some()).is_none();
+        if is_told && key.is_some() {
+            return;
         }
+        held.last_id += 1;
+        let next = (Instant::now() + time, held.last_id);
+        held.until.insert(next, Arc::clone(&self.over));
+        *key = Some(next);
     }
 
     /// Keeps the place, whoever needs it and for however long. False where it was told already that
     /// it has to go.
-    pub(crate) fn keep(&mut self) -> bool {
-        let key = self.key.take();
+    pub(crate) fn keep(&self) -> bool {
+        let key = self.key().take();
         key.is_none_or(|key| self.room.held().until.remove(&key).is_some())
+    }
+
+    fn key(&self) -> MutexGuard<'_, Option<Key>> {
+        self.key.lock().expect("nothing panics while it is held")
     }
 }
 
@@ -172,11 +173,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_it_longest_gives_it_back_and_only_when_others_wait() {
+    async fn who_does_not_go_on_gives_it_back_and_only_when_others_wait() {
         let room = Room::new(4 * UNIT_BYTES);
         let overs: [Arc<Notify>; 4] = Default::default();
         let times = [LONG, Duration::from_millis(2), Duration::from_millis(1), LONG];
-        let take = |at: usize| room.try_take(UNIT_BYTES, times[at], &overs[at]);
+        let take = |at: usize| {
+            let place = room.try_take(UNIT_BYTES, &overs[at])?;
+            place.goes_on(times[at]);
+            Some(place)
+        };
         let mut places: Vec<_> = (0..4).map(&take).collect();
         assert!(places.iter().all(Option::is_some));
         assert!(take(0).is_none());
@@ -185,17 +190,20 @@ mod tests {
             assert!(!is_told(over).await, "nobody waits");
         }
         let other = Arc::default();
-        let taken = room.take(UNIT_BYTES, LONG, &other);
-        let mut taken = pin!(taken);
-        assert!(timeout(ROOM_PAUSE * 3 / 2, &mut taken).await.is_err());
+        // Several wait, and one is ended at a time.
+        let mut taken = pin!(room.take(UNIT_BYTES, &other));
+        let mut beside = Box::pin(room.take(UNIT_BYTES, &other));
+        let both = async { tokio::join!(&mut taken, &mut beside) };
+        assert!(timeout(ROOM_PAUSE * 5 / 4, both).await.is_err());
         assert!(is_told(&overs[2]).await, "its time was over first");
         assert!(!is_told(&overs[1]).await);
+        drop(beside);
         places[2] = None;
         drop(taken.await);
         assert!(take(0).is_some());
         assert!(!is_told(&overs[1]).await);
-        // Two are needed: those that have time left keep their places.
-        let mut taken = pin!(room.take(4 * UNIT_BYTES, LONG, &other));
+        // All are needed: those that have time left keep their places.
+        let mut taken = pin!(room.take(4 * UNIT_BYTES, &other));
         assert!(timeout(4 * ROOM_PAUSE, &mut taken).await.is_err());
         assert!(is_told(&overs[1]).await);
         for at in [0, 3] {
@@ -204,27 +212,34 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_kept_or_grows_has_its_time() {
+    async fn what_is_kept_or_goes_on_or_has_not_begun_stays() {
         let room = Room::new(4 * UNIT_BYTES);
-        let (kept, grown, other) = <(Arc<Notify>, Arc<Notify>, Arc<Notify>)>::default();
-        let mut kept_place = room.take(UNIT_BYTES, Duration::ZERO, &kept).await;
-        assert!(kept_place.keep());
-        let mut grown_place = room.take(UNIT_BYTES, Duration::ZERO, &grown).await;
-        grown_place.grow(2 * UNIT_BYTES, LONG).await;
-        assert!(room.try_take(1, LONG, &other).is_none());
-        assert!(timeout(4 * ROOM_PAUSE, room.take(1, LONG, &other)).await.is_err());
-        assert!(!is_told(&kept).await && !is_told(&grown).await);
-        drop(kept_place);
-        drop(grown_place);
-        assert!(room.try_take(4 * UNIT_BYTES, LONG, &other).is_some());
+        let overs: [Arc<Notify>; 3] = Default::default();
+        let places = overs.each_ref().map(|over| room.try_take(UNIT_BYTES, over).expect("room"));
+        let [mut grown, kept, _not_begun] = places;
+        kept.goes_on(Duration::ZERO);
+        assert!(kept.keep());
+        grown.goes_on(Duration::ZERO);
+        grown.grow(UNIT_BYTES).await;
+        grown.goes_on(LONG);
+        let other = Arc::default();
+        assert!(room.try_take(1, &other).is_none());
+        assert!(timeout(4 * ROOM_PAUSE, room.take(1, &other)).await.is_err());
+        for over in &overs {
+            assert!(!is_told(over).await);
+        }
+        drop((grown, kept, _not_begun));
+        assert!(room.try_take(4 * UNIT_BYTES, &other).is_some());
     }
 
     #[tokio::test]
     async fn who_was_told_to_go_may_not_keep_it() {
         let room = Room::new(UNIT_BYTES);
         let over = Arc::default();
-        let mut place = room.take(1, Duration::ZERO, &over).await;
-        assert!(timeout(4 * ROOM_PAUSE, room.take(1, LONG, &over)).await.is_err());
+        let place = room.take(1, &over).await;
+        place.goes_on(Duration::ZERO);
+        assert!(timeout(4 * ROOM_PAUSE, room.take(1, &over)).await.is_err());
+        place.goes_on(LONG);
         assert!(!place.keep());
     }
 }

@@ -42,14 +42,13 @@ use crate::coding::{Accepted, Coded, is_coded};
 use crate::descriptor::{Descriptors, Files, Lent, Outgoing};
 use crate::jwt::JwtSecret;
 use crate::limits::{
-    BODY_RATE_BYTES, BODY_START_BYTES, BODY_STEP_BYTES, CHUNK_BYTES, CONNECTION_WINDOW_BYTES,
-    DESCRIPTOR_BYTES, DISCARD_BYTES, DISCARD_TIME, HEADER_BYTES, HTTP2_FRAME_BYTES, LENT_FILES,
-    STREAM_WINDOW_BYTES,
+    BODY_START_BYTES, BODY_STEP_BYTES, CHUNK_BYTES, CONNECTION_WINDOW_BYTES, DESCRIPTOR_BYTES,
+    DISCARD_BYTES, DISCARD_TIME, HEADER_BYTES, HTTP2_FRAME_BYTES, LENT_FILES, STREAM_WINDOW_BYTES,
 };
 use crate::message::{self, Handler, panic_text};
 use crate::order::{Order, Turn};
 use crate::pieces::Pieces;
-use crate::port::{Answered, Pace, Port, ServerOptions, Unanswered, time_at};
+use crate::port::{Answered, Pace, Port, ServerOptions, Unanswered};
 use crate::room::Place;
 use crate::session::{self, READ_TOO_SLOWLY};
 use crate::socket::{Listener, Socket, Stream};
@@ -357,23 +356,22 @@ impl Port {
         if body.is_end_stream() {
             return Ok(Message::default());
         }
-        let (room_time, over) = (self.limits.room_time, Arc::default());
-        let place = match self.bodies.try_take(BODY_STEP_BYTES, room_time, &over) {
-            Some(place) => Ok(place),
-            None => self.in_time(self.bodies.take(BODY_STEP_BYTES, room_time, &over)).await,
-        };
-        let mut place = place.map_err(Refusal::unanswered)?;
+        let over = Arc::default();
+        let begun = self.small_bodies.take(BODY_STEP_BYTES, &over);
+        let begun = self.in_time(begun).await.map_err(Refusal::unanswered)?;
+        begun.goes_on(self.limits.room_time);
+        let mut places = Places { begun, more: None };
         let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
         let mut bytes = Vec::with_capacity(announced.min(BODY_START_BYTES));
         let begun = Instant::now();
         let read = tokio::select! {
             biased;
-            read = self.read_all(&mut body, &mut bytes, &mut place) => read,
+            read = self.read_all(&mut body, &mut bytes, &mut places, &over) => read,
             () = over.notified() => Err(too_slow(bytes.len(), begun)),
         };
         match read {
-            Ok(()) if !place.keep() => Err(too_slow(bytes.len(), begun)),
-            Ok(()) => Ok(Message { bytes, _place: Some(place) }),
+            Ok(()) if !places.keep() => Err(too_slow(bytes.len(), begun)),
+            Ok(()) => Ok(Message { bytes, _places: Some(places) }),
             Err(refusal) => {
                 if refusal.status == StatusCode::PAYLOAD_TOO_LARGE {
                     tokio::spawn(discard(body));
@@ -387,7 +385,8 @@ impl Port {
         &self,
         body: &mut Incoming,
         bytes: &mut Vec<u8>,
-        place: &mut Place,
+        places: &mut Places,
+        over: &Arc<Notify>,
     ) -> Result<(), Refusal> {
         let mut room_bytes = BODY_STEP_BYTES;
         loop {
@@ -415,8 +414,14 @@ impl Port {
             if bytes.len() > room_bytes {
                 let more = (bytes.len() - room_bytes).next_multiple_of(BODY_STEP_BYTES);
                 room_bytes += more;
-                let grown = place.grow(more, time_at(BODY_RATE_BYTES, more));
+                let grown = async {
+                    match &mut places.more {
+                        Some(place) => place.grow(more).await,
+                        None => places.more = Some(self.bodies.take(more, over).await),
+                    }
+                };
                 self.in_time(grown).await.map_err(Refusal::unanswered)?;
+                places.goes_on(self.limits.room_time);
             }
         }
     }
@@ -461,7 +466,8 @@ impl Port {
             *response.status_mut() = StatusCode::NO_CONTENT;
             return Ok(response);
         };
-        let mut response = Response::new(Answer::new(answer.pieces, Some(room)));
+        let mut response =
+            Response::new(Answer::new(answer.pieces, Some(room), self.limits.room_time));
         let json = HeaderValue::from_static("application/json");
         response.headers_mut().insert(header::CONTENT_TYPE, json);
         Ok(response)
@@ -479,7 +485,7 @@ impl Port {
         let by_descriptor = headers.contains_key(rest::DESCRIPTOR) && method != Method::HEAD;
         let (path, query) = (uri.path().to_owned(), uri.query().map(str::to_owned));
         let takes_files = connection.descriptors.is_some();
-        let Message { bytes, _place: place } = message;
+        let Message { bytes, _places: places } = message;
         let (body, remembered) = (bytes.into(), connection.remembered.clone());
         let request = rest::Request {
             method,
@@ -498,7 +504,7 @@ impl Port {
         let remembered = connection.remembered.clone();
         let answer = move || {
             let mut response = resource_of(&*port.handler, request);
-            drop(place);
+            drop(places);
             let passed = match response.file.take() {
                 Some(file) if by_descriptor => connection.pass(file, &mut response),
                 Some(_) => Err((StatusCode::BAD_REQUEST, ONLY_BY_DESCRIPTOR)),
@@ -518,7 +524,7 @@ impl Port {
             Refusal::unanswered(unanswered)
         })?;
         let Answered { answer, room } = answered.expect("every request is answered");
-        Ok(resource(answer, Some(room)))
+        Ok(resource(answer, Some((room, self.limits.room_time))))
     }
 }
 
@@ -536,7 +542,27 @@ type Refused = (StatusCode, &'static str);
 #[derive(Debug, Default)]
 struct Message {
     bytes: Vec<u8>,
-    _place: Option<Place>,
+    _places: Option<Places>,
+}
+
+/// The room that it takes: that of its beginning, and that of more.
+#[derive(Debug)]
+struct Places {
+    begun: Place,
+    more: Option<Place>,
+}
+
+impl Places {
+    fn goes_on(&self, time: Duration) {
+        self.begun.goes_on(time);
+        self.more.iter().for_each(|place| place.goes_on(time));
+    }
+
+    /// As [`Place::keep`].
+    fn keep(&self) -> bool {
+        let is_kept = self.begun.keep();
+        self.more.as_ref().is_none_or(Place::keep) && is_kept
+    }
 }
 
 /// Why a body is not read to its end.
@@ -643,9 +669,10 @@ fn resource_of(handler: &dyn Handler, request: rest::Request) -> rest::Response 
     })
 }
 
-fn resource(response: rest::Response, room: Option<Place>) -> Response<Answer> {
+fn resource(response: rest::Response, room: Option<(Place, Duration)>) -> Response<Answer> {
     let rest::Response { status, headers, body, file: _ } = response;
-    let mut response = Response::new(Answer::new(body, room));
+    let (room, time) = room.map_or((None, Duration::ZERO), |(room, time)| (Some(room), time));
+    let mut response = Response::new(Answer::new(body, room, time));
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
@@ -777,6 +804,8 @@ struct Answer {
     content: Content,
     /// Given back when the last piece was handed over, or the connection ended.
     room: Option<Place>,
+    /// See [`Limits::room_time`](crate::Limits::room_time).
+    room_time: Duration,
     /// Over HTTP/2, where pieces that were handed over may wait for long: it has the room.
     sending: Option<Arc<Sending>>,
 }
@@ -794,20 +823,20 @@ impl Default for Content {
 }
 
 impl Answer {
-    const fn new(pieces: Pieces, room: Option<Place>) -> Self {
-        Self { content: Content::AsIs(pieces), room, sending: None }
+    const fn new(pieces: Pieces, room: Option<Place>, room_time: Duration) -> Self {
+        Self { content: Content::AsIs(pieces), room, room_time, sending: None }
     }
 
     /// The same, which goes on a stream of HTTP/2.
     fn sent_by(mut self, stream: Open) -> Self {
-        self.sending = Some(stream.sends(self.room.take()));
+        self.sending = Some(stream.sends(self.room.take(), self.room_time));
         self
     }
 }
 
 impl From<String> for Answer {
     fn from(text: String) -> Self {
-        Self::new(text.into_bytes().into(), None)
+        Self::new(text.into_bytes().into(), None, Duration::ZERO)
     }
 }
 
@@ -824,6 +853,9 @@ impl Body for Answer {
             Content::Coded(coded) => coded.take(),
         };
         let is_end = chunk.as_ref().is_ok_and(Bytes::is_empty);
+        if let Some(room) = &self.room {
+            room.goes_on(self.room_time);
+        }
         let watched = |chunk| match &self.sending {
             Some(sending) => sending.chunk(chunk),
             None => chunk,

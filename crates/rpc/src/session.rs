@@ -35,6 +35,11 @@ pub(crate) trait Reader: Send + Sized {
         waited_for: impl Fn() -> bool + Send,
     ) -> impl Future<Output = Result<Utf8Bytes, Ending>> + Send;
 
+    /// Waits until the other side, which has [asked](Ending::Asked) all that it will, is gone too.
+    fn gone(&mut self) -> impl Future<Output = ()> + Send {
+        pending()
+    }
+
     /// Sends until a goodbye, or until nothing can come any more, which is [`CloseCode::Normal`],
     /// or something fails.
     fn send_all(
@@ -115,7 +120,10 @@ impl Session {
             }
         };
         let all = u32::try_from(self.port.limits.messages).unwrap_or(u32::MAX);
-        drop(permits(&self.places, all).await);
+        tokio::select! {
+            places = permits(&self.places, all) => drop(places),
+            () = reader.gone(), if matches!(goodbye, Ending::Asked) => return Ending::Left(None),
+        }
         self.outgoing.send(Outgoing::Goodbye(goodbye)).await.unwrap_or_default();
         // It comes back from the writer.
         pending().await
@@ -133,7 +141,7 @@ impl Session {
             let place = permits(&self.places, 1).await;
             let units = units(message.len(), limits.body_bytes);
             let bytes = permits(&self.bytes, units).await;
-            let held = Held { _place: [place, bytes], _room: None };
+            let held = Held { _place: [place, bytes], room: None };
             let is_in_order = message::is_in_order(message.as_bytes(), &*self.port.handler);
             let turn = is_in_order.then(|| self.order.line_up());
             tokio::spawn(Arc::clone(self).answer(message, turn, held));
@@ -157,7 +165,7 @@ impl Session {
         drop(turn);
         let (text, is_refused) = match called {
             Ok(Some(answered)) => {
-                held._room = Some(answered.room);
+                held.room = Some((answered.room, self.port.limits.room_time));
                 (Some(answered.answer), false)
             }
             Ok(None) => (None, false),

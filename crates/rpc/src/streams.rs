@@ -32,7 +32,21 @@ struct State {
     /// When the clients of the answers took the last chunk, in milliseconds since the connection
     /// began.
     answers: Vec<Weak<AtomicU64>>,
+    /// The rooms of the answers, and when it was noted last that their client goes on.
+    rooms: Vec<Weak<HeldRoom>>,
+    gone_on: Instant,
 }
+
+/// The room of an answer, and how long its client may take nothing of any on the connection, see
+/// [`Limits::room_time`](crate::Limits::room_time): the answers wait for each other.
+#[derive(Debug)]
+struct HeldRoom {
+    place: Place,
+    time: Duration,
+}
+
+/// How often it is noted that a client goes on.
+const NOTED: Duration = Duration::from_millis(20);
 
 /// Why a connection is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +60,14 @@ pub(crate) enum Over {
 impl Streams {
     pub(crate) fn new() -> Arc<Self> {
         let begun = Instant::now();
-        let state = State { open: 0, idle_since: begun, is_ending: false, answers: Vec::new() };
+        let state = State {
+            open: 0,
+            idle_since: begun,
+            is_ending: false,
+            answers: Vec::new(),
+            rooms: Vec::new(),
+            gone_on: begun,
+        };
         Arc::new(Self { begun, state: Mutex::new(state), refused: Notify::new() })
     }
 
@@ -93,6 +114,19 @@ impl Streams {
         }
     }
 
+    /// Notes that the client takes what it is sent.
+    fn goes_on(&self) {
+        let rooms: Vec<_> = {
+            let mut state = self.state();
+            if state.rooms.is_empty() || state.gone_on.elapsed() < NOTED {
+                return;
+            }
+            state.gone_on = Instant::now();
+            state.rooms.iter().filter_map(Weak::upgrade).collect()
+        };
+        rooms.iter().for_each(|room| room.place.goes_on(room.time));
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("nothing panics while it is held")
     }
@@ -108,6 +142,7 @@ impl State {
 
     fn forget_sent(&mut self) {
         self.answers.retain(|answer| answer.strong_count() > 0);
+        self.rooms.retain(|room| room.strong_count() > 0);
     }
 }
 
@@ -120,8 +155,11 @@ pub(crate) struct Open {
 
 impl Open {
     /// The stream's answer, which has its room until all of it is written.
-    pub(crate) fn sends(self, room: Option<Place>) -> Arc<Sending> {
+    pub(crate) fn sends(self, room: Option<Place>, room_time: Duration) -> Arc<Sending> {
         let streams = Arc::clone(&self.streams);
+        let room = room.map(|place| Arc::new(HeldRoom { place, time: room_time }));
+        room.iter().for_each(|room| room.place.goes_on(room.time));
+        let rooms = room.iter().map(Arc::downgrade).collect::<Vec<_>>();
         let sending = Arc::new(Sending { open: self, _room: room, taken: Arc::default() });
         sending.progress();
         let mut state = streams.state();
@@ -129,6 +167,7 @@ impl Open {
             state.forget_sent();
         }
         state.answers.push(Arc::downgrade(&sending.taken));
+        state.rooms.extend(rooms);
         sending
     }
 }
@@ -149,7 +188,7 @@ impl Drop for Open {
 #[derive(Debug)]
 pub(crate) struct Sending {
     open: Open,
-    _room: Option<Place>,
+    _room: Option<Arc<HeldRoom>>,
     /// See [`State::answers`]. Apart, since whoever looks at it there must not be the last one who
     /// has the stream.
     taken: Arc<AtomicU64>,
@@ -165,6 +204,7 @@ impl Sending {
     fn progress(&self) {
         let now = self.open.streams.begun.elapsed().as_millis();
         self.taken.store(u64::try_from(now).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.open.streams.goes_on();
     }
 }
 

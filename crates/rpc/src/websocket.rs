@@ -48,7 +48,16 @@ pub(crate) enum Outgoing {
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) _place: [OwnedSemaphorePermit; 2],
-    pub(crate) _room: Option<Place>,
+    pub(crate) room: Option<(Place, Duration)>,
+}
+
+impl Held {
+    /// Notes that the client takes what is sent.
+    pub(crate) fn goes_on(held: Option<&Self>) {
+        if let Some((room, time)) = held.and_then(|held| held.room.as_ref()) {
+            room.goes_on(*time);
+        }
+    }
 }
 
 /// How a conversation ends.
@@ -229,6 +238,7 @@ impl Writer {
 
     async fn send_text(&mut self, text: Json, held: Option<Held>) -> Result<(), Error> {
         for frame in Frames::new(text) {
+            Held::goes_on(held.as_ref());
             if self.pings.try_recv().is_ok() {
                 self.send(Message::Ping(Bytes::new())).await?;
             }

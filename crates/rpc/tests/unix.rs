@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
@@ -19,6 +20,9 @@ use serde_json::{Value, json};
 use support::{PATIENCE, pattern};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
+
+/// How often `slow` was called.
+static SLOW_CALLS: AtomicUsize = AtomicUsize::new(0);
 
 /// `echo`, and resources below `/things/`: `echo`, `hits` counts on a connection, `bytes` has as
 /// many as the query says, `file` is the file that it names, others are not there.
@@ -34,6 +38,11 @@ impl Handler for Things {
                 pieces.push_hex(pattern(Params::of(params)?.next("length")?));
                 pieces.push(&b"\""[..]);
                 Ok(pieces.into())
+            }
+            "slow" => {
+                SLOW_CALLS.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(300));
+                Json::of(&true)
             }
             _ => Err(Error::method_not_found(method)),
         }
@@ -192,6 +201,20 @@ fn who_has_asked_everything_gets_all_answers() {
         assert_eq!(answer["result"], json!([id]));
     }
     assert_eq!(socket.read(&mut [0]).expect("an end"), 0);
+}
+
+#[test]
+fn who_has_asked_everything_and_is_gone_is_not_answered() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "slow"});
+    socket.write_all(json!([call, call, call, call, call]).to_string().as_bytes()).expect("sent");
+    socket.shutdown(std::net::Shutdown::Write).expect("a connection");
+    std::thread::sleep(Duration::from_millis(50));
+    drop(socket);
+    std::thread::sleep(Duration::from_millis(1600));
+    let called = SLOW_CALLS.load(Ordering::Relaxed);
+    assert!((1..=2).contains(&called), "{called} were called");
 }
 
 #[test]

@@ -362,6 +362,22 @@ fn who_reads_slowly_is_cut_off_when_others_have_no_room() {
     other.reply().check(200, "0x");
 }
 
+/// Of many answers on one connection all but one wait, which is not their client's fault.
+#[tokio::test]
+async fn who_reads_goes_on_however_much_waits_for_it() {
+    let limits = Limits { room_time: 8 * BRIEF, answers_bytes: 1 << 20, ..Limits::public() };
+    let server = Server::start(None, limits);
+    let mut ws = server.websocket();
+    for _ in 0..10 {
+        ws.send(call("hex", "[1000000]")).await;
+    }
+    for _ in 0..10 {
+        tokio::time::sleep(BRIEF * 3 / 2).await;
+        let answer = ws.json().await;
+        assert_eq!(answer["result"].as_str().map(str::len), Some(2_000_002));
+    }
+}
+
 #[tokio::test]
 async fn a_batch_ends_when_its_client_hangs_up() {
     let server = Server::public();
