@@ -160,6 +160,9 @@ pub const COPY_PAUSE: Duration = Duration::from_millis(20);
 /// memory.
 pub const COPIES_BEHIND: u64 = 32;
 
+/// How often a copy is tried that cannot be made.
+pub const COPY_TRIES: u32 = 3;
+
 /// Bytes that may wait for the disk while copies are made at the last moment, of which there may be
 /// many.
 pub const LATE_COPIES_BYTES: u64 = 16 << 20;

@@ -151,19 +151,32 @@ fn run(core: &Core) {
             prune(core)
         });
         if let Err(error) = round {
-            tracing::error!(%error, "persistence has stopped; nothing more is validated");
-            core.fail(error);
-            core.signals.stop();
-            return;
+            return fail(core, error);
         }
         core.signals.round_ended();
-        let is_quiet = || core.signals.stays_quiet(limits::COPY_PAUSE) && !core.is_running();
-        while is_quiet() && copy_a_witness(core, CopyDue::Now, u64::MAX) {}
-        // One a round is soon enough.
-        if is_quiet() {
-            copy_a_witness(core, CopyDue::InTime, u64::MAX);
+        if let Err(error) = copy_in_peace(core) {
+            return fail(core, error);
         }
     }
+}
+
+fn fail(core: &Core, error: Error) {
+    tracing::error!(%error, "persistence has stopped; nothing more is validated");
+    core.fail(error);
+    core.signals.stop();
+}
+
+/// Makes copies as long as nobody wants anything.
+fn copy_in_peace(core: &Core) -> Result<(), Error> {
+    let is_quiet = || core.signals.stays_quiet(limits::COPY_PAUSE) && !core.is_running();
+    while is_quiet() && copy_a_witness(core, CopyDue::Now, u64::MAX) {
+        persist_copies(core)?;
+    }
+    // One a round is soon enough.
+    if is_quiet() {
+        copy_a_witness(core, CopyDue::InTime, u64::MAX);
+    }
+    Ok(())
 }
 
 /// Persists every block that is sealed, and the canonical chain as it is now.
@@ -199,11 +212,12 @@ pub(crate) fn prune(core: &Core) -> Result<(), Error> {
     if cutoff <= core.floors().first() {
         return Ok(());
     }
+    // Before the copies: they are those of its branch.
+    let Some(hash) = core.tree().canonical_hash(cutoff)? else { return Ok(()) };
     // Of what has no copy yet, this is the last chance.
     for due in [CopyDue::InTime, CopyDue::Now] {
         copy_witnesses(core, due, cutoff)?;
     }
-    let Some(hash) = core.tree().canonical_hash(cutoff)? else { return Ok(()) };
     let Some(oldest) = core.database.entry(&hash)? else { return Ok(()) };
     let floor = {
         // No head is chosen meanwhile of which this is not true any more.
@@ -235,32 +249,55 @@ fn copy_late_witnesses(core: &Core) -> Result<(), Error> {
 /// disk together: blocks that read much have copies larger than all else that is written of them.
 fn copy_witnesses(core: &Core, due: CopyDue, last: u64) -> Result<(), Error> {
     while copy_a_witness(core, due, last) {
-        if core.database.unpersisted_bytes() > limits::LATE_COPIES_BYTES {
-            core.database.persist()?;
-        }
+        persist_copies(core)?;
+    }
+    Ok(())
+}
+
+/// Brings copies to the disk when they hold much memory.
+fn persist_copies(core: &Core) -> Result<(), Error> {
+    if core.database.unpersisted_bytes() > limits::LATE_COPIES_BYTES {
+        core.database.persist()?;
     }
     Ok(())
 }
 
 /// Makes the next copy of a canonical block's witness, up to the one with the number `last`, to be
-/// persisted with the next round; `false` when there is none to make.
+/// persisted with the next round; `false` when there is none to make. One that cannot be made holds
+/// up no other.
 pub(crate) fn copy_a_witness(core: &Core, due: CopyDue, last: u64) -> bool {
     let options = &core.options;
     if options.retain_witness_blocks == 0 || options.retain_witness_bytes == 0 {
         return false;
     }
     let mut copier = core.copier.lock().expect("no thread panics while it holds the lock");
-    let copied = core.next_copy(due, last).and_then(|next| {
-        let Some(hash) = next else { return Ok(false) };
+    let hash = match core.next_copy(due, last) {
+        Ok(Some(hash)) => hash,
+        Ok(None) => return false,
+        Err(error) => {
+            tracing::warn!(%error, "which witness is to be copied cannot be told");
+            return false;
+        }
+    };
+    let mut copy = || {
         if let Some(record) = core.block(&hash)?
             && let Some(copy) = assemble::copy(core, &mut copier, &record)?
         {
             core.database.add_witness(hash, copy)?;
         }
-        Ok(true)
-    });
-    copied.unwrap_or_else(|error| {
-        tracing::warn!(%error, "the copy of a witness was not made");
-        false
-    })
+        Ok::<_, Error>(())
+    };
+    // What a disk cannot read now it may be able to read soon.
+    let mut copied = copy();
+    for _ in 1..limits::COPY_TRIES {
+        if copied.is_ok() {
+            break;
+        }
+        std::thread::sleep(limits::COPY_PAUSE);
+        copied = copy();
+    }
+    if let Err(error) = copied {
+        tracing::warn!(%error, %hash, "the copy of a block's witness was not made");
+    }
+    true
 }

@@ -4,7 +4,7 @@
 
 use crate::core::{CopyDue, Unsealed};
 use crate::persist::{copy_a_witness, prune};
-use crate::samples::{attributes, changed, choose, extend, genesis_file, heads, sender};
+use crate::samples::{attributes, branch, changed, choose, extend, genesis_file, heads, sender};
 use crate::world;
 use crate::{Engine, EngineOptions, Error, Genesis, Verdict};
 use alloy_consensus::Header;
@@ -653,6 +653,38 @@ fn a_chain_that_begins_late_has_its_copies_too() {
         let hash = simulation.fast().canonical_hash(number).unwrap().unwrap();
         let copy = simulation.fast().database().witness(&hash).unwrap();
         assert!(matches!(copy, Kept::There(_)), "block {number}: {copy:?}");
+    }
+}
+
+/// Only sweeping comes by it.
+#[test]
+fn a_damaged_page_that_no_block_reads_stops_nothing() {
+    let mut simulation = Simulation::new(12, sweeping());
+    let first = branch(simulation.fast(), simulation.fast().heads().genesis, 0, 5);
+    assert_eq!(choose(simulation.fast(), first[4]), Verdict::Valid);
+    simulation.fast().persist().unwrap();
+    drop(simulation.fast.take());
+    let contents = simulation.disk.contents();
+    let (nodes, bytes) = contents.iter().find(|(name, _)| name.starts_with("nodes-")).unwrap();
+    let mut goes_on = |page: usize, options: EngineOptions| {
+        let mut contents = contents.clone();
+        contents.get_mut(nodes).unwrap()[page * 4096 + 100] ^= 1;
+        simulation.disk = MemoryDisk::with_contents(&contents);
+        simulation.options = options;
+        simulation.open();
+        let (engine, parent) = (simulation.fast(), simulation.fast().heads().head);
+        let run = || {
+            let blocks = branch(engine, parent, 1, 30);
+            blocks.iter().all(|block| choose(engine, *block) == Verdict::Valid)
+        };
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_ok_and(|is_valid| is_valid)
+    };
+    let never = EngineOptions { sweep_min_bytes: u64::MAX, ..EngineOptions::default() };
+    let unread: Vec<_> =
+        (0..bytes.len() / 4096).filter(|page| goes_on(*page, never.clone())).collect();
+    assert!(!unread.is_empty());
+    for page in unread {
+        assert!(goes_on(page, sweeping()), "page {page}");
     }
 }
 

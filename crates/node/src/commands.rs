@@ -199,7 +199,8 @@ fn read_header(file: &Path) -> anyhow::Result<Header> {
 pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
     let engine = open(&args.datadir, args.chain.as_deref(), &args.storage)?;
     let last = engine.heads().head;
-    let mut import = Import { head: number(&engine, last)?, engine, last, imported: 0 };
+    let head = number(&engine, last)?;
+    let mut import = Import { head, engine, last, is_new: false, imported: 0 };
     for file in &args.files {
         let imported = import.file(file);
         // What is valid stays, whatever comes after it.
@@ -218,6 +219,8 @@ struct Import {
     head: u64,
     /// Its hash.
     last: B256,
+    /// Whether it was not there before.
+    is_new: bool,
     imported: u64,
 }
 
@@ -244,7 +247,7 @@ impl Import {
         let (number, gas_used, hash) = (block.header.number, block.header.gas_used, block.hash());
         if self.engine.number(&hash)?.is_some() {
             // It was imported before, and perhaps not chosen yet.
-            (self.head, self.last) = (number, hash);
+            (self.head, self.last, self.is_new) = (number, hash, false);
             return Ok(());
         }
         match self.engine.new_block(block)? {
@@ -258,7 +261,7 @@ impl Import {
                 bail!("{position}: the parent of block {number} is {parent}; the head is {head}")
             }
         }
-        (self.head, self.last) = (number, hash);
+        (self.head, self.last, self.is_new) = (number, hash, true);
         self.imported += 1;
         progress.block(number, gas_used);
         if self.imported.is_multiple_of(BLOCKS_A_HEAD) {
@@ -267,10 +270,24 @@ impl Import {
         Ok(())
     }
 
-    /// Makes the last block the head, unless it lies behind it.
+    /// Makes the last block the head, unless it lies behind it. One that was there before takes
+    /// nothing back that is final, and need not have its state any more.
     fn choose_head(&mut self) -> anyhow::Result<()> {
-        if self.engine.canonical_hash(self.head)? == Some(self.last) {
-            self.last = self.engine.heads().head;
+        let heads = self.engine.heads();
+        let is_behind = self.engine.canonical_hash(self.head)? == Some(self.last);
+        let stays = is_behind
+            || !self.is_new && {
+                let [safe, finalized] =
+                    [heads.safe, heads.finalized].map(Option::unwrap_or_default);
+                let state = ForkchoiceState {
+                    head_block_hash: self.last,
+                    safe_block_hash: safe,
+                    finalized_block_hash: finalized,
+                };
+                self.engine.forkchoice_updated(state, None).is_err()
+            };
+        if stays {
+            self.last = heads.head;
             self.head = number(&self.engine, self.last)?;
             return Ok(());
         }

@@ -174,6 +174,22 @@ fn an_import_passes_over_what_is_there_and_nothing_else() {
     // Again the last block is the head, though it is lower than others.
     let all = write("all.rlp", &[&main[..], &more].concat());
     import("two", &all, &format!("0 blocks imported; the head is {}", head(3, &more[1])));
+    // What was passed over and has no state any more is no head, and no fault.
+    let arguments = [
+        "import",
+        "--chain",
+        text(&chain.genesis),
+        "--history.retain-blocks",
+        "0",
+        text(&chain.file),
+    ];
+    import("three", &both, &head(6, &side[3]));
+    chain.run("three", &["db", "prune", "--history.retain-blocks", "0"], "block 6 and later");
+    chain.run(
+        "three",
+        &arguments,
+        &format!("0 blocks imported; the head is {}", head(6, &side[3])),
+    );
     // What lies behind the head does not move it.
     let old = write("old.rlp", &main[..2]);
     import("one", &old, &format!("0 blocks imported; the head is {}", head(6, &side[3])));
