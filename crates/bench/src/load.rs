@@ -277,6 +277,17 @@ impl LoadArgs {
         ensure!(self.connections <= 10_000, "{} connections", self.connections);
         ensure!(self.depth <= 100_000, "a depth of {}", self.depth);
         let threads = self.threads.unwrap_or_else(usual_threads);
+        let a_batch_each = self.depth as f64 * self.connections as f64;
+        ensure!(
+            mode != Mode::Batched
+                || self.calls.is_some()
+                || rate.is_none_or(|rate| rate * self.duration >= a_batch_each),
+            "at {} calls a second no connection has a batch of {} in {} s: lower --depth or \
+             --connections, or raise --duration",
+            rate.unwrap_or_default(),
+            self.depth,
+            self.duration
+        );
         Ok(Plan {
             mode,
             connections: self.connections,

@@ -113,6 +113,7 @@ pub fn execute_statelessly(
     let answer = || -> Result<Roots, BlockError> {
         validate_header(chain, &block.header, &parent, block.header.parent_hash)?;
         validate_body_roots(block)?;
+        validate_ommers_alone(block)?;
         validate_body(chain, block)?;
         let mut state = TrieState::new(parent.state_root, &index);
         let executed = run(chain, block, &senders, Help::default(), &mut state)?;

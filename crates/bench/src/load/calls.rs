@@ -135,6 +135,7 @@ impl Calls {
             Ok(()) => {
                 let kind = usize::from(call.kind);
                 self.tally.latencies[kind].push(now.saturating_sub(call.from));
+                self.tally.results[kind] += 1;
                 self.tally.nulls[kind] += u64::from(answer.is_null);
                 self.tally.in_time += u64::from(now <= self.end);
                 self.last_result = now;

@@ -326,13 +326,18 @@ impl<'a> Lane<'a> {
     pub(super) fn end(mut self) -> Tally {
         let end = nanos(self.plan.duration);
         if self.interval > 0 && self.left > 0 && self.plan.calls.is_none() {
-            // They have waited until now at least.
-            for due in (self.due..end).step_by(usize::try_from(self.interval).unwrap_or(usize::MAX))
-            {
-                let kind = self.mix.cycle[self.turn];
-                self.turn = (self.turn + 1) % self.mix.cycle.len();
-                self.calls.tally.latencies[usize::from(kind)].push(end - due);
-                self.calls.tally.unsent += 1;
+            // They have waited until now at least. Of a batch the last call counts, as when it is
+            // sent.
+            let count = if self.plan.mode == Mode::Batched { self.plan.depth as u64 } else { 1 };
+            let due = |first: u64| first + self.interval * (count - 1);
+            while due(self.due) < end {
+                for _ in 0..count {
+                    let kind = usize::from(self.mix.cycle[self.turn]);
+                    self.turn = (self.turn + 1) % self.mix.cycle.len();
+                    self.calls.tally.latencies[kind].push(end - due(self.due));
+                    self.calls.tally.unsent += 1;
+                }
+                self.due += self.interval * count;
             }
         }
         let last = self.calls.last_result;

@@ -114,9 +114,9 @@ fn compared(outcomes: &[Outcome]) -> Table {
 /// `null` sooner than one that has it.
 fn is_same_work(a: &Outcome, b: &Outcome) -> bool {
     let shares = |outcome: &Outcome| {
-        let Tally { nulls, latencies, .. } = outcome.total();
-        let share = |(nulls, all): (u64, Histogram)| nulls as f64 / all.count().max(1) as f64;
-        nulls.into_iter().zip(latencies).map(share).collect::<Vec<_>>()
+        let Tally { nulls, results, .. } = outcome.total();
+        let share = |(nulls, results): (u64, u64)| nulls as f64 / results.max(1) as f64;
+        nulls.into_iter().zip(results).map(share).collect::<Vec<_>>()
     };
     shares(a).into_iter().zip(shares(b)).all(|(a, b)| (a - b).abs() <= MOST_NULLS_APART)
 }

@@ -142,7 +142,8 @@ impl fmt::Display for Failure {
 pub(super) struct Tally {
     /// Latencies of calls with a result, by kind of call.
     pub(super) latencies: Vec<Histogram>,
-    /// How many of the results are `null`, by kind of call.
+    /// Calls with a result, by kind of call, and how many of the results are `null`.
+    pub(super) results: Vec<u64>,
     pub(super) nulls: Vec<u64>,
     pub(super) failures: BTreeMap<Failure, u64>,
     /// Calls that were sent.
@@ -167,6 +168,7 @@ impl Tally {
     pub(super) fn new(kinds: usize) -> Self {
         Self {
             latencies: vec![Histogram::new(); kinds],
+            results: vec![0; kinds],
             nulls: vec![0; kinds],
             failures: BTreeMap::new(),
             sent: 0,
@@ -191,6 +193,7 @@ impl Tally {
     /// is added by the caller.
     pub(super) fn add(&mut self, other: &Self) {
         self.latencies.iter_mut().zip(&other.latencies).for_each(|(all, more)| all.add(more));
+        self.results.iter_mut().zip(&other.results).for_each(|(all, more)| *all += more);
         self.nulls.iter_mut().zip(&other.nulls).for_each(|(all, more)| *all += more);
         for (failure, count) in &other.failures {
             self.fail(*failure, *count);
