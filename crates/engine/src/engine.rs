@@ -291,9 +291,15 @@ impl Engine {
                 self.core.tree_mut().insert_invalid(hash, record.clone());
                 Ok(Verdict::invalid(record))
             }
+            // Paris, `engine_newPayloadV1`, point 6: what it takes to validate it is missing, where
+            // the chain begins later than BLOCKHASH reaches.
+            Err(Failure::Block(BlockError::State(witness::StateError::MissingHeader(number)))) => {
+                tracing::warn!(%hash, number, "a block needs the header of an ancestor that is not there");
+                Ok(Verdict::Syncing)
+            }
             Err(Failure::Block(BlockError::State(error))) => Err(error.into()),
             Err(Failure::Block(BlockError::Internal(reason))) => Err(Error::Evm(reason)),
-            // Paris, `engine_newPayloadV1`, point 6: what it takes to validate it is missing.
+            // The same.
             Err(Failure::Engine(Error::Pruned(_))) => Ok(Verdict::Syncing),
             Err(Failure::Engine(error)) => Err(error),
         }

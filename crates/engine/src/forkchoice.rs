@@ -109,6 +109,11 @@ fn on_branch(tree: &BlockTree, name: &str, hash: B256, head: B256) -> Result<Opt
         return Ok(None);
     }
     if !tree.is_ancestor(&hash, &head)? {
+        // A chain that begins with a later state does not know what is before that, and the
+        // consensus layer names nothing else until its own first blocks are final.
+        if tree.begins_late()? && tree.heads.finalized.is_none() && tree.link(&hash)?.is_none() {
+            return Ok(None);
+        }
         let reason = format!("{name} block {hash} is not an ancestor of the head {head}");
         return Err(Error::InvalidForkchoiceState(reason));
     }

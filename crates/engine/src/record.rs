@@ -63,6 +63,15 @@ impl BlockRecord {
         self.block.header.number
     }
 
+    /// Whether its body is there: not that of the first block of a chain that begins with a state.
+    pub fn has_body(&self) -> bool {
+        let (header, body) = (&self.block.header, &self.block.body);
+        let lacks = |is_empty: bool, root: B256| is_empty && root != trie::EMPTY_ROOT_HASH;
+        let withdrawals = body.withdrawals.as_ref().zip(header.withdrawals_root);
+        !lacks(body.transactions.is_empty(), header.transactions_root)
+            && !withdrawals.is_some_and(|(list, root)| lacks(list.is_empty(), root))
+    }
+
     /// The block's number and its parent.
     pub(crate) fn link(&self) -> (u64, B256) {
         (self.number(), self.block.header.parent_hash)

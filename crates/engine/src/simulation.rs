@@ -658,6 +658,22 @@ fn a_chain_that_begins_late_has_its_copies_too() {
 
 /// Only sweeping comes by it.
 #[test]
+fn a_chain_that_begins_late_passes_over_what_was_before() {
+    for (number, is_taken) in [(0, false), (1000, true)] {
+        let mut simulation = Simulation::beginning_at(number, 13, sweeping());
+        simulation.extend();
+        let head = simulation.blocks.last().expect("one was added").hash();
+        let before = B256::repeat_byte(9);
+        let named = |finalized| heads(head, finalized, finalized);
+        let outcome = simulation.fast().forkchoice_updated(named(before), None);
+        assert_eq!(outcome.is_ok(), is_taken, "{outcome:?}");
+        // Once a block that is known is final, no other name is passed over.
+        assert!(simulation.fast().forkchoice_updated(named(head), None).is_ok());
+        assert!(simulation.fast().forkchoice_updated(named(before), None).is_err());
+    }
+}
+
+#[test]
 fn a_damaged_page_that_no_block_reads_stops_nothing() {
     let mut simulation = Simulation::new(12, sweeping());
     let first = branch(simulation.fast(), simulation.fast().heads().genesis, 0, 5);

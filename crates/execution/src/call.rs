@@ -113,6 +113,8 @@ pub fn call<S: State>(
     let rules = BlockRules::new(chain, header);
     let blobs = chain.blob_params(header.timestamp);
     let mut env = EvmEnv::for_eth_block(header, rules, chain.chain_id(), blobs);
+    // A block of proof of work may have the rules of later forks, as that of a genesis.
+    env.block_env.prevrandao.get_or_insert(header.mix_hash);
     env.cfg_env.disable_nonce_check = true;
     env.cfg_env.disable_eip3607 = true;
     env.cfg_env.disable_block_gas_limit = true;

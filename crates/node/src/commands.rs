@@ -20,7 +20,7 @@ use crate::files::{
     AccountReader, BlockReader, Entry, FileBlock, Form, Progress, SortOptions, SortedState,
     read_genesis_head,
 };
-use crate::node::{CONFIG, FROM_STATE, open_engine};
+use crate::node::{CONFIG, begin_from_state, open_engine};
 
 pub(crate) use export::{ExportArgs, export};
 
@@ -146,9 +146,7 @@ pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
     let codes = sorted.codes()?.map(|code| Ok(code?));
     // With the heads or before them: a chain that is there has these.
     database.set_meta(CONFIG, serde_json::to_vec(&genesis.config)?.into())?;
-    if args.state.is_some() || args.header.is_some() {
-        database.set_meta(FROM_STATE, Bytes::new())?;
-    }
+    begin_from_state(&database, args.state.is_some() || args.header.is_some())?;
     let heads = initialise(&chain, &database, entries, codes, |root| {
         if let Some(stated) = stated.filter(|stated| *stated != root) {
             let reason = format!(

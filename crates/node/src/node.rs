@@ -2,6 +2,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use alloy_primitives::Bytes;
 use anyhow::Context;
 use engine::{Engine, EngineOptions, Genesis};
 use execution::ChainSpec;
@@ -186,7 +187,7 @@ pub(crate) fn open_engine(
     let chain = ChainSpec::from_config(&config)?;
     let genesis = match &stored {
         // Its first block is not the genesis file's, which says how it goes on.
-        Some(stored) if database.meta(FROM_STATE)?.is_some() => {
+        Some(stored) if is_from_state(&database)? => {
             let stored: alloy_genesis::ChainConfig = serde_json::from_slice(stored)?;
             let (got, expected) = (config.chain_id, stored.chain_id);
             anyhow::ensure!(got == expected, "chain {expected} is there, {got} is the one given");
@@ -194,6 +195,9 @@ pub(crate) fn open_engine(
         }
         _ => genesis.map(|genesis| Genesis::new(genesis, &chain)).transpose()?,
     };
+    if database.heads().head.is_none() {
+        begin_from_state(&database, false)?;
+    }
     database.set_meta(CONFIG, serde_json::to_vec(&config)?.into())?;
     Ok(Engine::open(chain, genesis, database, options)?)
 }
@@ -202,4 +206,56 @@ pub(crate) fn open_engine(
 pub(crate) const CONFIG: &str = "config";
 
 /// The same for whether the chain was begun with a state or a header of its own.
-pub(crate) const FROM_STATE: &str = "from-state";
+const FROM_STATE: &str = "from-state";
+
+/// The value of [`FROM_STATE`] of a chain that was not, though an `init` that came to no end has
+/// said so.
+const NOT_FROM_STATE: &[u8] = &[0];
+
+/// Whether the chain was begun with a state or a header of its own.
+fn is_from_state(database: &Database) -> anyhow::Result<bool> {
+    let mark = database.meta(FROM_STATE)?;
+    Ok(database.heads().head.is_some() && mark.is_some_and(|mark| mark[..] != *NOT_FROM_STATE))
+}
+
+/// Notes how the chain is begun, before it is.
+pub(crate) fn begin_from_state(database: &Database, is_so: bool) -> anyhow::Result<()> {
+    if is_so || database.meta(FROM_STATE)?.is_some() {
+        let mark = if is_so { Bytes::new() } else { Bytes::from_static(NOT_FROM_STATE) };
+        database.set_meta(FROM_STATE, mark)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An `init` with a state that came to no end leaves no chain that takes any genesis.
+    #[test]
+    fn a_chain_is_from_a_state_only_when_it_began_with_one() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = |balance: &str| -> alloy_genesis::Genesis {
+            let text = include_str!("../../../docs/genesis.json");
+            let mut genesis: serde_json::Value = serde_json::from_str(text).expect("JSON");
+            genesis["alloc"]["0x00000000000000000000000000000000000000aa"] =
+                serde_json::json!({"balance": balance});
+            serde_json::from_value(genesis).expect("a genesis")
+        };
+        let open = |genesis: &alloy_genesis::Genesis| {
+            let options = DatabaseOptions::default();
+            open_engine(directory.path(), Some(genesis), options, EngineOptions::default())
+        };
+        let chain = directory.path().join("chain");
+        std::fs::create_dir(&chain).expect("made");
+        let disk = DirectoryDisk::open(&chain).expect("a directory");
+        let database = Database::open(disk, &DatabaseOptions::default()).expect("empty");
+        begin_from_state(&database, true).expect("noted");
+        database.persist().expect("written");
+        drop(database);
+        drop(open(&file("0x1")).expect("its genesis was given"));
+        let refused = open(&file("0x2")).expect_err("another chain");
+        assert!(format!("{refused:#}").contains("begins with"), "{refused:#}");
+        drop(open(&file("0x1")).expect("the same"));
+    }
+}

@@ -198,6 +198,18 @@ fn a_creation_where_there_is_storage_collides_in_a_call_too() {
     check(&world(code, vec![(created, storage_only)]), &call, 0);
 }
 
+/// As that of a genesis may be.
+#[test]
+fn a_block_with_difficulty_may_have_the_rules_of_later_forks() {
+    let world = world(op(NUMBER), Vec::new());
+    let mut header = world.parent().clone();
+    header.difficulty = U256::from(131_072);
+    let outcome =
+        execution::call(&world.chain, &header, &to_main(), &Overrides::default(), world.state());
+    let expected = U256::from(header.number).to_be_bytes_vec();
+    assert_eq!(outcome.unwrap(), CallOutcome::Returned(expected.into()));
+}
+
 #[test]
 fn an_authorization_counts_in_the_call() {
     let world = world(op(NUMBER), Vec::new());

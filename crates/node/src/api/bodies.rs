@@ -82,8 +82,8 @@ fn bodies(blocks: &[Option<Arc<BlockRecord>>], version: u8) -> Result<Json, Erro
             out.push(b',');
         }
         match record {
-            Some(record) => push_body(&mut out, record, version),
-            None => out.extend_from_slice(b"null"),
+            Some(record) if record.has_body() => push_body(&mut out, record, version),
+            _ => out.extend_from_slice(b"null"),
         }
     }
     out.push(b']');

@@ -8,7 +8,7 @@ use alloy_primitives::{B256, U64};
 use alloy_rpc_types_eth::{Log, Transaction, TransactionReceipt};
 use engine::BlockRecord;
 use execution::ChainSpec;
-use rpc::{Error, Json, Params};
+use rpc::{Code, Error, Json, Params};
 
 use super::Api;
 use super::blocks::{BlockId, NumberOrTag};
@@ -48,17 +48,30 @@ pub(super) fn count_by_number(api: &Api, mut params: Params<'_>) -> Result<Json,
 pub(super) fn receipts(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let id: BlockId = params.next("block")?;
     params.end()?;
-    let record = api.block_by_id(&id)?;
+    let record = whole(api.block_by_id(&id)?)?;
     Json::of(&record.map(|record| block_receipts(api.engine.chain(), &record)))
+}
+
+/// A block with its body.
+fn whole(record: Option<Arc<BlockRecord>>) -> Result<Option<Arc<BlockRecord>>, Error> {
+    match record {
+        Some(record) if !record.has_body() => {
+            let number = record.number();
+            let detail =
+                format!("the chain begins with the state after block {number}, not its body");
+            Err(Error::new(Code::PrunedHistory, detail))
+        }
+        record => Ok(record),
+    }
 }
 
 fn at_index(record: Option<Arc<BlockRecord>>, index: Quantity) -> Result<Json, Error> {
     let index = usize::try_from(index.0).unwrap_or(usize::MAX);
-    Json::of(&record.and_then(|record| transaction(&record, index)))
+    Json::of(&whole(record)?.and_then(|record| transaction(&record, index)))
 }
 
 fn count(record: Option<Arc<BlockRecord>>) -> Result<Json, Error> {
-    Json::of(&record.map(|record| U64::from(record.block.body.transactions.len())))
+    Json::of(&whole(record)?.map(|record| U64::from(record.block.body.transactions.len())))
 }
 
 /// The block's transaction at `index`, where it has so many.

@@ -49,7 +49,7 @@ fn respond(
     mut blocks: Vec<Option<Arc<BlockRecord>>>,
 ) -> Result<Response, Problem> {
     for block in &mut blocks {
-        block.take_if(|record| !is_of(api, fork, record));
+        block.take_if(|record| !is_of(api, fork, record) || !record.has_body());
     }
     api::check_bytes(&blocks)?;
     let entries = blocks.iter().map(|record| record.as_ref().map(|record| body(record)));
