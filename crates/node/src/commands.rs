@@ -116,11 +116,17 @@ pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
     let genesis = read_genesis_head(&args.chain)?;
     let chain = ChainSpec::from_config(&genesis.config)?;
     let directory = args.datadir.join("chain");
-    std::fs::create_dir_all(&directory)
-        .with_context(|| format!("cannot make the directory {}", directory.display()))?;
-    let database = Database::open(DirectoryDisk::open(&directory)?, &args.storage.database())?;
+    let open = || Database::open(DirectoryDisk::open(&directory)?, &args.storage.database());
+    let mut database = open()?;
     if let Some(head) = database.heads().head {
         bail!("{} holds a chain already, its head is {head}", args.datadir.display());
+    }
+    if database.stats()?.nodes.kept_bytes > 0 {
+        // What one that came to no end has built, which takes as much room as the state.
+        drop(database);
+        std::fs::remove_dir_all(&directory)
+            .with_context(|| format!("cannot remove {}", directory.display()))?;
+        database = open()?;
     }
     let file = args.state.as_ref().unwrap_or(&args.chain);
     let options = SortOptions::new(&args.datadir.join("init"));

@@ -82,7 +82,7 @@ impl Node {
     /// needs a tokio runtime with time and I/O.
     pub async fn start(options: NodeOptions) -> anyhow::Result<Self> {
         let NodeOptions { genesis, data_dir, http, engine, ipc, jwt_file, testing, .. } = options;
-        std::fs::create_dir_all(&data_dir)
+        state::create_directory(&data_dir)
             .with_context(|| format!("cannot make the directory {}", data_dir.display()))?;
         let jwt = match &jwt_file {
             Some(file) => JwtSecret::load(file)?,
@@ -101,9 +101,11 @@ impl Node {
             stop: watch::Sender::new(()),
             ports: JoinSet::new(),
         };
+        let most_connections = most_connections();
         let bounded = |jwt, limits: Limits| {
             let zstd_bytes = if options.zstd { limits.zstd_bytes } else { usize::MAX };
-            ServerOptions { jwt, limits: Limits { zstd_bytes, ..limits } }
+            let connections = limits.connections.min(most_connections);
+            ServerOptions { jwt, limits: Limits { zstd_bytes, connections, ..limits } }
         };
         let authenticated = bounded(Some(node.jwt.clone()), Limits::engine());
         let public = bounded(None, Limits::public());
@@ -162,6 +164,15 @@ impl Node {
             serve(listener, options, Arc::new(api), stopped).await;
         });
     }
+}
+
+/// Connections of one of three ports, so that all together leave descriptors to the database: a new
+/// file that cannot be opened stops it.
+fn most_connections() -> usize {
+    use rustix::process::{Resource, getrlimit};
+    let most = getrlimit(Resource::Nofile).current.and_then(|most| usize::try_from(most).ok());
+    let left = most.unwrap_or(usize::MAX).saturating_sub(crate::limits::OTHER_DESCRIPTORS);
+    (left / 3).max(64)
 }
 
 /// Opens the chain in `data_dir`; where there is none yet, one that begins with `genesis`.

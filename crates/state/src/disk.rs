@@ -6,7 +6,7 @@ mod mapped;
 mod memory;
 mod veil;
 
-pub use directory::DirectoryDisk;
+pub use directory::{DirectoryDisk, create_directory};
 pub use fault::{Fault, FaultDisk};
 pub use mapped::{is_out_of_memory, look_at_mapped, read_mapped};
 pub use memory::MemoryDisk;

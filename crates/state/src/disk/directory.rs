@@ -11,6 +11,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct DirectoryDisk {
     directory: PathBuf,
+    /// The directory itself, open to be synced whatever else has used descriptors up.
+    handle: fs::File,
     /// Held, not read: the lock ends with the process, however that ends.
     _lock: fs::File,
 }
@@ -34,8 +36,10 @@ impl DirectoryDisk {
         let path = directory.join(LOCK);
         let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
         let lock = lock.map_err(|source| failed(&path, "open the lock file", source))?;
+        let handle = fs::File::open(&directory);
+        let handle = handle.map_err(|source| failed(&directory, "open the directory", source))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { directory, _lock: lock }),
+            Ok(()) => Ok(Self { directory, handle, _lock: lock }),
             Err(TryLockError::WouldBlock) => {
                 Err(Error::InUse { directory: directory.display().to_string() })
             }
@@ -45,7 +49,10 @@ impl DirectoryDisk {
 }
 
 /// Creates a directory and those above it that are not there, each made durable in the one above.
-fn create_directory(directory: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// The system's.
+pub fn create_directory(directory: &Path) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());
     }
@@ -88,7 +95,7 @@ impl Disk for DirectoryDisk {
     }
 
     fn sync(&self) -> io::Result<()> {
-        fs::File::open(&self.directory)?.sync_all()
+        self.handle.sync_all()
     }
 
     fn path(&self, name: &str) -> String {
