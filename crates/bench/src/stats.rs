@@ -136,8 +136,9 @@ impl Comparison {
     pub(crate) const WORDS: &str = "A ratio is the client's time over the other's: below 1 it is \
         faster. It lies between both ends of the 95% interval, a bootstrap's over the pairs. There \
         is a verdict when the interval leaves out 1 and the ratio is beyond the noise of two equal \
-        runs; the floor is the smallest difference for which that is so here. Fewer than six pairs, or \
-        a percentile beyond which there is no block (of p99 with fewer than 100), get none.";
+        runs; the floor is the smallest difference for which that is so here. Fewer than six \
+        pairs, or a percentile beyond which there is no block (of p99 with fewer than 100), get \
+        none.";
 
     /// The columns of a table that [`Self::cells`] fills.
     pub(crate) fn columns(table: Table) -> Table {

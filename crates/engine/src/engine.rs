@@ -294,7 +294,7 @@ impl Engine {
             // Paris, `engine_newPayloadV1`, point 6: what it takes to validate it is missing, where
             // the chain begins later than BLOCKHASH reaches.
             Err(Failure::Block(BlockError::State(witness::StateError::MissingHeader(number)))) => {
-                tracing::warn!(%hash, number, "a block needs the header of an ancestor that is not there");
+                tracing::warn!(%hash, number, "a block needs an ancestor that is not there");
                 Ok(Verdict::Syncing)
             }
             Err(Failure::Block(BlockError::State(error))) => Err(error.into()),

@@ -287,7 +287,7 @@ fn sweep_on(
             }
             Err(error) => {
                 // The state is there as it was, and what cannot be read may be needed by nobody.
-                tracing::error!(%error, "old nodes were not swept; the next try is at a later block");
+                tracing::error!(%error, "old nodes were not swept; a later block tries again");
                 state.owed_bytes = 0;
                 break;
             }

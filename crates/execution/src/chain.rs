@@ -214,8 +214,8 @@ impl ChainSpec {
         }
     }
 
-    /// The latest fork active in a block: by number as long as there is proof of work, by time since
-    /// then.
+    /// The latest fork active in a block: by number as long as there is proof of work, then by
+    /// time.
     pub fn fork_of(&self, header: &Header) -> EthereumHardfork {
         if header.difficulty.is_zero() {
             return self.fork_at(header.timestamp);

@@ -89,8 +89,8 @@ impl<'a, S: State> Evm for BlockEvm<'a, S> {
         if self.inspects { self.inner.inspect_tx(tx) } else { self.inner.transact(tx) }
     }
 
-    /// The library gives it the gas for new slots that EIP-8037 sets apart on every fork, and as gas
-    /// for anything.
+    /// The library gives it the gas for new slots that EIP-8037 sets apart on every fork, and as
+    /// gas for anything.
     fn transact_system_call(
         &mut self,
         caller: Address,

@@ -35,6 +35,6 @@ pub const HELD_CODES: usize = 1 << 18;
 /// full one's megabytes.
 pub const JOINED_BODY_BYTES: usize = 64 << 10;
 
-/// Descriptors that connections leave to files and all else: the logs of a chain of 200 GB have some
-/// hundred segments.
+/// Descriptors that connections leave to files and all else: the logs of a chain of 200 GB have
+/// some hundred segments.
 pub(crate) const OTHER_DESCRIPTORS: usize = 512;

@@ -32,10 +32,10 @@ pub struct Limits {
     pub descriptor_bytes: usize,
     /// Open connections. Further ones wait, unaccepted, in the listener's own queue.
     pub connections: usize,
-    /// Bytes of memory of all requests over HTTP that are read, until they are answered: without the
-    /// first 64 KiB of each, for which there are 256 MiB more, so that small ones never wait behind
-    /// larger ones. What has come and is not read yet, up to 16 MiB of each connection of HTTP/2, is
-    /// not among them.
+    /// Bytes of memory of all requests over HTTP that are read, until they are answered: without
+    /// the first 64 KiB of each, for which there are 256 MiB more, so that small ones never wait
+    /// behind larger ones. What has come and is not read yet, up to 16 MiB of each connection of
+    /// HTTP/2, is not among them.
     pub bodies_bytes: usize,
     /// Open WebSockets and bare connections; who has one more is told that the port is busy. With
     /// [`body_bytes`](Self::body_bytes) it bounds the memory of their messages.

@@ -217,7 +217,8 @@ impl Port {
         let service = service_fn(|request| {
             let (port, connection) = (Arc::clone(&self), Arc::clone(&connection));
             let upgrade = Some(&upgrade);
-            async move { Ok::<_, Infallible>(port.respond(request, connection, upgrade, None).await) }
+            let answer = port.respond(request, connection, upgrade, None);
+            async move { Ok::<_, Infallible>(answer.await) }
         });
         let served = pin!(http.serve_connection(TokioIo::new(socket), service).with_upgrades());
         let served = until_stopped(served, &mut stopped, |served| served.graceful_shutdown());

@@ -341,7 +341,7 @@ fn who_answers_null_is_not_compared_with_who_has_a_result() {
 
 #[test]
 fn at_a_rate_what_was_not_sent_has_waited_too() {
-    // It never answers: of 50 calls that are due half have waited for more than a quarter of the time.
+    // It never answers: of 50 calls that are due half have waited for more than a quarter of it.
     let target = odd_server(Wire::Http, |number, text, out| {
         if number > 0 {
             std::thread::sleep(Duration::from_secs(1));
