@@ -283,7 +283,7 @@ impl LoadArgs {
                 || self.calls.is_some()
                 || rate.is_none_or(|rate| rate * self.duration >= a_batch_each),
             "at {} calls a second no connection has a batch of {} in {} s: lower --depth or \
-             --connections, or raise --duration",
+             --connections, raise --duration, or leave batched out of --mode",
             rate.unwrap_or_default(),
             self.depth,
             self.duration

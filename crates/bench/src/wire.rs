@@ -42,8 +42,8 @@ pub(crate) struct Connection {
     address: String,
     secret: Option<JwtSecret>,
     stream: TcpStream,
-    /// Whether the server said that it closes the connection.
-    is_closing: bool,
+    /// Whether it is not used again: the server said that it closes it, or a call failed.
+    is_over: bool,
     last_used: Instant,
     patience: Duration,
     /// By when the running call has to be answered.
@@ -62,7 +62,7 @@ impl Connection {
             address: address.into(),
             secret,
             stream,
-            is_closing: false,
+            is_over: false,
             last_used: now,
             patience: ANSWER_TIME,
             until: now,
@@ -96,11 +96,11 @@ impl Connection {
         let context = |what: &str| format!("{what} {method} at {}", self.address);
         let (sending, reading) = (context("cannot send"), context("no answer to"));
         self.render(method, params);
-        if self.is_closing || self.last_used.elapsed() > IDLE_TIME || !is_idle(&self.stream) {
+        if self.is_over || self.last_used.elapsed() > IDLE_TIME || !is_idle(&self.stream) {
             self.stream = connect(&self.address)?;
         }
         // Until the whole answer is there.
-        self.is_closing = true;
+        self.is_over = true;
         let start = Instant::now();
         self.filled = 0;
         self.until = start + self.patience;
@@ -120,7 +120,7 @@ impl Connection {
         let first_byte = start.elapsed();
         let (body, closes) = self.read_body(head_end).context(reading)?;
         let whole = start.elapsed();
-        self.is_closing = closes || is_cut;
+        self.is_over = closes || is_cut;
         self.last_used = Instant::now();
         let status = self.answer[..head_end].split(|byte| *byte == b' ').nth(1);
         if status != Some(b"200") {
@@ -160,6 +160,7 @@ impl Connection {
         while written < self.request.len() {
             self.stream.set_write_timeout(Some(self.left()?))?;
             match self.stream.write(&self.request[written..]) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(count) => written += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -327,9 +328,7 @@ mod tests {
 
     /// The same for one connection after the other.
     fn server_of(connections: Vec<Vec<&'static str>>) -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("it has an address").to_string();
-        std::thread::spawn(move || {
+        listen(move |listener| {
             let mut kept = Vec::new();
             for answers in connections {
                 let (stream, _) = listener.accept().expect("a client");
@@ -337,7 +336,14 @@ mod tests {
                 let stream = kept.last_mut().expect("pushed just now");
                 serve(stream, answers);
             }
-        });
+        })
+    }
+
+    /// Has a thread serve on a free port.
+    fn listen(serve: impl FnOnce(TcpListener) + Send + 'static) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("it has an address").to_string();
+        std::thread::spawn(move || serve(listener));
         address
     }
 
@@ -392,9 +398,7 @@ mod tests {
             assert_eq!(connection.call("a", "[1]").expect("an answer").1.get(), expected);
         }
         let answer = |answer: &'static str| {
-            let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-            let address = listener.local_addr().expect("it has an address").to_string();
-            std::thread::spawn(move || {
+            let address = listen(move |listener| {
                 let (mut stream, _) = listener.accept().expect("a client");
                 serve(&mut stream, vec![answer]);
             });
@@ -408,13 +412,10 @@ mod tests {
 
     #[test]
     fn a_server_that_does_not_read_or_answers_slowly_is_given_up() {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("it has an address").to_string();
-        std::thread::spawn(move || {
-            let (mut first, _) = listener.accept().expect("a client");
+        let address = listen(|listener| {
+            let (first, _) = listener.accept().expect("a client");
             let (mut second, _) = listener.accept().expect("a client");
             // Of the first nothing is read, and the second is answered a byte at a time.
-            first.write_all(b"").expect("open");
             for byte in b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n".iter().cycle() {
                 std::thread::sleep(Duration::from_millis(20));
                 if second.write_all(&[*byte]).is_err() {
@@ -437,9 +438,7 @@ mod tests {
     /// As a server does whose bound a body is over.
     #[test]
     fn a_refusal_before_all_was_sent_is_read() {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("it has an address").to_string();
-        std::thread::spawn(move || {
+        let address = listen(|listener| {
             let (mut stream, _) = listener.accept().expect("a client");
             stream.read_exact(&mut [0; 10]).expect("a request");
             stream.write_all(b"HTTP/1.1 413 Long\r\nContent-Length: 2\r\n\r\nno").expect("sent");

@@ -99,8 +99,8 @@ pub(crate) enum CopyDue {
 /// Which witnesses have their copies.
 #[derive(Debug)]
 struct Copied {
-    /// Of the canonical blocks since the database was opened, and of those before, the last number
-    /// up to which each witness has its copy, or gets none.
+    /// By [`CopyDue`], the last number up to which each witness of a canonical block has its copy,
+    /// or gets none.
     up_to: [u64; 2],
     /// How often others became canonical.
     branches: u64,
@@ -315,10 +315,7 @@ impl Core {
     /// Notes that other blocks are canonical above `number`: they may have no copies yet.
     pub(crate) fn branched_off(&self, number: u64) {
         let mut copied = self.copied();
-        let [now, _] = &mut copied.up_to;
-        if number < *now {
-            *now = number;
-        }
+        copied.up_to[CopyDue::Now as usize] = copied.up_to[CopyDue::Now as usize].min(number);
         copied.branches += 1;
     }
 

@@ -160,7 +160,8 @@ pub const COPY_PAUSE: Duration = Duration::from_millis(20);
 /// memory.
 pub const COPIES_BEHIND: u64 = 32;
 
-/// How often a copy is tried that cannot be made.
+/// How often a copy is tried that cannot be made, a [`COPY_PAUSE`] apart: what a disk fails once is
+/// mostly read the next time.
 pub const COPY_TRIES: u32 = 3;
 
 /// Bytes that may wait for the disk while copies are made at the last moment, of which there may be

@@ -267,6 +267,37 @@ impl Simulation {
         }
     }
 
+    /// So many blocks more, each of which becomes the head.
+    fn grow(&mut self, count: usize) {
+        for _ in 0..count {
+            self.extend();
+            let head = self.blocks.last().expect("one was added").hash();
+            assert_eq!(choose(self.fast(), head), Verdict::Valid);
+        }
+    }
+
+    /// The canonical blocks, but for the first.
+    fn canonical(&self) -> Vec<SealedBlock> {
+        let mut blocks = Vec::new();
+        let mut hash = self.fast().heads().head;
+        while let Some(block) = self.blocks.iter().find(|block| block.hash() == hash) {
+            assert_eq!(self.fast().canonical_hash(block.header.number), Ok(Some(hash)));
+            blocks.push(block.clone());
+            hash = block.header.parent_hash;
+        }
+        assert_eq!(hash, self.fast().heads().genesis);
+        blocks
+    }
+
+    /// All copies that are due are made, of each canonical block.
+    fn check_copies(&self) {
+        copy_witnesses(self);
+        for block in self.canonical() {
+            let copy = self.fast().database().witness(&block.hash()).unwrap();
+            assert!(matches!(copy, Kept::There(_)), "block {}: {copy:?}", block.header.number);
+        }
+    }
+
     fn offer_a_bad_block(&mut self) {
         let block = self.build();
         let bad = changed(&block, |block| {
@@ -553,16 +584,6 @@ fn copy_witnesses(simulation: &Simulation) {
 #[test]
 fn every_canonical_block_has_its_copy_after_reorgs_and_restarts() {
     let mut simulation = Simulation::new(6, sweeping());
-    let check = |simulation: &Simulation| {
-        copy_witnesses(simulation);
-        let head = simulation.fast().heads().head;
-        let head = simulation.fast().block(head).unwrap().unwrap().number();
-        for number in 1..=head {
-            let hash = simulation.fast().canonical_hash(number).unwrap().unwrap();
-            let copy = simulation.fast().database().witness(&hash).unwrap();
-            assert!(matches!(copy, Kept::There(_)), "block {number} of {head}: {copy:?}");
-        }
-    };
     for round in 0..30 {
         (0..5).for_each(|_| simulation.extend());
         simulation.choose_a_head();
@@ -571,10 +592,10 @@ fn every_canonical_block_has_its_copy_after_reorgs_and_restarts() {
             simulation.restart();
         }
         if round % 3 == 0 {
-            check(&simulation);
+            simulation.check_copies();
         }
     }
-    check(&simulation);
+    simulation.check_copies();
 }
 
 #[test]
@@ -582,27 +603,14 @@ fn a_state_is_forgotten_when_its_witnesses_have_copies_and_not_before() {
     // Some were never copied, since nothing was to be, and the others come without a pause.
     let none = EngineOptions { retain_witness_blocks: 0, ..sweeping() };
     let mut simulation = Simulation::new(9, none);
-    let extend = |simulation: &mut Simulation, count| {
-        for _ in 0..count {
-            simulation.extend();
-            let head = simulation.blocks.last().expect("one was added").hash();
-            assert_eq!(choose(simulation.fast(), head), Verdict::Valid);
-        }
-    };
-    extend(&mut simulation, 60);
+    simulation.grow(60);
     simulation.options = EngineOptions { retain_history: 8, witness_cache_bytes: 0, ..sweeping() };
     simulation.restart();
-    extend(&mut simulation, 60);
+    simulation.grow(60);
     simulation.fast().persist().unwrap();
     simulation.fast().prune().unwrap();
     simulation.restart();
-    let head = simulation.fast().heads().head;
-    let head = simulation.fast().block(head).unwrap().unwrap().number();
-    for number in 1..=head {
-        let hash = simulation.fast().canonical_hash(number).unwrap().unwrap();
-        let block = simulation.blocks.iter().find(|block| block.hash() == hash).unwrap();
-        simulation.check_witness(block);
-    }
+    simulation.canonical().iter().for_each(|block| simulation.check_witness(block));
 }
 
 #[test]
@@ -615,48 +623,25 @@ fn a_state_is_not_forgotten_before_its_blocks_are_persisted() {
     };
     let mut simulation = Simulation::new(10, options);
     for _ in 0..3 {
-        for _ in 0..30 {
-            simulation.extend();
-            let head = simulation.blocks.last().expect("one was added").hash();
-            assert_eq!(choose(simulation.fast(), head), Verdict::Valid);
-        }
+        simulation.grow(30);
         // As when the fork choice goes on while a round persists.
         prune(simulation.fast().core()).unwrap();
         simulation.fast().persist().unwrap();
     }
-    let head = simulation.fast().heads().head;
-    let head = simulation.fast().block(head).unwrap().unwrap().number();
     assert!(simulation.fast().core().floors().first() > 8);
-    for number in 1..=head {
-        let hash = simulation.fast().canonical_hash(number).unwrap().unwrap();
-        let block = simulation.blocks.iter().find(|block| block.hash() == hash).unwrap();
-        simulation.check_witness(block);
-    }
+    simulation.canonical().iter().for_each(|block| simulation.check_witness(block));
 }
 
 #[test]
 fn a_chain_that_begins_late_has_its_copies_too() {
     let none = EngineOptions { retain_witness_blocks: 0, ..sweeping() };
     let mut simulation = Simulation::beginning_at(1000, 11, none);
-    for _ in 0..20 {
-        simulation.extend();
-        let head = simulation.blocks.last().expect("one was added").hash();
-        assert_eq!(choose(simulation.fast(), head), Verdict::Valid);
-    }
+    simulation.grow(20);
     simulation.options = sweeping();
     simulation.restart();
-    copy_witnesses(&simulation);
-    let head = simulation.fast().heads().head;
-    let head = simulation.fast().block(head).unwrap().unwrap().number();
-    assert!(head > 1000);
-    for number in 1001..=head {
-        let hash = simulation.fast().canonical_hash(number).unwrap().unwrap();
-        let copy = simulation.fast().database().witness(&hash).unwrap();
-        assert!(matches!(copy, Kept::There(_)), "block {number}: {copy:?}");
-    }
+    simulation.check_copies();
 }
 
-/// Only sweeping comes by it.
 #[test]
 fn a_chain_that_begins_late_passes_over_what_was_before() {
     for (number, is_taken) in [(0, false), (1000, true)] {
@@ -673,6 +658,7 @@ fn a_chain_that_begins_late_passes_over_what_was_before() {
     }
 }
 
+/// Only sweeping comes by it.
 #[test]
 fn a_damaged_page_that_no_block_reads_stops_nothing() {
     let mut simulation = Simulation::new(12, sweeping());

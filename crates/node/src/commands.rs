@@ -111,6 +111,14 @@ fn open(data_dir: &Path, chain: Option<&Path>, storage: &StorageArgs) -> anyhow:
     open_engine(data_dir, genesis.as_ref(), storage.database(), storage.engine())
 }
 
+/// Removes a directory, if it is there.
+fn remove(directory: &Path) -> anyhow::Result<()> {
+    match std::fs::remove_dir_all(directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        other => other.with_context(|| format!("cannot remove {}", directory.display())),
+    }
+}
+
 /// Runs `deponent init`.
 pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
     let genesis = read_genesis_head(&args.chain)?;
@@ -121,13 +129,16 @@ pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
     if let Some(head) = database.heads().head {
         bail!("{} holds a chain already, its head is {head}", args.datadir.display());
     }
+    // What one that came to no end has built takes as much room as the state. Nobody else has it
+    // while it is given the other name, under which a kill leaves nothing in the way.
+    let unfinished = args.datadir.join("chain.unfinished");
     if database.stats()?.nodes.kept_bytes > 0 {
-        // What one that came to no end has built, which takes as much room as the state.
-        drop(database);
-        std::fs::remove_dir_all(&directory)
-            .with_context(|| format!("cannot remove {}", directory.display()))?;
+        remove(&unfinished)?;
+        std::fs::rename(&directory, &unfinished)
+            .with_context(|| format!("cannot rename {}", directory.display()))?;
         database = open()?;
     }
+    remove(&unfinished)?;
     let file = args.state.as_ref().unwrap_or(&args.chain);
     let options = SortOptions::new(&args.datadir.join("init"));
     let total = AccountReader::open(file)?.file_bytes();
@@ -278,27 +289,29 @@ impl Import {
     /// nothing back that is final, and need not have its state any more.
     fn choose_head(&mut self) -> anyhow::Result<()> {
         let heads = self.engine.heads();
-        let is_behind = self.engine.canonical_hash(self.head)? == Some(self.last);
-        let stays = is_behind
-            || !self.is_new && {
-                let [safe, finalized] =
-                    [heads.safe, heads.finalized].map(Option::unwrap_or_default);
-                let state = ForkchoiceState {
-                    head_block_hash: self.last,
-                    safe_block_hash: safe,
-                    finalized_block_hash: finalized,
-                };
-                self.engine.forkchoice_updated(state, None).is_err()
-            };
-        if stays {
-            self.last = heads.head;
-            self.head = number(&self.engine, self.last)?;
-            return Ok(());
+        if self.engine.canonical_hash(self.head)? != Some(self.last) {
+            let mut state = ForkchoiceState { head_block_hash: self.last, ..Default::default() };
+            if !self.is_new {
+                state.safe_block_hash = heads.safe.unwrap_or_default();
+                state.finalized_block_hash = heads.finalized.unwrap_or_default();
+            }
+            match self.engine.forkchoice_updated(state, None) {
+                Ok(outcome) if outcome.is_applied => return Ok(()),
+                Err(error) if self.is_new || !is_about_the_head(&error) => {
+                    return Err(error.into());
+                }
+                Ok(_) | Err(_) => {}
+            }
         }
-        let state = ForkchoiceState { head_block_hash: self.last, ..ForkchoiceState::default() };
-        self.engine.forkchoice_updated(state, None)?;
+        self.last = heads.head;
+        self.head = number(&self.engine, self.last)?;
         Ok(())
     }
+}
+
+/// Whether a block cannot be the head, and nothing else is wrong.
+fn is_about_the_head(error: &engine::Error) -> bool {
+    matches!(error, engine::Error::InvalidForkchoiceState(_) | engine::Error::TooDeepReorg(_))
 }
 
 /// The number of a valid block.

@@ -149,7 +149,7 @@ impl Writer {
     async fn send(&mut self, mut pieces: Pieces, held: Option<&Held>) -> io::Result<()> {
         pieces.push(Bytes::from_static(b"\n"));
         while !pieces.is_empty() {
-            Held::goes_on(held);
+            held.into_iter().for_each(Held::goes_on);
             self.socket.write_all(&pieces.take(CHUNK_BYTES)).await?;
         }
         self.socket.flush().await

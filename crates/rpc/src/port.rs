@@ -129,6 +129,7 @@ impl Port {
             answers_bytes,
             bodies_bytes,
             body_bytes,
+            room_time,
             ..
         } = limits;
         assert!(
@@ -140,12 +141,12 @@ impl Port {
         assert!(bodies_bytes >= body_bytes, "there is no room for the longest of bodies");
         Self {
             connections: Arc::new(Semaphore::new(connections)),
-            bodies: Room::new(bodies_bytes),
-            small_bodies: Room::new(bodies_bytes.min(SMALL_BODIES_BYTES)),
+            bodies: Room::new(bodies_bytes, room_time),
+            small_bodies: Room::new(bodies_bytes.min(SMALL_BODIES_BYTES), room_time),
             sessions: Arc::new(Semaphore::new(sessions)),
             calls: Arc::new(Semaphore::new(running_calls)),
-            answers: Room::new(answers_bytes),
-            small_answers: Room::new(answers_bytes.min(SMALL_ANSWERS_BYTES)),
+            answers: Room::new(answers_bytes, room_time),
+            small_answers: Room::new(answers_bytes.min(SMALL_ANSWERS_BYTES), room_time),
             waiting: Semaphore::new(running_calls),
             small_waiting: Semaphore::new(SMALL_ANSWERS_WAITING),
             subscriptions_begun: AtomicU64::new(0),

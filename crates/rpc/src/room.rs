@@ -35,6 +35,8 @@ pub(crate) async fn permits(semaphore: &Arc<Semaphore>, count: u32) -> OwnedSema
 #[derive(Debug)]
 pub(crate) struct Room {
     most_bytes: usize,
+    /// See [`Limits::room_time`](crate::Limits::room_time).
+    time: Duration,
     free: Arc<Semaphore>,
     held: Mutex<Held>,
 }
@@ -62,13 +64,13 @@ pub(crate) struct Place {
 }
 
 impl Room {
-    pub(crate) fn new(most_bytes: usize) -> Arc<Self> {
+    pub(crate) fn new(most_bytes: usize, time: Duration) -> Arc<Self> {
         let (free, held) = (semaphore(most_bytes), Mutex::default());
-        Arc::new(Self { most_bytes, free, held })
+        Arc::new(Self { most_bytes, time, free, held })
     }
 
-    /// So many bytes of it, if nobody has to be waited for. For as long as it takes, until
-    /// [`Place::goes_on`] is called; `over` is notified then when it has to be given back.
+    /// So many bytes of it, if nobody has to be waited for. `over` is notified when they are to be
+    /// given back, which is not before [`Place::goes_on`] was called.
     pub(crate) fn try_take(self: &Arc<Self>, bytes: usize, over: &Arc<Notify>) -> Option<Place> {
         let units = units(bytes, self.most_bytes);
         let permit = Arc::clone(&self.free).try_acquire_many_owned(units).ok()?;
@@ -129,9 +131,9 @@ impl Place {
         self.permit.merge(more);
     }
 
-    /// Notes that whoever has it went on, and has to go on again within `time`, or be ended when
-    /// others wait for room.
-    pub(crate) fn goes_on(&self, time: Duration) {
+    /// Notes that whoever has it went on, and has to go on again within the room's time, or be ended
+    /// when others wait.
+    pub(crate) fn goes_on(&self) {
         let (mut key, mut held) = (self.key(), self.room.held());
         // Where it is not there any more, its end was told.
         let is_told = key.take_if(|key| held.until.remove(key).is_some()).is_none();
@@ -139,7 +141,7 @@ impl Place {
             return;
         }
         held.last_id += 1;
-        let next = (Instant::now() + time, held.last_id);
+        let next = (Instant::now() + self.room.time, held.last_id);
         held.until.insert(next, Arc::clone(&self.over));
         *key = Some(next);
     }
@@ -166,7 +168,8 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    const LONG: Duration = Duration::from_secs(3600);
+    /// Soon over, but not when a test goes on at once.
+    const TIME: Duration = ROOM_PAUSE;
 
     async fn is_told(over: &Notify) -> bool {
         timeout(Duration::ZERO, over.notified()).await.is_ok()
@@ -174,18 +177,16 @@ mod tests {
 
     #[tokio::test]
     async fn who_does_not_go_on_gives_it_back_and_only_when_others_wait() {
-        let room = Room::new(4 * UNIT_BYTES);
+        let room = Room::new(4 * UNIT_BYTES, TIME);
         let overs: [Arc<Notify>; 4] = Default::default();
-        let times = [LONG, Duration::from_millis(2), Duration::from_millis(1), LONG];
-        let take = |at: usize| {
-            let place = room.try_take(UNIT_BYTES, &overs[at])?;
-            place.goes_on(times[at]);
-            Some(place)
-        };
+        let take = |at: usize| room.try_take(UNIT_BYTES, &overs[at]);
         let mut places: Vec<_> = (0..4).map(&take).collect();
         assert!(places.iter().all(Option::is_some));
         assert!(take(0).is_none());
-        tokio::time::sleep(2 * ROOM_PAUSE).await;
+        for at in [2, 1] {
+            places[at].iter().for_each(Place::goes_on);
+        }
+        tokio::time::sleep(2 * TIME).await;
         for over in &overs {
             assert!(!is_told(over).await, "nobody waits");
         }
@@ -202,7 +203,7 @@ mod tests {
         drop(taken.await);
         assert!(take(0).is_some());
         assert!(!is_told(&overs[1]).await);
-        // All are needed: those that have time left keep their places.
+        // All are needed: those that have not begun keep their places.
         let mut taken = pin!(room.take(4 * UNIT_BYTES, &other));
         assert!(timeout(4 * ROOM_PAUSE, &mut taken).await.is_err());
         assert!(is_told(&overs[1]).await);
@@ -212,34 +213,36 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_kept_or_goes_on_or_has_not_begun_stays() {
-        let room = Room::new(4 * UNIT_BYTES);
-        let overs: [Arc<Notify>; 3] = Default::default();
+    async fn what_is_kept_or_goes_on_stays() {
+        let room = Room::new(3 * UNIT_BYTES, 8 * TIME);
+        let overs: [Arc<Notify>; 2] = Default::default();
         let places = overs.each_ref().map(|over| room.try_take(UNIT_BYTES, over).expect("room"));
-        let [mut grown, kept, _not_begun] = places;
-        kept.goes_on(Duration::ZERO);
+        let [mut grown, kept] = places;
+        kept.goes_on();
         assert!(kept.keep());
-        grown.goes_on(Duration::ZERO);
         grown.grow(UNIT_BYTES).await;
-        grown.goes_on(LONG);
         let other = Arc::default();
-        assert!(room.try_take(1, &other).is_none());
-        assert!(timeout(4 * ROOM_PAUSE, room.take(1, &other)).await.is_err());
+        let mut taken = pin!(room.take(1, &other));
+        for _ in 0..4 {
+            grown.goes_on();
+            assert!(timeout(4 * TIME, &mut taken).await.is_err());
+        }
         for over in &overs {
             assert!(!is_told(over).await);
         }
-        drop((grown, kept, _not_begun));
-        assert!(room.try_take(4 * UNIT_BYTES, &other).is_some());
+        drop((grown, kept));
+        drop(taken.await);
+        assert!(room.try_take(3 * UNIT_BYTES, &other).is_some());
     }
 
     #[tokio::test]
     async fn who_was_told_to_go_may_not_keep_it() {
-        let room = Room::new(UNIT_BYTES);
+        let room = Room::new(UNIT_BYTES, Duration::ZERO);
         let over = Arc::default();
         let place = room.take(1, &over).await;
-        place.goes_on(Duration::ZERO);
+        place.goes_on();
         assert!(timeout(4 * ROOM_PAUSE, room.take(1, &over)).await.is_err());
-        place.goes_on(LONG);
+        place.goes_on();
         assert!(!place.keep());
     }
 }

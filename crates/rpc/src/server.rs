@@ -360,7 +360,7 @@ impl Port {
         let over = Arc::default();
         let begun = self.small_bodies.take(BODY_STEP_BYTES, &over);
         let begun = self.in_time(begun).await.map_err(Refusal::unanswered)?;
-        begun.goes_on(self.limits.room_time);
+        begun.goes_on();
         let mut places = Places { begun, more: None };
         let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
         let mut bytes = Vec::with_capacity(announced.min(BODY_START_BYTES));
@@ -422,7 +422,7 @@ impl Port {
                     }
                 };
                 self.in_time(grown).await.map_err(Refusal::unanswered)?;
-                places.goes_on(self.limits.room_time);
+                places.goes_on();
             }
         }
     }
@@ -467,8 +467,7 @@ impl Port {
             *response.status_mut() = StatusCode::NO_CONTENT;
             return Ok(response);
         };
-        let mut response =
-            Response::new(Answer::new(answer.pieces, Some(room), self.limits.room_time));
+        let mut response = Response::new(Answer::new(answer.pieces, Some(room)));
         let json = HeaderValue::from_static("application/json");
         response.headers_mut().insert(header::CONTENT_TYPE, json);
         Ok(response)
@@ -525,7 +524,7 @@ impl Port {
             Refusal::unanswered(unanswered)
         })?;
         let Answered { answer, room } = answered.expect("every request is answered");
-        Ok(resource(answer, Some((room, self.limits.room_time))))
+        Ok(resource(answer, Some(room)))
     }
 }
 
@@ -554,9 +553,9 @@ struct Places {
 }
 
 impl Places {
-    fn goes_on(&self, time: Duration) {
-        self.begun.goes_on(time);
-        self.more.iter().for_each(|place| place.goes_on(time));
+    fn goes_on(&self) {
+        self.begun.goes_on();
+        self.more.iter().for_each(Place::goes_on);
     }
 
     /// As [`Place::keep`].
@@ -670,10 +669,9 @@ fn resource_of(handler: &dyn Handler, request: rest::Request) -> rest::Response 
     })
 }
 
-fn resource(response: rest::Response, room: Option<(Place, Duration)>) -> Response<Answer> {
+fn resource(response: rest::Response, room: Option<Place>) -> Response<Answer> {
     let rest::Response { status, headers, body, file: _ } = response;
-    let (room, time) = room.map_or((None, Duration::ZERO), |(room, time)| (Some(room), time));
-    let mut response = Response::new(Answer::new(body, room, time));
+    let mut response = Response::new(Answer::new(body, room));
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
@@ -805,8 +803,6 @@ struct Answer {
     content: Content,
     /// Given back when the last piece was handed over, or the connection ended.
     room: Option<Place>,
-    /// See [`Limits::room_time`](crate::Limits::room_time).
-    room_time: Duration,
     /// Over HTTP/2, where pieces that were handed over may wait for long: it has the room.
     sending: Option<Arc<Sending>>,
 }
@@ -824,20 +820,20 @@ impl Default for Content {
 }
 
 impl Answer {
-    const fn new(pieces: Pieces, room: Option<Place>, room_time: Duration) -> Self {
-        Self { content: Content::AsIs(pieces), room, room_time, sending: None }
+    const fn new(pieces: Pieces, room: Option<Place>) -> Self {
+        Self { content: Content::AsIs(pieces), room, sending: None }
     }
 
     /// The same, which goes on a stream of HTTP/2.
     fn sent_by(mut self, stream: Open) -> Self {
-        self.sending = Some(stream.sends(self.room.take(), self.room_time));
+        self.sending = Some(stream.sends(self.room.take()));
         self
     }
 }
 
 impl From<String> for Answer {
     fn from(text: String) -> Self {
-        Self::new(text.into_bytes().into(), None, Duration::ZERO)
+        Self::new(text.into_bytes().into(), None)
     }
 }
 
@@ -854,9 +850,7 @@ impl Body for Answer {
             Content::Coded(coded) => coded.take(),
         };
         let is_end = chunk.as_ref().is_ok_and(Bytes::is_empty);
-        if let Some(room) = &self.room {
-            room.goes_on(self.room_time);
-        }
+        self.room.iter().for_each(Place::goes_on);
         let watched = |chunk| match &self.sending {
             Some(sending) => sending.chunk(chunk),
             None => chunk,

@@ -165,7 +165,7 @@ impl Session {
         drop(turn);
         let (text, is_refused) = match called {
             Ok(Some(answered)) => {
-                held.room = Some((answered.room, self.port.limits.room_time));
+                held.room = Some(answered.room);
                 (Some(answered.answer), false)
             }
             Ok(None) => (None, false),

@@ -32,17 +32,10 @@ struct State {
     /// When the clients of the answers took the last chunk, in milliseconds since the connection
     /// began.
     answers: Vec<Weak<AtomicU64>>,
-    /// The rooms of the answers, and when it was noted last that their client goes on.
-    rooms: Vec<Weak<HeldRoom>>,
+    /// The rooms of the answers, which wait for each other: their client goes on with all of them
+    /// when it takes something of any. And when that was noted last.
+    rooms: Vec<Weak<Place>>,
     gone_on: Instant,
-}
-
-/// The room of an answer, and how long its client may take nothing of any on the connection, see
-/// [`Limits::room_time`](crate::Limits::room_time): the answers wait for each other.
-#[derive(Debug)]
-struct HeldRoom {
-    place: Place,
-    time: Duration,
 }
 
 /// How often it is noted that a client goes on.
@@ -124,7 +117,7 @@ impl Streams {
             state.gone_on = Instant::now();
             state.rooms.iter().filter_map(Weak::upgrade).collect()
         };
-        rooms.iter().for_each(|room| room.place.goes_on(room.time));
+        rooms.iter().for_each(|room| room.goes_on());
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -155,10 +148,10 @@ pub(crate) struct Open {
 
 impl Open {
     /// The stream's answer, which has its room until all of it is written.
-    pub(crate) fn sends(self, room: Option<Place>, room_time: Duration) -> Arc<Sending> {
+    pub(crate) fn sends(self, room: Option<Place>) -> Arc<Sending> {
         let streams = Arc::clone(&self.streams);
-        let room = room.map(|place| Arc::new(HeldRoom { place, time: room_time }));
-        room.iter().for_each(|room| room.place.goes_on(room.time));
+        let room = room.map(Arc::new);
+        room.iter().for_each(|room| room.goes_on());
         let rooms = room.iter().map(Arc::downgrade).collect::<Vec<_>>();
         let sending = Arc::new(Sending { open: self, _room: room, taken: Arc::default() });
         sending.progress();
@@ -188,7 +181,7 @@ impl Drop for Open {
 #[derive(Debug)]
 pub(crate) struct Sending {
     open: Open,
-    _room: Option<Arc<HeldRoom>>,
+    _room: Option<Arc<Place>>,
     /// See [`State::answers`]. Apart, since whoever looks at it there must not be the last one who
     /// has the stream.
     taken: Arc<AtomicU64>,

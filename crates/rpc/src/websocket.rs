@@ -48,15 +48,13 @@ pub(crate) enum Outgoing {
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) _place: [OwnedSemaphorePermit; 2],
-    pub(crate) room: Option<(Place, Duration)>,
+    pub(crate) room: Option<Place>,
 }
 
 impl Held {
     /// Notes that the client takes what is sent.
-    pub(crate) fn goes_on(held: Option<&Self>) {
-        if let Some((room, time)) = held.and_then(|held| held.room.as_ref()) {
-            room.goes_on(*time);
-        }
+    pub(crate) fn goes_on(&self) {
+        self.room.iter().for_each(Place::goes_on);
     }
 }
 
@@ -238,7 +236,7 @@ impl Writer {
 
     async fn send_text(&mut self, text: Json, held: Option<Held>) -> Result<(), Error> {
         for frame in Frames::new(text) {
-            Held::goes_on(held.as_ref());
+            held.iter().for_each(Held::goes_on);
             if self.pings.try_recv().is_ok() {
                 self.send(Message::Ping(Bytes::new())).await?;
             }

@@ -326,7 +326,7 @@ fn a_batch_ends_when_its_client_hangs_up() {
     raw.post(format!("[{0},{0},{0}]", call("wait", "[]")));
     server.began.recv_timeout(PATIENCE).expect("it runs");
     drop(raw);
-    std::thread::sleep(2 * BRIEF);
+    std::thread::sleep(10 * BRIEF);
     server.go.send(()).expect("it waits");
     server.check_alive();
     assert!(server.began.recv_timeout(2 * BRIEF).is_err(), "nobody waits for the second");

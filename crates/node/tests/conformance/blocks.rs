@@ -61,11 +61,11 @@ pub(crate) fn check_reason(exception: &str, reason: &str) -> Result<(), String> 
         "block access list hash ",
         "state root ",
     ];
-    // Words of the exceptions that say so, and of those that say nothing.
-    const ANY: [&str; 7] =
-        ["ROOT", "HASH", "BLOOM", "GAS_USED", "REQUESTS", "ACCESS_LIST", "without"];
+    // Words of the exceptions that say so.
+    const NAMED: [&str; 6] = ["ROOT", "HASH", "BLOOM", "GAS_USED", "REQUESTS", "ACCESS_LIST"];
     let is_outcome = OUTCOMES.iter().any(|words| reason.starts_with(words));
-    let is_expected = ANY.iter().any(|word| exception.contains(word));
+    let is_named = NAMED.iter().any(|word| exception.contains(word));
+    let is_expected = is_named || exception == UNNAMED;
     match is_outcome && !is_expected {
         true => Err(format!("refused since {reason}, expected {exception}")),
         false => Ok(()),

@@ -11,7 +11,8 @@ use alloy_rpc_types_engine::PayloadAttributes;
 use engine::{Engine, EngineOptions, Genesis, Verdict};
 use execution::{ChainSpec, SealedBlock};
 use sha2::{Digest, Sha256};
-use state::{Database, MemoryDisk};
+use state::{Database, DirectoryDisk, MemoryDisk};
+use trie::versioned::RecordSink;
 
 use super::geth;
 use super::geth_files::text;
@@ -193,6 +194,31 @@ fn an_import_passes_over_what_is_there_and_nothing_else() {
     // What lies behind the head does not move it.
     let old = write("old.rlp", &main[..2]);
     import("one", &old, &format!("0 blocks imported; the head is {}", head(6, &side[3])));
+}
+
+/// It takes as much room as the state.
+#[test]
+fn what_an_init_without_an_end_has_left_is_removed() {
+    let folder = Folder::new();
+    let genesis = folder.write("genesis.json", include_str!("../../../../docs/genesis.json"));
+    let directory = folder.path("data/chain");
+    let disk = DirectoryDisk::open(&directory).expect("a directory");
+    let database = Database::open(disk, &state::Options::default()).expect("empty");
+    let mut batch = database.batch();
+    for _ in 0..1000 {
+        batch.append(&[7; 1000]);
+    }
+    batch.seal().expect("sealed");
+    database.persist().expect("written");
+    drop(database);
+    let nodes = directory.join("nodes-0000000000000000");
+    let bytes = || fs::metadata(&nodes).expect("a file").len();
+    assert!(bytes() > 1_000_000);
+    let chain = Chain { folder, genesis: genesis.clone(), file: genesis };
+    chain.run("data", &["init", "--chain", text(&chain.genesis)], "the chain begins with");
+    assert!(bytes() < 1_000_000);
+    chain.run("data", &["db", "verify"], "block 0");
+    assert!(!chain.folder.path("data/chain.unfinished").exists());
 }
 
 #[test]
