@@ -131,8 +131,8 @@ impl Place {
         self.permit.merge(more);
     }
 
-    /// Notes that whoever has it went on, and has to go on again within the room's time, or be ended
-    /// when others wait.
+    /// Notes that whoever has it went on, and has to go on again within the room's time, or be
+    /// ended when others wait.
     pub(crate) fn goes_on(&self) {
         let (mut key, mut held) = (self.key(), self.room.held());
         // Where it is not there any more, its end was told.
