@@ -16,9 +16,10 @@ use crate::error::{Code, Error};
 use crate::limits::{CHUNK_BYTES, CLOSE_TIME, GONE_PAUSE, READ_BYTES};
 use crate::message::failure;
 use crate::pieces::Pieces;
+use crate::port::Unanswered;
 use crate::session;
 use crate::socket::{Heard, Socket};
-use crate::websocket::{Ending, Held, Outgoing};
+use crate::websocket::{Ending, Outgoing};
 
 /// Both directions of a connection.
 pub(crate) fn split(socket: Socket, message_bytes: usize) -> (Reader, Writer) {
@@ -101,7 +102,7 @@ impl session::Reader for Reader {
                 Outgoing::Text(text, held) => (text, held),
                 Outgoing::Goodbye(ending) => return ending,
             };
-            if let Err(fault) = writer.send(text.pieces, held.as_ref()).await {
+            if let Err(fault) = writer.send(text.pieces).await {
                 return broken(&fault);
             }
             drop(held);
@@ -119,7 +120,7 @@ impl session::Reader for Reader {
                 let is_ours = *code == CloseCode::Away;
                 let what = if is_ours { Code::Server } else { Code::Parse };
                 let last = failure(None, &Error::new(what, reason));
-                writer.send(last.pieces, None).await?;
+                writer.send(last.pieces).await?;
             }
             writer.socket.shutdown().await
         };
@@ -146,10 +147,18 @@ fn broken(fault: &io::Error) -> Ending {
 }
 
 impl Writer {
-    async fn send(&mut self, mut pieces: Pieces, held: Option<&Held>) -> io::Result<()> {
+    /// Says why nothing is answered, in an answer to no request.
+    pub(crate) async fn refuse(&mut self, unanswered: Unanswered) {
+        let refusal = failure(None, &Error::new(Code::Server, unanswered));
+        let said = timeout(CLOSE_TIME, self.send(refusal.pieces)).await;
+        if !matches!(said, Ok(Ok(()))) {
+            tracing::debug!("a connection was not told that there are too many");
+        }
+    }
+
+    async fn send(&mut self, mut pieces: Pieces) -> io::Result<()> {
         pieces.push(Bytes::from_static(b"\n"));
         while !pieces.is_empty() {
-            held.into_iter().for_each(Held::goes_on);
             self.socket.write_all(&pieces.take(CHUNK_BYTES)).await?;
         }
         self.socket.flush().await

@@ -32,13 +32,13 @@ pub struct Limits {
     pub descriptor_bytes: usize,
     /// Open connections. Further ones wait, unaccepted, in the listener's own queue.
     pub connections: usize,
-    /// Bytes of memory of all requests over HTTP that are read, until they are answered: without
-    /// the first 64 KiB of each, for which there are 256 MiB more, so that small ones never wait
-    /// behind larger ones. What has come and is not read yet, up to 16 MiB of each connection of
-    /// HTTP/2, is not among them.
+    /// Bytes of memory of all requests over HTTP and messages over WebSocket that are read, until
+    /// they are answered: without the first 64 KiB of each, for which there are 256 MiB more over
+    /// HTTP, so that small ones never wait behind larger ones. What has come and is not read yet,
+    /// up to 16 MiB of each connection of HTTP/2, is not among them, nor what comes bare over a
+    /// Unix socket, which is the owner's.
     pub bodies_bytes: usize,
-    /// Open WebSockets and bare connections; who has one more is told that the port is busy. With
-    /// [`body_bytes`](Self::body_bytes) it bounds the memory of their messages.
+    /// Open WebSockets and bare connections; who has one more is told that the port is busy.
     pub sessions: usize,
     /// Calls that run at the same time, each on its own thread; those that are
     /// [quick](crate::Handler::is_quick) aside.
@@ -168,8 +168,10 @@ pub(crate) const BODY_START_BYTES: usize = 16 * MIB;
 pub(crate) const BODY_STEP_BYTES: usize = 64 * KIB;
 /// For the first of these of all bodies, in bytes: four thousand.
 pub(crate) const SMALL_BODIES_BYTES: usize = 256 * MIB;
-/// Who waits for room looks so often who has had it for too long, and ends one of them.
+/// Everyone who waits for room looks so often who has had it for too long, and ends one of them.
 pub(crate) const ROOM_PAUSE: Duration = Duration::from_millis(50);
+/// A socket that takes nothing is looked at so often for what its peer has taken meanwhile.
+pub(crate) const LOOK_PAUSE: Duration = Duration::from_millis(200);
 /// A refused request's body is read and forgotten up to here, so that the client, still writing,
 /// reads the refusal and not a reset connection.
 pub(crate) const DISCARD_BYTES: usize = 64 * MIB;

@@ -22,7 +22,7 @@ use crate::limits::{
 use crate::message::{Handler, panic_text};
 use crate::pieces::Pieces;
 use crate::rest;
-use crate::room::{Place, Room, permits};
+use crate::room::{Place, Room, Untaken, permits};
 use crate::socket::{Listener, Stream};
 
 /// What makes one port different from another.
@@ -78,7 +78,7 @@ impl Answer for rest::Response {
 /// A call's answer, and the room that it takes until it is sent.
 pub(crate) struct Answered<A> {
     pub(crate) answer: A,
-    pub(crate) room: Place,
+    pub(crate) room: Arc<Place>,
 }
 
 /// How long a call is thought to take, which says where it runs.
@@ -174,12 +174,12 @@ impl Port {
     }
 
     /// Runs `answer`, then waits for room to send what it gives. One that is not quick waits for
-    /// its turn, and runs where nobody else waits for the thread. `cut` is notified when the answer
-    /// is to make room, since it is read too slowly.
+    /// its turn, and runs where nobody else waits for the thread. `untaken` are the connection's
+    /// answers, to which it is added.
     pub(crate) async fn run<A: Answer>(
         &self,
         pace: Pace,
-        cut: &Arc<Notify>,
+        untaken: &Untaken,
         answer: impl FnOnce() -> Option<A> + Send + 'static,
     ) -> Result<Option<Answered<A>>, Unanswered> {
         let answer = if pace == Pace::Quick {
@@ -205,8 +205,8 @@ impl Port {
             })?
         };
         let Some(answer) = answer else { return Ok(None) };
-        let room = self.room(answer.pieces().held_bytes(), cut).await?;
-        Ok(Some(Answered { answer, room }))
+        let room = self.room(answer.pieces().held_bytes(), untaken.over()).await?;
+        Ok(Some(Answered { answer, room: untaken.add(room) }))
     }
 
     /// Waits for room for an answer of so many bytes: a small one never behind larger ones.

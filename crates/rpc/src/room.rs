@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::limits::ROOM_PAUSE;
+use crate::limits::{CHUNK_BYTES, ROOM_PAUSE};
 
 /// Semaphores count to 2^29 at least; in bytes that would be too little.
 const UNIT_BYTES: usize = 1 << 10;
@@ -82,7 +82,7 @@ impl Room {
         if let Some(place) = self.try_take(bytes, over) {
             return place;
         }
-        let permit = self.permit(bytes).await;
+        let permit = self.permit(bytes, false).await;
         self.place(permit, over)
     }
 
@@ -91,22 +91,24 @@ impl Room {
         Place { room, permit, over, key: Mutex::new(None) }
     }
 
-    async fn permit(&self, bytes: usize) -> OwnedSemaphorePermit {
+    async fn permit(&self, bytes: usize, has_some: bool) -> OwnedSemaphorePermit {
         let mut permit = pin!(permits(&self.free, units(bytes, self.most_bytes)));
         loop {
             if let Ok(permit) = timeout(ROOM_PAUSE, &mut permit).await {
                 return permit;
             }
-            self.end_longest();
+            self.end_longest(has_some);
         }
     }
 
-    /// Tells the one whose time was over first to give its place back: one after the other, however
-    /// many wait.
-    fn end_longest(&self) {
+    /// Tells the one whose time was over first to give its place back: each who waits one after the
+    /// other, since many may need as many places. Those who have some of it already are told one
+    /// after the other however many wait: each of them may need what the others have, and what one
+    /// gives back may be enough for all.
+    fn end_longest(&self, has_some: bool) {
         let (mut held, now) = (self.held(), Instant::now());
         let is_soon = held.last_ended.is_some_and(|last| now.duration_since(last) < ROOM_PAUSE / 2);
-        if !is_soon
+        if !(has_some && is_soon)
             && let Some(first) = held.until.first_entry()
             && first.key().0 <= now
         {
@@ -126,7 +128,7 @@ impl Place {
         let units = units(bytes, self.room.most_bytes);
         let more = match Arc::clone(&self.room.free).try_acquire_many_owned(units) {
             Ok(more) => more,
-            Err(_) => self.room.permit(bytes).await,
+            Err(_) => self.room.permit(bytes, true).await,
         };
         self.permit.merge(more);
     }
@@ -164,6 +166,56 @@ impl Drop for Place {
     }
 }
 
+/// The places of the answers of one connection that its client has yet to take. Answers wait for
+/// each other, so it goes on with all of them when it takes bytes, of whichever.
+#[derive(Debug, Default)]
+pub(crate) struct Untaken {
+    over: Arc<Notify>,
+    state: Mutex<UntakenState>,
+}
+
+#[derive(Debug, Default)]
+struct UntakenState {
+    places: Vec<Weak<Place>>,
+    /// What the client took since it was noted that it goes on.
+    taken_bytes: usize,
+}
+
+impl Untaken {
+    /// Notified when the connection is to end, since others need the room.
+    pub(crate) const fn over(&self) -> &Arc<Notify> {
+        &self.over
+    }
+
+    /// Adds that of an answer, until it is dropped.
+    pub(crate) fn add(&self, place: Place) -> Arc<Place> {
+        place.goes_on();
+        let place = Arc::new(place);
+        let mut state = self.state();
+        state.places.retain(|place| place.strong_count() > 0);
+        state.places.push(Arc::downgrade(&place));
+        place
+    }
+
+    /// Notes that the client took so many bytes more.
+    pub(crate) fn took(&self, bytes: usize) {
+        let places: Vec<_> = {
+            let mut state = self.state();
+            state.taken_bytes += bytes;
+            if state.taken_bytes < CHUNK_BYTES {
+                return;
+            }
+            state.taken_bytes = 0;
+            state.places.iter().filter_map(Weak::upgrade).collect()
+        };
+        places.iter().for_each(|place| place.goes_on());
+    }
+
+    fn state(&self) -> MutexGuard<'_, UntakenState> {
+        self.state.lock().expect("nothing panics while it is held")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,14 +243,10 @@ mod tests {
             assert!(!is_told(over).await, "nobody waits");
         }
         let other = Arc::default();
-        // Several wait, and one is ended at a time.
         let mut taken = pin!(room.take(UNIT_BYTES, &other));
-        let mut beside = Box::pin(room.take(UNIT_BYTES, &other));
-        let both = async { tokio::join!(&mut taken, &mut beside) };
-        assert!(timeout(ROOM_PAUSE * 5 / 4, both).await.is_err());
+        assert!(timeout(ROOM_PAUSE * 3 / 2, &mut taken).await.is_err());
         assert!(is_told(&overs[2]).await, "its time was over first");
         assert!(!is_told(&overs[1]).await);
-        drop(beside);
         places[2] = None;
         drop(taken.await);
         assert!(take(0).is_some());
@@ -210,6 +258,46 @@ mod tests {
         for at in [0, 3] {
             assert!(!is_told(&overs[at]).await);
         }
+    }
+
+    #[tokio::test]
+    async fn as_many_give_it_back_as_wait() {
+        let room = Room::new(64 * UNIT_BYTES, Duration::ZERO);
+        let overs: Vec<_> = (0..64).map(|_| Arc::default()).collect();
+        let places: Vec<_> = overs.iter().map(|over| room.try_take(UNIT_BYTES, over)).collect();
+        places.iter().flatten().for_each(Place::goes_on);
+        let other = Arc::default();
+        let mut waiting = tokio::task::JoinSet::new();
+        for _ in 0..32 {
+            let (room, other) = (Arc::clone(&room), Arc::clone(&other));
+            waiting.spawn(async move { room.take(1, &other).await });
+        }
+        assert!(timeout(ROOM_PAUSE * 3 / 2, waiting.join_next()).await.is_err());
+        // One a pause would be one or two.
+        for over in &overs[..32] {
+            assert!(is_told(over).await);
+        }
+    }
+
+    #[tokio::test]
+    async fn who_takes_bytes_of_one_answer_goes_on_with_all_of_its_connection() {
+        let room = Room::new(2 * UNIT_BYTES, 8 * TIME);
+        let untaken = Untaken::default();
+        let take = || untaken.add(room.try_take(UNIT_BYTES, untaken.over()).expect("room"));
+        let _places = [take(), take()];
+        let other = Arc::default();
+        let mut taken = pin!(room.take(1, &other));
+        for _ in 0..4 {
+            for _ in 0..2 {
+                untaken.took(CHUNK_BYTES / 2);
+            }
+            assert!(timeout(4 * TIME, &mut taken).await.is_err());
+            assert!(!is_told(untaken.over()).await);
+        }
+        // A little less is too little.
+        untaken.took(CHUNK_BYTES - 1);
+        assert!(timeout(6 * TIME, &mut taken).await.is_err());
+        assert!(is_told(untaken.over()).await);
     }
 
     #[tokio::test]

@@ -49,7 +49,7 @@ use crate::message::{self, Handler, panic_text};
 use crate::order::{Order, Turn};
 use crate::pieces::Pieces;
 use crate::port::{Answered, Pace, Port, ServerOptions, Unanswered};
-use crate::room::Place;
+use crate::room::{Place, Untaken};
 use crate::session::{self, READ_TOO_SLOWLY};
 use crate::socket::{Listener, Socket, Stream};
 use crate::streams::{Open, Over, Sending, Streams};
@@ -136,9 +136,18 @@ impl Port {
                 self.converse_in_http2(socket, stopped).await
             }
             Ok(Ok(begun)) if socket.is_unix() && is_json(&begun) => {
-                let Ok(_place) = self.turn(&self.sessions, 1).await else { return };
-                let (reader, writer) = ipc::split(socket, self.limits.body_bytes);
-                session::converse(self, reader, writer, stopped).await;
+                let untaken = socket.untaken();
+                let (reader, mut writer) = ipc::split(socket, self.limits.body_bytes);
+                let place = tokio::select! {
+                    place = self.turn(&self.sessions, 1) => place,
+                    _ = stopped.changed() => return,
+                };
+                match place {
+                    Ok(_place) => {
+                        session::converse(self, reader, writer, untaken, stopped).await;
+                    }
+                    Err(unanswered) => writer.refuse(unanswered).await,
+                }
             }
             Ok(Ok(_)) => self.converse_in_http1(socket, stopped).await,
         }
@@ -162,8 +171,9 @@ impl Port {
             .keep_alive_timeout(self.limits.silence);
         let idle = self.idle(&socket);
         let stalled = self.limits.write_idle;
-        let (connection, streams) = (Arc::new(Connection::default()), Streams::new());
-        let cut = Arc::clone(&connection.cut);
+        let untaken = socket.untaken();
+        let connection = Connection { untaken: Arc::clone(&untaken), ..Connection::default() };
+        let (connection, streams) = (Arc::new(connection), Streams::new());
         let service = service_fn(|request| {
             let (port, connection) = (Arc::clone(&self), Arc::clone(&connection));
             let (streams, stream) = (Arc::clone(&streams), streams.open());
@@ -190,7 +200,7 @@ impl Port {
                 biased;
                 ended = &mut served => break ended,
                 _ = stopped.changed(), if !is_ending => {}
-                () = cut.notified() => return tracing::debug!("{READ_TOO_SLOWLY}"),
+                () = untaken.over().notified() => return tracing::debug!("{READ_TOO_SLOWLY}"),
                 over = streams.over(idle, stalled) => if over == Over::Stalled {
                     tracing::debug!("a connection was cut: the other side did not read");
                     return;
@@ -211,9 +221,12 @@ impl Port {
             .header_read_timeout(self.idle(&socket))
             .max_header_size(HEADER_BYTES);
         let upgrade = Mutex::new(None);
-        let descriptors = socket.descriptors();
-        let connection = Arc::new(Connection { descriptors, ..Connection::default() });
-        let cut = Arc::clone(&connection.cut);
+        let (descriptors, untaken) = (socket.descriptors(), socket.untaken());
+        let connection = Arc::new(Connection {
+            descriptors,
+            untaken: Arc::clone(&untaken),
+            ..Connection::default()
+        });
         let service = service_fn(|request| {
             let (port, connection) = (Arc::clone(&self), Arc::clone(&connection));
             let upgrade = Some(&upgrade);
@@ -224,7 +237,7 @@ impl Port {
         let served = until_stopped(served, &mut stopped, |served| served.graceful_shutdown());
         let ended = tokio::select! {
             ended = served => ended,
-            () = cut.notified() => return tracing::debug!("{READ_TOO_SLOWLY}"),
+            () = untaken.over().notified() => return tracing::debug!("{READ_TOO_SLOWLY}"),
         };
         if let Err(fault) = ended {
             tracing::debug!(%fault, "a connection broke");
@@ -236,8 +249,9 @@ impl Port {
             Ok(upgraded) => {
                 let message_bytes = self.limits.body_bytes;
                 let socket = WebSocket::after(upgraded, Role::Server, message_bytes).await;
-                let (reader, writer) = socket.split();
-                session::converse(self, reader, writer, stopped).await;
+                let (mut reader, writer) = socket.split();
+                reader.take_room_for_messages(&self);
+                session::converse(self, reader, writer, untaken, stopped).await;
             }
             Err(fault) => tracing::debug!(%fault, "a connection broke at the handshake"),
         }
@@ -283,15 +297,16 @@ impl Port {
             true => self.handler.is_resource_in_order(head.uri.path()),
             false => message::is_in_order(&message.bytes, &*self.handler),
         });
-        if let Some(turn) = &turn {
-            turn.come().await;
+        if let Some(turn) = &turn
+            && let Err(unanswered) = self.in_time(turn.come()).await
+        {
+            return refuse(Refusal::unanswered(unanswered));
         }
         let (accepted, method) = (Accepted::read(&head.headers), head.method.clone());
         let answer = match is_resource {
-            true => Arc::clone(&self).answer_resource(head, message, connection).await,
-            false => Arc::clone(&self).answer(message, &connection.cut).await,
+            true => Arc::clone(&self).answer_resource(head, message, turn, connection).await,
+            false => Arc::clone(&self).answer(message, turn, &connection.untaken).await,
         };
-        drop(turn);
         answer.map_or_else(refuse, |answer| self.code(accepted, &method, answer))
     }
 
@@ -446,18 +461,21 @@ impl Port {
         response
     }
 
-    /// Calls the handler's methods.
+    /// Calls the handler's methods. The turn ends with the calls: a client that hangs up does not
+    /// end them.
     async fn answer(
         self: Arc<Self>,
         message: Message,
-        cut: &Arc<Notify>,
+        turn: Option<Turn>,
+        untaken: &Untaken,
     ) -> Result<Response<Answer>, Refusal> {
         let port = Arc::clone(&self);
         let pace = message::pace(&message.bytes, &*port.handler);
         // What waits for it is dropped when the client hangs up.
         let waits = Arc::new(());
         let is_wanted = Arc::downgrade(&waits);
-        let called = self.run(pace, cut, move || {
+        let called = self.run(pace, untaken, move || {
+            let _turn = turn;
             let is_wanted = || is_wanted.strong_count() > 0;
             message::answer_while(&message.bytes, &*port.handler, &port.limits, &is_wanted)
         });
@@ -473,11 +491,12 @@ impl Port {
         Ok(response)
     }
 
-    /// Asks the handler for a resource.
+    /// Asks the handler for a resource. The turn ends when it has answered.
     async fn answer_resource(
         self: Arc<Self>,
         head: Parts,
         message: Message,
+        turn: Option<Turn>,
         connection: Arc<Connection>,
     ) -> Result<Response<Answer>, Refusal> {
         let Parts { method, uri, headers, .. } = head;
@@ -500,11 +519,11 @@ impl Port {
             true => Pace::Quick,
             false => Pace::Long,
         };
-        let (port, cut) = (Arc::clone(&self), Arc::clone(&connection.cut));
+        let (port, untaken) = (Arc::clone(&self), Arc::clone(&connection.untaken));
         let remembered = connection.remembered.clone();
         let answer = move || {
             let mut response = resource_of(&*port.handler, request);
-            drop(places);
+            drop((places, turn));
             let passed = match response.file.take() {
                 Some(file) if by_descriptor => connection.pass(file, &mut response),
                 Some(_) => Err((StatusCode::BAD_REQUEST, ONLY_BY_DESCRIPTOR)),
@@ -517,7 +536,7 @@ impl Port {
             }
             Some(response)
         };
-        let called = self.run(pace, &cut, answer).await;
+        let called = self.run(pace, &untaken, answer).await;
         let answered = called.map_err(|unanswered| {
             // It may have noted that it sent what is not sent.
             remembered.forget();
@@ -577,8 +596,7 @@ fn too_slow(bytes: usize, begun: Instant) -> Refusal {
 /// What belongs to one connection that speaks HTTP.
 #[derive(Debug, Default)]
 struct Connection {
-    /// Notified when it is to end, since it reads an answer too slowly.
-    cut: Arc<Notify>,
+    untaken: Arc<Untaken>,
     /// Of the requests that come side by side.
     order: Arc<Order>,
     /// What the handler remembers of it.
@@ -669,7 +687,7 @@ fn resource_of(handler: &dyn Handler, request: rest::Request) -> rest::Response 
     })
 }
 
-fn resource(response: rest::Response, room: Option<Place>) -> Response<Answer> {
+fn resource(response: rest::Response, room: Option<Arc<Place>>) -> Response<Answer> {
     let rest::Response { status, headers, body, file: _ } = response;
     let mut response = Response::new(Answer::new(body, room));
     *response.status_mut() = status;
@@ -802,7 +820,7 @@ fn leave_out_body(response: &mut Response<Answer>) {
 struct Answer {
     content: Content,
     /// Given back when the last piece was handed over, or the connection ended.
-    room: Option<Place>,
+    room: Option<Arc<Place>>,
     /// Over HTTP/2, where pieces that were handed over may wait for long: it has the room.
     sending: Option<Arc<Sending>>,
 }
@@ -820,7 +838,7 @@ impl Default for Content {
 }
 
 impl Answer {
-    const fn new(pieces: Pieces, room: Option<Place>) -> Self {
+    const fn new(pieces: Pieces, room: Option<Arc<Place>>) -> Self {
         Self { content: Content::AsIs(pieces), room, sending: None }
     }
 
@@ -850,7 +868,6 @@ impl Body for Answer {
             Content::Coded(coded) => coded.take(),
         };
         let is_end = chunk.as_ref().is_ok_and(Bytes::is_empty);
-        self.room.iter().for_each(Place::goes_on);
         let watched = |chunk| match &self.sending {
             Some(sending) => sending.chunk(chunk),
             None => chunk,

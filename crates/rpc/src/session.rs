@@ -5,7 +5,7 @@ use std::future::{Future, pending};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::spawn_blocking;
 use tokio_tungstenite::tungstenite::protocol::frame::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -17,7 +17,7 @@ use crate::message::{self, Request, answer_by};
 use crate::order::{Order, Turn};
 use crate::params::Params;
 use crate::port::{Port, Unanswered};
-use crate::room::{permits, semaphore, units};
+use crate::room::{Place, Untaken, permits, semaphore, units};
 use crate::subscription::{SubscriptionMethods, Subscriptions};
 use crate::websocket::{Ending, Held, Outgoing};
 
@@ -34,6 +34,11 @@ pub(crate) trait Reader: Send + Sized {
         silence: Duration,
         waited_for: impl Fn() -> bool + Send,
     ) -> impl Future<Output = Result<Utf8Bytes, Ending>> + Send;
+
+    /// What the last text takes of a room that all connections of the port share.
+    fn take_room(&mut self) -> Option<Place> {
+        None
+    }
 
     /// Waits until the other side, which has [asked](Ending::Asked) all that it will, is gone too.
     fn gone(&mut self) -> impl Future<Output = ()> + Send {
@@ -56,14 +61,15 @@ pub(crate) async fn converse<R: Reader>(
     port: Arc<Port>,
     mut reader: R,
     mut writer: R::Writer,
+    untaken: Arc<Untaken>,
     stopped: watch::Receiver<()>,
 ) {
     let (outgoing, mut queue) = mpsc::channel(OUTGOING_LEN);
-    let session = Arc::new(Session::new(port, outgoing));
+    let session = Arc::new(Session::new(port, untaken, outgoing));
     let ending = tokio::select! {
         ending = session.run(&mut reader, stopped) => ending,
         ending = R::send_all(&mut writer, &mut queue) => ending,
-        () = session.cut.notified() => Ending::Broken(READ_TOO_SLOWLY.into()),
+        () = session.untaken.over().notified() => Ending::Broken(READ_TOO_SLOWLY.into()),
     };
     // Calls that still run have nobody to tell, and subscriptions end.
     drop(queue);
@@ -77,8 +83,7 @@ pub(crate) const READ_TOO_SLOWLY: &str =
 
 struct Session {
     port: Arc<Port>,
-    /// Notified when the connection is to end, since it reads an answer too slowly.
-    cut: Arc<Notify>,
+    untaken: Arc<Untaken>,
     order: Arc<Order>,
     outgoing: mpsc::Sender<Outgoing>,
     subscriptions: Arc<Subscriptions>,
@@ -89,11 +94,11 @@ struct Session {
 }
 
 impl Session {
-    fn new(port: Arc<Port>, outgoing: mpsc::Sender<Outgoing>) -> Self {
+    fn new(port: Arc<Port>, untaken: Arc<Untaken>, outgoing: mpsc::Sender<Outgoing>) -> Self {
         let limits = &port.limits;
         let subscriptions = Subscriptions::new(limits.subscriptions, outgoing.clone());
         Self {
-            cut: Arc::default(),
+            untaken,
             order: Arc::default(),
             outgoing,
             subscriptions: Arc::new(subscriptions),
@@ -141,7 +146,7 @@ impl Session {
             let place = permits(&self.places, 1).await;
             let units = units(message.len(), limits.body_bytes);
             let bytes = permits(&self.bytes, units).await;
-            let held = Held { _place: [place, bytes], room: None };
+            let held = Held { _place: [place, bytes], _message: reader.take_room(), _answer: None };
             let is_in_order = message::is_in_order(message.as_bytes(), &*self.port.handler);
             let turn = is_in_order.then(|| self.order.line_up());
             tokio::spawn(Arc::clone(self).answer(message, turn, held));
@@ -154,7 +159,7 @@ impl Session {
         }
         let (answered, is_answered) = watch::channel(false);
         let pace = message::pace(message.as_bytes(), &*self.port.handler);
-        let called = self.port.run(pace, &self.cut, {
+        let called = self.port.run(pace, &self.untaken, {
             let (session, message) = (Arc::clone(&self), message.clone());
             move || {
                 let mut calls = |request: &Request<'_>| session.call(request, &is_answered);
@@ -165,7 +170,7 @@ impl Session {
         drop(turn);
         let (text, is_refused) = match called {
             Ok(Some(answered)) => {
-                held.room = Some(answered.room);
+                held._answer = Some(answered.room);
                 (Some(answered.answer), false)
             }
             Ok(None) => (None, false),

@@ -6,9 +6,9 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,10 +18,12 @@ use rustix::net::sockopt::set_socket_send_buffer_size;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::Notify;
 use tokio::time::Sleep;
 
 use crate::descriptor::Descriptors;
-use crate::limits::{CHUNK_BYTES, SEND_BUFFER_BYTES, TURN_BYTES};
+use crate::limits::{BODY_STEP_BYTES, CHUNK_BYTES, LOOK_PAUSE, SEND_BUFFER_BYTES, TURN_BYTES};
+use crate::room::Untaken;
 
 /// Where a port listens.
 #[derive(Debug)]
@@ -139,6 +141,11 @@ pub(crate) struct Socket {
     /// Bytes written since others had their turn.
     in_turn_bytes: usize,
     heard: Heard,
+    /// Told of what the peer takes: of so many bytes before they were written.
+    untaken: Arc<Untaken>,
+    told_bytes: usize,
+    /// Whether nothing is read before whoever waits for [`Heard::more`] had a turn.
+    is_to_rest: bool,
     /// Read already, and to be read again.
     peeked: Bytes,
     descriptors: Descriptors,
@@ -146,26 +153,79 @@ pub(crate) struct Socket {
 
 #[derive(Debug)]
 struct Stalled {
-    until: Pin<Box<Sleep>>,
+    until: Instant,
+    /// When it is looked how much the peer has taken.
+    look: Pin<Box<Sleep>>,
     /// What was written since it began.
     written_bytes: usize,
     /// What the system held then, which the peer had not taken yet.
     held_bytes: usize,
+    /// What it has taken since, as it was last seen.
+    taken_bytes: usize,
 }
 
-/// Whether a socket brought any bytes, and whether its peer is gone.
+/// What a socket brought, and whether its peer is gone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Heard(Arc<[AtomicBool; 2]>);
+pub(crate) struct Heard(Arc<HeardState>);
+
+#[derive(Debug, Default)]
+struct HeardState {
+    anything: AtomicBool,
+    is_gone: AtomicBool,
+    is_counted: AtomicBool,
+    counted: AtomicUsize,
+    /// Notified whenever [`BODY_STEP_BYTES`] more were counted.
+    more: Notify,
+}
 
 impl Heard {
     /// Whether bytes came since this was asked last.
     pub(crate) fn anything(&self) -> bool {
-        self.0[0].swap(false, Ordering::Relaxed)
+        self.0.anything.swap(false, Ordering::Relaxed)
     }
 
     /// Whether the peer, who sends nothing more, reads nothing either: over TCP nobody can tell.
     pub(crate) fn is_gone(&self) -> bool {
-        self.0[1].load(Ordering::Relaxed)
+        self.0.is_gone.load(Ordering::Relaxed)
+    }
+
+    /// Counts the bytes from now on.
+    pub(crate) fn count(&self) {
+        self.0.is_counted.store(true, Ordering::Relaxed);
+    }
+
+    /// How many there were since they were forgotten last.
+    pub(crate) fn counted(&self) -> usize {
+        self.0.counted.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn forget(&self) {
+        self.0.counted.store(0, Ordering::Relaxed);
+    }
+
+    /// Forgets so many of them.
+    pub(crate) fn uncount(&self, bytes: usize) {
+        self.0.counted.store(self.counted().saturating_sub(bytes), Ordering::Relaxed);
+    }
+
+    /// Waits until there are [`BODY_STEP_BYTES`] more.
+    pub(crate) async fn more(&self) {
+        self.0.more.notified().await;
+    }
+
+    /// Notes that so many bytes came. True when more were counted than whoever waits for that knows
+    /// of.
+    fn note(&self, bytes: usize) -> bool {
+        self.0.anything.store(true, Ordering::Relaxed);
+        if !self.0.is_counted.load(Ordering::Relaxed) {
+            return false;
+        }
+        let before = self.0.counted.fetch_add(bytes, Ordering::Relaxed);
+        let is_step = before / BODY_STEP_BYTES != (before + bytes) / BODY_STEP_BYTES;
+        if is_step {
+            self.0.more.notify_one();
+        }
+        is_step
     }
 }
 
@@ -178,6 +238,9 @@ impl Socket {
             stalled: None,
             in_turn_bytes: 0,
             heard: Heard::default(),
+            untaken: Arc::default(),
+            told_bytes: 0,
+            is_to_rest: false,
             peeked,
             descriptors,
         }
@@ -190,6 +253,11 @@ impl Socket {
 
     pub(crate) fn heard(&self) -> Heard {
         self.heard.clone()
+    }
+
+    /// The answers on their way to the peer.
+    pub(crate) fn untaken(&self) -> Arc<Untaken> {
+        Arc::clone(&self.untaken)
     }
 
     pub(crate) const fn is_unix(&self) -> bool {
@@ -223,6 +291,9 @@ impl Socket {
         if let Poll::Ready(written) = written {
             let bytes = written.as_ref().map_or(0, |bytes| *bytes);
             self.in_turn_bytes += bytes;
+            let is_told = bytes.min(self.told_bytes);
+            self.told_bytes -= is_told;
+            self.untaken.took(bytes - is_told);
             if let Some(stalled) = &mut self.stalled {
                 stalled.written_bytes += bytes;
                 if stalled.written_bytes >= CHUNK_BYTES {
@@ -233,22 +304,30 @@ impl Socket {
         }
         self.in_turn_bytes = 0;
         loop {
-            let limit = self.limit;
+            let (limit, pause) = (self.limit, self.limit.min(LOOK_PAUSE));
             let held_bytes = || on_either!(&self.stream, socket => unsent_bytes(socket));
             let stalled = self.stalled.get_or_insert_with(|| Stalled {
-                until: Box::pin(tokio::time::sleep(limit)),
+                until: Instant::now() + limit,
+                look: Box::pin(tokio::time::sleep(pause)),
                 written_bytes: 0,
                 held_bytes: held_bytes(),
+                taken_bytes: 0,
             });
-            ready!(stalled.until.as_mut().poll(cx));
+            ready!(stalled.look.as_mut().poll(cx));
             // The system says late that there is room again: of a buffer of 1 MiB, when most of it
             // was taken.
-            let left_bytes = on_either!(&self.stream, socket => unsent_bytes(socket));
-            let taken = (stalled.held_bytes + stalled.written_bytes).saturating_sub(left_bytes);
-            if taken < CHUNK_BYTES {
+            let taken = (stalled.held_bytes + stalled.written_bytes).saturating_sub(held_bytes());
+            let more = taken.saturating_sub(stalled.taken_bytes);
+            stalled.taken_bytes += more;
+            self.told_bytes += more;
+            self.untaken.took(more);
+            if taken >= CHUNK_BYTES {
+                self.stalled = None;
+            } else if Instant::now() >= stalled.until {
                 return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            } else {
+                stalled.look.as_mut().reset(tokio::time::Instant::now() + pause);
             }
-            self.stalled = None;
         }
     }
 }
@@ -289,6 +368,10 @@ impl AsyncRead for Socket {
             buf.put_slice(&self.peeked.split_to(count));
             return Poll::Ready(Ok(()));
         }
+        if std::mem::take(&mut self.is_to_rest) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let before = buf.filled().len();
         let Self { stream, descriptors, .. } = &mut *self;
         let read = match stream {
@@ -302,11 +385,12 @@ impl AsyncRead for Socket {
                 }
             },
         };
-        if buf.filled().len() > before {
-            self.heard.0[0].store(true, Ordering::Relaxed);
+        let bytes = buf.filled().len() - before;
+        if bytes > 0 {
+            self.is_to_rest = self.heard.note(bytes);
         } else if read.is_ready() && buf.remaining() > 0 {
             let is_gone = on_either!(&self.stream, socket => is_hung_up(socket));
-            self.heard.0[1].store(is_gone, Ordering::Relaxed);
+            self.heard.0.is_gone.store(is_gone, Ordering::Relaxed);
         }
         read
     }

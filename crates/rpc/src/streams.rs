@@ -32,14 +32,7 @@ struct State {
     /// When the clients of the answers took the last chunk, in milliseconds since the connection
     /// began.
     answers: Vec<Weak<AtomicU64>>,
-    /// The rooms of the answers, which wait for each other: their client goes on with all of them
-    /// when it takes something of any. And when that was noted last.
-    rooms: Vec<Weak<Place>>,
-    gone_on: Instant,
 }
-
-/// How often it is noted that a client goes on.
-const NOTED: Duration = Duration::from_millis(20);
 
 /// Why a connection is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,14 +46,7 @@ pub(crate) enum Over {
 impl Streams {
     pub(crate) fn new() -> Arc<Self> {
         let begun = Instant::now();
-        let state = State {
-            open: 0,
-            idle_since: begun,
-            is_ending: false,
-            answers: Vec::new(),
-            rooms: Vec::new(),
-            gone_on: begun,
-        };
+        let state = State { open: 0, idle_since: begun, is_ending: false, answers: Vec::new() };
         Arc::new(Self { begun, state: Mutex::new(state), refused: Notify::new() })
     }
 
@@ -107,19 +93,6 @@ impl Streams {
         }
     }
 
-    /// Notes that the client takes what it is sent.
-    fn goes_on(&self) {
-        let rooms: Vec<_> = {
-            let mut state = self.state();
-            if state.rooms.is_empty() || state.gone_on.elapsed() < NOTED {
-                return;
-            }
-            state.gone_on = Instant::now();
-            state.rooms.iter().filter_map(Weak::upgrade).collect()
-        };
-        rooms.iter().for_each(|room| room.goes_on());
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("nothing panics while it is held")
     }
@@ -135,7 +108,6 @@ impl State {
 
     fn forget_sent(&mut self) {
         self.answers.retain(|answer| answer.strong_count() > 0);
-        self.rooms.retain(|room| room.strong_count() > 0);
     }
 }
 
@@ -148,11 +120,8 @@ pub(crate) struct Open {
 
 impl Open {
     /// The stream's answer, which has its room until all of it is written.
-    pub(crate) fn sends(self, room: Option<Place>) -> Arc<Sending> {
+    pub(crate) fn sends(self, room: Option<Arc<Place>>) -> Arc<Sending> {
         let streams = Arc::clone(&self.streams);
-        let room = room.map(Arc::new);
-        room.iter().for_each(|room| room.goes_on());
-        let rooms = room.iter().map(Arc::downgrade).collect::<Vec<_>>();
         let sending = Arc::new(Sending { open: self, _room: room, taken: Arc::default() });
         sending.progress();
         let mut state = streams.state();
@@ -160,7 +129,6 @@ impl Open {
             state.forget_sent();
         }
         state.answers.push(Arc::downgrade(&sending.taken));
-        state.rooms.extend(rooms);
         sending
     }
 }
@@ -197,7 +165,6 @@ impl Sending {
     fn progress(&self) {
         let now = self.open.streams.begun.elapsed().as_millis();
         self.taken.store(u64::try_from(now).unwrap_or(u64::MAX), Ordering::Relaxed);
-        self.open.streams.goes_on();
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::future::pending;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use futures_util::{SinkExt, StreamExt};
 use hyper::upgrade::{Parts, Upgraded};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc};
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::{CapacityError, Error, ProtocolError};
@@ -21,9 +22,10 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message, Role, WebSoc
 
 use crate::json::Json;
 use crate::limits::{
-    CLOSE_TIME, DISCARD_BYTES, FRAME_BYTES, READ_BYTES, REASON_BYTES, UNSENT_BYTES,
+    BODY_STEP_BYTES, CLOSE_TIME, DISCARD_BYTES, FRAME_BYTES, READ_BYTES, REASON_BYTES, UNSENT_BYTES,
 };
 use crate::pieces::Pieces;
+use crate::port::Port;
 use crate::room::Place;
 use crate::session;
 use crate::socket::{Heard, Socket};
@@ -48,14 +50,8 @@ pub(crate) enum Outgoing {
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) _place: [OwnedSemaphorePermit; 2],
-    pub(crate) room: Option<Place>,
-}
-
-impl Held {
-    /// Notes that the client takes what is sent.
-    pub(crate) fn goes_on(&self) {
-        self.room.iter().for_each(Place::goes_on);
-    }
+    pub(crate) _message: Option<Place>,
+    pub(crate) _answer: Option<Arc<Place>>,
 }
 
 /// How a conversation ends.
@@ -146,7 +142,7 @@ impl WebSocket {
         // One at a time: a second ping says no more.
         let (ping, pings) = mpsc::channel(1);
         (
-            Reader { frames: frames_in, heard: self.heard, ping },
+            Reader { frames: frames_in, heard: self.heard, ping, room: None },
             Writer { frames: frames_out, pings },
         )
     }
@@ -157,10 +153,100 @@ pub(crate) struct Reader {
     frames: SplitStream<WebSocketStream<Socket>>,
     heard: Heard,
     ping: mpsc::Sender<()>,
+    room: Option<MessageRoom>,
+}
+
+/// The room of the message that is being read: of what is more than its first 64 KiB.
+struct MessageRoom {
+    port: Arc<Port>,
+    place: Option<Place>,
+    bytes: usize,
+    /// Notified when it is to be given back.
+    over: Arc<Notify>,
+}
+
+impl MessageRoom {
+    /// Makes room for a message of which so many bytes have come.
+    async fn grow(&mut self, bytes: usize) -> Result<(), Ending> {
+        let wanted = bytes.saturating_sub(BODY_STEP_BYTES).next_multiple_of(BODY_STEP_BYTES);
+        let more = wanted.saturating_sub(self.bytes);
+        if more > 0 {
+            let grown = async {
+                match &mut self.place {
+                    Some(place) => place.grow(more).await,
+                    None => self.place = Some(self.port.bodies.take(more, &self.over).await),
+                }
+            };
+            let over = Arc::clone(&self.over);
+            tokio::select! {
+                biased;
+                () = over.notified() => return Err(Self::too_slow()),
+                grown = self.port.in_time(grown) => {
+                    grown.map_err(|unanswered| Ending::fault(CloseCode::Again, unanswered))?;
+                }
+            }
+            self.bytes = wanted;
+            self.place.iter().for_each(Place::goes_on);
+        }
+        Ok(())
+    }
+
+    fn too_slow() -> Ending {
+        let reason = "the message came too slowly while others had no room, try again";
+        Ending::fault(CloseCode::Again, reason)
+    }
+
+    /// The message has come.
+    fn take(&mut self) -> Option<Place> {
+        self.bytes = 0;
+        self.place.take().filter(Place::keep)
+    }
+}
+
+/// What a reader waits for.
+enum Next {
+    Message(Option<Result<Message, Error>>),
+    Silence,
+    /// The message that comes needs more room.
+    More,
+    /// Its room is needed.
+    Over,
+}
+
+impl Reader {
+    /// Has long messages wait for room, which all connections of the port share.
+    pub(crate) fn take_room_for_messages(&mut self, port: &Arc<Port>) {
+        self.heard.count();
+        let (port, over) = (Arc::clone(port), Arc::default());
+        self.room = Some(MessageRoom { port, place: None, bytes: 0, over });
+    }
+
+    async fn wait(&mut self, silence: Duration) -> Next {
+        let over = self.room.as_ref().map(|room| Arc::clone(&room.over));
+        let is_over = async {
+            match over {
+                Some(over) => over.notified().await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            message = timeout(silence, self.frames.next()) => {
+                message.map_or(Next::Silence, Next::Message)
+            }
+            () = self.heard.more() => Next::More,
+            () = is_over => Next::Over,
+        }
+    }
 }
 
 impl session::Reader for Reader {
     type Writer = Writer;
+
+    fn take_room(&mut self) -> Option<Place> {
+        self.heard.forget();
+        self.room.as_mut().and_then(MessageRoom::take)
+    }
 
     /// It pings whenever nothing came for `silence`, and gives up when that was twice in a row.
     async fn next(
@@ -170,19 +256,34 @@ impl session::Reader for Reader {
     ) -> Result<Utf8Bytes, Ending> {
         let mut pinged = false;
         loop {
-            let Ok(message) = timeout(silence, self.frames.next()).await else {
-                let silent = !self.heard.anything();
-                if pinged && silent && !waited_for() {
-                    return Err(Ending::Silent(silence));
+            let message = match self.wait(silence).await {
+                Next::Message(message) => message,
+                Next::Silence => {
+                    let silent = !self.heard.anything();
+                    if pinged && silent && !waited_for() {
+                        return Err(Ending::Silent(silence));
+                    }
+                    // Where one is on its way already, that will do.
+                    self.ping.try_send(()).unwrap_or_default();
+                    pinged = true;
+                    continue;
                 }
-                // Where one is on its way already, that will do.
-                self.ping.try_send(()).unwrap_or_default();
-                pinged = true;
-                continue;
+                Next::More => {
+                    let bytes = self.heard.counted();
+                    if let Some(room) = &mut self.room {
+                        room.grow(bytes).await?;
+                    }
+                    continue;
+                }
+                Next::Over => return Err(MessageRoom::too_slow()),
             };
             match message {
                 Some(Ok(Message::Text(text))) => return Ok(text),
-                Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
+                // They are no part of the message between whose frames they may come.
+                Some(Ok(Message::Ping(bytes) | Message::Pong(bytes))) => {
+                    self.heard.uncount(CONTROL_FRAME_BYTES + bytes.len());
+                }
+                Some(Ok(Message::Frame(_))) => {}
                 // JSON all the same: web3.py sends it so.
                 Some(Ok(Message::Binary(bytes))) => {
                     return Utf8Bytes::try_from(bytes).map_err(|_| Ending::not_utf8());
@@ -199,10 +300,15 @@ impl session::Reader for Reader {
     }
 
     /// Waits for the other side to say goodbye too.
-    async fn close(self, writer: Writer, ending: &Ending) {
+    async fn close(mut self, writer: Writer, ending: &Ending) {
+        // Others do not wait for that.
+        self.room = None;
         close(self, writer, ending).await;
     }
 }
+
+/// What a frame of a client takes beside its content, when that is short (RFC 6455 section 5.2).
+const CONTROL_FRAME_BYTES: usize = 6;
 
 /// The messages that go.
 pub(crate) struct Writer {
@@ -236,7 +342,6 @@ impl Writer {
 
     async fn send_text(&mut self, text: Json, held: Option<Held>) -> Result<(), Error> {
         for frame in Frames::new(text) {
-            held.iter().for_each(Held::goes_on);
             if self.pings.try_recv().is_ok() {
                 self.send(Message::Ping(Bytes::new())).await?;
             }

@@ -2,11 +2,14 @@
 
 mod support;
 
+use std::convert::Infallible;
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use futures_util::stream;
+use http_body_util::{BodyExt, Either, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
 use hyper::client::conn::http2::{Builder, Connection, SendRequest};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -14,6 +17,7 @@ use rpc::{JwtSecret, Limits};
 use support::{PATIENCE, Server, call, within};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 type Driver = Connection<TokioIo<TcpStream>, Full<Bytes>, TokioExecutor>;
 
@@ -129,6 +133,42 @@ async fn calls_that_are_made_in_order_are_made_in_the_order_in_which_they_come()
         }
     }
     assert_eq!(*server.turns.lock().expect("no panic"), (0..200).collect::<Vec<u64>>());
+}
+
+#[tokio::test]
+async fn calls_in_order_do_not_wait_for_ever_for_a_body_that_does_not_come() {
+    let server = Server::start(None, Limits { turn_wait: SOON, ..Limits::public() });
+    let socket = TcpStream::connect(server.address).await.expect("somebody listens");
+    let shake = Builder::new(TokioExecutor::new()).handshake(TokioIo::new(socket));
+    let (mut requests, driver) = shake.await.expect("HTTP/2");
+    tokio::spawn(driver);
+    let never = StreamBody::new(stream::pending::<Result<Frame<Bytes>, Infallible>>());
+    let post = |body| {
+        let request = Request::post("http://localhost/").header("content-type", "application/json");
+        request.body(body).expect("a request")
+    };
+    let _stuck = tokio::spawn(requests.send_request(post(Either::Right(never))));
+    let turn = |n: u8| Either::Left(Full::from(call("turn", &format!("[{n}]"))));
+    let refused = within(requests.send_request(post(turn(1)))).await.expect("an answer");
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    // Others wait for nobody.
+    let other = Either::Left(Full::from(call("echo", "[2]")));
+    let answer = within(requests.send_request(post(other))).await.expect("an answer");
+    assert_eq!(answer.status(), StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_in_order_keeps_its_turn_when_its_client_does_not_wait() {
+    let server = Server::public();
+    let mut client = Client::connect(&server).await;
+    let first = client.begin("wait", "[\"turn\"]");
+    let first = tokio::spawn(first);
+    server.began.recv_timeout(PATIENCE).expect("it runs");
+    first.abort();
+    let mut second = pin!(client.begin("turn", "[2]"));
+    assert!(timeout(SOON / 4, &mut second).await.is_err(), "the first has not ended");
+    server.go.send(()).expect("it waits");
+    assert_eq!(within(second).await.expect("an answer").status(), StatusCode::OK);
 }
 
 #[tokio::test]

@@ -185,6 +185,21 @@ fn bare_requests_are_answered_line_by_line() {
     assert_eq!(answers[1][1]["error"]["code"], -32601);
 }
 
+#[test]
+fn one_too_many_is_told() {
+    let turn_wait = Duration::from_millis(50);
+    let server = Server::with(Limits { sessions: 1, turn_wait, ..Limits::public() });
+    let call = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"echo\"}";
+    let mut first = server.connect();
+    first.write_all(call).expect("sent");
+    assert_eq!(lines(&mut first, 1)[0]["id"], 1);
+    let mut second = server.connect();
+    second.write_all(call).expect("sent");
+    let refused = &lines(&mut second, 1)[0];
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&Value::Null, &json!(-32000)));
+    assert_eq!(second.read(&mut [0]).expect("the end"), 0);
+}
+
 /// As `echo ... | socat - UNIX-CONNECT:...` does.
 #[test]
 fn who_has_asked_everything_gets_all_answers() {

@@ -362,6 +362,74 @@ fn who_reads_slowly_is_cut_off_when_others_have_no_room() {
     other.reply().check(200, "0x");
 }
 
+/// Small answers before it, each of which it takes soon enough, do not keep the room of a large one.
+#[test]
+fn who_reads_small_answers_slowly_is_cut_off_too() {
+    let limits =
+        Limits { room_time: 4 * BRIEF, answers_bytes: 1 << 20, messages: 1024, ..Limits::public() };
+    let server = Server::start(None, limits);
+    let mut slow = open(&server);
+    // More than the system takes at once.
+    for _ in 0..400 {
+        slow.send(frame(0x81, call("hex", "[25000]")));
+    }
+    slow.send(frame(0x81, call("hex", "[20000000]")));
+    let reads = std::thread::spawn(move || {
+        while slow.more() {
+            std::thread::sleep(2 * BRIEF);
+        }
+    });
+    std::thread::sleep(10 * BRIEF);
+    let mut other = server.connect();
+    other.post(call("hex", "[100000]"));
+    other.reply().check(200, "0x");
+    reads.join().expect("its connection ended");
+}
+
+fn open(server: &Server) -> support::Raw {
+    let mut raw = server.connect();
+    raw.send(upgrade(""));
+    assert_eq!(raw.reply().status, 101);
+    raw
+}
+
+#[test]
+fn long_messages_share_their_room() {
+    let bytes = 1 << 20;
+    let limits = Limits { bodies_bytes: bytes, body_bytes: bytes, ..Limits::public() };
+    let long = frame(0x81, call("echo", &format!("[\"{}\"]", "x".repeat(bytes - 100))));
+    // Who brings no more of one makes room for another.
+    let server = Server::start(None, Limits { room_time: 20 * BRIEF, ..limits.clone() });
+    let mut slow = open(&server);
+    slow.send(&long[..long.len() - 10]);
+    std::thread::sleep(8 * BRIEF);
+    for _ in 0..3 {
+        let mut other = open(&server);
+        other.send(&long);
+        other.until("x\"]");
+    }
+    slow.until("too slowly");
+    // As long as that may take, the other one is told to try again.
+    let server = Server::start(None, Limits { room_time: PATIENCE, turn_wait: BRIEF, ..limits });
+    let mut slow = open(&server);
+    slow.send(&long[..long.len() - 10]);
+    std::thread::sleep(8 * BRIEF);
+    let mut other = open(&server);
+    other.send(&long);
+    other.until("busy");
+    // Short ones need none of it, whatever comes between them.
+    let mut short = open(&server);
+    for _ in 0..200 {
+        for _ in 0..10 {
+            short.send(frame(0x89, [7; 100]));
+        }
+    }
+    short.send(frame(0x81, call("echo", "[1]")));
+    short.until("[1]}");
+    slow.send(&long[long.len() - 10..]);
+    slow.until("x\"]");
+}
+
 /// Of many answers on one connection all but one wait, which is not their client's fault.
 #[tokio::test]
 async fn who_reads_goes_on_however_much_waits_for_it() {
