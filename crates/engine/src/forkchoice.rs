@@ -32,16 +32,26 @@ impl Engine {
         build: Option<BuildRequest>,
     ) -> Result<ForkchoiceOutcome, Error> {
         let start = Instant::now();
-        let outcome = self.update_forkchoice(state, build);
+        let outcome = self.update_forkchoice(state, build, false);
         let took_us = start.elapsed().as_micros() as u64;
         self.core().chosen_in_us.store(took_us, Ordering::Relaxed);
         outcome
+    }
+
+    /// Makes `state.head_block_hash` the head as [`Engine::forkchoice_updated`] does, of a chain
+    /// that no consensus layer leads: the head may be a block of proof of work before the last.
+    ///
+    /// # Errors
+    /// As [`Engine::forkchoice_updated`].
+    pub fn choose_head(&self, state: ForkchoiceState) -> Result<ForkchoiceOutcome, Error> {
+        self.update_forkchoice(state, None, true)
     }
 
     fn update_forkchoice(
         &self,
         state: ForkchoiceState,
         build: Option<BuildRequest>,
+        is_any_proof_of_work: bool,
     ) -> Result<ForkchoiceOutcome, Error> {
         self.core().rest.begin(limits::REST_FOR_CHOICE);
         let head = state.head_block_hash;
@@ -55,6 +65,21 @@ impl Engine {
                 return not_applied(Verdict::invalid(invalid.clone()));
             }
             let Some(record) = &record else { return not_applied(Verdict::Syncing) };
+            // Point 3: the consensus layer begins with the last block of proof of work.
+            let header = &record.block.header;
+            if !is_any_proof_of_work
+                && !header.difficulty.is_zero()
+                && !self.chain().may_end_proof_of_work(header.number, record.total_difficulty)
+            {
+                let difficulty = record.total_difficulty;
+                return not_applied(Verdict::Invalid {
+                    latest_valid_hash: Some(B256::ZERO),
+                    reason: format!(
+                        "block {head} has proof of work and total difficulty {difficulty}, which \
+                         does not end proof of work on this chain"
+                    ),
+                });
+            }
             // Point 2: what lies before the finalized block is valid, and no place to go back to.
             if let Some(last) = tree.heads.finalized
                 && last != head

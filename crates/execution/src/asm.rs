@@ -5,6 +5,7 @@ use alloy_primitives::{Address, Bytes, keccak256};
 
 pub(crate) const ADD: u8 = 0x01;
 pub(crate) const BALANCE: u8 = 0x31;
+pub(crate) const CALLER: u8 = 0x33;
 pub(crate) const EXTCODESIZE: u8 = 0x3b;
 pub(crate) const EXTCODECOPY: u8 = 0x3c;
 pub(crate) const EXTCODEHASH: u8 = 0x3f;

@@ -1,6 +1,6 @@
 use crate::recorder::Recorder;
 use alloy_primitives::map::{AddressMap, Entry};
-use alloy_primitives::{Address, B256, U256};
+use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use revm::DatabaseCommit;
 use revm::database::{AccountStatus, State as Cache};
 use revm::database_interface::Database;
@@ -24,6 +24,41 @@ impl<S> BlockCache<S> {
         self.0.cache.contracts.remove(code_hash);
         let has_it = |account: &&mut Account| account.info.code_hash == *code_hash;
         loaded.values_mut().filter(has_it).for_each(|account| account.info.code = None);
+    }
+}
+
+impl<S: State> BlockCache<S> {
+    /// Whether only a run under the inspector tells which codes the transaction has read and
+    /// written; `after` is the state after one without it.
+    pub(crate) fn is_ambiguous(&self, after: Option<&EvmState>) -> bool {
+        let transaction = &self.0.database.transaction;
+        let has_emptied = || after.is_some_and(|after| after.values().any(is_emptied));
+        transaction.exact.is_none() && (transaction.ambiguous || has_emptied())
+    }
+
+    /// Makes the running transaction's code reads undone, so that a second run records them anew,
+    /// following creations.
+    pub(crate) fn restart_exactly(&mut self) {
+        let Cache { cache, database: recorder, .. } = &mut self.0;
+        recorder.error = None;
+        for hash in std::mem::take(&mut recorder.transaction.fetched) {
+            recorder.codes.remove(&hash);
+            cache.contracts.remove(&hash);
+        }
+        recorder.transaction.exact = Some(Vec::new());
+    }
+
+    /// Notes which codes the transaction has written, which is about to be committed.
+    pub(crate) fn note_written(&mut self, after: &EvmState) {
+        let recorder = self.recorder();
+        for account in after.values() {
+            if let (true, Some(code)) = (account.is_created(), &account.info.code) {
+                recorder.note_written(account.info.code_hash, code.original_bytes());
+            }
+        }
+        for (hash, code) in recorder.transaction.exact.take().into_iter().flatten() {
+            recorder.note_written(hash, code);
+        }
     }
 }
 
@@ -67,6 +102,14 @@ impl<S: State> DatabaseCommit for BlockCache<S> {
         self.0.database.state.ran(&mut { changes });
         self.0.commit(accounts);
     }
+}
+
+/// Whether this contract has ended with the transaction that created it, and its account is there
+/// for its balance, from Amsterdam on (EIP-8246). Which code it had does not show any more.
+fn is_emptied(account: &Account) -> bool {
+    let info = &account.info;
+    let has_nothing_else = info.nonce == 0 && info.code_hash == KECCAK256_EMPTY;
+    account.is_created() && has_nothing_else && !info.balance.is_zero()
 }
 
 /// Whether a transaction deleted an account: the same decision as revm's, when it commits it.

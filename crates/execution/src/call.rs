@@ -1,5 +1,5 @@
 use crate::cache::BlockCache;
-use crate::execute::{evm, restart_exactly};
+use crate::execute::evm;
 use crate::recorder::Recorder;
 use crate::rules::BlockRules;
 use crate::{BlockError, ChainSpec};
@@ -132,7 +132,7 @@ pub fn call<S: State>(
     let recorder = Recorder::new(chain, header, state, None, true);
     let mut db = BlockCache(revm::database::State::builder().with_database(recorder).build());
     // Under the inspector, which sees all collisions of contracts.
-    restart_exactly(&mut db);
+    db.restart_exactly();
     let mut evm = evm(&mut db, env);
     evm.set_inspector_enabled(true);
     for address in overrides.keys() {

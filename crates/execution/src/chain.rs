@@ -214,6 +214,17 @@ impl ChainSpec {
         }
     }
 
+    /// Whether block `number`, one of proof of work, may be the last of them: a terminal block
+    /// (EIP-3675), when `total_difficulty` is the sum up to it, its own included.
+    pub fn may_end_proof_of_work(&self, number: u64, total_difficulty: U256) -> bool {
+        match self.merge {
+            Merge::Never => false,
+            Merge::At(first) => number.saturating_add(1) >= first,
+            Merge::Difficulty { passed: true, .. } => true,
+            Merge::Difficulty { terminal, .. } => total_difficulty >= terminal,
+        }
+    }
+
     /// The latest fork active in a block: by number as long as there is proof of work, then by
     /// time.
     pub fn fork_of(&self, header: &Header) -> EthereumHardfork {

@@ -3,7 +3,7 @@
 
 use crate::cache::BlockCache;
 use crate::codes::{CodeInspector, Context};
-use crate::recorder::ReadError;
+use crate::recorder::{ReadError, TransactionCodes};
 use alloy_evm::precompiles::PrecompilesMap;
 use alloy_evm::{Evm, EvmEnv};
 use alloy_primitives::{Address, Bytes};
@@ -13,7 +13,7 @@ use revm::database_interface::bal::EvmDatabaseError;
 use revm::handler::instructions::EthInstructions;
 use revm::handler::system_call::SystemCallTx;
 use revm::handler::{EthFrame, EvmTr, Handler};
-use revm::inspector::InspectEvm;
+use revm::inspector::{InspectEvm, InspectorHandler};
 use revm::interpreter::interpreter::EthInterpreter;
 use revm::interpreter::{GasTracker, InitialAndFloorGas};
 use revm::primitives::hardfork::SpecId;
@@ -46,6 +46,25 @@ impl<'a, S: State> BlockEvm<'a, S> {
     /// With the inspector off.
     pub(crate) const fn new(inner: Inner<'a, S>) -> Self {
         Self { inner, inspects: false }
+    }
+}
+
+impl<S: State> BlockEvm<'_, S> {
+    fn system_call(
+        &mut self,
+        tx: TxEnv,
+        reservoir: u64,
+        inspects: bool,
+    ) -> Result<ResultAndState, EVMError<EvmDatabaseError<ReadError>>> {
+        self.inner.ctx.set_tx(tx);
+        let mut call = SystemCall { reservoir, evm: PhantomData };
+        let result = if inspects {
+            call.inspect_run_system_call(&mut self.inner)
+        } else {
+            call.run_system_call(&mut self.inner)
+        };
+        let state = self.inner.finalize();
+        Ok(ResultAndState::new(result?, state))
     }
 }
 
@@ -90,7 +109,7 @@ impl<'a, S: State> Evm for BlockEvm<'a, S> {
     }
 
     /// The library gives it the gas for new slots that EIP-8037 sets apart on every fork, and as
-    /// gas for anything.
+    /// gas for anything. Its codes are followed as those of a transaction.
     fn transact_system_call(
         &mut self,
         caller: Address,
@@ -101,9 +120,21 @@ impl<'a, S: State> Evm for BlockEvm<'a, S> {
         let for_state = tx.gas_limit.saturating_sub(SYSTEM_CALL_GAS);
         let reservoir = if self.cfg_env().enable_amsterdam_eip8037 { for_state } else { 0 };
         tx.gas_limit = SYSTEM_CALL_GAS + reservoir;
-        self.inner.ctx.set_tx(tx);
-        let result = SystemCall { reservoir, evm: PhantomData }.run_system_call(&mut self.inner)?;
-        Ok(ResultAndState::new(result, self.inner.finalize()))
+        let db = self.db_mut();
+        db.recorder().transaction = TransactionCodes::default();
+        let always_exact = db.recorder().always_exact;
+        if always_exact {
+            db.restart_exactly();
+        }
+        let mut output = self.system_call(tx.clone(), reservoir, always_exact);
+        if self.db_mut().is_ambiguous(output.as_ref().ok().map(|output| &output.state)) {
+            self.inner.ctx.error = Ok(());
+            self.db_mut().restart_exactly();
+            output = self.system_call(tx, reservoir, true);
+        }
+        let output = output?;
+        self.db_mut().note_written(&output.state);
+        Ok(output)
     }
 
     fn finish(self) -> (Self::DB, EvmEnv) {
@@ -130,6 +161,10 @@ impl<'a, S: State> Evm for BlockEvm<'a, S> {
 struct SystemCall<E> {
     reservoir: u64,
     evm: PhantomData<E>,
+}
+
+impl<S: State> InspectorHandler for SystemCall<Inner<'_, S>> {
+    type IT = EthInterpreter;
 }
 
 impl<'a, S: State> Handler for SystemCall<Inner<'a, S>> {

@@ -22,7 +22,7 @@ use alloy_evm::eth::{EthBlockExecutionCtx, EthBlockExecutor, EthEvmBuilder, EthT
 use alloy_evm::{Evm, EvmEnv, FromRecoveredTx};
 use alloy_hardforks::{EthereumHardfork, EthereumHardforks};
 use alloy_primitives::map::B256Map;
-use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, b256};
+use alloy_primitives::{Address, B256, Bytes, U256, b256};
 use revm::bytecode::opcode;
 use revm::context::TxEnv;
 use revm::context_interface::Cfg as _;
@@ -32,8 +32,8 @@ use revm::database_interface::Database;
 use revm::interpreter::instructions::contract;
 use revm::interpreter::interpreter::EthInterpreter;
 use revm::interpreter::{Instruction, InstructionContext, InstructionExecResult};
+use revm::state::EvmState;
 use revm::state::bal::BlockAccessIndex;
-use revm::state::{Account, EvmState};
 use std::borrow::Cow;
 use trie::AccountInfo;
 use witness::{BlockState, Change, ReadCode, State};
@@ -211,7 +211,15 @@ fn run_all<S: BlockState>(
         rules::move_dao_balances(executor.evm_mut().db_mut(), keep_empty)
             .map_err(|error| BlockError::Internal(error.to_string()))?;
     }
-    executor.apply_pre_execution_changes().map_err(execution)?;
+    // alloy-evm calls them the other way round than the specification (`apply_body`).
+    let beacon_root = block.header.parent_beacon_block_root;
+    let caller = &mut executor.system_caller;
+    caller
+        .apply_beacon_root_contract_call(beacon_root, &mut executor.evm)
+        .and_then(|()| {
+            caller.apply_blockhashes_contract_call(block.header.parent_hash, &mut executor.evm)
+        })
+        .map_err(execution)?;
     let byzantium = chain.is_byzantium_active_at_block(number);
     let transactions = &block.body.transactions;
     for (index, transaction) in transactions.iter().enumerate() {
@@ -265,7 +273,7 @@ fn execute_transaction<S: BlockState>(
         executor.evm_mut().db_mut().recorder().note_creation();
     }
     if executor.evm().db().0.database.always_exact {
-        restart_exactly(executor.evm_mut().db_mut());
+        executor.evm_mut().db_mut().restart_exactly();
         executor.evm_mut().set_inspector_enabled(true);
     }
     let recovered = Recovered::new_unchecked(transaction, sender);
@@ -278,12 +286,11 @@ fn execute_transaction<S: BlockState>(
         }),
         None => executor.execute_transaction_without_commit((environment.clone(), recovered)),
     };
-    let transaction = &executor.evm().db().0.database.transaction;
-    let has_emptied = output.as_ref().is_ok_and(|it| it.result.state.values().any(is_emptied));
-    if (transaction.ambiguous || has_emptied) && transaction.exact.is_none() {
+    let after = output.as_ref().ok().map(|output| &output.result.state);
+    if executor.evm_mut().db_mut().is_ambiguous(after) {
         // A run that failed twice leaves its first error behind, where the next run would find it.
         executor.evm_mut().error = Ok(());
-        restart_exactly(executor.evm_mut().db_mut());
+        executor.evm_mut().db_mut().restart_exactly();
         executor.evm_mut().set_inspector_enabled(true);
         output = executor.execute_transaction_without_commit((environment.clone(), recovered));
         executor.evm_mut().set_inspector_enabled(false);
@@ -292,24 +299,9 @@ fn execute_transaction<S: BlockState>(
     let db = executor.evm_mut().db_mut();
     settle_markers(db, &environment, &mut output.result.state, chain.chain_id())
         .map_err(BlockExecutionError::other)?;
-    for account in output.result.state.values() {
-        if let (true, Some(code)) = (account.is_created(), &account.info.code) {
-            db.recorder().note_written(account.info.code_hash, code.original_bytes());
-        }
-    }
-    for (hash, code) in db.recorder().transaction.exact.take().into_iter().flatten() {
-        db.recorder().note_written(hash, code);
-    }
+    db.note_written(&output.result.state);
     executor.commit_transaction(output);
     Ok(())
-}
-
-/// Whether this contract has ended with the transaction that created it, and its account is there
-/// for its balance, from Amsterdam on (EIP-8246). Which code it had does not show any more.
-fn is_emptied(account: &Account) -> bool {
-    let info = &account.info;
-    let has_nothing_else = info.nonce == 0 && info.code_hash == KECCAK256_EMPTY;
-    account.is_created() && has_nothing_else && !info.balance.is_zero()
 }
 
 /// Whether the block has gas left for the transaction, from Amsterdam on in both dimensions
@@ -325,18 +317,6 @@ fn has_room<S: BlockState>(executor: &Executor<'_, '_, S>, transaction: &Transac
     } else {
         regular <= limit.saturating_sub(executor.cumulative_tx_gas_used)
     }
-}
-
-/// Makes the running transaction's code reads undone, so that a second run records them anew,
-/// following creations.
-pub(crate) fn restart_exactly<S: State>(db: &mut BlockCache<S>) {
-    let revm::database::State { cache, database: recorder, .. } = &mut db.0;
-    recorder.error = None;
-    for hash in std::mem::take(&mut recorder.transaction.fetched) {
-        recorder.codes.remove(&hash);
-        cache.contracts.remove(&hash);
-    }
-    recorder.transaction.exact = Some(Vec::new());
 }
 
 /// Reads of delegation markers that the transaction itself had written before are no pre-state

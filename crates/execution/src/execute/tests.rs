@@ -5,7 +5,7 @@ use crate::asm::*;
 use crate::world::{self, Signer, StartAccount, World, marker};
 use alloy_eips::eip7702::SignedAuthorization;
 use alloy_eips::{eip2935, eip4788, eip6110, eip7002, eip7251};
-use alloy_primitives::{Address, Bytes, TxKind, U256, address};
+use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address};
 use execution::{AccessList, Transaction};
 
 const MAIN: Address = address!("0x00000000000000000000000000000000000000a1");
@@ -598,6 +598,64 @@ fn a_system_call_has_thirty_million_gas() {
     let gas = U256::from(30_000_000 - 2);
     for fork in ["prague", "osaka", "amsterdam"] {
         assert_eq!(slots_after(fork), [gas, U256::ONE], "{fork}");
+    }
+}
+
+/// System contracts that create others: no known chain has such, but a genesis may.
+#[test]
+fn system_calls_are_followed_as_transactions_are() {
+    let system = eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS;
+    let init = deploy(&twin());
+    let store_code = |code: &[u8]| -> Vec<u8> {
+        // Its init code lies behind its own.
+        let length = u8::try_from(init.len()).unwrap();
+        let head = |offset: u8| {
+            let copy = [0x60, length, 0x60, offset, PUSH0, 0x39];
+            [&copy[..], &[0x60, length, PUSH0, PUSH0, 0xf0], code, &[0]].concat()
+        };
+        let offset = u8::try_from(head(0).len()).unwrap();
+        [head(offset), init.clone()].concat()
+    };
+    // What it creates is read of whoever has the same code.
+    let code = store_code(&[&[POP], &look(EXTCODESIZE, TWIN)[..]].concat());
+    let accounts =
+        [(system, StartAccount::contract(code.clone())), (TWIN, StartAccount::contract(twin()))];
+    let world = World::new(world::chain("osaka"), accounts);
+    let validated = world.check(&world.block(Vec::new())).unwrap();
+    let mut expected = system_codes();
+    expected[2] = code.into();
+    expected.sort_unstable();
+    assert_eq!(validated.witness.codes, expected);
+    // Where there is storage it creates nothing (EIP-7610).
+    let code = store_code(&[PUSH0, SSTORE]);
+    let created = system.create(1);
+    for has_storage in [false, true] {
+        let there = StartAccount::rich().storage(has_storage.then_some((1, 1)));
+        let accounts = [(system, StartAccount::contract(code.clone())), (created, there)];
+        let mut world = World::new(world::chain("osaka"), accounts);
+        let block = world.block(Vec::new());
+        let validated = world.check(&block).unwrap();
+        world.extend(&block, validated);
+        let stored = witness::State::storage(&mut world.state(), system, U256::ZERO).unwrap();
+        let expected = if has_storage { B256::ZERO } else { created.into_word() };
+        assert_eq!(B256::from(stored), expected);
+    }
+}
+
+#[test]
+fn a_block_begins_with_the_beacon_root_and_then_its_parent() {
+    let systems = [eip4788::BEACON_ROOTS_ADDRESS, eip2935::HISTORY_STORAGE_ADDRESS];
+    let accounts = systems.map(|system| (system, StartAccount::contract(call(CALL, INNER))));
+    // It keeps its last caller.
+    let inner = StartAccount::contract(vec![CALLER, PUSH0, SSTORE, 0]);
+    for fork in ["prague", "amsterdam"] {
+        let all = accounts.iter().cloned().chain([(INNER, inner.clone())]);
+        let mut world = World::new(world::chain(fork), all);
+        let block = world.block(Vec::new());
+        let validated = world.check(&block).unwrap();
+        world.extend(&block, validated);
+        let last = witness::State::storage(&mut world.state(), INNER, U256::ZERO).unwrap();
+        assert_eq!(B256::from(last), systems[1].into_word(), "{fork}");
     }
 }
 
