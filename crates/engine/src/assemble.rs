@@ -172,10 +172,13 @@ pub(crate) fn copy(
     packed.extend_from_slice(&(rlp.len() as u32).to_le_bytes());
     packed.resize(packed.len() + lz4_flex::block::get_maximum_output_size(rlp.len()), 0);
     let packed_len = lz4_flex::block::compress_into(rlp, &mut packed[4..]).expect("it has room");
-    let copy = Bytes::copy_from_slice(&packed[..4 + packed_len]);
+    packed.truncate(4 + packed_len);
     rlp.shrink_to(limits::COPIER_BYTES);
-    packed.shrink_to(limits::COPIER_BYTES);
-    Ok(Some(copy))
+    // A large one is not copied once more.
+    Ok(Some(match packed.len() {
+        ..=limits::COPIER_BYTES => Bytes::copy_from_slice(packed),
+        _ => std::mem::take(packed).into(),
+    }))
 }
 
 /// Room in which one [`copy`] after the other is made.
@@ -200,7 +203,7 @@ fn decode_copy(copy: &[u8]) -> Result<Copy, Error> {
     };
     let rlp = lz4_flex::decompress_size_prepended(copy).map_err(|error| damaged(&error))?;
     let Witness { state, codes, headers } =
-        witness::rlp::decode(&rlp.into()).map_err(|error| damaged(&error))?;
+        witness::rlp::decode_own(&rlp.into()).map_err(|error| damaged(&error))?;
     let hash = |code: &Bytes| B256::try_from(&code[..]).map_err(|error| damaged(&error));
     let numbers = |header: &Bytes| Vec::<u64>::decode(&mut &header[..]).map_err(|e| damaged(&e));
     let numbers = headers.first().map(numbers).transpose()?.unwrap_or_default();

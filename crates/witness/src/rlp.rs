@@ -53,8 +53,22 @@ pub fn encode(witness: &Witness) -> Vec<u8> {
     out
 }
 
-/// Reads a witness; its items are slices of `input`.
+/// Reads a witness, with the limits of [`limits`]; its items are slices of `input`.
 pub fn decode(input: &Bytes) -> Result<Witness, DecodeError> {
+    decode_within(input, limits::ITEMS, limits::HEADERS)
+}
+
+/// The same without a limit on how many items there are: for what was written by the caller
+/// itself, since what it takes to read many short ones is several times their length.
+pub fn decode_own(input: &Bytes) -> Result<Witness, DecodeError> {
+    decode_within(input, usize::MAX, usize::MAX)
+}
+
+fn decode_within(
+    input: &Bytes,
+    most_items: usize,
+    most_headers: usize,
+) -> Result<Witness, DecodeError> {
     let mut reader = Reader { rest: input };
     let end = reader.list("witness")?;
     if end != 0 {
@@ -62,12 +76,12 @@ pub fn decode(input: &Bytes) -> Result<Witness, DecodeError> {
     }
     let (mut headers, mut codes, mut state) = (Vec::new(), Vec::new(), NodeList::default());
     let own = |item| input.slice_ref(item);
-    reader.items("headers", limits::HEADERS, Item::List, |header| headers.push(own(header)))?;
-    reader.items("codes", limits::ITEMS, Item::String, |code| codes.push(own(code)))?;
+    reader.items("headers", most_headers, Item::List, |header| headers.push(own(header)))?;
+    reader.items("codes", most_items, Item::String, |code| codes.push(own(code)))?;
     state.push_piece(input.clone());
-    reader.items("state", limits::ITEMS, Item::String, |node| state.push_slice(node))?;
+    reader.items("state", most_items, Item::String, |node| state.push_slice(node))?;
     if !reader.rest.is_empty() {
-        reader.items("keys", limits::ITEMS, Item::String, |_| {})?;
+        reader.items("keys", most_items, Item::String, |_| {})?;
     }
     if !reader.rest.is_empty() {
         return Err(DecodeError::malformed("witness", "more than four items"));

@@ -118,7 +118,10 @@ fn lists_and_items_over_their_limits_are_refused() {
         ([EMPTY, EMPTY, &bytes(limits::ITEMS + 1), EMPTY], "state"),
         ([EMPTY, EMPTY, EMPTY, &bytes(limits::ITEMS + 1)], "keys"),
     ] {
-        refused(document(&items), &format!("{field}: {over}"));
+        let document = document(&items);
+        refused(document.clone(), &format!("{field}: {over}"));
+        let Witness { state, codes, .. } = decode_own(&document).expect("without limits");
+        assert_eq!(state.len() + codes.len(), if field == "keys" { 0 } else { limits::ITEMS + 1 });
     }
     let item = list(&string(&vec![7; limits::ITEM_BYTES + 1]));
     refused(document(&[EMPTY, &item, EMPTY]), &format!("codes: {over}"));
