@@ -301,7 +301,7 @@ impl Core {
             }
         };
         for number in (copied + 1).max(kept).max(wanted)..=last {
-            let Some(hash) = self.tree().canonical_hash(number)? else { return Ok(None) };
+            let Some(hash) = self.canonical_hash(number)? else { return Ok(None) };
             let Some(entry) = self.database.entry(&hash)? else { return Ok(None) };
             if entry.witness == Kept::Never {
                 note(number);
@@ -310,6 +310,13 @@ impl Core {
         }
         note(last.max(copied));
         Ok(None)
+    }
+
+    /// The hash of block `number` of the canonical chain. Nobody waits for the tree while the disk is
+    /// read.
+    pub(crate) fn canonical_hash(&self, number: u64) -> Result<Option<B256>, Error> {
+        let newest = self.tree().newest_canonical(number)?;
+        newest.map_or_else(|| Ok(self.database.canonical(number)?), Ok)
     }
 
     /// Notes that other blocks are canonical above `number`: they may have no copies yet.

@@ -586,26 +586,33 @@ impl Engine {
 
     /// The hash of block `number` of the canonical chain.
     pub fn canonical_hash(&self, number: u64) -> Result<Option<B256>, Error> {
-        self.core.tree().canonical_hash(number)
+        self.core.canonical_hash(number)
     }
 
-    /// Blocks `start` to before `end` of the canonical chain, up to its head, all of them as one
-    /// fork choice left it. `None` is a number that is below the chain's first block.
+    /// The hashes of blocks `start` to before `end` of the canonical chain, up to its head, all of
+    /// them as one fork choice left it. `None` is a number that is below the chain's first block.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn canonical_range(
-        &self,
-        start: u64,
-        end: u64,
-    ) -> Result<Vec<Option<Arc<BlockRecord>>>, Error> {
-        let hashes: Result<Vec<_>, _> = {
-            let tree = self.core.tree();
-            let (head, _) = tree.known_link(&tree.heads.head)?;
-            (start..end.min(head + 1)).map(|number| tree.canonical_hash(number)).collect()
-        };
-        let block = |hash| self.core.block(&hash)?.ok_or(Error::UnknownBlock(hash));
-        hashes?.into_iter().map(|hash| hash.map(block).transpose()).collect()
+    pub fn canonical_range(&self, start: u64, end: u64) -> Result<Vec<Option<B256>>, Error> {
+        loop {
+            let (reorgs, newest) = {
+                let tree = self.core.tree();
+                let (head, _) = tree.known_link(&tree.heads.head)?;
+                let numbers = start..end.min(head + 1);
+                let newest = numbers.map(|number| Ok((number, tree.newest_canonical(number)?)));
+                (tree.reorgs, newest.collect::<Result<Vec<_>, Error>>()?)
+            };
+            // Nobody waits for the tree meanwhile.
+            let hashes = newest.into_iter().map(|(number, known)| match known {
+                Some(known) => Ok(known),
+                None => Ok(self.core.database.canonical(number)?),
+            });
+            let hashes = hashes.collect::<Result<_, Error>>()?;
+            if self.core.tree().reorgs == reorgs {
+                return Ok(hashes);
+            }
+        }
     }
 
     /// The heads that the consensus layer has chosen.

@@ -133,6 +133,14 @@ fn check_first_header(header: &Header, chain: &ChainSpec) -> Result<(), Error> {
         let reason = format!("gasLimit is {got}, no block can have less than {least}");
         return Err(Error::Genesis(reason));
     }
+    if header.number > 0 && !header.difficulty.is_zero() {
+        let number = header.number;
+        let reason = format!(
+            "block {number} has proof of work: what follows it needs the total difficulty up to it, \
+             and the blocks before it for its ommers; begin with block 0, or behind the merge"
+        );
+        return Err(Error::Genesis(reason));
+    }
     execution::validate_parent(header).map_err(|error| Error::Genesis(error.to_string()))
 }
 
@@ -266,7 +274,11 @@ pub(crate) fn write_first_block(
     let sweep = SweepState { floor: database.nodes().start(), ..SweepState::default() };
     let sealed = Sealed { version, sweep };
     let record = BlockRecord {
-        block_access_list: header.block_access_list_hash.map(|_| [0xc0].into()),
+        // That of another one is not known.
+        block_access_list: header
+            .block_access_list_hash
+            .filter(|hash| *hash == keccak256([0xc0]))
+            .map(|_| [0xc0].into()),
         total_difficulty: header.difficulty,
         block: SealedBlock::new(AlloyBlock { header, body }),
         senders: Vec::new(),

@@ -213,10 +213,15 @@ pub(crate) fn prune(core: &Core) -> Result<(), Error> {
         return Ok(());
     }
     // Before the copies: they are those of its branch.
-    let Some(hash) = core.tree().canonical_hash(cutoff)? else { return Ok(()) };
+    let Some(hash) = core.canonical_hash(cutoff)? else { return Ok(()) };
     // Of what has no copy yet, this is the last chance.
+    let mut has_copied = false;
     for due in [CopyDue::InTime, CopyDue::Now] {
-        copy_witnesses(core, due, cutoff)?;
+        has_copied |= copy_witnesses(core, due, cutoff)?;
+    }
+    if has_copied {
+        // Nobody finds them before, and what they were made from is about to go.
+        core.database.persist()?;
     }
     let Some(oldest) = core.database.entry(&hash)? else { return Ok(()) };
     let floor = {
@@ -242,16 +247,20 @@ pub(crate) fn prune(core: &Core) -> Result<(), Error> {
 /// hold would have to be read from the disk.
 fn copy_late_witnesses(core: &Core) -> Result<(), Error> {
     let head = core.number(&core.persisted_heads().head)?;
-    copy_witnesses(core, CopyDue::Now, head.saturating_sub(limits::COPIES_BEHIND))
+    copy_witnesses(core, CopyDue::Now, head.saturating_sub(limits::COPIES_BEHIND))?;
+    Ok(())
 }
 
 /// Makes all copies that are due up to the block with the number `last`. They do not wait for the
 /// disk together: blocks that read much have copies larger than all else that is written of them.
-fn copy_witnesses(core: &Core, due: CopyDue, last: u64) -> Result<(), Error> {
+/// False when there were none.
+fn copy_witnesses(core: &Core, due: CopyDue, last: u64) -> Result<bool, Error> {
+    let mut has_copied = false;
     while copy_a_witness(core, due, last) {
+        has_copied = true;
         persist_copies(core)?;
     }
-    Ok(())
+    Ok(has_copied)
 }
 
 /// Brings copies to the disk when they hold much memory.

@@ -68,7 +68,8 @@ impl BlockRecord {
         let (header, body) = (&self.block.header, &self.block.body);
         let lacks = |is_empty: bool, root: B256| is_empty && root != trie::EMPTY_ROOT_HASH;
         let withdrawals = body.withdrawals.as_ref().zip(header.withdrawals_root);
-        !lacks(body.transactions.is_empty(), header.transactions_root)
+        header.block_access_list_hash.is_some() == self.block_access_list.is_some()
+            && !lacks(body.transactions.is_empty(), header.transactions_root)
             && !withdrawals.is_some_and(|(list, root)| lacks(list.is_empty(), root))
     }
 

@@ -614,6 +614,17 @@ fn a_state_is_forgotten_when_its_witnesses_have_copies_and_not_before() {
 }
 
 #[test]
+fn a_state_is_not_forgotten_before_its_copies_can_be_read() {
+    let options = EngineOptions { retain_history: 0, witness_cache_bytes: 0, ..sweeping() };
+    let mut simulation = Simulation::new(12, options);
+    for _ in 0..20 {
+        simulation.grow(1);
+        simulation.fast().persist().unwrap();
+        simulation.canonical().iter().for_each(|block| simulation.check_witness(block));
+    }
+}
+
+#[test]
 fn a_state_is_not_forgotten_before_its_blocks_are_persisted() {
     let options = EngineOptions {
         retain_history: 8,

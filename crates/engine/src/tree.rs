@@ -57,6 +57,8 @@ pub(crate) struct BlockTree {
     canonical: BTreeMap<u64, Option<B256>>,
     /// The newest of the canonical chain as the database has it.
     stored_canonical: BTreeMap<u64, B256>,
+    /// How often canonical blocks were taken back.
+    pub(crate) reorgs: u64,
     /// Whether `canonical` or `heads` have changed since the database was told.
     is_changed: bool,
     pub(crate) heads: Heads,
@@ -90,6 +92,7 @@ impl BlockTree {
             validated: Bounded::new(limits::LINKS),
             canonical: BTreeMap::new(),
             stored_canonical: newest.iter().map(|(hash, (number, _))| (*number, *hash)).collect(),
+            reorgs: 0,
             is_changed: false,
             heads,
             invalid: Bounded::new(limits::INVALID_BLOCKS),
@@ -147,13 +150,21 @@ impl BlockTree {
     }
 
     pub(crate) fn canonical_hash(&self, number: u64) -> Result<Option<B256>, Error> {
+        match self.newest_canonical(number)? {
+            Some(known) => Ok(known),
+            None => Ok(self.database.canonical(number)?),
+        }
+    }
+
+    /// The same without a look into the database; `None` when it takes one.
+    pub(crate) fn newest_canonical(&self, number: u64) -> Result<Option<Option<B256>>, Error> {
         if let Some(hash) = self.canonical.get(&number) {
-            return Ok(*hash);
+            return Ok(Some(*hash));
         }
         match self.stored_canonical.get(&number) {
-            Some(hash) => Ok(Some(*hash)),
-            None if number > self.known_link(&self.heads.head)?.0 => Ok(None),
-            None => Ok(self.database.canonical(number)?),
+            Some(hash) => Ok(Some(Some(*hash))),
+            None if number > self.known_link(&self.heads.head)?.0 => Ok(Some(None)),
+            None => Ok(None),
         }
     }
 
@@ -187,6 +198,7 @@ impl BlockTree {
             next = (number, next.2, parent);
         }
         self.canonical.extend(changes);
+        self.reorgs += u64::from(next.0 < last);
         self.heads.head = hash;
         self.is_changed = true;
         Ok(next.0)

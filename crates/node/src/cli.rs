@@ -15,6 +15,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::commands::{self, DbArgs, ExportArgs, ImportArgs, InitArgs};
 use crate::demo::DemoArgs;
+use crate::node::Retention;
 use crate::verify::VerifyArgs;
 use crate::{Node, NodeOptions, limits};
 
@@ -134,18 +135,23 @@ pub(crate) struct StorageArgs {
     #[arg(long = "cache.code-bytes", value_name = "BYTES", value_parser = parse_bytes,
           default_value_t = EngineOptions::default().code_cache_bytes as u64)]
     code_cache_bytes: u64,
-    /// Blocks before the head whose state is kept.
     #[arg(long = "history.retain-blocks", value_name = "BLOCKS",
-          default_value_t = EngineOptions::default().retain_history)]
-    retain_history: u64,
-    /// Blocks whose witness is kept as a copy of its own, so that it outlives the state.
+          help = of_the_node("Blocks before the head whose state is kept",
+                             Retention::default().history))]
+    retain_history: Option<u64>,
     #[arg(long = "witness.retain-blocks", value_name = "BLOCKS",
-          default_value_t = EngineOptions::default().retain_witness_blocks)]
-    retain_witness_blocks: u64,
-    /// Bytes on disk of such copies, the newest kept.
+          help = of_the_node("Blocks whose witness is kept as a copy of its own, so that it \
+                              outlives the state", Retention::default().witness_blocks))]
+    retain_witness_blocks: Option<u64>,
     #[arg(long = "witness.retain-bytes", value_name = "BYTES", value_parser = parse_bytes,
-          default_value_t = EngineOptions::default().retain_witness_bytes)]
-    retain_witness_bytes: u64,
+          help = of_the_node("Bytes on disk of such copies, the newest kept",
+                             Retention::default().witness_bytes))]
+    retain_witness_bytes: Option<u64>,
+}
+
+/// What an option means of which the node's own value is known.
+fn of_the_node(what: &str, default: u64) -> String {
+    format!("{what} [default: {default}; other commands than node: what it was told last]")
 }
 
 impl StorageArgs {
@@ -157,16 +163,20 @@ impl StorageArgs {
         }
     }
 
-    pub(crate) fn engine(&self) -> EngineOptions {
-        EngineOptions {
+    /// The options of a command, where `kept` is what is kept unless something else was said.
+    pub(crate) fn engine(&self, kept: Retention) -> EngineOptions {
+        let options = EngineOptions {
             code_cache_bytes: self.code_cache_bytes as usize,
             // Nobody asks a command for a witness.
             witness_cache_bytes: 0,
-            retain_history: self.retain_history,
-            retain_witness_blocks: self.retain_witness_blocks,
-            retain_witness_bytes: self.retain_witness_bytes,
             ..EngineOptions::default()
-        }
+        };
+        let kept = Retention {
+            history: self.retain_history.unwrap_or(kept.history),
+            witness_blocks: self.retain_witness_blocks.unwrap_or(kept.witness_blocks),
+            witness_bytes: self.retain_witness_bytes.unwrap_or(kept.witness_bytes),
+        };
+        kept.apply(options)
     }
 }
 
@@ -250,7 +260,7 @@ fn run_node(args: NodeArgs) -> anyhow::Result<()> {
             trie_workers: args.trie_workers,
             read_ahead_bytes: args.storage.cache_bytes,
             witness_cache_bytes: args.witness_cache_bytes as usize,
-            ..args.storage.engine()
+            ..args.storage.engine(Retention::default())
         },
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -17,10 +17,9 @@ use trie::AccountInfo;
 
 use crate::cli::{StorageArgs, read_genesis};
 use crate::files::{
-    AccountReader, BlockReader, Entry, FileBlock, Form, Progress, SortOptions, SortedState,
-    read_genesis_head,
+    BlockReader, Entry, FileBlock, Form, Progress, SortOptions, SortedState, read_genesis_head,
 };
-use crate::node::{CONFIG, begin_from_state, open_engine};
+use crate::node::{CONFIG, Retention, begin_from_state, open_engine};
 
 pub(crate) use export::{ExportArgs, export};
 
@@ -108,7 +107,8 @@ fn open_database(data_dir: &Path, storage: &StorageArgs) -> anyhow::Result<Datab
 
 fn open(data_dir: &Path, chain: Option<&Path>, storage: &StorageArgs) -> anyhow::Result<Engine> {
     let genesis = chain.map(read_genesis).transpose()?;
-    open_engine(data_dir, genesis.as_ref(), storage.database(), storage.engine())
+    let options = |database: &_| Ok(storage.engine(Retention::noted(database)?));
+    open_engine(data_dir, genesis.as_ref(), storage.database(), options)
 }
 
 /// Removes a directory, if it is there.
@@ -141,8 +141,7 @@ pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
     remove(&unfinished)?;
     let file = args.state.as_ref().unwrap_or(&args.chain);
     let options = SortOptions::new(&args.datadir.join("init"));
-    let total = AccountReader::open(file)?.file_bytes();
-    let mut progress = Progress::new("sorting", total, 0);
+    let mut progress = Progress::new("sorting", None, 0);
     let sorted = SortedState::prepare(file, &options, &mut progress)?;
     progress.finish();
     let stated = sorted.root();
@@ -295,7 +294,7 @@ impl Import {
                 state.safe_block_hash = heads.safe.unwrap_or_default();
                 state.finalized_block_hash = heads.finalized.unwrap_or_default();
             }
-            match self.engine.forkchoice_updated(state, None) {
+            match self.engine.choose_head(state) {
                 Ok(outcome) if outcome.is_applied => return Ok(()),
                 Err(error) if self.is_new || !is_about_the_head(&error) => {
                     return Err(error.into());

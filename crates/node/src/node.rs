@@ -7,6 +7,7 @@ use anyhow::Context;
 use engine::{Engine, EngineOptions, Genesis};
 use execution::ChainSpec;
 use rpc::{JwtSecret, Limits, Listener, ServerOptions, serve};
+use serde::{Deserialize, Serialize};
 use state::{Database, DirectoryDisk, Options as DatabaseOptions};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -90,7 +91,12 @@ impl Node {
         };
         // A large genesis takes seconds.
         let (database, engine_options) = (options.database, options.engine_options);
-        let open = move || open_engine(&data_dir, genesis.as_ref(), database, engine_options);
+        let open = move || {
+            open_engine(&data_dir, genesis.as_ref(), database, |database| {
+                Retention::of(&engine_options).note(database)?;
+                Ok(engine_options)
+            })
+        };
         let chain = Arc::new(tokio::task::spawn_blocking(open).await??);
         let mut node = Self {
             engine_addr: engine,
@@ -180,7 +186,7 @@ pub(crate) fn open_engine(
     data_dir: &Path,
     genesis: Option<&alloy_genesis::Genesis>,
     database: DatabaseOptions,
-    options: EngineOptions,
+    options: impl FnOnce(&Database) -> anyhow::Result<EngineOptions>,
 ) -> anyhow::Result<Engine> {
     let directory = data_dir.join("chain");
     let disk = DirectoryDisk::open(&directory)?;
@@ -210,8 +216,59 @@ pub(crate) fn open_engine(
         begin_from_state(&database, false)?;
     }
     database.set_meta(CONFIG, serde_json::to_vec(&config)?.into())?;
+    let options = options(&database)?;
     Ok(Engine::open(chain, genesis, database, options)?)
 }
+
+/// How much of the past is kept. A node notes it in its data directory, so that commands delete
+/// nothing that it would keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Retention {
+    /// As [`EngineOptions::retain_history`].
+    pub(crate) history: u64,
+    /// As [`EngineOptions::retain_witness_blocks`].
+    pub(crate) witness_blocks: u64,
+    /// As [`EngineOptions::retain_witness_bytes`].
+    pub(crate) witness_bytes: u64,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self::of(&EngineOptions::default())
+    }
+}
+
+impl Retention {
+    const fn of(options: &EngineOptions) -> Self {
+        Self {
+            history: options.retain_history,
+            witness_blocks: options.retain_witness_blocks,
+            witness_bytes: options.retain_witness_bytes,
+        }
+    }
+
+    pub(crate) fn apply(self, options: EngineOptions) -> EngineOptions {
+        EngineOptions {
+            retain_history: self.history,
+            retain_witness_blocks: self.witness_blocks,
+            retain_witness_bytes: self.witness_bytes,
+            ..options
+        }
+    }
+
+    /// What the last node keeps, or one would by default.
+    pub(crate) fn noted(database: &Database) -> anyhow::Result<Self> {
+        let Some(noted) = database.meta(RETENTION)? else { return Ok(Self::default()) };
+        serde_json::from_slice(&noted).context("what the node keeps of the past")
+    }
+
+    fn note(self, database: &Database) -> anyhow::Result<()> {
+        Ok(database.set_meta(RETENTION, serde_json::to_vec(&self)?.into())?)
+    }
+}
+
+/// Under which name the database has it.
+const RETENTION: &str = "retention";
 
 /// Under which name the database keeps the chain's configuration, as genesis.json has it.
 pub(crate) const CONFIG: &str = "config";
@@ -255,7 +312,8 @@ mod tests {
         };
         let open = |genesis: &alloy_genesis::Genesis| {
             let options = DatabaseOptions::default();
-            open_engine(directory.path(), Some(genesis), options, EngineOptions::default())
+            let engine_options = |_: &_| Ok(EngineOptions::default());
+            open_engine(directory.path(), Some(genesis), options, engine_options)
         };
         let chain = directory.path().join("chain");
         std::fs::create_dir(&chain).expect("made");

@@ -467,6 +467,30 @@ fn the_latest_valid_hash_is_zero_where_that_block_was_mined() {
 }
 
 #[test]
+fn a_consensus_layer_begins_with_the_last_block_of_proof_of_work() {
+    for (difficulty, may_begin) in [(4, false), (5, true)] {
+        let mut config = world::config("osaka");
+        config.terminal_total_difficulty = Some(U256::from(5));
+        config.terminal_total_difficulty_passed = false;
+        let chain = ChainSpec::from_config(&config).unwrap();
+        let mut file = genesis_file(config);
+        file.difficulty = U256::from(difficulty);
+        let engine = Engine::new(chain.clone(), Genesis::new(&file, &chain).unwrap()).unwrap();
+        let first = genesis(&engine);
+        let outcome = choose_and_build(&engine, first).unwrap();
+        assert_eq!(outcome.is_applied, may_begin);
+        assert_eq!(outcome.payload_id.is_some(), may_begin);
+        if may_begin {
+            assert_eq!(outcome.verdict, Verdict::Valid);
+        } else {
+            assert_eq!(invalid(outcome.verdict).0, Some(B256::ZERO));
+        }
+        let state = heads(first, B256::ZERO, B256::ZERO);
+        assert!(engine.choose_head(state).unwrap().is_applied);
+    }
+}
+
+#[test]
 fn below_the_first_block_of_a_chain_there_is_none() {
     let config = world::config("osaka");
     let chain = ChainSpec::from_config(&config).unwrap();
@@ -477,10 +501,7 @@ fn below_the_first_block_of_a_chain_there_is_none() {
     let block = build(&engine, first, Vec::new(), 0).block;
     assert_eq!(engine.new_block(block.clone()).unwrap(), Verdict::Valid);
     assert_eq!(choose(&engine, block.hash()), Verdict::Valid);
-    let range = |start, end| -> Vec<_> {
-        let blocks = engine.canonical_range(start, end).unwrap();
-        blocks.iter().map(|record| record.as_ref().map(|record| record.hash())).collect()
-    };
+    let range = |start, end| engine.canonical_range(start, end).unwrap();
     assert_eq!(range(1, 9), [None, None, Some(first), Some(block.hash())]);
     assert_eq!(range(1, 3), [None, None]);
     assert_eq!(range(4, 5), [Some(block.hash())]);

@@ -17,17 +17,19 @@ pub(super) fn by_hash(api: &Api, mut params: Params<'_>, version: u8) -> Result<
     let hashes: Vec<Fixed<32>> = params.next("blockHashes")?;
     params.end()?;
     let hashes: Vec<_> = hashes.into_iter().map(B256::from).collect();
-    bodies(&blocks_by_hash(api, &hashes, BODIES)?, version)
+    bodies(&blocks_by_hash(api, &hashes, BODIES, |_| true)?, version)
 }
 
-/// At most so many valid blocks, of any branch, each as far as it is known.
+/// At most so many valid blocks that are wanted, of any branch, each as far as it is known. It
+/// refuses more bytes of them than one answer may have.
 pub(crate) fn blocks_by_hash(
     api: &Api,
     hashes: &[B256],
     most: u64,
+    is_wanted: impl Fn(&BlockRecord) -> bool,
 ) -> Result<Vec<Option<Arc<BlockRecord>>>, Error> {
     check_count(hashes.len() as u64, most)?;
-    hashes.iter().map(|hash| api.block(*hash)).collect()
+    blocks(api, hashes.iter().copied().map(Some), is_wanted)
 }
 
 /// `engine_getPayloadBodiesByRange`: of the canonical chain, up to its head.
@@ -35,22 +37,46 @@ pub(super) fn by_range(api: &Api, mut params: Params<'_>, version: u8) -> Result
     let Quantity(start) = params.next("start")?;
     let Quantity(count) = params.next("count")?;
     params.end()?;
-    bodies(&blocks_by_range(api, start, count, BODIES)?, version)
+    bodies(&blocks_by_range(api, start, count, BODIES, |_| true)?, version)
 }
 
-/// At most so many blocks of the canonical chain, up to its head; `None` is one below its first.
+/// The same of the canonical chain, up to its head; `None` is one below its first.
 pub(crate) fn blocks_by_range(
     api: &Api,
     start: u64,
     count: u64,
     most: u64,
+    is_wanted: impl Fn(&BlockRecord) -> bool,
 ) -> Result<Vec<Option<Arc<BlockRecord>>>, Error> {
     if start == 0 || count == 0 {
         return Err(Error::invalid_params("start and count are at least 1"));
     }
     check_count(count, most)?;
     let end = start.saturating_add(count);
-    api.engine.canonical_range(start, end).map_err(refusal)
+    let hashes = api.engine.canonical_range(start, end).map_err(refusal)?;
+    blocks(api, hashes, is_wanted)
+}
+
+fn blocks(
+    api: &Api,
+    hashes: impl IntoIterator<Item = Option<B256>>,
+    is_wanted: impl Fn(&BlockRecord) -> bool,
+) -> Result<Vec<Option<Arc<BlockRecord>>>, Error> {
+    let mut bytes = 0;
+    let mut block = |hash: Option<B256>| {
+        let record = hash.map(|hash| api.block(hash)).transpose()?.flatten();
+        let record = record.filter(|record| record.has_body() && is_wanted(record));
+        if let Some(record) = &record {
+            let list = record.block_access_list.as_ref();
+            bytes += record.block.rlp_bytes() + list.map_or(0, |list| list.len());
+        }
+        if bytes > BODIES_BYTES {
+            let detail = format!("over {BODIES_BYTES} bytes of bodies, the most of one answer");
+            return Err(Error::new(Code::TooLargeRequest, detail));
+        }
+        Ok(record)
+    };
+    hashes.into_iter().map(&mut block).collect()
 }
 
 fn check_count(count: u64, most: u64) -> Result<(), Error> {
@@ -61,29 +87,15 @@ fn check_count(count: u64, most: u64) -> Result<(), Error> {
     Err(Error::new(Code::TooLargeRequest, detail))
 }
 
-/// Refuses more than one answer may have.
-pub(crate) fn check_bytes(blocks: &[Option<Arc<BlockRecord>>]) -> Result<(), Error> {
-    let sizes = blocks.iter().flatten().map(|record| {
-        record.block.rlp_bytes() + record.block_access_list.as_ref().map_or(0, |list| list.len())
-    });
-    let bytes: usize = sizes.sum();
-    if bytes > BODIES_BYTES {
-        let detail = format!("{bytes} bytes of bodies, at most {BODIES_BYTES} in one answer");
-        return Err(Error::new(Code::TooLargeRequest, detail));
-    }
-    Ok(())
-}
-
 fn bodies(blocks: &[Option<Arc<BlockRecord>>], version: u8) -> Result<Json, Error> {
-    check_bytes(blocks)?;
     let mut out = vec![b'['];
     for (index, record) in blocks.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
         match record {
-            Some(record) if record.has_body() => push_body(&mut out, record, version),
-            _ => out.extend_from_slice(b"null"),
+            Some(record) => push_body(&mut out, record, version),
+            None => out.extend_from_slice(b"null"),
         }
     }
     out.push(b']');

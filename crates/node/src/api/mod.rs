@@ -26,7 +26,7 @@ use rpc::{Subscription, SubscriptionMethods, Topic};
 
 use crate::rest;
 
-pub(crate) use bodies::{blocks_by_hash, blocks_by_range, check_bytes};
+pub(crate) use bodies::{blocks_by_hash, blocks_by_range};
 pub(crate) use build::{built, detail, execution_payload, update_forkchoice};
 pub(crate) use hex::Data;
 pub(crate) use identity::our_version;

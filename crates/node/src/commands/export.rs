@@ -12,7 +12,7 @@ use super::number;
 use crate::cli::StorageArgs;
 use crate::files::limits::ERA1_BLOCKS;
 use crate::files::{BlockWriter, Era1Folder, ExportBlock, Form, Progress};
-use crate::node::open_engine;
+use crate::node::{Retention, open_engine};
 
 /// What `deponent export` takes.
 #[derive(Debug, Args)]
@@ -54,9 +54,9 @@ pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<()> {
         retain_history: u64::MAX,
         retain_witness_blocks: 0,
         retain_witness_bytes: u64::MAX,
-        ..args.storage.engine()
+        ..args.storage.engine(Retention::default())
     };
-    let engine = open_engine(&args.datadir, None, args.storage.database(), options)?;
+    let engine = open_engine(&args.datadir, None, args.storage.database(), |_| Ok(options))?;
     match args.format {
         ExportForm::Rlp => export_file(args, &engine, Form::Rlp),
         ExportForm::Payloads => export_file(args, &engine, Form::Json),
@@ -164,7 +164,12 @@ fn check_range(first: u64, last: u64, head: u64) -> anyhow::Result<()> {
 fn canonical(engine: &Engine, number: u64) -> anyhow::Result<Arc<BlockRecord>> {
     let hash: Option<B256> = engine.canonical_hash(number)?;
     let record = hash.map(|hash| engine.block(hash)).transpose()?.flatten();
-    record.with_context(|| format!("there is no block {number}"))
+    let record = record.with_context(|| format!("there is no block {number}"))?;
+    ensure!(
+        record.has_body(),
+        "the chain begins with the state after block {number}, whose body is not known"
+    );
+    Ok(record)
 }
 
 /// The last block of proof of work from `first` on: none comes after one of proof of stake.

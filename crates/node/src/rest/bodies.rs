@@ -18,7 +18,8 @@ use crate::api::{self, Api};
 pub(super) fn by_hash(api: &Api, request: &Request) -> Result<Response, Problem> {
     let fork = fork(request)?;
     let hashes = read_bodies_request(&ssz_body(request)?).map_err(Problem::of_hashes)?;
-    respond(api, fork, api::blocks_by_hash(api, &hashes, BODIES as u64)?)
+    let is_wanted = |record: &_| is_of(api, fork, record);
+    respond(fork, &api::blocks_by_hash(api, &hashes, BODIES as u64, is_wanted)?)
 }
 
 /// `GET /bodies`: of the canonical chain, up to its head.
@@ -26,7 +27,8 @@ pub(super) fn by_range(api: &Api, request: &Request) -> Result<Response, Problem
     let fork = fork(request)?;
     let query = request.query.as_deref().unwrap_or_default();
     let (from, count) = (number(query, "from")?, number(query, "count")?);
-    respond(api, fork, api::blocks_by_range(api, from, count, BODIES as u64)?)
+    let is_wanted = |record: &_| is_of(api, fork, record);
+    respond(fork, &api::blocks_by_range(api, from, count, BODIES as u64, is_wanted)?)
 }
 
 /// The one value of `name`, a decimal number.
@@ -43,15 +45,7 @@ fn number(query: &str, name: &str) -> Result<u64, Problem> {
     })
 }
 
-fn respond(
-    api: &Api,
-    fork: Fork,
-    mut blocks: Vec<Option<Arc<BlockRecord>>>,
-) -> Result<Response, Problem> {
-    for block in &mut blocks {
-        block.take_if(|record| !is_of(api, fork, record) || !record.has_body());
-    }
-    api::check_bytes(&blocks)?;
+fn respond(fork: Fork, blocks: &[Option<Arc<BlockRecord>>]) -> Result<Response, Problem> {
     let entries = blocks.iter().map(|record| record.as_ref().map(|record| body(record)));
     let answer = BodiesResponse { entries: entries.collect() }.encode(fork);
     Ok(ssz(answer.map_err(Problem::of_answer)?))

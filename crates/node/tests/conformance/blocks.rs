@@ -74,7 +74,7 @@ pub(crate) fn check_reason(exception: &str, reason: &str) -> Result<(), String> 
 
 pub(crate) fn set_head(engine: &Engine, hash: B256) -> Result<(), String> {
     let state = ForkchoiceState { head_block_hash: hash, ..ForkchoiceState::default() };
-    let outcome = engine.forkchoice_updated(state, None).map_err(|error| error.to_string())?;
+    let outcome = engine.choose_head(state).map_err(|error| error.to_string())?;
     match outcome.verdict {
         Verdict::Valid if engine.heads().head == hash => Ok(()),
         verdict => Err(format!("head {hash}: {verdict:?}")),

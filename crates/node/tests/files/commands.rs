@@ -6,10 +6,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use alloy_primitives::{Address, B256, hex};
+use alloy_primitives::{Address, B256, U256, hex};
 use alloy_rpc_types_engine::PayloadAttributes;
 use engine::{Engine, EngineOptions, Genesis, Verdict};
 use execution::{ChainSpec, SealedBlock};
+use node::{Node, NodeOptions};
 use sha2::{Digest, Sha256};
 use state::{Database, DirectoryDisk, MemoryDisk};
 use trie::versioned::RecordSink;
@@ -219,6 +220,62 @@ fn what_an_init_without_an_end_has_left_is_removed() {
     assert!(bytes() < 1_000_000);
     chain.run("data", &["db", "verify"], "block 0");
     assert!(!chain.folder.path("data/chain.unfinished").exists());
+}
+
+#[test]
+fn a_chain_that_begins_with_a_state_says_what_it_lacks() {
+    let genesis = include_str!("../../../../docs/genesis.json");
+    let file: alloy_genesis::Genesis = serde_json::from_str(genesis).expect("JSON");
+    let spec = ChainSpec::from_config(&file.config).expect("in order");
+    let mut header = Genesis::new(&file, &spec).expect("in order").header;
+    header.number = 5;
+    header.transactions_root = B256::repeat_byte(7);
+    let folder = Folder::new();
+    let path = folder.write("genesis.json", genesis);
+    let first = folder.write("header.rlp", alloy_rlp::encode(&header));
+    header.difficulty = U256::ONE;
+    let mined = folder.write("mined.rlp", alloy_rlp::encode(&header));
+    let chain = Chain { folder, genesis: path.clone(), file: path };
+    let init = |header| {
+        let genesis = text(&chain.genesis);
+        ["init", "--chain", genesis, "--state", genesis, "--header", text(header)]
+    };
+    chain.refused("mined", &init(&mined), "block 5 has proof of work");
+    chain.run("data", &init(&first), "the chain begins with");
+    let out = chain.folder.path("out");
+    for more in [&["--from", "5"][..], &["--from", "5", "--format", "payloads"]] {
+        let arguments = [&["export", text(&out)], more].concat();
+        chain.refused("data", &arguments, "block 5, whose body is not known");
+    }
+    // The state from a pipe.
+    let mut command =
+        chain.command("piped", &["init", "--state", "-", "--chain", text(&chain.genesis)]);
+    command.stdin(fs::File::open(&chain.genesis).expect("a file"));
+    let output = command.output().expect("run");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// What the node was told to keep, its commands keep too.
+#[tokio::test]
+async fn commands_keep_what_the_node_keeps() {
+    let Some(chain) = Chain::new() else { return };
+    let prune = |words: &str, more: &[&str]| {
+        chain.run("data", &[&["db", "prune"], more].concat(), words);
+    };
+    chain.import("data", "54 blocks");
+    prune("the states after block 0 and later", &[]);
+    let genesis = fs::read(&chain.genesis).expect("a file");
+    for (retain_history, from) in [(50, 4), (20, 34)] {
+        let genesis = serde_json::from_slice(&genesis).expect("a genesis");
+        let mut options = NodeOptions::new(genesis, chain.folder.path("data"));
+        options.engine_options = EngineOptions { retain_history, ..EngineOptions::default() };
+        Node::start(options).await.expect("started").stop().await;
+        let words = format!("the states after block {from} and later");
+        chain.import("data", "0 blocks imported");
+        prune(&words, &[]);
+        prune(&words, &["--history.retain-blocks", "1000"]);
+    }
+    prune("the states after block 44 and later", &["--history.retain-blocks", "10"]);
 }
 
 #[test]

@@ -147,6 +147,25 @@ fn manifest(folder: &Folder) -> Value {
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
+/// Between the last run and the word that all is sorted.
+#[test]
+fn a_sort_that_was_killed_behind_the_last_account_goes_on() {
+    let state = state(&mut Random::new(), 300, 10);
+    for dialect in DIALECTS {
+        let folder = Folder::new();
+        let path = folder.write("state", file(&state, dialect));
+        let before = sort(&path, &folder, LITTLE).expect("sorted");
+        let (entries, root) = (sorted_entries(&before), before.root());
+        drop(before);
+        let mut manifest = manifest(&folder);
+        assert_eq!(manifest["done"], true);
+        manifest["done"] = false.into();
+        folder.write("sorted/manifest.json", manifest.to_string());
+        let after = sort(&path, &folder, LITTLE).expect("it goes on");
+        assert_eq!((sorted_entries(&after), after.root()), (entries, root), "{dialect:?}");
+    }
+}
+
 /// What is there twice, in one run and in two, is found with its lines.
 #[test]
 fn accounts_and_slots_that_are_there_twice_are_refused() {

@@ -123,6 +123,8 @@ impl AccountReader {
         input.skip(cut.offset)?;
         let mut reader = Self::new(Scanner::new(input, cut.line), form, root);
         (reader.first, reader.accounts) = (cut.accounts == 0, cut.accounts);
+        // It may have been cut behind all of them.
+        reader.ended = reader.json.peek()?.is_none();
         Ok(reader)
     }
 

@@ -93,20 +93,22 @@ impl Sorter {
                 }
             }
             let collected = self.arena.len() + size_of_val(&self.accounts[..]);
+            if let Some(root) = last {
+                self.manifest.root = root;
+            }
             if let Some(cut) = cut
                 && (last.is_some() || collected >= self.arena_limit)
             {
                 self.write_run(cut)?;
             }
-            if let Some(root) = last {
-                return self.end(root);
+            if last.is_some() {
+                return self.end();
             }
         }
         Ok((self.folder, self.manifest))
     }
 
-    fn end(mut self, root: Option<B256>) -> Result<(Folder, Manifest), Error> {
-        self.manifest.root = root;
+    fn end(mut self) -> Result<(Folder, Manifest), Error> {
         (self.arena, self.accounts) = (Vec::new(), Vec::new());
         while self.manifest.runs.len() > MERGED_FILES {
             self.merge_runs()?;
