@@ -312,8 +312,8 @@ impl Core {
         Ok(None)
     }
 
-    /// The hash of block `number` of the canonical chain. Nobody waits for the tree while the disk is
-    /// read.
+    /// The hash of block `number` of the canonical chain. Nobody waits for the tree while the disk
+    /// is read.
     pub(crate) fn canonical_hash(&self, number: u64) -> Result<Option<B256>, Error> {
         let newest = self.tree().newest_canonical(number)?;
         newest.map_or_else(|| Ok(self.database.canonical(number)?), Ok)

@@ -136,8 +136,8 @@ fn check_first_header(header: &Header, chain: &ChainSpec) -> Result<(), Error> {
     if header.number > 0 && !header.difficulty.is_zero() {
         let number = header.number;
         let reason = format!(
-            "block {number} has proof of work: what follows it needs the total difficulty up to it, \
-             and the blocks before it for its ommers; begin with block 0, or behind the merge"
+            "block {number} has proof of work: what follows needs the total difficulty up to it, \
+             and the blocks before it for ommers; begin with block 0, or behind the merge"
         );
         return Err(Error::Genesis(reason));
     }

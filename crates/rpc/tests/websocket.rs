@@ -362,7 +362,7 @@ fn who_reads_slowly_is_cut_off_when_others_have_no_room() {
     other.reply().check(200, "0x");
 }
 
-/// Small answers before it, each of which it takes soon enough, do not keep the room of a large one.
+/// Small answers, each of which it takes soon enough, do not keep the room of a large one.
 #[test]
 fn who_reads_small_answers_slowly_is_cut_off_too() {
     let limits =
