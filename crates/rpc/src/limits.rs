@@ -43,8 +43,8 @@ pub struct Limits {
     /// Calls that run at the same time, each on its own thread; those that are
     /// [quick](crate::Handler::is_quick) aside.
     pub running_calls: usize,
-    /// Messages of one WebSocket connection that await their answers at the same time; with so
-    /// many, the next one is not read yet.
+    /// Messages of one WebSocket connection that are on the way to the end of their answers at the
+    /// same time; with so many, the next one is not read yet.
     pub messages: usize,
     /// Subscriptions of one WebSocket connection; one more is refused.
     pub subscriptions: usize,

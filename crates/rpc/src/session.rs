@@ -16,7 +16,7 @@ use crate::limits::OUTGOING_LEN;
 use crate::message::{self, Request, answer_by};
 use crate::order::{Order, Turn};
 use crate::params::Params;
-use crate::port::{Port, Unanswered};
+use crate::port::{Answered, Port, Unanswered};
 use crate::room::{Place, Untaken, permits, semaphore, units};
 use crate::subscription::{SubscriptionMethods, Subscriptions};
 use crate::websocket::{Ending, Held, Outgoing};
@@ -136,17 +136,20 @@ impl Session {
 
     async fn read(self: &Arc<Self>, reader: &mut impl Reader) -> Ending {
         let limits = &self.port.limits;
-        let waited_for = || self.places.available_permits() < limits.messages;
+        // The one that is being read is not waited for.
+        let waited_for = || self.places.available_permits() + 1 < limits.messages;
         loop {
+            // While there is no place nothing is read, and the client has to wait.
+            let place = permits(&self.places, 1).await;
             let message = match reader.next(limits.silence, waited_for).await {
                 Ok(message) => message,
                 Err(ending) => return ending,
             };
-            // While there is no place nothing is read, and the client has to wait.
-            let place = permits(&self.places, 1).await;
+            let room = reader.take_room();
             let units = units(message.len(), limits.body_bytes);
+            // It waits for nothing but calls that run.
             let bytes = permits(&self.bytes, units).await;
-            let held = Held { _place: [place, bytes], _message: reader.take_room(), _answer: None };
+            let held = Held { _place: place, message: Some((bytes, room)), _answer: None };
             let is_in_order = message::is_in_order(message.as_bytes(), &*self.port.handler);
             let turn = is_in_order.then(|| self.order.line_up());
             tokio::spawn(Arc::clone(self).answer(message, turn, held));
@@ -169,13 +172,18 @@ impl Session {
         let called = called.await;
         drop(turn);
         let (text, is_refused) = match called {
-            Ok(Some(answered)) => {
-                held._answer = Some(answered.room);
-                (Some(answered.answer), false)
+            Ok(answered) => {
+                drop(message);
+                let answered = answered.map(|Answered { answer, room }| {
+                    held._answer = Some(room);
+                    answer
+                });
+                (answered, false)
             }
-            Ok(None) => (None, false),
             Err(unanswered) => (self.refuse(message, unanswered).await, true),
         };
+        // Nothing of it is left while its answer waits for others.
+        held.message = None;
         let Some(text) = text else { return };
         let is_sent = self.outgoing.send(Outgoing::Text(text, Some(held))).await.is_ok();
         if is_sent && !is_refused {

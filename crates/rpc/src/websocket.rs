@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::future::pending;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,8 +50,9 @@ pub(crate) enum Outgoing {
 /// The room that a message takes.
 #[derive(Debug)]
 pub(crate) struct Held {
-    pub(crate) _place: [OwnedSemaphorePermit; 2],
-    pub(crate) _message: Option<Place>,
+    pub(crate) _place: OwnedSemaphorePermit,
+    /// Until it is answered.
+    pub(crate) message: Option<(OwnedSemaphorePermit, Option<Place>)>,
     pub(crate) _answer: Option<Arc<Place>>,
 }
 
@@ -160,6 +162,8 @@ pub(crate) struct Reader {
 struct MessageRoom {
     port: Arc<Port>,
     place: Option<Place>,
+    /// That of the last message, which has come.
+    whole: Option<Place>,
     bytes: usize,
     /// Notified when it is to be given back.
     over: Arc<Notify>,
@@ -196,10 +200,14 @@ impl MessageRoom {
         Ending::fault(CloseCode::Again, reason)
     }
 
-    /// The message has come.
-    fn take(&mut self) -> Option<Place> {
+    /// The message has come: it has its room as long as it wants, unless it was told to go.
+    fn finish(&mut self) -> Result<(), Ending> {
         self.bytes = 0;
-        self.place.take().filter(Place::keep)
+        self.whole = self.place.take();
+        match self.whole.as_ref().is_none_or(Place::keep) {
+            true => Ok(()),
+            false => Err(Self::too_slow()),
+        }
     }
 }
 
@@ -218,7 +226,12 @@ impl Reader {
     pub(crate) fn take_room_for_messages(&mut self, port: &Arc<Port>) {
         self.heard.count();
         let (port, over) = (Arc::clone(port), Arc::default());
-        self.room = Some(MessageRoom { port, place: None, bytes: 0, over });
+        self.room = Some(MessageRoom { port, place: None, whole: None, bytes: 0, over });
+    }
+
+    fn finish(&mut self) -> Result<(), Ending> {
+        self.heard.forget();
+        self.room.as_mut().map_or(Ok(()), MessageRoom::finish)
     }
 
     async fn wait(&mut self, silence: Duration) -> Next {
@@ -244,8 +257,7 @@ impl session::Reader for Reader {
     type Writer = Writer;
 
     fn take_room(&mut self) -> Option<Place> {
-        self.heard.forget();
-        self.room.as_mut().and_then(MessageRoom::take)
+        self.room.as_mut().and_then(|room| room.whole.take())
     }
 
     /// It pings whenever nothing came for `silence`, and gives up when that was twice in a row.
@@ -278,7 +290,7 @@ impl session::Reader for Reader {
                 Next::Over => return Err(MessageRoom::too_slow()),
             };
             match message {
-                Some(Ok(Message::Text(text))) => return Ok(text),
+                Some(Ok(Message::Text(text))) => return self.finish().map(|()| text),
                 // They are no part of the message between whose frames they may come.
                 Some(Ok(Message::Ping(bytes) | Message::Pong(bytes))) => {
                     self.heard.uncount(CONTROL_FRAME_BYTES + bytes.len());
@@ -286,6 +298,7 @@ impl session::Reader for Reader {
                 Some(Ok(Message::Frame(_))) => {}
                 // JSON all the same: web3.py sends it so.
                 Some(Ok(Message::Binary(bytes))) => {
+                    self.finish()?;
                     return Utf8Bytes::try_from(bytes).map_err(|_| Ending::not_utf8());
                 }
                 Some(Ok(Message::Close(why))) => return Err(Ending::Left(why)),
@@ -300,9 +313,7 @@ impl session::Reader for Reader {
     }
 
     /// Waits for the other side to say goodbye too.
-    async fn close(mut self, writer: Writer, ending: &Ending) {
-        // Others do not wait for that.
-        self.room = None;
+    async fn close(self, writer: Writer, ending: &Ending) {
         close(self, writer, ending).await;
     }
 }
@@ -360,17 +371,25 @@ impl Writer {
 
 /// Says goodbye, waits for the other side to do so too, and closes the connection.
 pub(crate) async fn close(reader: Reader, writer: Writer, ending: &Ending) {
-    let frames = &mut reader.frames.reunite(writer.frames).expect("the halves of one");
-    let goodbye = async {
+    let Reader { frames, room, .. } = reader;
+    let mut frames = frames.reunite(writer.frames).expect("the halves of one");
+    let goodbye = async move {
         match ending {
             // The library has the answer ready, and gives it on the way to the end.
             Ending::Left(_) => while frames.next().await.transpose()?.is_some() {},
+            // Its message is kept no more, nor what is still to come of it: the room is for others.
+            Ending::Fault { code: code @ CloseCode::Again, reason } => {
+                say_goodbye(&mut frames, *code, reason).await?;
+                let mut socket = frames.into_inner();
+                drop(room);
+                read_and_forget(&mut socket).await?;
+            }
             Ending::Fault { code, reason } => {
-                say_goodbye(frames, *code, reason).await?;
-                await_goodbye(frames).await?;
+                say_goodbye(&mut frames, *code, reason).await?;
+                await_goodbye(&mut frames).await?;
             }
             Ending::Silent(_) => {
-                say_goodbye(frames, CloseCode::Error, &ending.to_string()).await?;
+                say_goodbye(&mut frames, CloseCode::Error, &ending.to_string()).await?;
             }
             Ending::Asked | Ending::Broken(_) => {}
         }
@@ -401,9 +420,12 @@ async fn await_goodbye(frames: &mut WebSocketStream<Socket>) -> Result<(), Error
     if answered {
         return Ok(());
     }
-    // What comes cannot be understood any more. It is read and forgotten, so that the other side,
-    // still writing, reads why and not a reset connection.
-    let socket = frames.get_mut();
+    // What comes cannot be understood any more.
+    Ok(read_and_forget(frames.get_mut()).await?)
+}
+
+/// Lets the other side, still writing, read why and not a reset connection.
+async fn read_and_forget(socket: &mut Socket) -> io::Result<()> {
     socket.shutdown().await?;
     let (mut bytes, mut forgotten) = (0, vec![0; READ_BYTES]);
     while bytes < DISCARD_BYTES {

@@ -430,6 +430,24 @@ fn long_messages_share_their_room() {
     slow.until("x\"]");
 }
 
+/// They are answered, and only their answers wait.
+#[test]
+fn messages_that_are_answered_take_no_room() {
+    let bytes = 1 << 20;
+    let limits =
+        Limits { bodies_bytes: bytes, body_bytes: bytes, turn_wait: BRIEF, ..Limits::public() };
+    let server = Server::start(None, limits);
+    let mut stalled = open(&server);
+    stalled.send(frame(0x81, call("hex", "[50000000]")));
+    stalled.until("0x");
+    let long = call("none", &format!("[\"{}\"]", "x".repeat(bytes - 100)));
+    stalled.send(frame(0x81, &long));
+    std::thread::sleep(8 * BRIEF);
+    let mut other = open(&server);
+    other.send(frame(0x81, &long));
+    other.until("-32601");
+}
+
 /// Of many answers on one connection all but one wait, which is not their client's fault.
 #[tokio::test]
 async fn who_reads_goes_on_however_much_waits_for_it() {
