@@ -615,13 +615,19 @@ fn a_state_is_forgotten_when_its_witnesses_have_copies_and_not_before() {
 
 #[test]
 fn a_state_is_not_forgotten_before_its_copies_can_be_read() {
-    let options = EngineOptions { retain_history: 0, witness_cache_bytes: 0, ..sweeping() };
-    let mut simulation = Simulation::new(12, options);
-    for _ in 0..20 {
-        simulation.grow(1);
-        simulation.fast().persist().unwrap();
-        simulation.canonical().iter().for_each(|block| simulation.check_witness(block));
-    }
+    let none = EngineOptions { retain_witness_blocks: 0, ..sweeping() };
+    let mut simulation = Simulation::new(12, none);
+    simulation.grow(60);
+    simulation.options = EngineOptions {
+        retain_history: 8,
+        witness_cache_bytes: 0,
+        persistence_threshold: usize::MAX,
+        ..sweeping()
+    };
+    simulation.restart();
+    prune(simulation.fast().core()).unwrap();
+    assert!(simulation.fast().core().floors().first() > 8);
+    simulation.canonical().iter().for_each(|block| simulation.check_witness(block));
 }
 
 #[test]
