@@ -409,6 +409,14 @@ fn what_cannot_be_answered_is_a_problem() {
 }
 
 #[test]
+fn only_a_port_that_has_fork_choices_puts_calls_in_order() {
+    let chain = Chain::new(false);
+    assert_eq!(chain.api.in_order(), Some("engine_forkchoiceUpdated"));
+    assert_eq!(Api::public_port(chain.engine.clone()).in_order(), None);
+    assert!(Api::local(chain.engine, false).in_order().is_some());
+}
+
+#[test]
 fn a_fork_choice_that_contradicts_itself_is_a_problem() {
     let chain = Chain::new(true);
     let genesis = chain.engine.heads().genesis;

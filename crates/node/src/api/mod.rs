@@ -130,9 +130,9 @@ impl Handler for Api {
         self.method(method).is_some_and(|method| method.is_quick) && !builds()
     }
 
-    /// "Message ordering" in the Engine API's common definitions.
+    /// "Message ordering" in the Engine API's common definitions: where there are fork choices.
     fn in_order(&self) -> Option<&str> {
-        Some(FORK_CHOICE)
+        self.methods().any(|name| name.starts_with(FORK_CHOICE)).then_some(FORK_CHOICE)
     }
 
     /// The Engine API over REST, where it is offered at all.
