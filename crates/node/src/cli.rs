@@ -5,7 +5,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use engine::EngineOptions;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -15,6 +14,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::commands::{self, DbArgs, ExportArgs, ImportArgs, InitArgs};
 use crate::demo::DemoArgs;
+use crate::files::read_genesis;
 use crate::node::Retention;
 use crate::verify::VerifyArgs;
 use crate::{Node, NodeOptions, limits};
@@ -297,11 +297,4 @@ fn announce(node: &Node, jwt: &Path) {
     if let Some(ipc) = &node.ipc_path {
         tracing::info!(ipc = %ipc.display(), "all of it, on a Unix socket");
     }
-}
-
-/// Reads a geth-style `genesis.json`.
-pub(crate) fn read_genesis(path: &Path) -> anyhow::Result<alloy_genesis::Genesis> {
-    let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_slice(&text)
-        .with_context(|| format!("{} is not a genesis.json", path.display()))
 }

@@ -15,9 +15,10 @@ use execution::ChainSpec;
 use state::{Database, DirectoryDisk};
 use trie::AccountInfo;
 
-use crate::cli::{StorageArgs, read_genesis};
+use crate::cli::StorageArgs;
 use crate::files::{
-    BlockReader, Entry, FileBlock, Form, Progress, SortOptions, SortedState, read_genesis_head,
+    BlockReader, Entry, FileBlock, Form, Progress, SortOptions, SortedState, read_genesis,
+    read_genesis_head,
 };
 use crate::node::{CONFIG, Retention, begin_from_state, open_engine};
 

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use witness::Witness;
 
 use crate::api::Data;
-use crate::cli::read_genesis;
+use crate::files::read_genesis_head;
 use crate::limits::VERIFY_FILE_BYTES;
 
 /// The arguments of `deponent verify`.
@@ -75,7 +75,7 @@ fn chain(args: &VerifyArgs, chain_id: Option<u64>) -> anyhow::Result<ChainSpec> 
         let chain_id = chain_id.context("the file has no chainId: give --chain GENESIS")?;
         return Ok(ChainSpec::from_chain_id(chain_id)?);
     };
-    let chain = ChainSpec::from_config(&read_genesis(path)?.config)?;
+    let chain = ChainSpec::from_config(&read_genesis_head(path)?.config)?;
     match chain_id {
         Some(chain_id) if chain_id != chain.chain_id() => {
             bail!("the file is of chain {chain_id}, {} of {}", path.display(), chain.chain_id())

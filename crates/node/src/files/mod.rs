@@ -41,6 +41,6 @@ pub use error::Error;
 pub use progress::Progress;
 pub use state::{
     Account, AccountReader, At, Codes, Entries, Entry, Piece, SortOptions, SortedState, StateForm,
-    read_genesis_head,
+    read_genesis, read_genesis_head,
 };
 pub use write::{BlockWriter, ExportBlock};

@@ -10,7 +10,7 @@ use engine::Genesis;
 use execution::ChainSpec;
 use node::files::{
     Account, AccountReader, Entry, Piece, Progress, SortOptions, SortedState, StateForm,
-    read_genesis_head,
+    read_genesis, read_genesis_head,
 };
 use serde_json::{Value, json};
 
@@ -105,9 +105,57 @@ fn real_genesis_files_have_the_roots_of_their_headers() {
         let root = root_of(sorted_entries(&sorted).into_iter());
         let genesis = Genesis::new(&whole, &chain).expect("a genesis");
         assert_eq!(root, genesis.header.state_root, "{name}");
+        // As `deponent node` reads it.
+        let read = read_genesis(&path).expect("a genesis");
+        assert_eq!(Genesis::new(&read, &chain).expect("a genesis"), genesis);
         // All but the accounts is read without them.
         let head = read_genesis_head(&path).expect("a head");
         assert_eq!(head, alloy_genesis::Genesis { alloc: BTreeMap::new(), ..whole });
+    }
+}
+
+#[test]
+fn a_genesis_is_read_as_geth_does() {
+    let folder = Folder::new();
+    let of = |members: &str| folder.write("genesis.json", format!("{{{members}}}"));
+    let mix = B256::repeat_byte(7);
+    let path = of(&format!(
+        r#""config": {{"chainId": 5}}, "alloc": {{
+            "0000000000000000000000000000000000000001": {{
+                "balance": "17", "privateKey": "0x12", "comment": "known to all",
+                "storage": {{"0x1": "0x2", "0x3": "0x00"}}
+            }}
+        }}, "mixhash": "{mix}", "GASLIMIT": "0x1c9c380", "gasUsed": "0x0", "coinbase": null"#
+    ));
+    let error = read_genesis(&path).expect_err("a coinbase that is none").to_string();
+    assert!(error.contains("a genesis expected"), "{error}");
+    let text =
+        fs::read_to_string(&path).expect("a file").replace("null", &format!("\"0x{:040x}\"", 9));
+    let path = folder.write("genesis.json", text);
+    let genesis = read_genesis(&path).expect("a genesis");
+    assert_eq!((genesis.mix_hash, genesis.gas_limit), (mix, 30_000_000));
+    assert_eq!((genesis.config.chain_id, genesis.alloc.len()), (5, 1));
+    let account = &genesis.alloc[&Address::with_last_byte(1)];
+    assert_eq!(account.balance, U256::from(17));
+    let storage = account.storage.as_ref().expect("storage");
+    assert_eq!(storage[&B256::with_last_byte(1)], B256::with_last_byte(2));
+    let head = read_genesis_head(&path).expect("a head");
+    assert_eq!(head, alloy_genesis::Genesis { alloc: BTreeMap::new(), ..genesis });
+
+    let account = r#""0x0000000000000000000000000000000000000001": {"balance": "0x1"}"#;
+    for (members, problem) in [
+        (r#""gasLimit": "0x5""#.to_owned(), "it has no \"alloc\", which may be {}"),
+        (
+            r#""gasUsed": "0x5", "alloc": {}"#.to_owned(),
+            "\"gasUsed\" is \"0x5\", but a first block",
+        ),
+        (r#""alloc": {}, "Alloc": {}"#.to_owned(), "accounts for a second time"),
+        (format!(r#""alloc": {{{account}, {account}}}"#), "an account for a second time"),
+        (r#""alloc": {}} {"#.to_owned(), "the end of the file expected"),
+        (format!(r#""alloc": {{"pre({mix})": {{"balance": "0x1"}}}}"#), "without an address"),
+    ] {
+        let error = read_genesis(&of(&members)).expect_err(&members).to_string();
+        assert!(error.contains(problem), "{members}: {error}");
     }
 }
 

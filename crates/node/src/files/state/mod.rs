@@ -18,7 +18,7 @@ use manifest::{Folder, Identity, Manifest};
 use sort::{Batch, Sorter};
 
 pub use merge::{Codes, Entries};
-pub use read::{AccountReader, read_genesis_head};
+pub use read::{AccountReader, read_genesis, read_genesis_head};
 
 /// An account as a file has it.
 #[derive(Debug, Clone, PartialEq, Eq)]

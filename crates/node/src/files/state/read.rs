@@ -1,8 +1,10 @@
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use alloy_genesis::Genesis;
+use alloy_genesis::{Genesis, GenesisAccount};
 use alloy_primitives::{Address, B256, Bytes, U256, hex};
+use serde::Deserialize as _;
 
 use super::manifest::Cut;
 use super::{Account, At, Piece, StateForm};
@@ -34,6 +36,8 @@ pub struct AccountReader {
     slots: Vec<(B256, U256)>,
     name: Vec<u8>,
     word: Vec<u8>,
+    /// Whoever reads the accounts reads on behind them.
+    within: bool,
     ended: bool,
 }
 
@@ -140,6 +144,7 @@ impl AccountReader {
             slots: Vec::new(),
             name: Vec::new(),
             word: Vec::new(),
+            within: false,
             ended: false,
         }
     }
@@ -220,7 +225,8 @@ impl AccountReader {
             StateForm::Object => {
                 const KEY: &str = "the key of an account";
                 if !self.json.member(self.first, &mut self.name)? {
-                    return self.end_object().map(|()| false);
+                    let end = if self.within { Ok(()) } else { self.end_object() };
+                    return end.map(|()| false);
                 }
                 self.first = false;
                 let key = self.name.strip_prefix(b"pre(").and_then(|key| key.strip_suffix(b")"));
@@ -424,9 +430,97 @@ impl Source {
 
 /// Everything in a genesis but its accounts, which may be more than fits into memory.
 ///
+/// Names of its members are told whatever the case of their letters, as geth does: many files have
+/// `mixhash`.
+///
 /// # Errors
 /// If the file cannot be read, or is no genesis.
 pub fn read_genesis_head(path: &Path) -> Result<Genesis, Error> {
+    read_members(path, |mut json| {
+        json.skip_value()?;
+        Ok(json)
+    })
+}
+
+/// A genesis with its accounts, told as [`AccountReader`] and [`read_genesis_head`] do; `-` is the
+/// standard input.
+///
+/// # Errors
+/// If the file cannot be read, is no genesis, or has an account twice.
+pub fn read_genesis(path: &Path) -> Result<Genesis, Error> {
+    let mut alloc = None;
+    let genesis = read_members(path, |mut json| {
+        let problem = "accounts for a second time";
+        if alloc.is_some() {
+            return Err(json.error(problem));
+        }
+        json.expect(b'{')?;
+        let mut reader = AccountReader::new(json, StateForm::Object, None);
+        reader.within = true;
+        alloc = Some(read_accounts(&mut reader)?);
+        Ok(reader.json)
+    })?;
+    let Some(alloc) = alloc else {
+        let problem = "a genesis expected: it has no \"alloc\", which may be {}";
+        return Err(Error::content(&path.into(), Place::default(), problem));
+    };
+    Ok(Genesis { alloc, ..genesis })
+}
+
+fn read_accounts(reader: &mut AccountReader) -> Result<BTreeMap<Address, GenesisAccount>, Error> {
+    let (mut alloc, mut slots) = (BTreeMap::new(), Vec::new());
+    while let Some(piece) = reader.next().transpose()? {
+        let account = match piece {
+            Piece::Slots(_, more) => {
+                slots.extend(more);
+                continue;
+            }
+            Piece::Account(account) => account,
+        };
+        let wrong = |problem: &str| Err(reader.source().error(account.at, problem));
+        let Some(address) = account.address else {
+            return wrong("an account without an address, which only its hash is known of");
+        };
+        slots.extend(account.storage);
+        let storage = slots.drain(..).map(|(slot, value)| (slot, value.into())).collect();
+        let entry = GenesisAccount {
+            nonce: Some(account.nonce),
+            balance: account.balance,
+            code: Some(account.code),
+            storage: Some(storage),
+            private_key: None,
+        };
+        if alloc.insert(address, entry).is_some() {
+            return wrong("an account for a second time");
+        }
+    }
+    Ok(alloc)
+}
+
+/// What a genesis may have beside its accounts.
+const MEMBERS: [&str; 15] = [
+    "config",
+    "nonce",
+    "timestamp",
+    "extraData",
+    "gasLimit",
+    "difficulty",
+    "mixHash",
+    "coinbase",
+    "number",
+    "parentHash",
+    "baseFeePerGas",
+    "blobGasUsed",
+    "excessBlobGas",
+    "slotNumber",
+    "gasUsed",
+];
+
+/// Everything in a genesis but its accounts, whose object is read, or passed over, by `accounts`.
+fn read_members(
+    path: &Path,
+    mut accounts: impl FnMut(Scanner) -> Result<Scanner, Error>,
+) -> Result<Genesis, Error> {
     let mut json = Scanner::new(Input::open(path)?, 1);
     json.expect(b'{')?;
     let (mut name, mut value) = (Vec::new(), Vec::new());
@@ -434,8 +528,8 @@ pub fn read_genesis_head(path: &Path) -> Result<Genesis, Error> {
     let mut bytes = 0;
     while json.member(first, &mut name)? {
         first = false;
-        if name == b"alloc" {
-            json.skip_value()?;
+        if name.eq_ignore_ascii_case(b"alloc") {
+            json = accounts(json)?;
             continue;
         }
         json.value(&mut value, GENESIS_HEAD_BYTES)?;
@@ -444,12 +538,21 @@ pub fn read_genesis_head(path: &Path) -> Result<Genesis, Error> {
             let problem = format!("over {GENESIS_HEAD_BYTES} bytes beside the accounts");
             return Err(json.error(problem));
         }
-        let name = String::from_utf8_lossy(&name).into_owned();
-        let value = serde_json::from_slice(&value)
+        let known = MEMBERS.iter().find(|it| it.as_bytes().eq_ignore_ascii_case(&name));
+        let Some(&name) = known else { continue };
+        let value: serde_json::Value = serde_json::from_slice(&value)
             .map_err(|problem| json.error(format!("\"{name}\": {problem}")))?;
-        head.insert(name, value);
+        let gas_used = Option::<U256>::deserialize(&value).ok().flatten().unwrap_or_default();
+        if name == "gasUsed" && !gas_used.is_zero() {
+            let problem = format!("\"gasUsed\" is {value}, but a first block has used no gas");
+            return Err(json.error(problem));
+        }
+        head.insert(name.into(), value);
     }
-    head.insert("alloc".into(), serde_json::json!({}));
+    if let Some(found) = json.peek()? {
+        let found = self::name(Some(found));
+        return Err(json.error(format!("the end of the file expected, {found} found")));
+    }
     serde_json::from_value(head.into()).map_err(|problem| {
         let problem = format!("a genesis expected: {problem}");
         Error::content(json.input().file(), Place::default(), problem)
