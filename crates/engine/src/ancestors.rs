@@ -21,8 +21,15 @@ impl<'a> Ancestors<'a> {
         Self { core, parent, hashes }
     }
 
-    /// The hash of ancestor `number`, `None` when the chain does not reach there.
+    /// The hash of ancestor `number`, `None` when its header is not there.
     pub(crate) fn hash(&mut self, number: u64) -> Result<Option<B256>, Error> {
+        let Some(hash) = self.named(number)? else { return Ok(None) };
+        Ok(self.core.link(&hash)?.map(|_| hash))
+    }
+
+    /// The hash of ancestor `number`, whose header may not be there: the first block of a chain
+    /// names its parent. `None` where no header names it.
+    fn named(&mut self, number: u64) -> Result<Option<B256>, Error> {
         let Some(depth) = self.parent.number().checked_sub(number) else { return Ok(None) };
         let depth = usize::try_from(depth).expect("blocks are counted in memory");
         if let Some(hash) = self.hashes.get(depth) {
@@ -33,16 +40,18 @@ impl<'a> Ancestors<'a> {
             let Some((_, next)) = self.core.link(last)? else { return Ok(None) };
             self.hashes.push(next);
         }
-        Ok(self.core.link(&self.hashes[depth])?.map(|_| self.hashes[depth]))
+        Ok(Some(self.hashes[depth]))
     }
 
-    /// The hash of ancestor `number`, as `BLOCKHASH` asks for it.
+    /// The hash of ancestor `number`, as `BLOCKHASH` asks for it in a block, whose witness needs the
+    /// header.
     pub(crate) fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {
-        let hash = self.hash(number).map_err(|error| match error {
-            Error::State(error) => error,
-            error => storage_error(error),
-        })?;
-        hash.ok_or(StateError::MissingHeader(number))
+        found(number, self.hash(number))
+    }
+
+    /// The hash of ancestor `number`, as `BLOCKHASH` asks for it in a call.
+    pub(crate) fn block_hash_for_call(&mut self, number: u64) -> Result<B256, StateError> {
+        found(number, self.named(number))
     }
 
     /// The RLP of the headers from ancestor `first` to the parent, ascending.
@@ -57,4 +66,12 @@ impl<'a> Ancestors<'a> {
         headers.push(alloy_rlp::encode(&self.parent.block.header).into());
         Ok(headers)
     }
+}
+
+fn found(number: u64, hash: Result<Option<B256>, Error>) -> Result<B256, StateError> {
+    let hash = hash.map_err(|error| match error {
+        Error::State(error) => error,
+        error => storage_error(error),
+    })?;
+    hash.ok_or(StateError::MissingHeader(number))
 }

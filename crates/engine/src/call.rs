@@ -82,6 +82,6 @@ impl State for CallState<'_> {
     }
 
     fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {
-        self.ancestors.block_hash(number)
+        self.ancestors.block_hash_for_call(number)
     }
 }

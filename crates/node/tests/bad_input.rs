@@ -293,6 +293,57 @@ async fn attributes_are_looked_at_once_the_head_is_applied() {
     assert_eq!(node.head().await, *hash);
 }
 
+/// A derived reader would take the list of an object's values for the object.
+#[tokio::test]
+async fn the_values_of_an_object_are_not_the_object() {
+    let (mut node, params) = node_and_payload().await;
+    let head = node.head().await;
+    let zero = B256::ZERO;
+    let words = "invalid type: sequence, expected an object";
+    let list = |object: &Value, names: &[&str]| -> Value {
+        names.iter().map(|name| object.get(name).cloned().unwrap_or_default()).collect()
+    };
+    let method = "engine_forkchoiceUpdatedV3";
+    node.refused(method, json!([[head, zero, zero]]), Code::InvalidParams, words).await;
+    let names = ["timestamp", "prevRandao", "suggestedFeeRecipient", "withdrawals"];
+    let names = [&names[..], &["parentBeaconBlockRoot", "slotNumber", "targetGasLimit"]].concat();
+    let given = json!([state(&head), list(&attributes(100, 3), &names)]);
+    node.refused(method, given, Code::InvalidPayloadAttributes, words).await;
+    let withdrawals = json!([["0x0", "0x0", alloy_primitives::Address::ZERO, "0x0"]]);
+    let mut given = json!([state(&head), attributes(100, 3)]);
+    given[1]["withdrawals"] = withdrawals.clone();
+    node.refused(method, given, Code::InvalidPayloadAttributes, words).await;
+    let method = "engine_newPayloadV4";
+    let given = with(&params, 0, "withdrawals", withdrawals);
+    node.refused(method, given, Code::InvalidParams, words).await;
+    let names = [
+        "parentHash",
+        "feeRecipient",
+        "stateRoot",
+        "receiptsRoot",
+        "logsBloom",
+        "prevRandao",
+        "blockNumber",
+        "gasLimit",
+        "gasUsed",
+        "timestamp",
+        "extraData",
+        "baseFeePerGas",
+        "blockHash",
+        "transactions",
+        "withdrawals",
+        "blobGasUsed",
+        "excessBlobGas",
+        "blockAccessList",
+        "slotNumber",
+    ];
+    let mut given = params.clone();
+    given[0] = list(&params[0], &names);
+    node.refused(method, given, Code::InvalidParams, words).await;
+    let client = json!([["CL", "a client", "1", "0x00000000"]]);
+    node.refused("engine_getClientVersionV1", client, Code::InvalidParams, words).await;
+}
+
 #[tokio::test]
 async fn a_fork_choice_state_is_taken_strictly() {
     let (mut node, _) = node_and_payload().await;
@@ -364,6 +415,15 @@ async fn unknown_builds_and_large_requests_are_refused() {
         let many = json!([vec![B256::ZERO; 129]]);
         node.refused(&method, many, Code::TooLargeRequest, "128").await;
     }
+    let authorized = |member: &str, value: Value| {
+        let mut entry = json!({
+            "chainId": "0x1", "address": CONTRACT, "nonce": "0x0", "yParity": "0x0",
+            "r": "0x1", "s": "0x1"
+        });
+        entry[member] = value;
+        json!([{"to": CONTRACT, "authorizationList": [entry]}])
+    };
+    node.ok("eth_call", authorized("nonce", json!("0x1"))).await;
     for (method, params) in [
         ("eth_getBlockByNumber", json!(["latest"])),
         ("eth_getBlockByNumber", json!(["0x00", true])),
@@ -383,6 +443,18 @@ async fn unknown_builds_and_large_requests_are_refused() {
         ("eth_call", json!([{}, "latest", {CONTRACT.to_string(): {"state": {}, "stateDiff": {}}}])),
         ("eth_call", json!([{}, "latest", {CONTRACT.to_string(): {"storage": {}}}])),
         ("eth_call", json!([{}, "latest", {"0x01": {"nonce": "0x1"}}])),
+        ("eth_call", json!([{}, "latest", {&CONTRACT.to_string()[2..]: {"nonce": "0x1"}}])),
+        (
+            "eth_call",
+            json!([{}, "latest", {CONTRACT.to_string(): [null, "0x1", null, null, null]}]),
+        ),
+        ("eth_call", json!([{}, "latest", {CONTRACT.to_string(): {"state": {"0x1": "0x2"}}}])),
+        ("eth_call", json!([vec![Value::Null; 16]])),
+        ("eth_call", json!([{"accessList": [{"address": CONTRACT, "storageKeys": ["0x1"]}]}])),
+        ("eth_call", json!([{"accessList": [[CONTRACT, []]]}])),
+        ("eth_call", authorized("r", json!("10"))),
+        ("eth_call", authorized("chainId", json!(1))),
+        ("eth_call", authorized("address", json!(&CONTRACT.to_string()[2..]))),
         ("eth_call", json!([{}, "latest", {}, {"number": "0x1"}])),
         ("eth_call", json!([{}, "latest", {}, null, null])),
         ("engine_exchangeCapabilities", json!([])),
@@ -390,6 +462,11 @@ async fn unknown_builds_and_large_requests_are_refused() {
         ("engine_getClientVersionV1", json!([{"code": "ZZ"}])),
     ] {
         node.refused(method, params, Code::InvalidParams, "").await;
+    }
+    for slot in ["0x_", "0x1_0"] {
+        let params = json!([CONTRACT, slot, "latest"]);
+        let error = node.public("eth_getStorageAt", params).await.expect_err("no slot");
+        assert!(error.is(Code::InvalidParams), "{error}");
     }
     node.refused("eth_call", json!([{}, "0x99"]), Code::Server, "no block 153").await;
     node.refused("engine_newPayloadV6", json!([]), Code::MethodNotFound, "").await;

@@ -9,7 +9,7 @@ use execution::ChainSpec;
 use rpc::{Code, Error, RawValue};
 use serde::Deserialize;
 
-use super::hex::{Fixed, Quantity};
+use super::hex::{Fixed, Object, Quantity};
 use super::payload::{WithdrawalFields, check_fork};
 
 /// `PayloadAttributesV1` to `V4`: what only some versions have is optional.
@@ -19,7 +19,7 @@ struct Fields {
     timestamp: Quantity,
     prev_randao: Fixed<32>,
     suggested_fee_recipient: Fixed<20>,
-    withdrawals: Option<Vec<WithdrawalFields>>,
+    withdrawals: Option<Vec<Object<WithdrawalFields>>>,
     parent_beacon_block_root: Option<Fixed<32>>,
     slot_number: Option<Quantity>,
     target_gas_limit: Option<Quantity>,
@@ -32,7 +32,8 @@ pub(crate) fn read(
     version: u8,
     chain: &ChainSpec,
 ) -> Result<PayloadAttributes, Error> {
-    let fields: Fields = serde_json::from_str(json.get()).map_err(|fault| invalid(&fault))?;
+    let Object(fields): Object<Fields> =
+        serde_json::from_str(json.get()).map_err(|fault| invalid(&fault))?;
     let timestamp = fields.timestamp.0;
     let fork = chain.fork_at(timestamp);
     // shanghai.md, `engine_forkchoiceUpdatedV2`: the structure goes by the fork.
@@ -48,7 +49,7 @@ pub(crate) fn read(
 
 /// Reads attributes of whatever version the fork at their timestamp has.
 pub(crate) fn read_any(json: &RawValue, chain: &ChainSpec) -> Result<PayloadAttributes, Error> {
-    let Timestamp { timestamp } =
+    let Object(Timestamp { timestamp }) =
         serde_json::from_str(json.get()).map_err(|fault| invalid(&fault))?;
     let fork = chain.fork_at(timestamp.0);
     let version = 1 + [Shanghai, Cancun, Amsterdam].iter().filter(|first| fork >= **first).count();

@@ -14,7 +14,7 @@ use execution::Transaction;
 use rpc::{Code, Error, Json, Params, Pieces, RawValue};
 use serde::{Deserialize, Serialize};
 
-use super::hex::{Data, Fixed};
+use super::hex::{Data, Fixed, Object};
 use super::new_payload::{PayloadStatus, push_witness};
 use super::payload::check_fork;
 use super::{Api, attributes, refusal};
@@ -44,7 +44,7 @@ fn forkchoice_updated(
     version: u8,
     with_witness: bool,
 ) -> Result<Json, Error> {
-    let fields: StateFields = params.next("forkchoiceState")?;
+    let Object(fields): Object<StateFields> = params.next("forkchoiceState")?;
     let json: Option<&RawValue> = params.optional("payloadAttributes")?;
     if version >= 4 {
         // There is no pool whose blobs it could select: checked, and not used.

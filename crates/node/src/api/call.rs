@@ -2,21 +2,21 @@
 
 use std::collections::HashMap;
 
-use alloy_eips::eip2930::AccessList;
-use alloy_eips::eip7702::SignedAuthorization;
+use alloy_eips::eip2930::{AccessList, AccessListItem};
+use alloy_eips::eip7702::{Authorization, SignedAuthorization};
 use alloy_primitives::{Address, B256, TxKind, U256, hex};
 use execution::{AccountOverride, Call, CallOutcome, Overrides, StorageOverride};
 use rpc::{Error, Json, Params};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::hex::{Data, Fixed, Quantity, Quantity256};
+use super::hex::{Data, Fixed, Object, Quantity, Quantity256};
 use super::{Api, refusal, state};
 use crate::limits::CALL_GAS;
 
 /// `eth_call`.
 pub(super) fn call(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let request: Request = params.next("call")?;
+    let Object(request): Object<Request> = params.next("call")?;
     let call = request.call(api.engine.chain().chain_id())?;
     let block = state::block(api, &mut params)?;
     let overridden: Option<Overridden> = params.optional("state overrides")?;
@@ -51,9 +51,9 @@ struct Request {
     input: Option<Data>,
     /// The older name of `input`.
     data: Option<Data>,
-    access_list: Option<AccessList>,
-    blob_versioned_hashes: Option<Vec<B256>>,
-    authorization_list: Option<Vec<SignedAuthorization>>,
+    access_list: Option<Vec<Object<AccessItem>>>,
+    blob_versioned_hashes: Option<Vec<Fixed<32>>>,
+    authorization_list: Option<Vec<Object<AuthorizationFields>>>,
     chain_id: Option<Quantity>,
     /// No nonce is checked.
     #[serde(rename = "nonce")]
@@ -61,6 +61,44 @@ struct Request {
     /// The other members say what is called.
     #[serde(rename = "type")]
     _type: Option<Quantity>,
+}
+
+/// `AccessListEntry`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct AccessItem {
+    address: Fixed<20>,
+    storage_keys: Vec<Fixed<32>>,
+}
+
+impl From<Object<AccessItem>> for AccessListItem {
+    fn from(Object(item): Object<AccessItem>) -> Self {
+        let storage_keys = item.storage_keys.into_iter().map(B256::from).collect();
+        Self { address: item.address.into(), storage_keys }
+    }
+}
+
+/// `Authorization`, one of a list.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct AuthorizationFields {
+    chain_id: Quantity256,
+    address: Fixed<20>,
+    nonce: Quantity,
+    /// More than 1 is nobody's signature, and no error.
+    #[serde(alias = "v")]
+    y_parity: Quantity,
+    r: Quantity256,
+    s: Quantity256,
+}
+
+impl From<Object<AuthorizationFields>> for SignedAuthorization {
+    fn from(Object(fields): Object<AuthorizationFields>) -> Self {
+        let (Quantity256(chain_id), address) = (fields.chain_id, fields.address.into());
+        let inner = Authorization { chain_id, address, nonce: fields.nonce.0 };
+        let y_parity = u8::try_from(fields.y_parity.0).unwrap_or(u8::MAX);
+        Self::new_unchecked(inner, y_parity, fields.r.0, fields.s.0)
+    }
 }
 
 impl Request {
@@ -78,8 +116,8 @@ impl Request {
         if input.is_some() && data.is_some() && input != data {
             return Err(Error::invalid_params("input and data differ; they are one thing"));
         }
-        let blob_hashes = self.blob_versioned_hashes.unwrap_or_default();
-        let authorization_list = self.authorization_list.unwrap_or_default();
+        let blob_hashes: Vec<_> = all(self.blob_versioned_hashes);
+        let authorization_list: Vec<_> = all(self.authorization_list);
         if !blob_hashes.is_empty() && !authorization_list.is_empty() {
             let problem = "no transaction has both blobVersionedHashes and an authorizationList";
             return Err(Error::invalid_params(problem));
@@ -100,12 +138,17 @@ impl Request {
             max_priority_fee_per_gas: fee(max_priority_fee)?,
             value: self.value.map_or(U256::ZERO, |value| value.0),
             input: input.or(data).unwrap_or_default(),
-            access_list: self.access_list.unwrap_or_default(),
+            access_list: AccessList(all(self.access_list)),
             blob_hashes,
             max_fee_per_blob_gas: fee(self.max_fee_per_blob_gas)?,
             authorization_list,
         })
     }
+}
+
+/// The entries of a list that may be absent.
+fn all<T, U: From<T>>(given: Option<Vec<T>>) -> Vec<U> {
+    given.into_iter().flatten().map(U::from).collect()
 }
 
 fn fee(given: Option<Quantity256>) -> Result<u128, Error> {
@@ -114,7 +157,7 @@ fn fee(given: Option<Quantity256>) -> Result<u128, Error> {
 }
 
 /// What the accounts are to have, as geth takes it.
-type Overridden = HashMap<Address, OverriddenAccount>;
+type Overridden = HashMap<Fixed<20>, Object<OverriddenAccount>>;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -122,15 +165,18 @@ struct OverriddenAccount {
     balance: Option<Quantity256>,
     nonce: Option<Quantity>,
     code: Option<Data>,
-    state: Option<HashMap<B256, B256>>,
-    state_diff: Option<HashMap<B256, B256>>,
+    state: Option<Slots>,
+    state_diff: Option<Slots>,
 }
 
+type Slots = HashMap<Fixed<32>, Fixed<32>>;
+
 fn overrides(given: Overridden) -> Result<Overrides, Error> {
-    let slots = |slots: HashMap<B256, B256>| {
-        slots.into_iter().map(|(slot, value)| (slot.into(), value.into())).collect()
-    };
-    let account = |(address, given): (Address, OverriddenAccount)| {
+    let word = |Fixed(bytes): Fixed<32>| U256::from_be_bytes(bytes);
+    let slots =
+        |slots: Slots| slots.into_iter().map(|(slot, value)| (word(slot), word(value))).collect();
+    let account = |(address, Object(given)): (Fixed<20>, Object<OverriddenAccount>)| {
+        let address = Address::from(address);
         let storage = match (given.state, given.state_diff) {
             (Some(_), Some(_)) => {
                 let problem = format!("account {address} has both state and stateDiff");

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rpc::{Error, Json, Params};
 use serde::{Deserialize, Serialize};
 
+use super::hex::Object;
 use super::{Api, EXCHANGE_CAPABILITIES};
 
 /// Our two letters: free in execution-apis `src/engine/identification.md`.
@@ -37,7 +38,8 @@ pub(crate) struct ClientVersion {
 
 /// `engine_getClientVersionV1`.
 pub(super) fn engine_client_version(_: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let ClientVersion { code, name, version, commit } = params.next("clientVersion")?;
+    let Object(version): Object<ClientVersion> = params.next("clientVersion")?;
+    let ClientVersion { code, name, version, commit } = version;
     params.end()?;
     tracing::debug!(code, name, version, commit, "the consensus client");
     Json::of(&[our_version()])

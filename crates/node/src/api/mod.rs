@@ -23,6 +23,7 @@ use engine::{Engine, PersistedBlock};
 use rpc::rest::{Request, Response, StatusCode};
 use rpc::{Code, Error, Handler, Json, Params, RawValue};
 use rpc::{Subscription, SubscriptionMethods, Topic};
+use witness::StateError;
 
 use crate::rest;
 
@@ -283,6 +284,8 @@ pub(crate) fn refusal(error: engine::Error) -> Error {
         // As geth: the request is well-formed, but cannot be met.
         Build(_) => Code::Server,
         Pruned(_) | PrunedWitness(_) => Code::PrunedHistory,
+        // Of a block before the one that the chain begins with.
+        State(StateError::MissingHeader(_)) => Code::PrunedHistory,
         TooDeepReorg(_) => Code::TooDeepReorg,
         Genesis(_) | StorageRoot { .. } | ChainSpec(_) | State(_) | Evm(_) | Storage(_) => {
             Code::Internal

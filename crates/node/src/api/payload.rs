@@ -17,7 +17,7 @@ use execution::ChainSpec;
 use rpc::{Code, Error, Params};
 use serde::Deserialize;
 
-use super::hex::{Data, Fixed, Quantity, Quantity256};
+use super::hex::{Data, Fixed, Object, Quantity, Quantity256};
 
 /// The parameters of `engine_newPayload`, their structure checked, their fork not yet.
 pub(crate) struct NewPayload {
@@ -45,7 +45,7 @@ struct Fields {
     base_fee_per_gas: Quantity256,
     block_hash: Fixed<32>,
     transactions: Vec<Data>,
-    withdrawals: Option<Vec<WithdrawalFields>>,
+    withdrawals: Option<Vec<Object<WithdrawalFields>>>,
     blob_gas_used: Option<Quantity>,
     excess_blob_gas: Option<Quantity>,
     block_access_list: Option<Data>,
@@ -62,8 +62,8 @@ pub(crate) struct WithdrawalFields {
     amount: Quantity,
 }
 
-impl From<WithdrawalFields> for Withdrawal {
-    fn from(fields: WithdrawalFields) -> Self {
+impl From<Object<WithdrawalFields>> for Withdrawal {
+    fn from(Object(fields): Object<WithdrawalFields>) -> Self {
         Self {
             index: fields.index.0,
             validator_index: fields.validator_index.0,
@@ -76,7 +76,7 @@ impl From<WithdrawalFields> for Withdrawal {
 impl NewPayload {
     /// Takes the parameters of `version` from a call.
     pub(crate) fn read(params: &mut Params<'_>, version: u8) -> Result<Self, Error> {
-        let fields: Fields = params.next("executionPayload")?;
+        let Object(fields): Object<Fields> = params.next("executionPayload")?;
         fields.check(version)?;
         let sidecar = if version >= 3 {
             let hashes: Vec<Fixed<32>> = params.next("expectedBlobVersionedHashes")?;

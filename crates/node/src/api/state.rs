@@ -81,7 +81,10 @@ fn address(params: &mut Params<'_>) -> Result<Address, Error> {
 
 /// A slot's number, as a quantity or as 32 bytes.
 fn slot(text: &str) -> Result<JsonStorageKey, Error> {
-    let digits = text.strip_prefix("0x").filter(|digits| (1..=64).contains(&digits.len()));
+    let digits = text.strip_prefix("0x").filter(|digits| {
+        // The parser passes over underscores.
+        (1..=64).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+    });
     let number = digits.and_then(|digits| U256::from_str_radix(digits, 16).ok());
     let Some(number) = number else {
         let detail = format!("storage slot: {text:?} is not 0x and 1 to 64 hex digits");

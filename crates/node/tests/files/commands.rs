@@ -11,6 +11,8 @@ use alloy_rpc_types_engine::PayloadAttributes;
 use engine::{Engine, EngineOptions, Genesis, Verdict};
 use execution::{ChainSpec, SealedBlock};
 use node::{Node, NodeOptions};
+use rpc::Client;
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use state::{Database, DirectoryDisk, MemoryDisk};
 use trie::versioned::RecordSink;
@@ -222,13 +224,14 @@ fn what_an_init_without_an_end_has_left_is_removed() {
     assert!(!chain.folder.path("data/chain.unfinished").exists());
 }
 
-#[test]
-fn a_chain_that_begins_with_a_state_says_what_it_lacks() {
+#[tokio::test]
+async fn a_chain_that_begins_with_a_state_says_what_it_lacks() {
     let genesis = include_str!("../../../../docs/genesis.json");
     let file: alloy_genesis::Genesis = serde_json::from_str(genesis).expect("JSON");
     let spec = ChainSpec::from_config(&file.config).expect("in order");
     let mut header = Genesis::new(&file, &spec).expect("in order").header;
     header.number = 5;
+    header.parent_hash = B256::repeat_byte(6);
     header.transactions_root = B256::repeat_byte(7);
     let folder = Folder::new();
     let path = folder.write("genesis.json", genesis);
@@ -247,6 +250,24 @@ fn a_chain_that_begins_with_a_state_says_what_it_lacks() {
         let arguments = [&["export", text(&out)], more].concat();
         chain.refused("data", &arguments, "block 5, whose body is not known");
     }
+    // A call knows the parent's hash, which the first header names, and none before.
+    let mut options = NodeOptions::new(file, chain.folder.path("data"));
+    options.ipc = None;
+    let node = Node::start(options).await.expect("started");
+    let mut client = Client::connect(&node.http_addr.to_string(), None).await.expect("connected");
+    let back = |blocks: u8| {
+        // NUMBER less `blocks`, BLOCKHASH, returned.
+        let code = format!("0x60{blocks:02x}430340 5f5260205ff3").replace(' ', "");
+        let to = Address::repeat_byte(0x77);
+        json!([{"to": to}, "latest", {to.to_string(): {"code": code}}])
+    };
+    let parent: B256 = client.call("eth_call", back(1)).await.expect("its hash");
+    assert_eq!(parent, header.parent_hash);
+    let error = client.call::<B256>("eth_call", back(2)).await.expect_err("unknown");
+    assert!(error.to_string().contains("header of ancestor 3 is missing"), "{error}");
+    assert!(error.to_string().contains("4444"), "{error}");
+    drop(client);
+    node.stop().await;
     // The state from a pipe.
     let mut command =
         chain.command("piped", &["init", "--state", "-", "--chain", text(&chain.genesis)]);
