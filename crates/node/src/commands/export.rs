@@ -11,13 +11,14 @@ use engine::{BlockRecord, Engine, EngineOptions};
 use super::number;
 use crate::cli::StorageArgs;
 use crate::files::limits::ERA1_BLOCKS;
-use crate::files::{BlockWriter, Era1Folder, ExportBlock, Form, Progress};
+use crate::files::{BlockWriter, Era1Folder, ExportBlock, Form, Progress, is_stream};
 use crate::node::{Retention, open_engine};
 
 /// What `deponent export` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// The file to write, `.gz` behind its name packs it; for era1 the folder of the files.
+    /// The file to write, `.gz` behind its name packs it, - is the standard output; for era1 the
+    /// folder of the files.
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The node's directory.
@@ -84,7 +85,10 @@ fn export_file(args: &ExportArgs, engine: &Engine, form: Form) -> anyhow::Result
     }
     writer.finish()?;
     progress.finish();
-    println!("blocks {first} to {last} are in {}", args.file.display());
+    match is_stream(&args.file) {
+        true => eprintln!("blocks {first} to {last} are written"),
+        false => println!("blocks {first} to {last} are in {}", args.file.display()),
+    }
     Ok(())
 }
 

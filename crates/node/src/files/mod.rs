@@ -38,6 +38,7 @@ pub use blocks::{BlockReader, FileBlock, Form, Position};
 pub use era1::Era1Writer;
 pub use era1_folder::Era1Folder;
 pub use error::Error;
+pub(crate) use output::is_stream;
 pub use progress::Progress;
 pub use state::{
     Account, AccountReader, At, Codes, Entries, Entry, Piece, SortOptions, SortedState, StateForm,

@@ -1,5 +1,6 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,11 +11,14 @@ use super::error::{Error, Place};
 
 /// A file being written, as `NAME.partial` beside where it will be: it gets its name when it is
 /// whole and on the disk. Dropped before, the partial file stays, so that it can be gone on with.
+///
+/// The standard output, `-`, and what is there and no file (a device, a pipe) is written as it is.
 #[derive(Debug)]
 pub(super) struct Output {
     /// What the file will be called.
     path: PathBuf,
-    partial: Arc<Path>,
+    /// What is written: the partial file, or what is no file.
+    written: Arc<Path>,
     writer: Writer,
     /// Bytes of content written so far.
     bytes: u64,
@@ -31,6 +35,11 @@ pub(super) fn partial(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".partial");
     name.into()
+}
+
+/// Whether this is written as it is, and not replaced: it is the standard output, or no file.
+pub(crate) fn is_stream(path: &Path) -> bool {
+    path.as_os_str() == "-" || path.metadata().is_ok_and(|data| !data.is_file() && !data.is_dir())
 }
 
 /// Whether a file of this name is packed with gzip.
@@ -52,20 +61,34 @@ impl Output {
     }
 
     fn open(path: &Path, bytes: u64) -> Result<Self, Error> {
-        let partial: Arc<Path> = partial(path).into();
-        let open = || {
-            let mut file =
-                File::options().write(true).create(true).truncate(false).open(&partial)?;
-            file.set_len(bytes)?;
-            file.seek(SeekFrom::End(0))?;
-            Ok(BufWriter::with_capacity(1 << 20, file))
+        // The file that a link leads to is replaced, and not the link.
+        let path = path.canonicalize().unwrap_or_else(|_| path.into());
+        let (written, file): (Arc<Path>, _) = if path.as_os_str() == "-" {
+            let stdout = io::stdout().as_fd().try_clone_to_owned();
+            (path.as_path().into(), stdout.map(File::from))
+        } else if is_stream(&path) {
+            (path.as_path().into(), File::options().write(true).open(&path))
+        } else if path.is_dir() {
+            (path.as_path().into(), Err(io::ErrorKind::IsADirectory.into()))
+        } else {
+            let partial = partial(&path);
+            let open = || {
+                let mut file =
+                    File::options().write(true).create(true).truncate(false).open(&partial)?;
+                file.set_len(bytes)?;
+                file.seek(SeekFrom::End(0))?;
+                Ok(file)
+            };
+            let file = open();
+            (partial.into(), file)
         };
-        let file = open().map_err(|error| Error::io(&partial, error))?;
-        let writer = match is_gzip(path) {
+        let file = file.map_err(|error| Error::io(&written, error))?;
+        let file = BufWriter::with_capacity(1 << 20, file);
+        let writer = match is_gzip(&path) {
             true => Writer::Gzip(GzEncoder::new(file, Compression::default())),
             false => Writer::Plain(file),
         };
-        Ok(Self { path: path.into(), partial, writer, bytes })
+        Ok(Self { path, written, writer, bytes })
     }
 
     /// Bytes of content written so far.
@@ -79,7 +102,7 @@ impl Output {
             Writer::Gzip(file) => file.write_all(bytes),
         };
         self.bytes += bytes.len() as u64;
-        written.map_err(|error| Error::io(&self.partial, error))
+        written.map_err(|error| Error::io(&self.written, error))
     }
 
     /// The error that something cannot be written into this file.
@@ -95,17 +118,20 @@ impl Output {
 
     /// As [`Self::finish`], with another name in the same folder.
     pub(super) fn finish_as(self, path: &Path) -> Result<(), Error> {
-        let Self { partial, writer, .. } = self;
+        let Self { written, writer, .. } = self;
         let finish = || -> io::Result<()> {
             let file = match writer {
                 Writer::Plain(file) => file.into_inner()?,
                 Writer::Gzip(file) => file.finish()?.into_inner()?,
             };
+            if &*written == path {
+                return Ok(());
+            }
             file.sync_all()?;
-            fs::rename(&partial, path)?;
+            fs::rename(&written, path)?;
             sync_folder(path)
         };
-        finish().map_err(|error| Error::io(&partial, error))
+        finish().map_err(|error| Error::io(&written, error))
     }
 }
 

@@ -56,9 +56,9 @@ impl BlockWriter {
     /// If what is there cannot be read or written, or has another form.
     pub fn resume(path: &Path, form: Form) -> Result<(Self, Option<FileBlock>), Error> {
         check_form(path, form)?;
-        let partial = output::partial(path);
+        let partial = output::partial(&path.canonicalize().unwrap_or_else(|_| path.into()));
         let is_there = partial.metadata().is_ok_and(|data| data.len() > 0);
-        if output::is_gzip(path) || !is_there {
+        if output::is_gzip(path) || output::is_stream(path) || !is_there {
             return Ok((Self::create(path, form)?, None));
         }
         let Whole { first_number, last, bytes } = whole_blocks(&partial, form)?;

@@ -361,6 +361,40 @@ fn an_export_that_was_stopped_goes_on_if_it_is_the_same() {
     chain.refused("data", &["export", text(&path), "--from", "9", "--to", "8"], "above the last");
 }
 
+/// What is no file, or is a link to one, is written and not replaced.
+#[test]
+fn an_export_goes_where_it_is_told() {
+    let Some(chain) = Chain::new() else { return };
+    chain.import("data", "54 blocks");
+    let whole = fs::read(&chain.file).expect("a file");
+    for to in ["-", "/dev/stdout"] {
+        let output = chain.command("data", &["export", to]).output().expect("run");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.stdout, whole, "{to}");
+    }
+    let pipe = chain.folder.path("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().expect("run");
+    assert!(made.success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || fs::read(pipe).expect("read")
+    });
+    chain.run("data", &["export", text(&pipe)], "blocks 1 to 54 are written");
+    assert_eq!(reader.join().expect("no panic"), whole);
+    assert!(!fs::metadata(&pipe).expect("it is there").is_file());
+
+    let (link, file) = (chain.folder.path("link"), chain.folder.write("file", "old"));
+    std::os::unix::fs::symlink(&file, &link).expect("linked");
+    chain.run("data", &["export", text(&link)], "blocks 1 to 54 are in");
+    assert!(link.is_symlink());
+    assert_eq!(fs::read(&file).expect("a file"), whole);
+
+    let folder = chain.folder.path("folder");
+    fs::create_dir(&folder).expect("made");
+    chain.refused("data", &["export", text(&folder)], "folder: is a directory");
+    assert!(!chain.folder.path("folder.partial").exists());
+}
+
 #[test]
 fn era1_archives_are_written_with_their_checksums_and_read_again() {
     let Some(chain) = Chain::new() else { return };
