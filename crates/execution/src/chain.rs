@@ -239,6 +239,57 @@ impl ChainSpec {
         active.map(|(fork, _)| *fork).max().unwrap_or(EthereumHardfork::Frontier)
     }
 
+    /// What `given`, the same chain's rules as somebody else has them, says otherwise of blocks up to
+    /// `head`, which these rules have validated. What is said of later ones may change.
+    pub fn conflict(&self, given: &Self, head: &Header) -> Option<String> {
+        if self.chain_id != given.chain_id {
+            return Some(format!("chainId {} instead of {}", given.chain_id, self.chain_id));
+        }
+        let is_past = |condition: ForkCondition| match condition {
+            ForkCondition::Block(first) => first <= head.number,
+            ForkCondition::Timestamp(first) => first <= head.timestamp,
+            ForkCondition::TTD { .. } => head.difficulty.is_zero(),
+            ForkCondition::Never => false,
+        };
+        let shown = |condition| match condition {
+            ForkCondition::Block(first) => format!("at block {first}"),
+            ForkCondition::Timestamp(first) => format!("at time {first}"),
+            ForkCondition::TTD { total_difficulty, .. } => {
+                format!("at total difficulty {total_difficulty}")
+            }
+            ForkCondition::Never => "never".into(),
+        };
+        let is_same = |ours, theirs| match (ours, theirs) {
+            // The number, and whether it has been passed, is for those who ask by number.
+            (
+                ForkCondition::TTD { total_difficulty: ours, .. },
+                ForkCondition::TTD { total_difficulty: theirs, .. },
+            ) => ours == theirs,
+            _ => ours == theirs,
+        };
+        let forks = self.forks.iter().chain(&given.forks).map(|(fork, _)| *fork);
+        for fork in forks {
+            let activation = |spec: &Self| spec.ethereum_fork_activation(fork);
+            let (ours, theirs) = (activation(self), activation(given));
+            if !is_same(ours, theirs) && (is_past(ours) || is_past(theirs)) {
+                return Some(format!("{fork} {} instead of {}", shown(theirs), shown(ours)));
+            }
+        }
+        let blobs = |spec: &Self| {
+            let past = spec.blobs.iter().filter(|(first, _)| *first <= head.timestamp);
+            past.copied().collect::<Vec<_>>()
+        };
+        if blobs(self) != blobs(given) {
+            return Some("another blobSchedule".into());
+        }
+        let is_prague = self.is_prague_active_at_timestamp(head.timestamp);
+        if is_prague && self.deposit_contract != given.deposit_contract {
+            let (ours, theirs) = (self.deposit_contract, given.deposit_contract);
+            return Some(format!("depositContractAddress {theirs} instead of {ours}"));
+        }
+        None
+    }
+
     /// The latest fork active at `timestamp` on a chain past the merge.
     pub fn fork_at(&self, timestamp: u64) -> EthereumHardfork {
         TIMED_FORKS

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use alloy_primitives::Bytes;
 use anyhow::Context;
-use engine::{Engine, EngineOptions, Genesis};
+use engine::{Engine, EngineOptions, Genesis, block_header};
 use execution::ChainSpec;
 use rpc::{JwtSecret, Limits, Listener, ServerOptions, serve};
 use serde::{Deserialize, Serialize};
@@ -83,12 +83,12 @@ impl Node {
     /// needs a tokio runtime with time and I/O.
     pub async fn start(options: NodeOptions) -> anyhow::Result<Self> {
         let NodeOptions { genesis, data_dir, http, engine, ipc, jwt_file, testing, .. } = options;
-        state::create_directory(&data_dir)
-            .with_context(|| format!("cannot make the directory {}", data_dir.display()))?;
-        let jwt = match &jwt_file {
-            Some(file) => JwtSecret::load(file)?,
-            None => JwtSecret::load_or_create(&data_dir.join("jwt.hex"))?,
-        };
+        if genesis.is_some() {
+            state::create_directory(&data_dir)
+                .with_context(|| format!("cannot make the directory {}", data_dir.display()))?;
+        }
+        let (given, own_jwt) = (jwt_file.as_deref(), data_dir.join("jwt.hex"));
+        let given = given.map(JwtSecret::load).transpose()?;
         // A large genesis takes seconds.
         let (database, engine_options) = (options.database, options.engine_options);
         let open = move || {
@@ -98,6 +98,8 @@ impl Node {
             })
         };
         let chain = Arc::new(tokio::task::spawn_blocking(open).await??);
+        // Where there is no chain, nothing is made.
+        let jwt = given.map_or_else(|| JwtSecret::load_or_create(&own_jwt), Ok)?;
         let mut node = Self {
             engine_addr: engine,
             http_addr: http,
@@ -189,6 +191,13 @@ pub(crate) fn open_engine(
     options: impl FnOnce(&Database) -> anyhow::Result<EngineOptions>,
 ) -> anyhow::Result<Engine> {
     let directory = data_dir.join("chain");
+    let has_none = || {
+        let hint = "deponent init begins one, node and import do so with --chain";
+        anyhow::anyhow!("{} holds no chain yet: {hint}", data_dir.display())
+    };
+    if genesis.is_none() && !directory.is_dir() {
+        return Err(has_none());
+    }
     let disk = DirectoryDisk::open(&directory)?;
     let database = Database::open(disk, &database)?;
     let stored = database.meta(CONFIG)?;
@@ -196,10 +205,7 @@ pub(crate) fn open_engine(
         (_, Some(genesis)) => genesis.config.clone(),
         (Some(stored), None) => serde_json::from_slice(stored)
             .with_context(|| format!("the chain configuration in {}", directory.display()))?,
-        (None, None) => anyhow::bail!(
-            "{} holds no chain yet: give its genesis.json with --chain, or run deponent init",
-            data_dir.display()
-        ),
+        (None, None) => return Err(has_none()),
     };
     let chain = ChainSpec::from_config(&config)?;
     let genesis = match &stored {
@@ -215,9 +221,34 @@ pub(crate) fn open_engine(
     if database.heads().head.is_none() {
         begin_from_state(&database, false)?;
     }
-    database.set_meta(CONFIG, serde_json::to_vec(&config)?.into())?;
+    let config = serde_json::to_vec(&config)?;
+    let first = database.heads().genesis;
+    let is_other = |genesis: &Genesis| first.is_some_and(|it| it != genesis.header.hash_slow());
+    // A genesis of another first block is refused below.
+    if !genesis.as_ref().is_some_and(is_other) {
+        if let Some(stored) = stored.filter(|stored| **stored != *config) {
+            check_config(&database, &stored, &chain)
+                .with_context(|| format!("{} holds another chain", data_dir.display()))?;
+        }
+        database.set_meta(CONFIG, config.into())?;
+    }
     let options = options(&database)?;
     Ok(Engine::open(chain, genesis, database, options)?)
+}
+
+/// Checks that the rules given do not contradict those by which the chain's blocks were validated.
+fn check_config(database: &Database, stored: &[u8], given: &ChainSpec) -> anyhow::Result<()> {
+    let heads = database.heads();
+    let Some(hash) = heads.head.filter(|head| heads.genesis != Some(*head)) else { return Ok(()) };
+    let validated = ChainSpec::from_config(&serde_json::from_slice(stored)?)?;
+    if let Some(conflict) = validated.conflict(given, &block_header(database, hash)?) {
+        anyhow::bail!(
+            "the genesis given has {conflict}, by which its blocks were validated: give its own, \
+             or another --datadir"
+        );
+    }
+    tracing::warn!("the chain's configuration is another one than before, and taken");
+    Ok(())
 }
 
 /// How much of the past is kept. A node notes it in its data directory, so that commands delete
@@ -326,5 +357,65 @@ mod tests {
         let refused = open(&file("0x2")).expect_err("another chain");
         assert!(format!("{refused:#}").contains("begins with"), "{refused:#}");
         drop(open(&file("0x1")).expect("the same"));
+    }
+
+    /// A genesis.json that is older than the chain does not take its forks back.
+    #[test]
+    fn rules_change_for_later_blocks_only() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let text = include_str!("../../../docs/genesis.json");
+        let genesis: alloy_genesis::Genesis = serde_json::from_str(text).expect("JSON");
+        let open = |change: &dyn Fn(&mut alloy_genesis::ChainConfig)| {
+            let mut genesis = genesis.clone();
+            change(&mut genesis.config);
+            let engine_options = |_: &_| Ok(EngineOptions::default());
+            open_engine(
+                directory.path(),
+                Some(&genesis),
+                DatabaseOptions::default(),
+                engine_options,
+            )
+        };
+        let stored = || -> alloy_genesis::ChainConfig {
+            let disk = DirectoryDisk::open(directory.path().join("chain")).expect("a directory");
+            let database = Database::open(disk, &DatabaseOptions::default()).expect("opened");
+            let config = database.meta(CONFIG).expect("read").expect("it is there");
+            serde_json::from_slice(&config).expect("JSON")
+        };
+        let refused = |change: &dyn Fn(&mut alloy_genesis::ChainConfig), words: &str| {
+            let error = format!("{:#}", open(change).expect_err(words));
+            assert!(error.contains(words), "{error}");
+        };
+        // As long as nothing has been validated by it, it may be another one.
+        drop(open(&|config| config.osaka_time = Some(1_000)).expect("begun"));
+        assert_eq!(stored().osaka_time, Some(1_000));
+        let engine = open(&|_| ()).expect("its first block is the same");
+        let attributes = alloy_rpc_types_engine::PayloadAttributes {
+            timestamp: 2_000,
+            withdrawals: Some(Vec::new()),
+            parent_beacon_block_root: Some(Default::default()),
+            ..Default::default()
+        };
+        let first = engine.heads().genesis;
+        let built = engine.build(first, attributes, Vec::new(), Bytes::new()).expect("built");
+        let verdict = engine.new_block(built.block.clone()).expect("judged");
+        assert_eq!(verdict, engine::Verdict::Valid);
+        let head = alloy_rpc_types_engine::ForkchoiceState {
+            head_block_hash: built.block.hash(),
+            ..Default::default()
+        };
+        engine.forkchoice_updated(head, None).expect("taken");
+        drop(engine);
+        refused(&|config| config.chain_id = 1338, "chainId 1338 instead of 1337");
+        refused(&|config| config.osaka_time = None, "Osaka never instead of at time 0");
+        refused(&|config| config.osaka_time = Some(9), "Osaka at time 9 instead of at time 0");
+        let blobs = |config: &mut alloy_genesis::ChainConfig| {
+            config.blob_schedule.get_mut("osaka").expect("an entry").target_blob_count -= 1;
+        };
+        refused(&blobs, "another blobSchedule");
+        assert_eq!(stored(), genesis.config);
+        drop(open(&|config| config.amsterdam_time = Some(9_000)).expect("a later fork"));
+        assert_eq!(stored().amsterdam_time, Some(9_000));
+        drop(open(&|_| ()).expect("taken back in time"));
     }
 }

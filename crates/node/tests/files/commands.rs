@@ -104,7 +104,12 @@ fn a_data_directory_is_filled_checked_cut_and_filled_again() {
     chain.refused("data", &["db", "unwind", "--to", "48"], "states are kept from block 49");
     chain.run("data", &["db", "unwind", "--to", "49"], "the head is block 49");
     chain.run("data", &["db", "verify"], "block 49");
-    chain.refused("none", &["db", "stats"], "holds no chain");
+    let out = chain.folder.path("out");
+    let export = ["export", text(&out)];
+    for command in [&["db", "stats"][..], &["db", "prune"], &export, &["import", "-"], &["node"]] {
+        chain.refused("none", command, "holds no chain");
+        assert!(!chain.folder.path("none").exists(), "{command:?}");
+    }
 }
 
 /// Blocks on `parent`, so many; `tag` makes them others than their twins.
