@@ -120,7 +120,7 @@ fn a_genesis_is_read_as_geth_does() {
     let of = |members: &str| folder.write("genesis.json", format!("{{{members}}}"));
     let mix = B256::repeat_byte(7);
     let path = of(&format!(
-        r#""config": {{"chainId": 5}}, "alloc": {{
+        r#""config": {{"chainid": 5, "PragueTime": 7}}, "alloc": {{
             "0000000000000000000000000000000000000001": {{
                 "balance": "17", "privateKey": "0x12", "comment": "known to all",
                 "storage": {{"0x1": "0x2", "0x3": "0x00"}}
@@ -135,6 +135,7 @@ fn a_genesis_is_read_as_geth_does() {
     let genesis = read_genesis(&path).expect("a genesis");
     assert_eq!((genesis.mix_hash, genesis.gas_limit), (mix, 30_000_000));
     assert_eq!((genesis.config.chain_id, genesis.alloc.len()), (5, 1));
+    assert_eq!(genesis.config.prague_time, Some(7));
     let account = &genesis.alloc[&Address::with_last_byte(1)];
     assert_eq!(account.balance, U256::from(17));
     let storage = account.storage.as_ref().expect("storage");
@@ -144,7 +145,8 @@ fn a_genesis_is_read_as_geth_does() {
 
     let account = r#""0x0000000000000000000000000000000000000001": {"balance": "0x1"}"#;
     for (members, problem) in [
-        (r#""gasLimit": "0x5""#.to_owned(), "it has no \"alloc\", which may be {}"),
+        (r#""gasLimit": "0x5", "alloc": {}"#.to_owned(), "it has no \"config\""),
+        (r#""config": {}"#.to_owned(), "it has no \"alloc\", which may be {}"),
         (
             r#""gasUsed": "0x5", "alloc": {}"#.to_owned(),
             "\"gasUsed\" is \"0x5\", but a first block",

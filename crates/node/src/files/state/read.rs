@@ -516,6 +516,47 @@ const MEMBERS: [&str; 15] = [
     "gasUsed",
 ];
 
+/// What is read in a genesis's `config`.
+const CONFIG_MEMBERS: [&str; 32] = [
+    "chainId",
+    "homesteadBlock",
+    "daoForkBlock",
+    "daoForkSupport",
+    "eip150Block",
+    "eip155Block",
+    "eip158Block",
+    "byzantiumBlock",
+    "constantinopleBlock",
+    "petersburgBlock",
+    "istanbulBlock",
+    "muirGlacierBlock",
+    "berlinBlock",
+    "londonBlock",
+    "arrowGlacierBlock",
+    "grayGlacierBlock",
+    "mergeNetsplitBlock",
+    "terminalTotalDifficulty",
+    "terminalTotalDifficultyPassed",
+    "shanghaiTime",
+    "cancunTime",
+    "pragueTime",
+    "osakaTime",
+    "bpo1Time",
+    "bpo2Time",
+    "bpo3Time",
+    "bpo4Time",
+    "bpo5Time",
+    "amsterdamTime",
+    "bogotaTime",
+    "depositContractAddress",
+    "blobSchedule",
+];
+
+/// The member of this name, whatever the case of its letters.
+fn known<'a>(members: &[&'a str], name: &[u8]) -> Option<&'a str> {
+    members.iter().find(|member| member.as_bytes().eq_ignore_ascii_case(name)).copied()
+}
+
 /// Everything in a genesis but its accounts, whose object is read, or passed over, by `accounts`.
 fn read_members(
     path: &Path,
@@ -538,14 +579,20 @@ fn read_members(
             let problem = format!("over {GENESIS_HEAD_BYTES} bytes beside the accounts");
             return Err(json.error(problem));
         }
-        let known = MEMBERS.iter().find(|it| it.as_bytes().eq_ignore_ascii_case(&name));
-        let Some(&name) = known else { continue };
-        let value: serde_json::Value = serde_json::from_slice(&value)
+        let Some(name) = known(&MEMBERS, &name) else { continue };
+        let mut value: serde_json::Value = serde_json::from_slice(&value)
             .map_err(|problem| json.error(format!("\"{name}\": {problem}")))?;
         let gas_used = Option::<U256>::deserialize(&value).ok().flatten().unwrap_or_default();
         if name == "gasUsed" && !gas_used.is_zero() {
             let problem = format!("\"gasUsed\" is {value}, but a first block has used no gas");
             return Err(json.error(problem));
+        }
+        if let ("config", Some(config)) = (name, value.as_object_mut()) {
+            let members = std::mem::take(config).into_iter().map(|(name, value)| {
+                let known = known(&CONFIG_MEMBERS, name.as_bytes()).map(str::to_owned);
+                (known.unwrap_or(name), value)
+            });
+            *config = members.collect();
         }
         head.insert(name.into(), value);
     }
@@ -553,7 +600,11 @@ fn read_members(
         let found = self::name(Some(found));
         return Err(json.error(format!("the end of the file expected, {found} found")));
     }
-    serde_json::from_value(head.into()).map_err(|problem| {
+    let genesis = match head.contains_key("config") {
+        true => serde_json::from_value(head.into()).map_err(|problem| problem.to_string()),
+        false => Err("it has no \"config\"".to_owned()),
+    };
+    genesis.map_err(|problem| {
         let problem = format!("a genesis expected: {problem}");
         Error::content(json.input().file(), Place::default(), problem)
     })
