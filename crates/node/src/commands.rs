@@ -146,6 +146,21 @@ pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
     let sorted = SortedState::prepare(file, &options, &mut progress)?;
     progress.finish();
     let stated = sorted.root();
+    let own = match (&args.state, &args.header) {
+        (Some(_), None) => Some(read_genesis(&args.chain)?).filter(|file| !file.alloc.is_empty()),
+        _ => None,
+    };
+    let own = own.map(|file| engine::Genesis::new(&file, &chain)).transpose()?;
+    let check_own = |root| match own.as_ref().map(|own| own.header.state_root) {
+        Some(own) if own != root => Err(engine::Error::Genesis(format!(
+            "the state's root is {root}, that of the accounts in {} {own}: --header gives the \
+             header of the block whose state it is",
+            args.chain.display()
+        ))),
+        _ => Ok(()),
+    };
+    // Before it is built, which may take long.
+    stated.map_or(Ok(()), check_own)?;
     let first = match &args.header {
         Some(file) => Some(read_header(file)?),
         None => None,
@@ -167,16 +182,17 @@ pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
     let heads = initialise(&chain, &database, entries, codes, |root| {
         if let Some(stated) = stated.filter(|stated| *stated != root) {
             let reason = format!(
-                "the file says that its root is {stated}, its accounts give {root}: some were left \
-                 out. {PREIMAGES}"
+                "the file says that its root is {stated}, its accounts give {root}: some are \
+                 missing or not as they were. {PREIMAGES}"
             );
             return Err(engine::Error::Genesis(reason));
         }
+        check_own(root)?;
         first.map_or_else(|| Genesis::header(&genesis, &chain, root), Ok)
     });
     let heads = heads.map_err(|error| match error.downcast_ref() {
         Some(engine::Error::StorageRoot { .. }) => {
-            anyhow!("{error}: some slots were left out. {PREIMAGES}")
+            anyhow!("{error}: some slots are missing or not as they were. {PREIMAGES}")
         }
         _ => error,
     })?;

@@ -249,6 +249,11 @@ async fn a_chain_that_begins_with_a_state_says_what_it_lacks() {
         ["init", "--chain", genesis, "--state", genesis, "--header", text(header)]
     };
     chain.refused("mined", &init(&mined), "block 5 has proof of work");
+    // A state that is not of the genesis's own accounts is that of no block that is known.
+    let other = genesis.replacen("\"balance\": \"0x0\"", "\"balance\": \"0x1\"", 1);
+    let other = chain.folder.write("other.json", other);
+    let state = ["init", "--chain", text(&chain.genesis), "--state", text(&other)];
+    chain.refused("other", &state, "--header gives the header of the block whose state it is");
     chain.run("data", &init(&first), "the chain begins with");
     let out = chain.folder.path("out");
     for more in [&["--from", "5"][..], &["--from", "5", "--format", "payloads"]] {
