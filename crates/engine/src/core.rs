@@ -259,13 +259,15 @@ impl Core {
         Ok(self.link(hash)?.ok_or(Error::UnknownBlock(*hash))?.0)
     }
 
-    /// Whether the state after a valid block is known not to be kept any more.
-    pub(crate) fn is_pruned(&self, record: &BlockRecord) -> bool {
-        match record.seal.is_kept().then(|| record.seal.wait()) {
-            Some(Ok(sealed)) => !self.keeps(&self.floors(), record.number(), sealed),
-            Some(Err(_)) => true,
-            None => record.number() < self.floors().first(),
-        }
+    /// Whether the state after a valid block is known not to be kept any more. Fails where it could
+    /// not be written, as on a full disk.
+    pub(crate) fn is_pruned(&self, record: &BlockRecord) -> Result<bool, Error> {
+        Ok(match record.seal.is_kept().then(|| record.seal.wait()).transpose() {
+            Ok(Some(sealed)) => !self.keeps(&self.floors(), record.number(), sealed),
+            Ok(None) => record.number() < self.floors().first(),
+            Err(Error::Pruned(_)) => true,
+            Err(error) => return Err(error),
+        })
     }
 
     /// The heads as a crash would leave them.

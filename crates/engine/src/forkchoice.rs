@@ -87,7 +87,7 @@ impl Engine {
             {
                 return not_applied(Verdict::Valid);
             }
-            if self.core().is_pruned(record) {
+            if self.core().is_pruned(record)? {
                 return Err(Error::TooDeepReorg(head));
             }
             let safe = on_branch(&tree, "safe", state.safe_block_hash, head)?;

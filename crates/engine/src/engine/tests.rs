@@ -1,5 +1,7 @@
 use super::*;
 use crate::samples::*;
+use crate::seal::Seal;
+use crate::tree::stored_block;
 use crate::{Built, world};
 use alloy_consensus::proofs;
 use alloy_primitives::{U256, keccak256};
@@ -585,4 +587,21 @@ fn the_head_moves_while_everything_is_persisted_again_and_again() {
         }
         done.store(true, Ordering::Release);
     });
+}
+
+/// A block whose state could not be written, as on a full disk, is not called too old.
+#[test]
+fn what_could_not_be_written_is_not_called_pruned() {
+    let engine = engine();
+    let hash = extend(&engine, engine.heads().genesis, 0);
+    engine.core().sealed(&engine.block(hash).unwrap().unwrap()).unwrap();
+    let read = || Arc::into_inner(stored_block(&engine.core().database, &hash).unwrap().unwrap());
+    assert_eq!(engine.core().is_pruned(&read().unwrap()), Ok(false));
+    for (failed, expected) in [
+        (Error::Storage("full".into()), Err(Error::Storage("full".into()))),
+        (Error::Pruned(hash), Ok(true)),
+    ] {
+        let record = BlockRecord { seal: Seal::kept(Err(failed)), ..read().unwrap() };
+        assert_eq!(engine.core().is_pruned(&record), expected);
+    }
 }
