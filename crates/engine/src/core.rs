@@ -443,7 +443,8 @@ pub(crate) struct Floors {
     /// Below it all nodes are deleted, or are about to be.
     start: NodeAddress,
     /// For each number the lowest address of the versions that were added since the database was
-    /// opened.
+    /// opened, with that number or a later one. Where it is the same, the last of them says so:
+    /// both ascend.
     added: BTreeMap<u64, NodeAddress>,
 }
 
@@ -460,8 +461,16 @@ impl Floors {
 
     /// Notes a version.
     pub(crate) fn add(&mut self, number: u64, sweep: &SweepState) {
-        let floor = self.added.entry(number).or_insert(sweep.floor);
-        *floor = sweep.floor.min(*floor);
+        let floor = sweep.floor;
+        if self.added.range(number..).next().is_some_and(|(_, later)| *later <= floor) {
+            return;
+        }
+        while let Some((&earlier, _)) =
+            self.added.range(..=number).next_back().filter(|(_, earlier)| **earlier >= floor)
+        {
+            self.added.remove(&earlier);
+        }
+        self.added.insert(number, floor);
     }
 
     /// Forgets the numbers below `cutoff`, whose canonical version has this floor, and says what
@@ -473,7 +482,39 @@ impl Floors {
     pub(crate) fn cut(&mut self, cutoff: u64, floor: NodeAddress) -> NodeAddress {
         self.first = cutoff;
         self.added = self.added.split_off(&cutoff);
-        self.start = self.added.values().copied().fold(floor, NodeAddress::min);
+        self.start = self.added.values().next().map_or(floor, |lowest| floor.min(*lowest));
         self.start
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng, rngs::StdRng};
+
+    /// The slow twin keeps every floor.
+    #[test]
+    fn floors_are_those_of_all_versions_that_are_kept() {
+        let seed: u64 = rand::random();
+        println!("seed {seed}");
+        let mut random = StdRng::seed_from_u64(seed);
+        for _ in 0..200 {
+            let mut floors =
+                Floors { first: 0, start: NodeAddress::new(0), added: BTreeMap::new() };
+            let mut all: Vec<(u64, NodeAddress)> = Vec::new();
+            for _ in 0..60 {
+                let number = random.random_range(0..40);
+                let floor = NodeAddress::new(random.random_range(0..8));
+                if random.random_ratio(1, 4) {
+                    all.retain(|(at, _)| *at >= number);
+                    let expected = all.iter().fold(floor, |least, (_, floor)| least.min(*floor));
+                    assert_eq!(floors.cut(number, floor), expected);
+                } else {
+                    all.push((number, floor));
+                    floors.add(number, &SweepState { floor, ..SweepState::default() });
+                }
+                assert!(floors.added.len() <= 8, "one for each floor, not for each number");
+            }
+        }
     }
 }

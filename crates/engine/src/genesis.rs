@@ -271,7 +271,10 @@ pub(crate) fn write_first_block(
 ) -> Result<Heads, Error> {
     let withdrawals = header.withdrawals_root.map(|_| Default::default());
     let body = BlockBody { transactions: Vec::new(), ommers: Vec::new(), withdrawals };
-    let sweep = SweepState { floor: database.nodes().start(), ..SweepState::default() };
+    // All that is there is in use: there is nothing to sweep until as much again has been added.
+    let (floor, end) = (database.nodes().start(), database.nodes().end());
+    let live_bytes = end.offset() - floor.offset();
+    let sweep = SweepState { floor, live_bytes, ..SweepState::default() };
     let sealed = Sealed { version, sweep };
     let record = BlockRecord {
         // That of another one is not known.

@@ -311,8 +311,31 @@ mod tests {
     use super::*;
     use crate::samples::{branch, genesis_file};
     use crate::{Engine, EngineOptions, Genesis, world};
+    use alloy_primitives::{Address, U256};
     use execution::ChainSpec;
     use state::MemoryDisk;
+
+    /// There is nothing in it that nobody needs.
+    #[test]
+    fn the_state_that_a_chain_begins_with_is_not_swept_at_once() {
+        let config = world::config("osaka");
+        let chain = ChainSpec::from_config(&config).unwrap();
+        let mut file = genesis_file(config);
+        file.alloc
+            .extend((1..2_000u64).map(|n| (Address::from_word(U256::from(n).into()), rich())));
+        let genesis = Genesis::new(&file, &chain).unwrap();
+        let database = Database::open(MemoryDisk::new(), &state::Options::default()).unwrap();
+        let options = EngineOptions { sweep_min_bytes: 1, ..EngineOptions::default() };
+        let engine = Engine::open(chain, Some(genesis), database, options).unwrap();
+        let head = *branch(&engine, engine.heads().genesis, 0, 3).last().unwrap();
+        let sealed = engine.block(head).unwrap().unwrap().seal.wait().unwrap().sweep;
+        assert_eq!((sealed.cycle, sealed.owed_bytes), (None, 0));
+        assert!(sealed.live_bytes > 100_000, "{sealed:?}");
+    }
+
+    fn rich() -> alloy_genesis::GenesisAccount {
+        alloy_genesis::GenesisAccount { balance: U256::MAX, ..Default::default() }
+    }
 
     #[test]
     fn a_sweep_is_in_nobodys_way() {

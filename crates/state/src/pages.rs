@@ -345,8 +345,12 @@ impl Shared {
             return Ok(page.clone());
         }
         let segment = address / self.segment_bytes * self.segment_bytes;
-        let file = self.segments.open(segment)?;
-        let page = read_page(&file, number, segment)?;
+        let read = || read_page(&*self.segments.open(segment)?, number, segment);
+        let page = read().map_err(|error| match self.start.load(Ordering::Relaxed) {
+            // It was deleted while we read.
+            start if address < start => Error::Deleted { log: NODES.name, address, start },
+            _ => error,
+        })?;
         self.cache.insert(number, page.clone());
         Ok(page)
     }

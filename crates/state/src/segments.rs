@@ -5,7 +5,7 @@ use crate::disk::{Directory, Named};
 use crate::header::Header;
 use crate::jumps;
 use crate::limits::{CODE_PADDING_BYTES, MAPPED_BEYOND_BYTES, MAX_OPEN_SEGMENTS};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -129,7 +129,31 @@ impl Segment {
 pub(crate) struct Segments {
     pub(crate) kind: Kind,
     directory: Directory,
-    files: Mutex<BTreeMap<u64, Option<Arc<Segment>>>>,
+    files: Mutex<Files>,
+}
+
+/// Every segment, and its file where that is open.
+#[derive(Debug, Default)]
+struct Files {
+    all: BTreeMap<u64, Option<Arc<Segment>>>,
+    /// Those that are open, in the order in which they were opened.
+    open: VecDeque<u64>,
+}
+
+impl Files {
+    /// Keeps a file open, and lets go of the one that was opened first when there are many.
+    fn keep(&mut self, start: u64, file: &Arc<Segment>) {
+        if self.all.insert(start, Some(file.clone())).flatten().is_some() {
+            return;
+        }
+        if self.open.len() >= MAX_OPEN_SEGMENTS
+            && let Some(first) = self.open.pop_front()
+            && let Some(file) = self.all.get_mut(&first)
+        {
+            *file = None;
+        }
+        self.open.push_back(start);
+    }
 }
 
 impl Segments {
@@ -157,7 +181,7 @@ impl Segments {
             let file = segments.directory.path(&segments.file_name(start));
             return Err(Error::Short { file, found_bytes: 0, expected_bytes: 1 });
         }
-        *segments.files() = kept;
+        segments.files().all = kept;
         segments.cut(end, is_full)?;
         Ok(segments)
     }
@@ -191,25 +215,25 @@ impl Segments {
 
     /// Where each segment begins, ascending.
     pub(crate) fn starts(&self) -> Vec<u64> {
-        self.files().keys().copied().collect()
+        self.files().all.keys().copied().collect()
     }
 
     /// Where the last segment begins.
     pub(crate) fn last(&self) -> Option<u64> {
-        self.files().keys().next_back().copied()
+        self.files().all.keys().next_back().copied()
     }
 
     /// The segment that has `address`: where it begins, and where the next does.
     pub(crate) fn containing(&self, address: u64) -> Option<(u64, Option<u64>)> {
         let files = self.files();
-        let (&start, _) = files.range(..=address).next_back()?;
-        let next = files.range((Excluded(start), Unbounded)).next().map(|(&next, _)| next);
+        let (&start, _) = files.all.range(..=address).next_back()?;
+        let next = files.all.range((Excluded(start), Unbounded)).next().map(|(&next, _)| next);
         Some((start, next))
     }
 
     /// The file of the segment that begins at `start`; its header is checked when it is opened.
     pub(crate) fn open(&self, start: u64) -> Result<Arc<Segment>, Error> {
-        if let Some(Some(file)) = self.files().get(&start) {
+        if let Some(Some(file)) = self.files().all.get(&start) {
             return Ok(file.clone());
         }
         let name = self.file_name(start);
@@ -220,8 +244,8 @@ impl Segments {
         let tail = self.tail(start, &file)?;
         let file = Segment::new(file, tail);
         let mut files = self.files();
-        if files.contains_key(&start) {
-            keep(&mut files, start, &file);
+        if files.all.contains_key(&start) {
+            files.keep(start, &file);
         }
         Ok(file)
     }
@@ -231,7 +255,7 @@ impl Segments {
         let file = self.directory.create(&self.file_name(start))?;
         file.write_at(0, header)?;
         let file = Segment::new(file, self.kind.tail);
-        keep(&mut self.files(), start, &file);
+        self.files().keep(start, &file);
         Ok(file)
     }
 
@@ -239,8 +263,9 @@ impl Segments {
     /// sync: one that comes back lies below the start that the index has, and is removed again.
     pub(crate) fn remove_below(&self, start: u64) -> Result<(), Error> {
         let mut files = self.files();
-        let kept = files.split_off(&start);
-        let removed = std::mem::replace(&mut *files, kept);
+        let kept = files.all.split_off(&start);
+        let removed = std::mem::replace(&mut files.all, kept);
+        files.open.retain(|at| *at >= start);
         drop(files);
         for at in removed.keys() {
             self.directory.remove(&self.file_name(*at))?;
@@ -285,14 +310,33 @@ impl Segments {
         (self.file_name(start) == name).then_some(start)
     }
 
-    fn files(&self) -> MutexGuard<'_, BTreeMap<u64, Option<Arc<Segment>>>> {
+    fn files(&self) -> MutexGuard<'_, Files> {
         self.files.lock().expect("no thread panics with it")
     }
 }
 
-fn keep(files: &mut BTreeMap<u64, Option<Arc<Segment>>>, start: u64, file: &Arc<Segment>) {
-    if files.values().flatten().count() >= MAX_OPEN_SEGMENTS {
-        files.values_mut().for_each(|open| *open = None);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemoryDisk;
+
+    #[test]
+    fn of_many_files_the_last_ones_are_open() {
+        let directory = Directory::new(Arc::new(MemoryDisk::new()));
+        let segments = Segments { kind: NODES, directory, files: Mutex::default() };
+        let count = 3 * MAX_OPEN_SEGMENTS as u64;
+        for start in 0..count {
+            segments.create(start, &segments.header(start).to_bytes()).unwrap();
+        }
+        let is_open = |start| segments.files().all[&start].is_some();
+        let open = || (0..count).filter(|start| is_open(*start)).collect::<Vec<_>>();
+        assert_eq!(open(), (count - MAX_OPEN_SEGMENTS as u64..count).collect::<Vec<_>>());
+        for start in [5, count - 1, 5, 6] {
+            segments.open(start).unwrap();
+        }
+        assert!(is_open(5) && is_open(6) && is_open(count - 1));
+        assert_eq!(open().len(), MAX_OPEN_SEGMENTS);
+        segments.remove_below(count - 2).unwrap();
+        assert_eq!(segments.files().open, [count - 2, count - 1]);
     }
-    files.insert(start, Some(file.clone()));
 }
