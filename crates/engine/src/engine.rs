@@ -232,7 +232,7 @@ impl Engine {
             Ok((block, list)) => self.new_listed_block(block, list, wanted),
             Err(reason) => {
                 // The hash cannot be trusted to name these bytes: it is not remembered.
-                tracing::debug!(%block_hash, %reason, "payload refused");
+                tracing::warn!(%block_hash, %reason, "an invalid payload");
                 Ok(Verdict::Invalid { latest_valid_hash: None, reason: told(&reason) })
             }
         }
@@ -288,6 +288,7 @@ impl Engine {
                 let is_mined = !parent.block.header.difficulty.is_zero();
                 let latest_valid_hash = Some(if is_mined { B256::ZERO } else { parent_hash });
                 let record = InvalidRecord { latest_valid_hash, reason: told(&reason) };
+                tracing::warn!(%hash, reason = record.reason, "an invalid block");
                 self.core.tree_mut().insert_invalid(hash, record.clone());
                 Ok(Verdict::invalid(record))
             }

@@ -22,6 +22,10 @@ use crate::{Node, NodeOptions, limits};
 /// An Ethereum execution engine whose every validated block comes with its execution witness.
 #[derive(Debug, Parser)]
 #[command(name = "deponent", version)]
+#[command(
+    after_help = "RUST_LOG says what is logged to the standard error: info when not set; debug, \
+                        or engine=debug, say more."
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -348,7 +348,7 @@ pub(crate) fn db(args: &DbArgs) -> anyhow::Result<()> {
             let progress = Progress::waiting("pruning");
             engine.prune()?;
             progress.finish();
-            let from = engine.database().versions_from();
+            let from = kept_from(engine.database())?;
             println!("the states after block {from} and later are kept");
             stats(engine.database())
         }
@@ -371,7 +371,7 @@ fn stats(database: &Database) -> anyhow::Result<()> {
     println!("{:<10} {:>8} {:>16}", "index", 1, stats.index_bytes);
     let (blocks, canonical) = (stats.block_count, stats.canonical_count);
     println!("{blocks} blocks, {canonical} canonical; {} codes", stats.code_count);
-    println!("states are kept from block {}", database.versions_from());
+    println!("states are kept from block {}", kept_from(database)?);
     let heads = database.heads();
     let named = [("head", heads.head), ("safe", heads.safe), ("finalized", heads.finalized)];
     for (name, hash) in named {
@@ -380,6 +380,12 @@ fn stats(database: &Database) -> anyhow::Result<()> {
         println!("{name:<10} {number:>8} {hash}");
     }
     Ok(())
+}
+
+/// The first block whose state is kept: the chain may begin with a later one than 0.
+fn kept_from(database: &Database) -> anyhow::Result<u64> {
+    let begun = database.heads().genesis.map(|genesis| database.entry(&genesis)).transpose()?;
+    Ok(begun.flatten().map_or(0, |entry| entry.number).max(database.versions_from()))
 }
 
 fn verify(data_dir: &Path, storage: &StorageArgs) -> anyhow::Result<()> {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use alloy_primitives::Bytes;
 use anyhow::Context;
-use engine::{Engine, EngineOptions, Genesis, block_header};
+use engine::{Engine, EngineOptions, Genesis, PersistedBlock, block_header};
 use execution::ChainSpec;
-use rpc::{JwtSecret, Limits, Listener, ServerOptions, serve};
+use rpc::{JwtSecret, Limits, Listener, Seldom, ServerOptions, serve};
 use serde::{Deserialize, Serialize};
 use state::{Database, DirectoryDisk, Options as DatabaseOptions};
 use tokio::net::TcpListener;
@@ -98,6 +98,13 @@ impl Node {
             })
         };
         let chain = Arc::new(tokio::task::spawn_blocking(open).await??);
+        let said = Seldom::default();
+        chain.on_persisted(move |PersistedBlock { number, hash }| {
+            // On the thread that has written it: no fork choice waits for the log.
+            if said.is_due() {
+                tracing::info!(number, %hash, "the head, on the disk");
+            }
+        });
         // Where there is no chain, nothing is made.
         let jwt = given.map_or_else(|| JwtSecret::load_or_create(&own_jwt), Ok)?;
         let mut node = Self {

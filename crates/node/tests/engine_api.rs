@@ -458,6 +458,15 @@ async fn blocks_are_shown_with_every_type_of_transaction() {
         let block = node.public("eth_getBlockByNumber", json!([tag, false])).await.expect(tag);
         assert_eq!(block["hash"], expected, "{tag}");
     }
+    // There is no pending block, but a state that the next one begins with.
+    for method in ["eth_getBalance", "eth_getTransactionCount", "eth_getCode"] {
+        let of = |tag| json!([CONTRACT, tag]);
+        let latest = node.public(method, of("latest")).await.expect(method);
+        assert_eq!(node.public(method, of("pending")).await, Ok(latest), "{method}");
+        // What was wrong is the message: other programs show nothing else.
+        let error = node.public(method, of("0x99")).await.expect_err("above the head");
+        assert_eq!((&*error.message, error.data), ("there is no block 153", None));
+    }
     let block = node.ok("eth_getBlockByHash", json!([B256::ZERO, false])).await;
     assert_eq!(block, Value::Null);
     assert_eq!(node.ok("eth_blockNumber", json!([])).await, "0x1");

@@ -74,13 +74,13 @@ impl Code {
 
 /// A JSON-RPC error object, as sent and as received.
 ///
-/// Ours carry `data: {"err": "..."}`, the place the specification gives to the explanation; those
-/// on message calls are as geth has them.
+/// Ours carry `data: {"err": "..."}`, the place the Engine API gives to the explanation, unless it
+/// is [the message](Self::in_message), as in geth; those on message calls are as geth has them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 pub struct Error {
     /// The number callers act upon.
     pub code: i64,
-    /// The number in words, nothing more.
+    /// The number in words, or what was wrong.
     pub message: Cow<'static, str>,
     /// What was wrong this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,6 +134,17 @@ impl Error {
     pub fn failed_call(reason: String) -> Self {
         let (code, _) = Code::Server.wire();
         Self { code, message: Cow::Owned(reason), data: None }
+    }
+
+    /// The same error with what was wrong as its message: programs that know no Engine API show
+    /// nothing else.
+    #[must_use]
+    pub fn in_message(self) -> Self {
+        let detail = self.data.as_ref().and_then(|data| data.get("err")?.as_str());
+        match detail.map(|detail| Cow::Owned(detail.to_owned())) {
+            Some(message) => Self { message, data: None, ..self },
+            None => self,
+        }
     }
 
     /// Whether this is the error that `code` stands for.

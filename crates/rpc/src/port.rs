@@ -23,6 +23,7 @@ use crate::message::{Handler, panic_text};
 use crate::pieces::Pieces;
 use crate::rest;
 use crate::room::{Place, Room, Untaken, permits};
+use crate::seldom::Seldom;
 use crate::socket::{Listener, Stream};
 
 /// What makes one port different from another.
@@ -56,6 +57,8 @@ pub(crate) struct Port {
     subscriptions_begun: AtomicU64,
     /// In which answers are passed by descriptor.
     pub(crate) files: Arc<Files>,
+    /// When it was last said that a request has no valid token.
+    pub(crate) unauthorized: Seldom,
 }
 
 /// What is sent in answer to a call.
@@ -151,6 +154,7 @@ impl Port {
             small_waiting: Semaphore::new(SMALL_ANSWERS_WAITING),
             subscriptions_begun: AtomicU64::new(0),
             files: Arc::new(Files::new(limits.descriptor_bytes)),
+            unauthorized: Seldom::default(),
             handler,
             jwt,
             limits,

@@ -275,6 +275,9 @@ impl Port {
             }
             return refuse(refusal);
         }
+        if !is_resource && is_probe(&head, &body) {
+            return Response::new(Answer::from(String::new()));
+        }
         if let (false, Some(upgrade)) = (is_resource, upgrade)
             && handshake::is_asked(&head)
         {
@@ -333,8 +336,12 @@ impl Port {
             return Err(Refusal::new(StatusCode::BAD_REQUEST, text));
         }
         if let Some(secret) = &self.jwt {
-            authorize(secret, &head.headers)
-                .map_err(|reason| Refusal::new(StatusCode::UNAUTHORIZED, reason))?;
+            authorize(secret, &head.headers).map_err(|reason| {
+                if self.unauthorized.is_due() {
+                    tracing::warn!(reason, "a request without a valid token");
+                }
+                Refusal::new(StatusCode::UNAUTHORIZED, reason)
+            })?;
         }
         if !is_resource {
             if head.uri.path() != "/" {
@@ -342,6 +349,9 @@ impl Port {
                 return Err(Refusal::new(StatusCode::NOT_FOUND, text));
             }
             if handshake::is_asked(head) && head.version != Version::HTTP_2 {
+                return Ok(());
+            }
+            if is_probe(head, body) {
                 return Ok(());
             }
             if head.method != Method::POST {
@@ -743,6 +753,14 @@ fn switching(headers: [(HeaderName, HeaderValue); 3]) -> Response<Answer> {
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     response.headers_mut().extend(headers);
     response
+}
+
+/// Whether somebody asks no more than whether there is a server, as load balancers do: geth answers
+/// that too.
+fn is_probe(head: &Parts, body: &Incoming) -> bool {
+    let has_no_query = head.uri.query().is_none();
+    let wants_no_other = !head.headers.contains_key(header::UPGRADE);
+    head.method == Method::GET && has_no_query && wants_no_other && body.is_end_stream()
 }
 
 fn authorize(secret: &JwtSecret, headers: &HeaderMap) -> Result<(), String> {

@@ -294,5 +294,5 @@ impl Named {
 }
 
 fn io_error(file: String, action: &'static str, offset: u64, source: io::Error) -> Error {
-    Error::Io { file, action, offset, source: Arc::new(source) }
+    Error::Io { file, action, offset, cause: Arc::new(source) }
 }

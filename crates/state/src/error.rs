@@ -7,7 +7,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// The operating system refused: full disk, read-only disk, failing disk.
-    #[error("{file}: could not {action} at offset {offset}: {source}")]
+    #[error("{file}: could not {action} at offset {offset}: {cause}")]
     Io {
         /// The file, or the directory.
         file: String,
@@ -15,8 +15,8 @@ pub enum Error {
         action: &'static str,
         /// Where in the file, in bytes.
         offset: u64,
-        /// What the system said.
-        source: Arc<io::Error>,
+        /// What the system said; no source, since it is in the text.
+        cause: Arc<io::Error>,
     },
     /// What is in the file is not what was written there.
     #[error("{file} is damaged at offset {offset}: {what}")]

@@ -118,7 +118,12 @@ impl fmt::Debug for Api {
 impl Handler for Api {
     fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Json, Error> {
         let found = self.method(method).ok_or_else(|| Error::method_not_found(method))?;
-        (found.call)(self, Params::of(params)?)
+        let answer = Params::of(params).and_then(|params| (found.call)(self, params));
+        // `data` is the Engine API's place for what was wrong.
+        answer.map_err(|error| match method.starts_with("engine_") {
+            true => error,
+            false => error.in_message(),
+        })
     }
 
     /// A fork choice that builds is not: its second parameter is not `null` then.

@@ -107,7 +107,11 @@ fn state(api: &Api, mut params: Params<'_>) -> Result<StateView, Error> {
 /// The block that the next parameter names; the head when there is none.
 pub(super) fn block(api: &Api, params: &mut Params<'_>) -> Result<B256, Error> {
     let id: Option<BlockId> = params.optional("block")?;
-    let id = id.unwrap_or(BlockId::Number(NumberOrTag::Latest));
+    let id = match id {
+        // There is no pool: what is pending is what is there.
+        None | Some(BlockId::Number(NumberOrTag::Pending)) => BlockId::Number(NumberOrTag::Latest),
+        Some(id) => id,
+    };
     let record = api.block_by_id(&id)?;
     let record = record.ok_or_else(|| Error::new(Code::Server, format!("there is no {id}")))?;
     Ok(record.hash())

@@ -40,7 +40,13 @@ pub struct DemoArgs {
 
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(demo(args.rounds))
+    runtime.block_on(async {
+        tokio::select! {
+            outcome = demo(args.rounds) => outcome,
+            // Its files are removed.
+            _ = tokio::signal::ctrl_c() => anyhow::bail!("interrupted"),
+        }
+    })
 }
 
 async fn demo(rounds: u32) -> anyhow::Result<()> {

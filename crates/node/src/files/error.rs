@@ -90,11 +90,5 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.problem {
-            Problem::Io(error) => Some(error),
-            Problem::Content(_) => None,
-        }
-    }
-}
+/// What the system said is in the text, and no source beside it: chains are shown whole.
+impl std::error::Error for Error {}
