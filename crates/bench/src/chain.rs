@@ -186,7 +186,8 @@ pub(crate) fn payloads_of(
         lines.filter_map(move |(index, line)| {
             let place = || format!("{}, line {}", path.display(), index + 1);
             let read = line.map_err(anyhow::Error::from).and_then(|line| {
-                About::read(&line)?.is_none().then(|| Payload::read(&line)).transpose()
+                let is_call = !line.trim().is_empty() && About::read(&line)?.is_none();
+                is_call.then(|| Payload::read(&line)).transpose()
             });
             read.with_context(place).transpose()
         })
@@ -197,7 +198,9 @@ pub(crate) fn payloads_of(
 pub(crate) fn count_of(paths: &[PathBuf]) -> anyhow::Result<usize> {
     let count = |path: &PathBuf| {
         let mut lines = BufReader::with_capacity(1 << 20, unpacked(path)?).split(b'\n');
-        let is_call = |line: Vec<u8>| usize::from(!line.starts_with(ABOUT.as_bytes()));
+        let is_call = |line: Vec<u8>| {
+            usize::from(!line.trim_ascii().is_empty() && !line.starts_with(ABOUT.as_bytes()))
+        };
         let count = lines.try_fold(0, |count, line| line.map(|line| count + is_call(line)));
         count.with_context(|| format!("cannot read {}", path.display()))
     };

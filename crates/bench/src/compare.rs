@@ -11,7 +11,7 @@ use crate::cells;
 use crate::cli::count;
 use crate::document::{Cell, Document, Table, Unit};
 use crate::replay::{self, Block, Course, Entrant, Feed, Run};
-use crate::stats::Comparison;
+use crate::stats::{Comparison, LEAST_PAIRS};
 use crate::target::Targets;
 
 pub(crate) use self::saved::compare as compare_saved;
@@ -27,9 +27,10 @@ pub struct Args {
     /// Interleave runs instead of blocks: A B A B, each on all payloads.
     #[arg(long)]
     by_run: bool,
-    /// Rounds; otherwise six, or one where blocks are interleaved.
-    #[arg(long, value_name = "N", value_parser = count::<usize>)]
-    rounds: Option<usize>,
+    /// Rounds, in each of which all clients are started anew. Fewer than six say something of their
+    /// processes, and not of the programs: two of one program differ too.
+    #[arg(long, value_name = "N", value_parser = count::<usize>, default_value_t = LEAST_PAIRS)]
+    rounds: usize,
 }
 
 /// Runs `compare`, and prints its report.
@@ -45,13 +46,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut course = Course::new(&args.feed)?;
     let results = course.results().to_owned();
     let documented = |runs: &[Run]| {
-        let mut document = document(&args.feed, runs, args.by_run);
+        let mut document = document(args, runs);
         document.clients.clone_from(&clients);
         document
     };
-    let rounds = args.rounds.unwrap_or(if args.by_run { 6 } else { 1 });
-    let runs =
-        course.heats(&entrants, rounds, !args.by_run, |runs| documented(runs).write(&results))?;
+    let write = |runs: &[Run]| documented(runs).write(&results);
+    let runs = course.heats(&entrants, args.rounds, !args.by_run, write)?;
     replay::finish(&documented(&runs), &results, &runs)?;
     match unequal_work(&runs) {
         Some(why) => Err(anyhow::Error::msg(why)).context("the work was unequal: no verdict"),
@@ -59,18 +59,33 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-fn document(feed: &Feed, runs: &[Run], by_run: bool) -> Document {
+fn document(args: &Args, runs: &[Run]) -> Document {
     let names = replay::names(runs);
     let mut document = Document::new(format!("Comparison of {}", names.join(", ")));
-    document.text(replay::sent(feed)).text(if by_run {
+    document.text(replay::sent(&args.feed)).text(if args.by_run {
         "Runs are interleaved: each client runs all payloads, one client after the other, round \
          by round. A pair is a round of both."
     } else {
         "Blocks are interleaved: each block goes to all clients, one after the other, and who is \
-         first changes; the others are stopped meanwhile. A pair is a block of both, with its \
-         times of all rounds."
+         first changes; the others are stopped meanwhile."
     });
-    let pairing = if by_run { Pairing::Rounds } else { Pairing::Blocks };
+    let pairing = match args.by_run || args.rounds >= LEAST_PAIRS {
+        true => Pairing::Rounds,
+        false => Pairing::Blocks,
+    };
+    if !args.by_run {
+        document.text(match pairing {
+            Pairing::Rounds => {
+                "A pair is a round of both, with its blocks: in each the clients were started \
+                 anew, so the intervals know how far two processes of one program differ."
+            }
+            Pairing::Blocks => {
+                "A pair is a block of both, with its times of all rounds. A verdict is on these \
+                 processes and not on the programs, two of one of which differ too: six rounds \
+                 have one on those."
+            }
+        });
+    }
     match unequal_work(runs) {
         Some(why) => {
             document.text(format!("No verdict: the work was unequal. {why}"));

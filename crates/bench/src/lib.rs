@@ -36,6 +36,7 @@ mod sync;
 mod target;
 mod tls;
 mod transports;
+mod turns;
 mod wire;
 mod workload;
 mod world;

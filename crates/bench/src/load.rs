@@ -40,6 +40,7 @@ use crate::document::{Document, console};
 use crate::process;
 use crate::progress;
 use crate::report::results_folder;
+use crate::turns::whose;
 
 /// How long the null server is measured.
 const NULL_TIME: Duration = Duration::from_secs(1);
@@ -209,7 +210,8 @@ pub(crate) fn load(args: &LoadArgs) -> anyhow::Result<()> {
     if process::interrupted() {
         document.text("It was interrupted: rounds are missing.");
     }
-    report::describe(&mix, &args.mode, &outcomes, &mut document);
+    let has_rate = args.max_rate.or(env.max_rate).is_some();
+    report::describe(&mix, &args.mode, &outcomes, has_rate, &mut document);
     let folder = write(&document, args.results.as_ref())?;
     println!("{}", folder.display());
     let silent = outcomes.iter().find(|outcome| outcome.total().latency().count() == 0);
@@ -336,7 +338,7 @@ impl LoadArgs {
                 if process::interrupted() {
                     break 'rounds;
                 }
-                let at = (round + place) % contenders.len();
+                let at = whose(round, place, contenders.len());
                 outcomes[at].rounds.push(turn::run(&contenders[at].target, mix, plan)?);
                 bar.inc(1);
             }

@@ -33,6 +33,7 @@ use crate::progress;
 use crate::report::results_folder;
 use crate::sync::{self, Ancestry};
 use crate::target::{Reset, Target, Targets};
+use crate::turns::whose;
 use crate::wire::{Connection, Timing};
 use crate::world::short_hash;
 
@@ -80,7 +81,7 @@ pub struct Args {
     /// engine.multiproof-chunk-size=15,30,60.
     #[arg(long, value_name = "KEY=V1,V2,..", conflicts_with = "engine_url")]
     sweep: Option<Sweep>,
-    /// Heats of each client or value, interleaved; one unless it is a sweep, which has three.
+    /// Heats of each client or value, interleaved; one unless it is a sweep, which has six.
     #[arg(long, value_name = "N", value_parser = count::<usize>)]
     rounds: Option<usize>,
 }
@@ -201,8 +202,8 @@ pub(crate) struct Block {
     pub(crate) forkchoice: f64,
     /// Between the beginning of its slot and when it could be sent.
     pub(crate) queue_wait: f64,
-    /// Until it was persisted, after the fork choice; zero where nobody waited.
-    pub(crate) persistence_wait: f64,
+    /// Until it was persisted, after the fork choice, where somebody waited.
+    pub(crate) persistence_wait: Option<f64>,
     /// Of the fork choices back and forth.
     pub(crate) reorg: Option<[f64; 2]>,
     /// When all of that was done, since the first slot began; the turns of others left out.
@@ -303,14 +304,15 @@ impl Session {
             Ok(timings) => (timings, false),
             Err(error) => (self.send_again(payload, heads, error)?, true),
         };
-        let began = Instant::now();
+        let mut persistence_wait = None;
         if let (Persistence::Every(blocks), Some(persisted)) =
             (feed.wait_for_persistence, &mut self.persisted)
             && sent.is_multiple_of(blocks)
         {
+            let began = Instant::now();
             persisted.wait_for(payload.hash, feed.persistence_timeout)?;
+            persistence_wait = Some(began.elapsed().as_secs_f64());
         }
-        let persistence_wait = began.elapsed();
         let depth = feed.reorg.map(|depth| depth as usize);
         let depth = depth.filter(|depth| sent.is_multiple_of(*depth));
         let back = depth.map(|depth| ancestry.ancestor(payload.hash, depth));
@@ -333,7 +335,7 @@ impl Session {
             answer_bytes: validated.answer_bytes,
             forkchoice: chosen.whole.as_secs_f64(),
             queue_wait: queue_wait.as_secs_f64(),
-            persistence_wait: persistence_wait.as_secs_f64(),
+            persistence_wait,
             reorg,
             ended: 0.0,
             interrupted,
@@ -412,9 +414,11 @@ fn heat(
     feed: &Feed,
     ancestry: &Ancestry,
     samples: &mut File,
+    work: &Path,
 ) -> anyhow::Result<()> {
     let mut ancestry = ancestry.clone();
     let is_alone = sessions.len() == 1;
+    let disk = File::open(work).with_context(|| format!("cannot open {}", work.display()))?;
     if !is_alone {
         sessions
             .iter()
@@ -428,7 +432,18 @@ fn heat(
     let bar = progress::bar(names.join(", "), blocks);
     let (mut first, mut first_slot) = (None, None);
     for (index, payload) in payloads_of(&feed.payloads)?.take(last).enumerate() {
-        let payload = payload?;
+        let payload = match payload {
+            Ok(payload) => payload,
+            // What was measured before it is kept.
+            Err(error) => {
+                let said = format!("{error:#}");
+                for session in &mut *sessions {
+                    let next = session.run.blocks.last().map_or(0, |block| block.number + 1);
+                    session.failed(next, anyhow!("{said}"));
+                }
+                break;
+            }
+        };
         ancestry.push(&payload);
         let Some(sent) = index.checked_sub(feed.skip) else { continue };
         // What is passed over takes its time too.
@@ -441,7 +456,8 @@ fn heat(
         }
         let mut is_over = true;
         for place in 0..sessions.len() {
-            let session = &mut sessions[(sent + place) % sessions.len()];
+            let at = whose(sent, place, sessions.len());
+            let session = &mut sessions[at];
             if session.run.failure.is_some() {
                 continue;
             }
@@ -478,6 +494,8 @@ fn heat(
                 process::sleep_until(slot + feed.wait_time.unwrap_or_default());
                 if let (None, Some(process)) = (&session.run.failure, &session.process) {
                     process.freeze()?;
+                    // The system writes for a stopped client too, in the next one's turn.
+                    rustix::fs::syncfs(&disk).context("what was written could not be synced")?;
                 }
             }
         }
@@ -569,7 +587,7 @@ impl<'a> Course<'a> {
                         }
                     }
                 }
-                heat(&mut sessions, self.feed, &self.ancestry, &mut self.samples)?;
+                heat(&mut sessions, self.feed, &self.ancestry, &mut self.samples, &self.work)?;
                 runs.extend(sessions.into_iter().map(Session::end).chain(failed));
                 for entrant in heat_of {
                     let log = self.data(entrant).join("bench.log");
@@ -616,7 +634,7 @@ impl<'a> Course<'a> {
             persisted: persisted.transpose()?,
             run: Run::of(url, 0, args.witness),
         }];
-        heat(&mut sessions, self.feed, &self.ancestry, &mut self.samples)?;
+        heat(&mut sessions, self.feed, &self.ancestry, &mut self.samples, &self.work)?;
         let [session] = sessions;
         let run = session.end();
         report::write_csv(std::slice::from_ref(&run), &self.results)?;
@@ -651,7 +669,9 @@ impl<'a> Course<'a> {
             }
             Reset::Delete => import(&data)?.0.process.stop()?,
         }
-        let client = target.start(&data, genesis)?;
+        let mut client = target.start(&data, genesis)?;
+        // One that keeps its newest blocks in memory lacks them after each start.
+        sync::feed(&mut client, count_of(&self.feed.setup)?, payloads_of(&self.feed.setup)?)?;
         let waits = self.feed.wait_for_persistence != Persistence::Never;
         let persisted = waits.then(|| Persisted::subscribe(&client.websocket)).transpose()?;
         Ok(Session {

@@ -22,6 +22,7 @@ use crate::process::Usage;
 use crate::progress;
 use crate::sync::{self, Ancestry};
 use crate::transports::WitnessLane;
+use crate::turns::whose;
 
 /// Where our node says how long the last block's stages took: numbers are microseconds.
 const TIMINGS: &str = "deponent_lastTimings";
@@ -333,7 +334,7 @@ fn measure(
         // among them, as branches of one to three blocks do.
         let is_asked = !options.alternate || (index / clients).count_ones().is_multiple_of(2);
         for place in 0..clients {
-            let runner = &mut team[(index + place) % clients];
+            let runner = &mut team[whose(index, place, clients)];
             let sample = runner.turn(&payload, &ancestry, is_asked, options)?;
             if writes_out {
                 rustix::fs::syncfs(disk).context("what was written could not be synced")?;

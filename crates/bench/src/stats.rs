@@ -11,7 +11,7 @@ const RESAMPLES: usize = 10_000;
 const CONFIDENCE: f64 = 0.95;
 /// Fewer pairs say nothing about what another run would find: of five of two equal sides, all fall
 /// on the same side of 1 in one comparison of 16, of six in one of 32.
-const LEAST_PAIRS: usize = 6;
+pub(crate) const LEAST_PAIRS: usize = 6;
 
 /// What two runs of one program differ by though nothing changed, as reth's benchmarks found it:
 /// of medians, of percentiles up to the 90th, and of those beyond.

@@ -44,6 +44,7 @@ use crate::progress;
 use crate::run::{micros, server_timings};
 use crate::state::Outcome;
 use crate::sync;
+use crate::turns::whose;
 use crate::wire;
 
 /// Sizes from here on, in megabytes, have [`TransportOptions::rounds`]' second number.
@@ -247,11 +248,12 @@ fn run(
     let lanes_most = payloads.len() / rounds;
     for round in 0..rounds {
         for turn in 0..lanes.len() {
-            let index = (turn + round) % lanes.len();
+            let index = whose(round, turn, lanes.len());
             let lane = &mut lanes[index];
             let server = &mut servers[lane.server];
             let payload = &payloads[round * lanes_most + lane.place];
-            let sample = turn_of(lane, server, payload, options.pause)
+            let memory = Memory::touched(lane.room);
+            let sample = turn_of(lane, server, payload, options.pause, memory)
                 .with_context(|| format!("{} over {}", server.name, lane.named.name))?;
             samples.push(Sample { size, round, warm_up: round == 0, ..sample });
             bar.inc(1);
@@ -312,11 +314,11 @@ fn turn_of(
     server: &mut Server,
     payload: &Payload,
     pause: Duration,
+    mut memory: Memory,
 ) -> anyhow::Result<Sample> {
     let (us, them) = (std::process::id(), server.client.process.id());
     server.client.process.thaw()?;
     let [our_base, before] = [us, them].map(Usage::of);
-    let mut memory = Memory::touched(lane.room);
     for process in [us, them] {
         process::reset_peak(process);
     }

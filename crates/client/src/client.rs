@@ -238,7 +238,7 @@ impl EngineClient {
 
     /// The witness of a valid block: `GET witnesses/{blockHash}`, and over JSON-RPC, which has
     /// it on the public port and on a Unix socket, `debug_executionWitnessByBlockHash` or what
-    /// others call it, `debug_executionWitnessByHash`.
+    /// others call it: `debug_executionWitnessByHash`, or `debug_executionWitness` with a hash.
     pub async fn witness(&mut self, block_hash: B256) -> Result<Witness, Error> {
         if self.wire != Wire::Json {
             let reply = self.get(&format!("witnesses/{block_hash}"), None).await?;
@@ -246,13 +246,13 @@ impl EngineClient {
         }
         let spare = self.spare.clone();
         let read = |result: &RawValue| json::witness(result, &spare);
-        let method = "debug_executionWitnessByBlockHash";
-        match self.call(method, &[block_hash], REPEATS, read).await {
-            Err(Error::Rpc(error)) if error.is(Code::MethodNotFound) => {
-                self.call("debug_executionWitnessByHash", &[block_hash], REPEATS, read).await
+        for method in ["debug_executionWitnessByBlockHash", "debug_executionWitnessByHash"] {
+            match self.call(method, &[block_hash], REPEATS, read).await {
+                Err(Error::Rpc(error)) if error.is(Code::MethodNotFound) => {}
+                outcome => return outcome,
             }
-            outcome => outcome,
         }
+        self.call("debug_executionWitness", &[block_hash], REPEATS, read).await
     }
 
     /// What a prover of an Amsterdam block is given, EIP-8025's `StatelessInput` behind its schema:

@@ -1,5 +1,8 @@
 //! JSON-RPC: what is sent, and how its answers are read.
 
+use std::borrow::Cow;
+
+use alloy_consensus::Header;
 use alloy_primitives::{B256, Bytes, FixedBytes, U256, hex};
 use alloy_rpc_types_engine::{
     ExecutionPayload, ExecutionPayloadSidecar, ForkchoiceUpdated, PayloadStatus, PayloadStatusEnum,
@@ -126,6 +129,7 @@ pub(crate) fn built(result: &RawValue) -> Result<BuiltPayload, Error> {
 }
 
 /// Reads the answer to `debug_executionWitness`: all items into one buffer, in memory of `spare`.
+/// geth writes headers as objects.
 pub(crate) fn witness(result: &RawValue, spare: &Spare) -> Result<Witness, Error> {
     #[derive(Deserialize)]
     struct Items<'a> {
@@ -134,9 +138,12 @@ pub(crate) fn witness(result: &RawValue, spare: &Spare) -> Result<Witness, Error
         #[serde(borrow)]
         codes: Vec<&'a str>,
         #[serde(borrow)]
-        headers: Vec<&'a str>,
+        headers: Vec<&'a RawValue>,
     }
     let Items { state, codes, headers } = serde_json::from_str(result.get())?;
+    check("headers", headers.len(), limits::HEADERS)?;
+    let headers = headers.into_iter().map(header).collect::<Result<Vec<_>, _>>()?;
+    let headers = headers.iter().map(|header| &**header).collect();
     let lists = [
         ("state", state, limits::ITEMS),
         ("codes", codes, limits::ITEMS),
@@ -172,6 +179,15 @@ pub(crate) fn witness(result: &RawValue, spare: &Spare) -> Result<Witness, Error
     let mut strings =
         |count| items.by_ref().take(count).map(|item| bytes.slice_ref(item)).collect();
     Ok(Witness { state, codes: strings(codes), headers: strings(headers) })
+}
+
+/// A header in hex, however it is written.
+fn header(json: &RawValue) -> Result<Cow<'_, str>, Error> {
+    if json.get().starts_with('{') {
+        let header: Header = serde_json::from_str(json.get())?;
+        return Ok(hex::encode_prefixed(alloy_rlp::encode(&header)).into());
+    }
+    Ok(serde_json::from_str::<&str>(json.get())?.into())
 }
 
 fn check(field: &'static str, got: usize, limit: usize) -> Result<(), Error> {

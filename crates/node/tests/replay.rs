@@ -384,7 +384,7 @@ fn clients_are_compared_by_block_and_by_run() {
         Some(_) => "geth,deponent,deponent+witness",
         None => "deponent,deponent+witness",
     };
-    let flags = ["--clients", clients, "--warm-up", "2"];
+    let flags = ["--clients", clients, "--warm-up", "2", "--rounds", "2"];
     let output = folder.run("compare", &[Part::Empty, Part::Warm], &flags);
     assert!(output.status.success(), "{}", words(&output));
     let markdown = folder.file("report.md");
@@ -397,9 +397,25 @@ fn clients_are_compared_by_block_and_by_run() {
     let unknown = markdown.lines().filter(|line| line.contains("| p99 |"));
     assert!(unknown.clone().count() > 0, "{markdown}");
     assert!(unknown.clone().all(|line| line.contains("too few pairs")), "{markdown}");
-    let flags = [&flags[..], &["--by-run", "--rounds", "3"]].concat();
+    assert!(markdown.contains("and not on the programs"), "{markdown}");
+    let flags = [&flags[..4], &["--by-run", "--rounds", "3"]].concat();
     let output = folder.run("compare", &[Part::Empty], &flags);
     assert!(output.status.success(), "{}", words(&output));
+}
+
+#[test]
+fn what_was_measured_before_a_line_that_is_no_payload_is_kept() {
+    let folder = Folder::new();
+    let broken = folder.0.path().join("broken.jsonl");
+    std::fs::write(&broken, "\n{}\n").expect("written");
+    let mut command = folder.command("replay", &[Part::Empty], &["--target", "deponent"]);
+    let output = command.arg(&broken).output().expect("it runs");
+    folder.check_that_nothing_is_left();
+    assert!(!output.status.success());
+    assert!(words(&output).contains("broken.jsonl, line 2"), "{}", words(&output));
+    assert!(folder.file("report.md").contains("broken.jsonl, line 2"));
+    let measured = folder.file("combined_latency.csv").lines().count() - 1;
+    assert_eq!(measured as u64, World::preset("mini").expect("a preset").empty_blocks);
 }
 
 #[test]

@@ -54,7 +54,7 @@ pub(crate) fn compare(folders: [&Path; 2]) -> anyhow::Result<Document> {
         "Two earlier runs on the same payloads. They were not interleaved: what was different on \
          the machine between them, the other programs, its caches, its clock, is in the ratios, \
          and the intervals know nothing of it. A verdict is on these two runs and not on the \
-         programs; for one on those, compare them with deponent bench compare.",
+         programs; for one on those, compare them with deponent bench compare, in six rounds.",
     );
     for saved in [&a, &b] {
         document.text(saved.words());

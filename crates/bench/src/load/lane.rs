@@ -43,6 +43,8 @@ pub(super) struct Lane<'a> {
     calls: Calls,
     /// Calls that it may still send.
     left: u64,
+    /// Its connection was lost too often for another.
+    is_given_up: bool,
     /// Its place in the mix.
     turn: usize,
     /// When the next call is due, and the time from one to the next: zero where none is set.
@@ -78,6 +80,7 @@ impl<'a> Lane<'a> {
             written: 0,
             calls: Calls::new(order, mix.kinds.len(), nanos(plan.duration)),
             left,
+            is_given_up: false,
             // Connections begin at different calls.
             turn: mix.cycle.len() * number / plan.connections,
             due: interval * number as u64 / count,
@@ -111,10 +114,10 @@ impl<'a> Lane<'a> {
             self.disconnect(now);
         }
         let end = nanos(self.plan.duration);
-        let next =
-            if now >= end || self.left == 0 { u64::MAX } else { self.send(now, opener).min(end) };
+        let is_over = |lane: &Self| now >= end || lane.left == 0 || lane.is_given_up;
+        let next = if is_over(self) { u64::MAX } else { self.send(now, opener).min(end) };
         self.flush(now);
-        if now >= end || self.left == 0 {
+        if is_over(self) {
             self.calls.oldest()?;
         }
         let expiry = self.calls.oldest().map_or(u64::MAX, |sent| sent + limit + 1);
@@ -317,7 +320,7 @@ impl<'a> Lane<'a> {
         self.lost += 1;
         self.connect_at = now + if self.lost > 1 { RECONNECT_NANOS } else { 0 };
         if self.lost == MOST_LOST {
-            self.left = 0;
+            self.is_given_up = true;
             self.calls.tally.given_up += 1;
         }
     }

@@ -12,20 +12,26 @@ const BUSY: f64 = 0.9;
 /// A server that reaches more than this share of what the null server does is hardly measured.
 const NEAR_NULL: f64 = 0.8;
 /// By more than this share of all results of a call two endpoints may not differ in those that are
-/// `null`, to be compared.
-const MOST_NULLS_APART: f64 = 0.01;
+/// `null`, nor of all calls in those that failed, to be compared.
+const MOST_APART: f64 = 0.01;
 /// Points of a distribution that are kept.
 const POINTS: usize = 400;
 
 /// Writes what was found out.
-pub(super) fn describe(mix: &Mix, modes: &[Mode], outcomes: &[Outcome], document: &mut Document) {
-    let compared = compared(outcomes);
+pub(super) fn describe(
+    mix: &Mix,
+    modes: &[Mode],
+    outcomes: &[Outcome],
+    has_rate: bool,
+    document: &mut Document,
+) {
+    let compared = compared(outcomes, has_rate);
     document.table(speeds(outcomes));
     if outcomes.len() > modes.len() {
         document.text(Comparison::WORDS);
         document.text(
-            "The work was unequal where one endpoint answers null to calls that the other has a \
-             result for: a block that it lacks, say.",
+            "The work was unequal where one endpoint answers null, or fails, where the other has a \
+             result: to calls about a block that it lacks, say, or of a method.",
         );
     }
     document.table(compared).table(work(outcomes)).table(failures(outcomes));
@@ -83,14 +89,24 @@ fn speeds(outcomes: &[Outcome]) -> Table {
     table
 }
 
-/// Each endpoint against the first one: the rounds are the pairs.
-fn compared(outcomes: &[Outcome]) -> Table {
-    let table = table("Time a call", [("against", Unit::Text)]);
+/// What of a round is compared.
+type Time = fn(&Tally) -> f64;
+
+/// Each endpoint against the first one: the rounds are the pairs. Where calls are sent at a rate
+/// that was given, it is their latency that tells, and not how many there are.
+fn compared(outcomes: &[Outcome], has_rate: bool) -> Table {
+    let times: &[(&str, Time)] = match has_rate {
+        false => &[("time a call", |round| 1.0 / round.rate())],
+        true => &[
+            ("latency p50", |round| round.latency().percentile(0.5)),
+            ("latency p99", |round| round.latency().percentile(0.99)),
+        ],
+    };
+    let table = table("Comparison", [("against", Unit::Text), ("of", Unit::Text)]);
     let mut table = Comparison::columns(table);
     for (at, outcome) in outcomes.iter().enumerate() {
         let first = outcomes.iter().position(|first| first.mode == outcome.mode).unwrap_or(at);
-        if first < at {
-            let time = |round: &Tally| 1.0 / round.rate();
+        for (of, time) in times.iter().filter(|_| first < at) {
             let rounds = outcome.rounds.iter().zip(&outcomes[first].rounds);
             let pairs: Vec<_> = rounds.map(|(a, b)| vec![[time(a), time(b)]]).collect();
             let [ratio, low, high, floor, verdict] = match is_same_work(outcome, &outcomes[first]) {
@@ -104,21 +120,25 @@ fn compared(outcomes: &[Outcome]) -> Table {
                 ],
             };
             let against = outcomes[first].name.clone().into();
-            row(&mut table, outcome, [against, ratio, low, high, floor, verdict]);
+            let of = (*of).into();
+            row(&mut table, outcome, [against, of, ratio, low, high, floor, verdict]);
         }
     }
     table
 }
 
 /// Whether both endpoints have something to say to the same calls: one that lacks a block answers
-/// `null` sooner than one that has it.
+/// `null`, and one that lacks a method an error, sooner than one that has it.
 fn is_same_work(a: &Outcome, b: &Outcome) -> bool {
     let shares = |outcome: &Outcome| {
-        let Tally { nulls, results, .. } = outcome.total();
-        let share = |(nulls, results): (u64, u64)| nulls as f64 / results.max(1) as f64;
-        nulls.into_iter().zip(results).map(share).collect::<Vec<_>>()
+        let total = outcome.total();
+        let share = |(part, all): (u64, u64)| part as f64 / all.max(1) as f64;
+        let ended = total.failed() + total.results.iter().sum::<u64>();
+        let failed = share((total.failed(), ended));
+        let nulls = total.nulls.into_iter().zip(total.results).map(share);
+        std::iter::once(failed).chain(nulls).collect::<Vec<_>>()
     };
-    shares(a).into_iter().zip(shares(b)).all(|(a, b)| (a - b).abs() <= MOST_NULLS_APART)
+    shares(a).into_iter().zip(shares(b)).all(|(a, b)| (a - b).abs() <= MOST_APART)
 }
 
 /// What was sent and received, and what we needed for that.

@@ -320,23 +320,46 @@ fn who_answers_null_is_not_compared_with_who_has_a_result() {
     let outcome = |body: &'static str| {
         let target = odd_server(Wire::Http, move |_, text, out| {
             let id = &ids(text)[0];
-            out.extend(http("200 OK", "", &format!(r#"{{"id":{id},"result":{body}}}"#)));
+            let member = if body.starts_with('{') { "error" } else { "result" };
+            out.extend(http("200 OK", "", &format!(r#"{{"id":{id},"{member}":{body}}}"#)));
             true
         });
         let plan = plan(Mode::Sequential, 9);
         let rounds = (0..6).map(|_| run(&target, &plan)).collect();
         Outcome { name: body.into(), mode: Mode::Sequential, rounds, null_rate: None }
     };
-    let report = |bodies: [&'static str; 2]| {
+    let report_at = |has_rate: bool, bodies: [&'static str; 2]| {
         let mix = Mix::parse(&["2*a".into(), "b [1]".into()]).expect("calls");
         let mut document = Document::new("calls");
-        report::describe(&mix, &[Mode::Sequential], &bodies.map(outcome), &mut document);
+        report::describe(&mix, &[Mode::Sequential], &bodies.map(outcome), has_rate, &mut document);
         crate::document::markdown(&[document])
     };
+    let report = |bodies| report_at(false, bodies);
     const UNEQUAL: &str = "| the work was unequal |";
+    const ERROR: &str = r#"{"code":-32601,"message":"no such method"}"#;
+    assert!(report([ERROR, "7"]).contains(UNEQUAL));
+    assert!(!report([ERROR, ERROR]).contains(UNEQUAL));
+    // At a rate that both keep up with, their latencies are compared.
+    let at_a_rate = report_at(true, ["8", "7"]);
+    assert!(at_a_rate.contains("| latency p99 |") && !at_a_rate.contains("| time a call |"));
     assert!(report(["null", "7"]).contains(UNEQUAL));
     assert!(!report(["null", "null"]).contains(UNEQUAL));
     assert!(!report(["8", "7"]).contains(UNEQUAL));
+}
+
+#[test]
+fn at_a_rate_calls_that_a_lost_server_kept_from_being_sent_have_waited_too() {
+    let target = odd_server(Wire::Http, |_, _, _| false);
+    let plan = Plan {
+        duration: Duration::from_millis(2_500),
+        calls: None,
+        max_rate: Some(100.0),
+        ..plan(Mode::Sequential, 0)
+    };
+    let tally = run(&target, &plan);
+    assert_eq!((tally.given_up, tally.count(Failure::Closed)), (1, 10));
+    assert!((230..=240).contains(&tally.unsent), "{}", tally.unsent);
+    assert_eq!(tally.latency().count(), tally.unsent);
 }
 
 #[test]

@@ -13,6 +13,7 @@ use super::Plan;
 use super::lane::{Lane, Opener};
 use super::tally::Tally;
 use super::target::{Mix, Target};
+use crate::process;
 
 /// Makes the calls of one turn. The connections are opened before the clock starts.
 pub(super) fn run(target: &Target, mix: &Mix, plan: &Plan) -> anyhow::Result<Tally> {
@@ -60,7 +61,7 @@ fn drive_with<'s, 'a>(
             let next = lane.step(opener);
             wake = wake.into_iter().chain(next).min();
         }
-        let Some(wake) = wake else { break };
+        let Some(wake) = wake.filter(|_| !process::interrupted()) else { break };
         let wait = wake.saturating_sub(lanes.first().map_or(0, Lane::now));
         // Whoever has no end has something to wait for: an answer, and it is not late yet.
         let wait = Timespec::try_from(Duration::from_nanos(wait)).ok();

@@ -42,10 +42,7 @@ pub(super) fn document(title: String, feed: &Feed, runs: &[Run]) -> Document {
         document.table(latencies("queue wait", runs, |block| Some(block.queue_wait)));
         too_slow(&mut document, runs, slot.as_secs_f64());
     }
-    document.table(latencies("persistence wait", runs, |block| {
-        Some(block.persistence_wait)
-            .filter(|_| feed.wait_for_persistence != super::Persistence::Never)
-    }));
+    document.table(latencies("persistence wait", runs, |block| block.persistence_wait));
     document.table(latencies("fork choice back", runs, |block| Some(block.reorg?[0])));
     document.table(latencies("fork choice forth", runs, |block| Some(block.reorg?[1])));
     document.table(speeds(runs)).chart(distribution(runs));
@@ -218,7 +215,7 @@ fn combined_latency(run: &Run) -> String {
         let Block { number, gas_limit, transactions, gas_used, .. } = block;
         let [payload, forkchoice] = [block.new_payload, block.forkchoice].map(micros);
         let [persistence, queue, first_byte] =
-            [block.persistence_wait, block.queue_wait, block.first_byte].map(micros);
+            [block.persistence_wait.unwrap_or(0.0), block.queue_wait, block.first_byte].map(micros);
         let (total, bytes, hash) = (payload + forkchoice, block.answer_bytes, block.hash);
         writeln!(
             text,

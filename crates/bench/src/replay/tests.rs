@@ -210,7 +210,8 @@ fn run_of(what: Does, flags: &[&str]) -> Run {
         sessions[0].engine.set_patience(PATIENCE[0]);
     }
     let feed = feed(folder.path(), flags);
-    heat(&mut sessions, &feed, &Ancestry::default(), &mut samples).expect("it runs");
+    heat(&mut sessions, &feed, &Ancestry::default(), &mut samples, Path::new("."))
+        .expect("it runs");
     let [session] = sessions;
     session.end()
 }
@@ -281,7 +282,8 @@ fn one_of_two_fails_and_the_other_goes_on() {
     let feed = feed(folder.path(), &[]);
     let addresses = [server(Does::Right), server(Does::Wrong)];
     let mut sessions = addresses.map(|address| session(&address, &address, false, Duration::ZERO));
-    heat(&mut sessions, &feed, &Ancestry::default(), &mut samples).expect("it runs");
+    heat(&mut sessions, &feed, &Ancestry::default(), &mut samples, Path::new("."))
+        .expect("it runs");
     let runs = sessions.map(Session::end);
     assert_eq!(runs[0].failure, None);
     assert_eq!(runs.each_ref().map(|run| run.blocks.len() as u64), [BLOCKS, AT - 1]);
@@ -319,7 +321,7 @@ fn pairs_are_blocks_of_one_round_or_rounds_of_several() {
         answer_bytes: 0,
         forkchoice: 1.0,
         queue_wait: 0.0,
-        persistence_wait: 0.0,
+        persistence_wait: None,
         reorg: None,
         ended: 0.0,
         interrupted: false,
@@ -372,6 +374,10 @@ fn files_may_be_packed_and_mistakes_in_them_have_a_line() {
     let told = write("told", format!("{head}\n{}", lines(1)).as_bytes());
     assert_eq!(count_of(&[told.clone(), told.clone()]).expect("files"), 2 * BLOCKS as usize);
     assert_eq!(payloads_of(&[told]).expect("a file").filter(Result::is_ok).count() as u64, BLOCKS);
+    // Empty lines are nothing.
+    let spaced = write("spaced", format!("\n{head}\n\n{}\n \n", lines(1)).as_bytes());
+    assert_eq!(count_of(std::slice::from_ref(&spaced)).expect("a file"), BLOCKS as usize);
+    assert!(payloads_of(&[spaced]).expect("a file").all(|payload| payload.is_ok()));
     let later = write("later", head.replace("\"version\":1", "\"version\":2").as_bytes());
     let error = payloads_of(&[later]).expect("a file").last().expect("a line").expect_err("newer");
     assert!(format!("{error:#}").contains("version 2"), "{error:#}");

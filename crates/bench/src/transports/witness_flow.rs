@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::payloads::Published;
 use super::wires::{self, Named};
-use super::{Lane, Sample, Server, TransportOptions, clean_up, start, turn_of, write};
+use super::{Lane, Memory, Sample, Server, TransportOptions, clean_up, start, turn_of, write};
 use crate::chain::{Chain, Part, Payload};
 use crate::cli::{Common, count, published};
 use crate::client::{Client, Contender, Kind, Program};
@@ -24,6 +24,7 @@ use crate::document::{Document, console};
 use crate::run::micros;
 use crate::state::Outcome;
 use crate::sync::{self, Ancestry};
+use crate::turns::whose;
 use crate::{process, progress};
 
 /// What `witness` is given.
@@ -290,7 +291,7 @@ impl Run<'_> {
                 }
                 ensure!(payloads.len() >= most * (options.rounds + 1), "too few blocks");
                 for turn in 0..lanes.len() {
-                    let index = (turn + round) % lanes.len();
+                    let index = whose(round, turn, lanes.len());
                     let lane = &mut lanes[index];
                     let server = &mut servers[lane.server];
                     // The same block for the first flow of each client, another for the second..
@@ -321,7 +322,7 @@ impl Run<'_> {
         let bar = progress::bar("depths", options.rounds * options.programs.len());
         for round in 0..options.rounds {
             for turn in 0..options.programs.len() {
-                let program = &options.programs[(turn + round) % options.programs.len()];
+                let program = &options.programs[whose(round, turn, options.programs.len())];
                 let name = program.kind.name();
                 if Instant::now() > end || process::interrupted() {
                     measured.remarks.push(format!("No time for the depths of {name}, {round}."));
@@ -381,6 +382,8 @@ fn ask(
 ) -> anyhow::Result<[Asked; 2]> {
     let is_later = lane.named.is_later();
     let flow = if is_later { Flow::Decoupled } else { Flow::Coupled };
+    // Between both calls nothing is done that the server could use.
+    let mut ready = Some(Memory::touched(lane.room));
     let mut sent = Ok(None);
     if is_later && depth.is_none() {
         server.client.process.thaw()?;
@@ -390,7 +393,8 @@ fn ask(
         let (payload_us, outcome) = match &sent {
             Ok(payload_us) => {
                 let payload_us = payload_us.filter(|_| !repeated);
-                (payload_us, turn_of(lane, server, payload, pause))
+                let memory = ready.take().unwrap_or_else(|| Memory::touched(lane.room));
+                (payload_us, turn_of(lane, server, payload, pause, memory))
             }
             Err(error) => (None, Err(anyhow::Error::msg(format!("{error:#}")))),
         };

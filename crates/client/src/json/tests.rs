@@ -50,6 +50,22 @@ fn a_witness_that_its_slow_twin_refuses_is_refused() {
     }
 }
 
+/// As geth 1.17 writes them.
+#[test]
+fn headers_may_be_objects() {
+    let header = Header { number: 7, base_fee_per_gas: Some(9), ..Header::default() };
+    let rlp = Bytes::from(alloy_rlp::encode(&header));
+    let mut object = serde_json::to_value(&header).expect("JSON");
+    object["hash"] = serde_json::json!(header.hash_slow());
+    let json = serde_json::json!({"state": [], "codes": ["0x60"], "headers": [object, rlp]});
+    let json = json.to_string();
+    let read = witness(raw(&json), &Spare::default()).expect("a witness");
+    assert_eq!(read.headers, [rlp.clone(), rlp]);
+    assert_eq!(read.codes, [Bytes::from_static(&[0x60])]);
+    let bad = r#"{"state": [], "codes": [], "headers": [{"number": 7}]}"#;
+    witness(raw(bad), &Spare::default()).expect_err("half a header");
+}
+
 #[test]
 fn the_memory_of_a_witness_is_used_again_when_nobody_holds_a_slice() {
     let text = r#"{"state":["0x0102","0x03"],"codes":["0x0405"],"headers":[]}"#;

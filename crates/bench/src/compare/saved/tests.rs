@@ -28,7 +28,7 @@ fn runs(clients: &[&str], seconds: &[f64]) -> Vec<Run> {
         answer_bytes: 100,
         forkchoice: 0.0,
         queue_wait: 0.0,
-        persistence_wait: 0.0,
+        persistence_wait: None,
         reorg: None,
         ended: number as f64,
         interrupted: false,
