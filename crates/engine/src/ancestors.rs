@@ -43,7 +43,7 @@ impl<'a> Ancestors<'a> {
         Ok(Some(self.hashes[depth]))
     }
 
-    /// The hash of ancestor `number`, as `BLOCKHASH` asks for it in a block, whose witness needs the
+    /// The hash of ancestor `number`, as `BLOCKHASH` asks for it in a block: its witness needs the
     /// header.
     pub(crate) fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {
         found(number, self.hash(number))

@@ -239,8 +239,8 @@ impl ChainSpec {
         active.map(|(fork, _)| *fork).max().unwrap_or(EthereumHardfork::Frontier)
     }
 
-    /// What `given`, the same chain's rules as somebody else has them, says otherwise of blocks up to
-    /// `head`, which these rules have validated. What is said of later ones may change.
+    /// What `given`, the same chain's rules as somebody else has them, says otherwise of blocks up
+    /// to `head`, which these rules have validated. What is said of later ones may change.
     pub fn conflict(&self, given: &Self, head: &Header) -> Option<String> {
         if self.chain_id != given.chain_id {
             return Some(format!("chainId {} instead of {}", given.chain_id, self.chain_id));

@@ -65,8 +65,8 @@ pub const WRITE_BUFFER_BYTES: usize = 128 << 10;
 pub const WRITE_PART_BYTES: usize = 8 << 20;
 
 /// Pages that a reader of nodes has at hand, by a table of 256 KiB that should stay in the
-/// processor's cache. As long as it reads, the pages that it has been to twice stay in memory, which
-/// are 64 MiB at most; nearly all of them are in the cache of pages as well.
+/// processor's cache. As long as it reads, the pages that it has been to twice stay in memory: 64
+/// MiB of them at most, nearly all of which are in the cache of pages as well.
 pub const PAGES_AT_HAND: usize = 1 << 14;
 
 /// Pages that it looks up before that is worth it.
