@@ -4,7 +4,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 /// Records in memory: for tests, benchmarks, and whoever wants no disk.
 ///
-/// The address of a record is its number, from one. A clone is the same store.
+/// The address of a record is its number, from one, unless they are [spread
+/// out](Self::spread_out). A clone is the same store.
 ///
 /// ```
 /// use trie::versioned::{MemoryRecords, RecordSink, Records};
@@ -13,14 +14,53 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// let address = records.append(&[1, 2, 3]);
 /// assert_eq!(records.record(address).unwrap().as_ref(), [1, 2, 3]);
 /// ```
-#[derive(Clone, Debug, Default)]
-pub struct MemoryRecords(Arc<RwLock<Vec<Bytes>>>);
+#[derive(Clone, Debug)]
+pub struct MemoryRecords {
+    records: Arc<RwLock<Vec<Bytes>>>,
+    /// The number before the first address, and how far one is from the next.
+    before: u64,
+    apart: u64,
+}
+
+impl Default for MemoryRecords {
+    fn default() -> Self {
+        Self { records: Arc::default(), before: 0, apart: 1 }
+    }
+}
 
 impl MemoryRecords {
+    /// With addresses as large as those of a store of terabytes: each of their six bytes tells some
+    /// from others.
+    #[must_use]
+    pub fn spread_out() -> Self {
+        Self { before: 1 << 40, apart: 0x0101_0101, ..Self::default() }
+    }
+
     /// The address that the next record will have.
     pub fn end(&self) -> NodeAddress {
-        let records = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        NodeAddress::new(records.len() as u64 + 1)
+        let records = self.records.read().unwrap_or_else(PoisonError::into_inner);
+        self.address(records.len())
+    }
+
+    /// The addresses of the records from `first` on.
+    pub fn addresses(&self, first: NodeAddress) -> impl Iterator<Item = NodeAddress> + use<> {
+        let all = (first.offset()..self.end().offset()).step_by(self.apart as usize);
+        all.map(NodeAddress::new)
+    }
+
+    /// Where the first record is, or will be.
+    pub fn start(&self) -> NodeAddress {
+        self.address(0)
+    }
+
+    fn address(&self, place: usize) -> NodeAddress {
+        NodeAddress::new(self.before + (place as u64 + 1) * self.apart)
+    }
+
+    fn place(&self, at: NodeAddress) -> Option<usize> {
+        let beyond = at.offset().checked_sub(self.before + self.apart)?;
+        let is_one = beyond.is_multiple_of(self.apart);
+        usize::try_from(beyond / self.apart).ok().filter(|_| is_one)
     }
 
     /// Puts other bytes in the place of a record, as a broken disk does.
@@ -28,8 +68,9 @@ impl MemoryRecords {
     /// # Panics
     /// If there is no record at the address.
     pub fn replace(&self, at: NodeAddress, record: &[u8]) {
-        let mut records = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        records[at.offset() as usize - 1] = Bytes::copy_from_slice(record);
+        let place = self.place(at).expect("the address of a record");
+        let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
+        records[place] = Bytes::copy_from_slice(record);
     }
 }
 
@@ -37,9 +78,8 @@ impl Records for MemoryRecords {
     type Record = Bytes;
 
     fn record(&self, at: NodeAddress) -> Result<Bytes, RecordError> {
-        let records = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let index = at.offset().checked_sub(1).and_then(|index| usize::try_from(index).ok());
-        let record = index.and_then(|index| records.get(index));
+        let records = self.records.read().unwrap_or_else(PoisonError::into_inner);
+        let record = self.place(at).and_then(|place| records.get(place));
         record.cloned().ok_or_else(|| RecordError(format!("no record {}", at.offset())))
     }
 }
@@ -47,8 +87,8 @@ impl Records for MemoryRecords {
 impl RecordSink for MemoryRecords {
     fn append(&mut self, record: &[u8]) -> NodeAddress {
         assert!(record.len() <= Self::MAX_RECORD_BYTES, "a record of {} bytes", record.len());
-        let mut records = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
         records.push(Bytes::copy_from_slice(record));
-        NodeAddress::new(records.len() as u64)
+        self.address(records.len() - 1)
     }
 }

@@ -451,7 +451,7 @@ mod tests {
         println!("seed {seed}");
         let rng = &mut StdRng::seed_from_u64(seed);
         for count in [1, 2, 20, 300, 20_000] {
-            let mut records = MemoryRecords::default();
+            let mut records = MemoryRecords::spread_out();
             let mut builder = StateBuilder::new(&mut records);
             let owner = B256::repeat_byte(1);
             let info = AccountInfo { nonce: 1, balance: U256::ZERO, code_hash: KECCAK256_EMPTY };

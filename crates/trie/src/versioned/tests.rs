@@ -115,7 +115,7 @@ struct Known {
     flat: Flat,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct World {
     records: MemoryRecords,
     store: Store,
@@ -123,6 +123,18 @@ struct World {
     paths: RefCell<PathCache>,
     /// What slots were read of late, in whatever version.
     reads: RefCell<BTreeMap<(B256, B256), [SlotRead; 2]>>,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        let records = MemoryRecords::spread_out();
+        Self {
+            records,
+            store: Store::default(),
+            paths: RefCell::default(),
+            reads: RefCell::default(),
+        }
+    }
 }
 
 impl World {
@@ -205,8 +217,8 @@ impl World {
         twin.clone().new_nodes(&mut |hash, _| {
             new.insert(hash);
         });
-        for offset in before.offset()..self.records.end().offset() {
-            let record = self.records.record(NodeAddress::new(offset)).unwrap();
+        for address in self.records.addresses(before) {
+            let record = self.records.record(address).unwrap();
             let hash = keccak256(record::parse(&record).unwrap().rlp());
             assert!(new.contains(&hash), "{hash} is not new");
         }

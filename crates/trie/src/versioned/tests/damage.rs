@@ -65,9 +65,9 @@ proptest! {
         for scene in [&first, &second] {
             known = world.perform(&known, scene);
         }
-        let count = world.records.end().offset() as usize - 1;
-        for (record, at, byte, kind) in damages.into_iter().filter(|_| count > 0) {
-            let address = NodeAddress::new(record.index(count) as u64 + 1);
+        let addresses: Vec<_> = world.records.addresses(world.records.start()).collect();
+        for (record, at, byte, kind) in damages.into_iter().filter(|_| !addresses.is_empty()) {
+            let address = addresses[record.index(addresses.len())];
             let good = world.records.record(address).unwrap();
             let mut bad = good.to_vec();
             let at = at.index(bad.len());
