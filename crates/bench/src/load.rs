@@ -339,7 +339,12 @@ impl LoadArgs {
                     break 'rounds;
                 }
                 let at = whose(round, place, contenders.len());
-                outcomes[at].rounds.push(turn::run(&contenders[at].target, mix, plan)?);
+                let tally = turn::run(&contenders[at].target, mix, plan)?;
+                // A turn that was cut short is none.
+                if process::interrupted() {
+                    break 'rounds;
+                }
+                outcomes[at].rounds.push(tally);
                 bar.inc(1);
             }
         }

@@ -140,6 +140,8 @@ impl Feed {
         if let Some(genesis) = &self.genesis {
             File::open(genesis).with_context(|| format!("--genesis {}", genesis.display()))?;
         }
+        // A line that is none would end all runs, in the middle.
+        payloads_of(&self.payloads)?.try_for_each(|payload| payload.map(drop))?;
         let (payloads, skip, warm_up) = (count_of(&self.payloads)?, self.skip, self.warm_up);
         ensure!(
             payloads > skip.saturating_add(warm_up),
@@ -432,18 +434,7 @@ fn heat(
     let bar = progress::bar(names.join(", "), blocks);
     let (mut first, mut first_slot) = (None, None);
     for (index, payload) in payloads_of(&feed.payloads)?.take(last).enumerate() {
-        let payload = match payload {
-            Ok(payload) => payload,
-            // What was measured before it is kept.
-            Err(error) => {
-                let said = format!("{error:#}");
-                for session in &mut *sessions {
-                    let next = session.run.blocks.last().map_or(0, |block| block.number + 1);
-                    session.failed(next, anyhow!("{said}"));
-                }
-                break;
-            }
-        };
+        let payload = payload?;
         ancestry.push(&payload);
         let Some(sent) = index.checked_sub(feed.skip) else { continue };
         // What is passed over takes its time too.

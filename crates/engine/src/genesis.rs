@@ -94,6 +94,7 @@ impl Genesis {
     /// Writes the first block and the state after it to an empty database, durably.
     pub(crate) fn write(self, chain: &ChainSpec, database: &Database) -> Result<Heads, Error> {
         check_first_header(&self.header, chain)?;
+        let begun = database.nodes().end();
         let mut batch = database.batch();
         let (version, codes) = state(&self.alloc, &mut batch)?;
         if version.root != self.header.state_root {
@@ -102,7 +103,7 @@ impl Genesis {
             return Err(Error::Genesis(reason));
         }
         batch.seal()?;
-        write_first_block(database, self.header, version, codes)
+        write_first_block(database, self.header, version, begun, codes)
     }
 
     /// Checks that the database's chain begins with this genesis.
@@ -178,6 +179,7 @@ pub fn initialise<E: From<Error>>(
     codes: impl Iterator<Item = Result<(B256, Bytes), E>>,
     header: impl FnOnce(B256) -> Result<Header, Error>,
 ) -> Result<Heads, E> {
+    let begun = database.nodes().end();
     let mut sink = LargeBatch { database, batch: Some(database.batch()), failure: None };
     let mut builder = StateBuilder::new(&mut sink);
     let mut expected = None;
@@ -213,7 +215,7 @@ pub fn initialise<E: From<Error>>(
             bytes = 0;
         }
     }
-    Ok(write_first_block(database, header, version, some)?)
+    Ok(write_first_block(database, header, version, begun, some)?)
 }
 
 fn check_storage(built: Option<(B256, Account)>, expected: Option<B256>) -> Result<(), Error> {
@@ -262,18 +264,20 @@ impl RecordSink for LargeBatch<'_> {
     }
 }
 
-/// Writes the first block of a chain, whose state is in the database already, durably.
+/// Writes the first block of a chain, whose state is in the database already, durably. Its nodes
+/// are those from `begun` on: an `init` that came to no end may have left others.
 pub(crate) fn write_first_block(
     database: &Database,
     header: Header,
     version: Version,
+    begun: NodeAddress,
     codes: Vec<(B256, Bytes)>,
 ) -> Result<Heads, Error> {
     let withdrawals = header.withdrawals_root.map(|_| Default::default());
     let body = BlockBody { transactions: Vec::new(), ommers: Vec::new(), withdrawals };
-    // All that is there is in use: there is nothing to sweep until as much again has been added.
+    // All of it is in use: there is nothing to sweep until as much again has been added.
     let (floor, end) = (database.nodes().start(), database.nodes().end());
-    let live_bytes = end.offset() - floor.offset();
+    let live_bytes = end.offset() - begun.offset();
     let sweep = SweepState { floor, live_bytes, ..SweepState::default() };
     let sealed = Sealed { version, sweep };
     let record = BlockRecord {

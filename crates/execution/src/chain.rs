@@ -240,16 +240,18 @@ impl ChainSpec {
     }
 
     /// What `given`, the same chain's rules as somebody else has them, says otherwise of blocks up
-    /// to `head`, which these rules have validated. What is said of later ones may change.
-    pub fn conflict(&self, given: &Self, head: &Header) -> Option<String> {
+    /// to `head`, or of any; the first thing.
+    pub fn difference(&self, given: &Self, head: Option<&Header>) -> Option<String> {
         if self.chain_id != given.chain_id {
             return Some(format!("chainId {} instead of {}", given.chain_id, self.chain_id));
         }
-        let is_past = |condition: ForkCondition| match condition {
-            ForkCondition::Block(first) => first <= head.number,
-            ForkCondition::Timestamp(first) => first <= head.timestamp,
-            ForkCondition::TTD { .. } => head.difficulty.is_zero(),
-            ForkCondition::Never => false,
+        let is_past = |condition: ForkCondition| {
+            head.is_none_or(|head| match condition {
+                ForkCondition::Block(first) => first <= head.number,
+                ForkCondition::Timestamp(first) => first <= head.timestamp,
+                ForkCondition::TTD { .. } => head.difficulty.is_zero(),
+                ForkCondition::Never => false,
+            })
         };
         let shown = |condition| match condition {
             ForkCondition::Block(first) => format!("at block {first}"),
@@ -276,13 +278,14 @@ impl ChainSpec {
             }
         }
         let blobs = |spec: &Self| {
-            let past = spec.blobs.iter().filter(|(first, _)| *first <= head.timestamp);
+            let is_past = |first| head.is_none_or(|head| first <= head.timestamp);
+            let past = spec.blobs.iter().filter(|(first, _)| is_past(*first));
             past.copied().collect::<Vec<_>>()
         };
         if blobs(self) != blobs(given) {
             return Some("another blobSchedule".into());
         }
-        let is_prague = self.is_prague_active_at_timestamp(head.timestamp);
+        let is_prague = head.is_none_or(|head| self.is_prague_active_at_timestamp(head.timestamp));
         if is_prague && self.deposit_contract != given.deposit_contract {
             let (ours, theirs) = (self.deposit_contract, given.deposit_contract);
             return Some(format!("depositContractAddress {theirs} instead of {ours}"));

@@ -122,8 +122,17 @@ fn remove(directory: &Path) -> anyhow::Result<()> {
 
 /// Runs `deponent init`.
 pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
-    let genesis = read_genesis_head(&args.chain)?;
+    ensure!(
+        args.state.is_some() || args.chain.metadata().is_ok_and(|data| data.is_file()),
+        "{} is read twice, so it has to be a file",
+        args.chain.display()
+    );
+    // Whether the state is to be that of the genesis's own accounts, if it has any.
+    let is_own = args.state.is_some() && args.header.is_none();
+    let genesis = if is_own { read_genesis(&args.chain) } else { read_genesis_head(&args.chain) }?;
     let chain = ChainSpec::from_config(&genesis.config)?;
+    let own = Some(&genesis).filter(|file| is_own && !file.alloc.is_empty());
+    let own = own.map(|file| engine::Genesis::new(file, &chain)).transpose()?;
     let directory = args.datadir.join("chain");
     let open = || Database::open(DirectoryDisk::open(&directory)?, &args.storage.database());
     let mut database = open()?;
@@ -146,11 +155,6 @@ pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
     let sorted = SortedState::prepare(file, &options, &mut progress)?;
     progress.finish();
     let stated = sorted.root();
-    let own = match (&args.state, &args.header) {
-        (Some(_), None) => Some(read_genesis(&args.chain)?).filter(|file| !file.alloc.is_empty()),
-        _ => None,
-    };
-    let own = own.map(|file| engine::Genesis::new(&file, &chain)).transpose()?;
     let check_own = |root| match own.as_ref().map(|own| own.header.state_root) {
         Some(own) if own != root => Err(engine::Error::Genesis(format!(
             "the state's root is {root}, that of the accounts in {} {own}: --header gives the \

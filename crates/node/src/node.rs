@@ -202,7 +202,10 @@ pub(crate) fn open_engine(
         let hint = "deponent init begins one, node and import do so with --chain";
         anyhow::anyhow!("{} holds no chain yet: {hint}", data_dir.display())
     };
-    if genesis.is_none() && !directory.is_dir() {
+    let is_there = directory.try_exists();
+    if !is_there.with_context(|| format!("cannot look for {}", directory.display()))?
+        && genesis.is_none()
+    {
         return Err(has_none());
     }
     let disk = DirectoryDisk::open(&directory)?;
@@ -243,18 +246,23 @@ pub(crate) fn open_engine(
     Ok(Engine::open(chain, genesis, database, options)?)
 }
 
-/// Checks that the rules given do not contradict those by which the chain's blocks were validated.
+/// Checks that the rules given do not contradict those by which the head and its ancestors were
+/// validated.
 fn check_config(database: &Database, stored: &[u8], given: &ChainSpec) -> anyhow::Result<()> {
     let heads = database.heads();
-    let Some(hash) = heads.head.filter(|head| heads.genesis != Some(*head)) else { return Ok(()) };
     let validated = ChainSpec::from_config(&serde_json::from_slice(stored)?)?;
-    if let Some(conflict) = validated.conflict(given, &block_header(database, hash)?) {
-        anyhow::bail!(
-            "the genesis given has {conflict}, by which its blocks were validated: give its own, \
-             or another --datadir"
-        );
+    if let Some(hash) = heads.head.filter(|head| heads.genesis != Some(*head)) {
+        let head = block_header(database, hash)?;
+        if let Some(conflict) = validated.difference(given, Some(&head)) {
+            anyhow::bail!(
+                "the genesis given has {conflict}, by which its blocks were validated: give its \
+                 own, or another --datadir"
+            );
+        }
     }
-    tracing::warn!("the chain's configuration is another one than before, and taken");
+    if let Some(difference) = validated.difference(given, None) {
+        tracing::warn!("the chain's rules are others from now on: {difference}");
+    }
     Ok(())
 }
 

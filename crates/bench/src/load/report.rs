@@ -138,7 +138,10 @@ fn is_same_work(a: &Outcome, b: &Outcome) -> bool {
         let nulls = total.nulls.into_iter().zip(total.results).map(share);
         std::iter::once(failed).chain(nulls).collect::<Vec<_>>()
     };
-    shares(a).into_iter().zip(shares(b)).all(|(a, b)| (a - b).abs() <= MOST_APART)
+    let are_near = |(a, b): (f64, f64)| (a - b).abs() <= MOST_APART;
+    // Who is gone answers nothing any more.
+    let has_gone = |outcome: &Outcome| outcome.total().given_up > 0;
+    has_gone(a) == has_gone(b) && shares(a).into_iter().zip(shares(b)).all(are_near)
 }
 
 /// What was sent and received, and what we needed for that.

@@ -117,8 +117,8 @@ impl fmt::Debug for Api {
 
 impl Handler for Api {
     fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Json, Error> {
-        let found = self.method(method).ok_or_else(|| Error::method_not_found(method))?;
-        let answer = Params::of(params).and_then(|params| (found.call)(self, params));
+        let found = self.method(method).ok_or_else(|| Error::method_not_found(method));
+        let answer = found.and_then(|found| (found.call)(self, Params::of(params)?));
         // `data` is the Engine API's place for what was wrong.
         answer.map_err(|error| match method.starts_with("engine_") {
             true => error,

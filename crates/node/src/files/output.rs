@@ -1,4 +1,4 @@
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -39,8 +39,50 @@ pub(super) fn partial(path: &Path) -> PathBuf {
 
 /// Whether this is written as it is, and not replaced: it is the standard output, or no file.
 pub(crate) fn is_stream(path: &Path) -> bool {
-    path.as_os_str() == "-" || path.metadata().is_ok_and(|data| !data.is_file() && !data.is_dir())
+    let is_no_file = |data: Metadata| !data.is_file() && !data.is_dir();
+    is_stdout(path) || is_descriptor(path) || path.metadata().is_ok_and(is_no_file)
 }
+
+/// Whether this is the standard output, under whatever name.
+fn is_stdout(path: &Path) -> bool {
+    let is_it = || {
+        let (file, ours) = (rustix::fs::stat(path)?, rustix::fs::fstat(io::stdout())?);
+        rustix::io::Result::Ok((file.st_dev, file.st_ino) == (ours.st_dev, ours.st_ino))
+    };
+    path.as_os_str() == "-" || is_descriptor(path) && is_it().unwrap_or(false)
+}
+
+/// Whether this names what is open already, which may be a file.
+fn is_descriptor(path: &Path) -> bool {
+    ["/proc", "/dev/fd", "/dev/stdout", "/dev/stderr"].iter().any(|at| path.starts_with(at))
+}
+
+/// The file that a link leads to, which may not be there yet: it is written, and not the link.
+///
+/// # Errors
+/// If only one of their names says that it is packed.
+pub(super) fn resolve(path: &Path) -> Result<PathBuf, Error> {
+    let mut file = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&file) {
+            Ok(next) if !is_descriptor(&file) => {
+                file = file.parent().unwrap_or(Path::new("")).join(next);
+            }
+            _ => break,
+        }
+    }
+    if is_gzip(&file) != is_gzip(path) {
+        let problem = format!(
+            "a link to {}: the names of both end in .gz, and it is packed, or neither does",
+            file.display()
+        );
+        return Err(Error::content(&path.into(), Place::default(), problem));
+    }
+    Ok(file)
+}
+
+/// Links that lead to each other, as the system bounds them.
+const MOST_LINKS: usize = 40;
 
 /// Whether a file of this name is packed with gzip.
 pub(super) fn is_gzip(path: &Path) -> bool {
@@ -61,17 +103,16 @@ impl Output {
     }
 
     fn open(path: &Path, bytes: u64) -> Result<Self, Error> {
-        // The file that a link leads to is replaced, and not the link.
-        let path = path.canonicalize().unwrap_or_else(|_| path.into());
-        let (written, file): (Arc<Path>, _) = if path.as_os_str() == "-" {
+        let (written, file): (Arc<Path>, _) = if is_stdout(path) {
+            // It goes on where that is, behind what is there.
             let stdout = io::stdout().as_fd().try_clone_to_owned();
-            (path.as_path().into(), stdout.map(File::from))
-        } else if is_stream(&path) {
-            (path.as_path().into(), File::options().write(true).open(&path))
+            (path.into(), stdout.map(File::from))
+        } else if is_stream(path) {
+            (path.into(), File::options().append(true).open(path))
         } else if path.is_dir() {
-            (path.as_path().into(), Err(io::ErrorKind::IsADirectory.into()))
+            (path.into(), Err(io::ErrorKind::IsADirectory.into()))
         } else {
-            let partial = partial(&path);
+            let partial = partial(path);
             let open = || {
                 let mut file =
                     File::options().write(true).create(true).truncate(false).open(&partial)?;
@@ -84,11 +125,11 @@ impl Output {
         };
         let file = file.map_err(|error| Error::io(&written, error))?;
         let file = BufWriter::with_capacity(1 << 20, file);
-        let writer = match is_gzip(&path) {
+        let writer = match is_gzip(path) {
             true => Writer::Gzip(GzEncoder::new(file, Compression::default())),
             false => Writer::Plain(file),
         };
-        Ok(Self { path, written, writer, bytes })
+        Ok(Self { path: path.into(), written, writer, bytes })
     }
 
     /// Bytes of content written so far.

@@ -45,7 +45,7 @@ impl BlockWriter {
     /// If the file cannot be made, or has another form.
     pub fn create(path: &Path, form: Form) -> Result<Self, Error> {
         check_form(path, form)?;
-        Ok(Self::new(Output::create(path)?, form, None))
+        Ok(Self::new(Output::create(&output::resolve(path)?)?, form, None))
     }
 
     /// Goes on with a file that was begun and not finished, and returns the last block that is
@@ -56,7 +56,8 @@ impl BlockWriter {
     /// If what is there cannot be read or written, or has another form.
     pub fn resume(path: &Path, form: Form) -> Result<(Self, Option<FileBlock>), Error> {
         check_form(path, form)?;
-        let partial = output::partial(&path.canonicalize().unwrap_or_else(|_| path.into()));
+        let path = &output::resolve(path)?;
+        let partial = output::partial(path);
         let is_there = partial.metadata().is_ok_and(|data| data.len() > 0);
         if output::is_gzip(path) || output::is_stream(path) || !is_there {
             return Ok((Self::create(path, form)?, None));

@@ -399,6 +399,28 @@ fn an_export_goes_where_it_is_told() {
     assert!(link.is_symlink());
     assert_eq!(fs::read(&file).expect("a file"), whole);
 
+    // What links lead to may not be there yet.
+    let (link, file) = (chain.folder.path("early"), chain.folder.path("later"));
+    std::os::unix::fs::symlink("later", &link).expect("linked");
+    chain.run("data", &["export", text(&link)], "blocks 1 to 54 are in");
+    assert!(link.is_symlink());
+    assert_eq!(fs::read(&file).expect("a file"), whole);
+    let packed = chain.folder.path("packed.gz");
+    std::os::unix::fs::symlink("later", &packed).expect("linked");
+    chain.refused("data", &["export", text(&packed)], "the names of both end in .gz");
+
+    // A file that has the standard output's name is none of it, and what it held stays.
+    chain.folder.write("-", "another");
+    for to in ["-", "/dev/stdout"] {
+        let path = chain.folder.write("appended", "before ");
+        let file = fs::File::options().append(true).open(&path).expect("a file");
+        let mut command = chain.command("data", &["export", to]);
+        let status = command.current_dir(path.parent().expect("its folder")).stdout(file).status();
+        assert!(status.expect("run").success());
+        assert_eq!(fs::read(&path).expect("a file"), [b"before ", &whole[..]].concat(), "{to}");
+    }
+    assert_eq!(fs::read(chain.folder.path("-")).expect("a file"), b"another");
+
     let folder = chain.folder.path("folder");
     fs::create_dir(&folder).expect("made");
     chain.refused("data", &["export", text(&folder)], "folder: is a directory");

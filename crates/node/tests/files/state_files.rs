@@ -123,7 +123,7 @@ fn a_genesis_is_read_as_geth_does() {
         r#""config": {{"chainid": 5, "PragueTime": 7}}, "alloc": {{
             "0000000000000000000000000000000000000001": {{
                 "balance": "17", "privateKey": "0x12", "comment": "known to all",
-                "storage": {{"0x1": "0x2", "0x3": "0x00"}}
+                "Storage": {{"0x1": "0x2", "0x3": "0x00"}}, "NONCE": "0x3", "Code": "0x6001"
             }}
         }}, "mixhash": "{mix}", "GASLIMIT": "0x1c9c380", "gasUsed": "0x0", "coinbase": null"#
     ));
@@ -137,7 +137,8 @@ fn a_genesis_is_read_as_geth_does() {
     assert_eq!((genesis.config.chain_id, genesis.alloc.len()), (5, 1));
     assert_eq!(genesis.config.prague_time, Some(7));
     let account = &genesis.alloc[&Address::with_last_byte(1)];
-    assert_eq!(account.balance, U256::from(17));
+    assert_eq!((account.balance, account.nonce), (U256::from(17), Some(3)));
+    assert_eq!(account.code, Some(Bytes::from_static(&[0x60, 0x01])));
     let storage = account.storage.as_ref().expect("storage");
     assert_eq!(storage[&B256::with_last_byte(1)], B256::with_last_byte(2));
     let head = read_genesis_head(&path).expect("a head");
@@ -154,6 +155,10 @@ fn a_genesis_is_read_as_geth_does() {
         (r#""alloc": {}, "Alloc": {}"#.to_owned(), "accounts for a second time"),
         (format!(r#""alloc": {{{account}, {account}}}"#), "an account for a second time"),
         (r#""alloc": {}} {"#.to_owned(), "the end of the file expected"),
+        (
+            format!(r#""alloc": {{"{:040x}": {{"balance": "1", "codeHash": "{mix}"}}}}"#, 1),
+            "but no code: was it left out?",
+        ),
         (format!(r#""alloc": {{"pre({mix})": {{"balance": "0x1"}}}}"#), "without an address"),
     ] {
         let error = read_genesis(&of(&members)).expect_err(&members).to_string();

@@ -7,6 +7,7 @@ use alloy_primitives::{Address, B256, Bytes, U256, hex};
 use serde::Deserialize as _;
 
 use super::manifest::Cut;
+use super::sort::code_hash;
 use super::{Account, At, Piece, StateForm};
 use crate::files::error::{Error, Place};
 use crate::files::input::Input;
@@ -97,7 +98,7 @@ impl AccountReader {
                     let read = fixed(&word).map_err(|why| json.error(format!("root: {why}")))?;
                     root = Some(B256::new(read));
                 }
-                b"alloc" | b"accounts" => {
+                name if name.eq_ignore_ascii_case(b"alloc") || name == b"accounts" => {
                     json.expect(b'{')?;
                     return Ok(Self::new(json, StateForm::Object, root));
                 }
@@ -251,7 +252,7 @@ impl AccountReader {
                     let problem = "the dump is a part of the state: \"next\" says where it goes on";
                     return Err(self.json.error(problem));
                 }
-                b"alloc" | b"accounts" => {
+                name if name.eq_ignore_ascii_case(b"alloc") || name == b"accounts" => {
                     return Err(self.json.error("accounts for a second time"));
                 }
                 b"root" => {
@@ -277,6 +278,9 @@ impl AccountReader {
         let open = self.open.as_mut().expect("an account has begun");
         if !json.member(std::mem::take(&mut open.first), name)? {
             return Ok(false);
+        }
+        if let Some(known) = known(&ACCOUNT_MEMBERS, name) {
+            known.as_bytes().clone_into(name);
         }
         match &name[..] {
             b"storage" => {
@@ -481,6 +485,9 @@ fn read_accounts(reader: &mut AccountReader) -> Result<BTreeMap<Address, Genesis
         let Some(address) = account.address else {
             return wrong("an account without an address, which only its hash is known of");
         };
+        if let Err(problem) = code_hash(&account) {
+            return wrong(&problem);
+        }
         slots.extend(account.storage);
         let storage = slots.drain(..).map(|(slot, value)| (slot, value.into())).collect();
         let entry = GenesisAccount {
@@ -515,6 +522,10 @@ const MEMBERS: [&str; 15] = [
     "slotNumber",
     "gasUsed",
 ];
+
+/// What is read of an account.
+const ACCOUNT_MEMBERS: [&str; 8] =
+    ["balance", "nonce", "code", "storage", "root", "codeHash", "address", "key"];
 
 /// What is read in a genesis's `config`.
 const CONFIG_MEMBERS: [&str; 32] = [

@@ -303,7 +303,7 @@ fn hashed_address(account: &Account) -> Result<B256, String> {
 }
 
 /// The hash of the account's code; `None` without code.
-fn code_hash(account: &Account) -> Result<Option<B256>, String> {
+pub(super) fn code_hash(account: &Account) -> Result<Option<B256>, String> {
     let Account { code, code_hash, .. } = account;
     let hash = if code.is_empty() { KECCAK256_EMPTY } else { keccak256(code) };
     match code_hash {
