@@ -39,6 +39,7 @@ pub(crate) struct InitArgs {
     /// The first state, in place of the genesis's own: JSON lines as `geth dump --iterative` writes
     /// them and reth's init-state reads them. Packed files (gzip, zstd) are unpacked. geth must
     /// have run with --cache.preimages from the first block on, or its dump is not complete.
+    /// Without --header it is the state of the genesis's own accounts, if it has any.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     /// The header of the block that has that state, as RLP or its hex, when that is not the

@@ -347,16 +347,15 @@ fn who_answers_null_is_not_compared_with_who_has_a_result() {
     assert!(!report(["8", "7"]).contains(UNEQUAL));
 }
 
+fn at_a_hundred_a_second(millis: u64) -> Plan {
+    let duration = Duration::from_millis(millis);
+    Plan { duration, calls: None, max_rate: Some(100.0), ..plan(Mode::Sequential, 0) }
+}
+
 #[test]
 fn at_a_rate_calls_that_a_lost_server_kept_from_being_sent_have_waited_too() {
     let target = odd_server(Wire::Http, |_, _, _| false);
-    let plan = Plan {
-        duration: Duration::from_millis(2_500),
-        calls: None,
-        max_rate: Some(100.0),
-        ..plan(Mode::Sequential, 0)
-    };
-    let tally = run(&target, &plan);
+    let tally = run(&target, &at_a_hundred_a_second(2_500));
     assert_eq!((tally.given_up, tally.count(Failure::Closed)), (1, 10));
     assert!((230..=240).contains(&tally.unsent), "{}", tally.unsent);
     assert_eq!(tally.latency().count(), tally.unsent);
@@ -372,13 +371,7 @@ fn at_a_rate_what_was_not_sent_has_waited_too() {
         out.extend(good(text));
         true
     });
-    let plan = Plan {
-        duration: Duration::from_millis(500),
-        calls: None,
-        max_rate: Some(100.0),
-        ..plan(Mode::Sequential, 0)
-    };
-    let tally = run(&target, &plan);
+    let tally = run(&target, &at_a_hundred_a_second(500));
     assert!((40..=49).contains(&tally.unsent), "{}", tally.unsent);
     let latency = tally.latency();
     assert_eq!(latency.count(), tally.sent + tally.unsent);

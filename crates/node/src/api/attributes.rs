@@ -9,7 +9,8 @@ use execution::ChainSpec;
 use rpc::{Code, Error, RawValue};
 use serde::Deserialize;
 
-use super::hex::{Fixed, Object, Quantity};
+use super::hex::{Fixed, Quantity};
+use super::object::Object;
 use super::payload::{WithdrawalFields, check_fork};
 
 /// `PayloadAttributesV1` to `V4`: what only some versions have is optional.

@@ -14,8 +14,9 @@ use execution::Transaction;
 use rpc::{Code, Error, Json, Params, Pieces, RawValue};
 use serde::{Deserialize, Serialize};
 
-use super::hex::{Data, Fixed, Object};
+use super::hex::{Data, Fixed};
 use super::new_payload::{PayloadStatus, push_witness};
+use super::object::Object;
 use super::payload::check_fork;
 use super::{Api, attributes, refusal};
 

@@ -10,7 +10,8 @@ use rpc::{Error, Json, Params};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::hex::{Data, Fixed, Object, Quantity, Quantity256};
+use super::hex::{Data, Fixed, Quantity, Quantity256};
+use super::object::Object;
 use super::{Api, refusal, state};
 use crate::limits::CALL_GAS;
 

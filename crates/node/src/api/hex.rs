@@ -1,12 +1,10 @@
 //! DATA and QUANTITY, as strict as the specification (execution-apis `src/engine/common.md`,
-//! "Encoding"): `0x` first, pairs of digits, no leading zeroes in a number. And objects.
+//! "Encoding"): `0x` first, pairs of digits, no leading zeroes in a number.
 
 use std::fmt;
-use std::marker::PhantomData;
 
 use alloy_primitives::{Address, B256, Bytes, U256, hex};
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
 /// DATA of any length.
 #[derive(Debug, Default)]
@@ -23,11 +21,6 @@ pub(crate) struct Quantity(pub(crate) u64);
 /// QUANTITY of 256 bits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Quantity256(pub(crate) U256);
-
-/// What is written as an object, where a derived `Deserialize` would take an array for the list of
-/// its members.
-#[derive(Debug)]
-pub(crate) struct Object<T>(pub(crate) T);
 
 impl From<Fixed<32>> for B256 {
     fn from(data: Fixed<32>) -> Self {
@@ -81,24 +74,6 @@ impl<'de> Deserialize<'de> for Quantity256 {
             let digits = number(text, 256)?;
             U256::from_str_radix(digits, 16).map(Self).map_err(|fault| fault.to_string())
         })
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
-    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        struct Members<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
-            type Value = Object<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<M: MapAccess<'de>>(self, members: M) -> Result<Object<T>, M::Error> {
-                T::deserialize(MapAccessDeserializer::new(members)).map(Object)
-            }
-        }
-        json.deserialize_map(Members(PhantomData))
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rpc::{Error, Json, Params};
 use serde::{Deserialize, Serialize};
 
-use super::hex::Object;
+use super::object::Object;
 use super::{Api, EXCHANGE_CAPABILITIES};
 
 /// Our two letters: free in execution-apis `src/engine/identification.md`.

@@ -10,6 +10,7 @@ mod eth;
 mod hex;
 mod identity;
 mod new_payload;
+mod object;
 mod payload;
 mod state;
 mod stored;

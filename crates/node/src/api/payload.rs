@@ -17,7 +17,8 @@ use execution::ChainSpec;
 use rpc::{Code, Error, Params};
 use serde::Deserialize;
 
-use super::hex::{Data, Fixed, Object, Quantity, Quantity256};
+use super::hex::{Data, Fixed, Quantity, Quantity256};
+use super::object::Object;
 
 /// The parameters of `engine_newPayload`, their structure checked, their fork not yet.
 pub(crate) struct NewPayload {

@@ -483,7 +483,7 @@ fn read_accounts(reader: &mut AccountReader) -> Result<BTreeMap<Address, Genesis
         };
         let wrong = |problem: &str| Err(reader.source().error(account.at, problem));
         let Some(address) = account.address else {
-            return wrong("an account without an address, which only its hash is known of");
+            return wrong("an account without an address: only its hash is known");
         };
         if let Err(problem) = code_hash(&account) {
             return wrong(&problem);
