@@ -12,7 +12,7 @@ use alloy_primitives::B256;
 use checked::CheckedFile;
 use redb::{ReadTransaction, ReadableDatabase, ReadableTableMetadata, TableDefinition};
 use redb::{ReadableTable, WriteTransaction};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// The index's file.
 pub(crate) const INDEX: &str = "index";
@@ -35,51 +35,73 @@ const ENGINE_PREFIX: &str = "engine/";
 
 #[derive(Debug)]
 pub(crate) struct Index {
-    database: redb::Database,
+    opened: RwLock<Opened>,
+    directory: Directory,
+    cache_bytes: usize,
+}
+
+/// redb. Once its file has failed it refuses what is not in its cache, wherever that lies, with
+/// [`redb::Error::PreviousIo`], until it is opened anew.
+#[derive(Debug)]
+struct Opened {
+    /// `None` when it could not be opened anew.
+    database: Option<redb::Database>,
     /// What went wrong below redb, which says less about it.
     cause: Arc<OnceLock<Error>>,
-    directory: Directory,
 }
 
 impl Index {
     /// Opens the index; an empty file becomes a new one.
     pub(crate) fn open(directory: &Directory, cache_bytes: usize) -> Result<Self, Error> {
-        let cause = Arc::default();
-        let file = CheckedFile::open(directory, INDEX, Arc::clone(&cause))?;
-        let database = redb::Builder::new().set_cache_size(cache_bytes).create_with_backend(file);
-        match database {
-            Ok(database) => Ok(Self { database, cause, directory: directory.clone() }),
-            Err(error) => Err(explain(error.into(), &cause, directory)),
-        }
+        let opened = RwLock::new(Opened::open(directory, cache_bytes)?);
+        Ok(Self { opened, directory: directory.clone(), cache_bytes })
     }
 
     pub(crate) fn read<T>(
         &self,
-        run: impl FnOnce(&ReadTransaction) -> Result<T, redb::Error>,
+        mut run: impl FnMut(&ReadTransaction) -> Result<T, redb::Error>,
     ) -> Result<T, Error> {
-        let transaction = self.database.begin_read().map_err(redb::Error::from);
-        transaction.and_then(|transaction| run(&transaction)).map_err(|error| self.explain(error))
+        self.with(|database| run(&database.begin_read()?))
     }
 
     /// Changes the tables, all or nothing, durably.
     pub(crate) fn write<T>(
         &self,
-        run: impl FnOnce(&WriteTransaction) -> Result<T, redb::Error>,
+        mut run: impl FnMut(&WriteTransaction) -> Result<T, redb::Error>,
     ) -> Result<T, Error> {
         self.directory.health.check()?;
-        self.try_write(run).map_err(|error| self.directory.health.failed(self.explain(error)))
+        let written = self.with(|database| {
+            let mut transaction = database.begin_write()?;
+            // Reopening after a crash need not walk all tables then.
+            transaction.set_quick_repair(true);
+            let done = run(&transaction)?;
+            transaction.commit()?;
+            Ok(done)
+        });
+        written.map_err(|error| self.directory.health.failed(error))
     }
 
-    fn try_write<T>(
+    /// Does this. When it finds that another read has failed, before or meanwhile, redb is opened
+    /// anew, and it is done again while nobody else reads: what is damaged is in one place alone.
+    fn with<T>(
         &self,
-        run: impl FnOnce(&WriteTransaction) -> Result<T, redb::Error>,
-    ) -> Result<T, redb::Error> {
-        let mut transaction = self.database.begin_write()?;
-        // Reopening after a crash need not walk all tables then.
-        transaction.set_quick_repair(true);
-        let done = run(&transaction)?;
-        transaction.commit()?;
-        Ok(done)
+        mut run: impl FnMut(&redb::Database) -> Result<T, redb::Error>,
+    ) -> Result<T, Error> {
+        let opened = self.opened.read().unwrap_or_else(PoisonError::into_inner);
+        let first = opened.run(&mut run);
+        if !matches!(first, Err(redb::Error::PreviousIo)) {
+            return first.map_err(|error| opened.explain(error, &self.directory));
+        }
+        drop(opened);
+        let mut opened = self.opened.write().unwrap_or_else(PoisonError::into_inner);
+        let mut last = opened.run(&mut run);
+        // Where a write has failed, nothing is written any more, and redb writes when it opens.
+        let is_writable = self.directory.health.check().is_ok();
+        if is_writable && matches!(last, Err(redb::Error::PreviousIo)) {
+            opened.open_anew(&self.directory, self.cache_bytes)?;
+            last = opened.run(&mut run);
+        }
+        last.map_err(|error| opened.explain(error, &self.directory))
     }
 
     pub(crate) fn block(&self, hash: &B256) -> Result<Option<StoredBlock>, Error> {
@@ -132,10 +154,14 @@ impl Index {
 
     /// Walks all tables, and compares them with their checksums.
     pub(crate) fn check_integrity(&mut self) -> Result<(), Error> {
-        match self.database.check_integrity() {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(self.contradiction("it is not as its checksums say")),
-            Err(error) => Err(self.explain(error.into())),
+        let opened = self.opened.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let checked = match &mut opened.database {
+            Some(database) => database.check_integrity().map_err(redb::Error::from),
+            None => Err(redb::Error::PreviousIo),
+        };
+        match checked.map_err(|error| opened.explain(error, &self.directory))? {
+            true => Ok(()),
+            false => Err(self.contradiction("it is not as its checksums say")),
         }
     }
 
@@ -153,9 +179,35 @@ impl Index {
             Ok(found.map(|value| value.value().to_vec()))
         })
     }
+}
 
-    fn explain(&self, error: redb::Error) -> Error {
-        explain(error, &self.cause, &self.directory)
+impl Opened {
+    fn open(directory: &Directory, cache_bytes: usize) -> Result<Self, Error> {
+        let cause = Arc::default();
+        let file = CheckedFile::open(directory, INDEX, Arc::clone(&cause))?;
+        let database = redb::Builder::new().set_cache_size(cache_bytes).create_with_backend(file);
+        match database {
+            Ok(database) => Ok(Self { database: Some(database), cause }),
+            Err(error) => Err(explain(error.into(), &cause, directory)),
+        }
+    }
+
+    fn open_anew(&mut self, directory: &Directory, cache_bytes: usize) -> Result<(), Error> {
+        // Two would not know what the other writes.
+        self.database = None;
+        *self = Self::open(directory, cache_bytes)?;
+        Ok(())
+    }
+
+    fn run<T>(
+        &self,
+        run: impl FnOnce(&redb::Database) -> Result<T, redb::Error>,
+    ) -> Result<T, redb::Error> {
+        self.database.as_ref().map_or(Err(redb::Error::PreviousIo), run)
+    }
+
+    fn explain(&self, error: redb::Error, directory: &Directory) -> Error {
+        explain(error, &self.cause, directory)
     }
 }
 

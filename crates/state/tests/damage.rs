@@ -2,11 +2,15 @@
 
 mod common;
 
+use alloy_primitives::{B256, Bytes, keccak256};
 use common::{Difference, Model, OPTIONS, Workload, open};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use state::{Database, DirectoryDisk, Disk, Fault, FaultDisk, MemoryDisk, Options};
+use state::{Database, DirectoryDisk, Disk, Fault, FaultDisk, MemoryDisk, NewBlock, Options};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use trie::versioned::{NodeAddress, Version};
 
 type Files = BTreeMap<String, Vec<u8>>;
 
@@ -185,4 +189,77 @@ fn two_processes_cannot_share_a_directory() {
     let disk = DirectoryDisk::open(&directory).expect("free again");
     let store = Database::open(disk, &OPTIONS).expect("opens");
     workload.model.check(&store).expect("the same");
+}
+
+/// A page of the index that cannot be read takes nothing else with it, in the same process, while
+/// others read and persist.
+#[test]
+fn what_is_damaged_in_the_index_leaves_the_rest() {
+    const BLOCKS: u64 = 1000;
+    const INDEX_BLOCKS_AT: usize = 12288;
+    const STRIDE_BYTES: usize = 4100;
+    let hash = |number: u64| keccak256(number.to_le_bytes());
+    let disk = MemoryDisk::new();
+    let store = Database::open(disk.clone(), &Options { index_cache_bytes: 0, ..OPTIONS });
+    let store = store.expect("it opens");
+    for number in 0..BLOCKS {
+        let parent_hash = number.checked_sub(1).map_or(B256::ZERO, hash);
+        let version = Version { root: B256::ZERO, address: NodeAddress::NONE };
+        let block = NewBlock {
+            hash: hash(number),
+            number,
+            parent_hash,
+            version,
+            floor: NodeAddress::NONE,
+            sweep: Bytes::new(),
+            block: vec![1].into(),
+            codes: Vec::new(),
+            witness: None,
+            touched: None,
+        };
+        store.add(block).expect("memory");
+    }
+    store.persist().expect("memory");
+    let index = disk.open("index", false).expect("memory").expect("there");
+    let unread = || (0..BLOCKS).filter(|number| store.entry(&hash(*number)).is_err()).count();
+    let mut leaves = 0;
+    for at in (INDEX_BLOCKS_AT..).step_by(STRIDE_BYTES) {
+        let mut byte = [0];
+        // Its length changes.
+        if at >= index.len().expect("memory") as usize {
+            break;
+        }
+        index.read_at(at as u64, &mut byte).expect("memory");
+        index.write_at(at as u64, &[!byte[0]]).expect("memory");
+        let Some(bad) = (0..BLOCKS).find(|number| store.entry(&hash(*number)).is_err()) else {
+            index.write_at(at as u64, &byte).expect("memory");
+            continue;
+        };
+        let error = store.entry(&hash(bad)).expect_err("it is damaged").to_string();
+        assert!(error.contains(&format!("memory:index is damaged at offset {at}")), "{error}");
+        let count = unread();
+        if count < BLOCKS as usize / 10 {
+            leaves += 1;
+            if leaves % 16 == 1 {
+                let reads = AtomicBool::new(true);
+                thread::scope(|scope| {
+                    scope.spawn(|| {
+                        while reads.load(Ordering::Relaxed) {
+                            store.entry(&hash(bad)).expect_err("it is damaged");
+                        }
+                    });
+                    for round in 0..30 {
+                        let value = Bytes::from(vec![round; 9]);
+                        store.set_meta("note", value.clone()).expect("memory");
+                        store.persist().expect("it has nothing to do with what is damaged");
+                        assert_eq!(store.meta("note").expect("whole"), Some(value));
+                    }
+                    reads.store(false, Ordering::Relaxed);
+                });
+            }
+        }
+        index.write_at(at as u64, &byte).expect("memory");
+        assert_eq!(unread(), 0, "offset {at}: what was damaged is whole again");
+    }
+    assert!(leaves > 30, "{leaves}");
 }

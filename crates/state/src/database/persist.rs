@@ -59,9 +59,10 @@ impl Database {
             }
         }
         let heads = StoredHeads(heads);
-        let mut after = state.clone();
+        let mut after = State::default();
         let dropped = self.failing(|| {
             self.index.write(|transaction| {
+                after = state.clone();
                 let dropped = index::remove_above(transaction, number, |block| {
                     self.uncount_witness(&mut after, block);
                 })?;
