@@ -303,8 +303,13 @@ impl Core {
             }
         };
         for number in (copied + 1).max(kept).max(wanted)..=last {
-            let Some(hash) = self.canonical_hash(number)? else { return Ok(None) };
-            let Some(entry) = self.database.entry(&hash)? else { return Ok(None) };
+            let entry = || {
+                let Some(hash) = self.canonical_hash(number)? else { return Ok(None) };
+                Ok::<_, Error>(self.database.entry(&hash)?.map(|entry| (hash, entry)))
+            };
+            // What cannot be read holds up no other.
+            let entry = entry().inspect_err(|_| note(number))?;
+            let Some((hash, entry)) = entry else { return Ok(None) };
             if entry.witness == Kept::Never {
                 note(number);
                 return Ok(Some(hash));

@@ -463,7 +463,11 @@ impl Engine {
         }
         let guess;
         let (before, order, found) = match listed {
-            Some(listed) => (Before::List(&listed.list), Order::Last, None),
+            Some(listed) => {
+                // One that runs a long one leaves all others to the block's own thread meanwhile.
+                let most_long = if helpers > 1 { limits::LONG_TRANSACTIONS } else { 0 };
+                (Before::List(&listed.list), Order::Last(most_long), None)
+            }
             None => {
                 guess = state.guess();
                 let order = Order::Next(limits::AHEAD_TRANSACTIONS);

@@ -400,14 +400,12 @@ pub(crate) fn storage_error(error: impl std::fmt::Display) -> StateError {
 }
 
 impl BlockState for LiveState<'_> {
-    fn restart(&mut self) {
+    fn restart(&mut self) -> Result<(), StateError> {
         self.accounts.clear();
         (self.listed, self.guess) = (None, None);
         self.so_far.clear();
         self.needed_so_far.clear();
-        // The tries were made from this version before: no new error can come of it.
-        let tries = Tries::new(self.core.database.nodes().clone(), self.version);
-        let tries = Box::new(tries.expect("the root was read before"));
+        let tries = Box::new(Tries::new(self.core.database.nodes().clone(), self.version)?);
         self.work = match &mut self.work {
             Work::Here(_) => Work::Here(tries),
             Work::Ahead { session, pool, .. } => {
@@ -415,6 +413,7 @@ impl BlockState for LiveState<'_> {
                 begin(self.core, tries, session.workers(), pool)
             }
         };
+        Ok(())
     }
 
     fn apply(&mut self, changes: &[Change]) -> Result<B256, StateError> {

@@ -156,8 +156,9 @@ pub(crate) struct Schedule {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Order {
     /// The last one: the threads go backwards until the block meets them. So everybody is busy to
-    /// the end, and nobody waits for more than one transaction.
-    Last,
+    /// the end, and nobody waits for more than one transaction. So many long ones come before all
+    /// others, at most: the block waits for the one that it meets, and that may be the longest.
+    Last(usize),
     /// The next one, at most so many before its turn, so that it finds what most of those before it
     /// have changed. Long ones come before all others, since the block has to wait for them.
     Next(usize),
@@ -179,12 +180,14 @@ impl Schedule {
     /// turn waits for it, and what comes of each is kept until then.
     pub(crate) fn new(gas_limits: &[u64], order: Order, most_gas: u64) -> Self {
         let range = 0..gas_limits.len();
-        let mut long = Vec::new();
-        if let Order::Next(_) = order {
-            long.extend(range.clone().filter(|index| gas_limits[*index] >= limits::LONG_GAS));
-            long.sort_by_key(|index| (gas_limits[*index], Reverse(*index)));
-            long.drain(..long.len().saturating_sub(limits::LONG_TRANSACTIONS));
-        }
+        let is_long = |index: &usize| gas_limits[*index] >= limits::LONG_GAS;
+        let mut long: Vec<_> = range.clone().filter(is_long).collect();
+        long.sort_by_key(|index| (gas_limits[*index], Reverse(*index)));
+        let most_long = match order {
+            Order::Last(most) => most,
+            Order::Next(_) => limits::LONG_TRANSACTIONS,
+        };
+        long.drain(..long.len().saturating_sub(most_long));
         let left = Left { has_begun: vec![false; range.len()], long, range: range.clone() };
         let ran = range.map(|_| OnceLock::new()).collect();
         let (turn, gas_left) = (AtomicUsize::new(0), most_gas.into());
@@ -214,22 +217,20 @@ impl Schedule {
             let mut left = self.left();
             let Left { range, long, has_begun } = &mut *left;
             let is_left = |index: &usize| !has_begun[*index];
-            let next = match self.order {
-                Order::Last => range.rfind(is_left)?,
-                Order::Next(most) => match long.pop() {
-                    Some(index) if is_left(&index) => index,
-                    Some(_) => continue,
-                    None => {
-                        let first = range.clone().find(is_left)?;
-                        range.start = first;
-                        if first >= self.turn.load(Ordering::Relaxed) + most {
-                            drop(left);
-                            std::thread::sleep(limits::AHEAD_PAUSE);
-                            continue;
-                        }
-                        first
+            let next = match (long.pop(), self.order) {
+                (Some(index), _) if is_left(&index) => index,
+                (Some(_), _) => continue,
+                (None, Order::Last(_)) => range.rfind(is_left)?,
+                (None, Order::Next(most)) => {
+                    let first = range.clone().find(is_left)?;
+                    range.start = first;
+                    if first >= self.turn.load(Ordering::Relaxed) + most {
+                        drop(left);
+                        std::thread::sleep(limits::AHEAD_PAUSE);
+                        continue;
                     }
-                },
+                    first
+                }
             };
             has_begun[next] = true;
             return Some(next);
@@ -438,10 +439,21 @@ mod tests {
     }
 
     #[test]
+    fn of_a_listed_block_so_many_long_transactions_come_before_the_last_ones() {
+        let gas = [1, LONG, LONG + 1, LONG + 2, 1];
+        let begun = |most| {
+            let schedule = Schedule::new(&gas, Order::Last(most), u64::MAX);
+            std::iter::from_fn(|| schedule.next()).collect::<Vec<_>>()
+        };
+        assert_eq!(begun(0), [4, 3, 2, 1, 0]);
+        assert_eq!(begun(2), [3, 2, 4, 1, 0]);
+    }
+
+    #[test]
     fn no_more_begins_once_it_has_stopped() {
-        for order in [Order::Last, Order::Next(9)] {
+        for order in [Order::Last(0), Order::Last(9), Order::Next(9)] {
             let schedule = Schedule::new(&[LONG; 4], order, u64::MAX);
-            assert_eq!(schedule.next(), Some(if let Order::Last = order { 3 } else { 0 }));
+            assert_eq!(schedule.next(), Some(if let Order::Last(0) = order { 3 } else { 0 }));
             drop(schedule.stopping());
             assert_eq!(schedule.next(), None);
         }
@@ -449,7 +461,7 @@ mod tests {
 
     #[test]
     fn no_more_begins_once_enough_gas_is_burned() {
-        let schedule = Schedule::new(&[LONG; 4], Order::Last, LONG + 1);
+        let schedule = Schedule::new(&[LONG; 4], Order::Last(0), LONG + 1);
         assert_eq!(schedule.next(), Some(3));
         schedule.burned(LONG);
         assert_eq!(schedule.next(), Some(2));
@@ -483,8 +495,8 @@ mod tests {
         println!("seed {seed}");
         let rng = &mut StdRng::seed_from_u64(seed);
         for _ in 0..100 {
-            let order =
-                if rng.random() { Order::Last } else { Order::Next(rng.random_range(1..9)) };
+            let most = rng.random_range(0..9);
+            let order = if rng.random() { Order::Last(most) } else { Order::Next(most + 1) };
             let gas: Vec<_> = (0..rng.random_range(0..60))
                 .map(|_| LONG / 2 + rng.random_range(0..LONG))
                 .collect();

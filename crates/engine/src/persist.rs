@@ -146,12 +146,16 @@ fn run(core: &Core) {
     yield_to_others();
     while core.signals.wait_for_work(core.options.persistence_threshold) {
         core.rest.wait();
-        let round = persist(core).and_then(|()| {
-            copy_late_witnesses(core)?;
-            prune(core)
-        });
-        if let Err(error) = round {
+        if let Err(error) = persist(core).and_then(|()| copy_late_witnesses(core)) {
             return fail(core, error);
+        }
+        match (prune(core), core.database.check()) {
+            (Err(error), Err(_)) => return fail(core, error),
+            // It is tried again after the next block, of which nothing depends on it.
+            (Err(error), Ok(())) => {
+                tracing::warn!(%error, "what is no longer kept cannot be deleted yet");
+            }
+            (Ok(()), _) => {}
         }
         core.signals.round_ended();
         if let Err(error) = copy_in_peace(core) {
@@ -273,7 +277,7 @@ fn persist_copies(core: &Core) -> Result<(), Error> {
 
 /// Makes the next copy of a canonical block's witness, up to the one with the number `last`, to be
 /// persisted with the next round; `false` when there is none to make. One that cannot be made holds
-/// up no other.
+/// up no other, nor does one that cannot be looked for.
 pub(crate) fn copy_a_witness(core: &Core, due: CopyDue, last: u64) -> bool {
     let options = &core.options;
     if options.retain_witness_blocks == 0 || options.retain_witness_bytes == 0 {
@@ -284,8 +288,8 @@ pub(crate) fn copy_a_witness(core: &Core, due: CopyDue, last: u64) -> bool {
         Ok(Some(hash)) => hash,
         Ok(None) => return false,
         Err(error) => {
-            tracing::warn!(%error, "which witness is to be copied cannot be told");
-            return false;
+            tracing::warn!(%error, "whether a witness is to be copied cannot be told");
+            return true;
         }
     };
     let mut copy = || {

@@ -707,6 +707,44 @@ fn a_damaged_page_that_no_block_reads_stops_nothing() {
     }
 }
 
+/// Only pruning, and looking for witnesses without a copy, come by it.
+#[test]
+fn a_damaged_page_of_the_index_that_no_block_needs_stops_nothing() {
+    const BLOCKS: usize = 700;
+    const AT: usize = 12288;
+    const STRIDE: usize = 4100;
+    let mut simulation = Simulation::new(14, sweeping());
+    let first = branch(simulation.fast(), simulation.fast().heads().genesis, 0, BLOCKS);
+    assert_eq!(choose(simulation.fast(), first[first.len() - 1]), Verdict::Valid);
+    simulation.fast().persist().unwrap();
+    drop(simulation.fast.take());
+    let contents = simulation.disk.contents();
+    let mut goes_on = |page: usize, retain_history: u64| {
+        let mut contents = contents.clone();
+        contents.get_mut("index").unwrap()[AT + page * STRIDE + 100] ^= 1;
+        simulation.disk = MemoryDisk::with_contents(&contents);
+        simulation.options = EngineOptions { retain_history, ..EngineOptions::default() };
+        let run = || {
+            simulation.open();
+            let (engine, parent) = (simulation.fast(), simulation.fast().heads().head);
+            let blocks = branch(engine, parent, 1, 3);
+            blocks.iter().all(|block| {
+                let is_valid = choose(engine, *block) == Verdict::Valid;
+                engine.persist().is_ok() && is_valid
+            })
+        };
+        let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+        drop(simulation.fast.take());
+        ran.is_ok_and(|is_valid| is_valid)
+    };
+    let pages = (contents["index"].len() - AT) / STRIDE;
+    let unread: Vec<_> = (0..pages).filter(|page| goes_on(*page, u64::MAX)).collect();
+    assert!(!unread.is_empty());
+    for page in unread {
+        assert!(goes_on(page, BLOCKS as u64 - 50), "page {page}");
+    }
+}
+
 #[test]
 fn a_copy_is_enough_whatever_else_is_deleted() {
     let none = EngineOptions { retain_witness_blocks: 0, ..sweeping() };

@@ -113,7 +113,7 @@ pub fn run(
     if !executed.read_too_much {
         return Ok(executed);
     }
-    state.restart();
+    state.restart()?;
     let recorder = Recorder::new(chain, header, state, codes.cloned(), true);
     execute_with(chain, block, senders, recorder, None)
 }

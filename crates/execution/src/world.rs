@@ -574,9 +574,9 @@ impl State for Following<'_> {
 }
 
 impl BlockState for Following<'_> {
-    fn restart(&mut self) {
-        self.state.restart();
+    fn restart(&mut self) -> Result<(), StateError> {
         self.changes.clear();
+        self.state.restart()
     }
 
     fn apply(&mut self, changes: &[Change]) -> Result<B256, StateError> {

@@ -71,7 +71,7 @@ impl<S: State> State for &mut S {
 /// State that a block is validated on: it takes what the block changes, and knows the root after.
 pub trait BlockState: State {
     /// Forgets what was read and hinted at: the block is run again from the start.
-    fn restart(&mut self);
+    fn restart(&mut self) -> Result<(), StateError>;
 
     /// Applies all that the block changes, each account at most once, and returns the post-state
     /// root. What this reveals (paths of what is written, siblings of what is deleted) is part of
@@ -88,8 +88,8 @@ pub trait BlockState: State {
 }
 
 impl<S: BlockState> BlockState for &mut S {
-    fn restart(&mut self) {
-        (**self).restart();
+    fn restart(&mut self) -> Result<(), StateError> {
+        (**self).restart()
     }
 
     fn apply(&mut self, changes: &[Change]) -> Result<B256, StateError> {
@@ -225,10 +225,11 @@ impl<S: Source> TrieState<S> {
 }
 
 impl<S: Source> BlockState for TrieState<S> {
-    fn restart(&mut self) {
+    fn restart(&mut self) -> Result<(), StateError> {
         self.trie = StateTrie::new(self.root);
         self.so_far.clear();
         self.revealed_so_far.clear();
+        Ok(())
     }
 
     fn apply(&mut self, changes: &[Change]) -> Result<B256, StateError> {

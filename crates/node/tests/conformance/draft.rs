@@ -88,8 +88,8 @@ fn witness(chain: &ChainSpec, block: &SealedBlock, given: &Witness) -> Result<Wi
 pub(crate) struct WithStandIns<S>(pub(crate) S);
 
 impl<S: BlockState> BlockState for WithStandIns<S> {
-    fn restart(&mut self) {
-        self.0.restart();
+    fn restart(&mut self) -> Result<(), StateError> {
+        self.0.restart()
     }
 
     fn apply(&mut self, changes: &[Change]) -> Result<B256, StateError> {

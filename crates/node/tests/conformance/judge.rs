@@ -302,8 +302,9 @@ impl<'a> Log<'a> {
 }
 
 impl BlockState for Log<'_> {
-    fn restart(&mut self) {
+    fn restart(&mut self) -> Result<(), StateError> {
         *self = Self { taken_away: self.taken_away, ..Self::new(self.state) };
+        Ok(())
     }
 
     fn apply(&mut self, _: &[Change]) -> Result<B256, StateError> {

@@ -18,7 +18,8 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// Bytes that it holds while it waits, about.
+    /// Bytes that it holds while it waits, about: none if it has nothing to be written, and only a
+    /// later change brings it to the disk.
     pub(super) fn bytes(&self) -> u64 {
         let extra = match self {
             Self::Block(block) => {
@@ -30,7 +31,9 @@ impl Change {
             Self::Witness { witness, .. } => witness.len(),
             Self::Canonical { changes, .. } => 64 * changes.len(),
             Self::Meta { key, value } => key.len() + value.len(),
-            Self::ForgetVersions(_) | Self::DeleteNodes(_) | Self::RetainWitnesses { .. } => 0,
+            Self::ForgetVersions(_) | Self::DeleteNodes(_) | Self::RetainWitnesses { .. } => {
+                return 0;
+            }
         };
         512 + extra as u64
     }
