@@ -10,6 +10,7 @@ use hyper::header::{
     VARY,
 };
 use hyper::{Method, Response, StatusCode};
+use tokio::sync::OwnedSemaphorePermit;
 use zstd::stream::raw::{DParameter, Decoder, Encoder, InBuffer, Operation, OutBuffer};
 
 use crate::limits::{CODED_BYTES, RESERVED_BYTES, TO_CODE_BYTES, ZSTD_LEVEL, ZSTD_WINDOW_LOG};
@@ -118,15 +119,17 @@ fn weaken(headers: &mut HeaderMap) {
 /// Pieces that are coded while they are taken.
 pub(crate) struct Coded {
     pieces: Pieces,
-    /// Made when the first bytes are taken.
+    /// Made when the first bytes are taken, and dropped with the last ones.
     encoder: Option<Encoder<'static>>,
+    /// The room that it takes.
+    coder: Option<OwnedSemaphorePermit>,
     is_ended: bool,
 }
 
 impl Coded {
     /// One frame of all pieces, which says how long they are.
-    pub(crate) const fn new(pieces: Pieces) -> Self {
-        Self { pieces, encoder: None, is_ended: false }
+    pub(crate) const fn new(pieces: Pieces, coder: OwnedSemaphorePermit) -> Self {
+        Self { pieces, encoder: None, coder: Some(coder), is_ended: false }
     }
 
     pub(crate) const fn is_ended(&self) -> bool {
@@ -156,6 +159,9 @@ impl Coded {
                     break;
                 }
             }
+        }
+        if self.is_ended {
+            (self.encoder, self.coder) = (None, None);
         }
         Ok(coded.into())
     }
@@ -242,6 +248,8 @@ impl Decoding {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::sync::Arc;
+    use tokio::sync::Semaphore;
 
     #[track_caller]
     fn check(accept: &str, zstd: bool, identity: bool) {
@@ -336,7 +344,8 @@ mod tests {
     }
 
     fn coded(pieces: Pieces) -> Vec<u8> {
-        let (mut coded, mut all) = (Coded::new(pieces), Vec::new());
+        let coder = Arc::new(Semaphore::new(1)).try_acquire_owned().expect("it is free");
+        let (mut coded, mut all) = (Coded::new(pieces, coder), Vec::new());
         while !coded.is_ended() {
             let part = coded.take().expect("coded");
             assert!(!part.is_empty());

@@ -106,6 +106,7 @@ mod room;
 mod seldom;
 mod server;
 mod session;
+mod short_frames;
 mod socket;
 mod spare;
 mod streams;

@@ -189,7 +189,10 @@ pub(crate) const FRAME_BYTES: usize = 256 * KIB;
 /// What the library may hold unsent, in bytes: a frame, its header, and pongs. Without this bound,
 /// pings of a peer who does not read would fill the memory.
 pub(crate) const UNSENT_BYTES: usize = FRAME_BYTES + 16 * KIB;
-/// Read from a WebSocket at a time, in bytes; each connection has as much.
+/// Answers of a port that are coded at a time: about a megabyte each. Others go as they are.
+pub(crate) const CODERS: usize = 128;
+/// Read from a WebSocket at a time, in bytes; each connection has twice as much, and, once a long
+/// message came, another [`FRAME_BYTES`].
 pub(crate) const READ_BYTES: usize = 32 * KIB;
 /// Longest reason that a close frame can hold, in bytes (RFC 6455 section 5.5).
 pub(crate) const REASON_BYTES: usize = 123;

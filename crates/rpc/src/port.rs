@@ -16,7 +16,7 @@ use crate::descriptor::Files;
 use crate::json::Json;
 use crate::jwt::JwtSecret;
 use crate::limits::{
-    ACCEPT_PAUSE, Limits, SMALL_ANSWER_BYTES, SMALL_ANSWERS_BYTES, SMALL_ANSWERS_WAITING,
+    ACCEPT_PAUSE, CODERS, Limits, SMALL_ANSWER_BYTES, SMALL_ANSWERS_BYTES, SMALL_ANSWERS_WAITING,
     SMALL_BODIES_BYTES,
 };
 use crate::message::{Handler, panic_text};
@@ -57,6 +57,8 @@ pub(crate) struct Port {
     subscriptions_begun: AtomicU64,
     /// In which answers are passed by descriptor.
     pub(crate) files: Arc<Files>,
+    /// For those who code answers, beside the room of these.
+    pub(crate) coders: Arc<Semaphore>,
     /// When it was last said that a request has no valid token.
     pub(crate) unauthorized: Seldom,
 }
@@ -154,6 +156,7 @@ impl Port {
             small_waiting: Semaphore::new(SMALL_ANSWERS_WAITING),
             subscriptions_begun: AtomicU64::new(0),
             files: Arc::new(Files::new(limits.descriptor_bytes)),
+            coders: Arc::new(Semaphore::new(CODERS)),
             unauthorized: Seldom::default(),
             handler,
             jwt,

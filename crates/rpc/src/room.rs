@@ -82,7 +82,7 @@ impl Room {
         if let Some(place) = self.try_take(bytes, over) {
             return place;
         }
-        let permit = self.permit(bytes, false).await;
+        let permit = self.permit(bytes, None).await;
         self.place(permit, over)
     }
 
@@ -91,7 +91,8 @@ impl Room {
         Place { room, permit, over, key: Mutex::new(None) }
     }
 
-    async fn permit(&self, bytes: usize, has_some: bool) -> OwnedSemaphorePermit {
+    /// `has_some` is how whoever waits is told to go, if they have some of it already.
+    async fn permit(&self, bytes: usize, has_some: Option<&Arc<Notify>>) -> OwnedSemaphorePermit {
         let mut permit = pin!(permits(&self.free, units(bytes, self.most_bytes)));
         loop {
             if let Ok(permit) = timeout(ROOM_PAUSE, &mut permit).await {
@@ -104,15 +105,17 @@ impl Room {
     /// Tells the one whose time was over first to give its place back: each who waits one after the
     /// other, since many may need as many places. Those who have some of it already are told one
     /// after the other however many wait: each of them may need what the others have, and what one
-    /// gives back may be enough for all.
-    fn end_longest(&self, has_some: bool) {
+    /// gives back may be enough for all. Nobody ends itself, who is kept from going on.
+    fn end_longest(&self, has_some: Option<&Arc<Notify>>) {
         let (mut held, now) = (self.held(), Instant::now());
         let is_soon = held.last_ended.is_some_and(|last| now.duration_since(last) < ROOM_PAUSE / 2);
-        if !(has_some && is_soon)
-            && let Some(first) = held.until.first_entry()
-            && first.key().0 <= now
+        let is_other = |over: &Arc<Notify>| has_some.is_none_or(|own| !Arc::ptr_eq(own, over));
+        if !(has_some.is_some() && is_soon)
+            && let Some((&first, _)) = held.until.iter().find(|(_, over)| is_other(over))
+            && first.0 <= now
+            && let Some(over) = held.until.remove(&first)
         {
-            first.remove().notify_one();
+            over.notify_one();
             held.last_ended = Some(now);
         }
     }
@@ -128,7 +131,7 @@ impl Place {
         let units = units(bytes, self.room.most_bytes);
         let more = match Arc::clone(&self.room.free).try_acquire_many_owned(units) {
             Ok(more) => more,
-            Err(_) => self.room.permit(bytes, true).await,
+            Err(_) => self.room.permit(bytes, Some(&self.over)).await,
         };
         self.permit.merge(more);
     }
@@ -321,6 +324,28 @@ mod tests {
         drop((grown, kept));
         drop(taken.await);
         assert!(room.try_take(3 * UNIT_BYTES, &other).is_some());
+    }
+
+    #[tokio::test]
+    async fn who_needs_more_ends_others_and_not_itself() {
+        let room = Room::new(2 * UNIT_BYTES, Duration::ZERO);
+        let overs: [Arc<Notify>; 2] = Default::default();
+        let places = overs.each_ref().map(|over| room.try_take(UNIT_BYTES, over).expect("room"));
+        let [mut first, second] = places;
+        first.goes_on();
+        // Whose time is not bounded: it runs.
+        assert!(second.keep());
+        {
+            let mut grown = pin!(first.grow(UNIT_BYTES));
+            assert!(timeout(4 * ROOM_PAUSE, &mut grown).await.is_err());
+            assert!(!is_told(&overs[0]).await);
+            second.goes_on();
+            assert!(timeout(4 * ROOM_PAUSE, &mut grown).await.is_err());
+            assert!(is_told(&overs[1]).await);
+            drop(second);
+            grown.await;
+        }
+        assert!(!is_told(&overs[0]).await);
     }
 
     #[tokio::test]

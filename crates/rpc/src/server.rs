@@ -268,6 +268,10 @@ impl Port {
         let (head, body) = request.into_parts();
         let is_resource = self.is_resource(&head);
         let refuse = |refusal| self.refuse(is_resource, refusal);
+        if is_resource {
+            // Also when no more comes of the request: it is said once.
+            connection.take_back(&head.headers);
+        }
         if let Err(refusal) = self.check(&head, &body, is_resource) {
             // A client that asked before sending its body will not send it.
             if !head.headers.contains_key(header::EXPECT) {
@@ -310,7 +314,7 @@ impl Port {
             true => Arc::clone(&self).answer_resource(head, message, turn, connection).await,
             false => Arc::clone(&self).answer(message, turn, &connection.untaken).await,
         };
-        answer.map_or_else(refuse, |answer| self.code(accepted, &method, answer))
+        answer.and_then(|answer| self.code(accepted, &method, answer)).unwrap_or_else(refuse)
     }
 
     fn is_resource(&self, head: &Parts) -> bool {
@@ -384,7 +388,13 @@ impl Port {
         }
         let over = Arc::default();
         let begun = self.small_bodies.take(BODY_STEP_BYTES, &over);
-        let begun = self.in_time(begun).await.map_err(Refusal::unanswered)?;
+        let begun = match self.in_time(begun).await {
+            Ok(begun) => begun,
+            Err(unanswered) => {
+                tokio::spawn(discard(body));
+                return Err(Refusal::unanswered(unanswered));
+            }
+        };
         begun.goes_on();
         let mut places = Places { begun, more: None };
         let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
@@ -399,9 +409,8 @@ impl Port {
             Ok(()) if !places.keep() => Err(too_slow(bytes.len(), begun)),
             Ok(()) => Ok(Message { bytes, _places: Some(places) }),
             Err(refusal) => {
-                if refusal.status == StatusCode::PAYLOAD_TOO_LARGE {
-                    tokio::spawn(discard(body));
-                }
+                // Else whoever is still writing finds a connection that was reset.
+                tokio::spawn(discard(body));
                 Err(refusal)
             }
         }
@@ -458,17 +467,22 @@ impl Port {
         accepted: Accepted,
         method: &Method,
         mut response: Response<Answer>,
-    ) -> Response<Answer> {
+    ) -> Result<Response<Answer>, Refusal> {
         let from_bytes = self.limits.zstd_bytes;
-        let Content::AsIs(pieces) = &mut response.body_mut().content else { return response };
+        let Content::AsIs(pieces) = &mut response.body_mut().content else { return Ok(response) };
         let pieces = std::mem::take(pieces);
         let body_bytes = pieces.len_bytes();
-        response.body_mut().content =
-            match is_coded(accepted, from_bytes, method, body_bytes, &mut response) {
-                true => Content::Coded(Box::new(Coded::new(pieces))),
-                false => Content::AsIs(pieces),
-            };
-        response
+        let coder = Arc::clone(&self.coders).try_acquire_owned().ok();
+        // Where there is no room for another, who takes the bytes as they are gets them so.
+        let zstd = accepted.zstd && (coder.is_some() || !accepted.identity);
+        let accepted = Accepted { zstd, ..accepted };
+        let is_coded = is_coded(accepted, from_bytes, method, body_bytes, &mut response);
+        response.body_mut().content = match (is_coded, coder) {
+            (true, Some(coder)) => Content::Coded(Box::new(Coded::new(pieces, coder))),
+            (true, None) => return Err(Refusal::unanswered(Unanswered::Full)),
+            (false, _) => Content::AsIs(pieces),
+        };
+        Ok(response)
     }
 
     /// Calls the handler's methods. The turn ends with the calls: a client that hangs up does not
@@ -510,7 +524,6 @@ impl Port {
         connection: Arc<Connection>,
     ) -> Result<Response<Answer>, Refusal> {
         let Parts { method, uri, headers, .. } = head;
-        connection.take_back(&headers);
         let by_descriptor = headers.contains_key(rest::DESCRIPTOR) && method != Method::HEAD;
         let (path, query) = (uri.path().to_owned(), uri.query().map(str::to_owned));
         let takes_files = connection.descriptors.is_some();
@@ -816,10 +829,12 @@ impl From<Refusal> for Response<Answer> {
         }
         if status == StatusCode::UPGRADE_REQUIRED {
             headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+            // RFC 9110 section 7.8.
+            headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
             headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         }
         if status == StatusCode::METHOD_NOT_ALLOWED {
-            headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
+            headers.insert(header::ALLOW, HeaderValue::from_static("GET, POST"));
         }
         response
     }
@@ -837,9 +852,10 @@ fn leave_out_body(response: &mut Response<Answer>) {
 #[derive(Debug, Default)]
 struct Answer {
     content: Content,
-    /// Given back when the last piece was handed over, or the connection ended.
+    /// Given back when the last piece was written, or the connection ended.
     room: Option<Arc<Place>>,
-    /// Over HTTP/2, where pieces that were handed over may wait for long: it has the room.
+    /// Over HTTP/2, where an answer that waits does not keep others from being written: it has the
+    /// room.
     sending: Option<Arc<Sending>>,
 }
 
@@ -873,6 +889,18 @@ impl From<String> for Answer {
     }
 }
 
+/// Dropped when it is written, or when nobody wants it any more.
+struct Chunk {
+    bytes: Bytes,
+    _room: Arc<Place>,
+}
+
+impl AsRef<[u8]> for Chunk {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 impl Body for Answer {
     type Data = Bytes;
     type Error = io::Error;
@@ -886,9 +914,11 @@ impl Body for Answer {
             Content::Coded(coded) => coded.take(),
         };
         let is_end = chunk.as_ref().is_ok_and(Bytes::is_empty);
-        let watched = |chunk| match &self.sending {
-            Some(sending) => sending.chunk(chunk),
-            None => chunk,
+        // Chunks that were handed over may wait for long.
+        let watched = |bytes| match (&self.sending, &self.room) {
+            (Some(sending), _) => sending.chunk(bytes),
+            (None, Some(room)) => Bytes::from_owner(Chunk { bytes, _room: Arc::clone(room) }),
+            (None, None) => bytes,
         };
         Poll::Ready((!is_end).then(|| chunk.map(watched).map(Frame::data)))
     }
@@ -904,6 +934,34 @@ impl Body for Answer {
         match &self.content {
             Content::AsIs(pieces) => SizeHint::with_exact(pieces.len_bytes() as u64),
             Content::Coded(_) => SizeHint::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::room::Room;
+    use std::task::Waker;
+
+    /// The library that sends them has up to half a megabyte of them in its queue.
+    #[test]
+    fn an_answer_has_its_room_until_its_last_chunk_is_written() {
+        let (bytes, over) = (3 * CHUNK_BYTES, Arc::default());
+        let room = Room::new(bytes, Duration::ZERO);
+        let place = room.try_take(bytes, &over).expect("it is empty");
+        let mut answer = Answer::new(vec![7; bytes].into(), Some(Arc::new(place)));
+        let mut chunks = Vec::new();
+        let cx = &mut Context::from_waker(Waker::noop());
+        while let Poll::Ready(Some(frame)) = Pin::new(&mut answer).poll_frame(cx) {
+            let chunk = frame.expect("memory").into_data().expect("no trailers");
+            assert!(chunk.iter().all(|byte| *byte == 7));
+            chunks.push(chunk);
+        }
+        drop(answer);
+        assert_eq!(chunks.iter().map(Bytes::len).sum::<usize>(), bytes);
+        while chunks.pop().is_some() {
+            assert_eq!(room.try_take(1, &over).is_some(), chunks.is_empty());
         }
     }
 }

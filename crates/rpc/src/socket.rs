@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::Mode;
-use rustix::io::FdFlags;
+use rustix::io::{Errno, FdFlags};
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
@@ -59,10 +59,14 @@ pub fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     if let Ok(there) = std::fs::symlink_metadata(path)
         && there.file_type().is_socket()
     {
-        if std::os::unix::net::UnixStream::connect(path).is_ok() {
-            return Err(io::ErrorKind::AddrInUse.into());
+        match connect_at_once(path) {
+            // Nobody listens.
+            Err(Errno::CONNREFUSED) => std::fs::remove_file(path)?,
+            // Or so many wait to be accepted that one more would have to wait.
+            Ok(()) | Err(Errno::AGAIN) => return Err(io::ErrorKind::AddrInUse.into()),
+            Err(Errno::NOENT) => {}
+            Err(fault) => return Err(fault.into()),
         }
-        std::fs::remove_file(path)?;
     }
     let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
     rustix::io::fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
@@ -73,6 +77,12 @@ pub fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     let listener = std::os::unix::net::UnixListener::from(socket);
     listener.set_nonblocking(true)?;
     UnixListener::from_std(listener)
+}
+
+fn connect_at_once(path: &Path) -> Result<(), Errno> {
+    let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
+    rustix::io::ioctl_fionbio(&socket, true)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)
 }
 
 /// Connections that wait to be accepted.

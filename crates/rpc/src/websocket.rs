@@ -29,11 +29,12 @@ use crate::pieces::Pieces;
 use crate::port::Port;
 use crate::room::Place;
 use crate::session;
+use crate::short_frames::ShortFrames;
 use crate::socket::{Heard, Socket};
 
 /// One end of a WebSocket.
 pub(crate) struct WebSocket {
-    frames: WebSocketStream<Socket>,
+    frames: WebSocketStream<ShortFrames<Socket>>,
     heard: Heard,
 }
 
@@ -133,8 +134,8 @@ impl WebSocket {
             .max_write_buffer_size(UNSENT_BYTES)
             .max_message_size(Some(message_bytes))
             .max_frame_size(Some(message_bytes));
-        let read = read_buf.into();
-        let frames = WebSocketStream::from_partially_read(socket, read, role, Some(config)).await;
+        let socket = ShortFrames::new(socket, &read_buf, message_bytes);
+        let frames = WebSocketStream::from_raw_socket(socket, role, Some(config)).await;
         Self { frames, heard }
     }
 
@@ -152,7 +153,7 @@ impl WebSocket {
 
 /// The messages that come.
 pub(crate) struct Reader {
-    frames: SplitStream<WebSocketStream<Socket>>,
+    frames: SplitStream<WebSocketStream<ShortFrames<Socket>>>,
     heard: Heard,
     ping: mpsc::Sender<()>,
     room: Option<MessageRoom>,
@@ -323,7 +324,7 @@ const CONTROL_FRAME_BYTES: usize = 6;
 
 /// The messages that go.
 pub(crate) struct Writer {
-    frames: SplitSink<WebSocketStream<Socket>, Message>,
+    frames: SplitSink<WebSocketStream<ShortFrames<Socket>>, Message>,
     pings: mpsc::Receiver<()>,
 }
 
@@ -403,7 +404,7 @@ pub(crate) async fn close(reader: Reader, writer: Writer, ending: &Ending) {
 }
 
 async fn say_goodbye(
-    frames: &mut WebSocketStream<Socket>,
+    frames: &mut WebSocketStream<ShortFrames<Socket>>,
     code: CloseCode,
     reason: &str,
 ) -> Result<(), Error> {
@@ -412,7 +413,7 @@ async fn say_goodbye(
     frames.close(Some(CloseFrame { code, reason: reason[..end].into() })).await
 }
 
-async fn await_goodbye(frames: &mut WebSocketStream<Socket>) -> Result<(), Error> {
+async fn await_goodbye(frames: &mut WebSocketStream<ShortFrames<Socket>>) -> Result<(), Error> {
     let mut answered = false;
     while let Some(Ok(message)) = frames.next().await {
         answered |= message.is_close();
@@ -425,7 +426,7 @@ async fn await_goodbye(frames: &mut WebSocketStream<Socket>) -> Result<(), Error
 }
 
 /// Lets the other side, still writing, read why and not a reset connection.
-async fn read_and_forget(socket: &mut Socket) -> io::Result<()> {
+async fn read_and_forget(socket: &mut ShortFrames<Socket>) -> io::Result<()> {
     socket.shutdown().await?;
     let (mut bytes, mut forgotten) = (0, vec![0; READ_BYTES]);
     while bytes < DISCARD_BYTES {

@@ -119,7 +119,7 @@ fn only_a_json_body_posted_to_the_root_is_taken() {
     check("POST /eth", json, 404, "path /");
     check("PUT /", json, 405, "POST");
     let reply = check("GET /", json, 405, "JSON-RPC needs POST");
-    assert!(reply.head.contains("allow: post\r\n"), "{}", reply.head);
+    assert!(reply.head.contains("allow: get, post\r\n"), "{}", reply.head);
     let origin = "origin: http://elsewhere\r\naccess-control-request-method: POST\r\n";
     let reply = check("OPTIONS /", origin, 405, "POST");
     assert!(!reply.head.contains("access-control"), "{}", reply.head);
@@ -323,6 +323,27 @@ fn long_bodies_that_have_no_room_together_do_not_wait_for_ever() {
     statuses.sort_unstable();
     assert_eq!((statuses[0], statuses[1]), (200, 200), "{statuses:?}");
     assert!(matches!(statuses[2], 200 | 408), "{statuses:?}");
+}
+
+/// The refusal comes in the middle of the body, and no reset before it.
+#[test]
+fn who_has_no_room_for_a_body_may_write_to_its_end() {
+    let bytes = 32 << 20;
+    let limits = Limits {
+        turn_wait: BRIEF,
+        room_time: PATIENCE,
+        bodies_bytes: bytes,
+        body_bytes: bytes,
+        ..Limits::public()
+    };
+    let server = Server::start(None, limits);
+    let request = post("", call("echo", &format!("[\"{}\"]", "x".repeat(24_000_000))));
+    let [mut first, mut second] = [(); 2].map(|()| server.connect());
+    first.send(&request[..23_000_000]);
+    second.send(&request);
+    second.reply().check(503, "busy");
+    first.send(&request[23_000_000..]);
+    first.reply().check(200, "xxx");
 }
 
 #[test]

@@ -32,10 +32,14 @@ struct Client {
 
 impl Client {
     async fn connect(server: &Server) -> Self {
+        // So that little of an answer comes before somebody reads it.
+        Self::connect_with_window(server, 16 << 10).await
+    }
+
+    async fn connect_with_window(server: &Server, window_bytes: u32) -> Self {
         let socket = TcpStream::connect(server.address).await.expect("somebody listens");
         let mut http = Builder::new(TokioExecutor::new());
-        // So that little of an answer comes before somebody reads it.
-        http.initial_stream_window_size(16 << 10);
+        http.initial_stream_window_size(window_bytes);
         let shake = http.handshake(TokioIo::new(socket));
         let (requests, driver): (_, Driver) = shake.await.expect("HTTP/2");
         Self { requests, ended: tokio::spawn(driver) }
@@ -46,14 +50,29 @@ impl Client {
         within(self.begin(method, params)).await.expect("an answer")
     }
 
+    /// As [`call`](Self::call), for somebody who takes these codings.
+    async fn call_for(&mut self, codings: &str, method: &str, params: &str) -> Response<Incoming> {
+        within(self.begin_for(codings, method, params)).await.expect("an answer")
+    }
+
     /// As [`call`](Self::call), with others on the way.
     fn begin(
         &mut self,
         method: &str,
         params: &str,
     ) -> impl Future<Output = hyper::Result<Response<Incoming>>> + use<> {
+        self.begin_for("identity", method, params)
+    }
+
+    fn begin_for(
+        &mut self,
+        codings: &str,
+        method: &str,
+        params: &str,
+    ) -> impl Future<Output = hyper::Result<Response<Incoming>>> + use<> {
         let request = Request::post("http://localhost/")
             .header("content-type", "application/json")
+            .header("accept-encoding", codings)
             .body(Full::from(call(method, params)))
             .expect("a request");
         self.requests.send_request(request)
@@ -101,6 +120,42 @@ async fn an_answer_that_is_not_taken_keeps_its_room() {
     drop(refused);
     assert_eq!(length(stalled).await, 200_038);
     assert_eq!(length(client.call("hex", "[500000]").await).await, 1_000_038);
+}
+
+#[tokio::test]
+async fn so_many_answers_are_coded_at_a_time_and_others_are_as_they_are() {
+    let server = Server::public();
+    // More than is coded before anything of it is sent.
+    let mut random = 1_u32;
+    let digits = std::iter::repeat_with(|| {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from_digit(random >> 28, 16).expect("four bits")
+    });
+    let params = format!("[\"{}\"]", digits.take(200_000).collect::<String>());
+    let is_coded = |answer: &Response<Incoming>| answer.headers().contains_key("content-encoding");
+    let (mut clients, mut coded) = (Vec::new(), Vec::new());
+    for _ in 0..16 {
+        // Nothing can be sent to it.
+        let mut client = Client::connect_with_window(&server, 0).await;
+        for _ in 0..8 {
+            coded.push(client.call_for("zstd", "echo", &params).await);
+        }
+        clients.push(client);
+    }
+    assert!(coded.iter().all(is_coded));
+    let mut client = Client::connect(&server).await;
+    let plain = client.call_for("zstd", "echo", &params).await;
+    assert!(!is_coded(&plain));
+    assert_eq!(length(plain).await, 200_038);
+    let refused = client.call_for("zstd, identity;q=0", "echo", &params).await;
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    drop((clients, coded));
+    within(async {
+        while !is_coded(&client.call_for("zstd", "echo", &params).await) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ use rpc::rest::{self, HeaderMap, HeaderValue, Method, StatusCode};
 use rpc::{
     Client, Error, Handler, Json, Limits, Params, Pieces, RawValue, ServerOptions, bind_unix, serve,
 };
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use serde_json::{Value, json};
 use support::{PATIENCE, pattern};
 use tempfile::TempDir;
@@ -162,6 +163,15 @@ fn a_socket_left_behind_is_replaced_and_one_in_use_is_not() {
     let left = server.path.with_file_name("left");
     drop(std::os::unix::net::UnixListener::bind(&left).expect("bound"));
     bind_unix(&left).expect("nobody listens");
+    // Somebody listens who accepts nobody: to connect would take for ever.
+    let full = server.path.with_file_name("full");
+    let listener = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None);
+    let listener = listener.expect("a socket");
+    rustix::net::bind(&listener, &SocketAddrUnix::new(&full).expect("short")).expect("free");
+    rustix::net::listen(&listener, 0).expect("it listens");
+    let _waiting = std::os::unix::net::UnixStream::connect(&full).expect("it waits");
+    let used = bind_unix(&full).expect_err("somebody listens");
+    assert_eq!(used.kind(), std::io::ErrorKind::AddrInUse);
     let file = server.path.with_file_name("file");
     std::fs::write(&file, "kept").expect("written");
     bind_unix(&file).expect_err("no socket");
