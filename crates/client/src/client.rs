@@ -230,6 +230,11 @@ impl EngineClient {
                     reply.and_then(|reply| Ok(read(reply)?))
                 }
             };
+            let is_missing = |error: &rpc::Error| error.is(Code::MethodNotFound);
+            // A server may know less of what is to come than of what it has.
+            if matches!(&outcome, Err(Error::Rpc(error)) if is_missing(error)) && forks.go_on() {
+                continue;
+            }
             if self.is_last(&mut forks, &outcome) {
                 return outcome;
             }

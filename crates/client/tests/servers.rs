@@ -24,6 +24,9 @@ impl Handler for Somebody {
         match method {
             "engine_newPayloadV1" => Ok(br#"{"status":"SYNCING"}"#.to_vec().into()),
             "engine_newPayloadV2" => Err(rpc::Error::new(Code::Internal, "a fault")),
+            // A server of before Amsterdam, and a payload of Prague.
+            "engine_getPayloadV5" => Err(rpc::Error::new(Code::UnsupportedFork, "not of Osaka")),
+            "engine_getPayloadV4" => Err(rpc::Error::new(Code::Internal, "a fault of V4")),
             "debug_executionWitnessByHash" => {
                 Ok(br#"{"state":["0x01"],"codes":[],"headers":[],"keys":[]}"#.to_vec().into())
             }
@@ -71,6 +74,14 @@ fn payload() -> (ExecutionPayload, ExecutionPayloadSidecar) {
         transactions: Vec::new(),
     };
     (ExecutionPayload::V1(payload), ExecutionPayloadSidecar::none())
+}
+
+#[tokio::test]
+async fn a_server_that_lacks_the_newest_method_is_asked_by_the_older_ones() {
+    let address = start(Somebody { problem: None }).await;
+    let mut client = EngineClient::connect(&address, None).await.expect("connects");
+    let error = client.get_payload(Default::default()).await.expect_err("a fault");
+    assert!(error.to_string().contains("a fault of V4"), "{error}");
 }
 
 #[tokio::test]
