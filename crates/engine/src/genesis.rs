@@ -123,8 +123,10 @@ impl Genesis {
 
 /// Checks that a chain may begin with this header.
 fn check_first_header(header: &Header, chain: &ChainSpec) -> Result<(), Error> {
-    let is_paris = chain.is_paris_active_at_block(header.number.saturating_add(1));
-    if is_paris && header.base_fee_per_gas.is_none() {
+    // Where the configuration says that it has come, that is of the chain as it is, not of its
+    // beginning.
+    let is_merged = chain.is_merged_at(header.number.saturating_add(1)) == Some(true);
+    if is_merged && header.base_fee_per_gas.is_none() {
         let reason = "London is not active at genesis, but the merge builds on it: \
                       londonBlock must not be after the first block";
         return Err(Error::Genesis(reason.into()));

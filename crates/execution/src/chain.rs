@@ -64,6 +64,9 @@ pub enum ChainSpecError {
         /// The fork that builds on it.
         later: EthereumHardfork,
     },
+    /// A fork after the merge is scheduled, and the merge is not.
+    #[error("{0} is scheduled, but the merge before it is not: set terminalTotalDifficulty")]
+    MergeMissing(EthereumHardfork),
     /// A fork that only changes blob parameters has none.
     #[error("{0} is scheduled, but blobSchedule has no entry for it")]
     MissingBlobSchedule(EthereumHardfork),
@@ -124,6 +127,9 @@ impl ChainSpec {
             let time = timed.iter().find(|(name, ..)| *name == fork).map(|(.., time)| *time);
             (fork, time, EthereumHardfork::bpo_variants().contains(&fork))
         }))?;
+        if let (Merge::Never, Some((fork, ..))) = (&merge, timed.first()) {
+            return Err(ChainSpecError::MergeMissing(*fork));
+        }
         let mut blobs = Vec::new();
         for (fork, name, time) in timed {
             forks.push((fork, ForkCondition::Timestamp(time)));

@@ -110,6 +110,26 @@ fn a_genesis_whose_root_is_not_that_of_its_accounts_is_refused() {
     assert_eq!(error, expected);
 }
 
+/// As nodes of mainnet say what their rules are.
+#[test]
+fn a_chain_whose_merge_has_come_may_have_begun_before_london() {
+    let begun = |difficulty, passed| {
+        let mut file: alloy_genesis::Genesis = serde_json::from_str(FILE).unwrap();
+        (file.config.shanghai_time, file.config.cancun_time) = (Some(1 << 40), Some(1 << 40));
+        (file.config.prague_time, file.config.osaka_time) = (None, None);
+        file.config.london_block = Some(12_965_000);
+        file.config.terminal_total_difficulty = Some(U256::from(difficulty));
+        file.config.terminal_total_difficulty_passed = passed;
+        file.config.merge_netsplit_block = Some(0);
+        let chain = ChainSpec::from_config(&file.config).unwrap();
+        Engine::new(chain.clone(), Genesis::new(&file, &chain).unwrap()).map(drop)
+    };
+    begun(58_750_000_000_000_000_u64, true).unwrap();
+    begun(58_750_000_000_000_000, false).unwrap();
+    let error = begun(0, true).unwrap_err().to_string();
+    assert!(error.contains("londonBlock must not be after the first block"), "{error}");
+}
+
 #[test]
 fn a_base_fee_over_64_bits_is_refused() {
     let mut file: alloy_genesis::Genesis = serde_json::from_str(FILE).unwrap();

@@ -105,6 +105,14 @@ fn a_fork_without_the_one_before_it_is_refused() {
 }
 
 #[test]
+fn a_fork_after_a_merge_that_never_comes_is_refused() {
+    let times = r#"{"shanghaiTime": 9, "cancunTime": 10}"#;
+    let config = ChainConfig { terminal_total_difficulty: None, ..config(times) };
+    let expected = ChainSpecError::MergeMissing(Shanghai);
+    assert_eq!(ChainSpec::from_config(&config), Err(expected));
+}
+
+#[test]
 fn blob_parameters_alone_do_not_change_before_osaka() {
     let before = r#""shanghaiTime": 0, "cancunTime": 0, "pragueTime": 0"#;
     let missing = ChainSpecError::ForkMissing { earlier: Osaka, later: Bpo1 };
