@@ -2,7 +2,7 @@
 
 use crate::assemble::{Assembler, Copier};
 use crate::background::Rest;
-use crate::persist::{PersistedBlock, Signals};
+use crate::persist::{PersistedBlock, Signals, tried};
 use crate::record::{BlockRecord, stored_header};
 use crate::remembered::Shelf;
 use crate::ring::Ring;
@@ -307,8 +307,14 @@ impl Core {
                 let Some(hash) = self.canonical_hash(number)? else { return Ok(None) };
                 Ok::<_, Error>(self.database.entry(&hash)?.map(|entry| (hash, entry)))
             };
-            // What cannot be read holds up no other.
-            let entry = entry().inspect_err(|_| note(number))?;
+            let entry = match tried(entry) {
+                Ok(entry) => entry,
+                // It holds up no other.
+                Err(error) => {
+                    tracing::warn!(%error, number, "a block's witness is not copied");
+                    continue;
+                }
+            };
             let Some((hash, entry)) = entry else { return Ok(None) };
             if entry.witness == Kept::Never {
                 note(number);

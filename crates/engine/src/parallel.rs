@@ -14,7 +14,6 @@ use execution::{AccessList, Ahead, AheadOf, RanAhead, SoFar};
 use state::Nodes;
 use std::cell::Cell;
 use std::cmp::Reverse;
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
 use trie::EMPTY_ROOT_HASH;
@@ -143,7 +142,6 @@ impl Found {
 /// run them ahead.
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    order: Order,
     left: Mutex<Left>,
     /// The transaction whose turn it is.
     turn: AtomicUsize,
@@ -152,25 +150,30 @@ pub(crate) struct Schedule {
     ran: Vec<OnceLock<Mutex<Option<RanAhead>>>>,
 }
 
-/// Which transactions run ahead first.
+/// Which transactions run ahead first. In both orders some long ones come before all others.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Order {
     /// The last one: the threads go backwards until the block meets them. So everybody is busy to
-    /// the end, and nobody waits for more than one transaction. So many long ones come before all
-    /// others, at most: the block waits for the one that it meets, and that may be the longest.
+    /// the end, and nobody waits for more than one transaction. So many long ones are first, at
+    /// most: the block waits for the one that it meets, and that may be the longest.
     Last(usize),
     /// The next one, at most so many before its turn, so that it finds what most of those before it
-    /// have changed. Long ones come before all others, since the block has to wait for them.
+    /// have changed.
     Next(usize),
+}
+
+/// A transaction that may run ahead, once it is the turn of that one.
+#[derive(Debug, Clone, Copy)]
+struct Next {
+    index: usize,
+    from_turn: usize,
 }
 
 /// What is left to begin with.
 #[derive(Debug)]
 struct Left {
-    /// Transactions that nobody has begun, and some that somebody has.
-    range: Range<usize>,
-    /// Long ones, the longest at the end.
-    long: Vec<usize>,
+    /// In the order in which they run ahead, the first at the end; some have begun.
+    queue: Vec<Next>,
     has_begun: Vec<bool>,
 }
 
@@ -179,19 +182,28 @@ impl Schedule {
     /// one that finds something else than in its turn may burn all that it is allowed, while its
     /// turn waits for it, and what comes of each is kept until then.
     pub(crate) fn new(gas_limits: &[u64], order: Order, most_gas: u64) -> Self {
-        let range = 0..gas_limits.len();
-        let is_long = |index: &usize| gas_limits[*index] >= limits::LONG_GAS;
-        let mut long: Vec<_> = range.clone().filter(is_long).collect();
-        long.sort_by_key(|index| (gas_limits[*index], Reverse(*index)));
+        let count = gas_limits.len();
+        let mut queue: Vec<_> = (0..count).map(|index| Next { index, from_turn: 0 }).collect();
         let most_long = match order {
-            Order::Last(most) => most,
-            Order::Next(_) => limits::LONG_TRANSACTIONS,
+            Order::Last(most_long) => most_long,
+            Order::Next(most) => {
+                for next in &mut queue {
+                    next.from_turn = (next.index + 1).saturating_sub(most);
+                }
+                queue.reverse();
+                limits::LONG_TRANSACTIONS
+            }
         };
+        let is_long = |index: &usize| gas_limits[*index] >= limits::LONG_GAS;
+        let mut long: Vec<_> = (0..count).filter(is_long).collect();
+        long.sort_by_key(|index| (gas_limits[*index], Reverse(*index)));
         long.drain(..long.len().saturating_sub(most_long));
-        let left = Left { has_begun: vec![false; range.len()], long, range: range.clone() };
-        let ran = range.map(|_| OnceLock::new()).collect();
+        // Where they come up again they have begun.
+        queue.extend(long.into_iter().map(|index| Next { index, from_turn: 0 }));
+        let left = Left { queue, has_begun: vec![false; count] };
+        let ran = gas_limits.iter().map(|_| OnceLock::new()).collect();
         let (turn, gas_left) = (AtomicUsize::new(0), most_gas.into());
-        Self { order, left: left.into(), turn, gas_left, ran }
+        Self { left: left.into(), turn, gas_left, ran }
     }
 
     /// Runs transactions ahead on this thread, as long as there are any.
@@ -215,25 +227,18 @@ impl Schedule {
                 return None;
             }
             let mut left = self.left();
-            let Left { range, long, has_begun } = &mut *left;
-            let is_left = |index: &usize| !has_begun[*index];
-            let next = match (long.pop(), self.order) {
-                (Some(index), _) if is_left(&index) => index,
-                (Some(_), _) => continue,
-                (None, Order::Last(_)) => range.rfind(is_left)?,
-                (None, Order::Next(most)) => {
-                    let first = range.clone().find(is_left)?;
-                    range.start = first;
-                    if first >= self.turn.load(Ordering::Relaxed) + most {
-                        drop(left);
-                        std::thread::sleep(limits::AHEAD_PAUSE);
-                        continue;
-                    }
-                    first
-                }
-            };
-            has_begun[next] = true;
-            return Some(next);
+            let Left { queue, has_begun } = &mut *left;
+            let Next { index, from_turn } = *queue.last()?;
+            if has_begun[index] {
+                queue.pop();
+            } else if from_turn <= self.turn.load(Ordering::Relaxed) {
+                queue.pop();
+                has_begun[index] = true;
+                return Some(index);
+            } else {
+                drop(left);
+                std::thread::sleep(limits::AHEAD_PAUSE);
+            }
         }
     }
 
@@ -280,9 +285,7 @@ pub(crate) struct Stopping<'a>(&'a Schedule);
 
 impl Drop for Stopping<'_> {
     fn drop(&mut self) {
-        let mut left = self.0.left();
-        left.range = 0..0;
-        left.long.clear();
+        self.0.left().queue.clear();
     }
 }
 

@@ -275,9 +275,22 @@ fn persist_copies(core: &Core) -> Result<(), Error> {
     Ok(())
 }
 
+/// Reads once more what a disk cannot read now: it may be able to soon.
+pub(crate) fn tried<T>(mut read: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+    let mut outcome = read();
+    for _ in 1..limits::COPY_TRIES {
+        if outcome.is_ok() {
+            break;
+        }
+        std::thread::sleep(limits::COPY_PAUSE);
+        outcome = read();
+    }
+    outcome
+}
+
 /// Makes the next copy of a canonical block's witness, up to the one with the number `last`, to be
 /// persisted with the next round; `false` when there is none to make. One that cannot be made holds
-/// up no other, nor does one that cannot be looked for.
+/// up no other.
 pub(crate) fn copy_a_witness(core: &Core, due: CopyDue, last: u64) -> bool {
     let options = &core.options;
     if options.retain_witness_blocks == 0 || options.retain_witness_bytes == 0 {
@@ -288,11 +301,11 @@ pub(crate) fn copy_a_witness(core: &Core, due: CopyDue, last: u64) -> bool {
         Ok(Some(hash)) => hash,
         Ok(None) => return false,
         Err(error) => {
-            tracing::warn!(%error, "whether a witness is to be copied cannot be told");
-            return true;
+            tracing::warn!(%error, "which witness is to be copied cannot be told");
+            return false;
         }
     };
-    let mut copy = || {
+    let copy = || {
         if let Some(record) = core.block(&hash)?
             && let Some(copy) = assemble::copy(core, &mut copier, &record)?
         {
@@ -300,16 +313,7 @@ pub(crate) fn copy_a_witness(core: &Core, due: CopyDue, last: u64) -> bool {
         }
         Ok::<_, Error>(())
     };
-    // What a disk cannot read now it may be able to read soon.
-    let mut copied = copy();
-    for _ in 1..limits::COPY_TRIES {
-        if copied.is_ok() {
-            break;
-        }
-        std::thread::sleep(limits::COPY_PAUSE);
-        copied = copy();
-    }
-    if let Err(error) = copied {
+    if let Err(error) = tried(copy) {
         tracing::warn!(%error, %hash, "the copy of a block's witness was not made");
     }
     true

@@ -27,7 +27,8 @@ use waiting::{Change, Waiting};
 /// The file that says that a store is here, and of which format. Written last.
 const FORMAT: &str = "format";
 
-/// The store. Reads are for any number of threads, and never wait for a disk write.
+/// The store. Reads are for any number of threads, and never wait for a disk write, unless one of
+/// the index has just failed.
 #[derive(Debug)]
 pub struct Database {
     directory: Directory,
