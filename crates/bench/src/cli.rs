@@ -386,7 +386,8 @@ impl Common {
         clients: &[Contender],
     ) -> anyhow::Result<Vec<(Contender, Program)>> {
         let mut contenders = Vec::new();
-        for contender in clients {
+        for (index, contender) in clients.iter().enumerate() {
+            ensure!(!clients[..index].contains(contender), "{contender} is there twice");
             match self.program(contender.kind) {
                 Some(program) => contenders.push((*contender, program)),
                 None if self.given(contender.kind).0.is_some() => {

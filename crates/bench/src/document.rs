@@ -367,7 +367,8 @@ macro_rules! cells {
 
 impl From<f64> for Cell {
     fn from(value: f64) -> Self {
-        if value.is_finite() { Self::Number(value) } else { Self::Missing }
+        // The sum of nothing is a negative zero.
+        if value.is_finite() { Self::Number(value + 0.0) } else { Self::Missing }
     }
 }
 

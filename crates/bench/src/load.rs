@@ -275,7 +275,10 @@ impl LoadArgs {
             duration.filter(is_usual).with_context(|| format!("{name} is {seconds} seconds"))
         };
         let rate = self.max_rate.or(env_rate);
-        ensure!(rate.is_none_or(|rate| (1e-3..1e9).contains(&rate)), "a rate of {rate:?}");
+        if let Some(rate) = rate {
+            let range = 1e-3..1e9;
+            ensure!(range.contains(&rate), "{rate} calls a second: 0.001 to 1,000,000,000");
+        }
         ensure!(self.connections <= 10_000, "{} connections", self.connections);
         ensure!(self.depth <= 100_000, "a depth of {}", self.depth);
         let threads = self.threads.unwrap_or_else(usual_threads);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
 use anyhow::Context;
-use rpc::WsClient;
+use rpc::{JwtSecret, WsClient};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -29,18 +29,18 @@ pub(crate) struct Persisted {
 }
 
 impl Persisted {
-    /// Subscribes over a WebSocket at `host:port`.
-    pub(crate) fn subscribe(address: &str) -> anyhow::Result<Self> {
+    /// Subscribes over a WebSocket at `host:port`, with a token where that is the engine port.
+    pub(crate) fn subscribe(address: &str, secret: Option<JwtSecret>) -> anyhow::Result<Self> {
         let (sender, told) = channel();
         let (begun, beginning) = channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let to = address.to_owned();
-        std::thread::spawn(move || runtime.block_on(follow(&to, &begun, &sender)));
+        std::thread::spawn(move || runtime.block_on(follow(&to, secret, &begun, &sender)));
         let began = beginning.recv().context("the subscribing thread ended")?;
         began.context(Fault::NotPersisting).with_context(|| {
             format!(
-                "no subscription {METHOD} at {address}: this client does not tell what it has \
-                 persisted; leave out --wait-for-persistence"
+                "no subscription {METHOD} at {address}: leave out --wait-for-persistence where a \
+                 client does not tell what it has persisted"
             )
         })?;
         Ok(Self { told, last: B256::ZERO })
@@ -65,11 +65,12 @@ impl Persisted {
 
 async fn follow(
     address: &str,
+    secret: Option<JwtSecret>,
     begun: &Sender<anyhow::Result<()>>,
     sender: &Sender<anyhow::Result<B256>>,
 ) {
     let subscribed = async {
-        let client = WsClient::connect(address, None).await?;
+        let client = WsClient::connect(address, secret).await?;
         client.subscribe::<Block>(METHOD, json!([])).await
     };
     let mut blocks = match subscribed.await {

@@ -609,13 +609,13 @@ impl<'a> Course<'a> {
         let (scheme, address) = url.split_once("://").unwrap_or(("http", url));
         ensure!(scheme == "http", "--engine-url {url}: host:port, or http://host:port");
         let address = address.trim_end_matches('/');
-        let mut engine = Connection::open(address, Some(secret))?;
+        let mut engine = Connection::open(address, Some(secret.clone()))?;
         engine.set_patience(Duration::from_secs(args.answer_time));
         let version = engine.client_version().unwrap_or_else(|| "does not tell its version".into());
         let waits = self.feed.wait_for_persistence != Persistence::Never;
         let persisted = waits.then(|| {
             let url = args.ws_url.as_ref().context("--wait-for-persistence needs --ws-url")?;
-            Persisted::subscribe(url)
+            Persisted::subscribe(url, Some(secret))
         });
         let mut sessions = [Session {
             engine,
@@ -664,7 +664,7 @@ impl<'a> Course<'a> {
         // One that keeps its newest blocks in memory lacks them after each start.
         sync::feed(&mut client, count_of(&self.feed.setup)?, payloads_of(&self.feed.setup)?)?;
         let waits = self.feed.wait_for_persistence != Persistence::Never;
-        let persisted = waits.then(|| Persisted::subscribe(&client.websocket)).transpose()?;
+        let persisted = waits.then(|| Persisted::subscribe(&client.websocket, None)).transpose()?;
         Ok(Session {
             engine: client.engine,
             with_witness: target.with_witness,

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::Args;
 
 use crate::compare::compare_saved;
@@ -31,6 +31,12 @@ pub(crate) fn results_folder(given: Option<&PathBuf>, dir: &Path) -> anyhow::Res
     let cannot = |folder: &Path| format!("cannot make {}", folder.display());
     if let Some(folder) = given {
         std::fs::create_dir_all(folder).with_context(|| cannot(folder))?;
+        // Some files of one would stay beside those of the other.
+        ensure!(
+            !folder.join("report.json").exists(),
+            "{} has the report of another run: remove it, or name another folder",
+            folder.display()
+        );
         return Ok(folder.clone());
     }
     let seconds = SystemTime::UNIX_EPOCH.elapsed()?.as_secs();

@@ -28,8 +28,8 @@ const SECONDS_A_SLOT: u64 = 12;
 pub struct RampArgs {
     #[command(flatten)]
     ground: Ground,
-    /// The gas limit that the last block has.
-    #[arg(long, value_name = "GAS")]
+    /// The gas limit that the last block has: 5000 at least.
+    #[arg(long, value_name = "GAS", value_parser = clap::value_parser!(u64).range(5_000..))]
     gas_limit: u64,
 }
 

@@ -156,7 +156,9 @@ fn prepared_folder(program: &Program, chain: &Chain, folder: &Path) -> anyhow::R
 pub(crate) fn working_folder(folder: &Path) -> anyhow::Result<PathBuf> {
     let running = folder.join("running");
     remove_left(&running)?;
-    Ok(running.join(std::process::id().to_string()))
+    let own = running.join(std::process::id().to_string());
+    fs::create_dir_all(&own).with_context(|| format!("cannot make {}", own.display()))?;
+    Ok(own)
 }
 
 /// Throws a client's prepared directory away, for one whose files have another format by now.

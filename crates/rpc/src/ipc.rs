@@ -48,6 +48,8 @@ pub(crate) struct Writer {
 impl session::Reader for Reader {
     type Writer = Writer;
 
+    const ANSWERS_BEFORE_FAULTS: bool = true;
+
     /// The next message. Silence is no fault here: nobody gets a Unix socket between them and us
     /// that would forget the connection, and when the other side ends, the system tells.
     async fn next(
@@ -81,6 +83,9 @@ impl session::Reader for Reader {
             self.buffer.reserve(READ_BYTES);
             match self.socket.read_buf(&mut self.buffer).await {
                 Ok(0) if self.heard.is_gone() => return Err(Ending::Left(None)),
+                Ok(0) if self.scanner.depth > 0 => {
+                    return Err(fault("the last message is not complete"));
+                }
                 Ok(0) => return Err(Ending::Asked),
                 Ok(_) => {}
                 Err(fault) => return Err(broken(&fault)),

@@ -189,6 +189,8 @@ pub(crate) const FRAME_BYTES: usize = 256 * KIB;
 /// What the library may hold unsent, in bytes: a frame, its header, and pongs. Without this bound,
 /// pings of a peer who does not read would fill the memory.
 pub(crate) const UNSENT_BYTES: usize = FRAME_BYTES + 16 * KIB;
+/// A stream that comes so soon after its client was told to go away was on its way by then.
+pub(crate) const CROSSING_TIME: Duration = Duration::from_secs(1);
 /// Answers of a port that are coded at a time: about a megabyte each. Others go as they are.
 pub(crate) const CODERS: usize = 128;
 /// Read from a WebSocket at a time, in bytes; each connection has twice as much, and, once a long

@@ -331,7 +331,8 @@ impl<'a> Fields<'a> {
     fn request(self, id: Option<&'a RawValue>) -> Result<Request<'a>, Error> {
         let invalid = |detail: &str| Error::new(Code::InvalidRequest, detail);
         let version = self.jsonrpc.ok_or_else(|| invalid("jsonrpc is missing: it is \"2.0\""))?;
-        if version.get() != "\"2.0\"" {
+        let is_right = serde_json::from_str(version.get()).is_ok_and(|Text(text)| text == "2.0");
+        if !is_right {
             let found = quote(version.get());
             return Err(invalid(&format!("jsonrpc is \"2.0\", got {found}")));
         }

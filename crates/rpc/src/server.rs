@@ -773,7 +773,8 @@ fn switching(headers: [(HeaderName, HeaderValue); 3]) -> Response<Answer> {
 fn is_probe(head: &Parts, body: &Incoming) -> bool {
     let has_no_query = head.uri.query().is_none();
     let wants_no_other = !head.headers.contains_key(header::UPGRADE);
-    head.method == Method::GET && has_no_query && wants_no_other && body.is_end_stream()
+    let asks = matches!(head.method, Method::GET | Method::HEAD);
+    asks && has_no_query && wants_no_other && body.is_end_stream()
 }
 
 fn authorize(secret: &JwtSecret, headers: &HeaderMap) -> Result<(), String> {
@@ -834,7 +835,7 @@ impl From<Refusal> for Response<Answer> {
             headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         }
         if status == StatusCode::METHOD_NOT_ALLOWED {
-            headers.insert(header::ALLOW, HeaderValue::from_static("GET, POST"));
+            headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD, POST"));
         }
         response
     }

@@ -26,6 +26,10 @@ pub(crate) trait Reader: Send + Sized {
     /// What takes answers on the same connection.
     type Writer: Send;
 
+    /// Whether what came whole is answered before what is wrong behind it ends the connection:
+    /// where both come at once, or one soon after the other, the same becomes of it.
+    const ANSWERS_BEFORE_FAULTS: bool;
+
     /// The next text. Where the connection could die unnoticed, it is tried when nothing came for
     /// `silence`, and given up after as long again unless the other side waits for something:
     /// `waited_for`.
@@ -110,14 +114,15 @@ impl Session {
 
     /// Reads and answers. At a stop, or where the other side has asked everything, no more is read,
     /// but what was is answered.
-    async fn run(
+    async fn run<R: Reader>(
         self: &Arc<Self>,
-        reader: &mut impl Reader,
+        reader: &mut R,
         mut stopped: watch::Receiver<()>,
     ) -> Ending {
         let goodbye = tokio::select! {
             ending = self.read(reader) => match ending {
                 Ending::Asked => ending,
+                Ending::Fault { .. } if R::ANSWERS_BEFORE_FAULTS => ending,
                 ending => return ending,
             },
             _ = stopped.changed() => {

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
+use crate::limits::CROSSING_TIME;
 use crate::room::Place;
 
 /// The streams of one connection.
@@ -24,11 +25,12 @@ pub(crate) struct Streams {
 
 #[derive(Debug)]
 struct State {
-    /// Those from before the connection was about to end.
+    /// Those from before the client knew that the connection was about to end.
     open: usize,
     /// When the last one of these ended, or the connection began, or was about to end.
     idle_since: Instant,
-    is_ending: bool,
+    /// Since when it is about to.
+    ending_since: Option<Instant>,
     /// When the clients of the answers took the last chunk, in milliseconds since the connection
     /// began.
     answers: Vec<Weak<AtomicU64>>,
@@ -46,14 +48,14 @@ pub(crate) enum Over {
 impl Streams {
     pub(crate) fn new() -> Arc<Self> {
         let begun = Instant::now();
-        let state = State { open: 0, idle_since: begun, is_ending: false, answers: Vec::new() };
+        let state = State { open: 0, idle_since: begun, ending_since: None, answers: Vec::new() };
         Arc::new(Self { begun, state: Mutex::new(state), refused: Notify::new() })
     }
 
     /// Counts a stream until what it gives is dropped.
     pub(crate) fn open(self: &Arc<Self>) -> Open {
         let mut state = self.state();
-        let is_counted = !state.is_ending;
+        let is_counted = state.ending_since.is_none_or(|since| since.elapsed() < CROSSING_TIME);
         state.open += usize::from(is_counted);
         Open { streams: Arc::clone(self), is_counted }
     }
@@ -63,11 +65,12 @@ impl Streams {
         self.refused.notify_one();
     }
 
-    /// Notes that the client was told to go away: the streams that it has opened go on, and those
-    /// that it opens now do not keep the connection.
+    /// Notes that the client was told to go away: the streams that it has opened go on, those too
+    /// that were on their way then, and those that it opens later do not keep the connection.
     pub(crate) fn end(&self) {
         let mut state = self.state();
-        (state.is_ending, state.idle_since) = (true, Instant::now());
+        let now = Instant::now();
+        (state.ending_since, state.idle_since) = (Some(now), now);
     }
 
     /// Waits until there is a reason to end the connection: no stream for `idle`, or an answer of
@@ -78,14 +81,15 @@ impl Streams {
         loop {
             let is_refused = timeout(tick, self.refused.notified()).await.is_ok();
             let mut state = self.state();
-            if is_refused && !state.is_ending {
+            let is_ending = state.ending_since.is_some();
+            if is_refused && !is_ending {
                 return Over::Unwanted;
             }
             if state.is_stalled(self.begun.elapsed().saturating_sub(stalled)) {
                 return Over::Stalled;
             }
             let is_idle = |most| state.open == 0 && state.idle_since.elapsed() >= most;
-            match state.is_ending {
+            match is_ending {
                 true if is_idle(stalled) => return Over::Stalled,
                 false if is_idle(idle) => return Over::Unwanted,
                 _ => {}
@@ -183,5 +187,23 @@ impl AsRef<[u8]> for Chunk {
 impl Drop for Chunk {
     fn drop(&mut self) {
         self.sending.progress();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_request_that_was_on_its_way_when_the_client_was_told_to_go_is_answered() {
+        let (streams, soon) = (Streams::new(), Duration::from_millis(20));
+        streams.end();
+        let crossing = streams.open();
+        let over = streams.over(soon, soon);
+        assert!(timeout(10 * soon, over).await.is_err(), "it is open");
+        tokio::time::sleep(CROSSING_TIME).await;
+        let _late = streams.open();
+        drop(crossing);
+        assert_eq!(streams.over(soon, soon).await, Over::Stalled);
     }
 }

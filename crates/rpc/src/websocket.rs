@@ -257,6 +257,9 @@ impl Reader {
 impl session::Reader for Reader {
     type Writer = Writer;
 
+    /// RFC 6455 section 7.1.7.
+    const ANSWERS_BEFORE_FAULTS: bool = false;
+
     fn take_room(&mut self) -> Option<Place> {
         self.room.as_mut().and_then(|room| room.whole.take())
     }

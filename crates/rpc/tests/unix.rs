@@ -196,6 +196,23 @@ fn bare_requests_are_answered_line_by_line() {
 }
 
 #[test]
+fn what_came_whole_is_answered_before_what_is_wrong_behind_it() {
+    let server = Server::start();
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"echo","params":[7]}"#;
+    for wrong in [" xyz", r#"{"jsonrpc":"2.0","id":2,"#] {
+        let mut socket = server.connect();
+        socket.write_all(format!("{call}{wrong}").as_bytes()).expect("sent");
+        socket.shutdown(std::net::Shutdown::Write).expect("open");
+        let answers = lines(&mut socket, 2);
+        assert_eq!(answers[0], json!({"jsonrpc": "2.0", "id": 1, "result": [7]}), "{wrong}");
+        assert_eq!(
+            (&answers[1]["id"], &answers[1]["error"]["code"]),
+            (&Value::Null, &json!(-32700))
+        );
+    }
+}
+
+#[test]
 fn one_too_many_is_told() {
     let turn_wait = Duration::from_millis(50);
     let server = Server::with(Limits { sessions: 1, turn_wait, ..Limits::public() });

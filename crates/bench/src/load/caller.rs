@@ -14,6 +14,7 @@ use super::message::{Message, Messages, Wire, push_frame_head};
 use super::target::Target;
 use crate::cli::count;
 use crate::fault::Fault;
+use crate::process;
 use crate::stream::Stream;
 
 /// How often a call is sent that gets no answer, or is told to wait; pauses grow to a minute.
@@ -56,6 +57,8 @@ pub(crate) struct Caller {
     interval: Duration,
     due: Instant,
     id: u64,
+    /// Whether it ever answered: before that nobody may be there.
+    has_answered: bool,
 }
 
 /// Why a call gave no result this time.
@@ -89,7 +92,8 @@ impl Caller {
     }
 
     pub(super) fn on(target: Target, timeout: Duration, interval: Duration) -> Self {
-        Self { target, connection: None, timeout, interval, due: Instant::now(), id: 0 }
+        let (due, has_answered) = (Instant::now(), false);
+        Self { target, connection: None, timeout, interval, due, id: 0, has_answered }
     }
 
     /// Calls a method; `params` is a JSON array.
@@ -99,7 +103,8 @@ impl Caller {
     pub(crate) fn call(&mut self, method: &str, params: &str) -> anyhow::Result<Box<RawValue>> {
         for tried in 1.. {
             let start = self.due.max(self.target.patience.until());
-            std::thread::sleep(start.saturating_duration_since(Instant::now()));
+            process::sleep_until(start);
+            ensure!(!process::interrupted(), "interrupted");
             self.due = Instant::now() + self.interval;
             self.id += 1;
             let body = format!(
@@ -134,7 +139,9 @@ impl Caller {
             Err(error) => {
                 self.connection = None;
                 let lasts = [ErrorKind::PermissionDenied, ErrorKind::Unsupported];
-                let lasts = lasts.contains(&error.kind());
+                let is_nobody = [ErrorKind::ConnectionRefused, ErrorKind::NotFound];
+                let lasts = lasts.contains(&error.kind())
+                    || !self.has_answered && is_nobody.contains(&error.kind());
                 let error =
                     anyhow::Error::new(error).context(format!("no answer of {}", self.target));
                 return Err(match lasts {
@@ -146,6 +153,7 @@ impl Caller {
         let Some((_, messages)) = &self.connection else {
             return Err(Trouble::Lasting(anyhow!("the connection is gone")));
         };
+        self.has_answered = true;
         let text = messages.bytes(&message.body);
         let outcome = match message.status {
             0 | 200 => outcome(text),

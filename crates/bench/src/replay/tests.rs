@@ -237,6 +237,28 @@ fn what_a_client_does_wrong_is_called_what_it_is_and_blocks_before_are_kept() {
     check(Does::Hangs, Fault::Hanging, "engine_newPayloadV4");
 }
 
+/// A client that runs already.
+#[test]
+fn payloads_are_replayed_on_an_endpoint() {
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let url = server(Does::Right);
+    let [payloads, secret, dir] = ["payloads.jsonl", "jwt", "dir"].map(place);
+    fs::write(&payloads, lines(1)).expect("written");
+    fs::write(&secret, "11".repeat(32)).expect("written");
+    let line = ["replay", &payloads, "--engine-url", &url, "--jwt-secret", &secret, "--dir", &dir];
+    let args = Line::try_parse_from(line).expect("arguments").args;
+    let mut course = Course::new(&args.feed).expect("nothing is wrong");
+    let (run, _) = course.endpoint(&args, &url).expect("it answers");
+    assert!(run.failure.is_none(), "{:?}", run.failure);
+    assert_eq!(run.blocks.len() as u64, BLOCKS);
+}
+
 #[test]
 fn a_client_that_restarts_is_waited_for_and_its_block_does_not_count() {
     let run = run_of(Does::Restarts, &[]);

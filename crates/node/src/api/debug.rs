@@ -32,9 +32,9 @@ pub(super) fn execution_witness_by_hash(api: &Api, mut params: Params<'_>) -> Re
 
 /// The last parameter, reth's: we have the canonical content only, whichever is asked for.
 fn mode(mut params: Params<'_>) -> Result<(), Error> {
-    let mode: Option<&str> = params.optional("mode")?;
+    let mode: Option<String> = params.optional("mode")?;
     params.end()?;
-    match mode {
+    match mode.as_deref() {
         None | Some("canonical" | "legacy") => Ok(()),
         Some(_) => Err(Error::invalid_params("the mode is \"canonical\" or \"legacy\"")),
     }

@@ -35,7 +35,7 @@ pub(super) fn code(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
 /// `eth_getStorageAt`.
 pub(super) fn storage_at(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let address = address(&mut params)?;
-    let slot = slot(params.next("storage slot")?)?;
+    let slot = slot(&params.next::<String>("storage slot")?)?;
     let value = state(api, params)?.storage(address, slot.as_b256().into()).map_err(refusal)?;
     Json::of(&B256::from(value))
 }
@@ -43,12 +43,12 @@ pub(super) fn storage_at(api: &Api, mut params: Params<'_>) -> Result<Json, Erro
 /// `eth_getProof` (EIP-1186).
 pub(super) fn proof(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let address = address(&mut params)?;
-    let keys: Vec<&str> = params.next("storage keys")?;
+    let keys: Vec<String> = params.next("storage keys")?;
     if keys.len() > PROOF_SLOTS {
         let detail = format!("{} slots asked for, at most {PROOF_SLOTS} are allowed", keys.len());
         return Err(Error::new(Code::TooLargeRequest, detail));
     }
-    let keys = keys.into_iter().map(slot).collect::<Result<Vec<_>, _>>()?;
+    let keys = keys.iter().map(|key| slot(key)).collect::<Result<Vec<_>, _>>()?;
     let slots: Vec<U256> = keys.iter().map(|key| key.as_b256().into()).collect();
     let proof = state(api, params)?.proof(address, &slots).map_err(refusal)?;
     let account = proof.account.unwrap_or(Account {
