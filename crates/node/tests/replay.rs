@@ -398,6 +398,9 @@ fn clients_are_compared_by_block_and_by_run() {
     assert!(unknown.clone().count() > 0, "{markdown}");
     assert!(unknown.clone().all(|line| line.contains("too few pairs")), "{markdown}");
     assert!(markdown.contains("and not on the programs"), "{markdown}");
+    let again = folder.run("compare", &[Part::Empty], &flags);
+    assert!(words(&again).contains("has the report of another run"), "{}", words(&again));
+    std::fs::remove_dir_all(folder.results()).expect("it is there");
     let flags = [&flags[..4], &["--by-run", "--rounds", "3"]].concat();
     let output = folder.run("compare", &[Part::Empty], &flags);
     assert!(output.status.success(), "{}", words(&output));
