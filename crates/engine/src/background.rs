@@ -138,8 +138,7 @@ fn run_when_idle() {}
 pub(crate) fn touch_memory(grown_bytes: usize, rest: &Rest, goes_on: impl Fn() -> bool) {
     let bytes = (limits::TOUCHED_PER_GROWN * grown_bytes).min(limits::TOUCHED_MAX_BYTES);
     let part = |_| {
-        rest.wait();
-        std::thread::yield_now();
+        rest.pause();
         std::hint::black_box(vec![1u8; limits::TOUCHED_PART_BYTES])
     };
     // None is freed before all are there.
@@ -210,6 +209,14 @@ impl Rest {
         self.is_awaited.load(Ordering::Relaxed)
     }
 
+    /// Waits as [`wait`](Self::wait) does, and lets other threads go first: between two parts of
+    /// the work, some 100 µs each. A thread that wakes meanwhile may wait for the end of a part
+    /// whatever its priority: the system takes it for one that has had more than its share.
+    pub(crate) fn pause(&self) {
+        self.wait();
+        std::thread::yield_now();
+    }
+
     /// Waits for the end of a rest, if there is one: [`limits::REST_MAX`] at most, whatever begins
     /// meanwhile.
     pub(crate) fn wait(&self) {
@@ -263,8 +270,7 @@ impl<'a> Turns<'a> {
     pub(crate) fn step(&mut self) {
         self.steps += 1;
         if self.steps.is_multiple_of(Self::STEPS) {
-            self.rest.wait();
-            std::thread::yield_now();
+            self.rest.pause();
         }
     }
 }

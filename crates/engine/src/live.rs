@@ -175,7 +175,7 @@ impl<'a> LiveState<'a> {
         let touched = Touched::new(tries.nodes_count(), codes, first_ancestor);
         if !is_all {
             touched.list(|| {
-                let touched::Nodes { mut addresses, bytes } = touched::Nodes::of(&tries);
+                let touched::Nodes { mut addresses, bytes } = touched::Nodes::of(&tries, || ());
                 let needed_bytes = self.needed_so_far.len() * limits::NODE_BYTES;
                 addresses.extend(self.needed_so_far);
                 addresses.sort_unstable();

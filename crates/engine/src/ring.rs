@@ -43,6 +43,9 @@ pub(crate) struct Nodes {
 /// Bytes of a piece: what the allocator gives out again soon, see `trie`'s lists.
 const PIECE_BYTES: usize = 16 << 10;
 
+/// Pieces that are copied without a pause: some 50 µs.
+const PIECES_PER_PART: usize = 8;
+
 /// What a piece takes besides its bytes: where it is, who holds it, and the end that no node went
 /// into.
 const PIECE_COSTS_BYTES: usize = 384;
@@ -63,7 +66,15 @@ impl Ring {
 
     /// Keeps the nodes of a block's witness, in their order, which its tries are asked for where
     /// nobody has listed them yet. Says by how many bytes there is more than ever before.
-    pub(crate) fn keep(&self, hash: B256, tries: &Arc<Tries>, listed: Option<&NodeList>) -> usize {
+    ///
+    /// It copies them in parts with a `pause` in between.
+    pub(crate) fn keep(
+        &self,
+        hash: B256,
+        tries: &Arc<Tries>,
+        listed: Option<&NodeList>,
+        pause: impl Fn(),
+    ) -> usize {
         if self.limit_bytes == 0 {
             return 0;
         }
@@ -77,14 +88,14 @@ impl Ring {
         // What is new never comes on top of all that there may be.
         drop(self.make_room(bytes));
         let nodes = match listed {
-            Some(listed) => Nodes::copy(listed),
+            Some(listed) => Nodes::copy(listed, pause),
             None => {
                 // Who has it may be a thread that everybody else goes before.
                 let mut room = self.lister.try_lock();
                 let mut new = Lister::default();
                 let lister = room.as_deref_mut().unwrap_or(&mut new);
                 let listed = tries.witness(lister, 1, &run_serially);
-                let nodes = Nodes::copy(&listed);
+                let nodes = Nodes::copy(&listed, pause);
                 lister.recycle(listed);
                 nodes
             }
@@ -125,11 +136,14 @@ impl Ring {
 }
 
 impl Nodes {
-    fn copy(listed: &NodeList) -> Self {
+    fn copy(listed: &NodeList, pause: impl Fn()) -> Self {
         let mut left = listed.content_bytes();
         let mut pieces: Vec<Vec<u8>> = Vec::with_capacity(left / PIECE_BYTES + 2);
         for node in listed {
             if pieces.last().is_none_or(|piece| piece.len() + node.len() > piece.capacity()) {
+                if pieces.len().is_multiple_of(PIECES_PER_PART) {
+                    pause();
+                }
                 pieces.push(Vec::with_capacity(left.min(PIECE_BYTES).max(node.len())));
             }
             pieces.last_mut().expect("there is one").extend_from_slice(node);
@@ -195,7 +209,7 @@ mod tests {
         for number in 0..300u64 {
             let (hash, listed) = (B256::from(U256::from(number)), some(rng));
             let before = ring.kept().bytes;
-            let grown_bytes = ring.insert(hash, Nodes::copy(&listed));
+            let grown_bytes = ring.insert(hash, Nodes::copy(&listed, || ()));
             bytes += grown_bytes;
             assert!(grown_bytes == 0 || ring.kept().bytes > before);
             kept.push((hash, listed));
@@ -210,14 +224,14 @@ mod tests {
         }
         assert_eq!(there_bytes, ring.kept().bytes);
         assert_eq!(bytes, ring.kept().most_bytes);
-        let next_bytes = Nodes::copy(&kept[first - 1].1).bytes();
+        let next_bytes = Nodes::copy(&kept[first - 1].1, || ()).bytes();
         assert!(there_bytes <= bytes && bytes <= 1 << 20 && there_bytes + next_bytes > 1 << 20);
     }
 
     #[test]
     fn what_is_there_is_not_counted_twice_and_what_is_too_large_drives_out_nothing() {
         let ring = Ring::new(1_000);
-        let nodes = |len: usize| Nodes::copy(&vec![Bytes::from(vec![7; len])].into());
+        let nodes = |len: usize| Nodes::copy(&vec![Bytes::from(vec![7; len])].into(), || ());
         let (one, other) = (B256::with_last_byte(1), B256::with_last_byte(2));
         let grown_bytes = ring.insert(one, nodes(100));
         assert_eq!((grown_bytes, ring.insert(one, nodes(100))), (ring.kept().bytes, 0));

@@ -147,7 +147,7 @@ pub(crate) fn seal(
 ) {
     core.rest.wait();
     if let Some(touched) = &record.touched {
-        touched.list(|| Nodes::of(&tries));
+        touched.list(|| Nodes::of(&tries, || core.rest.pause()));
     }
     let start = core.database.nodes().end();
     let sealed = try_seal(core, parent, record, &tries, codes);
@@ -159,9 +159,10 @@ pub(crate) fn seal(
     core.signals.block_sealed();
     let mut grown_bytes = 0;
     if is_all {
-        core.rest.wait();
+        core.rest.pause();
         grown_bytes += keep_witness(core, record.hash(), &tries);
     }
+    core.rest.pause();
     drop(tries);
     if core.database.nodes().cache_has_room() {
         grown_bytes += (core.database.nodes().end().offset() - start.offset()) as usize;
@@ -174,7 +175,8 @@ fn keep_witness(core: &Core, hash: B256, tries: &Arc<Tries>) -> usize {
     // Who asks for one just now does not wait for this.
     let assembler = core.assembler.try_lock().ok();
     let assembled = assembler.and_then(|assembler| assembler.last_of(&hash));
-    core.ring.keep(hash, tries, assembled.as_ref().map(|last| &last.witness.state))
+    let listed = assembled.as_ref().map(|last| &last.witness.state);
+    core.ring.keep(hash, tries, listed, || core.rest.pause())
 }
 
 fn try_seal(
@@ -189,8 +191,11 @@ fn try_seal(
     let mut batch = core.database.batch();
     let version = tries.write(&mut Yielding { sink: &mut batch, turns: Turns::new(&core.rest) });
     let appended_bytes = batch.bytes() as u64;
+    core.rest.pause();
     batch.seal()?;
+    core.rest.pause();
     let stored = Stored::of(record);
+    core.rest.pause();
     // Whoever comes while it goes on waits for what is behind it, and that is little.
     let sealed = sweep_on(core, version, parent.sweep, appended_bytes, &record.seal)?;
     stored.add(&core.database, record, &sealed, codes)?;

@@ -29,10 +29,12 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// All that a block's tries have of its witness.
-    pub(crate) fn of(tries: &Tries) -> Self {
+    /// All that a block's tries have of its witness, in parts with a `pause` in between.
+    pub(crate) fn of(tries: &Tries, pause: impl Fn()) -> Self {
         let (_, bytes) = tries.witness_size();
-        Self { addresses: tries.witness_addresses(), bytes: Some(bytes) }
+        pause();
+        let addresses = tries.witness_addresses_in_parts(pause);
+        Self { addresses, bytes: Some(bytes) }
     }
 }
 

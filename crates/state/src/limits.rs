@@ -57,8 +57,8 @@ pub const MAPPED_PASSING_BYTES: usize = 16 << 20;
 pub const MAX_FRAME_BYTES: usize = 2 << 30;
 
 /// Bytes gathered before a write: where processors are few, somebody may wait for the end of the
-/// call, which takes some tenths of a millisecond.
-pub const WRITE_BUFFER_BYTES: usize = 128 << 10;
+/// call, which takes a tenth of a millisecond.
+pub const WRITE_BUFFER_BYTES: usize = 64 << 10;
 
 /// Bytes of pages between two syncs: what somebody waits for who waits for room in memory, and on
 /// the slowest of disks that is a second or two.
