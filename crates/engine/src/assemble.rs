@@ -5,7 +5,7 @@ use crate::ancestors::Ancestors;
 use crate::core::Core;
 use crate::helpers::Pool;
 use crate::limits;
-use crate::live::Tries;
+use crate::live::{Tries, drop_in_parts};
 use crate::record::BlockRecord;
 use alloy_primitives::{B256, Bytes};
 use alloy_rlp::Decodable;
@@ -28,25 +28,39 @@ pub struct Assembled {
 /// The last witness that was put together, and what it takes to put together others.
 #[derive(Debug, Default)]
 pub(crate) struct Assembler {
-    /// With the hash of its block.
-    pub(crate) last: Option<(B256, Assembled)>,
+    pub(crate) last: Option<Last>,
     pub(crate) lister: Lister,
+}
+
+/// The witness of a block.
+#[derive(Debug)]
+pub(crate) struct Last {
+    pub(crate) block_hash: B256,
+    pub(crate) assembled: Assembled,
+    /// What its nodes are slices of, if they are: who drops both can free it in parts.
+    pub(crate) tries: Option<Arc<Tries>>,
 }
 
 impl Assembler {
     /// The last witness, if it is this block's.
     pub(crate) fn last_of(&self, block_hash: &B256) -> Option<Assembled> {
-        self.last.as_ref().filter(|(of, _)| of == block_hash).map(|(_, last)| last.clone())
+        let last = self.last.as_ref().filter(|last| last.block_hash == *block_hash);
+        last.map(|last| last.assembled.clone())
     }
 
     /// Drops a witness that is asked for no more, unless somebody else has it, and keeps its room
     /// if nobody puts one together just now: who does may wait for a seal, and whoever seals comes
-    /// here.
-    pub(crate) fn recycle(assembler: &Mutex<Self>, assembled: Assembled) {
+    /// here. It does so in parts, with a `pause` in between.
+    pub(crate) fn recycle(assembler: &Mutex<Self>, last: Last, pause: impl Fn()) {
+        let Last { assembled, tries, .. } = last;
         if let Some(Witness { mut state, codes, headers }) = Arc::into_inner(assembled.witness) {
             // What its nodes are slices of is freed before others are made to wait.
             state.clear();
             drop((codes, headers));
+            pause();
+            if let Some(tries) = tries {
+                drop_in_parts(tries, pause);
+            }
             if let Ok(mut assembler) = assembler.try_lock() {
                 assembler.lister.recycle(state);
             }
@@ -143,6 +157,7 @@ fn state_nodes(
 ) -> Result<NodeList, Error> {
     core.sealed(parent)?;
     let touched = record.touched.as_ref().expect("the first block has no parent");
+    let _waiting = touched.listed().is_none().then(|| core.rest.wait_for_work());
     Ok(lister.list(core.database.nodes(), touched.addresses())?)
 }
 
@@ -223,8 +238,14 @@ mod tests {
         let assembled = Assembled { witness: Arc::new(witness), code_hashes: Arc::default() };
         let assembler = Mutex::new(Assembler::default());
         let held = assembler.lock().unwrap();
-        Assembler::recycle(&assembler, assembled.clone());
-        Assembler::recycle(&assembler, assembled);
+        let last = || {
+            let assembled = assembled.clone();
+            Last { block_hash: B256::ZERO, assembled, tries: None }
+        };
+        let (shared, own) = (last(), last());
+        drop(assembled);
+        Assembler::recycle(&assembler, shared, || ());
+        Assembler::recycle(&assembler, own, || ());
         drop(held);
     }
 }

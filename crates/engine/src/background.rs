@@ -212,9 +212,14 @@ impl Rest {
     /// Waits as [`wait`](Self::wait) does, and lets other threads go first: between two parts of
     /// the work, some 100 µs each. A thread that wakes meanwhile may wait for the end of a part
     /// whatever its priority: the system takes it for one that has had more than its share.
+    ///
+    /// Not where somebody waits for the work: who yields may wait for milliseconds, for all that
+    /// its priority is below.
     pub(crate) fn pause(&self) {
-        self.wait();
-        std::thread::yield_now();
+        if !self.is_awaited() {
+            self.wait();
+            std::thread::yield_now();
+        }
     }
 
     /// Waits for the end of a rest, if there is one: [`limits::REST_MAX`] at most, whatever begins

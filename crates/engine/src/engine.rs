@@ -1,4 +1,4 @@
-use crate::assemble::{Assembled, Assembler, assemble};
+use crate::assemble::{Assembled, Assembler, Last, assemble};
 use crate::background::ReadAhead;
 use crate::build::Build;
 use crate::core::{Core, EngineOptions, Floors, Unsealed, processors};
@@ -409,8 +409,8 @@ impl Engine {
             seal::seal(&core, &parent_seal, &record, tries, new_codes, is_all);
             drop(unsealed);
             drop(left);
-            if let Some((_, assembled)) = dropped_later {
-                Assembler::recycle(&core.assembler, assembled);
+            if let Some(last) = dropped_later {
+                Assembler::recycle(&core.assembler, last, || core.rest.pause());
             }
         };
         if threads.is_some() || wanted != Wanted::Nothing {
@@ -527,11 +527,14 @@ impl Engine {
             }
             _ => (None, None),
         };
-        let nodes = nodes.as_ref().map(|nodes| (nodes, self.pool()));
-        let assembled = assemble(&self.core, lister, &record, nodes, codes)?;
+        let listed = nodes.as_ref().map(|nodes| (nodes, self.pool()));
+        let assembled = assemble(&self.core, lister, &record, listed, codes)?;
         let Some(assembled) = assembled else { return Ok(None) };
-        let before = last.replace((block_hash, assembled.clone()));
-        if let Some(witness) = before.and_then(|(_, before)| Arc::into_inner(before.witness)) {
+        let new = Last { block_hash, assembled: assembled.clone(), tries: nodes };
+        let before = last.replace(new);
+        if let Some(before) = before
+            && let Some(witness) = Arc::into_inner(before.assembled.witness)
+        {
             lister.recycle(witness.state);
         }
         Ok(Some(assembled))
@@ -562,7 +565,10 @@ impl Engine {
                 (count, Some(bytes))
             }
             (Some(Nodes { addresses, bytes }), _) => (addresses.len(), *bytes),
-            (None, None) => (touched.addresses().len(), None),
+            (None, None) => {
+                let _waiting = self.core.rest.wait_for_work();
+                (touched.addresses().len(), None)
+            }
         };
         let bytes = codes_bytes.zip(nodes_bytes).map(|(codes_bytes, nodes_bytes)| {
             let items_bytes = codes_bytes + nodes_bytes + headers * limits::HEADER_BYTES;

@@ -298,7 +298,7 @@ pub(crate) fn write_first_block(
     };
     let (number, hash) = (record.number(), record.hash());
     let heads = Heads { genesis: hash, head: hash, safe: None, finalized: None };
-    seal::Stored::of(&record).add(database, &record, &sealed, codes)?;
+    seal::Stored::of(&record, || ()).add(database, &record, &sealed, codes)?;
     database.set_canonical(&[(number, Some(hash))], heads.to_stored())?;
     database.persist()?;
     Ok(heads)

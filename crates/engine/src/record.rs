@@ -85,13 +85,18 @@ impl BlockRecord {
         2 * (self.block.rlp_bytes() + receipts) + touched + 1024
     }
 
-    /// The record as the database keeps it, without what the database keeps beside it.
-    pub(crate) fn to_stored(&self) -> Bytes {
+    /// The record as the database keeps it, without what the database keeps beside it: made in
+    /// parts with a `pause` in between.
+    pub(crate) fn to_stored(&self, pause: impl Fn()) -> Bytes {
+        let block = alloy_rlp::encode(&*self.block).into();
+        pause();
         let receipts = self.receipts.iter().map(|receipt| receipt.encoded_2718().into());
+        let receipts = receipts.collect();
+        pause();
         let stored = Stored {
-            block: alloy_rlp::encode(&*self.block).into(),
+            block,
             senders: self.senders.clone(),
-            receipts: receipts.collect(),
+            receipts,
             requests: self.requests.iter().cloned().collect(),
             access_list: self.block_access_list.iter().cloned().collect(),
             total_difficulty: self.total_difficulty,

@@ -86,16 +86,19 @@ impl Ring {
             return 0;
         }
         // What is new never comes on top of all that there may be.
-        drop(self.make_room(bytes));
+        for dropped in self.make_room(bytes) {
+            drop(dropped);
+            pause();
+        }
         let nodes = match listed {
-            Some(listed) => Nodes::copy(listed, pause),
+            Some(listed) => Nodes::copy(listed, &pause),
             None => {
                 // Who has it may be a thread that everybody else goes before.
                 let mut room = self.lister.try_lock();
                 let mut new = Lister::default();
                 let lister = room.as_deref_mut().unwrap_or(&mut new);
                 let listed = tries.witness(lister, 1, &run_serially);
-                let nodes = Nodes::copy(&listed, pause);
+                let nodes = Nodes::copy(&listed, &pause);
                 lister.recycle(listed);
                 nodes
             }
@@ -141,7 +144,7 @@ impl Nodes {
         let mut pieces: Vec<Vec<u8>> = Vec::with_capacity(left / PIECE_BYTES + 2);
         for node in listed {
             if pieces.last().is_none_or(|piece| piece.len() + node.len() > piece.capacity()) {
-                if pieces.len().is_multiple_of(PIECES_PER_PART) {
+                if pieces.len() % PIECES_PER_PART == PIECES_PER_PART - 1 {
                     pause();
                 }
                 pieces.push(Vec::with_capacity(left.min(PIECE_BYTES).max(node.len())));

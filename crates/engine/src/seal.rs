@@ -2,7 +2,7 @@
 
 use crate::background::{self, Turns, Yielding};
 use crate::core::Core;
-use crate::live::Tries;
+use crate::live::{Tries, drop_in_parts};
 use crate::record::BlockRecord;
 use crate::touched::Nodes;
 use crate::{Error, limits};
@@ -162,8 +162,7 @@ pub(crate) fn seal(
         core.rest.pause();
         grown_bytes += keep_witness(core, record.hash(), &tries);
     }
-    core.rest.pause();
-    drop(tries);
+    drop_in_parts(tries, || core.rest.pause());
     if core.database.nodes().cache_has_room() {
         grown_bytes += (core.database.nodes().end().offset() - start.offset()) as usize;
     }
@@ -192,9 +191,8 @@ fn try_seal(
     let version = tries.write(&mut Yielding { sink: &mut batch, turns: Turns::new(&core.rest) });
     let appended_bytes = batch.bytes() as u64;
     core.rest.pause();
-    batch.seal()?;
-    core.rest.pause();
-    let stored = Stored::of(record);
+    batch.seal_in_parts(|| core.rest.pause())?;
+    let stored = Stored::of(record, || core.rest.pause());
     core.rest.pause();
     // Whoever comes while it goes on waits for what is behind it, and that is little.
     let sealed = sweep_on(core, version, parent.sweep, appended_bytes, &record.seal)?;
@@ -211,9 +209,11 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    pub(crate) fn of(record: &BlockRecord) -> Self {
+    /// In parts with a `pause` in between.
+    pub(crate) fn of(record: &BlockRecord, pause: impl Fn()) -> Self {
         let touched = record.touched.as_ref().map(|touched| touched.to_stored());
-        Self { block: record.to_stored(), touched }
+        pause();
+        Self { block: record.to_stored(pause), touched }
     }
 
     /// Hands the block with its state to the database.

@@ -18,6 +18,9 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 /// Pages of a set: as many as two lines of 64 bytes have room for.
 const WAYS: usize = 7;
 
+/// Sets that are gone through without a pause: some 50 µs.
+const SETS_PER_TURN: usize = 1024;
+
 /// Look-ups that count for a page: so often the hand passes it by.
 const MOST_COUNTED: u8 = 3;
 
@@ -168,15 +171,19 @@ impl<P> Cache<P> {
         self.len.fetch_add(usize::from(replaced.is_none()), Ordering::Relaxed);
     }
 
-    /// Lets go of the pages whose numbers `is_kept` says no to. This does wait.
+    /// Lets go of the pages whose numbers `is_kept` says no to. This does wait, and lets other
+    /// threads go first now and then: there may be very many.
     pub(crate) fn retain(&self, is_kept: impl Fn(u64) -> bool) {
-        for set in &self.sets {
-            let mut set = set.0.write();
-            for way in 0..WAYS {
-                if set.numbers[way] != NONE && !is_kept(set.numbers[way]) {
-                    self.remove(&mut set, way);
+        for sets in self.sets.chunks(SETS_PER_TURN) {
+            for set in sets {
+                let mut set = set.0.write();
+                for way in 0..WAYS {
+                    if set.numbers[way] != NONE && !is_kept(set.numbers[way]) {
+                        self.remove(&mut set, way);
+                    }
                 }
             }
+            std::thread::yield_now();
         }
     }
 

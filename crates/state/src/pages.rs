@@ -21,7 +21,7 @@ const PAGE: u64 = PAGE_BYTES as u64;
 const PAGE_END_BYTES: usize = PAGE_BYTES - PAGE_CONTENT_BYTES;
 
 /// Pages of a batch that go into the cache without a pause: some 50 µs.
-const PAGES_PER_TURN: usize = 32;
+const PAGES_PER_PART: usize = 32;
 
 /// The log of nodes, for any number of threads. Clones are the same log.
 #[derive(Clone)]
@@ -448,17 +448,27 @@ impl Batch {
     ///
     /// # Errors
     /// When an earlier write failed; the records are dropped then.
-    pub fn seal(mut self) -> Result<(), Error> {
+    pub fn seal(self) -> Result<(), Error> {
+        self.seal_in_parts(|| ())
+    }
+
+    /// The same in parts of some 50 µs, with a `pause` between two of them: for a thread that
+    /// others should not have to wait for.
+    ///
+    /// # Errors
+    /// As for [`seal`](Self::seal).
+    pub fn seal_in_parts(mut self, pause: impl Fn()) -> Result<(), Error> {
         let shared = &*self.nodes.shared;
         shared.health.check()?;
         let pages = std::mem::take(&mut self.pages);
         shared.room.take(pages.len() as u64 * PAGE);
-        for pages in pages.chunks(PAGES_PER_TURN) {
+        for (index, pages) in pages.chunks(PAGES_PER_PART).enumerate() {
+            if index > 0 {
+                pause();
+            }
             for (number, page) in pages {
                 shared.cache.insert(*number, page.clone());
             }
-            // Of a thread of low priority mostly, that others should not have to wait for.
-            std::thread::yield_now();
         }
         shared.waiting.write().expect("no thread panics with it").extend(pages);
         shared.end.store(self.next * PAGE, Ordering::Release);

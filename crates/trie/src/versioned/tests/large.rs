@@ -112,6 +112,30 @@ fn only_paths_of_changed_keys_are_written() {
 }
 
 #[test]
+fn the_addresses_of_many_nodes_come_in_parts_and_of_few_in_one() {
+    let mut world = World::default();
+    let empty = Known { version: Version::EMPTY, flat: Flat::default() };
+    let accounts: Vec<u64> = (0..3_000).collect();
+    let known = world.perform(&empty, &scene_of(block(&[], &accounts, &[]), Runner::Serial));
+    for touched in [&accounts[..20], &accounts] {
+        let mut trie = BlockTrie::new(world.records.clone(), known.version).unwrap();
+        for number in touched {
+            let address = key("account", *number);
+            trie.shard_mut(&address).touch(&address).unwrap();
+        }
+        let mut pauses = 0;
+        let addresses = trie.witness_addresses_in_parts(|| pauses += 1);
+        assert!(addresses.is_sorted_by(|a, b| a < b));
+        let mut lister = Lister::default();
+        let witness = Arc::new(trie).witness(&mut lister, 1, &run_serially);
+        assert_eq!(lister.list(&world.records, &addresses).unwrap(), witness);
+        // Once while they are gathered and once while they are sorted, for each whole part.
+        assert_eq!(pauses, 2 * (addresses.len() / 1024), "of {} nodes", addresses.len());
+        assert_eq!(pauses == 0, touched.len() == 20);
+    }
+}
+
+#[test]
 #[should_panic(expected = "an account is changed at most once")]
 fn an_account_changed_twice_is_refused() {
     let change = block(&[], &[1], &[]).into_values().next().unwrap().change.unwrap();
