@@ -125,7 +125,7 @@ pub struct StateArgs {
     #[command(flatten)]
     common: Common,
     /// Who runs; those without a program are left out.
-    #[arg(long, value_delimiter = ',', default_value = "geth,reth,deponent,deponent+witness")]
+    #[arg(long, value_delimiter = ',', default_value = "geth,reth,deponent,deponent+ssz-unix")]
     clients: Vec<Contender>,
     /// What runs: empty, warm, reorgs, cold.
     #[arg(long, value_delimiter = ',', default_value = "empty,warm,reorgs,cold")]
