@@ -58,12 +58,12 @@ impl Assembler {
             state.clear();
             drop((codes, headers));
             pause();
-            if let Some(tries) = tries {
-                drop_in_parts(tries, pause);
-            }
             if let Ok(mut assembler) = assembler.try_lock() {
                 assembler.lister.recycle(state);
             }
+        }
+        if let Some(tries) = tries {
+            drop_in_parts(tries, pause);
         }
     }
 }
@@ -157,8 +157,10 @@ fn state_nodes(
 ) -> Result<NodeList, Error> {
     core.sealed(parent)?;
     let touched = record.touched.as_ref().expect("the first block has no parent");
-    let _waiting = touched.listed().is_none().then(|| core.rest.wait_for_work());
-    Ok(lister.list(core.database.nodes(), touched.addresses())?)
+    let waiting = touched.listed().is_none().then(|| core.rest.wait_for_work());
+    let addresses = touched.addresses();
+    drop(waiting);
+    Ok(lister.list(core.database.nodes(), addresses)?)
 }
 
 /// The nodes of a block's witness, compressed: a copy that outlives the version. The codes and

@@ -162,7 +162,7 @@ impl Core {
         let rest = Arc::new(Rest::default());
         database.pace_writes({
             let rest = rest.clone();
-            move || rest.wait()
+            move || rest.pause()
         });
         Ok(Self {
             ring: Ring::new(options.witness_cache_bytes),

@@ -27,15 +27,12 @@ use witness::{BlockState, Change, Code, State, StateError, Witness};
 pub(crate) type Tries = BlockTrie<Nodes>;
 
 /// Gives back the memory of a block's tries, if nobody else holds them: a shard at a time, with a
-/// `pause` after each that has much.
+/// `pause` after each.
 pub(crate) fn drop_in_parts(tries: Arc<Tries>, pause: impl Fn()) {
     let Some(mut tries) = Arc::into_inner(tries) else { return };
-    let is_large = tries.nodes_count() > limits::NODES_DROPPED_AT_ONCE;
     for shard in tries.take_shards() {
         drop(shard);
-        if is_large {
-            pause();
-        }
+        pause();
     }
 }
 

@@ -144,7 +144,7 @@ impl Nodes {
         let mut pieces: Vec<Vec<u8>> = Vec::with_capacity(left / PIECE_BYTES + 2);
         for node in listed {
             if pieces.last().is_none_or(|piece| piece.len() + node.len() > piece.capacity()) {
-                if pieces.len() % PIECES_PER_PART == PIECES_PER_PART - 1 {
+                if !pieces.is_empty() && pieces.len().is_multiple_of(PIECES_PER_PART) {
                     pause();
                 }
                 pieces.push(Vec::with_capacity(left.min(PIECE_BYTES).max(node.len())));

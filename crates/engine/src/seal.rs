@@ -146,11 +146,17 @@ pub(crate) fn seal(
     is_all: bool,
 ) {
     core.rest.wait();
+    let is_small = tries.nodes_count() <= limits::NODES_IN_ONE_PART;
+    let pause = || {
+        if !is_small {
+            core.rest.pause();
+        }
+    };
     if let Some(touched) = &record.touched {
-        touched.list(|| Nodes::of(&tries, || core.rest.pause()));
+        touched.list(|| Nodes::of(&tries, pause));
     }
     let start = core.database.nodes().end();
-    let sealed = try_seal(core, parent, record, &tries, codes);
+    let sealed = try_seal(core, parent, record, &tries, codes, pause);
     if let Err(error) = &sealed {
         tracing::error!(%error, block = %record.hash(), "the state after a block was not kept");
         core.fail(error.clone());
@@ -159,10 +165,10 @@ pub(crate) fn seal(
     core.signals.block_sealed();
     let mut grown_bytes = 0;
     if is_all {
-        core.rest.pause();
-        grown_bytes += keep_witness(core, record.hash(), &tries);
+        pause();
+        grown_bytes += keep_witness(core, record.hash(), &tries, pause);
     }
-    drop_in_parts(tries, || core.rest.pause());
+    drop_in_parts(tries, pause);
     if core.database.nodes().cache_has_room() {
         grown_bytes += (core.database.nodes().end().offset() - start.offset()) as usize;
     }
@@ -170,12 +176,12 @@ pub(crate) fn seal(
 }
 
 /// Keeps the nodes of the block's witness in memory; says by how much more that is now.
-fn keep_witness(core: &Core, hash: B256, tries: &Arc<Tries>) -> usize {
+fn keep_witness(core: &Core, hash: B256, tries: &Arc<Tries>, pause: impl Fn()) -> usize {
     // Who asks for one just now does not wait for this.
     let assembler = core.assembler.try_lock().ok();
     let assembled = assembler.and_then(|assembler| assembler.last_of(&hash));
     let listed = assembled.as_ref().map(|last| &last.witness.state);
-    core.ring.keep(hash, tries, listed, || core.rest.pause())
+    core.ring.keep(hash, tries, listed, pause)
 }
 
 fn try_seal(
@@ -184,16 +190,17 @@ fn try_seal(
     record: &BlockRecord,
     tries: &Tries,
     codes: Vec<(B256, Bytes)>,
+    pause: impl Fn() + Copy,
 ) -> Result<Sealed, Error> {
     let parent = parent.wait()?;
     let _one_at_a_time = core.sealing.lock().expect("no thread panics while it holds the lock");
     let mut batch = core.database.batch();
     let version = tries.write(&mut Yielding { sink: &mut batch, turns: Turns::new(&core.rest) });
     let appended_bytes = batch.bytes() as u64;
-    core.rest.pause();
-    batch.seal_in_parts(|| core.rest.pause())?;
-    let stored = Stored::of(record, || core.rest.pause());
-    core.rest.pause();
+    pause();
+    batch.seal_in_parts(pause)?;
+    let stored = Stored::of(record, pause);
+    pause();
     // Whoever comes while it goes on waits for what is behind it, and that is little.
     let sealed = sweep_on(core, version, parent.sweep, appended_bytes, &record.seal)?;
     stored.add(&core.database, record, &sealed, codes)?;
@@ -298,7 +305,7 @@ fn sweep_on(
             }
         };
         *moved_bytes += batch.bytes() as u64;
-        batch.seal()?;
+        batch.seal_in_parts(|| core.rest.pause())?;
         state.owed_bytes = state.owed_bytes.saturating_sub(walked_bytes - before);
         match next {
             Some(next) => *cursor = next,

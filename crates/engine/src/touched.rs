@@ -32,7 +32,6 @@ impl Nodes {
     /// All that a block's tries have of its witness, in parts with a `pause` in between.
     pub(crate) fn of(tries: &Tries, pause: impl Fn()) -> Self {
         let (_, bytes) = tries.witness_size();
-        pause();
         let addresses = tries.witness_addresses_in_parts(pause);
         Self { addresses, bytes: Some(bytes) }
     }

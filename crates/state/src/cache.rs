@@ -171,9 +171,9 @@ impl<P> Cache<P> {
         self.len.fetch_add(usize::from(replaced.is_none()), Ordering::Relaxed);
     }
 
-    /// Lets go of the pages whose numbers `is_kept` says no to. This does wait, and lets other
-    /// threads go first now and then: there may be very many.
-    pub(crate) fn retain(&self, is_kept: impl Fn(u64) -> bool) {
+    /// Lets go of the pages whose numbers `is_kept` says no to. This does wait; there may be very
+    /// many, so it does so in parts with a `pause` after each.
+    pub(crate) fn retain(&self, is_kept: impl Fn(u64) -> bool, pause: impl Fn()) {
         for sets in self.sets.chunks(SETS_PER_TURN) {
             for set in sets {
                 let mut set = set.0.write();
@@ -183,7 +183,7 @@ impl<P> Cache<P> {
                     }
                 }
             }
-            std::thread::yield_now();
+            pause();
         }
     }
 
@@ -252,7 +252,7 @@ mod tests {
                         let (from, modulus) = (rng.random_range(0..range), rng.random_range(2..9));
                         let is_kept =
                             |number: u64| number < from || !number.is_multiple_of(modulus);
-                        cache.retain(is_kept);
+                        cache.retain(is_kept, || ());
                         let is_left = |number: &u64| cache.contains(*number);
                         assert!((0..range).filter(is_left).all(is_kept));
                     }
@@ -337,7 +337,7 @@ mod tests {
                     for _ in 0..50_000 {
                         let number = rng.random_range(0..1_000);
                         match rng.random_range(0..1_000) {
-                            0 => cache.retain(|number| number.is_multiple_of(2)),
+                            0 => cache.retain(|number| number.is_multiple_of(2), || ()),
                             1..500 => cache.insert(number, page(number)),
                             _ => {
                                 let found = cache.get(number, |page| **page);
@@ -350,7 +350,7 @@ mod tests {
         });
         cache.insert(1 << 40, page(1));
         assert!(cache.len() <= capacity);
-        cache.retain(|_| false);
+        cache.retain(|_| false, || ());
         assert_eq!(cache.len(), 0);
     }
 }

@@ -139,7 +139,8 @@ impl Health {
     }
 }
 
-/// What is done before each write, such as waiting until it is in nobody's way.
+/// What is done before each write, and between other parts of work that nobody waits for: waiting
+/// until it is in nobody's way.
 #[derive(Default)]
 pub(crate) struct Pace(OnceLock<Box<dyn Fn() + Send + Sync>>);
 
@@ -150,7 +151,7 @@ impl Pace {
         assert!(is_first, "it is set once");
     }
 
-    fn before_write(&self) {
+    pub(crate) fn pause(&self) {
         if let Some(before_write) = self.0.get() {
             before_write();
         }
@@ -264,7 +265,7 @@ impl Named {
     }
 
     pub(crate) fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        self.pace.before_write();
+        self.pace.pause();
         self.write("write", offset, || self.file.write_at(offset, bytes))
     }
 

@@ -149,7 +149,6 @@ impl Log {
             for part in payload.chunks(WRITE_BUFFER_BYTES) {
                 file.write_at(at, part)?;
                 at += part.len() as u64;
-                std::thread::yield_now();
             }
         } else {
             writer.buffer.extend_from_slice(payload);

@@ -262,7 +262,8 @@ impl Nodes {
     pub(crate) fn remove_below(&self, start: u64) -> Result<(), Error> {
         // It goes through the whole cache.
         if self.shared.segments.starts().first().is_some_and(|first| *first < start) {
-            self.shared.cache.retain(|number| number * PAGE >= start);
+            let pause = || self.shared.segments.pause();
+            self.shared.cache.retain(|number| number * PAGE >= start, pause);
         }
         self.shared.segments.remove_below(start)
     }
@@ -378,9 +379,6 @@ impl Shared {
                 buffer.extend_from_slice(&page_end(*number, &page.0));
             }
             file.write_at(pages[0].0 * PAGE - segment, &buffer)?;
-            // The system takes many such writes without a pause, and where processors are few,
-            // whoever has an answer to give would wait for them.
-            std::thread::yield_now();
         }
         file.sync()?;
         if is_new { self.segments.sync_directory() } else { Ok(()) }

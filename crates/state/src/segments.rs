@@ -259,6 +259,11 @@ impl Segments {
         Ok(file)
     }
 
+    /// Waits until work that nobody waits for is in nobody's way.
+    pub(crate) fn pause(&self) {
+        self.directory.pace.pause();
+    }
+
     /// Forgets the segments that end at or below `start`, then removes their files. That needs no
     /// sync: one that comes back lies below the start that the index has, and is removed again.
     pub(crate) fn remove_below(&self, start: u64) -> Result<(), Error> {

@@ -6,6 +6,7 @@ use common::open;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use state::{MemoryDisk, NodeReader};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use trie::versioned::{RecordReader, RecordSink, Records};
@@ -34,6 +35,25 @@ fn a_reader_reads_what_a_look_up_gives() {
         let read = reader.read(at, <[u8]>::to_vec).expect("it is there");
         assert_eq!(read, nodes.record(at).expect("it is there").as_ref());
         assert_eq!(read[..4], (number as u32).to_be_bytes());
+    }
+}
+
+#[test]
+fn a_batch_is_sealed_in_parts_and_a_small_one_in_one() {
+    let database = open(MemoryDisk::default()).expect("a new one");
+    for pages in [0, 1, 32, 33, 64, 65] {
+        let mut batch = database.batch();
+        let mut addresses = Vec::new();
+        while batch.bytes() < pages * (4 << 10) {
+            addresses.push(batch.append(&[7; 900]));
+        }
+        let pauses = Cell::new(0);
+        batch.seal_in_parts(|| pauses.set(pauses.get() + 1)).expect("there is room");
+        assert_eq!(pauses.get(), pages.saturating_sub(1) / 32, "of {pages} pages");
+        for address in addresses {
+            let record = database.nodes().record(address).expect("it is there");
+            assert!(record.as_ref().starts_with(&[7; 900]));
+        }
     }
 }
 

@@ -211,11 +211,9 @@ impl StorageBackend for CheckedFile {
             self.root().bytes[offset as usize..][..data.len()].copy_from_slice(data);
             return Ok(());
         }
-        self.explain(self.write_blocks(offset, data))?;
-        // A commit writes many such pages one after the other, on a thread that others should not
-        // have to wait for; who reads the index meanwhile needs none of its locks.
-        std::thread::yield_now();
-        Ok(())
+        // A commit writes many pages one after the other, and pauses before each: who reads the
+        // index meanwhile needs none of its locks.
+        self.explain(self.write_blocks(offset, data))
     }
 }
 
