@@ -246,8 +246,7 @@ impl Simulation {
         transactions.collect()
     }
 
-    fn build(&mut self) -> SealedBlock {
-        let parent = self.parent();
+    fn build_on(&mut self, parent: B256) -> SealedBlock {
         let transactions = self.transactions(parent);
         let count = transactions.len() as u64;
         let attributes = attributes(self.fast(), parent);
@@ -259,12 +258,29 @@ impl Simulation {
     }
 
     fn extend(&mut self) {
-        let block = self.build();
+        let parent = self.parent();
+        self.extend_on(parent);
+    }
+
+    fn extend_on(&mut self, parent: B256) -> B256 {
+        let block = self.build_on(parent);
+        let hash = block.hash();
         assert_eq!(self.fast().new_block(block.clone()).unwrap(), Verdict::Valid);
-        if !self.slow.headers.contains_key(&block.hash()) {
-            assert!(self.slow.validate(&block), "the slow engine refuses {}", block.hash());
+        if !self.slow.headers.contains_key(&hash) {
+            assert!(self.slow.validate(&block), "the slow engine refuses {hash}");
             self.blocks.push(block);
         }
+        hash
+    }
+
+    /// A chain of valid blocks on `parent`.
+    fn branch(&mut self, parent: B256, length: usize) -> Vec<B256> {
+        let mut parent = parent;
+        let next = || {
+            parent = self.extend_on(parent);
+            parent
+        };
+        std::iter::repeat_with(next).take(length).collect()
     }
 
     /// So many blocks more, each of which becomes the head.
@@ -299,7 +315,12 @@ impl Simulation {
     }
 
     fn offer_a_bad_block(&mut self) {
-        let block = self.build();
+        let parent = self.parent();
+        self.offer_a_bad_block_on(parent);
+    }
+
+    fn offer_a_bad_block_on(&mut self, parent: B256) {
+        let block = self.build_on(parent);
         let bad = changed(&block, |block| {
             let at = usize::from(block.header.state_root[0]) % 32;
             block.header.state_root[at] ^= 1;
@@ -777,49 +798,58 @@ fn a_copy_is_enough_whatever_else_is_deleted() {
 }
 
 #[test]
-fn two_heads_change_places_a_thousand_times() {
-    let mut simulation = Simulation::new(2, sweeping());
-    while simulation.blocks.len() < 30 {
-        simulation.extend();
-    }
-    let heads: Vec<_> = simulation.blocks.iter().map(SealedBlock::hash).collect();
+fn two_heads_change_places_a_thousand_times_between_valid_invalid_and_sibling_payloads() {
+    let seed = seed();
+    println!("DEPONENT_SEED={seed}");
+    let mut simulation = Simulation::new(seed, sweeping());
+    let first = simulation.fast().heads().genesis;
+    let common = simulation.branch(first, 10)[9];
+    let branches = [simulation.branch(common, 20), simulation.branch(common, 30)];
     for round in 0..1000 {
-        let head = heads[(round * 7) % heads.len()];
+        let branch = &branches[round % 2];
+        let head = branch[branch.len() - 1];
         assert_eq!(choose(simulation.fast(), head), Verdict::Valid);
-        let number = simulation.fast().block(head).unwrap().unwrap().number();
-        assert_eq!(simulation.fast().canonical_hash(number).unwrap(), Some(head));
-        assert_eq!(simulation.fast().canonical_hash(number + 1).unwrap(), None);
+        for (number, hash) in (11..).zip(branch) {
+            assert_eq!(simulation.fast().canonical_hash(number).unwrap(), Some(*hash));
+        }
+        let next = 11 + branch.len() as u64;
+        assert_eq!(simulation.fast().canonical_hash(next).unwrap(), None);
+        // One on the head, one beside it, and one that is not valid: what the caches hold is of
+        // one branch, and wanted for the other.
+        match round % 6 / 2 {
+            0 => drop(simulation.extend_on(head)),
+            1 => drop(simulation.extend_on(branch[branch.len() - 2])),
+            _ => simulation.offer_a_bad_block_on(head),
+        }
+        simulation.ask_for_a_witness();
     }
     simulation.restart();
     simulation.check_all();
 }
 
 #[test]
-fn a_branch_of_512_blocks_takes_the_chains_place_and_gives_it_back() {
-    let mut simulation = Simulation::new(3, sweeping());
+fn reorgs_of_1_to_512_blocks_end_in_the_state_that_the_slow_engine_has() {
+    let seed = seed();
+    println!("DEPONENT_SEED={seed}");
+    let mut simulation = Simulation::new(seed, sweeping());
     let first = simulation.fast().heads().genesis;
-    let mut branches = Vec::new();
-    for tag in 0..2u8 {
-        let (mut parent, mut branch) = (first, Vec::new());
-        for _ in 0..512 {
-            let attributes = attributes(simulation.fast(), parent);
-            let tag = Bytes::from(vec![tag]);
-            let built = simulation.fast().build(parent, attributes, Vec::new(), tag).unwrap();
-            assert_eq!(simulation.fast().new_block(built.block.clone()).unwrap(), Verdict::Valid);
-            parent = built.block.hash();
-            branch.push(parent);
+    let branches = [simulation.branch(first, 513), simulation.branch(first, 513)];
+    let mut last = None;
+    // Each leaves one block fewer behind than its own branch has.
+    for depth in 1..=513 {
+        let head = branches[depth % 2][depth - 1];
+        assert_eq!(choose(simulation.fast(), head), Verdict::Valid);
+        for (number, hash) in (1..).zip(&branches[depth % 2][..depth]) {
+            assert_eq!(simulation.fast().canonical_hash(number).unwrap(), Some(*hash));
         }
-        branches.push(branch);
-    }
-    for depth in [1, 2, 8, 64, 128, 512, 511, 1] {
-        for branch in &branches {
-            let head = branch[depth - 1];
-            assert_eq!(choose(simulation.fast(), head), Verdict::Valid);
-            for (number, hash) in (1..).zip(&branch[..depth]) {
-                let canonical = simulation.fast().canonical_hash(number).unwrap();
-                assert_eq!(canonical, Some(*hash));
-            }
+        // What it left behind is valid still, and so is what stands on it.
+        if let Some(left) = last.filter(|_| depth.is_power_of_two()) {
+            simulation.extend_on(left);
+            simulation.offer_a_bad_block_on(left);
+            simulation.extend_on(head);
         }
+        last = Some(head);
     }
     simulation.restart();
+    simulation.check_all();
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use alloy_primitives::{Address, keccak256};
 use common::*;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -29,6 +30,7 @@ impl Process {
             .arg(dir.join("genesis.json"))
             .arg("--datadir")
             .arg(dir.join("data"))
+            .args(["--history.retain-blocks", "8", "--witness.retain-blocks", "8"])
             .env("RUST_LOG", "info")
             .env("NO_COLOR", "1")
             .stderr(Stdio::piped())
@@ -54,15 +56,16 @@ impl Process {
         self.engine.call("eth_getBlockByNumber", json!(["latest", false])).await.expect("a head")
     }
 
-    /// Adds a block to `parent` and makes it the head and, when asked, finalized.
-    async fn extend(&mut self, parent: &Value, is_final: bool) -> Value {
+    /// Adds a block with these withdrawals to `parent` and makes it the head and, when asked,
+    /// finalized.
+    async fn extend(&mut self, parent: &Value, withdrawals: Value, is_final: bool) -> Value {
         let number =
             |value: &Value| u64::from_str_radix(&value.as_str().unwrap()[2..], 16).unwrap();
         let attributes = json!({
             "timestamp": format!("{:#x}", number(&parent["timestamp"]) + 12),
             "prevRandao": parent["hash"],
             "suggestedFeeRecipient": format!("0x{}", "fe".repeat(20)),
-            "withdrawals": [],
+            "withdrawals": withdrawals,
             "parentBeaconBlockRoot": parent["hash"],
         });
         let params = json!([parent["hash"], attributes, [], null]);
@@ -114,10 +117,27 @@ fn kills() -> u32 {
     std::env::var("DEPONENT_KILLS").map_or(500, |kills| kills.parse().expect("a number"))
 }
 
+/// Withdrawals to some of four thousand accounts, so that a block changes paths all over the state.
+fn withdrawals(rng: &mut StdRng) -> Value {
+    let withdrawal = |index: u64| {
+        let account = keccak256([rng.random_range(0..16u8), rng.random()]);
+        json!({
+            "index": format!("{index:#x}"), "validatorIndex": "0x1",
+            "address": Address::from_word(account), "amount": format!("{:#x}", index + 1),
+        })
+    };
+    (0..60).map(withdrawal).collect()
+}
+
 /// Adds some blocks to `head`, one of them finalized, and notes which one the node calls final.
-async fn add_blocks(node: &mut Process, head: &mut Value, last_final: &mut Value) {
+async fn add_blocks(
+    node: &mut Process,
+    rng: &mut StdRng,
+    head: &mut Value,
+    last_final: &mut Value,
+) {
     for block in 0..3 {
-        *head = node.extend(head, block == 1).await;
+        *head = node.extend(head, withdrawals(rng), block == 1).await;
     }
     let finalized = node.engine.call("eth_getBlockByNumber", json!(["finalized", false]));
     *last_final = finalized.await.expect("an answer");
@@ -138,12 +158,12 @@ async fn a_node_that_is_killed_comes_back_with_every_block_that_it_called_final(
             assert_eq!(kept["hash"], last_final["hash"], "kill {kill}");
         }
         // Of the newest blocks the state must be whole: the next ones are built on it.
-        add_blocks(&mut node, &mut head, &mut last_final).await;
+        add_blocks(&mut node, &mut rng, &mut head, &mut last_final).await;
         // In the middle of whatever it does next.
         let moment = Duration::from_micros(rng.random_range(0..20_000));
         let blocks = async {
             loop {
-                add_blocks(&mut node, &mut head, &mut last_final).await;
+                add_blocks(&mut node, &mut rng, &mut head, &mut last_final).await;
             }
         };
         let Err(_): Result<Infallible, _> = tokio::time::timeout(moment, blocks).await;
@@ -168,7 +188,7 @@ async fn whoever_subscribes_is_told_of_each_head_that_is_persisted() {
         let method = format!("{name}_subscribePersistedBlock");
         let mut told = client.subscribe::<Value>(&method, json!([])).await.expect("begun");
         let head = node.head().await;
-        let head = node.extend(&head, false).await;
+        let head = node.extend(&head, json!([]), false).await;
         loop {
             let block = told.next().await.expect("a notification");
             if block["number"] == json!(number(&head)) {
