@@ -41,7 +41,8 @@ enum Command {
     /// Begin a chain in a new data directory, from a genesis or from a state dump.
     Init(InitArgs),
     /// Validate the blocks of chain files, and make the last one the head. What is there already is
-    /// passed over, so an import that was stopped goes on.
+    /// passed over, so an import that was stopped goes on. The seal of proof of work is not
+    /// checked, everything else is.
     Import(ImportArgs),
     /// Write blocks of the canonical chain into a file. An export that was stopped goes on.
     Export(ExportArgs),
