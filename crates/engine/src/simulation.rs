@@ -20,6 +20,8 @@ use std::time::Duration;
 use trie::{AccountChange, AccountInfo, NodeSource, StateChanges, StateTrie};
 use witness::{Ancestor, Source, TrieState, Witness};
 
+mod power_cuts;
+
 /// Contracts that store word 1 of a call's data in the slot that word 0 names.
 const LEDGERS: u8 = 3;
 
