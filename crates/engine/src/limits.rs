@@ -104,7 +104,7 @@ pub const BACKGROUND_NICE: i32 = 19;
 /// How long a turn of such a thread is where the system lets it say so: the shortest that there is.
 pub const BACKGROUND_TURN: Duration = Duration::from_micros(100);
 
-/// A block whose tries have no more nodes than this is sealed in one part, some 100 µs.
+/// A block whose tries have no more nodes than this is sealed in one part.
 pub const NODES_IN_ONE_PART: usize = 1000;
 
 /// How long work that nobody waits for rests after a verdict: the answer has to be encoded and

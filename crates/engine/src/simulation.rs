@@ -14,7 +14,7 @@ use execution::{ChainSpec, SealedBlock, Transaction};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
-use state::{Database, Kept, MemoryDisk, Options, Store};
+use state::{Database, Disk, Kept, MemoryDisk, Options, Store};
 use std::sync::Arc;
 use std::time::Duration;
 use trie::{AccountChange, AccountInfo, NodeSource, StateChanges, StateTrie};
@@ -149,6 +149,20 @@ impl Source for View<'_> {
     }
 }
 
+/// An engine whose segments are small, so that there are many.
+fn open(
+    disk: impl Disk + 'static,
+    genesis: &alloy_genesis::Genesis,
+    options: EngineOptions,
+) -> Result<Engine, Error> {
+    let small =
+        Options { segment_bytes: 64 << 10, witness_segment_bytes: 4 << 10, ..Options::default() };
+    let database = Database::open(disk, &small)?;
+    let chain = ChainSpec::from_config(&genesis.config).unwrap();
+    let genesis = Genesis::new(genesis, &chain).unwrap();
+    Engine::open(chain, Some(genesis), database, options)
+}
+
 /// The two engines, and what is known of the chain.
 struct Simulation {
     random: StdRng,
@@ -190,16 +204,7 @@ impl Simulation {
     }
 
     fn open(&mut self) {
-        let options = Options {
-            segment_bytes: 64 << 10,
-            witness_segment_bytes: 4 << 10,
-            ..Options::default()
-        };
-        let database = Database::open(self.disk.clone(), &options).unwrap();
-        let chain = ChainSpec::from_config(&self.genesis.config).unwrap();
-        let genesis = Genesis::new(&self.genesis, &chain).unwrap();
-        let engine = Engine::open(chain, Some(genesis), database, self.options.clone());
-        self.fast = Some(engine.unwrap());
+        self.fast = Some(open(self.disk.clone(), &self.genesis, self.options.clone()).unwrap());
     }
 
     fn fast(&self) -> &Engine {
@@ -462,18 +467,9 @@ fn history_that_is_not_kept_is_refused_and_nothing_else_is() {
     for _ in 0..length {
         let head = simulation.blocks.last().map(SealedBlock::hash);
         let head = head.unwrap_or(simulation.fast().heads().genesis);
-        let transactions = simulation.transactions(head);
-        let count = transactions.len() as u64;
-        let attributes = attributes(simulation.fast(), head);
-        let built = simulation.fast().build(head, attributes, transactions, Bytes::new());
-        let block = built.unwrap().block;
-        let nonce = simulation.nonces[&head] + count;
-        simulation.nonces.insert(block.hash(), nonce);
-        assert_eq!(simulation.fast().new_block(block.clone()).unwrap(), Verdict::Valid);
-        assert!(simulation.slow.validate(&block));
-        assert_eq!(choose(simulation.fast(), block.hash()), Verdict::Valid);
+        let hash = simulation.extend_on(head);
+        assert_eq!(choose(simulation.fast(), hash), Verdict::Valid);
         simulation.fast().persist().unwrap();
-        simulation.blocks.push(block);
     }
     // They are in memory, whatever is kept of the state.
     simulation.blocks.iter().for_each(|block| simulation.check_witness(block));

@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 /// Pages of a set: as many as two lines of 64 bytes have room for.
 const WAYS: usize = 7;
 
-/// Sets that are gone through without a pause: some 50 µs.
-const SETS_PER_TURN: usize = 1024;
+/// Sets that are gone through without a pause.
+const SETS_PER_PART: usize = 1024;
 
 /// Look-ups that count for a page: so often the hand passes it by.
 const MOST_COUNTED: u8 = 3;
@@ -174,7 +174,7 @@ impl<P> Cache<P> {
     /// Lets go of the pages whose numbers `is_kept` says no to. This does wait; there may be very
     /// many, so it does so in parts with a `pause` after each.
     pub(crate) fn retain(&self, is_kept: impl Fn(u64) -> bool, pause: impl Fn()) {
-        for sets in self.sets.chunks(SETS_PER_TURN) {
+        for sets in self.sets.chunks(SETS_PER_PART) {
             for set in sets {
                 let mut set = set.0.write();
                 for way in 0..WAYS {

@@ -1,28 +1,17 @@
 //! The engine, with all its threads and its tries, on a disk whose power fails.
 
-use super::{Simulation, heads, seed, sweeping};
-use crate::{Engine, EngineOptions, Error, Genesis, Verdict};
+use super::{Simulation, heads, open, seed, sweeping};
+use crate::{Engine, EngineOptions, Error, Verdict};
 use alloy_primitives::B256;
-use execution::{ChainSpec, SealedBlock};
+use execution::SealedBlock;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use state::{Database, Fault, FaultDisk, Options};
+use state::{Fault, FaultDisk};
 use std::collections::BTreeMap;
 
 /// Where the power fails: `DEPONENT_CUTS` operations, drawn at random, or 300.
 fn cuts() -> usize {
     std::env::var("DEPONENT_CUTS").map_or(300, |cuts| cuts.parse().expect("a number"))
-}
-
-/// An engine that always sweeps, and keeps so little that segments are deleted.
-fn open(simulation: &Simulation, disk: &FaultDisk) -> Result<Engine, Error> {
-    let options =
-        Options { segment_bytes: 64 << 10, witness_segment_bytes: 4 << 10, ..Options::default() };
-    let database = Database::open(disk.clone(), &options)?;
-    let chain = ChainSpec::from_config(&simulation.genesis.config).unwrap();
-    let genesis = Genesis::new(&simulation.genesis, &chain).unwrap();
-    let options = EngineOptions { retain_history: 24, ..sweeping() };
-    Engine::open(chain, Some(genesis), database, options)
 }
 
 /// Gives the blocks to the engine, each of which becomes the head, and every fifth of the first
@@ -58,9 +47,13 @@ fn a_power_cut_loses_no_final_block_and_what_is_left_goes_on() {
     simulation.branch(trunk[14], 10);
     let blocks = simulation.blocks.clone();
     let none = BTreeMap::new();
+    // It always sweeps, and keeps so little that segments are deleted.
+    let options = EngineOptions { retain_history: 24, ..sweeping() };
+    let open_on = |disk: &FaultDisk| open(disk.clone(), &simulation.genesis, options.clone());
     let whole = FaultDisk::new(&none, Fault::Never);
     let run = |disk: &FaultDisk, last_final: &mut Option<B256>| {
-        open(&simulation, disk).and_then(|engine| feed(&engine, &blocks, 15, last_final))
+        let engine = open_on(disk)?;
+        feed(&engine, &blocks, 15, last_final)
     };
     run(&whole, &mut None).unwrap();
     let mut random = StdRng::seed_from_u64(seed);
@@ -73,7 +66,7 @@ fn a_power_cut_loses_no_final_block_and_what_is_left_goes_on() {
         let left = random.random();
         let context = format!("operation {at}, left {left}");
         let disk = FaultDisk::new(&disk.after_power_cut(left), Fault::Never);
-        let engine = open(&simulation, &disk).unwrap_or_else(|error| panic!("{context}: {error}"));
+        let engine = open_on(&disk).unwrap_or_else(|error| panic!("{context}: {error}"));
         if let Some(hash) = last_final {
             let place = |hash| blocks.iter().position(|block| block.hash() == hash);
             let finalized = engine.heads().finalized.expect("one was final");
