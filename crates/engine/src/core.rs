@@ -332,6 +332,11 @@ impl Core {
         newest.map_or_else(|| Ok(self.database.canonical(number)?), Ok)
     }
 
+    /// The last number up to which each witness of a canonical block has its copy, or gets none.
+    pub(crate) fn copied_up_to(&self, due: CopyDue) -> u64 {
+        self.copied().up_to[due as usize]
+    }
+
     /// Notes that other blocks are canonical above `number`: they may have no copies yet.
     pub(crate) fn branched_off(&self, number: u64) {
         let mut copied = self.copied();

@@ -657,13 +657,14 @@ impl Engine {
     }
 
     /// Forgets the versions that are too old by the options, and deletes what only they need.
+    /// `progress` is told the part that is done, from 0 to 1.
     ///
     /// # Errors
     /// When writing fails.
-    pub fn prune(&self) -> Result<(), Error> {
+    pub fn prune(&self, progress: &mut dyn FnMut(f64)) -> Result<(), Error> {
         let _waiting = self.core.rest.wait_for_work();
         self.persist()?;
-        persist::prune(&self.core)?;
+        persist::prune(&self.core, progress)?;
         self.core.database.persist()?;
         Ok(())
     }

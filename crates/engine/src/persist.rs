@@ -149,7 +149,7 @@ fn run(core: &Core) {
         if let Err(error) = persist(core).and_then(|()| copy_late_witnesses(core)) {
             return fail(core, error);
         }
-        match (prune(core), core.database.check()) {
+        match (prune(core, &mut |_| ()), core.database.check()) {
             (Err(error), Err(_)) => return fail(core, error),
             // It is tried again after the next block, of which nothing depends on it.
             (Err(error), Ok(())) => {
@@ -202,8 +202,9 @@ fn persist(core: &Core) -> Result<(), Error> {
     Ok(())
 }
 
-/// Forgets versions that are too old, and deletes the segments that no version needs.
-pub(crate) fn prune(core: &Core) -> Result<(), Error> {
+/// Forgets versions that are too old, and deletes the segments that no version needs. `progress` is
+/// told the part that is done.
+pub(crate) fn prune(core: &Core, progress: &mut dyn FnMut(f64)) -> Result<(), Error> {
     let (blocks, bytes) = (core.options.retain_witness_blocks, core.options.retain_witness_bytes);
     // What a block read is kept in the same log, and is needed as long as its state.
     core.database.retain_witnesses(blocks.max(core.options.retain_history), bytes)?;
@@ -213,7 +214,8 @@ pub(crate) fn prune(core: &Core) -> Result<(), Error> {
     let persisted = core.number(&core.persisted_heads().head)?;
     let cutoff = core.number(&head)?.min(persisted).saturating_sub(core.options.retain_history);
     let cutoff = core.unsealed.lowest().map_or(cutoff, |lowest| cutoff.min(lowest.max(1) - 1));
-    if cutoff <= core.floors().first() {
+    let first = core.floors().first();
+    if cutoff <= first {
         return Ok(());
     }
     // Before the copies: they are those of its branch.
@@ -221,7 +223,10 @@ pub(crate) fn prune(core: &Core) -> Result<(), Error> {
     // Of what has no copy yet, this is the last chance.
     let mut has_copied = false;
     for due in [CopyDue::InTime, CopyDue::Now] {
-        has_copied |= copy_witnesses(core, due, cutoff)?;
+        // Copies are all that takes long.
+        has_copied |= copy_witnesses(core, due, cutoff, &mut |number| {
+            progress(number.saturating_sub(first) as f64 / (cutoff - first) as f64);
+        })?;
     }
     if has_copied {
         // Nobody finds them before, and what they were made from is about to go.
@@ -251,18 +256,24 @@ pub(crate) fn prune(core: &Core) -> Result<(), Error> {
 /// hold would have to be read from the disk.
 fn copy_late_witnesses(core: &Core) -> Result<(), Error> {
     let head = core.number(&core.persisted_heads().head)?;
-    copy_witnesses(core, CopyDue::Now, head.saturating_sub(limits::COPIES_BEHIND))?;
+    copy_witnesses(core, CopyDue::Now, head.saturating_sub(limits::COPIES_BEHIND), &mut |_| ())?;
     Ok(())
 }
 
 /// Makes all copies that are due up to the block with the number `last`. They do not wait for the
 /// disk together: blocks that read much have copies larger than all else that is written of them.
-/// False when there were none.
-fn copy_witnesses(core: &Core, due: CopyDue, last: u64) -> Result<bool, Error> {
+/// False when there were none. `progress` is told the number of each block whose copy is made.
+fn copy_witnesses(
+    core: &Core,
+    due: CopyDue,
+    last: u64,
+    progress: &mut dyn FnMut(u64),
+) -> Result<bool, Error> {
     let mut has_copied = false;
     while copy_a_witness(core, due, last) {
         has_copied = true;
         persist_copies(core)?;
+        progress(core.copied_up_to(due));
     }
     Ok(has_copied)
 }

@@ -512,7 +512,7 @@ fn the_parent_of_a_block_that_is_not_sealed_keeps_its_state() {
     let grow = || {
         let head = extend(engine, engine.heads().head, 0);
         assert_eq!(choose(engine, head), Verdict::Valid);
-        engine.prune().unwrap();
+        engine.prune(&mut |_| ()).unwrap();
         core.floors().first()
     };
     assert_eq!((grow(), grow()), (1, 2));
@@ -544,7 +544,7 @@ fn what_only_pruned_states_need_is_deleted_right_after_a_restart_too() {
     assert!(start(&simulation).is_none(), "all states are kept");
     simulation.options.retain_history = 8;
     simulation.restart();
-    simulation.fast().prune().unwrap();
+    simulation.fast().prune(&mut |_| ()).unwrap();
     assert!(!start(&simulation).is_none(), "segments are left that nobody needs");
     simulation.restart();
     let head = simulation.fast().heads().head;
@@ -629,7 +629,7 @@ fn a_state_is_forgotten_when_its_witnesses_have_copies_and_not_before() {
     simulation.restart();
     simulation.grow(60);
     simulation.fast().persist().unwrap();
-    simulation.fast().prune().unwrap();
+    simulation.fast().prune(&mut |_| ()).unwrap();
     simulation.restart();
     simulation.canonical().iter().for_each(|block| simulation.check_witness(block));
 }
@@ -646,7 +646,9 @@ fn a_state_is_not_forgotten_before_its_copies_can_be_read() {
         ..sweeping()
     };
     simulation.restart();
-    prune(simulation.fast().core()).unwrap();
+    let mut parts = vec![0.0];
+    prune(simulation.fast().core(), &mut |part| parts.push(part)).unwrap();
+    assert!(parts.is_sorted() && parts.len() > 9 && parts.ends_with(&[1.0]), "{parts:?}");
     assert!(simulation.fast().core().floors().first() > 8);
     simulation.canonical().iter().for_each(|block| simulation.check_witness(block));
 }
@@ -663,7 +665,7 @@ fn a_state_is_not_forgotten_before_its_blocks_are_persisted() {
     for _ in 0..3 {
         simulation.grow(30);
         // As when the fork choice goes on while a round persists.
-        prune(simulation.fast().core()).unwrap();
+        prune(simulation.fast().core(), &mut |_| ()).unwrap();
         simulation.fast().persist().unwrap();
     }
     assert!(simulation.fast().core().floors().first() > 8);
@@ -782,7 +784,7 @@ fn a_copy_is_enough_whatever_else_is_deleted() {
     // What blocks touched comes first in the log.
     simulation.options.retain_witness_bytes = log_bytes * 9 / 10;
     simulation.restart();
-    simulation.fast().prune().unwrap();
+    simulation.fast().prune(&mut |_| ()).unwrap();
     simulation.restart();
     let database = simulation.fast().database().clone();
     let is = |kept: Kept<Bytes>| matches!(kept, Kept::There(_));

@@ -350,8 +350,8 @@ pub(crate) fn db(args: &DbArgs) -> anyhow::Result<()> {
         DbCommand::Unwind { to, storage } => unwind(&open_database(datadir, storage)?, *to),
         DbCommand::Prune(storage) => {
             let engine = open(datadir, None, storage)?;
-            let progress = Progress::waiting("pruning");
-            engine.prune()?;
+            let mut progress = Progress::of_the_whole("pruning");
+            engine.prune(&mut |part| progress.part(part))?;
             progress.finish();
             let from = kept_from(engine.database())?;
             println!("the states after block {from} and later are kept");
@@ -424,8 +424,8 @@ fn verify(data_dir: &Path, storage: &StorageArgs) -> anyhow::Result<()> {
 fn unwind(database: &Database, to: u64) -> anyhow::Result<()> {
     let hash = database.canonical(to)?.with_context(|| format!("there is no block {to}"))?;
     check_root(database, hash)?;
-    let progress = Progress::waiting("unwinding");
-    let dropped = database.unwind(to)?;
+    let mut progress = Progress::of_the_whole("unwinding");
+    let dropped = database.unwind(to, &mut |part| progress.part(part))?;
     progress.finish();
     println!("{dropped} canonical blocks dropped; the head is block {to}, {hash}");
     Ok(())

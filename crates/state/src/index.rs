@@ -243,9 +243,13 @@ pub(crate) fn remove_above(
     transaction: &WriteTransaction,
     number: u64,
     mut removed: impl FnMut(&StoredBlock),
+    progress: &mut dyn FnMut(f64),
 ) -> Result<u64, redb::Error> {
     let mut blocks = transaction.open_table(BLOCKS)?;
+    let (total, mut done) = (blocks.len()?, 0);
     blocks.retain(|_, bytes| {
+        done += 1;
+        progress(done as f64 / total as f64);
         let block = StoredBlock::from_bytes(bytes);
         let stays = block.as_ref().is_some_and(|block| block.number <= number);
         block.iter().filter(|_| !stays).for_each(&mut removed);

@@ -78,7 +78,9 @@ fn blocks_that_are_dropped_are_no_blocks_whose_witness_is_kept() {
     let store = open(MemoryDisk::new()).expect("memory");
     (0..=20).for_each(|number| add(&store, number, Some(vec![1; 900].into())));
     for _ in 0..3 {
-        assert_eq!(store.unwind(10).expect("memory"), 10);
+        let mut parts = Vec::new();
+        assert_eq!(store.unwind(10, &mut |part| parts.push(part)).expect("memory"), 10);
+        assert!(parts.is_sorted() && parts.len() == 21 && parts.ends_with(&[1.0]), "{parts:?}");
         (11..=20).for_each(|number| add(&store, number, Some(vec![1; 900].into())));
     }
     store.retain_witnesses(18, u64::MAX).expect("memory");

@@ -71,17 +71,6 @@ impl Progress {
         Self::begin(what, Unit::Parts, Some(WHOLE), 0)
     }
 
-    /// As [`Self::new`], about work that tells nothing of itself until it is done.
-    pub fn waiting(what: &'static str) -> Self {
-        let progress = Self::begin(what, Unit::Parts, None, 0);
-        if let Some(bar) = &progress.bar {
-            let style = ProgressStyle::with_template("{prefix} {spinner} {elapsed}");
-            bar.set_style(style.expect("the template is right"));
-            bar.enable_steady_tick(TICK);
-        }
-        progress
-    }
-
     fn begin(what: &'static str, unit: Unit, total: Option<u64>, done: u64) -> Self {
         let mut progress = Self { what, unit, silent: false, ..Self::silent() };
         if std::io::stderr().is_terminal() {

@@ -43,12 +43,12 @@ impl Database {
 
     /// Drops all blocks above `number`, canonical or not, durably; heads above move down to the
     /// canonical block there. Says how many canonical blocks were dropped. Nothing else may use the
-    /// store meanwhile.
+    /// store meanwhile. `progress` is told the part that is done, from 0 to 1.
     ///
     /// # Errors
     /// [`Error::NotCanonical`] when there is no such block, and those of
     /// [`persist`](Self::persist).
-    pub fn unwind(&self, number: u64) -> Result<u64, Error> {
+    pub fn unwind(&self, number: u64, progress: &mut dyn FnMut(f64)) -> Result<u64, Error> {
         let mut state = self.persisted();
         self.failing(|| self.persist_with(&mut state))?;
         let target = self.index.canonical(number)?.ok_or(Error::NotCanonical { number })?;
@@ -63,9 +63,8 @@ impl Database {
         let dropped = self.failing(|| {
             self.index.write(|transaction| {
                 after = state.clone();
-                let dropped = index::remove_above(transaction, number, |block| {
-                    self.uncount_witness(&mut after, block);
-                })?;
+                let uncount = |block: &_| self.uncount_witness(&mut after, block);
+                let dropped = index::remove_above(transaction, number, uncount, progress)?;
                 index::put_state(transaction, &after, &heads)?;
                 Ok(dropped)
             })

@@ -291,7 +291,7 @@ impl Workload {
         let mut after = self.model.clone();
         after.unwind(number);
         self.begun = Some(after);
-        store.unwind(number)?;
+        store.unwind(number, &mut |_| ())?;
         self.acknowledged = self.begun.take().expect("set above");
         self.model = self.acknowledged.clone();
         Ok(())
