@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use alloy_consensus::{EthereumTxEnvelope, Transaction as _, TxEip4844};
 use alloy_eips::eip2718::{Decodable2718 as _, EIP4844_TX_TYPE_ID};
-use alloy_primitives::{B256, Bytes, U64};
+use alloy_eips::eip7685::Requests;
+use alloy_primitives::{B256, Bytes, U64, keccak256};
+use alloy_rpc_types_engine::ExecutionPayloadV3;
 use anyhow::{Context, ensure};
 use flate2::bufread::MultiGzDecoder;
 use rpc::RawValue;
@@ -73,12 +75,18 @@ pub struct Chain {
     pub state: PathBuf,
     /// Where all further blocks lie.
     pub folder: PathBuf,
+    /// Blocks of a branch that is left, at most.
+    pub longest_branch: u64,
 }
 
 impl Chain {
     /// The chain of these sizes below `folder`, there or not.
     pub fn of(world: &World, folder: &Path) -> Self {
-        Self { state: world.state_folder(folder), folder: world.folder(folder) }
+        Self {
+            state: world.state_folder(folder),
+            folder: world.folder(folder),
+            longest_branch: world.branch_lengths().max().unwrap_or_default(),
+        }
     }
 
     /// The genesis, in geth's format.
@@ -331,7 +339,7 @@ impl Payload {
             ["executionPayload", "executionRequests"].map(|name| built[name].take());
         let requests = if requests.is_null() { json!([]) } else { requests };
         let method = match payload["blockAccessList"].is_null() {
-            true => "engine_newPayloadV4",
+            true => PRAGUE,
             false => "engine_newPayloadV5",
         };
         let hashes = versioned_hashes(&payload["transactions"])?;
@@ -354,6 +362,21 @@ impl Payload {
         })
     }
 
+    /// A block as this one, with another state root: it is invalid, and to find that out a client
+    /// has to execute it. Of Prague and Osaka alone.
+    pub(crate) fn invalid_twin(&self) -> anyhow::Result<Self> {
+        let method = &self.line.method;
+        ensure!(method == PRAGUE, "no invalid twin is made of a block that {method} takes");
+        let params = serde_json::from_str(self.params());
+        let (payload, versioned_hashes, beacon_root, requests) =
+            params.context("not a payload of Prague or Osaka")?;
+        let mut call = PragueCall { payload, versioned_hashes, beacon_root, requests };
+        // Or it would be refused for its hash, and not executed.
+        ensure!(call.hash()? == self.hash, "the hash of block {} cannot be made again", self.hash);
+        call.payload.payload_inner.payload_inner.state_root = keccak256(self.state_root);
+        call.hashed()
+    }
+
     /// What a file has of it.
     pub(crate) fn line(&self) -> &impl Serialize {
         &self.line
@@ -370,6 +393,34 @@ impl Payload {
     /// The call's parameters, a JSON list.
     pub fn params(&self) -> &str {
         self.line.params.get()
+    }
+}
+
+/// What takes payloads of Prague and Osaka.
+const PRAGUE: &str = "engine_newPayloadV4";
+
+/// A call of it.
+pub(crate) struct PragueCall {
+    pub(crate) payload: ExecutionPayloadV3,
+    pub(crate) versioned_hashes: Vec<B256>,
+    pub(crate) beacon_root: B256,
+    pub(crate) requests: Requests,
+}
+
+impl PragueCall {
+    /// The call, with the block hash that comes of all else.
+    pub(crate) fn hashed(mut self) -> anyhow::Result<Payload> {
+        self.payload.payload_inner.payload_inner.block_hash = self.hash()?;
+        let Self { payload, versioned_hashes, beacon_root, requests } = self;
+        Payload::of(PRAGUE, &(payload, versioned_hashes, beacon_root, requests))
+    }
+
+    fn hash(&self) -> anyhow::Result<B256> {
+        type Transaction = EthereumTxEnvelope<TxEip4844>;
+        let mut header = self.payload.clone().try_into_block::<Transaction>()?.header;
+        header.parent_beacon_block_root = Some(self.beacon_root);
+        header.requests_hash = Some(self.requests.requests_hash());
+        Ok(header.hash_slow())
     }
 }
 

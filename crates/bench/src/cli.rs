@@ -86,6 +86,14 @@ pub struct Common {
     /// Millions of gas of a measured block, at least and at most, instead of the preset's.
     #[arg(long, num_args = 2, value_names = ["LOW", "HIGH"], value_parser = count::<u64>)]
     block_mgas: Option<Vec<u64>>,
+    /// Branches that reorganizations leave behind, instead of the preset's.
+    #[arg(long, value_name = "N", value_parser = count::<u64>)]
+    reorgs: Option<u64>,
+    /// Blocks of these branches, in turns, with transactions of their own: 1,8,64,512. Otherwise 1
+    /// to 3 blocks (hostile: to 32) with the transactions of the branch that stays. Where one is
+    /// longer than 32, the safe and the finalized block are further back.
+    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = count::<u64>)]
+    branches: Vec<u64>,
     /// Where chains, prepared clients and running copies are kept.
     #[arg(long, value_name = "DIR", default_value = "target/bench")]
     pub(crate) dir: PathBuf,
@@ -152,6 +160,10 @@ pub struct StateArgs {
     /// process, where two of the same program differ by more than that.
     #[arg(long)]
     alternate: bool,
+    /// Follow each block of the reorgs, before its fork choice, by one that is invalid: the same
+    /// with another state root. It is executed, and not measured. Not with --fork amsterdam.
+    #[arg(long)]
+    invalid: bool,
     /// Where the report goes; otherwise a new folder below the directory.
     #[arg(long, value_name = "DIR")]
     results: Option<PathBuf>,
@@ -291,6 +303,8 @@ fn generate(common: &Common) -> anyhow::Result<Chain> {
     let mut world = World::preset(&common.preset).context("presets are full, mid and mini")?;
     (world.kind, world.fork) = (common.kind, common.fork);
     world.warm_blocks = common.warm_blocks.unwrap_or(world.warm_blocks);
+    world.reorgs = common.reorgs.unwrap_or(world.reorgs);
+    world.branches.clone_from(&common.branches);
     if let Some([low, high]) = common.block_mgas.as_deref() {
         ensure!(low <= high, "--block-mgas {low} {high}: the smaller one comes first");
         world.block_gas = [low, high].map(|mgas| mgas.saturating_mul(1_000_000));
@@ -321,6 +335,7 @@ fn state(args: &StateArgs) -> anyhow::Result<()> {
         freeze: !args.no_freeze,
         drop_page_cache: !args.keep_page_cache,
         alternate: args.alternate,
+        invalid: args.invalid,
     };
     let results = args.common.results(args.results.as_ref())?;
     let outcome = crate::state(&options, &chain, &args.common.dir, &results)?;

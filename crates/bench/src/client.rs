@@ -345,6 +345,20 @@ impl Connection {
         Ok(timing)
     }
 
+    /// `engine_newPayload` of a block that is invalid; anything but `INVALID` is a [`Fault`].
+    pub(crate) fn invalid_payload(&mut self, payload: &Payload) -> anyhow::Result<()> {
+        let (_, result) = self.call(&payload.method(false), payload.params())?;
+        let status = rpc::response::field(result, "status").context(Fault::Garbled)?;
+        let fault = match status.get() {
+            "\"INVALID\"" => return Ok(()),
+            "\"SYNCING\"" | "\"ACCEPTED\"" => Fault::Behind,
+            _ => Fault::Lying,
+        };
+        let said = result.get();
+        Err(fault
+            .error(format!("block {}, which is invalid, is answered {said:.500}", payload.hash)))
+    }
+
     /// `engine_forkchoiceUpdated` without payload attributes.
     pub(crate) fn forkchoice_updated(&mut self, heads: Heads) -> anyhow::Result<Timing> {
         let Heads { head, safe, finalized } = heads;

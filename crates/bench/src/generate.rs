@@ -186,9 +186,9 @@ impl Driver {
         writer.end()
     }
 
-    /// Groups of blocks, each built twice on one parent with the same transactions: first the
-    /// branch that stays, then the one that the next group leaves; and a last block, which leaves
-    /// the last of these.
+    /// Groups of blocks, each built twice on one parent: first the branch that stays, then the one
+    /// that the next group leaves; and a last block, which leaves the last of these. Both have the
+    /// same transactions, unless the world says how long branches are.
     fn reorgs(
         &mut self,
         world: &World,
@@ -196,17 +196,26 @@ impl Driver {
         workload: &mut Workload,
         is_wanted: bool,
     ) -> anyhow::Result<()> {
-        let lengths = world.kind.branches().iter().cycle().copied();
-        let branches = || lengths.clone().take(world.reorgs as usize);
-        let numbers = branches().sum::<u64>() + 1;
+        let numbers = world.branch_lengths().sum::<u64>() + 1;
         if !is_wanted {
             (0..numbers).for_each(|_| drop(workload.block()));
             return Ok(());
         }
         let mut writer = self.begin(chain.part(Part::Reorgs), numbers)?;
-        for blocks in branches() {
-            let plans: Vec<BlockPlan> = (0..blocks).map(|_| workload.block()).collect();
-            self.twice(&plans, &mut writer)?;
+        let bar = progress::bar(Part::Reorgs.name(), world.reorgs as usize);
+        for blocks in world.branch_lengths().progress_with(bar) {
+            let signed = |workload: &mut Workload| {
+                let plans = (0..blocks).map(|_| {
+                    let plan = workload.block();
+                    let transactions = json!(sign_all(&plan.transactions));
+                    (plan, transactions)
+                });
+                plans.collect::<Vec<_>>()
+            };
+            let own = (!world.branches.is_empty()).then(|| signed(&mut workload.branch()));
+            let staying = signed(workload);
+            let leaving = own.as_ref().unwrap_or(&staying);
+            self.twice(&staying, leaving, &mut writer)?;
         }
         let last = workload.block();
         let payload = self.build(&last, &json!(sign_all(&last.transactions)), 0)?;
@@ -216,28 +225,34 @@ impl Driver {
     }
 
     /// geth builds on its head alone, so that both first blocks are built before either is there.
-    fn twice(&mut self, plans: &[BlockPlan], writer: &mut Writer) -> anyhow::Result<()> {
-        let signed: Vec<Value> =
-            plans.iter().map(|plan| json!(sign_all(&plan.transactions))).collect();
-        let mut staying = self.build(&plans[0], &signed[0], 0)?;
-        let mut leaving = self.build(&plans[0], &signed[0], 1)?;
+    fn twice(
+        &mut self,
+        staying: &[(BlockPlan, Value)],
+        leaving: &[(BlockPlan, Value)],
+        writer: &mut Writer,
+    ) -> anyhow::Result<()> {
         let start = self.number;
-        for index in 0..plans.len() {
-            if index > 0 {
-                staying = self.build(&plans[index], &signed[index], 0)?;
-            }
-            writer.push(&staying)?;
-            self.import(&staying)?;
+        let branches = [staying, leaving];
+        let mut first = [None, None];
+        for (branch, blocks) in branches.iter().enumerate() {
+            let (plan, signed) = &blocks[0];
+            first[branch] = Some(self.build(plan, signed, branch as u64)?);
         }
-        self.number = start;
-        for index in 0..plans.len() {
-            if index > 0 {
-                leaving = self.build(&plans[index], &signed[index], 1)?;
+        let mut stays = None;
+        for (branch, blocks) in branches.iter().enumerate() {
+            self.number = start;
+            for (plan, signed) in *blocks {
+                let payload = match first[branch].take() {
+                    Some(payload) => payload,
+                    None => self.build(plan, signed, branch as u64)?,
+                };
+                writer.push(&payload)?;
+                self.import(&payload)?;
             }
-            writer.push(&leaving)?;
-            self.import(&leaving)?;
+            stays = stays.or(Some((self.head, self.number)));
         }
-        self.choose(staying.hash, staying.number)
+        let (head, number) = stays.context("a branch has blocks")?;
+        self.choose(head, number)
     }
 
     /// A payload on the head. `branch` goes into its random value, and so into its hash.

@@ -646,8 +646,8 @@ impl<'a> Course<'a> {
         plain.arguments.clear();
         let import = |folder: &Path| {
             let mut client = plain.importing().start(folder, genesis)?;
-            let payloads = payloads_of(&self.feed.setup)?;
-            let blocks = sync::feed(&mut client, count_of(&self.feed.setup)?, payloads)?;
+            let (count, payloads) = (count_of(&self.feed.setup)?, payloads_of(&self.feed.setup)?);
+            let blocks = sync::feed(&mut client, Ancestry::default(), count, payloads)?;
             Ok((client, blocks))
         };
         match target.reset() {
@@ -662,7 +662,8 @@ impl<'a> Course<'a> {
         }
         let mut client = target.start(&data, genesis)?;
         // One that keeps its newest blocks in memory lacks them after each start.
-        sync::feed(&mut client, count_of(&self.feed.setup)?, payloads_of(&self.feed.setup)?)?;
+        let (count, payloads) = (count_of(&self.feed.setup)?, payloads_of(&self.feed.setup)?);
+        sync::feed(&mut client, Ancestry::default(), count, payloads)?;
         let waits = self.feed.wait_for_persistence != Persistence::Never;
         let persisted = waits.then(|| Persisted::subscribe(&client.websocket, None)).transpose()?;
         Ok(Session {

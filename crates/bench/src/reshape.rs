@@ -8,12 +8,11 @@ use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
 use alloy_eips::eip7685::Requests;
 use alloy_eips::eip7691::MAX_BLOBS_PER_BLOCK_ELECTRA;
 use alloy_primitives::{Address, B256, Bytes, U64, keccak256};
-use alloy_rpc_types_engine::ExecutionPayloadV3;
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::chain::{About, Payload, Writer, count_of, payloads_of};
+use crate::chain::{About, Payload, PragueCall, Writer, count_of, payloads_of};
 use crate::client::Client;
 use crate::progress;
 use crate::sync::{self, Ancestry};
@@ -250,7 +249,7 @@ impl Site {
             ancestry.push(&payload);
             Ok(payload)
         });
-        sync::feed(&mut client, count_of(&ground.setup)?, setup)?;
+        sync::feed(&mut client, Ancestry::default(), count_of(&ground.setup)?, setup)?;
         let (_, head) = client.public.call("eth_getBlockByNumber", r#"["latest",false]"#)?;
         let head: Head = serde_json::from_str(head.get()).context("no head")?;
         let (_, chain_id) = client.public.call("eth_chainId", "[]")?;
@@ -328,21 +327,16 @@ impl Site {
 /// What the builder made before Amsterdam, with another gas limit and the block hash that comes of
 /// it: nothing else of a block without transactions depends on the limit.
 fn limited(mut built: Value, gas_limit: u64, beacon_root: B256) -> anyhow::Result<Payload> {
-    use alloy_consensus::{EthereumTxEnvelope, TxEip4844};
     let [payload, requests] =
         ["executionPayload", "executionRequests"].map(|name| built[name].take());
-    let mut payload: ExecutionPayloadV3 =
-        serde_json::from_value(payload).context("not a payload of Prague or Osaka")?;
+    let payload = serde_json::from_value(payload).context("not a payload of Prague or Osaka")?;
     let requests: Option<Vec<Bytes>> = serde_json::from_value(requests)?;
     let requests = Requests::new(requests.unwrap_or_default());
-    payload.payload_inner.payload_inner.gas_limit = gas_limit;
-    let block = payload.clone().try_into_block::<EthereumTxEnvelope<TxEip4844>>()?;
-    ensure!(block.body.transactions.is_empty(), "it has transactions, which may see the limit");
-    let mut header = block.header;
-    header.parent_beacon_block_root = Some(beacon_root);
-    header.requests_hash = Some(requests.requests_hash());
-    payload.payload_inner.payload_inner.block_hash = header.hash_slow();
-    Payload::of("engine_newPayloadV4", &(payload, [(); 0], beacon_root, requests))
+    let mut call = PragueCall { payload, versioned_hashes: Vec::new(), beacon_root, requests };
+    let fields = &mut call.payload.payload_inner.payload_inner;
+    ensure!(fields.transactions.is_empty(), "it has transactions, which may see the limit");
+    fields.gas_limit = gas_limit;
+    call.hashed()
 }
 
 #[cfg(test)]

@@ -49,6 +49,9 @@ pub struct Options {
     pub drop_page_cache: bool,
     /// Whether witnesses are asked for in half of the blocks alone.
     pub alternate: bool,
+    /// Whether each block of the reorgs has a twin that is invalid, which comes before the fork
+    /// choice and is not measured.
+    pub invalid: bool,
 }
 
 /// One block of one client.
@@ -236,11 +239,12 @@ impl Runner {
         Ok(())
     }
 
-    /// One block: the payload, the fork choice, the pause. `is_asked` is whether the witness is
+    /// One block: the payload, its invalid `twin`, the fork choice, the pause. `is_asked` is whether the witness is
     /// asked for where this client is one to ask.
     fn turn(
         &mut self,
         payload: &Payload,
+        twin: Option<&Payload>,
         ancestry: &Ancestry,
         is_asked: bool,
         options: &Options,
@@ -258,6 +262,9 @@ impl Runner {
             Some(timing) => timing,
             None => self.client.new_payload(payload, with_witness)?,
         };
+        if let Some(twin) = twin {
+            self.client.engine.invalid_payload(twin)?;
+        }
         let chosen = self.client.forkchoice_updated(ancestry.heads(payload.hash))?;
         let server_us = server_timings(&mut self.client, &mut self.timings);
         std::thread::sleep(options.pause);
@@ -329,13 +336,15 @@ fn measure(
     for (index, payload) in chain.payloads(part)?.take(blocks).progress_with(bar).enumerate() {
         let payload = payload?;
         ancestry.push(&payload);
+        let has_twin = options.invalid && part == Part::Reorgs;
+        let twin = has_twin.then(|| payload.invalid_twin()).transpose()?;
         // Each client has had each place in the order when this may change. It does by the
         // Thue-Morse sequence: in half of the blocks, and in step with nothing that comes back
         // among them, as branches of one to three blocks do.
         let is_asked = !options.alternate || (index / clients).count_ones().is_multiple_of(2);
         for place in 0..clients {
             let runner = &mut team[whose(index, place, clients)];
-            let sample = runner.turn(&payload, &ancestry, is_asked, options)?;
+            let sample = runner.turn(&payload, twin.as_ref(), &ancestry, is_asked, options)?;
             if writes_out {
                 rustix::fs::syncfs(disk).context("what was written could not be synced")?;
             }

@@ -83,7 +83,7 @@ pub struct WitnessSizes {
 /// Whatever keeps the builder from making the blocks as they are planned.
 pub fn generate(world: &WitnessSizes, folder: &Path, builder: &Program) -> anyhow::Result<Chain> {
     let own = folder.join("chains").join(world.name());
-    let chain = Chain { state: own.clone(), folder: own };
+    let chain = Chain { state: own.clone(), folder: own, longest_branch: 0 };
     let readme = chain.folder.join("README.md");
     if readme.is_file() {
         return Ok(chain);

@@ -16,17 +16,26 @@ use crate::progress;
 /// How far behind the head consensus clients name a block safe, and finalized.
 const SAFE_DEPTH: usize = 32;
 const FINALIZED_DEPTH: usize = 64;
-/// Blocks of a branch that a reorganization leaves behind, at most.
-const LONGEST_BRANCH: u64 = 32;
 
 /// The blocks of a chain by their parents, for the fork choice.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ancestry(HashMap<B256, B256>);
+pub(crate) struct Ancestry {
+    parents: HashMap<B256, B256>,
+    /// By how much deeper the safe and the finalized block are than usually: no branch is left that
+    /// has one of them.
+    deeper: usize,
+}
 
 impl Ancestry {
+    /// No block yet of `chain`.
+    fn of(chain: &Chain) -> Self {
+        let deeper = (chain.longest_branch as usize).saturating_sub(SAFE_DEPTH);
+        Self { deeper, ..Self::default() }
+    }
+
     /// All blocks before `part`.
     pub(crate) fn before(chain: &Chain, part: Part) -> anyhow::Result<Self> {
-        let mut ancestry = Self::default();
+        let mut ancestry = Self::of(chain);
         for earlier in Part::ALL.into_iter().take_while(|earlier| *earlier != part) {
             if chain.has(earlier) {
                 chain.payloads(earlier)?.try_for_each(|payload| {
@@ -39,20 +48,20 @@ impl Ancestry {
     }
 
     pub(crate) fn push(&mut self, payload: &Payload) {
-        self.0.insert(payload.hash, payload.parent);
+        self.parents.insert(payload.hash, payload.parent);
     }
 
     /// The fork choice for `head`.
     pub(crate) fn heads(&self, head: B256) -> Heads {
-        let safe = self.ancestor(head, SAFE_DEPTH);
-        Heads { head, safe, finalized: self.ancestor(head, FINALIZED_DEPTH) }
+        let safe = self.ancestor(head, SAFE_DEPTH + self.deeper);
+        Heads { head, safe, finalized: self.ancestor(head, FINALIZED_DEPTH + self.deeper) }
     }
 
     /// The ancestor `depth` blocks before `hash`; zero when the chain is not that long.
     pub(crate) fn ancestor(&self, hash: B256, depth: usize) -> B256 {
         let mut at = hash;
         for _ in 0..depth {
-            match self.0.get(&at) {
+            match self.parents.get(&at) {
                 Some(parent) => at = *parent,
                 None => return B256::ZERO,
             }
@@ -72,23 +81,24 @@ pub(crate) fn catch_up(client: &mut Client, chain: &Chain, part: Part) -> anyhow
         let have = client.block_number()?;
         for payload in chain.payloads(Part::Reorgs)? {
             let payload = payload?;
-            if (have.saturating_sub(LONGEST_BRANCH)..=have).contains(&payload.number) {
+            if (have.saturating_sub(chain.longest_branch)..=have).contains(&payload.number) {
                 client.new_payload_patiently(&payload)?;
             }
         }
     }
     let payloads = earlier.into_iter().map(|earlier| chain.payloads(earlier));
-    feed(client, blocks, payloads.collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten())
+    let payloads = payloads.collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten();
+    feed(client, Ancestry::of(chain), blocks, payloads)
 }
 
 /// Feeds a client those of some `blocks` that it does not have; how many.
 pub(crate) fn feed(
     client: &mut Client,
+    mut ancestry: Ancestry,
     blocks: usize,
     payloads: impl Iterator<Item = anyhow::Result<Payload>>,
 ) -> anyhow::Result<u64> {
     let have = client.block_number()?;
-    let mut ancestry = Ancestry::default();
     let bar = progress::bar(format!("{} catches up", client.name), blocks);
     let mut fed = 0;
     for payload in payloads {
@@ -219,13 +229,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_branch_is_longer_than_what_is_fed_again() {
-        use crate::world::ChainKind;
-        let lengths = [ChainKind::Mainnet, ChainKind::Hostile].map(ChainKind::branches);
-        assert!(lengths.concat().into_iter().all(|length| length <= LONGEST_BRANCH));
-    }
-
-    #[test]
     fn tables_and_segments_with_a_successor_are_final() {
         let check = |name: &str, next: Option<&str>, expected| {
             assert_eq!(is_final(name.as_ref(), next.map(OsStr::new)), expected, "{name} {next:?}");
@@ -241,10 +244,15 @@ mod tests {
     #[test]
     fn a_fork_choice_names_ancestors_or_none() {
         let hash = |number: u8| B256::repeat_byte(number);
-        let ancestry = Ancestry((1..=80).map(|number| (hash(number), hash(number - 1))).collect());
+        let parents = (1..=80).map(|number| (hash(number), hash(number - 1))).collect();
+        let mut ancestry = Ancestry { parents, deeper: 0 };
         let heads = ancestry.heads(hash(80));
         assert_eq!((heads.head, heads.safe, heads.finalized), (hash(80), hash(48), hash(16)));
         let heads = ancestry.heads(hash(40));
         assert_eq!((heads.safe, heads.finalized), (hash(8), B256::ZERO));
+        // Where branches of 37 blocks are left.
+        ancestry.deeper = 5;
+        let heads = ancestry.heads(hash(80));
+        assert_eq!((heads.safe, heads.finalized), (hash(43), hash(11)));
     }
 }

@@ -113,7 +113,7 @@ impl BlockPlan {
 }
 
 /// Draws the measured blocks, one after the other.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Workload {
     world: World,
     random: Random,
@@ -149,6 +149,12 @@ impl Workload {
             blobs_left: BLOCK_BLOBS,
             world: world.clone(),
         }
+    }
+
+    /// Draws other blocks from here on, for another branch.
+    pub(crate) fn branch(&self) -> Self {
+        let mut random = self.random.clone();
+        Self { random: Random::new(!random.word()), ..self.clone() }
     }
 
     /// The next block.
@@ -353,7 +359,7 @@ impl Workload {
 }
 
 /// Indices of slots or accounts, with those touched last.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Keys {
     /// Those from 0 on are there.
     count: u64,

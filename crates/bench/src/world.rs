@@ -59,8 +59,8 @@ impl ChainKind {
     }
 
     /// Blocks of the branches that reorganizations leave, one after the other, over and over. A
-    /// branch is not longer than what lies between the head and the safe block.
-    pub(crate) const fn branches(self) -> &'static [u64] {
+    /// branch is not longer than what usually lies between the head and the safe block.
+    const fn branches(self) -> &'static [u64] {
         match self {
             Self::Hostile => &[32, 16, 8, 4, 2, 1],
             _ => &[1, 2, 3],
@@ -135,8 +135,13 @@ pub struct World {
     pub empty_blocks: u64,
     /// Blocks measured on warm caches, those before the measurement included.
     pub warm_blocks: u64,
-    /// Branches that a reorganization leaves behind: of 1 to 3 blocks, of hostile chains to 32.
+    /// Branches that a reorganization leaves behind: of 1 to 3 blocks, of hostile chains to 32,
+    /// unless `branches` has other lengths.
     pub reorgs: u64,
+    /// Blocks of these branches, one after the other, over and over. They have transactions of
+    /// their own then. The first chains had no such lengths.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub branches: Vec<u64>,
     /// Blocks measured after a restart.
     pub cold_blocks: u64,
 }
@@ -161,6 +166,7 @@ impl World {
             empty_blocks: 300,
             cold_blocks: 300,
             reorgs: 60,
+            branches: Vec::new(),
         };
         match name {
             "full" => Some(full),
@@ -192,6 +198,12 @@ impl World {
             }),
             _ => None,
         }
+    }
+
+    /// Blocks of each branch that is left, in their order.
+    pub(crate) fn branch_lengths(&self) -> impl Iterator<Item = u64> {
+        let lengths = if self.branches.is_empty() { self.kind.branches() } else { &self.branches };
+        lengths.iter().cycle().copied().take(self.reorgs as usize)
     }
 
     /// The folder of this chain's state below `folder`. Chains that differ in their measured

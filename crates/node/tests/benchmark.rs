@@ -18,8 +18,10 @@ use serde_json::{Value, json};
 fn the_benchmarks_run_in_miniature() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let deponent = program(Kind::Deponent, env!("CARGO_BIN_EXE_deponent").into());
-    let world = World::preset("mini").expect("a preset");
+    let mini = World::preset("mini").expect("a preset");
+    let world = World { branches: vec![1, 3], ..mini };
     let chain = bench::generate(&world, directory.path(), &deponent).expect("a chain");
+    check_branches(&chain);
     let contender = |kind, witness| Contender { kind, witness };
     let mut contenders = vec![
         (contender(Kind::Deponent, None), deponent.clone()),
@@ -40,6 +42,7 @@ fn the_benchmarks_run_in_miniature() {
         freeze: true,
         drop_page_cache: false,
         alternate: true,
+        invalid: true,
     };
     let results = directory.path().join("results");
     let outcome =
@@ -60,6 +63,26 @@ fn the_benchmarks_run_in_miniature() {
     assert!(report.contains("| deponent | 8 | 1 |"), "{report}");
     assert!(report.contains("| yes |") && !report.contains("refused"), "{report}");
     transports(&chain, directory.path());
+}
+
+/// Branches of the given lengths, which share no transaction.
+fn check_branches(chain: &Chain) {
+    let blocks: Vec<(u64, Vec<Value>)> = chain
+        .payloads(Part::Reorgs)
+        .expect("it was made")
+        .map(|payload| {
+            let payload = payload.expect("a payload");
+            let params: Value = serde_json::from_str(payload.params()).expect("JSON");
+            let transactions = params[0]["transactions"].as_array().expect("a list");
+            (payload.number, transactions.clone())
+        })
+        .collect();
+    let numbers: Vec<u64> = blocks.iter().map(|(number, _)| number - blocks[0].0).collect();
+    assert_eq!(numbers, [0, 0, 1, 2, 3, 1, 2, 3, 4]);
+    let mut seen = std::collections::BTreeSet::new();
+    for transaction in blocks.iter().flat_map(|(_, transactions)| transactions) {
+        assert!(seen.insert(transaction.as_str()), "{transaction} is on both branches");
+    }
 }
 
 /// Clients that are asked for witnesses are so in half of each part's blocks: in groups of as many

@@ -8,12 +8,20 @@ use crate::world::World;
 /// The command that makes a chain of these sizes.
 pub(super) fn command(world: &World) -> String {
     let [low, high] = world.block_gas.map(|gas| gas / 1_000_000);
-    let World { name, warm_blocks, kind, fork, .. } = world;
+    let World { name, warm_blocks, kind, fork, reorgs, branches, .. } = world;
     let (kind, fork) = (kind.name(), fork.name());
-    format!(
+    let mut command = format!(
         "deponent bench generate --kind {kind} --fork {fork} --preset {name} \
          --warm-blocks {warm_blocks} --block-mgas {low} {high}"
-    )
+    );
+    if World::preset(name).is_some_and(|preset| preset.reorgs != *reorgs) {
+        command += &format!(" --reorgs {reorgs}");
+    }
+    if !branches.is_empty() {
+        let lengths: Vec<String> = branches.iter().map(u64::to_string).collect();
+        command += &format!(" --branches {}", lengths.join(","));
+    }
+    command
 }
 
 /// The text, which follows from the chain alone.

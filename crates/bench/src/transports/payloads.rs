@@ -76,7 +76,7 @@ impl Published {
         }
         let folder =
             folder.join("chains").join(format!("transports-{}", &parent.to_string()[2..10]));
-        let chain = Chain { state: folder.clone(), folder };
+        let chain = Chain { state: folder.clone(), folder, longest_branch: 0 };
         if chain.has(Part::State) {
             return Ok(chain);
         }
