@@ -29,8 +29,8 @@ pub enum Part {
     Empty,
     /// Full blocks, on warm caches.
     Warm,
-    /// Full blocks, each group of them twice: a branch that is left for the other. On warm caches
-    /// too, so that it can be compared with the part before.
+    /// Full blocks, of each group of them two branches: one that is left for the other. On warm
+    /// caches too, so that it can be compared with the part before.
     Reorgs,
     /// Full blocks, after a restart and with the page cache dropped.
     Cold,
@@ -62,7 +62,7 @@ impl Part {
             Self::Warm => "full blocks, for warm caches",
             Self::Cold => "full blocks, for after a restart",
             Self::Reorgs => {
-                "full blocks, each group twice: the branch that stays, one that is left"
+                "full blocks, two branches of each group: one that stays, one that is left"
             }
         }
     }

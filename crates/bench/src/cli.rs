@@ -91,7 +91,8 @@ pub struct Common {
     reorgs: Option<u64>,
     /// Blocks of these branches, in turns, with transactions of their own: 1,8,64,512. Otherwise 1
     /// to 3 blocks (hostile: to 32) with the transactions of the branch that stays. Where one is
-    /// longer than 32, the safe and the finalized block are further back.
+    /// longer than 32, the safe and the finalized block are further back in `state`. geth takes
+    /// none of more than 127.
     #[arg(long, value_delimiter = ',', value_name = "N", value_parser = count::<u64>)]
     branches: Vec<u64>,
     /// Where chains, prepared clients and running copies are kept.
@@ -161,7 +162,7 @@ pub struct StateArgs {
     #[arg(long)]
     alternate: bool,
     /// Follow each block of the reorgs, before its fork choice, by one that is invalid: the same
-    /// with another state root. It is executed, and not measured. Not with --fork amsterdam.
+    /// with another state root. It is executed, and not timed. Not with --fork amsterdam.
     #[arg(long)]
     invalid: bool,
     /// Where the report goes; otherwise a new folder below the directory.
@@ -309,12 +310,32 @@ fn generate(common: &Common) -> anyhow::Result<Chain> {
         ensure!(low <= high, "--block-mgas {low} {high}: the smaller one comes first");
         world.block_gas = [low, high].map(|mgas| mgas.saturating_mul(1_000_000));
     }
+    ensure_branches(common.longest_branch(), common.builder.kind)?;
     crate::generate(&world, &common.dir, &common.builder()?)
 }
 
+/// geth keeps the changes of 128 blocks, and takes no branch from below.
+const GETH_BRANCH: u64 = 127;
+
+fn ensure_branches(longest: u64, kind: Kind) -> anyhow::Result<()> {
+    ensure!(
+        kind != Kind::Geth || longest <= GETH_BRANCH,
+        "geth takes no branch of {longest} blocks: {GETH_BRANCH} at most, or others for --clients"
+    );
+    Ok(())
+}
+
 fn state(args: &StateArgs) -> anyhow::Result<()> {
-    let chain = generate(&args.common)?;
     let contenders = args.common.contenders(&args.clients)?;
+    for (contender, _) in &contenders {
+        ensure_branches(args.common.longest_branch(), contender.kind)?;
+    }
+    if args.invalid {
+        let reorgs = Part::Reorgs.name();
+        ensure!(args.common.fork == Fork::Osaka, "--invalid goes with --fork osaka alone");
+        ensure!(args.parts.iter().any(|part| part == reorgs), "--invalid is for --parts {reorgs}");
+    }
+    let chain = generate(&args.common)?;
     for contender in &args.reimport {
         if let Some(program) = args.common.program(contender.kind) {
             crate::sync::forget(&program, &chain, &args.common.dir)?;
@@ -395,6 +416,11 @@ pub(crate) fn published(given: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
 }
 
 impl Common {
+    /// The longest of `--branches`.
+    fn longest_branch(&self) -> u64 {
+        self.branches.iter().copied().max().unwrap_or_default()
+    }
+
     /// Those of `clients` that are there.
     pub(crate) fn contenders(
         &self,
@@ -489,6 +515,9 @@ mod tests {
             "depths --blocks",
             "generate --warm-blocks",
             "generate --block-mgas 1",
+            "generate --reorgs",
+            "generate --branches",
+            "state --branches 1,",
             "transports --rounds",
             "transports --large-rounds",
             "transports --sizes 17,",

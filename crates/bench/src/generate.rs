@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use alloy_primitives::{Address, B256, U64, keccak256};
 use anyhow::{Context, ensure};
-use indicatif::ProgressIterator as _;
+use indicatif::{ProgressBar, ProgressIterator as _};
 use serde_json::{Value, json};
 
 use crate::chain::{self, About, Chain, Part, Payload, Writer};
@@ -202,56 +202,57 @@ impl Driver {
             return Ok(());
         }
         let mut writer = self.begin(chain.part(Part::Reorgs), numbers)?;
-        let bar = progress::bar(Part::Reorgs.name(), world.reorgs as usize);
-        for blocks in world.branch_lengths().progress_with(bar) {
-            let signed = |workload: &mut Workload| {
-                let plans = (0..blocks).map(|_| {
-                    let plan = workload.block();
-                    let transactions = json!(sign_all(&plan.transactions));
-                    (plan, transactions)
-                });
-                plans.collect::<Vec<_>>()
-            };
-            let own = (!world.branches.is_empty()).then(|| signed(&mut workload.branch()));
-            let staying = signed(workload);
+        let bar = progress::bar(Part::Reorgs.name(), 2 * numbers as usize - 1);
+        let signed = |workload: &mut Workload| {
+            let plan = workload.block();
+            let transactions = json!(sign_all(&plan.transactions));
+            (plan, transactions)
+        };
+        for blocks in world.branch_lengths() {
+            let draw = |from: &mut Workload| (0..blocks).map(|_| signed(from)).collect();
+            let own: Option<Vec<_>> =
+                (!world.branches.is_empty()).then(|| draw(&mut workload.branch()));
+            let staying: Vec<_> = draw(workload);
             let leaving = own.as_ref().unwrap_or(&staying);
-            self.twice(&staying, leaving, &mut writer)?;
+            self.twice([&staying, leaving], &mut writer, &bar)?;
         }
-        let last = workload.block();
-        let payload = self.build(&last, &json!(sign_all(&last.transactions)), 0)?;
+        let (last, transactions) = signed(workload);
+        let payload = self.build(&last, &transactions, 0)?;
         writer.push(&payload)?;
         self.import(&payload)?;
+        bar.inc(1);
         writer.end()
     }
 
-    /// geth builds on its head alone, so that both first blocks are built before either is there.
+    /// Two branches, and back to the first. geth builds on its head alone, so that both first
+    /// blocks are built before either is there.
     fn twice(
         &mut self,
-        staying: &[(BlockPlan, Value)],
-        leaving: &[(BlockPlan, Value)],
+        branches: [&[(BlockPlan, Value)]; 2],
         writer: &mut Writer,
+        bar: &ProgressBar,
     ) -> anyhow::Result<()> {
         let start = self.number;
-        let branches = [staying, leaving];
-        let mut first = [None, None];
-        for (branch, blocks) in branches.iter().enumerate() {
-            let (plan, signed) = &blocks[0];
-            first[branch] = Some(self.build(plan, signed, branch as u64)?);
-        }
-        let mut stays = None;
-        for (branch, blocks) in branches.iter().enumerate() {
+        let mut first = |branch: usize| {
+            let (plan, signed) = &branches[branch][0];
+            self.build(plan, signed, branch as u64)
+        };
+        let [one, other] = [first(0)?, first(1)?];
+        let mut follow = |first: Payload, branch: usize| {
             self.number = start;
-            for (plan, signed) in *blocks {
-                let payload = match first[branch].take() {
-                    Some(payload) => payload,
-                    None => self.build(plan, signed, branch as u64)?,
-                };
+            writer.push(&first)?;
+            self.import(&first)?;
+            bar.inc(1);
+            for (plan, signed) in &branches[branch][1..] {
+                let payload = self.build(plan, signed, branch as u64)?;
                 writer.push(&payload)?;
                 self.import(&payload)?;
+                bar.inc(1);
             }
-            stays = stays.or(Some((self.head, self.number)));
-        }
-        let (head, number) = stays.context("a branch has blocks")?;
+            anyhow::Ok((self.head, self.number))
+        };
+        let (head, number) = follow(one, 0)?;
+        follow(other, 1)?;
         self.choose(head, number)
     }
 

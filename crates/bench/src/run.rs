@@ -50,7 +50,7 @@ pub struct Options {
     /// Whether witnesses are asked for in half of the blocks alone.
     pub alternate: bool,
     /// Whether each block of the reorgs has a twin that is invalid, which comes before the fork
-    /// choice and is not measured.
+    /// choice and is not timed.
     pub invalid: bool,
 }
 
@@ -67,6 +67,8 @@ pub(crate) struct Sample {
     pub(crate) place: usize,
     /// Whether it came before the measurement began.
     pub(crate) warm_up: bool,
+    /// Blocks of the branch that is left for it; 0 where its parent was the head.
+    pub(crate) left: u64,
     /// Whether the witness was asked for.
     pub(crate) with_witness: bool,
     pub(crate) new_payload_us: f64,
@@ -239,8 +241,8 @@ impl Runner {
         Ok(())
     }
 
-    /// One block: the payload, its invalid `twin`, the fork choice, the pause. `is_asked` is whether the witness is
-    /// asked for where this client is one to ask.
+    /// One block: the payload, its invalid `twin`, the fork choice, the pause. `is_asked` is
+    /// whether the witness is asked for where this client is one to ask.
     fn turn(
         &mut self,
         payload: &Payload,
@@ -281,6 +283,7 @@ impl Runner {
             transactions: payload.transactions,
             place: 0,
             warm_up: false,
+            left: 0,
             with_witness,
             new_payload_us: micros(validated.whole),
             first_byte_us: micros(validated.first_byte),
@@ -333,9 +336,14 @@ fn measure(
         measured.remarks.push(remark);
     }
     let bar = progress::bar(part.name(), blocks);
+    let mut head = None;
     for (index, payload) in chain.payloads(part)?.take(blocks).progress_with(bar).enumerate() {
         let payload = payload?;
         ancestry.push(&payload);
+        let left = match head.replace((payload.hash, payload.number)) {
+            Some((hash, number)) if hash != payload.parent => number + 1 - payload.number,
+            _ => 0,
+        };
         let has_twin = options.invalid && part == Part::Reorgs;
         let twin = has_twin.then(|| payload.invalid_twin()).transpose()?;
         // Each client has had each place in the order when this may change. It does by the
@@ -348,7 +356,7 @@ fn measure(
             if writes_out {
                 rustix::fs::syncfs(disk).context("what was written could not be synced")?;
             }
-            measured.samples.push(Sample { part, place, warm_up: index < skipped, ..sample });
+            measured.samples.push(Sample { part, place, left, warm_up: index < skipped, ..sample });
         }
     }
     Ok(())

@@ -50,6 +50,12 @@ pub fn state(
     let frozen = if options.freeze { "stopped" } else { "idle" };
     let pause = options.pause.as_millis();
     document.text(format!("Pause after each block: {pause} ms; the others were {frozen}."));
+    if options.invalid {
+        document.text(
+            "Each block of the reorgs was followed by one that is invalid, before its fork choice: \
+             its time is nowhere, CPU and memory include it.",
+        );
+    }
     report::fill(&mut document, &measured);
     for (contender, program) in &options.contenders {
         let with_socket = contender.transport().is_some();

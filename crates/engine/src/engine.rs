@@ -663,8 +663,9 @@ impl Engine {
     /// When writing fails.
     pub fn prune(&self, progress: &mut dyn FnMut(f64)) -> Result<(), Error> {
         let _waiting = self.core.rest.wait_for_work();
-        self.persist()?;
         persist::prune(&self.core, progress)?;
+        // What was not persisted until now is pruned by the persistence thread, in silence.
+        self.persist()?;
         self.core.database.persist()?;
         Ok(())
     }

@@ -215,6 +215,7 @@ pub(crate) fn prune(core: &Core, progress: &mut dyn FnMut(f64)) -> Result<(), Er
     let cutoff = core.number(&head)?.min(persisted).saturating_sub(core.options.retain_history);
     let cutoff = core.unsealed.lowest().map_or(cutoff, |lowest| cutoff.min(lowest.max(1) - 1));
     let first = core.floors().first();
+    let copied_from = first.max(persisted.saturating_sub(blocks));
     if cutoff <= first {
         return Ok(());
     }
@@ -225,7 +226,8 @@ pub(crate) fn prune(core: &Core, progress: &mut dyn FnMut(f64)) -> Result<(), Er
     for due in [CopyDue::InTime, CopyDue::Now] {
         // Copies are all that takes long.
         has_copied |= copy_witnesses(core, due, cutoff, &mut |number| {
-            progress(number.saturating_sub(first) as f64 / (cutoff - first) as f64);
+            let (done, all) = (number - copied_from, cutoff - copied_from);
+            progress(done as f64 / all as f64);
         })?;
     }
     if has_copied {

@@ -647,7 +647,7 @@ fn a_state_is_not_forgotten_before_its_copies_can_be_read() {
     };
     simulation.restart();
     let mut parts = vec![0.0];
-    prune(simulation.fast().core(), &mut |part| parts.push(part)).unwrap();
+    simulation.fast().prune(&mut |part| parts.push(part)).unwrap();
     assert!(parts.is_sorted() && parts.len() > 9 && parts.ends_with(&[1.0]), "{parts:?}");
     assert!(simulation.fast().core().floors().first() > 8);
     simulation.canonical().iter().for_each(|block| simulation.check_witness(block));

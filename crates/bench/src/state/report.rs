@@ -1,6 +1,6 @@
 //! What a run says: tables a part, then the targets.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cells;
 use crate::chain::Part;
@@ -38,6 +38,7 @@ pub(super) fn fill(document: &mut Document, measured: &Measured) {
         document.section(part.name());
         times(document, &rows);
         comparisons(document, &rows);
+        changes(document, &rows);
         memory(document, &rows);
         stages(document, &rows);
         within_one_process(document, &rows);
@@ -229,6 +230,38 @@ fn comparisons(document: &mut Document, rows: &[Row<'_>]) {
     document.table(table);
 }
 
+/// The first blocks of branches, by how many blocks are left for them.
+fn changes(document: &mut Document, rows: &[Row<'_>]) {
+    let mut table = Table::new("First blocks of another branch")
+        .column("client", Unit::Text)
+        .column("blocks left", Unit::Count)
+        .column("times", Unit::Count)
+        .column("newPayload p50", Unit::Ms)
+        .column("max", Unit::Ms)
+        .column("FCU p50", Unit::Ms)
+        .column("FCU max", Unit::Ms);
+    let mut is_empty = true;
+    for row in rows {
+        let mut by_depth = BTreeMap::<u64, Vec<&Sample>>::new();
+        for sample in row.samples.iter().filter(|sample| sample.left > 0) {
+            by_depth.entry(sample.left).or_default().push(sample);
+        }
+        for (left, samples) in by_depth {
+            let seconds =
+                |us: fn(&Sample) -> f64| Sorted::new(samples.iter().map(|sample| us(sample) / 1e6));
+            let payload = seconds(|sample| sample.new_payload_us);
+            let choice = seconds(|sample| sample.forkchoice_us);
+            let times = [payload.median(), payload.max(), choice.median(), choice.max()];
+            let who = cells![row.client, left, samples.len()];
+            table.row(who.into_iter().chain(times.map(Into::into)));
+            is_empty = false;
+        }
+    }
+    if !is_empty {
+        document.table(table);
+    }
+}
+
 /// Resident memory along a long part: it should stay where it is.
 fn memory(document: &mut Document, rows: &[Row<'_>]) {
     let blocks = rows[0].samples.len();
@@ -369,6 +402,7 @@ mod tests {
             transactions: 0,
             place: 0,
             warm_up: false,
+            left: 0,
             with_witness: *with_witness,
             new_payload_us: *new_payload_us,
             first_byte_us: 0.0,
