@@ -20,6 +20,9 @@ use crate::fault::Fault;
 const STOP_TIME: Duration = Duration::from_secs(600);
 /// Between two looks at a process that is ending.
 const STOP_PAUSE: Duration = Duration::from_millis(20);
+/// For a process that was stopped: all its threads wake together when it goes on, whatever their
+/// priority, and the system may have them go before the one that answers.
+const THAWING: Duration = Duration::from_millis(5);
 /// For what was measured to be written after an interrupt.
 const WRITING_TIME: Duration = Duration::from_secs(10);
 /// As shells have it.
@@ -242,13 +245,16 @@ impl Process {
         Ok(kill_process_group(self.pid, Signal::STOP)?)
     }
 
+    /// Has them go on, and leaves them a moment for it.
     pub(crate) fn thaw(&self) -> anyhow::Result<()> {
-        Ok(kill_process_group(self.pid, Signal::CONT)?)
+        kill_process_group(self.pid, Signal::CONT)?;
+        std::thread::sleep(THAWING);
+        Ok(())
     }
 
     /// Tells it to stop, and waits until it has written all that it wants to keep.
     pub(crate) fn stop(mut self) -> anyhow::Result<()> {
-        self.thaw()?;
+        kill_process_group(self.pid, Signal::CONT)?;
         kill_process_group(self.pid, Signal::TERM)?;
         let end = Instant::now() + self.stop_time;
         while Instant::now() < end {

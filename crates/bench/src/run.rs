@@ -88,10 +88,6 @@ pub(crate) struct Sample {
 /// it is slow.
 const SETTLING: Duration = Duration::from_secs(30);
 
-/// How long a client has after it was stopped. All its threads wake then, whatever their priority,
-/// and the system would have them go before the one that answers.
-const THAWING: Duration = Duration::from_millis(5);
-
 /// All that was measured.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Measured {
@@ -258,7 +254,6 @@ impl Runner {
         let before = Usage::of(self.client.process.id());
         if options.freeze {
             self.client.process.thaw()?;
-            std::thread::sleep(THAWING);
         }
         let with_witness = is_asked && !matches!(self.way, Way::Verdict);
         let by_lane = match &mut self.way {
