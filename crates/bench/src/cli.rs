@@ -320,7 +320,8 @@ const GETH_BRANCH: u64 = 127;
 fn ensure_branches(longest: u64, kind: Kind) -> anyhow::Result<()> {
     ensure!(
         kind != Kind::Geth || longest <= GETH_BRANCH,
-        "geth takes no branch of {longest} blocks: {GETH_BRANCH} at most, or others for --clients"
+        "geth takes no branch of {longest} blocks: give --branches of {GETH_BRANCH} at most, or \
+         leave geth out of --clients and --builder"
     );
     Ok(())
 }
