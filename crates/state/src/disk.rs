@@ -12,7 +12,7 @@ pub use mapped::{is_out_of_memory, look_at_mapped, read_mapped};
 pub use memory::MemoryDisk;
 
 use crate::Error;
-use crate::limits::SLOW_READ;
+use crate::limits::{READ_AROUND_BYTES, SLOW_READ};
 use std::cell::Cell;
 use std::fmt::Debug;
 use std::fs;
@@ -99,6 +99,20 @@ pub trait File: Debug + Send + Sync {
     /// # Errors
     /// The system's.
     fn sync(&self) -> io::Result<()>;
+
+    /// Tells the system that reads follow no order, so that it reads what is asked for alone. When
+    /// it guesses what comes next, the call that does so may take milliseconds, in which it lets
+    /// nobody else run there.
+    fn reads_are_random(&self) {}
+
+    /// Has the system begin to read these bytes, which are wanted soon.
+    fn read_ahead(&self, _offset: u64, _bytes: u64) {}
+
+    /// Fills `bytes` if the system has all of them in memory, and says so. Otherwise, or where it
+    /// cannot tell, what they hold is undefined.
+    fn read_cached_at(&self, _offset: u64, _bytes: &mut [u8]) -> bool {
+        false
+    }
 
     /// The file once more, opened to be read alone, for another process; `None` where there are no
     /// such files.
@@ -250,9 +264,27 @@ impl Named {
         read.map_err(|source| io_error(self.path.clone(), "read", offset, source))
     }
 
+    /// The same for single pages, here and there. One that is not in the system's memory comes with
+    /// the [`READ_AROUND_BYTES`] that it is in: a device takes hardly longer for them.
+    pub(crate) fn read_page_at(&self, offset: u64, page: &mut [u8]) -> Result<(), Error> {
+        if self.file.read_cached_at(offset, page) {
+            return Ok(());
+        }
+        self.read_ahead(offset / READ_AROUND_BYTES * READ_AROUND_BYTES, READ_AROUND_BYTES);
+        self.read_at(offset, page)
+    }
+
     pub(crate) fn len(&self) -> Result<u64, Error> {
         let length = self.file.len();
         length.map_err(|source| io_error(self.path.clone(), "tell the length", 0, source))
+    }
+
+    pub(crate) fn reads_are_random(&self) {
+        self.file.reads_are_random();
+    }
+
+    pub(crate) fn read_ahead(&self, offset: u64, bytes: u64) {
+        self.file.read_ahead(offset, bytes);
     }
 
     pub(crate) fn map(&self, bytes: u64) -> Option<&'static [u8]> {

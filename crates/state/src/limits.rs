@@ -72,9 +72,14 @@ pub const PAGES_AT_HAND: usize = 1 << 14;
 /// Pages that it looks up before that is worth it.
 pub const PAGES_AT_HAND_FROM: usize = 256;
 
+/// Bytes that are read of the log of nodes where a page of them is wanted and the system has it not:
+/// what is next to it in the trie may lie there.
+pub const READ_AROUND_BYTES: u64 = 32 << 10;
+
 /// Bytes of the log of nodes that are read ahead before one looks whether somebody else wants the
-/// processor: a millisecond of a fast device.
-pub const READ_AHEAD_BYTES: u64 = 1 << 20;
+/// processor, and that the system is asked for at once, while those before are read: it lets nobody
+/// run meanwhile, for 60 µs.
+pub const READ_AHEAD_BYTES: u64 = 256 << 10;
 
 /// Bytes of these that one call of the system reads. Not every system lets others run before it has
 /// copied all, and a guest's first look at a page may take its host 50 µs.

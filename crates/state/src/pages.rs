@@ -11,6 +11,7 @@ use crate::room::Room;
 use crate::segments::{NODES, Segments};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard};
 use trie::versioned::{NodeAddress, RecordError, RecordReader, RecordSink, Records};
@@ -233,7 +234,7 @@ impl Nodes {
     /// Stops reads below the last segment that begins at or below `floor`; says where that is.
     pub(crate) fn forget_below(&self, floor: NodeAddress) -> u64 {
         let floor = floor.offset().min(self.end().offset());
-        let start = floor / self.shared.segment_bytes * self.shared.segment_bytes;
+        let start = self.shared.segment_of(floor);
         self.shared.start.fetch_max(start, Ordering::Relaxed).max(start)
     }
 
@@ -269,21 +270,25 @@ impl Nodes {
     }
 
     /// Reads the last [`READ_AHEAD_BYTES`] or less before `end`, which is persisted, into the
-    /// cache: one by one, each page would take the time of the device. Returns where it began,
-    /// `None` at the start of the log.
+    /// cache, and has the system begin with those before: one by one, each page would take the time
+    /// of the device. Returns where it began, `None` at the start of the log.
     ///
     /// # Errors
     /// When a file cannot be read. Damage is found when a page is wanted.
     pub fn read_ahead(&self, end: NodeAddress) -> Result<Option<NodeAddress>, Error> {
         let shared = &*self.shared;
-        let (start, end) = (self.start().offset(), end.offset());
-        let Some(last) = end.checked_sub(1).filter(|last| *last >= start) else { return Ok(None) };
-        let segment = last / shared.segment_bytes * shared.segment_bytes;
-        let from = (end.saturating_sub(READ_AHEAD_BYTES) / PAGE * PAGE).max(segment);
+        let Some(range) = self.last_before(end.offset()) else { return Ok(None) };
+        let from = range.start;
+        if let Some(before) = self.last_before(from) {
+            let segment = shared.segment_of(before.start);
+            let file = shared.segments.open(segment)?;
+            file.read_ahead(before.start - segment, before.end - before.start);
+        }
+        let segment = shared.segment_of(from);
         let file = shared.segments.open(segment)?;
         let mut buffer = vec![0; READ_PART_BYTES];
-        for at in (from..end).step_by(READ_PART_BYTES) {
-            let len = READ_PART_BYTES.min((end - at) as usize);
+        for at in range.clone().step_by(READ_PART_BYTES) {
+            let len = READ_PART_BYTES.min((range.end - at) as usize);
             file.read_at(at - segment, &mut buffer[..len])?;
             let (pages, _) = buffer[..len].as_chunks();
             for (number, page) in (at / PAGE..).zip(pages) {
@@ -294,6 +299,14 @@ impl Nodes {
             }
         }
         Ok(Some(NodeAddress::new(from)))
+    }
+
+    /// The last [`READ_AHEAD_BYTES`] or less before `end`, pages of one segment; `None` at the start
+    /// of the log.
+    fn last_before(&self, end: u64) -> Option<Range<u64>> {
+        let last = end.checked_sub(1).filter(|last| *last >= self.start().offset())?;
+        let from = end.saturating_sub(READ_AHEAD_BYTES) / PAGE * PAGE;
+        Some(from.max(self.shared.segment_of(last))..end)
     }
 
     /// Reads every page from the files, and gives `each` its outcome: the bytes read.
@@ -313,6 +326,11 @@ impl Nodes {
             };
             let segment_end = end.min(start + self.shared.segment_bytes);
             for number in start / PAGE..segment_end / PAGE {
+                let offset = number * PAGE - start;
+                if offset.is_multiple_of(READ_AHEAD_BYTES) {
+                    // These and those behind them; the system knows what it has.
+                    file.read_ahead(offset, 2 * READ_AHEAD_BYTES);
+                }
                 each(read_page(&file, number, start).map(|_| PAGE));
             }
         }
@@ -334,6 +352,11 @@ impl Shared {
         if is_record && is_kept { self.cache.get(address / PAGE, see) } else { None }
     }
 
+    /// Where the segment with this address begins.
+    fn segment_of(&self, address: u64) -> u64 {
+        address / self.segment_bytes * self.segment_bytes
+    }
+
     fn uncached(&self, address: u64) -> Result<Arc<Page>, Error> {
         let start = self.start.load(Ordering::Relaxed);
         if address < start {
@@ -348,7 +371,7 @@ impl Shared {
         if let Some(page) = self.waiting().get(&number) {
             return Ok(page.clone());
         }
-        let segment = address / self.segment_bytes * self.segment_bytes;
+        let segment = self.segment_of(address);
         let read = || read_page(&*self.segments.open(segment)?, number, segment);
         let page = read().map_err(|error| match self.start.load(Ordering::Relaxed) {
             // It was deleted while we read.
@@ -360,7 +383,7 @@ impl Shared {
     }
 
     fn write_run(&self, run: &[(u64, Arc<Page>)]) -> Result<(), Error> {
-        let segment = run[0].0 * PAGE / self.segment_bytes * self.segment_bytes;
+        let segment = self.segment_of(run[0].0 * PAGE);
         let is_new = self.segments.last().is_none_or(|last| last < segment);
         let file = if is_new {
             let mut header = [0; PAGE_CONTENT_BYTES];
@@ -401,7 +424,7 @@ impl Shared {
 fn read_page(file: &Named, number: u64, segment: u64) -> Result<Arc<Page>, Error> {
     let mut page = [0; PAGE_BYTES];
     let offset = number * PAGE - segment;
-    file.read_at(offset, &mut page)?;
+    file.read_page_at(offset, &mut page)?;
     match content(number, &page) {
         Some(content) => Ok(Arc::new(Page(*content))),
         None => Err(file.damaged(offset, format!("page {number} does not match its checksum"))),

@@ -242,7 +242,7 @@ impl Segments {
             return Err(Error::Short { file, found_bytes: 0, expected_bytes: 1 });
         };
         let tail = self.tail(start, &file)?;
-        let file = Segment::new(file, tail);
+        let file = self.segment(file, tail);
         let mut files = self.files();
         if files.all.contains_key(&start) {
             files.keep(start, &file);
@@ -254,9 +254,16 @@ impl Segments {
     pub(crate) fn create(&self, start: u64, header: &[u8]) -> Result<Arc<Segment>, Error> {
         let file = self.directory.create(&self.file_name(start))?;
         file.write_at(0, header)?;
-        let file = Segment::new(file, self.kind.tail);
+        let file = self.segment(file, self.kind.tail);
         self.files().keep(start, &file);
         Ok(file)
+    }
+
+    fn segment(&self, file: Named, tail: Tail) -> Arc<Segment> {
+        if self.kind == NODES {
+            file.reads_are_random();
+        }
+        Segment::new(file, tail)
     }
 
     /// Waits until work that nobody waits for is in nobody's way.

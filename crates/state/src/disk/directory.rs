@@ -6,6 +6,13 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+#[cfg(target_os = "linux")]
+use {
+    rustix::fs::Advice,
+    rustix::io::{ReadWriteFlags, preadv2},
+    std::io::IoSliceMut,
+    std::num::NonZeroU64,
+};
 
 /// A directory of the file system, held by a lock file against other processes.
 #[derive(Debug)]
@@ -124,6 +131,24 @@ impl File for fs::File {
         self.sync_data()
     }
 
+    // Advice, both of them: who does not take it reads as well.
+    #[cfg(target_os = "linux")]
+    fn reads_are_random(&self) {
+        rustix::fs::fadvise(self, 0, None, Advice::Random).ok();
+    }
+
+    #[cfg(target_os = "linux")]
+    fn read_ahead(&self, offset: u64, bytes: u64) {
+        rustix::fs::fadvise(self, offset, NonZeroU64::new(bytes), Advice::WillNeed).ok();
+    }
+
+    #[cfg(target_os = "linux")]
+    fn read_cached_at(&self, offset: u64, bytes: &mut [u8]) -> bool {
+        let expected = bytes.len();
+        let read = preadv2(self, &mut [IoSliceMut::new(bytes)], offset, ReadWriteFlags::NOWAIT);
+        read == Ok(expected)
+    }
+
     fn reopen(&self) -> io::Result<Option<fs::File>> {
         // Its name may be gone.
         fs::File::open(format!("/proc/self/fd/{}", self.as_raw_fd())).map(Some)
@@ -131,5 +156,31 @@ impl File for fs::File {
 
     fn map(&self, bytes: u64) -> Option<&'static [u8]> {
         mapped::map(self, bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_memory_is_what_was_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = DirectoryDisk::open(directory.path()).unwrap();
+        let file = disk.open("file", true).unwrap().unwrap();
+        let written: Vec<_> = (0..10_000).map(|at| (at % 251) as u8).collect();
+        file.write_at(0, &written).unwrap();
+        file.reads_are_random();
+        file.read_ahead(0, 1 << 20);
+        let mut read = [0; 4096];
+        for offset in [0, 4096, written.len() as u64 - 4096] {
+            // Some file systems cannot tell.
+            if file.read_cached_at(offset, &mut read) {
+                assert_eq!(read, written[offset as usize..][..4096]);
+            }
+        }
+        for offset in [8192, 10_000, 1 << 40] {
+            assert!(!file.read_cached_at(offset, &mut read), "there is less than a page");
+        }
     }
 }

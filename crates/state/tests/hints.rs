@@ -1,0 +1,162 @@
+//! What the system is told of what will be read: of files whose reads follow no order it reads
+//! nothing by itself, so whoever does read in order has to say so, or waits for each read.
+
+mod common;
+
+use common::{Model, OPTIONS, Workload};
+use state::limits::READ_AROUND_BYTES;
+use state::{Database, Disk, Fault, FaultDisk, File, MemoryDisk, Options};
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+/// What files were told, and what was read of them, by name.
+#[derive(Debug, Default)]
+struct Told {
+    random: Vec<String>,
+    announced: BTreeMap<String, Vec<Range<u64>>>,
+    /// With the length of the longest that it was announced in.
+    read: Vec<(Place, Option<u64>)>,
+}
+
+#[derive(Debug)]
+struct NotingDisk {
+    disk: MemoryDisk,
+    told: Arc<Mutex<Told>>,
+}
+
+#[derive(Debug)]
+struct NotingFile {
+    name: String,
+    file: Arc<dyn File>,
+    told: Arc<Mutex<Told>>,
+}
+
+impl Disk for NotingDisk {
+    fn open(&self, name: &str, create: bool) -> io::Result<Option<Arc<dyn File>>> {
+        let noting = |file| {
+            let (name, told) = (name.to_owned(), self.told.clone());
+            Arc::new(NotingFile { name, file, told }) as Arc<dyn File>
+        };
+        Ok(self.disk.open(name, create)?.map(noting))
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.disk.list()
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.disk.remove(name)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.disk.sync()
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.disk.path(name)
+    }
+}
+
+impl File for NotingFile {
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let mut told = self.told.lock().unwrap();
+        let end = offset + bytes.len() as u64;
+        let has = |range: &&Range<u64>| range.start <= offset && end <= range.end;
+        let announced = told.announced.get(&self.name).into_iter().flatten().filter(has);
+        let longest = announced.map(|range| range.end - range.start).max();
+        told.read.push(((self.name.clone(), offset), longest));
+        self.file.read_at(offset, bytes)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_at(offset, bytes)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        self.file.set_len(bytes)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync()
+    }
+
+    fn reads_are_random(&self) {
+        self.told.lock().unwrap().random.push(self.name.clone());
+    }
+
+    fn read_ahead(&self, offset: u64, bytes: u64) {
+        let mut told = self.told.lock().unwrap();
+        told.announced.entry(self.name.clone()).or_default().push(offset..offset + bytes);
+    }
+}
+
+/// A store of several segments, what is in it, and what its files are told.
+fn store() -> (Database, Model, Arc<Mutex<Told>>) {
+    let disk = FaultDisk::new(&BTreeMap::new(), Fault::Never);
+    let mut workload = Workload::new(5);
+    workload.run(&disk, 36).expect("nothing fails");
+    let told = Arc::<Mutex<Told>>::default();
+    let disk = MemoryDisk::with_contents(&disk.after_restart());
+    let disk = NotingDisk { disk, told: told.clone() };
+    let options = Options { cache_bytes: 1 << 30, ..OPTIONS };
+    let store = Database::open(disk, &options).expect("it opens");
+    (store, workload.acknowledged, told)
+}
+
+/// A place in a file.
+type Place = (String, u64);
+
+/// Takes the reads of nodes so far, but for headers: how many there were, and which of them lay in
+/// nothing that was announced, of at least so many bytes.
+fn unannounced(told: &Mutex<Told>, least_bytes: u64) -> (usize, Vec<Place>) {
+    let mut told = told.lock().unwrap();
+    let mut read = std::mem::take(&mut told.read);
+    read.retain(|((name, offset), ..)| name.starts_with("nodes") && *offset > 0);
+    let count = read.len();
+    read.retain(|(_, announced)| announced.is_none_or(|bytes| bytes < least_bytes));
+    (count, read.into_iter().map(|(place, _)| place).collect())
+}
+
+#[test]
+fn reads_of_nodes_alone_are_random() {
+    let (store, _, told) = store();
+    store.verify(&mut |_| {}).expect("it reads all");
+    let told = told.lock().unwrap();
+    let is_node = |name: &String| name.starts_with("nodes");
+    assert!(told.random.len() > 2 && told.random.iter().all(is_node), "{:?}", told.random);
+    let has_been_told = |((name, _), _): &(Place, _)| !is_node(name) || told.random.contains(name);
+    let all = told.read.iter().filter(|((_, offset), _)| *offset > 0);
+    assert!(all.clone().count() > 8 && all.clone().all(has_been_told));
+}
+
+#[test]
+fn a_page_is_read_with_what_is_around_it() {
+    let (store, model, told) = store();
+    unannounced(&told, 0);
+    assert!(matches!(model.check(&store), Ok(())));
+    let (count, others) = unannounced(&told, READ_AROUND_BYTES);
+    assert!(count > 8 && others.is_empty(), "{count}: {others:?}");
+}
+
+#[test]
+fn what_is_read_in_order_is_announced() {
+    let (store, _, told) = store();
+    unannounced(&told, 0);
+    let mut end = store.nodes().end();
+    while let Some(next) = store.nodes().read_ahead(end).expect("nothing fails") {
+        let (count, others) = unannounced(&told, READ_AROUND_BYTES + 1);
+        let is_first = end == store.nodes().end();
+        assert!(count > 0 && (is_first || others.is_empty()), "{others:?}");
+        end = next;
+    }
+    told.lock().unwrap().announced.clear();
+    store.verify(&mut |_| {}).expect("it reads all");
+    let (count, others) = unannounced(&told, READ_AROUND_BYTES + 1);
+    assert!(count > 8 && others.is_empty(), "{count}: {others:?}");
+}
