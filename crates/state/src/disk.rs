@@ -12,7 +12,7 @@ pub use mapped::{is_out_of_memory, look_at_mapped, read_mapped};
 pub use memory::MemoryDisk;
 
 use crate::Error;
-use crate::limits::{READ_AROUND_BYTES, SLOW_READ};
+use crate::limits::{READ_AROUND_BYTES, READS_AFTER_WAITING, SLOW_READ};
 use std::cell::Cell;
 use std::fmt::Debug;
 use std::fs;
@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 
 thread_local! {
     static WAITED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    /// How many of the calling thread's next pages are read with what is around them.
+    static READS_AROUND: Cell<u32> = const { Cell::new(0) };
 }
 
 /// How long the calling thread has waited for the device, in all that it has read so far from
@@ -107,12 +109,6 @@ pub trait File: Debug + Send + Sync {
 
     /// Has the system begin to read these bytes, which are wanted soon.
     fn read_ahead(&self, _offset: u64, _bytes: u64) {}
-
-    /// Fills `bytes` if the system has all of them in memory, and says so. Otherwise, or where it
-    /// cannot tell, what they hold is undefined.
-    fn read_cached_at(&self, _offset: u64, _bytes: &mut [u8]) -> bool {
-        false
-    }
 
     /// The file once more, opened to be read alone, for another process; `None` where there are no
     /// such files.
@@ -255,23 +251,37 @@ impl Named {
     }
 
     pub(crate) fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), Error> {
+        self.wait_for(offset, || self.file.read_at(offset, bytes))
+    }
+
+    /// The same for single pages, here and there. Where the calling thread waited for the device
+    /// lately, a page comes with the [`READ_AROUND_BYTES`] that it is in: a device takes hardly
+    /// longer for them. Elsewhere all is in the system's memory, and asking costs something too.
+    pub(crate) fn read_page_at(&self, offset: u64, page: &mut [u8]) -> Result<(), Error> {
+        let before = waited();
+        let read = self.wait_for(offset, || {
+            if let Some(left) = READS_AROUND.get().checked_sub(1) {
+                READS_AROUND.set(left);
+                let around = offset / READ_AROUND_BYTES * READ_AROUND_BYTES;
+                self.file.read_ahead(around, READ_AROUND_BYTES);
+            }
+            self.file.read_at(offset, page)
+        });
+        if waited() > before {
+            READS_AROUND.set(READS_AFTER_WAITING);
+        }
+        read
+    }
+
+    /// Reads from the device, maybe, and counts how long that took.
+    fn wait_for(&self, offset: u64, read: impl FnOnce() -> io::Result<()>) -> Result<(), Error> {
         let start = Instant::now();
-        let read = self.file.read_at(offset, bytes);
+        let read = read();
         let elapsed = start.elapsed();
         if elapsed >= SLOW_READ {
             WAITED.set(WAITED.get() + elapsed);
         }
         read.map_err(|source| io_error(self.path.clone(), "read", offset, source))
-    }
-
-    /// The same for single pages, here and there. One that is not in the system's memory comes with
-    /// the [`READ_AROUND_BYTES`] that it is in: a device takes hardly longer for them.
-    pub(crate) fn read_page_at(&self, offset: u64, page: &mut [u8]) -> Result<(), Error> {
-        if self.file.read_cached_at(offset, page) {
-            return Ok(());
-        }
-        self.read_ahead(offset / READ_AROUND_BYTES * READ_AROUND_BYTES, READ_AROUND_BYTES);
-        self.read_at(offset, page)
     }
 
     pub(crate) fn len(&self) -> Result<u64, Error> {

@@ -72,9 +72,17 @@ pub const PAGES_AT_HAND: usize = 1 << 14;
 /// Pages that it looks up before that is worth it.
 pub const PAGES_AT_HAND_FROM: usize = 256;
 
-/// Bytes that are read of the log of nodes where a page of them is wanted and the system has it not:
-/// what is next to it in the trie may lie there.
+/// Bytes that are read of the log of nodes where a page of them is wanted and the device is waited
+/// for: what is next to it in the trie may lie there.
 pub const READ_AROUND_BYTES: u64 = 32 << 10;
+
+/// Pages that a thread reads so after it has waited for the device: where one of that many is not
+/// in the system's memory, the others pay for it, 0.7 µs each.
+pub const READS_AFTER_WAITING: u32 = 16;
+
+/// Bytes that the system is told of at once that they are wanted: of more than its limit for a
+/// request it reads the first ones alone, and says nothing.
+pub const ANNOUNCED_BYTES: u64 = 128 << 10;
 
 /// Bytes of the log of nodes that are read ahead before one looks whether somebody else wants the
 /// processor, and that the system is asked for at once, while those before are read: it lets nobody

@@ -241,8 +241,9 @@ impl Segments {
             let file = self.directory.path(&name);
             return Err(Error::Short { file, found_bytes: 0, expected_bytes: 1 });
         };
+        self.advise(&file);
         let tail = self.tail(start, &file)?;
-        let file = self.segment(file, tail);
+        let file = Segment::new(file, tail);
         let mut files = self.files();
         if files.all.contains_key(&start) {
             files.keep(start, &file);
@@ -253,17 +254,18 @@ impl Segments {
     /// A new segment, its header written, not durable yet.
     pub(crate) fn create(&self, start: u64, header: &[u8]) -> Result<Arc<Segment>, Error> {
         let file = self.directory.create(&self.file_name(start))?;
+        self.advise(&file);
         file.write_at(0, header)?;
-        let file = self.segment(file, self.kind.tail);
+        let file = Segment::new(file, self.kind.tail);
         self.files().keep(start, &file);
         Ok(file)
     }
 
-    fn segment(&self, file: Named, tail: Tail) -> Arc<Segment> {
+    /// What the system should know before anything is read of a file.
+    fn advise(&self, file: &Named) {
         if self.kind == NODES {
             file.reads_are_random();
         }
-        Segment::new(file, tail)
     }
 
     /// Waits until work that nobody waits for is in nobody's way.

@@ -7,12 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 #[cfg(target_os = "linux")]
-use {
-    rustix::fs::Advice,
-    rustix::io::{ReadWriteFlags, preadv2},
-    std::io::IoSliceMut,
-    std::num::NonZeroU64,
-};
+use {crate::limits::ANNOUNCED_BYTES, rustix::fs::Advice, std::num::NonZeroU64};
 
 /// A directory of the file system, held by a lock file against other processes.
 #[derive(Debug)]
@@ -139,14 +134,11 @@ impl File for fs::File {
 
     #[cfg(target_os = "linux")]
     fn read_ahead(&self, offset: u64, bytes: u64) {
-        rustix::fs::fadvise(self, offset, NonZeroU64::new(bytes), Advice::WillNeed).ok();
-    }
-
-    #[cfg(target_os = "linux")]
-    fn read_cached_at(&self, offset: u64, bytes: &mut [u8]) -> bool {
-        let expected = bytes.len();
-        let read = preadv2(self, &mut [IoSliceMut::new(bytes)], offset, ReadWriteFlags::NOWAIT);
-        read == Ok(expected)
+        let end = offset + bytes;
+        for from in (offset..end).step_by(ANNOUNCED_BYTES as usize) {
+            let bytes = NonZeroU64::new(ANNOUNCED_BYTES.min(end - from));
+            rustix::fs::fadvise(self, from, bytes, Advice::WillNeed).ok();
+        }
     }
 
     fn reopen(&self) -> io::Result<Option<fs::File>> {
@@ -156,31 +148,5 @@ impl File for fs::File {
 
     fn map(&self, bytes: u64) -> Option<&'static [u8]> {
         mapped::map(self, bytes)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_in_memory_is_what_was_written() {
-        let directory = tempfile::tempdir().unwrap();
-        let disk = DirectoryDisk::open(directory.path()).unwrap();
-        let file = disk.open("file", true).unwrap().unwrap();
-        let written: Vec<_> = (0..10_000).map(|at| (at % 251) as u8).collect();
-        file.write_at(0, &written).unwrap();
-        file.reads_are_random();
-        file.read_ahead(0, 1 << 20);
-        let mut read = [0; 4096];
-        for offset in [0, 4096, written.len() as u64 - 4096] {
-            // Some file systems cannot tell.
-            if file.read_cached_at(offset, &mut read) {
-                assert_eq!(read, written[offset as usize..][..4096]);
-            }
-        }
-        for offset in [8192, 10_000, 1 << 40] {
-            assert!(!file.read_cached_at(offset, &mut read), "there is less than a page");
-        }
     }
 }
