@@ -161,11 +161,11 @@ impl Ahead for Watch<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::samples::{COUNTER, ReadDisk, build, count, engine_of, sender};
+    use crate::samples::{COUNTER, build, count, engine_of, sender};
     use crate::{Built, world};
     use alloy_primitives::U256;
     use execution::AccessList;
-    use state::{Database, MemoryDisk};
+    use state::{Database, MemoryDisk, WatchedDisk};
     use std::time::Instant;
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
         prefetch.during(&threads, None, |_| {
             // What this thread reads, whatever it is.
             let after = core.options.prefetch_after;
-            let slow = ReadDisk::new(disk, move |_| std::thread::sleep(after));
+            let slow = WatchedDisk::new(disk, move |_, _| std::thread::sleep(after));
             Database::open(slow, &options).unwrap();
         });
         assert!(is_cold());

@@ -11,10 +11,7 @@ use alloy_rpc_types_engine::{
     PayloadAttributes,
 };
 use execution::{ChainSpec, SealedBlock, Transaction};
-use state::{Disk, File, MemoryDisk};
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::{fmt, io};
 
 /// A contract that stores the block's number in the slot with that number.
 pub(crate) const COUNTER: Address = Address::repeat_byte(0xc0);
@@ -149,82 +146,4 @@ pub(crate) fn choose_and_build(engine: &Engine, head: B256) -> Result<Forkchoice
     let request =
         BuildRequest { attributes: attributes(engine, head), version: 3, with_witness: true };
     engine.forkchoice_updated(heads(head, B256::ZERO, B256::ZERO), Some(request))
-}
-
-/// A disk that tells of each read, by the name of its file, before it is done.
-#[derive(Clone)]
-pub(crate) struct ReadDisk {
-    disk: MemoryDisk,
-    told: Arc<dyn Fn(&str) + Send + Sync>,
-}
-
-impl ReadDisk {
-    pub(crate) fn new(disk: MemoryDisk, told: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self { disk, told: Arc::new(told) }
-    }
-}
-
-impl fmt::Debug for ReadDisk {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReadDisk").finish_non_exhaustive()
-    }
-}
-
-impl Disk for ReadDisk {
-    fn open(&self, name: &str, create: bool) -> io::Result<Option<Arc<dyn File>>> {
-        let (told, name) = (self.told.clone(), name.to_owned());
-        let file = self.disk.open(&name, create)?;
-        Ok(file.map(|file| Arc::new(ReadFile { file, name, told }) as Arc<dyn File>))
-    }
-
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.disk.list()
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.disk.remove(name)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.disk.sync()
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.disk.path(name)
-    }
-}
-
-struct ReadFile {
-    file: Arc<dyn File>,
-    name: String,
-    told: Arc<dyn Fn(&str) + Send + Sync>,
-}
-
-impl fmt::Debug for ReadFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReadFile").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-impl File for ReadFile {
-    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        (self.told)(&self.name);
-        self.file.read_at(offset, bytes)
-    }
-
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_at(offset, bytes)
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-
-    fn set_len(&self, bytes: u64) -> io::Result<()> {
-        self.file.set_len(bytes)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.file.sync()
-    }
 }

@@ -43,8 +43,8 @@ pub use database::{
     Database, Entry, Heads, Kept, LogStats, NewBlock, Options, Persisted, Stats, VerifyReport,
 };
 pub use disk::{
-    DirectoryDisk, Disk, Fault, FaultDisk, File, MemoryDisk, create_directory, is_out_of_memory,
-    look_at_mapped, read_mapped, waited,
+    Access, DirectoryDisk, Disk, Fault, FaultDisk, File, MemoryDisk, WatchedDisk, create_directory,
+    is_out_of_memory, look_at_mapped, read_mapped, waited,
 };
 pub use error::Error;
 pub use header::FORMAT_VERSION;

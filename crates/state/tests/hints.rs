@@ -5,9 +5,8 @@ mod common;
 
 use common::{Model, OPTIONS, Workload};
 use state::limits::{READ_AHEAD_BYTES, READ_AROUND_BYTES, SLOW_READ};
-use state::{Database, Disk, Fault, FaultDisk, File, MemoryDisk, Options};
+use state::{Access, Database, Fault, FaultDisk, MemoryDisk, Options, WatchedDisk};
 use std::collections::BTreeMap;
-use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -22,88 +21,30 @@ struct Told {
     read: Vec<(Place, Option<u64>)>,
 }
 
-#[derive(Debug)]
-struct NotingDisk {
-    disk: MemoryDisk,
-    told: Arc<Mutex<Told>>,
-}
-
-#[derive(Debug)]
-struct NotingFile {
-    name: String,
-    file: Arc<dyn File>,
-    told: Arc<Mutex<Told>>,
-}
-
-impl Disk for NotingDisk {
-    fn open(&self, name: &str, create: bool) -> io::Result<Option<Arc<dyn File>>> {
-        let noting = |file| {
-            let (name, told) = (name.to_owned(), self.told.clone());
-            Arc::new(NotingFile { name, file, told }) as Arc<dyn File>
-        };
-        Ok(self.disk.open(name, create)?.map(noting))
-    }
-
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.disk.list()
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.disk.remove(name)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.disk.sync()
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.disk.path(name)
-    }
-}
-
-impl File for NotingFile {
-    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        let mut told = self.told.lock().unwrap();
-        let end = offset + bytes.len() as u64;
-        let has = |range: &&Range<u64>| range.start <= offset && end <= range.end;
-        let announced = told.announced.get(&self.name).into_iter().flatten().filter(has);
-        let longest = announced.map(|range| range.end - range.start).max();
-        told.read.push(((self.name.clone(), offset), longest));
-        // A device that is waited for.
-        thread::sleep(SLOW_READ);
-        self.file.read_at(offset, bytes)
-    }
-
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_at(offset, bytes)
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-
-    fn set_len(&self, bytes: u64) -> io::Result<()> {
-        self.file.set_len(bytes)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.file.sync()
-    }
-
-    fn reads_are_random(&self) {
-        self.told.lock().unwrap().random.push(self.name.clone());
-    }
-
-    fn read_ahead(&self, offset: u64, bytes: u64) {
-        let mut told = self.told.lock().unwrap();
-        told.announced.entry(self.name.clone()).or_default().push(offset..offset + bytes);
+impl Told {
+    fn note(&mut self, name: &str, access: Access) {
+        match access {
+            Access::ReadsAreRandom => self.random.push(name.to_owned()),
+            Access::ReadAhead(range) => {
+                self.announced.entry(name.to_owned()).or_default().push(range);
+            }
+            Access::Read(read) => {
+                let has = |range: &&Range<u64>| range.start <= read.start && read.end <= range.end;
+                let announced = self.announced.get(name).into_iter().flatten().filter(has);
+                let longest = announced.map(|range| range.end - range.start).max();
+                self.read.push(((name.to_owned(), read.start), longest));
+                // A device that is waited for.
+                thread::sleep(SLOW_READ);
+            }
+        }
     }
 }
 
 /// Opens what is on a disk, and notes what its files are told.
 fn noting(disk: MemoryDisk, options: &Options) -> (Database, Arc<Mutex<Told>>) {
     let told = Arc::<Mutex<Told>>::default();
-    let disk = NotingDisk { disk, told: told.clone() };
+    let notes = told.clone();
+    let disk = WatchedDisk::new(disk, move |name, access| notes.lock().unwrap().note(name, access));
     (Database::open(disk, options).expect("it opens"), told)
 }
 

@@ -5,6 +5,7 @@ use crate::tree::stored_block;
 use crate::{Built, world};
 use alloy_consensus::proofs;
 use alloy_primitives::{U256, keccak256};
+use state::{Access, WatchedDisk};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const UNKNOWN: B256 = B256::repeat_byte(0xee);
@@ -248,14 +249,15 @@ fn neither_choices_nor_new_blocks_read_the_disk_also_after_a_restart() {
     let reads = Arc::new(AtomicUsize::new(0));
     let open = || {
         let (reads, here) = (reads.clone(), std::thread::current().id());
-        let told = move |_: &str| {
-            if std::thread::current().id() == here {
+        let watch = move |_: &str, access| {
+            let is_read = matches!(access, Access::Read(_));
+            if is_read && std::thread::current().id() == here {
                 reads.fetch_add(1, Ordering::Relaxed);
             }
         };
         // Nothing of the index stays in memory but what the engine keeps.
         let options = state::Options { index_cache_bytes: 0, ..state::Options::default() };
-        let database = Database::open(ReadDisk::new(disk.clone(), told), &options).unwrap();
+        let database = Database::open(WatchedDisk::new(disk.clone(), watch), &options).unwrap();
         let config = world::config("osaka");
         let chain = ChainSpec::from_config(&config).unwrap();
         let first = Genesis::new(&genesis_file(config), &chain).unwrap();
