@@ -43,19 +43,29 @@ impl Drop for ReadAhead {
 
 fn read_ahead(core: &Core, end: NodeAddress, bytes: u64, is_stopped: &AtomicBool) {
     run_when_idle();
-    let goes_on = || !is_stopped.load(Ordering::Relaxed) && !core.is_running();
-    let (start, mut next) = (end, end);
-    let until = end.offset().saturating_sub(bytes);
-    while next.offset() > until && !is_stopped.load(Ordering::Relaxed) {
-        if core.is_running() {
+    let is_stopped = || is_stopped.load(Ordering::Relaxed);
+    let goes_on = || !is_stopped() && !core.is_running();
+    let has_turn = || {
+        while core.is_running() && !is_stopped() {
             std::thread::sleep(limits::READ_AHEAD_PAUSE);
-            continue;
         }
+        !is_stopped()
+    };
+    // A process has no memory that was freed before its first block, which may come at once.
+    for portion in limits::TOUCHED_FIRST_BYTES {
+        while has_turn() && !touch_memory(portion, &core.rest, goes_on) {}
+    }
+    let (mut next, mut grown_bytes) = (end, 0);
+    let until = end.offset().saturating_sub(bytes);
+    while next.offset() > until && has_turn() {
         match core.database.nodes().read_ahead(next) {
             Ok(Some(before)) => {
                 // What is read stays, and the next block needs memory too.
-                let grown_bytes = (next.offset() - before.offset()) as usize;
-                touch_memory(grown_bytes, &core.rest, goes_on);
+                grown_bytes += (next.offset() - before.offset()) as usize;
+                if grown_bytes >= limits::READ_AHEAD_STEP_BYTES {
+                    touch_memory(touched_for(grown_bytes), &core.rest, goes_on);
+                    grown_bytes = 0;
+                }
                 next = before;
             }
             Ok(None) => break,
@@ -66,7 +76,7 @@ fn read_ahead(core: &Core, end: NodeAddress, bytes: u64, is_stopped: &AtomicBool
             }
         }
     }
-    touch_memory((start.offset() - next.offset()) as usize, &core.rest, goes_on);
+    touch_memory(touched_for((end.offset() - next.offset()) as usize), &core.rest, goes_on);
 }
 
 /// Lets other threads of the system go before the calling one, for good: by its nice value, and,
@@ -131,19 +141,24 @@ fn run_when_idle() {
 #[cfg(not(target_os = "linux"))]
 fn run_when_idle() {}
 
+/// How much memory is touched ahead when caches have grown by so much.
+pub(crate) fn touched_for(grown_bytes: usize) -> usize {
+    (limits::TOUCHED_PER_GROWN * grown_bytes).min(limits::TOUCHED_MAX_BYTES)
+}
+
 /// Has the system clear memory before a block needs it: as long as the cache of nodes grows, it
-/// takes memory that was free, and fresh memory is the dearest thing on a machine. `grown_bytes` is
-/// by how much it grew of late; the allocator keeps what is freed here for the next block. It ends
-/// when `goes_on` says no: before each part, some 100 µs.
-pub(crate) fn touch_memory(grown_bytes: usize, rest: &Rest, goes_on: impl Fn() -> bool) {
-    let bytes = (limits::TOUCHED_PER_GROWN * grown_bytes).min(limits::TOUCHED_MAX_BYTES);
+/// takes memory that was free, and fresh memory is the dearest thing on a machine. The allocator
+/// keeps what is freed here for the next block. It ends when `goes_on` says no, before each part,
+/// some 100 µs; returns whether all was touched.
+pub(crate) fn touch_memory(bytes: usize, rest: &Rest, goes_on: impl Fn() -> bool) -> bool {
     let part = |_| {
         rest.pause();
         std::hint::black_box(vec![1u8; limits::TOUCHED_PART_BYTES])
     };
+    let count = bytes / limits::TOUCHED_PART_BYTES;
+    let parts: Vec<_> = (0..count).take_while(|_| goes_on()).map(part).collect();
     // None is freed before all are there.
-    let parts = (0..bytes / limits::TOUCHED_PART_BYTES).take_while(|_| goes_on());
-    drop(parts.map(part).collect::<Vec<_>>());
+    parts.len() == count
 }
 
 /// Has work that nobody waits for rest while an answer is on its way. Where processors are few, the
@@ -323,6 +338,19 @@ mod tests {
             unsafe { libc::syscall(libc::SYS_sched_getattr, 0, bytes.as_mut_ptr(), length, 0) };
         assert_eq!(outcome, 0);
         Duration::from_nanos(u64::from_ne_bytes(bytes[24..32].try_into().unwrap()))
+    }
+
+    #[test]
+    fn memory_is_touched_until_there_is_other_work() {
+        let rest = Rest::default();
+        let asked = std::cell::Cell::new(0);
+        let goes_on = |parts| asked.replace(asked.get() + 1) < parts;
+        let bytes = 3 * limits::TOUCHED_PART_BYTES;
+        assert!(!touch_memory(bytes, &rest, || goes_on(2)));
+        assert_eq!(asked.take(), 3);
+        assert!(touch_memory(bytes, &rest, || goes_on(3)));
+        assert_eq!(asked.take(), 3);
+        assert!(touch_memory(0, &rest, || false));
     }
 
     #[test]

@@ -128,9 +128,17 @@ pub const TOUCHED_PER_GROWN: usize = 3;
 /// system is 150 to 200 MiB (docs/reports/transports.md).
 pub const TOUCHED_MAX_BYTES: usize = 160 << 20;
 
+/// What is touched when a chain was opened, one portion after the other, each with the memory of
+/// those before: little for a first block that comes at once, then as much as there may be.
+pub const TOUCHED_FIRST_BYTES: [usize; 3] = [8 << 20, 40 << 20, TOUCHED_MAX_BYTES];
+
 /// Bytes that are touched at a time: some 100 µs, and little enough for the allocator to use again
 /// for whatever is wanted.
 pub const TOUCHED_PART_BYTES: usize = 512 << 10;
+
+/// Bytes of the newest nodes that are read until memory is touched again: the next block may come
+/// at any time.
+pub const READ_AHEAD_STEP_BYTES: usize = 4 << 20;
 
 /// How long the reading of the newest nodes rests while a block runs.
 pub const READ_AHEAD_PAUSE: Duration = Duration::from_millis(5);

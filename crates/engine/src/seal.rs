@@ -172,7 +172,8 @@ pub(crate) fn seal(
     if core.database.nodes().cache_has_room() {
         grown_bytes += (core.database.nodes().end().offset() - start.offset()) as usize;
     }
-    background::touch_memory(grown_bytes, &core.rest, || !core.rest.is_awaited());
+    let touched_bytes = background::touched_for(grown_bytes);
+    background::touch_memory(touched_bytes, &core.rest, || !core.rest.is_awaited());
 }
 
 /// Keeps the nodes of the block's witness in memory; says by how much more that is now.
