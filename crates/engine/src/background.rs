@@ -51,12 +51,13 @@ fn read_ahead(core: &Core, end: NodeAddress, bytes: u64, is_stopped: &AtomicBool
         }
         !is_stopped()
     };
+    let until = end.offset().saturating_sub(bytes);
     // A process has no memory that was freed before its first block, which may come at once.
+    let most = touched_for((end.offset() - until) as usize);
     for portion in limits::TOUCHED_FIRST_BYTES {
-        while has_turn() && !touch_memory(portion, &core.rest, goes_on) {}
+        while has_turn() && !touch_memory(portion.min(most), &core.rest, goes_on) {}
     }
     let (mut next, mut grown_bytes) = (end, 0);
-    let until = end.offset().saturating_sub(bytes);
     while next.offset() > until && has_turn() {
         match core.database.nodes().read_ahead(next) {
             Ok(Some(before)) => {
