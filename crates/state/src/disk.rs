@@ -34,6 +34,12 @@ pub fn waited() -> Duration {
     WAITED.get()
 }
 
+/// Whether the calling thread waited for the device lately, so that what is around its next pages
+/// is read with them.
+pub(crate) fn waits_for_device() -> bool {
+    READS_AROUND.get() > 0
+}
+
 /// A flat directory of files.
 pub trait Disk: Debug + Send + Sync {
     /// Opens a file for reading and writing, `None` when it is not there and `create` is false.
@@ -262,10 +268,9 @@ impl Named {
     pub(crate) fn read_page_at(&self, offset: u64, page: &mut [u8]) -> Result<(), Error> {
         let before = waited();
         let read = self.wait_for(offset, || {
-            if let Some(left) = READS_AROUND.get().checked_sub(1) {
-                READS_AROUND.set(left);
-                let around = offset / READ_AROUND_BYTES * READ_AROUND_BYTES;
-                self.file.read_ahead(around, READ_AROUND_BYTES);
+            if waits_for_device() {
+                READS_AROUND.set(READS_AROUND.get() - 1);
+                self.read_around(offset);
             }
             self.file.read_at(offset, page)
         });
@@ -297,6 +302,12 @@ impl Named {
 
     pub(crate) fn read_ahead(&self, offset: u64, bytes: u64) {
         self.file.read_ahead(offset, bytes);
+    }
+
+    /// Announces a page with the [`READ_AROUND_BYTES`] that it is in.
+    pub(crate) fn read_around(&self, offset: u64) {
+        let around = offset / READ_AROUND_BYTES * READ_AROUND_BYTES;
+        self.read_ahead(around, READ_AROUND_BYTES);
     }
 
     pub(crate) fn map(&self, bytes: u64) -> Option<&'static [u8]> {

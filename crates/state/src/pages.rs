@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::cache::Cache;
-use crate::disk::{Directory, Health, Named};
+use crate::disk::{Directory, Health, Named, waits_for_device};
 use crate::limits::{
     MIN_SEGMENT_BYTES, PAGE_BYTES, PAGE_CONTENT_BYTES, PAGES_AT_HAND, PAGES_AT_HAND_FROM,
     READ_AHEAD_BYTES, READ_PART_BYTES, WRITE_BUFFER_BYTES, WRITE_PART_BYTES,
@@ -120,6 +120,10 @@ impl Records for Nodes {
     #[inline]
     fn prefetch(&self, at: NodeAddress) {
         self.shared.cache.prefetch(at.offset() / PAGE);
+    }
+
+    fn announce(&self, at: NodeAddress) {
+        self.shared.announce(at.offset());
     }
 
     #[inline]
@@ -357,6 +361,21 @@ impl Shared {
     /// Where the segment with this address begins.
     fn segment_of(&self, address: u64) -> u64 {
         address / self.segment_bytes * self.segment_bytes
+    }
+
+    /// Has the device begin to read a page, if the calling thread has waited for it lately.
+    fn announce(&self, address: u64) {
+        let number = address / PAGE;
+        if !waits_for_device() || self.cache.contains(number) {
+            return;
+        }
+        // Whatever is wrong there is met when it is looked at.
+        let segment = self.segment_of(address);
+        if address < self.end.load(Ordering::Acquire)
+            && let Ok(file) = self.segments.open(segment)
+        {
+            file.read_around(number * PAGE - segment);
+        }
     }
 
     fn uncached(&self, address: u64) -> Result<Arc<Page>, Error> {

@@ -4,13 +4,13 @@
 mod common;
 
 use common::{Model, OPTIONS, Workload};
-use state::limits::{READ_AHEAD_BYTES, READ_AROUND_BYTES, SLOW_READ};
+use state::limits::{PAGE_BYTES, READ_AHEAD_BYTES, READ_AROUND_BYTES, SLOW_READ};
 use state::{Access, Database, Fault, FaultDisk, MemoryDisk, Options, WatchedDisk};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::thread;
-use trie::versioned::RecordSink;
+use trie::versioned::{NodeAddress, RecordSink, Records};
 
 /// What files were told, and what was read of them, by name.
 #[derive(Debug, Default)]
@@ -113,6 +113,40 @@ fn a_page_is_read_with_what_is_around_it() {
             && range.end - range.start == READ_AROUND_BYTES
     };
     assert!(told.announced.values().flatten().all(is_around), "{:?}", told.announced);
+}
+
+#[test]
+fn what_is_wanted_before_long_is_announced_where_a_device_is_waited_for() {
+    let (store, told) = large_store();
+    let nodes = store.nodes();
+    let mut end = nodes.end();
+    while let Some(next) = nodes.read_ahead(end).expect("nothing fails") {
+        end = next;
+    }
+    // All is in the cache, and nobody has waited for a single page.
+    let record = |page: u64| NodeAddress::new(page * PAGE_BYTES as u64);
+    let announced = || std::mem::take(&mut told.lock().unwrap().announced);
+    announced();
+    nodes.announce(record(40));
+    assert_eq!(announced(), BTreeMap::new());
+    // Nothing is, and somebody has.
+    let (store, told) = large_store();
+    let nodes = store.nodes();
+    let announced = || std::mem::take(&mut told.lock().unwrap().announced);
+    nodes.announce(record(40));
+    assert_eq!(announced(), BTreeMap::new());
+    nodes.record(record(1)).expect("it is there");
+    announced();
+    nodes.announce(record(1));
+    assert_eq!(announced(), BTreeMap::new());
+    nodes.announce(record(40));
+    let around = 40 * PAGE_BYTES as u64 / READ_AROUND_BYTES * READ_AROUND_BYTES;
+    let told: Vec<_> = announced().into_values().flatten().collect();
+    assert_eq!((told.len(), &told[0]), (1, &(around..around + READ_AROUND_BYTES)));
+    // Where there is nothing yet.
+    nodes.announce(nodes.end());
+    nodes.announce(NodeAddress::new(nodes.end().offset() + (9 << 20)));
+    assert_eq!(announced(), BTreeMap::new());
 }
 
 #[test]

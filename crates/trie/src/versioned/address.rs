@@ -79,6 +79,10 @@ pub trait Records: Debug + Send + Sync {
     /// into to find it. Nothing else comes of it.
     fn prefetch(&self, _at: NodeAddress) {}
 
+    /// Says that the record at `at` is looked at before long: a store that has to wait for a device
+    /// may have it begin to read. Nothing else comes of it.
+    fn announce(&self, _at: NodeAddress) {}
+
     /// As [`look`](Self::look), if the record is at hand; a store counts it as no use of it.
     fn peek<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
         self.look(at, look).ok()
@@ -100,6 +104,10 @@ impl<R: Records + ?Sized> Records for &R {
         (**self).prefetch(at);
     }
 
+    fn announce(&self, at: NodeAddress) {
+        (**self).announce(at);
+    }
+
     fn peek<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
         (**self).peek(at, look)
     }
@@ -118,6 +126,10 @@ impl<R: Records + ?Sized> Records for std::sync::Arc<R> {
 
     fn prefetch(&self, at: NodeAddress) {
         (**self).prefetch(at);
+    }
+
+    fn announce(&self, at: NodeAddress) {
+        (**self).announce(at);
     }
 
     fn peek<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Option<T> {

@@ -20,6 +20,10 @@ pub struct Cursor {
     pub hashed_slot: B256,
 }
 
+/// Bytes of records below a child from which on its siblings are not announced: a branch whose
+/// children are so small is swept to its end before long.
+const ANNOUNCED_BELOW_BYTES: u64 = 8 << 10;
+
 /// Copies nodes of a version that stand below an address to the end of the log, in the order of
 /// keys: the version that is returned has the same root hash, and before the cursor that is
 /// returned it has no node below `below`. `None` says that it has none at all: the cycle is done.
@@ -157,11 +161,18 @@ impl<R: Records + ?Sized, S: RecordSink> Sweep<'_, R, S> {
         depth: usize,
         trie: &Trie<'_>,
     ) -> Result<[NodeAddress; 16], Error> {
-        for (nibble, child) in children.iter_mut().enumerate() {
+        let (before, mut is_first) = (self.walked_bytes, true);
+        for nibble in 0..16 {
             let key = with_nibble(*key, depth, nibble);
             let is_done = compare_prefixes(&key, &trie.from, depth + 1) == Ordering::Less;
-            if !is_done && self.stop.is_none() {
-                *child = self.node(*child, &key, depth + 1, trie)?;
+            if is_done || self.stop.is_some() || children[nibble].is_none() {
+                continue;
+            }
+            children[nibble] = self.node(children[nibble], &key, depth + 1, trie)?;
+            let is_small = self.walked_bytes - before < ANNOUNCED_BELOW_BYTES;
+            if std::mem::take(&mut is_first) && is_small && self.stop.is_none() {
+                let others = children[nibble + 1..].iter().filter(|other| !other.is_none());
+                others.for_each(|other| self.records.announce(*other));
             }
         }
         Ok(children)

@@ -1,6 +1,8 @@
 //! Sweeps between blocks.
 
 use super::*;
+use std::collections::HashSet;
+use std::sync::Mutex;
 
 proptest! {
     #[test]
@@ -46,6 +48,66 @@ proptest! {
         slice(&mut world, &mut known, below, &Cursor::default(), u64::MAX);
         assert_eq!(world.records.end(), end);
     }
+}
+
+/// Records that note what is announced of them, and which of what is read was.
+#[derive(Debug, Default)]
+struct Announced {
+    records: MemoryRecords,
+    announced: Mutex<HashSet<NodeAddress>>,
+    /// How many were read, and how many of these announced before.
+    read: Mutex<(usize, usize)>,
+}
+
+impl Records for Announced {
+    type Record = <MemoryRecords as Records>::Record;
+
+    fn record(&self, at: NodeAddress) -> Result<Self::Record, RecordError> {
+        let was_announced = self.announced.lock().unwrap().remove(&at);
+        let mut read = self.read.lock().unwrap();
+        *read = (read.0 + 1, read.1 + usize::from(was_announced));
+        self.records.record(at)
+    }
+
+    fn announce(&self, at: NodeAddress) {
+        assert!(!at.is_none() && self.announced.lock().unwrap().insert(at));
+    }
+}
+
+#[test]
+fn most_of_a_large_trie_is_announced_before_it_is_swept() {
+    let mut records = MemoryRecords::default();
+    let mut trie = BlockTrie::new(records.clone(), Version::EMPTY).unwrap();
+    let key = |number: u32| keccak256(number.to_be_bytes());
+    let info = AccountInfo { nonce: 1, balance: U256::ZERO, code_hash: KECCAK256_EMPTY };
+    let change = |number| AccountChange {
+        hashed_address: key(number),
+        account: Some(info),
+        storage_wiped: false,
+        storage: if number == 0 {
+            (0..3_000).map(|slot| (key(slot), U256::ONE)).collect()
+        } else {
+            vec![]
+        },
+    };
+    let mut accounts: Vec<_> = (0..3_000).map(change).collect();
+    accounts.sort_unstable_by_key(|change| change.hashed_address);
+    for change in &mut accounts {
+        change.storage.sort_unstable();
+    }
+    trie.finish(&StateChanges { accounts }, &run_serially).unwrap();
+    let version = trie.write(&mut records);
+    let mut sink = records.clone();
+    let below = records.end();
+    let announced = Announced { records, ..Announced::default() };
+    let go_on = &mut |_| true;
+    let (swept, next) =
+        sweep(&announced, &version, below, &Cursor::default(), go_on, &mut sink).unwrap();
+    assert_eq!((swept.root, next), (version.root, None));
+    let (read, were_announced) = *announced.read.lock().unwrap();
+    // Of each branch at the end all but the first child, and nothing that is not read.
+    assert!(read > 6_000 && were_announced > read / 2, "{were_announced} of {read}");
+    assert_eq!(announced.announced.lock().unwrap().len(), 0);
 }
 
 /// Sweeps a part of the version, and checks it.
