@@ -122,8 +122,8 @@ impl Records for Nodes {
         self.shared.cache.prefetch(at.offset() / PAGE);
     }
 
-    fn announce(&self, at: NodeAddress) {
-        self.shared.announce(at.offset());
+    fn announce(&self, at: NodeAddress) -> bool {
+        self.shared.announce(at.offset())
     }
 
     #[inline]
@@ -364,18 +364,16 @@ impl Shared {
     }
 
     /// Has the device begin to read a page, if the calling thread has waited for it lately.
-    fn announce(&self, address: u64) {
+    fn announce(&self, address: u64) -> bool {
         let number = address / PAGE;
-        if !waits_for_device() || self.cache.contains(number) {
-            return;
+        let is_there = address < self.end.load(Ordering::Acquire);
+        if !waits_for_device() || !is_there || self.cache.contains(number) {
+            return false;
         }
-        // Whatever is wrong there is met when it is looked at.
         let segment = self.segment_of(address);
-        if address < self.end.load(Ordering::Acquire)
-            && let Ok(file) = self.segments.open(segment)
-        {
-            file.read_around(number * PAGE - segment);
-        }
+        // Whatever is wrong there is met when it is looked at.
+        let file = self.segments.open(segment);
+        file.inspect(|file| file.read_around(number * PAGE - segment)).is_ok()
     }
 
     fn uncached(&self, address: u64) -> Result<Arc<Page>, Error> {

@@ -80,8 +80,10 @@ pub trait Records: Debug + Send + Sync {
     fn prefetch(&self, _at: NodeAddress) {}
 
     /// Says that the record at `at` is looked at before long: a store that has to wait for a device
-    /// may have it begin to read. Nothing else comes of it.
-    fn announce(&self, _at: NodeAddress) {}
+    /// may have it begin to read, and says whether it does. Nothing else comes of it.
+    fn announce(&self, _at: NodeAddress) -> bool {
+        false
+    }
 
     /// As [`look`](Self::look), if the record is at hand; a store counts it as no use of it.
     fn peek<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
@@ -104,8 +106,8 @@ impl<R: Records + ?Sized> Records for &R {
         (**self).prefetch(at);
     }
 
-    fn announce(&self, at: NodeAddress) {
-        (**self).announce(at);
+    fn announce(&self, at: NodeAddress) -> bool {
+        (**self).announce(at)
     }
 
     fn peek<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
@@ -128,8 +130,8 @@ impl<R: Records + ?Sized> Records for std::sync::Arc<R> {
         (**self).prefetch(at);
     }
 
-    fn announce(&self, at: NodeAddress) {
-        (**self).announce(at);
+    fn announce(&self, at: NodeAddress) -> bool {
+        (**self).announce(at)
     }
 
     fn peek<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Option<T> {

@@ -171,11 +171,29 @@ impl<R: Records + ?Sized, S: RecordSink> Sweep<'_, R, S> {
             children[nibble] = self.node(children[nibble], &key, depth + 1, trie)?;
             let is_small = self.walked_bytes - before < ANNOUNCED_BELOW_BYTES;
             if std::mem::take(&mut is_first) && is_small && self.stop.is_none() {
-                let others = children[nibble + 1..].iter().filter(|other| !other.is_none());
-                others.for_each(|other| self.records.announce(*other));
+                self.announce(&children[nibble + 1..])?;
             }
         }
         Ok(children)
+    }
+
+    /// Announces nodes that are swept before long, and what is right below them: where a device is
+    /// waited for, each would take its time otherwise, one after the other.
+    fn announce(&self, nodes: &[NodeAddress]) -> Result<(), Error> {
+        let nodes = || nodes.iter().copied().filter(|node| !node.is_none());
+        if !nodes().fold(false, |waits, node| self.records.announce(node) | waits) {
+            return Ok(());
+        }
+        for node in nodes() {
+            let record = self.records.record(node)?;
+            let Ok(Node::Branch(branch)) = record::parse(record.as_ref()) else { continue };
+            for nibble in bits(branch.records) {
+                if let Ok(Child::Record { address, .. }) = branch.child(nibble) {
+                    self.records.announce(address);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Sweeps the storage of an account's leaf, and decides whether it is time to stop.

@@ -69,8 +69,9 @@ impl Records for Announced {
         self.records.record(at)
     }
 
-    fn announce(&self, at: NodeAddress) {
-        assert!(!at.is_none() && self.announced.lock().unwrap().insert(at));
+    fn announce(&self, at: NodeAddress) -> bool {
+        assert!(!at.is_none());
+        self.announced.lock().unwrap().insert(at)
     }
 }
 
