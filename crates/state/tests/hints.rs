@@ -127,25 +127,25 @@ fn what_is_wanted_before_long_is_announced_where_a_device_is_waited_for() {
     let record = |page: u64| NodeAddress::new(page * PAGE_BYTES as u64);
     let announced = || std::mem::take(&mut told.lock().unwrap().announced);
     announced();
-    nodes.announce(record(40));
+    assert!(!nodes.announce(record(40)));
     assert_eq!(announced(), BTreeMap::new());
     // Nothing is, and somebody has.
     let (store, told) = large_store();
     let nodes = store.nodes();
     let announced = || std::mem::take(&mut told.lock().unwrap().announced);
-    nodes.announce(record(40));
+    assert!(!nodes.announce(record(40)));
     assert_eq!(announced(), BTreeMap::new());
     nodes.record(record(1)).expect("it is there");
     announced();
-    nodes.announce(record(1));
+    assert!(!nodes.announce(record(1)));
     assert_eq!(announced(), BTreeMap::new());
-    nodes.announce(record(40));
+    assert!(nodes.announce(record(40)));
     let around = 40 * PAGE_BYTES as u64 / READ_AROUND_BYTES * READ_AROUND_BYTES;
     let told: Vec<_> = announced().into_values().flatten().collect();
     assert_eq!((told.len(), &told[0]), (1, &(around..around + READ_AROUND_BYTES)));
     // Where there is nothing yet.
-    nodes.announce(nodes.end());
-    nodes.announce(NodeAddress::new(nodes.end().offset() + (9 << 20)));
+    assert!(!nodes.announce(nodes.end()));
+    assert!(!nodes.announce(NodeAddress::new(nodes.end().offset() + (9 << 20))));
     assert_eq!(announced(), BTreeMap::new());
 }
 

@@ -171,7 +171,7 @@ impl<R: Records + ?Sized, S: RecordSink> Sweep<'_, R, S> {
             children[nibble] = self.node(children[nibble], &key, depth + 1, trie)?;
             let is_small = self.walked_bytes - before < ANNOUNCED_BELOW_BYTES;
             if std::mem::take(&mut is_first) && is_small && self.stop.is_none() {
-                self.announce(&children[nibble + 1..])?;
+                self.announce(&children[nibble + 1..]);
             }
         }
         Ok(children)
@@ -179,13 +179,14 @@ impl<R: Records + ?Sized, S: RecordSink> Sweep<'_, R, S> {
 
     /// Announces nodes that are swept before long, and what is right below them: where a device is
     /// waited for, each would take its time otherwise, one after the other.
-    fn announce(&self, nodes: &[NodeAddress]) -> Result<(), Error> {
+    fn announce(&self, nodes: &[NodeAddress]) {
         let nodes = || nodes.iter().copied().filter(|node| !node.is_none());
         if !nodes().fold(false, |waits, node| self.records.announce(node) | waits) {
-            return Ok(());
+            return;
         }
         for node in nodes() {
-            let record = self.records.record(node)?;
+            // Whatever is wrong there is met when its turn comes.
+            let Ok(record) = self.records.record(node) else { continue };
             let Ok(Node::Branch(branch)) = record::parse(record.as_ref()) else { continue };
             for nibble in bits(branch.records) {
                 if let Ok(Child::Record { address, .. }) = branch.child(nibble) {
@@ -193,7 +194,6 @@ impl<R: Records + ?Sized, S: RecordSink> Sweep<'_, R, S> {
                 }
             }
         }
-        Ok(())
     }
 
     /// Sweeps the storage of an account's leaf, and decides whether it is time to stop.
