@@ -54,9 +54,7 @@ fn read_ahead(core: &Core, end: NodeAddress, bytes: u64, is_stopped: &AtomicBool
     let until = end.offset().saturating_sub(bytes);
     // A process has no memory that was freed before its first block, which may come at once.
     let most = touched_for((end.offset() - until) as usize);
-    for portion in limits::TOUCHED_FIRST_BYTES {
-        while has_turn() && !touch_memory(portion.min(most), &core.rest, goes_on) {}
-    }
+    touch_first(|portion| !has_turn() || touch_memory(portion.min(most), &core.rest, goes_on));
     let (mut next, mut grown_bytes) = (end, 0);
     while next.offset() > until && has_turn() {
         match core.database.nodes().read_ahead(next) {
@@ -78,6 +76,14 @@ fn read_ahead(core: &Core, end: NodeAddress, bytes: u64, is_stopped: &AtomicBool
         }
     }
     touch_memory(touched_for((end.offset() - next.offset()) as usize), &core.rest, goes_on);
+}
+
+/// Touches memory in portions, each as soon as the one before is through, or was tried often
+/// enough: where blocks come one right after the other, none may ever be.
+fn touch_first(is_touched: impl Fn(usize) -> bool) {
+    for portion in limits::TOUCHED_FIRST_BYTES {
+        (0..limits::TOUCHED_FIRST_TRIES).any(|_| is_touched(portion));
+    }
 }
 
 /// Lets other threads of the system go before the calling one, for good: by its nice value, and,
@@ -352,6 +358,25 @@ mod tests {
         assert!(touch_memory(bytes, &rest, || goes_on(3)));
         assert_eq!(asked.take(), 3);
         assert!(touch_memory(0, &rest, || false));
+    }
+
+    #[test]
+    fn touching_first_ends_though_blocks_never_do() {
+        let tried = std::cell::RefCell::new(Vec::new());
+        touch_first(|portion| {
+            tried.borrow_mut().push(portion);
+            false
+        });
+        let tries = |portion: &usize| [*portion; limits::TOUCHED_FIRST_TRIES];
+        assert_eq!(
+            tried.take(),
+            limits::TOUCHED_FIRST_BYTES.iter().flat_map(tries).collect::<Vec<_>>()
+        );
+        touch_first(|portion| {
+            tried.borrow_mut().push(portion);
+            true
+        });
+        assert_eq!(tried.take(), limits::TOUCHED_FIRST_BYTES);
     }
 
     #[test]

@@ -132,6 +132,11 @@ pub const TOUCHED_MAX_BYTES: usize = 160 << 20;
 /// those before: little for a first block that comes at once, then as much as there may be.
 pub const TOUCHED_FIRST_BYTES: [usize; 3] = [8 << 20, 40 << 20, TOUCHED_MAX_BYTES];
 
+/// How often each of these is begun at most, where blocks come before it is through. A later try is
+/// quick with what an earlier one had touched, but may not be through either, and reading is worth
+/// more.
+pub const TOUCHED_FIRST_TRIES: usize = 8;
+
 /// Bytes that are touched at a time: some 100 µs, and little enough for the allocator to use again
 /// for whatever is wanted.
 pub const TOUCHED_PART_BYTES: usize = 512 << 10;

@@ -363,7 +363,8 @@ impl Shared {
         address / self.segment_bytes * self.segment_bytes
     }
 
-    /// Has the device begin to read a page, if the calling thread has waited for it lately.
+    /// Has the device begin to read a page, if the calling thread has waited for it lately. Not one
+    /// of a segment that is not open: that would be waited for.
     fn announce(&self, address: u64) -> bool {
         let number = address / PAGE;
         let is_there = address < self.end.load(Ordering::Acquire);
@@ -371,9 +372,8 @@ impl Shared {
             return false;
         }
         let segment = self.segment_of(address);
-        // Whatever is wrong there is met when it is looked at.
-        let file = self.segments.open(segment);
-        file.inspect(|file| file.read_around(number * PAGE - segment)).is_ok()
+        let file = self.segments.opened(segment);
+        file.inspect(|file| file.read_around(number * PAGE - segment)).is_some()
     }
 
     fn uncached(&self, address: u64) -> Result<Arc<Page>, Error> {

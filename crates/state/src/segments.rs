@@ -233,8 +233,8 @@ impl Segments {
 
     /// The file of the segment that begins at `start`; its header is checked when it is opened.
     pub(crate) fn open(&self, start: u64) -> Result<Arc<Segment>, Error> {
-        if let Some(Some(file)) = self.files().all.get(&start) {
-            return Ok(file.clone());
+        if let Some(file) = self.opened(start) {
+            return Ok(file);
         }
         let name = self.file_name(start);
         let Some(file) = self.directory.open(&name)? else {
@@ -249,6 +249,11 @@ impl Segments {
             files.keep(start, &file);
         }
         Ok(file)
+    }
+
+    /// The segment that begins there, if it is open: nothing is read.
+    pub(crate) fn opened(&self, start: u64) -> Option<Arc<Segment>> {
+        self.files().all.get(&start).cloned().flatten()
     }
 
     /// A new segment, its header written, not durable yet.
@@ -346,8 +351,11 @@ mod tests {
         let open = || (0..count).filter(|start| is_open(*start)).collect::<Vec<_>>();
         assert_eq!(open(), (count - MAX_OPEN_SEGMENTS as u64..count).collect::<Vec<_>>());
         for start in [5, count - 1, 5, 6] {
+            assert_eq!(segments.opened(start).is_some(), is_open(start));
             segments.open(start).unwrap();
+            assert!(segments.opened(start).is_some());
         }
+        assert!(segments.opened(count).is_none());
         assert!(is_open(5) && is_open(6) && is_open(count - 1));
         assert_eq!(open().len(), MAX_OPEN_SEGMENTS);
         segments.remove_below(count - 2).unwrap();

@@ -4,7 +4,9 @@
 mod common;
 
 use common::{Model, OPTIONS, Workload};
-use state::limits::{PAGE_BYTES, READ_AHEAD_BYTES, READ_AROUND_BYTES, SLOW_READ};
+use state::limits::{
+    MAX_OPEN_SEGMENTS, PAGE_BYTES, READ_AHEAD_BYTES, READ_AROUND_BYTES, SLOW_READ,
+};
 use state::{Access, Database, Fault, FaultDisk, MemoryDisk, Options, WatchedDisk};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -60,11 +62,16 @@ fn store() -> (Database, Model, Arc<Mutex<Told>>) {
 
 /// The same with segments of more than what is read ahead at once, nearly two of them.
 fn large_store() -> (Database, Arc<Mutex<Told>>) {
-    let options = Options { cache_bytes: 1 << 30, segment_bytes: 1 << 20, ..OPTIONS };
+    store_with(1_900_000, 1 << 20)
+}
+
+/// A store of so many bytes of nodes, in segments of that length.
+fn store_with(bytes: usize, segment_bytes: u64) -> (Database, Arc<Mutex<Told>>) {
+    let options = Options { cache_bytes: 1 << 30, segment_bytes, ..OPTIONS };
     let disk = MemoryDisk::new();
     let store = Database::open(disk.clone(), &options).expect("a new one");
     let mut batch = store.batch();
-    while batch.bytes() < 1_900_000 {
+    while batch.bytes() < bytes {
         batch.append(&[7; 900]);
     }
     batch.seal().expect("there is room");
@@ -117,22 +124,11 @@ fn a_page_is_read_with_what_is_around_it() {
 
 #[test]
 fn what_is_wanted_before_long_is_announced_where_a_device_is_waited_for() {
-    let (store, told) = large_store();
-    let nodes = store.nodes();
-    let mut end = nodes.end();
-    while let Some(next) = nodes.read_ahead(end).expect("nothing fails") {
-        end = next;
-    }
-    // All is in the cache, and nobody has waited for a single page.
     let record = |page: u64| NodeAddress::new(page * PAGE_BYTES as u64);
-    let announced = || std::mem::take(&mut told.lock().unwrap().announced);
-    announced();
-    assert!(!nodes.announce(record(40)));
-    assert_eq!(announced(), BTreeMap::new());
-    // Nothing is, and somebody has.
     let (store, told) = large_store();
     let nodes = store.nodes();
     let announced = || std::mem::take(&mut told.lock().unwrap().announced);
+    // Nobody has waited yet.
     assert!(!nodes.announce(record(40)));
     assert_eq!(announced(), BTreeMap::new());
     nodes.record(record(1)).expect("it is there");
@@ -147,6 +143,21 @@ fn what_is_wanted_before_long_is_announced_where_a_device_is_waited_for() {
     assert!(!nodes.announce(nodes.end()));
     assert!(!nodes.announce(NodeAddress::new(nodes.end().offset() + (9 << 20))));
     assert_eq!(announced(), BTreeMap::new());
+}
+
+#[test]
+fn what_would_be_waited_for_to_be_announced_is_not() {
+    let segment_bytes = 3 * PAGE_BYTES as u64;
+    let count = MAX_OPEN_SEGMENTS as u64 + 2;
+    let (store, told) = store_with((count * segment_bytes) as usize * 2 / 3, segment_bytes);
+    let nodes = store.nodes();
+    assert!(nodes.end().offset() > (count - 1) * segment_bytes);
+    let first_of = |segment: u64| NodeAddress::new((segment * 3 + 1) * PAGE_BYTES as u64);
+    nodes.record(first_of(count / 2)).expect("it is there");
+    told.lock().unwrap().read.clear();
+    // The oldest files are closed again: only so many are open at once.
+    assert!(!nodes.announce(first_of(0)) && nodes.announce(first_of(count / 2 + 1)));
+    assert_eq!(told.lock().unwrap().read, []);
 }
 
 #[test]

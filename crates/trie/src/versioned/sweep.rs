@@ -33,8 +33,9 @@ const ANNOUNCED_BELOW_BYTES: u64 = 8 << 10;
 /// versions add nodes only at the end, so what has been swept stays above.
 ///
 /// After each leaf `go_on` is told how many bytes of records the call has gone through, and says
-/// whether it goes on. Of the records it copies those that have to be, and the nodes on the path to
-/// where it stops.
+/// whether it goes on; and so, before each of the nodes below which others are
+/// [announced](Records::announce), whether these are. Of the records it copies those that have to
+/// be, and the nodes on the path to where it stops.
 ///
 /// # Errors
 /// [`Error::Record`] and [`Error::MalformedRecord`]. Some nodes may have been appended then, in
@@ -179,12 +180,15 @@ impl<R: Records + ?Sized, S: RecordSink> Sweep<'_, R, S> {
 
     /// Announces nodes that are swept before long, and what is right below them: where a device is
     /// waited for, each would take its time otherwise, one after the other.
-    fn announce(&self, nodes: &[NodeAddress]) {
+    fn announce(&mut self, nodes: &[NodeAddress]) {
         let nodes = || nodes.iter().copied().filter(|node| !node.is_none());
         if !nodes().fold(false, |waits, node| self.records.announce(node) | waits) {
             return;
         }
         for node in nodes() {
+            if !(self.go_on)(self.walked_bytes) {
+                return;
+            }
             // Whatever is wrong there is met when its turn comes.
             let Ok(record) = self.records.record(node) else { continue };
             let Ok(Node::Branch(branch)) = record::parse(record.as_ref()) else { continue };
