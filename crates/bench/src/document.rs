@@ -5,8 +5,8 @@
 //! gas, speeds a second. The [`Unit`] of a column or an axis says what they are shown and kept in.
 //!
 //! ```
-//! use bench::cells;
-//! use bench::document::{Document, Lines, Axis, Table, Unit};
+//! use deponent_bench::cells;
+//! use deponent_bench::document::{Document, Lines, Axis, Table, Unit};
 //!
 //! let mut document = Document::new("Replay");
 //! let mut table = Table::new("newPayload")
@@ -18,7 +18,7 @@
 //! let mut curve = Lines::new("Size", Axis::new("witness", Unit::Mb), Axis::new("p50", Unit::Ms));
 //! curve.series("geth", [[17e6, 0.2], [100e6, 0.7]]);
 //! document.section("warm").text("300 blocks.").table(table).chart(curve);
-//! let markdown = bench::document::markdown(&[document]);
+//! let markdown = deponent_bench::document::markdown(&[document]);
 //! assert!(markdown.contains("| deponent | 59.0 | 4.00 |"));
 //! ```
 

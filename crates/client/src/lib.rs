@@ -12,7 +12,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use client::{EngineClient, Wire};
+//! use deponent_client::{EngineClient, Wire};
 //! use rpc::{Error, Handler, Json, Limits, RawValue, ServerOptions, serve};
 //!
 //! struct Somebody;

@@ -11,8 +11,8 @@ use alloy_primitives::{B256, Bytes};
 use alloy_rpc_types_engine::{
     ExecutionPayload, ExecutionPayloadSidecar, ExecutionPayloadV1, PayloadStatusEnum,
 };
-use client::ssz::{ExecutionPayloadEnvelope, PayloadStatus, Status, with_witness_parts};
-use client::{EngineClient, Fork, Wire};
+use deponent_client::ssz::{ExecutionPayloadEnvelope, PayloadStatus, Status, with_witness_parts};
+use deponent_client::{EngineClient, Fork, Wire};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rpc::rest::{self, HeaderMap, HeaderValue, StatusCode};

@@ -8,7 +8,7 @@ use alloy_rpc_types_engine::{
     ExecutionPayload, ExecutionPayloadSidecar, ExecutionPayloadV1, ForkchoiceState,
     PayloadStatusEnum,
 };
-use client::{EngineClient, Error, Wire};
+use deponent_client::{EngineClient, Error, Wire};
 use rpc::rest::{self, HeaderMap, HeaderValue, StatusCode};
 use rpc::{ClientError, Code, Handler, Json, Limits, RawValue, ServerOptions, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -133,7 +133,7 @@ async fn an_incomplete_sidecar_is_not_sent() {
         let mut client = EngineClient::connect_over(wire, &address, None).await.expect("connects");
         let (payload, sidecar) = payload();
         let ExecutionPayload::V1(first) = payload else { unreachable!("it is the first") };
-        let third = client::ssz::assemble(first, Some(Vec::new()), Some([0, 0]), None);
+        let third = deponent_client::ssz::assemble(first, Some(Vec::new()), Some([0, 0]), None);
         let error = client.new_payload(&third, &sidecar).await.expect_err("no root");
         assert!(matches!(&error, Error::Encode(reason) if reason.contains("beacon")), "{error}");
     }

@@ -11,7 +11,7 @@ use alloy_primitives::{Address, B256, Bytes, TxKind, U256};
 use alloy_rpc_types_engine::{
     ExecutionPayload, ExecutionPayloadSidecar, ExecutionPayloadV4, PayloadAttributes,
 };
-use engine::{Engine, EngineOptions, Genesis, Payload, Verdict};
+use deponent_engine::{Engine, EngineOptions, Genesis, Payload, Verdict};
 use execution::{ChainSpec, Transaction};
 use state::{Database, MemoryDisk};
 use std::collections::BTreeMap;
@@ -149,7 +149,7 @@ fn measure(scale: &Scale, kind: Kind, transactions_count: usize) -> ([Vec<Durati
     (times, gas_used)
 }
 
-fn give(engine: &Engine, with_list: bool, built: &engine::Built) -> Duration {
+fn give(engine: &Engine, with_list: bool, built: &deponent_engine::Built) -> Duration {
     let (block, list) = (built.block.clone(), built.block_access_list.clone().unwrap());
     let sidecar = ExecutionPayloadSidecar::from_block(&block);
     let execution = ExecutionPayloadV4::from_block_unchecked_with_bal(block.hash(), &block, list);

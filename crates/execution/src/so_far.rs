@@ -8,7 +8,7 @@ use witness::Change;
 /// run others ahead ([`Before::SoFar`](crate::Before::SoFar)).
 ///
 /// ```
-/// # use execution::SoFar;
+/// # use deponent_execution::SoFar;
 /// # use alloy_primitives::{Address, U256};
 /// # use witness::Change;
 /// let (address, slots) = (Address::repeat_byte(1), vec![(U256::ZERO, U256::from(7))]);

@@ -20,5 +20,5 @@ fn main() -> ExitCode {
     unsafe {
         libmimalloc_sys::mi_option_set_default(PURGE_DELAY, KEPT_MILLISECONDS);
     }
-    node::cli::main()
+    deponent_node::cli::main()
 }

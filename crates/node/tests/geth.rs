@@ -10,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 
 use alloy_genesis::GenesisAccount;
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address, bytes};
-use node::demo::World;
-use node::{Node, NodeOptions};
+use deponent_node::demo::World;
+use deponent_node::{Node, NodeOptions};
 use rpc::{Client, ClientError};
 use serde_json::{Value, json};
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use alloy_rpc_types_engine::ForkchoiceState;
 use engine::{Engine, Genesis, Verdict};
 use execution::ChainSpec;
-use node::Api;
-use node::files::BlockReader;
+use deponent_node::Api;
+use deponent_node::files::BlockReader;
 use rpc::Limits;
 use serde_json::Value;
 

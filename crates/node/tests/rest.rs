@@ -20,7 +20,7 @@ use engine::{Engine, Genesis};
 use envelope::envelope;
 use execution::stateless::input::StatelessInput;
 use execution::{ChainSpec, Transaction};
-use node::{Api, Node, NodeOptions};
+use deponent_node::{Api, Node, NodeOptions};
 use rpc::rest::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use rpc::{Client, Handler as _};
 use serde_json::{Value, json};

@@ -14,7 +14,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use rpc::{Client, Error, Handler, Json, Limits, Params, RawValue, ServerOptions, serve};
+//! use deponent_rpc::{Client, Error, Handler, Json, Limits, Params, RawValue, ServerOptions, serve};
 //!
 //! struct Sum;
 //! impl Handler for Sum {
@@ -46,7 +46,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use rpc::{
+//! use deponent_rpc::{
 //!     Error, Handler, Json, Limits, RawValue, ServerOptions, Subscription, SubscriptionMethods,
 //!     Topic, WsClient, serve,
 //! };

@@ -15,7 +15,7 @@ use crate::limits::PARAMS_COUNT;
 /// use serde_json::value::RawValue;
 ///
 /// let raw: &RawValue = serde_json::from_str(r#"["0x1f", true]"#)?;
-/// let mut params = rpc::Params::of(Some(raw))?;
+/// let mut params = deponent_rpc::Params::of(Some(raw))?;
 /// let number: &str = params.next("block")?;
 /// let full: Option<bool> = params.optional("full transactions")?;
 /// params.end()?;

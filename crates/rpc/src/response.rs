@@ -20,11 +20,11 @@ pub fn result(body: &[u8]) -> Result<&RawValue, ClientError> {
 ///
 /// ```
 /// let body = br#"{"id":1,"result":{"status":"VALID","witness":"0xc0"}}"#;
-/// let result = rpc::response::result(body)?;
-/// let [witness, extra] = rpc::response::fields(result, ["witness", "extra"])?;
-/// assert_eq!(rpc::response::bytes(witness.expect("there"))?, [0xc0]);
+/// let result = deponent_rpc::response::result(body)?;
+/// let [witness, extra] = deponent_rpc::response::fields(result, ["witness", "extra"])?;
+/// assert_eq!(deponent_rpc::response::bytes(witness.expect("there"))?, [0xc0]);
 /// assert!(extra.is_none());
-/// # Ok::<(), rpc::ClientError>(())
+/// # Ok::<(), deponent_rpc::ClientError>(())
 /// ```
 pub fn fields<'a, const N: usize>(
     object: &'a RawValue,

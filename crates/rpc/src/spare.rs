@@ -10,7 +10,7 @@ use crate::limits::{CHUNK_BYTES, MOST_SPARE_CHUNKS};
 /// for the first time is the dearest part of reading a large answer. Clones share it.
 ///
 /// ```
-/// let spare = rpc::Spare::default();
+/// let spare = deponent_rpc::Spare::default();
 /// let mut bytes = spare.take();
 /// bytes.clear();
 /// bytes.extend_from_slice(b"an answer");

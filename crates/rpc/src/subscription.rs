@@ -42,11 +42,11 @@ impl SubscriptionMethods {
 /// closed.
 ///
 /// ```
-/// let persisted = rpc::Topic::new();
+/// let persisted = deponent_rpc::Topic::new();
 /// let subscription = persisted.subscribe();
-/// persisted.publish(rpc::Json::of(&7)?);
+/// persisted.publish(deponent_rpc::Json::of(&7)?);
 /// # drop(subscription);
-/// # Ok::<(), rpc::Error>(())
+/// # Ok::<(), deponent_rpc::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Topic(broadcast::Sender<Json>);

@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-use rpc::{Client, ClientError, Code, JwtSecret, Limits, response};
+use deponent_rpc::{Client, ClientError, Code, JwtSecret, Limits, response};
 use serde_json::{Value, json};
 use support::{PATIENCE, Server, pattern};
 

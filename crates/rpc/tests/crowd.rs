@@ -7,7 +7,7 @@ use std::net::TcpStream;
 
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
-use rpc::{Client, Limits};
+use deponent_rpc::{Client, Limits};
 use support::{PATIENCE, Server, pattern, post};
 
 /// Descriptors that this process, which has both ends, may open; what else it needs aside.

@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use hmac::Mac;
 use proptest::prelude::*;
-use rpc::{JwtSecret, Limits};
+use deponent_rpc::{JwtSecret, Limits};
 use serde_json::Value;
 use support::{PATIENCE, Server, call, post};
 

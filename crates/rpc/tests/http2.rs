@@ -13,7 +13,7 @@ use hyper::body::{Frame, Incoming};
 use hyper::client::conn::http2::{Builder, Connection, SendRequest};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rpc::{JwtSecret, Limits};
+use deponent_rpc::{JwtSecret, Limits};
 use support::{PATIENCE, Server, call, within};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;

@@ -2,7 +2,7 @@
 
 mod support;
 
-use rpc::{Code, Limits};
+use deponent_rpc::{Code, Limits};
 use serde_json::{Value, json};
 use support::{PATIENCE, Server, Ws, call};
 use tokio_tungstenite::tungstenite::Message;
@@ -104,7 +104,7 @@ async fn a_subscription_too_many_is_refused_until_another_ends() {
     let mut ws = server.websocket();
     let (first, _) = (ws.subscribe().await, ws.subscribe().await);
     let refused = ws.call("test_subscribeNews", "[]").await;
-    let error: rpc::Error = serde_json::from_value(refused["error"].clone()).expect("an error");
+    let error: deponent_rpc::Error = serde_json::from_value(refused["error"].clone()).expect("an error");
     assert!(error.is(Code::Server), "{error}");
     assert!(error.to_string().contains("2 are allowed"), "{error}");
     assert_eq!(unsubscribe(&mut ws, "test_unsubscribeNews", &first).await, true);
@@ -120,7 +120,7 @@ async fn no_value_comes_before_the_id_or_after_the_end() {
         let topic = server.news.clone().expect("there");
         let publisher = std::thread::spawn(move || {
             for _ in 0..500 {
-                topic.publish(rpc::Json::of(&1).expect("JSON"));
+                topic.publish(deponent_rpc::Json::of(&1).expect("JSON"));
                 std::thread::yield_now();
             }
         });

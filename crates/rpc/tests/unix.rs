@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rpc::rest::{self, HeaderMap, HeaderValue, Method, StatusCode};
-use rpc::{
+use deponent_rpc::rest::{self, HeaderMap, HeaderValue, Method, StatusCode};
+use deponent_rpc::{
     Client, Error, Handler, Json, Limits, Params, Pieces, RawValue, ServerOptions, bind_unix, serve,
 };
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
@@ -126,7 +126,7 @@ impl Server {
         self.runtime.block_on(Client::connect(&address, None)).expect("connected")
     }
 
-    fn get(&self, client: &mut Client, path: &str, headers: HeaderMap) -> rpc::Reply {
+    fn get(&self, client: &mut Client, path: &str, headers: HeaderMap) -> deponent_rpc::Reply {
         let asked = client.request(Method::GET, path, headers, Vec::new());
         self.runtime.block_on(asked).expect("an answer")
     }

@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use rpc::{JwtSecret, Limits};
+use deponent_rpc::{JwtSecret, Limits};
 use serde_json::json;
 use support::{PATIENCE, Server, call, frame, pattern, upgrade};
 use tokio_tungstenite::tungstenite::Message;

@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use rpc::{ClientError, Code, JwtSecret, Limits, Notifications, WsClient, response};
+use deponent_rpc::{ClientError, Code, JwtSecret, Limits, Notifications, WsClient, response};
 use serde_json::{Value, json};
 use support::{PATIENCE, Server, pattern, within};
 use tokio::net::TcpListener;

@@ -6,7 +6,7 @@
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use redb::{ReadableDatabase, TableDefinition};
-use state::{Database, DirectoryDisk, NewBlock, Options};
+use deponent_state::{Database, DirectoryDisk, NewBlock, Options};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use trie::versioned::{NodeAddress, RecordSink, Records};

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use alloy_primitives::Bytes;
-//! use state::{Database, MemoryDisk, NewBlock, Options};
+//! use deponent_state::{Database, MemoryDisk, NewBlock, Options};
 //! use trie::versioned::{RecordSink, Records};
 //!
 //! let disk = MemoryDisk::new();

@@ -6,7 +6,7 @@ use alloy_primitives::{B256, Bytes};
 use common::{Model, OPTIONS, Workload, open};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use state::{Database, Error, Fault, FaultDisk, Kept, MemoryDisk, NewBlock};
+use deponent_state::{Database, Error, Fault, FaultDisk, Kept, MemoryDisk, NewBlock};
 use std::collections::BTreeMap;
 
 type Files = BTreeMap<String, Vec<u8>>;

@@ -4,10 +4,10 @@
 mod common;
 
 use common::{Model, OPTIONS, Workload};
-use state::limits::{
+use deponent_state::limits::{
     MAX_OPEN_SEGMENTS, PAGE_BYTES, READ_AHEAD_BYTES, READ_AROUND_BYTES, SLOW_READ,
 };
-use state::{Access, Database, Fault, FaultDisk, MemoryDisk, Options, WatchedDisk};
+use deponent_state::{Access, Database, Fault, FaultDisk, MemoryDisk, Options, WatchedDisk};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};

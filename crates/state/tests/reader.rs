@@ -5,7 +5,7 @@ mod common;
 use common::open;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use state::{MemoryDisk, NodeReader};
+use deponent_state::{MemoryDisk, NodeReader};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -7,7 +7,7 @@
 use alloy_primitives::B256;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
-use trie::keccak::{Lanes, keccak256_many_with};
+use deponent_trie::keccak::{Lanes, keccak256_many_with};
 
 /// How many inputs of one length a call gets: the caches hold them.
 const COUNT: usize = 64;

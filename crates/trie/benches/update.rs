@@ -21,7 +21,7 @@ use criterion::{
 };
 use std::hint::black_box;
 use std::sync::Arc;
-use trie::{
+use deponent_trie::{
     Account, AccountChange, AccountInfo, EMPTY_ROOT_HASH, NodeSource, SparseTrie, StateChanges,
     by_hash,
     keccak::{self, Lanes},

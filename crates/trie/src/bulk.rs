@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use alloy_primitives::{B256, KECCAK256_EMPTY, U256};
-//! use trie::{AccountInfo, bulk::StateBuilder, versioned::{self, MemoryRecords}};
+//! use deponent_trie::{AccountInfo, bulk::StateBuilder, versioned::{self, MemoryRecords}};
 //!
 //! let mut records = MemoryRecords::default();
 //! let mut builder = StateBuilder::new(&mut records);
@@ -15,7 +15,7 @@
 //! let (account, storage) = versioned::account(&records, &version, &address).unwrap().unwrap();
 //! assert_eq!(account.nonce, 1);
 //! assert_eq!(versioned::slot(&records, &storage, &slot), Ok(U256::from(3)));
-//! # Ok::<(), trie::bulk::OrderError>(())
+//! # Ok::<(), deponent_trie::bulk::OrderError>(())
 //! ```
 
 use crate::{

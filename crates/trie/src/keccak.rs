@@ -5,7 +5,7 @@
 //!
 //! let inputs: [&[u8]; 3] = [b"do", b"dog", b""];
 //! let mut hashes = [B256::ZERO; 3];
-//! trie::keccak::keccak256_many(&inputs, &mut hashes);
+//! deponent_trie::keccak::keccak256_many(&inputs, &mut hashes);
 //! assert_eq!(hashes, inputs.map(keccak256));
 //! ```
 

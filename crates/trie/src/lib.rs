@@ -8,7 +8,7 @@
 //!
 //! ```
 //! use alloy_primitives::{B256, Bytes, keccak256, map::B256Map};
-//! use trie::{SparseTrie, by_hash};
+//! use deponent_trie::{SparseTrie, by_hash};
 //!
 //! // Build a trie and store its nodes.
 //! let nothing = B256Map::<Bytes>::default();
@@ -26,7 +26,7 @@
 //! assert_eq!(opened.get(key.as_slice(), &store)?, Some(b"dog".as_slice()));
 //! let witness = by_hash(opened.take_revealed());
 //! assert_eq!(SparseTrie::new(root).get(key.as_slice(), &witness)?, Some(b"dog".as_slice()));
-//! # Ok::<(), trie::Error>(())
+//! # Ok::<(), deponent_trie::Error>(())
 //! ```
 //!
 //! Nothing here does input or output, starts a thread or looks at a clock, and nothing that a

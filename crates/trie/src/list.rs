@@ -12,7 +12,7 @@ use std::ops::Index;
 /// as long as to copy a small node.
 ///
 /// ```
-/// # use trie::NodeList;
+/// # use deponent_trie::NodeList;
 /// let mut nodes = NodeList::default();
 /// let piece = alloy_primitives::Bytes::from_static(b"leaf branch");
 /// nodes.push_piece(piece.clone());

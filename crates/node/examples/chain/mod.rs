@@ -7,8 +7,8 @@ use alloy_rpc_types_engine::{
     PraguePayloadFields,
 };
 use execution::Transaction;
-use node::demo::World;
-use node::{Node, NodeOptions};
+use deponent_node::demo::World;
+use deponent_node::{Node, NodeOptions};
 
 /// Contracts that the block reads, 24 KB each.
 const CONTRACTS: usize = 30;

@@ -8,7 +8,7 @@ use crate::wires::{self, Rest};
 use alloy_primitives::{B256, Bytes};
 use engine::Engine;
 use execution::ChainSpec;
-use node::Api;
+use deponent_node::Api;
 use rpc::{Error, Handler, Json, RawValue};
 use serde::Deserialize;
 use serde_json::json;

@@ -14,8 +14,8 @@ use client::ssz::{
 };
 use engine::{Engine, Genesis};
 use execution::{ChainSpec, Transaction};
-use node::Api;
-use node::rest::rules;
+use deponent_node::Api;
+use deponent_node::rest::rules;
 use rpc::rest::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use rpc::{Code, Error, Handler as _};
 use serde_json::Value;

@@ -10,7 +10,7 @@ use alloy_primitives::{Address, B256, U256, hex};
 use alloy_rpc_types_engine::PayloadAttributes;
 use engine::{Engine, EngineOptions, Genesis, Verdict};
 use execution::{ChainSpec, SealedBlock};
-use node::{Node, NodeOptions};
+use deponent_node::{Node, NodeOptions};
 use rpc::Client;
 use serde_json::json;
 use sha2::{Digest, Sha256};

@@ -12,7 +12,7 @@ use alloy_consensus::{
 };
 use alloy_primitives::{Address, B256, Bytes, Log, Signature, TxKind, U256, hex};
 use execution::{SealedBlock, Transaction};
-use node::files::{BlockReader, Era1Writer, Form};
+use deponent_node::files::{BlockReader, Era1Writer, Form};
 use sha2::{Digest, Sha256};
 
 use super::{Folder, blocks, entry, packed_entry, read, refused, try_read};

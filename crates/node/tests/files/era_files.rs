@@ -8,7 +8,7 @@ use alloy_eips::eip4895::Withdrawal;
 use alloy_eips::eip7685::Requests;
 use alloy_primitives::{Address, B256, Bytes, Signature, U256, hex};
 use execution::{SealedBlock, Transaction};
-use node::files::{BlockReader, Form};
+use deponent_node::files::{BlockReader, Form};
 use serde_json::Value;
 
 use super::{Folder, blocks, entry, fixtures, packed_entry, read, refused, try_read};
@@ -290,14 +290,14 @@ fn a_file_made_by_the_book_is_read() {
 fn real_blocks_go_through_an_era_file() {
     let Some(fixtures) = fixtures() else { return };
     let mut all: Vec<Made> = Vec::new();
-    let with = |found: node::files::FileBlock| {
-        let node::files::FileBlock { block, requests, .. } = found;
+    let with = |found: deponent_node::files::FileBlock| {
+        let deponent_node::files::FileBlock { block, requests, .. } = found;
         let requests = block.header.requests_hash.map(|_| requests.unwrap_or_default());
         Made { block, requests, commitments: vec![] }
     };
     // From the merge on; with requests.
     let chain = read(&fixtures.join("execution-apis/tests/chain.rlp"));
-    let merged = |block: &node::files::FileBlock| {
+    let merged = |block: &deponent_node::files::FileBlock| {
         let header = &block.block.header;
         header.difficulty.is_zero() && header.requests_hash.is_none()
     };

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use alloy_rlp::Encodable;
 use execution::SealedBlock;
-use node::files::{BlockReader, FileBlock};
+use deponent_node::files::{BlockReader, FileBlock};
 
 /// `None`, with a word, where there are no fixtures and none are demanded.
 fn fixtures() -> Option<PathBuf> {

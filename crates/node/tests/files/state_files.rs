@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use alloy_primitives::{Address, B256, Bytes, U256, hex, keccak256};
 use engine::Genesis;
 use execution::ChainSpec;
-use node::files::{
+use deponent_node::files::{
     Account, AccountReader, Entry, Piece, Progress, SortOptions, SortedState, StateForm,
     read_genesis, read_genesis_head,
 };

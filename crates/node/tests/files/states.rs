@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, hex, keccak256};
 use alloy_trie::{EMPTY_ROOT_HASH, HashBuilder, Nibbles, TrieAccount};
-use node::files::{Entry, SortedState};
+use deponent_node::files::{Entry, SortedState};
 use serde_json::{Map, Value, json};
 
 use super::Random;

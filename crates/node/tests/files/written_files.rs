@@ -7,7 +7,7 @@ use alloy_consensus::Header;
 use alloy_eips::eip7685::Requests;
 use alloy_primitives::{Bytes, keccak256};
 use execution::{Block, SealedBlock};
-use node::files::{BlockWriter, ExportBlock, FileBlock, Form};
+use deponent_node::files::{BlockWriter, ExportBlock, FileBlock, Form};
 use serde_json::Value;
 
 use super::era_files::made;

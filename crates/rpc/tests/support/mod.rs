@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use rpc::{
+use deponent_rpc::{
     Error, Handler, Json, JwtSecret, Limits, Params, RawValue, ServerOptions, Subscription,
     SubscriptionMethods, Topic, push_hex,
 };
@@ -111,7 +111,7 @@ pub(crate) struct Server {
     /// One message lets one `wait` end.
     pub(crate) go: SyncSender<()>,
     pub(crate) stop: Option<oneshot::Sender<()>>,
-    /// Tells that [`rpc::serve`] returned.
+    /// Tells that [`deponent_rpc::serve`] returned.
     pub(crate) ended: Receiver<()>,
     /// What `turn` has noted.
     pub(crate) turns: Arc<Mutex<Vec<u64>>>,
@@ -148,7 +148,7 @@ impl Server {
         runtime.spawn(async move {
             let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
             let shutdown = async { stopped.await.unwrap_or_default() };
-            rpc::serve(listener, options, Arc::new(methods), shutdown).await;
+            deponent_rpc::serve(listener, options, Arc::new(methods), shutdown).await;
             ended_in.send(()).unwrap_or_default();
         });
         let (stop, news, runtime) = (Some(stop), Some(news), Some(runtime));

@@ -4,7 +4,7 @@
 use alloy_primitives::{B256, Bytes, keccak256};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use state::{Database, Disk, Error, FaultDisk, Heads, Kept, NewBlock, Options};
+use deponent_state::{Database, Disk, Error, FaultDisk, Heads, Kept, NewBlock, Options};
 use std::collections::{BTreeMap, BTreeSet};
 use trie::versioned::{NodeAddress, RecordSink, Records, Version};
 

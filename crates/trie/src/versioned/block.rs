@@ -23,8 +23,8 @@ use std::{mem, sync::Arc};
 ///
 /// ```
 /// use alloy_primitives::{B256, KECCAK256_EMPTY, U256};
-/// use trie::versioned::{BlockTrie, MemoryRecords, Version, account, run_serially};
-/// use trie::{AccountChange, AccountInfo, StateChanges};
+/// use deponent_trie::versioned::{BlockTrie, MemoryRecords, Version, account, run_serially};
+/// use deponent_trie::{AccountChange, AccountInfo, StateChanges};
 ///
 /// let mut records = MemoryRecords::default();
 /// let mut block = BlockTrie::new(records.clone(), Version::EMPTY)?;
@@ -41,7 +41,7 @@ use std::{mem, sync::Arc};
 /// assert_eq!(version.root, root);
 /// let (found, _storage) = account(&records, &version, &hashed_address)?.expect("it was set");
 /// assert_eq!(found.balance, info.balance);
-/// # Ok::<(), trie::Error>(())
+/// # Ok::<(), deponent_trie::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct BlockTrie<R: Records> {

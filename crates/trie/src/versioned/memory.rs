@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// out](Self::spread_out). A clone is the same store.
 ///
 /// ```
-/// use trie::versioned::{MemoryRecords, RecordSink, Records};
+/// use deponent_trie::versioned::{MemoryRecords, RecordSink, Records};
 ///
 /// let mut records = MemoryRecords::default();
 /// let address = records.append(&[1, 2, 3]);

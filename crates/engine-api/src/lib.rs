@@ -1,0 +1,1 @@
+//! The shapes of the Ethereum Engine API: containers in JSON and SSZ, forks, methods, header names.

@@ -1,0 +1,1 @@
+//! What the tests of several crates share: worlds to run blocks in, disks that fail, slow oracles.
