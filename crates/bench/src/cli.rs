@@ -8,10 +8,10 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
 
-use crate::document::console;
 use crate::load::{LoadArgs, OverheadArgs};
 use crate::process;
-use crate::report::{self, ReportArgs};
+use crate::report::console;
+use crate::saved::{self, ReportArgs};
 use crate::target::Targets;
 use crate::transports::WitnessArgs;
 use crate::{
@@ -276,7 +276,7 @@ pub fn run(command: &Command) -> anyhow::Result<()> {
         Command::Crowd(args) => crowd(args),
         Command::Replay(args) => crate::replay::run(args),
         Command::Compare(args) => crate::compare::run(args),
-        Command::Report(args) => report::run(args),
+        Command::Report(args) => saved::run(args),
         Command::Rpc(args) => crate::load::load(args),
         Command::Overhead(args) => crate::load::overhead(args),
     };
@@ -470,7 +470,7 @@ impl Common {
 
     /// Where results go: `given`, or a folder named after the time.
     pub(crate) fn results(&self, given: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
-        report::results_folder(given, &self.dir)
+        crate::report::results_folder(given, &self.dir)
     }
 
     /// A client's program, when there is one.

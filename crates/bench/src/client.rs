@@ -12,9 +12,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::chain::Payload;
-use crate::document::Document;
 use crate::fault::Fault;
 use crate::process::{self, Process};
+use crate::report::Document;
 use crate::target::{Port, Target, Targets};
 use crate::transports::transport_names_of;
 use crate::wire::{Connection, Timing};

@@ -1,7 +1,5 @@
 //! `compare`: two clients or more on the same payloads, interleaved, and who was faster.
 
-mod saved;
-
 use std::collections::HashMap;
 
 use alloy_primitives::B256;
@@ -9,12 +7,10 @@ use anyhow::{Context, ensure};
 
 use crate::cells;
 use crate::cli::count;
-use crate::document::{Cell, Document, Table, Unit};
+use crate::measure::{Comparison, LEAST_PAIRS};
 use crate::replay::{self, Block, Course, Entrant, Feed, Run};
-use crate::stats::{Comparison, LEAST_PAIRS};
+use crate::report::{Cell, Document, Table, Unit};
 use crate::target::Targets;
-
-pub(crate) use self::saved::compare as compare_saved;
 
 /// What `compare` is given.
 #[derive(Debug, clap::Args)]
@@ -112,7 +108,7 @@ fn verdicts(runs: &[Run], pairing: Pairing) -> Table {
     table
 }
 
-fn verdict_columns() -> Table {
+pub(crate) fn verdict_columns() -> Table {
     let table = Table::new("verdicts on newPayload and forkchoiceUpdated together")
         .column("client", Unit::Text)
         .column("against", Unit::Text)
@@ -122,7 +118,7 @@ fn verdict_columns() -> Table {
 }
 
 /// What is to be said of one client against the first one.
-fn verdict_rows(table: &mut Table, runs: &[Run], pairing: Pairing, sides: [&str; 2]) {
+pub(crate) fn verdict_rows(table: &mut Table, runs: &[Run], pairing: Pairing, sides: [&str; 2]) {
     let [other, first] = sides;
     let pairs = pairs(runs, pairing, sides);
     for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {

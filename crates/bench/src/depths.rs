@@ -18,10 +18,10 @@ use serde_json::json;
 use crate::cells;
 use crate::chain::{Chain, Part};
 use crate::client::{Client, Contender, Program};
-use crate::document::{Axis, Cell, Document, Lines, Table, Unit};
+use crate::measure::Sorted;
 use crate::progress;
+use crate::report::{Axis, Cell, Document, Lines, Table, Unit};
 use crate::run::micros;
-use crate::stats::Sorted;
 use crate::sync::{self, Ancestry};
 use crate::wire::Connection;
 

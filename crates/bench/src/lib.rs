@@ -5,7 +5,7 @@
 //! large witnesses. [`state`] runs it.
 //! [`transports`](transports()) sends blocks with large witnesses over every wire;
 //! [`crowd`](crowd()) makes small calls beside them. `replay` and `compare` send payload files to
-//! any client. What a command finds out is a [`document`].
+//! any client. What a command finds out is a [`report`].
 
 mod asm;
 mod chain;
@@ -14,23 +14,26 @@ mod client;
 mod compare;
 mod contracts;
 mod depths;
-pub mod document;
+
 mod extract;
 mod fault;
 mod generate;
 mod load;
+mod measure;
 mod persisted;
 mod process;
 mod progress;
 mod random;
 mod replay;
-mod report;
+pub mod report;
+
 mod reshape;
 mod run;
+mod saved;
 mod sign;
 mod sizes;
 mod state;
-mod stats;
+
 mod stream;
 mod sync;
 mod target;

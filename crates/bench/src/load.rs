@@ -36,10 +36,10 @@ use self::env::Env;
 use self::tally::Tally;
 use self::target::{Mix, Target};
 use crate::cli::count;
-use crate::document::{Document, console};
 use crate::process;
 use crate::progress;
 use crate::report::results_folder;
+use crate::report::{Document, console};
 use crate::turns::whose;
 
 /// How long the null server is measured.

@@ -25,12 +25,12 @@ use serde::{Deserialize, Serialize};
 use crate::chain::{Payload, count_of, payloads_of};
 use crate::cli::count;
 use crate::client::Heads;
-use crate::document::{Document, Ran};
 use crate::fault::Fault;
 use crate::persisted::Persisted;
 use crate::process::{self, Process};
 use crate::progress;
 use crate::report::results_folder;
+use crate::report::{Document, Ran};
 use crate::sync::{self, Ancestry};
 use crate::target::{Reset, Target, Targets};
 use crate::turns::whose;
@@ -737,7 +737,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 /// Writes and prints a report; runs that all failed are an error.
 pub(crate) fn finish(document: &Document, results: &Path, runs: &[Run]) -> anyhow::Result<()> {
     document.write(results)?;
-    println!("{}\n{}", crate::document::console(std::slice::from_ref(document)), results.display());
+    println!("{}\n{}", crate::report::console(std::slice::from_ref(document)), results.display());
     let failures = runs.iter().filter_map(|run| Some((run, run.failure.as_ref()?)));
     if let (Some((run, failure)), true) = (failures.clone().next(), failures.count() == runs.len())
     {

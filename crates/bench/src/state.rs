@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use crate::chain::Chain;
-use crate::document::Document;
 use crate::process;
+use crate::report::Document;
 use crate::run::{self, Measured, Options};
 use crate::sync;
 

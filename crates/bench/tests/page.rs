@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use deponent_bench::cells;
-use deponent_bench::document::{Axis, Bars, Document, Lines, Table, Unit, html};
+use deponent_bench::report::{Axis, Bars, Document, Lines, Table, Unit, html};
 use serde_json::Value;
 
 const HOSTILE: &str = "<script>console.error('ran')</script>&amp;\"' <img src=x onerror=alert(1)>";

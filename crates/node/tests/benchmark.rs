@@ -7,7 +7,7 @@ mod geth;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bench::document::markdown;
+use bench::report::markdown;
 use bench::{
     Chain, Codes, Contender, CrowdOptions, Fork, Kind, Options, Part, Program, Read,
     TransportOptions, WitnessOptions, WitnessSizes, World,

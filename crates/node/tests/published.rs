@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use alloy_rpc_types_engine::ForkchoiceState;
-use engine::{Engine, Genesis, Verdict};
-use execution::ChainSpec;
 use deponent_node::Api;
 use deponent_node::files::BlockReader;
+use engine::{Engine, Genesis, Verdict};
+use execution::ChainSpec;
 use rpc::Limits;
 use serde_json::Value;
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 
-use bench::document::{Document, read};
+use bench::report::{Document, read};
 use bench::{Chain, ChainKind, Fork, Kind, Part, Payload, Program, World};
 
 /// A chain, and the folder that it is in.

@@ -16,11 +16,11 @@ use client::ssz::{
 };
 use common::{ALL_FORKS, BEACON_ROOT, Fork as Versions, attributes, config, genesis};
 use common::{new_payload, raw, state, transactions};
+use deponent_node::{Api, Node, NodeOptions};
 use engine::{Engine, Genesis};
 use envelope::envelope;
 use execution::stateless::input::StatelessInput;
 use execution::{ChainSpec, Transaction};
-use deponent_node::{Api, Node, NodeOptions};
 use rpc::rest::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use rpc::{Client, Handler as _};
 use serde_json::{Value, json};

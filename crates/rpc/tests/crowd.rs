@@ -5,9 +5,9 @@ mod support;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use deponent_rpc::{Client, Limits};
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
-use deponent_rpc::{Client, Limits};
 use support::{PATIENCE, Server, pattern, post};
 
 /// Descriptors that this process, which has both ends, may open; what else it needs aside.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use deponent_rpc::{JwtSecret, Limits};
 use hmac::Mac;
 use proptest::prelude::*;
-use deponent_rpc::{JwtSecret, Limits};
 use serde_json::Value;
 use support::{PATIENCE, Server, call, post};
 

@@ -7,13 +7,13 @@ use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
+use deponent_rpc::{JwtSecret, Limits};
 use futures_util::stream;
 use http_body_util::{BodyExt, Either, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::client::conn::http2::{Builder, Connection, SendRequest};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use deponent_rpc::{JwtSecret, Limits};
 use support::{PATIENCE, Server, call, within};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;

@@ -104,7 +104,8 @@ async fn a_subscription_too_many_is_refused_until_another_ends() {
     let mut ws = server.websocket();
     let (first, _) = (ws.subscribe().await, ws.subscribe().await);
     let refused = ws.call("test_subscribeNews", "[]").await;
-    let error: deponent_rpc::Error = serde_json::from_value(refused["error"].clone()).expect("an error");
+    let error: deponent_rpc::Error =
+        serde_json::from_value(refused["error"].clone()).expect("an error");
     assert!(error.is(Code::Server), "{error}");
     assert!(error.to_string().contains("2 are allowed"), "{error}");
     assert_eq!(unsubscribe(&mut ws, "test_unsubscribeNews", &first).await, true);

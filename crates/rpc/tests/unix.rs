@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Full};
-use hyper_util::rt::{TokioExecutor, TokioIo};
 use deponent_rpc::rest::{self, HeaderMap, HeaderValue, Method, StatusCode};
 use deponent_rpc::{
     Client, Error, Handler, Json, Limits, Params, Pieces, RawValue, ServerOptions, bind_unix, serve,
 };
+use http_body_util::{BodyExt, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use serde_json::{Value, json};
 use support::{PATIENCE, pattern};

@@ -4,8 +4,8 @@ mod support;
 
 use std::time::Duration;
 
-use proptest::prelude::*;
 use deponent_rpc::{JwtSecret, Limits};
+use proptest::prelude::*;
 use serde_json::json;
 use support::{PATIENCE, Server, call, frame, pattern, upgrade};
 use tokio_tungstenite::tungstenite::Message;

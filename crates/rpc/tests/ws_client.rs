@@ -4,8 +4,8 @@ mod support;
 
 use std::time::Duration;
 
-use futures_util::{SinkExt, StreamExt};
 use deponent_rpc::{ClientError, Code, JwtSecret, Limits, Notifications, WsClient, response};
+use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use support::{PATIENCE, Server, pattern, within};
 use tokio::net::TcpListener;

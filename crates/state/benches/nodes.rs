@@ -3,10 +3,10 @@
 //! `cargo bench -p deponent-state --bench nodes -- [DIRECTORY]`. Medians over interleaved rounds.
 //! Reads are in time on the processor, as other work on the machine does not count there.
 
+use deponent_state::{Database, DirectoryDisk, NewBlock, Options};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use redb::{ReadableDatabase, TableDefinition};
-use deponent_state::{Database, DirectoryDisk, NewBlock, Options};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use trie::versioned::{NodeAddress, RecordSink, Records};

@@ -4,10 +4,10 @@ mod common;
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use common::{Difference, OPTIONS, Workload, open};
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use deponent_state::limits::{CODE_FIRST_BYTES, CODE_PADDING_BYTES, MAPPED_BEYOND_BYTES};
 use deponent_state::{Database, DirectoryDisk, MemoryDisk, StoredCode, read_mapped};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 

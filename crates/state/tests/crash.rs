@@ -4,9 +4,9 @@ mod common;
 
 use alloy_primitives::{B256, Bytes};
 use common::{Model, OPTIONS, Workload, open};
+use deponent_state::{Database, Error, Fault, FaultDisk, Kept, MemoryDisk, NewBlock};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use deponent_state::{Database, Error, Fault, FaultDisk, Kept, MemoryDisk, NewBlock};
 use std::collections::BTreeMap;
 
 type Files = BTreeMap<String, Vec<u8>>;

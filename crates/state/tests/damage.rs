@@ -4,9 +4,11 @@ mod common;
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use common::{Difference, Model, OPTIONS, Workload, open};
+use deponent_state::{
+    Database, DirectoryDisk, Disk, Fault, FaultDisk, MemoryDisk, NewBlock, Options,
+};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use deponent_state::{Database, DirectoryDisk, Disk, Fault, FaultDisk, MemoryDisk, NewBlock, Options};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

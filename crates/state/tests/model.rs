@@ -4,8 +4,8 @@ mod common;
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use common::{Difference, OPTIONS, Workload, open};
-use rand::Rng;
 use deponent_state::{Database, Heads, Kept, MemoryDisk, NewBlock, Options};
+use rand::Rng;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -3,9 +3,9 @@
 mod common;
 
 use common::open;
+use deponent_state::{MemoryDisk, NodeReader};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use deponent_state::{MemoryDisk, NodeReader};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

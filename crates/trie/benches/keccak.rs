@@ -6,8 +6,8 @@
 
 use alloy_primitives::B256;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use std::hint::black_box;
 use deponent_trie::keccak::{Lanes, keccak256_many_with};
+use std::hint::black_box;
 
 /// How many inputs of one length a call gets: the caches hold them.
 const COUNT: usize = 64;

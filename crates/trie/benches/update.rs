@@ -19,14 +19,14 @@ use criterion::{
     BatchSize, BenchmarkGroup, BenchmarkId, Criterion, criterion_group, criterion_main,
     measurement::WallTime,
 };
-use std::hint::black_box;
-use std::sync::Arc;
 use deponent_trie::{
     Account, AccountChange, AccountInfo, EMPTY_ROOT_HASH, NodeSource, SparseTrie, StateChanges,
     by_hash,
     keccak::{self, Lanes},
     versioned::{BlockTrie, Lister, MemoryRecords, Version, account, run_serially, slot},
 };
+use std::hint::black_box;
+use std::sync::Arc;
 
 type Changes = Vec<(B256, u64)>;
 

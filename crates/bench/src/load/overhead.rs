@@ -13,7 +13,7 @@ use super::turn;
 use super::{Mode, Plan, null_contender, usual_threads, write};
 use crate::cells;
 use crate::cli::count;
-use crate::document::{Document, Table, Unit};
+use crate::report::{Document, Table, Unit};
 use crate::transports::receive_witnesses;
 
 /// What `overhead` is given.

@@ -4,8 +4,8 @@ use super::tally::{Failure, Histogram, Tally};
 use super::target::Mix;
 use super::{Mode, Outcome};
 use crate::cells;
-use crate::document::{Axis, Cell, Document, Lines, Table, Unit};
-use crate::stats::Comparison;
+use crate::measure::Comparison;
+use crate::report::{Axis, Cell, Document, Lines, Table, Unit};
 
 /// A thread of ours that uses more than this share of a processor is busy.
 const BUSY: f64 = 0.9;

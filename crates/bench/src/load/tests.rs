@@ -332,7 +332,7 @@ fn who_answers_null_is_not_compared_with_who_has_a_result() {
         let mix = Mix::parse(&["2*a".into(), "b [1]".into()]).expect("calls");
         let mut document = Document::new("calls");
         report::describe(&mix, &[Mode::Sequential], &bodies.map(outcome), has_rate, &mut document);
-        crate::document::markdown(&[document])
+        crate::report::markdown(&[document])
     };
     let report = |bodies| report_at(false, bodies);
     const UNEQUAL: &str = "| the work was unequal |";

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use super::{Block, Entrant, Feed, Run, file_name};
 use crate::cells;
-use crate::document::{Axis, Cell, Document, Lines, Ran, Table, Unit};
-use crate::stats::Sorted;
+use crate::measure::Sorted;
+use crate::report::{Axis, Cell, Document, Lines, Ran, Table, Unit};
 
 /// The shares that tables of times have.
 const SHARES: [(&str, f64); 5] =

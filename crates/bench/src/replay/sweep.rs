@@ -6,8 +6,8 @@ use super::report::blocks;
 use super::{Entrant, Run};
 use crate::cells;
 use crate::compare::{Pairing, pairs};
-use crate::document::{Axis, Cell, Document, Lines, Table, Unit};
-use crate::stats::{Comparison, Sorted};
+use crate::measure::{Comparison, Sorted};
+use crate::report::{Axis, Cell, Document, Lines, Table, Unit};
 use crate::target::Target;
 
 /// A flag and its values.

@@ -280,7 +280,7 @@ fn a_slow_block_is_the_queue_wait_of_the_next_one() {
     assert!(next.queue_wait >= late - 0.001, "{}", next.queue_wait);
     let folder = tempfile::tempdir().expect("a folder");
     let feed = feed(folder.path(), &["--wait-time", "10ms"]);
-    let report = crate::document::markdown(&[report::document("slow".into(), &feed, &[run])]);
+    let report = crate::report::markdown(&[report::document("slow".into(), &feed, &[run])]);
     assert!(report.contains("queue wait") && report.contains("fake is slow"), "{report}");
 }
 

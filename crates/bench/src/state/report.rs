@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cells;
 use crate::chain::Part;
-use crate::document::{Axis, Bars, Document, Lines, Table, Unit};
+use crate::measure::{Comparison, Sorted};
+use crate::report::{Axis, Bars, Document, Lines, Table, Unit};
 use crate::run::{Measured, STAGES, Sample};
-use crate::stats::{Comparison, Sorted};
 
 /// What the issue asks for, as bounds of ratios or of milliseconds.
 const P50_RATIO: f64 = 0.7;

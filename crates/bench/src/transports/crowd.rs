@@ -19,8 +19,8 @@ use super::wires::named;
 use crate::cells;
 use crate::chain::Part;
 use crate::client::Program;
-use crate::document::{Axis, Document, Lines, Table, Unit};
-use crate::stats::Sorted;
+use crate::measure::Sorted;
+use crate::report::{Axis, Document, Lines, Table, Unit};
 use crate::sync;
 
 /// 99 of 100 calls beside a large answer take no longer than this, in milliseconds.

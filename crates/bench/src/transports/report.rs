@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::Sample;
 use super::wires;
 use crate::cells;
-use crate::document::{Axis, Bars, Cell, Document, Lines, Table, Unit};
+use crate::measure::Sorted;
+use crate::report::{Axis, Bars, Cell, Document, Lines, Table, Unit};
 use crate::run::STAGES;
-use crate::stats::Sorted;
 
 /// What the wires have to be faster than.
 const PEER: (&str, &str) = ("geth", "json");

@@ -20,7 +20,7 @@ use super::{Lane, Memory, Sample, Server, TransportOptions, clean_up, start, tur
 use crate::chain::{Chain, Part, Payload};
 use crate::cli::{Common, count, published};
 use crate::client::{Client, Contender, Kind, Program};
-use crate::document::{Document, console};
+use crate::report::{Document, console};
 use crate::run::micros;
 use crate::state::Outcome;
 use crate::sync::{self, Ancestry};

@@ -6,9 +6,9 @@ use alloy_rpc_types_engine::{
     CancunPayloadFields, ExecutionPayload, ExecutionPayloadSidecar, PayloadAttributes,
     PraguePayloadFields,
 };
-use execution::Transaction;
 use deponent_node::demo::World;
 use deponent_node::{Node, NodeOptions};
+use execution::Transaction;
 
 /// Contracts that the block reads, 24 KB each.
 const CONTRACTS: usize = 30;

@@ -7,8 +7,8 @@ use alloy_eips::eip2718::Encodable2718;
 use alloy_eips::eip7702::Authorization;
 use alloy_eips::{eip2935, eip4788, eip7002, eip7251, eip8282};
 use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U256, address, hex, uint};
-use execution::Transaction;
 use deponent_node::{Node, NodeOptions};
+use execution::Transaction;
 use rpc::{Client, ClientError, Code, Error};
 use serde_json::{Value, json};
 

@@ -12,10 +12,10 @@ use client::ssz::{
     ExecutionPayloadEnvelope, ForkchoiceUpdate, ForkchoiceUpdateResponse, PayloadStatus, Status,
     WithWitness,
 };
-use engine::{Engine, Genesis};
-use execution::{ChainSpec, Transaction};
 use deponent_node::Api;
 use deponent_node::rest::rules;
+use engine::{Engine, Genesis};
+use execution::{ChainSpec, Transaction};
 use rpc::rest::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use rpc::{Code, Error, Handler as _};
 use serde_json::Value;

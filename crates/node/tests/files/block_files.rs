@@ -4,8 +4,8 @@ use std::fs;
 
 use alloy_consensus::transaction::{Recovered, TransactionInfo};
 use alloy_primitives::{B256, hex};
-use execution::{SealedBlock, recover_senders};
 use deponent_node::files::{BlockReader, FileBlock, Form};
+use execution::{SealedBlock, recover_senders};
 use serde_json::{Value, json};
 
 use super::{Folder, blocks, fixtures, read, refused, rlp, try_read};

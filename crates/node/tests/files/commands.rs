@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 
 use alloy_primitives::{Address, B256, U256, hex};
 use alloy_rpc_types_engine::PayloadAttributes;
+use deponent_node::{Node, NodeOptions};
 use engine::{Engine, EngineOptions, Genesis, Verdict};
 use execution::{ChainSpec, SealedBlock};
-use deponent_node::{Node, NodeOptions};
 use rpc::Client;
 use serde_json::json;
 use sha2::{Digest, Sha256};

@@ -11,8 +11,8 @@ use alloy_consensus::{
     Block, BlockBody, Eip658Value, Header, Receipt, ReceiptEnvelope, SignableTransaction, TxLegacy,
 };
 use alloy_primitives::{Address, B256, Bytes, Log, Signature, TxKind, U256, hex};
-use execution::{SealedBlock, Transaction};
 use deponent_node::files::{BlockReader, Era1Writer, Form};
+use execution::{SealedBlock, Transaction};
 use sha2::{Digest, Sha256};
 
 use super::{Folder, blocks, entry, packed_entry, read, refused, try_read};

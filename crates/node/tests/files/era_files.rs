@@ -7,8 +7,8 @@ use alloy_eips::eip4844::kzg_to_versioned_hash;
 use alloy_eips::eip4895::Withdrawal;
 use alloy_eips::eip7685::Requests;
 use alloy_primitives::{Address, B256, Bytes, Signature, U256, hex};
-use execution::{SealedBlock, Transaction};
 use deponent_node::files::{BlockReader, Form};
+use execution::{SealedBlock, Transaction};
 use serde_json::Value;
 
 use super::{Folder, blocks, entry, fixtures, packed_entry, read, refused, try_read};

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use deponent_node::files::{BlockWriter, Era1Writer, ExportBlock, Form, Progress, SortOptions, SortedState};
+use deponent_node::files::{
+    BlockWriter, Era1Writer, ExportBlock, Form, Progress, SortOptions, SortedState,
+};
 
 use super::era1_files::receipts_of;
 use super::states::{root_of, sorted_entries};

@@ -20,8 +20,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use alloy_rlp::Encodable;
-use execution::SealedBlock;
 use deponent_node::files::{BlockReader, FileBlock};
+use execution::SealedBlock;
 
 /// `None`, with a word, where there are no fixtures and none are demanded.
 fn fixtures() -> Option<PathBuf> {

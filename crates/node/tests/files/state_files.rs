@@ -6,12 +6,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use alloy_primitives::{Address, B256, Bytes, U256, hex, keccak256};
-use engine::Genesis;
-use execution::ChainSpec;
 use deponent_node::files::{
     Account, AccountReader, Entry, Piece, Progress, SortOptions, SortedState, StateForm,
     read_genesis, read_genesis_head,
 };
+use engine::Genesis;
+use execution::ChainSpec;
 use serde_json::{Value, json};
 
 use super::block_files::gzip;

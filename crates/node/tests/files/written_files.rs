@@ -6,8 +6,8 @@ use std::path::Path;
 use alloy_consensus::Header;
 use alloy_eips::eip7685::Requests;
 use alloy_primitives::{Bytes, keccak256};
-use execution::{Block, SealedBlock};
 use deponent_node::files::{BlockWriter, ExportBlock, FileBlock, Form};
+use execution::{Block, SealedBlock};
 use serde_json::Value;
 
 use super::era_files::made;

@@ -17,11 +17,11 @@ use client::ssz::{
     ForkchoiceUpdateResponse, PayloadStatus, read_blobs_request, read_bodies_request,
     write_hashes_request,
 };
+use deponent_node::Api;
+use deponent_node::files::{AccountReader, BlockReader};
 use engine::{Engine, Genesis};
 use execution::stateless::input::StatelessInput;
 use execution::{AccessList, ChainSpec};
-use deponent_node::Api;
-use deponent_node::files::{AccountReader, BlockReader};
 use rpc::{Error, Handler, Json, JwtSecret, Limits, Params, RawValue, response};
 use state::{Database, Fault, FaultDisk, Kept, MemoryDisk, NewBlock, Options};
 use tempfile::TempDir;

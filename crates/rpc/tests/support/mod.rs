@@ -8,11 +8,11 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::{SinkExt, StreamExt};
 use deponent_rpc::{
     Error, Handler, Json, JwtSecret, Limits, Params, RawValue, ServerOptions, Subscription,
     SubscriptionMethods, Topic, push_hex,
 };
+use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;

@@ -2,9 +2,9 @@
 #![allow(dead_code, unreachable_pub)]
 
 use alloy_primitives::{B256, Bytes, keccak256};
+use deponent_state::{Database, Disk, Error, FaultDisk, Heads, Kept, NewBlock, Options};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use deponent_state::{Database, Disk, Error, FaultDisk, Heads, Kept, NewBlock, Options};
 use std::collections::{BTreeMap, BTreeSet};
 use trie::versioned::{NodeAddress, RecordSink, Records, Version};
 

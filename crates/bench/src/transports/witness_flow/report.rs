@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::{Asked, Flow, Measured, Sample};
 use crate::cells;
-use crate::document::{Axis, Bars, Cell, Document, Lines, Table, Unit};
+use crate::measure::{Comparison, Sorted};
+use crate::report::{Axis, Bars, Cell, Document, Lines, Table, Unit};
 use crate::run::STAGES;
-use crate::stats::{Comparison, Sorted};
 
 const OURS: &str = "deponent";
 /// The transport that all have, of the coupled flow.

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::cells;
-use crate::document::{Table, Unit};
+use crate::report::{Table, Unit};
 
 /// The blocks of each round.
 const BLOCKS: u64 = 7;
@@ -99,7 +99,7 @@ fn two_runs_have_a_verdict_and_a_warning() {
     ] {
         let document = compared(&runs(&["geth"], a), &runs(&["geth"], b)).expect("equal work");
         assert_eq!(verdicts(&document), [row("B geth", "A geth", expected)]);
-        let text = document::markdown(&[document]);
+        let text = report::markdown(&[document]);
         for words in ["not interleaved", "A is /", "B is /", "A geth", "B geth"] {
             assert!(text.contains(words), "{words} is not in {text}");
         }
@@ -182,7 +182,7 @@ fn what_is_no_folder_of_such_results_is_called_that() {
     check(
         |folder| {
             let two = ["a", "b"].map(Document::new);
-            fs::write(folder.join("report.json"), document::json(&two)).expect("written");
+            fs::write(folder.join("report.json"), report::json(&two)).expect("written");
         },
         "several reports",
     );

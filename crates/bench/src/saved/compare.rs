@@ -6,10 +6,10 @@ use std::path::Path;
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 
-use super::{Pairing, unequal_work, verdict_columns, verdict_rows};
-use crate::document::{self, Cell, Content, Document};
+use crate::compare::{Pairing, unequal_work, verdict_columns, verdict_rows};
+use crate::measure::Comparison;
 use crate::replay::{self, Block, Run};
-use crate::stats::Comparison;
+use crate::report::{self, Cell, Content, Document};
 
 /// An earlier run.
 struct Saved<'a> {
@@ -107,7 +107,7 @@ impl<'a> Saved<'a> {
             let path = folder.join(name);
             fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
         };
-        let report = document::read(&text("report.json")?);
+        let report = report::read(&text("report.json")?);
         let reports = report.with_context(|| format!("{}/report.json", folder.display()))?;
         let [report] = <[Document; 1]>::try_from(reports).ok().with_context(|| {
             format!("{} has several reports: name the folder of one", folder.display())

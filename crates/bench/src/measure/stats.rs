@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::document::{Cell, Table, Unit};
 use crate::random::Random;
+use crate::report::{Cell, Table, Unit};
 
 /// Times that a comparison is made again on pairs drawn from those that were measured.
 const RESAMPLES: usize = 10_000;
