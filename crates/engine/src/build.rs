@@ -1,7 +1,7 @@
 use crate::Error;
+use crate::block::live::LiveState;
+use crate::chain::record::BlockRecord;
 use crate::engine::Engine;
-use crate::live::LiveState;
-use crate::record::BlockRecord;
 use alloy_consensus::constants::EMPTY_OMMER_ROOT_HASH;
 use alloy_consensus::{Block as AlloyBlock, BlockBody, Header, Transaction as _, proofs};
 use alloy_eips::eip7685::Requests;

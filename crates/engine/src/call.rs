@@ -1,7 +1,8 @@
 //! Message calls on the state after a block.
 
-use crate::ancestors::Ancestors;
-use crate::{Engine, Error, state_view};
+use crate::read::ancestors::Ancestors;
+use crate::read::version;
+use crate::{Engine, Error};
 use alloy_primitives::map::AddressMap;
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use execution::{BlockError, Call, CallOutcome, Overrides};
@@ -74,11 +75,11 @@ impl State for CallState<'_> {
     }
 
     fn code(&mut self, code_hash: B256) -> Result<Bytes, StateError> {
-        state_view::code(self.database, code_hash)
+        version::code(self.database, code_hash)
     }
 
     fn code_to_run(&mut self, code_hash: B256) -> Result<Code, StateError> {
-        state_view::code_to_run(self.database, code_hash)
+        version::code_to_run(self.database, code_hash)
     }
 
     fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {

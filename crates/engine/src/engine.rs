@@ -1,20 +1,20 @@
-use crate::assemble::{Assembled, Assembler, Last, assemble};
-use crate::background::ReadAhead;
+use crate::after::persist::{self, PersistedBlock, Persister};
+use crate::after::seal::{self, Seal};
+use crate::block::ahead::{Order, ParentState, Schedule};
+use crate::block::live::{Finished, LiveState, RootTimings, Threads, Tries};
+use crate::block::prefetch::{self, Prefetch};
+use crate::block::senders::{self, Recovery};
+use crate::block::trie_workers::{After, Workers};
 use crate::build::Build;
-use crate::core::{Core, EngineOptions, Floors, Unsealed, processors};
-use crate::helpers::{Helpers, Pool};
-use crate::live::{Finished, LiveState, RootTimings, Threads, Tries};
-use crate::parallel::{Order, ParentState, Schedule};
-use crate::persist::{self, PersistedBlock, Persister};
-use crate::prefetch::{self, Prefetch};
-use crate::record::{BlockRecord, WitnessBytes, WitnessSize};
-use crate::recovery::{self, Recovery};
-use crate::seal::{self, Seal};
-use crate::state_view::StateView;
-use crate::thread_pool::ThreadPool;
-use crate::touched::Nodes;
-use crate::tree::{Bounded, InvalidRecord};
-use crate::workers::{After, Workers};
+use crate::chain::read_set::Nodes;
+use crate::chain::record::{BlockRecord, WitnessBytes, WitnessSize};
+use crate::chain::tree::{Bounded, InvalidRecord};
+use crate::read::version::StateView;
+use crate::shared::{Core, EngineOptions, Floors, Unsealed, processors};
+use crate::threads::background::ReadAhead;
+use crate::threads::helpers::{Helpers, Pool};
+use crate::threads::pool::ThreadPool;
+use crate::witnesses::assemble::{Assembled, Assembler, Last, assemble};
 use crate::{Error, Genesis, Heads, limits};
 use alloy_consensus::Transaction as _;
 use alloy_eips::eip2718::{Decodable2718, Encodable2718};
@@ -442,7 +442,7 @@ impl Engine {
         let Some(Threads { pool, .. }) = threads else { return validate(None, state) };
         let listed = state.listed().cloned();
         let listed = listed.as_deref();
-        let senders: &dyn Senders = &recovery::Aside(recovery);
+        let senders: &dyn Senders = &senders::Aside(recovery);
         let prefetch =
             Prefetch { core, chain, codes: &self.codes, parent, version, block, senders, listed };
         let prefetched = |inner: Option<&dyn Ahead>, state: &mut LiveState<'_>| {

@@ -1,5 +1,5 @@
+use crate::chain::tree::BlockTree;
 use crate::engine::{Engine, Verdict};
-use crate::tree::BlockTree;
 use crate::{BuildRequest, Error, limits};
 use alloy_primitives::B256;
 use alloy_rpc_types_engine::{ForkchoiceState, PayloadId};

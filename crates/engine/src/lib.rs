@@ -4,48 +4,35 @@
 //! one call at a time writes, any number read meanwhile. Every block that it finds valid has its
 //! execution witness, on the first call and on every later one.
 
-mod ancestors;
-mod assemble;
-mod background;
+mod after;
+mod block;
 mod build;
 mod call;
-mod core;
+mod chain;
 mod engine;
 mod error;
 mod forkchoice;
-mod genesis;
-mod helpers;
 pub mod limits;
-mod live;
-mod parallel;
-mod persist;
-mod prefetch;
-mod record;
-mod recovery;
-mod remembered;
-mod ring;
+mod read;
 #[cfg(test)]
 mod samples;
-mod seal;
+mod shared;
 #[cfg(test)]
 mod simulation;
-mod state_view;
-mod thread_pool;
-mod touched;
-mod tree;
-mod workers;
+mod threads;
+mod witnesses;
 #[cfg(test)]
 #[path = "../../execution/src/world.rs"]
 mod world;
 
-pub use assemble::Assembled;
+pub use after::persist::PersistedBlock;
 pub use build::{BuildRequest, Built};
-pub use core::EngineOptions;
+pub use chain::genesis::{Genesis, GenesisAccount, StateEntry, initialise};
+pub use chain::record::{BlockRecord, WitnessBytes, WitnessSize, block_header};
+pub use chain::tree::Heads;
 pub use engine::{Engine, Payload, Timings, Verdict};
 pub use error::Error;
 pub use forkchoice::ForkchoiceOutcome;
-pub use genesis::{Genesis, GenesisAccount, StateEntry, initialise};
-pub use persist::PersistedBlock;
-pub use record::{BlockRecord, WitnessBytes, WitnessSize, block_header};
-pub use state_view::StateView;
-pub use tree::Heads;
+pub use read::version::StateView;
+pub use shared::EngineOptions;
+pub use witnesses::assemble::Assembled;

@@ -2,9 +2,9 @@
 //!
 //! The seed is printed; `DEPONENT_SEED` repeats a run, `DEPONENT_STEPS` makes it longer.
 
-use crate::core::{CopyDue, Unsealed};
-use crate::persist::{copy_a_witness, prune};
+use crate::after::persist::{copy_a_witness, prune};
 use crate::samples::{attributes, branch, changed, choose, extend, genesis_file, heads, sender};
+use crate::shared::{CopyDue, Unsealed};
 use crate::world;
 use crate::{Engine, EngineOptions, Error, Genesis, Verdict};
 use alloy_consensus::Header;

@@ -1,7 +1,7 @@
 use super::*;
+use crate::after::seal::Seal;
+use crate::chain::tree::stored_block;
 use crate::samples::*;
-use crate::seal::Seal;
-use crate::tree::stored_block;
 use crate::{Built, world};
 use alloy_consensus::proofs;
 use alloy_primitives::{U256, keccak256};

@@ -4,7 +4,7 @@
 //! of nodes that lie all over the memory, or on the disk. Between the two its nodes are here, one
 //! behind the other in the order that they are sent in.
 
-use crate::live::Tries;
+use crate::block::live::Tries;
 use alloy_primitives::map::B256Map;
 use alloy_primitives::{B256, Bytes};
 use std::collections::VecDeque;

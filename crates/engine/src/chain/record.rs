@@ -1,6 +1,6 @@
 use crate::Error;
-use crate::seal::Seal;
-use crate::touched::Touched;
+use crate::after::seal::Seal;
+use crate::chain::read_set::Touched;
 use alloy_eips::eip2718::{Decodable2718, Encodable2718};
 use alloy_eips::eip7685::Requests;
 use alloy_primitives::{Address, B256, Bytes, U256};

@@ -1,5 +1,5 @@
 use crate::Error;
-use crate::live::Tries;
+use crate::block::live::Tries;
 use alloy_primitives::{B256, Bytes};
 use alloy_rlp::{Decodable, RlpDecodable, RlpEncodable};
 use std::sync::OnceLock;

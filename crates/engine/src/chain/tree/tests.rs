@@ -1,5 +1,5 @@
 use super::*;
-use crate::seal::Seal;
+use crate::after::seal::Seal;
 use alloy_consensus::{BlockBody, Header};
 use alloy_eips::eip7685::Requests;
 use alloy_primitives::U256;

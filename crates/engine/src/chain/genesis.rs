@@ -1,5 +1,5 @@
-use crate::record::BlockRecord;
-use crate::seal::{self, Seal, Sealed, SweepState};
+use crate::after::seal::{self, Seal, Sealed, SweepState};
+use crate::chain::record::BlockRecord;
 use crate::{Error, Heads, limits};
 use alloy_consensus::constants::EMPTY_WITHDRAWALS;
 use alloy_consensus::{Block as AlloyBlock, BlockBody, Header};

@@ -1,13 +1,13 @@
 //! Transactions that run ahead of their turn on other threads. Of a block that came with an access
 //! list (EIP-7928) what the list names is read once, by whoever needs it first.
 
-use crate::ancestors::Ancestors;
-use crate::core::Core;
+use crate::block::live::{self, Known, Reads};
+use crate::chain::record::BlockRecord;
 use crate::limits;
-use crate::live::{self, Known, Reads};
-use crate::record::BlockRecord;
-use crate::remembered::Reader;
-use crate::state_view;
+use crate::read::ancestors::Ancestors;
+use crate::read::remembered::Reader;
+use crate::read::version as state_view;
+use crate::shared::Core;
 use alloy_primitives::map::{AddressMap, Entry, HashMap};
 use alloy_primitives::{Address, B256, Bytes, U256};
 use execution::{AccessList, Ahead, AheadOf, RanAhead, SoFar};

@@ -1,12 +1,12 @@
 //! Witnesses put together from what a block read.
 
 use crate::Error;
-use crate::ancestors::Ancestors;
-use crate::core::Core;
-use crate::helpers::Pool;
+use crate::block::live::{Tries, drop_in_parts};
+use crate::chain::record::BlockRecord;
 use crate::limits;
-use crate::live::{Tries, drop_in_parts};
-use crate::record::BlockRecord;
+use crate::read::ancestors::Ancestors;
+use crate::shared::Core;
+use crate::threads::helpers::Pool;
 use alloy_primitives::{B256, Bytes};
 use alloy_rlp::Decodable;
 use state::Kept;

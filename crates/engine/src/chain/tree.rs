@@ -1,6 +1,6 @@
-use crate::record::BlockRecord;
-use crate::seal::{Seal, Sealed, SweepState};
-use crate::touched::Touched;
+use crate::after::seal::{Seal, Sealed, SweepState};
+use crate::chain::read_set::Touched;
+use crate::chain::record::BlockRecord;
 use crate::{Error, limits};
 use alloy_primitives::B256;
 use alloy_primitives::map::B256Map;

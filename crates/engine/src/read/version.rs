@@ -1,5 +1,5 @@
 use crate::Error;
-use crate::live::storage_error;
+use crate::block::live::storage_error;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use state::{Database, StoredCode};
 use std::sync::Arc;

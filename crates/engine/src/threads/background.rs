@@ -1,7 +1,7 @@
 //! When work that nobody waits for is done, and by which priority.
 
-use crate::core::Core;
 use crate::limits;
+use crate::shared::Core;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;

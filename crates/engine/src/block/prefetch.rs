@@ -6,11 +6,11 @@
 //! once. Where all is in memory it would be a waste of processors, so it begins when a block has
 //! waited for a while, or the one before has.
 
-use crate::background::yield_to_others;
-use crate::core::Core;
-use crate::parallel::{Listed, ParentState};
-use crate::record::BlockRecord;
-use crate::thread_pool::{Help, ThreadPool};
+use crate::block::ahead::{Listed, ParentState};
+use crate::chain::record::BlockRecord;
+use crate::shared::Core;
+use crate::threads::background::yield_to_others;
+use crate::threads::pool::{Help, ThreadPool};
 use execution::{Ahead, ChainSpec, CodeCache, RanAhead, SealedBlock, Senders};
 use std::cell::Cell;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Giving addresses to what a block has changed.
 
-use crate::background::{self, Turns, Yielding};
-use crate::core::Core;
-use crate::live::{Tries, drop_in_parts};
-use crate::record::BlockRecord;
-use crate::touched::Nodes;
+use crate::block::live::{Tries, drop_in_parts};
+use crate::chain::read_set::Nodes;
+use crate::chain::record::BlockRecord;
+use crate::shared::Core;
+use crate::threads::background::{self, Turns, Yielding};
 use crate::{Error, limits};
 use alloy_primitives::{B256, Bytes};
 use alloy_rlp::{Decodable, RlpDecodable, RlpEncodable};

@@ -1,15 +1,15 @@
 //! The state as a block of the chain reads and changes it: a version in the database, and tries
 //! that grow above it, on other threads when the block is worth it.
 
-use crate::ancestors::Ancestors;
-use crate::core::Core;
-use crate::helpers::Pool;
-use crate::parallel::{Guess, Listed};
-use crate::record::BlockRecord;
-use crate::remembered::{Reader, Remembered};
-use crate::state_view;
-use crate::touched::{self, Touched};
-use crate::workers::{Session, Workers};
+use crate::block::ahead::{Guess, Listed};
+use crate::block::trie_workers::{Session, Workers};
+use crate::chain::read_set::{self, Touched};
+use crate::chain::record::BlockRecord;
+use crate::read::ancestors::Ancestors;
+use crate::read::remembered::{Reader, Remembered};
+use crate::read::version as state_view;
+use crate::shared::Core;
+use crate::threads::helpers::Pool;
 use crate::{Error, limits};
 use alloy_primitives::map::AddressMap;
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
@@ -185,12 +185,12 @@ impl<'a> LiveState<'a> {
         let touched = Touched::new(tries.nodes_count(), codes, first_ancestor);
         if !is_all {
             touched.list(|| {
-                let touched::Nodes { mut addresses, bytes } = touched::Nodes::of(&tries, || ());
+                let read_set::Nodes { mut addresses, bytes } = read_set::Nodes::of(&tries, || ());
                 let needed_bytes = self.needed_so_far.len() * limits::NODE_BYTES;
                 addresses.extend(self.needed_so_far);
                 addresses.sort_unstable();
                 addresses.dedup();
-                touched::Nodes { addresses, bytes: bytes.map(|bytes| bytes + needed_bytes) }
+                read_set::Nodes { addresses, bytes: bytes.map(|bytes| bytes + needed_bytes) }
             });
         }
         Finished { touched, tries: tries.into(), is_all }

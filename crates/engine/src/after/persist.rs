@@ -1,8 +1,9 @@
 //! The persistence thread: it takes to the disk what validation leaves in memory, and prunes.
 
-use crate::background::yield_to_others;
-use crate::core::{CopyDue, Core};
-use crate::{Error, assemble, limits};
+use crate::shared::{CopyDue, Core};
+use crate::threads::background::yield_to_others;
+use crate::witnesses::assemble;
+use crate::{Error, limits};
 use alloy_primitives::B256;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;

@@ -6,7 +6,7 @@
 //! or it takes the place of the block. So where processors are few, helpers are kept off the one on
 //! which the block's thread runs.
 
-use crate::thread_pool::{Help, ThreadPool};
+use crate::threads::pool::{Help, ThreadPool};
 use std::sync::{Arc, Mutex};
 use trie::versioned::Unit;
 

@@ -5,10 +5,10 @@
 //! it sets it; with nothing else to do it hashes ahead. When the block has ended, what it has not
 //! come to is left to all threads. One more thread does what is left to do after a block.
 
-use crate::background::yield_to_others;
-use crate::helpers::Helpers;
+use crate::block::ahead::Listed;
 use crate::limits;
-use crate::parallel::Listed;
+use crate::threads::background::yield_to_others;
+use crate::threads::helpers::Helpers;
 use alloy_primitives::{B256, U256, keccak256};
 use execution::{AccessList, ListedAccount};
 use state::Nodes;

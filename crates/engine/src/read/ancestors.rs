@@ -1,7 +1,7 @@
 use crate::Error;
-use crate::core::Core;
-use crate::live::storage_error;
-use crate::record::BlockRecord;
+use crate::block::live::storage_error;
+use crate::chain::record::BlockRecord;
+use crate::shared::Core;
 use alloy_primitives::{B256, Bytes};
 use std::sync::Arc;
 use witness::StateError;

@@ -1,7 +1,7 @@
 //! The signatures of a block's transactions, recovered while it runs: by other threads ahead of it,
 //! and by its own where these are behind.
 
-use crate::helpers::Pool;
+use crate::threads::helpers::Pool;
 use alloy_primitives::Address;
 use execution::{ChainSpec, InvalidBlock, Senders, Signer, Transaction};
 use std::sync::OnceLock;
@@ -122,8 +122,8 @@ impl Senders for Aside<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::helpers::Helpers;
     use crate::samples::{COUNTER, engine, sender, spoilt};
+    use crate::threads::helpers::Helpers;
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
 

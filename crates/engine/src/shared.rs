@@ -1,13 +1,13 @@
 //! What the engine's threads share.
 
-use crate::assemble::{Assembler, Copier};
-use crate::background::Rest;
-use crate::persist::{PersistedBlock, Signals, tried};
-use crate::record::{BlockRecord, stored_header};
-use crate::remembered::Shelf;
-use crate::ring::Ring;
-use crate::seal::{Sealed, SweepState};
-use crate::tree::{BlockTree, Heads, stored_block, stored_link};
+use crate::after::persist::{PersistedBlock, Signals, tried};
+use crate::after::seal::{Sealed, SweepState};
+use crate::chain::record::{BlockRecord, stored_header};
+use crate::chain::tree::{BlockTree, Heads, stored_block, stored_link};
+use crate::read::remembered::Shelf;
+use crate::threads::background::Rest;
+use crate::witnesses::assemble::{Assembler, Copier};
+use crate::witnesses::recent::Ring;
 use crate::{Error, limits};
 use alloy_primitives::{B256, Bytes};
 use state::{Database, Kept};

@@ -1,0 +1,5 @@
+//! The engine's threads.
+
+pub(crate) mod background;
+pub(crate) mod helpers;
+pub(crate) mod pool;

@@ -1,0 +1,4 @@
+//! The witnesses of valid blocks.
+
+pub(crate) mod assemble;
+pub(crate) mod recent;
