@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::json;
 use sha2::Sha256;
 
-use crate::error::JwtError;
+use crate::jsonrpc::error::JwtError;
 use crate::limits::{SECRET_FILE_BYTES, TOKEN_AGE};
 
 /// 32 bytes that the consensus client and we share.

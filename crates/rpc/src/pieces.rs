@@ -1,5 +1,7 @@
 //! What is sent: byte slices in order, never joined, some of them as hex digits.
 
+mod prefetch;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
@@ -8,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::limits::{FETCHED_BYTES, FETCHED_ITEMS, HEX_CHUNK_BYTES, LARGE_PIECE_BYTES};
-use crate::{fetch, spare};
+use crate::spare;
 
 /// A list of byte slices that are sent one after the other without being joined first. A slice may
 /// be sent as its hex digits, which are made while it is sent.
@@ -63,7 +65,7 @@ pub trait Items: Send + Sync {
         for index in first.. {
             // They lie anywhere, and most of a copy of small ones is waiting for their memory.
             if let Some(item) = self.get(index + FETCHED_ITEMS) {
-                fetch::ahead(&item[..item.len().min(FETCHED_BYTES)]);
+                prefetch::prefetch(&item[..item.len().min(FETCHED_BYTES)]);
             }
             if !self.get(index).is_some_and(&mut *take) {
                 break;

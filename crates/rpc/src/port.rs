@@ -12,19 +12,19 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::{block_in_place, spawn_blocking};
 use tokio::time::timeout;
 
-use crate::descriptor::Files;
-use crate::json::Json;
+use crate::http::resource as rest;
+use crate::jsonrpc::json::Json;
+use crate::jsonrpc::message::{Handler, panic_text};
 use crate::jwt::JwtSecret;
 use crate::limits::{
     ACCEPT_PAUSE, CODERS, Limits, SMALL_ANSWER_BYTES, SMALL_ANSWERS_BYTES, SMALL_ANSWERS_WAITING,
     SMALL_BODIES_BYTES,
 };
-use crate::message::{Handler, panic_text};
 use crate::pieces::Pieces;
-use crate::rest;
-use crate::room::{Place, Room, Untaken, permits};
 use crate::seldom::Seldom;
-use crate::socket::{Listener, Stream};
+use crate::transport::descriptor::Files;
+use crate::transport::room::{Place, Room, Untaken, permits};
+use crate::transport::socket::{Listener, Stream};
 
 /// What makes one port different from another.
 #[derive(Clone, Debug)]

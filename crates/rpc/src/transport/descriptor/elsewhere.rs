@@ -11,9 +11,9 @@ use tokio::io::ReadBuf;
 use tokio::net::UnixStream;
 
 use super::Outgoing;
-use crate::error::ClientError;
+use crate::jsonrpc::error::ClientError;
+use crate::jsonrpc::response::malformed;
 use crate::pieces::Pieces;
-use crate::response::malformed;
 
 /// No memory files.
 #[derive(Debug)]

@@ -21,9 +21,9 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Notify;
 use tokio::time::Sleep;
 
-use crate::descriptor::Descriptors;
 use crate::limits::{BODY_STEP_BYTES, CHUNK_BYTES, LOOK_PAUSE, SEND_BUFFER_BYTES, TURN_BYTES};
-use crate::room::Untaken;
+use crate::transport::descriptor::Descriptors;
+use crate::transport::room::Untaken;
 
 /// Where a port listens.
 #[derive(Debug)]

@@ -22,16 +22,16 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_tungstenite::tungstenite::protocol::frame::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use crate::address::Address;
-use crate::client::{call_text, read, refused};
-use crate::error::{ClientError, quote};
+use crate::client::address::Address;
+use crate::client::http::{call_text, read, refused};
+use crate::jsonrpc::error::{ClientError, quote};
+use crate::jsonrpc::response::{Envelope, Kind, malformed};
+use crate::jsonrpc::session::Reader as _;
 use crate::jwt::JwtSecret;
 use crate::limits::{ANSWER_BYTES, CALL_TIME, NOTIFICATIONS_LEN, OUTGOING_LEN, SERVER_IDLE};
-use crate::response::{Envelope, Kind, malformed};
-use crate::session::Reader as _;
-use crate::socket::Socket;
 use crate::spare::Spare;
-use crate::websocket::{Ending, Outgoing, Reader, WebSocket, close};
+use crate::transport::socket::Socket;
+use crate::transport::websocket::{Ending, Outgoing, Reader, WebSocket, close};
 
 /// A WebSocket to a JSON-RPC server.
 ///

@@ -1,7 +1,7 @@
 //! What ends a connection of HTTP/2 that stays alive by its pings alone: a client who takes nothing
 //! of an answer, who asks for nothing, or who has no token.
 //!
-//! Over HTTP/1.1 the socket tells ([`Socket`](crate::socket::Socket)). Here nothing need be written
+//! Over HTTP/1.1 the socket tells ([`Socket`](crate::transport::socket::Socket)). Here nothing need be written
 //! to it while an answer waits for its window (RFC 9113 section 5.2), and others go on beside it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::limits::CROSSING_TIME;
-use crate::room::Place;
+use crate::transport::room::Place;
 
 /// The streams of one connection.
 #[derive(Debug)]

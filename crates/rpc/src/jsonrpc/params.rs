@@ -6,7 +6,7 @@ use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::error::Error;
+use crate::jsonrpc::error::Error;
 use crate::limits::PARAMS_COUNT;
 
 /// The parameters of one call, read from first to last.
@@ -132,7 +132,7 @@ pub(crate) fn elements(text: &str, most: usize) -> Result<Elements<'_>, serde_js
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Code;
+    use crate::jsonrpc::error::Code;
 
     fn raw(text: &str) -> Option<&RawValue> {
         Some(serde_json::from_str(text).expect("JSON"))

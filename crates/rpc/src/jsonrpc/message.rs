@@ -10,14 +10,14 @@ use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::error::{Code, Error, quote};
-use crate::json::Json;
+use crate::http::resource::{self as rest, StatusCode};
+use crate::jsonrpc::error::{Code, Error, quote};
+use crate::jsonrpc::json::Json;
+use crate::jsonrpc::params::elements;
+use crate::jsonrpc::subscription::{Subscription, SubscriptionMethods};
 use crate::limits::{ID_BYTES, IN_ORDER_BYTES, Limits, SHORT_BYTES};
-use crate::params::elements;
 use crate::pieces::Pieces;
 use crate::port::Pace;
-use crate::rest::{self, StatusCode};
-use crate::subscription::{Subscription, SubscriptionMethods};
 
 /// What a port offers.
 pub trait Handler: Send + Sync + 'static {
@@ -352,5 +352,4 @@ impl<'a> Fields<'a> {
 }
 
 #[cfg(test)]
-#[path = "message_tests.rs"]
 mod tests;

@@ -38,23 +38,25 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use crate::coding::{Accepted, Coded, is_coded};
-use crate::descriptor::{Descriptors, Files, Lent, Outgoing};
+use crate::http::coding::{Accepted, Coded, is_coded};
+use crate::http::handshake;
+use crate::http::resource as rest;
+use crate::http::streams::{Open, Over, Sending, Streams};
+use crate::jsonrpc::message::{self, Handler, panic_text};
+use crate::jsonrpc::session::{self, READ_TOO_SLOWLY};
 use crate::jwt::JwtSecret;
 use crate::limits::{
     BODY_START_BYTES, BODY_STEP_BYTES, CHUNK_BYTES, CONNECTION_WINDOW_BYTES, DESCRIPTOR_BYTES,
     DISCARD_BYTES, DISCARD_TIME, HEADER_BYTES, HTTP2_FRAME_BYTES, LENT_FILES, STREAM_WINDOW_BYTES,
 };
-use crate::message::{self, Handler, panic_text};
-use crate::order::{Order, Turn};
 use crate::pieces::Pieces;
 use crate::port::{Answered, Pace, Port, ServerOptions, Unanswered};
-use crate::room::{Place, Untaken};
-use crate::session::{self, READ_TOO_SLOWLY};
-use crate::socket::{Listener, Socket, Stream};
-use crate::streams::{Open, Over, Sending, Streams};
-use crate::websocket::WebSocket;
-use crate::{handshake, ipc, rest};
+use crate::transport::descriptor::{Descriptors, Files, Lent, Outgoing};
+use crate::transport::ipc;
+use crate::transport::room::{Place, Untaken};
+use crate::transport::socket::{Listener, Socket, Stream};
+use crate::transport::turns::{Order, Turn};
+use crate::transport::websocket::WebSocket;
 
 /// Serves until `shutdown` is done, then lets running calls finish for
 /// [`Limits::shutdown_grace`](crate::Limits::shutdown_grace); a WebSocket is told that it ends.
@@ -942,7 +944,7 @@ impl Body for Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::room::Room;
+    use crate::transport::room::Room;
     use std::task::Waker;
 
     /// The library that sends them has up to half a megabyte of them in its queue.

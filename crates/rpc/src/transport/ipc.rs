@@ -12,14 +12,14 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::frame::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use crate::error::{Code, Error};
+use crate::jsonrpc::error::{Code, Error};
+use crate::jsonrpc::message::failure;
+use crate::jsonrpc::session;
 use crate::limits::{CHUNK_BYTES, CLOSE_TIME, GONE_PAUSE, READ_BYTES};
-use crate::message::failure;
 use crate::pieces::Pieces;
 use crate::port::Unanswered;
-use crate::session;
-use crate::socket::{Heard, Socket};
-use crate::websocket::{Ending, Outgoing};
+use crate::transport::socket::{Heard, Socket};
+use crate::transport::websocket::{Ending, Outgoing};
 
 /// Both directions of a connection.
 pub(crate) fn split(socket: Socket, message_bytes: usize) -> (Reader, Writer) {

@@ -9,11 +9,11 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use crate::error::{Code, Error};
-use crate::json::Json;
+use crate::jsonrpc::error::{Code, Error};
+use crate::jsonrpc::json::Json;
 use crate::limits::TOPIC_LEN;
 use crate::pieces::Pieces;
-use crate::websocket::{Ending, Outgoing};
+use crate::transport::websocket::{Ending, Outgoing};
 
 /// The names of one kind of subscription: `eth_subscribe`, `eth_unsubscribe` and
 /// `eth_subscription`, say.

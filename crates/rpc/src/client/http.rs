@@ -13,16 +13,16 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use crate::address::Address;
-use crate::coding::{Decoding, Undecoded, ZSTD};
-use crate::descriptor::{Descriptors, Received};
-use crate::error::{ClientError, quote};
+use crate::client::address::Address;
+use crate::http::coding::{Decoding, Undecoded, ZSTD};
+use crate::http::resource as rest;
+use crate::jsonrpc::error::{ClientError, quote};
+use crate::jsonrpc::response::{Envelope, malformed};
 use crate::jwt::JwtSecret;
 use crate::limits::{ANSWER_BYTES, CALL_TIME, READY_TIME, RESERVED_BYTES, SERVER_IDLE};
-use crate::response::{Envelope, malformed};
-use crate::rest;
-use crate::socket::Socket;
 use crate::spare::Spare;
+use crate::transport::descriptor::{Descriptors, Received};
+use crate::transport::socket::Socket;
 
 /// A connection to a JSON-RPC server, kept alive between calls and opened again where it ended.
 ///

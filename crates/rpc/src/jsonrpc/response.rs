@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::error::{ClientError, Error, quote};
+use crate::jsonrpc::error::{ClientError, Error, quote};
 
 /// The `result` of an answer, as it stands in the body.
 ///
@@ -201,7 +201,7 @@ impl<'de> DeserializeSeed<'de> for Place<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::push_hex;
+    use crate::jsonrpc::json::push_hex;
     use proptest::prelude::*;
 
     #[track_caller]

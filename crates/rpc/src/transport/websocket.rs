@@ -21,16 +21,16 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, O
 use tokio_tungstenite::tungstenite::protocol::frame::{Frame, Utf8Bytes};
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message, Role, WebSocketConfig};
 
-use crate::json::Json;
+use crate::jsonrpc::json::Json;
+use crate::jsonrpc::session;
 use crate::limits::{
     BODY_STEP_BYTES, CLOSE_TIME, DISCARD_BYTES, FRAME_BYTES, READ_BYTES, REASON_BYTES, UNSENT_BYTES,
 };
 use crate::pieces::Pieces;
 use crate::port::Port;
-use crate::room::Place;
-use crate::session;
-use crate::short_frames::ShortFrames;
-use crate::socket::{Heard, Socket};
+use crate::transport::room::Place;
+use crate::transport::short_frames::ShortFrames;
+use crate::transport::socket::{Heard, Socket};
 
 /// One end of a WebSocket.
 pub(crate) struct WebSocket {

@@ -3,7 +3,7 @@
 /// Has the processor bring bytes nearer, which are soon copied, without waiting for them. Nothing
 /// else comes of it: no page is read or made, wherever they lie.
 #[inline]
-pub(crate) fn ahead(bytes: &[u8]) {
+pub(super) fn prefetch(bytes: &[u8]) {
     #[cfg(target_arch = "x86_64")]
     for line in bytes.chunks(64) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

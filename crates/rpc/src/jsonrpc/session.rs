@@ -10,16 +10,16 @@ use tokio::task::spawn_blocking;
 use tokio_tungstenite::tungstenite::protocol::frame::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use crate::error::{Code, Error};
-use crate::json::Json;
+use crate::jsonrpc::error::{Code, Error};
+use crate::jsonrpc::json::Json;
+use crate::jsonrpc::message::{self, Request, answer_by};
+use crate::jsonrpc::params::Params;
+use crate::jsonrpc::subscription::{SubscriptionMethods, Subscriptions};
 use crate::limits::OUTGOING_LEN;
-use crate::message::{self, Request, answer_by};
-use crate::order::{Order, Turn};
-use crate::params::Params;
 use crate::port::{Answered, Port, Unanswered};
-use crate::room::{Place, Untaken, permits, semaphore, units};
-use crate::subscription::{SubscriptionMethods, Subscriptions};
-use crate::websocket::{Ending, Held, Outgoing};
+use crate::transport::room::{Place, Untaken, permits, semaphore, units};
+use crate::transport::turns::{Order, Turn};
+use crate::transport::websocket::{Ending, Held, Outgoing};
 
 /// What brings messages, whatever carries them.
 pub(crate) trait Reader: Send + Sized {

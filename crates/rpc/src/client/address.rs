@@ -4,9 +4,9 @@ use hyper::Uri;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
-use crate::error::{ClientError, quote};
+use crate::jsonrpc::error::{ClientError, quote};
 use crate::limits::CONNECT_TIME;
-use crate::socket::Stream;
+use crate::transport::socket::Stream;
 
 /// Where calls go.
 #[derive(Clone, Debug)]

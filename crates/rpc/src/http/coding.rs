@@ -13,9 +13,9 @@ use hyper::{Method, Response, StatusCode};
 use tokio::sync::OwnedSemaphorePermit;
 use zstd::stream::raw::{DParameter, Decoder, Encoder, InBuffer, Operation, OutBuffer};
 
+use crate::http::resource as rest;
 use crate::limits::{CODED_BYTES, RESERVED_BYTES, TO_CODE_BYTES, ZSTD_LEVEL, ZSTD_WINDOW_LOG};
 use crate::pieces::Pieces;
-use crate::rest;
 
 /// The name of the coding.
 pub(crate) const ZSTD: &str = "zstd";

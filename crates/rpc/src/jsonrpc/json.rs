@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::error::{Code, Error};
+use crate::jsonrpc::error::{Code, Error};
 use crate::pieces::{Pieces, push_digits};
 
 /// One JSON value, rendered already, as pieces that are sent without being joined.

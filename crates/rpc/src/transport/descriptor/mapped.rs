@@ -10,9 +10,9 @@ use hyper::header::HeaderValue;
 use memmap2::{Mmap, MmapOptions};
 use rustix::fs::SealFlags;
 
-use crate::error::ClientError;
+use crate::jsonrpc::error::ClientError;
+use crate::jsonrpc::response::malformed;
 use crate::limits::LENT_FILES;
-use crate::response::malformed;
 
 /// What came on one connection.
 #[derive(Debug, Default)]

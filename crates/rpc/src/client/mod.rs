@@ -1,0 +1,5 @@
+//! The client's end of the wires.
+
+mod address;
+pub(crate) mod http;
+pub(crate) mod ws;
