@@ -2,15 +2,16 @@
 
 mod bench;
 mod conformance;
-mod docs;
 mod test;
+mod tidy;
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
-cargo xtask test                       formatting, docs, clippy, then every test
+cargo xtask test                       formatting, tidy, clippy, then every test
+cargo xtask tidy                       the rules of the house, in a second (docs/design/house.md)
 cargo xtask ci                         all of CI: the same, and rustdoc and cargo-deny before the
                                        tests, of which none may be left out
 cargo xtask conformance DIR [FILTER]   the published consensus tests in DIR (docs/conformance.md);
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.as_slice() {
         ["test"] => test::run_all(std::env::var_os("CI").is_some()),
         ["ci"] => test::run_all(true),
+        ["tidy"] => tidy::check(),
         ["conformance", directory] => conformance::run(directory, None),
         ["conformance", directory, filter] => conformance::run(directory, Some(filter)),
         ["bench", rest @ ..] => bench::run(rest),

@@ -1,4 +1,4 @@
-use crate::{Failure, cargo, docs, root, run};
+use crate::{Failure, cargo, run, tidy};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -9,7 +9,7 @@ pub(crate) fn run_all(ci: bool) -> Result<(), Failure> {
     if component("fmt") {
         run(cargo(&["fmt", "--all", "--check"]))?;
     }
-    docs::check(&root())?;
+    tidy::check()?;
     if component("clippy") {
         run(cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     }

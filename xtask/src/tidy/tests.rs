@@ -1,0 +1,126 @@
+use super::*;
+
+fn one(files: &[(&str, &str)]) -> Crate {
+    let file = |(path, text): &(&str, &str)| {
+        source::SourceFile::new(format!("crates/a/src/{path}"), (*text).into())
+    };
+    Crate {
+        folder: "crates/a".into(),
+        manifest: String::new(),
+        files: files.iter().map(file).collect(),
+    }
+}
+
+#[track_caller]
+fn check(found: &[Problem], expected: &[&str]) {
+    let found: Vec<_> = found.iter().map(|problem| problem.0.as_str()).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_planted_circle_is_found() {
+    let lib = ("lib.rs", "mod x;\nmod y;\nmod z;\npub use z::Z;\n");
+    let x = ("x.rs", "use crate::y::Y;\n");
+    check(&modules::circles(&one(&[lib, x, ("y.rs", ""), ("z.rs", "")])), &[]);
+    let circle = ["crates/a: modules import each other in a circle: x, y"];
+    check(
+        &modules::circles(&one(&[lib, x, ("y.rs", "use super::{x::X as W, z};"), ("z.rs", "")])),
+        &circle,
+    );
+    check(
+        &modules::circles(&one(&[lib, x, ("y.rs", "fn a() { crate::x::b() }"), ("z.rs", "")])),
+        &circle,
+    );
+    // Through what the crate's root re-exports.
+    let circle = ["crates/a: modules import each other in a circle: y, z"];
+    check(
+        &modules::circles(&one(&[
+            lib,
+            ("x.rs", ""),
+            ("y.rs", "use crate::Z;"),
+            ("z.rs", "use crate::y;"),
+        ])),
+        &circle,
+    );
+}
+
+#[test]
+fn comments_strings_and_tests_make_no_circle() {
+    let lib = ("lib.rs", "mod x;\nmod y;\n");
+    let x = ("x.rs", "use crate::y::Y;\n");
+    for y in [
+        "// use crate::x;",
+        "const A: &str = \"use crate::x;\";",
+        "#[cfg(test)]\nmod tests { use crate::x::X; }",
+    ] {
+        check(&modules::circles(&one(&[lib, x, ("y.rs", y)])), &[]);
+    }
+}
+
+#[test]
+fn a_folders_file_is_the_face_of_its_modules() {
+    let lib = ("lib.rs", "mod x;\n");
+    let x = ("x/mod.rs", "mod part;\npub(crate) use part::P;\nstruct X;");
+    check(&modules::circles(&one(&[lib, x, ("x/part.rs", "use super::X;")])), &[]);
+}
+
+#[test]
+fn a_planted_upward_import_is_found() {
+    let lib = ("lib.rs", "mod low;\nmod high;\n");
+    let low = "//! Floor 0. Leaves.\n";
+    let high = ("high.rs", "//! Floor 1. More.\nuse crate::low::L;\n");
+    check(&modules::upward_imports(&one(&[lib, ("low.rs", low), high])), &[]);
+    let planted = format!("{low}use crate::high::H;\n");
+    let problem = ["crates/a/src/low.rs: on floor 0, imports high, which is on floor 1"];
+    check(&modules::upward_imports(&one(&[lib, ("low.rs", &planted), high])), &problem);
+    let problem = ["crates/a/src/high.rs: has no `//! Floor N.`"];
+    let without = ("high.rs", "//! More.\nuse crate::low::L;\n");
+    check(&modules::upward_imports(&one(&[lib, ("low.rs", low), without])), &problem);
+}
+
+#[test]
+fn a_banned_name_and_a_doubled_one_are_found() {
+    let found = words::banned_names(&one(&[("pool_helper.rs", "pub struct BlockManager;\n")]));
+    let problems = [
+        "crates/a/src/pool_helper.rs: helper is a banned name",
+        "crates/a/src/pool_helper.rs:1: BlockManager: manager is a banned name",
+    ];
+    check(&found, &problems);
+    let found =
+        words::doubled_types(&one(&[("x.rs", "struct Part;\n"), ("y.rs", "enum Part {}\n")]));
+    let problem =
+        ["crates/a: Part is the name of 2 types: crates/a/src/x.rs:1, crates/a/src/y.rs:1"];
+    check(&found, &problem);
+}
+
+#[test]
+fn unsafe_code_that_is_not_listed_is_found() {
+    let crates = [one(&[
+        ("x.rs", "fn a() { unsafe { b() } }"),
+        ("y.rs", "#![deny(unsafe_code)] // unsafe"),
+    ])];
+    let table = "| File | Why |\n|---|---|\n| `crates/a/src/x.rs` | b |\n";
+    check(&words::unsafe_files(&crates, table), &[]);
+    check(
+        &words::unsafe_files(&crates, ""),
+        &["crates/a/src/x.rs: unsafe code that ARCHITECTURE.md does not list"],
+    );
+}
+
+#[test]
+fn what_may_only_fall_is_told_when_it_rises() {
+    let ratchets = tables::Ratchets::parse("# what\nlines a 3\n").unwrap();
+    let crates = |text| one(&[("x.rs", text)]);
+    assert_eq!(ratchets.lines(&crates("\n\n\n")), None);
+    let problem = ratchets.lines(&crates("\n\n\n\n")).unwrap();
+    check(&[problem], &["xtask/tidy.txt: 4 lines in a, at most 3"]);
+    assert!(tables::Ratchets::parse("lines a").is_err());
+}
+
+#[test]
+fn the_repository_is_read_whole() {
+    let repository = Repository::read(&root()).unwrap();
+    assert!(repository.crates.iter().any(|one| one.name() == "engine"));
+    let unsafe_code = words::unsafe_files(&repository.crates, "");
+    assert!(unsafe_code.iter().any(|problem| problem.0.contains("keccak")), "{unsafe_code:?}");
+}

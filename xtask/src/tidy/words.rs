@@ -1,0 +1,178 @@
+//! Names and words: banned ones, doubled ones, comments that are riddles, places of `unsafe`.
+
+use super::Problem;
+use super::source::{Crate, SourceFile, line_of, whole_words};
+use super::tables::rows;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Words that say nothing of what a type or a file is.
+const BANNED: [&str; 6] = ["helper", "base", "common", "util", "manager", "core"];
+
+/// Files and types with a banned word in their names.
+pub(super) fn banned_names(one: &Crate) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (module, file) in one.modules() {
+        let name = module.rsplit("::").next().unwrap_or_default();
+        problems.extend(
+            banned(name.split('_'))
+                .map(|word| Problem::new(&file.path, format!("{word} is a banned name"))),
+        );
+        for (line, name) in types(&file.shipped) {
+            let place = format!("{}:{line}", file.path);
+            let words = camel_words(&name);
+            problems.extend(
+                banned(words.iter().map(String::as_str))
+                    .map(|word| Problem::new(&place, format!("{name}: {word} is a banned name"))),
+            );
+        }
+    }
+    problems
+}
+
+fn banned<'a>(words: impl Iterator<Item = &'a str>) -> impl Iterator<Item = &'static str> {
+    let words: BTreeSet<String> =
+        words.map(|word| word.trim_end_matches('s').to_lowercase()).collect();
+    BANNED.into_iter().filter(move |banned| words.contains(*banned))
+}
+
+fn camel_words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    for char in name.chars() {
+        if char.is_uppercase() {
+            words.push(String::new());
+        }
+        words.last_mut().expect("one is there").push(char);
+    }
+    words
+}
+
+/// A name that two types of a crate have, tests aside.
+pub(super) fn doubled_types(one: &Crate) -> Vec<Problem> {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (_, file) in one.modules() {
+        for (line, name) in types(&file.shipped) {
+            places.entry(name).or_default().push(format!("{}:{line}", file.path));
+        }
+    }
+    places.retain(|_, places| places.len() > 1);
+    let problem = |(name, places): (String, Vec<String>)| {
+        Problem::new(
+            &one.folder,
+            format!("{name} is the name of {} types: {}", places.len(), places.join(", ")),
+        )
+    };
+    places.into_iter().map(problem).collect()
+}
+
+/// The types that a file defines outside of functions, each with its line.
+fn types(code: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (index, line) in code.lines().enumerate() {
+        let line = ["pub ", "pub(crate) ", "pub(super) ", "unsafe "]
+            .iter()
+            .fold(line, |line, prefix| line.strip_prefix(prefix).unwrap_or(line));
+        let kinds = ["struct ", "enum ", "trait ", "union ", "type "];
+        if let Some(rest) = kinds.iter().find_map(|kind| line.strip_prefix(kind)) {
+            let name =
+                rest.chars().take_while(|char| char.is_alphanumeric() || *char == '_').collect();
+            found.push((index + 1, name));
+        }
+    }
+    found
+}
+
+/// Comments that begin with What, Who or Whoever: the subject is to come first.
+pub(super) fn riddles(one: &Crate) -> usize {
+    one.files.iter().map(|file| riddles_in(&file.text)).sum()
+}
+
+fn riddles_in(text: &str) -> usize {
+    let is_riddle = |line: &&str| {
+        let words =
+            line.trim_start().strip_prefix("//").map(|rest| rest.trim_start_matches(['/', '!']));
+        let first = words.and_then(|words| words.split_whitespace().next()).unwrap_or_default();
+        ["What", "Who", "Whoever", "What's", "Who's"].contains(&first)
+    };
+    text.lines().filter(is_riddle).count()
+}
+
+/// A file of another crate, compiled into this one.
+pub(super) fn foreign_paths(file: &SourceFile) -> Vec<Problem> {
+    let lines = file.text.lines().enumerate();
+    let is_foreign =
+        |line: &str| line.trim_start().starts_with("#[path") && line.contains("../../");
+    lines
+        .filter(|(_, line)| is_foreign(line))
+        .map(|(index, _)| {
+            Problem::new(format!("{}:{}", file.path, index + 1), "#[path] out of a crate")
+        })
+        .collect()
+}
+
+/// A thread that sleeps instead of waiting for something, outside of tests and of `bench`.
+pub(super) fn sleeps(one: &Crate, file: &SourceFile) -> Vec<Problem> {
+    if file.is_test() || one.name() == "bench" {
+        return Vec::new();
+    }
+    let sleeps = file.shipped.match_indices("thread::sleep(");
+    sleeps
+        .map(|(at, _)| {
+            let place = format!("{}:{}", file.path, line_of(&file.shipped, at));
+            Problem::new(place, "sleeps; wait for a condition instead")
+        })
+        .collect()
+}
+
+/// The table of unsafe code in ARCHITECTURE.md is exact.
+pub(super) fn unsafe_files(crates: &[Crate], architecture: &str) -> Vec<Problem> {
+    let is_unsafe = |file: &&SourceFile| {
+        whole_words(&file.shipped, "unsafe").any(|at| !file.shipped[at..].starts_with("unsafe_"))
+    };
+    let found: BTreeSet<&str> = crates
+        .iter()
+        .flat_map(Crate::modules)
+        .map(|(_, file)| file)
+        .filter(is_unsafe)
+        .map(|file| file.path.as_str())
+        .collect();
+    let rows = rows(architecture, &["File", "Why"]);
+    let listed: BTreeSet<&str> = rows.iter().map(|row| row[0].as_str()).collect();
+    let mut problems = Vec::new();
+    problems.extend(
+        found
+            .difference(&listed)
+            .map(|path| Problem::new(path, "unsafe code that ARCHITECTURE.md does not list")),
+    );
+    problems.extend(listed.difference(&found).map(|path| {
+        Problem::new("ARCHITECTURE.md", format!("lists unsafe code in {path}, which has none"))
+    }));
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn banned_words_are_found_as_words() {
+        let found = |name: &str| banned(camel_words(name).iter().map(String::as_str)).next();
+        assert_eq!(found("PoolHelper"), Some("helper"));
+        assert_eq!(found("Helpers"), Some("helper"));
+        assert_eq!(found("Core"), Some("core"));
+        assert_eq!(found("Score"), None);
+        assert_eq!(found("DatabaseFile"), None);
+        assert_eq!(found("BaseFee"), Some("base"));
+    }
+
+    #[test]
+    fn types_are_found_with_their_lines() {
+        let code = "pub(crate) struct One<T>;\nimpl X { type Error = E; }\n    struct Inner;\nenum Two {}\n";
+        assert_eq!(types(code), [(1, "One".to_owned()), (4, "Two".to_owned())]);
+    }
+
+    #[test]
+    fn comments_that_begin_with_what_are_counted() {
+        let text = "/// What a block read.\n//! Who has it.\n// Whatever comes\nlet what = 1; // What?\n/// The nodes.";
+        assert_eq!(riddles_in(text), 2);
+    }
+}
