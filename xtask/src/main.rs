@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
 cargo xtask test                       formatting, tidy, clippy, then every test
-cargo xtask tidy                       the rules of the house, in a second (docs/design/house.md)
+cargo xtask tidy                       the rules of the house, in a second (CONTRIBUTING.md)
 cargo xtask ci                         all of CI: the same, and rustdoc and cargo-deny before the
                                        tests, of which none may be left out
 cargo xtask conformance DIR [FILTER]   the published consensus tests in DIR (docs/conformance.md);

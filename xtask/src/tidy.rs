@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the rules of the house that no compiler checks. docs/design/house.md has them
+//! `cargo xtask tidy`: the rules of the house that no compiler checks. CONTRIBUTING.md has them
 //! in words; the figures that may only fall are in `xtask/tidy.txt`.
 
 mod lengths;
