@@ -8,11 +8,11 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
 
+use crate::clients::process;
+use crate::clients::target::Targets;
 use crate::load::{LoadArgs, OverheadArgs};
-use crate::process;
 use crate::report::console;
 use crate::saved::{self, ReportArgs};
-use crate::target::Targets;
 use crate::transports::WitnessArgs;
 use crate::{
     Chain, ChainKind, Codes, Contender, CrowdOptions, Fork, Kind, Options, Part, Program, Read,
@@ -27,9 +27,9 @@ pub enum Command {
     /// Make a payload file of the blocks of any JSON-RPC endpoint.
     Extract(crate::extract::Args),
     /// Raise the gas limit of a chain step by step, with empty blocks.
-    GasRamp(crate::reshape::RampArgs),
+    GasRamp(crate::chain::reshape::RampArgs),
     /// Make large blocks of the transactions of several.
-    Merge(crate::reshape::MergeArgs),
+    Merge(crate::chain::reshape::MergeArgs),
     /// Run the chain on all clients, block by block, and report.
     State(StateArgs),
     /// Ask each client for witnesses of older blocks while it validates newer ones.
@@ -267,8 +267,8 @@ pub fn run(command: &Command) -> anyhow::Result<()> {
     let outcome = match command {
         Command::Generate(args) => args.run(),
         Command::Extract(args) => crate::extract::run(args),
-        Command::GasRamp(args) => crate::reshape::ramp(args),
-        Command::Merge(args) => crate::reshape::merge(args),
+        Command::GasRamp(args) => crate::chain::reshape::ramp(args),
+        Command::Merge(args) => crate::chain::reshape::merge(args),
         Command::State(args) => state(args),
         Command::Depths(args) => depths(args),
         Command::Transports(args) => transports(args),
@@ -339,7 +339,7 @@ fn state(args: &StateArgs) -> anyhow::Result<()> {
     let chain = generate(&args.common)?;
     for contender in &args.reimport {
         if let Some(program) = args.common.program(contender.kind) {
-            crate::sync::forget(&program, &chain, &args.common.dir)?;
+            crate::clients::prepare::forget(&program, &chain, &args.common.dir)?;
         }
     }
     let part = |name: &String| {

@@ -7,10 +7,10 @@ use anyhow::{Context, ensure};
 
 use crate::cells;
 use crate::cli::count;
+use crate::clients::target::Targets;
 use crate::measure::{Comparison, LEAST_PAIRS};
 use crate::replay::{self, Block, Course, Entrant, Feed, Run};
 use crate::report::{Cell, Document, Table, Unit};
-use crate::target::Targets;
 
 /// What `compare` is given.
 #[derive(Debug, clap::Args)]

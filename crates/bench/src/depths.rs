@@ -16,14 +16,14 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::cells;
-use crate::chain::{Chain, Part};
-use crate::client::{Client, Contender, Program};
+use crate::chain::format::{Chain, Part};
+use crate::clients::client::{Client, Contender, Program};
+use crate::clients::prepare::{self as sync, Ancestry};
+use crate::clients::wire::Connection;
 use crate::measure::Sorted;
 use crate::progress;
 use crate::report::{Axis, Cell, Document, Lines, Table, Unit};
 use crate::run::micros;
-use crate::sync::{self, Ancestry};
-use crate::wire::Connection;
 
 /// Blocks between the block and the head.
 const DEPTHS: [usize; 6] = [0, 8, 32, 64, 127, 1000];

@@ -24,7 +24,7 @@ use rpc::RawValue;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::chain::{About, Payload, Writer, payloads_of};
+use crate::chain::format::{About, Payload, Writer, payloads_of};
 use crate::fault::Fault;
 use crate::load::{Caller, Endpoint};
 use crate::progress;

@@ -36,7 +36,7 @@ use self::env::Env;
 use self::tally::Tally;
 use self::target::{Mix, Target};
 use crate::cli::count;
-use crate::process;
+use crate::clients::process;
 use crate::progress;
 use crate::report::results_folder;
 use crate::report::{Document, console};

@@ -22,20 +22,20 @@ use anyhow::{Context, anyhow, bail, ensure};
 use rpc::JwtSecret;
 use serde::{Deserialize, Serialize};
 
-use crate::chain::{Payload, count_of, payloads_of};
+use crate::chain::format::{Payload, count_of, payloads_of};
+use crate::chain::world::short_hash;
 use crate::cli::count;
-use crate::client::Heads;
+use crate::clients::client::Heads;
+use crate::clients::persisted::Persisted;
+use crate::clients::prepare::{self as sync, Ancestry};
+use crate::clients::process::{self, Process};
+use crate::clients::target::{Reset, Target, Targets};
+use crate::clients::wire::{Connection, Timing};
 use crate::fault::Fault;
-use crate::persisted::Persisted;
-use crate::process::{self, Process};
 use crate::progress;
 use crate::report::results_folder;
 use crate::report::{Document, Ran};
-use crate::sync::{self, Ancestry};
-use crate::target::{Reset, Target, Targets};
 use crate::turns::whose;
-use crate::wire::{Connection, Timing};
-use crate::world::short_hash;
 
 pub(crate) use self::report::{
     FAULTS, clients, distribution, faults, latencies, names, sent, speeds,

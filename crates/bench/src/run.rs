@@ -16,11 +16,11 @@ use anyhow::{Context, ensure};
 use indicatif::ProgressIterator as _;
 use serde::Serialize;
 
-use crate::chain::{Chain, Part, Payload};
-use crate::client::{Client, Contender, Program};
-use crate::process::Usage;
+use crate::chain::format::{Chain, Part, Payload};
+use crate::clients::client::{Client, Contender, Program};
+use crate::clients::prepare::{self as sync, Ancestry};
+use crate::clients::process::Usage;
 use crate::progress;
-use crate::sync::{self, Ancestry};
 use crate::transports::WitnessLane;
 use crate::turns::whose;
 

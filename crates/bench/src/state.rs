@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use crate::chain::Chain;
-use crate::process;
+use crate::chain::format::Chain;
+use crate::clients::prepare as sync;
+use crate::clients::process;
 use crate::report::Document;
 use crate::run::{self, Measured, Options};
-use crate::sync;
 
 /// Where the results of a run are.
 #[derive(Debug)]

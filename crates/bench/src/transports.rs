@@ -36,16 +36,16 @@ pub(crate) use self::wires::transport_names_of;
 use self::wires::{Named, Transport, named};
 pub(crate) use self::witness_flow::{WitnessArgs, run as run_witness};
 pub use self::witness_flow::{WitnessOptions, witness};
-use crate::chain::{Chain, Part, Payload};
-use crate::client::{Client, Kind, Program};
-use crate::process::{self, Usage};
+use crate::chain::format::{Chain, Part, Payload};
+use crate::clients::client::{Client, Kind, Program};
+use crate::clients::prepare as sync;
+use crate::clients::process::{self, Usage};
+use crate::clients::wire;
 use crate::progress;
 use crate::report::Document;
 use crate::run::{micros, server_timings};
 use crate::state::Outcome;
-use crate::sync;
 use crate::turns::whose;
-use crate::wire;
 
 /// Sizes from here on, in megabytes, have [`TransportOptions::rounds`]' second number.
 const LARGE_MB: u64 = 200;

@@ -13,8 +13,8 @@ use super::env::Env;
 use super::message::{Message, Messages, Wire, push_frame_head};
 use super::target::Target;
 use crate::cli::count;
+use crate::clients::process;
 use crate::fault::Fault;
-use crate::process;
 use crate::stream::Stream;
 
 /// How often a call is sent that gets no answer, or is told to wait; pauses grow to a minute.

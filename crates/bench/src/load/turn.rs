@@ -13,7 +13,7 @@ use super::Plan;
 use super::lane::{Lane, Opener};
 use super::tally::Tally;
 use super::target::{Mix, Target};
-use crate::process;
+use crate::clients::process;
 
 /// Makes the calls of one turn. The connections are opened before the clock starts.
 pub(super) fn run(target: &Target, mix: &Mix, plan: &Plan) -> anyhow::Result<Tally> {

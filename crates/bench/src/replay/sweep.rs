@@ -5,10 +5,10 @@ use std::str::FromStr;
 use super::report::blocks;
 use super::{Entrant, Run};
 use crate::cells;
+use crate::clients::target::Target;
 use crate::compare::{Pairing, pairs};
 use crate::measure::{Comparison, Sorted};
 use crate::report::{Axis, Cell, Document, Lines, Table, Unit};
-use crate::target::Target;
 
 /// A flag and its values.
 #[derive(Clone, Debug, PartialEq, Eq)]

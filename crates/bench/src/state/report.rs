@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cells;
-use crate::chain::Part;
+use crate::chain::format::Part;
 use crate::measure::{Comparison, Sorted};
 use crate::report::{Axis, Bars, Document, Lines, Table, Unit};
 use crate::run::{Measured, STAGES, Sample};

@@ -17,11 +17,11 @@ use super::osaka_time;
 use super::payloads::Published;
 use super::wires::named;
 use crate::cells;
-use crate::chain::Part;
-use crate::client::Program;
+use crate::chain::format::Part;
+use crate::clients::client::Program;
+use crate::clients::prepare as sync;
 use crate::measure::Sorted;
 use crate::report::{Axis, Document, Lines, Table, Unit};
-use crate::sync;
 
 /// 99 of 100 calls beside a large answer take no longer than this, in milliseconds.
 const P99_MS: f64 = 50.0;

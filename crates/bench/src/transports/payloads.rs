@@ -12,9 +12,9 @@ use rpc::RawValue;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::chain::{Chain, Part, Payload, Writer, payloads_of};
-use crate::client::{Client, Program};
-use crate::sync::{self, Ancestry};
+use crate::chain::format::{Chain, Part, Payload, Writer, payloads_of};
+use crate::clients::client::{Client, Program};
+use crate::clients::prepare::{self as sync, Ancestry};
 
 /// A published chain: `genesis.json`, and `payloads.jsonl` with one payload a line and what it is
 /// called; or one that `generate` made, with a file for what is built on and one for each size.

@@ -13,9 +13,9 @@ use tokio::runtime::Runtime;
 use super::connection::{Connection, Endpoint, Framing, Request};
 use super::decode::{self, CodePlace, Memory, Timing};
 use super::{slices, ssz};
-use crate::chain::Payload;
-use crate::client::{Client, Kind};
-use crate::wire;
+use crate::chain::format::Payload;
+use crate::clients::client::{Client, Kind};
+use crate::clients::wire;
 
 /// A way to ask for a payload's verdict and witness.
 pub(super) trait Transport {

@@ -17,15 +17,16 @@ use serde::Serialize;
 use super::payloads::Published;
 use super::wires::{self, Named};
 use super::{Lane, Memory, Sample, Server, TransportOptions, clean_up, start, turn_of, write};
-use crate::chain::{Chain, Part, Payload};
+use crate::chain::format::{Chain, Part, Payload};
 use crate::cli::{Common, count, published};
-use crate::client::{Client, Contender, Kind, Program};
+use crate::clients::client::{Client, Contender, Kind, Program};
+use crate::clients::prepare::{self as sync, Ancestry};
+use crate::clients::process;
+use crate::progress;
 use crate::report::{Document, console};
 use crate::run::micros;
 use crate::state::Outcome;
-use crate::sync::{self, Ancestry};
 use crate::turns::whose;
-use crate::{process, progress};
 
 /// What `witness` is given.
 #[derive(Debug, clap::Args)]

@@ -9,8 +9,8 @@ use std::time::Instant;
 use alloy_primitives::B256;
 use anyhow::Context;
 
-use crate::chain::{Chain, Part, Payload};
-use crate::client::{Client, Heads, Program};
+use crate::chain::format::{Chain, Part, Payload};
+use crate::clients::client::{Client, Heads, Program};
 use crate::progress;
 
 /// How far behind the head consensus clients name a block safe, and finalized.

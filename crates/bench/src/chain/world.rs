@@ -8,7 +8,7 @@ use k256::ecdsa::SigningKey;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::contracts;
+use crate::chain::contracts;
 use crate::random::Zipf;
 
 /// They change when the same sizes begin to give another state, or other blocks on it.

@@ -14,10 +14,10 @@ use rpc::JwtSecret;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use crate::client::Client;
-use crate::process::{Process, bound_to_us};
-use crate::wire::Connection;
-use crate::world::short_hash;
+use crate::chain::world::short_hash;
+use crate::clients::client::Client;
+use crate::clients::process::{Process, bound_to_us};
+use crate::clients::wire::Connection;
 
 /// The clients that we know.
 const KNOWN: &str = include_str!("targets.toml");

@@ -13,11 +13,11 @@ use serde::Serialize;
 use serde_json::json;
 
 use self::codes::{CODE_BYTES, Contracts};
-use crate::chain::{self, Chain, Part};
-use crate::client::Program;
-use crate::generate::{Blueprint, Driver};
-use crate::workload::{BlockPlan, Plan, PlanKind};
-use crate::world::{self, Alloc, FUNDER, Fork, address_of, sender, short_hash};
+use crate::chain::format::{self, Chain, Part};
+use crate::chain::generate::{Blueprint, Driver};
+use crate::chain::workload::{BlockPlan, Plan, PlanKind};
+use crate::chain::world::{self, Alloc, FUNDER, Fork, address_of, sender, short_hash};
+use crate::clients::client::Program;
 
 /// It changes when the same sizes begin to give other blocks.
 const GENERATION: u32 = 1;

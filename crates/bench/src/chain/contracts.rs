@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 
-use crate::asm::assemble;
+use crate::chain::asm::assemble;
 use crate::random::Random;
 
 /// Sets the slots from word 1 to before word 2 to 80 bits of their own keys.

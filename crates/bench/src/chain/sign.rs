@@ -6,8 +6,8 @@ use alloy_eips::eip7702::Authorization;
 use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U256};
 use k256::ecdsa::SigningKey;
 
-use crate::workload::{Plan, PlanKind, versioned_hash};
-use crate::world::{self, CHAIN_ID};
+use crate::chain::workload::{Plan, PlanKind, versioned_hash};
+use crate::chain::world::{self, CHAIN_ID};
 
 const MAX_FEE: u128 = 100_000_000_000;
 const PRIORITY_FEE: u128 = 1_000_000_000;

@@ -12,11 +12,11 @@ use anyhow::{Context, ensure};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::chain::{About, Payload, PragueCall, Writer, count_of, payloads_of};
-use crate::client::Client;
+use crate::chain::format::{About, Payload, PragueCall, Writer, count_of, payloads_of};
+use crate::clients::client::Client;
+use crate::clients::prepare::{self as sync, Ancestry};
+use crate::clients::target::Targets;
 use crate::progress;
-use crate::sync::{self, Ancestry};
-use crate::target::Targets;
 
 /// A block's gas limit differs from its parent's by less than this part of it.
 const LIMIT_PART: u64 = 1024;

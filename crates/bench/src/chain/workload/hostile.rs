@@ -4,8 +4,8 @@
 use alloy_primitives::{Address, Bytes};
 
 use super::{Plan, Workload};
-use crate::contracts::{self, FILL_GAS, PAY_GAS};
-use crate::world::{self, PAYER};
+use crate::chain::contracts::{self, FILL_GAS, PAY_GAS};
+use crate::chain::world::{self, PAYER};
 
 /// Share of blocks without anything.
 pub(super) const EMPTY: f64 = 0.2;

@@ -9,9 +9,9 @@ mod hostile;
 use alloy_eips::eip4844;
 use alloy_primitives::{Address, B256, Bytes, TxKind, keccak256};
 
-use crate::contracts::{self, FILL_GAS, PAY_GAS, Swap};
+use crate::chain::contracts::{self, FILL_GAS, PAY_GAS, Swap};
+use crate::chain::world::{self, ChainKind, FUNDER, PAYER, World};
 use crate::random::{Random, Zipf};
-use crate::world::{self, ChainKind, FUNDER, PAYER, World};
 
 /// Share of slots and accounts that were touched not long before.
 const RECENT: f64 = 0.7;

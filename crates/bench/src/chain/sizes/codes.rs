@@ -6,7 +6,7 @@
 use alloy_primitives::{Address, Bytes, U256, keccak256};
 
 use super::{Codes, Read};
-use crate::asm::assemble;
+use crate::chain::asm::assemble;
 use crate::random::Random;
 
 /// Of each code: the limit of EIP-170.

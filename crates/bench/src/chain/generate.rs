@@ -10,13 +10,13 @@ use anyhow::{Context, ensure};
 use indicatif::{ProgressBar, ProgressIterator as _};
 use serde_json::{Value, json};
 
-use crate::chain::{self, About, Chain, Part, Payload, Writer};
-use crate::client::{Client, Kind, Program};
+use crate::chain::format::{self, About, Chain, Part, Payload, Writer};
+use crate::chain::sign::sign_all;
+use crate::chain::workload::{self, BlockPlan, Workload};
+use crate::chain::world::{CHAIN_ID, Fork, World};
+use crate::clients::client::{Client, Kind, Program};
+use crate::clients::prepare::{self as sync, Ancestry};
 use crate::progress;
-use crate::sign::sign_all;
-use crate::sync::{self, Ancestry};
-use crate::workload::{self, BlockPlan, Workload};
-use crate::world::{CHAIN_ID, Fork, World};
 
 /// Proposers take turns.
 const FEE_RECIPIENTS: u64 = 40;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::chain::{About, Chain, Part};
-use crate::world::World;
+use crate::chain::format::{About, Chain, Part};
+use crate::chain::world::World;
 
 /// The command that makes a chain of these sizes.
 pub(super) fn command(world: &World) -> String {

@@ -11,13 +11,13 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::chain::Payload;
+use crate::chain::format::Payload;
+use crate::clients::process::{self, Process};
+use crate::clients::target::{Port, Target, Targets};
+use crate::clients::wire::{Connection, Timing};
 use crate::fault::Fault;
-use crate::process::{self, Process};
 use crate::report::Document;
-use crate::target::{Port, Target, Targets};
 use crate::transports::transport_names_of;
-use crate::wire::{Connection, Timing};
 
 /// How an answer says that there is no witness.
 const NO_BYTES: [&str; 3] = ["null", "\"\"", "\"0x\""];

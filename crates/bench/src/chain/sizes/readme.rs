@@ -3,7 +3,7 @@
 use clap::ValueEnum as _;
 
 use super::{WitnessSizes, reads};
-use crate::world::ChainKind;
+use crate::chain::world::ChainKind;
 
 /// The command that makes such a chain.
 pub(super) fn command(world: &WitnessSizes) -> String {

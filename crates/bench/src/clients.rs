@@ -1,0 +1,8 @@
+//! The clients under test: how each is started, stopped, made ready and called.
+
+pub mod client;
+pub(crate) mod persisted;
+pub(crate) mod prepare;
+pub(crate) mod process;
+pub(crate) mod target;
+pub(crate) mod wire;
