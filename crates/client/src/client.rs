@@ -88,6 +88,12 @@ impl EngineClient {
         self.wire
     }
 
+    /// The connection that all calls go over: for methods that this client has no function for, and
+    /// for the [times](Client::last_times) of the last answer.
+    pub const fn connection(&mut self) -> &mut Client {
+        &mut self.rpc
+    }
+
     /// Says for which fork all calls from here on are; with `None` that follows from their fields.
     pub const fn set_fork(&mut self, fork: Option<Fork>) {
         self.said = fork;

@@ -56,9 +56,12 @@ pub(crate) fn new_payload(
     }
 }
 
-/// Reads the answer to `engine_newPayload`, with or without the witness, whose bytes go to memory
-/// of `spare`.
-pub(crate) fn status(
+/// Reads the result of `engine_newPayload` or `engine_newPayloadWithWitness`, for those who call
+/// them over a connection of their own; the bytes of the witness go to memory of `spare`.
+///
+/// # Errors
+/// The result is not what the specification has, or the witness in it is malformed.
+pub fn status(
     result: &RawValue,
     spare: &Spare,
 ) -> Result<(PayloadStatus, Option<WitnessAnswer>), Error> {

@@ -55,4 +55,5 @@ pub use answers::{Capabilities, ClientVersion, Timings, WitnessAnswer};
 pub use client::EngineClient;
 pub use error::{Error, Problem};
 pub use fork::Fork;
+pub use json::status as read_payload_status;
 pub use wire::Wire;

@@ -95,7 +95,7 @@ mod seldom;
 mod spare;
 mod transport;
 
-pub use client::http::{Client, Reply};
+pub use client::http::{CallTimes, Client, Reply};
 pub use client::ws::{Notifications, WsClient};
 pub use http::resource as rest;
 pub use http::server::serve;

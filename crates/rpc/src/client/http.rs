@@ -1,6 +1,6 @@
 //! A client: one HTTP/1.1 connection, one call or request at a time.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -42,6 +42,20 @@ pub struct Client {
     received: Received,
     spare: Spare,
     connections: u64,
+    times: Option<CallTimes>,
+}
+
+/// When a request of a [`Client`] was sent, and when its answer came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallTimes {
+    /// The request was rendered, and began to be sent; a connection that had ended is opened later.
+    pub sent: Instant,
+    /// The head of the answer was there; `None` if it never came.
+    pub first_byte: Option<Instant>,
+    /// The whole body was there; `None` if it never was.
+    pub last_byte: Option<Instant>,
+    /// Bytes of the body, as they were before they were compressed.
+    pub body_bytes: usize,
 }
 
 /// A connection, and the descriptors that come with it.
@@ -83,7 +97,27 @@ impl Client {
             received,
             spare,
             connections: 1,
+            times: None,
         })
+    }
+
+    /// When the last request was sent and its answer came; `None` before the first one. A request
+    /// that did not get an answer has its own times, as far as it came.
+    pub const fn last_times(&self) -> Option<CallTimes> {
+        self.times
+    }
+
+    /// Ends the connection and opens another at once, so that the next call need not: one that was
+    /// idle for long may be about to be closed by its server.
+    ///
+    /// # Errors
+    /// The server does not take a connection.
+    pub async fn reopen(&mut self) -> Result<(), ClientError> {
+        self.hang_up();
+        self.received.forget();
+        self.connections += 1;
+        self.kept = Some(open(&self.address).await?);
+        Ok(())
     }
 
     /// Bounds each call from here on, the opening of a connection included.
@@ -180,11 +214,12 @@ impl Client {
         let takes_own = request.headers().get(rest::DESCRIPTOR) == Some(&rest::OWN_FILE);
         let (connection, response) = self.send(request).await?;
         let (status, headers) = (response.status(), response.headers().clone());
-        let mut body = read(&self.address, response, &self.spare).await?;
+        let mut body = self.read(response).await?;
         if let Some(named) = headers.get(rest::DESCRIPTOR) {
             let descriptor = connection.descriptors.as_ref().and_then(Descriptors::take);
             let descriptor = descriptor.ok_or_else(|| malformed("no descriptor came with it"))?;
             body = self.received.map(descriptor, named, takes_own)?;
+            self.mark_end(body.len());
         }
         self.kept = Some(connection);
         Ok(Reply { status, headers, body })
@@ -193,12 +228,28 @@ impl Client {
     async fn exchange(&mut self, body: Bytes) -> Result<Bytes, ClientError> {
         let (connection, response) = self.send(self.call_of(body)).await?;
         let status = response.status();
-        let answer = read(&self.address, response, &self.spare).await?;
+        let answer = self.read(response).await?;
         self.kept = Some(connection);
         if status != StatusCode::OK {
             return Err(refused(status, &answer));
         }
         Ok(answer)
+    }
+
+    async fn read(&mut self, response: Response<Incoming>) -> Result<Bytes, ClientError> {
+        if let Some(times) = &mut self.times {
+            times.first_byte = Some(Instant::now());
+        }
+        let body = read(&self.address, response, &self.spare).await?;
+        self.mark_end(body.len());
+        Ok(body)
+    }
+
+    /// Notes that the whole body is there.
+    fn mark_end(&mut self, body_bytes: usize) {
+        if let Some(times) = &mut self.times {
+            (times.last_byte, times.body_bytes) = (Some(Instant::now()), body_bytes);
+        }
     }
 
     fn call_of(&self, body: Bytes) -> Request<Full<Bytes>> {
@@ -227,6 +278,8 @@ impl Client {
         &mut self,
         mut request: Request<Full<Bytes>>,
     ) -> Result<(Connection, Response<Incoming>), ClientError> {
+        let (first_byte, last_byte, body_bytes) = (None, None, 0);
+        self.times = Some(CallTimes { sent: Instant::now(), first_byte, last_byte, body_bytes });
         // So that the connection's own task hears of its end before, if it came meanwhile.
         tokio::task::yield_now().await;
         // It is not ready as long as the server has not taken all of the request before: one that
