@@ -1,9 +1,13 @@
 use crate::{Failure, cargo};
 
-/// `cargo xtask bench ..`: the node, optimised, then `deponent bench ..`.
+/// `cargo xtask bench ..`: the node and the benchmark, optimised, then `deponent-bench ..`, which
+/// finds the node beside itself.
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
-    let node = ["run", "--release", "-p", "deponent-node", "--bin", "deponent", "--", "bench"];
-    let mut command = cargo(&node);
-    command.args(arguments);
-    crate::run(command)
+    let release = ["--release", "-p", "deponent-bench", "-p", "deponent-node", "--bins"];
+    let mut build = cargo(&["build"]);
+    build.args(release);
+    crate::run(build)?;
+    let mut bench = cargo(&["run", "--release", "-p", "deponent-bench", "--"]);
+    bench.args(arguments);
+    crate::run(bench)
 }

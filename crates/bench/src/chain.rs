@@ -1,10 +1,10 @@
 //! Chains: payload files, and what makes them.
 
-pub mod format;
-pub mod generate;
-pub mod reshape;
-pub mod sizes;
-pub mod world;
+pub(crate) mod format;
+pub(crate) mod generate;
+pub(crate) mod reshape;
+pub(crate) mod sizes;
+pub(crate) mod world;
 
 mod asm;
 mod contracts;

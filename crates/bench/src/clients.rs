@@ -1,6 +1,6 @@
 //! The clients under test: how each is started, stopped, made ready and called.
 
-pub mod client;
+pub(crate) mod client;
 pub(crate) mod persisted;
 pub(crate) mod prepare;
 pub(crate) mod process;

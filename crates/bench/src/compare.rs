@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use alloy_primitives::B256;
 use anyhow::{Context, ensure};
 
+use crate::args::count;
 use crate::cells;
-use crate::cli::count;
 use crate::clients::target::Targets;
 use crate::measure::{Comparison, LEAST_PAIRS};
 use crate::replay::{self, Block, Course, Entrant, Feed, Run};

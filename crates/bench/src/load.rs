@@ -35,7 +35,7 @@ pub(crate) use self::turn::thread_cpu;
 use self::env::Env;
 use self::tally::Tally;
 use self::target::{Mix, Target};
-use crate::cli::count;
+use crate::args::count;
 use crate::clients::process;
 use crate::progress;
 use crate::report::results_folder;

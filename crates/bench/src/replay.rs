@@ -22,9 +22,9 @@ use anyhow::{Context, anyhow, bail, ensure};
 use rpc::JwtSecret;
 use serde::{Deserialize, Serialize};
 
+use crate::args::count;
 use crate::chain::format::{Payload, count_of, payloads_of};
 use crate::chain::world::short_hash;
-use crate::cli::count;
 use crate::clients::client::Heads;
 use crate::clients::persisted::Persisted;
 use crate::clients::prepare::{self as sync, Ancestry};

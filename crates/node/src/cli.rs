@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -48,9 +49,14 @@ enum Command {
     Export(ExportArgs),
     /// Look after a data directory. The node must not be running.
     Db(DbArgs),
-    /// Measure execution clients over the wire, this one and others, side by side.
-    #[command(subcommand)]
-    Bench(bench::cli::Command),
+    /// Measure execution clients over the wire, this one and others, side by side: starts the
+    /// program deponent-bench, which is built with `cargo build --release -p deponent-bench`.
+    #[command(disable_help_flag = true)]
+    Bench {
+        /// What it is given; `deponent bench help` lists its commands.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Build and validate a chain on a temporary node, and measure how long its witnesses take.
     Demo(DemoArgs),
 }
@@ -216,7 +222,7 @@ pub fn main() -> ExitCode {
         Command::Import(args) => commands::import(&args),
         Command::Export(args) => commands::export(&args),
         Command::Db(args) => commands::db(&args),
-        Command::Bench(command) => bench::cli::run(&command),
+        Command::Bench { arguments } => return crate::bench::run(&arguments),
         Command::Demo(args) => crate::demo::run(&args),
     };
     match outcome {

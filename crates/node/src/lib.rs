@@ -5,6 +5,7 @@
 //! REST and SSZ. The command line is in [`cli`].
 
 mod api;
+mod bench;
 pub mod cli;
 mod commands;
 pub mod demo;

@@ -3,6 +3,7 @@
 mod common;
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -119,4 +120,26 @@ fn a_node_says_where_it_listens_and_stops_on_a_signal() {
     let mut bad = deponent();
     bad.args(["node", "--chain", "/absent.json", "--datadir"]).arg(&data);
     check(bad.output().expect("run"), false, &["/absent.json"]);
+}
+
+#[test]
+fn bench_starts_the_program_beside_this_one_or_says_how_to_build_it() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let own = dir.path().join("deponent");
+    std::fs::hard_link(env!("CARGO_BIN_EXE_deponent"), &own).expect("a link");
+    let bench = || {
+        let mut command = Command::new(&own);
+        command.args(["bench", "state", "--help"]).env("PATH", dir.path().join("none"));
+        command.output().expect("it runs")
+    };
+    let output = bench();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("cargo build --release -p deponent-bench"), "{said}");
+    let program = dir.path().join("deponent-bench");
+    std::fs::write(&program, "#!/bin/sh\necho \"given: $*\"\nexit 7\n").expect("written");
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).expect("it is ours");
+    let output = bench();
+    assert_eq!(output.status.code(), Some(7));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "given: state --help\n");
 }

@@ -1,6 +1,8 @@
 //! `deponent bench extract` gives back what a node was fed: all forks and types of transactions
 //! from ours, over a limited endpoint too, and Osaka from geth where it is.
 
+#[path = "common/bench_program.rs"]
+mod bench_program;
 mod common;
 #[path = "common/geth.rs"]
 mod geth;
@@ -12,6 +14,7 @@ use alloy_consensus::transaction::SignerRecoverable;
 use alloy_consensus::{SignableTransaction, TxLegacy};
 use alloy_eips::{eip6110, eip7002, eip7251};
 use alloy_primitives::{Address, TxKind, U256, keccak256};
+use bench_program::bench_program;
 use common::{ALL_FORKS, Fork, OSAKA, TestNode, new_payload, transactions};
 use execution::Transaction;
 use rpc::{Client, JwtSecret};
@@ -104,8 +107,8 @@ async fn chain(osaka_only: bool) -> (TestNode, Vec<Value>) {
 }
 
 fn extract(url: &str, numbers: [usize; 2], out: &Path, flags: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
-    command.args(["bench", "extract", "--rpc", url]).args(flags);
+    let mut command = bench_program();
+    command.args(["extract", "--rpc", url]).args(flags);
     command.args(["--from", &numbers[0].to_string(), "--to", &numbers[1].to_string()]);
     command.arg("--out").arg(out);
     command

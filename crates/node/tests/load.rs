@@ -1,17 +1,19 @@
 //! `deponent bench rpc` and `overhead` in miniature, as they are called.
 
+#[path = "common/bench_program.rs"]
+mod bench_program;
 mod common;
 
 use std::path::PathBuf;
-use std::process::Command;
 
+use bench_program::bench_program;
 use common::TestNode;
 use serde_json::{Value, json};
 
 /// Runs `deponent bench` with these arguments; the rows of its report's tables, by their titles.
 async fn bench(arguments: Vec<String>, results: PathBuf) -> impl Fn(&str) -> Vec<Vec<Value>> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
-    command.arg("bench").args(&arguments).arg("--results").arg(&results);
+    let mut command = bench_program();
+    command.args(&arguments).arg("--results").arg(&results);
     let output = tokio::task::spawn_blocking(move || command.output()).await;
     let output = output.expect("it does not panic").expect("it runs");
     let [printed, said] = [output.stdout, output.stderr].map(String::from_utf8);

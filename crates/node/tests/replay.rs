@@ -1,6 +1,8 @@
 //! `deponent bench replay` and `compare` in miniature: this program, and geth where it is, run
 //! payload files of a chain that this program built, and are killed and stopped meanwhile.
 
+#[path = "common/bench_program.rs"]
+mod bench_program;
 #[path = "common/geth.rs"]
 mod geth;
 
@@ -11,6 +13,7 @@ use std::sync::LazyLock;
 
 use bench::report::{Document, read};
 use bench::{Chain, ChainKind, Fork, Kind, Part, Payload, Program, World};
+use bench_program::bench_program;
 
 /// A chain, and the folder that it is in.
 static CHAIN: LazyLock<(tempfile::TempDir, Chain)> = LazyLock::new(|| {
@@ -58,8 +61,8 @@ impl Folder {
     /// A command on parts of the chain.
     fn command(&self, command: &str, parts: &[Part], flags: &[&str]) -> Command {
         let chain = &CHAIN.1;
-        let mut run = Command::new(env!("CARGO_BIN_EXE_deponent"));
-        run.args(["bench", command]).args(parts.iter().map(|part| chain.part(*part)));
+        let mut run = bench_program();
+        run.args([command]).args(parts.iter().map(|part| chain.part(*part)));
         run.arg("--genesis").arg(chain.genesis()).arg("--setup").arg(chain.part(Part::State));
         run.arg("--dir").arg(self.0.path()).arg("--results").arg(self.results()).args(flags);
         run
@@ -153,8 +156,8 @@ fn two_earlier_runs_are_compared_where_their_blocks_are_the_same() {
         assert!(output.status.success(), "{}", words(&output));
     }
     let compare = |a: &Folder, b: &Folder| {
-        let mut report = Command::new(env!("CARGO_BIN_EXE_deponent"));
-        report.args(["bench", "report", "--compare"]).arg(a.results()).arg(b.results());
+        let mut report = bench_program();
+        report.args(["report", "--compare"]).arg(a.results()).arg(b.results());
         report.arg("--out").arg(a.0.path().join("compared")).output().expect("it runs")
     };
     let [a, b, fewer] = &folders;
@@ -229,8 +232,8 @@ fn a_hostile_chain_runs_with_its_deep_reorganizations() {
     let steps: Vec<u64> = reorgs.windows(2).filter_map(back).collect();
     assert_eq!((reorgs.len(), steps), (2 * (32 + 16) + 1, vec![31, 15]));
     let target = if geth::binary().is_some() { "geth" } else { "deponent+witness" };
-    let mut run = Command::new(env!("CARGO_BIN_EXE_deponent"));
-    run.args(["bench", "replay"]);
+    let mut run = bench_program();
+    run.arg("replay");
     run.args([Part::Warm, Part::Reorgs, Part::Cold].map(|part| chain.part(part)));
     run.arg("--genesis").arg(chain.genesis()).arg("--dir").arg(folder.0.path());
     for part in [Part::State, Part::Empty] {
@@ -279,8 +282,8 @@ fn check_larger_blocks(chain: &Chain, builders: [&str; 2]) {
     let setup = [Part::State, Part::Empty].map(|part| chain.part(part).display().to_string());
     let ramp = path("ramp.jsonl");
     let run = |command: &str, setup: &[String], flags: &[&str], out: Option<&Path>| {
-        let mut run = Command::new(env!("CARGO_BIN_EXE_deponent"));
-        run.args(["bench", command, "--setup", &setup.join(",")]).args(flags);
+        let mut run = bench_program();
+        run.args([command, "--setup", &setup.join(",")]).args(flags);
         run.arg("--genesis").arg(chain.genesis()).arg("--dir").arg(folder.0.path());
         match out {
             Some(out) => run.arg("--out").arg(out),

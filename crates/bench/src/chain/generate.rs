@@ -32,7 +32,7 @@ pub fn generate(world: &World, folder: &Path, builder: &Program) -> anyhow::Resu
     std::fs::create_dir_all(&chain.folder)?;
     let state = workload::state_blocks(world);
     if !chain.genesis().exists() {
-        chain::write_genesis(&chain.genesis(), &world.genesis(state.len() as u64))?;
+        format::write_genesis(&chain.genesis(), &world.genesis(state.len() as u64))?;
     }
     std::fs::write(chain.folder.join("world.json"), serde_json::to_vec_pretty(world)?)?;
     let plan = Blueprint {

@@ -93,7 +93,7 @@ pub fn generate(world: &WitnessSizes, folder: &Path, builder: &Program) -> anyho
     let contracts = Contracts::new(world.seed, world.codes, world.read);
     let state = world.state(&contracts);
     let nonce = state.iter().map(|block| block.transactions.len()).sum();
-    chain::write_genesis(&chain.genesis(), &world.genesis(&contracts))?;
+    format::write_genesis(&chain.genesis(), &world.genesis(&contracts))?;
     let plan = Blueprint {
         gas_limit: GAS_LIMIT,
         fork: world.fork,

@@ -26,7 +26,7 @@ const THAWING: Duration = Duration::from_millis(5);
 /// For what was measured to be written after an interrupt.
 const WRITING_TIME: Duration = Duration::from_secs(10);
 /// As shells have it.
-pub(crate) const INTERRUPTED_STATUS: i32 = 130;
+pub(crate) const INTERRUPTED_STATUS: u8 = 130;
 /// The longest sleep without a look whether an interrupt came.
 const NAP: Duration = Duration::from_millis(100);
 /// How often it is looked whether a process ended whose connection did.
@@ -98,7 +98,7 @@ pub(crate) fn end_children_on_interrupt() -> anyhow::Result<()> {
             tokio::time::timeout(WRITING_TIME, again).await.ok();
         });
         kill_children();
-        std::process::exit(INTERRUPTED_STATUS);
+        std::process::exit(INTERRUPTED_STATUS.into());
     });
     Ok(())
 }

@@ -278,7 +278,6 @@ impl Target {
         let here = std::env::current_exe().unwrap_or_default();
         let get = |name: &str| match name {
             "home" => Some(std::env::home_dir()?.display().to_string()),
-            "self" => Some(here.display().to_string()),
             "here" => Some(here.parent()?.display().to_string()),
             _ => None,
         };
@@ -287,6 +286,7 @@ impl Target {
         if program.contains('/') {
             paths.push(PathBuf::from(program));
         } else {
+            paths.push(here.with_file_name(&program));
             let path = std::env::var_os("PATH").unwrap_or_default();
             paths.extend(std::env::split_paths(&path).map(|folder| folder.join(&program)));
         }
@@ -498,10 +498,12 @@ mod tests {
     }
 
     #[test]
-    fn ours_is_the_program_that_runs_whatever_its_name() {
+    fn a_name_is_looked_for_beside_this_program_first() {
         let this = std::env::current_exe().expect("a program");
         let ours = Targets::read(None).expect("TOML").target("deponent").expect("a table");
-        assert_eq!(ours.binary(), Some(this.clone()));
+        let paths = ours.paths().expect("places");
+        assert_eq!(paths[0], this.with_file_name("deponent"));
+        assert!(paths.len() > 1, "those on the path");
         let beside = targets("[x]\nlike = \"deponent\"\nprogram = \"{here}/x\"\n").target("x");
         let paths = beside.expect("complete").paths().expect("places");
         assert_eq!(paths, [this.with_file_name("x")]);

@@ -12,7 +12,7 @@ use super::calls::LIMIT_CODES;
 use super::env::Env;
 use super::message::{Message, Messages, Wire, push_frame_head};
 use super::target::Target;
-use crate::cli::count;
+use crate::args::count;
 use crate::clients::process;
 use crate::fault::Fault;
 use crate::stream::Stream;

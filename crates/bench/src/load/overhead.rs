@@ -11,8 +11,8 @@ use super::tally::Tally;
 use super::target::Mix;
 use super::turn;
 use super::{Mode, Plan, null_contender, usual_threads, write};
+use crate::args::count;
 use crate::cells;
-use crate::cli::count;
 use crate::report::{Document, Table, Unit};
 use crate::transports::receive_witnesses;
 

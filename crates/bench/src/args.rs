@@ -8,7 +8,6 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
 
-use crate::clients::process;
 use crate::clients::target::Targets;
 use crate::load::{LoadArgs, OverheadArgs};
 use crate::report::console;
@@ -101,7 +100,7 @@ pub struct Common {
     /// The client that builds blocks which are not there yet: deponent or geth.
     #[arg(long, default_value = "deponent")]
     builder: Contender,
-    /// Our program; otherwise this one.
+    /// Our program; otherwise beside this one, or on the path.
     #[arg(long, value_name = "FILE")]
     deponent: Option<PathBuf>,
     /// geth; otherwise on the path, or in ~/go/bin.
@@ -261,10 +260,9 @@ pub(crate) fn count<T: FromStr<Err: Display> + PartialOrd + From<u8>>(
 /// Runs a command, and prints its report.
 ///
 /// # Errors
-/// What was wrong, in words for whoever called the program. After an interrupt it ends the process.
+/// What was wrong, in words for the program's user.
 pub fn run(command: &Command) -> anyhow::Result<()> {
-    process::end_children_on_interrupt()?;
-    let outcome = match command {
+    match command {
         Command::Generate(args) => args.run(),
         Command::Extract(args) => crate::extract::run(args),
         Command::GasRamp(args) => crate::chain::reshape::ramp(args),
@@ -279,12 +277,7 @@ pub fn run(command: &Command) -> anyhow::Result<()> {
         Command::Report(args) => saved::run(args),
         Command::Rpc(args) => crate::load::load(args),
         Command::Overhead(args) => crate::load::overhead(args),
-    };
-    if process::interrupted() {
-        eprintln!("interrupted");
-        std::process::exit(process::INTERRUPTED_STATUS);
     }
-    outcome
 }
 
 impl GenerateArgs {
