@@ -3,7 +3,7 @@
 //! [`Database`] keeps it on a [`Disk`]: nodes in a log of pages, all else in logs of frames, and an
 //! index, in redb, of what is where. Blocks can be read as soon as they are added; they last once
 //! [`Database::persist`] has returned. After a crash the store opens with the state of the last
-//! `persist`, or of one that was under way. See docs/state.md.
+//! `persist`, or of one that was under way. See docs/design/state.md.
 //!
 //! ```
 //! use alloy_primitives::Bytes;

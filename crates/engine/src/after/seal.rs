@@ -21,7 +21,7 @@ pub(crate) struct Sealed {
     pub(crate) sweep: SweepState,
 }
 
-/// Where the sweep of a branch of versions stands; see docs/state.md.
+/// Where the sweep of a branch of versions stands; see docs/design/state.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct SweepState {
     /// No node of the version has an address below.

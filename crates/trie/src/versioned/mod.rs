@@ -1,4 +1,4 @@
-//! Tries whose nodes are kept by address and never change; see docs/state.md.
+//! Tries whose nodes are kept by address and never change; see docs/design/state.md.
 //!
 //! A [`Version`] names a state that is kept as [`Records`]. [`account`] and [`slot`] read it, on
 //! any thread; a [`BlockTrie`] makes the next version of it; [`sweep`] makes the same version
