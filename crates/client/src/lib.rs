@@ -42,18 +42,16 @@
 mod answers;
 mod client;
 mod error;
-mod fork;
 mod held;
 mod json;
 mod limits;
 mod mapped;
 mod rest;
-pub mod ssz;
 mod wire;
 
 pub use answers::{Capabilities, ClientVersion, Timings, WitnessAnswer};
 pub use client::EngineClient;
 pub use error::{Error, Problem};
-pub use fork::Fork;
+pub use engine_api::{Fork, ssz};
 pub use json::status as read_payload_status;
 pub use wire::Wire;

@@ -1,1 +1,6 @@
 //! The shapes of the Ethereum Engine API: containers in JSON and SSZ, forks, methods, header names.
+
+mod fork;
+pub mod ssz;
+
+pub use fork::Fork;
