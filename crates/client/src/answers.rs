@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use alloy_rpc_types_engine::{ForkchoiceUpdated, PayloadStatus, PayloadStatusEnum};
+use engine_api::{ForkchoiceUpdateResponse, Status, headers};
 use rpc::rest::HeaderMap;
 use serde::{Deserialize, Serialize};
 use witness::{PublicKey, Witness};
@@ -44,8 +46,8 @@ pub struct Timings {
 
 impl Timings {
     /// Reads the header, whose form is that of `Server-Timing`. What is not known in it is ignored.
-    pub(crate) fn read(headers: &HeaderMap) -> Option<Self> {
-        let text = headers.get("deponent-timings")?.to_str().ok()?;
+    pub(crate) fn read(answer: &HeaderMap) -> Option<Self> {
+        let text = answer.get(headers::TIMINGS)?.to_str().ok()?;
         let mut timings = Self::default();
         for part in text.split(',') {
             let Some((name, milliseconds)) = part.trim().split_once(";dur=") else { continue };
@@ -63,6 +65,26 @@ impl Timings {
         }
         Some(timings)
     }
+}
+
+/// A status in alloy's type, which has no value of its own for a wrong block hash.
+pub(crate) fn status_of(status: engine_api::PayloadStatus) -> PayloadStatus {
+    let engine_api::PayloadStatus { status, latest_valid_hash, validation_error } = status;
+    let status = match status {
+        Status::Valid => PayloadStatusEnum::Valid,
+        Status::Invalid | Status::InvalidBlockHash => {
+            PayloadStatusEnum::Invalid { validation_error: validation_error.unwrap_or_default() }
+        }
+        Status::Syncing => PayloadStatusEnum::Syncing,
+        Status::Accepted => PayloadStatusEnum::Accepted,
+    };
+    PayloadStatus { status, latest_valid_hash }
+}
+
+/// The answer to a fork choice, in alloy's type.
+pub(crate) fn updated(answer: ForkchoiceUpdateResponse) -> ForkchoiceUpdated {
+    let ForkchoiceUpdateResponse { payload_status, payload_id } = answer;
+    ForkchoiceUpdated { payload_status: status_of(payload_status), payload_id }
 }
 
 /// What a server can do.

@@ -1,10 +1,13 @@
 //! The client: which call goes where, for which fork, and how often.
 
-use alloy_eips::eip7685::Requests;
 use alloy_primitives::{B256, Bytes};
 use alloy_rpc_types_engine::{
     ExecutionPayload, ExecutionPayloadSidecar, ForkchoiceState, ForkchoiceUpdated,
     PayloadAttributes, PayloadId, PayloadStatus,
+};
+use engine_api::{
+    BuiltPayload, EXCHANGE_CAPABILITIES, EngineMethod, Fork, ForkchoiceUpdate, GET_CLIENT_VERSION,
+    NewPayload, REST_BASE,
 };
 use rpc::rest::{DESCRIPTOR, HeaderMap, HeaderValue, Method, OWN_FILE, StatusCode};
 use rpc::{Client, ClientError, Code, JwtSecret, RawValue, Reply, Spare, response};
@@ -13,12 +16,10 @@ use std::time::Duration;
 use witness::Witness;
 
 use crate::held::{self, Held};
-use crate::json::{get_payload_version, new_payload_version};
 use crate::limits::REPEATS;
 use crate::mapped::{Lacking, MAPPED, Mapped};
-use crate::rest::{self, BASE};
-use crate::ssz::{BuiltPayload, ForkchoiceUpdate};
-use crate::{Capabilities, ClientVersion, Error, Fork, Wire, WitnessAnswer, json};
+use crate::rest;
+use crate::{Capabilities, ClientVersion, Error, Wire, WitnessAnswer, json};
 
 /// A client of the Engine API: one connection, one call at a time.
 ///
@@ -161,20 +162,26 @@ impl EngineClient {
         sidecar: &ExecutionPayloadSidecar,
         with_witness: bool,
     ) -> Result<(PayloadStatus, Option<WitnessAnswer>), Error> {
+        let call = NewPayload::new(payload.clone(), sidecar)?;
         let content = match self.wire {
-            Wire::Json => Content::Json(json::new_payload(payload, sidecar)?),
-            Wire::Ssz | Wire::Descriptor => Content::Ssz(rest::envelope(payload, sidecar)?),
+            Wire::Json => Content::Json(call.to_json()?),
+            Wire::Ssz | Wire::Descriptor => {
+                let body = call.to_ssz().map_err(|error| Error::Encode(error.to_string()))?;
+                Content::Ssz(body.into())
+            }
         };
-        let mut forks = self.forks(forks_of_payload(payload, sidecar));
+        let mut forks = self.forks(call.forks());
         loop {
             let outcome = match &content {
                 Content::Json(params) => {
-                    let version = new_payload_version(forks.now);
-                    let name = if with_witness { "WithWitness" } else { "" };
-                    let method = format!("engine_newPayload{name}V{version}");
+                    let method = match with_witness {
+                        true => EngineMethod::NewPayloadWithWitness,
+                        false => EngineMethod::NewPayload,
+                    };
+                    let method = method.name(method.version(forks.now));
                     let spare = self.spare.clone();
                     let read = |result: &RawValue| json::status(result, &spare);
-                    self.call(&method, params, REPEATS, read).await
+                    self.call(method, params, REPEATS, read).await
                 }
                 Content::Ssz(body) if with_witness => self.post_for_witness(forks.now, body).await,
                 Content::Ssz(body) => {
@@ -205,9 +212,9 @@ impl EngineClient {
         loop {
             let outcome = match self.wire {
                 Wire::Json => {
-                    let method =
-                        format!("engine_forkchoiceUpdatedV{}", forks.now.forkchoice_version());
-                    self.call(&method, &params, 0, json::forkchoice_updated).await
+                    let method = EngineMethod::ForkchoiceUpdated;
+                    let method = method.name(method.version(forks.now));
+                    self.call(method, &params, 0, json::forkchoice_updated).await
                 }
                 Wire::Ssz | Wire::Descriptor => {
                     let body = update.encode(forks.now).into();
@@ -227,8 +234,10 @@ impl EngineClient {
         loop {
             let outcome = match self.wire {
                 Wire::Json => {
-                    let method = format!("engine_getPayloadV{}", get_payload_version(forks.now));
-                    self.call(&method, &[id], REPEATS, json::built).await
+                    let method = EngineMethod::GetPayload;
+                    let method = method.name(method.version(forks.now));
+                    let read = |built: &RawValue| Ok(serde_json::from_str(built.get())?);
+                    self.call(method, &[id], REPEATS, read).await
                 }
                 Wire::Ssz | Wire::Descriptor => {
                     let reply = self.get(&format!("payloads/{id}"), Some(forks.now)).await;
@@ -284,7 +293,7 @@ impl EngineClient {
         let read = |result: &RawValue| Ok(serde_json::from_str(result.get())?);
         // We are no consensus client, which would say here what it may call.
         let ours: [[&str; 0]; 1] = [[]];
-        let endpoints = self.call("engine_exchangeCapabilities", &ours, REPEATS, read).await?;
+        let endpoints = self.call(EXCHANGE_CAPABILITIES, &ours, REPEATS, read).await?;
         Ok(Capabilities { endpoints, ..Capabilities::default() })
     }
 
@@ -301,7 +310,7 @@ impl EngineClient {
             version: concat!("v", env!("CARGO_PKG_VERSION")).into(),
             commit: "0x00000000".into(),
         };
-        self.call("engine_getClientVersionV1", &[ours], REPEATS, read).await
+        self.call(GET_CLIENT_VERSION, &[ours], REPEATS, read).await
     }
 
     /// Calls a method of JSON-RPC.
@@ -380,7 +389,7 @@ impl EngineClient {
     /// `GET code-files/{segment}`: `None` if there is no such file on this connection.
     async fn code_file(&mut self, segment: u64) -> Result<Option<Bytes>, Error> {
         let connection = self.rpc.connections();
-        let path = format!("{BASE}code-files/{segment}");
+        let path = format!("{REST_BASE}code-files/{segment}");
         let headers = HeaderMap::from_iter([(DESCRIPTOR, OWN_FILE)]);
         let reply = match self.rpc.request(Method::GET, &path, headers, Bytes::new().0).await {
             Err(ClientError::Broken { .. }) => return Ok(None),
@@ -427,7 +436,7 @@ impl EngineClient {
         body: &Bytes,
         mut repeats: usize,
     ) -> Result<Reply, Error> {
-        let path = format!("{BASE}{path}");
+        let path = format!("{REST_BASE}{path}");
         loop {
             let body = body.0.clone();
             match self.rpc.request(method.clone(), &path, headers.clone(), body).await {
@@ -485,20 +494,6 @@ impl Forks {
 const NEWEST_FIRST: [Fork; 6] =
     [Fork::Amsterdam, Fork::Osaka, Fork::Prague, Fork::Cancun, Fork::Shanghai, Fork::Paris];
 
-/// The forks whose containers have the fields of a payload.
-fn forks_of_payload(
-    payload: &ExecutionPayload,
-    sidecar: &ExecutionPayloadSidecar,
-) -> &'static [Fork] {
-    match payload {
-        ExecutionPayload::V1(_) => &[Fork::Paris],
-        ExecutionPayload::V2(_) => &[Fork::Shanghai],
-        ExecutionPayload::V3(_) if sidecar.prague().is_none() => &[Fork::Cancun],
-        ExecutionPayload::V3(_) => &[Fork::Osaka, Fork::Prague],
-        ExecutionPayload::V4(_) => &[Fork::Amsterdam],
-    }
-}
-
 /// The forks whose attributes have these fields. Without attributes a fork choice may be of any.
 fn forks_of_attributes(attributes: Option<&PayloadAttributes>) -> &'static [Fork] {
     match attributes {
@@ -509,40 +504,5 @@ fn forks_of_attributes(attributes: Option<&PayloadAttributes>) -> &'static [Fork
         }
         Some(given) if given.withdrawals.is_some() => &[Fork::Shanghai],
         Some(_) => &[Fork::Paris],
-    }
-}
-
-/// What is sent beside a payload: what its version has.
-pub(crate) struct Beside {
-    /// The versioned hashes, from Cancun on. SSZ has no place for them.
-    pub(crate) hashes: Vec<B256>,
-    /// The root of the parent beacon block, from Cancun on.
-    pub(crate) root: Option<B256>,
-    /// The EIP-7685 requests, from Prague on.
-    pub(crate) requests: Option<Vec<Bytes>>,
-}
-
-impl Beside {
-    pub(crate) fn of(
-        payload: &ExecutionPayload,
-        sidecar: &ExecutionPayloadSidecar,
-    ) -> Result<Self, Error> {
-        let missing = |what: &str| Error::Encode(format!("the sidecar lacks {what}"));
-        if payload.as_v3().is_none() {
-            return Ok(Self { hashes: Vec::new(), root: None, requests: None });
-        }
-        let cancun = sidecar.cancun().ok_or_else(|| missing("the parent beacon block root"))?;
-        let requests = match sidecar.prague().is_some() || payload.as_v4().is_some() {
-            true => {
-                let requests = sidecar.requests().map(Requests::iter);
-                Some(requests.ok_or_else(|| missing("the requests"))?.cloned().collect())
-            }
-            false => None,
-        };
-        Ok(Self {
-            hashes: cancun.versioned_hashes.clone(),
-            root: Some(cancun.parent_beacon_block_root),
-            requests,
-        })
     }
 }

@@ -94,6 +94,17 @@ impl From<SszError> for Error {
     }
 }
 
+impl From<engine_api::Error> for Error {
+    fn from(error: engine_api::Error) -> Self {
+        match error {
+            engine_api::Error::Missing(_) => Self::Encode(error.to_string()),
+            engine_api::Error::Json(_) | engine_api::Error::Witness(_) => {
+                Self::Decode(error.to_string())
+            }
+        }
+    }
+}
+
 impl From<serde_json::Error> for Error {
     fn from(error: serde_json::Error) -> Self {
         Self::Decode(error.to_string())

@@ -1,19 +1,19 @@
 //! Codes that came on the connection, which are not sent again.
 
 use alloy_primitives::Bytes;
+use engine_api::{PayloadStatus, WithWitness, headers};
 use rpc::Reply;
 use rpc::rest::{HeaderName, HeaderValue};
 use witness::Witness;
 
-use crate::ssz::WithWitness;
-use crate::{Error, ssz};
+use crate::Error;
 
 /// Asks for the codes alone that are not held, and says in the answer which number the first of
 /// them has.
-pub(crate) const CODES: HeaderName = HeaderName::from_static("deponent-codes");
+pub(crate) const CODES: HeaderName = HeaderName::from_static(headers::CODES);
 
 /// The value with which it asks.
-pub(crate) const HELD: HeaderValue = HeaderValue::from_static("held");
+pub(crate) const HELD: HeaderValue = HeaderValue::from_static(headers::HELD);
 
 /// Two offsets: of the answer, and of the numbers.
 const FIXED_BYTES: usize = 8;
@@ -88,7 +88,7 @@ impl Held {
 }
 
 /// What is read of an answer.
-pub(crate) type Read = WithWitness<ssz::PayloadStatus>;
+pub(crate) type Read = WithWitness<PayloadStatus>;
 
 /// The answer, and the list behind it: `{ answer: PayloadStatusWithWitness, list }`.
 pub(crate) fn split(body: &Bytes) -> Result<(Bytes, Bytes), Error> {

@@ -3,57 +3,20 @@
 use std::borrow::Cow;
 
 use alloy_consensus::Header;
-use alloy_primitives::{B256, Bytes, FixedBytes, U256, hex};
-use alloy_rpc_types_engine::{
-    ExecutionPayload, ExecutionPayloadSidecar, ForkchoiceUpdated, PayloadStatus, PayloadStatusEnum,
-};
+use alloy_primitives::{Bytes, hex};
+use alloy_rpc_types_engine::{ForkchoiceUpdated, PayloadStatus};
+use engine_api::ForkchoiceUpdateResponse;
 use rpc::{RawValue, Spare, response};
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 use witness::{DecodeError, NodeList, Witness, limits};
 
-use crate::client::Beside;
-use crate::ssz::{BlobsBundle, BuiltPayload};
-use crate::{Error, Fork, WitnessAnswer};
-
-/// The version of `engine_newPayload` that takes the payloads of `fork`.
-pub(crate) const fn new_payload_version(fork: Fork) -> u8 {
-    match fork {
-        Fork::Paris => 1,
-        Fork::Shanghai => 2,
-        Fork::Cancun => 3,
-        Fork::Prague | Fork::Osaka => 4,
-        Fork::Amsterdam => 5,
-    }
-}
-
-/// The version of `engine_getPayload` that gives the payloads of `fork`, and their value.
-pub(crate) const fn get_payload_version(fork: Fork) -> u8 {
-    match fork {
-        Fork::Paris | Fork::Shanghai => 2,
-        Fork::Cancun => 3,
-        Fork::Prague => 4,
-        Fork::Osaka => 5,
-        Fork::Amsterdam => 6,
-    }
-}
+use crate::answers::{status_of, updated};
+use crate::{Error, WitnessAnswer};
 
 /// Parameters as they are sent.
 pub(crate) fn params(params: &impl Serialize) -> Result<Box<RawValue>, Error> {
     to_raw_value(params).map_err(|error| Error::Encode(error.to_string()))
-}
-
-/// The parameters of `engine_newPayload`.
-pub(crate) fn new_payload(
-    payload: &ExecutionPayload,
-    sidecar: &ExecutionPayloadSidecar,
-) -> Result<Box<RawValue>, Error> {
-    let Beside { hashes, root, requests } = Beside::of(payload, sidecar)?;
-    match (root, requests) {
-        (None, _) => params(&(payload,)),
-        (Some(root), None) => params(&(payload, hashes, root)),
-        (Some(root), Some(requests)) => params(&(payload, hashes, root, requests)),
-    }
 }
 
 /// Reads the result of `engine_newPayload` or `engine_newPayloadWithWitness`, for those who call
@@ -67,17 +30,11 @@ pub fn status(
 ) -> Result<(PayloadStatus, Option<WitnessAnswer>), Error> {
     let names = ["status", "latestValidHash", "validationError", "witness"];
     let [status, hash, error, witness] = response::fields(result, names)?;
-    let error: Option<String> = optional(error)?.flatten();
-    let status = match optional::<&str>(status)? {
-        Some("VALID") => PayloadStatusEnum::Valid,
-        Some("INVALID" | "INVALID_BLOCK_HASH") => {
-            PayloadStatusEnum::Invalid { validation_error: error.unwrap_or_default() }
-        }
-        Some("SYNCING") => PayloadStatusEnum::Syncing,
-        Some("ACCEPTED") => PayloadStatusEnum::Accepted,
-        Some(_) | None => return Err(Error::Decode("status: none of its values".into())),
+    let status = engine_api::PayloadStatus {
+        status: optional(status)?.ok_or_else(|| Error::Decode("status: missing".into()))?,
+        latest_valid_hash: optional(hash)?.flatten(),
+        validation_error: optional(error)?.flatten(),
     };
-    let latest_valid_hash: Option<B256> = optional(hash)?.flatten();
     let witness = match witness.filter(|witness| witness.get() != "null") {
         Some(rlp) => {
             let mut bytes = spare.take();
@@ -88,7 +45,7 @@ pub fn status(
         }
         None => None,
     };
-    Ok((PayloadStatus { status, latest_valid_hash }, witness))
+    Ok((status_of(status), witness))
 }
 
 fn optional<'a, T: Deserialize<'a>>(field: Option<&'a RawValue>) -> Result<Option<T>, Error> {
@@ -97,38 +54,8 @@ fn optional<'a, T: Deserialize<'a>>(field: Option<&'a RawValue>) -> Result<Optio
 
 /// Reads the answer to `engine_forkchoiceUpdated`.
 pub(crate) fn forkchoice_updated(result: &RawValue) -> Result<ForkchoiceUpdated, Error> {
-    let [of_head, id] = response::fields(result, ["payloadStatus", "payloadId"])?;
-    let of_head = of_head.ok_or_else(|| Error::Decode("payloadStatus: missing".into()))?;
-    let (payload_status, _) = status(of_head, &Spare::default())?;
-    Ok(ForkchoiceUpdated { payload_status, payload_id: optional(id)?.flatten() })
-}
-
-/// Reads the answer to `engine_getPayload`, from the second version on.
-pub(crate) fn built(result: &RawValue) -> Result<BuiltPayload, Error> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Envelope {
-        execution_payload: ExecutionPayload,
-        block_value: U256,
-        blobs_bundle: Option<Bundle>,
-        should_override_builder: Option<bool>,
-        execution_requests: Option<Vec<Bytes>>,
-    }
-    #[derive(Deserialize)]
-    struct Bundle {
-        commitments: Vec<FixedBytes<48>>,
-        proofs: Vec<FixedBytes<48>>,
-        blobs: Vec<Bytes>,
-    }
-    let envelope: Envelope = serde_json::from_str(result.get())?;
-    let overrides = envelope.should_override_builder.unwrap_or_default();
-    let bundle = |Bundle { commitments, proofs, blobs }| BlobsBundle { commitments, proofs, blobs };
-    Ok(BuiltPayload {
-        payload: envelope.execution_payload,
-        block_value: envelope.block_value,
-        blobs: envelope.blobs_bundle.map(|found| (bundle(found), overrides)),
-        execution_requests: envelope.execution_requests,
-    })
+    let read: ForkchoiceUpdateResponse = serde_json::from_str(result.get())?;
+    Ok(updated(read))
 }
 
 /// Reads the answer to `debug_executionWitness`: all items into one buffer, in memory of `spare`.

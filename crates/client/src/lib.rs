@@ -51,7 +51,7 @@ mod wire;
 
 pub use answers::{Capabilities, ClientVersion, Timings, WitnessAnswer};
 pub use client::EngineClient;
-pub use error::{Error, Problem};
 pub use engine_api::{Fork, ssz};
+pub use error::{Error, Problem};
 pub use json::status as read_payload_status;
 pub use wire::Wire;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use alloy_primitives::Bytes;
+use engine_api::headers;
 use rpc::Reply;
 use rpc::rest::HeaderValue;
 
@@ -10,7 +11,7 @@ use crate::Error;
 use crate::held::{CODES, Read, items, malformed, split};
 
 /// Asks for the places of codes, and says that they came.
-pub(crate) const MAPPED: HeaderValue = HeaderValue::from_static("mapped");
+pub(crate) const MAPPED: HeaderValue = HeaderValue::from_static(headers::MAPPED);
 
 /// The files that were mapped on one connection: another may be to a server with other files.
 #[derive(Debug, Default)]

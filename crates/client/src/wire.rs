@@ -1,12 +1,13 @@
 //! In what form calls travel.
 
+use engine_api::REST_BASE;
 use rpc::Client;
 use rpc::rest::{HeaderMap, Method, StatusCode};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::Error;
-use crate::rest::{BASE, refused};
+use crate::rest::refused;
 
 /// The form in which calls and answers travel. Answers are the same over each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ impl Wire {
             #[serde(rename = "supported_forks")]
             _forks: IgnoredAny,
         }
-        let path = format!("{BASE}capabilities");
+        let path = format!("{REST_BASE}capabilities");
         let reply = client.request(Method::GET, &path, HeaderMap::new(), Vec::new()).await?;
         match reply.status {
             StatusCode::OK if serde_json::from_slice::<Rest>(&reply.body).is_ok() => {

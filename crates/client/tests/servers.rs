@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use alloy_primitives::B256;
 use alloy_rpc_types_engine::{
-    ExecutionPayload, ExecutionPayloadSidecar, ExecutionPayloadV1, ForkchoiceState,
-    PayloadStatusEnum,
+    ExecutionPayload, ExecutionPayloadSidecar, ExecutionPayloadV1, ExecutionPayloadV2,
+    ExecutionPayloadV3, ForkchoiceState, PayloadStatusEnum,
 };
 use deponent_client::{EngineClient, Error, Wire};
 use rpc::rest::{self, HeaderMap, HeaderValue, StatusCode};
@@ -133,7 +133,12 @@ async fn an_incomplete_sidecar_is_not_sent() {
         let mut client = EngineClient::connect_over(wire, &address, None).await.expect("connects");
         let (payload, sidecar) = payload();
         let ExecutionPayload::V1(first) = payload else { unreachable!("it is the first") };
-        let third = deponent_client::ssz::assemble(first, Some(Vec::new()), Some([0, 0]), None);
+        let second = ExecutionPayloadV2 { payload_inner: first, withdrawals: Vec::new() };
+        let third = ExecutionPayload::V3(ExecutionPayloadV3 {
+            payload_inner: second,
+            blob_gas_used: 0,
+            excess_blob_gas: 0,
+        });
         let error = client.new_payload(&third, &sidecar).await.expect_err("no root");
         assert!(matches!(&error, Error::Encode(reason) if reason.contains("beacon")), "{error}");
     }

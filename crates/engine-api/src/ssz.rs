@@ -12,6 +12,7 @@ use alloy_rpc_types_engine::{
     ExecutionPayload, ExecutionPayloadV1, ExecutionPayloadV2, ExecutionPayloadV3,
     ExecutionPayloadV4, ForkchoiceState, PayloadAttributes, PayloadId,
 };
+use serde::{Deserialize, Serialize};
 use witness::container::{
     self, Fixed, Item, Layout, MAX_BYTES, OPTIONAL, Offsets, SszError, SszProblem, UNLIMITED,
     byte_lists_bytes, check_length, read_byte_lists, read_limited, read_optional, write_byte_lists,
@@ -21,12 +22,10 @@ use witness::ssz::{Lists, Sink};
 use witness::{PublicKey, Witness};
 
 use crate::Fork;
-use limits::{
+use crate::limits::{
     ACCESS_LIST_BYTES, BLOB_BYTES, BLOB_HASHES, BODIES, CELLS, COMMITMENTS, ERROR_BYTES,
     EXTRA_DATA_BYTES, REQUESTS, TRANSACTIONS, WITHDRAWALS, WITNESS_HEADERS, WITNESS_ITEMS,
 };
-
-pub mod limits;
 
 /// `ExecutionPayloadEnvelope`: what `POST /payloads` takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,32 +67,43 @@ impl ExecutionPayloadEnvelope {
     /// When it is longer than offsets reach.
     pub fn encode(&self) -> Result<Vec<u8>, SszError> {
         let requests = self.execution_requests.as_deref();
-        let fixed_bytes = match (self.parent_beacon_block_root, requests) {
-            (None, _) => Self::BASE.fixed_bytes,
-            (Some(_), None) => Self::CANCUN.fixed_bytes,
-            (Some(_), Some(_)) => Self::PRAGUE.fixed_bytes,
-        };
-        let payload_bytes = payload_bytes(&self.payload);
-        let requests_bytes = requests.map_or(0, byte_lists_bytes);
-        let mut out = buffer("envelope", fixed_bytes + payload_bytes + requests_bytes)?;
-        let mut offsets = Offsets::behind(fixed_bytes);
-        offsets.write(payload_bytes, &mut out);
-        if let Some(root) = &self.parent_beacon_block_root {
-            root.write(&mut out);
-            if requests.is_some() {
-                offsets.write(requests_bytes, &mut out);
-            }
-        }
-        write_payload(&self.payload, &mut out);
-        if self.parent_beacon_block_root.is_some() {
-            write_byte_lists(requests.unwrap_or_default(), &mut out);
-        }
-        Ok(out)
+        encode_envelope(&self.payload, self.parent_beacon_block_root, requests)
     }
 }
 
-/// `PayloadStatus`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Writes an envelope of the fork whose fields there are.
+pub(crate) fn encode_envelope(
+    payload: &ExecutionPayload,
+    parent_beacon_block_root: Option<B256>,
+    requests: Option<&[Bytes]>,
+) -> Result<Vec<u8>, SszError> {
+    type Envelope = ExecutionPayloadEnvelope;
+    let fixed_bytes = match (parent_beacon_block_root, requests) {
+        (None, _) => Envelope::BASE.fixed_bytes,
+        (Some(_), None) => Envelope::CANCUN.fixed_bytes,
+        (Some(_), Some(_)) => Envelope::PRAGUE.fixed_bytes,
+    };
+    let payload_bytes = payload_bytes(payload);
+    let requests_bytes = requests.map_or(0, byte_lists_bytes);
+    let mut out = buffer("envelope", fixed_bytes + payload_bytes + requests_bytes)?;
+    let mut offsets = Offsets::behind(fixed_bytes);
+    offsets.write(payload_bytes, &mut out);
+    if let Some(root) = &parent_beacon_block_root {
+        root.write(&mut out);
+        if requests.is_some() {
+            offsets.write(requests_bytes, &mut out);
+        }
+    }
+    write_payload(payload, &mut out);
+    if parent_beacon_block_root.is_some() {
+        write_byte_lists(requests.unwrap_or_default(), &mut out);
+    }
+    Ok(out)
+}
+
+/// `PayloadStatus`, in JSON `PayloadStatusV1`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PayloadStatus {
     /// What the block or head is.
     pub status: Status,
@@ -104,24 +114,27 @@ pub struct PayloadStatus {
 }
 
 /// The values of `PayloadStatus.status`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[allow(missing_docs, reason = "the specification's names")]
 pub enum Status {
-    Valid = 0,
-    Invalid = 1,
-    Syncing = 2,
-    Accepted = 3,
+    Valid,
+    Invalid,
+    Syncing,
+    Accepted,
+    /// What the first version of `engine_newPayload` says instead of INVALID when the payload does
+    /// not hash to its block hash. In SSZ it is INVALID.
+    InvalidBlockHash,
 }
 
 impl Status {
-    /// The name in JSON-RPC.
-    pub const fn name(self) -> &'static str {
+    /// The value in SSZ.
+    const fn ssz(self) -> u8 {
         match self {
-            Self::Valid => "VALID",
-            Self::Invalid => "INVALID",
-            Self::Syncing => "SYNCING",
-            Self::Accepted => "ACCEPTED",
+            Self::Valid => 0,
+            Self::Invalid | Self::InvalidBlockHash => 1,
+            Self::Syncing => 2,
+            Self::Accepted => 3,
         }
     }
 }
@@ -158,7 +171,7 @@ impl PayloadStatus {
     pub fn encode(&self) -> Vec<u8> {
         let error = self.validation_error.as_deref();
         let error = error.map(|text| &text[..text.floor_char_boundary(ERROR_BYTES)]);
-        let mut out = vec![self.status as u8];
+        let mut out = vec![self.status.ssz()];
         let mut offsets = Offsets::behind(Self::LAYOUT.fixed_bytes);
         offsets.write(self.latest_valid_hash.map_or(0, |_| B256::BYTES), &mut out);
         offsets.write(0, &mut out);
@@ -357,8 +370,9 @@ impl ForkchoiceUpdate {
     }
 }
 
-/// `ForkchoiceUpdateResponse`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// `ForkchoiceUpdateResponse`, in JSON the answer to `engine_forkchoiceUpdated`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ForkchoiceUpdateResponse {
     /// What the head is.
     pub payload_status: PayloadStatus,
@@ -481,7 +495,7 @@ impl BuiltPayload {
 }
 
 /// `BlobsBundleV1` and `V2`, which differ in the number of proofs that they may have.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlobsBundle {
     /// The KZG commitments, one a blob.
     pub commitments: Vec<FixedBytes<48>>,
@@ -742,12 +756,12 @@ fn read_payload(fork: Fork, input: &Bytes) -> Result<ExecutionPayload, SszError>
     let blob_gas = (fork >= Fork::Cancun).then(|| [fixed.u64(), fixed.u64()]);
     let list = (fork >= Fork::Amsterdam).then(|| fixed.behind_offset(block_access_list));
     let slot_number = (fork >= Fork::Amsterdam).then(|| fixed.u64());
-    Ok(assemble(first, withdrawals, blob_gas, list.zip(slot_number)))
+    Ok(payload_of_fields(first, withdrawals, blob_gas, list.zip(slot_number)))
 }
 
 /// The payload of the structure whose fields there are: `blob_gas` used and in excess, and what
 /// Amsterdam adds, the access list and the slot.
-pub fn assemble(
+pub(crate) fn payload_of_fields(
     first: ExecutionPayloadV1,
     withdrawals: Option<Vec<Withdrawal>>,
     blob_gas: Option<[u64; 2]>,

@@ -4,6 +4,7 @@
 //! one; [`Api`] is what each port answers, without the socket; [`rest`] is the Engine API over
 //! REST and SSZ. The command line is in [`cli`].
 
+mod answers;
 mod api;
 mod bench;
 pub mod cli;

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
+use engine_api::json::Data;
 use execution::{ChainSpec, SealedBlock, Verified};
 use serde::Deserialize;
 use witness::Witness;
 
-use crate::api::Data;
 use crate::files::read_genesis_head;
 use crate::limits::VERIFY_FILE_BYTES;
 

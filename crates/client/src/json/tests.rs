@@ -1,4 +1,5 @@
 use super::*;
+use alloy_rpc_types_engine::PayloadStatusEnum;
 use proptest::prelude::*;
 
 fn raw(text: &str) -> &RawValue {

@@ -75,7 +75,12 @@ fn payload(fork: Fork) -> impl Strategy<Value = ExecutionPayload> {
         };
         let withdrawals = (fork >= Fork::Shanghai).then_some(withdrawals);
         let blob_gas = (fork >= Fork::Cancun).then_some([blob_gas, excess]);
-        assemble(first, withdrawals, blob_gas, (fork >= Fork::Amsterdam).then_some((list, slot)))
+        payload_of_fields(
+            first,
+            withdrawals,
+            blob_gas,
+            (fork >= Fork::Amsterdam).then_some((list, slot)),
+        )
     })
 }
 
@@ -471,7 +476,7 @@ fn what_is_over_a_limit_is_refused() {
     let payload = |change: fn(&mut ExecutionPayloadV1)| {
         let mut first = ExecutionPayloadV1::from_block_unchecked(B256::ZERO, &empty_block());
         change(&mut first);
-        assemble(first, Some(Vec::new()), None, None)
+        payload_of_fields(first, Some(Vec::new()), None, None)
     };
     let check = |payload: ExecutionPayload, expected| {
         let envelope = ExecutionPayloadEnvelope {
@@ -494,7 +499,7 @@ fn what_is_over_a_limit_is_refused() {
     check(payload(|first| first.transactions = vec![Bytes::new(); (1 << 20) + 1]), Some(expected));
     let withdrawals = |count| {
         let first = ExecutionPayloadV1::from_block_unchecked(B256::ZERO, &empty_block());
-        assemble(first, Some(vec![Withdrawal::default(); count]), None, None)
+        payload_of_fields(first, Some(vec![Withdrawal::default(); count]), None, None)
     };
     check(withdrawals(16), None);
     check(withdrawals(17), Some("withdrawals: 17 items, over the limit of 16"));
@@ -531,7 +536,7 @@ fn an_envelope_of_another_fork_is_refused() {
         let blob_gas = (fork >= Fork::Cancun).then_some([1, 2]);
         let amsterdam = (fork >= Fork::Amsterdam).then_some((Bytes::new(), 3));
         let envelope = ExecutionPayloadEnvelope {
-            payload: assemble(first.clone(), withdrawals, blob_gas, amsterdam),
+            payload: payload_of_fields(first.clone(), withdrawals, blob_gas, amsterdam),
             parent_beacon_block_root: (fork >= Fork::Cancun).then_some(B256::ZERO),
             execution_requests: (fork >= Fork::Prague).then(Vec::new),
         };

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use engine::BlockRecord;
+use engine_api::json::{FixedData, Quantity};
 use rpc::Error;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 
-use super::hex::{Fixed, Quantity};
 use super::{Api, refusal};
 
 /// `BlockNumberOrTag`.
@@ -88,7 +88,7 @@ impl Api {
 
 impl<'de> Deserialize<'de> for NumberOrTag {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        super::hex::parse(json, "a block number or tag", number_or_tag)
+        engine_api::json::parse_str(json, "a block number or tag", number_or_tag)
     }
 }
 
@@ -127,7 +127,7 @@ impl<'de> Visitor<'de> for BlockIdVisitor {
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<BlockId, E> {
         // No number has 64 digits.
         if text.len() == 2 + 2 * B256::len_bytes() {
-            let hash: Fixed<32> = read(text).map_err(E::custom)?;
+            let hash: FixedData<32> = read(text).map_err(E::custom)?;
             return Ok(BlockId::Hash { hash: hash.into(), require_canonical: false });
         }
         number_or_tag(text).map(BlockId::Number).map_err(E::custom)
@@ -154,7 +154,7 @@ impl<'de> Visitor<'de> for BlockIdVisitor {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Fields {
     block_number: Option<NumberOrTag>,
-    block_hash: Option<Fixed<32>>,
+    block_hash: Option<FixedData<32>>,
     require_canonical: Option<bool>,
 }
 

@@ -6,15 +6,15 @@ use alloy_eips::Encodable2718;
 use alloy_hardforks::EthereumHardfork;
 use alloy_primitives::B256;
 use engine::BlockRecord;
+use engine_api::json::{FixedData, Quantity};
 use rpc::{Code, Error, Json, Params, push_hex};
 
-use super::hex::{Fixed, Quantity};
 use super::{Api, refusal};
 use crate::limits::{BLOB_HASHES, BODIES, BODIES_BYTES};
 
 /// `engine_getPayloadBodiesByHash`.
 pub(super) fn by_hash(api: &Api, mut params: Params<'_>, version: u8) -> Result<Json, Error> {
-    let hashes: Vec<Fixed<32>> = params.next("blockHashes")?;
+    let hashes: Vec<FixedData<32>> = params.next("blockHashes")?;
     params.end()?;
     let hashes: Vec<_> = hashes.into_iter().map(B256::from).collect();
     bodies(&blocks_by_hash(api, &hashes, BODIES, |_| true)?, version)
@@ -130,7 +130,7 @@ fn push_body(out: &mut Vec<u8>, record: &BlockRecord, version: u8) {
 /// `engine_getBlobs`: the first version has a `null` for each blob, the others are `null`
 /// altogether where there is no pool (osaka.md, `engine_getBlobsV2` point 4, `V3` point 5).
 pub(super) fn blobs(api: &Api, mut params: Params<'_>, version: u8) -> Result<Json, Error> {
-    let hashes: Vec<Fixed<32>> = params.next("versionedHashes")?;
+    let hashes: Vec<FixedData<32>> = params.next("versionedHashes")?;
     params.end()?;
     if hashes.len() > BLOB_HASHES {
         let detail = format!("{} blobs asked for, at most {BLOB_HASHES} are allowed", hashes.len());

@@ -7,27 +7,19 @@ use alloy_eips::Decodable2718;
 use alloy_hardforks::EthereumHardfork::{
     self, Amsterdam, Bogota, Cancun, Frontier, Osaka, Prague, Shanghai,
 };
-use alloy_primitives::{B256, Bytes, U256};
+use alloy_primitives::B256;
 use alloy_rpc_types_engine::{ExecutionPayload, ForkchoiceState, PayloadId};
 use engine::{BuildRequest, Built, ForkchoiceOutcome};
+use engine_api::json::{Data, FixedData, ForkchoiceStateFields, Object};
+use engine_api::{BlobsBundle, BuiltPayload, ForkchoiceUpdateResponse};
 use execution::Transaction;
 use rpc::{Code, Error, Json, Params, Pieces, RawValue};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::hex::{Data, Fixed};
-use super::new_payload::{PayloadStatus, push_witness};
-use super::object::Object;
+use super::new_payload::push_witness;
 use super::payload::check_fork;
 use super::{Api, attributes, refusal};
-
-/// `ForkchoiceStateV1`.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct StateFields {
-    head_block_hash: Fixed<32>,
-    safe_block_hash: Fixed<32>,
-    finalized_block_hash: Fixed<32>,
-}
+use crate::answers::payload_status;
 
 /// `engine_forkchoiceUpdated`.
 pub(super) fn plain(api: &Api, params: Params<'_>, version: u8) -> Result<Json, Error> {
@@ -45,25 +37,21 @@ fn forkchoice_updated(
     version: u8,
     with_witness: bool,
 ) -> Result<Json, Error> {
-    let Object(fields): Object<StateFields> = params.next("forkchoiceState")?;
+    let Object(fields): Object<ForkchoiceStateFields> = params.next("forkchoiceState")?;
     let json: Option<&RawValue> = params.optional("payloadAttributes")?;
     if version >= 4 {
         // There is no pool whose blobs it could select: checked, and not used.
-        let _: Option<Fixed<16>> = params.optional("custodyColumns")?;
+        let _: Option<FixedData<16>> = params.optional("custodyColumns")?;
     }
     params.end()?;
-    let state = ForkchoiceState {
-        head_block_hash: fields.head_block_hash.into(),
-        safe_block_hash: fields.safe_block_hash.into(),
-        finalized_block_hash: fields.finalized_block_hash.into(),
-    };
+    let state = ForkchoiceState::from(fields);
     let attributes = json.map(|json| attributes::read(json, version, api.engine.chain()));
     let build = attributes.transpose().map(|attributes| {
         attributes.map(|attributes| BuildRequest { attributes, version, with_witness })
     });
     let ForkchoiceOutcome { verdict, payload_id, .. } = update_forkchoice(api, state, build)?;
-    let payload_status = PayloadStatus::new(verdict, state.head_block_hash);
-    Json::of(&ForkchoiceAnswer { payload_status, payload_id })
+    let payload_status = payload_status(verdict, state.head_block_hash);
+    Json::of(&ForkchoiceUpdateResponse { payload_status, payload_id })
 }
 
 /// Applies the fork choice, and begins the build that is asked for.
@@ -86,21 +74,14 @@ pub(crate) fn update_forkchoice(
     }
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ForkchoiceAnswer {
-    payload_status: PayloadStatus,
-    payload_id: Option<PayloadId>,
-}
-
 /// `engine_getPayload`.
 pub(super) fn payload(api: &Api, mut params: Params<'_>, version: u8) -> Result<Json, Error> {
-    let id: Fixed<8> = params.next("payloadId")?;
+    let id: FixedData<8> = params.next("payloadId")?;
     params.end()?;
     let built = built(api, PayloadId::new(id.0), &forks(version))?;
     let mut out = match version {
         1 => json(&execution_payload(&built))?,
-        _ => json(&Envelope::new(&built, Some(version)))?,
+        _ => json(&envelope(&built, Some(version)))?,
     };
     if built.with_witness {
         // Both are objects with members: the witness becomes the last one.
@@ -150,46 +131,23 @@ pub(crate) fn execution_payload(built: &Built) -> ExecutionPayload {
     ExecutionPayload::from_block_unchecked_with_bal(block.hash(), block, list).0
 }
 
-/// The result of `engine_getPayload`, from the second version on.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Envelope<'a> {
-    execution_payload: ExecutionPayload,
-    block_value: U256,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    blobs_bundle: Option<BlobsBundle>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    should_override_builder: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    execution_requests: Option<Vec<&'a Bytes>>,
-}
-
-/// `BlobsBundleV1` and `V2`: empty ones look alike, and without a pool there are no others.
-#[derive(Default, Serialize)]
-struct BlobsBundle {
-    commitments: [(); 0],
-    proofs: [(); 0],
-    blobs: [(); 0],
-}
-
-impl<'a> Envelope<'a> {
-    /// As a version of `engine_getPayload` has it, or with all that the block has.
-    fn new(built: &'a Built, version: Option<u8>) -> Self {
-        let has = |since: u8| version.is_none_or(|version| version >= since);
-        let requests = has(4) && built.block.header.requests_hash.is_some();
-        Self {
-            execution_payload: execution_payload(built),
-            block_value: built.block_value,
-            blobs_bundle: has(3).then(BlobsBundle::default),
-            should_override_builder: has(3).then_some(false),
-            execution_requests: requests.then(|| built.requests.iter().collect()),
-        }
+/// What `engine_getPayload` answers from the second version on: the fields that `version` has, or
+/// all that the block has.
+fn envelope(built: &Built, version: Option<u8>) -> BuiltPayload {
+    let has = |since: u8| version.is_none_or(|version| version >= since);
+    let has_requests = has(4) && built.block.header.requests_hash.is_some();
+    BuiltPayload {
+        payload: execution_payload(built),
+        block_value: built.block_value,
+        // There is no pool, so there are no blobs.
+        blobs: has(3).then(|| (BlobsBundle::default(), false)),
+        execution_requests: has_requests.then(|| built.requests.iter().cloned().collect()),
     }
 }
 
 /// `testing_buildBlockV1`: builds on any known block, and changes nothing.
 pub(super) fn testing(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let parent: Fixed<32> = params.next("parentBlockHash")?;
+    let parent: FixedData<32> = params.next("parentBlockHash")?;
     let attributes: &RawValue = params.next("payloadAttributes")?;
     let transactions: Option<Vec<Data>> = params.next("transactions")?;
     let extra_data: Option<Data> = params.optional("extraData")?;
@@ -215,7 +173,7 @@ pub(super) fn testing(api: &Api, mut params: Params<'_>) -> Result<Json, Error> 
             engine::Error::InvalidAttributes(reason) => Error::invalid_params(reason),
             error => refusal(error),
         })?;
-    Json::of(&Envelope::new(&built, None))
+    Json::of(&envelope(&built, None))
 }
 
 /// What an error says beside its code.

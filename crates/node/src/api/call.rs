@@ -5,13 +5,12 @@ use std::collections::HashMap;
 use alloy_eips::eip2930::{AccessList, AccessListItem};
 use alloy_eips::eip7702::{Authorization, SignedAuthorization};
 use alloy_primitives::{Address, B256, TxKind, U256, hex};
+use engine_api::json::{Data, FixedData, Object, Quantity, Quantity256};
 use execution::{AccountOverride, Call, CallOutcome, Overrides, StorageOverride};
 use rpc::{Error, Json, Params};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::hex::{Data, Fixed, Quantity, Quantity256};
-use super::object::Object;
 use super::{Api, refusal, state};
 use crate::limits::CALL_GAS;
 
@@ -41,8 +40,8 @@ pub(super) fn call(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Request {
-    from: Option<Fixed<20>>,
-    to: Option<Fixed<20>>,
+    from: Option<FixedData<20>>,
+    to: Option<FixedData<20>>,
     gas: Option<Quantity>,
     gas_price: Option<Quantity256>,
     max_fee_per_gas: Option<Quantity256>,
@@ -53,7 +52,7 @@ struct Request {
     /// The older name of `input`.
     data: Option<Data>,
     access_list: Option<Vec<Object<AccessItem>>>,
-    blob_versioned_hashes: Option<Vec<Fixed<32>>>,
+    blob_versioned_hashes: Option<Vec<FixedData<32>>>,
     authorization_list: Option<Vec<Object<AuthorizationFields>>>,
     chain_id: Option<Quantity>,
     /// No nonce is checked.
@@ -68,12 +67,12 @@ struct Request {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct AccessItem {
-    address: Fixed<20>,
-    storage_keys: Vec<Fixed<32>>,
+    address: FixedData<20>,
+    storage_keys: Vec<FixedData<32>>,
 }
 
-impl From<Object<AccessItem>> for AccessListItem {
-    fn from(Object(item): Object<AccessItem>) -> Self {
+impl From<AccessItem> for AccessListItem {
+    fn from(item: AccessItem) -> Self {
         let storage_keys = item.storage_keys.into_iter().map(B256::from).collect();
         Self { address: item.address.into(), storage_keys }
     }
@@ -84,7 +83,7 @@ impl From<Object<AccessItem>> for AccessListItem {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct AuthorizationFields {
     chain_id: Quantity256,
-    address: Fixed<20>,
+    address: FixedData<20>,
     nonce: Quantity,
     /// More than 1 is nobody's signature, and no error.
     #[serde(alias = "v")]
@@ -93,8 +92,8 @@ struct AuthorizationFields {
     s: Quantity256,
 }
 
-impl From<Object<AuthorizationFields>> for SignedAuthorization {
-    fn from(Object(fields): Object<AuthorizationFields>) -> Self {
+impl From<AuthorizationFields> for SignedAuthorization {
+    fn from(fields: AuthorizationFields) -> Self {
         let (Quantity256(chain_id), address) = (fields.chain_id, fields.address.into());
         let inner = Authorization { chain_id, address, nonce: fields.nonce.0 };
         let y_parity = u8::try_from(fields.y_parity.0).unwrap_or(u8::MAX);
@@ -118,7 +117,7 @@ impl Request {
             return Err(Error::invalid_params("input and data differ; they are one thing"));
         }
         let blob_hashes: Vec<_> = all(self.blob_versioned_hashes);
-        let authorization_list: Vec<_> = all(self.authorization_list);
+        let authorization_list: Vec<_> = objects(self.authorization_list);
         if !blob_hashes.is_empty() && !authorization_list.is_empty() {
             let problem = "no transaction has both blobVersionedHashes and an authorizationList";
             return Err(Error::invalid_params(problem));
@@ -139,7 +138,7 @@ impl Request {
             max_priority_fee_per_gas: fee(max_priority_fee)?,
             value: self.value.map_or(U256::ZERO, |value| value.0),
             input: input.or(data).unwrap_or_default(),
-            access_list: AccessList(all(self.access_list)),
+            access_list: AccessList(objects(self.access_list)),
             blob_hashes,
             max_fee_per_blob_gas: fee(self.max_fee_per_blob_gas)?,
             authorization_list,
@@ -152,13 +151,17 @@ fn all<T, U: From<T>>(given: Option<Vec<T>>) -> Vec<U> {
     given.into_iter().flatten().map(U::from).collect()
 }
 
+fn objects<T, U: From<T>>(given: Option<Vec<Object<T>>>) -> Vec<U> {
+    given.into_iter().flatten().map(|Object(item)| item.into()).collect()
+}
+
 fn fee(given: Option<Quantity256>) -> Result<u128, Error> {
     let fee = given.map_or(U256::ZERO, |fee| fee.0);
     fee.try_into().map_err(|_| Error::invalid_params(format!("a fee of {fee} is over 128 bits")))
 }
 
 /// What the accounts are to have, as geth takes it.
-type Overridden = HashMap<Fixed<20>, Object<OverriddenAccount>>;
+type Overridden = HashMap<FixedData<20>, Object<OverriddenAccount>>;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -170,13 +173,13 @@ struct OverriddenAccount {
     state_diff: Option<Slots>,
 }
 
-type Slots = HashMap<Fixed<32>, Fixed<32>>;
+type Slots = HashMap<FixedData<32>, FixedData<32>>;
 
 fn overrides(given: Overridden) -> Result<Overrides, Error> {
-    let word = |Fixed(bytes): Fixed<32>| U256::from_be_bytes(bytes);
+    let word = |FixedData(bytes): FixedData<32>| U256::from_be_bytes(bytes);
     let slots =
         |slots: Slots| slots.into_iter().map(|(slot, value)| (word(slot), word(value))).collect();
-    let account = |(address, Object(given)): (Fixed<20>, Object<OverriddenAccount>)| {
+    let account = |(address, Object(given)): (FixedData<20>, Object<OverriddenAccount>)| {
         let address = Address::from(address);
         let storage = match (given.state, given.state_diff) {
             (Some(_), Some(_)) => {

@@ -2,11 +2,11 @@
 
 use alloy_primitives::B256;
 use engine::BlockRecord;
+use engine_api::json::FixedData;
 use rpc::{Code, Error, Json, Params, Pieces};
 use witness::{Items, Witness};
 
 use super::blocks::{BlockId, NumberOrTag};
-use super::hex::Fixed;
 use super::{Api, Stored, refusal};
 
 /// `debug_executionWitness`.
@@ -22,7 +22,7 @@ pub(super) fn execution_witness(api: &Api, mut params: Params<'_>) -> Result<Jso
 
 /// `debug_executionWitnessByBlockHash` and `debug_executionWitnessByHash`.
 pub(super) fn execution_witness_by_hash(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let hash: Fixed<32> = params.next("block hash")?;
+    let hash: FixedData<32> = params.next("block hash")?;
     mode(params)?;
     let hash = B256::from(hash);
     let record = api.block(hash)?;

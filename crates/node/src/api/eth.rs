@@ -4,11 +4,11 @@ use alloy_primitives::{B256, U64, U256};
 use alloy_rlp::Encodable;
 use alloy_rpc_types_eth::{Block, BlockTransactions, Header, Transaction};
 use engine::BlockRecord;
+use engine_api::json::FixedData;
 use rpc::{Error, Json, Params};
 
 use super::Api;
 use super::blocks::NumberOrTag;
-use super::hex::Fixed;
 use super::transactions::transaction;
 
 /// `eth_blockNumber`.
@@ -31,7 +31,7 @@ pub(super) fn syncing(_: &Api, params: Params<'_>) -> Result<Json, Error> {
 
 /// `eth_getBlockByHash`: of any branch.
 pub(super) fn block_by_hash(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let hash: Fixed<32> = params.next("block hash")?;
+    let hash: FixedData<32> = params.next("block hash")?;
     let full: bool = params.next("hydrated transactions")?;
     params.end()?;
     let record = api.block(B256::from(hash))?;

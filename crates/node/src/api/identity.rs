@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use engine_api::json::Object;
 use rpc::{Error, Json, Params};
 use serde::{Deserialize, Serialize};
 
-use super::object::Object;
 use super::{Api, EXCHANGE_CAPABILITIES};
 
 /// Our two letters: free in execution-apis `src/engine/identification.md`.

@@ -7,10 +7,8 @@ mod build;
 mod call;
 mod debug;
 mod eth;
-mod hex;
 mod identity;
 mod new_payload;
-mod object;
 mod payload;
 mod state;
 mod stored;
@@ -30,7 +28,6 @@ use crate::rest;
 
 pub(crate) use bodies::{blocks_by_hash, blocks_by_range};
 pub(crate) use build::{built, detail, execution_payload, update_forkchoice};
-pub(crate) use hex::Data;
 pub(crate) use identity::our_version;
 pub(crate) use payload::{check_fork, check_requests};
 pub(crate) use stored::Stored;

@@ -3,33 +3,16 @@
 use alloy_consensus::Transaction as _;
 use alloy_primitives::B256;
 use engine::{Assembled, Payload, Verdict};
+use engine_api::json::Data;
+use engine_api::{PayloadStatus, Status};
 use execution::{Roots, SealedBlock, Transaction};
 use rpc::{Error, Json, Params, Pieces};
 use serde::Serialize;
 use witness::Witness;
 
-use super::hex::Data;
 use super::payload::NewPayload;
 use super::{Api, Stored, refusal};
-use crate::rest::payload_status;
-
-/// `PayloadStatusV1`.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct PayloadStatus {
-    status: &'static str,
-    latest_valid_hash: Option<B256>,
-    validation_error: Option<String>,
-}
-
-impl PayloadStatus {
-    /// The verdict on the block `hash`.
-    pub(super) fn new(verdict: Verdict, hash: B256) -> Self {
-        let client::ssz::PayloadStatus { status, latest_valid_hash, validation_error } =
-            payload_status(verdict, hash);
-        Self { status: status.name(), latest_valid_hash, validation_error }
-    }
-}
+use crate::answers::payload_status;
 
 /// `engine_newPayload`.
 pub(super) fn plain(api: &Api, params: Params<'_>, version: u8) -> Result<Json, Error> {
@@ -69,9 +52,9 @@ fn read(
 }
 
 fn status(verdict: Verdict, hash: B256, copy: Option<Payload>) -> PayloadStatus {
-    let mut status = PayloadStatus::new(verdict, hash);
-    if status.status == "INVALID" && copy.is_some_and(is_misnamed) {
-        status.status = "INVALID_BLOCK_HASH";
+    let mut status = payload_status(verdict, hash);
+    if status.status == Status::Invalid && copy.is_some_and(is_misnamed) {
+        status.status = Status::InvalidBlockHash;
     }
     status
 }

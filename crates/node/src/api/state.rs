@@ -4,11 +4,11 @@ use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U64, U256};
 use alloy_rpc_types_eth::{EIP1186AccountProofResponse, EIP1186StorageProof};
 use alloy_serde::JsonStorageKey;
 use engine::StateView;
+use engine_api::json::FixedData;
 use rpc::{Code, Error, Json, Params};
 use trie::{Account, EMPTY_ROOT_HASH};
 
 use super::blocks::{BlockId, NumberOrTag};
-use super::hex::Fixed;
 use super::{Api, refusal};
 use crate::limits::PROOF_SLOTS;
 
@@ -75,7 +75,7 @@ pub(super) fn proof(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
 }
 
 fn address(params: &mut Params<'_>) -> Result<Address, Error> {
-    let address: Fixed<20> = params.next("address")?;
+    let address: FixedData<20> = params.next("address")?;
     Ok(Address::from(address))
 }
 

@@ -7,16 +7,16 @@ use alloy_consensus::transaction::{Recovered, TransactionInfo};
 use alloy_primitives::{B256, U64};
 use alloy_rpc_types_eth::{Log, Transaction, TransactionReceipt};
 use engine::BlockRecord;
+use engine_api::json::{FixedData, Quantity};
 use execution::ChainSpec;
 use rpc::{Code, Error, Json, Params};
 
 use super::Api;
 use super::blocks::{BlockId, NumberOrTag};
-use super::hex::{Fixed, Quantity};
 
 /// `eth_getTransactionByBlockHashAndIndex`: in a block of any branch.
 pub(super) fn by_hash_and_index(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let hash: Fixed<32> = params.next("block hash")?;
+    let hash: FixedData<32> = params.next("block hash")?;
     let index: Quantity = params.next("transaction index")?;
     params.end()?;
     at_index(api.block(B256::from(hash))?, index)
@@ -32,7 +32,7 @@ pub(super) fn by_number_and_index(api: &Api, mut params: Params<'_>) -> Result<J
 
 /// `eth_getBlockTransactionCountByHash`: of a block of any branch.
 pub(super) fn count_by_hash(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let hash: Fixed<32> = params.next("block hash")?;
+    let hash: FixedData<32> = params.next("block hash")?;
     params.end()?;
     count(api.block(B256::from(hash))?)
 }

@@ -11,7 +11,7 @@ use alloy_primitives::{B256, Bytes};
 use alloy_rpc_types_engine::ExecutionPayload;
 use anyhow::{Context, ensure};
 use clap::Args;
-use client::ssz::{ExecutionPayloadEnvelope, PayloadStatus, Status, WithWitness};
+use engine_api::{ExecutionPayloadEnvelope, PayloadStatus, Status, WithWitness};
 use indicatif::{ProgressBar, ProgressStyle};
 use rpc::rest::{self, HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use rpc::{Client, RawValue, Spare, response};

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use alloy_eips::Encodable2718;
-use client::Fork;
-use client::ssz::limits::BODIES;
-use client::ssz::{BodiesResponse, ExecutionPayloadBody, read_blobs_request, read_bodies_request};
 use engine::BlockRecord;
+use engine_api::Fork;
+use engine_api::limits::BODIES;
+use engine_api::ssz::{
+    BodiesResponse, ExecutionPayloadBody, read_blobs_request, read_bodies_request,
+};
 use rpc::Pieces;
 use rpc::rest::{HeaderMap, Request, Response, StatusCode};
 

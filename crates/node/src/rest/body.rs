@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use alloy_primitives::{Bytes, bytes};
-use client::ssz::{with_witness_bytes, write_with_witness};
+use engine_api::ssz::{with_witness_bytes, write_with_witness};
 use rpc::{Files as _, Pieces};
 use witness::container::{MAX_BYTES, Offsets, SszError, check_length};
 use witness::ssz::{List, Lists, Sink};
@@ -142,7 +142,7 @@ impl rpc::Items for ItemsOf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use client::ssz::with_witness_parts;
+    use engine_api::ssz::with_witness_parts;
 
     /// Small bodies, which are joined, and large ones.
     #[test]

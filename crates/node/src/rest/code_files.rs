@@ -23,7 +23,7 @@ use super::ssz;
 use crate::api::{Api, refusal};
 
 /// The header's value.
-pub(super) const MAPPED: HeaderValue = HeaderValue::from_static("mapped");
+pub(super) const MAPPED: HeaderValue = HeaderValue::from_static(engine_api::headers::MAPPED);
 
 /// Where a client has the codes of a witness from.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use alloy_hardforks::EthereumHardfork::{self, Amsterdam, Bogota, Cancun, Frontier};
 use alloy_hardforks::EthereumHardfork::{Osaka, Prague, Shanghai};
-use client::Fork;
+use engine_api::Fork;
 
 /// The forks of the rules whose payloads have the containers of `fork`, the end excluded.
 pub const fn rules(fork: Fork) -> Range<EthereumHardfork> {

@@ -1,14 +1,14 @@
 //! `POST /forkchoice`.
 
 use alloy_rpc_types_engine::PayloadAttributes;
-use client::Fork;
-use client::ssz::{ForkchoiceUpdate, ForkchoiceUpdateResponse};
 use engine::{BuildRequest, ForkchoiceOutcome};
+use engine_api::Fork;
+use engine_api::ssz::{ForkchoiceUpdate, ForkchoiceUpdateResponse};
 use rpc::rest::{Request, Response};
 
 use super::problem::Problem;
-use super::verdict::payload_status;
 use super::{fork, rules, ssz, ssz_body};
+use crate::answers::payload_status;
 use crate::api::{self, Api};
 
 /// Applies the fork choice and begins the build that is asked for. The columns in custody are read

@@ -21,7 +21,7 @@ use super::body::Sending;
 use crate::limits::HELD_CODES;
 
 /// Asks for the codes that are not held alone, and says where their numbers begin.
-pub(super) const CODES: HeaderName = HeaderName::from_static("deponent-codes");
+pub(super) const CODES: HeaderName = HeaderName::from_static(engine_api::headers::CODES);
 
 /// The numbers of the codes that were sent on a connection.
 #[derive(Clone, Debug, Default)]

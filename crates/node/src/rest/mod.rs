@@ -1,7 +1,7 @@
 //! The Engine API over REST and SSZ, from Paris on: execution-apis #793 as merged, the witness
 //! endpoint of #885, and what we add.
 //!
-//! Bodies are the containers of [`client::ssz`], the header `Eth-Execution-Version` names the fork,
+//! Bodies are the containers of [`engine_api::ssz`], the header `Eth-Execution-Version` names the fork,
 //! and what is not answered is said as `application/problem+json`. The endpoints do what their
 //! JSON-RPC twins do, through the same functions. `docs/transports.md` lists them all.
 
@@ -18,8 +18,9 @@ mod verdict;
 mod witnesses;
 
 use alloy_primitives::Bytes;
-use client::Fork;
-use client::ssz::limits;
+use engine_api::Fork;
+use engine_api::headers::{CLIENT_VERSION, EXECUTION_VERSION, OCTET_STREAM};
+use engine_api::{REST_BASE, limits};
 use rpc::Pieces;
 use rpc::rest::header::{CACHE_CONTROL, CONTENT_TYPE};
 use rpc::rest::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
@@ -29,19 +30,6 @@ use crate::api::{Api, our_version};
 use problem::{Kind, Problem};
 
 pub use fork::rules;
-pub(crate) use verdict::payload_status;
-
-/// Where all paths begin.
-const BASE: &str = "/engine/v1/";
-
-/// Names the fork.
-const EXECUTION_VERSION: &str = "eth-execution-version";
-
-/// Says who asks.
-const CLIENT_VERSION: &str = "x-engine-client-version";
-
-/// SSZ.
-const OCTET_STREAM: &str = "application/octet-stream";
 
 /// Answers one request. It may take its time; whatever the request has in it, there is an answer.
 pub(crate) fn answer(api: &Api, request: Request) -> Response {
@@ -52,7 +40,7 @@ pub(crate) fn answer(api: &Api, request: Request) -> Response {
 
 /// Whether a request is answered out of memory, in microseconds.
 pub(crate) fn is_quick(request: &Request) -> bool {
-    match request.path.strip_prefix(BASE) {
+    match request.path.strip_prefix(REST_BASE) {
         Some("forkchoice") => forkchoice::is_quick(request),
         Some("capabilities" | "identity") => true,
         _ => false,
@@ -61,7 +49,7 @@ pub(crate) fn is_quick(request: &Request) -> bool {
 
 /// "Message ordering" in the Engine API's common definitions.
 pub(crate) fn is_in_order(path: &str) -> bool {
-    path.strip_prefix(BASE) == Some("forkchoice")
+    path.strip_prefix(REST_BASE) == Some("forkchoice")
 }
 
 /// The answer to a request that the port itself refuses, for a reason that `status` stands for.
@@ -79,7 +67,7 @@ pub(crate) fn refuse(status: StatusCode, detail: &str) -> Response {
 
 fn route(api: &Api, request: &Request) -> Result<Response, Problem> {
     let unknown = || Problem::new(Kind::UnknownPath, format!("there is no {}", request.path));
-    let path = request.path.strip_prefix(BASE).ok_or_else(unknown)?;
+    let path = request.path.strip_prefix(REST_BASE).ok_or_else(unknown)?;
     let segments: Vec<_> = path.split('/').collect();
     match segments[..] {
         ["payloads"] => post(request).and_then(|()| payloads::status(api, request)),

@@ -8,18 +8,18 @@ use alloy_primitives::{B256, Bytes};
 use alloy_rpc_types_engine::{
     CancunPayloadFields, ExecutionPayloadSidecar, PayloadId, PraguePayloadFields,
 };
-use client::Fork;
-use client::ssz::{
+use engine::{Built, Payload};
+use engine_api::Fork;
+use engine_api::ssz::{
     BlobsBundle, BuiltPayload, ExecutionPayloadEnvelope, PayloadStatus, Status, with_witness_parts,
 };
-use engine::{Built, Payload};
 use execution::Transaction;
 use rpc::rest::{Request, Response};
 
 use super::body::Sending;
 use super::problem::{Kind, Problem};
-use super::verdict::payload_status;
 use super::{code_files, fork, held, not_stored, pieces, rules, segment, ssz, ssz_body, verdict};
+use crate::answers::payload_status;
 use crate::api::{self, Api, refusal};
 
 /// `POST /payloads`.

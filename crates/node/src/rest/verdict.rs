@@ -3,32 +3,11 @@
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use client::ssz::{PayloadStatus, Status};
-use engine::{Verdict, WitnessBytes, WitnessSize};
+use engine::{WitnessBytes, WitnessSize};
+use engine_api::headers::{TIMINGS, WITNESS, WITNESS_ITEMS};
 use rpc::rest::{HeaderMap, HeaderValue};
 
 use crate::api::Api;
-
-/// Where the witness of a VALID block is.
-const WITNESS: &str = "deponent-witness";
-
-/// How many items and bytes it has, and what putting it together took.
-const WITNESS_ITEMS: &str = "deponent-witness-items";
-
-/// Where the milliseconds went in which the block was validated, as `Server-Timing` has it.
-const TIMINGS: &str = "deponent-timings";
-
-/// The verdict on the block `hash`.
-pub(crate) fn payload_status(verdict: Verdict, hash: B256) -> PayloadStatus {
-    let (status, latest_valid_hash, validation_error) = match verdict {
-        Verdict::Valid => (Status::Valid, Some(hash), None),
-        Verdict::Invalid { latest_valid_hash, reason } => {
-            (Status::Invalid, latest_valid_hash, Some(reason))
-        }
-        Verdict::Syncing => (Status::Syncing, None, None),
-    };
-    PayloadStatus { status, latest_valid_hash, validation_error }
-}
 
 /// Adds the headers of a VALID answer on `hash`. They cost little: the witness is not put together
 /// for them, so before it is, there is a bound on its size alone.

@@ -222,6 +222,7 @@ fn compare(answer: &Response, expected: &Result<Answer, Error>) -> Result<(), St
         Status::Invalid => "INVALID",
         Status::Syncing => "SYNCING",
         Status::Accepted => "ACCEPTED",
+        Status::InvalidBlockHash => "INVALID_BLOCK_HASH",
     };
     // JSON-RPC's first version alone has a status of its own for a wrong hash.
     let same_status =

@@ -6,37 +6,37 @@ use std::fmt;
 use alloy_primitives::{Address, B256, Bytes, U256, hex};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
-/// DATA of any length.
+/// DATA of any length: `"0x"` and pairs of hex digits.
 #[derive(Debug, Default)]
-pub(crate) struct Data(pub(crate) Bytes);
+pub struct Data(pub Bytes);
 
 /// DATA of `N` bytes.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Fixed<const N: usize>(pub(crate) [u8; N]);
+pub struct FixedData<const N: usize>(pub [u8; N]);
 
-/// QUANTITY of 64 bits.
+/// QUANTITY of at most 64 bits.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Quantity(pub(crate) u64);
+pub struct Quantity(pub u64);
 
-/// QUANTITY of 256 bits.
+/// QUANTITY of at most 256 bits.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Quantity256(pub(crate) U256);
+pub struct Quantity256(pub U256);
 
-impl From<Fixed<32>> for B256 {
-    fn from(data: Fixed<32>) -> Self {
+impl From<FixedData<32>> for B256 {
+    fn from(data: FixedData<32>) -> Self {
         data.0.into()
     }
 }
 
-impl From<Fixed<20>> for Address {
-    fn from(data: Fixed<20>) -> Self {
+impl From<FixedData<20>> for Address {
+    fn from(data: FixedData<20>) -> Self {
         data.0.into()
     }
 }
 
 impl<'de> Deserialize<'de> for Data {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        parse(json, "bytes in hex, 0x first", |text| {
+        parse_str(json, "bytes in hex, 0x first", |text| {
             let digits = digits(text)?;
             let mut bytes = vec![0; digits.len() / 2];
             decode(digits, &mut bytes)?;
@@ -45,9 +45,9 @@ impl<'de> Deserialize<'de> for Data {
     }
 }
 
-impl<'de, const N: usize> Deserialize<'de> for Fixed<N> {
+impl<'de, const N: usize> Deserialize<'de> for FixedData<N> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        parse(json, "bytes in hex, 0x first", |text| {
+        parse_str(json, "bytes in hex, 0x first", |text| {
             let digits = digits(text)?;
             if digits.len() != 2 * N {
                 return Err(format!("{} hex digits instead of {}", digits.len(), 2 * N));
@@ -61,7 +61,7 @@ impl<'de, const N: usize> Deserialize<'de> for Fixed<N> {
 
 impl<'de> Deserialize<'de> for Quantity {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        parse(json, "a number in hex, 0x first", |text| {
+        parse_str(json, "a number in hex, 0x first", |text| {
             let digits = number(text, 64)?;
             u64::from_str_radix(digits, 16).map(Self).map_err(|fault| fault.to_string())
         })
@@ -70,7 +70,7 @@ impl<'de> Deserialize<'de> for Quantity {
 
 impl<'de> Deserialize<'de> for Quantity256 {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        parse(json, "a number in hex, 0x first", |text| {
+        parse_str(json, "a number in hex, 0x first", |text| {
             let digits = number(text, 256)?;
             U256::from_str_radix(digits, 16).map(Self).map_err(|fault| fault.to_string())
         })
@@ -78,7 +78,11 @@ impl<'de> Deserialize<'de> for Quantity256 {
 }
 
 /// Reads a JSON string through `read`, borrowed from the message where it has no escapes.
-pub(crate) fn parse<'de, D: Deserializer<'de>, T>(
+///
+/// # Errors
+/// When the JSON is no string, or with what `read` says is wrong with it. `expecting` completes the
+/// sentence "expected ...".
+pub fn parse_str<'de, D: Deserializer<'de>, T>(
     json: D,
     expecting: &'static str,
     read: impl FnOnce(&str) -> Result<T, String>,
@@ -160,7 +164,7 @@ mod tests {
 
     #[test]
     fn data_of_a_length_has_that_length() {
-        let bytes = |data: Fixed<2>| data.0;
+        let bytes = |data: FixedData<2>| data.0;
         check(r#""0x0102""#, bytes, Some([1, 2]));
         for bad in [r#""0x01""#, r#""0x010203""#, r#""0102""#, r#""0x0x01""#, "[1,2]"] {
             check(bad, bytes, None);

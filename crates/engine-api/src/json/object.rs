@@ -1,13 +1,15 @@
+//! Values that must be JSON objects.
+
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-/// What is written as an object, where a derived `Deserialize` would take an array for the list of
-/// its members.
+/// A value that is read from a JSON object only. A derived `Deserialize` of a struct would also
+/// accept an array, as the list of its members.
 #[derive(Debug)]
-pub(crate) struct Object<T>(pub(crate) T);
+pub struct Object<T>(pub T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
