@@ -106,11 +106,17 @@ impl Handler for Server {
         Err(rpc::Error::method_not_found(method))
     }
 
-    fn resources(&self) -> Option<&str> {
-        Some("/engine/")
+    fn resources(&self) -> Option<&dyn rest::Resources> {
+        Some(self)
+    }
+}
+
+impl rest::Resources for Server {
+    fn prefix(&self) -> &str {
+        "/engine/"
     }
 
-    fn resource(&self, request: rest::Request) -> rest::Response {
+    fn answer(&self, request: rest::Request) -> rest::Response {
         if let Some(segment) = request.path.strip_prefix("/engine/v1/code-files/") {
             let path = request.connection.with(|files: &mut Files| files.path(segment));
             return match std::fs::File::open(path) {

@@ -34,11 +34,17 @@ impl Handler for Somebody {
         }
     }
 
-    fn resources(&self) -> Option<&str> {
-        self.problem.map(|_| "/engine/")
+    fn resources(&self) -> Option<&dyn rest::Resources> {
+        self.problem.map(|_| self as &dyn rest::Resources)
+    }
+}
+
+impl rest::Resources for Somebody {
+    fn prefix(&self) -> &str {
+        "/engine/"
     }
 
-    fn resource(&self, _: rest::Request) -> rest::Response {
+    fn answer(&self, _: rest::Request) -> rest::Response {
         let text = self.problem.expect("resources are there with it");
         let mut headers = HeaderMap::new();
         let problem = HeaderValue::from_static("application/problem+json");

@@ -6,7 +6,7 @@ use alloy_primitives::Bytes;
 use anyhow::Context;
 use engine::{Engine, EngineOptions, Genesis, PersistedBlock, block_header};
 use execution::ChainSpec;
-use rpc::{JwtSecret, Limits, Listener, Seldom, ServerOptions, serve};
+use rpc::{JwtSecret, Limits, Listener, LogThrottle, ServerOptions, serve};
 use serde::{Deserialize, Serialize};
 use state::{Database, DirectoryDisk, Options as DatabaseOptions};
 use tokio::net::TcpListener;
@@ -98,7 +98,7 @@ impl Node {
             })
         };
         let chain = Arc::new(tokio::task::spawn_blocking(open).await??);
-        let said = Seldom::default();
+        let said = LogThrottle::default();
         chain.on_persisted(move |PersistedBlock { number, hash }| {
             // On the thread that has written it: no fork choice waits for the log.
             if said.is_due() {

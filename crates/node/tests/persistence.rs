@@ -12,7 +12,7 @@ use alloy_primitives::{Address, keccak256};
 use common::*;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use rpc::{Client, JwtSecret, WsClient};
+use rpc::{Client, JwtSecret, SessionClient};
 use serde_json::{Value, json};
 
 /// A `deponent node` in a process of its own.
@@ -184,7 +184,7 @@ async fn whoever_subscribes_is_told_of_each_head_that_is_persisted() {
     let dir = directory();
     let mut node = Process::start(dir.path()).await;
     for name in ["deponent", "reth"] {
-        let client = WsClient::connect(&node.public, None).await.expect("a connection");
+        let client = SessionClient::connect(&node.public, None).await.expect("a connection");
         let method = format!("{name}_subscribePersistedBlock");
         let mut told = client.subscribe::<Value>(&method, json!([])).await.expect("begun");
         let head = node.head().await;

@@ -21,8 +21,10 @@ use engine::{Engine, Genesis};
 use envelope::envelope;
 use execution::stateless::input::StatelessInput;
 use execution::{ChainSpec, Transaction};
-use rpc::rest::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
-use rpc::{Client, Handler as _};
+use rpc::rest::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Resources as _, Response, StatusCode,
+};
+use rpc::{Client, Handler};
 use serde_json::{Value, json};
 use witness::Witness;
 
@@ -59,7 +61,7 @@ impl Chain {
             Some((path, query)) => (path, Some(query.to_owned())),
             None => (path, None),
         };
-        self.api.resource(Request {
+        self.api.answer(Request {
             method,
             path: path.to_owned(),
             query,
@@ -405,15 +407,21 @@ fn what_cannot_be_answered_is_a_problem() {
         takes_files: false,
         connection: Default::default(),
     };
-    is_problem(&public.resource(request), 404, "method-not-found", "not offered");
+    is_problem(&public.answer(request), 404, "method-not-found", "not offered");
 }
 
 #[test]
 fn only_a_port_that_has_fork_choices_puts_calls_in_order() {
     let chain = Chain::new(false);
-    assert_eq!(chain.api.in_order(), Some("engine_forkchoiceUpdated"));
-    assert_eq!(Api::public_port(chain.engine.clone()).in_order(), None);
-    assert!(Api::local(chain.engine, false).in_order().is_some());
+    let in_order = |api: &Api| -> Vec<&str> {
+        let in_order = Handler::methods(api).iter().filter(|method| method.is_in_order);
+        in_order.map(|method| method.name).collect()
+    };
+    let all = in_order(&chain.api);
+    assert_eq!(all.len(), 8);
+    assert!(all.iter().all(|name| name.starts_with("engine_forkchoiceUpdated")), "{all:?}");
+    assert!(in_order(&Api::public_port(chain.engine.clone())).is_empty());
+    assert_eq!(in_order(&Api::local(chain.engine, false)), all);
 }
 
 #[test]

@@ -5,9 +5,9 @@
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
@@ -18,14 +18,55 @@ use serde::Deserialize;
 use serde_json::json;
 use sha2::Sha256;
 
-use crate::jsonrpc::error::JwtError;
 use crate::limits::{SECRET_FILE_BYTES, TOKEN_AGE};
 
-/// 32 bytes that the consensus client and we share.
+/// Why a secret or its file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum JwtError {
+    /// The secret is not 64 hex digits.
+    #[error(
+        "a JWT secret is 64 hex digits (32 bytes), with or without 0x, alone: got {digits} \
+         characters{}",
+        if *.digits == 64 { ", not all of them hex digits" } else { "" }
+    )]
+    NotHex {
+        /// Characters found, without prefix and surrounding white space.
+        digits: usize,
+    },
+    /// The file's content is not a secret.
+    #[error(
+        "the JWT secret file {path} is of no use: {reason}. Correct it, or delete it if a new \
+             secret may be made"
+    )]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with its content.
+        reason: Box<JwtError>,
+    },
+    /// The file cannot be read.
+    #[error("cannot read the JWT secret file {path}: {reason}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        reason: io::Error,
+    },
+    /// A new file cannot be written.
+    #[error("cannot write a new JWT secret to {path}: {reason}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        reason: io::Error,
+    },
+}
+
+/// The secret of 32 bytes that a server and its clients share.
 #[derive(Clone, PartialEq, Eq)]
 pub struct JwtSecret([u8; 32]);
 
-/// It is a secret.
+/// Does not show the secret.
 impl fmt::Debug for JwtSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JwtSecret(..)")
@@ -34,14 +75,19 @@ impl fmt::Debug for JwtSecret {
 
 impl JwtSecret {
     /// A fresh secret from the operating system's generator.
+    ///
+    /// # Panics
+    /// If the operating system gives no entropy: nothing on the machine can be kept secret then.
     pub fn random() -> Self {
         let mut bytes = [0; 32];
-        // Without it nothing on this machine can be kept secret.
         rand::rngs::OsRng.try_fill_bytes(&mut bytes).expect("the operating system gives entropy");
         Self(bytes)
     }
 
     /// Reads 64 hex digits, with or without `0x`, white space around them allowed.
+    ///
+    /// # Errors
+    /// [`JwtError::NotHex`] for any other text.
     pub fn from_hex(text: &str) -> Result<Self, JwtError> {
         let text = text.trim();
         let digits = text.strip_prefix("0x").unwrap_or(text);
@@ -53,6 +99,9 @@ impl JwtSecret {
     }
 
     /// Reads the secret from a file.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or its content is not a secret.
     pub fn load(path: &Path) -> Result<Self, JwtError> {
         let mut text = Vec::new();
         File::open(path)
@@ -62,7 +111,11 @@ impl JwtSecret {
             .map_err(|reason| JwtError::Content { path: path.into(), reason: reason.into() })
     }
 
-    /// Reads the secret from a file, or makes one that only its owner may read (mode 0600).
+    /// Reads the secret from a file, or creates a file with a fresh one that only its owner may read
+    /// (mode 0600).
+    ///
+    /// # Errors
+    /// If the file cannot be read or written, or its content is not a secret.
     pub fn load_or_create(path: &Path) -> Result<Self, JwtError> {
         let secret = Self::random();
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
@@ -76,7 +129,7 @@ impl JwtSecret {
         }
     }
 
-    /// A token for now.
+    /// A token that is issued now, for the header `Authorization: Bearer`.
     pub fn token(&self) -> String {
         self.sign(&json!({"alg": "HS256", "typ": "JWT"}), &json!({ "iat": now_secs() as u64 }))
     }
@@ -93,13 +146,16 @@ impl JwtSecret {
         mac.chain_update(signed)
     }
 
-    /// Checks a token, in constant time; the error is one line for the one who sent it.
+    /// Checks a token, in constant time.
+    ///
+    /// # Errors
+    /// One line for the sender of the token.
     pub fn verify(&self, token: &str) -> Result<(), String> {
         let (signed, signature) =
             token.rsplit_once('.').ok_or("malformed token: it has no signature")?;
         let (header, claims) =
             signed.split_once('.').ok_or("malformed token: it has less than three parts")?;
-        let Header { alg } = decode(header, "header")?;
+        let TokenHeader { alg } = decode(header, "header")?;
         if alg != "HS256" {
             return Err("wrong algorithm: only HS256 is accepted".into());
         }
@@ -114,13 +170,13 @@ impl JwtSecret {
 }
 
 #[derive(Deserialize)]
-struct Header {
+struct TokenHeader {
     alg: String,
 }
 
 /// Seconds since 1970, perhaps with a fraction (RFC 7519 section 2, NumericDate).
 #[derive(Deserialize)]
-struct Claims {
+struct TokenClaims {
     iat: f64,
     exp: Option<f64>,
 }
@@ -133,9 +189,9 @@ fn decode<T: serde::de::DeserializeOwned>(part: &str, name: &str) -> Result<T, S
         .map_err(|fault| format!("malformed token: its {name} cannot be read: {fault}"))
 }
 
-fn check_times(claims: &Claims, now: f64) -> Result<(), String> {
+fn check_times(claims: &TokenClaims, now: f64) -> Result<(), String> {
     let allowed = TOKEN_AGE.as_secs();
-    let Claims { iat, exp } = *claims;
+    let TokenClaims { iat, exp } = *claims;
     let age = now - iat;
     if age.abs() > allowed as f64 {
         let kind = if age > 0.0 { "stale" } else { "future" };

@@ -5,7 +5,7 @@
 //! [`Limits`] and, on the engine port, the tokens of a [`JwtSecret`]; [`answer`] does so for a
 //! message from anywhere. Results are rendered by the handler and sent as they are: a witness of
 //! a gigabyte of hex is never joined, escaped or compressed on its way to the socket. [`Client`]
-//! and [`WsClient`] are the other end, and [`response`] finds and decodes what a caller wants in a
+//! and [`SessionClient`] are the other end, and [`response`] finds and decodes what a caller wants in a
 //! large answer.
 //!
 //! Over a WebSocket, which is asked for at the same port, messages are answered in whatever order
@@ -48,7 +48,7 @@
 //! use std::sync::Arc;
 //! use deponent_rpc::{
 //!     Error, Handler, Json, Limits, RawValue, ServerOptions, Subscription, SubscriptionMethods,
-//!     Topic, WsClient, serve,
+//!     Topic, SessionClient, serve,
 //! };
 //!
 //! struct Clock(Topic);
@@ -75,7 +75,7 @@
 //! let ticks = Topic::new();
 //! tokio::spawn(serve(listener, options, Arc::new(Clock(ticks.clone())), std::future::pending()));
 //!
-//! let client = WsClient::connect(&address, None).await?;
+//! let client = SessionClient::connect(&address, None).await?;
 //! let mut clock = client.subscribe::<u64>("clock_subscribe", ()).await?;
 //! ticks.publish(Json::of(&12)?);
 //! assert_eq!(clock.next().await?, 12);
@@ -84,32 +84,53 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// Without all features, parts of the shared modules are unused.
+#![cfg_attr(not(all(feature = "server", feature = "client", feature = "zstd")), allow(dead_code))]
+
+#[cfg(feature = "client")]
 mod client;
 mod http;
 mod jsonrpc;
 mod jwt;
 mod limits;
+mod log_throttle;
 mod pieces;
+#[cfg(feature = "server")]
 mod port;
-mod seldom;
 mod spare;
 mod transport;
 
+#[cfg(feature = "client")]
+pub use client::batch::{Batch, BatchAnswers};
+#[cfg(feature = "client")]
+pub use client::error::ClientError;
+#[cfg(feature = "client")]
 pub use client::http::{CallTimes, Client, Reply};
-pub use client::ws::{Notifications, WsClient};
+#[cfg(feature = "client")]
+pub use client::pipeline::Pipeline;
+#[cfg(feature = "client")]
+pub use client::session::{Notifications, SessionClient};
 pub use http::resource as rest;
+#[cfg(feature = "server")]
 pub use http::server::serve;
-pub use jsonrpc::error::{ClientError, Code, Error, JwtError};
+pub use jsonrpc::error::{Code, Error};
+#[cfg(feature = "server")]
+pub use jsonrpc::handler::{Handler, Method};
 pub use jsonrpc::json::{Json, push_hex};
-pub use jsonrpc::message::{Handler, answer};
+#[cfg(feature = "server")]
+pub use jsonrpc::message::answer;
 pub use jsonrpc::params::Params;
+#[cfg(feature = "client")]
 pub use jsonrpc::response;
+#[cfg(feature = "server")]
 pub use jsonrpc::subscription::{Subscription, SubscriptionMethods, Topic};
-pub use jwt::JwtSecret;
+pub use jwt::{JwtError, JwtSecret};
 pub use limits::Limits;
+pub use log_throttle::LogThrottle;
 pub use pieces::{Files, Items, Pieces, push_digits};
+#[cfg(feature = "server")]
 pub use port::ServerOptions;
-pub use seldom::Seldom;
 pub use serde_json::value::RawValue;
 pub use spare::Spare;
-pub use transport::socket::{Listener, bind_unix};
+#[cfg(feature = "server")]
+pub use transport::listener::{Listener, bind_unix};

@@ -168,8 +168,16 @@ pub(crate) const BODY_START_BYTES: usize = 16 * MIB;
 pub(crate) const BODY_STEP_BYTES: usize = 64 * KIB;
 /// For the first of these of all bodies, in bytes: four thousand.
 pub(crate) const SMALL_BODIES_BYTES: usize = 256 * MIB;
-/// Everyone who waits for room looks so often who has had it for too long, and ends one of them.
-pub(crate) const ROOM_PAUSE: Duration = Duration::from_millis(50);
+/// Unit of the budgets of memory, in bytes: semaphores count to 2^29 at least, which would be too
+/// few bytes.
+pub(crate) const BUDGET_UNIT_BYTES: usize = KIB;
+/// Connections to a Unix socket that wait to be accepted; more are refused by the system.
+pub(crate) const BACKLOG: i32 = 1024;
+/// Finished answers of an HTTP/2 connection that are forgotten together, which is cheaper than one by
+/// one.
+pub(crate) const FINISHED_ANSWERS_LEN: usize = 64;
+/// Between two evictions by one waiter for memory.
+pub(crate) const EVICTION_PAUSE: Duration = Duration::from_millis(50);
 /// A socket that takes nothing is looked at so often for what its peer has taken meanwhile.
 pub(crate) const LOOK_PAUSE: Duration = Duration::from_millis(200);
 /// A refused request's body is read and forgotten up to here, so that the client, still writing,
@@ -192,7 +200,7 @@ pub(crate) const UNSENT_BYTES: usize = FRAME_BYTES + 16 * KIB;
 /// A stream that comes so soon after its client was told to go away was on its way by then.
 pub(crate) const CROSSING_TIME: Duration = Duration::from_secs(1);
 /// Answers of a port that are coded at a time: about a megabyte each. Others go as they are.
-pub(crate) const CODERS: usize = 128;
+pub(crate) const ENCODERS: usize = 128;
 /// Read from a WebSocket at a time, in bytes; each connection has twice as much, and, once a long
 /// message came, another [`FRAME_BYTES`].
 pub(crate) const READ_BYTES: usize = 32 * KIB;
@@ -271,6 +279,12 @@ pub(crate) const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// One call of a client, from its first byte written to its last byte read: geth needs 19 s for
 /// the largest witness on a cold process.
 pub(crate) const CALL_TIME: Duration = Duration::from_secs(120);
+/// Windows of an HTTP/2 client for one stream and for its connection, in bytes: a large witness takes
+/// few round trips.
+pub(crate) const CLIENT_WINDOW_BYTES: u32 = 16 << 20;
+/// How long a pipelined connection uses a token: making one for each request would take longer than
+/// sending it. Servers accept tokens of 60 seconds.
+pub(crate) const TOKEN_REUSE: Duration = Duration::from_secs(10);
 /// Wait of a client for a connection that it has used to be ready again; then it opens another.
 pub(crate) const READY_TIME: Duration = Duration::from_secs(1);
 /// Longest wait of a client for the server to take 256 KiB, or all there are; of a WebSocket client

@@ -1,4 +1,4 @@
-//! What the connections of one listening port share: the handler, turns to run, room to send.
+//! What the connections of one listening port share: the handler, turns to run, memory.
 
 use std::fmt;
 use std::future::Future;
@@ -12,21 +12,24 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::{block_in_place, spawn_blocking};
 use tokio::time::timeout;
 
-use crate::http::resource as rest;
+use crate::http::resource::{self as rest, Resources};
+use crate::jsonrpc::handler::Handler;
 use crate::jsonrpc::json::Json;
-use crate::jsonrpc::message::{Handler, panic_text};
+use crate::jsonrpc::message::panic_text;
+use crate::jsonrpc::schedule::{MethodTable, Pace};
 use crate::jwt::JwtSecret;
 use crate::limits::{
-    ACCEPT_PAUSE, CODERS, Limits, SMALL_ANSWER_BYTES, SMALL_ANSWERS_BYTES, SMALL_ANSWERS_WAITING,
+    ACCEPT_PAUSE, ENCODERS, Limits, SMALL_ANSWER_BYTES, SMALL_ANSWERS_BYTES, SMALL_ANSWERS_WAITING,
     SMALL_BODIES_BYTES,
 };
+use crate::log_throttle::LogThrottle;
 use crate::pieces::Pieces;
-use crate::seldom::Seldom;
-use crate::transport::descriptor::Files;
-use crate::transport::room::{Place, Room, Untaken, permits};
-use crate::transport::socket::{Listener, Stream};
+use crate::transport::budget::{Busy, MemoryBudget, Reservation, UnreadAnswers, permits};
+use crate::transport::descriptor::MemoryFiles;
+use crate::transport::listener::Listener;
+use crate::transport::socket::{Socket, Stream};
 
-/// What makes one port different from another.
+/// The options of one port.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// With a secret, every request needs a fresh token made with it, and so does every WebSocket
@@ -39,73 +42,61 @@ pub struct ServerOptions {
 /// One listening port.
 pub(crate) struct Port {
     pub(crate) handler: Arc<dyn Handler>,
+    pub(crate) methods: MethodTable,
     pub(crate) jwt: Option<JwtSecret>,
     pub(crate) limits: Limits,
     connections: Arc<Semaphore>,
-    /// For requests over HTTP, and for the beginning of each.
-    pub(crate) bodies: Arc<Room>,
-    pub(crate) small_bodies: Arc<Room>,
-    /// WebSockets and bare connections.
+    /// For requests over HTTP and messages over WebSockets, without the first 64 KiB of each.
+    pub(crate) bodies: Arc<MemoryBudget>,
+    /// For the first 64 KiB of each request over HTTP.
+    pub(crate) small_bodies: Arc<MemoryBudget>,
+    /// For WebSockets and bare connections.
     pub(crate) sessions: Arc<Semaphore>,
     calls: Arc<Semaphore>,
-    answers: Arc<Room>,
-    /// For small answers alone: whoever waits for much of a room goes before all others.
-    small_answers: Arc<Room>,
-    /// Answers that wait for room, large ones and small ones.
+    answers: Arc<MemoryBudget>,
+    /// For small answers alone, which must not wait behind a large one.
+    small_answers: Arc<MemoryBudget>,
+    /// For answers that wait for memory, large ones and small ones.
     waiting: Semaphore,
     small_waiting: Semaphore,
     subscriptions_begun: AtomicU64,
-    /// In which answers are passed by descriptor.
-    pub(crate) files: Arc<Files>,
-    /// For those who code answers, beside the room of these.
-    pub(crate) coders: Arc<Semaphore>,
-    /// When it was last said that a request has no valid token.
-    pub(crate) unauthorized: Seldom,
+    /// For answers that are passed by descriptor.
+    pub(crate) files: Arc<MemoryFiles>,
+    /// For answers that are being encoded.
+    pub(crate) encoders: Arc<Semaphore>,
+    /// Of the log's lines on requests without a valid token.
+    pub(crate) unauthorized: LogThrottle,
 }
 
-/// What is sent in answer to a call.
-pub(crate) trait Answer: Send + 'static {
+/// The answer to a call or a request.
+pub(crate) trait PortAnswer: Send + 'static {
     fn pieces(&self) -> &Pieces;
 }
 
-impl Answer for Json {
+impl PortAnswer for Json {
     fn pieces(&self) -> &Pieces {
         &self.pieces
     }
 }
 
-impl Answer for rest::Response {
+impl PortAnswer for rest::Response {
     fn pieces(&self) -> &Pieces {
         &self.body
     }
 }
 
-/// A call's answer, and the room that it takes until it is sent.
-pub(crate) struct Answered<A> {
+/// An answer, and the memory that it takes until it is sent.
+pub(crate) struct ReservedAnswer<A> {
     pub(crate) answer: A,
-    pub(crate) room: Arc<Place>,
+    pub(crate) memory: Arc<Reservation>,
 }
 
-/// How long a call is thought to take, which says where it runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pace {
-    /// [Microseconds](Handler::is_quick): on the thread that reads from all clients.
-    Quick,
-    /// Longer: on a thread of its own.
-    Short,
-    /// Still longer. As long as it is the only call, it runs where its request was read, while
-    /// another thread reads from all clients: no thread has to wake for it, nor, over HTTP/1.1, for
-    /// its answer, which takes 30 to 50 µs each on a processor that sleeps. With many calls at a
-    /// time no processor does, and taking over costs more.
-    Long,
-}
-
-/// Why a message has no answer, in words for the one who sent it.
+/// Why a message has no answer, in words for its sender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Unanswered {
-    /// It had no turn, or its answer no room, for so long.
-    Busy(Duration),
-    /// As many answers wait for room as may.
+    /// It had no turn, or its answer no memory, for so long.
+    Busy(Busy),
+    /// Too many answers wait for memory.
     Full,
     /// A fault of ours.
     Lost,
@@ -114,9 +105,7 @@ pub(crate) enum Unanswered {
 impl fmt::Display for Unanswered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Busy(wait) => {
-                write!(f, "busy: this request had no turn for {wait:?}, try again later")
-            }
+            Self::Busy(busy) => busy.fmt(f),
             Self::Full => f.write_str("busy: too many answers wait to be sent, try again later"),
             Self::Lost => f.write_str("the call was lost; the log says why"),
         }
@@ -125,7 +114,10 @@ impl fmt::Display for Unanswered {
 
 impl Port {
     pub(crate) fn new(options: ServerOptions, handler: Arc<dyn Handler>) -> Self {
-        let ServerOptions { jwt, limits } = options;
+        let ServerOptions { jwt, mut limits } = options;
+        if cfg!(not(feature = "zstd")) {
+            limits.zstd_bytes = usize::MAX;
+        }
         let Limits {
             connections,
             sessions,
@@ -146,25 +138,46 @@ impl Port {
         assert!(bodies_bytes >= body_bytes, "there is no room for the longest of bodies");
         Self {
             connections: Arc::new(Semaphore::new(connections)),
-            bodies: Room::new(bodies_bytes, room_time),
-            small_bodies: Room::new(bodies_bytes.min(SMALL_BODIES_BYTES), room_time),
+            bodies: MemoryBudget::new(bodies_bytes, room_time),
+            small_bodies: MemoryBudget::new(bodies_bytes.min(SMALL_BODIES_BYTES), room_time),
             sessions: Arc::new(Semaphore::new(sessions)),
             calls: Arc::new(Semaphore::new(running_calls)),
-            answers: Room::new(answers_bytes, room_time),
-            small_answers: Room::new(answers_bytes.min(SMALL_ANSWERS_BYTES), room_time),
+            answers: MemoryBudget::new(answers_bytes, room_time),
+            small_answers: MemoryBudget::new(answers_bytes.min(SMALL_ANSWERS_BYTES), room_time),
             waiting: Semaphore::new(running_calls),
             small_waiting: Semaphore::new(SMALL_ANSWERS_WAITING),
             subscriptions_begun: AtomicU64::new(0),
-            files: Arc::new(Files::new(limits.descriptor_bytes)),
-            coders: Arc::new(Semaphore::new(CODERS)),
-            unauthorized: Seldom::default(),
+            files: Arc::new(MemoryFiles::new(limits.descriptor_bytes)),
+            encoders: Arc::new(Semaphore::new(ENCODERS)),
+            unauthorized: LogThrottle::default(),
+            methods: MethodTable::new(handler.methods()),
             handler,
             jwt,
             limits,
         }
     }
 
-    /// The next connection, and the permit it lives by.
+    /// How long a client of HTTP may ask for nothing.
+    pub(crate) fn idle_time(&self, socket: &Socket) -> Duration {
+        if socket.is_unix() { self.limits.unix_header_read } else { self.limits.header_read }
+    }
+
+    /// The resources beside JSON-RPC.
+    pub(crate) fn resources(&self) -> Option<&dyn Resources> {
+        self.handler.resources()
+    }
+
+    /// Whether a path is that of a resource.
+    pub(crate) fn is_resource(&self, path: &str) -> bool {
+        self.resources().is_some_and(|resources| path.starts_with(resources.prefix()))
+    }
+
+    /// Whether requests for a resource are answered in order.
+    pub(crate) fn is_resource_in_order(&self, path: &str) -> bool {
+        self.resources().is_some_and(|resources| resources.is_in_order(path))
+    }
+
+    /// The next connection, and its permit.
     pub(crate) async fn accept(
         &self,
         listener: &Listener,
@@ -180,20 +193,20 @@ impl Port {
         }
     }
 
-    /// Runs `answer`, then waits for room to send what it gives. One that is not quick waits for
-    /// its turn, and runs where nobody else waits for the thread. `untaken` are the connection's
-    /// answers, to which it is added.
-    pub(crate) async fn run<A: Answer>(
+    /// Runs `answer`, then waits for memory to send its result. An answer that is not quick waits for
+    /// its turn, and runs on a thread that nothing else waits for. It is added to `unread`, the
+    /// answers of the connection.
+    pub(crate) async fn run<A: PortAnswer>(
         &self,
         pace: Pace,
-        untaken: &Untaken,
+        unread: &UnreadAnswers,
         answer: impl FnOnce() -> Option<A> + Send + 'static,
-    ) -> Result<Option<Answered<A>>, Unanswered> {
+    ) -> Result<Option<ReservedAnswer<A>>, Unanswered> {
         let answer = if pace == Pace::Quick {
             answer()
         } else {
             let turn = self.turn(&self.calls, 1).await?;
-            // The turn goes along: a client that hangs up does not end its call.
+            // The call has the turn: a client that hangs up does not end its call.
             let called = move || {
                 let answered = catch_unwind(AssertUnwindSafe(answer));
                 drop(turn);
@@ -212,22 +225,26 @@ impl Port {
             })?
         };
         let Some(answer) = answer else { return Ok(None) };
-        let room = self.room(answer.pieces().held_bytes(), untaken.over()).await?;
-        Ok(Some(Answered { answer, room: untaken.add(room) }))
+        let memory = self.answer_memory(answer.pieces().held_bytes(), unread.evicted()).await?;
+        Ok(Some(ReservedAnswer { answer, memory: unread.add(memory) }))
     }
 
-    /// Waits for room for an answer of so many bytes: a small one never behind larger ones.
-    async fn room(&self, bytes: usize, cut: &Arc<Notify>) -> Result<Place, Unanswered> {
+    /// Waits for memory for an answer of so many bytes: a small one never behind larger ones.
+    async fn answer_memory(
+        &self,
+        bytes: usize,
+        evicted: &Arc<Notify>,
+    ) -> Result<Reservation, Unanswered> {
         let (answers, waiting) = match bytes {
             ..=SMALL_ANSWER_BYTES => (&self.small_answers, &self.small_waiting),
             _ => (&self.answers, &self.waiting),
         };
-        if let Some(room) = answers.try_take(bytes, cut) {
-            return Ok(room);
+        if let Some(memory) = answers.try_reserve(bytes, evicted) {
+            return Ok(memory);
         }
-        // Those that wait hold their memory, and no turn that others could have.
-        let _place = waiting.try_acquire().map_err(|_| Unanswered::Full)?;
-        self.in_time(answers.take(bytes, cut)).await
+        // An answer that waits is in memory already, and holds no turn that others could have.
+        let _permit = waiting.try_acquire().map_err(|_| Unanswered::Full)?;
+        self.in_time(answers.reserve(bytes, evicted)).await
     }
 
     /// Waits for a turn, as long as a client may have to.
@@ -245,18 +262,17 @@ impl Port {
         waited_for: impl Future<Output = T>,
     ) -> Result<T, Unanswered> {
         let wait = self.limits.turn_wait;
-        timeout(wait, waited_for).await.map_err(|_| Unanswered::Busy(wait))
+        timeout(wait, waited_for).await.map_err(|_| Unanswered::Busy(Busy(wait)))
     }
 
-    /// The name of a new subscription, as a JSON string holds it: hex, as Ethereum's clients are
-    /// used to, and never the same twice.
+    /// The id of a new subscription, never the same twice: hex, as Ethereum's clients expect.
     pub(crate) fn subscription_id(&self) -> String {
         let begun = self.subscriptions_begun.fetch_add(1, Ordering::Relaxed);
         format!("0x{:x}", begun + 1)
     }
 }
 
-/// Whether another thread can take the place of this one in the runtime.
+/// Whether another thread of the runtime can take over the work of this one.
 fn can_block_in_place() -> bool {
     Handle::current().runtime_flavor() != RuntimeFlavor::CurrentThread
 }

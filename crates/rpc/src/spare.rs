@@ -40,26 +40,26 @@ impl Spare {
 
     /// Shares bytes, whose memory comes back with the last slice of them.
     pub fn lend(&self, bytes: Vec<u8>) -> Bytes {
-        Bytes::from_owner(Lent { bytes, spare: self.clone() })
+        Bytes::from_owner(LentBuffer { bytes, spare: self.clone() })
     }
 
     fn memory(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.0.lock().expect("nothing panics while it is held")
+        self.0.lock().expect("nothing panics while it is locked")
     }
 }
 
-struct Lent {
+struct LentBuffer {
     bytes: Vec<u8>,
     spare: Spare,
 }
 
-impl AsRef<[u8]> for Lent {
+impl AsRef<[u8]> for LentBuffer {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl Drop for Lent {
+impl Drop for LentBuffer {
     fn drop(&mut self) {
         let mut spare = self.spare.memory();
         if self.bytes.capacity() > spare.capacity() {
@@ -73,14 +73,14 @@ pub(crate) fn chunk(bytes: usize) -> Vec<u8> {
     if !(CHUNK_BYTES / 4..=CHUNK_BYTES).contains(&bytes) {
         return Vec::with_capacity(bytes);
     }
-    let spare = SPARE_CHUNKS.lock().expect("nothing panics while it is held").pop();
+    let spare = SPARE_CHUNKS.lock().expect("nothing panics while it is locked").pop();
     spare.unwrap_or_else(|| Vec::with_capacity(CHUNK_BYTES))
 }
 
 /// Shares what is in a [`chunk`], whose memory is used again when it was sent.
 pub(crate) fn lend_chunk(bytes: Vec<u8>) -> Bytes {
     match bytes.capacity() {
-        CHUNK_BYTES => Bytes::from_owner(Chunk(bytes)),
+        CHUNK_BYTES => Bytes::from_owner(PooledChunk(bytes)),
         _ => bytes.into(),
     }
 }
@@ -90,17 +90,17 @@ pub(crate) fn lend_chunk(bytes: Vec<u8>) -> Bytes {
 static SPARE_CHUNKS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
 /// A chunk that is being sent.
-struct Chunk(Vec<u8>);
+struct PooledChunk(Vec<u8>);
 
-impl AsRef<[u8]> for Chunk {
+impl AsRef<[u8]> for PooledChunk {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
 }
 
-impl Drop for Chunk {
+impl Drop for PooledChunk {
     fn drop(&mut self) {
-        let mut spare = SPARE_CHUNKS.lock().expect("nothing panics while it is held");
+        let mut spare = SPARE_CHUNKS.lock().expect("nothing panics while it is locked");
         if spare.len() < MOST_SPARE_CHUNKS {
             self.0.clear();
             spare.push(std::mem::take(&mut self.0));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
 use anyhow::Context;
-use rpc::{JwtSecret, WsClient};
+use rpc::{JwtSecret, SessionClient};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -70,7 +70,7 @@ async fn follow(
     sender: &Sender<anyhow::Result<B256>>,
 ) {
     let subscribed = async {
-        let client = WsClient::connect(address, secret).await?;
+        let client = SessionClient::connect(address, secret).await?;
         client.subscribe::<Block>(METHOD, json!([])).await
     };
     let mut blocks = match subscribed.await {

@@ -19,8 +19,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use engine::{Engine, PersistedBlock};
-use rpc::rest::{Request, Response, StatusCode};
-use rpc::{Code, Error, Handler, Json, Params, RawValue};
+use rpc::rest::{Request, Resources, Response, StatusCode};
+use rpc::{Code, Error, Handler, Json, Method, Params, RawValue};
 use rpc::{Subscription, SubscriptionMethods, Topic};
 use witness::StateError;
 
@@ -37,25 +37,38 @@ pub struct Api {
     pub(crate) engine: Arc<Engine>,
     /// Canonical heads, as they are persisted.
     persisted: Topic,
-    tables: Vec<&'static [Method]>,
+    tables: Vec<&'static [Entry]>,
+    /// Of all tables.
+    methods: Vec<Method>,
 }
 
-/// A method's name and what answers it.
-struct Method {
-    name: &'static str,
+/// A method, and the function that answers it.
+struct Entry {
+    method: Method,
     call: Call,
-    /// See [`Handler::is_quick`].
-    is_quick: bool,
 }
 
 type Call = fn(&Api, Params<'_>) -> Result<Json, Error>;
 
-const fn method(name: &'static str, call: Call) -> Method {
-    Method { name, call, is_quick: false }
+const fn method(name: &'static str, call: Call) -> Entry {
+    Entry { method: Method::new(name), call }
 }
 
-const fn quick(name: &'static str, call: Call) -> Method {
-    Method { name, call, is_quick: true }
+const fn quick(name: &'static str, call: Call) -> Entry {
+    Entry { method: Method::new(name).quick(), call }
+}
+
+/// "Message ordering" in the Engine API's common definitions. A fork choice that builds takes its
+/// time.
+const fn fork_choice(name: &'static str, call: Call) -> Entry {
+    Entry { method: Method::new(name).quick_if(builds_nothing).in_order(), call }
+}
+
+/// Whether the second parameter of a fork choice, the payload attributes, is absent or `null`.
+fn builds_nothing(params: Option<&RawValue>) -> bool {
+    let params = params.map(|params| serde_json::from_str::<Vec<&RawValue>>(params.get()));
+    let attributes = params.and_then(Result::ok).and_then(|params| params.get(1).copied());
+    attributes.is_none_or(|attributes| attributes.get() == "null")
 }
 
 impl Api {
@@ -83,7 +96,7 @@ impl Api {
         Self::new(engine, tables)
     }
 
-    fn new(engine: Arc<Engine>, tables: Vec<&'static [Method]>) -> Self {
+    fn new(engine: Arc<Engine>, tables: Vec<&'static [Entry]>) -> Self {
         let persisted = Topic::new();
         let topic = persisted.clone();
         engine.on_persisted(move |PersistedBlock { number, hash }| {
@@ -91,21 +104,23 @@ impl Api {
             let block = serde_json::json!({"number": number, "hash": hash});
             topic.publish(Json::of(&block).expect("a number and a hash have a JSON form"));
         });
-        Self { engine, persisted, tables }
+        let methods = tables.iter().copied().flatten().map(|entry| entry.method).collect();
+        Self { engine, persisted, tables, methods }
     }
 
     /// The names of all methods, in the order of the tables.
     pub fn methods(&self) -> impl Iterator<Item = &'static str> {
-        self.tables.iter().copied().flatten().map(|method| method.name)
+        self.methods.iter().map(|method| method.name)
     }
 
-    fn method(&self, name: &str) -> Option<&'static Method> {
-        self.tables.iter().copied().flatten().find(|method| method.name == name)
+    fn offers_rest(&self) -> bool {
+        self.entry(EXCHANGE_CAPABILITIES).is_some()
+    }
+
+    fn entry(&self, name: &str) -> Option<&'static Entry> {
+        self.tables.iter().copied().flatten().find(|entry| entry.method.name == name)
     }
 }
-
-/// What the names of fork choices begin with, of all versions.
-const FORK_CHOICE: &str = "engine_forkchoiceUpdated";
 
 impl fmt::Debug for Api {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -115,7 +130,7 @@ impl fmt::Debug for Api {
 
 impl Handler for Api {
     fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Json, Error> {
-        let found = self.method(method).ok_or_else(|| Error::method_not_found(method));
+        let found = self.entry(method).ok_or_else(|| Error::method_not_found(method));
         let answer = found.and_then(|found| (found.call)(self, Params::of(params)?));
         // `data` is the Engine API's place for what was wrong.
         answer.map_err(|error| match method.starts_with("engine_") {
@@ -124,43 +139,13 @@ impl Handler for Api {
         })
     }
 
-    /// A fork choice that builds is not: its second parameter is not `null` then.
-    fn is_quick(&self, method: &str, params: Option<&RawValue>) -> bool {
-        let builds = || {
-            let params = params.map(|params| serde_json::from_str::<Vec<&RawValue>>(params.get()));
-            let attributes = params.and_then(Result::ok).and_then(|params| params.get(1).copied());
-            method.starts_with(FORK_CHOICE) && attributes.is_some_and(|it| it.get() != "null")
-        };
-        self.method(method).is_some_and(|method| method.is_quick) && !builds()
-    }
-
-    /// "Message ordering" in the Engine API's common definitions: where there are fork choices.
-    fn in_order(&self) -> Option<&str> {
-        self.methods().any(|name| name.starts_with(FORK_CHOICE)).then_some(FORK_CHOICE)
+    fn methods(&self) -> &[Method] {
+        &self.methods
     }
 
     /// The Engine API over REST, where it is offered at all.
-    fn resources(&self) -> Option<&str> {
-        self.methods().any(|name| name == EXCHANGE_CAPABILITIES).then_some("/engine/")
-    }
-
-    fn resource(&self, request: Request) -> Response {
-        match self.resources() {
-            Some(_) => rest::answer(self, request),
-            None => rest::refuse(StatusCode::NOT_FOUND, "the Engine API is not offered here"),
-        }
-    }
-
-    fn is_resource_in_order(&self, path: &str) -> bool {
-        rest::is_in_order(path)
-    }
-
-    fn is_quick_resource(&self, request: &Request) -> bool {
-        rest::is_quick(request)
-    }
-
-    fn refuse_resource(&self, status: StatusCode, detail: &str) -> Response {
-        rest::refuse(status, detail)
+    fn resources(&self) -> Option<&dyn Resources> {
+        self.offers_rest().then_some(self)
     }
 
     fn subscriptions(&self) -> &[SubscriptionMethods] {
@@ -173,6 +158,31 @@ impl Handler for Api {
         }
         Params::of(params)?.end()?;
         Ok(self.persisted.subscribe())
+    }
+}
+
+impl Resources for Api {
+    fn prefix(&self) -> &str {
+        "/engine/"
+    }
+
+    fn answer(&self, request: Request) -> Response {
+        match self.offers_rest() {
+            true => rest::answer(self, request),
+            false => rest::refuse(StatusCode::NOT_FOUND, "the Engine API is not offered here"),
+        }
+    }
+
+    fn refuse(&self, status: StatusCode, detail: &str) -> Response {
+        rest::refuse(status, detail)
+    }
+
+    fn is_quick(&self, request: &Request) -> bool {
+        rest::is_quick(request)
+    }
+
+    fn is_in_order(&self, path: &str) -> bool {
+        rest::is_in_order(path)
     }
 }
 
@@ -191,9 +201,9 @@ const PERSISTED: &[SubscriptionMethods] = &[
 ];
 
 /// What no other client has.
-const OWN: &[Method] = &[quick("deponent_lastTimings", timings::last)];
+const OWN: &[Entry] = &[quick("deponent_lastTimings", timings::last)];
 
-const ENGINE: &[Method] = &[
+const ENGINE: &[Entry] = &[
     method("engine_newPayloadV1", |api, params| new_payload::plain(api, params, 1)),
     method("engine_newPayloadV2", |api, params| new_payload::plain(api, params, 2)),
     method("engine_newPayloadV3", |api, params| new_payload::plain(api, params, 3)),
@@ -219,14 +229,22 @@ const ENGINE: &[Method] = &[
     method("engine_executeStatelessPayloadV5", |api, params| {
         new_payload::stateless(api, params, 5)
     }),
-    quick("engine_forkchoiceUpdatedV1", |api, params| build::plain(api, params, 1)),
-    quick("engine_forkchoiceUpdatedV2", |api, params| build::plain(api, params, 2)),
-    quick("engine_forkchoiceUpdatedV3", |api, params| build::plain(api, params, 3)),
-    quick("engine_forkchoiceUpdatedV4", |api, params| build::plain(api, params, 4)),
-    quick("engine_forkchoiceUpdatedWithWitnessV1", |api, params| build::witness(api, params, 1)),
-    quick("engine_forkchoiceUpdatedWithWitnessV2", |api, params| build::witness(api, params, 2)),
-    quick("engine_forkchoiceUpdatedWithWitnessV3", |api, params| build::witness(api, params, 3)),
-    quick("engine_forkchoiceUpdatedWithWitnessV4", |api, params| build::witness(api, params, 4)),
+    fork_choice("engine_forkchoiceUpdatedV1", |api, params| build::plain(api, params, 1)),
+    fork_choice("engine_forkchoiceUpdatedV2", |api, params| build::plain(api, params, 2)),
+    fork_choice("engine_forkchoiceUpdatedV3", |api, params| build::plain(api, params, 3)),
+    fork_choice("engine_forkchoiceUpdatedV4", |api, params| build::plain(api, params, 4)),
+    fork_choice("engine_forkchoiceUpdatedWithWitnessV1", |api, params| {
+        build::witness(api, params, 1)
+    }),
+    fork_choice("engine_forkchoiceUpdatedWithWitnessV2", |api, params| {
+        build::witness(api, params, 2)
+    }),
+    fork_choice("engine_forkchoiceUpdatedWithWitnessV3", |api, params| {
+        build::witness(api, params, 3)
+    }),
+    fork_choice("engine_forkchoiceUpdatedWithWitnessV4", |api, params| {
+        build::witness(api, params, 4)
+    }),
     method("engine_getPayloadV1", |api, params| build::payload(api, params, 1)),
     method("engine_getPayloadV2", |api, params| build::payload(api, params, 2)),
     method("engine_getPayloadV3", |api, params| build::payload(api, params, 3)),
@@ -247,7 +265,7 @@ const ENGINE: &[Method] = &[
 /// common.md: it is the one method that its own answer does not name.
 const EXCHANGE_CAPABILITIES: &str = "engine_exchangeCapabilities";
 
-const CHAIN: &[Method] = &[
+const CHAIN: &[Entry] = &[
     quick("eth_blockNumber", eth::block_number),
     method("eth_call", call::call),
     quick("eth_chainId", eth::chain_id),
@@ -257,7 +275,7 @@ const CHAIN: &[Method] = &[
     quick("eth_syncing", eth::syncing),
 ];
 
-const PUBLIC: &[Method] = &[
+const PUBLIC: &[Entry] = &[
     method("eth_getBalance", state::balance),
     method("eth_getBlockReceipts", transactions::receipts),
     method("eth_getBlockTransactionCountByHash", transactions::count_by_hash),
@@ -275,7 +293,7 @@ const PUBLIC: &[Method] = &[
     quick("web3_clientVersion", identity::client_version),
 ];
 
-const TESTING: &[Method] = &[method("testing_buildBlockV1", build::testing)];
+const TESTING: &[Entry] = &[method("testing_buildBlockV1", build::testing)];
 
 /// An engine's error on the wire.
 pub(crate) fn refusal(error: engine::Error) -> Error {

@@ -16,7 +16,7 @@ use deponent_node::Api;
 use deponent_node::rest::rules;
 use engine::{Engine, Genesis};
 use execution::{ChainSpec, Transaction};
-use rpc::rest::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use rpc::rest::{HeaderMap, HeaderValue, Method, Request, Resources as _, Response, StatusCode};
 use rpc::{Code, Error, Handler as _};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -137,7 +137,7 @@ impl Rest {
         let mut headers = HeaderMap::new();
         headers.insert("content-type", HeaderValue::from_static("application/octet-stream"));
         headers.insert("eth-execution-version", HeaderValue::from_static(fork.name()));
-        self.api.resource(Request {
+        self.api.answer(Request {
             method: Method::POST,
             path: format!("/engine/v1/{endpoint}"),
             query: None,

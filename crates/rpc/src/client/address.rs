@@ -1,36 +1,51 @@
-//! Where a client's calls go, and how to get there.
+//! The addresses of servers.
 
 use hyper::Uri;
+use hyper::http::uri::PathAndQuery;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
-use crate::jsonrpc::error::{ClientError, quote};
+use crate::client::error::ClientError;
+use crate::jsonrpc::error::quote;
 use crate::limits::CONNECT_TIME;
 use crate::transport::socket::Stream;
 
-/// Where calls go.
+/// The address of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Address {
-    /// `host:port`, or `unix:` and the path of a Unix socket.
+    /// `host:port`, or the path of a Unix socket behind its prefix.
     pub(crate) host: String,
     pub(crate) path: Uri,
 }
 
-/// How the address of a Unix socket begins.
+/// The prefix of a Unix socket on which HTTP is spoken.
 const UNIX: &str = "unix:";
 
+/// The prefix of a Unix socket on which JSON-RPC is spoken without HTTP around it.
+pub(crate) const IPC: &str = "ipc:";
+
+/// The part of an address in front of `://`.
+pub(crate) fn scheme(text: &str) -> Option<&str> {
+    text.split_once("://").map(|(scheme, _)| scheme)
+}
+
 impl Address {
-    /// Reads `host:port`, `unix:/path/of/a/socket`, or a URL of the one scheme that is spoken.
+    /// Reads `host:port`, `unix:/path/of/a/socket`, `ipc:/path/of/a/socket`, or a URL of the one
+    /// scheme that is spoken.
     pub(crate) fn parse(text: &str, scheme: &str) -> Result<Self, ClientError> {
         let fault =
             |reason: String| ClientError::Address { address: quote(text).into_owned(), reason };
-        if let Some(path) = text.strip_prefix(UNIX) {
+        if text.starts_with(IPC) && scheme == "http" {
+            return Err(fault("it is of a socket without HTTP: use a SessionClient".into()));
+        }
+        if let Some(path) = unix_path(text) {
             if !path.starts_with('/') {
                 return Err(fault("the path of the socket is to be absolute".into()));
             }
             return Ok(Self { host: text.into(), path: Uri::from_static("/") });
         }
-        let url = if text.contains("://") { text.into() } else { format!("{scheme}://{text}") };
+        let url =
+            if self::scheme(text).is_some() { text.into() } else { format!("{scheme}://{text}") };
         let url: Uri = url.parse().map_err(|reason| fault(format!("{reason}")))?;
         if url.scheme_str() != Some(scheme) {
             return Err(fault(format!("only {scheme}:// is spoken here; TLS needs a proxy")));
@@ -38,9 +53,12 @@ impl Address {
         let host = url.host().filter(|host| !host.is_empty());
         let host = host.ok_or_else(|| fault("it names no host".into()))?;
         let authority = url.authority().map_or("", |authority| authority.as_str());
-        // `Uri` lets any digits pass for a port, and then knows none.
+        // `Uri` takes any digits for a port, and then has none.
         let port = match url.port_u16() {
-            None if authority.ends_with(host) => 80,
+            None if authority.ends_with(host) => match scheme {
+                "https" | "wss" => 443,
+                _ => 80,
+            },
             None => return Err(fault("its port is no number up to 65535".into())),
             Some(port) => port,
         };
@@ -54,7 +72,7 @@ impl Address {
     pub(crate) async fn dial(&self) -> Result<Stream, ClientError> {
         let fault = |source| ClientError::Connect { address: self.host.clone(), source };
         let dial = async {
-            let Some(path) = self.host.strip_prefix(UNIX) else {
+            let Some(path) = unix_path(&self.host) else {
                 let socket = TcpStream::connect(&self.host).await?;
                 socket.set_nodelay(true)?;
                 return Ok(Stream::from(socket));
@@ -64,14 +82,27 @@ impl Address {
         timeout(CONNECT_TIME, dial).await.unwrap_or_else(|late| Err(late.into())).map_err(fault)
     }
 
-    /// What the header `host` says: nothing where there is none (RFC 9112 section 3.2).
+    /// The value of the header `host`: empty for a Unix socket (RFC 9112 section 3.2).
     pub(crate) fn authority(&self) -> &str {
-        if self.host.starts_with(UNIX) { "" } else { &self.host }
+        if unix_path(&self.host).is_some() { "" } else { &self.host }
+    }
+
+    /// The URI of a path with the authority in front, as HTTP/2 wants it.
+    pub(crate) fn uri(&self, path: &Uri) -> Uri {
+        let authority = if unix_path(&self.host).is_some() { "localhost" } else { &self.host };
+        let path = path.path_and_query().cloned();
+        let uri = Uri::builder().scheme("http").authority(authority);
+        let uri = uri.path_and_query(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
+        uri.build().expect("an address was parsed from its parts")
     }
 
     pub(crate) fn broken(&self, source: hyper::Error) -> ClientError {
         ClientError::Broken { address: self.host.clone(), source }
     }
+}
+
+fn unix_path(text: &str) -> Option<&str> {
+    text.strip_prefix(UNIX).or_else(|| text.strip_prefix(IPC))
 }
 
 #[cfg(test)]
@@ -101,6 +132,7 @@ mod tests {
         };
         check("https://node:8551", "only http://");
         check("ws://node:8551", "only http://");
+        check("ipc:/run/deponent.ipc", "without HTTP");
         check("", "cannot use \"\"");
         check("http://", "cannot use");
         check("node:99999", "no number up to 65535");

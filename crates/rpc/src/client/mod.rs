@@ -1,5 +1,10 @@
-//! The client's end of the wires.
+//! Clients over all wires.
 
 mod address;
+pub(crate) mod batch;
+pub(crate) mod error;
+mod handshake;
 pub(crate) mod http;
-pub(crate) mod ws;
+mod http_pipeline;
+pub(crate) mod pipeline;
+pub(crate) mod session;

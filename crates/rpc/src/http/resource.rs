@@ -1,4 +1,4 @@
-//! Resources by path, beside JSON-RPC on the same port.
+//! Resources by path, beside JSON-RPC on the same port: a REST API.
 
 pub use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 pub use hyper::{Method, StatusCode};
@@ -11,6 +11,53 @@ use hyper::http::Extensions;
 
 use crate::pieces::Pieces;
 
+/// Answers requests for resources.
+///
+/// ```
+/// use deponent_rpc::rest::{Request, Resources, Response, StatusCode};
+///
+/// struct Health;
+/// impl Resources for Health {
+///     fn prefix(&self) -> &str {
+///         "/health/"
+///     }
+///     fn answer(&self, request: Request) -> Response {
+///         match request.path.as_str() {
+///             "/health/live" => Response::text(StatusCode::OK, "alive"),
+///             path => self.refuse(StatusCode::NOT_FOUND, &format!("there is no {path}")),
+///         }
+///     }
+/// }
+/// ```
+pub trait Resources: Send + Sync {
+    /// The prefix of all paths of resources. It ends in a slash.
+    fn prefix(&self) -> &str;
+
+    /// Answers a request. It may take its time, as [`Handler::call`](crate::Handler::call) may. A
+    /// panic becomes [`refuse`](Self::refuse) with status 500.
+    fn answer(&self, request: Request) -> Response;
+
+    /// Says why a request was not answered, in the form that its clients expect. The server itself
+    /// refuses bodies that are too long (413) and requests that had no turn (503), among others.
+    fn refuse(&self, status: StatusCode, detail: &str) -> Response {
+        Response::text(status, detail)
+    }
+
+    /// Whether a request is answered out of memory, in microseconds: see
+    /// [`Method::quick`](crate::Method::quick).
+    fn is_quick(&self, request: &Request) -> bool {
+        _ = request;
+        false
+    }
+
+    /// Whether requests for this path are answered in order: see
+    /// [`Method::in_order`](crate::Method::in_order).
+    fn is_in_order(&self, path: &str) -> bool {
+        _ = path;
+        false
+    }
+}
+
 /// A request for a resource. Its token, where the port asks for one, was right, and its body was
 /// read within the port's limits.
 #[derive(Clone, Debug)]
@@ -19,7 +66,7 @@ pub struct Request {
     pub method: Method,
     /// The path, as it came.
     pub path: String,
-    /// What follows the question mark, as it came.
+    /// The query behind the question mark, as it came.
     pub query: Option<String>,
     /// All headers.
     pub headers: HeaderMap,
@@ -31,38 +78,38 @@ pub struct Request {
     pub connection: Connection,
 }
 
-/// What is remembered of a connection, as long as it lasts. Clones are the same.
+/// Values that a handler remembers of a connection, as long as it lasts. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Connection(Arc<Mutex<Extensions>>);
 
 impl Connection {
-    /// Gives `with` what a handler has remembered of this connection, of a type of its own: the
-    /// default at first.
+    /// Calls `with` on the value of type `T` that is remembered of this connection: the default at
+    /// first.
     ///
     /// # Panics
-    /// When called from within `with`, or after a panic there.
+    /// If called from within `with`, or after a panic there.
     pub fn with<T: Clone + Default + Send + Sync + 'static, R>(
         &self,
         with: impl FnOnce(&mut T) -> R,
     ) -> R {
-        let mut remembered = self.0.lock().expect("nothing panics while it is held");
+        let mut remembered = self.0.lock().expect("nothing panics while it is locked");
         with(remembered.get_or_insert_default())
     }
 
-    /// Forgets all of it.
+    /// Forgets all values.
     pub(crate) fn forget(&self) {
-        self.0.lock().expect("nothing panics while it is held").clear();
+        self.0.lock().expect("nothing panics while it is locked").clear();
     }
 }
 
-/// A client that asks for it with this header, whatever its value, on a Unix socket and in
-/// HTTP/1.1, may get a large body in a memory file instead: the answer has no body then, and the
-/// same header with the file's id and the length of the body, as in `7;length=500000000`. The
-/// descriptor comes with the answer's first bytes (`SCM_RIGHTS`). It can be read and mapped, does
-/// not shrink, and holds the body until the client gives it back.
+/// A request with this header, whatever its value, on a Unix socket and in HTTP/1.1, may be answered
+/// with a large body in a memory file: the answer has no body then, and the same header with the
+/// file's id and the length of the body in bytes, as in `7;length=500000000`. The descriptor comes
+/// with the answer's first bytes (`SCM_RIGHTS`). It can be read and mapped, does not shrink, and
+/// holds the body until the client gives it back.
 ///
 /// A resource that is a file of the server's own answers `file;length=500000000`, which is how long
-/// it is now: it may grow, is not given back, and is asked for with the value [`OWN_FILE`].
+/// it is now: it may grow, is not given back, and is requested with the value [`OWN_FILE`].
 pub const DESCRIPTOR: HeaderName = HeaderName::from_static("deponent-descriptor");
 
 pub use crate::limits::DESCRIPTOR_BYTES;
@@ -77,7 +124,7 @@ pub const OWN_FILE: HeaderValue = HeaderValue::from_static("file");
 /// are not given back stay as they are, also when the connection ends.
 pub const RELEASE: HeaderName = HeaderName::from_static("deponent-release");
 
-/// What a resource answers.
+/// The answer to a request for a resource.
 #[derive(Clone, Debug, Default)]
 pub struct Response {
     /// The status.
@@ -86,8 +133,8 @@ pub struct Response {
     pub headers: HeaderMap,
     /// The body. It is not sent in answer to `HEAD`, but its length is.
     pub body: Pieces,
-    /// A file to pass instead of a body, which may grow and does not change otherwise. It has to be
-    /// open to be read alone. Who does not ask for it with [`DESCRIPTOR`], or cannot take it, is
+    /// A file to pass instead of a body, opened read-only. It may grow, and must not change
+    /// otherwise. A client that does not ask for it with [`DESCRIPTOR`], or cannot take it, is
     /// refused.
     pub file: Option<Arc<fs::File>>,
 }

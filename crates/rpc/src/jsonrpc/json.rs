@@ -1,21 +1,25 @@
 //! Rendered JSON, and hex at SIMD speed.
 
+use bytes::Bytes;
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use crate::jsonrpc::error::{Code, Error};
 use crate::pieces::{Pieces, push_digits};
 
-/// One JSON value, rendered already, as pieces that are sent without being joined.
+/// A rendered JSON value, as pieces that are sent without being joined.
 ///
-/// The pieces are trusted to be one value when put together: only the server's own code makes
-/// them.
+/// The pieces are trusted to be one value when joined: only the server's own code makes them.
 #[derive(Clone, Debug)]
 pub struct Json {
     pub(crate) pieces: Pieces,
 }
 
 impl Json {
-    /// Renders a value; fails only where the type has no JSON form, which is a fault of ours.
+    /// Renders a value.
+    ///
+    /// # Errors
+    /// [`Code::Internal`], if the type has no JSON form.
     pub fn of(value: &impl Serialize) -> Result<Self, Error> {
         match serde_json::to_vec(value) {
             Ok(text) => Ok(text.into()),
@@ -43,11 +47,29 @@ impl From<Vec<u8>> for Json {
     }
 }
 
+/// # Panics
+/// If there are no bytes: nothing is not a JSON value.
 impl From<Pieces> for Json {
     fn from(pieces: Pieces) -> Self {
         assert!(!pieces.is_empty(), "nothing is not a JSON value");
         Self { pieces }
     }
+}
+
+/// An answer with a result.
+pub(crate) fn success(id: &RawValue, result: Json) -> Json {
+    let mut answer = Pieces::default();
+    answer.push(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":"));
+    answer.append(result.pieces);
+    answer.push(Bytes::from_static(b"}"));
+    answer.into()
+}
+
+/// An answer with an error; without an id, to a message that is no request.
+pub(crate) fn failure(id: Option<&RawValue>, error: &Error) -> Json {
+    let id = id.map_or("null", RawValue::get);
+    let error = serde_json::to_string(error).expect("numbers and strings have a JSON form");
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}").into_bytes().into()
 }
 
 /// Appends `bytes` as a JSON string, `"0x..."`.

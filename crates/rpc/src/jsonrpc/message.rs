@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0: a message in, the answer out, whatever carried it.
+//! JSON-RPC 2.0: a message in, its answer out, whatever carried it.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -10,90 +10,23 @@ use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::http::resource::{self as rest, StatusCode};
 use crate::jsonrpc::error::{Code, Error, quote};
-use crate::jsonrpc::json::Json;
+use crate::jsonrpc::handler::Handler;
+use crate::jsonrpc::json::{Json, failure, success};
 use crate::jsonrpc::params::elements;
-use crate::jsonrpc::subscription::{Subscription, SubscriptionMethods};
-use crate::limits::{ID_BYTES, IN_ORDER_BYTES, Limits, SHORT_BYTES};
+use crate::limits::{ID_BYTES, Limits};
 use crate::pieces::Pieces;
-use crate::port::Pace;
-
-/// What a port offers.
-pub trait Handler: Send + Sync + 'static {
-    /// Answers one call.
-    ///
-    /// It may take its time: it has a thread to itself, unless it [is quick](Self::is_quick). A
-    /// panic becomes an internal error for the caller. `params`, when present, are an array or an
-    /// object: see [`Params`](crate::Params).
-    fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Json, Error>;
-
-    /// Whether a call is answered out of memory, in microseconds, so that waking another thread for
-    /// it would take longer: it is then made on the thread that reads from all clients.
-    fn is_quick(&self, method: &str, params: Option<&RawValue>) -> bool {
-        _ = (method, params);
-        false
-    }
-
-    /// What the names begin with of methods whose calls on one connection are made in the order in
-    /// which they come, one after the other; all others may overtake each other.
-    fn in_order(&self) -> Option<&str> {
-        None
-    }
-
-    /// What can be subscribed to over a WebSocket: nothing, unless a handler says otherwise.
-    fn subscriptions(&self) -> &[SubscriptionMethods] {
-        &[]
-    }
-
-    /// Where the paths begin at which there are resources beside JSON-RPC: nowhere, unless a
-    /// handler says otherwise. It ends in a slash.
-    fn resources(&self) -> Option<&str> {
-        None
-    }
-
-    /// Answers a request for a resource; everything else is as in [`call`](Self::call). A panic
-    /// becomes [`refuse_resource`](Self::refuse_resource) with status 500.
-    fn resource(&self, request: rest::Request) -> rest::Response {
-        self.refuse_resource(StatusCode::NOT_FOUND, &format!("there is no {}", request.path))
-    }
-
-    /// Whether a request for a resource [is quick](Self::is_quick).
-    fn is_quick_resource(&self, request: &rest::Request) -> bool {
-        _ = request;
-        false
-    }
-
-    /// Whether requests for what is at this path are answered [in order](Self::in_order).
-    fn is_resource_in_order(&self, path: &str) -> bool {
-        _ = path;
-        false
-    }
-
-    /// Says why a request for a resource was not answered, in the form that its clients expect:
-    /// too long (413), no turn (503), a fault of ours (500), or whatever `resource` says no with.
-    fn refuse_resource(&self, status: StatusCode, detail: &str) -> rest::Response {
-        rest::Response::text(status, detail)
-    }
-
-    /// Begins a subscription, by one of the methods in [`subscriptions`](Self::subscriptions);
-    /// everything else is as in [`call`](Self::call).
-    fn subscribe(&self, method: &str, params: Option<&RawValue>) -> Result<Subscription, Error> {
-        _ = params;
-        Err(Error::method_not_found(method))
-    }
-}
 
 /// Answers one message: a request, or a batch of them, called one after the other.
 ///
-/// `None` where there is nothing to say: the message has notifications only. The message may come
-/// from anybody and be of any length; no part of it is copied but ids and methods. Subscriptions
-/// are refused: they need a connection that lasts.
+/// `None` where the message has notifications only. The message may come from anywhere and be of
+/// any length; no part of it is copied but ids and methods. Subscriptions are refused: they need a
+/// connection that lasts.
 pub fn answer(message: &[u8], handler: &dyn Handler, limits: &Limits) -> Option<Json> {
     answer_while(message, handler, limits, &|| true)
 }
 
-/// As [`answer`]; once nobody waits for it any more, nothing more of a batch is called.
+/// As [`answer`]. Once the answer is not wanted any more, no more calls of a batch are made.
 pub(crate) fn answer_while(
     message: &[u8],
     handler: &dyn Handler,
@@ -112,38 +45,10 @@ pub(crate) fn answer_while(
     })
 }
 
-/// How long the calls of a message are thought to take.
-pub(crate) fn pace(message: &[u8], handler: &dyn Handler) -> Pace {
-    // Of a batch nothing more is called once its client hangs up, which is seen where it was read.
-    if is_batch(message) {
-        return Pace::Short;
-    }
-    if message.len() > SHORT_BYTES {
-        return Pace::Long;
-    }
-    let text = std::str::from_utf8(message).unwrap_or_default();
-    let request = Request::parse(text.trim_matches([' ', '\t', '\r', '\n']));
-    match request {
-        Ok(request) if handler.is_quick(&request.method, request.params) => Pace::Quick,
-        _ => Pace::Short,
-    }
-}
-
-/// Whether a message may have calls [in order](Handler::in_order).
-pub(crate) fn is_in_order(message: &[u8], handler: &dyn Handler) -> bool {
-    let is_looked_at = || message.len() <= IN_ORDER_BYTES || is_batch(message);
-    let has = |name| std::str::from_utf8(message).is_ok_and(|text| text.contains(name));
-    handler.in_order().is_some_and(|name| is_looked_at() && has(name))
-}
-
-fn is_batch(message: &[u8]) -> bool {
-    message.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
-}
-
-/// What answers the single calls of a message.
+/// Answers the single calls of a message.
 pub(crate) type Calls<'c> = dyn FnMut(&Request<'_>) -> Result<Json, Error> + 'c;
 
-/// As [`answer`], with calls answered by `calls`, whose panics become internal errors.
+/// As [`answer`], with `calls` instead of a handler. Their panics become internal errors.
 pub(crate) fn answer_by(message: &[u8], limits: &Limits, calls: &mut Calls<'_>) -> Option<Json> {
     let text = match std::str::from_utf8(message) {
         Ok(text) => text.trim_matches([' ', '\t', '\r', '\n']),
@@ -215,7 +120,7 @@ fn single(text: &str, calls: &mut Calls<'_>) -> Option<Json> {
     })
 }
 
-/// The answer to a request of a batch for which there is no room, or no time.
+/// The answer to a request of a batch for which there is no memory, or no time.
 fn refuse(text: &str, code: Code, reason: &dyn fmt::Display) -> Option<Json> {
     let (id, error) = match Request::parse(text) {
         Ok(request) => (Some(request.id?), Error::new(code, format_args!("not called: {reason}"))),
@@ -240,20 +145,6 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     }
 }
 
-fn success(id: &RawValue, result: Json) -> Json {
-    let mut answer = Pieces::default();
-    answer.push(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":"));
-    answer.append(result.pieces);
-    answer.push(Bytes::from_static(b"}"));
-    answer.into()
-}
-
-pub(crate) fn failure(id: Option<&RawValue>, error: &Error) -> Json {
-    let id = id.map_or("null", RawValue::get);
-    let error = serde_json::to_string(error).expect("numbers and strings have a JSON form");
-    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}").into_bytes().into()
-}
-
 /// One request, borrowed from the message.
 #[derive(Debug)]
 pub(crate) struct Request<'a> {
@@ -263,15 +154,15 @@ pub(crate) struct Request<'a> {
     pub(crate) params: Option<&'a RawValue>,
 }
 
-/// Why a text is no request, and the id to say it to.
+/// Why a text is no request, and the id for the answer.
 #[derive(Debug)]
-struct Invalid<'a> {
+pub(crate) struct InvalidRequest<'a> {
     id: Option<&'a RawValue>,
     error: Error,
 }
 
 impl<'a> Request<'a> {
-    fn parse(text: &'a str) -> Result<Self, Invalid<'a>> {
+    pub(crate) fn parse(text: &'a str) -> Result<Self, InvalidRequest<'a>> {
         let invalid = |detail: &dyn std::fmt::Display| Error::new(Code::InvalidRequest, detail);
         // Deserialize would take an array for the list of the fields.
         if !text.starts_with('{') {
@@ -279,23 +170,28 @@ impl<'a> Request<'a> {
                 Ok(_) => invalid(&"a request is an object"),
                 Err(fault) => Error::new(Code::Parse, fault),
             };
-            return Err(Invalid { id: None, error });
+            return Err(InvalidRequest { id: None, error });
         }
-        let fields: Fields<'a> = serde_json::from_str(text).map_err(|fault| Invalid {
-            id: None,
-            error: if fault.is_data() { invalid(&fault) } else { Error::new(Code::Parse, fault) },
-        })?;
+        let fields: RequestFields<'a> =
+            serde_json::from_str(text).map_err(|fault| InvalidRequest {
+                id: None,
+                error: if fault.is_data() {
+                    invalid(&fault)
+                } else {
+                    Error::new(Code::Parse, fault)
+                },
+            })?;
         let id = match fields.id {
             Some(id) if !is_id(id) => {
                 let detail =
                     format!("an id is a string, a number or null, of at most {ID_BYTES} bytes");
-                return Err(Invalid { id: None, error: invalid(&detail) });
+                return Err(InvalidRequest { id: None, error: invalid(&detail) });
             }
             id => id,
         };
         match fields.request(id) {
             Ok(request) => Ok(request),
-            Err(error) => Err(Invalid { id, error }),
+            Err(error) => Err(InvalidRequest { id, error }),
         }
     }
 }
@@ -307,7 +203,7 @@ fn is_id(id: &RawValue) -> bool {
 
 /// The members of a request, each of any kind, so that a wrong one is answered with the id.
 #[derive(Deserialize)]
-struct Fields<'a> {
+struct RequestFields<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     jsonrpc: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
@@ -325,13 +221,13 @@ fn present<'de, D: Deserializer<'de>>(json: D) -> Result<Option<&'de RawValue>, 
 
 /// A string that is borrowed where it has no escapes.
 #[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+struct CowText<'a>(#[serde(borrow)] Cow<'a, str>);
 
-impl<'a> Fields<'a> {
+impl<'a> RequestFields<'a> {
     fn request(self, id: Option<&'a RawValue>) -> Result<Request<'a>, Error> {
         let invalid = |detail: &str| Error::new(Code::InvalidRequest, detail);
         let version = self.jsonrpc.ok_or_else(|| invalid("jsonrpc is missing: it is \"2.0\""))?;
-        let is_right = serde_json::from_str(version.get()).is_ok_and(|Text(text)| text == "2.0");
+        let is_right = serde_json::from_str(version.get()).is_ok_and(|CowText(text)| text == "2.0");
         if !is_right {
             let found = quote(version.get());
             return Err(invalid(&format!("jsonrpc is \"2.0\", got {found}")));
@@ -340,7 +236,7 @@ impl<'a> Fields<'a> {
         if method.get().len() > ID_BYTES {
             return Err(invalid("method is too long"));
         }
-        let Text(method) =
+        let CowText(method) =
             serde_json::from_str(method.get()).map_err(|_| invalid("method is not a string"))?;
         let params = match self.params.map(|params| (params, params.get().as_bytes()[0])) {
             None | Some((_, b'n')) => None,

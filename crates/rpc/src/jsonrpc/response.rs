@@ -1,4 +1,4 @@
-//! Reads an answer where it lies: nothing is copied before it is decoded.
+//! Reads large answers in place: nothing is copied before it is decoded.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,13 +7,14 @@ use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::error::{ClientError, Error, quote};
+use crate::client::error::{ClientError, malformed};
+use crate::jsonrpc::error::{Error, quote};
 
 /// The `result` of an answer, as it stands in the body.
 ///
 /// An error object becomes [`ClientError::Rpc`].
 pub fn result(body: &[u8]) -> Result<&RawValue, ClientError> {
-    Envelope::read(body)?.result()
+    AnswerEnvelope::read(body)?.result()
 }
 
 /// The fields of an object with these names, as they stand there, in one scan.
@@ -40,13 +41,13 @@ pub fn field<'a>(object: &'a RawValue, name: &str) -> Result<&'a RawValue, Clien
 }
 
 /// The members of an answer.
-pub(crate) struct Envelope<'a> {
+pub(crate) struct AnswerEnvelope<'a> {
     pub(crate) id: Option<&'a RawValue>,
     result: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
 }
 
-impl<'a> Envelope<'a> {
+impl<'a> AnswerEnvelope<'a> {
     pub(crate) fn read(body: &'a [u8]) -> Result<Self, ClientError> {
         let text = std::str::from_utf8(body).map_err(malformed)?;
         let [id, result, error] = find(text, ["id", "result", "error"])?;
@@ -68,17 +69,17 @@ impl<'a> Envelope<'a> {
 }
 
 /// What a message over a WebSocket is, as far as it must be read to know.
-pub(crate) enum Kind<'a> {
+pub(crate) enum MessageKind<'a> {
     /// The answer to the call of this id.
     Answer { id: &'a RawValue },
     /// A value of the subscription of this id.
     Notification { subscription: &'a RawValue, result: &'a RawValue },
 }
 
-impl<'a> Kind<'a> {
+impl<'a> MessageKind<'a> {
     /// Answers are not read past their id, which mostly comes first.
     pub(crate) fn of(message: &'a str) -> Result<Self, ClientError> {
-        let mut found = Found::default();
+        let mut found = IdAndParams::default();
         let mut deserializer = serde_json::Deserializer::from_str(message);
         let read = deserializer.deserialize_map(&mut found);
         if let Some(id) = found.id {
@@ -96,12 +97,12 @@ impl<'a> Kind<'a> {
 
 /// Looks for the id of a message, and keeps its params on the way.
 #[derive(Default)]
-struct Found<'a> {
+struct IdAndParams<'a> {
     id: Option<&'a RawValue>,
     params: Option<&'a RawValue>,
 }
 
-impl<'de> Visitor<'de> for &mut Found<'de> {
+impl<'de> Visitor<'de> for &mut IdAndParams<'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -109,7 +110,7 @@ impl<'de> Visitor<'de> for &mut Found<'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(place) = map.next_key_seed(Place(&["id", "params"]))? {
+        while let Some(place) = map.next_key_seed(KeyIndex(&["id", "params"]))? {
             match place {
                 Some(0) => {
                     self.id = Some(map.next_value()?);
@@ -148,10 +149,6 @@ pub fn bytes_into(hex: &RawValue, out: &mut Vec<u8>) -> Result<(), ClientError> 
     const_hex::decode_to_slice(digits, out).map_err(malformed)
 }
 
-pub(crate) fn malformed(fault: impl fmt::Display) -> ClientError {
-    ClientError::Malformed(fault.to_string())
-}
-
 /// The values of `names` in an object; the first of each, where a careless server repeats one.
 fn find<'a, const N: usize>(
     object: &'a str,
@@ -167,7 +164,7 @@ fn find<'a, const N: usize>(
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
             let mut found = [None; N];
-            while let Some(place) = map.next_key_seed(Place(&self.0))? {
+            while let Some(place) = map.next_key_seed(KeyIndex(&self.0))? {
                 match place {
                     Some(place) if found[place].is_none() => {
                         found[place] = Some(map.next_value()?);
@@ -185,9 +182,9 @@ fn find<'a, const N: usize>(
 }
 
 /// Finds a key's place in a list of names.
-struct Place<'n>(&'n [&'n str]);
+struct KeyIndex<'n>(&'n [&'n str]);
 
-impl<'de> DeserializeSeed<'de> for Place<'_> {
+impl<'de> DeserializeSeed<'de> for KeyIndex<'_> {
     type Value = Option<usize>;
 
     fn deserialize<D: Deserializer<'de>>(self, key: D) -> Result<Option<usize>, D::Error> {
@@ -242,15 +239,17 @@ mod tests {
 
     #[test]
     fn a_message_is_an_answer_or_a_notification() {
-        let check =
-            |message: &str, expected: Result<&[&str], &str>| match (Kind::of(message), expected) {
-                (Ok(Kind::Answer { id }), Ok(expected)) => assert_eq!([id.get()], expected),
-                (Ok(Kind::Notification { subscription, result }), Ok(expected)) => {
-                    assert_eq!([subscription.get(), result.get()], expected);
-                }
-                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
-                _ => panic!("{message} is not {expected:?}"),
-            };
+        let check = |message: &str, expected: Result<&[&str], &str>| match (
+            MessageKind::of(message),
+            expected,
+        ) {
+            (Ok(MessageKind::Answer { id }), Ok(expected)) => assert_eq!([id.get()], expected),
+            (Ok(MessageKind::Notification { subscription, result }), Ok(expected)) => {
+                assert_eq!([subscription.get(), result.get()], expected);
+            }
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+            _ => panic!("{message} is not {expected:?}"),
+        };
         check(r#"{"jsonrpc":"2.0","id":7,"result":nobody reads this"#, Ok(&["7"]));
         check(r#"{"result":{"id":1},"id":"a"}"#, Ok(&[r#""a""#]));
         check(r#"{"error":{},"id":null}"#, Ok(&["null"]));

@@ -1,9 +1,8 @@
-//! The server's end of a connection that lasts: messages answered as they come, several at a time,
-//! and subscriptions.
+//! The server's end of a connection that lasts: several messages are answered at a time, and there
+//! are subscriptions.
 
-use std::future::{Future, pending};
+use std::future::pending;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::spawn_blocking;
@@ -12,109 +11,75 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::jsonrpc::error::{Code, Error};
 use crate::jsonrpc::json::Json;
-use crate::jsonrpc::message::{self, Request, answer_by};
+use crate::jsonrpc::message::{Request, answer_by};
 use crate::jsonrpc::params::Params;
 use crate::jsonrpc::subscription::{SubscriptionMethods, Subscriptions};
 use crate::limits::OUTGOING_LEN;
-use crate::port::{Answered, Port, Unanswered};
-use crate::transport::room::{Place, Untaken, permits, semaphore, units};
-use crate::transport::turns::{Order, Turn};
-use crate::transport::websocket::{Ending, Held, Outgoing};
-
-/// What brings messages, whatever carries them.
-pub(crate) trait Reader: Send + Sized {
-    /// What takes answers on the same connection.
-    type Writer: Send;
-
-    /// Whether what came whole is answered before what is wrong behind it ends the connection:
-    /// where both come at once, or one soon after the other, the same becomes of it.
-    const ANSWERS_BEFORE_FAULTS: bool;
-
-    /// The next text. Where the connection could die unnoticed, it is tried when nothing came for
-    /// `silence`, and given up after as long again unless the other side waits for something:
-    /// `waited_for`.
-    fn next(
-        &mut self,
-        silence: Duration,
-        waited_for: impl Fn() -> bool + Send,
-    ) -> impl Future<Output = Result<Utf8Bytes, Ending>> + Send;
-
-    /// What the last text takes of a room that all connections of the port share.
-    fn take_room(&mut self) -> Option<Place> {
-        None
-    }
-
-    /// Waits until the other side, which has [asked](Ending::Asked) all that it will, is gone too.
-    fn gone(&mut self) -> impl Future<Output = ()> + Send {
-        pending()
-    }
-
-    /// Sends until a goodbye, or until nothing can come any more, which is [`CloseCode::Normal`],
-    /// or something fails.
-    fn send_all(
-        writer: &mut Self::Writer,
-        outgoing: &mut mpsc::Receiver<Outgoing>,
-    ) -> impl Future<Output = Ending> + Send;
-
-    /// Says goodbye as far as the ending leaves anything to say, and closes the connection.
-    fn close(self, writer: Self::Writer, ending: &Ending) -> impl Future<Output = ()> + Send;
-}
+use crate::port::{Port, ReservedAnswer, Unanswered};
+use crate::transport::budget::{UnreadAnswers, permits, semaphore, units};
+use crate::transport::messages::{Ending, MessagePermits, MessageReader, OutgoingMessage};
+use crate::transport::turns::{Turn, TurnQueue};
 
 /// Serves one connection until it ends, or until `stopped` closes and its messages are answered.
-pub(crate) async fn converse<R: Reader>(
+pub(crate) async fn converse<R: MessageReader>(
     port: Arc<Port>,
     mut reader: R,
     mut writer: R::Writer,
-    untaken: Arc<Untaken>,
+    unread: Arc<UnreadAnswers>,
     stopped: watch::Receiver<()>,
 ) {
     let (outgoing, mut queue) = mpsc::channel(OUTGOING_LEN);
-    let session = Arc::new(Session::new(port, untaken, outgoing));
+    let session = Arc::new(Session::new(port, unread, outgoing));
     let ending = tokio::select! {
         ending = session.run(&mut reader, stopped) => ending,
         ending = R::send_all(&mut writer, &mut queue) => ending,
-        () = session.untaken.over().notified() => Ending::Broken(READ_TOO_SLOWLY.into()),
+        () = session.unread.evicted().notified() => Ending::Broken(READ_TOO_SLOWLY.into()),
     };
-    // Calls that still run have nobody to tell, and subscriptions end.
+    // The answers of calls that still run are dropped, and subscriptions end.
     drop(queue);
     tracing::debug!(%ending, "a conversation ends");
     reader.close(writer, &ending).await;
 }
 
-/// Why a connection is cut.
+/// Logged when a connection is cut because others need its memory.
 pub(crate) const READ_TOO_SLOWLY: &str =
     "a connection was cut: an answer was read too slowly while others had no room";
 
+/// What the messages of one connection share.
 struct Session {
     port: Arc<Port>,
-    untaken: Arc<Untaken>,
-    order: Arc<Order>,
-    outgoing: mpsc::Sender<Outgoing>,
+    unread: Arc<UnreadAnswers>,
+    turns: Arc<TurnQueue>,
+    outgoing: mpsc::Sender<OutgoingMessage>,
     subscriptions: Arc<Subscriptions>,
     /// One permit for each message that may be on the way to its answer.
-    places: Arc<Semaphore>,
-    /// What these messages may hold: their bytes, in the port's units.
+    slots: Arc<Semaphore>,
+    /// The memory of these messages, in units of the port's budgets.
     bytes: Arc<Semaphore>,
 }
 
 impl Session {
-    fn new(port: Arc<Port>, untaken: Arc<Untaken>, outgoing: mpsc::Sender<Outgoing>) -> Self {
+    fn new(
+        port: Arc<Port>,
+        unread: Arc<UnreadAnswers>,
+        outgoing: mpsc::Sender<OutgoingMessage>,
+    ) -> Self {
         let limits = &port.limits;
         let subscriptions = Subscriptions::new(limits.subscriptions, outgoing.clone());
         Self {
-            untaken,
-            order: Arc::default(),
+            unread,
+            turns: Arc::default(),
             outgoing,
             subscriptions: Arc::new(subscriptions),
-            places: Arc::new(Semaphore::new(limits.messages)),
+            slots: Arc::new(Semaphore::new(limits.messages)),
             bytes: semaphore(limits.body_bytes),
             port,
         }
     }
 
-    /// Reads and answers. At a stop, or where the other side has asked everything, no more is read,
-    /// but what was is answered.
-    async fn run<R: Reader>(
+    /// Reads and answers. At a stop, or when the other side has asked everything, no more is read,
+    /// and the messages that were read are answered.
+    async fn run<R: MessageReader>(
         self: &Arc<Self>,
         reader: &mut R,
         mut stopped: watch::Receiver<()>,
@@ -131,43 +96,49 @@ impl Session {
         };
         let all = u32::try_from(self.port.limits.messages).unwrap_or(u32::MAX);
         tokio::select! {
-            places = permits(&self.places, all) => drop(places),
+            slots = permits(&self.slots, all) => drop(slots),
             () = reader.gone(), if matches!(goodbye, Ending::Asked) => return Ending::Left(None),
         }
-        self.outgoing.send(Outgoing::Goodbye(goodbye)).await.unwrap_or_default();
+        self.outgoing.send(OutgoingMessage::Goodbye(goodbye)).await.unwrap_or_default();
         // It comes back from the writer.
         pending().await
     }
 
-    async fn read(self: &Arc<Self>, reader: &mut impl Reader) -> Ending {
+    async fn read(self: &Arc<Self>, reader: &mut impl MessageReader) -> Ending {
         let limits = &self.port.limits;
-        // The one that is being read is not waited for.
-        let waited_for = || self.places.available_permits() + 1 < limits.messages;
+        // The message that is being read is not waited for.
+        let waited_for = || self.slots.available_permits() + 1 < limits.messages;
         loop {
-            // While there is no place nothing is read, and the client has to wait.
-            let place = permits(&self.places, 1).await;
+            // Without a free slot nothing is read, and the client has to wait.
+            let slot = permits(&self.slots, 1).await;
             let message = match reader.next(limits.silence, waited_for).await {
                 Ok(message) => message,
                 Err(ending) => return ending,
             };
-            let room = reader.take_room();
+            let reservation = reader.take_reservation();
             let units = units(message.len(), limits.body_bytes);
-            // It waits for nothing but calls that run.
+            // It is released by calls that run.
             let bytes = permits(&self.bytes, units).await;
-            let held = Held { _place: place, message: Some((bytes, room)), _answer: None };
-            let is_in_order = message::is_in_order(message.as_bytes(), &*self.port.handler);
-            let turn = is_in_order.then(|| self.order.line_up());
-            tokio::spawn(Arc::clone(self).answer(message, turn, held));
+            let permits =
+                MessagePermits { _slot: slot, message: Some((bytes, reservation)), _answer: None };
+            let is_in_order = self.port.methods.may_be_in_order(message.as_bytes());
+            let turn = is_in_order.then(|| self.turns.enter());
+            tokio::spawn(Arc::clone(self).answer(message, turn, permits));
         }
     }
 
-    async fn answer(self: Arc<Self>, message: Utf8Bytes, turn: Option<Turn>, mut held: Held) {
+    async fn answer(
+        self: Arc<Self>,
+        message: Utf8Bytes,
+        turn: Option<Turn>,
+        mut permits: MessagePermits,
+    ) {
         if let Some(turn) = &turn {
-            turn.come().await;
+            turn.wait().await;
         }
         let (answered, is_answered) = watch::channel(false);
-        let pace = message::pace(message.as_bytes(), &*self.port.handler);
-        let called = self.port.run(pace, &self.untaken, {
+        let pace = self.port.methods.pace(message.as_bytes());
+        let called = self.port.run(pace, &self.unread, {
             let (session, message) = (Arc::clone(&self), message.clone());
             move || {
                 let mut calls = |request: &Request<'_>| session.call(request, &is_answered);
@@ -179,25 +150,26 @@ impl Session {
         let (text, is_refused) = match called {
             Ok(answered) => {
                 drop(message);
-                let answered = answered.map(|Answered { answer, room }| {
-                    held._answer = Some(room);
+                let answered = answered.map(|ReservedAnswer { answer, memory }| {
+                    permits._answer = Some(memory);
                     answer
                 });
                 (answered, false)
             }
             Err(unanswered) => (self.refuse(message, unanswered).await, true),
         };
-        // Nothing of it is left while its answer waits for others.
-        held.message = None;
+        // The message is dropped before its answer waits for others to be sent.
+        permits.message = None;
         let Some(text) = text else { return };
-        let is_sent = self.outgoing.send(Outgoing::Text(text, Some(held))).await.is_ok();
+        let is_sent =
+            self.outgoing.send(OutgoingMessage::Text(text.pieces, Some(permits))).await.is_ok();
         if is_sent && !is_refused {
-            // Now the notifications of subscriptions that it began.
+            // From now on subscriptions that it began may send their notifications.
             answered.send_replace(true);
         }
     }
 
-    /// Says to each request of a message that it is not answered, and why.
+    /// Answers each request of a message with the reason why it was not called.
     async fn refuse(&self, message: Utf8Bytes, unanswered: Unanswered) -> Option<Json> {
         let code = match unanswered {
             Unanswered::Busy(_) | Unanswered::Full => Code::Server,

@@ -1,4 +1,4 @@
-//! Subscriptions: what a handler publishes, and those that one connection has.
+//! Subscriptions: the topics of a handler, and the subscriptions of one connection.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -13,7 +13,7 @@ use crate::jsonrpc::error::{Code, Error};
 use crate::jsonrpc::json::Json;
 use crate::limits::TOPIC_LEN;
 use crate::pieces::Pieces;
-use crate::transport::websocket::{Ending, Outgoing};
+use crate::transport::messages::{Ending, OutgoingMessage};
 
 /// The names of one kind of subscription: `eth_subscribe`, `eth_unsubscribe` and
 /// `eth_subscription`, say.
@@ -36,7 +36,7 @@ impl SubscriptionMethods {
     }
 }
 
-/// Where values are published for any number of subscriptions.
+/// A channel on which a handler publishes values to any number of subscriptions.
 ///
 /// Clones are the same topic. When the last one is gone, the connections of its subscriptions are
 /// closed.
@@ -58,10 +58,10 @@ impl Topic {
         Self(broadcast::Sender::new(TOPIC_LEN))
     }
 
-    /// Gives a value to all who subscribe now. It waits for nobody: a subscription that lies more
-    /// than 1,024 values behind is lost, and its connection closed.
+    /// Gives a value to all current subscriptions, without waiting for any: one that falls more than
+    /// 1,024 values behind is lost, and its connection closed.
     pub fn publish(&self, value: Json) {
-        // It is no fault that nobody subscribes.
+        // A topic without subscriptions is no error.
         self.0.send(value).unwrap_or_default();
     }
 
@@ -80,18 +80,18 @@ pub struct Subscription(broadcast::Receiver<Json>);
 pub(crate) struct Subscriptions {
     /// How many there may be.
     most: usize,
-    live: Mutex<HashMap<String, Live>>,
-    outgoing: mpsc::Sender<Outgoing>,
+    live: Mutex<HashMap<String, LiveSubscription>>,
+    outgoing: mpsc::Sender<OutgoingMessage>,
 }
 
 #[derive(Debug)]
-struct Live {
+struct LiveSubscription {
     unsubscribe: &'static str,
     forwarder: AbortHandle,
 }
 
 impl Subscriptions {
-    pub(crate) fn new(most: usize, outgoing: mpsc::Sender<Outgoing>) -> Self {
+    pub(crate) fn new(most: usize, outgoing: mpsc::Sender<OutgoingMessage>) -> Self {
         Self { most, live: Mutex::default(), outgoing }
     }
 
@@ -112,8 +112,8 @@ impl Subscriptions {
         Err(Error::new(Code::Server, detail))
     }
 
-    /// Takes a subscription up; it begins when `answered` turns true, so that the client knows its
-    /// id, and is forgotten where that never happens.
+    /// Opens a subscription. Its notifications begin when `answered` turns true, so that the client
+    /// knows its id; it is forgotten if that never happens.
     pub(crate) fn open(
         self: &Arc<Self>,
         id: &str,
@@ -127,11 +127,11 @@ impl Subscriptions {
         let forward =
             Arc::clone(self).forward(id.into(), methods.notification, subscription, answered);
         let forwarder = tokio::spawn(forward).abort_handle();
-        live.insert(id.into(), Live { unsubscribe: methods.unsubscribe, forwarder });
+        live.insert(id.into(), LiveSubscription { unsubscribe: methods.unsubscribe, forwarder });
         Ok(())
     }
 
-    /// Ends a subscription, if there is one of that id and kind: nothing of it is sent any more.
+    /// Ends the subscription of that id and kind, if there is one: no more notifications are sent.
     pub(crate) fn close(&self, unsubscribe: &str, id: &str) -> bool {
         let mut live = self.live();
         if live.get(id).is_none_or(|live| live.unsubscribe != unsubscribe) {
@@ -144,7 +144,7 @@ impl Subscriptions {
         })
     }
 
-    /// Brings the values of one subscription to the connection, until either ends.
+    /// Forwards the values of one subscription to the connection, until either ends.
     async fn forward(
         self: Arc<Self>,
         id: String,
@@ -169,26 +169,26 @@ impl Subscriptions {
                 }
                 Err(RecvError::Closed) => break (CloseCode::Away, "its source has ended".into()),
             };
-            let Ok(place) = self.outgoing.reserve().await else { return };
+            let Ok(permit) = self.outgoing.reserve().await else { return };
             let live = self.live();
-            // Once its end was answered, nothing may follow.
+            // After the answer to its end no notification may follow.
             if !live.contains_key(&id) {
                 return;
             }
-            place.send(Outgoing::Text(notification(method, &id, value), None));
+            permit.send(OutgoingMessage::Text(notification(method, &id, value), None));
         };
         let reason = format!("subscription {id}: {reason}");
-        let goodbye = Outgoing::Goodbye(Ending::Fault { code, reason });
-        // It may have ended meanwhile.
+        let goodbye = OutgoingMessage::Goodbye(Ending::Fault { code, reason });
+        // The connection may have ended meanwhile.
         self.outgoing.send(goodbye).await.unwrap_or_default();
     }
 
-    fn live(&self) -> MutexGuard<'_, HashMap<String, Live>> {
+    fn live(&self) -> MutexGuard<'_, HashMap<String, LiveSubscription>> {
         self.live.lock().expect("nothing panics while it is held")
     }
 }
 
-fn notification(method: &str, id: &str, value: Json) -> Json {
+fn notification(method: &str, id: &str, value: Json) -> Pieces {
     let head = format!(
         "{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\
          \"params\":{{\"subscription\":\"{id}\",\"result\":"
@@ -197,5 +197,5 @@ fn notification(method: &str, id: &str, value: Json) -> Json {
     pieces.push(head);
     pieces.append(value.pieces);
     pieces.push(Bytes::from_static(b"}}"));
-    pieces.into()
+    pieces
 }

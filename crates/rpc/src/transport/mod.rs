@@ -1,9 +1,15 @@
-//! What carries messages, and what connections share of a machine: sockets, memory, descriptors.
+//! What carries messages: sockets, WebSockets, bare JSON-RPC, descriptors; and the memory and the
+//! turns that messages wait for.
 
+pub(crate) mod budget;
 pub(crate) mod descriptor;
 pub(crate) mod ipc;
-pub(crate) mod room;
-mod short_frames;
+mod json_scanner;
+#[cfg(feature = "server")]
+pub(crate) mod listener;
+pub(crate) mod messages;
 pub(crate) mod socket;
+mod split_frames;
+#[cfg(feature = "server")]
 pub(crate) mod turns;
 pub(crate) mod websocket;

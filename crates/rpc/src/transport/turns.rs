@@ -1,4 +1,4 @@
-//! The calls of one connection that are made [in order](crate::Handler::in_order).
+//! The order of the calls of one connection that are made [in order](crate::Method::in_order).
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -6,49 +6,50 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::Notify;
 
+/// The messages of one connection that wait for their turn.
 #[derive(Debug, Default)]
-pub(crate) struct Order {
-    waiting: Mutex<Waiting>,
-    /// Whenever one has gone.
+pub(crate) struct TurnQueue {
+    numbers: Mutex<TurnNumbers>,
+    /// Notified whenever a turn has ended.
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct TurnNumbers {
     last: u64,
-    numbers: BTreeSet<u64>,
+    waiting: BTreeSet<u64>,
 }
 
-/// The place of a message among those that may have such calls. Dropped when they have been made,
-/// or when it is clear that it has none.
+/// The turn of a message that may have such calls. Dropped when these have been made, or when it
+/// is clear that the message has none.
 #[derive(Debug)]
 pub(crate) struct Turn {
-    order: Arc<Order>,
+    queue: Arc<TurnQueue>,
     number: u64,
 }
 
-impl Order {
-    /// The place behind all that have come so far.
-    pub(crate) fn line_up(self: &Arc<Self>) -> Turn {
-        let mut waiting = self.waiting();
-        waiting.last += 1;
-        let number = waiting.last;
-        waiting.numbers.insert(number);
-        Turn { order: Arc::clone(self), number }
+impl TurnQueue {
+    /// A turn after all that were given out so far.
+    pub(crate) fn enter(self: &Arc<Self>) -> Turn {
+        let mut numbers = self.numbers();
+        numbers.last += 1;
+        let number = numbers.last;
+        numbers.waiting.insert(number);
+        Turn { queue: Arc::clone(self), number }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().expect("nothing panics while it is held")
+    fn numbers(&self) -> MutexGuard<'_, TurnNumbers> {
+        self.numbers.lock().expect("nothing panics while it is locked")
     }
 }
 
 impl Turn {
-    /// Waits until all that came before have gone.
-    pub(crate) async fn come(&self) {
+    /// Waits until all turns before this one have ended.
+    pub(crate) async fn wait(&self) {
         loop {
-            let mut changed = pin!(self.order.changed.notified());
+            let mut changed = pin!(self.queue.changed.notified());
             changed.as_mut().enable();
-            if self.order.waiting().numbers.first() == Some(&self.number) {
+            if self.queue.numbers().waiting.first() == Some(&self.number) {
                 return;
             }
             changed.await;
@@ -58,8 +59,8 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.order.waiting().numbers.remove(&self.number);
-        self.order.changed.notify_waiters();
+        self.queue.numbers().waiting.remove(&self.number);
+        self.queue.changed.notify_waiters();
     }
 }
 
@@ -70,11 +71,11 @@ mod tests {
     use tokio::time::timeout;
 
     #[tokio::test]
-    async fn who_came_first_goes_first() {
-        let order = Arc::<Order>::default();
-        let [first, second, third] = [(); 3].map(|()| order.line_up());
-        first.come().await;
-        let mut comes = pin!(third.come());
+    async fn turns_come_in_the_order_in_which_they_were_given_out() {
+        let queue = Arc::<TurnQueue>::default();
+        let [first, second, third] = [(); 3].map(|()| queue.enter());
+        first.wait().await;
+        let mut comes = pin!(third.wait());
         assert!(timeout(Duration::ZERO, &mut comes).await.is_err());
         drop(first);
         assert!(timeout(Duration::ZERO, &mut comes).await.is_err());

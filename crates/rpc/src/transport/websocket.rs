@@ -1,7 +1,5 @@
-//! What both ends of a WebSocket do: messages of text in, in text or binary frames, and out, pings,
-//! goodbyes (RFC 6455).
+//! Both ends of a WebSocket (RFC 6455): messages in text or binary frames, pings, goodbyes.
 
-use std::fmt;
 use std::future::pending;
 use std::io;
 use std::sync::Arc;
@@ -13,7 +11,7 @@ use futures_util::{SinkExt, StreamExt};
 use hyper::upgrade::{Parts, Upgraded};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc};
+use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::{CapacityError, Error, ProtocolError};
@@ -21,83 +19,19 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, O
 use tokio_tungstenite::tungstenite::protocol::frame::{Frame, Utf8Bytes};
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message, Role, WebSocketConfig};
 
-use crate::jsonrpc::json::Json;
-use crate::jsonrpc::session;
 use crate::limits::{
     BODY_STEP_BYTES, CLOSE_TIME, DISCARD_BYTES, FRAME_BYTES, READ_BYTES, REASON_BYTES, UNSENT_BYTES,
 };
 use crate::pieces::Pieces;
-use crate::port::Port;
-use crate::transport::room::Place;
-use crate::transport::short_frames::ShortFrames;
-use crate::transport::socket::{Heard, Socket};
+use crate::transport::budget::{Busy, MemoryBudget, Reservation};
+use crate::transport::messages::{Ending, MessagePermits, MessageReader, OutgoingMessage};
+use crate::transport::socket::{Socket, SocketActivity};
+use crate::transport::split_frames::SplitFrames;
 
 /// One end of a WebSocket.
 pub(crate) struct WebSocket {
-    frames: WebSocketStream<ShortFrames<Socket>>,
-    heard: Heard,
-}
-
-/// What is on its way out.
-#[derive(Debug)]
-pub(crate) enum Outgoing {
-    /// A message, with what is given back when the operating system has it, or the connection has
-    /// ended.
-    Text(Json, Option<Held>),
-    /// The last word, after all that is on its way already.
-    Goodbye(Ending),
-}
-
-/// The room that a message takes.
-#[derive(Debug)]
-pub(crate) struct Held {
-    pub(crate) _place: OwnedSemaphorePermit,
-    /// Until it is answered.
-    pub(crate) message: Option<(OwnedSemaphorePermit, Option<Place>)>,
-    pub(crate) _answer: Option<Arc<Place>>,
-}
-
-/// How a conversation ends.
-#[derive(Debug)]
-pub(crate) enum Ending {
-    /// The other side has asked all that it will, and may read the answers yet.
-    Asked,
-    /// The other side says goodbye, and perhaps why.
-    Left(Option<CloseFrame>),
-    /// This side does, and says why.
-    Fault { code: CloseCode, reason: String },
-    /// The other side gives no sign of life, and no answer to a goodbye can be hoped for.
-    Silent(Duration),
-    /// Nothing more can be said.
-    Broken(String),
-}
-
-impl Ending {
-    fn fault(code: CloseCode, reason: impl fmt::Display) -> Self {
-        Self::Fault { code, reason: reason.to_string() }
-    }
-
-    fn not_utf8() -> Self {
-        Self::fault(CloseCode::Invalid, "the message is not UTF-8")
-    }
-}
-
-impl fmt::Display for Ending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Asked => f.write_str("the other side has asked everything"),
-            Self::Left(None) => f.write_str("the other side left without a word"),
-            Self::Left(Some(CloseFrame { code, reason })) if reason.is_empty() => {
-                write!(f, "the other side left ({code})")
-            }
-            Self::Left(Some(CloseFrame { code, reason })) => {
-                write!(f, "the other side left ({code}): {reason}")
-            }
-            Self::Fault { code, reason } => write!(f, "{reason} ({code})"),
-            Self::Silent(limit) => write!(f, "no answer to a ping for {limit:?}"),
-            Self::Broken(reason) => f.write_str(reason),
-        }
-    }
+    frames: WebSocketStream<SplitFrames<Socket>>,
+    activity: SocketActivity,
 }
 
 impl From<Error> for Ending {
@@ -120,78 +54,80 @@ impl From<Error> for Ending {
 }
 
 impl WebSocket {
-    /// Takes a connection over from HTTP, once both sides have agreed to.
-    ///
-    /// The connection is a [`Socket`], under hyper.
+    /// Takes a connection over from hyper, once both sides have agreed to it. The connection is a
+    /// [`Socket`].
     pub(crate) async fn after(upgraded: Upgraded, role: Role, message_bytes: usize) -> Self {
         let socket = upgraded.downcast::<TokioIo<Socket>>();
-        let Parts { io, read_buf, .. } = socket.expect("all connections are such sockets");
+        let Parts { io, read_buf, .. } = socket.expect("all connections are sockets");
         let socket = io.into_inner();
-        let heard = socket.heard();
+        let activity = socket.activity();
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BYTES)
             .write_buffer_size(0)
             .max_write_buffer_size(UNSENT_BYTES)
             .max_message_size(Some(message_bytes))
             .max_frame_size(Some(message_bytes));
-        let socket = ShortFrames::new(socket, &read_buf, message_bytes);
+        let socket = SplitFrames::new(socket, &read_buf, message_bytes);
         let frames = WebSocketStream::from_raw_socket(socket, role, Some(config)).await;
-        Self { frames, heard }
+        Self { frames, activity }
     }
 
-    /// Two halves that are used at the same time, by one task.
-    pub(crate) fn split(self) -> (Reader, Writer) {
+    /// The two halves, which one task uses at the same time.
+    pub(crate) fn split(self) -> (WsReader, WsWriter) {
         let (frames_out, frames_in) = self.frames.split();
         // One at a time: a second ping says no more.
         let (ping, pings) = mpsc::channel(1);
         (
-            Reader { frames: frames_in, heard: self.heard, ping, room: None },
-            Writer { frames: frames_out, pings },
+            WsReader { frames: frames_in, activity: self.activity, ping, memory: None },
+            WsWriter { frames: frames_out, pings },
         )
     }
 }
 
-/// The messages that come.
-pub(crate) struct Reader {
-    frames: SplitStream<WebSocketStream<ShortFrames<Socket>>>,
-    heard: Heard,
+/// The half that receives messages.
+pub(crate) struct WsReader {
+    frames: SplitStream<WebSocketStream<SplitFrames<Socket>>>,
+    activity: SocketActivity,
     ping: mpsc::Sender<()>,
-    room: Option<MessageRoom>,
+    memory: Option<MessageMemory>,
 }
 
-/// The room of the message that is being read: of what is more than its first 64 KiB.
-struct MessageRoom {
-    port: Arc<Port>,
-    place: Option<Place>,
-    /// That of the last message, which has come.
-    whole: Option<Place>,
+/// The memory of the message that is being read, without its first 64 KiB.
+struct MessageMemory {
+    budget: Arc<MemoryBudget>,
+    /// Longest wait for memory.
+    most_wait: Duration,
+    reservation: Option<Reservation>,
+    /// That of the last message, which is complete.
+    complete: Option<Reservation>,
     bytes: usize,
-    /// Notified when it is to be given back.
-    over: Arc<Notify>,
+    evicted: Arc<Notify>,
 }
 
-impl MessageRoom {
-    /// Makes room for a message of which so many bytes have come.
+impl MessageMemory {
+    /// Reserves memory for a message of which so many bytes have come.
     async fn grow(&mut self, bytes: usize) -> Result<(), Ending> {
         let wanted = bytes.saturating_sub(BODY_STEP_BYTES).next_multiple_of(BODY_STEP_BYTES);
         let more = wanted.saturating_sub(self.bytes);
         if more > 0 {
             let grown = async {
-                match &mut self.place {
-                    Some(place) => place.grow(more).await,
-                    None => self.place = Some(self.port.bodies.take(more, &self.over).await),
+                match &mut self.reservation {
+                    Some(reservation) => reservation.grow(more).await,
+                    None => {
+                        self.reservation = Some(self.budget.reserve(more, &self.evicted).await);
+                    }
                 }
             };
-            let over = Arc::clone(&self.over);
+            let evicted = Arc::clone(&self.evicted);
             tokio::select! {
                 biased;
-                () = over.notified() => return Err(Self::too_slow()),
-                grown = self.port.in_time(grown) => {
-                    grown.map_err(|unanswered| Ending::fault(CloseCode::Again, unanswered))?;
+                () = evicted.notified() => return Err(Self::too_slow()),
+                grown = timeout(self.most_wait, grown) => {
+                    grown.map_err(|_| Ending::fault(CloseCode::Again, Busy(self.most_wait)))?;
                 }
             }
             self.bytes = wanted;
-            self.place.iter().for_each(Place::goes_on);
+            self.reservation.iter().for_each(Reservation::note_progress);
         }
         Ok(())
     }
@@ -201,45 +137,51 @@ impl MessageRoom {
         Ending::fault(CloseCode::Again, reason)
     }
 
-    /// The message has come: it has its room as long as it wants, unless it was told to go.
+    /// The message is complete. It keeps its memory as long as it wants, unless it was evicted.
     fn finish(&mut self) -> Result<(), Ending> {
         self.bytes = 0;
-        self.whole = self.place.take();
-        match self.whole.as_ref().is_none_or(Place::keep) {
+        self.complete = self.reservation.take();
+        match self.complete.as_ref().is_none_or(Reservation::exempt) {
             true => Ok(()),
             false => Err(Self::too_slow()),
         }
     }
 }
 
-/// What a reader waits for.
+/// The events that a reader waits for.
 enum Next {
     Message(Option<Result<Message, Error>>),
     Silence,
-    /// The message that comes needs more room.
+    /// The message that comes needs more memory.
     More,
-    /// Its room is needed.
-    Over,
+    /// The message that comes is evicted.
+    Evicted,
 }
 
-impl Reader {
-    /// Has long messages wait for room, which all connections of the port share.
-    pub(crate) fn take_room_for_messages(&mut self, port: &Arc<Port>) {
-        self.heard.count();
-        let (port, over) = (Arc::clone(port), Arc::default());
-        self.room = Some(MessageRoom { port, place: None, whole: None, bytes: 0, over });
+impl WsReader {
+    /// Has long messages reserve memory, for which they wait at most for `most_wait`.
+    pub(crate) fn reserve_for_messages(&mut self, budget: Arc<MemoryBudget>, most_wait: Duration) {
+        self.activity.count();
+        self.memory = Some(MessageMemory {
+            budget,
+            most_wait,
+            reservation: None,
+            complete: None,
+            bytes: 0,
+            evicted: Arc::default(),
+        });
     }
 
     fn finish(&mut self) -> Result<(), Ending> {
-        self.heard.forget();
-        self.room.as_mut().map_or(Ok(()), MessageRoom::finish)
+        self.activity.forget();
+        self.memory.as_mut().map_or(Ok(()), MessageMemory::finish)
     }
 
     async fn wait(&mut self, silence: Duration) -> Next {
-        let over = self.room.as_ref().map(|room| Arc::clone(&room.over));
-        let is_over = async {
-            match over {
-                Some(over) => over.notified().await,
+        let evicted = self.memory.as_ref().map(|memory| Arc::clone(&memory.evicted));
+        let is_evicted = async {
+            match evicted {
+                Some(evicted) => evicted.notified().await,
                 None => pending().await,
             }
         };
@@ -248,23 +190,23 @@ impl Reader {
             message = timeout(silence, self.frames.next()) => {
                 message.map_or(Next::Silence, Next::Message)
             }
-            () = self.heard.more() => Next::More,
-            () = is_over => Next::Over,
+            () = self.activity.more() => Next::More,
+            () = is_evicted => Next::Evicted,
         }
     }
 }
 
-impl session::Reader for Reader {
-    type Writer = Writer;
+impl MessageReader for WsReader {
+    type Writer = WsWriter;
 
     /// RFC 6455 section 7.1.7.
     const ANSWERS_BEFORE_FAULTS: bool = false;
 
-    fn take_room(&mut self) -> Option<Place> {
-        self.room.as_mut().and_then(|room| room.whole.take())
+    fn take_reservation(&mut self) -> Option<Reservation> {
+        self.memory.as_mut().and_then(|memory| memory.complete.take())
     }
 
-    /// It pings whenever nothing came for `silence`, and gives up when that was twice in a row.
+    /// Pings whenever nothing came for `silence`, and gives up after twice in a row.
     async fn next(
         &mut self,
         silence: Duration,
@@ -275,32 +217,32 @@ impl session::Reader for Reader {
             let message = match self.wait(silence).await {
                 Next::Message(message) => message,
                 Next::Silence => {
-                    let silent = !self.heard.anything();
+                    let silent = !self.activity.anything();
                     if pinged && silent && !waited_for() {
                         return Err(Ending::Silent(silence));
                     }
-                    // Where one is on its way already, that will do.
+                    // A ping that is on its way already will do.
                     self.ping.try_send(()).unwrap_or_default();
                     pinged = true;
                     continue;
                 }
                 Next::More => {
-                    let bytes = self.heard.counted();
-                    if let Some(room) = &mut self.room {
-                        room.grow(bytes).await?;
+                    let bytes = self.activity.counted();
+                    if let Some(memory) = &mut self.memory {
+                        memory.grow(bytes).await?;
                     }
                     continue;
                 }
-                Next::Over => return Err(MessageRoom::too_slow()),
+                Next::Evicted => return Err(MessageMemory::too_slow()),
             };
             match message {
                 Some(Ok(Message::Text(text))) => return self.finish().map(|()| text),
-                // They are no part of the message between whose frames they may come.
+                // They may come between the frames of a message, and are no part of it.
                 Some(Ok(Message::Ping(bytes) | Message::Pong(bytes))) => {
-                    self.heard.uncount(CONTROL_FRAME_BYTES + bytes.len());
+                    self.activity.uncount(CONTROL_FRAME_BYTES + bytes.len());
                 }
                 Some(Ok(Message::Frame(_))) => {}
-                // JSON all the same: web3.py sends it so.
+                // web3.py sends JSON so.
                 Some(Ok(Message::Binary(bytes))) => {
                     self.finish()?;
                     return Utf8Bytes::try_from(bytes).map_err(|_| Ending::not_utf8());
@@ -312,42 +254,48 @@ impl session::Reader for Reader {
         }
     }
 
-    async fn send_all(writer: &mut Writer, outgoing: &mut mpsc::Receiver<Outgoing>) -> Ending {
+    async fn send_all(
+        writer: &mut WsWriter,
+        outgoing: &mut mpsc::Receiver<OutgoingMessage>,
+    ) -> Ending {
         writer.send_all(outgoing).await
     }
 
     /// Waits for the other side to say goodbye too.
-    async fn close(self, writer: Writer, ending: &Ending) {
+    async fn close(self, writer: WsWriter, ending: &Ending) {
         close(self, writer, ending).await;
     }
 }
 
-/// What a frame of a client takes beside its content, when that is short (RFC 6455 section 5.2).
+/// The header of a short frame of a client, in bytes (RFC 6455 section 5.2).
 const CONTROL_FRAME_BYTES: usize = 6;
 
-/// The messages that go.
-pub(crate) struct Writer {
-    frames: SplitSink<WebSocketStream<ShortFrames<Socket>>, Message>,
+/// The half that sends messages.
+pub(crate) struct WsWriter {
+    frames: SplitSink<WebSocketStream<SplitFrames<Socket>>, Message>,
     pings: mpsc::Receiver<()>,
 }
 
-impl Writer {
+impl WsWriter {
     /// Sends until a goodbye, or until nothing can come any more, which is [`CloseCode::Normal`],
     /// or something fails.
-    pub(crate) async fn send_all(&mut self, outgoing: &mut mpsc::Receiver<Outgoing>) -> Ending {
+    pub(crate) async fn send_all(
+        &mut self,
+        outgoing: &mut mpsc::Receiver<OutgoingMessage>,
+    ) -> Ending {
         loop {
             let sent = tokio::select! {
                 biased;
                 Some(()) = self.pings.recv() => self.send(Message::Ping(Bytes::new())).await,
                 next = outgoing.recv() => match next {
-                    Some(Outgoing::Text(text, held)) => self.send_text(text, held).await,
-                    Some(Outgoing::Goodbye(ending)) => return ending,
+                    Some(OutgoingMessage::Text(text, permits)) => self.send_text(text, permits).await,
+                    Some(OutgoingMessage::Goodbye(ending)) => return ending,
                     None => return Ending::fault(CloseCode::Normal, ""),
                 },
             };
             if let Err(fault) = sent {
                 return match fault.into() {
-                    // The reader knows why.
+                    // The reader knows the reason.
                     Ending::Left(_) => pending().await,
                     ending => ending,
                 };
@@ -355,37 +303,41 @@ impl Writer {
         }
     }
 
-    async fn send_text(&mut self, text: Json, held: Option<Held>) -> Result<(), Error> {
+    async fn send_text(
+        &mut self,
+        text: Pieces,
+        permits: Option<MessagePermits>,
+    ) -> Result<(), Error> {
         for frame in Frames::new(text) {
             if self.pings.try_recv().is_ok() {
                 self.send(Message::Ping(Bytes::new())).await?;
             }
             self.send(Message::Frame(frame)).await?;
         }
-        drop(held);
+        drop(permits);
         Ok(())
     }
 
     async fn send(&mut self, message: Message) -> Result<(), Error> {
-        // Pongs may wait, and with them a whole frame is over the bound.
+        // Pongs may wait, which together with a whole frame would exceed the bound.
         self.frames.flush().await?;
         self.frames.send(message).await
     }
 }
 
 /// Says goodbye, waits for the other side to do so too, and closes the connection.
-pub(crate) async fn close(reader: Reader, writer: Writer, ending: &Ending) {
-    let Reader { frames, room, .. } = reader;
+pub(crate) async fn close(reader: WsReader, writer: WsWriter, ending: &Ending) {
+    let WsReader { frames, memory, .. } = reader;
     let mut frames = frames.reunite(writer.frames).expect("the halves of one");
     let goodbye = async move {
         match ending {
-            // The library has the answer ready, and gives it on the way to the end.
+            // The library has the answer ready, and sends it on the way to the end.
             Ending::Left(_) => while frames.next().await.transpose()?.is_some() {},
-            // Its message is kept no more, nor what is still to come of it: the room is for others.
+            // The message is dropped, and the rest of it read and forgotten: others need the memory.
             Ending::Fault { code: code @ CloseCode::Again, reason } => {
                 say_goodbye(&mut frames, *code, reason).await?;
                 let mut socket = frames.into_inner();
-                drop(room);
+                drop(memory);
                 read_and_forget(&mut socket).await?;
             }
             Ending::Fault { code, reason } => {
@@ -407,7 +359,7 @@ pub(crate) async fn close(reader: Reader, writer: Writer, ending: &Ending) {
 }
 
 async fn say_goodbye(
-    frames: &mut WebSocketStream<ShortFrames<Socket>>,
+    frames: &mut WebSocketStream<SplitFrames<Socket>>,
     code: CloseCode,
     reason: &str,
 ) -> Result<(), Error> {
@@ -416,7 +368,7 @@ async fn say_goodbye(
     frames.close(Some(CloseFrame { code, reason: reason[..end].into() })).await
 }
 
-async fn await_goodbye(frames: &mut WebSocketStream<ShortFrames<Socket>>) -> Result<(), Error> {
+async fn await_goodbye(frames: &mut WebSocketStream<SplitFrames<Socket>>) -> Result<(), Error> {
     let mut answered = false;
     while let Some(Ok(message)) = frames.next().await {
         answered |= message.is_close();
@@ -424,12 +376,12 @@ async fn await_goodbye(frames: &mut WebSocketStream<ShortFrames<Socket>>) -> Res
     if answered {
         return Ok(());
     }
-    // What comes cannot be understood any more.
+    // The rest of the stream cannot be understood.
     Ok(read_and_forget(frames.get_mut()).await?)
 }
 
-/// Lets the other side, still writing, read why and not a reset connection.
-async fn read_and_forget(socket: &mut ShortFrames<Socket>) -> io::Result<()> {
+/// Reads on, so that the other side, still writing, reads the reason and not a reset connection.
+async fn read_and_forget(socket: &mut SplitFrames<Socket>) -> io::Result<()> {
     socket.shutdown().await?;
     let (mut bytes, mut forgotten) = (0, vec![0; READ_BYTES]);
     while bytes < DISCARD_BYTES {
@@ -448,8 +400,8 @@ struct Frames {
 }
 
 impl Frames {
-    fn new(text: Json) -> Self {
-        Self { text: text.pieces, kind: Data::Text }
+    fn new(text: Pieces) -> Self {
+        Self { text, kind: Data::Text }
     }
 }
 
@@ -483,7 +435,7 @@ mod tests {
             };
             let mut parts: Vec<Bytes> = lengths.into_iter().map(&mut part).collect();
             parts.push(part(1));
-            let text = Json::from(Pieces::from(parts));
+            let text = Pieces::from(parts);
             let expected = text.to_vec();
             let frames: Vec<Frame> = Frames::new(text).collect();
             let count = frames.len();

@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// `echo` gives its params back, `big` a kilobyte, `panic` panics.
 struct Echo;
@@ -17,37 +17,6 @@ impl Handler for Echo {
             _ => Err(Error::method_not_found(method)),
         }
     }
-}
-
-/// Calls of `quick` are, as long as they want nothing.
-struct Hasty;
-
-impl Handler for Hasty {
-    fn call(&self, method: &str, _: Option<&RawValue>) -> Result<Json, Error> {
-        Err(Error::method_not_found(method))
-    }
-
-    fn is_quick(&self, method: &str, params: Option<&RawValue>) -> bool {
-        method == "quick" && params.is_none_or(|params| params.get() == "[]")
-    }
-}
-
-#[test]
-fn a_short_message_is_quick_if_its_call_is() {
-    let call = |method: &str, params: &str| {
-        format!(r#" {{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}} "#)
-    };
-    let pace = |message: &str| super::pace(message.as_bytes(), &Hasty);
-    assert_eq!(pace(&call("quick", "[]")), Pace::Quick);
-    assert_eq!(pace(r#"{"jsonrpc":"2.0","method":"quick"}"#), Pace::Quick);
-    let batch = format!("[{}]", call("quick", "[]"));
-    for other in [&call("quick", "[1]"), &call("slow", "[]"), &batch, "", "{"] {
-        assert_eq!(pace(other), Pace::Short, "{other}");
-    }
-    assert_eq!(super::pace(&[0xff], &Hasty), Pace::Short);
-    assert_eq!(pace(&(call("quick", "[]") + &" ".repeat(SHORT_BYTES))), Pace::Long);
-    // So that it can end when its client does.
-    assert_eq!(pace(&(batch + &" ".repeat(SHORT_BYTES))), Pace::Short);
 }
 
 fn limits() -> Limits {

@@ -1,4 +1,4 @@
-//! What there is where there are no sealed memory files: nothing is lent, and nothing is taken.
+//! Systems without sealed memory files: nothing is lent, and nothing is taken.
 
 use std::convert::Infallible;
 use std::io::{self, IoSlice};
@@ -10,31 +10,30 @@ use hyper::header::HeaderValue;
 use tokio::io::ReadBuf;
 use tokio::net::UnixStream;
 
-use super::Outgoing;
-use crate::jsonrpc::error::ClientError;
-use crate::jsonrpc::response::malformed;
+use super::PassedFile;
+use crate::client::error::{ClientError, malformed};
 use crate::pieces::Pieces;
 
 /// No memory files.
 #[derive(Debug)]
-pub(crate) struct Files;
+pub(crate) struct MemoryFiles;
 
-impl Files {
+impl MemoryFiles {
     pub(crate) const fn new(_: usize) -> Self {
         Self
     }
 
     #[allow(clippy::unused_self, reason = "it has the face of the one that can")]
-    pub(crate) const fn fill(self: &Arc<Self>, _: &Pieces) -> io::Result<Option<Lent>> {
+    pub(crate) const fn fill(self: &Arc<Self>, _: &Pieces) -> io::Result<Option<LentFile>> {
         Ok(None)
     }
 }
 
 /// A file that is never lent.
 #[derive(Debug)]
-pub(crate) struct Lent(Infallible);
+pub(crate) struct LentFile(Infallible);
 
-impl Lent {
+impl LentFile {
     pub(crate) const fn give_back(self) {
         match self.0 {}
     }
@@ -45,10 +44,10 @@ impl Lent {
 pub(crate) struct Descriptors;
 
 impl Descriptors {
-    pub(crate) fn send(&self, file: Outgoing) {
+    pub(crate) fn send(&self, file: PassedFile) {
         match file {
-            Outgoing::Lent(lent) => match lent.0 {},
-            Outgoing::File(file) => drop(file),
+            PassedFile::Memory(lent) => match lent.0 {},
+            PassedFile::Other(file) => drop(file),
         }
     }
 
@@ -77,9 +76,9 @@ impl Descriptors {
 
 /// Nothing is mapped.
 #[derive(Debug, Default)]
-pub(crate) struct Received;
+pub(crate) struct ReceivedFiles;
 
-impl Received {
+impl ReceivedFiles {
     pub(crate) fn map(
         &mut self,
         _: OwnedFd,

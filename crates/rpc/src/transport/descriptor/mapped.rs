@@ -10,14 +10,14 @@ use hyper::header::HeaderValue;
 use memmap2::{Mmap, MmapOptions};
 use rustix::fs::SealFlags;
 
-use crate::jsonrpc::error::ClientError;
-use crate::jsonrpc::response::malformed;
+use crate::client::error::{ClientError, malformed};
 use crate::limits::LENT_FILES;
 
-/// What came on one connection.
+/// The files that came on one connection.
 #[derive(Debug, Default)]
-pub(crate) struct Received {
-    /// Files are used again: mapping one costs as much as reading some of it, so a mapping stays.
+pub(crate) struct ReceivedFiles {
+    /// The server uses its files again. A mapping stays, since mapping costs as much as reading a part
+    /// of the file.
     mapped: BTreeMap<FileId, Arc<Mmap>>,
     unused: Arc<Mutex<Vec<u64>>>,
 }
@@ -25,33 +25,33 @@ pub(crate) struct Received {
 /// Device and inode.
 type FileId = (u64, u64);
 
-/// A body in a file of the server's, which goes back when nobody uses it any more.
-struct Body {
+/// A body in a memory file of the server's, which is given back when the last slice is dropped.
+struct MappedBody {
     map: Arc<Mmap>,
     length: usize,
     id: u64,
     unused: Arc<Mutex<Vec<u64>>>,
 }
 
-impl AsRef<[u8]> for Body {
+impl AsRef<[u8]> for MappedBody {
     fn as_ref(&self) -> &[u8] {
         &self.map[..self.length]
     }
 }
 
-impl Drop for Body {
+impl Drop for MappedBody {
     fn drop(&mut self) {
         lock(&self.unused).push(self.id);
     }
 }
 
 fn lock(unused: &Mutex<Vec<u64>>) -> MutexGuard<'_, Vec<u64>> {
-    unused.lock().expect("nothing panics while it is held")
+    unused.lock().expect("nothing panics while it is locked")
 }
 
-impl Received {
-    /// The body that the header describes, in the file that came: one of memory, or one of the
-    /// server's own if the request was for that.
+impl ReceivedFiles {
+    /// Maps the body that the header describes. The file is a memory file, or one of the server's own
+    /// if the request was for that.
     pub(crate) fn map(
         &mut self,
         descriptor: OwnedFd,
@@ -84,10 +84,10 @@ impl Received {
             let held = map.len();
             return Err(malformed(format_args!("a file of {held} bytes for a body of {length}")));
         }
-        Ok(Bytes::from_owner(Body { map, length, id, unused: Arc::clone(&self.unused) }))
+        Ok(Bytes::from_owner(MappedBody { map, length, id, unused: Arc::clone(&self.unused) }))
     }
 
-    /// The files that can go back, as a header says it.
+    /// The header that gives files back, if any can be.
     pub(crate) fn unused(&self) -> Option<HeaderValue> {
         let unused = std::mem::take(&mut *lock(&self.unused));
         let ids: Vec<String> = unused.iter().map(u64::to_string).collect();
@@ -107,8 +107,8 @@ fn map(descriptor: OwnedFd) -> Result<Mmap, ClientError> {
         return Err(malformed("the file that came could shrink, so it is not mapped"));
     }
     let file = File::from(descriptor);
-    // Safety: the file cannot shrink, so its pages stay. The server does not write into it again
-    // before the id was given back, which `Body` does when nobody can look at it any more.
+    // SAFETY: the file cannot shrink, so its pages stay. The server does not write into it again
+    // before its id was given back, which `MappedBody` does when its last slice is dropped.
     #[allow(unsafe_code, reason = "mapping memory of another process is no matter of types")]
     let map = unsafe { Mmap::map(&file) };
     map.map_err(malformed)
@@ -121,8 +121,8 @@ fn map_own(descriptor: OwnedFd, length: usize) -> Result<Mmap, ClientError> {
     if held < length as u64 {
         return Err(malformed(format_args!("a file of {held} bytes, of which {length} are told")));
     }
-    // Safety: the caller asked for the file with `rest::OWN_FILE`, and trusts the server with that:
-    // it only appends to the file, and cuts off nothing that it has named.
+    // SAFETY: the caller asked for the file with `rest::OWN_FILE`, and so trusts the server: it only
+    // appends to the file, and cuts off nothing that it has named.
     #[allow(unsafe_code, reason = "mapping a file of another process is no matter of types")]
     let map = unsafe { MmapOptions::new().len(length).map(&file) };
     map.map_err(malformed)

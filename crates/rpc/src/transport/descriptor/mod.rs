@@ -1,14 +1,14 @@
 //! Answers by descriptor, on the same host: memory files, and their way over a Unix socket.
 //!
-//! Sealed memory files are Linux's. Elsewhere nothing is lent, so every answer comes as any other,
-//! and a descriptor that somebody sends is an error.
+//! Sealed memory files are Linux's. Elsewhere nothing is lent, so each body comes through the socket,
+//! and an answer that names a descriptor is an error.
 
 use std::fs;
 use std::sync::Arc;
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "client"))]
 mod mapped;
 #[cfg(target_os = "linux")]
 mod memory;
@@ -16,19 +16,21 @@ mod memory;
 mod queues;
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::{Descriptors, Files, Lent, Received};
+pub(crate) use elsewhere::{Descriptors, LentFile, MemoryFiles, ReceivedFiles};
+#[cfg(all(target_os = "linux", feature = "client"))]
+pub(crate) use mapped::ReceivedFiles;
 #[cfg(target_os = "linux")]
-pub(crate) use mapped::Received;
-#[cfg(target_os = "linux")]
-pub(crate) use memory::{Files, Lent};
+pub(crate) use memory::LentFile;
+#[cfg(all(target_os = "linux", feature = "server"))]
+pub(crate) use memory::MemoryFiles;
 #[cfg(target_os = "linux")]
 pub(crate) use queues::Descriptors;
 
-/// What a client gets the descriptor of.
+/// A file whose descriptor is passed to a client.
 #[derive(Debug)]
-pub(crate) enum Outgoing {
+pub(crate) enum PassedFile {
     /// A memory file.
-    Lent(Arc<Lent>),
-    /// Any other, open to be read alone.
-    File(Arc<fs::File>),
+    Memory(Arc<LentFile>),
+    /// Any other file, opened read-only.
+    Other(Arc<fs::File>),
 }

@@ -13,55 +13,55 @@ use rustix::net::{
 use tokio::io::{Interest, ReadBuf};
 use tokio::net::UnixStream;
 
-use super::Outgoing;
+use super::PassedFile;
 
 /// Descriptors on their way over a Unix socket.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Descriptors(Arc<Mutex<Queues>>);
+pub(crate) struct Descriptors(Arc<Mutex<DescriptorQueues>>);
 
 #[derive(Debug, Default)]
-struct Queues {
-    /// These go with the next bytes that are written, one with each write.
-    outgoing: VecDeque<Outgoing>,
-    /// These came; `None` where none are wanted.
+struct DescriptorQueues {
+    /// Sent with the next bytes that are written, one with each write.
+    outgoing: VecDeque<PassedFile>,
+    /// Received; `None` where none are wanted.
     incoming: Option<VecDeque<OwnedFd>>,
 }
 
-impl Outgoing {
+impl PassedFile {
     fn readable(&self) -> BorrowedFd<'_> {
         match self {
-            Self::Lent(lent) => lent.readable(),
-            Self::File(file) => file.as_fd(),
+            Self::Memory(lent) => lent.readable(),
+            Self::Other(file) => file.as_fd(),
         }
     }
 }
 
 impl Descriptors {
-    /// Sends what the client gets of a file with the bytes that follow.
-    pub(crate) fn send(&self, file: Outgoing) {
+    /// Sends the descriptor of a file with the bytes that follow.
+    pub(crate) fn send(&self, file: PassedFile) {
         self.queues().outgoing.push_back(file);
     }
 
-    /// How many are to go.
+    /// How many are to be sent.
     pub(crate) fn waiting(&self) -> usize {
         self.queues().outgoing.len()
     }
 
-    /// Takes descriptors from now on; else what comes is closed unseen.
+    /// Takes descriptors from now on; before that, the operating system closes them.
     pub(crate) fn want(&self) {
         self.queues().incoming.get_or_insert_default();
     }
 
-    /// The descriptor that came first.
+    /// The descriptor that came first, of those not taken yet.
     pub(crate) fn take(&self) -> Option<OwnedFd> {
         self.queues().incoming.as_mut()?.pop_front()
     }
 
-    fn queues(&self) -> MutexGuard<'_, Queues> {
-        self.0.lock().expect("nothing panics while it is held")
+    fn queues(&self) -> MutexGuard<'_, DescriptorQueues> {
+        self.0.lock().expect("nothing panics while it is locked")
     }
 
-    /// Writes to a Unix socket, and with it a descriptor if one is to go.
+    /// Writes to a Unix socket together with a descriptor, if one is to be sent.
     pub(crate) fn write(
         &self,
         socket: &UnixStream,
@@ -82,7 +82,7 @@ impl Descriptors {
         Some(sent)
     }
 
-    /// Reads from a Unix socket, and takes the descriptors that come along.
+    /// Reads from a Unix socket, and takes the descriptors that come with the bytes.
     pub(crate) fn read(
         &self,
         socket: &UnixStream,

@@ -1,23 +1,21 @@
 //! The WebSocket client against our own server, and against servers without manners.
 
-mod support;
-
 use std::time::Duration;
 
-use deponent_rpc::{ClientError, Code, JwtSecret, Limits, Notifications, WsClient, response};
+use crate::support::{PATIENCE, Server, pattern, within};
+use deponent_rpc::{ClientError, Code, JwtSecret, Limits, Notifications, SessionClient, response};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
-use support::{PATIENCE, Server, pattern, within};
 use tokio::net::TcpListener;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-async fn client(server: &Server) -> WsClient {
-    WsClient::connect(&server.address.to_string(), None).await.expect("connected")
+async fn client(server: &Server) -> SessionClient {
+    SessionClient::connect(&server.address.to_string(), None).await.expect("connected")
 }
 
-async fn subscribe(client: &WsClient) -> Notifications<u64> {
+async fn subscribe(client: &SessionClient) -> Notifications<u64> {
     client.subscribe("test_subscribeNews", ()).await.expect("subscribed")
 }
 
@@ -78,10 +76,10 @@ async fn a_secret_opens_the_engine_port() {
     let secret = JwtSecret::random();
     let server = Server::start(Some(secret.clone()), Limits::engine());
     let address = format!("ws://{}/", server.address);
-    let good = WsClient::connect(&address, Some(secret)).await.expect("connected");
+    let good = SessionClient::connect(&address, Some(secret)).await.expect("connected");
     assert_eq!(good.call::<[u64; 1]>("echo", [1]).await.expect("a result"), [1]);
     for other in [None, Some(JwtSecret::random())] {
-        match WsClient::connect(&address, other).await {
+        match SessionClient::connect(&address, other).await {
             Err(ClientError::Http { status: 401, text }) => {
                 assert!(text.contains("token") || text.contains("signature"), "{text}");
             }
@@ -186,7 +184,7 @@ async fn the_connection_ends_with_the_last_who_uses_it() {
     drop(news);
     // There was but one place.
     let address = server.address.to_string();
-    let next = within(WsClient::connect(&address, None)).await.expect("connected");
+    let next = within(SessionClient::connect(&address, None)).await.expect("connected");
     assert_eq!(next.call::<[u64; 1]>("echo", [1]).await.expect("a result"), [1]);
 }
 
@@ -224,7 +222,7 @@ async fn a_server_of_other_habits_is_understood() {
         value("\"7\"", 4),
         value("7", 5),
     ];
-    let client = WsClient::connect(&scripted(messages).await, None).await.expect("connected");
+    let client = SessionClient::connect(&scripted(messages).await, None).await.expect("connected");
     let mut values = client.subscribe::<u64>("any", ()).await.expect("a number as id");
     assert_eq!(within(values.next()).await.expect("a value"), 3);
     assert_eq!(within(values.next()).await.expect("a value"), 5);
@@ -244,11 +242,11 @@ async fn a_server_that_makes_no_sense_is_left() {
     ];
     for (message, expected) in cases {
         let address = scripted(vec![message]).await;
-        let client = WsClient::connect(&address, None).await.expect("connected");
+        let client = SessionClient::connect(&address, None).await.expect("connected");
         check_closed(client.call::<Value>("x", ()).await, expected);
     }
     let answers = scripted(vec![Message::text(r#"{"jsonrpc":"2.0","id":1}"#)]).await;
-    let client = WsClient::connect(&answers, None).await.expect("connected");
+    let client = SessionClient::connect(&answers, None).await.expect("connected");
     match client.call::<Value>("x", ()).await {
         Err(ClientError::Malformed(reason)) => assert!(reason.contains("neither result nor")),
         other => panic!("{other:?}"),
@@ -269,7 +267,8 @@ async fn a_server_that_does_not_shake_hands_is_no_websocket() {
             }
             socket.write_all(reply.as_bytes()).await.expect("written");
         });
-        let error = WsClient::connect(&address, None).await.expect_err("no WebSocket").to_string();
+        let error =
+            SessionClient::connect(&address, None).await.expect_err("no WebSocket").to_string();
         assert!(error.contains(expected), "{error}");
     };
     check("HTTP/1.1 405 No\r\ncontent-length: 9\r\n\r\nPOST only", "405: POST only").await;
@@ -285,8 +284,8 @@ async fn nobody_there_is_an_error_with_the_address() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("bound").to_string();
     drop(listener);
-    let error = WsClient::connect(&address, None).await.expect_err("nobody listens");
+    let error = SessionClient::connect(&address, None).await.expect_err("nobody listens");
     assert!(matches!(error, ClientError::Connect { .. }), "{error}");
-    let error = WsClient::connect("http://127.0.0.1:1", None).await.expect_err("not ws://");
+    let error = SessionClient::connect("http://127.0.0.1:1", None).await.expect_err("not ws://");
     assert!(error.to_string().contains("only ws://"), "{error}");
 }

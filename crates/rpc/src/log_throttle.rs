@@ -1,14 +1,16 @@
+//! Lines in a log that may be due very often.
+
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Lets through what may come very often once a second: lines in a log.
+/// Limits a line in the log to one a second.
 #[derive(Debug, Default)]
-pub struct Seldom(Mutex<Option<Instant>>);
+pub struct LogThrottle(Mutex<Option<Instant>>);
 
-impl Seldom {
-    /// Whether it has not been due for a second; then it has just been.
+impl LogThrottle {
+    /// True at most once a second.
     pub fn is_due(&self) -> bool {
-        let mut last = self.0.lock().expect("nothing panics while it is held");
+        let mut last = self.0.lock().expect("nothing panics while it is locked");
         let is_due = last.is_none_or(|last| last.elapsed() >= Duration::from_secs(1));
         if is_due {
             *last = Some(Instant::now());

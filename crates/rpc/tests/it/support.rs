@@ -1,7 +1,5 @@
 //! A server on a free port, and clients that write what they like.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
-
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -9,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use deponent_rpc::{
-    Error, Handler, Json, JwtSecret, Limits, Params, RawValue, ServerOptions, Subscription,
+    Error, Handler, Json, JwtSecret, Limits, Method, Params, RawValue, ServerOptions, Subscription,
     SubscriptionMethods, Topic, push_hex,
 };
 use futures_util::{SinkExt, StreamExt};
@@ -74,12 +72,14 @@ impl Handler for Methods {
         }
     }
 
-    fn is_quick(&self, _: &str, params: Option<&RawValue>) -> bool {
-        params.is_some_and(|params| params.get() == "[\"quick\"]")
-    }
-
-    fn in_order(&self) -> Option<&str> {
-        Some("turn")
+    fn methods(&self) -> &[Method] {
+        const METHODS: &[Method] = &[
+            Method::new("echo").quick_if(is_quick),
+            Method::new("panic").quick_if(is_quick),
+            Method::new("wait").quick_if(is_quick),
+            Method::new("turn").quick_if(is_quick).in_order(),
+        ];
+        METHODS
     }
 
     fn subscriptions(&self) -> &[SubscriptionMethods] {
@@ -97,6 +97,11 @@ impl Handler for Methods {
         params.end()?;
         Ok(self.news.lock().expect("no panic in here").as_ref().expect("there").subscribe())
     }
+}
+
+/// Whether the one parameter says so.
+fn is_quick(params: Option<&RawValue>) -> bool {
+    params.is_some_and(|params| params.get() == "[\"quick\"]")
 }
 
 /// Bytes that repeat only after 251 kB.
@@ -127,14 +132,15 @@ impl Server {
 
     /// On so many threads that read from clients.
     pub(crate) fn start_on(threads: usize, jwt: Option<JwtSecret>, limits: Limits) -> Self {
-        let runtime = Builder::new_multi_thread().worker_threads(threads).enable_all().build();
-        let runtime = runtime.expect("a runtime");
         // Bound before the runtime runs it: a test that is async itself must not block on another.
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         listener.set_nonblocking(true).expect("set");
         // As tokio's own listeners, where crowds come.
         rustix::net::listen(&listener, 1024).expect("it listens already");
         let address = listener.local_addr().expect("bound");
+        let mut runtime = Builder::new_multi_thread();
+        runtime.worker_threads(threads).thread_name(thread_name(address)).enable_all();
+        let runtime = runtime.build().expect("a runtime");
         let (began_in, began) = sync_channel(100);
         let (go, go_out) = sync_channel(100);
         let (stop, stopped) = oneshot::channel();
@@ -180,11 +186,23 @@ impl Server {
         raw.reply()
     }
 
+    /// The number of the server's threads, on Linux.
+    pub(crate) fn threads(&self) -> usize {
+        let tasks = std::fs::read_dir("/proc/self/task").expect("Linux").flatten();
+        let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+        names.filter(|name| name.trim_end() == thread_name(self.address)).count()
+    }
+
     /// Asserts that the server still answers.
     pub(crate) fn check_alive(&self) {
         let reply = self.post(r#"{"jsonrpc":"2.0","id":1,"method":"echo","params":["alive"]}"#);
         assert_eq!(reply.text(), r#"{"jsonrpc":"2.0","id":1,"result":["alive"]}"#);
     }
+}
+
+/// The name of a server's threads, which are not those of other tests.
+fn thread_name(address: SocketAddr) -> String {
+    format!("server {}", address.port())
 }
 
 impl Drop for Server {

@@ -1,11 +1,10 @@
 //! Connections of HTTP/2 that give nothing, take nothing or may nothing: each ends.
 
-mod support;
-
 use std::convert::Infallible;
 use std::pin::pin;
 use std::time::Duration;
 
+use crate::support::{PATIENCE, Server, call, within};
 use bytes::Bytes;
 use deponent_rpc::{JwtSecret, Limits};
 use futures_util::stream;
@@ -14,7 +13,6 @@ use hyper::body::{Frame, Incoming};
 use hyper::client::conn::http2::{Builder, Connection, SendRequest};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use support::{PATIENCE, Server, call, within};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;

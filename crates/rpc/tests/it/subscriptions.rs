@@ -1,10 +1,8 @@
 //! Subscriptions over a WebSocket: their beginning, their values, their ends.
 
-mod support;
-
+use crate::support::{PATIENCE, Server, Ws, call};
 use deponent_rpc::{Code, Limits};
 use serde_json::{Value, json};
-use support::{PATIENCE, Server, Ws, call};
 use tokio_tungstenite::tungstenite::Message;
 
 fn news(id: &str, value: Value) -> Value {

@@ -1,14 +1,12 @@
 //! Many clients, and clients of ill will: the others are served, and nothing stays behind.
 
-mod support;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use crate::support::{PATIENCE, Server, pattern, post};
 use deponent_rpc::{Client, Limits};
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
-use support::{PATIENCE, Server, pattern, post};
 
 /// Descriptors that this process, which has both ends, may open; what else it needs aside.
 fn descriptors() -> usize {
@@ -16,10 +14,6 @@ fn descriptors() -> usize {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).expect("up to the maximum");
     maximum.map_or(usize::MAX, |maximum| maximum as usize).saturating_sub(500)
-}
-
-fn threads() -> usize {
-    std::fs::read_dir("/proc/self/task").expect("Linux").count()
 }
 
 #[test]
@@ -85,8 +79,9 @@ fn whatever_bytes_come_the_next_client_is_served() {
         Server::start(None, Limits { bodies_bytes: 16 << 20, sessions: 8, ..Limits::public() });
     let call = post("", r#"{"jsonrpc":"2.0","id":1,"method":"echo","params":[1,2]}"#);
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-    let upgrade = support::upgrade("").into_bytes();
-    let begun = threads();
+    let upgrade = crate::support::upgrade("").into_bytes();
+    server.check_alive();
+    let begun = server.threads();
     for round in 0..600 {
         let mut bytes = match round % 4 {
             0 => Vec::new(),
@@ -107,7 +102,7 @@ fn whatever_bytes_come_the_next_client_is_served() {
         throw(&server, &bytes);
     }
     server.check_alive();
-    assert!(threads() <= begun + 40, "{begun} threads before, {} now", threads());
+    assert!(server.threads() <= begun + 40, "{begun} threads before, {} now", server.threads());
     assert_eq!(server.post(call_of_hex(5000)).body.len(), 10_000 + 38);
 }
 

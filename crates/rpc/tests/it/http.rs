@@ -1,16 +1,14 @@
 //! The server at its socket: what it answers, what it refuses, what it survives.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{PATIENCE, Server, call, post};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use deponent_rpc::{JwtSecret, Limits};
 use hmac::Mac;
 use proptest::prelude::*;
 use serde_json::Value;
-use support::{PATIENCE, Server, call, post};
 
 const BRIEF: Duration = Duration::from_millis(50);
 

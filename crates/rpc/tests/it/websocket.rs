@@ -1,13 +1,11 @@
 //! The server at its WebSocket: what it answers, what it refuses, what it survives.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{PATIENCE, Server, call, frame, pattern, upgrade};
 use deponent_rpc::{JwtSecret, Limits};
 use proptest::prelude::*;
 use serde_json::json;
-use support::{PATIENCE, Server, call, frame, pattern, upgrade};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
@@ -386,7 +384,7 @@ fn who_reads_small_answers_slowly_is_cut_off_too() {
     reads.join().expect("its connection ended");
 }
 
-fn open(server: &Server) -> support::Raw {
+fn open(server: &Server) -> crate::support::Raw {
     let mut raw = server.connect();
     raw.send(upgrade(""));
     assert_eq!(raw.reply().status, 101);

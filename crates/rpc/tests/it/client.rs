@@ -1,15 +1,13 @@
 //! The client against our own server, and against servers without manners.
 
-mod support;
-
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
+use crate::support::{PATIENCE, Server, pattern};
 use deponent_rpc::{Client, ClientError, Code, JwtSecret, Limits, response};
 use serde_json::{Value, json};
-use support::{PATIENCE, Server, pattern};
 
 async fn client(server: &Server) -> Client {
     Client::connect(&server.address.to_string(), None).await.expect("connected")

@@ -1,7 +1,5 @@
 //! Unix sockets: JSON-RPC with and without HTTP, resources, answers by descriptor; and HTTP/2.
 
-mod support;
-
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -10,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::support::{PATIENCE, pattern};
 use deponent_rpc::rest::{self, HeaderMap, HeaderValue, Method, StatusCode};
 use deponent_rpc::{
     Client, Error, Handler, Json, Limits, Params, Pieces, RawValue, ServerOptions, bind_unix, serve,
@@ -18,7 +17,6 @@ use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use serde_json::{Value, json};
-use support::{PATIENCE, pattern};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -49,11 +47,17 @@ impl Handler for Things {
         }
     }
 
-    fn resources(&self) -> Option<&str> {
-        Some("/things/")
+    fn resources(&self) -> Option<&dyn rest::Resources> {
+        Some(self)
+    }
+}
+
+impl rest::Resources for Things {
+    fn prefix(&self) -> &str {
+        "/things/"
     }
 
-    fn resource(&self, request: rest::Request) -> rest::Response {
+    fn answer(&self, request: rest::Request) -> rest::Response {
         let query = request.query.as_deref().unwrap_or_default();
         let body: Pieces = match &request.path["/things/".len()..] {
             "echo" => {
@@ -77,12 +81,12 @@ impl Handler for Things {
                 return rest::Response { file: Some(Arc::new(file)), ..Default::default() };
             }
             "panic" => panic!("as asked"),
-            _ => return self.refuse_resource(StatusCode::NOT_FOUND, "no such thing"),
+            _ => return self.refuse(StatusCode::NOT_FOUND, "no such thing"),
         };
         rest::Response { status: StatusCode::OK, headers: HeaderMap::new(), body, file: None }
     }
 
-    fn refuse_resource(&self, status: StatusCode, detail: &str) -> rest::Response {
+    fn refuse(&self, status: StatusCode, detail: &str) -> rest::Response {
         rest::Response::text(status, format!("refused: {detail}"))
     }
 }
@@ -573,13 +577,13 @@ fn http_2_carries_zstd() {
 #[test]
 fn a_port_may_speak_no_zstd() {
     let limits = Limits { zstd_bytes: usize::MAX, ..Limits::public() };
-    let server = support::Server::start(None, limits);
+    let server = crate::support::Server::start(None, limits);
     let mut raw = server.connect();
-    let call = support::call("hex", "[100000]");
-    raw.send(support::post("accept-encoding: zstd\r\n", &call));
+    let call = crate::support::call("hex", "[100000]");
+    raw.send(crate::support::post("accept-encoding: zstd\r\n", &call));
     let reply = raw.reply();
     assert_eq!(reply.body.len(), 200_000 + r#"{"jsonrpc":"2.0","id":1,"result":"0x"}"#.len());
     assert!(!reply.head.contains("content-encoding"), "{}", reply.head);
-    raw.send(support::post("accept-encoding: zstd, identity;q=0\r\n", &call));
+    raw.send(crate::support::post("accept-encoding: zstd, identity;q=0\r\n", &call));
     raw.reply().check(406, "identity");
 }

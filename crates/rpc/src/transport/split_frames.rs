@@ -1,4 +1,4 @@
-//! Long frames of a WebSocket, read as several.
+//! Long frames of a WebSocket, read as several short ones.
 
 use std::future::Future;
 use std::io;
@@ -10,29 +10,29 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use crate::limits::{FRAME_BYTES, READ_BYTES};
 
-/// A connection of whose messages no frame is longer than [`FRAME_BYTES`] when it is read: longer
-/// ones come as several frames of the same message (RFC 6455 section 5.4).
+/// A connection of which no frame is longer than [`FRAME_BYTES`] when it is read: longer ones are
+/// split into several frames of the same message (RFC 6455 section 5.4).
 ///
-/// Whoever puts messages together keeps the memory of the longest frame for as long as the
-/// connection lives, and that of a message for no longer than the message.
+/// The WebSocket library keeps the memory of the longest frame as long as the connection lives,
+/// and that of a message no longer than the message.
 #[derive(Debug)]
-pub(crate) struct ShortFrames<T> {
+pub(crate) struct SplitFrames<T> {
     inner: T,
-    /// Longer ones stay as they are, to be refused by their length.
+    /// Longer frames stay as they are, to be refused by their length.
     longest: u64,
     /// Read, and not given yet.
     read: BytesMut,
     /// A header on its way out.
     header: BytesMut,
-    /// What is still to come of the content of the frame, as it is given.
+    /// Bytes of the current frame's content that are still to come.
     content_bytes: u64,
-    /// What follows of the frame, as it was sent: a frame of its own.
-    rest: Option<Header>,
+    /// The rest of the frame that was sent, as a frame of its own.
+    rest: Option<FrameHeader>,
 }
 
 /// RFC 6455 section 5.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Header {
+struct FrameHeader {
     /// FIN, three reserved bits and the opcode.
     first: u8,
     mask: Option<[u8; 4]>,
@@ -41,12 +41,12 @@ struct Header {
 
 const FIN: u8 = 0x80;
 const OPCODE: u8 = 0x0f;
-/// Opcodes from here on are those of control frames, which stay whole.
+/// The first opcode of control frames, which are not split.
 const CONTROL: u8 = 8;
 const MASKED: u8 = 0x80;
 
-impl Header {
-    /// Reads one, with its length; `None` when there is more to come.
+impl FrameHeader {
+    /// Reads a header, and its length; `None` while it is not complete.
     fn read(bytes: &[u8]) -> Option<(Self, usize)> {
         let (&first, rest) = bytes.split_first()?;
         let (&second, rest) = rest.split_first()?;
@@ -85,7 +85,7 @@ impl Header {
         bytes.extend_from_slice(&self.mask.unwrap_or_default()[..4 * usize::from(masked != 0)]);
     }
 
-    /// The first part of a frame that is too long, and what follows.
+    /// The first part of a frame that is too long, and the rest.
     fn split(self, longest: u64) -> (Self, Option<Self>) {
         let is_control = self.first & OPCODE >= CONTROL;
         let most = FRAME_BYTES as u64;
@@ -100,8 +100,8 @@ impl Header {
     }
 }
 
-impl<T> ShortFrames<T> {
-    /// `read` has come already. Of a frame longer than `longest` nobody takes anything.
+impl<T> SplitFrames<T> {
+    /// `read` has been read already. Frames longer than `longest` are not split.
     pub(crate) fn new(inner: T, read: &[u8], longest: usize) -> Self {
         Self {
             inner,
@@ -113,8 +113,8 @@ impl<T> ShortFrames<T> {
         }
     }
 
-    /// Gives what has been read, as far as there is room.
-    fn give(&mut self, buf: &mut ReadBuf<'_>) {
+    /// Copies what has been read into `buf`, as far as it has space.
+    fn fill(&mut self, buf: &mut ReadBuf<'_>) {
         loop {
             put(&mut self.header, usize::MAX, buf);
             let most = usize::try_from(self.content_bytes).unwrap_or(usize::MAX);
@@ -125,7 +125,7 @@ impl<T> ShortFrames<T> {
             let (header, rest) = match self.rest.take() {
                 Some(rest) => rest.split(u64::MAX),
                 None => {
-                    let Some((header, length)) = Header::read(&self.read) else { return };
+                    let Some((header, length)) = FrameHeader::read(&self.read) else { return };
                     self.read.advance(length);
                     header.split(self.longest)
                 }
@@ -136,7 +136,7 @@ impl<T> ShortFrames<T> {
     }
 }
 
-/// Moves bytes, at most so many; how many there were.
+/// Moves at most so many bytes, and returns how many.
 fn put(from: &mut BytesMut, most: usize, buf: &mut ReadBuf<'_>) -> usize {
     let count = from.len().min(most).min(buf.remaining());
     buf.put_slice(&from[..count]);
@@ -144,7 +144,7 @@ fn put(from: &mut BytesMut, most: usize, buf: &mut ReadBuf<'_>) -> usize {
     count
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for ShortFrames<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for SplitFrames<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -152,13 +152,13 @@ impl<T: AsyncRead + Unpin> AsyncRead for ShortFrames<T> {
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         loop {
-            self.give(buf);
+            self.fill(buf);
             if buf.filled().len() > before || buf.remaining() == 0 {
                 return Poll::Ready(Ok(()));
             }
             let this = &mut *self;
             if this.read.is_empty() && this.content_bytes > 0 {
-                // Content goes where it is wanted at once.
+                // Content is read straight into the caller's buffer.
                 let most = usize::try_from(this.content_bytes).unwrap_or(usize::MAX);
                 let most = most.min(buf.remaining());
                 let mut content = ReadBuf::new(buf.initialize_unfilled_to(most));
@@ -168,10 +168,10 @@ impl<T: AsyncRead + Unpin> AsyncRead for ShortFrames<T> {
                 this.content_bytes -= count as u64;
                 return Poll::Ready(Ok(()));
             }
-            // What there is may be the beginning of a header.
+            // There may be the beginning of a header.
             this.read.reserve(READ_BYTES - this.read.len());
             if ready!(pin!(this.inner.read_buf(&mut this.read)).poll(cx))? == 0 {
-                // In the middle of a header: whoever reads it finds that it is cut off.
+                // In the middle of a header: the library finds that it is cut off.
                 put(&mut this.read, usize::MAX, buf);
                 return Poll::Ready(Ok(()));
             }
@@ -179,7 +179,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for ShortFrames<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for ShortFrames<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for SplitFrames<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -320,7 +320,7 @@ mod tests {
             let (mut ours, theirs) = duplex(rng.random_range(1..100_000));
             let begun = rng.random_range(0..bytes.len().min(40));
             // Pongs go nowhere.
-            let short = ShortFrames::new(join(theirs, sink()), &bytes[..begun], LONGEST);
+            let short = SplitFrames::new(join(theirs, sink()), &bytes[..begun], LONGEST);
             let write = async {
                 let mut left = &bytes[begun..];
                 while !left.is_empty() {
@@ -344,10 +344,10 @@ mod tests {
             writer.send(Message::Frame(frame)).await.expect("there is room");
             drop(writer);
             let mut bytes = Vec::new();
-            let mut short = ShortFrames::new(theirs, &[], LONGEST - 1);
+            let mut short = SplitFrames::new(theirs, &[], LONGEST - 1);
             short.read_to_end(&mut bytes).await.expect("memory");
             let (mut bytes, mut lengths) = (&bytes[..], Vec::new());
-            while let Some((header, length)) = Header::read(bytes) {
+            while let Some((header, length)) = FrameHeader::read(bytes) {
                 let content = header.content_bytes as usize;
                 let is_first = lengths.is_empty();
                 lengths.push(content);
@@ -367,7 +367,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_cut_off_is_cut_off() {
         for header in [&[0x82u8][..], &[0x82, 0xff, 0, 0, 0], &[0x82, 5, 1]] {
-            let short = ShortFrames::new(header, &[], LONGEST);
+            let short = SplitFrames::new(header, &[], LONGEST);
             let mut given = Vec::new();
             pin!(short).read_to_end(&mut given).await.expect("memory");
             assert_eq!(given, header);

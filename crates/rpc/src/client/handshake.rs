@@ -1,0 +1,63 @@
+//! The client's part of a WebSocket handshake (RFC 6455 section 4.1).
+
+use bytes::Bytes;
+use http_body_util::Empty;
+use hyper::client::conn::http1::handshake;
+use hyper::{Request, StatusCode, header};
+use hyper_util::rt::TokioIo;
+use tokio_tungstenite::tungstenite::handshake::client::generate_key;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::Role;
+
+use crate::client::address::Address;
+use crate::client::error::{ClientError, malformed};
+use crate::client::http::{read, refused};
+use crate::jwt::JwtSecret;
+use crate::limits::{ANSWER_BYTES, SERVER_IDLE};
+use crate::spare::Spare;
+use crate::transport::socket::{Socket, Stream};
+use crate::transport::websocket::WebSocket;
+
+/// Connects, and has HTTP make way for a WebSocket.
+pub(super) async fn open_websocket(
+    address: &Address,
+    secret: Option<&JwtSecret>,
+) -> Result<WebSocket, ClientError> {
+    upgrade(address.dial().await?, address, secret).await
+}
+
+/// The same over a connected stream.
+pub(super) async fn upgrade(
+    stream: Stream,
+    address: &Address,
+    secret: Option<&JwtSecret>,
+) -> Result<WebSocket, ClientError> {
+    let socket = TokioIo::new(Socket::new(stream, SERVER_IDLE));
+    let broken = |fault| address.broken(fault);
+    let (mut connection, driver) = handshake(socket).await.map_err(broken)?;
+    // The task ends when the connection is taken over, or with the connection.
+    tokio::spawn(async move { driver.with_upgrades().await.unwrap_or_default() });
+    let key = generate_key();
+    let mut request = Request::get(address.path.clone())
+        .header(header::HOST, &address.host)
+        .header(header::CONNECTION, "upgrade")
+        .header(header::UPGRADE, "websocket")
+        .header(header::SEC_WEBSOCKET_VERSION, "13")
+        .header(header::SEC_WEBSOCKET_KEY, &key);
+    if let Some(secret) = secret {
+        request = request.header(header::AUTHORIZATION, format!("Bearer {}", secret.token()));
+    }
+    let request = request.body(Empty::<Bytes>::new());
+    let request = request.expect("the address was parsed, a token and a key are base64");
+    let response = connection.send_request(request).await.map_err(broken)?;
+    let status = response.status();
+    if status != StatusCode::SWITCHING_PROTOCOLS {
+        return Err(refused(status, &read(address, response, &Spare::default()).await?));
+    }
+    let accepted = response.headers().get(header::SEC_WEBSOCKET_ACCEPT);
+    if accepted.is_none_or(|accepted| *accepted != derive_accept_key(key.as_bytes())) {
+        return Err(malformed("it agrees to a WebSocket, but not to the one asked for"));
+    }
+    let upgraded = hyper::upgrade::on(response).await.map_err(broken)?;
+    Ok(WebSocket::after(upgraded, Role::Client, ANSWER_BYTES).await)
+}

@@ -1,0 +1,98 @@
+//! What answers the calls of a port.
+
+use serde_json::value::RawValue;
+
+use crate::http::resource::Resources;
+use crate::jsonrpc::error::Error;
+use crate::jsonrpc::json::Json;
+use crate::jsonrpc::subscription::{Subscription, SubscriptionMethods};
+
+/// Answers the calls of a port.
+///
+/// [`call`](Self::call) is enough for a server of methods; the others add what the server has to
+/// know of methods before it calls them, subscriptions, and resources.
+pub trait Handler: Send + Sync + 'static {
+    /// Answers one call. `params`, when present, are an array or an object: see
+    /// [`Params`](crate::Params).
+    ///
+    /// It may take its time: it has a thread to itself, unless it [is quick](Method::quick). A panic
+    /// becomes [`Code::Internal`](crate::Code::Internal) for the client.
+    ///
+    /// # Errors
+    /// What the client is told; [`Code::MethodNotFound`](crate::Code::MethodNotFound) for a method
+    /// that is not offered.
+    fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Json, Error>;
+
+    /// The methods that are [quick](Method::quick) or [in order](Method::in_order). Others need not
+    /// be listed. The server asks once, when it starts.
+    fn methods(&self) -> &[Method] {
+        &[]
+    }
+
+    /// What can be subscribed to over a WebSocket or a bare connection.
+    fn subscriptions(&self) -> &[SubscriptionMethods] {
+        &[]
+    }
+
+    /// Begins a subscription by one of the methods in [`subscriptions`](Self::subscriptions);
+    /// everything else is as in [`call`](Self::call).
+    ///
+    /// # Errors
+    /// What the client is told.
+    fn subscribe(&self, method: &str, params: Option<&RawValue>) -> Result<Subscription, Error> {
+        _ = params;
+        Err(Error::method_not_found(method))
+    }
+
+    /// The resources that are offered over HTTP beside JSON-RPC.
+    fn resources(&self) -> Option<&dyn Resources> {
+        None
+    }
+}
+
+/// What a server has to know of a method before it calls it.
+///
+/// ```
+/// use deponent_rpc::Method;
+///
+/// const METHODS: &[Method] = &[
+///     Method::new("eth_chainId").quick(),
+///     Method::new("engine_forkchoiceUpdatedV3").in_order(),
+/// ];
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Method {
+    /// The name.
+    pub name: &'static str,
+    /// Whether a call with these parameters is quick.
+    pub is_quick: fn(Option<&RawValue>) -> bool,
+    /// Whether calls of one connection are made in the order in which they come.
+    pub is_in_order: bool,
+}
+
+impl Method {
+    /// A method that takes its time, and whose calls may overtake each other.
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, is_quick: |_| false, is_in_order: false }
+    }
+
+    /// The same, answered out of memory in microseconds: it is called on the thread that reads from
+    /// all clients, since waking another thread would take longer.
+    #[must_use]
+    pub const fn quick(self) -> Self {
+        self.quick_if(|_| true)
+    }
+
+    /// The same, [quick](Self::quick) where the parameters fulfil a condition.
+    #[must_use]
+    pub const fn quick_if(self, is_quick: fn(Option<&RawValue>) -> bool) -> Self {
+        Self { is_quick, ..self }
+    }
+
+    /// The same, whose calls on one connection are made in the order in which they come, one after
+    /// the other, together with those of all other methods in order.
+    #[must_use]
+    pub const fn in_order(self) -> Self {
+        Self { is_in_order: true, ..self }
+    }
+}

@@ -1,0 +1,121 @@
+//! Where and when the calls of a message are made.
+
+use std::collections::HashMap;
+
+use crate::jsonrpc::handler::Method;
+use crate::jsonrpc::message::Request;
+use crate::limits::{IN_ORDER_BYTES, SHORT_BYTES};
+
+/// How long a call is expected to take, which decides where it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// [Microseconds](Method::quick): on the thread that reads from all clients.
+    Quick,
+    /// Longer: on a thread of its own.
+    Short,
+    /// Longer still. As long as it is the only call, it runs where its request was read, while
+    /// another thread reads from all clients: no thread has to wake for it, nor, over HTTP/1.1, for
+    /// its answer, which takes 30 to 50 µs each on a processor that sleeps. With many calls at a
+    /// time no processor sleeps, and taking over costs more.
+    Long,
+}
+
+/// The methods of a port that are quick or in order.
+#[derive(Debug)]
+pub(crate) struct MethodTable {
+    by_name: HashMap<&'static str, Method>,
+    /// The longest prefix of the names of all methods in order, if there are any.
+    in_order_prefix: Option<&'static str>,
+}
+
+impl MethodTable {
+    pub(crate) fn new(methods: &[Method]) -> Self {
+        let in_order = methods.iter().filter(|method| method.is_in_order).map(|method| method.name);
+        Self {
+            by_name: methods.iter().map(|method| (method.name, *method)).collect(),
+            in_order_prefix: in_order.reduce(common_prefix),
+        }
+    }
+
+    /// How long the calls of a message are expected to take.
+    pub(crate) fn pace(&self, message: &[u8]) -> Pace {
+        // When its client hangs up, no more calls of a batch are made, which is noticed by the
+        // thread that reads: the batch runs on another one.
+        if is_batch(message) {
+            return Pace::Short;
+        }
+        if message.len() > SHORT_BYTES {
+            return Pace::Long;
+        }
+        let text = std::str::from_utf8(message).unwrap_or_default();
+        let is_quick = |request: &Request<'_>| {
+            let method = self.by_name.get(&*request.method);
+            method.is_some_and(|method| (method.is_quick)(request.params))
+        };
+        match Request::parse(text.trim_matches([' ', '\t', '\r', '\n'])) {
+            Ok(request) if is_quick(&request) => Pace::Quick,
+            _ => Pace::Short,
+        }
+    }
+
+    /// Whether a message may have calls [in order](Method::in_order).
+    pub(crate) fn may_be_in_order(&self, message: &[u8]) -> bool {
+        let is_searched = || message.len() <= IN_ORDER_BYTES || is_batch(message);
+        let has = |name| std::str::from_utf8(message).is_ok_and(|text| text.contains(name));
+        self.in_order_prefix.is_some_and(|prefix| is_searched() && has(prefix))
+    }
+}
+
+fn common_prefix(one: &'static str, other: &'static str) -> &'static str {
+    let same = one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
+    &one[..one.floor_char_boundary(same)]
+}
+
+fn is_batch(message: &[u8]) -> bool {
+    message.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> MethodTable {
+        MethodTable::new(&[
+            // As long as it wants nothing.
+            Method::new("quick").quick_if(|params| params.is_none_or(|raw| raw.get() == "[]")),
+            Method::new("turnLeft").in_order(),
+            Method::new("turnRight").in_order(),
+        ])
+    }
+
+    fn call(method: &str, params: &str) -> String {
+        format!(r#" {{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}} "#)
+    }
+
+    #[test]
+    fn a_short_message_is_quick_if_its_call_is() {
+        let pace = |message: &str| table().pace(message.as_bytes());
+        assert_eq!(pace(&call("quick", "[]")), Pace::Quick);
+        assert_eq!(pace(r#"{"jsonrpc":"2.0","method":"quick"}"#), Pace::Quick);
+        let batch = format!("[{}]", call("quick", "[]"));
+        for other in [&call("quick", "[1]"), &call("slow", "[]"), &batch, "", "{"] {
+            assert_eq!(pace(other), Pace::Short, "{other}");
+        }
+        assert_eq!(table().pace(&[0xff]), Pace::Short);
+        assert_eq!(pace(&(call("quick", "[]") + &" ".repeat(SHORT_BYTES))), Pace::Long);
+        // So that it can end when its client does.
+        assert_eq!(pace(&(batch + &" ".repeat(SHORT_BYTES))), Pace::Short);
+    }
+
+    #[test]
+    fn a_message_is_in_order_if_it_may_have_such_a_call() {
+        let is_in_order = |message: &str| table().may_be_in_order(message.as_bytes());
+        for method in ["turnLeft", "turnRight"] {
+            assert!(is_in_order(&call(method, "[]")));
+            assert!(is_in_order(&format!("[{}]", call(method, "[]"))));
+        }
+        assert!(!is_in_order(&call("quick", "[]")));
+        assert!(!is_in_order(&(call("turnLeft", "[]") + &" ".repeat(IN_ORDER_BYTES))));
+        assert!(!MethodTable::new(&[]).may_be_in_order(call("turnLeft", "[]").as_bytes()));
+    }
+}
