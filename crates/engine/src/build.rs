@@ -9,7 +9,7 @@ use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{B256, Bytes, U256, keccak256};
 use alloy_rlp::Encodable;
 use alloy_rpc_types_engine::{PayloadAttributes, PayloadId};
-use execution::{BlockError, Executed, Help, SealedBlock, Transaction};
+use execution::{BlockError, Executed, RunOptions, SealedBlock, Transaction};
 use std::sync::Arc;
 use witness::{BlockState as _, Witness};
 
@@ -88,7 +88,7 @@ impl Engine {
         let header = &parent.block.header;
         let _running = self.running();
         let mut state = LiveState::new(self.core(), parent.clone(), None, None)?;
-        let help = Help { codes: Some(&self.codes), ..Help::default() };
+        let help = RunOptions { codes: Some(&self.codes), ..RunOptions::default() };
         let executed = execution::run(self.chain(), &draft, &senders, help, &mut state)
             .map_err(build_error)?;
         let state_root = state.apply(&executed.changes)?;

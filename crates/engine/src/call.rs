@@ -5,7 +5,7 @@ use crate::read::version;
 use crate::{Engine, Error};
 use alloy_primitives::map::AddressMap;
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
-use execution::{BlockError, Call, CallOutcome, Overrides};
+use execution::{BlockError, Call, CallOutcome, StateOverrides};
 use state::Database;
 use trie::Account;
 use trie::versioned::{self, Version};
@@ -21,7 +21,7 @@ impl Engine {
         &self,
         block_hash: B256,
         call: &Call,
-        overrides: &Overrides,
+        overrides: &StateOverrides,
     ) -> Result<CallOutcome, Error> {
         let core = self.core();
         let record = core.block(&block_hash)?.ok_or(Error::UnknownBlock(block_hash))?;

@@ -22,8 +22,8 @@ use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{Address, B256, Bytes};
 use alloy_rpc_types_engine::{ExecutionPayload, ExecutionPayloadSidecar};
 use execution::{
-    AccessList, Ahead, AheadOf, Before, BlockError, ChainSpec, CodeCache, Executed, Help,
-    InvalidBlock, PublicKey, SealedBlock, Senders, Signer, Transaction,
+    AccessList, AheadExecutor, AheadOutcomes, BlockError, ChainSpec, CodeCache, Executed,
+    InvalidBlock, PriorChanges, PublicKey, RunOptions, SealedBlock, Senders, Signer, Transaction,
 };
 use state::{Database, MemoryDisk};
 use std::sync::atomic::Ordering;
@@ -435,8 +435,8 @@ impl Engine {
     ) -> Result<Executed, BlockError> {
         let (core, chain, version) = (&*self.core, &self.chain, state.version());
         let (header, hash, codes) = (&parent.block.header, parent.hash(), Some(&self.codes));
-        let validate = |ahead: Option<&dyn Ahead>, state: &mut LiveState<'_>| {
-            let help = Help { codes, ahead };
+        let validate = |ahead: Option<&dyn AheadOutcomes>, state: &mut LiveState<'_>| {
+            let help = RunOptions { codes, ahead };
             execution::validate(chain, header, hash, block, recovery, help, state)
         };
         let Some(Threads { pool, .. }) = threads else { return validate(None, state) };
@@ -445,7 +445,7 @@ impl Engine {
         let senders: &dyn Senders = &senders::Aside(recovery);
         let prefetch =
             Prefetch { core, chain, codes: &self.codes, parent, version, block, senders, listed };
-        let prefetched = |inner: Option<&dyn Ahead>, state: &mut LiveState<'_>| {
+        let prefetched = |inner: Option<&dyn AheadOutcomes>, state: &mut LiveState<'_>| {
             let Some(threads) = self.prefetchers() else { return validate(inner, state) };
             prefetch.during(threads, inner, |ahead| validate(Some(ahead), state))
         };
@@ -466,15 +466,15 @@ impl Engine {
             Some(listed) => {
                 // One that runs a long one leaves all others to the block's own thread meanwhile.
                 let most_long = if helpers > 1 { limits::LONG_TRANSACTIONS } else { 0 };
-                (Before::List(&listed.list), Order::Last(most_long), None)
+                (PriorChanges::List(&listed.list), Order::Last(most_long), None)
             }
             None => {
                 guess = state.guess();
                 let order = Order::Next(limits::AHEAD_TRANSACTIONS);
-                (Before::SoFar(&guess.so_far), order, Some(&guess.found))
+                (PriorChanges::Committed(&guess.so_far), order, Some(&guess.found))
             }
         };
-        let of = AheadOf { chain, block, senders, before, codes };
+        let of = AheadExecutor { chain, block, senders, before, codes };
         let gas_limits: Vec<_> = transactions.iter().map(|tx| tx.gas_limit()).collect();
         let most_gas = block.header.gas_used.saturating_mul(limits::AHEAD_GAS_TIMES);
         let schedule = Schedule::new(&gas_limits, order, most_gas);

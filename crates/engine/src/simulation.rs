@@ -106,7 +106,7 @@ impl Slow {
             parent_hash,
             block,
             &senders,
-            execution::Help::default(),
+            execution::RunOptions::default(),
             &mut state,
         );
         let Ok(executed) = executed else { return false };

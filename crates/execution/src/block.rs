@@ -1,6 +1,6 @@
 use crate::{ChainSpec, InvalidBlock};
 use alloy_consensus::crypto::{InvalidSignatureS, RecoveryError, SECP256K1N_HALF};
-use alloy_consensus::{EthereumTxEnvelope, Transaction as _, TxEip4844};
+use alloy_consensus::{EthereumTxEnvelope, ReceiptEnvelope, Transaction as _, TxEip4844};
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{Address, B256, Bytes, keccak256};
 use alloy_rlp::{Decodable, Encodable};
@@ -14,6 +14,9 @@ pub type Transaction = EthereumTxEnvelope<TxEip4844>;
 
 /// Header and body.
 pub type Block = alloy_consensus::Block<Transaction>;
+
+/// A receipt with its type and bloom.
+pub type Receipt = ReceiptEnvelope;
 
 /// A block with its hash.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-use crate::recorder::Recorder;
+use crate::recorder::{Recorder, account_info};
 use alloy_primitives::map::{AddressMap, Entry};
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use revm::DatabaseCommit;
@@ -133,10 +133,6 @@ fn change(address: Address, account: &Account) -> Option<Change> {
     if existed && slots.is_empty() && !account.is_changed() {
         return None;
     }
-    let info = trie::AccountInfo {
-        nonce: account.info.nonce,
-        balance: account.info.balance,
-        code_hash: account.info.code_hash,
-    };
-    Some(Change { address, account: Some(info), storage_wiped: false, slots })
+    let info = Some(account_info(&account.info));
+    Some(Change { address, account: info, storage_wiped: false, slots })
 }

@@ -1,14 +1,13 @@
 use crate::cache::BlockCache;
-use crate::execute::evm;
+use crate::evm::{environment, evm};
 use crate::recorder::Recorder;
-use crate::rules::BlockRules;
 use crate::{BlockError, ChainSpec};
 use alloy_consensus::{Header, TxType};
 use alloy_eips::eip2930::AccessList;
 use alloy_eips::eip7702::SignedAuthorization;
-use alloy_evm::{Evm, EvmEnv};
+use alloy_evm::Evm;
 use alloy_primitives::map::{AddressMap, B256Map};
-use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, TxKind, U256, keccak256};
+use alloy_primitives::{Address, B256, Bytes, TxKind, U256, keccak256};
 use revm::context::TxEnv;
 use revm::context_interface::either::Either;
 use revm::context_interface::result::{
@@ -50,7 +49,7 @@ pub struct Call {
 }
 
 /// Accounts as a call sees them, in place of the state's.
-pub type Overrides = AddressMap<AccountOverride>;
+pub type StateOverrides = AddressMap<AccountOverride>;
 
 /// What a call sees of an account; `None` leaves it as it is. A precompiled contract that is
 /// overridden is an account as any other.
@@ -107,12 +106,10 @@ pub fn call<S: State>(
     chain: &ChainSpec,
     header: &Header,
     call: &Call,
-    overrides: &Overrides,
+    overrides: &StateOverrides,
     state: S,
 ) -> Result<CallOutcome, BlockError> {
-    let rules = BlockRules::new(chain, header);
-    let blobs = chain.blob_params(header.timestamp);
-    let mut env = EvmEnv::for_eth_block(header, rules, chain.chain_id(), blobs);
+    let mut env = environment(chain, header);
     // A block of proof of work may have the rules of later forks, as that of a genesis.
     env.block_env.prevrandao.get_or_insert(header.mix_hash);
     env.cfg_env.disable_nonce_check = true;
@@ -128,7 +125,7 @@ pub fn call<S: State>(
     {
         blob_gas.blob_gasprice = 0;
     }
-    let state = Overridden::new(state, overrides);
+    let state = OverriddenState::new(state, overrides);
     let recorder = Recorder::new(chain, header, state, None, true);
     let mut db = BlockCache(revm::database::State::builder().with_database(recorder).build());
     // Under the inspector, which sees all collisions of contracts.
@@ -138,7 +135,7 @@ pub fn call<S: State>(
     for address in overrides.keys() {
         evm.precompiles_mut().apply_precompile(address, |_| None);
     }
-    let result = evm.transact_raw(environment(chain, header, call));
+    let result = evm.transact_raw(transaction(chain, header, call));
     drop(evm);
     if let Some(error) = db.recorder().error.take() {
         return Err(error.into());
@@ -157,7 +154,7 @@ pub fn call<S: State>(
 }
 
 /// The call as a transaction, of the first type that has room for it.
-fn environment(chain: &ChainSpec, header: &Header, call: &Call) -> TxEnv {
+fn transaction(chain: &ChainSpec, header: &Header, call: &Call) -> TxEnv {
     let tx_type = if !call.authorization_list.is_empty() {
         TxType::Eip7702
     } else if !call.blob_hashes.is_empty() {
@@ -241,22 +238,22 @@ fn refusal(header: &Header, call: &Call, reason: &InvalidTransaction) -> String 
 
 /// A state under overrides.
 #[derive(Debug)]
-struct Overridden<'a, S> {
+struct OverriddenState<'a, S> {
     state: S,
-    overrides: &'a Overrides,
+    overrides: &'a StateOverrides,
     /// The codes among the overrides, by hash.
     codes: B256Map<&'a Bytes>,
 }
 
-impl<'a, S> Overridden<'a, S> {
-    fn new(state: S, overrides: &'a Overrides) -> Self {
+impl<'a, S> OverriddenState<'a, S> {
+    fn new(state: S, overrides: &'a StateOverrides) -> Self {
         let codes = overrides.values().filter_map(|account| account.code.as_ref());
         let codes = codes.map(|code| (keccak256(code), code)).collect();
         Self { state, overrides, codes }
     }
 }
 
-impl<S: State> State for Overridden<'_, S> {
+impl<S: State> State for OverriddenState<'_, S> {
     fn account(&mut self, address: Address) -> Result<Option<Account>, StateError> {
         let account = self.state.account(address)?;
         let found = self.overrides.get(&address);
@@ -264,12 +261,7 @@ impl<S: State> State for Overridden<'_, S> {
             return Ok(account);
         };
         let AccountOverride { balance, nonce, code, storage } = found;
-        let mut account = account.unwrap_or(Account {
-            nonce: 0,
-            balance: U256::ZERO,
-            storage_root: EMPTY_ROOT_HASH,
-            code_hash: KECCAK256_EMPTY,
-        });
+        let mut account = account.unwrap_or_default();
         account.balance = balance.unwrap_or(account.balance);
         account.nonce = nonce.unwrap_or(account.nonce);
         account.code_hash = code.as_ref().map_or(account.code_hash, keccak256);

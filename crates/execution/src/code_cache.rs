@@ -16,22 +16,22 @@ use witness::{Code, ReadCode};
 /// out of it: what is looked at there counts as memory of the process.
 #[derive(Debug, Clone)]
 pub struct CodeCache {
-    codes: Arc<Mutex<Codes>>,
+    codes: Arc<Mutex<CodeGenerations>>,
     look_at: fn(&[u8]),
 }
 
 /// What was used lately is in `young`. When that is half of the budget, it becomes `old`, and what
 /// was old and not used since is dropped.
 #[derive(Debug)]
-struct Codes {
+struct CodeGenerations {
     budget_bytes: usize,
-    young: B256Map<Kept>,
+    young: B256Map<CachedCode>,
     young_bytes: usize,
-    old: B256Map<Kept>,
+    old: B256Map<CachedCode>,
 }
 
 #[derive(Debug, Clone)]
-struct Kept {
+struct CachedCode {
     code: Bytecode,
     first: [u8; ReadCode::FIRST_BYTES],
     /// What it takes of memory: nothing that lies in a file.
@@ -47,7 +47,7 @@ impl CodeCache {
     /// a file before it is handed out.
     pub fn new(budget_bytes: usize, look_at: fn(&[u8])) -> Self {
         let (young, old) = (B256Map::default(), B256Map::default());
-        let codes = Codes { budget_bytes, young, young_bytes: 0, old };
+        let codes = CodeGenerations { budget_bytes, young, young_bytes: 0, old };
         Self { codes: Arc::new(Mutex::new(codes)), look_at }
     }
 
@@ -59,7 +59,7 @@ impl CodeCache {
 
     /// A code, and its first bytes.
     pub(crate) fn get(&self, code_hash: &B256) -> Option<(Bytecode, [u8; ReadCode::FIRST_BYTES])> {
-        let Kept { code, first, is_in_place, .. } = self.codes().get(code_hash)?;
+        let CachedCode { code, first, is_in_place, .. } = self.codes().get(code_hash)?;
         if is_in_place {
             (self.look_at)(code.bytes_slice());
         }
@@ -78,16 +78,17 @@ impl CodeCache {
         if is_in_place {
             (self.look_at)(code.bytes_slice());
         }
-        self.codes().insert(code_hash, Kept { code, first: stored.first, bytes, is_in_place });
+        self.codes()
+            .insert(code_hash, CachedCode { code, first: stored.first, bytes, is_in_place });
     }
 
-    fn codes(&self) -> MutexGuard<'_, Codes> {
+    fn codes(&self) -> MutexGuard<'_, CodeGenerations> {
         self.codes.lock().expect("no thread panics while it holds the lock")
     }
 }
 
-impl Codes {
-    fn get(&mut self, code_hash: &B256) -> Option<Kept> {
+impl CodeGenerations {
+    fn get(&mut self, code_hash: &B256) -> Option<CachedCode> {
         if let Some(kept) = self.young.get(code_hash) {
             return Some(kept.clone());
         }
@@ -96,7 +97,7 @@ impl Codes {
         Some(kept)
     }
 
-    fn insert(&mut self, code_hash: B256, kept: Kept) {
+    fn insert(&mut self, code_hash: B256, kept: CachedCode) {
         let bytes = kept.bytes;
         if self.young.insert(code_hash, kept).is_none() {
             self.young_bytes += bytes;

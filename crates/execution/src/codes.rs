@@ -12,8 +12,9 @@
 //! - EIP-7702 authorizations write delegation markers: [`authorized_markers`] replays their list.
 
 use crate::cache::BlockCache;
+use crate::recorder::delegation_marker;
 use alloy_primitives::map::{AddressMap, B256Map};
-use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
+use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, U256};
 use revm::context::TxEnv;
 use revm::context_interface::JournalTr;
 use revm::context_interface::journaled_state::account::JournaledAccountTr;
@@ -125,15 +126,6 @@ pub(crate) struct Markers {
     pub(crate) undone: bool,
 }
 
-/// The marker that delegates to `address` (EIP-7702), and its hash.
-pub(crate) fn marker(address: Address) -> (B256, Bytes) {
-    let code = Bytes::from([&MARKER[..], address.as_slice()].concat());
-    (keccak256(&code), code)
-}
-
-/// What a delegation marker begins with; behind it is an address.
-const MARKER: [u8; 3] = [0xef, 0x01, 0x00];
-
 /// Replays the authorization list of a finished but uncommitted transaction, by the rules of
 /// EIP-7702 and on the accounts as they were before it; `after` is what the transaction made of
 /// them.
@@ -190,7 +182,7 @@ pub(crate) fn authorized_markers<S: witness::State>(
         account.nonce += 1;
         (account.code_hash, account.code) = (KECCAK256_EMPTY, None);
         if authorization.address() != Address::ZERO {
-            let (hash, _) = marker(authorization.address());
+            let (hash, _) = delegation_marker(authorization.address());
             account.code_hash = hash;
             markers.written.entry(hash).or_insert_with(|| read.contains(&hash));
         }

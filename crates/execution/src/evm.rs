@@ -1,12 +1,17 @@
 //! The EVM in which blocks run: the library's, with system calls that have the gas that the
 //! specifications give them.
 
+use crate::ChainSpec;
 use crate::cache::BlockCache;
 use crate::codes::{CodeInspector, Context};
 use crate::recorder::{ReadError, TransactionCodes};
+use crate::rules::BlockRules;
+use alloy_consensus::Header;
+use alloy_evm::eth::EthEvmBuilder;
 use alloy_evm::precompiles::PrecompilesMap;
 use alloy_evm::{Evm, EvmEnv};
 use alloy_primitives::{Address, Bytes};
+use revm::bytecode::opcode;
 use revm::context::result::{EVMError, HaltReason, ResultAndState};
 use revm::context::{BlockEnv, CfgEnv, ContextSetters, TxEnv};
 use revm::database_interface::bal::EvmDatabaseError;
@@ -14,8 +19,11 @@ use revm::handler::instructions::EthInstructions;
 use revm::handler::system_call::SystemCallTx;
 use revm::handler::{EthFrame, EvmTr, Handler};
 use revm::inspector::{InspectEvm, InspectorHandler};
+use revm::interpreter::instructions::contract;
 use revm::interpreter::interpreter::EthInterpreter;
-use revm::interpreter::{GasTracker, InitialAndFloorGas};
+use revm::interpreter::{
+    GasTracker, InitialAndFloorGas, Instruction, InstructionContext, InstructionExecResult,
+};
 use revm::primitives::hardfork::SpecId;
 use revm::{ExecuteEvm, context};
 use std::marker::PhantomData;
@@ -25,8 +33,44 @@ use witness::State;
 /// The gas of a system call (EIP-4788, EIP-2935, EIP-7002, EIP-7251).
 const SYSTEM_CALL_GAS: u64 = 30_000_000;
 
+/// The block and the chain as the EVM reads them.
+pub(crate) fn environment(chain: &ChainSpec, header: &Header) -> EvmEnv {
+    let blobs = chain.blob_params(header.timestamp);
+    EvmEnv::for_eth_block(header, BlockRules::new(chain, header), chain.chain_id(), blobs)
+}
+
+/// The EVM of a block on `db`. Its inspector is off; the recorder notes contract creations.
+pub(crate) fn evm<S: State>(db: &mut BlockCache<S>, env: EvmEnv) -> BlockEvm<'_, S> {
+    evm_with(db, env, None)
+}
+
+/// As [`evm`], with one more instruction replaced, at the gas price of the replaced one.
+pub(crate) fn evm_with<'a, S: State>(
+    db: &'a mut BlockCache<S>,
+    env: EvmEnv,
+    more: Option<(u8, Instruction<EthInterpreter, Context<'a, S>>)>,
+) -> BlockEvm<'a, S> {
+    let mut evm = EthEvmBuilder::new(db, env).inspector(CodeInspector).build().into_inner();
+    let noting = [
+        (opcode::CREATE, Instruction::new(create::<S, false>)),
+        (opcode::CREATE2, Instruction::new(create::<S, true>)),
+    ];
+    for (code, instruction) in noting.into_iter().chain(more) {
+        let gas = evm.instruction.gas_table()[usize::from(code)];
+        evm.instruction.insert_instruction(code, instruction, gas);
+    }
+    BlockEvm::new(evm)
+}
+
+fn create<S: State, const CREATE2: bool>(
+    context: InstructionContext<'_, Context<'_, S>, EthInterpreter>,
+) -> InstructionExecResult {
+    context.host.journaled_state.database.recorder().note_creation();
+    contract::create::<CREATE2, _, _>(context)
+}
+
 /// The library's EVM.
-pub(crate) type Inner<'a, S> = context::Evm<
+pub(crate) type LibraryEvm<'a, S> = context::Evm<
     Context<'a, S>,
     CodeInspector,
     EthInstructions<EthInterpreter, Context<'a, S>>,
@@ -37,14 +81,14 @@ pub(crate) type Inner<'a, S> = context::Evm<
 /// The EVM on a block's state.
 #[derive(Debug)]
 pub(crate) struct BlockEvm<'a, S: State> {
-    inner: Inner<'a, S>,
+    inner: LibraryEvm<'a, S>,
     /// Whether the inspector is on.
     inspects: bool,
 }
 
 impl<'a, S: State> BlockEvm<'a, S> {
     /// With the inspector off.
-    pub(crate) const fn new(inner: Inner<'a, S>) -> Self {
+    pub(crate) const fn new(inner: LibraryEvm<'a, S>) -> Self {
         Self { inner, inspects: false }
     }
 }
@@ -163,12 +207,12 @@ struct SystemCall<E> {
     evm: PhantomData<E>,
 }
 
-impl<S: State> InspectorHandler for SystemCall<Inner<'_, S>> {
+impl<S: State> InspectorHandler for SystemCall<LibraryEvm<'_, S>> {
     type IT = EthInterpreter;
 }
 
-impl<'a, S: State> Handler for SystemCall<Inner<'a, S>> {
-    type Evm = Inner<'a, S>;
+impl<'a, S: State> Handler for SystemCall<LibraryEvm<'a, S>> {
+    type Evm = LibraryEvm<'a, S>;
     type Error = EVMError<EvmDatabaseError<ReadError>>;
     type HaltReason = HaltReason;
 

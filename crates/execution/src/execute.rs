@@ -1,14 +1,12 @@
+use crate::ahead::{AheadOutcome, AheadOutcomes, RunOptions};
 use crate::cache::BlockCache;
-use crate::codes::{self, CodeInspector, Context, Markers};
-use crate::evm::BlockEvm;
-use crate::parallel::{Ahead, Help, RanAhead};
-use crate::recorder::{ReadError, Recorder, TransactionCodes};
+use crate::codes::{self, Markers};
+use crate::evm::{BlockEvm, environment, evm};
+use crate::recorder::{ReadError, Recorder, TransactionCodes, account_info};
 use crate::rules::{self, BlockRules};
-use crate::{BlockError, ChainSpec, InvalidBlock, SealedBlock, Senders, Transaction};
+use crate::{BlockError, ChainSpec, InvalidBlock, Receipt, SealedBlock, Senders, Transaction};
 use alloy_consensus::transaction::Recovered;
-use alloy_consensus::{
-    Eip658Value, Header, Receipt as Logs, ReceiptEnvelope, Transaction as _, TxType,
-};
+use alloy_consensus::{Eip658Value, Receipt as Logs, Transaction as _, TxType};
 use alloy_eip7928::total_bal_items;
 use alloy_eips::eip7685::Requests;
 use alloy_eips::{eip6110, eip7002, eip7251};
@@ -18,28 +16,20 @@ use alloy_evm::block::{
 };
 use alloy_evm::eth::receipt_builder::{ReceiptBuilder, ReceiptBuilderCtx};
 use alloy_evm::eth::spec::EthExecutorSpec;
-use alloy_evm::eth::{EthBlockExecutionCtx, EthBlockExecutor, EthEvmBuilder, EthTxResult};
-use alloy_evm::{Evm, EvmEnv, FromRecoveredTx};
+use alloy_evm::eth::{EthBlockExecutionCtx, EthBlockExecutor, EthTxResult};
+use alloy_evm::{Evm, FromRecoveredTx};
 use alloy_hardforks::{EthereumHardfork, EthereumHardforks};
 use alloy_primitives::map::B256Map;
 use alloy_primitives::{Address, B256, Bytes, U256, b256};
-use revm::bytecode::opcode;
 use revm::context::TxEnv;
 use revm::context_interface::Cfg as _;
 use revm::database::BundleAccount;
 use revm::database::states::bundle_state::BundleRetention;
 use revm::database_interface::Database;
-use revm::interpreter::instructions::contract;
-use revm::interpreter::interpreter::EthInterpreter;
-use revm::interpreter::{Instruction, InstructionContext, InstructionExecResult};
 use revm::state::EvmState;
 use revm::state::bal::BlockAccessIndex;
 use std::borrow::Cow;
-use trie::AccountInfo;
-use witness::{BlockState, Change, ReadCode, State};
-
-/// A receipt with its type and bloom.
-pub type Receipt = ReceiptEnvelope;
+use witness::{BlockState, Change, ReadCode};
 
 /// What running a block gave, before anything of it was compared with the header.
 #[derive(Debug)]
@@ -103,10 +93,10 @@ pub fn run(
     chain: &ChainSpec,
     block: &SealedBlock,
     senders: &dyn Senders,
-    help: Help<'_>,
+    options: RunOptions<'_>,
     state: &mut impl BlockState,
 ) -> Result<Executed, BlockError> {
-    let Help { codes, ahead } = help;
+    let RunOptions { codes, ahead } = options;
     let header = &block.header;
     let recorder = Recorder::new(chain, header, &mut *state, codes.cloned(), false);
     let executed = execute_with(chain, block, senders, recorder, ahead)?;
@@ -123,7 +113,7 @@ fn execute_with<S: BlockState>(
     block: &SealedBlock,
     senders: &dyn Senders,
     recorder: Recorder<S>,
-    ahead: Option<&dyn Ahead>,
+    ahead: Option<&dyn AheadOutcomes>,
 ) -> Result<Executed, BlockError> {
     let header = &block.header;
     let amsterdam = chain.is_amsterdam_active_at_timestamp(header.timestamp);
@@ -158,48 +148,12 @@ fn execute_with<S: BlockState>(
 
 type Executor<'a, 'b, S> = EthBlockExecutor<'b, BlockEvm<'a, S>, BlockRules<'b>, Receipts>;
 
-/// What the EVM is told of the chain and the block.
-pub(crate) fn environment(chain: &ChainSpec, header: &Header) -> EvmEnv {
-    let blobs = chain.blob_params(header.timestamp);
-    EvmEnv::for_eth_block(header, BlockRules::new(chain, header), chain.chain_id(), blobs)
-}
-
-/// The EVM with its inspector off, and contract creations noted by the recorder.
-pub(crate) fn evm<S: State>(db: &mut BlockCache<S>, env: EvmEnv) -> BlockEvm<'_, S> {
-    evm_with(db, env, None)
-}
-
-/// The same, with another instruction in the place of one, at the same price.
-pub(crate) fn evm_with<'a, S: State>(
-    db: &'a mut BlockCache<S>,
-    env: EvmEnv,
-    more: Option<(u8, Instruction<EthInterpreter, Context<'a, S>>)>,
-) -> BlockEvm<'a, S> {
-    let mut evm = EthEvmBuilder::new(db, env).inspector(CodeInspector).build().into_inner();
-    let noting = [
-        (opcode::CREATE, Instruction::new(create::<S, false>)),
-        (opcode::CREATE2, Instruction::new(create::<S, true>)),
-    ];
-    for (code, instruction) in noting.into_iter().chain(more) {
-        let gas = evm.instruction.gas_table()[usize::from(code)];
-        evm.instruction.insert_instruction(code, instruction, gas);
-    }
-    BlockEvm::new(evm)
-}
-
-fn create<S: State, const CREATE2: bool>(
-    context: InstructionContext<'_, Context<'_, S>, EthInterpreter>,
-) -> InstructionExecResult {
-    context.host.journaled_state.database.recorder().note_creation();
-    contract::create::<CREATE2, _, _>(context)
-}
-
 fn run_all<S: BlockState>(
     chain: &ChainSpec,
     block: &SealedBlock,
     senders: &dyn Senders,
     mut executor: Executor<'_, '_, S>,
-    ahead: Option<&dyn Ahead>,
+    ahead: Option<&dyn AheadOutcomes>,
 ) -> Result<BlockExecutionResult<Receipt>, BlockError> {
     let execution = |error: BlockExecutionError| match error {
         BlockExecutionError::Internal(error) => BlockError::Internal(error.to_string()),
@@ -265,7 +219,7 @@ fn execute_transaction<S: BlockState>(
     executor: &mut Executor<'_, '_, S>,
     transaction: &Transaction,
     sender: Address,
-    ahead: Option<RanAhead>,
+    ahead: Option<AheadOutcome>,
 ) -> Result<(), BlockExecutionError> {
     let environment = TxEnv::from_recovered_tx(transaction, sender);
     executor.evm_mut().db_mut().recorder().transaction = TransactionCodes::of(&environment);
@@ -469,11 +423,7 @@ fn change(address: Address, account: &BundleAccount) -> Option<Change> {
     if !account.is_info_changed() && !storage_wiped && slots.is_empty() {
         return None;
     }
-    let info = account.info.as_ref().map(|info| AccountInfo {
-        nonce: info.nonce,
-        balance: info.balance,
-        code_hash: info.code_hash,
-    });
+    let info = account.info.as_ref().map(account_info);
     Some(Change { address, account: info, storage_wiped, slots })
 }
 

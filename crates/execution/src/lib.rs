@@ -11,6 +11,7 @@
 extern crate self as execution;
 
 mod access_list;
+mod ahead;
 #[cfg(test)]
 mod asm;
 mod block;
@@ -19,36 +20,37 @@ mod call;
 mod chain;
 mod code_cache;
 mod codes;
+mod committed;
 mod error;
 mod evm;
 mod execute;
 mod header;
-mod parallel;
 mod proof_of_work;
 mod recorder;
 mod rules;
-mod so_far;
 pub mod stateless;
 mod validate;
 #[cfg(test)]
 mod world;
 
 pub use access_list::{AccessList, ListedAccount};
+pub use ahead::{
+    AheadExecutor, AheadOutcome, AheadOutcomes, PriorChanges, RunOptions, prefetch_reads,
+};
 pub use block::{
-    Block, SealedBlock, Senders, Signer, Transaction, decode_block, recover_senders,
+    Block, Receipt, SealedBlock, Senders, Signer, Transaction, decode_block, recover_senders,
     recover_senders_at, recover_signer, recover_signer_at,
 };
-pub use call::{AccountOverride, Call, CallOutcome, Overrides, StorageOverride, call};
+pub use call::{AccountOverride, Call, CallOutcome, StateOverrides, StorageOverride, call};
 pub use chain::{ChainSpec, ChainSpecError};
 pub use code_cache::CodeCache;
+pub use committed::CommittedChanges;
 pub use error::{BlockError, InvalidBlock};
-pub use execute::{Executed, Receipt, execute, execute_exact, run};
+pub use execute::{Executed, execute, execute_exact, run};
 pub use header::{
     GAS_LIMIT_MINIMUM, next_base_fee, next_excess_blob_gas, validate_header, validate_parent,
 };
-pub use parallel::{Ahead, AheadOf, Before, Help, RanAhead, read_ahead};
 pub use proof_of_work::{OMMER_GENERATIONS, next_difficulty, validate_ancestry};
-pub use so_far::SoFar;
 pub use validate::{
     Roots, Verified, VerifyError, execute_statelessly, validate, validate_access_list,
     validate_body, validate_body_roots, verify,

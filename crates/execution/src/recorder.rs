@@ -1,5 +1,5 @@
 use crate::code_cache::{bytecode, stored_bytecode};
-use crate::{ChainSpec, CodeCache, codes};
+use crate::{ChainSpec, CodeCache};
 use alloy_consensus::Header;
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::map::{AddressSet, B256Map};
@@ -62,7 +62,7 @@ pub(crate) struct TransactionCodes {
 impl TransactionCodes {
     /// Before `transaction` has run.
     pub(crate) fn of(transaction: &TxEnv) -> Self {
-        let markers = transaction.authorization_list.iter().map(|a| codes::marker(a.address()));
+        let markers = transaction.authorization_list.iter().map(|a| delegation_marker(a.address()));
         Self { markers: markers.collect(), ..Self::default() }
     }
 }
@@ -245,10 +245,25 @@ impl<S: State> Database for Recorder<S> {
     }
 }
 
+/// The marker that delegates to `address` (EIP-7702), and its hash.
+pub(crate) fn delegation_marker(address: Address) -> (B256, Bytes) {
+    let code = Bytes::from([&DELEGATION_MARKER[..], address.as_slice()].concat());
+    (keccak256(&code), code)
+}
+
+/// The first bytes of a delegation marker. The address of the delegate follows them.
+const DELEGATION_MARKER: [u8; 3] = [0xef, 0x01, 0x00];
+
 fn has_storage_only(account: &Account) -> bool {
     account.nonce == 0
         && account.code_hash == KECCAK256_EMPTY
         && account.storage_root != trie::EMPTY_ROOT_HASH
+}
+
+/// An account's fields as the trie stores them, from those that the EVM holds.
+pub(crate) fn account_info(info: &AccountInfo) -> trie::AccountInfo {
+    let AccountInfo { nonce, balance, code_hash, .. } = *info;
+    trie::AccountInfo { nonce, balance, code_hash }
 }
 
 /// A failed read on its way through the EVM.

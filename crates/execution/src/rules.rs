@@ -2,7 +2,7 @@
 //! receipts.
 
 use crate::cache::BlockCache;
-use crate::recorder::ReadError;
+use crate::recorder::{ReadError, account_info};
 use crate::{ChainSpec, Receipt};
 use alloy_consensus::{Eip658Value, Header};
 use alloy_evm::eth::dao_fork::{DAO_HARDFORK_ACCOUNTS, DAO_HARDFORK_BENEFICIARY};
@@ -16,7 +16,6 @@ use revm::database_interface::Database;
 use revm::database_interface::bal::EvmDatabaseError;
 use revm::state::Account;
 use revm::state::TransactionId;
-use trie::AccountInfo;
 use witness::{BlockState, Change};
 
 /// The forks as alloy-evm is to see them while one block runs.
@@ -108,14 +107,9 @@ pub(crate) fn put_root<S: BlockState>(
 
 fn change(address: Address, account: &TransitionAccount) -> Change {
     let slots = account.storage.iter().map(|(slot, value)| (*slot, value.present_value()));
-    let info = account.info.as_ref().map(|info| AccountInfo {
-        nonce: info.nonce,
-        balance: info.balance,
-        code_hash: info.code_hash,
-    });
     Change {
         address,
-        account: info,
+        account: account.info.as_ref().map(account_info),
         storage_wiped: account.storage_was_destroyed,
         slots: slots.collect(),
     }

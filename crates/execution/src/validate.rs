@@ -2,8 +2,8 @@ use crate::access_list::ACCESS_LIST_ITEM_GAS;
 use crate::block::check_public_keys;
 use crate::proof_of_work::validate_ommers_alone;
 use crate::{
-    BlockError, ChainSpec, Executed, Help, InvalidBlock, SealedBlock, Senders, recover_senders_at,
-    run, validate_header,
+    BlockError, ChainSpec, Executed, InvalidBlock, RunOptions, SealedBlock, Senders,
+    recover_senders_at, run, validate_header,
 };
 use alloy_consensus::{Header, Transaction as _, TxReceipt, proofs};
 use alloy_eips::eip2718::Encodable2718;
@@ -29,13 +29,13 @@ pub fn validate(
     parent_hash: B256,
     block: &SealedBlock,
     senders: &dyn Senders,
-    help: Help<'_>,
+    options: RunOptions<'_>,
     state: &mut impl BlockState,
 ) -> Result<Executed, BlockError> {
     debug_assert!(validate_body_roots(block).is_ok(), "the body is another block's");
     validate_header(chain, &block.header, parent, parent_hash)?;
     validate_body(chain, block)?;
-    let executed = run(chain, block, senders, help, state)?;
+    let executed = run(chain, block, senders, options, state)?;
     validate_results(&block.header, &executed)?;
     let (got, expected) = (block.header.receipts_root, executed.receipts_root());
     if got != expected {
@@ -74,7 +74,7 @@ pub fn verify(
     public_keys: Option<&[Bytes]>,
     witness: &Witness,
 ) -> Result<Verified, VerifyError> {
-    let Opened { senders, index, parent } = open(chain, block, witness)?;
+    let OpenedWitness { senders, index, parent } = open(chain, block, witness)?;
     if let Some(public_keys) = public_keys {
         check_public_keys(public_keys, &senders).map_err(BlockError::from)?;
     }
@@ -83,7 +83,7 @@ pub fn verify(
     let parent_hash = block.header.parent_hash;
     let mut state = TrieState::new(parent.state_root, &index);
     let executed =
-        validate(chain, &parent, parent_hash, block, &senders, Help::default(), &mut state)?;
+        validate(chain, &parent, parent_hash, block, &senders, RunOptions::default(), &mut state)?;
     let witness = executed.witness(&mut state, &block.header).map_err(BlockError::from)?;
     Ok(Verified {
         state_root: block.header.state_root,
@@ -109,14 +109,14 @@ pub fn execute_statelessly(
     block: &SealedBlock,
     witness: &Witness,
 ) -> Result<Roots, VerifyError> {
-    let Opened { senders, index, parent } = open(chain, block, witness)?;
+    let OpenedWitness { senders, index, parent } = open(chain, block, witness)?;
     let answer = || -> Result<Roots, BlockError> {
         validate_header(chain, &block.header, &parent, block.header.parent_hash)?;
         validate_body_roots(block)?;
         validate_ommers_alone(block)?;
         validate_body(chain, block)?;
         let mut state = TrieState::new(parent.state_root, &index);
-        let executed = run(chain, block, &senders, Help::default(), &mut state)?;
+        let executed = run(chain, block, &senders, RunOptions::default(), &mut state)?;
         validate_results(&block.header, &executed)?;
         let receipts_root = executed.receipts_root();
         Ok(Roots { state_root: state.apply(&executed.changes)?, receipts_root })
@@ -125,19 +125,23 @@ pub fn execute_statelessly(
 }
 
 /// A witness made ready for its block.
-struct Opened {
+struct OpenedWitness {
     senders: Vec<Address>,
     index: WitnessIndex,
     parent: Header,
 }
 
-fn open(chain: &ChainSpec, block: &SealedBlock, witness: &Witness) -> Result<Opened, VerifyError> {
+fn open(
+    chain: &ChainSpec,
+    block: &SealedBlock,
+    witness: &Witness,
+) -> Result<OpenedWitness, VerifyError> {
     let senders = recover_senders_at(chain, block.header.number, &block.body.transactions)
         .map_err(BlockError::from)?;
     let index = WitnessIndex::new(witness, block.header.parent_hash)?;
     let parent = Header::decode(&mut &index.parent_rlp()[..])
         .map_err(|error| DecodeError::Headers(format!("parent: {error}")))?;
-    Ok(Opened { senders, index, parent })
+    Ok(OpenedWitness { senders, index, parent })
 }
 
 /// Why a block was not verified.

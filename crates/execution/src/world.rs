@@ -19,8 +19,9 @@ use alloy_primitives::{
     Address, B256, Bytes, KECCAK256_EMPTY, Signature, TxKind, U256, address, keccak256,
 };
 use execution::{
-    AccessList, Ahead, AheadOf, Before, Block, BlockError, ChainSpec, CodeCache, Executed, Help,
-    InvalidBlock, RanAhead, SealedBlock, SoFar, Transaction,
+    AccessList, AheadExecutor, AheadOutcome, AheadOutcomes, Block, BlockError, ChainSpec,
+    CodeCache, CommittedChanges, Executed, InvalidBlock, PriorChanges, RunOptions, SealedBlock,
+    Transaction,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -199,9 +200,7 @@ impl World {
             hashed_address: keccak256(address),
             account: Some(AccountInfo { nonce: *nonce, balance: *balance, code_hash }),
             storage_wiped: false,
-            storage: slots
-                .map(|(slot, value)| (keccak256(slot.to_be_bytes::<32>()), *value))
-                .collect(),
+            storage: slots.map(|(slot, value)| (trie::hashed_slot(*slot), *value)).collect(),
         }
     }
 
@@ -292,7 +291,8 @@ impl World {
         let draft = SealedBlock::new(draft);
         let senders = self.senders(&draft)?;
         let mut state = self.state();
-        let executed = execution::run(&self.chain, &draft, &senders, Help::default(), &mut state)?;
+        let executed =
+            execution::run(&self.chain, &draft, &senders, RunOptions::default(), &mut state)?;
         let mut block = draft.into_block();
         let header = &mut block.header;
         header.state_root = state.apply(&executed.changes)?;
@@ -330,8 +330,8 @@ impl World {
         let gas_limit = block.header.gas_limit;
         let Some(list) = AccessList::decode(list, gas_limit) else { return self.validate(block) };
         let codes = Some(&self.code_cache);
-        let before = Before::List(&list);
-        let of = AheadOf { chain: &self.chain, block, senders: &senders, before, codes };
+        let before = PriorChanges::List(&list);
+        let of = AheadExecutor { chain: &self.chain, block, senders: &senders, before, codes };
         let ahead = RanBefore::run(&of, self.state(), is_left_out);
         self.validate_with(block, Some(&ahead), None)
     }
@@ -343,25 +343,25 @@ impl World {
         block: &SealedBlock,
         at_once: usize,
     ) -> Result<Validated, BlockError> {
-        let (senders, so_far) = (self.senders(block)?, SoFar::default());
+        let (senders, committed) = (self.senders(block)?, CommittedChanges::default());
         let codes = Some(&self.code_cache);
-        let before = Before::SoFar(&so_far);
-        let of = AheadOf { chain: &self.chain, block, senders: &senders, before, codes };
+        let before = PriorChanges::Committed(&committed);
+        let of = AheadExecutor { chain: &self.chain, block, senders: &senders, before, codes };
         let guessing = Guessing { of, world: self, at_once, ran: RefCell::default() };
-        self.validate_with(block, Some(&guessing), Some(&so_far))
+        self.validate_with(block, Some(&guessing), Some(&committed))
     }
 
     fn validate_with(
         &self,
         block: &SealedBlock,
-        ahead: Option<&dyn Ahead>,
-        so_far: Option<&SoFar>,
+        ahead: Option<&dyn AheadOutcomes>,
+        committed: Option<&CommittedChanges>,
     ) -> Result<Validated, BlockError> {
         let senders = self.senders(block)?;
         let (parent, chain) = (self.parent(), &self.chain);
         let hash = parent.hash_slow();
-        let help = Help { codes: Some(&self.code_cache), ahead };
-        let mut state = Following { state: self.state(), changes: BTreeMap::new(), so_far };
+        let help = RunOptions { codes: Some(&self.code_cache), ahead };
+        let mut state = Following { state: self.state(), changes: BTreeMap::new(), committed };
         execution::validate_body_roots(block)?;
         let executed = execution::validate(chain, parent, hash, block, &senders, help, &mut state)?;
         let Following { mut state, changes, .. } = state;
@@ -471,11 +471,11 @@ impl Validated {
 
 /// Transactions that have all run before the first one's turn, the last one first.
 #[derive(Debug)]
-pub(crate) struct RanBefore(RefCell<Vec<Option<RanAhead>>>);
+pub(crate) struct RanBefore(RefCell<Vec<Option<AheadOutcome>>>);
 
 impl RanBefore {
     pub(crate) fn run(
-        of: &AheadOf<'_>,
+        of: &AheadExecutor<'_>,
         state: impl State,
         is_left_out: impl Fn(usize) -> bool,
     ) -> Self {
@@ -486,8 +486,8 @@ impl RanBefore {
     }
 }
 
-impl Ahead for RanBefore {
-    fn take(&self, index: usize) -> Option<RanAhead> {
+impl AheadOutcomes for RanBefore {
+    fn take(&self, index: usize) -> Option<AheadOutcome> {
         self.0.borrow_mut()[index].take()
     }
 }
@@ -495,16 +495,16 @@ impl Ahead for RanBefore {
 /// Transactions that run ahead when the turn of the first of them has come.
 #[derive(Debug)]
 pub(crate) struct Guessing<'a> {
-    pub(crate) of: AheadOf<'a>,
+    pub(crate) of: AheadExecutor<'a>,
     pub(crate) world: &'a World,
     /// How many of them.
     pub(crate) at_once: usize,
     /// Those that have run.
-    pub(crate) ran: RefCell<Vec<Option<RanAhead>>>,
+    pub(crate) ran: RefCell<Vec<Option<AheadOutcome>>>,
 }
 
-impl Ahead for Guessing<'_> {
-    fn take(&self, index: usize) -> Option<RanAhead> {
+impl AheadOutcomes for Guessing<'_> {
+    fn take(&self, index: usize) -> Option<AheadOutcome> {
         let mut ran = self.ran.borrow_mut();
         let count = self.of.block.body.transactions.len();
         if ran.len() <= index {
@@ -540,7 +540,7 @@ pub(crate) struct Following<'a> {
     pub(crate) state: TrieState<&'a World>,
     pub(crate) changes: BTreeMap<Address, Change>,
     /// Who is told as well.
-    pub(crate) so_far: Option<&'a SoFar>,
+    pub(crate) committed: Option<&'a CommittedChanges>,
 }
 
 impl State for Following<'_> {
@@ -562,8 +562,8 @@ impl State for Following<'_> {
 
     fn ran(&mut self, changes: &mut dyn Iterator<Item = Change>) {
         for change in changes {
-            if let Some(so_far) = self.so_far {
-                so_far.put(&change);
+            if let Some(committed) = self.committed {
+                committed.put(&change);
             }
             match self.changes.entry(change.address) {
                 Entry::Vacant(entry) => _ = entry.insert(change),

@@ -62,6 +62,7 @@ pub use proof::verify_proof;
 pub use source::{NodeSource, by_hash};
 pub use sparse::SparseTrie;
 pub use state::{AccountChange, AccountInfo, AccountProof, StateChanges, StateTrie, StorageProof};
+pub use value::hashed_slot;
 
 use alloy_primitives::{B256, b256};
 

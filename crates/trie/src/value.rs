@@ -1,7 +1,13 @@
-//! What the tries of the state hold: accounts and slots.
+//! The keys and values of the state's tries: accounts and storage slots.
 
 use crate::{Account, Error};
-use alloy_primitives::{B256, U256};
+use alloy_primitives::{B256, U256, keccak256};
+
+/// The key of a storage slot in its storage trie: the Keccak-256 hash of the slot's number as 32
+/// bytes, big-endian.
+pub fn hashed_slot(slot: U256) -> B256 {
+    keccak256(slot.to_be_bytes::<32>())
+}
 
 /// The account with this key from its RLP.
 pub(crate) fn decode_account(key: &B256, rlp: &[u8]) -> Result<Account, Error> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt::Debug;
 use trie::keccak::keccak256_many;
-use trie::{Account, AccountChange, AccountInfo, NodeSource, StateChanges, StateTrie};
+use trie::{Account, AccountChange, AccountInfo, NodeSource, StateChanges, StateTrie, hashed_slot};
 
 /// What a block reads: the state before it and the hashes of its ancestors.
 ///
@@ -269,10 +269,6 @@ impl<S: Source> State for TrieState<S> {
             None => Err(StateError::MissingHeader(number)),
         }
     }
-}
-
-fn hashed_slot(slot: U256) -> B256 {
-    keccak256(slot.to_be_bytes::<32>())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::read::version as state_view;
 use crate::shared::Core;
 use alloy_primitives::map::{AddressMap, Entry, HashMap};
 use alloy_primitives::{Address, B256, Bytes, U256};
-use execution::{AccessList, Ahead, AheadOf, RanAhead, SoFar};
+use execution::{AccessList, AheadExecutor, AheadOutcome, AheadOutcomes, CommittedChanges};
 use state::Nodes;
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -85,7 +85,7 @@ impl Listed {
 #[derive(Debug, Default)]
 pub(crate) struct Guess {
     /// What the block's thread has come to.
-    pub(crate) so_far: SoFar,
+    pub(crate) so_far: CommittedChanges,
     /// What the others have read.
     pub(crate) found: Found,
 }
@@ -147,7 +147,7 @@ pub(crate) struct Schedule {
     turn: AtomicUsize,
     /// Gas that may still be burned ahead.
     gas_left: AtomicU64,
-    ran: Vec<OnceLock<Mutex<Option<RanAhead>>>>,
+    ran: Vec<OnceLock<Mutex<Option<AheadOutcome>>>>,
 }
 
 /// Which transactions run ahead first. In both orders some long ones come before all others.
@@ -207,7 +207,7 @@ impl Schedule {
     }
 
     /// Runs transactions ahead on this thread, as long as there are any.
-    pub(crate) fn help(&self, of: &AheadOf<'_>, state: ParentState<'_>) {
+    pub(crate) fn help(&self, of: &AheadExecutor<'_>, state: ParentState<'_>) {
         let begun = Begun { schedule: self, index: Cell::new(None) };
         let next = || {
             begun.index.set(self.next());
@@ -257,13 +257,13 @@ impl Schedule {
         self.left.lock().expect(NO_PANIC)
     }
 
-    fn put(&self, index: usize, ran: Option<RanAhead>) {
+    fn put(&self, index: usize, ran: Option<AheadOutcome>) {
         self.ran[index].set(Mutex::new(ran)).expect("a transaction is begun once");
     }
 }
 
-impl Ahead for Schedule {
-    fn take(&self, index: usize) -> Option<RanAhead> {
+impl AheadOutcomes for Schedule {
+    fn take(&self, index: usize) -> Option<AheadOutcome> {
         self.turn.store(index, Ordering::Relaxed);
         if !std::mem::replace(&mut self.left().has_begun[index], true) {
             return None;

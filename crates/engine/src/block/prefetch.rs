@@ -11,7 +11,7 @@ use crate::chain::record::BlockRecord;
 use crate::shared::Core;
 use crate::threads::background::yield_to_others;
 use crate::threads::pool::{Help, ThreadPool};
-use execution::{Ahead, ChainSpec, CodeCache, RanAhead, SealedBlock, Senders};
+use execution::{AheadOutcome, AheadOutcomes, ChainSpec, CodeCache, SealedBlock, Senders};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -44,8 +44,8 @@ impl Prefetch<'_> {
     pub(crate) fn during<T>(
         &self,
         threads: &ThreadPool,
-        inner: Option<&dyn Ahead>,
-        run: impl FnOnce(&dyn Ahead) -> T,
+        inner: Option<&dyn AheadOutcomes>,
+        run: impl FnOnce(&dyn AheadOutcomes) -> T,
     ) -> T {
         let progress = Progress::default();
         let was_cold = &self.core.was_cold;
@@ -86,7 +86,7 @@ impl Prefetch<'_> {
         match self.listed {
             None => {
                 let Self { chain, block, senders, codes, .. } = *self;
-                execution::read_ahead(chain, block, senders, codes, state, next);
+                execution::prefetch_reads(chain, block, senders, codes, state, next);
             }
             // What fails is met by the block, if it reads the same.
             Some(listed) => {
@@ -115,7 +115,7 @@ struct Progress {
 struct Watch<'w> {
     prefetch: &'w Prefetch<'w>,
     progress: &'w Progress,
-    inner: Option<&'w dyn Ahead>,
+    inner: Option<&'w dyn AheadOutcomes>,
     /// What this thread had waited for the disk before the block.
     waited_before: Duration,
     has_begun: Cell<bool>,
@@ -137,8 +137,8 @@ impl Watch<'_> {
     }
 }
 
-impl Ahead for Watch<'_> {
-    fn take(&self, index: usize) -> Option<RanAhead> {
+impl AheadOutcomes for Watch<'_> {
+    fn take(&self, index: usize) -> Option<AheadOutcome> {
         if self.prefetch.listed.is_none() {
             self.progress.next.fetch_max(index + 1, Ordering::Relaxed);
         }

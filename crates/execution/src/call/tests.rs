@@ -1,6 +1,6 @@
 //! Calls on a small state. What a call sees is put together in memory and returned.
 
-use super::{AccountOverride, Call, CallOutcome, Overrides, StorageOverride};
+use super::{AccountOverride, Call, CallOutcome, StateOverrides, StorageOverride};
 use crate::BlockError;
 use crate::asm::*;
 use crate::world::{self, Signer, StartAccount, World, marker};
@@ -37,24 +37,24 @@ fn to_main() -> Call {
     Call { to: TxKind::Call(MAIN), gas: GAS, ..Call::default() }
 }
 
-fn run(world: &World, call: &Call, overrides: &Overrides) -> CallOutcome {
+fn run(world: &World, call: &Call, overrides: &StateOverrides) -> CallOutcome {
     super::call(&world.chain, world.parent(), call, overrides, world.state()).expect("an answer")
 }
 
 #[track_caller]
 fn check(world: &World, call: &Call, expected: u128) {
-    check_with(world, call, &Overrides::default(), U256::from(expected));
+    check_with(world, call, &StateOverrides::default(), U256::from(expected));
 }
 
 #[track_caller]
-fn check_with(world: &World, call: &Call, overrides: &Overrides, expected: U256) {
+fn check_with(world: &World, call: &Call, overrides: &StateOverrides, expected: U256) {
     let expected = CallOutcome::Returned(expected.to_be_bytes::<32>().into());
     assert_eq!(run(world, call, overrides), expected);
 }
 
 #[track_caller]
 fn refused(world: &World, call: &Call, words: &str) {
-    match run(world, call, &Overrides::default()) {
+    match run(world, call, &StateOverrides::default()) {
         CallOutcome::Refused(reason) => assert!(reason.contains(words), "{reason}"),
         other => panic!("{other:?}"),
     }
@@ -74,12 +74,12 @@ fn a_call_sees_the_block_that_it_is_made_in() {
     check(&block_at(op(GASLIMIT)), &to_main(), 100_000_000);
     let from = Call { from: OTHER, ..to_main() };
     let other = U256::from_be_slice(OTHER.as_slice());
-    check_with(&block_at(op(ORIGIN)), &from, &Overrides::default(), other);
+    check_with(&block_at(op(ORIGIN)), &from, &StateOverrides::default(), other);
     for distance in 1..=3_u8 {
         let ops = [&push(&[3 - distance])[..], &[BLOCKHASH]].concat();
         let world = block_at(give(&ops));
         let hash = world.headers[usize::from(3 - distance)].hash_slow();
-        check_with(&world, &to_main(), &Overrides::default(), hash.into());
+        check_with(&world, &to_main(), &StateOverrides::default(), hash.into());
     }
     let own = block_at(give(&[NUMBER, BLOCKHASH]));
     check(&own, &to_main(), 0);
@@ -118,7 +118,7 @@ fn value_and_fees_must_be_there_but_nonce_and_code_do_not_matter() {
 #[test]
 fn a_call_ends_in_one_of_four_ways() {
     let nothing = CallOutcome::Returned(Bytes::new());
-    let at = |code: Bytes| run(&world(code, Vec::new()), &to_main(), &Overrides::default());
+    let at = |code: Bytes| run(&world(code, Vec::new()), &to_main(), &StateOverrides::default());
     assert_eq!(at(Bytes::from_static(&[0])), nothing);
     let word = give(&push(&[9])).slice(..3);
     let reverts = [&word[..], &[0x52, 0x60, 32, PUSH0, 0xfd]].concat();
@@ -135,15 +135,15 @@ fn a_call_ends_in_one_of_four_ways() {
         assert_eq!(at(code.into()), CallOutcome::Halted(reason.into()));
     }
     let nobody = Call { to: TxKind::Call(OTHER), ..to_main() };
-    assert_eq!(run(&world(Bytes::new(), Vec::new()), &nobody, &Overrides::default()), nothing);
+    assert_eq!(run(&world(Bytes::new(), Vec::new()), &nobody, &StateOverrides::default()), nothing);
     let create = Call { to: TxKind::Create, input: deploy(&idle(1)).into(), ..to_main() };
-    let created = run(&world(Bytes::new(), Vec::new()), &create, &Overrides::default());
+    let created = run(&world(Bytes::new(), Vec::new()), &create, &StateOverrides::default());
     assert_eq!(created, CallOutcome::Returned(idle(1)));
 }
 
 #[test]
 fn overrides_stand_in_place_of_the_state() {
-    let one = |account| Overrides::from_iter([(MAIN, account)]);
+    let one = |account| StateOverrides::from_iter([(MAIN, account)]);
     let none = AccountOverride::default();
     let slots = |slots: &[(u64, u64)]| {
         slots.iter().map(|(slot, value)| (U256::from(*slot), U256::from(*value))).collect()
@@ -164,11 +164,11 @@ fn overrides_stand_in_place_of_the_state() {
     check_with(&sums, &to_main(), &one(coded.clone()), U256::from(3));
     // Also where there is no account.
     let to_other = Call { to: TxKind::Call(OTHER), ..to_main() };
-    let other = Overrides::from_iter([(OTHER, coded.clone())]);
+    let other = StateOverrides::from_iter([(OTHER, coded.clone())]);
     check_with(&sums, &to_other, &other, U256::from(3));
     // A delegation, to code that is itself overridden.
     let delegated = AccountOverride { code: Some(marker(OTHER)), ..none.clone() };
-    let both = Overrides::from_iter([(MAIN, delegated), (OTHER, coded.clone())]);
+    let both = StateOverrides::from_iter([(MAIN, delegated), (OTHER, coded.clone())]);
     check_with(&sums, &to_main(), &both, U256::from(3));
     // No delegation, although it begins as one.
     let broken = AccountOverride { code: Some(marker(OTHER).slice(..9)), ..none.clone() };
@@ -176,8 +176,11 @@ fn overrides_stand_in_place_of_the_state() {
     assert_eq!(outcome, CallOutcome::Halted("invalid opcode".into()));
     // A precompiled contract.
     let to_identity = Call { to: TxKind::Call(IDENTITY), input: idle(7), ..to_main() };
-    assert_eq!(run(&sums, &to_identity, &Overrides::default()), CallOutcome::Returned(idle(7)));
-    let identity = Overrides::from_iter([(IDENTITY, coded)]);
+    assert_eq!(
+        run(&sums, &to_identity, &StateOverrides::default()),
+        CallOutcome::Returned(idle(7))
+    );
+    let identity = StateOverrides::from_iter([(IDENTITY, coded)]);
     check_with(&sums, &to_identity, &identity, U256::from(3));
     // The creator's nonce, which its contract's address is made of.
     let creates = give(&create());
@@ -193,7 +196,7 @@ fn a_creation_where_there_is_storage_collides_in_a_call_too() {
     let created = create2_address(MAIN, &init);
     let call = Call { input: init.into(), ..to_main() };
     let free = world(code.clone(), Vec::new());
-    check_with(&free, &call, &Overrides::default(), U256::from_be_slice(created.as_slice()));
+    check_with(&free, &call, &StateOverrides::default(), U256::from_be_slice(created.as_slice()));
     let storage_only = StartAccount::default().storage([(1, 1)]);
     check(&world(code, vec![(created, storage_only)]), &call, 0);
 }
@@ -204,8 +207,13 @@ fn a_block_with_difficulty_may_have_the_rules_of_later_forks() {
     let world = world(op(NUMBER), Vec::new());
     let mut header = world.parent().clone();
     header.difficulty = U256::from(131_072);
-    let outcome =
-        execution::call(&world.chain, &header, &to_main(), &Overrides::default(), world.state());
+    let outcome = execution::call(
+        &world.chain,
+        &header,
+        &to_main(),
+        &StateOverrides::default(),
+        world.state(),
+    );
     let expected = U256::from(header.number).to_be_bytes_vec();
     assert_eq!(outcome.unwrap(), CallOutcome::Returned(expected.into()));
 }
@@ -216,7 +224,7 @@ fn an_authorization_counts_in_the_call() {
     let signer = Signer::new(2);
     let call = Call { to: TxKind::Call(signer.address()), ..to_main() };
     let nothing = CallOutcome::Returned(Bytes::new());
-    assert_eq!(run(&world, &call, &Overrides::default()), nothing);
+    assert_eq!(run(&world, &call, &StateOverrides::default()), nothing);
     let authorization_list = vec![signer.authorize(0, MAIN)];
     check(&world, &Call { authorization_list, ..call }, 3);
 }
@@ -237,14 +245,14 @@ fn a_call_gives_what_a_transaction_in_the_next_block_would() {
     assert!(!stored.is_zero());
     let code = AccountOverride { code: Some(give(&ops)), ..AccountOverride::default() };
     let call = Call { from: rich(), value, ..to_main() };
-    check_with(&world, &call, &Overrides::from_iter([(MAIN, code)]), stored);
+    check_with(&world, &call, &StateOverrides::from_iter([(MAIN, code)]), stored);
 }
 
 #[test]
 fn a_state_that_cannot_answer_is_an_error() {
     let mut world = world(op(NUMBER), Vec::new());
     world.codes.clear();
-    let none = Overrides::default();
+    let none = StateOverrides::default();
     let error = super::call(&world.chain, world.parent(), &to_main(), &none, world.state());
     assert!(matches!(error, Err(BlockError::State(StateError::MissingCode(_)))), "{error:?}");
 }

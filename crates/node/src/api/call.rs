@@ -6,7 +6,7 @@ use alloy_eips::eip2930::{AccessList, AccessListItem};
 use alloy_eips::eip7702::{Authorization, SignedAuthorization};
 use alloy_primitives::{Address, B256, TxKind, U256, hex};
 use engine_api::json::{Data, FixedData, Object, Quantity, Quantity256};
-use execution::{AccountOverride, Call, CallOutcome, Overrides, StorageOverride};
+use execution::{AccountOverride, Call, CallOutcome, StateOverrides, StorageOverride};
 use rpc::{Error, Json, Params};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -175,7 +175,7 @@ struct OverriddenAccount {
 
 type Slots = HashMap<FixedData<32>, FixedData<32>>;
 
-fn overrides(given: Overridden) -> Result<Overrides, Error> {
+fn overrides(given: Overridden) -> Result<StateOverrides, Error> {
     let word = |FixedData(bytes): FixedData<32>| U256::from_be_bytes(bytes);
     let slots =
         |slots: Slots| slots.into_iter().map(|(slot, value)| (word(slot), word(value))).collect();

@@ -12,7 +12,9 @@ use alloy_eip7928::{
 };
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rlp::Decodable;
-use execution::{AccessList, Ahead, AheadOf, Before, ChainSpec, Help, SealedBlock};
+use execution::{
+    AccessList, AheadExecutor, AheadOutcomes, ChainSpec, PriorChanges, RunOptions, SealedBlock,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was compared, in blocks.
@@ -157,9 +159,9 @@ fn check_ahead(
     state: &FlatState,
     list: &Bytes,
 ) -> Result<(), String> {
-    let run = |ahead: Option<&dyn Ahead>| {
+    let run = |ahead: Option<&dyn AheadOutcomes>| {
         let mut log = Log::new(state);
-        let help = Help { ahead, ..Help::default() };
+        let help = RunOptions { ahead, ..RunOptions::default() };
         let executed = execution::run(chain, block, &senders, help, &mut WithStandIns(&mut log));
         executed.map(|executed| (summary(&executed), log.keys)).map_err(|error| error.to_string())
     };
@@ -171,8 +173,8 @@ fn check_ahead(
             _ => (falsified(&mut random, list), random.next()),
         };
         let Some(list) = AccessList::decode(&list, u64::MAX) else { continue };
-        let before = Before::List(&list);
-        let of = AheadOf { chain, block, senders: &senders, before, codes: None };
+        let before = PriorChanges::List(&list);
+        let of = AheadExecutor { chain, block, senders: &senders, before, codes: None };
         let parent = WithStandIns(Log::new(state));
         let ahead = RanBefore::run(&of, parent, |index| left_out >> (index % 64) & 1 == 1);
         if run(Some(&ahead)) != in_order {

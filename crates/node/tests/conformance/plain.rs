@@ -9,7 +9,7 @@ use crate::world::Validated;
 use alloy_primitives::map::B256Map;
 use alloy_primitives::{B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use engine::{Engine, Genesis, Verdict};
-use execution::{BlockError, ChainSpec, Help, OMMER_GENERATIONS, SealedBlock};
+use execution::{BlockError, ChainSpec, OMMER_GENERATIONS, RunOptions, SealedBlock};
 use std::rc::Rc;
 use trie::{EMPTY_ROOT_HASH, NodeSource, StateTrie};
 use witness::{AccountInfo, Ancestor, Change, Source, TrieState, Witness};
@@ -160,8 +160,15 @@ impl Plain {
         execution::validate_ancestry(chain, block, total_difficulty, &ancestors)?;
         let mut state = TrieState::new(parent.header.state_root, &view);
         let (header, hash) = (&parent.header, parent.hash());
-        let executed =
-            execution::validate(chain, header, hash, block, &senders, Help::default(), &mut state)?;
+        let executed = execution::validate(
+            chain,
+            header,
+            hash,
+            block,
+            &senders,
+            RunOptions::default(),
+            &mut state,
+        )?;
         let witness = executed.witness(&mut state, &block.header)?;
         let mut new_nodes = Vec::new();
         state.new_nodes(&mut |hash, rlp| new_nodes.push((hash, rlp)));

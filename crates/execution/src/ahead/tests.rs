@@ -1,13 +1,13 @@
 //! What runs ahead counts when it is right, and else changes nothing. The random blocks of the
 //! conformance runner ask the same of whatever contracts do.
 
-use super::{Ahead, AheadOf, Before, Help, RanAhead, read_ahead};
+use super::{AheadExecutor, AheadOutcome, AheadOutcomes, PriorChanges, RunOptions, prefetch_reads};
 use crate::access_list::AccessList;
 use crate::asm::*;
 use crate::world::{
     self, Following, Guessing, RanBefore, Signer, StartAccount, World, marker, summary,
 };
-use crate::{BlockError, CodeCache, SealedBlock, SoFar, run};
+use crate::{BlockError, CodeCache, CommittedChanges, SealedBlock, run};
 use alloy_consensus::TxReceipt;
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address};
 use revm::context_interface::result::{ExecutionResult, Output, ResultGas, SuccessReason};
@@ -49,8 +49,8 @@ struct Watched<A> {
     forges: bool,
 }
 
-impl<A: Ahead> Ahead for Watched<A> {
-    fn take(&self, index: usize) -> Option<RanAhead> {
+impl<A: AheadOutcomes> AheadOutcomes for Watched<A> {
+    fn take(&self, index: usize) -> Option<AheadOutcome> {
         let mut ran = self.ran.take(index)?;
         self.taken.set(self.taken.get() + 1);
         if self.forges {
@@ -80,10 +80,10 @@ fn forge(world: &World, block: &SealedBlock, list: &Bytes) -> usize {
     let senders = crate::recover_senders(&block.body.transactions).unwrap();
     let list = AccessList::decode(list, block.header.gas_limit).unwrap();
     let (chain, senders, codes) = (&world.chain, &senders, None);
-    let of = AheadOf { chain, block, senders, before: Before::List(&list), codes };
+    let of = AheadExecutor { chain, block, senders, before: PriorChanges::List(&list), codes };
     let ran = RanBefore::run(&of, world.state(), |_| false);
     let ahead = Watched::new(ran);
-    let help = Help { ahead: Some(&ahead), codes };
+    let help = RunOptions { ahead: Some(&ahead), codes };
     let executed = run(chain, block, senders, help, &mut world.state()).unwrap();
     assert_eq!(ahead.taken.get(), senders.len());
     assert!(ahead.has_ended.get());
@@ -102,13 +102,15 @@ fn what_ran_ahead_is_what_counts() {
 /// that they got ahead of their turn.
 fn forge_guessed(world: &World, block: &SealedBlock, at_once: usize) -> Vec<usize> {
     let senders = crate::recover_senders(&block.body.transactions).unwrap();
-    let (chain, senders, codes, so_far) = (&world.chain, &senders, None, &SoFar::default());
-    let of = AheadOf { chain, block, senders, before: Before::SoFar(so_far), codes };
+    let (chain, senders, codes, committed) =
+        (&world.chain, &senders, None, &CommittedChanges::default());
+    let of =
+        AheadExecutor { chain, block, senders, before: PriorChanges::Committed(committed), codes };
     let guessing = Guessing { of, world, at_once, ran: RefCell::default() };
     let ahead = Watched::new(guessing);
-    let help = Help { ahead: Some(&ahead), codes };
+    let help = RunOptions { ahead: Some(&ahead), codes };
     let mut state =
-        Following { state: world.state(), changes: BTreeMap::new(), so_far: Some(so_far) };
+        Following { state: world.state(), changes: BTreeMap::new(), committed: Some(committed) };
     let executed = run(chain, block, senders, help, &mut state).unwrap();
     let receipts = executed.receipts.iter().enumerate();
     receipts.filter(|(_, receipt)| receipt.logs().is_empty()).map(|(index, _)| index).collect()
@@ -122,8 +124,15 @@ fn what_gas_was_burned_ahead_is_told_whatever_came_of_it() {
     let transfer = call(3, Address::repeat_byte(0xee));
     let block = world.block(vec![call(1, contracts[0]), call(2, contracts[1]), transfer]);
     let senders = crate::recover_senders(&block.body.transactions).unwrap();
-    let (chain, senders, codes, so_far) = (&world.chain, &senders, None, &SoFar::default());
-    let of = AheadOf { chain, block: &block, senders, before: Before::SoFar(so_far), codes };
+    let (chain, senders, codes, committed) =
+        (&world.chain, &senders, None, &CommittedChanges::default());
+    let of = AheadExecutor {
+        chain,
+        block: &block,
+        senders,
+        before: PriorChanges::Committed(committed),
+        codes,
+    };
     let (mut next, mut told) = (0..3, Vec::new());
     of.run(world.state(), || next.next(), |_, ran, gas| told.push((ran.is_some(), gas)));
     assert_eq!(told, [(true, 1_000_000), (false, 1_000_000), (true, 21_000)]);
@@ -235,10 +244,16 @@ fn a_transaction_that_has_no_room_is_refused_in_its_turn() {
     let senders = crate::recover_senders(&crowded.body.transactions).unwrap();
     let list = AccessList::decode(&list, u64::MAX).unwrap();
     let (chain, codes) = (&world.chain, None);
-    let of =
-        AheadOf { chain, block: &crowded, senders: &senders, before: Before::List(&list), codes };
+    let of = AheadExecutor {
+        chain,
+        block: &crowded,
+        senders: &senders,
+        before: PriorChanges::List(&list),
+        codes,
+    };
     let ran = RanBefore::run(&of, world.state(), |_| false);
-    let run = |ahead| run(chain, &crowded, &senders, Help { ahead, codes }, &mut world.state());
+    let run =
+        |ahead| run(chain, &crowded, &senders, RunOptions { ahead, codes }, &mut world.state());
     let reason = |outcome: Result<_, BlockError>| outcome.map(drop).unwrap_err().to_string();
     let in_order = reason(run(None));
     assert!(in_order.starts_with("transaction 1: "), "{in_order}");
@@ -302,7 +317,7 @@ fn reading_ahead_asks_for_what_transactions_read_in_whatever_order() {
         let (state, codes) = (world.state(), CodeCache::new(1 << 20, |_| ()));
         let mut asked = Asked { state, accounts: BTreeSet::new(), slots: BTreeSet::new() };
         let mut next = order.iter().copied();
-        read_ahead(&world.chain, &block, &senders, &codes, &mut asked, || next.next());
+        prefetch_reads(&world.chain, &block, &senders, &codes, &mut asked, || next.next());
         for index in 0..3 {
             let (address, is_asked) = (callee(0xd1 + index as u8), order.contains(&index));
             assert_eq!(asked.accounts.contains(&address), is_asked, "{order:?}: {index}");

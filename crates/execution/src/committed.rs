@@ -5,26 +5,26 @@ use trie::AccountInfo;
 use witness::Change;
 
 /// What the transactions of a block that have had their turn have changed so far, for threads that
-/// run others ahead ([`Before::SoFar`](crate::Before::SoFar)).
+/// run others ahead ([`PriorChanges::Committed`](crate::PriorChanges::Committed)).
 ///
 /// ```
-/// # use deponent_execution::SoFar;
+/// # use deponent_execution::CommittedChanges;
 /// # use alloy_primitives::{Address, U256};
 /// # use witness::Change;
 /// let (address, slots) = (Address::repeat_byte(1), vec![(U256::ZERO, U256::from(7))]);
-/// let so_far = SoFar::default();
-/// assert_eq!(so_far.slot(&address, &U256::ZERO), None);
-/// so_far.put(&Change { address, account: None, storage_wiped: false, slots });
-/// assert_eq!(so_far.slot(&address, &U256::ZERO), Some(U256::from(7)));
+/// let committed = CommittedChanges::default();
+/// assert_eq!(committed.slot(&address, &U256::ZERO), None);
+/// committed.put(&Change { address, account: None, storage_wiped: false, slots });
+/// assert_eq!(committed.slot(&address, &U256::ZERO), Some(U256::from(7)));
 /// ```
 #[derive(Debug, Default)]
-pub struct SoFar {
+pub struct CommittedChanges {
     /// By the last byte of the address, so that threads seldom wait for each other.
-    parts: [RwLock<AddressMap<Changed>>; PARTS],
+    parts: [RwLock<AddressMap<CommittedAccount>>; PARTS],
 }
 
 #[derive(Debug, Default)]
-struct Changed {
+struct CommittedAccount {
     info: Option<AccountInfo>,
     /// Whether slots that are not here are empty.
     storage_wiped: bool,
@@ -33,7 +33,7 @@ struct Changed {
 
 const PARTS: usize = 16;
 
-impl SoFar {
+impl CommittedChanges {
     /// Adds what a transaction has changed in an account, behind all that was added before.
     pub fn put(&self, change: &Change) {
         let part = &self.parts[part(&change.address)];
@@ -55,11 +55,11 @@ impl SoFar {
     /// What a slot that was changed has now.
     pub fn slot(&self, address: &Address, slot: &U256) -> Option<U256> {
         let part = self.part(address);
-        let Changed { storage_wiped, slots, .. } = part.get(address)?;
+        let CommittedAccount { storage_wiped, slots, .. } = part.get(address)?;
         slots.get(slot).copied().or_else(|| storage_wiped.then_some(U256::ZERO))
     }
 
-    fn part(&self, address: &Address) -> RwLockReadGuard<'_, AddressMap<Changed>> {
+    fn part(&self, address: &Address) -> RwLockReadGuard<'_, AddressMap<CommittedAccount>> {
         self.parts[part(address)].read().expect(NO_PANIC)
     }
 }
@@ -77,22 +77,23 @@ mod tests {
     #[test]
     fn the_last_change_counts_and_a_wiped_storage_is_empty() {
         let address = Address::repeat_byte(1);
-        let (so_far, info) = (SoFar::default(), AccountInfo { nonce: 1, ..AccountInfo::EMPTY });
+        let (committed, info) =
+            (CommittedChanges::default(), AccountInfo { nonce: 1, ..AccountInfo::EMPTY });
         let slots = |slots: &[(u64, u64)]| {
             slots.iter().map(|(slot, value)| (U256::from(*slot), U256::from(*value))).collect()
         };
         let put = |account, storage_wiped, slots| {
-            so_far.put(&Change { address, account, storage_wiped, slots });
+            committed.put(&Change { address, account, storage_wiped, slots });
         };
-        let slot = |slot: u64| so_far.slot(&address, &U256::from(slot));
-        assert_eq!((so_far.account(&address), slot(1)), (None, None));
+        let slot = |slot: u64| committed.slot(&address, &U256::from(slot));
+        assert_eq!((committed.account(&address), slot(1)), (None, None));
         put(Some(info), false, slots(&[(1, 5), (2, 6)]));
         put(Some(info), false, slots(&[(1, 7)]));
-        assert_eq!(so_far.account(&address), Some(Some(info)));
+        assert_eq!(committed.account(&address), Some(Some(info)));
         assert_eq!([1, 2, 3].map(slot), [Some(U256::from(7)), Some(U256::from(6)), None]);
         put(None, true, slots(&[]));
         assert_eq!(
-            (so_far.account(&address), slot(1), slot(3)),
+            (committed.account(&address), slot(1), slot(3)),
             (Some(None), Some(U256::ZERO), Some(U256::ZERO))
         );
         put(Some(info), false, slots(&[(3, 1)]));

@@ -16,10 +16,9 @@
 use crate::access_list::AccessList;
 use crate::cache::BlockCache;
 use crate::codes::Context;
-use crate::evm::BlockEvm;
-use crate::execute::{environment, evm, evm_with};
-use crate::recorder::{Recorder, TransactionCodes};
-use crate::{ChainSpec, CodeCache, SealedBlock, Senders, SoFar};
+use crate::evm::{BlockEvm, environment, evm, evm_with};
+use crate::recorder::{Recorder, TransactionCodes, account_info};
+use crate::{ChainSpec, CodeCache, CommittedChanges, SealedBlock, Senders};
 use alloy_evm::{Evm, FromRecoveredTx};
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::map::AddressSet;
@@ -39,10 +38,10 @@ use trie::{AccountInfo, EMPTY_ROOT_HASH};
 use witness::{Account, Code, State, StateError};
 
 /// Where [`validate`](crate::validate) finds transactions that have run ahead.
-pub trait Ahead: Debug {
+pub trait AheadOutcomes: Debug {
     /// What came of the transaction at `index`, asked for once in the order of the block; `None`
     /// when it is to run now.
-    fn take(&self, index: usize) -> Option<RanAhead>;
+    fn take(&self, index: usize) -> Option<AheadOutcome>;
 
     /// All transactions have had their turn: nothing more is asked for.
     fn end(&self) {}
@@ -50,18 +49,18 @@ pub trait Ahead: Debug {
 
 /// What makes the running of a block faster, and changes nothing of what it gives.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Help<'a> {
+pub struct RunOptions<'a> {
     /// Codes made ready to run. Those in the cache are not asked of the state.
     pub codes: Option<&'a CodeCache>,
     /// Transactions that run ahead.
-    pub ahead: Option<&'a dyn Ahead>,
+    pub ahead: Option<&'a dyn AheadOutcomes>,
 }
 
 /// What came of a transaction that ran ahead, and all that it was told.
 #[derive(Debug)]
-pub struct RanAhead {
+pub struct AheadOutcome {
     output: ResultAndState<HaltReason>,
-    reads: Vec<Read>,
+    reads: Vec<RecordedRead>,
     /// Codes that it read.
     codes: Vec<B256>,
     /// Whether it created a contract, or tried to: after all that it read.
@@ -79,7 +78,7 @@ struct Reward {
 }
 
 #[derive(Debug)]
-enum Read {
+enum RecordedRead {
     Account(Address, Option<AccountInfo>),
     Slot(Address, U256, U256),
     Ancestor(u64, B256),
@@ -87,7 +86,7 @@ enum Read {
 
 /// A block whose transactions may run ahead.
 #[derive(Debug, Clone, Copy)]
-pub struct AheadOf<'a> {
+pub struct AheadExecutor<'a> {
     /// The chain's rules.
     pub chain: &'a ChainSpec,
     /// The block.
@@ -95,21 +94,21 @@ pub struct AheadOf<'a> {
     /// The transactions' senders.
     pub senders: &'a dyn Senders,
     /// What is known of the transactions before one.
-    pub before: Before<'a>,
+    pub before: PriorChanges<'a>,
     /// Codes made ready to run.
     pub codes: Option<&'a CodeCache>,
 }
 
 /// What is known of the transactions before one that runs ahead.
 #[derive(Debug, Clone, Copy)]
-pub enum Before<'a> {
+pub enum PriorChanges<'a> {
     /// What the payload says that the block reads and changes.
     List(&'a AccessList),
     /// What those have changed that have had their turn.
-    SoFar(&'a SoFar),
+    Committed(&'a CommittedChanges),
 }
 
-impl AheadOf<'_> {
+impl AheadExecutor<'_> {
     /// Runs the transactions that `next` names, by index, each on `state`, which is the state after
     /// the parent, with what is known of those before, and hands `done` what came of it, `None`
     /// when that is not worth keeping, and the gas that it took.
@@ -120,10 +119,10 @@ impl AheadOf<'_> {
         &self,
         state: S,
         mut next: impl FnMut() -> Option<usize>,
-        mut done: impl FnMut(usize, Option<RanAhead>, u64),
+        mut done: impl FnMut(usize, Option<AheadOutcome>, u64),
     ) {
         let transactions = &self.block.body.transactions;
-        let is_listed = matches!(self.before, Before::List(_));
+        let is_listed = matches!(self.before, PriorChanges::List(_));
         let state = AheadState { before: self.before, state, index: 0, reads: Vec::new() };
         let header = &self.block.header;
         let recorder = Recorder::new(self.chain, header, state, self.codes.cloned(), false);
@@ -177,7 +176,7 @@ fn coinbase<S: State>(
 /// Runs the transactions of `block` that `next` names, by index, on `state`, which is the state
 /// after the parent: for no other end than that it is asked for most of what they read. What those
 /// before have changed is not seen, so one that depends on it may go another way than in its turn.
-pub fn read_ahead<S: State>(
+pub fn prefetch_reads<S: State>(
     chain: &ChainSpec,
     block: &SealedBlock,
     senders: &dyn Senders,
@@ -205,7 +204,7 @@ fn run_one<S: State>(
     index: usize,
     transaction: &TxEnv,
     gas_used: &mut u64,
-) -> Option<RanAhead> {
+) -> Option<AheadOutcome> {
     evm.error = Ok(());
     let db = evm.db_mut();
     db.0.cache.clear();
@@ -235,15 +234,14 @@ fn run_one<S: State>(
     }
     let TransactionCodes { fetched, create_seen, .. } = std::mem::take(&mut recorder.transaction);
     let reads = std::mem::take(&mut recorder.state.reads);
-    Some(RanAhead { output, reads, codes: fetched, create_seen, reward: None })
+    Some(AheadOutcome { output, reads, codes: fetched, create_seen, reward: None })
 }
 
-impl RanAhead {
+impl AheadOutcome {
     /// Notes what the address that stood in for the beneficiary has got; `false` when what came of
     /// the transaction depends on who the beneficiary is.
     fn reward(&mut self, beneficiary: Address, stand_in: Address, keeps_empty: bool) -> bool {
-        let of =
-            |of| move |read: &Read| matches!(read, Read::Account(address, _) if *address == of);
+        let of = |of| move |read: &RecordedRead| matches!(read, RecordedRead::Account(address, _) if *address == of);
         if self.reads.iter().any(of(beneficiary)) {
             return false;
         }
@@ -263,15 +261,17 @@ impl RanAhead {
         let Self { mut output, reads, codes, create_seen, reward } = self;
         for read in reads {
             let is_same = match read {
-                Read::Account(address, before) => {
+                RecordedRead::Account(address, before) => {
                     let now = db.basic(address).ok()?;
                     if let (Some(now), Some(account)) = (&now, output.state.get_mut(&address)) {
                         know_code(&mut account.info, now);
                     }
-                    before == now.map(|info| own(&info))
+                    before == now.map(|info| account_info(&info))
                 }
-                Read::Slot(address, slot, before) => db.storage(address, slot).ok()? == before,
-                Read::Ancestor(number, before) => db.block_hash(number).ok()? == before,
+                RecordedRead::Slot(address, slot, before) => {
+                    db.storage(address, slot).ok()? == before
+                }
+                RecordedRead::Ancestor(number, before) => db.block_hash(number).ok()? == before,
             };
             if !is_same {
                 return None;
@@ -307,10 +307,6 @@ impl RanAhead {
     }
 }
 
-fn own(info: &state::AccountInfo) -> AccountInfo {
-    AccountInfo { nonce: info.nonce, balance: info.balance, code_hash: info.code_hash }
-}
-
 /// An account that a transaction before has made known with its code stays so: the codes that the
 /// block deploys are collected from there.
 fn know_code(info: &mut state::AccountInfo, now: &state::AccountInfo) {
@@ -322,19 +318,19 @@ fn know_code(info: &mut state::AccountInfo, now: &state::AccountInfo) {
 /// The state after the parent, with what is known of the transactions before one.
 #[derive(Debug)]
 struct AheadState<'a, S> {
-    before: Before<'a>,
+    before: PriorChanges<'a>,
     state: S,
     /// Index of the transaction in a list: 1 is the first.
     index: u64,
     /// What was asked for, with the answers.
-    reads: Vec<Read>,
+    reads: Vec<RecordedRead>,
 }
 
 impl<S: State> State for AheadState<'_, S> {
     fn account(&mut self, address: Address) -> Result<Option<Account>, StateError> {
         let parent = self.state.account(address)?;
         let info = match self.before {
-            Before::List(list) => {
+            PriorChanges::List(list) => {
                 let before = parent.map_or(AccountInfo::EMPTY, AccountInfo::from);
                 let listed = list.account(&address);
                 let index = BlockAccessIndex::new(self.index);
@@ -344,11 +340,11 @@ impl<S: State> State for AheadState<'_, S> {
                     if info == before { parent.is_some() } else { info != AccountInfo::EMPTY };
                 is_there.then_some(info)
             }
-            Before::SoFar(so_far) => {
-                so_far.account(&address).unwrap_or(parent.map(AccountInfo::from))
+            PriorChanges::Committed(committed) => {
+                committed.account(&address).unwrap_or(parent.map(AccountInfo::from))
             }
         };
-        self.reads.push(Read::Account(address, info));
+        self.reads.push(RecordedRead::Account(address, info));
         let storage_root = parent.map_or(EMPTY_ROOT_HASH, |account| account.storage_root);
         Ok(info.map(|AccountInfo { nonce, balance, code_hash }| Account {
             nonce,
@@ -360,14 +356,14 @@ impl<S: State> State for AheadState<'_, S> {
 
     fn storage(&mut self, address: Address, slot: U256) -> Result<U256, StateError> {
         let known = match self.before {
-            Before::List(list) => {
+            PriorChanges::List(list) => {
                 let index = BlockAccessIndex::new(self.index);
                 list.account(&address).and_then(|account| account.slot_at(index, &slot))
             }
-            Before::SoFar(so_far) => so_far.slot(&address, &slot),
+            PriorChanges::Committed(committed) => committed.slot(&address, &slot),
         };
         let value = known.map_or_else(|| self.state.storage(address, slot), Ok)?;
-        self.reads.push(Read::Slot(address, slot, value));
+        self.reads.push(RecordedRead::Slot(address, slot, value));
         Ok(value)
     }
 
@@ -376,10 +372,14 @@ impl<S: State> State for AheadState<'_, S> {
     }
 
     fn code_to_run(&mut self, code_hash: B256) -> Result<Code, StateError> {
-        let Before::List(list) = self.before else { return self.state.code_to_run(code_hash) };
+        let PriorChanges::List(list) = self.before else {
+            return self.state.code_to_run(code_hash);
+        };
         // Its account was read before; if there are several, each has it from somewhere.
         let account = self.reads.iter().rev().find_map(|read| match read {
-            Read::Account(address, Some(info)) if info.code_hash == code_hash => Some(address),
+            RecordedRead::Account(address, Some(info)) if info.code_hash == code_hash => {
+                Some(address)
+            }
             _ => None,
         });
         let listed = account.and_then(|address| list.account(address)?.code(&code_hash));
@@ -388,7 +388,7 @@ impl<S: State> State for AheadState<'_, S> {
 
     fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {
         let hash = self.state.block_hash(number)?;
-        self.reads.push(Read::Ancestor(number, hash));
+        self.reads.push(RecordedRead::Ancestor(number, hash));
         Ok(hash)
     }
 }
