@@ -10,7 +10,7 @@ use crate::witnesses::assemble::{Assembler, Copier};
 use crate::witnesses::recent::Ring;
 use crate::{Error, limits};
 use alloy_primitives::{B256, Bytes};
-use state::{Database, Kept};
+use state::{Database, Retained};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{
@@ -316,7 +316,7 @@ impl Core {
                 }
             };
             let Some((hash, entry)) = entry else { return Ok(None) };
-            if entry.witness == Kept::Never {
+            if entry.witness == Retained::Never {
                 note(number);
                 return Ok(Some(hash));
             }

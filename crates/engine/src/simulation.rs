@@ -14,7 +14,7 @@ use execution::{ChainSpec, SealedBlock, Transaction};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
-use state::{Database, Disk, Kept, MemoryDisk, Options, Store};
+use state::{Database, Disk, MemoryDisk, Options, Retained};
 use std::sync::Arc;
 use std::time::Duration;
 use trie::{AccountChange, AccountInfo, NodeSource, StateChanges, StateTrie};
@@ -60,18 +60,18 @@ fn genesis(number: u64) -> (ChainSpec, Genesis, alloy_genesis::Genesis) {
 #[derive(Debug)]
 struct Slow {
     chain: ChainSpec,
-    store: Store,
+    nodes: B256Map<Bytes>,
+    codes: B256Map<Bytes>,
     headers: B256Map<Header>,
     witnesses: B256Map<Witness>,
 }
 
 impl Slow {
     fn new(chain: ChainSpec, genesis: &Genesis) -> Self {
-        let store = Store::in_memory();
-        let mut codes = Vec::new();
+        let (mut nodes, mut codes) = (B256Map::default(), B256Map::default());
         let accounts = genesis.alloc.iter().map(|(address, account)| {
             let code_hash = keccak256(&account.code);
-            codes.push((code_hash, account.code.clone()));
+            codes.insert(code_hash, account.code.clone());
             let (nonce, balance) = (account.nonce, account.balance);
             let slot =
                 |(slot, value): (&U256, &U256)| (keccak256(slot.to_be_bytes::<32>()), *value);
@@ -86,11 +86,10 @@ impl Slow {
         let mut trie = StateTrie::new(trie::EMPTY_ROOT_HASH);
         let root = trie.apply(&changes, &B256Map::<Bytes>::default()).unwrap();
         assert_eq!(root, genesis.header.state_root);
-        let mut nodes = Vec::new();
-        trie.new_nodes(&mut |hash, rlp| nodes.push((hash, rlp)));
-        store.commit(nodes, codes);
+        trie.new_nodes(&mut |hash, rlp| drop(nodes.insert(hash, rlp)));
         let headers = [(genesis.header.hash_slow(), genesis.header.clone())];
-        Self { chain, store, headers: headers.into_iter().collect(), witnesses: B256Map::default() }
+        let headers = headers.into_iter().collect();
+        Self { chain, nodes, codes, headers, witnesses: B256Map::default() }
     }
 
     /// Whether the block is valid on its parent; remembers it then.
@@ -113,7 +112,8 @@ impl Slow {
         let witness = executed.witness(&mut state, &block.header).unwrap();
         let mut nodes = Vec::new();
         state.new_nodes(&mut |hash, rlp| nodes.push((hash, rlp)));
-        self.store.commit(nodes, executed.new_codes);
+        self.nodes.extend(nodes);
+        self.codes.extend(executed.new_codes);
         self.headers.insert(block.hash(), block.header.clone());
         self.witnesses.insert(block.hash(), witness);
         true
@@ -128,13 +128,13 @@ struct View<'a> {
 
 impl NodeSource for View<'_> {
     fn node(&self, hash: &B256) -> Option<Bytes> {
-        self.slow.store.node(hash)
+        self.slow.nodes.get(hash).cloned()
     }
 }
 
 impl Source for View<'_> {
     fn code(&self, code_hash: &B256) -> Option<Bytes> {
-        self.slow.store.code(code_hash)
+        self.slow.codes.get(code_hash).cloned()
     }
 
     fn ancestor(&self, number: u64) -> Option<Ancestor> {
@@ -317,7 +317,11 @@ impl Simulation {
         copy_witnesses(self);
         for block in self.canonical() {
             let copy = self.fast().database().witness(&block.hash()).unwrap();
-            assert!(matches!(copy, Kept::There(_)), "block {}: {copy:?}", block.header.number);
+            assert!(
+                matches!(copy, Retained::Present(_)),
+                "block {}: {copy:?}",
+                block.header.number
+            );
         }
     }
 
@@ -787,7 +791,7 @@ fn a_copy_is_enough_whatever_else_is_deleted() {
     simulation.fast().prune(&mut |_| ()).unwrap();
     simulation.restart();
     let database = simulation.fast().database().clone();
-    let is = |kept: Kept<Bytes>| matches!(kept, Kept::There(_));
+    let is = |kept: Retained<Bytes>| matches!(kept, Retained::Present(_));
     let alone = simulation.blocks.iter().filter(|block| {
         let hash = block.hash();
         is(database.witness(&hash).unwrap()) && !is(database.touched(&hash).unwrap())

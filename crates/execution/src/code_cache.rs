@@ -161,8 +161,9 @@ const DELEGATION: &[u8] = &[0xef, 0x01];
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jump_table;
     use proptest::prelude::*;
-    use state::{Database, DirectoryDisk, Options, StoredCode};
+    use state::{Database, DirectoryDisk, NewCode, Options, StoredCode};
     use witness::Jumps;
 
     fn code(tag: u8, bytes: usize) -> (Bytecode, Code) {
@@ -231,13 +232,14 @@ mod tests {
         let run = runner.run(&strategy, |code: Vec<u8>| {
             let code = Bytes::from(code);
             let hash = alloy_primitives::keccak256(&code);
-            store.add_codes(vec![(hash, code.clone())]).expect("a working disk");
+            let table = jump_table(&code);
+            store.add_codes(vec![NewCode::new(hash, code.clone(), table)]).expect("a working disk");
             store.persist().expect("a working disk");
             let stored = store.stored_code(&hash).expect("readable").expect("there");
-            let StoredCode { padded, padding, first, place, jumps } = stored;
-            prop_assert!(matches!(jumps, Some(Cow::Borrowed(_))) && place.is_some());
+            let StoredCode { padded, padding, first, location, table } = stored;
+            prop_assert!(matches!(table, Some(Cow::Borrowed(_))) && location.is_some());
             // Safety: what is asserted of the bytes below.
-            let jumps = jumps.map(|table| unsafe { Jumps::new(table) });
+            let jumps = table.map(|table| unsafe { Jumps::new(table) });
             let length = padded.len() - padding;
             let stored = Code { padded: padded.clone(), length, first, is_mapped: true, jumps };
             let (found, expected) = (stored_bytecode(&stored), bytecode(code));

@@ -25,6 +25,7 @@ mod error;
 mod evm;
 mod execute;
 mod header;
+mod jumps;
 mod proof_of_work;
 mod recorder;
 mod rules;
@@ -50,6 +51,7 @@ pub use execute::{Executed, execute, execute_exact, run};
 pub use header::{
     GAS_LIMIT_MINIMUM, next_base_fee, next_excess_blob_gas, validate_header, validate_parent,
 };
+pub use jumps::jump_table;
 pub use proof_of_work::{OMMER_GENERATIONS, next_difficulty, validate_ancestry};
 pub use validate::{
     Roots, Verified, VerifyError, execute_statelessly, validate, validate_access_list,

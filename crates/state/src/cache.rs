@@ -30,7 +30,7 @@ const NONE: u64 = u64::MAX;
 /// Pages by number, as many as `capacity`, for any number of threads.
 #[derive(Debug)]
 pub(crate) struct Cache<P> {
-    sets: Box<[Aligned<P>]>,
+    sets: Box<[AlignedSet<P>]>,
     capacity: usize,
     len: AtomicUsize,
     /// How many sets the hand has passed.
@@ -40,16 +40,16 @@ pub(crate) struct Cache<P> {
 /// A set on lines of its own, which the processor fetches together.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Aligned<P>(RwLock<Set<P>>);
+struct AlignedSet<P>(RwLock<CacheSet<P>>);
 
 #[derive(Debug)]
-struct Set<P> {
+struct CacheSet<P> {
     counts: [AtomicU8; WAYS],
     numbers: [u64; WAYS],
     pages: [Option<Arc<P>>; WAYS],
 }
 
-impl<P> Set<P> {
+impl<P> CacheSet<P> {
     fn empty() -> Self {
         let counts = [const { AtomicU8::new(0) }; WAYS];
         Self { counts, numbers: [NONE; WAYS], pages: [const { None }; WAYS] }
@@ -83,7 +83,7 @@ impl<P> Cache<P> {
     pub(crate) fn new(capacity: usize) -> Self {
         let capacity = capacity.max(1);
         let sets_count = (capacity + capacity / 2).div_ceil(WAYS);
-        let set = |_| Aligned(RwLock::new(Set::empty()));
+        let set = |_| AlignedSet(RwLock::new(CacheSet::empty()));
         let sets = (0..sets_count).map(set).collect();
         Self { sets, capacity, len: 0.into(), hand: 0.into() }
     }
@@ -203,7 +203,7 @@ impl<P> Cache<P> {
         }
     }
 
-    fn remove(&self, set: &mut Set<P>, way: usize) {
+    fn remove(&self, set: &mut CacheSet<P>, way: usize) {
         set.replace(way, NONE, None);
         self.len.fetch_sub(1, Ordering::Relaxed);
     }
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_set_is_two_lines() {
-        assert_eq!(size_of::<Aligned<u64>>(), 128);
+        assert_eq!(size_of::<AlignedSet<u64>>(), 128);
     }
 
     #[test]

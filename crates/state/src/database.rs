@@ -1,20 +1,23 @@
+mod pending;
 mod persist;
 mod types;
 mod verify;
-mod waiting;
 
-pub use types::{Entry, Heads, Kept, LogStats, NewBlock, Options, Persisted, Stats, VerifyReport};
+pub use types::{
+    BlockEntry, Heads, LogStats, NewBlock, Options, Persisted, Retained, Stats, VerifyReport,
+};
 
 use crate::Error;
+use crate::back_pressure::BackPressure;
 use crate::disk::{Directory, Disk};
 use crate::header::{HEADER_BYTES, Header};
-use crate::index::{INDEX, Index, State, StoredBlock, StoredHeads};
+use crate::index::{INDEX, Index, StoreState, StoredBlock, StoredHeads};
 use crate::limits::{CODE_ENTRY_BYTES, MAX_META_BYTES, MAX_SWEEP_BYTES, PAGE_BYTES};
-use crate::log::{Location, Log, StoredCode};
-use crate::pages::{Batch, Nodes, NodesOptions};
-use crate::room::Room;
+use crate::log::{FrameLocation, Log, NewCode, StoredCode};
+use crate::pages::{NodeBatch, NodeStore, NodeStoreOptions};
 use crate::segments;
 use alloy_primitives::{B256, Bytes};
+use pending::{PendingChange, PendingChanges};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use std::fs;
@@ -22,7 +25,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 use trie::versioned::{NodeAddress, Version};
-use waiting::{Change, Waiting};
 
 /// The file that says that a store is here, and of which format. Written last.
 const FORMAT: &str = "format";
@@ -33,19 +35,19 @@ const FORMAT: &str = "format";
 pub struct Database {
     directory: Directory,
     index: Index,
-    nodes: Nodes,
+    nodes: NodeStore,
     blocks: Log,
     codes: Log,
     witnesses: Log,
     /// Codes that were read and checked.
     code_cache: Cache<B256, StoredCode, ByLength>,
     /// What was added and is not persisted; readers look here first.
-    waiting: RwLock<Waiting>,
+    waiting: RwLock<PendingChanges>,
     /// Versions of blocks with smaller numbers are gone.
     versions_from: AtomicU64,
-    room: Arc<Room>,
+    room: Arc<BackPressure>,
     /// What the index says now. Held while it is changed.
-    persisted: Mutex<State>,
+    persisted: Mutex<StoreState>,
 }
 
 #[derive(Clone, Debug)]
@@ -53,7 +55,7 @@ struct ByLength;
 
 impl Weighter<B256, StoredCode> for ByLength {
     fn weight(&self, _: &B256, code: &StoredCode) -> u64 {
-        let bytes = if code.place.is_some() { 0 } else { code.padded.len() as u64 };
+        let bytes = if code.location.is_some() { 0 } else { code.padded.len() as u64 };
         bytes + CODE_ENTRY_BYTES
     }
 }
@@ -85,13 +87,14 @@ impl Database {
         index: Index,
         segment_bytes: u64,
         options: &Options,
-        state: State,
+        state: StoreState,
         heads: StoredHeads,
     ) -> Result<Self, Error> {
-        let room = Arc::new(Room::default());
+        let room = Arc::new(BackPressure::default());
         let [(start, end), blocks, codes, witnesses] = state.logs;
-        let nodes = NodesOptions { start, end, segment_bytes, cache_bytes: options.cache_bytes };
-        let nodes = Nodes::recover(directory.clone(), &nodes, room.clone())?;
+        let nodes =
+            NodeStoreOptions { start, end, segment_bytes, cache_bytes: options.cache_bytes };
+        let nodes = NodeStore::recover(directory.clone(), &nodes, room.clone())?;
         let log = |kind, range, bytes| Log::recover(kind, directory.clone(), range, bytes);
         let blocks = log(segments::BLOCKS, blocks, segment_bytes)?;
         let codes = log(segments::CODES, codes, segment_bytes)?;
@@ -108,7 +111,7 @@ impl Database {
             directory,
             index,
             code_cache: Cache::with_weighter(code_items, options.code_cache_bytes, ByLength),
-            waiting: RwLock::new(Waiting::new(state.sequence, heads.into())),
+            waiting: RwLock::new(PendingChanges::new(state.sequence, heads.into())),
             versions_from: state.versions_from.into(),
             room,
             persisted: Mutex::new(state),
@@ -116,7 +119,7 @@ impl Database {
     }
 
     /// The log of nodes, for readers.
-    pub fn nodes(&self) -> &Nodes {
+    pub fn nodes(&self) -> &NodeStore {
         &self.nodes
     }
 
@@ -124,7 +127,7 @@ impl Database {
     ///
     /// # Panics
     /// When there is another batch.
-    pub fn batch(&self) -> Batch {
+    pub fn batch(&self) -> NodeBatch {
         self.nodes.batch()
     }
 
@@ -155,9 +158,9 @@ impl Database {
     ///
     /// # Errors
     /// When an earlier write failed; then nothing changes.
-    pub fn add_codes(&self, codes: Vec<(B256, Bytes)>) -> Result<(), Error> {
+    pub fn add_codes(&self, codes: Vec<NewCode>) -> Result<(), Error> {
         self.directory.health.check()?;
-        self.room.take(self.waiting_mut().change(Change::Codes(codes)));
+        self.room.take(self.waiting_mut().change(PendingChange::Codes(codes)));
         Ok(())
     }
 
@@ -168,7 +171,7 @@ impl Database {
     /// When an earlier write failed; then nothing changes.
     pub fn add_witness(&self, hash: B256, witness: Bytes) -> Result<(), Error> {
         self.directory.health.check()?;
-        self.room.take(self.waiting_mut().change(Change::Witness { hash, witness }));
+        self.room.take(self.waiting_mut().change(PendingChange::Witness { hash, witness }));
         Ok(())
     }
 
@@ -191,7 +194,7 @@ impl Database {
             assert!(self.knows(&hash).unwrap_or(true), "a canonical block is in the store");
         }
         let changes = changes.to_vec();
-        self.room.take(self.waiting_mut().change(Change::Canonical { changes, heads }));
+        self.room.take(self.waiting_mut().change(PendingChange::Canonical { changes, heads }));
         Ok(())
     }
 
@@ -206,7 +209,7 @@ impl Database {
         assert!(value.len() <= MAX_META_BYTES, "a value has {MAX_META_BYTES} bytes");
         self.directory.health.check()?;
         let key = key.to_owned();
-        self.room.take(self.waiting_mut().change(Change::Meta { key, value }));
+        self.room.take(self.waiting_mut().change(PendingChange::Meta { key, value }));
         Ok(())
     }
 
@@ -221,32 +224,11 @@ impl Database {
         Ok(self.index.meta(key)?.map(Bytes::from))
     }
 
-    /// Which chain this is, as the engine wrote it; `None` in a new store.
-    ///
-    /// # Errors
-    /// When the index cannot be read.
-    pub fn identity(&self) -> Result<Option<Bytes>, Error> {
-        self.meta(IDENTITY)
-    }
-
-    /// Says which chain this is, for ever.
-    ///
-    /// # Errors
-    /// When an earlier write failed.
-    ///
-    /// # Panics
-    /// When it is another already.
-    pub fn set_identity(&self, identity: Bytes) -> Result<(), Error> {
-        let found = self.identity()?;
-        assert!(found.is_none_or(|found| found == identity), "a store is for one chain");
-        self.set_meta(IDENTITY, identity)
-    }
-
     /// What is known of a block.
     ///
     /// # Errors
     /// When the index cannot be read.
-    pub fn entry(&self, hash: &B256) -> Result<Option<Entry>, Error> {
+    pub fn entry(&self, hash: &B256) -> Result<Option<BlockEntry>, Error> {
         if let Some((sequence, block)) = self.waiting().block(hash) {
             return Ok(Some(self.waiting_entry(sequence, &block)));
         }
@@ -270,7 +252,7 @@ impl Database {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn witness(&self, hash: &B256) -> Result<Kept<Bytes>, Error> {
+    pub fn witness(&self, hash: &B256) -> Result<Retained<Bytes>, Error> {
         self.witness_part(hash, |block| block.witness.clone(), |stored| stored.witness)
     }
 
@@ -278,7 +260,7 @@ impl Database {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn touched(&self, hash: &B256) -> Result<Kept<Bytes>, Error> {
+    pub fn touched(&self, hash: &B256) -> Result<Retained<Bytes>, Error> {
         self.witness_part(hash, |block| block.touched.clone(), |stored| stored.touched)
     }
 
@@ -286,18 +268,18 @@ impl Database {
         &self,
         hash: &B256,
         of_waiting: impl FnOnce(&NewBlock) -> Option<Bytes>,
-        of_stored: impl FnOnce(&StoredBlock) -> Option<Location>,
-    ) -> Result<Kept<Bytes>, Error> {
+        of_stored: impl FnOnce(&StoredBlock) -> Option<FrameLocation>,
+    ) -> Result<Retained<Bytes>, Error> {
         if let Some((_, block)) = self.waiting().block(hash) {
-            return Ok(of_waiting(&block).map_or(Kept::Never, Kept::There));
+            return Ok(of_waiting(&block).map_or(Retained::Never, Retained::Present));
         }
         let Some(location) = self.index.block(hash)?.as_ref().and_then(of_stored) else {
-            return Ok(Kept::Never);
+            return Ok(Retained::Never);
         };
         match self.witnesses.read(location) {
-            Ok(bytes) => Ok(Kept::There(bytes)),
+            Ok(bytes) => Ok(Retained::Present(bytes)),
             // Also when it was deleted while we read.
-            Err(_) if location.address < self.witnesses.start() => Ok(Kept::Gone),
+            Err(_) if location.address < self.witnesses.start() => Ok(Retained::Deleted),
             Err(error) => Err(error),
         }
     }
@@ -327,7 +309,7 @@ impl Database {
         Ok(Some(code))
     }
 
-    /// The file of codes that a [`Place`](crate::Place) names, for another process to map: opened
+    /// The file of codes that a [`CodeLocation`](crate::CodeLocation) names, for another process to map: opened
     /// to be read alone. What lies in it stays as it is, and more is appended. `None` when there is
     /// no such file.
     ///
@@ -351,14 +333,6 @@ impl Database {
     /// The heads.
     pub fn heads(&self) -> Heads {
         self.waiting().heads
-    }
-
-    /// Whether nothing of the block waits any more.
-    ///
-    /// # Errors
-    /// When the index cannot be read.
-    pub fn is_persisted(&self, hash: &B256) -> Result<bool, Error> {
-        Ok(self.waiting().block(hash).is_none() && self.index.block(hash)?.is_some())
     }
 
     /// Whether a write has failed: then no other is done.
@@ -389,7 +363,7 @@ impl Database {
     pub fn forget_versions(&self, number: u64) -> Result<(), Error> {
         self.directory.health.check()?;
         self.versions_from.fetch_max(number, Ordering::Relaxed);
-        self.room.take(self.waiting_mut().change(Change::ForgetVersions(number)));
+        self.room.take(self.waiting_mut().change(PendingChange::ForgetVersions(number)));
         Ok(())
     }
 
@@ -401,7 +375,7 @@ impl Database {
     pub fn delete_segments_below(&self, floor: NodeAddress) -> Result<(), Error> {
         self.directory.health.check()?;
         let start = self.nodes.forget_below(floor);
-        self.room.take(self.waiting_mut().change(Change::DeleteNodes(start)));
+        self.room.take(self.waiting_mut().change(PendingChange::DeleteNodes(start)));
         Ok(())
     }
 
@@ -413,7 +387,7 @@ impl Database {
     /// When an earlier write failed.
     pub fn retain_witnesses(&self, max_blocks: u64, max_bytes: u64) -> Result<(), Error> {
         self.directory.health.check()?;
-        let change = Change::RetainWitnesses { max_blocks, max_bytes };
+        let change = PendingChange::RetainWitnesses { max_blocks, max_bytes };
         self.room.take(self.waiting_mut().change(change));
         Ok(())
     }
@@ -427,9 +401,10 @@ impl Database {
         Ok(self.waiting().block(hash).is_some() || self.index.block(hash)?.is_some())
     }
 
-    fn waiting_entry(&self, sequence: u64, block: &NewBlock) -> Entry {
-        let kept = |part: &Option<Bytes>| part.as_ref().map_or(Kept::Never, |_| Kept::There(()));
-        Entry {
+    fn waiting_entry(&self, sequence: u64, block: &NewBlock) -> BlockEntry {
+        let kept =
+            |part: &Option<Bytes>| part.as_ref().map_or(Retained::Never, |_| Retained::Present(()));
+        BlockEntry {
             hash: block.hash,
             number: block.number,
             parent_hash: block.parent_hash,
@@ -443,14 +418,14 @@ impl Database {
         }
     }
 
-    fn stored_entry(&self, hash: B256, stored: StoredBlock) -> Entry {
+    fn stored_entry(&self, hash: B256, stored: StoredBlock) -> BlockEntry {
         let start = self.witnesses.start();
-        let kept = |location: Option<Location>| match location {
-            None => Kept::Never,
-            Some(location) if location.address < start => Kept::Gone,
-            Some(_) => Kept::There(()),
+        let kept = |location: Option<FrameLocation>| match location {
+            None => Retained::Never,
+            Some(location) if location.address < start => Retained::Deleted,
+            Some(_) => Retained::Present(()),
         };
-        Entry {
+        BlockEntry {
             hash,
             number: stored.number,
             parent_hash: stored.parent_hash,
@@ -470,17 +445,14 @@ impl Database {
         is_kept.then_some(version)
     }
 
-    fn waiting(&self) -> RwLockReadGuard<'_, Waiting> {
+    fn waiting(&self) -> RwLockReadGuard<'_, PendingChanges> {
         self.waiting.read().expect("no thread panics with it")
     }
 
-    fn waiting_mut(&self) -> RwLockWriteGuard<'_, Waiting> {
+    fn waiting_mut(&self) -> RwLockWriteGuard<'_, PendingChanges> {
         self.waiting.write().expect("no thread panics with it")
     }
 }
-
-/// The key of the chain's identity.
-const IDENTITY: &str = "identity";
 
 /// The size of segments that the store was begun with; `None` when there is no store.
 fn read_format(directory: &Directory) -> Result<Option<u64>, Error> {
@@ -535,7 +507,7 @@ fn create(directory: &Directory, options: &Options) -> Result<u64, Error> {
     }
     let index = Index::open(directory, options.index_cache_bytes)?;
     index.write(|transaction| {
-        crate::index::put_state(transaction, &State::default(), &StoredHeads::default())
+        crate::index::put_state(transaction, &StoreState::default(), &StoredHeads::default())
     })?;
     drop(index);
     directory.sync()?;

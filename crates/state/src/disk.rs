@@ -137,11 +137,11 @@ pub trait File: Debug + Send + Sync {
 
 /// The first write that failed: after it there are no others.
 #[derive(Debug, Default)]
-pub(crate) struct Health {
+pub(crate) struct WriteHealth {
     first: OnceLock<Error>,
 }
 
-impl Health {
+impl WriteHealth {
     pub(crate) fn check(&self) -> Result<(), Error> {
         match self.first.get() {
             Some(first) => Err(Error::Refused(Box::new(first.clone()))),
@@ -186,7 +186,7 @@ impl std::fmt::Debug for Pace {
 #[derive(Clone, Debug)]
 pub(crate) struct Directory {
     disk: Arc<dyn Disk>,
-    pub(crate) health: Arc<Health>,
+    pub(crate) health: Arc<WriteHealth>,
     pub(crate) pace: Arc<Pace>,
 }
 
@@ -209,14 +209,14 @@ impl Directory {
     }
 
     /// An existing file.
-    pub(crate) fn open(&self, name: &str) -> Result<Option<Named>, Error> {
+    pub(crate) fn open(&self, name: &str) -> Result<Option<NamedFile>, Error> {
         let file = self.disk.open(name, false);
         let file = file.map_err(|source| io_error(self.path(name), "open", 0, source))?;
         Ok(file.map(|file| self.named(name, file)))
     }
 
     /// A file, new unless it is there. A new one is durable after [`sync`](Self::sync).
-    pub(crate) fn create(&self, name: &str) -> Result<Named, Error> {
+    pub(crate) fn create(&self, name: &str) -> Result<NamedFile, Error> {
         let file = self.write(name, "create", || self.disk.open(name, true))?;
         Ok(self.named(name, file.expect("created")))
     }
@@ -239,21 +239,26 @@ impl Directory {
         run().map_err(|source| self.health.failed(io_error(self.path(name), action, 0, source)))
     }
 
-    fn named(&self, name: &str, file: Arc<dyn File>) -> Named {
-        Named { path: self.path(name), file, health: self.health.clone(), pace: self.pace.clone() }
+    fn named(&self, name: &str, file: Arc<dyn File>) -> NamedFile {
+        NamedFile {
+            path: self.path(name),
+            file,
+            health: self.health.clone(),
+            pace: self.pace.clone(),
+        }
     }
 }
 
 /// A file whose errors name it.
 #[derive(Debug)]
-pub(crate) struct Named {
+pub(crate) struct NamedFile {
     path: String,
     file: Arc<dyn File>,
-    health: Arc<Health>,
+    health: Arc<WriteHealth>,
     pace: Arc<Pace>,
 }
 
-impl Named {
+impl NamedFile {
     pub(crate) fn path(&self) -> &str {
         &self.path
     }

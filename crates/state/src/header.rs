@@ -1,7 +1,7 @@
 //! The first 64 bytes of every file: whose it is, of which format, and which file it is.
 
 use crate::Error;
-use crate::disk::Named;
+use crate::disk::NamedFile;
 
 /// The version of the format that this program reads and writes.
 pub const FORMAT_VERSION: u32 = 2;
@@ -31,7 +31,7 @@ impl Header {
     }
 
     /// Reads a header of this kind.
-    pub(crate) fn read(file: &Named, kind: [u8; 4]) -> Result<Self, Error> {
+    pub(crate) fn read(file: &NamedFile, kind: [u8; 4]) -> Result<Self, Error> {
         let length = file.len()?;
         if length < HEADER_BYTES as u64 {
             return Err(short(file, length));
@@ -58,7 +58,7 @@ impl Header {
     }
 
     /// Reads a header that must be this one.
-    pub(crate) fn expect(self, file: &Named) -> Result<(), Error> {
+    pub(crate) fn expect(self, file: &NamedFile) -> Result<(), Error> {
         let found = Self::read(file, self.kind)?;
         if found != self {
             let file = file.path().into();
@@ -69,11 +69,11 @@ impl Header {
     }
 }
 
-fn short(file: &Named, found_bytes: u64) -> Error {
+fn short(file: &NamedFile, found_bytes: u64) -> Error {
     Error::Short { file: file.path().into(), found_bytes, expected_bytes: HEADER_BYTES as u64 }
 }
 
-fn foreign(file: &Named, found: &[u8], expected: &[u8]) -> Error {
+fn foreign(file: &NamedFile, found: &[u8], expected: &[u8]) -> Error {
     let text = |bytes: &[u8]| format!("\"{}\"", bytes.escape_ascii());
     Error::Foreign { file: file.path().into(), found: text(found), expected: text(expected) }
 }

@@ -4,7 +4,7 @@
 mod checked;
 mod stored;
 
-pub(crate) use stored::{State, StoredBlock, StoredHeads, location_bytes, location_from};
+pub(crate) use stored::{StoreState, StoredBlock, StoredHeads, location_bytes, location_from};
 
 use crate::Error;
 use crate::disk::Directory;
@@ -35,7 +35,7 @@ const ENGINE_PREFIX: &str = "engine/";
 
 #[derive(Debug)]
 pub(crate) struct Index {
-    opened: RwLock<Opened>,
+    opened: RwLock<OpenIndex>,
     directory: Directory,
     cache_bytes: usize,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Index {
 /// redb. Once its file has failed it refuses what is not in its cache, wherever that lies, with
 /// [`redb::Error::PreviousIo`], until it is opened anew.
 #[derive(Debug)]
-struct Opened {
+struct OpenIndex {
     /// `None` when it could not be opened anew.
     database: Option<redb::Database>,
     /// What went wrong below redb, which says less about it.
@@ -53,7 +53,7 @@ struct Opened {
 impl Index {
     /// Opens the index; an empty file becomes a new one.
     pub(crate) fn open(directory: &Directory, cache_bytes: usize) -> Result<Self, Error> {
-        let opened = RwLock::new(Opened::open(directory, cache_bytes)?);
+        let opened = RwLock::new(OpenIndex::open(directory, cache_bytes)?);
         Ok(Self { opened, directory: directory.clone(), cache_bytes })
     }
 
@@ -119,7 +119,7 @@ impl Index {
         })
     }
 
-    pub(crate) fn code(&self, hash: &B256) -> Result<Option<crate::log::Location>, Error> {
+    pub(crate) fn code(&self, hash: &B256) -> Result<Option<crate::log::FrameLocation>, Error> {
         self.read(|transaction| {
             let found = transaction.open_table(CODES)?.get(&hash.0)?;
             Ok(found.map(|location| location_from(location.value())))
@@ -131,7 +131,7 @@ impl Index {
     }
 
     /// What the last transaction said about the logs and the chain; `None` in a new index.
-    pub(crate) fn state(&self) -> Result<Option<(State, StoredHeads)>, Error> {
+    pub(crate) fn state(&self) -> Result<Option<(StoreState, StoredHeads)>, Error> {
         let tables = self.read(|transaction| Ok(transaction.list_tables()?.count()))?;
         if tables == 0 {
             return Ok(None);
@@ -139,7 +139,7 @@ impl Index {
         let missing = || self.contradiction("it has tables, but no state");
         let state = self.meta_value(STATE)?.ok_or_else(missing)?;
         let heads = self.meta_value(HEADS)?.ok_or_else(missing)?;
-        let state = self.decode(STATE, State::from_bytes(&state))?;
+        let state = self.decode(STATE, StoreState::from_bytes(&state))?;
         Ok(Some((state, self.decode(HEADS, StoredHeads::from_bytes(&heads))?)))
     }
 
@@ -181,7 +181,7 @@ impl Index {
     }
 }
 
-impl Opened {
+impl OpenIndex {
     fn open(directory: &Directory, cache_bytes: usize) -> Result<Self, Error> {
         let cause = Arc::default();
         let file = CheckedFile::open(directory, INDEX, Arc::clone(&cause))?;
@@ -214,7 +214,7 @@ impl Opened {
 /// Puts the state and the heads into a transaction; creates the tables when they are not there.
 pub(crate) fn put_state(
     transaction: &WriteTransaction,
-    state: &State,
+    state: &StoreState,
     heads: &StoredHeads,
 ) -> Result<(), redb::Error> {
     transaction.open_table(BLOCKS)?;

@@ -25,22 +25,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod back_pressure;
 mod cache;
 mod database;
 mod disk;
 mod error;
 mod header;
 mod index;
-mod jumps;
 pub mod limits;
 mod log;
-mod memory;
 mod pages;
-mod room;
 mod segments;
 
 pub use database::{
-    Database, Entry, Heads, Kept, LogStats, NewBlock, Options, Persisted, Stats, VerifyReport,
+    BlockEntry, Database, Heads, LogStats, NewBlock, Options, Persisted, Retained, Stats,
+    VerifyReport,
 };
 pub use disk::{
     Access, DirectoryDisk, Disk, Fault, FaultDisk, File, MemoryDisk, WatchedDisk, create_directory,
@@ -48,6 +47,5 @@ pub use disk::{
 };
 pub use error::Error;
 pub use header::FORMAT_VERSION;
-pub use log::{Place, StoredCode};
-pub use memory::Store;
-pub use pages::{Batch, NodeReader, Nodes, Record};
+pub use log::{CodeLocation, NewCode, StoredCode};
+pub use pages::{NodeBatch, NodeReader, NodeRecord, NodeStore};

@@ -116,5 +116,5 @@ pub const INDEX_CACHE_BYTES: usize = 32 << 20;
 /// Bytes of a block's note about sweeping.
 pub const MAX_SWEEP_BYTES: usize = 128;
 
-/// Bytes of the chain's identity, and of a value of the engine's own.
+/// Bytes of a value that the engine keeps in the index.
 pub const MAX_META_BYTES: usize = 64 << 10;

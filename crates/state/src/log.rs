@@ -1,16 +1,16 @@
 //! Append-only logs of frames: blocks, codes and witnesses.
 //!
-//! A frame is its payload's length and a CRC-32 over its address, length and all that follows, then
-//! the payload, then what its segment's header says: nothing, or behind a code as many zeros as it
-//! takes to run there, and the table of where it may jump to. Frames fill segments one after
-//! another; one that is longer than a segment gets a longer file.
+//! A frame is the payload's length, a CRC-32 over the frame's address, the length and all that
+//! follows, then the payload. In the log of codes a tail follows each payload: zeros, and a table
+//! of one bit a byte ([`StoredCode`]). Frames fill segments one after another; a frame that is
+//! longer than a segment gets a longer file.
 
 use crate::Error;
 use crate::disk::Directory;
 use crate::header::HEADER_BYTES;
-use crate::limits::{CODE_FIRST_BYTES, MAX_FRAME_BYTES, WRITE_BUFFER_BYTES};
-use crate::segments::{Kind, Segment, Segments, Tail};
-use alloy_primitives::Bytes;
+use crate::limits::{CODE_FIRST_BYTES, CODE_PADDING_BYTES, MAX_FRAME_BYTES, WRITE_BUFFER_BYTES};
+use crate::segments::{LogKind, Segment, Segments};
+use alloy_primitives::{B256, Bytes};
 use std::borrow::Cow;
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,46 +18,84 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 const FRAME_HEADER_BYTES: usize = 8;
 
-/// Where a frame is, as the index has it.
+/// The place of a frame, as the index names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Location {
+pub(crate) struct FrameLocation {
     /// The offset in the log where its header begins.
     pub(crate) address: u64,
     /// Its payload's length.
     pub(crate) bytes: u32,
 }
 
-/// A code, and what is stored with it.
-#[derive(Clone, Debug)]
-pub struct StoredCode {
-    /// The code, and zeros behind it.
-    pub padded: Bytes,
-    /// How many of the bytes are zeros behind the code.
-    pub padding: usize,
-    /// The first bytes of the code, zeros behind them: whoever puts codes in order need not look
-    /// at what lies in a file.
-    pub first: [u8; CODE_FIRST_BYTES],
-    /// Where the bytes lie in their file, when they are no memory of this process but what the
-    /// system can have back at any time.
-    pub place: Option<Place>,
-    /// Where the code may jump to: a bit for each of its bytes, the lowest first. It lies where the
-    /// code does; `None` where it is not stored.
-    pub jumps: Option<Cow<'static, [u8]>>,
+/// A code to store, with its table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewCode {
+    hash: B256,
+    code: Bytes,
+    table: Bytes,
 }
 
-/// Where a code lies in the files.
+impl NewCode {
+    /// A code by its hash. `table` has one bit for each byte of the code, and is opaque to the
+    /// store, which gives it back with the code.
+    ///
+    /// # Panics
+    /// If the table is not an eighth as long as the code, rounded up.
+    pub fn new(hash: B256, code: Bytes, table: Bytes) -> Self {
+        assert_eq!(table.len(), code.len().div_ceil(8), "a table has a bit for each byte");
+        Self { hash, code, table }
+    }
+
+    /// The Keccak-256 hash of the code.
+    pub const fn hash(&self) -> B256 {
+        self.hash
+    }
+
+    /// The code.
+    pub const fn code(&self) -> &Bytes {
+        &self.code
+    }
+
+    /// The bytes that this code takes in memory, about.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.code.len() + self.table.len() + 64
+    }
+}
+
+/// A code as it was read, with its tail.
+#[derive(Clone, Debug)]
+pub struct StoredCode {
+    /// The code, followed by `padding` zeros.
+    pub padded: Bytes,
+    /// The number of zeros that follow the code in `padded`: [`CODE_PADDING_BYTES`], or none for a
+    /// code that is not persisted yet.
+    ///
+    /// [`CODE_PADDING_BYTES`]: crate::limits::CODE_PADDING_BYTES
+    pub padding: usize,
+    /// The first bytes of the code, padded with zeros. They suffice to order most codes without a
+    /// read of a mapped file.
+    pub first: [u8; CODE_FIRST_BYTES],
+    /// The location of the code in its file, if `padded` is a mapping of that file; `None` if it is
+    /// memory of this process.
+    pub location: Option<CodeLocation>,
+    /// The table that the code was added with. It is mapped where the code is; `None` for a code
+    /// that is not persisted yet.
+    pub table: Option<Cow<'static, [u8]>>,
+}
+
+/// The location of a code in the files of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The segment: where in the log it begins, which names its file.
+pub struct CodeLocation {
+    /// The offset in the log at which the file's segment begins. It names the file.
     pub segment: u64,
-    /// Bytes in the file before it.
+    /// The offset of the code in that file, in bytes.
     pub offset: u64,
 }
 
 impl StoredCode {
-    /// A code with nothing behind it.
+    /// A code without a tail.
     pub(crate) fn bare(code: Bytes) -> Self {
-        Self { first: first(&code), padded: code, padding: 0, place: None, jumps: None }
+        Self { first: first(&code), padded: code, padding: 0, location: None, table: None }
     }
 
     /// The code alone.
@@ -66,7 +104,7 @@ impl StoredCode {
     }
 }
 
-/// The first bytes of a code, zeros behind them.
+/// The first bytes of a code, padded with zeros.
 fn first(code: &[u8]) -> [u8; CODE_FIRST_BYTES] {
     let mut first = [0; CODE_FIRST_BYTES];
     let length = code.len().min(first.len());
@@ -77,10 +115,10 @@ fn first(code: &[u8]) -> [u8; CODE_FIRST_BYTES] {
 /// A frame that was read and checked.
 struct Frame {
     segment: Arc<Segment>,
-    /// Where the payload lies.
-    place: Place,
-    /// The payload, and what lies behind it.
-    behind_header: Bytes,
+    /// The location of the payload.
+    location: CodeLocation,
+    /// The payload and its tail.
+    body: Bytes,
 }
 
 #[derive(Debug)]
@@ -89,11 +127,11 @@ pub(crate) struct Log {
     segment_bytes: u64,
     /// Nothing below is read: it is deleted.
     start: AtomicU64,
-    writer: Mutex<Writer>,
+    writer: Mutex<LogWriter>,
 }
 
 #[derive(Debug)]
-struct Writer {
+struct LogWriter {
     /// Where the next frame goes, or the next segment begins.
     end: u64,
     /// The segment that is written, since it was synced.
@@ -105,20 +143,31 @@ struct Writer {
 
 impl Log {
     pub(crate) fn recover(
-        kind: Kind,
+        kind: LogKind,
         directory: Directory,
         (start, end): (u64, u64),
         segment_bytes: u64,
     ) -> Result<Self, Error> {
         let segments = Segments::recover(kind, directory, (start, end), |file, bytes| {
-            Ok(bytes >= segment_bytes && ends_with_a_frame(file, bytes)?)
+            Ok(bytes >= segment_bytes && ends_with_a_frame(kind, file, bytes)?)
         })?;
-        let writer = Writer { end, dirty: None, created: false, buffer: Vec::new() };
+        let writer = LogWriter { end, dirty: None, created: false, buffer: Vec::new() };
         Ok(Self { segments, segment_bytes, start: start.into(), writer: Mutex::new(writer) })
     }
 
-    /// Appends a frame. It can be read once it is synced.
-    pub(crate) fn append(&self, payload: &[u8]) -> Result<Location, Error> {
+    /// Appends a frame without a tail. It can be read once it is synced.
+    pub(crate) fn append(&self, payload: &[u8]) -> Result<FrameLocation, Error> {
+        self.append_with(payload, &[])
+    }
+
+    /// Appends a code and its table. It can be read once it is synced.
+    pub(crate) fn append_code(&self, code: &NewCode) -> Result<FrameLocation, Error> {
+        let zeros = [0; CODE_PADDING_BYTES];
+        self.append_with(&code.code, &[&zeros[..], &code.table].concat())
+    }
+
+    fn append_with(&self, payload: &[u8], tail: &[u8]) -> Result<FrameLocation, Error> {
+        assert_eq!(tail.len(), self.segments.kind.tail_bytes(payload.len()), "as the layout says");
         assert!(payload.len() <= MAX_FRAME_BYTES, "a frame is at most {MAX_FRAME_BYTES} bytes");
         let mut writer = self.writer();
         let last = self.segments.last();
@@ -134,11 +183,8 @@ impl Log {
             let last = last.expect("there is a segment, or a new one");
             writer.dirty = Some((last, self.segments.open(last)?));
         }
-        let tail = writer.dirty.as_ref().expect("opened above").1.tail;
-        let location = Location { address: writer.end, bytes: payload.len() as u32 };
-        let mut behind = Vec::new();
-        tail.push(payload, &mut behind);
-        let header = frame_header(location, payload, &behind);
+        let location = FrameLocation { address: writer.end, bytes: payload.len() as u32 };
+        let header = frame_header(location, payload, tail);
         writer.end += (FRAME_HEADER_BYTES + payload.len()) as u64;
         writer.buffer.extend_from_slice(&header);
         if payload.len() >= WRITE_BUFFER_BYTES {
@@ -153,8 +199,8 @@ impl Log {
         } else {
             writer.buffer.extend_from_slice(payload);
         }
-        writer.end += behind.len() as u64;
-        writer.buffer.extend_from_slice(&behind);
+        writer.end += tail.len() as u64;
+        writer.buffer.extend_from_slice(tail);
         if writer.buffer.len() >= WRITE_BUFFER_BYTES {
             writer.write_buffer(0)?;
         }
@@ -168,7 +214,7 @@ impl Log {
         Ok(writer.end)
     }
 
-    fn sync_writer(&self, writer: &mut Writer) -> Result<(), Error> {
+    fn sync_writer(&self, writer: &mut LogWriter) -> Result<(), Error> {
         writer.write_buffer(0)?;
         if let Some((_, file)) = writer.dirty.take() {
             file.sync()?;
@@ -180,36 +226,35 @@ impl Log {
     }
 
     /// Reads what a frame holds, and checks it.
-    pub(crate) fn read(&self, location: Location) -> Result<Bytes, Error> {
-        let Frame { behind_header, .. } = self.read_frame(location)?;
-        Ok(behind_header.slice(..location.bytes as usize))
+    pub(crate) fn read(&self, location: FrameLocation) -> Result<Bytes, Error> {
+        let Frame { body, .. } = self.read_frame(location)?;
+        Ok(body.slice(..location.bytes as usize))
     }
 
-    /// Reads a code, which stays in the file where that can be mapped: it is read to be checked
-    /// alone. It is then most likely in the system's memory, and no memory of ours: the mapping is
-    /// not looked at before the code runs.
-    pub(crate) fn code(&self, location: Location) -> Result<StoredCode, Error> {
-        let Frame { segment, place, behind_header } = self.read_frame(location)?;
-        let (length, tail) = (location.bytes as usize, segment.tail);
-        let padding = tail.padding();
-        let first = first(&behind_header[..length]);
-        let mapped = segment.mapped(self.segment_bytes, place.offset, behind_header.len())?;
-        let (padded, jumps, place) = match mapped {
+    /// Reads a code. Where its file can be mapped, the code is read only to be checked, and what is
+    /// returned is the mapping, no page of which has been touched: the code is most likely in the
+    /// system's page cache, and takes no memory of this process until it runs.
+    pub(crate) fn code(&self, location: FrameLocation) -> Result<StoredCode, Error> {
+        let length = location.bytes as usize;
+        let Frame { segment, location, body } = self.read_frame(location)?;
+        let padding = self.segments.kind.padding_bytes();
+        let first = first(&body[..length]);
+        let mapped = segment.mapped(self.segment_bytes, location.offset, body.len())?;
+        let (padded, table, location) = match mapped {
             Some(bytes) => {
-                let (padded, jumps) = bytes.split_at(length + padding);
-                (Bytes::from_static(padded), Cow::Borrowed(jumps), Some(place))
+                let (padded, table) = bytes.split_at(length + padding);
+                (Bytes::from_static(padded), Cow::Borrowed(table), Some(location))
             }
             None => {
-                let jumps = behind_header[length + padding..].to_vec();
-                (behind_header.slice(..length + padding), Cow::Owned(jumps), None)
+                let table = body[length + padding..].to_vec();
+                (body.slice(..length + padding), Cow::Owned(table), None)
             }
         };
-        let jumps = (tail == Tail::ZerosAndJumps).then_some(jumps);
-        Ok(StoredCode { padded, padding, first, place, jumps })
+        Ok(StoredCode { padded, padding, first, location, table: Some(table) })
     }
 
-    fn read_frame(&self, location: Location) -> Result<Frame, Error> {
-        let Location { address, bytes } = location;
+    fn read_frame(&self, location: FrameLocation) -> Result<Frame, Error> {
+        let FrameLocation { address, bytes } = location;
         let log = self.segments.kind.name;
         let start = self.start();
         let segment = self.segments.containing(address).filter(|_| address >= start);
@@ -218,18 +263,19 @@ impl Log {
         };
         let file = self.segments.open(segment)?;
         let payload_bytes = bytes as usize;
-        let frame_bytes = FRAME_HEADER_BYTES + payload_bytes + file.tail.bytes(payload_bytes);
+        let frame_bytes =
+            FRAME_HEADER_BYTES + payload_bytes + self.segments.kind.tail_bytes(payload_bytes);
         let mut frame = vec![0; frame_bytes];
         file.read_at(address - segment, &mut frame)?;
-        let (header, behind) = frame.split_at(FRAME_HEADER_BYTES);
-        let (payload, tail) = behind.split_at(payload_bytes);
-        let zeros = &tail[..file.tail.padding()];
+        let (header, body) = frame.split_at(FRAME_HEADER_BYTES);
+        let (payload, tail) = body.split_at(payload_bytes);
+        let zeros = &tail[..self.segments.kind.padding_bytes()];
         if header != frame_header(location, payload, tail) || zeros.iter().any(|byte| *byte != 0) {
             return Err(damaged(&file, address - segment));
         }
-        let behind_header = Bytes::from(frame).slice(FRAME_HEADER_BYTES..);
-        let place = Place { segment, offset: address - segment + FRAME_HEADER_BYTES as u64 };
-        Ok(Frame { segment: file, place, behind_header })
+        let body = Bytes::from(frame).slice(FRAME_HEADER_BYTES..);
+        let offset = address - segment + FRAME_HEADER_BYTES as u64;
+        Ok(Frame { segment: file, location: CodeLocation { segment, offset }, body })
     }
 
     /// The file of the segment that begins at `start`, to be read by somebody else; `None` when
@@ -275,7 +321,7 @@ impl Log {
         each: &mut impl FnMut(Result<u64, Error>),
     ) -> Result<(), Error> {
         let file = self.segments.open(start)?;
-        let tail = self.segments.tail(start, &file)?;
+        self.segments.header(start).expect(&file)?;
         let mut address = start + HEADER_BYTES as u64;
         while address < end {
             let mut header = [0; FRAME_HEADER_BYTES];
@@ -285,24 +331,24 @@ impl Log {
             }
             file.read_at(offset, &mut header)?;
             let bytes = u32::from_le_bytes(header[..4].try_into().expect("four bytes"));
-            let behind_header = u64::from(bytes) + tail.bytes(bytes as usize) as u64;
-            let next = address + FRAME_HEADER_BYTES as u64 + behind_header;
+            let tail_bytes = self.segments.kind.tail_bytes(bytes as usize) as u64;
+            let next = address + FRAME_HEADER_BYTES as u64 + u64::from(bytes) + tail_bytes;
             if next > end {
                 return Err(damaged(&file, offset));
             }
-            self.read(Location { address, bytes })?;
+            self.read(FrameLocation { address, bytes })?;
             each(Ok(next - address));
             address = next;
         }
         Ok(())
     }
 
-    fn writer(&self) -> MutexGuard<'_, Writer> {
+    fn writer(&self) -> MutexGuard<'_, LogWriter> {
         self.writer.lock().expect("no thread panics with it")
     }
 }
 
-impl Writer {
+impl LogWriter {
     /// Writes the buffer, which ends `after` bytes before the log's end.
     fn write_buffer(&mut self, after: u64) -> Result<(), Error> {
         if self.buffer.is_empty() {
@@ -316,13 +362,13 @@ impl Writer {
 }
 
 /// Whether a file of this length ends where a frame does, by the lengths of all before it.
-fn ends_with_a_frame(file: &Segment, bytes: u64) -> Result<bool, Error> {
+fn ends_with_a_frame(kind: LogKind, file: &Segment, bytes: u64) -> Result<bool, Error> {
     let mut end = HEADER_BYTES as u64;
     while end + FRAME_HEADER_BYTES as u64 <= bytes {
         let mut length = [0; 4];
         file.read_at(end, &mut length)?;
         let length = u32::from_le_bytes(length);
-        let tail_bytes = file.tail.bytes(length as usize) as u64;
+        let tail_bytes = kind.tail_bytes(length as usize) as u64;
         end += FRAME_HEADER_BYTES as u64 + u64::from(length) + tail_bytes;
     }
     Ok(end == bytes)
@@ -332,7 +378,7 @@ fn damaged(file: &Segment, offset: u64) -> Error {
     file.damaged(offset, "the frame does not match its length and checksum")
 }
 
-fn frame_header(location: Location, payload: &[u8], tail: &[u8]) -> [u8; FRAME_HEADER_BYTES] {
+fn frame_header(location: FrameLocation, payload: &[u8], tail: &[u8]) -> [u8; FRAME_HEADER_BYTES] {
     let length = location.bytes.to_le_bytes();
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&location.address.to_le_bytes());
@@ -343,48 +389,4 @@ fn frame_header(location: Location, payload: &[u8], tail: &[u8]) -> [u8; FRAME_H
     header[..4].copy_from_slice(&length);
     header[4..].copy_from_slice(&hasher.finalize().to_le_bytes());
     header
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::disk::MemoryDisk;
-    use crate::segments::CODES;
-
-    /// Segments of codes had nothing behind each once, then zeros. They stay as they are until
-    /// they are full.
-    #[test]
-    fn segments_of_before_are_read_and_filled() {
-        let directory = Directory::new(Arc::new(MemoryDisk::new()));
-        let frames: Vec<_> = (1..150_u8).map(|tag| vec![tag; usize::from(tag)]).collect();
-        let tails = [Tail::Nothing, Tail::Zeros, Tail::ZerosAndJumps];
-        let open =
-            |kind, end| Log::recover(kind, directory.clone(), (0, end), 1024).expect("memory");
-        let (mut locations, mut end, mut counts) = (Vec::new(), 0, Vec::new());
-        for (tail, frames) in tails.into_iter().zip(frames.chunks(50)) {
-            let log = open(Kind { tail, ..CODES }, end);
-            locations.extend(frames.iter().map(|frame| log.append(frame).expect("memory")));
-            end = log.sync().expect("memory");
-            counts.push(log.segments().starts().len());
-        }
-        let log = open(CODES, end);
-        let starts = log.segments().starts();
-        for (index, start) in starts.iter().enumerate() {
-            let tail = log.segments().open(*start).expect("memory").tail;
-            let expected = counts.iter().position(|count| index < *count).expect("one of them");
-            assert_eq!(tail, tails[expected], "segment {index}");
-        }
-        assert!(counts.is_sorted_by(|count, next| count < next), "{counts:?}");
-        for (location, frame) in locations.iter().zip(&frames) {
-            assert_eq!(log.read(*location).expect("memory"), *frame);
-            assert_eq!(log.code(*location).expect("memory").code(), *frame);
-        }
-        let mut bytes = 0;
-        log.verify(end, |outcome| bytes += outcome.expect("whole"));
-        assert_eq!(bytes, end - (starts.len() * HEADER_BYTES) as u64);
-        // A program of before would say that it does not know this segment.
-        let kind = Kind { tail: Tail::Zeros, ..CODES };
-        let before = Log::recover(kind, directory, (0, end), 1024);
-        assert!(matches!(before, Err(Error::Foreign { .. })), "{before:?}");
-    }
 }

@@ -1,13 +1,13 @@
 //! The log of nodes: pages with a checksum, in segment files, behind a cache.
 
 use crate::Error;
+use crate::back_pressure::BackPressure;
 use crate::cache::Cache;
-use crate::disk::{Directory, Health, Named, waits_for_device};
+use crate::disk::{Directory, NamedFile, WriteHealth, waits_for_device};
 use crate::limits::{
     MIN_SEGMENT_BYTES, PAGE_BYTES, PAGE_CONTENT_BYTES, PAGES_AT_HAND, PAGES_AT_HAND_FROM,
     READ_AHEAD_BYTES, READ_PART_BYTES, WRITE_BUFFER_BYTES, WRITE_PART_BYTES,
 };
-use crate::room::Room;
 use crate::segments::{NODES, Segments};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,23 +26,23 @@ const PAGES_PER_PART: usize = 32;
 
 /// The log of nodes, for any number of threads. Clones are the same log.
 #[derive(Clone)]
-pub struct Nodes {
-    shared: Arc<Shared>,
+pub struct NodeStore {
+    shared: Arc<SharedNodes>,
 }
 
-struct Shared {
+struct SharedNodes {
     segments: Segments,
     segment_bytes: u64,
     /// Nothing below is read: it is deleted, or about to be.
     start: AtomicU64,
-    /// Where the next page goes. Moved by [`Batch::seal`] alone.
+    /// Where the next page goes. Moved by [`NodeBatch::seal`] alone.
     end: AtomicU64,
     cache: Cache<Page>,
     /// Pages that are sealed and not persisted, by number.
     waiting: RwLock<BTreeMap<u64, Arc<Page>>>,
     batch_is_open: AtomicBool,
-    room: Arc<Room>,
-    health: Arc<Health>,
+    room: Arc<BackPressure>,
+    health: Arc<WriteHealth>,
 }
 
 /// What a page holds: with an [`Arc`]'s two counts it is what the allocator gives out, to the byte.
@@ -58,50 +58,50 @@ impl fmt::Debug for Page {
 
 /// A node's bytes, and all that follow them in their page.
 #[derive(Clone)]
-pub struct Record {
+pub struct NodeRecord {
     page: Arc<Page>,
     offset: u16,
 }
 
-impl AsRef<[u8]> for Record {
+impl AsRef<[u8]> for NodeRecord {
     #[inline]
     fn as_ref(&self) -> &[u8] {
         &self.page.0[usize::from(self.offset)..]
     }
 }
 
-impl fmt::Debug for Record {
+impl fmt::Debug for NodeRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Record").field(&self.offset).finish()
+        f.debug_tuple("NodeRecord").field(&self.offset).finish()
     }
 }
 
-impl fmt::Debug for Nodes {
+impl fmt::Debug for NodeStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = self.shared.end.load(Ordering::Relaxed);
-        f.debug_struct("Nodes").field("end", &end).finish_non_exhaustive()
+        f.debug_struct("NodeStore").field("end", &end).finish_non_exhaustive()
     }
 }
 
-/// What [`Nodes::recover`] needs to know.
-pub(crate) struct NodesOptions {
+/// What [`NodeStore::recover`] needs to know.
+pub(crate) struct NodeStoreOptions {
     pub(crate) start: u64,
     pub(crate) end: u64,
     pub(crate) segment_bytes: u64,
     pub(crate) cache_bytes: u64,
 }
 
-impl Records for Nodes {
-    type Record = Record;
+impl Records for NodeStore {
+    type Record = NodeRecord;
 
     #[inline]
-    fn record(&self, at: NodeAddress) -> Result<Record, RecordError> {
+    fn record(&self, at: NodeAddress) -> Result<NodeRecord, RecordError> {
         let offset = (at.offset() % PAGE) as u16;
         let page = match self.shared.cached(at.offset(), Arc::clone) {
             Some(page) => page,
             None => self.shared.uncached(at.offset())?,
         };
-        Ok(Record { page, offset })
+        Ok(NodeRecord { page, offset })
     }
 
     #[inline]
@@ -139,7 +139,7 @@ impl Records for Nodes {
 /// move.
 #[derive(Debug)]
 pub struct NodeReader {
-    nodes: Nodes,
+    nodes: NodeStore,
     /// How many pages were looked up in the cache, as long as there are none at hand.
     looked_up: usize,
     /// By the last digits of their numbers; empty for a reader of few. Those that it has been to
@@ -149,7 +149,7 @@ pub struct NodeReader {
 
 impl NodeReader {
     /// With nothing at hand.
-    pub fn new(nodes: Nodes) -> Self {
+    pub fn new(nodes: NodeStore) -> Self {
         Self { nodes, looked_up: 0, at_hand: Box::default() }
     }
 }
@@ -182,18 +182,18 @@ impl RecordReader for NodeReader {
     }
 }
 
-impl Nodes {
+impl NodeStore {
     pub(crate) fn recover(
         directory: Directory,
-        options: &NodesOptions,
-        room: Arc<Room>,
+        options: &NodeStoreOptions,
+        room: Arc<BackPressure>,
     ) -> Result<Self, Error> {
         assert!(options.segment_bytes >= MIN_SEGMENT_BYTES, "a segment has a page");
         assert!(options.segment_bytes.is_multiple_of(PAGE), "a segment has whole pages");
         let health = directory.health.clone();
         let (start, end) = (options.start, options.end);
         let pages = (options.cache_bytes / PAGE) as usize;
-        let shared = Shared {
+        let shared = SharedNodes {
             segments: Segments::recover(NODES, directory, (start, end), |_, bytes| {
                 Ok(bytes == options.segment_bytes)
             })?,
@@ -213,11 +213,11 @@ impl Nodes {
     ///
     /// # Panics
     /// When there is another.
-    pub fn batch(&self) -> Batch {
+    pub fn batch(&self) -> NodeBatch {
         let open = self.shared.batch_is_open.swap(true, Ordering::AcqRel);
         assert!(!open, "one batch is sealed or dropped before the next");
         let next = self.shared.end.load(Ordering::Acquire) / PAGE;
-        Batch { nodes: self.clone(), pages: Vec::new(), next, used: PAGE_CONTENT_BYTES }
+        NodeBatch { nodes: self.clone(), pages: Vec::new(), next, used: PAGE_CONTENT_BYTES }
     }
 
     /// Where the log ends, sealed batches included: the next batch's addresses are above.
@@ -348,7 +348,7 @@ impl Nodes {
     }
 }
 
-impl Shared {
+impl SharedNodes {
     /// Shows the page with this address to `see`, if that is an address of a record, and the page
     /// in the cache.
     #[inline]
@@ -440,7 +440,7 @@ impl Shared {
     }
 }
 
-fn read_page(file: &Named, number: u64, segment: u64) -> Result<Arc<Page>, Error> {
+fn read_page(file: &NamedFile, number: u64, segment: u64) -> Result<Arc<Page>, Error> {
     let mut page = [0; PAGE_BYTES];
     let offset = number * PAGE - segment;
     file.read_page_at(offset, &mut page)?;
@@ -468,8 +468,8 @@ fn page_end(number: u64, content: &[u8; PAGE_CONTENT_BYTES]) -> [u8; PAGE_END_BY
 }
 
 /// New records that nobody sees until they are sealed. Dropped, they never were.
-pub struct Batch {
-    nodes: Nodes,
+pub struct NodeBatch {
+    nodes: NodeStore,
     pages: Vec<(u64, Arc<Page>)>,
     /// The number of the next page.
     next: u64,
@@ -477,13 +477,13 @@ pub struct Batch {
     used: usize,
 }
 
-impl fmt::Debug for Batch {
+impl fmt::Debug for NodeBatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Batch").field("pages", &self.pages.len()).finish_non_exhaustive()
+        f.debug_struct("NodeBatch").field("pages", &self.pages.len()).finish_non_exhaustive()
     }
 }
 
-impl Batch {
+impl NodeBatch {
     /// Makes the records readable at their addresses, from memory until they are persisted.
     ///
     /// # Errors
@@ -529,7 +529,7 @@ impl Batch {
     }
 }
 
-impl RecordSink for Batch {
+impl RecordSink for NodeBatch {
     fn append(&mut self, record: &[u8]) -> NodeAddress {
         assert!(!record.is_empty() && record.len() <= Self::MAX_RECORD_BYTES);
         if self.used + record.len() > PAGE_CONTENT_BYTES {
@@ -545,7 +545,7 @@ impl RecordSink for Batch {
     }
 }
 
-impl Drop for Batch {
+impl Drop for NodeBatch {
     fn drop(&mut self) {
         self.nodes.shared.batch_is_open.store(false, Ordering::Release);
     }

@@ -1,9 +1,8 @@
 //! The files of one log: contiguous pieces of it, each named by the log's offset where it begins.
 
 use crate::Error;
-use crate::disk::{Directory, Named};
+use crate::disk::{Directory, NamedFile};
 use crate::header::Header;
-use crate::jumps;
 use crate::limits::{CODE_PADDING_BYTES, MAPPED_BEYOND_BYTES, MAX_OPEN_SEGMENTS};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound::{Excluded, Unbounded};
@@ -13,71 +12,46 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// Which log: its name, which its files begin with, and the four letters in their headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kind {
+pub(crate) struct LogKind {
     pub(crate) name: &'static str,
     pub(crate) letters: [u8; 4],
-    /// What a new segment has behind each payload.
-    pub(crate) tail: Tail,
+    /// Whether a tail follows each payload: [`CODE_PADDING_BYTES`] zeros, then a table of one bit a
+    /// byte of the payload. A reader uses both where they lie.
+    pub(crate) has_tail: bool,
 }
 
-/// What lies behind the payload of each frame of a segment, as the segment's header says. Frames of
-/// codes once had nothing there, and then the zeros alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tail {
-    Nothing,
-    Zeros,
-    /// The zeros, and the code's table of jump destinations.
-    ZerosAndJumps,
-}
-
-impl Tail {
-    const ALL: [Self; 3] = [Self::Nothing, Self::Zeros, Self::ZerosAndJumps];
-
-    /// What the header of a segment says.
-    const fn number(self) -> u64 {
-        match self {
-            Self::Nothing => 0,
-            Self::Zeros => CODE_PADDING_BYTES as u64,
-            Self::ZerosAndJumps => CODE_PADDING_BYTES as u64 | 1 << 32,
-        }
+impl LogKind {
+    /// The layout of frames, as the header of a segment names it.
+    const fn layout(self) -> u64 {
+        if self.has_tail { CODE_PADDING_BYTES as u64 | 1 << 32 } else { 0 }
     }
 
-    /// Bytes of zeros behind each payload.
-    pub(crate) const fn padding(self) -> usize {
-        match self {
-            Self::Nothing => 0,
-            Self::Zeros | Self::ZerosAndJumps => CODE_PADDING_BYTES,
-        }
+    /// The length of the zeros that follow each payload, in bytes.
+    pub(crate) const fn padding_bytes(self) -> usize {
+        if self.has_tail { CODE_PADDING_BYTES } else { 0 }
     }
 
-    /// Bytes behind a payload of so many.
-    pub(crate) const fn bytes(self, payload_bytes: usize) -> usize {
-        match self {
-            Self::Nothing | Self::Zeros => self.padding(),
-            Self::ZerosAndJumps => self.padding() + jumps::table_bytes(payload_bytes),
-        }
+    /// The length of the table that follows a payload of this length, in bytes.
+    pub(crate) const fn table_bytes(self, payload_bytes: usize) -> usize {
+        if self.has_tail { payload_bytes.div_ceil(8) } else { 0 }
     }
 
-    /// Appends what lies behind this payload.
-    pub(crate) fn push(self, payload: &[u8], out: &mut Vec<u8>) {
-        out.resize(out.len() + self.padding(), 0);
-        if self == Self::ZerosAndJumps {
-            jumps::push_table(payload, out);
-        }
+    /// The length of all that follows a payload of this length in its frame, in bytes.
+    pub(crate) const fn tail_bytes(self, payload_bytes: usize) -> usize {
+        self.padding_bytes() + self.table_bytes(payload_bytes)
     }
 }
 
-pub(crate) const NODES: Kind = Kind { name: "nodes", letters: *b"NODE", tail: Tail::Nothing };
-pub(crate) const BLOCKS: Kind = Kind { name: "blocks", letters: *b"BLCK", tail: Tail::Nothing };
-pub(crate) const CODES: Kind = Kind { name: "codes", letters: *b"CODE", tail: Tail::ZerosAndJumps };
-pub(crate) const WITNESSES: Kind =
-    Kind { name: "witnesses", letters: *b"WTNS", tail: Tail::Nothing };
+pub(crate) const NODES: LogKind = LogKind { name: "nodes", letters: *b"NODE", has_tail: false };
+pub(crate) const BLOCKS: LogKind = LogKind { name: "blocks", letters: *b"BLCK", has_tail: false };
+pub(crate) const CODES: LogKind = LogKind { name: "codes", letters: *b"CODE", has_tail: true };
+pub(crate) const WITNESSES: LogKind =
+    LogKind { name: "witnesses", letters: *b"WTNS", has_tail: false };
 
 /// The file of one segment, open.
 #[derive(Debug)]
 pub(crate) struct Segment {
-    file: Named,
-    pub(crate) tail: Tail,
+    file: NamedFile,
     /// The file in memory, `None` where it cannot be mapped.
     mapped: OnceLock<Option<&'static [u8]>>,
     /// The file has so many bytes at least.
@@ -85,17 +59,16 @@ pub(crate) struct Segment {
 }
 
 impl Deref for Segment {
-    type Target = Named;
+    type Target = NamedFile;
 
-    fn deref(&self) -> &Named {
+    fn deref(&self) -> &NamedFile {
         &self.file
     }
 }
 
 impl Segment {
-    fn new(file: Named, tail: Tail) -> Arc<Self> {
-        let (mapped, known_bytes) = (OnceLock::new(), AtomicU64::new(0));
-        Arc::new(Self { file, tail, mapped, known_bytes })
+    fn new(file: NamedFile) -> Arc<Self> {
+        Arc::new(Self { file, mapped: OnceLock::new(), known_bytes: AtomicU64::new(0) })
     }
 
     /// These bytes of the file, written already, where they lie in the system's memory; `None`
@@ -127,20 +100,20 @@ impl Segment {
 
 #[derive(Debug)]
 pub(crate) struct Segments {
-    pub(crate) kind: Kind,
+    pub(crate) kind: LogKind,
     directory: Directory,
-    files: Mutex<Files>,
+    files: Mutex<SegmentFiles>,
 }
 
 /// Every segment, and its file where that is open.
 #[derive(Debug, Default)]
-struct Files {
+struct SegmentFiles {
     all: BTreeMap<u64, Option<Arc<Segment>>>,
     /// Those that are open, in the order in which they were opened.
     open: VecDeque<u64>,
 }
 
-impl Files {
+impl SegmentFiles {
     /// Keeps a file open, and lets go of the one that was opened first when there are many.
     fn keep(&mut self, start: u64, file: &Arc<Segment>) {
         if self.all.insert(start, Some(file.clone())).flatten().is_some() {
@@ -162,7 +135,7 @@ impl Segments {
     /// for good once the directory is synced. Where a segment ends too early, `is_full` says
     /// whether one of that length may be whole, so that another is missing.
     pub(crate) fn recover(
-        kind: Kind,
+        kind: LogKind,
         directory: Directory,
         (start, end): (u64, u64),
         is_full: impl Fn(&Segment, u64) -> Result<bool, Error>,
@@ -242,8 +215,8 @@ impl Segments {
             return Err(Error::Short { file, found_bytes: 0, expected_bytes: 1 });
         };
         self.advise(&file);
-        let tail = self.tail(start, &file)?;
-        let file = Segment::new(file, tail);
+        self.header(start).expect(&file)?;
+        let file = Segment::new(file);
         let mut files = self.files();
         if files.all.contains_key(&start) {
             files.keep(start, &file);
@@ -261,13 +234,13 @@ impl Segments {
         let file = self.directory.create(&self.file_name(start))?;
         self.advise(&file);
         file.write_at(0, header)?;
-        let file = Segment::new(file, self.kind.tail);
+        let file = Segment::new(file);
         self.files().keep(start, &file);
         Ok(file)
     }
 
     /// What the system should know before anything is read of a file.
-    fn advise(&self, file: &Named) {
+    fn advise(&self, file: &NamedFile) {
         if self.kind == NODES {
             file.reads_are_random();
         }
@@ -297,26 +270,9 @@ impl Segments {
         self.directory.sync()
     }
 
-    /// The header of a new segment: where it begins, and what lies behind each payload.
+    /// The header of the segment that begins at `start`: where that is, and the layout of frames.
     pub(crate) fn header(&self, start: u64) -> Header {
-        self.header_with(start, self.kind.tail)
-    }
-
-    const fn header_with(&self, start: u64, tail: Tail) -> Header {
-        Header { kind: self.kind.letters, numbers: [start, tail.number()] }
-    }
-
-    /// What lies behind each payload of the segment in this file, which must be the one that begins
-    /// at `start`.
-    pub(crate) fn tail(&self, start: u64, file: &Named) -> Result<Tail, Error> {
-        let found = Header::read(file, self.kind.letters)?;
-        let earlier = Tail::ALL.into_iter().take_while(|tail| *tail != self.kind.tail);
-        let is_found = |tail: &Tail| found == self.header_with(start, *tail);
-        if let Some(tail) = earlier.into_iter().find(is_found) {
-            return Ok(tail);
-        }
-        self.header(start).expect(file)?;
-        Ok(self.kind.tail)
+        Header { kind: self.kind.letters, numbers: [start, self.kind.layout()] }
     }
 
     fn file_name(&self, start: u64) -> String {
@@ -329,7 +285,7 @@ impl Segments {
         (self.file_name(start) == name).then_some(start)
     }
 
-    fn files(&self) -> MutexGuard<'_, Files> {
+    fn files(&self) -> MutexGuard<'_, SegmentFiles> {
         self.files.lock().expect("no thread panics with it")
     }
 }

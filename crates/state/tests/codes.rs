@@ -3,7 +3,7 @@
 mod common;
 
 use alloy_primitives::{B256, Bytes, keccak256};
-use common::{Difference, OPTIONS, Workload, open};
+use common::{Difference, OPTIONS, Workload, open, table, with_tables};
 use deponent_state::limits::{CODE_FIRST_BYTES, CODE_PADDING_BYTES, MAPPED_BEYOND_BYTES};
 use deponent_state::{Database, DirectoryDisk, MemoryDisk, StoredCode, read_mapped};
 use rand::rngs::StdRng;
@@ -21,17 +21,18 @@ fn code(rng: &mut StdRng, bytes: usize) -> (B256, Bytes) {
     (keccak256(&code), code.into())
 }
 
-/// What is stored of a code, which is all there.
+/// Reads a code and its tail, and checks that nothing is missing.
 fn stored(store: &Database, (hash, code): &(B256, Bytes)) -> StoredCode {
     let found = store.stored_code(hash).expect("it can be read").expect("it is there");
     assert_eq!(found.code(), *code);
     assert!(found.padded[code.len()..].iter().all(|byte| *byte == 0));
     let first = code.iter().copied().chain([0; CODE_FIRST_BYTES]).take(CODE_FIRST_BYTES);
     assert!(first.eq(found.first));
-    assert_eq!(found.jumps.is_some(), found.padding > 0);
+    assert_eq!(found.table.is_some(), found.padding > 0);
+    assert!(found.table.as_ref().is_none_or(|found| **found == table(code)));
     let mut read = vec![0; code.len()];
-    assert_eq!(read_mapped(&found.code(), &mut read), found.place.is_some());
-    assert!(found.place.is_none() || read == *code);
+    assert_eq!(read_mapped(&found.code(), &mut read), found.location.is_some());
+    assert!(found.location.is_none() || read == *code);
     assert_eq!(store.code(hash).expect("it can be read").as_ref(), Some(code));
     found
 }
@@ -51,24 +52,24 @@ fn codes_stay_in_their_files_while_these_grow_and_are_closed() {
                 code(&mut rng, bytes)
             })
             .collect();
-        store.add_codes(some.clone()).expect("a working disk");
+        store.add_codes(with_tables(some.clone())).expect("a working disk");
         for code in &some {
             // It waits to be written.
             let waiting = stored(&store, code);
-            assert!(waiting.place.is_none() && waiting.padding == 0);
+            assert!(waiting.location.is_none() && waiting.padding == 0);
         }
         store.persist().expect("a working disk");
         codes.extend(some);
         for code in &codes {
             let found = stored(&store, code);
-            assert!(found.place.is_some() && found.padding == CODE_PADDING_BYTES);
-            let place = found.place.expect("it is mapped");
-            let file = store.code_file(place.segment).expect("it can be opened").expect("there");
+            assert!(found.location.is_some() && found.padding == CODE_PADDING_BYTES);
+            let location = found.location.expect("it is mapped");
+            let file = store.code_file(location.segment).expect("it can be opened").expect("there");
             let mut bytes = vec![0; code.1.len()];
-            file.read_exact_at(&mut bytes, place.offset).expect("it is there");
+            file.read_exact_at(&mut bytes, location.offset).expect("it is there");
             assert_eq!(code.1, bytes);
-            assert!(file.write_at(b"x", place.offset).is_err(), "it is read alone");
-            assert!(store.code_file(place.segment + 1).expect("no fault").is_none());
+            assert!(file.write_at(b"x", location.offset).is_err(), "it is read alone");
+            assert!(store.code_file(location.segment + 1).expect("no fault").is_none());
             held.push((found, code.1.clone()));
         }
         if round % 7 == 6 {
@@ -91,9 +92,9 @@ fn a_code_that_is_longer_than_a_mapping_is_read() {
     let store = open_directory(folder.path());
     let long = (OPTIONS.segment_bytes + MAPPED_BEYOND_BYTES) as usize;
     let codes = [code(&mut rng, 10), code(&mut rng, long), code(&mut rng, 20)];
-    store.add_codes(codes.to_vec()).expect("a working disk");
+    store.add_codes(with_tables(codes.clone())).expect("a working disk");
     store.persist().expect("a working disk");
-    let are_mapped = codes.map(|code| stored(&store, &code).place.is_some());
+    let are_mapped = codes.map(|code| stored(&store, &code).location.is_some());
     assert_eq!(are_mapped, [true, false, true]);
 }
 
@@ -102,10 +103,10 @@ fn where_files_cannot_be_mapped_codes_are_read() {
     let mut rng = StdRng::seed_from_u64(2);
     let store = open(MemoryDisk::new()).expect("opens");
     let code = code(&mut rng, 300);
-    store.add_codes(vec![code.clone()]).expect("memory");
+    store.add_codes(with_tables([code.clone()])).expect("memory");
     store.persist().expect("memory");
     let found = stored(&store, &code);
-    assert!(found.place.is_none() && found.padding == CODE_PADDING_BYTES);
+    assert!(found.location.is_none() && found.padding == CODE_PADDING_BYTES);
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod common;
 
 use alloy_primitives::{B256, Bytes};
 use common::{Model, OPTIONS, Workload, open};
-use deponent_state::{Database, Error, Fault, FaultDisk, Kept, MemoryDisk, NewBlock};
+use deponent_state::{Database, Error, Fault, FaultDisk, MemoryDisk, NewBlock, Retained};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
@@ -203,7 +203,7 @@ fn a_segment_that_was_cut_off_does_not_come_back() {
             let left = left.unwrap_or_else(|error| panic!("{context}: {error}"));
             for (byte, bytes) in [(1, first_bytes), (4, 3 * ROOM)] {
                 let found = left.witness(&B256::repeat_byte(byte));
-                let expected = Kept::There(Bytes::from(vec![byte; bytes]));
+                let expected = Retained::Present(Bytes::from(vec![byte; bytes]));
                 assert_eq!(found.expect("it was persisted"), expected, "{context}");
             }
         }

@@ -4,7 +4,7 @@ mod common;
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use common::{Difference, OPTIONS, Workload, open};
-use deponent_state::{Database, Heads, Kept, MemoryDisk, NewBlock, Options};
+use deponent_state::{Database, Heads, MemoryDisk, NewBlock, Options, Retained};
 use rand::Rng;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -45,7 +45,7 @@ fn retained(late: impl Fn(u64) -> bool, touched: impl Fn(u64) -> bool) -> Vec<u6
         store.retain_witnesses(4, u64::MAX).expect("memory");
     }
     store.persist().expect("memory");
-    let is_kept = |number: &u64| matches!(store.witness(&hash(*number)), Ok(Kept::There(_)));
+    let is_kept = |number: &u64| matches!(store.witness(&hash(*number)), Ok(Retained::Present(_)));
     (0..40).filter(is_kept).collect()
 }
 
@@ -87,12 +87,12 @@ fn blocks_that_are_dropped_are_no_blocks_whose_witness_is_kept() {
     store.persist().expect("memory");
     for number in 3..=20 {
         let touched = store.touched(&hash(number)).expect("memory");
-        assert!(matches!(touched, Kept::There(_)), "block {number}: {touched:?}");
+        assert!(matches!(touched, Retained::Present(_)), "block {number}: {touched:?}");
     }
     // In the end only these count.
     store.retain_witnesses(1, u64::MAX).expect("memory");
     store.persist().expect("memory");
-    assert!(matches!(store.touched(&hash(10)), Ok(Kept::Gone)));
+    assert!(matches!(store.touched(&hash(10)), Ok(Retained::Deleted)));
 }
 
 #[test]
@@ -122,9 +122,9 @@ fn readers_see_every_block_from_its_adding_on_while_it_is_persisted() {
                     let entry = store.entry(hash).expect("memory").expect("it was added");
                     assert_eq!(entry.number, known.block.number);
                     assert_eq!(store.block(hash).expect("memory"), Some(known.block.block.clone()));
-                    for (code_hash, code) in &known.block.codes {
-                        let found = store.code(code_hash).expect("memory");
-                        assert_eq!(found.as_ref(), Some(code));
+                    for code in &known.block.codes {
+                        let found = store.code(&code.hash()).expect("memory");
+                        assert_eq!(found.as_ref(), Some(code.code()));
                     }
                     for (at, record) in &known.records {
                         match store.nodes().record(*at) {
@@ -196,7 +196,6 @@ fn a_store_of_nothing_opens_and_answers_nothing() {
     let disk = MemoryDisk::new();
     for _ in 0..3 {
         let store = open(disk.clone()).expect("memory");
-        assert_eq!(store.identity().expect("memory"), None);
         assert_eq!(store.persist().expect("memory").blocks, 0);
         common::Model::default().check(&store).map_err(|_: Difference| ()).expect("empty");
     }

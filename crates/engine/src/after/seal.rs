@@ -8,7 +8,7 @@ use crate::threads::background::{self, Turns, Yielding};
 use crate::{Error, limits};
 use alloy_primitives::{B256, Bytes};
 use alloy_rlp::{Decodable, RlpDecodable, RlpEncodable};
-use state::{Database, NewBlock};
+use state::{Database, NewBlock, NewCode};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use trie::versioned::{Cursor, NodeAddress, Version, sweep};
@@ -209,6 +209,15 @@ fn try_seal(
     Ok(sealed)
 }
 
+/// These codes as the database takes them: with their tables of jump destinations.
+pub(crate) fn new_codes(codes: Vec<(B256, Bytes)>) -> Vec<NewCode> {
+    let new_code = |(hash, code): (B256, Bytes)| {
+        let table = execution::jump_table(&code);
+        NewCode::new(hash, code, table)
+    };
+    codes.into_iter().map(new_code).collect()
+}
+
 /// What a database keeps of a block besides its state.
 #[derive(Debug)]
 pub(crate) struct Stored {
@@ -241,7 +250,7 @@ impl Stored {
             sweep: sealed.sweep.to_stored(),
             block: self.block,
             touched: self.touched,
-            codes,
+            codes: new_codes(codes),
             witness: None,
         })?;
         Ok(())

@@ -11,7 +11,7 @@ use crate::shared::Core;
 use alloy_primitives::map::{AddressMap, Entry, HashMap};
 use alloy_primitives::{Address, B256, Bytes, U256};
 use execution::{AccessList, AheadExecutor, AheadOutcome, AheadOutcomes, CommittedChanges};
-use state::Nodes;
+use state::NodeStore;
 use std::cell::Cell;
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -24,14 +24,14 @@ use witness::{Account, Code, State, StateError};
 #[derive(Debug)]
 pub(crate) struct Listed {
     pub(crate) list: AccessList,
-    nodes: Nodes,
+    nodes: NodeStore,
     version: Version,
     accounts: Vec<OnceLock<Known>>,
     slots: Vec<OnceLock<U256>>,
 }
 
 impl Listed {
-    pub(crate) fn new(list: AccessList, nodes: Nodes, version: Version) -> Self {
+    pub(crate) fn new(list: AccessList, nodes: NodeStore, version: Version) -> Self {
         let accounts = list.accounts().iter().map(|_| OnceLock::new()).collect();
         let slots = (0..list.slots_count()).map(|_| OnceLock::new()).collect();
         Self { list, nodes, version, accounts, slots }

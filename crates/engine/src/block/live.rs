@@ -14,7 +14,7 @@ use crate::{Error, limits};
 use alloy_primitives::map::AddressMap;
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use execution::{AccessList, Executed};
-use state::{NodeReader, Nodes};
+use state::{NodeReader, NodeStore};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trie::versioned::{
@@ -24,7 +24,7 @@ use trie::{Account, EMPTY_ROOT_HASH, Error as TrieError};
 use witness::{BlockState, Change, Code, State, StateError, Witness};
 
 /// The tries of one block, above the database.
-pub(crate) type Tries = BlockTrie<Nodes>;
+pub(crate) type Tries = BlockTrie<NodeStore>;
 
 /// Gives back the memory of a block's tries, if nobody else holds them: a shard at a time, with a
 /// `pause` after each.
@@ -298,7 +298,7 @@ impl Drop for Reads<'_> {
 
 /// Reads an account in the version that the block stands on.
 pub(crate) fn read_account(
-    nodes: &Nodes,
+    nodes: &NodeStore,
     version: &Version,
     address: Address,
 ) -> Result<Known, StateError> {
@@ -307,7 +307,7 @@ pub(crate) fn read_account(
 }
 
 /// Reads a slot of an account that was read in the same version.
-pub(crate) fn read_slot(nodes: &Nodes, known: &Known, slot: U256) -> Result<U256, StateError> {
+pub(crate) fn read_slot(nodes: &NodeStore, known: &Known, slot: U256) -> Result<U256, StateError> {
     let Some(storage) = known.storage() else { return Ok(U256::ZERO) };
     Ok(versioned::slot(nodes, &storage, &hashed_slot(slot))?)
 }

@@ -11,7 +11,7 @@ use crate::threads::background::yield_to_others;
 use crate::threads::helpers::Helpers;
 use alloy_primitives::{B256, U256, keccak256};
 use execution::{AccessList, ListedAccount};
-use state::Nodes;
+use state::NodeStore;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ use trie::{AccountInfo, EMPTY_ROOT_HASH, Error as TrieError};
 use witness::Change;
 
 /// The shards of one block, all or some, each with its place among them.
-type Shards = Vec<(usize, Shard<Nodes>)>;
+type Shards = Vec<(usize, Shard<NodeStore>)>;
 
 /// Something to do with an account.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ impl Workers {
     }
 
     /// Hands the shards out.
-    pub(crate) fn begin(&self, shards: Vec<Shard<Nodes>>, chunk_size: usize) -> Session<'_> {
+    pub(crate) fn begin(&self, shards: Vec<Shard<NodeStore>>, chunk_size: usize) -> Session<'_> {
         let (workers, count) = (self.workers.len(), shards.len());
         let mut parts: Vec<Shards> = (0..workers).map(|_| Vec::new()).collect();
         for (index, shard) in shards.into_iter().enumerate() {
@@ -234,7 +234,7 @@ impl<'a> Session<'a> {
 
     /// Takes the shards back, in order, with what was read and the workers have not come to. What
     /// was to be set ahead and is not yet is forgotten.
-    pub(crate) fn end(&mut self) -> Result<(Vec<Shard<Nodes>>, Vec<Key>), TrieError> {
+    pub(crate) fn end(&mut self) -> Result<(Vec<Shard<NodeStore>>, Vec<Key>), TrieError> {
         let (mut shards, mut left, mut failure) = (Vec::new(), Vec::new(), None);
         let chunks = std::mem::take(&mut self.chunks);
         for answer in self.close() {

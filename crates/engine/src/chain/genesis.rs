@@ -1,4 +1,4 @@
-use crate::after::seal::{self, Seal, Sealed, SweepState};
+use crate::after::seal::{self, Seal, Sealed, SweepState, new_codes};
 use crate::chain::record::BlockRecord;
 use crate::{Error, Heads, limits};
 use alloy_consensus::constants::EMPTY_WITHDRAWALS;
@@ -8,7 +8,7 @@ use alloy_eips::eip7685::EMPTY_REQUESTS_HASH;
 use alloy_hardforks::{EthereumHardfork, EthereumHardforks};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use execution::{ChainSpec, SealedBlock};
-use state::{Batch, Database};
+use state::{Database, NodeBatch};
 use std::collections::BTreeMap;
 use trie::bulk::StateBuilder;
 use trie::versioned::{NodeAddress, RecordSink, Version};
@@ -212,7 +212,7 @@ pub fn initialise<E: From<Error>>(
         bytes += code.1.len();
         some.push(code);
         if bytes > limits::INIT_BATCH_BYTES {
-            database.add_codes(std::mem::take(&mut some)).map_err(Error::from)?;
+            database.add_codes(new_codes(std::mem::take(&mut some))).map_err(Error::from)?;
             database.persist().map_err(Error::from)?;
             bytes = 0;
         }
@@ -233,7 +233,7 @@ fn check_storage(built: Option<(B256, Account)>, expected: Option<B256>) -> Resu
 #[derive(Debug)]
 struct LargeBatch<'a> {
     database: &'a Database,
-    batch: Option<Batch>,
+    batch: Option<NodeBatch>,
     failure: Option<Error>,
 }
 

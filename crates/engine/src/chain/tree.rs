@@ -4,7 +4,7 @@ use crate::chain::record::BlockRecord;
 use crate::{Error, limits};
 use alloy_primitives::B256;
 use alloy_primitives::map::B256Map;
-use state::{Database, Kept};
+use state::{Database, Retained};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -256,8 +256,8 @@ pub(crate) fn stored_block(
         return Ok(None);
     };
     let touched = match database.touched(hash)? {
-        Kept::There(touched) => Some(Touched::from_stored(&touched)?),
-        Kept::Never | Kept::Gone => None,
+        Retained::Present(touched) => Some(Touched::from_stored(&touched)?),
+        Retained::Never | Retained::Deleted => None,
     };
     let sealed = match entry.version {
         Some(version) => Ok(Sealed { version, sweep: SweepState::from_stored(&entry.sweep)? }),

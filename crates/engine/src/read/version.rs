@@ -63,15 +63,15 @@ pub(crate) fn code(database: &Database, code_hash: B256) -> Result<Bytes, StateE
     Ok(code_to_run(database, code_hash)?.bytes())
 }
 
-/// As [`code`], with what is stored with it.
+/// As [`code`], with its padding and its table of jump destinations.
 pub(crate) fn code_to_run(database: &Database, code_hash: B256) -> Result<Code, StateError> {
     let code = database.stored_code(&code_hash).map_err(storage_error)?;
-    let StoredCode { padded, padding, first, place, jumps } =
+    let StoredCode { padded, padding, first, location, table } =
         code.ok_or(StateError::MissingCode(code_hash))?;
-    let (length, is_mapped) = (padded.len() - padding, place.is_some());
+    let (length, is_mapped) = (padded.len() - padding, location.is_some());
     // Safety: where it has a table, the store has read `CODE_PADDING_BYTES` zeros behind the code,
     // and nobody changes what it has written.
     #[allow(unsafe_code, reason = "what the store has checked is not looked at again")]
-    let jumps = jumps.map(|table| unsafe { Jumps::new(table) });
+    let jumps = table.map(|table| unsafe { Jumps::new(table) });
     Ok(Code { padded, length, first, is_mapped, jumps })
 }

@@ -9,7 +9,7 @@ use crate::shared::Core;
 use crate::threads::helpers::Pool;
 use alloy_primitives::{B256, Bytes};
 use alloy_rlp::Decodable;
-use state::Kept;
+use state::Retained;
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 use trie::NodeList;
@@ -104,8 +104,8 @@ pub(crate) fn assemble(
         None => match core.ring.get(&record.hash()) {
             Some(nodes) => nodes.list(lister.room()),
             None => match core.database.witness(&record.hash())? {
-                Kept::There(copy) => decode_copy(&copy)?.state,
-                Kept::Never | Kept::Gone => state_nodes(core, lister, record, &parent)?,
+                Retained::Present(copy) => decode_copy(&copy)?.state,
+                Retained::Never | Retained::Deleted => state_nodes(core, lister, record, &parent)?,
             },
         },
     };
@@ -120,7 +120,9 @@ fn assemble_copy(
     parent: Arc<BlockRecord>,
 ) -> Result<Assembled, Error> {
     let pruned = || Error::PrunedWitness(record.hash());
-    let Kept::There(copy) = core.database.witness(&record.hash())? else { return Err(pruned()) };
+    let Retained::Present(copy) = core.database.witness(&record.hash())? else {
+        return Err(pruned());
+    };
     let Copy { state, code_hashes, first_ancestor } = decode_copy(&copy)?;
     let first_ancestor = first_ancestor.ok_or_else(pruned)?;
     let with_code = |hash: B256| Ok((code(core, &hash)?, hash));

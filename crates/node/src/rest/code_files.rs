@@ -13,7 +13,7 @@ use alloy_primitives::Bytes;
 use engine::Assembled;
 use rpc::Pieces;
 use rpc::rest::{HeaderValue, Request, Response};
-use state::Place;
+use state::CodeLocation;
 use witness::Witness;
 
 use super::body::Sending;
@@ -31,7 +31,7 @@ pub(super) struct Named {
     /// Those that it is sent.
     codes: Vec<Bytes>,
     /// Where the others lie, in their order, and how long they are.
-    places: Vec<(Place, u32)>,
+    places: Vec<(CodeLocation, u32)>,
 }
 
 /// Whether the client maps codes, which not every connection allows.
@@ -50,7 +50,7 @@ pub(super) fn named(api: &Api, assembled: &Assembled) -> Result<Named, Problem> 
     let (mut codes, mut places) = (Vec::new(), Vec::new());
     for (code, hash) in witness.codes.iter().zip(code_hashes.iter()) {
         let stored = api.engine.database().stored_code(hash).map_err(|e| refusal(e.into()))?;
-        match stored.and_then(|stored| stored.place) {
+        match stored.and_then(|stored| stored.location) {
             Some(place) => places.push((place, code.len() as u32)),
             None => codes.push(code.clone()),
         }

@@ -23,7 +23,7 @@ use engine::{Engine, Genesis};
 use execution::stateless::input::StatelessInput;
 use execution::{AccessList, ChainSpec};
 use rpc::{Error, Handler, Json, JwtSecret, Limits, Params, RawValue, response};
-use state::{Database, Fault, FaultDisk, Kept, MemoryDisk, NewBlock, Options};
+use state::{Database, Fault, FaultDisk, MemoryDisk, NewBlock, NewCode, Options, Retained};
 use tempfile::TempDir;
 use trie::AccountInfo;
 use trie::versioned::{self, MemoryRecords, NodeAddress, RecordSink, Version};
@@ -319,7 +319,7 @@ pub fn store(data: &[u8]) -> bool {
     for number in 0..3 {
         let hash = hash(number);
         let _ = (store.entry(&hash), store.block(&hash), store.code(&hash), store.touched(&hash));
-        if let Ok(Kept::There(witness)) = store.witness(&hash) {
+        if let Ok(Retained::Present(witness)) = store.witness(&hash) {
             witness_rlp(&witness);
         }
         let _ = store.canonical(number);
@@ -354,7 +354,7 @@ fn small_store() -> BTreeMap<String, Vec<u8>> {
             version: Version { root: hash(number), address },
             floor: address,
             block: vec![1; 200].into(),
-            codes: vec![(hash(number), vec![2; 50].into())],
+            codes: vec![NewCode::new(hash(number), vec![2; 50].into(), vec![0; 7].into())],
             witness: Some(vec![0xc4, 0xc0, 0xc0, 0xc0, 0xc0].into()),
             touched: Some(vec![3; 40].into()),
             ..NewBlock::default()

@@ -1,9 +1,9 @@
 use super::Database;
+use super::pending::PendingChange;
 use super::types::{Heads, LogStats, NewBlock, Persisted, Stats};
-use super::waiting::Change;
 use crate::Error;
-use crate::index::{self, INDEX, State, StoredBlock, StoredHeads};
-use crate::log::{Location, Log};
+use crate::index::{self, INDEX, StoreState, StoredBlock, StoredHeads};
+use crate::log::{FrameLocation, Log, NewCode};
 use alloy_primitives::map::B256Map;
 use alloy_primitives::{B256, Bytes};
 use redb::WriteTransaction;
@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
 
 /// What one transaction of the index changes.
-struct Plan {
-    state: State,
+struct IndexUpdate {
+    state: StoreState,
     heads: Heads,
     blocks: Vec<(B256, StoredBlock)>,
-    codes: B256Map<Location>,
+    codes: B256Map<FrameLocation>,
     canonical: BTreeMap<u64, Option<B256>>,
     meta: BTreeMap<String, Bytes>,
     done: Persisted,
@@ -59,7 +59,7 @@ impl Database {
             }
         }
         let heads = StoredHeads(heads);
-        let mut after = State::default();
+        let mut after = StoreState::default();
         let dropped = self.failing(|| {
             self.index.write(|transaction| {
                 after = state.clone();
@@ -103,7 +103,7 @@ impl Database {
         })
     }
 
-    pub(super) fn persisted(&self) -> MutexGuard<'_, State> {
+    pub(super) fn persisted(&self) -> MutexGuard<'_, StoreState> {
         // A panic while it was held has poisoned nothing: it changes last.
         self.persisted.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -117,7 +117,7 @@ impl Database {
         })
     }
 
-    fn persist_with(&self, state: &mut State) -> Result<Persisted, Error> {
+    fn persist_with(&self, state: &mut StoreState) -> Result<Persisted, Error> {
         self.directory.health.check()?;
         // The changes are read before the end of the nodes, so all nodes that they name are below.
         let changes = self.waiting().changes();
@@ -126,7 +126,7 @@ impl Database {
         }
         let nodes_end = self.nodes.write_waiting()?;
         let plan = self.write_frames(state, &changes)?;
-        let mut plan = Plan { state: self.synced(plan.state, nodes_end)?, ..plan };
+        let mut plan = IndexUpdate { state: self.synced(plan.state, nodes_end)?, ..plan };
         for (_, change) in &changes {
             self.retain(&mut plan.state, change);
         }
@@ -139,8 +139,12 @@ impl Database {
         Ok(plan.done)
     }
 
-    fn write_frames(&self, state: &State, changes: &[(u64, Change)]) -> Result<Plan, Error> {
-        let mut plan = Plan {
+    fn write_frames(
+        &self,
+        state: &StoreState,
+        changes: &[(u64, PendingChange)],
+    ) -> Result<IndexUpdate, Error> {
+        let mut plan = IndexUpdate {
             state: state.clone(),
             heads: Heads::default(),
             blocks: Vec::new(),
@@ -154,30 +158,31 @@ impl Database {
         for (sequence, change) in changes {
             plan.state.sequence = *sequence;
             match change {
-                Change::Block(block) => self.write_block(&mut plan, *sequence, block)?,
-                Change::Codes(codes) => self.write_codes(&mut plan, codes)?,
-                Change::Witness { hash, witness } => {
+                PendingChange::Block(block) => self.write_block(&mut plan, *sequence, block)?,
+                PendingChange::Codes(codes) => self.write_codes(&mut plan, codes)?,
+                PendingChange::Witness { hash, witness } => {
                     self.write_witness(&mut plan, hash, witness)?
                 }
-                Change::Canonical { changes, heads } => {
+                PendingChange::Canonical { changes, heads } => {
                     plan.canonical.extend(changes.iter().copied());
                     plan.heads = *heads;
                 }
-                Change::Meta { key, value } => {
+                PendingChange::Meta { key, value } => {
                     plan.meta.insert(index::engine_key(key), value.clone());
                 }
-                Change::ForgetVersions(number) => {
+                PendingChange::ForgetVersions(number) => {
                     let from = &mut plan.state.versions_from;
                     *from = (*from).max(*number);
                 }
-                Change::DeleteNodes(_) | Change::RetainWitnesses { .. } => {}
+                PendingChange::DeleteNodes(_) | PendingChange::RetainWitnesses { .. } => {}
             }
         }
         Ok(plan)
     }
 
-    fn heads_before(&self, changes: &[(u64, Change)]) -> Result<Heads, Error> {
-        let moves = |change: &(u64, Change)| matches!(change.1, Change::Canonical { .. });
+    fn heads_before(&self, changes: &[(u64, PendingChange)]) -> Result<Heads, Error> {
+        let moves =
+            |change: &(u64, PendingChange)| matches!(change.1, PendingChange::Canonical { .. });
         if changes.iter().any(moves) {
             return Ok(Heads::default());
         }
@@ -187,7 +192,12 @@ impl Database {
             .ok_or_else(|| self.index.contradiction("it has lost its state"))
     }
 
-    fn write_block(&self, plan: &mut Plan, sequence: u64, block: &NewBlock) -> Result<(), Error> {
+    fn write_block(
+        &self,
+        plan: &mut IndexUpdate,
+        sequence: u64,
+        block: &NewBlock,
+    ) -> Result<(), Error> {
         self.write_codes(plan, &block.codes)?;
         let append = |log: &Log, bytes: &Option<Bytes>| {
             bytes.as_ref().map(|bytes| log.append(bytes)).transpose()
@@ -212,17 +222,23 @@ impl Database {
         Ok(())
     }
 
-    fn write_codes(&self, plan: &mut Plan, codes: &[(B256, Bytes)]) -> Result<(), Error> {
-        for (hash, code) in codes {
-            if !plan.codes.contains_key(hash) && self.index.code(hash)?.is_none() {
-                plan.codes.insert(*hash, self.codes.append(code)?);
+    fn write_codes(&self, plan: &mut IndexUpdate, codes: &[NewCode]) -> Result<(), Error> {
+        for code in codes {
+            let hash = code.hash();
+            if !plan.codes.contains_key(&hash) && self.index.code(&hash)?.is_none() {
+                plan.codes.insert(hash, self.codes.append_code(code)?);
             }
         }
         Ok(())
     }
 
     /// Adds a witness to a block, unless that has been dropped meanwhile.
-    fn write_witness(&self, plan: &mut Plan, hash: &B256, witness: &Bytes) -> Result<(), Error> {
+    fn write_witness(
+        &self,
+        plan: &mut IndexUpdate,
+        hash: &B256,
+        witness: &Bytes,
+    ) -> Result<(), Error> {
         let planned = plan.blocks.iter().rposition(|(planned, _)| planned == hash);
         let stored = match planned {
             Some(index) => Some(plan.blocks.remove(index).1),
@@ -243,7 +259,7 @@ impl Database {
     }
 
     /// Counts a block where its first part is that is kept: the limit is on blocks, not on parts.
-    fn count_witness(&self, state: &mut State, first: Location) {
+    fn count_witness(&self, state: &mut StoreState, first: FrameLocation) {
         let (start, _) =
             self.witnesses.segments().containing(first.address).expect("just appended");
         match state.witnesses.last_mut() {
@@ -253,7 +269,7 @@ impl Database {
     }
 
     /// Undoes that for a block that is dropped.
-    fn uncount_witness(&self, state: &mut State, block: &StoredBlock) {
+    fn uncount_witness(&self, state: &mut StoreState, block: &StoredBlock) {
         let start = state.logs[3].0;
         let parts = [block.witness, block.touched].into_iter().flatten().map(|part| part.address);
         let first = parts.filter(|address| *address >= start).min();
@@ -264,7 +280,7 @@ impl Database {
         }
     }
 
-    fn synced(&self, mut state: State, nodes_end: u64) -> Result<State, Error> {
+    fn synced(&self, mut state: StoreState, nodes_end: u64) -> Result<StoreState, Error> {
         state.logs[0].1 = nodes_end;
         for (range, log) in
             state.logs[1..].iter_mut().zip([&self.blocks, &self.codes, &self.witnesses])
@@ -275,19 +291,19 @@ impl Database {
     }
 
     /// Moves the starts of logs, as far as this change wants it.
-    fn retain(&self, state: &mut State, change: &Change) {
+    fn retain(&self, state: &mut StoreState, change: &PendingChange) {
         match change {
-            Change::DeleteNodes(start) => {
+            PendingChange::DeleteNodes(start) => {
                 state.logs[0].0 = state.logs[0].0.max(*start);
             }
-            Change::RetainWitnesses { max_blocks, max_bytes } => {
+            PendingChange::RetainWitnesses { max_blocks, max_bytes } => {
                 self.retain_witness_segments(state, *max_blocks, *max_bytes);
             }
             _ => {}
         }
     }
 
-    fn retain_witness_segments(&self, state: &mut State, max_blocks: u64, max_bytes: u64) {
+    fn retain_witness_segments(&self, state: &mut StoreState, max_blocks: u64, max_bytes: u64) {
         let (start, end) = &mut state.logs[3];
         let count_in = |from: u64, to: u64, counts: &[(u64, u64)]| -> u64 {
             let within = counts.iter().filter(|(at, _)| (from..to).contains(at));
@@ -306,7 +322,7 @@ impl Database {
     }
 }
 
-impl Plan {
+impl IndexUpdate {
     fn commit(&self, transaction: &WriteTransaction) -> Result<(), redb::Error> {
         index::put_state(transaction, &self.state, &self.heads.into())?;
         let mut blocks = transaction.open_table(index::BLOCKS)?;

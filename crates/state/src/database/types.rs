@@ -3,6 +3,7 @@ use crate::index::StoredHeads;
 use crate::limits::{
     CODE_CACHE_BYTES, INDEX_CACHE_BYTES, PAGE_CACHE_BYTES, SEGMENT_BYTES, WITNESS_SEGMENT_BYTES,
 };
+use crate::log::NewCode;
 use alloy_primitives::{B256, Bytes};
 use trie::versioned::{NodeAddress, Version};
 
@@ -51,7 +52,7 @@ pub struct NewBlock {
     /// The block itself: opaque here.
     pub block: Bytes,
     /// New codes by hash. Those that the store has are not written again.
-    pub codes: Vec<(B256, Bytes)>,
+    pub codes: Vec<NewCode>,
     /// Its witness.
     pub witness: Option<Bytes>,
     /// What it touched, from which its witness can be made.
@@ -77,7 +78,7 @@ impl Default for NewBlock {
 
 /// What the store knows of a block, its payload aside.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct BlockEntry {
     /// Its hash.
     pub hash: B256,
     /// Its number.
@@ -95,20 +96,20 @@ pub struct Entry {
     /// Whether it survives a crash.
     pub is_persisted: bool,
     /// Whether its witness can be read.
-    pub witness: Kept<()>,
+    pub witness: Retained<()>,
     /// Whether what it touched can be read.
-    pub touched: Kept<()>,
+    pub touched: Retained<()>,
 }
 
 /// Something that is kept for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept<T> {
+pub enum Retained<T> {
     /// It was never here.
     Never,
     /// It was deleted.
-    Gone,
+    Deleted,
     /// Here it is.
-    There(T),
+    Present(T),
 }
 
 /// The blocks with a name.

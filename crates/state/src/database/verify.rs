@@ -2,14 +2,14 @@ use super::Database;
 use super::types::VerifyReport;
 use crate::Error;
 use crate::disk::Directory;
-use crate::index::{self, Index, State, StoredBlock};
+use crate::index::{self, Index, StoreState, StoredBlock};
 use crate::limits::INDEX_CACHE_BYTES;
-use crate::log::Location;
+use crate::log::FrameLocation;
 use alloy_primitives::B256;
 use redb::ReadableTable;
 
 /// Takes outcomes, one for each thing read.
-struct Tally<'a> {
+struct VerifyTally<'a> {
     report: VerifyReport,
     read_bytes: u64,
     /// Of these, how many had been read when that was last reported.
@@ -20,7 +20,7 @@ struct Tally<'a> {
 /// How much is read between two reports of progress, in bytes.
 const PROGRESS_EVERY: u64 = 16 << 20;
 
-impl Tally<'_> {
+impl VerifyTally<'_> {
     /// What was read has so many bytes, or is damaged.
     fn take(&mut self, outcome: Result<u64, Error>) {
         match outcome {
@@ -47,7 +47,7 @@ impl Database {
     pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<VerifyReport, Error> {
         let state = self.persisted();
         let report = VerifyReport::default();
-        let mut tally = Tally { report, read_bytes: 0, told_bytes: 0, progress };
+        let mut tally = VerifyTally { report, read_bytes: 0, told_bytes: 0, progress };
         let mut pages = 0;
         self.nodes.verify(state.logs[0].1, |outcome| {
             pages += 1;
@@ -70,11 +70,11 @@ impl Database {
     }
 
     /// Opens the index's file a second time, so that it is read anew. Says how many entries it has.
-    fn verify_index(&self, state: &State, tally: &mut Tally<'_>) -> Result<u64, Error> {
+    fn verify_index(&self, state: &StoreState, tally: &mut VerifyTally<'_>) -> Result<u64, Error> {
         let veiled = Directory::new(self.directory.veiled());
         let mut index = Index::open(&veiled, INDEX_CACHE_BYTES)?;
         index.check_integrity()?;
-        let within = |location: Location, log: usize| location.address < state.logs[log].1;
+        let within = |location: FrameLocation, log: usize| location.address < state.logs[log].1;
         let mut entries = 0;
         let mut check = |what: &str, hash: &[u8], is_right: bool| {
             let wrong =

@@ -16,10 +16,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
 /// All files that are mapped, by where in memory they begin.
-static FILES: RwLock<Vec<&'static Mapped>> = RwLock::new(Vec::new());
+static FILES: RwLock<Vec<&'static MappedFile>> = RwLock::new(Vec::new());
 
 /// What of them may be in memory of the process.
-static RESIDENT: Mutex<Resident> = Mutex::new(Resident::new(Room {
+static RESIDENT: Mutex<ResidentWindows> = Mutex::new(ResidentWindows::new(ResidencyLimits {
     kept_bytes: MAPPED_KEPT_BYTES,
     kept_max_bytes: MAPPED_KEPT_MAX_BYTES,
     passing_bytes: MAPPED_PASSING_BYTES,
@@ -33,7 +33,7 @@ static FIRST: AtomicUsize = AtomicUsize::new(usize::MAX);
 static END: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Debug)]
-struct Mapped {
+struct MappedFile {
     bytes: Mmap,
     file: fs::File,
     /// Its device and its number there.
@@ -43,7 +43,7 @@ struct Mapped {
 }
 
 /// What the system maps of a file at once, and so what is counted.
-type Window = (&'static Mapped, usize);
+type Window = (&'static MappedFile, usize);
 
 /// Windows in the order in which they came: the first ones stay, and those that find no room are
 /// given back again and again. Thus of a block that reads more than there is room for, some part is
@@ -51,18 +51,18 @@ type Window = (&'static Mapped, usize);
 /// that reads much does not fill the memory. When such blocks follow each other there is room for
 /// more, and when that is at its end others have their turn.
 #[derive(Debug)]
-struct Resident {
+struct ResidentWindows {
     kept: Vec<Window>,
     passing: Vec<Window>,
     /// Those that came before, and are given back next.
     passed: Vec<Window>,
-    room: Room,
+    limits: ResidencyLimits,
     /// How often those that pass were given back, since there was other room.
     rounds: usize,
 }
 
 #[derive(Debug)]
-struct Room {
+struct ResidencyLimits {
     /// For so much of what is kept, and at most.
     kept_bytes: usize,
     kept_max_bytes: usize,
@@ -79,32 +79,33 @@ const WINDOW_BYTES: usize = MAPPED_WINDOW_BYTES;
 /// Bytes that have passed for each that is kept when others have their turn.
 const PASSED_PER_KEPT: usize = 4;
 
-impl Resident {
-    const fn new(room: Room) -> Self {
-        Self { kept: Vec::new(), passing: Vec::new(), passed: Vec::new(), room, rounds: 0 }
+impl ResidentWindows {
+    const fn new(limits: ResidencyLimits) -> Self {
+        Self { kept: Vec::new(), passing: Vec::new(), passed: Vec::new(), limits, rounds: 0 }
     }
 
     fn add(&mut self, window: Window) {
-        let room = &mut self.room;
-        if self.kept.len() < room.kept_bytes / WINDOW_BYTES {
+        let limits = &mut self.limits;
+        if self.kept.len() < limits.kept_bytes / WINDOW_BYTES {
             self.kept.push(window);
             return;
         }
         self.passing.push(window);
-        if self.passing.len() < room.passing_bytes / 2 / WINDOW_BYTES {
+        if self.passing.len() < limits.passing_bytes / 2 / WINDOW_BYTES {
             return;
         }
         // Who said that they look may not have looked at the latest yet.
         give_back(&mut self.passed);
         std::mem::swap(&mut self.passing, &mut self.passed);
         self.rounds += 1;
-        let passed_bytes = self.rounds * room.passing_bytes / 2;
-        if room.kept_bytes < room.kept_max_bytes {
-            if passed_bytes >= room.passed_bytes {
-                room.kept_bytes = (room.kept_bytes + room.added_bytes).min(room.kept_max_bytes);
+        let passed_bytes = self.rounds * limits.passing_bytes / 2;
+        if limits.kept_bytes < limits.kept_max_bytes {
+            if passed_bytes >= limits.passed_bytes {
+                limits.kept_bytes =
+                    (limits.kept_bytes + limits.added_bytes).min(limits.kept_max_bytes);
                 self.rounds = 0;
             }
-        } else if passed_bytes >= PASSED_PER_KEPT * room.kept_bytes {
+        } else if passed_bytes >= PASSED_PER_KEPT * limits.kept_bytes {
             [&mut self.kept, &mut self.passing, &mut self.passed].into_iter().for_each(give_back);
             // And what was looked at when it had been given back already.
             for mapped in &*FILES.read().unwrap_or_else(PoisonError::into_inner) {
@@ -129,7 +130,7 @@ fn give_back(windows: &mut Vec<Window>) {
     windows.clear();
 }
 
-impl Mapped {
+impl MappedFile {
     fn start(&self) -> usize {
         self.bytes.as_ptr().addr()
     }
@@ -188,7 +189,7 @@ pub(super) fn map(file: &fs::File, bytes: u64) -> Option<&'static [u8]> {
     let bytes = unsafe { MmapOptions::new().len(bytes).map(&file) }.ok()?;
     let windows = 0..=bytes.len() / WINDOW_BYTES + 1;
     let are_resident = windows.map(|_| AtomicBool::new(false)).collect();
-    let mapped = &*Box::leak(Box::new(Mapped { bytes, file, id, are_resident }));
+    let mapped = &*Box::leak(Box::new(MappedFile { bytes, file, id, are_resident }));
     let at = files.partition_point(|known| known.start() < mapped.start());
     files.insert(at, mapped);
     FIRST.fetch_min(mapped.start(), Ordering::Relaxed);
@@ -204,7 +205,7 @@ pub fn look_at_mapped(bytes: &[u8]) {
     look_at(&RESIDENT, bytes);
 }
 
-fn look_at(resident: &Mutex<Resident>, bytes: &[u8]) {
+fn look_at(resident: &Mutex<ResidentWindows>, bytes: &[u8]) {
     let Some((mapped, bytes)) = file_of(bytes) else { return };
     let windows = mapped.windows(bytes);
     // The second time for those that were given back for the others.
@@ -239,7 +240,7 @@ pub fn read_mapped(bytes: &[u8], out: &mut [u8]) -> bool {
 }
 
 /// The mapped file that bytes lie in, and where there.
-fn file_of(bytes: &[u8]) -> Option<(&'static Mapped, Range<usize>)> {
+fn file_of(bytes: &[u8]) -> Option<(&'static MappedFile, Range<usize>)> {
     let start = bytes.as_ptr().addr();
     if start < FIRST.load(Ordering::Relaxed) || start >= END.load(Ordering::Relaxed) {
         return None;
@@ -260,7 +261,7 @@ mod tests {
     const WINDOW: usize = WINDOW_BYTES;
 
     /// A file of holes, mapped.
-    fn mapped(bytes: usize) -> (&'static Mapped, &'static [u8]) {
+    fn mapped(bytes: usize) -> (&'static MappedFile, &'static [u8]) {
         let file = tempfile::tempfile().expect("a file");
         file.set_len(bytes as u64).expect("set");
         let bytes = map(&file, bytes as u64).expect("it can be mapped");
@@ -269,7 +270,7 @@ mod tests {
 
     /// What is in memory of it, by the system's account.
     #[cfg(target_os = "linux")]
-    fn resident_bytes(mapped: &Mapped) -> usize {
+    fn resident_bytes(mapped: &MappedFile) -> usize {
         let maps = fs::read_to_string("/proc/self/smaps").expect("Linux has it");
         let from = format!("{:x}-", mapped.start());
         let of_ours = maps.lines().skip_while(|line| !line.starts_with(&from));
@@ -282,7 +283,7 @@ mod tests {
     #[test]
     fn what_is_looked_at_is_given_back() {
         let most_bytes = 32 * WINDOW;
-        let resident = Mutex::new(Resident::new(Room {
+        let resident = Mutex::new(ResidentWindows::new(ResidencyLimits {
             kept_bytes: 4 * WINDOW,
             kept_max_bytes: 16 * WINDOW,
             passing_bytes: 16 * WINDOW,
@@ -313,7 +314,7 @@ mod tests {
 
     #[test]
     fn there_is_more_room_when_it_is_wanted() {
-        let resident = Mutex::new(Resident::new(Room {
+        let resident = Mutex::new(ResidentWindows::new(ResidencyLimits {
             kept_bytes: 4 * WINDOW,
             kept_max_bytes: 8 * WINDOW,
             passing_bytes: 4 * WINDOW,

@@ -13,11 +13,11 @@ pub(crate) struct VeilDisk {
 #[derive(Debug)]
 struct VeilFile {
     below: Arc<dyn File>,
-    changed: Mutex<Changed>,
+    changed: Mutex<VeiledContents>,
 }
 
 #[derive(Debug)]
-struct Changed {
+struct VeiledContents {
     length: u64,
     /// Where the file below ends, as far as it still shows.
     below_bytes: u64,
@@ -38,7 +38,7 @@ impl Disk for VeilDisk {
             return self.new.open(name, create);
         };
         let length = below.len()?;
-        let changed = Changed { length, below_bytes: length, chunks: BTreeMap::new() };
+        let changed = VeiledContents { length, below_bytes: length, chunks: BTreeMap::new() };
         Ok(Some(Arc::new(VeilFile { below, changed: Mutex::new(changed) })))
     }
 
@@ -60,7 +60,7 @@ impl Disk for VeilDisk {
 }
 
 impl VeilFile {
-    fn chunk(&self, changed: &Changed, number: u64) -> io::Result<Box<[u8]>> {
+    fn chunk(&self, changed: &VeiledContents, number: u64) -> io::Result<Box<[u8]>> {
         if let Some(chunk) = changed.chunks.get(&number) {
             return Ok(chunk.clone());
         }

@@ -16,7 +16,7 @@
 //! copy is whole, and all that it names is there.
 
 use crate::Error;
-use crate::disk::{Directory, Named};
+use crate::disk::{Directory, NamedFile};
 use crate::header::Header;
 use redb::StorageBackend;
 use std::io;
@@ -34,14 +34,14 @@ const HEADER: Header = Header { kind: *b"INDX", numbers: [BLOCK_BYTES as u64, 0]
 
 #[derive(Debug)]
 pub(crate) struct CheckedFile {
-    file: Named,
-    root: Mutex<Root>,
+    file: NamedFile,
+    root: Mutex<RedbHeader>,
     cause: Arc<OnceLock<Error>>,
 }
 
 /// redb's header, and what of it is in the file.
 #[derive(Debug)]
-struct Root {
+struct RedbHeader {
     bytes: [u8; ROOT_BYTES],
     written: [u8; ROOT_BYTES],
     /// Counts the versions of the header that were written.
@@ -60,7 +60,7 @@ impl CheckedFile {
         cause: Arc<OnceLock<Error>>,
     ) -> Result<Self, Error> {
         let file = directory.create(name)?;
-        let mut root = Root {
+        let mut root = RedbHeader {
             bytes: [0; ROOT_BYTES],
             written: [0; ROOT_BYTES],
             number: 0,
@@ -78,7 +78,7 @@ impl CheckedFile {
         Ok(Self { file, root: Mutex::new(root), cause })
     }
 
-    fn root(&self) -> MutexGuard<'_, Root> {
+    fn root(&self) -> MutexGuard<'_, RedbHeader> {
         self.root.lock().expect("no thread panics with it")
     }
 
@@ -133,9 +133,9 @@ impl CheckedFile {
     }
 }
 
-impl Root {
+impl RedbHeader {
     /// Takes the newest whole copy.
-    fn read(&mut self, file: &Named) -> Result<(), Error> {
+    fn read(&mut self, file: &NamedFile) -> Result<(), Error> {
         let copies = [read_copy(file, COPIES_AT[0])?, read_copy(file, COPIES_AT[1])?];
         let newest = copies.into_iter().flatten().max_by_key(|(number, _)| *number);
         let Some((number, bytes)) = newest else {
@@ -151,7 +151,7 @@ impl Root {
     }
 
     /// Syncs what was written, and then the header, if that changed.
-    fn sync(&mut self, file: &Named) -> Result<(), Error> {
+    fn sync(&mut self, file: &NamedFile) -> Result<(), Error> {
         if std::mem::take(&mut self.unsynced) {
             file.sync()?;
         }
@@ -245,7 +245,7 @@ fn copy_checksum(bytes: &[u8; COPY_BYTES]) -> [u8; 4] {
     hasher.finalize().to_le_bytes()
 }
 
-fn read_copy(file: &Named, at: u64) -> Result<Option<(u64, [u8; ROOT_BYTES])>, Error> {
+fn read_copy(file: &NamedFile, at: u64) -> Result<Option<(u64, [u8; ROOT_BYTES])>, Error> {
     let mut bytes = [0; COPY_BYTES];
     if file.len()? < at + COPY_BYTES as u64 {
         return Ok(None);

@@ -1,6 +1,6 @@
 //! The index's values, as bytes. Numbers are little endian.
 
-use crate::log::Location;
+use crate::log::FrameLocation;
 use alloy_primitives::B256;
 use trie::versioned::{NodeAddress, Version};
 
@@ -12,9 +12,9 @@ pub(crate) struct StoredBlock {
     pub(crate) version: Version,
     pub(crate) floor: NodeAddress,
     pub(crate) sequence: u64,
-    pub(crate) block: Location,
-    pub(crate) witness: Option<Location>,
-    pub(crate) touched: Option<Location>,
+    pub(crate) block: FrameLocation,
+    pub(crate) witness: Option<FrameLocation>,
+    pub(crate) touched: Option<FrameLocation>,
     pub(crate) sweep: Vec<u8>,
 }
 
@@ -30,7 +30,7 @@ impl StoredBlock {
         bytes.extend_from_slice(&location_bytes(self.block));
         for location in [self.witness, self.touched] {
             bytes.push(u8::from(location.is_some()));
-            let none = Location { address: 0, bytes: 0 };
+            let none = FrameLocation { address: 0, bytes: 0 };
             bytes.extend_from_slice(&location_bytes(location.unwrap_or(none)));
         }
         bytes.extend_from_slice(&self.sweep);
@@ -38,7 +38,7 @@ impl StoredBlock {
     }
 
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut reader = Reader { bytes };
+        let mut reader = ByteReader { bytes };
         Some(Self {
             number: reader.number()?,
             parent_hash: reader.hash()?,
@@ -46,8 +46,8 @@ impl StoredBlock {
             floor: reader.address()?,
             sequence: reader.number()?,
             block: reader.location()?,
-            witness: reader.optional(Reader::location)?,
-            touched: reader.optional(Reader::location)?,
+            witness: reader.optional(ByteReader::location)?,
+            touched: reader.optional(ByteReader::location)?,
             sweep: reader.bytes.to_vec(),
         })
     }
@@ -55,7 +55,7 @@ impl StoredBlock {
 
 /// How far every log reaches, and what else the store itself must know after a restart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct State {
+pub(crate) struct StoreState {
     /// Start and end of the logs of nodes, blocks, codes and witnesses.
     pub(crate) logs: [(u64, u64); 4],
     /// The number of the last change that is in the index.
@@ -66,7 +66,7 @@ pub(crate) struct State {
     pub(crate) witnesses: Vec<(u64, u64)>,
 }
 
-impl State {
+impl StoreState {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let logs = self.logs.iter().flat_map(|&(start, end)| [start, end]);
         let witnesses = self.witnesses.iter().flat_map(|&(start, count)| [start, count]);
@@ -75,7 +75,7 @@ impl State {
     }
 
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut reader = Reader { bytes };
+        let mut reader = ByteReader { bytes };
         let mut state = Self::default();
         for log in &mut state.logs {
             *log = (reader.number()?, reader.number()?);
@@ -103,35 +103,35 @@ impl StoredHeads {
     }
 
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut reader = Reader { bytes };
+        let mut reader = ByteReader { bytes };
         let mut heads = Self::default();
         for head in &mut heads.0 {
-            *head = reader.optional(Reader::hash)?;
+            *head = reader.optional(ByteReader::hash)?;
         }
         reader.bytes.is_empty().then_some(heads)
     }
 }
 
-pub(crate) fn location_bytes(location: Location) -> [u8; 12] {
+pub(crate) fn location_bytes(location: FrameLocation) -> [u8; 12] {
     let mut bytes = [0; 12];
     bytes[..8].copy_from_slice(&location.address.to_le_bytes());
     bytes[8..].copy_from_slice(&location.bytes.to_le_bytes());
     bytes
 }
 
-pub(crate) fn location_from(bytes: &[u8; 12]) -> Location {
+pub(crate) fn location_from(bytes: &[u8; 12]) -> FrameLocation {
     let (address, length) = bytes.split_at(8);
-    Location {
+    FrameLocation {
         address: u64::from_le_bytes(address.try_into().expect("eight bytes")),
         bytes: u32::from_le_bytes(length.try_into().expect("four bytes")),
     }
 }
 
-struct Reader<'a> {
+struct ByteReader<'a> {
     bytes: &'a [u8],
 }
 
-impl Reader<'_> {
+impl ByteReader<'_> {
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (array, rest) = self.bytes.split_first_chunk()?;
         self.bytes = rest;
@@ -150,7 +150,7 @@ impl Reader<'_> {
         self.number().filter(|offset| *offset < 1 << 48).map(NodeAddress::new)
     }
 
-    fn location(&mut self) -> Option<Location> {
+    fn location(&mut self) -> Option<FrameLocation> {
         self.array().map(|bytes| location_from(&bytes))
     }
 

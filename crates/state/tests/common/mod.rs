@@ -2,7 +2,9 @@
 #![allow(dead_code, unreachable_pub)]
 
 use alloy_primitives::{B256, Bytes, keccak256};
-use deponent_state::{Database, Disk, Error, FaultDisk, Heads, Kept, NewBlock, Options};
+use deponent_state::{
+    Database, Disk, Error, FaultDisk, Heads, NewBlock, NewCode, Options, Retained,
+};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,12 +145,12 @@ impl Workload {
             floor: first.unwrap_or(NodeAddress::NONE),
             sweep: self.bytes(0, 40),
             block: self.bytes(1, 600),
-            codes,
+            codes: with_tables(codes),
             witness: self.rng.random_bool(0.7).then(|| self.bytes(1, 3000)),
             touched: self.rng.random_bool(0.5).then(|| self.bytes(0, 900)),
         };
         store.add(block.clone())?;
-        self.model.codes.extend(block.codes.iter().cloned());
+        self.model.codes.extend(block.codes.iter().map(|code| (code.hash(), code.code().clone())));
         self.model.order.retain(|known| *known != hash);
         self.model.order.push(hash);
         self.model.parts.retain(|part| part.hash != hash);
@@ -181,7 +183,7 @@ impl Workload {
 
     fn late_codes(&mut self, store: &Database) -> Result<(), Error> {
         let codes = self.codes();
-        store.add_codes(codes.clone())?;
+        store.add_codes(with_tables(codes.clone()))?;
         self.model.codes.extend(codes);
         Ok(())
     }
@@ -372,16 +374,16 @@ impl Model {
             }
             there.insert((*hash, *is_touched));
             let found = found(hash, *is_touched)?;
-            if found == Kept::Gone && may_be_gone {
+            if found == Retained::Deleted && may_be_gone {
                 continue;
             }
-            same("witness", &found, &Kept::There(bytes.clone()))?;
+            same("witness", &found, &Retained::Present(bytes.clone()))?;
             may_be_gone = false;
         }
         for (hash, is_touched) in self.order.iter().flat_map(|hash| [(*hash, false), (*hash, true)])
         {
             if !there.contains(&(hash, is_touched)) {
-                same("witness", &found(&hash, is_touched)?, &Kept::Never)?;
+                same("witness", &found(&hash, is_touched)?, &Retained::Never)?;
             }
         }
         Ok(())
@@ -412,6 +414,16 @@ fn same<T: PartialEq + std::fmt::Debug>(
         return Ok(());
     }
     Err(Difference::Wrong(format!("{what}: found {found:?}, expected {expected:?}")))
+}
+
+/// These codes as the store takes them.
+pub fn with_tables(codes: impl IntoIterator<Item = (B256, Bytes)>) -> Vec<NewCode> {
+    codes.into_iter().map(|(hash, code)| NewCode::new(hash, code.clone(), table(&code))).collect()
+}
+
+/// A table for a code, which differs from those of other codes.
+pub fn table(code: &[u8]) -> Bytes {
+    code.iter().step_by(8).map(|byte| !byte).collect()
 }
 
 /// Opens a copy of these files.

@@ -1,17 +1,17 @@
 //! How many bytes wait to be persisted.
 
 use crate::Error;
-use crate::disk::Health;
+use crate::disk::WriteHealth;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 #[derive(Debug, Default)]
-pub(crate) struct Room {
+pub(crate) struct BackPressure {
     waiting_bytes: Mutex<u64>,
     changed: Condvar,
 }
 
-impl Room {
+impl BackPressure {
     pub(crate) fn take(&self, bytes: u64) {
         *self.lock() += bytes;
     }
@@ -36,7 +36,7 @@ impl Room {
         &self,
         limit_bytes: u64,
         timeout: Duration,
-        health: &Health,
+        health: &WriteHealth,
     ) -> Result<bool, Error> {
         let deadline = Instant::now() + timeout;
         let mut waiting = self.lock();

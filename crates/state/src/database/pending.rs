@@ -1,4 +1,5 @@
 use super::types::{Heads, NewBlock};
+use crate::log::NewCode;
 use alloy_primitives::map::B256Map;
 use alloy_primitives::{B256, Bytes};
 use std::collections::{BTreeMap, VecDeque};
@@ -6,9 +7,9 @@ use std::sync::Arc;
 
 /// A change of the store, persisted in the order of their numbers.
 #[derive(Clone, Debug)]
-pub(super) enum Change {
+pub(super) enum PendingChange {
     Block(Arc<NewBlock>),
-    Codes(Vec<(B256, Bytes)>),
+    Codes(Vec<NewCode>),
     Witness { hash: B256, witness: Bytes },
     Canonical { changes: Vec<(u64, Option<B256>)>, heads: Heads },
     Meta { key: String, value: Bytes },
@@ -17,17 +18,17 @@ pub(super) enum Change {
     RetainWitnesses { max_blocks: u64, max_bytes: u64 },
 }
 
-impl Change {
+impl PendingChange {
     /// Bytes that it holds while it waits, about: none if it has nothing to be written, and only a
     /// later change brings it to the disk.
     pub(super) fn bytes(&self) -> u64 {
         let extra = match self {
             Self::Block(block) => {
-                let codes: usize = block.codes.iter().map(|(_, code)| code.len() + 64).sum();
+                let codes: usize = block.codes.iter().map(NewCode::memory_bytes).sum();
                 let parts = [Some(&block.block), block.witness.as_ref(), block.touched.as_ref()];
                 codes + parts.into_iter().flatten().map(|part| part.len()).sum::<usize>()
             }
-            Self::Codes(codes) => codes.iter().map(|(_, code)| code.len() + 64).sum(),
+            Self::Codes(codes) => codes.iter().map(NewCode::memory_bytes).sum(),
             Self::Witness { witness, .. } => witness.len(),
             Self::Canonical { changes, .. } => 64 * changes.len(),
             Self::Meta { key, value } => key.len() + value.len(),
@@ -42,18 +43,18 @@ impl Change {
 /// The changes that are not persisted, and what readers see because of them. Whatever is read here
 /// has the number of the change that it is from.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct PendingChanges {
     pub(super) heads: Heads,
     /// The number of the newest change.
     sequence: u64,
-    queue: VecDeque<(u64, Change)>,
+    queue: VecDeque<(u64, PendingChange)>,
     blocks: B256Map<(u64, Arc<NewBlock>)>,
     codes: B256Map<(u64, Bytes)>,
     canonical: BTreeMap<u64, (u64, Option<B256>)>,
     meta: BTreeMap<String, (u64, Bytes)>,
 }
 
-impl Waiting {
+impl PendingChanges {
     pub(super) fn new(sequence: u64, heads: Heads) -> Self {
         Self {
             heads,
@@ -67,41 +68,41 @@ impl Waiting {
     }
 
     pub(super) fn add_block(&mut self, block: NewBlock) -> u64 {
-        self.change(Change::Block(Arc::new(block)))
+        self.change(PendingChange::Block(Arc::new(block)))
     }
 
     /// Takes a change, and says how many bytes it holds.
-    pub(super) fn change(&mut self, change: Change) -> u64 {
+    pub(super) fn change(&mut self, change: PendingChange) -> u64 {
         self.sequence += 1;
         let number = self.sequence;
         match &change {
-            Change::Block(block) => {
-                for (hash, code) in &block.codes {
-                    self.codes.entry(*hash).or_insert_with(|| (number, code.clone()));
-                }
+            PendingChange::Block(block) => {
+                self.add_codes(number, &block.codes);
                 self.blocks.insert(block.hash, (number, block.clone()));
             }
-            Change::Codes(codes) => {
-                for (hash, code) in codes {
-                    self.codes.entry(*hash).or_insert_with(|| (number, code.clone()));
-                }
-            }
-            Change::Canonical { changes, heads } => {
+            PendingChange::Codes(codes) => self.add_codes(number, codes),
+            PendingChange::Canonical { changes, heads } => {
                 let changes = changes.iter().map(|&(at, hash)| (at, (number, hash)));
                 self.canonical.extend(changes);
                 self.heads = *heads;
             }
-            Change::Meta { key, value } => {
+            PendingChange::Meta { key, value } => {
                 self.meta.insert(key.clone(), (number, value.clone()));
             }
-            Change::Witness { .. }
-            | Change::ForgetVersions(_)
-            | Change::DeleteNodes(_)
-            | Change::RetainWitnesses { .. } => {}
+            PendingChange::Witness { .. }
+            | PendingChange::ForgetVersions(_)
+            | PendingChange::DeleteNodes(_)
+            | PendingChange::RetainWitnesses { .. } => {}
         }
         let bytes = change.bytes();
         self.queue.push_back((number, change));
         bytes
+    }
+
+    fn add_codes(&mut self, number: u64, codes: &[NewCode]) {
+        for code in codes {
+            self.codes.entry(code.hash()).or_insert_with(|| (number, code.code().clone()));
+        }
     }
 
     pub(super) fn block(&self, hash: &B256) -> Option<(u64, Arc<NewBlock>)> {
@@ -122,7 +123,7 @@ impl Waiting {
     }
 
     /// All changes that wait, oldest first.
-    pub(super) fn changes(&self) -> Vec<(u64, Change)> {
+    pub(super) fn changes(&self) -> Vec<(u64, PendingChange)> {
         self.queue.iter().cloned().collect()
     }
 
