@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 type Changes = Vec<(B256, u64)>;
 
-/// What is in the large trie.
+/// The keys of the large trie.
 #[derive(Clone, Copy)]
 enum Kind {
     Slots,
@@ -151,7 +151,7 @@ impl State {
         trie
     }
 
-    /// What a hash builder needs for the trie after the changes.
+    /// The input of a hash builder for the trie after the changes.
     fn items(&self, changes: &Changes) -> Vec<(Nibbles, Item)> {
         let changed = changes.iter().map(|(key, value)| {
             let leaf = leaf(self.kind, *value);
@@ -201,7 +201,7 @@ fn apply(trie: &mut SparseTrie, kind: Kind, changes: &Changes) -> B256 {
     trie.root()
 }
 
-/// What is given to a hash builder.
+/// The input of a hash builder.
 enum Item {
     Leaf(Vec<u8>),
     Unchanged(B256),
@@ -285,7 +285,7 @@ fn measure_sparse(
     });
 }
 
-/// What goes with an update: loading, hashing ahead, writing, reading.
+/// The other work of an update: loading, hashing ahead, writing, reading.
 fn measure_rest(group: &mut BenchmarkGroup<'_, WallTime>, state: &State, count: u64) {
     let changes = state.changes(count);
     let keys = || changes.iter().map(|(key, _)| key);

@@ -1,4 +1,4 @@
-//! A whole state from its accounts and slots in the order of their keys, in little memory.
+//! Building a whole state from sorted accounts and slots, in little memory.
 //!
 //! ```
 //! use alloy_primitives::{B256, KECCAK256_EMPTY, U256};
@@ -58,7 +58,7 @@ pub enum OrderError {
 /// of their hashes. Memory holds the branches on the path of the last key, each with the RLP of
 /// its children: less than a mebibyte, however large the state.
 ///
-/// What is refused with an error changes nothing, and the builder can go on.
+/// A call that fails changes nothing, and the builder can go on.
 #[derive(Debug)]
 pub struct StateBuilder<'a, S> {
     sink: &'a mut S,
@@ -119,8 +119,8 @@ impl<'a, S: RecordSink> StateBuilder<'a, S> {
         self.accounts.finish(self.sink)
     }
 
-    /// Ends the last account: it has all its slots. The next account does so too; here one learns
-    /// what was made of it, `None` when it has ended before or there is none.
+    /// Ends the last account: it has all its slots. Adding the next account does so too. Returns
+    /// the finished account; `None` if it has ended before or there is none.
     pub fn end_account(&mut self) -> Option<(B256, Account)> {
         self.slot = None;
         let AccountInfo { nonce, balance, code_hash } = self.account.take()?;
@@ -144,35 +144,35 @@ fn check_order(got: B256, last: Option<B256>) -> Result<(), OrderError> {
 struct TrieBuilder {
     /// The branches on the path of the last key that are certain to be there, from the root on.
     open: Vec<OpenBranch>,
-    /// Branches written, kept for the memory that they have.
+    /// Branches that were written, kept for reuse of their memory.
     spare: Vec<OpenBranch>,
-    /// The last key. Where its leaf begins is told by the key after it.
+    /// The last key. The next key decides the depth of its leaf.
     last: Option<B256>,
     /// The value of the last key, as RLP.
     value: Vec<u8>,
     /// If the last key is an account's, the address of its storage's root.
     storage: Option<NodeAddress>,
-    record: Record,
+    record: RecordBuilder,
 }
 
 /// A branch that may still get children.
 #[derive(Debug, Default)]
 struct OpenBranch {
-    /// How many nibbles are above its children's.
+    /// The depth of the branch, in nibbles.
     depth: usize,
     /// The addresses of the children so far, by nibble.
     addresses: [NodeAddress; 16],
-    /// Where in `rlp` each child's ends, by nibble; 0 where there is no child.
+    /// The end of each child's RLP in `rlp`, by nibble; 0 if there is no child.
     ends: [usize; 16],
-    /// The RLP of the children so far. Their hashes are found together, once all are there.
+    /// The RLP of the children so far. They are hashed together, once all are known.
     rlp: Vec<u8>,
 }
 
-/// The record of a node that is put together.
+/// A record under construction.
 #[derive(Debug, Default)]
-struct Record {
+struct RecordBuilder {
     bytes: Vec<u8>,
-    /// Where the RLP begins.
+    /// The start of the RLP.
     start: usize,
 }
 
@@ -262,7 +262,7 @@ impl OpenBranch {
     }
 }
 
-impl Record {
+impl RecordBuilder {
     fn rlp(&self) -> &[u8] {
         &self.bytes[self.start..]
     }

@@ -20,7 +20,7 @@ pub enum Error {
     MalformedNode {
         /// The Keccak-256 hash of the malformed node, or of the node that embeds it.
         hash: B256,
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
     /// The trie holds a value under this key that is not an account or a storage slot.
@@ -28,7 +28,7 @@ pub enum Error {
     MalformedValue {
         /// The hashed address, or the hashed slot.
         key: B256,
-        /// What is wrong with the value.
+        /// The reason.
         reason: alloy_rlp::Error,
     },
     /// The key is longer than [`MAX_KEY_BYTES`] bytes.
@@ -54,12 +54,12 @@ pub enum Error {
     /// The store could not give a record of a versioned trie.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// What the store has at this address is no record of a trie's node, or not of this one.
+    /// The bytes at this address are no record of a trie node, or not of the expected one.
     #[error("record at {} is malformed: {reason}", address.offset())]
     MalformedRecord {
         /// Where the record stands, or the one in which the node is embedded.
         address: NodeAddress,
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
     /// A node does not hash to what the node above it says.

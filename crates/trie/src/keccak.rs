@@ -13,7 +13,7 @@
     unsafe_code,
     reason = "vector instructions; every call is behind a check of the processor"
 )]
-// What NEON hashes has no padding yet.
+// The NEON code takes inputs without padding.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 
 mod sponge;
@@ -96,7 +96,7 @@ impl Lanes {
     }
 }
 
-/// What this machine hashes with, found out once.
+/// The instruction set for hashing on this machine, detected once.
 static CHOSEN: OnceLock<Lanes> = OnceLock::new();
 
 fn chosen() -> Lanes {
@@ -116,8 +116,8 @@ pub fn choose(lanes: Lanes) {
     assert_eq!(CHOSEN.set(lanes), Ok(()), "nothing is hashed before");
 }
 
-/// What [`keccak256_many`] hashes with on this machine, for logs: `AVX-512`, `AVX2`, `NEON`, `SSE2`
-/// or `scalar`.
+/// The instruction set of [`keccak256_many`] on this machine, for logs: `AVX-512`, `AVX2`, `NEON`,
+/// `SSE2` or `scalar`.
 pub fn lanes() -> &'static str {
     chosen().name()
 }
@@ -144,7 +144,7 @@ pub fn keccak256_many_with(lanes: Lanes, inputs: &[&[u8]], out: &mut [B256]) {
     if lanes == Lanes::Scalar {
         return inputs.iter().zip(out).for_each(|(input, hash)| *hash = keccak256(input));
     }
-    let mut batches = [Batch::default(); MAX_BLOCKS];
+    let mut batches = [InputBatch::default(); MAX_BLOCKS];
     for (index, input) in inputs.iter().enumerate() {
         let Some(batch) = batches.get_mut(input.len() / RATE_BYTES) else {
             out[index] = keccak256(input);
@@ -170,7 +170,7 @@ pub(crate) struct PaddedInputs {
     places: Vec<(usize, usize)>,
     /// The hash of each, once that is known.
     hashes: Vec<B256>,
-    batches: [Batch; MAX_BLOCKS],
+    batches: [InputBatch; MAX_BLOCKS],
     lanes: Lanes,
     end: usize,
 }
@@ -184,7 +184,7 @@ impl Default for PaddedInputs {
 impl PaddedInputs {
     fn with(lanes: Lanes) -> Self {
         assert!(lanes.is_available(), "{} is not available", lanes.name());
-        let batches = [Batch::default(); MAX_BLOCKS];
+        let batches = [InputBatch::default(); MAX_BLOCKS];
         let (bytes, places, hashes) = Default::default();
         Self { bytes, places, hashes, batches, lanes, end: 0 }
     }
@@ -237,8 +237,8 @@ impl PaddedInputs {
     }
 }
 
-/// What is hashed.
-trait Input<'a>: Copy {
+/// An input of a hash.
+trait HashInput<'a>: Copy {
     fn bytes(self) -> &'a [u8];
 
     /// The full blocks, and the one behind them with the padding, for which there is room.
@@ -247,7 +247,7 @@ trait Input<'a>: Copy {
         'a: 'b;
 }
 
-impl<'a> Input<'a> for &'a [u8] {
+impl<'a> HashInput<'a> for &'a [u8] {
     fn bytes(self) -> &'a [u8] {
         self
     }
@@ -270,7 +270,7 @@ struct Padded<'a> {
     bytes: &'a [u8],
 }
 
-impl<'a> Input<'a> for Padded<'a> {
+impl<'a> HashInput<'a> for Padded<'a> {
     fn bytes(self) -> &'a [u8] {
         self.bytes
     }
@@ -295,12 +295,12 @@ pub(crate) fn prefetch(bytes: &[u8]) {
 
 /// Inputs with equally many blocks that wait until a vector is full.
 #[derive(Clone, Copy, Default)]
-struct Batch {
+struct InputBatch {
     count: usize,
     indices: [usize; MAX_LANES],
 }
 
-impl Batch {
+impl InputBatch {
     /// Adds an input and says whether the vector is full.
     fn add(&mut self, index: usize, lanes: Lanes) -> bool {
         self.indices[self.count] = index;
@@ -316,7 +316,7 @@ impl Batch {
 /// Hashes the inputs with these indices, which have equally many blocks and fit one vector.
 ///
 /// `lanes` is available.
-fn hash_batch<'a, I: Input<'a>>(
+fn hash_batch<'a, I: HashInput<'a>>(
     lanes: Lanes,
     indices: &[usize],
     input: impl Fn(usize) -> I,
@@ -356,7 +356,7 @@ fn hash_batch<'a, I: Input<'a>>(
         }
         #[cfg(target_arch = "aarch64")]
         (Lanes::Neon, _) => {
-            let inputs = gather::<_, 2>(indices, input).map(Input::bytes);
+            let inputs = gather::<_, 2>(indices, input).map(HashInput::bytes);
             // SAFETY: `lanes` is available.
             scatter(indices, unsafe { aarch64::neon(inputs) }, out);
         }
@@ -375,7 +375,7 @@ fn gather<I: Copy, const N: usize>(indices: &[usize], input: impl Fn(usize) -> I
 
 /// The full blocks of inputs, and their last ones.
 #[inline(always)]
-fn blocks<'a: 'b, 'b, I: Input<'a>, const N: usize>(
+fn blocks<'a: 'b, 'b, I: HashInput<'a>, const N: usize>(
     inputs: [I; N],
     room: &'b mut [Block; N],
 ) -> ([&'a [Block]; N], [&'b Block; N]) {

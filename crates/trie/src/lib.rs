@@ -29,8 +29,12 @@
 //! # Ok::<(), deponent_trie::Error>(())
 //! ```
 //!
-//! Nothing here does input or output, starts a thread or looks at a clock, and nothing that a
-//! source or a caller's proof contains can cause a panic.
+//! [`versioned`] is the persistent kind, with immutable node records by address, and makes
+//! witnesses of whole blocks; [`bulk`] builds a state from sorted accounts; [`keccak`] hashes many
+//! inputs at once. All keys are Keccak-256 hashes, in 32 bytes; values are RLP; amounts are in wei.
+//!
+//! The crate has no features, does no input or output, starts no thread and reads no clock. No
+//! content of a source or of a proof can cause a panic.
 
 mod account;
 pub mod bulk;

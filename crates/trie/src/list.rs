@@ -1,15 +1,15 @@
-//! Nodes in order, as the state of a witness is.
+//! Ordered lists of nodes, as the `state` of a witness.
 
 use alloy_primitives::Bytes;
 use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::Index;
 
-/// Byte strings in order, as slices of pieces of memory that they share: RLP of trie nodes.
+/// An ordered list of byte strings, the RLP of trie nodes, as slices of shared pieces of memory.
 ///
-/// A witness has thousands of nodes in few pieces. Here a node is where it lies, in 16 bytes; a
-/// list of [`Bytes`] takes 32, and each is one more holder of its piece to be counted, which takes
-/// as long as to copy a small node.
+/// A witness has thousands of nodes in few pieces. An entry of this list takes 16 bytes; a
+/// [`Bytes`] takes 32, and changes the reference count of its piece, which takes as long as to copy
+/// a small node.
 ///
 /// ```
 /// # use deponent_trie::NodeList;
@@ -24,21 +24,24 @@ use std::ops::Index;
 #[derive(Clone, Default)]
 pub struct NodeList {
     pieces: Vec<Bytes>,
-    places: Vec<Place>,
+    spans: Vec<NodeSpan>,
 }
 
-/// Where a node lies.
+/// The span of a node in its piece.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct NodeSpan {
     pub(crate) start: usize,
     pub(crate) piece: u32,
     pub(crate) len: u32,
 }
 
-const _: () = assert!(size_of::<Place>() <= 16);
+const _: () = assert!(size_of::<NodeSpan>() <= 16);
 
 impl NodeList {
-    /// Nodes that are slices of one piece; the first error ends it.
+    /// A list of nodes that are slices of one piece.
+    ///
+    /// # Errors
+    /// The first error among `nodes`.
     ///
     /// # Panics
     /// If one does not lie there, or is of 4 GiB or more.
@@ -46,8 +49,7 @@ impl NodeList {
         piece: &'a Bytes,
         nodes: impl ExactSizeIterator<Item = Result<&'a [u8], E>>,
     ) -> Result<Self, E> {
-        let mut list =
-            Self { pieces: vec![piece.clone()], places: Vec::with_capacity(nodes.len()) };
+        let mut list = Self { pieces: vec![piece.clone()], spans: Vec::with_capacity(nodes.len()) };
         for node in nodes {
             list.push_slice(node?);
         }
@@ -68,14 +70,14 @@ impl NodeList {
         let start = node.as_ptr().addr().wrapping_sub(piece.as_ptr().addr());
         let is_within = start <= piece.len() && node.len() <= piece.len() - start;
         assert!(is_within || node.is_empty(), "the node is a slice of the last piece");
-        self.push_place(if is_within { start } else { 0 }, node.len());
+        self.push_span(if is_within { start } else { 0 }, node.len());
     }
 
-    fn push_place(&mut self, start: usize, len: usize) {
+    fn push_span(&mut self, start: usize, len: usize) {
         let len = u32::try_from(len).expect("a node has less than 4 GiB");
         let piece = self.pieces.len().saturating_sub(1);
         let piece = u32::try_from(piece).expect("there are fewer pieces");
-        self.places.push(Place { start, piece, len });
+        self.spans.push(NodeSpan { start, piece, len });
     }
 
     /// Appends a node that has memory of its own.
@@ -85,67 +87,67 @@ impl NodeList {
     pub fn push(&mut self, node: Bytes) {
         let len = node.len();
         self.push_piece(node);
-        self.push_place(0, len);
+        self.push_span(0, len);
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub const fn len(&self) -> usize {
-        self.places.len()
+        self.spans.len()
     }
 
-    /// Whether there is none.
+    /// Whether the list is empty.
     pub const fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.spans.is_empty()
     }
 
-    /// Bytes of all nodes.
+    /// The sum of the lengths of all nodes, in bytes.
     pub fn content_bytes(&self) -> usize {
-        self.places.iter().map(|place| place.len as usize).sum()
+        self.spans.iter().map(|span| span.len as usize).sum()
     }
 
-    /// Makes room for so many nodes more.
+    /// Reserves memory for `count` more nodes.
     pub fn reserve(&mut self, count: usize) {
-        self.places.reserve(count);
+        self.spans.reserve(count);
     }
 
-    /// Lets go of all nodes, and keeps room for as many.
+    /// Removes all nodes and keeps the memory of the list.
     pub fn clear(&mut self) {
         self.pieces.clear();
-        self.places.clear();
+        self.spans.clear();
     }
 
     /// A node, by its place in the order.
     #[inline]
     pub fn get(&self, index: usize) -> Option<&[u8]> {
-        self.places.get(index).map(|place| self.at(place))
+        self.spans.get(index).map(|span| self.at(span))
     }
 
     #[inline]
-    fn at(&self, place: &Place) -> &[u8] {
+    fn at(&self, span: &NodeSpan) -> &[u8] {
         // A node without bytes needs no piece.
-        let piece = self.pieces.get(place.piece as usize).map_or(&[][..], |piece| piece);
-        &piece[place.start..][..place.len as usize]
+        let piece = self.pieces.get(span.piece as usize).map_or(&[][..], |piece| piece);
+        &piece[span.start..][..span.len as usize]
     }
 
     /// A node, which keeps its piece in memory.
     pub fn share(&self, index: usize) -> Option<Bytes> {
-        self.places.get(index).map(|place| self.share_at(place))
+        self.spans.get(index).map(|span| self.share_at(span))
     }
 
-    fn share_at(&self, place: &Place) -> Bytes {
-        let end = place.start + place.len as usize;
-        let piece = self.pieces.get(place.piece as usize);
-        piece.map_or_else(Bytes::new, |piece| piece.slice(place.start..end))
+    fn share_at(&self, span: &NodeSpan) -> Bytes {
+        let end = span.start + span.len as usize;
+        let piece = self.pieces.get(span.piece as usize);
+        piece.map_or_else(Bytes::new, |piece| piece.slice(span.start..end))
     }
 
     /// The nodes, in their order.
     pub fn iter(&self) -> NodeIter<'_> {
-        NodeIter { list: self, places: self.places.iter() }
+        NodeIter { list: self, spans: self.spans.iter() }
     }
 
     /// The nodes, each of which keeps its piece in memory.
     pub fn iter_shared(&self) -> impl ExactSizeIterator<Item = Bytes> {
-        self.places.iter().map(|place| self.share_at(place))
+        self.spans.iter().map(|span| self.share_at(span))
     }
 
     /// Puts another node, with memory of its own, in the place of one.
@@ -155,7 +157,7 @@ impl NodeList {
     pub fn replace(&mut self, index: usize, node: Bytes) {
         assert!(index < self.len(), "there is a node to replace");
         self.push(node);
-        self.places.swap_remove(index);
+        self.spans.swap_remove(index);
     }
 
     /// Takes a node out.
@@ -163,26 +165,26 @@ impl NodeList {
     /// # Panics
     /// If there is none.
     pub fn remove(&mut self, index: usize) -> Bytes {
-        let place = self.places.remove(index);
-        self.share_at(&place)
+        let span = self.spans.remove(index);
+        self.share_at(&span)
     }
 
     /// Puts the nodes into lexicographic order, each once.
     pub fn sort(&mut self) {
-        let mut places = std::mem::take(&mut self.places);
-        places.sort_unstable_by_key(|place| self.at(place));
-        places.dedup_by(|one, other| self.at(one) == self.at(other));
-        self.places = places;
+        let mut spans = std::mem::take(&mut self.spans);
+        spans.sort_unstable_by_key(|span| self.at(span));
+        spans.dedup_by(|one, other| self.at(one) == self.at(other));
+        self.spans = spans;
     }
 
-    /// Nodes where they lie in pieces.
-    pub(crate) fn new(pieces: Vec<Bytes>, places: Vec<Place>) -> Self {
-        Self { pieces, places }
+    /// A list of these spans of pieces.
+    pub(crate) fn new(pieces: Vec<Bytes>, spans: Vec<NodeSpan>) -> Self {
+        Self { pieces, spans }
     }
 
-    /// The room for where nodes lie.
-    pub(crate) fn into_places(self) -> Vec<Place> {
-        self.places
+    /// The memory of the spans.
+    pub(crate) fn into_spans(self) -> Vec<NodeSpan> {
+        self.spans
     }
 }
 
@@ -190,7 +192,7 @@ impl Index<usize> for NodeList {
     type Output = [u8];
 
     fn index(&self, index: usize) -> &[u8] {
-        self.at(&self.places[index])
+        self.at(&self.spans[index])
     }
 }
 
@@ -198,7 +200,7 @@ impl Index<usize> for NodeList {
 #[derive(Clone, Debug)]
 pub struct NodeIter<'a> {
     list: &'a NodeList,
-    places: std::slice::Iter<'a, Place>,
+    spans: std::slice::Iter<'a, NodeSpan>,
 }
 
 impl<'a> Iterator for NodeIter<'a> {
@@ -206,17 +208,17 @@ impl<'a> Iterator for NodeIter<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
-        self.places.next().map(|place| self.list.at(place))
+        self.spans.next().map(|span| self.list.at(span))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.places.size_hint()
+        self.spans.size_hint()
     }
 }
 
 impl DoubleEndedIterator for NodeIter<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.places.next_back().map(|place| self.list.at(place))
+        self.spans.next_back().map(|span| self.list.at(span))
     }
 }
 
@@ -238,7 +240,7 @@ impl Extend<Bytes> for NodeList {
         let nodes = nodes.into_iter();
         let (count, _) = nodes.size_hint();
         self.pieces.reserve(count);
-        self.places.reserve(count);
+        self.spans.reserve(count);
         nodes.for_each(|node| self.push(node));
     }
 }
@@ -257,7 +259,7 @@ impl From<Vec<Bytes>> for NodeList {
     }
 }
 
-/// As the nodes are, wherever they lie.
+/// Compares the nodes, not their places in memory.
 impl PartialEq for NodeList {
     fn eq(&self, other: &Self) -> bool {
         self.iter().eq(other.iter())

@@ -6,12 +6,12 @@ use alloy_rlp::{BufMut, EMPTY_STRING_CODE, Encodable, Header};
 
 const WRONG_LENGTH: &str = "list of neither 2 nor 17 items";
 
-/// The index of a node in its [`Arena`].
+/// The index of a node in its [`NodeArena`].
 pub(crate) type NodeId = u32;
 
-/// What lies below a branch or an extension.
+/// The child of a branch or an extension.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Child {
+pub(crate) enum SparseChild {
     Empty,
     /// A node of the trie as it was opened, known by its hash only.
     Blinded(B256),
@@ -19,27 +19,28 @@ pub(crate) enum Child {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Node {
+pub(crate) enum SparseNode {
     Leaf { path: Nibbles, value: Vec<u8> },
-    Extension { path: Nibbles, child: Child },
-    Branch(Box<Branch>),
+    Extension { path: Nibbles, child: SparseChild },
+    Branch(Box<SparseBranch>),
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Branch {
-    pub(crate) children: [Child; 16],
+pub(crate) struct SparseBranch {
+    pub(crate) children: [SparseChild; 16],
     /// The value of the key that ends here.
     pub(crate) value: Option<Vec<u8>>,
 }
 
-impl Branch {
+impl SparseBranch {
     pub(crate) fn empty() -> Self {
-        Self { children: [Child::Empty; 16], value: None }
+        Self { children: [SparseChild::Empty; 16], value: None }
     }
 
     /// How many entries are occupied, children and value.
     pub(crate) fn occupied_count(&self) -> usize {
-        let children = self.children.iter().filter(|child| !matches!(child, Child::Empty)).count();
+        let children =
+            self.children.iter().filter(|child| !matches!(child, SparseChild::Empty)).count();
         children + usize::from(self.value.is_some())
     }
 }
@@ -47,12 +48,12 @@ impl Branch {
 /// How a parent refers to a node, as RLP: the node's hash, or the node itself if that is shorter
 /// than 32 bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reference {
+pub(crate) struct SparseReference {
     len: u8,
     rlp: [u8; 33],
 }
 
-impl Reference {
+impl SparseReference {
     pub(crate) fn to_hash(hash: &B256) -> Self {
         let mut rlp = [0xa0; 33];
         rlp[1..].copy_from_slice(hash.as_slice());
@@ -81,17 +82,17 @@ impl Reference {
 
 /// A node with what is known about it.
 #[derive(Clone, Debug)]
-pub(crate) struct Slot {
-    pub(crate) node: Node,
+pub(crate) struct ArenaSlot {
+    pub(crate) node: SparseNode,
     /// The reference to this node; `None` while it or a node below has changed since hashing.
-    pub(crate) reference: Option<Reference>,
+    pub(crate) reference: Option<SparseReference>,
     /// Whether the node was created or changed since it was last handed to a store.
     pub(crate) is_new: bool,
 }
 
-/// Where a node is found, which decides what it may be.
+/// The position of a node, which restricts its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum NodePosition {
     Root,
     BelowExtension,
     BelowBranch,
@@ -99,25 +100,25 @@ pub(crate) enum Place {
 
 /// The nodes of one trie. Nodes that leave the trie stay in the arena, unreachable.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Arena {
-    slots: Vec<Slot>,
+pub(crate) struct NodeArena {
+    slots: Vec<ArenaSlot>,
 }
 
-impl Arena {
-    pub(crate) fn slot(&self, id: NodeId) -> &Slot {
+impl NodeArena {
+    pub(crate) fn slot(&self, id: NodeId) -> &ArenaSlot {
         &self.slots[id as usize]
     }
 
-    pub(crate) fn slot_mut(&mut self, id: NodeId) -> &mut Slot {
+    pub(crate) fn slot_mut(&mut self, id: NodeId) -> &mut ArenaSlot {
         &mut self.slots[id as usize]
     }
 
     /// Adds a node that is not in the store yet.
-    pub(crate) fn add(&mut self, node: Node) -> NodeId {
-        self.push(Slot { node, reference: None, is_new: true })
+    pub(crate) fn add(&mut self, node: SparseNode) -> NodeId {
+        self.push(ArenaSlot { node, reference: None, is_new: true })
     }
 
-    fn push(&mut self, slot: Slot) -> NodeId {
+    fn push(&mut self, slot: ArenaSlot) -> NodeId {
         let id = NodeId::try_from(self.slots.len()).expect("memory ends before the indices do");
         self.slots.push(slot);
         id
@@ -127,23 +128,26 @@ impl Arena {
     /// below the root.
     ///
     /// # Errors
-    /// Says why it is not a node that can be in this place.
+    /// The reason why it is no node that can be in this position.
     pub(crate) fn decode(
         &mut self,
         rlp: &[u8],
         hash: &B256,
         depth: usize,
-        place: Place,
+        place: NodePosition,
     ) -> Result<NodeId, &'static str> {
-        if rlp.len() < 32 && place != Place::Root {
+        if rlp.len() < 32 && place != NodePosition::Root {
             return Err("shorter than 32 bytes, but not embedded");
         }
         let known_len = self.slots.len();
         let decoded = self.decode_node(rlp, depth, place).map(|node| {
             let is_short = rlp.len() < 32;
-            let reference =
-                if is_short { Reference::to_node(rlp) } else { Reference::to_hash(hash) };
-            self.push(Slot { node, reference: Some(reference), is_new: false })
+            let reference = if is_short {
+                SparseReference::to_node(rlp)
+            } else {
+                SparseReference::to_hash(hash)
+            };
+            self.push(ArenaSlot { node, reference: Some(reference), is_new: false })
         });
         if decoded.is_err() {
             self.slots.truncate(known_len);
@@ -155,8 +159,8 @@ impl Arena {
         &mut self,
         mut rlp: &[u8],
         depth: usize,
-        place: Place,
-    ) -> Result<Node, &'static str> {
+        place: NodePosition,
+    ) -> Result<SparseNode, &'static str> {
         let item = next_item(&mut rlp)?;
         if !rlp.is_empty() {
             return Err("trailing bytes");
@@ -169,14 +173,18 @@ impl Arena {
         } else {
             self.decode_branch(item.payload, depth)?
         };
-        if place == Place::BelowExtension && !matches!(node, Node::Branch(_)) {
+        if place == NodePosition::BelowExtension && !matches!(node, SparseNode::Branch(_)) {
             return Err("extension to a node other than a branch");
         }
         Ok(node)
     }
 
     /// A leaf or an extension: a path, and a value or a child.
-    fn decode_short(&mut self, mut payload: &[u8], depth: usize) -> Result<Node, &'static str> {
+    fn decode_short(
+        &mut self,
+        mut payload: &[u8],
+        depth: usize,
+    ) -> Result<SparseNode, &'static str> {
         let (path, is_leaf) = Nibbles::from_hex_prefix(next_string(&mut payload)?)?;
         let depth = depth + path.len();
         if depth > MAX_KEY_NIBBLES {
@@ -187,27 +195,31 @@ impl Arena {
             if value.is_empty() {
                 return Err("leaf with an empty value");
             }
-            return Ok(Node::Leaf { path, value });
+            return Ok(SparseNode::Leaf { path, value });
         }
         if path.is_empty() {
             return Err("extension with an empty path");
         }
-        match self.decode_child(&mut payload, depth, Place::BelowExtension)? {
-            Child::Empty => Err("extension to nothing"),
-            child => Ok(Node::Extension { path, child }),
+        match self.decode_child(&mut payload, depth, NodePosition::BelowExtension)? {
+            SparseChild::Empty => Err("extension to nothing"),
+            child => Ok(SparseNode::Extension { path, child }),
         }
     }
 
-    fn decode_branch(&mut self, mut payload: &[u8], depth: usize) -> Result<Node, &'static str> {
+    fn decode_branch(
+        &mut self,
+        mut payload: &[u8],
+        depth: usize,
+    ) -> Result<SparseNode, &'static str> {
         if depth >= MAX_KEY_NIBBLES {
             return Err("path longer than a key");
         }
-        let mut branch = Box::new(Branch::empty());
+        let mut branch = Box::new(SparseBranch::empty());
         for child in &mut branch.children {
             if payload.is_empty() {
                 return Err(WRONG_LENGTH);
             }
-            *child = self.decode_child(&mut payload, depth + 1, Place::BelowBranch)?;
+            *child = self.decode_child(&mut payload, depth + 1, NodePosition::BelowBranch)?;
         }
         if payload.is_empty() {
             return Err(WRONG_LENGTH);
@@ -220,27 +232,27 @@ impl Arena {
         if branch.occupied_count() < 2 {
             return Err("branch with fewer than two entries");
         }
-        Ok(Node::Branch(branch))
+        Ok(SparseNode::Branch(branch))
     }
 
     fn decode_child(
         &mut self,
         payload: &mut &[u8],
         depth: usize,
-        place: Place,
-    ) -> Result<Child, &'static str> {
+        place: NodePosition,
+    ) -> Result<SparseChild, &'static str> {
         let item = next_item(payload)?;
         if item.is_list {
             if item.rlp.len() >= 32 {
                 return Err("embedded node of 32 bytes or more");
             }
             let node = self.decode_node(item.rlp, depth, place)?;
-            let reference = Some(Reference::to_node(item.rlp));
-            return Ok(Child::Node(self.push(Slot { node, reference, is_new: false })));
+            let reference = Some(SparseReference::to_node(item.rlp));
+            return Ok(SparseChild::Node(self.push(ArenaSlot { node, reference, is_new: false })));
         }
         match item.payload.len() {
-            0 => Ok(Child::Empty),
-            32 => Ok(Child::Blinded(B256::from_slice(item.payload))),
+            0 => Ok(SparseChild::Empty),
+            32 => Ok(SparseChild::Blinded(B256::from_slice(item.payload))),
             _ => Err("child that is neither a hash nor a node"),
         }
     }
@@ -250,21 +262,21 @@ impl Arena {
     pub(crate) fn encode(&self, id: NodeId, buffer: &mut Vec<u8>) {
         buffer.clear();
         match &self.slot(id).node {
-            Node::Leaf { path, value } => {
+            SparseNode::Leaf { path, value } => {
                 let (encoded, len) = path.to_hex_prefix(true);
                 let path = &encoded[..len];
                 list_header(path.length() + value.as_slice().length(), buffer);
                 path.encode(buffer);
                 value.as_slice().encode(buffer);
             }
-            Node::Extension { path, child } => {
+            SparseNode::Extension { path, child } => {
                 let (encoded, len) = path.to_hex_prefix(false);
                 let path = &encoded[..len];
                 list_header(path.length() + self.child_length(child), buffer);
                 path.encode(buffer);
                 self.encode_child(child, buffer);
             }
-            Node::Branch(branch) => {
+            SparseNode::Branch(branch) => {
                 let value = branch.value.as_deref().unwrap_or_default();
                 let children = branch.children.iter();
                 let length = children.map(|child| self.child_length(child)).sum::<usize>();
@@ -277,23 +289,23 @@ impl Arena {
         }
     }
 
-    fn child_length(&self, child: &Child) -> usize {
+    fn child_length(&self, child: &SparseChild) -> usize {
         match child {
-            Child::Empty => 1,
-            Child::Blinded(_) => 33,
-            Child::Node(id) => self.reference(*id).as_rlp().len(),
+            SparseChild::Empty => 1,
+            SparseChild::Blinded(_) => 33,
+            SparseChild::Node(id) => self.reference(*id).as_rlp().len(),
         }
     }
 
-    fn encode_child(&self, child: &Child, buffer: &mut Vec<u8>) {
+    fn encode_child(&self, child: &SparseChild, buffer: &mut Vec<u8>) {
         match child {
-            Child::Empty => buffer.put_u8(EMPTY_STRING_CODE),
-            Child::Blinded(hash) => hash.encode(buffer),
-            Child::Node(id) => buffer.put_slice(self.reference(*id).as_rlp()),
+            SparseChild::Empty => buffer.put_u8(EMPTY_STRING_CODE),
+            SparseChild::Blinded(hash) => hash.encode(buffer),
+            SparseChild::Node(id) => buffer.put_slice(self.reference(*id).as_rlp()),
         }
     }
 
-    fn reference(&self, id: NodeId) -> &Reference {
+    fn reference(&self, id: NodeId) -> &SparseReference {
         self.slot(id).reference.as_ref().expect("a node is encoded after the nodes below it")
     }
 }
@@ -302,24 +314,24 @@ fn list_header(payload_length: usize, buffer: &mut Vec<u8>) {
     Header { list: true, payload_length }.encode(buffer);
 }
 
-struct Item<'a> {
+struct RlpItem<'a> {
     is_list: bool,
     payload: &'a [u8],
     /// The whole item, header and payload.
     rlp: &'a [u8],
 }
 
-fn next_item<'a>(rest: &mut &'a [u8]) -> Result<Item<'a>, &'static str> {
+fn next_item<'a>(rest: &mut &'a [u8]) -> Result<RlpItem<'a>, &'static str> {
     let start = *rest;
     let header = Header::decode(rest).map_err(|_| "invalid RLP")?;
     let (payload, after) = rest.split_at_checked(header.payload_length).ok_or("invalid RLP")?;
     *rest = after;
-    Ok(Item { is_list: header.list, payload, rlp: &start[..start.len() - after.len()] })
+    Ok(RlpItem { is_list: header.list, payload, rlp: &start[..start.len() - after.len()] })
 }
 
 fn next_string<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], &'static str> {
     match next_item(rest)? {
-        Item { is_list: false, payload, .. } => Ok(payload),
+        RlpItem { is_list: false, payload, .. } => Ok(payload),
         _ => Err("list in the place of a path or a value"),
     }
 }

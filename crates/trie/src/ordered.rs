@@ -20,8 +20,8 @@ pub fn ordered_root<V: AsRef<[u8]>>(values: &[V]) -> B256 {
     // In the order of the keys: one byte below 0x80, then index 0, which is 0x80, then the others.
     let count = values.len();
     let indices = (1..count.min(0x80)).chain([0]).chain(0x80..count);
-    let (keys, values): (Vec<Key>, Vec<&[u8]>) =
-        indices.map(|index| (Key::new(index), values[index].as_ref())).unzip();
+    let (keys, values): (Vec<IndexKey>, Vec<&[u8]>) =
+        indices.map(|index| (IndexKey::new(index), values[index].as_ref())).unzip();
     if count == 1 {
         let mut leaf = Vec::new();
         push_leaf(&keys[0], 0, values[0], &mut leaf);
@@ -41,16 +41,16 @@ pub fn ordered_root<V: AsRef<[u8]>>(values: &[V]) -> B256 {
     let leaves: Vec<&[u8]> = starts.zip(&ends).map(|(from, to)| &leaves[from..*to]).collect();
     let mut hashes = vec![B256::ZERO; count];
     keccak256_many(&leaves, &mut hashes);
-    keccak256(List { keys, leaves, hashes }.node(0, count, 0))
+    keccak256(ItemList { keys, leaves, hashes }.node(0, count, 0))
 }
 
 /// The RLP of an index.
-struct Key {
+struct IndexKey {
     bytes: B256,
     nibbles: usize,
 }
 
-impl Key {
+impl IndexKey {
     fn new(index: usize) -> Self {
         let mut bytes = B256::ZERO;
         index.encode(&mut &mut bytes[..]);
@@ -63,14 +63,14 @@ impl Key {
     }
 }
 
-struct List<'a> {
+struct ItemList<'a> {
     /// In their order, as all of this.
-    keys: Vec<Key>,
+    keys: Vec<IndexKey>,
     leaves: Vec<&'a [u8]>,
     hashes: Vec<B256>,
 }
 
-impl List<'_> {
+impl ItemList<'_> {
     /// The RLP of the node above several leaves, `depth` nibbles below the root.
     fn node(&self, from: usize, to: usize, depth: usize) -> Vec<u8> {
         let first = &self.keys[from];
@@ -84,7 +84,7 @@ impl List<'_> {
         }
         let mut from = from;
         for digit in 0..16 {
-            let has_digit = |key: &Key| nibble(&key.bytes, depth) == digit;
+            let has_digit = |key: &IndexKey| nibble(&key.bytes, depth) == digit;
             let count = self.keys[from..to].iter().take_while(|key| has_digit(key)).count();
             match count {
                 0 => payload.push(EMPTY_STRING_CODE),
@@ -101,7 +101,7 @@ impl List<'_> {
     }
 }
 
-fn push_leaf(key: &Key, depth: usize, value: &[u8], out: &mut Vec<u8>) {
+fn push_leaf(key: &IndexKey, depth: usize, value: &[u8], out: &mut Vec<u8>) {
     let (path, len) = hex_prefix(&key.bytes, depth, key.nibbles, true);
     let path = &path[..len];
     Header { list: true, payload_length: path.length() + value.length() }.encode(out);

@@ -1,7 +1,9 @@
 use crate::{
     EMPTY_ROOT_HASH, Error, NodeSource,
     nibbles::{Nibbles, common_prefix_len},
-    node::{Arena, Branch, Child, Node, NodeId, Place, Reference},
+    node::{
+        NodeArena, NodeId, NodePosition, SparseBranch, SparseChild, SparseNode, SparseReference,
+    },
 };
 use alloy_primitives::{B256, Bytes, keccak256};
 use std::{collections::BTreeSet, mem};
@@ -31,29 +33,29 @@ mod tests;
 /// root, and the operation may be tried again.
 #[derive(Clone, Debug)]
 pub struct SparseTrie {
-    root: Child,
+    root: SparseChild,
     /// The root hash; `None` while it has to be computed.
     root_hash: Option<B256>,
-    arena: Arena,
-    /// What came from a source, in the order it came.
+    arena: NodeArena,
+    /// The nodes taken from a source, in that order.
     revealed: Vec<Bytes>,
     /// The nodes that the latest walk went through, from the root.
-    steps: Vec<Step>,
-    /// Where nodes are encoded.
+    steps: Vec<SparseStep>,
+    /// A buffer for encoding nodes.
     buffer: Vec<u8>,
 }
 
 /// A node on the path of a key.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct SparseStep {
     node: NodeId,
     /// How many nibbles of the key are above the node.
     depth: usize,
 }
 
-/// What refers to a node.
+/// The reference to a node from above.
 #[derive(Clone, Copy, Debug)]
-enum Link {
+enum SparseParent {
     Root,
     Extension(NodeId),
     Branch(NodeId, u8),
@@ -69,11 +71,12 @@ enum Survivor {
 impl SparseTrie {
     /// The trie with this root hash, of which nothing is revealed yet.
     pub fn new(root: B256) -> Self {
-        let child = if root == EMPTY_ROOT_HASH { Child::Empty } else { Child::Blinded(root) };
+        let child =
+            if root == EMPTY_ROOT_HASH { SparseChild::Empty } else { SparseChild::Blinded(root) };
         Self {
             root: child,
             root_hash: Some(root),
-            arena: Arena::default(),
+            arena: NodeArena::default(),
             revealed: Vec::new(),
             steps: Vec::new(),
             buffer: Vec::new(),
@@ -98,9 +101,9 @@ impl SparseTrie {
             return Ok(None);
         }
         Ok(match &self.arena.slot(self.last_step().node).node {
-            Node::Leaf { value, .. } => Some(value),
-            Node::Branch(branch) => branch.value.as_deref(),
-            Node::Extension { .. } => unreachable!("a key is found at a value"),
+            SparseNode::Leaf { value, .. } => Some(value),
+            SparseNode::Branch(branch) => branch.value.as_deref(),
+            SparseNode::Extension { .. } => unreachable!("a key is found at a value"),
         })
     }
 
@@ -140,7 +143,7 @@ impl SparseTrie {
             return Ok(false);
         }
         let last = self.last_step();
-        if matches!(self.arena.slot(last.node).node, Node::Branch(_)) {
+        if matches!(self.arena.slot(last.node).node, SparseNode::Branch(_)) {
             let survivor = self.reveal_survivor(last, None, nodes)?;
             self.mark_changed();
             self.branch_mut(last.node).value = None;
@@ -150,11 +153,11 @@ impl SparseTrie {
             let survivor = self.reveal_survivor(parent, Some(nibble), nodes)?;
             self.mark_changed();
             self.steps.pop();
-            self.branch_mut(parent.node).children[usize::from(nibble)] = Child::Empty;
+            self.branch_mut(parent.node).children[usize::from(nibble)] = SparseChild::Empty;
             self.collapse(survivor);
         } else {
             self.mark_changed();
-            self.root = Child::Empty;
+            self.root = SparseChild::Empty;
         }
         Ok(true)
     }
@@ -165,9 +168,9 @@ impl SparseTrie {
             return hash;
         }
         let hash = match self.root {
-            Child::Empty => EMPTY_ROOT_HASH,
-            Child::Blinded(hash) => hash,
-            Child::Node(id) => {
+            SparseChild::Empty => EMPTY_ROOT_HASH,
+            SparseChild::Blinded(hash) => hash,
+            SparseChild::Node(id) => {
                 let mut buffer = mem::take(&mut self.buffer);
                 let reference = self.reference(id, &mut buffer);
                 self.buffer = buffer;
@@ -185,7 +188,7 @@ impl SparseTrie {
     /// handed over although the store has it.
     pub fn new_nodes(&mut self, sink: &mut impl FnMut(B256, Bytes)) {
         let root_hash = self.root();
-        let Child::Node(root) = self.root else { return };
+        let SparseChild::Node(root) = self.root else { return };
         if !mem::take(&mut self.arena.slot_mut(root).is_new) {
             return;
         }
@@ -195,7 +198,7 @@ impl SparseTrie {
             sink(hash, Bytes::copy_from_slice(&self.buffer));
             for child in self.children(id) {
                 let slot = self.arena.slot_mut(child);
-                let hash = slot.reference.as_ref().and_then(Reference::hash);
+                let hash = slot.reference.as_ref().and_then(SparseReference::hash);
                 if mem::take(&mut slot.is_new)
                     && let Some(hash) = hash
                 {
@@ -212,7 +215,7 @@ impl SparseTrie {
         sorted(self.revealed.clone())
     }
 
-    /// What [`Self::revealed`] returns; from here on only nodes taken later are listed.
+    /// As [`Self::revealed`], and forgets these nodes: later calls list later nodes alone.
     pub fn take_revealed(&mut self) -> Vec<Bytes> {
         sorted(mem::take(&mut self.revealed))
     }
@@ -257,23 +260,23 @@ impl SparseTrie {
     /// `steps` and says whether the last of them holds the key's value.
     fn walk(&mut self, key: &[u8], nodes: &(impl NodeSource + ?Sized)) -> Result<bool, Error> {
         self.steps.clear();
-        let (mut link, mut depth) = (Link::Root, 0);
+        let (mut link, mut depth) = (SparseParent::Root, 0);
         loop {
             let Some(node) = self.reveal(link, depth, nodes)? else { return Ok(false) };
-            self.steps.push(Step { node, depth });
+            self.steps.push(SparseStep { node, depth });
             match &self.arena.slot(node).node {
-                Node::Leaf { path, .. } => return Ok(**path == key[depth..]),
-                Node::Extension { path, .. } => {
+                SparseNode::Leaf { path, .. } => return Ok(**path == key[depth..]),
+                SparseNode::Extension { path, .. } => {
                     if !key[depth..].starts_with(path) {
                         return Ok(false);
                     }
                     depth += path.len();
-                    link = Link::Extension(node);
+                    link = SparseParent::Extension(node);
                 }
-                Node::Branch(branch) => {
+                SparseNode::Branch(branch) => {
                     let Some(&nibble) = key.get(depth) else { return Ok(branch.value.is_some()) };
                     depth += 1;
-                    link = Link::Branch(node, nibble);
+                    link = SparseParent::Branch(node, nibble);
                 }
             }
         }
@@ -282,57 +285,60 @@ impl SparseTrie {
     /// The node that the link refers to, taken from the source if it is blinded.
     fn reveal(
         &mut self,
-        link: Link,
+        link: SparseParent,
         depth: usize,
         nodes: &(impl NodeSource + ?Sized),
     ) -> Result<Option<NodeId>, Error> {
         let hash = match *self.child_mut(link) {
-            Child::Empty => return Ok(None),
-            Child::Node(id) => return Ok(Some(id)),
-            Child::Blinded(hash) => hash,
+            SparseChild::Empty => return Ok(None),
+            SparseChild::Node(id) => return Ok(Some(id)),
+            SparseChild::Blinded(hash) => hash,
         };
         let rlp = nodes.node(&hash).ok_or(Error::MissingNode { hash })?;
         debug_assert_eq!(keccak256(&rlp), hash, "a source returns the preimage of the hash");
         let place = match link {
-            Link::Root => Place::Root,
-            Link::Extension(_) => Place::BelowExtension,
-            Link::Branch(..) => Place::BelowBranch,
+            SparseParent::Root => NodePosition::Root,
+            SparseParent::Extension(_) => NodePosition::BelowExtension,
+            SparseParent::Branch(..) => NodePosition::BelowBranch,
         };
         let id = self
             .arena
             .decode(&rlp, &hash, depth, place)
             .map_err(|reason| Error::MalformedNode { hash, reason })?;
-        *self.child_mut(link) = Child::Node(id);
+        *self.child_mut(link) = SparseChild::Node(id);
         self.revealed.push(rlp);
         Ok(Some(id))
     }
 
-    fn child_mut(&mut self, link: Link) -> &mut Child {
+    fn child_mut(&mut self, link: SparseParent) -> &mut SparseChild {
         match link {
-            Link::Root => &mut self.root,
-            Link::Extension(id) => match &mut self.arena.slot_mut(id).node {
-                Node::Extension { child, .. } => child,
+            SparseParent::Root => &mut self.root,
+            SparseParent::Extension(id) => match &mut self.arena.slot_mut(id).node {
+                SparseNode::Extension { child, .. } => child,
                 _ => unreachable!("the link is an extension's"),
             },
-            Link::Branch(id, nibble) => &mut self.branch_mut(id).children[usize::from(nibble)],
+            SparseParent::Branch(id, nibble) => {
+                &mut self.branch_mut(id).children[usize::from(nibble)]
+            }
         }
     }
 
-    fn branch_mut(&mut self, id: NodeId) -> &mut Branch {
+    fn branch_mut(&mut self, id: NodeId) -> &mut SparseBranch {
         match &mut self.arena.slot_mut(id).node {
-            Node::Branch(branch) => branch,
+            SparseNode::Branch(branch) => branch,
             _ => unreachable!("the node is a branch"),
         }
     }
 
-    fn last_step(&self) -> Step {
+    fn last_step(&self) -> SparseStep {
         *self.steps.last().expect("the walk went through a node")
     }
 
     /// The nibble under which the branch `parent` has the child `id`.
     fn nibble_towards(&mut self, parent: NodeId, id: NodeId) -> u8 {
         let children = &self.branch_mut(parent).children;
-        let is_wanted = |child: &Child| matches!(child, Child::Node(node) if *node == id);
+        let is_wanted =
+            |child: &SparseChild| matches!(child, SparseChild::Node(node) if *node == id);
         let nibble = children.iter().position(is_wanted);
         nibble.expect("a step's node is below the step before") as u8
     }
@@ -350,9 +356,9 @@ impl SparseTrie {
     /// Replaces the value that the latest walk has found.
     fn replace_value(&mut self, value: Vec<u8>) {
         let old = match &mut self.arena.slot_mut(self.last_step().node).node {
-            Node::Leaf { value, .. } => value,
-            Node::Branch(branch) => branch.value.as_mut().expect("the key was found here"),
-            Node::Extension { .. } => unreachable!("a key is found at a value"),
+            SparseNode::Leaf { value, .. } => value,
+            SparseNode::Branch(branch) => branch.value.as_mut().expect("the key was found here"),
+            SparseNode::Extension { .. } => unreachable!("a key is found at a value"),
         };
         if *old != value {
             *old = value;
@@ -363,20 +369,20 @@ impl SparseTrie {
     /// Adds a value where the latest walk, along `key`, has found none.
     fn add_value(&mut self, key: &[u8], value: Vec<u8>) {
         self.mark_changed();
-        let Some(&Step { node: id, depth }) = self.steps.last() else {
-            let leaf = Node::Leaf { path: key.into(), value };
-            self.root = Child::Node(self.arena.add(leaf));
+        let Some(&SparseStep { node: id, depth }) = self.steps.last() else {
+            let leaf = SparseNode::Leaf { path: key.into(), value };
+            self.root = SparseChild::Node(self.arena.add(leaf));
             return;
         };
         let rest = &key[depth..];
-        if matches!(self.arena.slot(id).node, Node::Branch(_)) {
+        if matches!(self.arena.slot(id).node, SparseNode::Branch(_)) {
             self.fill(id, rest, value);
             return;
         }
         // A leaf or an extension that leaves the key's path: a branch comes where they part.
-        let vacant = Node::Branch(Box::new(Branch::empty()));
+        let vacant = SparseNode::Branch(Box::new(SparseBranch::empty()));
         let old = mem::replace(&mut self.arena.slot_mut(id).node, vacant);
-        let (Node::Leaf { path, .. } | Node::Extension { path, .. }) = &old else {
+        let (SparseNode::Leaf { path, .. } | SparseNode::Extension { path, .. }) = &old else {
             unreachable!("branches are dealt with above")
         };
         let path = *path;
@@ -384,9 +390,10 @@ impl SparseTrie {
         let branch = if shared == 0 {
             id
         } else {
-            let branch = self.arena.add(Node::Branch(Box::new(Branch::empty())));
+            let branch = self.arena.add(SparseNode::Branch(Box::new(SparseBranch::empty())));
             let path = path[..shared].into();
-            self.arena.slot_mut(id).node = Node::Extension { path, child: Child::Node(branch) };
+            self.arena.slot_mut(id).node =
+                SparseNode::Extension { path, child: SparseChild::Node(branch) };
             branch
         };
         self.hang(branch, &path[shared..], old);
@@ -396,23 +403,23 @@ impl SparseTrie {
     /// Puts a value into the branch, or into a new leaf below it.
     fn fill(&mut self, branch: NodeId, path: &[u8], value: Vec<u8>) {
         if let Some((&nibble, path)) = path.split_first() {
-            let leaf = self.arena.add(Node::Leaf { path: path.into(), value });
-            self.branch_mut(branch).children[usize::from(nibble)] = Child::Node(leaf);
+            let leaf = self.arena.add(SparseNode::Leaf { path: path.into(), value });
+            self.branch_mut(branch).children[usize::from(nibble)] = SparseChild::Node(leaf);
         } else {
             self.branch_mut(branch).value = Some(value);
         }
     }
 
     /// Puts a leaf or an extension below the branch, its path shortened to `path`.
-    fn hang(&mut self, branch: NodeId, path: &[u8], node: Node) {
+    fn hang(&mut self, branch: NodeId, path: &[u8], node: SparseNode) {
         match (node, path.split_first()) {
-            (Node::Leaf { value, .. }, _) => self.fill(branch, path, value),
-            (Node::Extension { child, .. }, Some((&nibble, path))) => {
+            (SparseNode::Leaf { value, .. }, _) => self.fill(branch, path, value),
+            (SparseNode::Extension { child, .. }, Some((&nibble, path))) => {
                 let child = if path.is_empty() {
                     child
                 } else {
-                    let extension = Node::Extension { path: path.into(), child };
-                    Child::Node(self.arena.add(extension))
+                    let extension = SparseNode::Extension { path: path.into(), child };
+                    SparseChild::Node(self.arena.add(extension))
                 };
                 self.branch_mut(branch).children[usize::from(nibble)] = child;
             }
@@ -424,7 +431,7 @@ impl SparseTrie {
     /// gone; `None` if more than one entry will be left. A child that will be alone is revealed.
     fn reveal_survivor(
         &mut self,
-        branch: Step,
+        branch: SparseStep,
         removed: Option<u8>,
         nodes: &(impl NodeSource + ?Sized),
     ) -> Result<Option<Survivor>, Error> {
@@ -434,10 +441,10 @@ impl SparseTrie {
         }
         let other = (0..16).find(|&nibble| {
             let child = &entries.children[usize::from(nibble)];
-            removed != Some(nibble) && !matches!(child, Child::Empty)
+            removed != Some(nibble) && !matches!(child, SparseChild::Empty)
         });
         let Some(nibble) = other else { return Ok(Some(Survivor::Value)) };
-        let link = Link::Branch(branch.node, nibble);
+        let link = SparseParent::Branch(branch.node, nibble);
         let node = self.reveal(link, branch.depth + 1, nodes)?.expect("the child is not empty");
         Ok(Some(Survivor::Child { nibble, node }))
     }
@@ -450,13 +457,13 @@ impl SparseTrie {
         let left = match survivor {
             Survivor::Value => {
                 let value = self.branch_mut(id).value.take().expect("the value is left");
-                Node::Leaf { path: [].as_slice().into(), value }
+                SparseNode::Leaf { path: [].as_slice().into(), value }
             }
             Survivor::Child { nibble, node } => self.lengthened(&[nibble], node),
         };
         self.arena.slot_mut(id).node = left;
         let Some(parent) = self.steps.iter().rev().nth(1).map(|step| step.node) else { return };
-        if let Node::Extension { path, .. } = &self.arena.slot(parent).node {
+        if let SparseNode::Extension { path, .. } = &self.arena.slot(parent).node {
             let path = *path;
             let joined = self.lengthened(&path, id);
             self.arena.slot_mut(parent).node = joined;
@@ -465,21 +472,23 @@ impl SparseTrie {
 
     /// The node that stands for `id` with `prefix` before it: `id` itself with a longer path,
     /// or an extension to it if it is a branch.
-    fn lengthened(&mut self, prefix: &[u8], id: NodeId) -> Node {
+    fn lengthened(&mut self, prefix: &[u8], id: NodeId) -> SparseNode {
         match &mut self.arena.slot_mut(id).node {
-            Node::Leaf { path, value } => {
-                Node::Leaf { path: Nibbles::join(&[prefix, path]), value: mem::take(value) }
+            SparseNode::Leaf { path, value } => {
+                SparseNode::Leaf { path: Nibbles::join(&[prefix, path]), value: mem::take(value) }
             }
-            Node::Extension { path, child } => {
-                Node::Extension { path: Nibbles::join(&[prefix, path]), child: *child }
+            SparseNode::Extension { path, child } => {
+                SparseNode::Extension { path: Nibbles::join(&[prefix, path]), child: *child }
             }
-            Node::Branch(_) => Node::Extension { path: prefix.into(), child: Child::Node(id) },
+            SparseNode::Branch(_) => {
+                SparseNode::Extension { path: prefix.into(), child: SparseChild::Node(id) }
+            }
         }
     }
 
     /// The reference to a node, after hashing what has changed in it and below. The recursion
     /// is as deep as a key is long.
-    fn reference(&mut self, id: NodeId, buffer: &mut Vec<u8>) -> Reference {
+    fn reference(&mut self, id: NodeId, buffer: &mut Vec<u8>) -> SparseReference {
         if let Some(reference) = self.arena.slot(id).reference {
             return reference;
         }
@@ -487,7 +496,7 @@ impl SparseTrie {
             self.reference(child, buffer);
         }
         self.arena.encode(id, buffer);
-        let reference = Reference::to_node(buffer);
+        let reference = SparseReference::to_node(buffer);
         self.arena.slot_mut(id).reference = Some(reference);
         reference
     }
@@ -495,24 +504,24 @@ impl SparseTrie {
     /// The revealed nodes directly below a node.
     fn children(&self, id: NodeId) -> impl Iterator<Item = NodeId> + use<> {
         let children = match &self.arena.slot(id).node {
-            Node::Leaf { .. } => [Child::Empty; 16],
-            Node::Extension { child, .. } => {
-                let mut children = [Child::Empty; 16];
+            SparseNode::Leaf { .. } => [SparseChild::Empty; 16],
+            SparseNode::Extension { child, .. } => {
+                let mut children = [SparseChild::Empty; 16];
                 children[0] = *child;
                 children
             }
-            Node::Branch(branch) => branch.children,
+            SparseNode::Branch(branch) => branch.children,
         };
         children.into_iter().filter_map(|child| match child {
-            Child::Node(id) => Some(id),
-            Child::Empty | Child::Blinded(_) => None,
+            SparseChild::Node(id) => Some(id),
+            SparseChild::Empty | SparseChild::Blinded(_) => None,
         })
     }
 
     /// The RLP of a hashed node, or `None` if it is embedded in its parent.
     fn rlp(&mut self, id: NodeId) -> Option<Bytes> {
         let reference = self.arena.slot(id).reference.as_ref();
-        let is_root = matches!(self.root, Child::Node(root) if root == id);
+        let is_root = matches!(self.root, SparseChild::Node(root) if root == id);
         if !is_root && reference.is_some_and(|reference| reference.hash().is_none()) {
             return None;
         }

@@ -7,14 +7,14 @@ use alloy_primitives::{B256, Bytes, U256, map::B256Map};
 #[cfg(test)]
 pub(crate) mod tests;
 
-/// What a block changes in the state: for each account the values after the block.
+/// The changes of a block to the state: for each account the values after the block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StateChanges {
     /// The changes, in any order, at most one for each account.
     pub accounts: Vec<AccountChange>,
 }
 
-/// What a block changes in one account.
+/// The changes of a block to one account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountChange {
     /// The Keccak-256 hash of the address.
@@ -42,7 +42,7 @@ pub struct AccountInfo {
 }
 
 impl AccountInfo {
-    /// What an account has that counts as none (EIP-161): no nonce, balance or code.
+    /// An empty account (EIP-161): no nonce, balance or code.
     pub const EMPTY: Self =
         Self { nonce: 0, balance: U256::ZERO, code_hash: alloy_primitives::KECCAK256_EMPTY };
 }
@@ -91,7 +91,7 @@ pub struct StateTrie {
     storages: B256Map<SparseTrie>,
     /// The accounts as last read or written, by hashed address.
     known: B256Map<Option<Account>>,
-    /// What was revealed of storage tries that have been deleted or wiped since.
+    /// The revealed nodes of storage tries that have since been deleted or wiped.
     revealed: Vec<Bytes>,
 }
 

@@ -11,7 +11,7 @@ use alloy_rlp::{Decodable, RlpDecodable, RlpEncodable};
 use state::{Database, NewBlock, NewCode};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use trie::versioned::{Cursor, NodeAddress, Version, sweep};
+use trie::versioned::{NodeAddress, SweepCursor, Version, sweep};
 
 /// The state after a block, and how far it has been swept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(crate) struct Cycle {
     /// Where the log ended when the cycle began: nodes below are moved.
     below: NodeAddress,
     /// Where the walk goes on.
-    cursor: Cursor,
+    cursor: SweepCursor,
     /// Bytes moved so far.
     moved_bytes: u64,
 }
@@ -59,7 +59,7 @@ struct StoredSweep {
 impl SweepState {
     pub(crate) fn to_stored(self) -> Bytes {
         let cycle = self.cycle;
-        let cursor = cycle.map_or_else(Cursor::default, |cycle| cycle.cursor);
+        let cursor = cycle.map_or_else(SweepCursor::default, |cycle| cycle.cursor);
         let stored = StoredSweep {
             floor: self.floor.offset(),
             live_bytes: self.live_bytes,
@@ -79,7 +79,7 @@ impl SweepState {
             return Err(damaged());
         }
         let StoredSweep { hashed_address, hashed_slot, .. } = stored;
-        let cursor = Cursor { hashed_address, hashed_slot };
+        let cursor = SweepCursor { hashed_address, hashed_slot };
         let (below, moved_bytes) = (NodeAddress::new(stored.below), stored.moved_bytes);
         let cycle = (!below.is_none()).then_some(Cycle { below, cursor, moved_bytes });
         let (live_bytes, owed_bytes) = (stored.live_bytes, stored.owed_bytes);
@@ -276,7 +276,7 @@ fn sweep_on(
     let log_bytes = end.offset() - state.floor.offset();
     let worth_it = (2 * state.live_bytes).max(core.options.sweep_min_bytes);
     if state.cycle.is_none() && log_bytes > worth_it {
-        state.cycle = Some(Cycle { below: end, cursor: Cursor::default(), moved_bytes: 0 });
+        state.cycle = Some(Cycle { below: end, cursor: SweepCursor::default(), moved_bytes: 0 });
     }
     if state.cycle.is_none() {
         return Ok(Sealed { version, sweep: state });
@@ -371,7 +371,7 @@ mod tests {
         let head = *branch(&engine, engine.heads().genesis, 0, 3).last().unwrap();
         let record = engine.block(head).unwrap().unwrap();
         let (version, below) = (record.seal.wait().unwrap().version, core.database.nodes().end());
-        let cycle = Cycle { below, cursor: Cursor::default(), moved_bytes: 0 };
+        let cycle = Cycle { below, cursor: SweepCursor::default(), moved_bytes: 0 };
         let begun = SweepState { cycle: Some(cycle), owed_bytes: 1 << 30, ..SweepState::default() };
         // How far it comes behind a block that has appended so many bytes.
         let swept_by = |appended_bytes, seal: &Seal| {

@@ -18,7 +18,7 @@ use state::{NodeReader, NodeStore};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trie::versioned::{
-    self, BlockTrie, Lister, NodeAddress, Shortcuts, SlotRead, Unit, Version, run_serially,
+    self, BlockTrie, Lister, NodeAddress, Shortcuts, SlotRead, Version, WorkUnit, run_serially,
 };
 use trie::{Account, EMPTY_ROOT_HASH, Error as TrieError};
 use witness::{BlockState, Change, Code, State, StateError, Witness};
@@ -434,7 +434,7 @@ impl BlockState for LiveState<'_> {
             Work::Ahead { session, tries, pool } => {
                 let (shards, left) = session.end()?;
                 tries.put_shards(shards);
-                let run: &dyn Fn(&mut [Unit<'_>]) = match left.len() < limits::SHARED_KEYS {
+                let run: &dyn Fn(&mut [WorkUnit<'_>]) = match left.len() < limits::SHARED_KEYS {
                     true => &run_serially,
                     false => &|units| pool.run(units),
                 };

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use trie::keccak::keccak256_many;
-use trie::versioned::{Key, Shard};
+use trie::versioned::{Shard, StateKey};
 use trie::{AccountInfo, EMPTY_ROOT_HASH, Error as TrieError};
 use witness::Change;
 
@@ -44,7 +44,7 @@ enum Kind {
 
 impl Task {
     /// What it reads.
-    fn key(&self) -> Option<Key> {
+    fn key(&self) -> Option<StateKey> {
         match &self.kind {
             Kind::Account => Some((self.hashed_address, None)),
             Kind::Slot(slot) => Some((self.hashed_address, Some(*slot))),
@@ -72,7 +72,7 @@ type Hurry = Arc<AtomicBool>;
 struct Done {
     shards: Shards,
     /// What the block has read, and the worker has not.
-    left: Vec<Key>,
+    left: Vec<StateKey>,
 }
 
 /// The threads. Dropping them lets them finish what they were given.
@@ -234,7 +234,7 @@ impl<'a> Session<'a> {
 
     /// Takes the shards back, in order, with what was read and the workers have not come to. What
     /// was to be set ahead and is not yet is forgotten.
-    pub(crate) fn end(&mut self) -> Result<(Vec<Shard<NodeStore>>, Vec<Key>), TrieError> {
+    pub(crate) fn end(&mut self) -> Result<(Vec<Shard<NodeStore>>, Vec<StateKey>), TrieError> {
         let (mut shards, mut left, mut failure) = (Vec::new(), Vec::new(), None);
         let chunks = std::mem::take(&mut self.chunks);
         for answer in self.close() {
@@ -293,7 +293,7 @@ struct Block {
     /// Shards of the whole block.
     count: usize,
     hurry: Hurry,
-    left: Vec<Key>,
+    left: Vec<StateKey>,
     failure: Option<TrieError>,
 }
 

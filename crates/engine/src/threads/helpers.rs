@@ -8,7 +8,7 @@
 
 use crate::threads::pool::{Help, ThreadPool};
 use std::sync::{Arc, Mutex};
-use trie::versioned::Unit;
+use trie::versioned::WorkUnit;
 
 /// The threads that help.
 #[derive(Debug)]
@@ -116,17 +116,17 @@ impl Pool {
 
     /// Runs units on this thread and others, each taking one that nobody has taken: this thread
     /// does not wait for the others to wake.
-    pub(crate) fn run(&self, units: &mut [Unit<'_>]) {
+    pub(crate) fn run(&self, units: &mut [WorkUnit<'_>]) {
         self.run_behind(|| {}, units);
     }
 
     /// The same, and before it takes its first unit, this thread does something else, while the
     /// others wake.
-    pub(crate) fn run_behind(&self, first: impl FnOnce(), units: &mut [Unit<'_>]) {
+    pub(crate) fn run_behind(&self, first: impl FnOnce(), units: &mut [WorkUnit<'_>]) {
         let helpers = self.threads_count().min(units.len()).saturating_sub(1);
         let left = Mutex::new(units.iter_mut());
         let next = || left.lock().expect(NO_PANIC).next();
-        let work = || std::iter::from_fn(next).for_each(Unit::run);
+        let work = || std::iter::from_fn(next).for_each(WorkUnit::run);
         self.with_help(&work, |help| {
             help.ask(helpers);
             first();

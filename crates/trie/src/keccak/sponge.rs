@@ -24,7 +24,7 @@ const ROUND_CONSTANTS: [u64; 24] = [
 /// A value exists only where the processor has the instructions of its type: [`load`](Self::load)
 /// asks that of its caller. So all other functions are safe.
 pub(super) trait Vector<const N: usize>: Copy {
-    /// What the step theta does to a column.
+    /// The effect of the step theta on a column.
     type Theta: Copy;
 
     /// A vector of these words.
@@ -166,7 +166,7 @@ fn splat<V: Vector<N>, const N: usize>(word: u64, _: V) -> V {
     unsafe { V::load([word; N]) }
 }
 
-/// What the step theta does to each column.
+/// The effect of the step theta on each column.
 #[inline(always)]
 fn theta<V: Vector<N>, const N: usize>(a: &[V; 25]) -> [V::Theta; 5] {
     let parity = |x: usize| a[x].xor3(a[x + 5], a[x + 10]).xor3(a[x + 15], a[x + 20]);

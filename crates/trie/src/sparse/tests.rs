@@ -17,7 +17,7 @@ enum Op {
     Remove,
 }
 
-/// What is done to a trie at once, in canonical order: reads, insertions, removals.
+/// The operations of one step, in canonical order: reads, insertions, removals.
 type Batch = BTreeMap<Vec<u8>, Op>;
 
 type Store = B256Map<Bytes>;
@@ -88,7 +88,7 @@ fn check_batches(batches: &[Batch]) {
         take_new_nodes(&mut opened, &mut store);
         entries = after;
     }
-    // What the tries handed over is all there is to know of them.
+    // The store has exactly the nodes that the tries handed over.
     for store in [store, kept_store] {
         assert!(NaiveTrie::new(&entries).store().keys().all(|hash| store.contains_key(hash)));
         let mut trie = SparseTrie::new(kept.root());

@@ -16,7 +16,7 @@ pub(crate) type Slots = BTreeMap<B256, U256>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flat(pub(crate) BTreeMap<B256, (AccountInfo, Slots)>);
 
-/// What a block does to one account.
+/// The accesses of a block to one account.
 #[derive(Clone, Debug)]
 pub(crate) struct Access {
     pub(crate) change: Option<AccountChange>,

@@ -2,21 +2,20 @@ use crate::EMPTY_ROOT_HASH;
 use alloy_primitives::B256;
 use std::fmt::Debug;
 
-/// Where the record of a node stands: its byte offset in the log of nodes, under 2^48.
+/// The address of a node record: its byte offset in the log of nodes, below 2^48.
 ///
-/// Zero is no place: the address of an empty trie's root, and of a node that is embedded in its
-/// parent.
+/// Zero is the null address: of an empty trie's root, and of a node that is embedded in its parent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeAddress(u64);
 
 impl NodeAddress {
-    /// No place.
+    /// The null address.
     pub const NONE: Self = Self(0);
 
     /// Bytes of an address in a record, little endian.
     pub const BYTES: usize = 6;
 
-    /// The place at `offset`.
+    /// The address at `offset`, in bytes.
     ///
     /// # Panics
     /// If the offset needs more than 48 bits: 256 TiB of nodes.
@@ -30,7 +29,7 @@ impl NodeAddress {
         self.0
     }
 
-    /// Whether this is no place.
+    /// Whether this is the null address.
     pub const fn is_none(self) -> bool {
         self.0 == 0
     }
@@ -50,24 +49,24 @@ impl NodeAddress {
     }
 }
 
-/// Why a record was not read. The text names what was wrong and where, file and offset included.
+/// The reason why a record was not read, with file and offset.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct RecordError(pub String);
 
 /// Records of nodes by address, readable on any thread.
 pub trait Records: Debug + Send + Sync {
-    /// The bytes from a record's first on. More may follow: a record says itself where it ends.
+    /// The bytes of a record. More bytes may follow: a record knows its length.
     type Record: AsRef<[u8]> + Clone + Debug + Send + Sync;
 
     /// The record at `at`, which is an address that the store itself gave.
     ///
     /// # Errors
-    /// When it cannot be read, or what is there is damaged.
+    /// If the record cannot be read, or is damaged.
     fn record(&self, at: NodeAddress) -> Result<Self::Record, RecordError>;
 
-    /// Hands the bytes of the record at `at` on to `look`: a store may have a cheaper way to show a
-    /// record than to hold it for somebody. What `look` takes long for, others may wait for.
+    /// Calls `look` with the bytes of the record at `at`, which may be cheaper than to hold the
+    /// record. A lock may be held meanwhile, so `look` must be quick.
     ///
     /// # Errors
     /// See [`record`](Self::record).
@@ -139,12 +138,12 @@ impl<R: Records + ?Sized> Records for std::sync::Arc<R> {
     }
 }
 
-/// Reads records one after the other, by one reader: it may keep at hand what it came by.
+/// A reader of records with a state of its own, such as recently read pages.
 pub trait RecordReader {
-    /// Hands the bytes from a record's first on to `see`; more may follow. See [`Records::record`].
+    /// Calls `see` with the bytes of a record; more may follow. See [`Records::record`].
     ///
     /// # Errors
-    /// When it cannot be read, or what is there is damaged.
+    /// If the record cannot be read, or is damaged.
     fn read<T>(&mut self, at: NodeAddress, see: impl FnOnce(&[u8]) -> T) -> Result<T, RecordError>;
 }
 
@@ -154,9 +153,10 @@ impl<R: Records + ?Sized> RecordReader for &R {
     }
 }
 
-/// Takes new records.
+/// A destination of new records.
 pub trait RecordSink {
-    /// Appends a record, at most [`MAX_RECORD_BYTES`](Self::MAX_RECORD_BYTES) long, and says where.
+    /// Appends a record of at most [`MAX_RECORD_BYTES`](Self::MAX_RECORD_BYTES) and returns its
+    /// address.
     fn append(&mut self, record: &[u8]) -> NodeAddress;
 
     /// The longest record in bytes: a full branch has 532 bytes of RLP and 16 addresses.
@@ -168,7 +168,7 @@ pub trait RecordSink {
 pub struct Version {
     /// The root hash.
     pub root: B256,
-    /// Where the root's record stands, none when the trie is empty.
+    /// The address of the root's record, null if the trie is empty.
     pub address: NodeAddress,
 }
 

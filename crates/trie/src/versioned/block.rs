@@ -1,18 +1,18 @@
 use super::{
     NodeAddress, RecordSink, Records, Version,
-    cut::{Cut, Joined, Part, Root, branch_root, by_nibble, join},
+    cut::{CutRoot, CutTrie, JoinedRoot, TriePart, branch_root, by_nibble, join},
     key::nibble,
     listing::Lister,
     overlay::Overlay,
-    shard::{Form, Job, Key, OverlayPlace, Shard, apply_part, touch_part},
-    unit::{Unit, run_all},
-    write::Writer,
+    shard::{AccountJob, OverlayId, Shard, StateKey, StorageForm, apply_part, touch_part},
+    unit::{WorkUnit, run_all},
+    write::VersionWriter,
 };
 use crate::{AccountChange, Error, NodeList, StateChanges, limits::CUT_SLOTS};
 use alloy_primitives::{B256, bytes};
 use std::{mem, sync::Arc};
 
-/// What one block does to a version of the state.
+/// The effect of one block on a version of the state.
 ///
 /// The block's accounts and slots are read through the [`Shard`]s, on any threads; its changes
 /// are set with [`finish`](Self::finish); then [`write`](Self::write) makes the next version, and
@@ -48,72 +48,72 @@ pub struct BlockTrie<R: Records> {
     records: R,
     parent: Version,
     /// The root of the state if there are sixteen shards.
-    root: Option<Root>,
+    root: Option<CutRoot>,
     shards: Vec<Shard<R>>,
-    finished: Option<Finished>,
+    finished: Option<FinishedBlock>,
 }
 
-/// What a block has made of the state.
+/// The state after a block.
 #[derive(Debug)]
-struct Finished {
+struct FinishedBlock {
     root: B256,
-    joined: Joined,
+    joined: JoinedRoot,
 }
 
 /// A piece of the records that were loaded into one of a block's overlays.
-struct Piece<R: Records> {
+struct ArenaPiece<R: Records> {
     of: Arc<BlockTrie<R>>,
     shard: usize,
-    place: OverlayPlace,
+    place: OverlayId,
     number: usize,
 }
 
-impl<R: Records + Clone> AsRef<[u8]> for Piece<R> {
+impl<R: Records + Clone> AsRef<[u8]> for ArenaPiece<R> {
     fn as_ref(&self) -> &[u8] {
         let overlay = self.of.shards[self.shard].overlay(self.place).expect("it was there");
-        &overlay.base.pieces()[self.number]
+        &overlay.arena.pieces()[self.number]
     }
 }
 
 /// A large storage that is worked on part by part.
-struct Taken<'a> {
+struct TakenStorage<'a> {
     shard: usize,
     storage: u32,
     change: &'a AccountChange,
-    cut: Box<Cut>,
+    cut: Box<CutTrie>,
     errors: [Option<Error>; 16],
 }
 
 /// A large storage that is read part by part.
-struct Read {
+struct StorageRead {
     shard: usize,
     storage: u32,
-    cut: Box<Cut>,
+    cut: Box<CutTrie>,
     slots: [Vec<B256>; 16],
     errors: [Option<Error>; 16],
 }
 
 impl<R: Records + Clone> BlockTrie<R> {
-    /// A block on top of this version, of which nothing is loaded but the root.
+    /// A block on top of this version, with nothing loaded but the root.
     ///
     /// # Errors
     /// [`Error::Record`] and [`Error::MalformedRecord`].
     pub fn new(records: R, parent: Version) -> Result<Self, Error> {
         let root = branch_root(&records, &parent)?;
         let parts = match &root {
-            Some(root) => Part::below(root, true)?,
-            None => vec![Part::whole(&parent, true)],
+            Some(root) => TriePart::below(root, true)?,
+            None => vec![TriePart::whole(&parent, true)],
         };
         let shards = parts.into_iter().map(|part| Shard::new(records.clone(), part)).collect();
         Ok(Self { records, parent, root, shards, finished: None })
     }
 
-    /// The version on top of which the block is.
+    /// The version before the block.
     pub fn parent(&self) -> Version {
         self.parent
     }
 
-    /// How many shards there are: sixteen, or one where the state's root is no branch.
+    /// The number of shards: sixteen, or one if the root of the state is no branch.
     pub fn shards_count(&self) -> usize {
         if self.root.is_some() { 16 } else { 1 }
     }
@@ -148,8 +148,8 @@ impl<R: Records + Clone> BlockTrie<R> {
         self.shards = shards;
     }
 
-    /// Reads all of these, whatever shards they are in: their paths belong to the witness, as those
-    /// of [`Shard::touch`] and [`Shard::touch_slot`] do.
+    /// Reads all of these keys, of any shards. Their paths belong to the witness, like those of
+    /// [`Shard::touch`] and [`Shard::touch_slot`].
     ///
     /// The work is handed to `run` as in [`finish`](Self::finish), in one round.
     ///
@@ -160,13 +160,13 @@ impl<R: Records + Clone> BlockTrie<R> {
     /// If a unit was not run.
     pub fn touch_all(
         &mut self,
-        mut keys: Vec<Key>,
-        run: &dyn Fn(&mut [Unit<'_>]),
+        mut keys: Vec<StateKey>,
+        run: &dyn Fn(&mut [WorkUnit<'_>]),
     ) -> Result<(), Error> {
         assert_eq!(self.shards.len(), self.shards_count(), "the shards were put back");
-        // Those of a storage stand together, and their nodes are near each other.
+        // Sorted, the keys of a storage are adjacent, and their nodes are near each other.
         keys.sort_unstable();
-        let mut reads: Vec<Vec<Key>> = self.shards.iter().map(|_| Vec::new()).collect();
+        let mut reads: Vec<Vec<StateKey>> = self.shards.iter().map(|_| Vec::new()).collect();
         let mut storages = Vec::new();
         for keys in keys.chunk_by(|(one, _), (other, _)| one == other) {
             let hashed_address = &keys[0].0;
@@ -183,25 +183,25 @@ impl<R: Records + Clone> BlockTrie<R> {
             for slot in keys.iter().filter_map(|(_, slot)| *slot) {
                 slots[nibble(&slot, 0)].push(slot);
             }
-            storages.push(Read { shard, storage, cut, slots, errors: [const { None }; 16] });
+            storages.push(StorageRead { shard, storage, cut, slots, errors: [const { None }; 16] });
         }
         let mut units = read_units(&self.records, &mut self.shards, &reads, &mut storages);
         run_all(&mut units, run);
         drop(units);
-        for Read { shard, storage, cut, mut errors, .. } in storages {
+        for StorageRead { shard, storage, cut, mut errors, .. } in storages {
             if let Some(error) = errors.iter_mut().find_map(Option::take) {
                 return Err(error);
             }
-            self.shards[shard].storages[storage as usize].form = Form::Cut(cut);
+            self.shards[shard].storages[storage as usize].form = StorageForm::Cut(cut);
         }
         self.first_error()
     }
 
     /// Applies the block's changes and returns the state root after it.
     ///
-    /// The work is handed to `run` in two rounds of units, those with most changes first. The
-    /// units of a round are independent: `run` calls [`Unit::run`] on each of them, on any thread
-    /// and in any order, and returns when all are done.
+    /// The work is handed to `run` in two rounds of units, those with most changes first. The units
+    /// of a round are independent: `run` calls [`WorkUnit::run`] on each of them, on any thread and
+    /// in any order, and returns when all are done.
     ///
     /// # Errors
     /// [`Error::Record`], [`Error::MalformedRecord`] and [`Error::MalformedValue`].
@@ -212,7 +212,7 @@ impl<R: Records + Clone> BlockTrie<R> {
     pub fn finish(
         &mut self,
         changes: &StateChanges,
-        run: &dyn Fn(&mut [Unit<'_>]),
+        run: &dyn Fn(&mut [WorkUnit<'_>]),
     ) -> Result<B256, Error> {
         assert!(self.finished.is_none(), "a block is finished once");
         assert_eq!(self.shards.len(), self.shards_count(), "the shards were put back");
@@ -231,21 +231,24 @@ impl<R: Records + Clone> BlockTrie<R> {
     }
 
     /// The changes of each shard, in order.
-    fn jobs<'a>(&self, changes: &'a StateChanges) -> Vec<Vec<Job<'a>>> {
+    fn jobs<'a>(&self, changes: &'a StateChanges) -> Vec<Vec<AccountJob<'a>>> {
         let mut changes: Vec<&AccountChange> = changes.accounts.iter().collect();
         changes.sort_unstable_by_key(|change| change.hashed_address);
         let is_unique = changes.is_sorted_by(|a, b| a.hashed_address < b.hashed_address);
         assert!(is_unique, "an account is changed at most once");
-        let mut jobs: Vec<Vec<Job<'_>>> = self.shards.iter().map(|_| Vec::new()).collect();
+        let mut jobs: Vec<Vec<AccountJob<'_>>> = self.shards.iter().map(|_| Vec::new()).collect();
         for change in changes {
-            let job = Job { change, storage: None, is_taken: false };
+            let job = AccountJob { change, storage: None, is_taken: false };
             jobs[self.shard_of(&change.hashed_address)].push(job);
         }
         jobs
     }
 
     /// Takes the storages with many changes from their shards.
-    fn take_cuts<'a>(&mut self, jobs: &mut [Vec<Job<'a>>]) -> Result<Vec<Taken<'a>>, Error> {
+    fn take_cuts<'a>(
+        &mut self,
+        jobs: &mut [Vec<AccountJob<'a>>],
+    ) -> Result<Vec<TakenStorage<'a>>, Error> {
         let mut taken = Vec::new();
         for (index, (shard, jobs)) in self.shards.iter_mut().zip(jobs).enumerate() {
             for job in jobs.iter_mut() {
@@ -258,15 +261,19 @@ impl<R: Records + Clone> BlockTrie<R> {
                     job.is_taken = true;
                     job.storage = Some(storage);
                     let errors = [const { None }; 16];
-                    taken.push(Taken { shard: index, storage, change, cut, errors });
+                    taken.push(TakenStorage { shard: index, storage, change, cut, errors });
                 }
             }
         }
         Ok(taken)
     }
 
-    /// Puts the storages with many changes back, and their roots together.
-    fn put_cuts(&mut self, taken: Vec<Taken<'_>>, jobs: &mut [Vec<Job<'_>>]) -> Result<(), Error> {
+    /// Puts the storages with many changes back, and joins their roots.
+    fn put_cuts(
+        &mut self,
+        taken: Vec<TakenStorage<'_>>,
+        jobs: &mut [Vec<AccountJob<'_>>],
+    ) -> Result<(), Error> {
         debug_assert_eq!(jobs.len(), self.shards.len());
         for mut taken in taken {
             if let Some(error) = taken.errors.iter_mut().find_map(Option::take) {
@@ -274,7 +281,7 @@ impl<R: Records + Clone> BlockTrie<R> {
             }
             let storage = &mut self.shards[taken.shard].storages[taken.storage as usize];
             storage.root = taken.cut.join(&self.records)?;
-            storage.form = Form::Cut(taken.cut);
+            storage.form = StorageForm::Cut(taken.cut);
         }
         Ok(())
     }
@@ -283,19 +290,19 @@ impl<R: Records + Clone> BlockTrie<R> {
         self.shards.iter_mut().find_map(|shard| shard.error.take()).map_or(Ok(()), Err)
     }
 
-    /// Puts the root of the state together.
+    /// Joins the root of the state.
     fn join(&mut self) -> Result<B256, Error> {
         let (joined, root) = if self.root.is_some() {
             let mut parts: Vec<_> = self.shards.iter_mut().map(|shard| &mut shard.part).collect();
             join(&self.records, &mut parts)?
         } else {
-            let Part { overlay, tree } = &self.shards[0].part;
+            let TriePart { overlay, tree } = &self.shards[0].part;
             match overlay.root_reference(tree) {
-                None => (Joined::Empty, Version::EMPTY.root),
-                Some(reference) => (Joined::One(0), reference.root_hash()),
+                None => (JoinedRoot::Empty, Version::EMPTY.root),
+                Some(reference) => (JoinedRoot::One(0), reference.root_hash()),
             }
         };
-        self.finished = Some(Finished { root, joined });
+        self.finished = Some(FinishedBlock { root, joined });
         Ok(root)
     }
 
@@ -311,13 +318,13 @@ impl<R: Records + Clone> BlockTrie<R> {
         }
         let shards: Vec<_> =
             self.shards.iter().map(|shard| (&shard.part, &shard.storages[..])).collect();
-        let address = Writer::new(sink).joined(&finished.joined, &shards);
+        let address = VersionWriter::new(sink).joined(&finished.joined, &shards);
         Version { root: finished.root, address }
     }
 
     /// The nodes of the parent's state that the block has read so far, or has needed to apply its
-    /// changes: the `state` of its witness. Each once, in lexicographic order. Few are copied;
-    /// nearly all of many stay where they were loaded, which keeps all of this in memory.
+    /// changes: the `state` of its witness. Each once, in lexicographic order. Short lists are
+    /// copied; longer ones are slices of the loaded records, which keep this `BlockTrie` alive.
     ///
     /// The work is handed to `run` as in [`finish`](Self::finish), in one round: as many units as
     /// are worth it, and no more than `threads`.
@@ -325,12 +332,12 @@ impl<R: Records + Clone> BlockTrie<R> {
         self: &Arc<Self>,
         lister: &mut Lister,
         threads: usize,
-        run: &dyn Fn(&mut [Unit<'_>]),
+        run: &dyn Fn(&mut [WorkUnit<'_>]),
     ) -> NodeList
     where
         R: Send + Sync + 'static,
     {
-        let roots: Vec<_> = self.captured_roots().map(Root::rlp).collect();
+        let roots: Vec<_> = self.captured_roots().map(CutRoot::rlp).collect();
         let shards = self.shards.iter().enumerate();
         let (places, overlays): (Vec<_>, Vec<_>) = shards
             .flat_map(|(number, shard)| {
@@ -340,12 +347,12 @@ impl<R: Records + Clone> BlockTrie<R> {
             .unzip();
         let owner = |overlay: usize, number| {
             let (shard, place) = places[overlay];
-            bytes::Bytes::from_owner(Piece { of: self.clone(), shard, place, number })
+            bytes::Bytes::from_owner(ArenaPiece { of: self.clone(), shard, place, number })
         };
         lister.list_captured(&overlays, &roots, threads, run, owner)
     }
 
-    /// How many nodes the witness has, and their bytes; where two are the same, both count.
+    /// The number of nodes of the witness and their total length in bytes. Duplicates count twice.
     pub fn witness_size(&self) -> (usize, usize) {
         let captured = self.overlays().flat_map(Overlay::captured);
         let nodes = captured.map(|origin| origin.rlp_bytes());
@@ -353,13 +360,13 @@ impl<R: Records + Clone> BlockTrie<R> {
         nodes.fold((0, 0), |(count, bytes), node| (count + 1, bytes + node))
     }
 
-    /// How many nodes are in memory, whatever has become of them.
+    /// The number of nodes in memory, removed ones included.
     pub fn nodes_count(&self) -> usize {
         self.overlays().map(Overlay::nodes_count).sum()
     }
 
-    /// The roots that stand outside of the overlays.
-    fn captured_roots(&self) -> impl Iterator<Item = &Root> {
+    /// The roots that are in no overlay.
+    fn captured_roots(&self) -> impl Iterator<Item = &CutRoot> {
         let cuts = self.shards.iter().flat_map(Shard::cuts).filter(|cut| cut.is_captured);
         self.captured_root().into_iter().chain(cuts.map(|cut| &cut.root))
     }
@@ -398,7 +405,7 @@ impl<R: Records + Clone> BlockTrie<R> {
         addresses
     }
 
-    fn captured_root(&self) -> Option<&Root> {
+    fn captured_root(&self) -> Option<&CutRoot> {
         let is_touched = self.shards.iter().any(|shard| shard.is_touched);
         self.root.as_ref().filter(|_| is_touched)
     }
@@ -408,19 +415,19 @@ impl<R: Records + Clone> BlockTrie<R> {
 fn read_units<'a, R: Records>(
     records: &'a R,
     shards: &'a mut [Shard<R>],
-    reads: &'a [Vec<Key>],
-    storages: &'a mut [Read],
-) -> Vec<Unit<'a>> {
+    reads: &'a [Vec<StateKey>],
+    storages: &'a mut [StorageRead],
+) -> Vec<WorkUnit<'a>> {
     let mut units = Vec::new();
-    for Read { cut, slots, errors, .. } in storages {
+    for StorageRead { cut, slots, errors, .. } in storages {
         for ((part, error), slots) in cut.parts.iter_mut().zip(errors).zip(slots) {
-            units.push(Unit::new(slots.len(), move || {
+            units.push(WorkUnit::new(slots.len(), move || {
                 *error = touch_part(records, part, slots).err();
             }));
         }
     }
     for (shard, keys) in shards.iter_mut().zip(reads).filter(|(_, keys)| !keys.is_empty()) {
-        units.push(Unit::new(keys.len(), move || shard.error = shard.touch_all(keys).err()));
+        units.push(WorkUnit::new(keys.len(), move || shard.error = shard.touch_all(keys).err()));
     }
     units
 }
@@ -429,14 +436,14 @@ fn read_units<'a, R: Records>(
 fn storage_units<'a, R: Records>(
     records: &'a R,
     shards: &'a mut [Shard<R>],
-    jobs: &'a mut [Vec<Job<'_>>],
-    taken: &'a mut [Taken<'_>],
-) -> Vec<Unit<'a>> {
+    jobs: &'a mut [Vec<AccountJob<'_>>],
+    taken: &'a mut [TakenStorage<'_>],
+) -> Vec<WorkUnit<'a>> {
     let mut units = Vec::new();
-    for Taken { change, cut, errors, .. } in taken {
+    for TakenStorage { change, cut, errors, .. } in taken {
         let parts = cut.parts.iter_mut().zip(errors);
         for ((part, error), slots) in parts.zip(by_nibble(&change.storage)) {
-            units.push(Unit::new(slots.len(), move || {
+            units.push(WorkUnit::new(slots.len(), move || {
                 *error = apply_part(records, part, slots).err();
             }));
         }
@@ -444,7 +451,7 @@ fn storage_units<'a, R: Records>(
     for (shard, jobs) in shards.iter_mut().zip(jobs).filter(|(_, jobs)| !jobs.is_empty()) {
         let own = jobs.iter().filter(|job| !job.is_taken);
         let slots_count: usize = own.map(|job| job.change.storage.len()).sum();
-        units.push(Unit::new(jobs.len() + slots_count, move || {
+        units.push(WorkUnit::new(jobs.len() + slots_count, move || {
             shard.error = shard.apply_storages(jobs).err();
         }));
     }
@@ -454,11 +461,11 @@ fn storage_units<'a, R: Records>(
 /// The second round: accounts.
 fn account_units<'a, R: Records>(
     shards: &'a mut [Shard<R>],
-    jobs: &'a [Vec<Job<'a>>],
-) -> Vec<Unit<'a>> {
+    jobs: &'a [Vec<AccountJob<'a>>],
+) -> Vec<WorkUnit<'a>> {
     let mut units = Vec::new();
     for (shard, jobs) in shards.iter_mut().zip(jobs) {
-        units.push(Unit::new(jobs.len(), move || {
+        units.push(WorkUnit::new(jobs.len(), move || {
             shard.error = shard.apply_accounts(jobs).err();
         }));
     }

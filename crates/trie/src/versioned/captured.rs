@@ -1,46 +1,47 @@
-//! Nodes of a witness, as little of each as it takes to put them in order.
+//! The captured nodes of a witness, each with a sort key.
 
-use super::{base::Base, node::Origin};
+use super::{node::NodeOrigin, record_arena::RecordArena};
 use alloy_rlp::EMPTY_STRING_CODE as EMPTY;
 
 /// A node that was captured.
 ///
-/// What puts it in order is taken while its RLP is at hand, as it has just been read: at the end of
-/// a block it is all over the memory.
+/// The sort key is computed while the RLP is in the processor's cache, as it has just been read; at
+/// the end of a block it no longer is.
 #[derive(Clone, Debug)]
-pub(crate) struct Captured {
+pub(crate) struct CapturedNode {
     /// See [`key`].
     pub(crate) key: u64,
-    /// Where its RLP begins in the base.
+    /// The start of its RLP in the arena.
     pub(crate) start: u32,
     pub(crate) len: u16,
 }
 
-impl Captured {
-    /// A node with a record of its own in this base.
-    pub(crate) fn new(origin: Origin, base: &Base) -> Self {
-        let key = key(origin.rlp(base));
+impl CapturedNode {
+    /// A node with a record of its own in this arena.
+    pub(crate) fn new(origin: NodeOrigin, arena: &RecordArena) -> Self {
+        let key = key(origin.rlp(arena));
         Self { key, start: origin.rlp_start(), len: origin.rlp_bytes() as u16 }
     }
 
-    /// The node, in the base that it was captured from.
-    pub(crate) fn rlp<'a>(&self, base: &'a Base) -> &'a [u8] {
-        base.bytes(self.start as usize, self.len.into())
+    /// The node, in the arena that it was captured from.
+    pub(crate) fn rlp<'a>(&self, arena: &'a RecordArena) -> &'a [u8] {
+        arena.bytes(self.start as usize, self.len.into())
     }
 }
 
-/// A number that is in order as the RLP of nodes is: of two nodes the one with the lower number
-/// comes first, and nodes with the same number may be in any order. Its high bits alone are too.
+/// The sort key of a node: a prefix of its lexicographic order. Of two nodes with different keys
+/// the one with the lower key comes first; nodes with the same key may be in any order. The same
+/// holds for the high bits of the key.
 ///
 /// Most nodes of a witness are branches, and most of those begin alike, with their length and empty
-/// children. So that few bits tell nodes apart, they are, from the highest one on,
+/// children. So that few bits distinguish nodes, the key has, from the highest bit on,
 ///
-/// - 10, how long the payload is: the longer one has the higher header;
-/// - 5, the lower the more empty children it begins with; 0 if it begins with a byte below that of
-///   an empty child, which only a path of at most one nibble does;
-/// - 49, what is behind those.
+/// - 10 bits, the length of the payload: a longer one has the higher header;
+/// - 5 bits, lower the more empty children the payload begins with; 0 if it begins with a byte
+///   below that of an empty child, which only a path of at most one nibble does;
+/// - 49 bits, the bytes after those.
 ///
-/// No node of a state is longer than 1,022 bytes; those that are have one number.
+/// No node of a state is longer than 1,022 bytes; all longer nodes have one key.
 pub(crate) fn key(rlp: &[u8]) -> u64 {
     let (header_bytes, len) = match *rlp {
         [0xf9, high, low, ..] => (3, usize::from(high) << 8 | usize::from(low)),
@@ -63,10 +64,10 @@ pub(crate) fn key(rlp: &[u8]) -> u64 {
     (len as u64) << 54 | (order as u64) << 49 | rest >> 15
 }
 
-/// What ten bits can say of a length.
+/// The largest length that ten bits can hold.
 const LONG: usize = 1023;
 
-/// How many empty items a payload begins with, as far as a branch has children.
+/// The number of empty items that a payload begins with, at most sixteen.
 fn leading_empty(payload: &[u8]) -> usize {
     let Some(children) = payload.first_chunk() else {
         return payload.iter().take_while(|byte| **byte == EMPTY).count();
@@ -75,7 +76,7 @@ fn leading_empty(payload: &[u8]) -> usize {
     others.leading_zeros() as usize / 8
 }
 
-/// The first eight bytes, or zeros behind all of them.
+/// The first eight bytes, padded with zeros.
 fn be_u64(bytes: &[u8]) -> u64 {
     if let Some(first) = bytes.first_chunk() {
         return u64::from_be_bytes(*first);

@@ -4,9 +4,9 @@ use super::{
     NodeAddress, Records, Version,
     hash::encode_branch,
     key::{nibble, with_nibble},
-    node::{Blinded, Branch, Head, Leaf, Link, Target, Tree},
+    node::{BlindedNode, LinkTarget, NodeHead, NodeLink, OverlayBranch, OverlayLeaf, OverlayTree},
     overlay::Overlay,
-    record::{self, Child, Node},
+    record::{self, RecordChild, RecordNode},
 };
 use crate::{EMPTY_ROOT_HASH, Error};
 use alloy_primitives::{B256, U256, keccak256};
@@ -14,32 +14,32 @@ use std::mem;
 
 /// A tree and the nodes of it that are loaded, or of several trees and a main one.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct TriePart {
     pub(crate) overlay: Overlay,
-    pub(crate) tree: Tree,
+    pub(crate) tree: OverlayTree,
 }
 
 /// A trie whose root is a branch, in sixteen parts.
 #[derive(Clone, Debug)]
-pub(crate) struct Cut {
-    pub(crate) root: Root,
+pub(crate) struct CutTrie {
+    pub(crate) root: CutRoot,
     /// Whether the root belongs to the witness.
     pub(crate) is_captured: bool,
-    pub(crate) parts: Vec<Part>,
-    pub(crate) joined: Joined,
+    pub(crate) parts: Vec<TriePart>,
+    pub(crate) joined: JoinedRoot,
 }
 
 /// The root of a trie that is cut, a branch.
 #[derive(Clone, Debug)]
-pub(crate) struct Root {
+pub(crate) struct CutRoot {
     pub(crate) address: NodeAddress,
     record: Vec<u8>,
 }
 
-impl Root {
-    fn branch(&self) -> record::Branch<'_> {
+impl CutRoot {
+    fn branch(&self) -> record::RecordBranch<'_> {
         match record::parse(&self.record) {
-            Ok(Node::Branch(branch)) => branch,
+            Ok(RecordNode::Branch(branch)) => branch,
             _ => unreachable!("the root is a branch"),
         }
     }
@@ -49,9 +49,9 @@ impl Root {
     }
 }
 
-/// What the parts of a trie have become.
+/// The root of a trie joined from its parts.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Joined {
+pub(crate) enum JoinedRoot {
     /// No more than they were.
     #[default]
     Nothing,
@@ -63,7 +63,7 @@ pub(crate) enum Joined {
     Branch(Vec<u8>),
 }
 
-impl Part {
+impl TriePart {
     /// A whole trie in one part.
     pub(crate) fn whole(version: &Version, is_accounts: bool) -> Self {
         let mut overlay = Overlay::default();
@@ -72,7 +72,7 @@ impl Part {
     }
 
     /// The parts of the trie whose root is this branch.
-    pub(crate) fn below(root: &Root, is_accounts: bool) -> Result<Vec<Self>, Error> {
+    pub(crate) fn below(root: &CutRoot, is_accounts: bool) -> Result<Vec<Self>, Error> {
         let mut parts = Vec::with_capacity(16);
         for nibble in 0..16 {
             let mut overlay = Overlay::default();
@@ -90,12 +90,14 @@ impl Part {
 }
 
 /// The child of the root of a trie, which is never embedded: it has at least half a key.
-fn recorded_child(root: &Root, nibble: usize) -> Result<Option<Blinded>, Error> {
+fn recorded_child(root: &CutRoot, nibble: usize) -> Result<Option<BlindedNode>, Error> {
     let malformed = |reason| Error::MalformedRecord { address: root.address, reason };
     match root.branch().child(nibble).map_err(malformed)? {
-        Child::Empty => Ok(None),
-        Child::Record { address, hash } => Ok(Some(Blinded { address, hash: B256::from(*hash) })),
-        Child::Embedded(_) => Err(malformed("node embedded in the root of a trie")),
+        RecordChild::Empty => Ok(None),
+        RecordChild::Record { address, hash } => {
+            Ok(Some(BlindedNode { address, hash: B256::from(*hash) }))
+        }
+        RecordChild::Embedded(_) => Err(malformed("node embedded in the root of a trie")),
     }
 }
 
@@ -103,7 +105,7 @@ fn recorded_child(root: &Root, nibble: usize) -> Result<Option<Blinded>, Error> 
 pub(crate) fn branch_root<R: Records>(
     records: &R,
     version: &Version,
-) -> Result<Option<Root>, Error> {
+) -> Result<Option<CutRoot>, Error> {
     let address = version.address;
     if address.is_none() {
         return Ok(None);
@@ -111,37 +113,37 @@ pub(crate) fn branch_root<R: Records>(
     let record = records.record(address)?;
     let malformed = |reason| Error::MalformedRecord { address, reason };
     match record::parse(record.as_ref()).map_err(malformed)? {
-        Node::Branch(branch) => {
+        RecordNode::Branch(branch) => {
             branch.children().map_err(malformed)?;
             let record = record.as_ref()[..branch.start + branch.rlp.len()].to_vec();
-            Ok(Some(Root { address, record }))
+            Ok(Some(CutRoot { address, record }))
         }
         _ => Ok(None),
     }
 }
 
-/// Puts the root of a trie together from its parts, which have been hashed, and returns its hash.
+/// Joins the root of a trie from its parts, which are hashed, and returns its hash.
 pub(crate) fn join<R: Records>(
     records: &R,
-    parts: &mut [&mut Part],
-) -> Result<(Joined, B256), Error> {
+    parts: &mut [&mut TriePart],
+) -> Result<(JoinedRoot, B256), Error> {
     let references = parts.iter().map(|part| part.overlay.root_reference(&part.tree));
     let references: Vec<_> = references.collect();
     let mut present = (0..16).filter(|nibble| references[*nibble].is_some());
-    let Some(first) = present.next() else { return Ok((Joined::Empty, EMPTY_ROOT_HASH)) };
+    let Some(first) = present.next() else { return Ok((JoinedRoot::Empty, EMPTY_ROOT_HASH)) };
     if present.next().is_none() {
         let hash = raise(records, parts[first], first)?;
-        return Ok((Joined::One(first), hash));
+        return Ok((JoinedRoot::One(first), hash));
     }
     let mut rlp = Vec::with_capacity(532);
     encode_branch(&references, &mut rlp);
     let hash = keccak256(&rlp);
-    Ok((Joined::Branch(rlp), hash))
+    Ok((JoinedRoot::Branch(rlp), hash))
 }
 
 /// Makes the only part that is left the whole trie, and returns its hash.
-fn raise<R: Records>(records: &R, part: &mut Part, nibble: usize) -> Result<B256, Error> {
-    let Part { overlay, tree } = part;
+fn raise<R: Records>(records: &R, part: &mut TriePart, nibble: usize) -> Result<B256, Error> {
+    let TriePart { overlay, tree } = part;
     let key = with_nibble(B256::ZERO, 0, nibble);
     overlay.load_root(records, tree, &key, true)?;
     tree.root = overlay.lengthen(tree.root, &key, 0, 1);
@@ -155,7 +157,7 @@ fn raise<R: Records>(records: &R, part: &mut Part, nibble: usize) -> Result<B256
 pub(crate) fn apply_slots<R: Records>(
     records: &R,
     overlay: &mut Overlay,
-    tree: &mut Tree,
+    tree: &mut OverlayTree,
     slots: &[&(B256, U256)],
 ) -> Result<(), Error> {
     for (slot, value) in slots.iter().filter(|(_, value)| !value.is_zero()) {
@@ -188,25 +190,29 @@ pub(crate) fn sorted(mut slots: Vec<&(B256, U256)>) -> Vec<&(B256, U256)> {
     slots
 }
 
-impl Cut {
+impl CutTrie {
     /// Cuts a tree, the root of which is a loaded branch, out of an overlay; `None` if it is not.
-    pub(crate) fn out_of(overlay: &mut Overlay, tree: &mut Tree) -> Result<Option<Self>, Error> {
-        let Target::Branch(id) = tree.root.target() else { return Ok(None) };
+    pub(crate) fn out_of(
+        overlay: &mut Overlay,
+        tree: &mut OverlayTree,
+    ) -> Result<Option<Self>, Error> {
+        let LinkTarget::Branch(id) = tree.root.target() else { return Ok(None) };
         let Some(origin) = overlay.branches[id].head.origin else { return Ok(None) };
-        let record = origin.record(&overlay.base).to_vec();
-        let root = Root { address: origin.address(), record };
-        let mut parts = Part::below(&root, tree.is_accounts)?;
-        let Branch { head, children, .. } = mem::replace(&mut overlay.branches[id], Branch::new());
+        let record = origin.record(&overlay.arena).to_vec();
+        let root = CutRoot { address: origin.address(), record };
+        let mut parts = TriePart::below(&root, tree.is_accounts)?;
+        let OverlayBranch { head, children, .. } =
+            mem::replace(&mut overlay.branches[id], OverlayBranch::new());
         for (part, link) in parts.iter_mut().zip(children).filter(|(_, link)| link.is_loaded()) {
-            let mut moving = Moving { from: overlay, to: part };
+            let mut moving = NodeMove { from: overlay, to: part };
             let root = moving.link(link);
             part.tree.root = root;
         }
         let is_captured = head.is_captured;
-        Ok(Some(Self { root, is_captured, parts, joined: Joined::Nothing }))
+        Ok(Some(Self { root, is_captured, parts, joined: JoinedRoot::Nothing }))
     }
 
-    /// Puts the root together and returns its hash.
+    /// Joins the root and returns its hash.
     pub(crate) fn join<R: Records>(&mut self, records: &R) -> Result<B256, Error> {
         let mut parts: Vec<_> = self.parts.iter_mut().collect();
         let (joined, hash) = join(records, &mut parts)?;
@@ -214,7 +220,7 @@ impl Cut {
         Ok(hash)
     }
 
-    /// What belongs to the witness.
+    /// The addresses of the nodes of the witness.
     pub(crate) fn captured(&self) -> impl Iterator<Item = NodeAddress> {
         let root = self.is_captured.then_some(self.root.address);
         let parts = self.parts.iter().flat_map(|part| part.overlay.captured());
@@ -223,50 +229,50 @@ impl Cut {
 }
 
 /// Nodes on their way from one overlay to a part's.
-struct Moving<'a> {
+struct NodeMove<'a> {
     from: &'a mut Overlay,
-    to: &'a mut Part,
+    to: &'a mut TriePart,
 }
 
-impl Moving<'_> {
+impl NodeMove<'_> {
     /// Moves a node and what is below it. The recursion is as deep as a key is long.
-    fn link(&mut self, link: Link) -> Link {
+    fn link(&mut self, link: NodeLink) -> NodeLink {
         match link.target() {
-            Target::Branch(id) => {
-                let mut branch = mem::replace(&mut self.from.branches[id], Branch::new());
+            LinkTarget::Branch(id) => {
+                let mut branch = mem::replace(&mut self.from.branches[id], OverlayBranch::new());
                 self.head(&mut branch.head);
                 branch.children = branch.children.map(|child| self.link(child));
                 self.to.overlay.add_branch(branch)
             }
-            Target::Extension(id) => {
+            LinkTarget::Extension(id) => {
                 let mut extension = self.from.extensions[id].clone();
-                self.from.extensions[id].head = Head::new();
+                self.from.extensions[id].head = NodeHead::new();
                 self.head(&mut extension.head);
                 extension.child = self.link(extension.child);
                 self.to.overlay.add_extension(extension)
             }
-            Target::Leaf(id) => {
+            LinkTarget::Leaf(id) => {
                 let old = &mut self.from.leaves[id];
-                let Leaf { key, depth, is_ahead, value, .. } = *old;
-                let mut head = mem::replace(&mut old.head, Head::new());
+                let OverlayLeaf { key, depth, is_ahead, value, .. } = *old;
+                let mut head = mem::replace(&mut old.head, NodeHead::new());
                 self.head(&mut head);
                 if is_ahead {
                     self.to.tree.ahead.push(self.to.overlay.leaves.len() as u32);
                 }
-                self.to.overlay.add_leaf(Leaf { head, key, depth, is_ahead, value })
+                self.to.overlay.add_leaf(OverlayLeaf { head, key, depth, is_ahead, value })
             }
-            Target::Blinded(index) => {
+            LinkTarget::Blinded(index) => {
                 let overlay = &mut self.to.overlay;
                 overlay.blinded.push(self.from.blinded[index]);
-                Link::blinded(overlay.blinded.len() - 1)
+                NodeLink::blinded(overlay.blinded.len() - 1)
             }
-            Target::Empty | Target::Recorded => link,
+            LinkTarget::Empty | LinkTarget::Recorded => link,
         }
     }
 
-    fn head(&mut self, head: &mut Head) {
+    fn head(&mut self, head: &mut NodeHead) {
         let to = &mut self.to.overlay;
         let Some(origin) = &mut head.origin else { return };
-        *origin = origin.copy(&self.from.base, &mut to.base);
+        *origin = origin.copy(&self.from.arena, &mut to.arena);
     }
 }

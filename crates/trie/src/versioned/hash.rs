@@ -1,11 +1,14 @@
 //! Hashing what has changed: leaves, then level by level, the deepest first, many nodes at a time.
 
 use super::{
-    base::Base,
     key::{KEY_NIBBLES, hex_prefix, nibble},
-    node::{AccountValue, Branch, Extension, Leaf, Link, Reference, Target, Value},
+    node::{
+        AccountValue, LeafValue, LinkTarget, NodeLink, NodeReference, OverlayBranch,
+        OverlayExtension, OverlayLeaf,
+    },
     overlay::Overlay,
     record::{self, HASH_HEADER, NO_CHILD},
+    record_arena::RecordArena,
 };
 use crate::{
     Account,
@@ -14,11 +17,11 @@ use crate::{
 use alloy_primitives::{B256, U256};
 use std::{cell::Cell, iter};
 
-/// Nodes that are built before all of them are hashed, whether or not they fill the lanes: many
-/// lanes, and few enough to stay in the processor's nearest cache but one.
+/// Nodes that are encoded before they are hashed together: many times the lanes, and few enough to
+/// stay in the L2 cache.
 const BATCH_NODES: usize = 256;
 
-/// How many nodes earlier than it is built a node's origin is fetched into the nearest cache.
+/// The distance, in nodes, at which the origin of a node is fetched into the L1 cache.
 const FETCH_AHEAD: usize = 16;
 
 /// Room for the RLP of a leaf: list header, path, and an account's string header, list header,
@@ -28,9 +31,13 @@ const LEAF_ROOM: usize = 32 + 2 + 34 + 2 + 2 + 9 + 33 + 33 + 33;
 impl Overlay {
     /// Hashes at most `budget` of the nodes that are to be hashed in the trees with these roots,
     /// leaves first and then the deepest, and says how many.
-    pub(crate) fn hash(&mut self, roots: impl IntoIterator<Item = Link>, budget: usize) -> usize {
-        let mut room = ROOM.take().unwrap_or_default();
-        let Room { queue, levels, batch } = &mut room;
+    pub(crate) fn hash(
+        &mut self,
+        roots: impl IntoIterator<Item = NodeLink>,
+        budget: usize,
+    ) -> usize {
+        let mut buffers = BUFFERS.take().unwrap_or_default();
+        let HashBuffers { queue, levels, batch } = &mut buffers;
         roots.into_iter().for_each(|root| queue.add(root));
         levels.push(0);
         while *levels.last().expect("there is a level") < queue.above.len() {
@@ -52,58 +59,58 @@ impl Overlay {
             links.clear();
             links.shrink_to(KEPT_LINKS);
         }
-        ROOM.set(Some(room));
+        BUFFERS.set(Some(buffers));
         budget - left
     }
 
     /// Queues the children of a branch or an extension that may have to be hashed.
-    fn queue_children(&self, link: Link, queue: &mut Queue) {
+    fn queue_children(&self, link: NodeLink, queue: &mut HashQueue) {
         if !self.is_unknown(link) {
             return;
         }
         match link.target() {
-            Target::Branch(id) => {
+            LinkTarget::Branch(id) => {
                 let branch = &self.branches[id];
                 for nibble in bits(branch.dirty & branch.mask) {
                     queue.add(branch.children[nibble]);
                 }
             }
-            Target::Extension(id) => queue.add(self.extensions[id].child),
+            LinkTarget::Extension(id) => queue.add(self.extensions[id].child),
             _ => {}
         }
     }
 
-    fn is_unknown(&self, link: Link) -> bool {
+    fn is_unknown(&self, link: NodeLink) -> bool {
         self.head(link).is_some_and(|head| !head.reference.is_known())
     }
 
     /// Hashes at most `budget` of those of these nodes that are to be hashed, and says how many.
     /// None is below another.
-    fn hash_batch(&mut self, links: &[Link], budget: usize, batch: &mut Batch) -> usize {
+    fn hash_batch(&mut self, links: &[NodeLink], budget: usize, batch: &mut HashBatch) -> usize {
         batch.links.clear();
         let mut left = budget;
         for (index, &link) in links.iter().enumerate() {
             if left == 0 {
                 break;
             }
-            if let Some(Target::Branch(id)) =
+            if let Some(LinkTarget::Branch(id)) =
                 links.get(index + FETCH_AHEAD).map(|link| link.target())
                 && let Some(origin) = self.branches[id].head.origin
             {
-                prefetch(origin.rlp(&self.base));
+                prefetch(origin.rlp(&self.arena));
             }
             if !self.is_unknown(link) {
                 continue;
             }
             left -= 1;
             self.encode(link, &mut batch.inputs.bytes);
-            if let Target::Branch(id) = link.target() {
+            if let LinkTarget::Branch(id) = link.target() {
                 self.branches[id].dirty = 0;
             }
             let start = batch.inputs.start();
             let rlp = &batch.inputs.bytes[start..];
             if rlp.len() < 32 {
-                let reference = Reference::to_embedded(rlp);
+                let reference = NodeReference::to_embedded(rlp);
                 self.head_mut(link).expect("the node is loaded").reference = reference;
                 batch.inputs.bytes.truncate(start);
             } else {
@@ -113,27 +120,27 @@ impl Overlay {
         }
         for (link, hash) in batch.links.iter().zip(batch.inputs.take_hashes()) {
             let head = self.head_mut(*link).expect("the node is loaded");
-            head.reference = Reference::to_hash(&hash);
+            head.reference = NodeReference::to_hash(&hash);
         }
         budget - left
     }
 
     /// Appends the RLP of a loaded node. What is below it has been hashed.
-    pub(crate) fn encode(&self, link: Link, rlp: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, link: NodeLink, rlp: &mut Vec<u8>) {
         match link.target() {
-            Target::Branch(id) => {
+            LinkTarget::Branch(id) => {
                 let branch = &self.branches[id];
                 if !branch.is_patchable() || self.patch(branch, rlp).is_none() {
                     self.assemble(branch, rlp);
                 }
             }
-            Target::Extension(id) => self.encode_extension(&self.extensions[id], rlp),
-            Target::Leaf(id) => encode_leaf(&self.leaves[id], &self.accounts, rlp),
+            LinkTarget::Extension(id) => self.encode_extension(&self.extensions[id], rlp),
+            LinkTarget::Leaf(id) => encode_leaf(&self.leaves[id], &self.accounts, rlp),
             _ => unreachable!("only loaded nodes are hashed"),
         }
     }
 
-    fn encode_extension(&self, extension: &Extension, rlp: &mut Vec<u8>) {
+    fn encode_extension(&self, extension: &OverlayExtension, rlp: &mut Vec<u8>) {
         let (from, to) = (usize::from(extension.depth), usize::from(extension.end));
         let (path, path_bytes) = hex_prefix(&extension.key, from, to, false);
         let start = begin_list(rlp);
@@ -143,32 +150,32 @@ impl Overlay {
         rlp.extend_from_slice(&path[..path_bytes]);
         match self.child_reference(extension.child) {
             Some(reference) => reference.encode(rlp),
-            None => rlp.extend_from_slice(extension.origin_item(&self.base)),
+            None => rlp.extend_from_slice(extension.origin_item(&self.arena)),
         }
         end_list(rlp, start);
     }
 
     /// The reference that a link stands for; `None` if that is in the record of the node above.
-    fn child_reference(&self, link: Link) -> Option<Reference> {
+    fn child_reference(&self, link: NodeLink) -> Option<NodeReference> {
         match link.target() {
-            Target::Blinded(index) => Some(Reference::to_hash(&self.blinded[index].hash)),
+            LinkTarget::Blinded(index) => Some(NodeReference::to_hash(&self.blinded[index].hash)),
             _ => self.head(link).map(|head| head.reference),
         }
     }
 
     /// Appends a branch: its origin, with the hashes of changed children written over those there.
     /// `None`, and nothing is appended, if a child is embedded.
-    fn patch(&self, branch: &Branch, rlp: &mut Vec<u8>) -> Option<()> {
-        let origin = branch.head.origin?.rlp(&self.base);
+    fn patch(&self, branch: &OverlayBranch, rlp: &mut Vec<u8>) -> Option<()> {
+        let origin = branch.head.origin?.rlp(&self.arena);
         let start = rlp.len();
         rlp.extend_from_slice(origin);
         let patched = &mut rlp[start..];
-        let first = record::Branch::header_bytes(origin.len(), branch.origin_mask);
+        let first = record::RecordBranch::header_bytes(origin.len(), branch.origin_mask);
         for nibble in bits(branch.changed) {
             let reference = match branch.children[nibble].target() {
-                Target::Branch(id) => &self.branches[id].head.reference,
-                Target::Leaf(id) => &self.leaves[id].head.reference,
-                Target::Extension(id) => &self.extensions[id].head.reference,
+                LinkTarget::Branch(id) => &self.branches[id].head.reference,
+                LinkTarget::Leaf(id) => &self.leaves[id].head.reference,
+                LinkTarget::Extension(id) => &self.extensions[id].head.reference,
                 _ => unreachable!("a changed child is loaded"),
             };
             let below = (branch.origin_mask & ((1 << nibble) - 1)).count_ones() as usize;
@@ -183,13 +190,13 @@ impl Overlay {
     }
 
     /// Appends a branch child by child.
-    fn assemble(&self, branch: &Branch, rlp: &mut Vec<u8>) {
-        let origin = branch.origin_items(&self.base);
+    fn assemble(&self, branch: &OverlayBranch, rlp: &mut Vec<u8>) {
+        let origin = branch.origin_items(&self.arena);
         let start = begin_list(rlp);
         for (link, item) in branch.children.iter().zip(origin) {
             match self.child_reference(*link) {
                 Some(reference) => reference.encode(rlp),
-                None if *link == Link::EMPTY => rlp.push(NO_CHILD),
+                None if *link == NodeLink::EMPTY => rlp.push(NO_CHILD),
                 None => rlp.extend_from_slice(item),
             }
         }
@@ -198,38 +205,38 @@ impl Overlay {
     }
 }
 
-/// Nodes that may have to be hashed. Leaves wait for nothing, and many of one kind are built faster
-/// than as many of two.
+/// Nodes that may have to be hashed. Leaves depend on no other node, and are encoded faster
+/// together.
 #[derive(Default)]
-struct Queue {
-    leaves: Vec<Link>,
+struct HashQueue {
+    leaves: Vec<NodeLink>,
     /// Branches and extensions, those nearer to the root first.
-    above: Vec<Link>,
+    above: Vec<NodeLink>,
 }
 
-impl Queue {
-    fn add(&mut self, link: Link) {
+impl HashQueue {
+    fn add(&mut self, link: NodeLink) {
         match link.target() {
-            Target::Leaf(_) => self.leaves.push(link),
-            Target::Branch(_) | Target::Extension(_) => self.above.push(link),
-            Target::Empty | Target::Recorded | Target::Blinded(_) => {}
+            LinkTarget::Leaf(_) => self.leaves.push(link),
+            LinkTarget::Branch(_) | LinkTarget::Extension(_) => self.above.push(link),
+            LinkTarget::Empty | LinkTarget::Recorded | LinkTarget::Blinded(_) => {}
         }
     }
 }
 
 thread_local! {
-    /// What the last hashing on this thread has left for the next: a block's tries are hashed part
-    /// by part, and to allocate for each of them took a twentieth of an update.
-    static ROOM: Cell<Option<Room>> = const { Cell::new(None) };
+    /// The buffers of this thread. A block's tries are hashed part by part, and allocating for each
+    /// part took a twentieth of an update.
+    static BUFFERS: Cell<Option<HashBuffers>> = const { Cell::new(None) };
 }
 
-/// Memory to hash with.
+/// The buffers for hashing.
 #[derive(Default)]
-struct Room {
-    queue: Queue,
-    /// Where the levels of the queue begin.
+struct HashBuffers {
+    queue: HashQueue,
+    /// The starts of the levels in the queue.
     levels: Vec<usize>,
-    batch: Batch,
+    batch: HashBatch,
 }
 
 /// Room is kept for so many nodes of either kind that wait: 512 KiB in all, and as many levels as a
@@ -238,16 +245,16 @@ const KEPT_LINKS: usize = 1 << 16;
 
 /// The nodes of a batch that are hashed.
 #[derive(Default)]
-struct Batch {
-    links: Vec<Link>,
+struct HashBatch {
+    links: Vec<NodeLink>,
     inputs: PaddedInputs,
 }
 
-impl Branch {
+impl OverlayBranch {
     /// The items of the children in the origin's RLP.
-    fn origin_items<'a>(&self, base: &'a Base) -> [&'a [u8]; 16] {
+    fn origin_items<'a>(&self, arena: &'a RecordArena) -> [&'a [u8]; 16] {
         let Some(origin) = self.head.origin else { return [&[NO_CHILD]; 16] };
-        let record::Node::Branch(branch) = origin.node(base) else {
+        let record::RecordNode::Branch(branch) = origin.node(arena) else {
             unreachable!("it was a branch")
         };
         branch.items().expect("the record was read before")
@@ -263,7 +270,7 @@ pub(crate) fn bits(mut mask: u16) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Leaves room for a list's header, and says where.
+/// Reserves bytes for the header of a list, and returns their start.
 fn begin_list(rlp: &mut Vec<u8>) -> usize {
     rlp.extend([0; 3]);
     rlp.len() - 3
@@ -284,7 +291,7 @@ fn end_list(rlp: &mut Vec<u8>, start: usize) {
 }
 
 /// Appends a branch with these children, of which `None` is no child.
-pub(crate) fn encode_branch(references: &[Option<Reference>], rlp: &mut Vec<u8>) {
+pub(crate) fn encode_branch(references: &[Option<NodeReference>], rlp: &mut Vec<u8>) {
     let start = begin_list(rlp);
     for reference in references {
         match reference {
@@ -358,15 +365,15 @@ impl BackwardWriter {
 }
 
 /// Appends the RLP of a leaf.
-fn encode_leaf(leaf: &Leaf, accounts: &[AccountValue], rlp: &mut Vec<u8>) {
+fn encode_leaf(leaf: &OverlayLeaf, accounts: &[AccountValue], rlp: &mut Vec<u8>) {
     let mut writer = BackwardWriter::new();
     match leaf.value {
-        Value::Slot(value) => {
+        LeafValue::Slot(value) => {
             writer.put_number(&value);
             let len = writer.len();
             writer.put_header(len, value.byte(0));
         }
-        Value::Account(index) => writer.put_account(&accounts[index as usize].account),
+        LeafValue::Account(index) => writer.put_account(&accounts[index as usize].account),
     }
     // The path, hex-prefixed: it ends with the key, so its whole bytes are the key's.
     let depth = usize::from(leaf.depth);
@@ -389,7 +396,7 @@ fn encode_leaf(leaf: &Leaf, accounts: &[AccountValue], rlp: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::versioned::{Version, node::Head};
+    use crate::versioned::{Version, node::NodeHead};
     use alloy_rlp::Encodable;
     use alloy_trie::{Nibbles, nodes::LeafNode};
     use proptest::prelude::*;
@@ -401,7 +408,7 @@ mod tests {
     }
 
     /// The RLP of a leaf beside alloy's, of which `value` is the RLP of the value.
-    fn check(leaf: &Leaf, accounts: &[AccountValue], value: Vec<u8>) {
+    fn check(leaf: &OverlayLeaf, accounts: &[AccountValue], value: Vec<u8>) {
         let path = Nibbles::unpack(leaf.key).slice(usize::from(leaf.depth)..);
         let mut expected = vec![0xaa];
         LeafNode::new(path, value).encode(&mut expected);
@@ -425,10 +432,10 @@ mod tests {
             let base_storage = Version::EMPTY;
             let accounts = [AccountValue { account, base_storage, storage: None }];
             for depth in 0..=KEY_NIBBLES as u8 {
-                let (head, key, value) = (Head::new(), B256::from(key), Value::Account(0));
-                let mut leaf = Leaf { head, key, depth, is_ahead: false, value };
+                let (head, key, value) = (NodeHead::new(), B256::from(key), LeafValue::Account(0));
+                let mut leaf = OverlayLeaf { head, key, depth, is_ahead: false, value };
                 check(&leaf, &accounts, account.to_rlp());
-                leaf.value = Value::Slot(number.max(U256::ONE));
+                leaf.value = LeafValue::Slot(number.max(U256::ONE));
                 check(&leaf, &[], alloy_rlp::encode(number.max(U256::ONE)));
             }
         }

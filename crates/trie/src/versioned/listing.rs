@@ -1,77 +1,76 @@
-//! The nodes of a witness, listed in order.
+//! Listing the nodes of a witness in canonical order.
 
 use super::{
-    NodeAddress, Records,
-    base::Base,
-    captured,
+    NodeAddress, Records, captured,
     overlay::Overlay,
     record,
-    unit::{Unit, run_all, run_serially},
+    record_arena::RecordArena,
+    unit::{WorkUnit, run_all, run_serially},
 };
-use crate::{Error, NodeList, keccak::prefetch, list::Place};
+use crate::{Error, NodeList, keccak::prefetch, list::NodeSpan};
 use alloy_primitives::{Bytes, bytes};
 use std::{iter, mem, ops::RangeInclusive};
 
-/// Lists the nodes of witnesses, one after the other. It keeps its room for the next one: memory
-/// that is used for the first time takes longer than the rest.
+/// Lists the nodes of witnesses, one witness after the other. It keeps its buffers, since fresh
+/// memory takes longer than the listing itself.
 #[derive(Debug, Default)]
 pub struct Lister {
-    found: Found,
-    /// Where each thread sorts.
-    rooms: Vec<Vec<Sorted>>,
-    /// What each thread lists, but for the first.
-    listed: Vec<Vec<Place>>,
-    /// For the next witness.
-    spare: Vec<Place>,
+    found: UnsortedNodes,
+    /// The sort buffer of each thread.
+    rooms: Vec<Vec<SortKey>>,
+    /// The list of each thread but the first.
+    listed: Vec<Vec<NodeSpan>>,
+    /// A buffer for the next list.
+    spare: Vec<NodeSpan>,
 }
 
-/// Nodes that are to be listed, in no order; a node that is in two places is there twice.
+/// The nodes to list, unsorted and with duplicates.
 #[derive(Debug, Default)]
-struct Found {
-    places: Vec<Place>,
-    /// Of each the key, with its index in `places`.
-    keys: Vec<Sorted>,
-    /// The bits of a [`Sorted`] that are an index.
+struct UnsortedNodes {
+    spans: Vec<NodeSpan>,
+    /// The sort key of each node, with its index in `spans`.
+    keys: Vec<SortKey>,
+    /// The bits of a [`SortKey`] that are an index.
     index_mask: u64,
 }
 
-/// A node that is sorted, in little: the high bits of its key ([`captured::key`]), and an index in
-/// the others, in as few bits as it takes to number the nodes.
-type Sorted = u64;
+/// A sort key: the high bits of [`captured::key`], and the index of the node in as many low bits as
+/// it takes to number all nodes.
+type SortKey = u64;
 
-impl Found {
-    /// Makes room for so many, which are all that there will be.
+impl UnsortedNodes {
+    /// Clears the list and reserves memory for `count` nodes, which are all that will be added.
     fn clear(&mut self, count: usize) {
-        self.places.clear();
+        self.spans.clear();
         self.keys.clear();
-        self.places.reserve(count);
+        self.spans.reserve(count);
         self.keys.reserve(count);
         self.index_mask = count.next_power_of_two() as u64 - 1;
     }
 
-    fn push(&mut self, key: u64, place: Place) {
-        self.keys.push(key & !self.index_mask | self.places.len() as u64);
-        self.places.push(place);
+    fn push(&mut self, key: u64, place: NodeSpan) {
+        self.keys.push(key & !self.index_mask | self.spans.len() as u64);
+        self.spans.push(place);
     }
 
-    fn place(&self, node: Sorted) -> &Place {
-        &self.places[(node & self.index_mask) as usize]
+    fn place(&self, node: SortKey) -> &NodeSpan {
+        &self.spans[(node & self.index_mask) as usize]
     }
 
-    fn rlp<'a>(&self, pieces: &[&'a [u8]], node: Sorted) -> &'a [u8] {
-        let Place { start, piece, len } = self.place(node);
+    fn rlp<'a>(&self, pieces: &[&'a [u8]], node: SortKey) -> &'a [u8] {
+        let NodeSpan { start, piece, len } = self.place(node);
         &pieces[*piece as usize][*start..][..*len as usize]
     }
 
-    /// Whether the keys of two do not tell which comes first.
-    fn are_alike(&self, one: Sorted, other: Sorted) -> bool {
+    /// Whether two nodes have the same key, the index aside.
+    fn are_alike(&self, one: SortKey, other: SortKey) -> bool {
         (one ^ other) <= self.index_mask
     }
 
-    /// The keys of so many parts that follow each other, each of about as many nodes.
-    fn parts(&self, count: usize) -> Vec<RangeInclusive<Sorted>> {
+    /// The ranges of keys of `count` consecutive parts, each with about as many nodes.
+    fn parts(&self, count: usize) -> Vec<RangeInclusive<SortKey>> {
         if count == 1 {
-            return vec![0..=Sorted::MAX];
+            return vec![0..=SortKey::MAX];
         }
         let step = (self.keys.len() / (count * SAMPLES)).max(1);
         let mut samples: Vec<_> = self.keys.iter().skip(step / 2).step_by(step).copied().collect();
@@ -80,31 +79,31 @@ impl Found {
         let mut first = 0;
         for index in 1..count {
             let last = samples.get(index * samples.len() / count).copied().unwrap_or_default();
-            // Those that are alike stay together.
+            // Nodes with the same key are in one part.
             let last = last | self.index_mask;
-            // Else the part has nothing that is not in the one before.
-            if last >= first && last < Sorted::MAX {
+            // An empty part is left out.
+            if last >= first && last < SortKey::MAX {
                 parts.push(first..=last);
                 first = last + 1;
             }
         }
-        parts.push(first..=Sorted::MAX);
+        parts.push(first..=SortKey::MAX);
         parts
     }
 
-    /// Lists the nodes with these keys, about `share`, behind what is in `listed`, in order and
-    /// each once.
+    /// Appends the nodes with these keys, about `share` of them, to `listed`, sorted and without
+    /// duplicates.
     fn list(
         &self,
         pieces: &[&[u8]],
-        keys: &RangeInclusive<Sorted>,
+        keys: &RangeInclusive<SortKey>,
         share: usize,
-        room: &mut Vec<Sorted>,
-        listed: &mut Vec<Place>,
+        room: &mut Vec<SortKey>,
+        listed: &mut Vec<NodeSpan>,
     ) {
         let nodes = self.sorted(pieces, keys, share, room);
         listed.reserve(nodes.len());
-        let mut last: Option<Sorted> = None;
+        let mut last: Option<SortKey> = None;
         for &node in nodes {
             let rlp = |node| self.rlp(pieces, node);
             let is_twin = |last| self.are_alike(last, node) && rlp(last) == rlp(node);
@@ -114,16 +113,16 @@ impl Found {
         }
     }
 
-    /// Those with these keys, about `share`, in order.
+    /// The nodes with these keys, about `share` of them, sorted.
     fn sorted<'a>(
         &self,
         pieces: &[&[u8]],
-        keys: &RangeInclusive<Sorted>,
+        keys: &RangeInclusive<SortKey>,
         share: usize,
-        room: &'a mut Vec<Sorted>,
-    ) -> &'a [Sorted] {
-        // Whether one belongs here is anyone's guess, the processor's too: all are written, and
-        // those that do not belong here written over.
+        room: &'a mut Vec<SortKey>,
+    ) -> &'a [SortKey] {
+        // A branch on the range would be mispredicted, so each key is written, and overwritten by
+        // the next one if it is out of range.
         room.resize(room.len().max(share + share / 8 + 1), 0);
         let mut count = 0;
         for key in &self.keys {
@@ -135,7 +134,7 @@ impl Found {
         }
         let nodes = &mut room[..count];
         nodes.sort_unstable();
-        let are_alike = |one: &Sorted, other: &Sorted| self.are_alike(*one, *other);
+        let are_alike = |one: &SortKey, other: &SortKey| self.are_alike(*one, *other);
         for alike in nodes.chunk_by(are_alike).filter(|alike| alike.len() > 1) {
             alike.iter().for_each(|node| prefetch_start(self.rlp(pieces, *node)));
         }
@@ -146,32 +145,32 @@ impl Found {
     }
 }
 
-/// How many nodes are looked at, for each part, to find where parts begin.
+/// The number of nodes sampled for each part to find the bounds of parts.
 const SAMPLES: usize = 64;
 
 impl Lister {
-    /// Takes back the list of a witness that nobody needs any more.
+    /// Takes back a list that is no longer needed, to reuse its memory.
     pub fn recycle(&mut self, nodes: NodeList) {
-        let mut places = nodes.into_places();
-        places.clear();
-        if (self.spare.capacity()..=KEPT_NODES).contains(&places.capacity()) {
-            self.spare = places;
+        let mut spans = nodes.into_spans();
+        spans.clear();
+        if (self.spare.capacity()..=KEPT_NODES).contains(&spans.capacity()) {
+            self.spare = spans;
         }
     }
 
-    /// An empty list, with room where there is some.
+    /// An empty list, with the memory of a recycled one if there is one.
     pub fn room(&mut self) -> NodeList {
         NodeList::new(Vec::new(), mem::take(&mut self.spare))
     }
 
-    /// Lists what was captured in overlays, and `roots` that stand outside of them, by up to so
-    /// many threads. `owner` gives an overlay's piece, by their numbers.
+    /// Lists the nodes captured in overlays, and `roots` that are in no overlay, on at most
+    /// `threads` threads. `owner` returns a piece of an overlay, by their numbers.
     pub(crate) fn list_captured(
         &mut self,
         overlays: &[&Overlay],
         roots: &[&[u8]],
         threads: usize,
-        run: &dyn Fn(&mut [Unit<'_>]),
+        run: &dyn Fn(&mut [WorkUnit<'_>]),
         owner: impl Fn(usize, usize) -> bytes::Bytes,
     ) -> NodeList {
         let captured: usize = overlays.iter().map(|overlay| overlay.to_list.len()).sum();
@@ -183,18 +182,18 @@ impl Lister {
         let mut pieces = Vec::new();
         for (number, overlay) in overlays.iter().enumerate() {
             let first = pieces.len();
-            let numbers = 0..overlay.base.pieces().len();
+            let numbers = 0..overlay.arena.pieces().len();
             pieces.extend(numbers.map(|piece| Bytes::from(owner(number, piece))));
             for node in &overlay.to_list {
-                let (piece, start) = Base::place(node.start as usize);
+                let (piece, start) = RecordArena::position(node.start as usize);
                 let piece = (first + piece) as u32;
-                self.found.push(node.key, Place { start, piece, len: node.len.into() });
+                self.found.push(node.key, NodeSpan { start, piece, len: node.len.into() });
             }
         }
         let mut copied = Vec::new();
         for rlp in roots {
             let (start, piece) = (copied.len(), pieces.len() as u32);
-            self.found.push(captured::key(rlp), Place { start, piece, len: rlp.len() as u32 });
+            self.found.push(captured::key(rlp), NodeSpan { start, piece, len: rlp.len() as u32 });
             copied.extend_from_slice(rlp);
         }
         pieces.push(copied.into());
@@ -227,12 +226,12 @@ impl Lister {
         Ok(self.list_found(pieces, 1, &run_serially))
     }
 
-    /// Lists what was found, by up to so many threads.
+    /// Lists the nodes found, on at most `threads` threads.
     fn list_found(
         &mut self,
         pieces: Vec<Bytes>,
         threads: usize,
-        run: &dyn Fn(&mut [Unit<'_>]),
+        run: &dyn Fn(&mut [WorkUnit<'_>]),
     ) -> NodeList {
         let Self { found, rooms, listed, spare } = self;
         let slices: Vec<&[u8]> = pieces.iter().map(|piece| &piece[..]).collect();
@@ -246,7 +245,7 @@ impl Lister {
         let lists = iter::once(&mut all).chain(&mut *listed);
         for ((keys, room), listed) in parts.iter().zip(&mut *rooms).zip(lists) {
             let (found, slices) = (&*found, &slices);
-            units.push(Unit::new(share, move || found.list(slices, keys, share, room, listed)));
+            units.push(WorkUnit::new(share, move || found.list(slices, keys, share, room, listed)));
         }
         run_all(&mut units, run);
         drop(units);
@@ -257,66 +256,66 @@ impl Lister {
             room.shrink_to(most);
         });
         listed.iter_mut().for_each(|part| keep(part, most));
-        keep(&mut found.places, KEPT_NODES);
+        keep(&mut found.spans, KEPT_NODES);
         keep(&mut found.keys, KEPT_NODES);
         NodeList::new(pieces, all)
     }
 }
 
-/// Lists few nodes: copied together, in order. Each is put in its place among those before it,
-/// which takes the fewest instructions: those of a small block are in no cache when it comes.
+/// Lists few nodes: copies them by insertion sort, which takes the fewest instructions; the code is
+/// not in the processor's cache when a small block comes.
 fn list_few(overlays: &[&Overlay], roots: &[&[u8]], count: usize) -> NodeList {
     let mut nodes: Vec<(u64, &[u8])> = Vec::with_capacity(count);
-    let captured = overlays
-        .iter()
-        .flat_map(|overlay| overlay.to_list.iter().map(|node| (node.key, node.rlp(&overlay.base))));
+    let captured = overlays.iter().flat_map(|overlay| {
+        overlay.to_list.iter().map(|node| (node.key, node.rlp(&overlay.arena)))
+    });
     for node in captured.chain(roots.iter().map(|rlp| (captured::key(rlp), *rlp))) {
         if let Err(place) = nodes.binary_search(&node) {
             nodes.insert(place, node);
         }
     }
     let mut pieces = Vec::new();
-    let places = nodes.into_iter().map(|(_, rlp)| copy(rlp, &mut pieces)).collect();
-    NodeList::new(pieces.into_iter().map(Bytes::from).collect(), places)
+    let spans = nodes.into_iter().map(|(_, rlp)| copy(rlp, &mut pieces)).collect();
+    NodeList::new(pieces.into_iter().map(Bytes::from).collect(), spans)
 }
 
-/// Copies a node behind the last one, or into a new piece, and says where it lies.
-fn copy(rlp: &[u8], pieces: &mut Vec<Vec<u8>>) -> Place {
+/// Copies a node behind the last one, or into a new piece, and returns its span.
+fn copy(rlp: &[u8], pieces: &mut Vec<Vec<u8>>) -> NodeSpan {
     if pieces.last().is_none_or(|piece| piece.len() + rlp.len() > PIECE_BYTES) {
         pieces.push(Vec::with_capacity(PIECE_BYTES.max(rlp.len())));
     }
     let number = pieces.len() - 1;
     let start = pieces[number].len();
     pieces[number].extend_from_slice(rlp);
-    Place { start, piece: number as u32, len: rlp.len() as u32 }
+    NodeSpan { start, piece: number as u32, len: rlp.len() as u32 }
 }
 
-/// What the allocator gives out again soon: memory of 256 KiB was new to the system in most calls,
-/// and having it cleared took longer than all else.
+/// Bytes of a piece: a size that the allocator reuses. Pieces of 256 KiB were mostly fresh memory,
+/// which the system had to clear.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// So many nodes are listed without anything that pays for many alone: to put one in its place
-/// moves at most 3 KiB. Tests have few.
+/// The most nodes that are listed by insertion sort: an insertion moves at most 3 KiB. Fewer in
+/// tests.
 const FEW_NODES: usize = if cfg!(test) { 8 } else { 128 };
 
-/// Nodes of a witness that are worth a unit of their own to be listed: some 50 µs. Tests have few.
+/// The nodes of a witness that are worth a work unit: about 50 µs. Fewer in tests.
 const UNIT_NODES: usize = if cfg!(test) { 4 } else { 2_048 };
 
-/// Forgets what is in a list, and what room it has for more than so many.
+/// Clears a list, and keeps memory for at most `most` entries.
 fn keep<T>(list: &mut Vec<T>, most: usize) {
     list.clear();
     list.shrink_to(most);
 }
 
-/// Room is kept for so many nodes, of each kind of list at most 1 MiB, all threads together: more
-/// than most witnesses have.
+/// The nodes for which buffers are kept: at most 1 MiB for each kind of list, all threads together.
+/// Most witnesses have fewer.
 const KEPT_NODES: usize = 1 << 16;
 
-/// Has records fetched into the processor's cache side by side: where each is, then most of it. Who
-/// reads them one after the other waits for the memory twice for each.
+/// Fetches records into the processor's cache in parallel: first the page table entry of each, then
+/// most of its bytes. A sequential reader has two cache misses for each record.
 fn fetch<R: Records + ?Sized>(records: &R, addresses: &[NodeAddress]) {
     addresses.iter().for_each(|address| records.prefetch(*address));
-    // What is not at hand is read when its turn comes.
+    // Records that are not cached are read later.
     for address in addresses {
         let _ = records.peek(*address, prefetch_start);
     }
@@ -326,12 +325,10 @@ fn prefetch_start(bytes: &[u8]) {
     prefetch(&bytes[..bytes.len().min(FETCHED_BYTES)]);
 }
 
-/// Bytes of a record that are fetched: of longer ones the processor sees by then that they are read
-/// on.
+/// Bytes of a record that are fetched. The processor's own prefetcher fetches the rest.
 const FETCHED_BYTES: usize = 320;
 
-/// How many records are fetched side by side: they stay in the first level of the caches until they
-/// are copied.
+/// The number of records fetched in parallel: they stay in the L1 cache until they are copied.
 const FETCHED_AT_ONCE: usize = 32;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use super::{NodeAddress, RecordError, RecordSink, Records};
 use alloy_primitives::Bytes;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Records in memory: for tests, benchmarks, and whoever wants no disk.
+/// Records in memory, for tests and benchmarks.
 ///
 /// The address of a record is its number, from one, unless they are [spread
 /// out](Self::spread_out). A clone is the same store.
@@ -48,7 +48,7 @@ impl MemoryRecords {
         all.map(NodeAddress::new)
     }
 
-    /// Where the first record is, or will be.
+    /// The address of the first record.
     pub fn start(&self) -> NodeAddress {
         self.address(0)
     }
@@ -63,7 +63,7 @@ impl MemoryRecords {
         usize::try_from(beyond / self.apart).ok().filter(|_| is_one)
     }
 
-    /// Puts other bytes in the place of a record, as a broken disk does.
+    /// Replaces the bytes of a record, as a broken disk does.
     ///
     /// # Panics
     /// If there is no record at the address.

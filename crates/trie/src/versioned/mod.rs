@@ -1,11 +1,10 @@
-//! Tries whose nodes are kept by address and never change; see docs/design/state.md.
+//! Persistent tries: immutable node records, by address; see docs/design/state.md.
 //!
-//! A [`Version`] names a state that is kept as [`Records`]. [`account`] and [`slot`] read it, on
-//! any thread; a [`BlockTrie`] makes the next version of it; [`sweep`] makes the same version
-//! again with no node in an old place.
+//! A [`Version`] names a state in a store of [`Records`]. [`account`] and [`slot`] read it, on any
+//! thread; a [`BlockTrie`] makes the next version; [`sweep`] copies a version step by step, so that
+//! no node is left below an address.
 
 mod address;
-mod base;
 mod block;
 mod captured;
 mod cut;
@@ -17,6 +16,7 @@ mod node;
 mod overlay;
 mod read;
 pub(crate) mod record;
+mod record_arena;
 mod shard;
 mod sweep;
 mod unit;
@@ -31,7 +31,7 @@ pub use block::BlockTrie;
 pub use listing::Lister;
 pub use memory::MemoryRecords;
 pub use read::{PathCache, Shortcuts, SlotRead, account, account_proof, slot, slot_with};
-pub use shard::{Key, Shard};
-pub use sweep::{Cursor, sweep};
-pub use unit::{Unit, run_serially};
+pub use shard::{Shard, StateKey};
+pub use sweep::{SweepCursor, sweep};
+pub use unit::{WorkUnit, run_serially};
 pub use verify::verify;

@@ -2,32 +2,32 @@
 
 use super::{
     NodeAddress, Version,
-    base::Base,
-    record::{self, HASH_HEADER, Node},
+    record::{self, HASH_HEADER, RecordNode},
+    record_arena::RecordArena,
 };
 use crate::Account;
 use alloy_primitives::{B256, U256, keccak256};
 use std::{num::NonZeroU16, ops::Range};
 
-/// What is below a branch or an extension, or is a tree's root: three bits of kind, the rest an
-/// index.
+/// A link to the child of a branch or an extension, or to the root of a tree: three bits of kind,
+/// the rest an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Link(u32);
+pub(crate) struct NodeLink(u32);
 
-/// A [`Link`] read.
+/// A decoded [`NodeLink`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum LinkTarget {
     Empty,
-    /// What the record of the node above says, not loaded.
+    /// A node that is not loaded, and is named by the record of its parent.
     Recorded,
-    /// A node not loaded, that the record of the node above does not say.
+    /// A node that is not loaded, and is not named by the record of its parent.
     Blinded(usize),
     Branch(usize),
     Extension(usize),
     Leaf(usize),
 }
 
-impl Link {
+impl NodeLink {
     pub(crate) const EMPTY: Self = Self(0);
     pub(crate) const RECORDED: Self = Self(1);
 
@@ -52,15 +52,15 @@ impl Link {
         Self::new(5, index)
     }
 
-    pub(crate) fn target(self) -> Target {
+    pub(crate) fn target(self) -> LinkTarget {
         let index = (self.0 >> 3) as usize;
         match self.0 & 7 {
-            0 => Target::Empty,
-            1 => Target::Recorded,
-            2 => Target::Blinded(index),
-            3 => Target::Branch(index),
-            4 => Target::Extension(index),
-            _ => Target::Leaf(index),
+            0 => LinkTarget::Empty,
+            1 => LinkTarget::Recorded,
+            2 => LinkTarget::Blinded(index),
+            3 => LinkTarget::Branch(index),
+            4 => LinkTarget::Extension(index),
+            _ => LinkTarget::Leaf(index),
         }
     }
 
@@ -71,20 +71,20 @@ impl Link {
 
 /// A node that is not loaded.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Blinded {
+pub(crate) struct BlindedNode {
     pub(crate) address: NodeAddress,
     pub(crate) hash: B256,
 }
 
 /// How a parent refers to a node: by the hash, or by the RLP itself if that is under 32 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Reference {
+pub(crate) struct NodeReference {
     bytes: [u8; 32],
     /// 0 while the node has to be hashed, 32 if this is a hash.
     len: u8,
 }
 
-impl Reference {
+impl NodeReference {
     pub(crate) const UNKNOWN: Self = Self { bytes: [0; 32], len: 0 };
 
     pub(crate) fn to_hash(hash: &B256) -> Self {
@@ -130,10 +130,10 @@ impl Reference {
 /// Bytes of the hash before a record.
 const HASH_BYTES: usize = 32;
 
-/// The record that a node was loaded from, copied into [`Overlay::base`] behind the hash of the
+/// The record that a node was loaded from, copied into [`Overlay::arena`] behind the hash of the
 /// node; or the node embedded in such a record.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Origin {
+pub(crate) struct NodeOrigin {
     address: [u8; NodeAddress::BYTES],
     /// The bytes of the record before the RLP, and of the RLP.
     prefix_len: u16,
@@ -141,21 +141,21 @@ pub(crate) struct Origin {
     start: u32,
 }
 
-impl Origin {
-    /// Appends a record, the RLP of which is at this range, and the hash of its node to `base`.
+impl NodeOrigin {
+    /// Appends a record, the RLP of which is at this range, and the hash of its node to `arena`.
     pub(crate) fn recorded(
-        base: &mut Base,
-        Blinded { address, hash }: &Blinded,
+        arena: &mut RecordArena,
+        BlindedNode { address, hash }: &BlindedNode,
         record: &[u8],
         rlp: Range<usize>,
     ) -> Self {
-        let start = base.append(hash.as_slice(), &record[..rlp.end]) + HASH_BYTES;
+        let start = arena.append(hash.as_slice(), &record[..rlp.end]) + HASH_BYTES;
         Self::new(*address, start, rlp)
     }
 
     /// A node embedded in this one's record: its RLP there.
-    pub(crate) fn embedded(self, rlp: &[u8], base: &Base) -> Self {
-        let within = rlp.as_ptr() as usize - self.record(base).as_ptr() as usize;
+    pub(crate) fn embedded(self, rlp: &[u8], arena: &RecordArena) -> Self {
+        let within = rlp.as_ptr() as usize - self.record(arena).as_ptr() as usize;
         Self::new(NodeAddress::NONE, self.start as usize + within, 0..rlp.len())
     }
 
@@ -174,23 +174,23 @@ impl Origin {
     }
 
     /// The reference to the node as it was loaded.
-    pub(crate) fn reference(self, base: &Base) -> Reference {
+    pub(crate) fn reference(self, arena: &RecordArena) -> NodeReference {
         if self.address().is_none() {
-            return Reference::to_embedded(self.rlp(base));
+            return NodeReference::to_embedded(self.rlp(arena));
         }
-        let hash = base.bytes(self.start as usize - HASH_BYTES, HASH_BYTES);
-        Reference::to_hash(&B256::from_slice(hash))
+        let hash = arena.bytes(self.start as usize - HASH_BYTES, HASH_BYTES);
+        NodeReference::to_hash(&B256::from_slice(hash))
     }
 
-    pub(crate) fn record(self, base: &Base) -> &[u8] {
-        base.bytes(self.start as usize, usize::from(self.prefix_len) + self.rlp_bytes())
+    pub(crate) fn record(self, arena: &RecordArena) -> &[u8] {
+        arena.bytes(self.start as usize, usize::from(self.prefix_len) + self.rlp_bytes())
     }
 
-    pub(crate) fn rlp(self, base: &Base) -> &[u8] {
-        base.bytes(self.start as usize + usize::from(self.prefix_len), self.rlp_bytes())
+    pub(crate) fn rlp(self, arena: &RecordArena) -> &[u8] {
+        arena.bytes(self.start as usize + usize::from(self.prefix_len), self.rlp_bytes())
     }
 
-    /// Where the RLP begins in the base.
+    /// Where the RLP begins in the arena.
     pub(crate) fn rlp_start(self) -> u32 {
         self.start + u32::from(self.prefix_len)
     }
@@ -200,17 +200,17 @@ impl Origin {
     }
 
     /// The node, which was taken apart before.
-    pub(crate) fn node(self, base: &Base) -> Node<'_> {
+    pub(crate) fn node(self, arena: &RecordArena) -> RecordNode<'_> {
         let node = if self.address().is_none() {
-            record::parse_embedded(self.rlp(base))
+            record::parse_embedded(self.rlp(arena))
         } else {
-            record::parse(self.record(base))
+            record::parse(self.record(arena))
         };
         node.expect("the record was read before")
     }
 
-    /// Copies the record, and the hash before it, to the end of another base.
-    pub(crate) fn copy(self, from: &Base, to: &mut Base) -> Self {
+    /// Copies the record, and the hash before it, to the end of another arena.
+    pub(crate) fn copy(self, from: &RecordArena, to: &mut RecordArena) -> Self {
         let hash_bytes = if self.address().is_none() { 0 } else { HASH_BYTES };
         let hash = from.bytes(self.start as usize - hash_bytes, hash_bytes);
         let start = to.append(hash, self.record(from)) + hash_bytes;
@@ -218,24 +218,29 @@ impl Origin {
     }
 }
 
-/// What all nodes have.
+/// The fields that all nodes have.
 #[derive(Clone, Debug)]
-pub(crate) struct Head {
+pub(crate) struct NodeHead {
     /// `None` for a node that the block made.
-    pub(crate) origin: Option<Origin>,
-    pub(crate) reference: Reference,
+    pub(crate) origin: Option<NodeOrigin>,
+    pub(crate) reference: NodeReference,
     /// Whether the node as loaded belongs to the witness.
     pub(crate) is_captured: bool,
     /// Whether the node may be another than the loaded one.
     pub(crate) is_modified: bool,
 }
 
-impl Head {
+impl NodeHead {
     pub(crate) fn new() -> Self {
-        Self { origin: None, reference: Reference::UNKNOWN, is_captured: false, is_modified: true }
+        Self {
+            origin: None,
+            reference: NodeReference::UNKNOWN,
+            is_captured: false,
+            is_modified: true,
+        }
     }
 
-    pub(crate) fn loaded(origin: Origin, reference: Reference) -> Self {
+    pub(crate) fn loaded(origin: NodeOrigin, reference: NodeReference) -> Self {
         let origin = Some(origin);
         Self { origin, reference, is_modified: false, ..Self::new() }
     }
@@ -247,13 +252,13 @@ impl Head {
     }
 }
 
-/// Two lines of the processor's caches, as is a leaf: finding, listing and building nodes wait for
-/// memory more than for anything else.
+/// A branch. Branches and leaves take exactly two cache lines, since cache misses dominate the cost
+/// of walks.
 #[derive(Clone, Debug)]
 #[repr(C, align(128))]
-pub(crate) struct Branch {
-    pub(crate) children: [Link; 16],
-    pub(crate) head: Head,
+pub(crate) struct OverlayBranch {
+    pub(crate) children: [NodeLink; 16],
+    pub(crate) head: NodeHead,
     /// The children that are not empty.
     pub(crate) mask: u16,
     /// The children that the origin has.
@@ -267,30 +272,30 @@ pub(crate) struct Branch {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Extension {
-    pub(crate) head: Head,
+pub(crate) struct OverlayExtension {
+    pub(crate) head: NodeHead,
     /// A key below the extension.
     pub(crate) key: B256,
     /// The path is the nibbles of the key from `depth` up to `end`.
     pub(crate) depth: u8,
     pub(crate) end: u8,
-    pub(crate) child: Link,
+    pub(crate) child: NodeLink,
 }
 
 #[derive(Clone, Debug)]
 #[repr(align(128))]
-pub(crate) struct Leaf {
-    pub(crate) head: Head,
+pub(crate) struct OverlayLeaf {
+    pub(crate) head: NodeHead,
     pub(crate) key: B256,
     /// The path is the nibbles of the key from here on.
     pub(crate) depth: u8,
     /// Whether the value was set ahead, and not confirmed yet.
     pub(crate) is_ahead: bool,
-    pub(crate) value: Value,
+    pub(crate) value: LeafValue,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Value {
+pub(crate) enum LeafValue {
     Slot(U256),
     /// An index into [`Overlay::accounts`].
     Account(u32),
@@ -308,8 +313,8 @@ pub(crate) struct AccountValue {
 
 /// A trie, or the part of one below a nibble.
 #[derive(Clone, Debug)]
-pub(crate) struct Tree {
-    pub(crate) root: Link,
+pub(crate) struct OverlayTree {
+    pub(crate) root: NodeLink,
     /// How many nibbles are above the root.
     pub(crate) depth: u8,
     pub(crate) is_accounts: bool,
@@ -317,11 +322,11 @@ pub(crate) struct Tree {
     pub(crate) ahead: Vec<u32>,
 }
 
-impl Branch {
+impl OverlayBranch {
     pub(crate) fn new() -> Self {
         Self {
-            head: Head::new(),
-            children: [Link::EMPTY; 16],
+            head: NodeHead::new(),
+            children: [NodeLink::EMPTY; 16],
             mask: 0,
             origin_mask: 0,
             changed: 0,
@@ -336,15 +341,15 @@ impl Branch {
     }
 }
 
-impl Extension {
+impl OverlayExtension {
     /// The item of the child in the origin's RLP.
-    pub(crate) fn origin_item<'a>(&self, base: &'a Base) -> &'a [u8] {
+    pub(crate) fn origin_item<'a>(&self, arena: &'a RecordArena) -> &'a [u8] {
         let origin = self.head.origin.expect("the child is the origin's");
-        let Node::Extension(extension) = origin.node(base) else {
+        let RecordNode::Extension(extension) = origin.node(arena) else {
             unreachable!("it was an extension")
         };
         extension.item()
     }
 }
 
-const _: () = assert!(size_of::<Branch>() == 128 && size_of::<Leaf>() == 128);
+const _: () = assert!(size_of::<OverlayBranch>() == 128 && size_of::<OverlayLeaf>() == 128);

@@ -1,23 +1,23 @@
 //! The nodes of tries that a block has loaded or changed.
 //!
-//! Nodes name each other by [`Link`]s into the vectors of one [`Overlay`], which may hold the
-//! nodes of many [`Tree`]s. What is not loaded is the record's: a link that says so costs
-//! nothing. A node that was loaded keeps its record, which is its pre-image for the witness, the
-//! pattern of its next body, and what it goes back to when a change is taken back. Records are
-//! copied into one vector, because they come from all over the memory, and at the end of a block
-//! that was half of the time.
+//! Nodes name each other by [`NodeLink`]s into the vectors of one [`Overlay`], which may hold the
+//! nodes of many [`OverlayTree`]s. A child that is not loaded costs nothing: its link says that it
+//! is in the record of its parent. A node that was loaded keeps its record, which is its pre-image
+//! for the witness, the pattern of its next body, and what it goes back to when a change is taken
+//! back. Records are copied into one vector, because they come from all over the memory, and at the
+//! end of a block that was half of the time.
 
 use super::{
     NodeAddress, Records, Version,
-    base::Base,
-    captured::Captured,
+    captured::CapturedNode,
     key::{KEY_NIBBLES, nibble, shared_nibbles, with_nibble},
     node::{
-        AccountValue, Blinded, Branch, Extension, Head, Leaf, Link, Origin, Reference, Target,
-        Tree, Value,
+        AccountValue, BlindedNode, LeafValue, LinkTarget, NodeHead, NodeLink, NodeOrigin,
+        NodeReference, OverlayBranch, OverlayExtension, OverlayLeaf, OverlayTree,
     },
     read::check_storage,
-    record::{self, Child, Node, Reason},
+    record::{self, Reason, RecordChild, RecordNode},
+    record_arena::RecordArena,
 };
 use crate::{
     Account, AccountInfo, Error,
@@ -28,25 +28,25 @@ use alloy_primitives::{B256, U256};
 
 /// A node on the path of a key.
 #[derive(Clone, Copy, Debug)]
-struct Step {
-    link: Link,
+struct PathStep {
+    link: NodeLink,
     depth: u8,
 }
 
-/// What refers to a node.
+/// The reference to a node from above.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum ParentLink {
     Root,
     Extension(usize),
     Branch(usize, usize),
 }
 
-/// Where a walk has ended.
+/// The end of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum WalkEnd {
     /// At the leaf of the key.
     Leaf(usize),
-    /// In an empty place of the last branch, or of an empty trie.
+    /// At an empty child of the last branch, or in an empty trie.
     Vacancy,
     /// At a leaf or an extension that leaves the key's path.
     Divergence,
@@ -55,21 +55,21 @@ pub(crate) enum Found {
 /// The loaded and changed nodes of some trees.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Overlay {
-    pub(crate) branches: Vec<Branch>,
-    pub(crate) extensions: Vec<Extension>,
-    pub(crate) leaves: Vec<Leaf>,
+    pub(crate) branches: Vec<OverlayBranch>,
+    pub(crate) extensions: Vec<OverlayExtension>,
+    pub(crate) leaves: Vec<OverlayLeaf>,
     pub(crate) accounts: Vec<AccountValue>,
-    pub(crate) blinded: Vec<Blinded>,
+    pub(crate) blinded: Vec<BlindedNode>,
     /// The records of the nodes that were loaded.
-    pub(crate) base: Base,
+    pub(crate) arena: RecordArena,
     /// The nodes of the witness, in the order in which they were captured.
-    pub(crate) to_list: Vec<Captured>,
+    pub(crate) to_list: Vec<CapturedNode>,
     /// The nodes that the latest walk went through.
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
 }
 
-/// A node from a record, on its own.
-enum Decoded {
+/// A decoded node.
+enum DecodedNode {
     Branch { mask: u16, records: u16 },
     Extension { key: B256, end: usize },
     Slot { key: B256, value: U256 },
@@ -78,50 +78,55 @@ enum Decoded {
 
 impl Overlay {
     /// A tree of these nodes, which is this version.
-    pub(crate) fn tree(&mut self, version: &Version, is_accounts: bool) -> Tree {
-        let base = Blinded { address: version.address, hash: version.root };
+    pub(crate) fn tree(&mut self, version: &Version, is_accounts: bool) -> OverlayTree {
+        let base = BlindedNode { address: version.address, hash: version.root };
         let base = (!version.address.is_none()).then_some(base);
         self.subtree(base, 0, is_accounts)
     }
 
     /// The part of a tree that is below `depth` nibbles, with this root.
-    pub(crate) fn subtree(&mut self, base: Option<Blinded>, depth: u8, is_accounts: bool) -> Tree {
-        let root = base.map_or(Link::EMPTY, |base| {
+    pub(crate) fn subtree(
+        &mut self,
+        base: Option<BlindedNode>,
+        depth: u8,
+        is_accounts: bool,
+    ) -> OverlayTree {
+        let root = base.map_or(NodeLink::EMPTY, |base| {
             self.blinded.push(base);
-            Link::blinded(self.blinded.len() - 1)
+            NodeLink::blinded(self.blinded.len() - 1)
         });
-        Tree { root, depth, is_accounts, ahead: Vec::new() }
+        OverlayTree { root, depth, is_accounts, ahead: Vec::new() }
     }
 
-    pub(crate) fn head(&self, link: Link) -> Option<&Head> {
+    pub(crate) fn head(&self, link: NodeLink) -> Option<&NodeHead> {
         match link.target() {
-            Target::Branch(id) => Some(&self.branches[id].head),
-            Target::Extension(id) => Some(&self.extensions[id].head),
-            Target::Leaf(id) => Some(&self.leaves[id].head),
-            Target::Empty | Target::Recorded | Target::Blinded(_) => None,
+            LinkTarget::Branch(id) => Some(&self.branches[id].head),
+            LinkTarget::Extension(id) => Some(&self.extensions[id].head),
+            LinkTarget::Leaf(id) => Some(&self.leaves[id].head),
+            LinkTarget::Empty | LinkTarget::Recorded | LinkTarget::Blinded(_) => None,
         }
     }
 
-    pub(crate) fn head_mut(&mut self, link: Link) -> Option<&mut Head> {
+    pub(crate) fn head_mut(&mut self, link: NodeLink) -> Option<&mut NodeHead> {
         match link.target() {
-            Target::Branch(id) => Some(&mut self.branches[id].head),
-            Target::Extension(id) => Some(&mut self.extensions[id].head),
-            Target::Leaf(id) => Some(&mut self.leaves[id].head),
-            Target::Empty | Target::Recorded | Target::Blinded(_) => None,
+            LinkTarget::Branch(id) => Some(&mut self.branches[id].head),
+            LinkTarget::Extension(id) => Some(&mut self.extensions[id].head),
+            LinkTarget::Leaf(id) => Some(&mut self.leaves[id].head),
+            LinkTarget::Empty | LinkTarget::Recorded | LinkTarget::Blinded(_) => None,
         }
     }
 
     /// The reference to a tree's root, which has been hashed; `None` if the tree is empty.
-    pub(crate) fn root_reference(&self, tree: &Tree) -> Option<Reference> {
+    pub(crate) fn root_reference(&self, tree: &OverlayTree) -> Option<NodeReference> {
         match tree.root.target() {
-            Target::Empty => None,
-            Target::Blinded(index) => Some(Reference::to_hash(&self.blinded[index].hash)),
+            LinkTarget::Empty => None,
+            LinkTarget::Blinded(index) => Some(NodeReference::to_hash(&self.blinded[index].hash)),
             _ => Some(self.head(tree.root).expect("a root is loaded or blinded").reference),
         }
     }
 
     /// The nodes with a record that belong to the witness.
-    pub(crate) fn captured(&self) -> impl Iterator<Item = Origin> {
+    pub(crate) fn captured(&self) -> impl Iterator<Item = NodeOrigin> {
         let branches = self.branches.iter().map(|branch| &branch.head);
         branches
             .chain(self.extensions.iter().map(|extension| &extension.head))
@@ -132,26 +137,26 @@ impl Overlay {
     }
 
     /// Makes a loaded node part of the witness.
-    fn capture(&mut self, link: Link) {
+    fn capture(&mut self, link: NodeLink) {
         let head = self.head_mut(link).expect("it is loaded");
         if std::mem::replace(&mut head.is_captured, true) {
             return;
         }
         // An embedded node comes with the one that it is in.
         if let Some(origin) = head.origin.filter(|origin| !origin.address().is_none()) {
-            self.to_list.push(Captured::new(origin, &self.base));
+            self.to_list.push(CapturedNode::new(origin, &self.arena));
         }
     }
 
-    /// How many nodes there are, whatever has become of them.
+    /// The number of nodes, removed ones included.
     pub(crate) fn nodes_count(&self) -> usize {
         self.branches.len() + self.extensions.len() + self.leaves.len()
     }
 
     /// Whether the node is as it was loaded, also if a change of it was taken back.
-    pub(crate) fn is_as_loaded(&self, head: &Head) -> bool {
+    pub(crate) fn is_as_loaded(&self, head: &NodeHead) -> bool {
         !head.is_modified
-            || head.origin.is_some_and(|origin| origin.reference(&self.base) == head.reference)
+            || head.origin.is_some_and(|origin| origin.reference(&self.arena) == head.reference)
     }
 
     /// Follows `key` from the root and loads what is on its way. The nodes passed are left in
@@ -159,41 +164,41 @@ impl Overlay {
     pub(crate) fn walk<R: Records>(
         &mut self,
         records: &R,
-        tree: &mut Tree,
+        tree: &mut OverlayTree,
         key: &B256,
         is_captured: bool,
-    ) -> Result<Found, Error> {
+    ) -> Result<WalkEnd, Error> {
         self.steps.clear();
         let mut depth = usize::from(tree.depth);
-        let mut place = Place::Root;
+        let mut place = ParentLink::Root;
         loop {
             let mut link = self.link(tree, place);
             if !link.is_loaded() {
-                if link == Link::EMPTY {
-                    return Ok(Found::Vacancy);
+                if link == NodeLink::EMPTY {
+                    return Ok(WalkEnd::Vacancy);
                 }
                 link = self.load(records, tree, place, key, depth)?;
             }
-            self.steps.push(Step { link, depth: depth as u8 });
+            self.steps.push(PathStep { link, depth: depth as u8 });
             if is_captured {
                 self.capture(link);
             }
             match link.target() {
-                Target::Branch(id) => {
-                    place = Place::Branch(id, nibble(key, depth));
+                LinkTarget::Branch(id) => {
+                    place = ParentLink::Branch(id, nibble(key, depth));
                     depth += 1;
                 }
-                Target::Extension(id) => {
+                LinkTarget::Extension(id) => {
                     let extension = &self.extensions[id];
                     depth = usize::from(extension.end);
                     if shared_nibbles(key, &extension.key) < depth {
-                        return Ok(Found::Divergence);
+                        return Ok(WalkEnd::Divergence);
                     }
-                    place = Place::Extension(id);
+                    place = ParentLink::Extension(id);
                 }
-                Target::Leaf(id) => {
+                LinkTarget::Leaf(id) => {
                     let is_found = self.leaves[id].key == *key;
-                    return Ok(if is_found { Found::Leaf(id) } else { Found::Divergence });
+                    return Ok(if is_found { WalkEnd::Leaf(id) } else { WalkEnd::Divergence });
                 }
                 _ => unreachable!("the node is loaded"),
             }
@@ -201,86 +206,87 @@ impl Overlay {
     }
 
     /// The first record on the way to `key` that is not loaded, and how many nibbles lead to it.
-    fn first_unloaded(&self, tree: &Tree, key: &B256) -> Option<(NodeAddress, usize)> {
+    fn first_unloaded(&self, tree: &OverlayTree, key: &B256) -> Option<(NodeAddress, usize)> {
         let mut depth = usize::from(tree.depth);
-        let mut place = Place::Root;
+        let mut place = ParentLink::Root;
         loop {
             match self.link(tree, place).target() {
-                Target::Branch(id) => {
-                    place = Place::Branch(id, nibble(key, depth));
+                LinkTarget::Branch(id) => {
+                    place = ParentLink::Branch(id, nibble(key, depth));
                     depth += 1;
                 }
-                Target::Extension(id) => {
+                LinkTarget::Extension(id) => {
                     depth = usize::from(self.extensions[id].end);
                     if shared_nibbles(key, &self.extensions[id].key) < depth {
                         return None;
                     }
-                    place = Place::Extension(id);
+                    place = ParentLink::Extension(id);
                 }
-                Target::Empty | Target::Leaf(_) => return None,
-                Target::Blinded(_) | Target::Recorded => break,
+                LinkTarget::Empty | LinkTarget::Leaf(_) => return None,
+                LinkTarget::Blinded(_) | LinkTarget::Recorded => break,
             }
         }
-        // What is embedded or damaged is left to who loads it.
+        // Embedded and damaged nodes are left to `load`.
         let address = match place {
-            Place::Branch(id, nibble) => {
+            ParentLink::Branch(id, nibble) => {
                 let origin = self.branches[id].head.origin?;
-                record::branch_child(origin.record(&self.base), nibble)?
+                record::branch_child(origin.record(&self.arena), nibble)?
             }
             _ => match self.unloaded(tree, place).ok()? {
-                Unloaded::Record(blinded) => blinded.address,
-                Unloaded::Embedded(_) => return None,
+                UnloadedNode::Record(blinded) => blinded.address,
+                UnloadedNode::Embedded(_) => return None,
             },
         };
         Some((address, depth))
     }
 
-    fn link(&self, tree: &Tree, place: Place) -> Link {
+    fn link(&self, tree: &OverlayTree, place: ParentLink) -> NodeLink {
         match place {
-            Place::Root => tree.root,
-            Place::Extension(id) => self.extensions[id].child,
-            Place::Branch(id, nibble) => self.branches[id].children[nibble],
+            ParentLink::Root => tree.root,
+            ParentLink::Extension(id) => self.extensions[id].child,
+            ParentLink::Branch(id, nibble) => self.branches[id].children[nibble],
         }
     }
 
-    fn set_link(&mut self, tree: &mut Tree, place: Place, link: Link) {
+    fn set_link(&mut self, tree: &mut OverlayTree, place: ParentLink, link: NodeLink) {
         match place {
-            Place::Root => tree.root = link,
-            Place::Extension(id) => self.extensions[id].child = link,
-            Place::Branch(id, nibble) => self.branches[id].children[nibble] = link,
+            ParentLink::Root => tree.root = link,
+            ParentLink::Extension(id) => self.extensions[id].child = link,
+            ParentLink::Branch(id, nibble) => self.branches[id].children[nibble] = link,
         }
     }
 
-    /// What refers to the node of the step at `index`.
-    fn place(&self, index: usize, key: &B256) -> Place {
-        let Some(Step { link, depth }) = index.checked_sub(1).map(|above| self.steps[above]) else {
-            return Place::Root;
+    /// The reference to the node of the step at `index`.
+    fn place(&self, index: usize, key: &B256) -> ParentLink {
+        let Some(PathStep { link, depth }) = index.checked_sub(1).map(|above| self.steps[above])
+        else {
+            return ParentLink::Root;
         };
         match link.target() {
-            Target::Branch(id) => Place::Branch(id, nibble(key, usize::from(depth))),
-            Target::Extension(id) => Place::Extension(id),
+            LinkTarget::Branch(id) => ParentLink::Branch(id, nibble(key, usize::from(depth))),
+            LinkTarget::Extension(id) => ParentLink::Extension(id),
             _ => unreachable!("nothing is below a leaf"),
         }
     }
 
-    /// Loads the node at a place, which is not loaded and not empty. `key` is below it.
+    /// Loads the node at a link that is neither loaded nor empty. `key` is below it.
     fn load<R: Records>(
         &mut self,
         records: &R,
-        tree: &mut Tree,
-        place: Place,
+        tree: &mut OverlayTree,
+        place: ParentLink,
         key: &B256,
         depth: usize,
-    ) -> Result<Link, Error> {
+    ) -> Result<NodeLink, Error> {
         let origin = match self.unloaded(tree, place)? {
-            Unloaded::Embedded(origin) => origin,
-            Unloaded::Record(blinded) => {
+            UnloadedNode::Embedded(origin) => origin,
+            UnloadedNode::Record(blinded) => {
                 records.look(blinded.address, |record| self.copy(&blinded, record))??
             }
         };
-        let decoded = decode(origin, &self.base, tree.is_accounts, key, depth)?;
-        let is_branch = matches!(decoded, Decoded::Branch { .. });
-        if matches!(place, Place::Extension(_)) && !is_branch {
+        let decoded = decode(origin, &self.arena, tree.is_accounts, key, depth)?;
+        let is_branch = matches!(decoded, DecodedNode::Branch { .. });
+        if matches!(place, ParentLink::Extension(_)) && !is_branch {
             let reason = "extension to a node other than a branch";
             return Err(Error::MalformedRecord { address: origin.address(), reason });
         }
@@ -289,111 +295,119 @@ impl Overlay {
         Ok(link)
     }
 
-    /// Copies a record, so that its node is near the others from now on.
-    fn copy(&mut self, blinded: &Blinded, record: &[u8]) -> Result<Origin, Error> {
+    /// Copies a record into the arena, so that it is near the others.
+    fn copy(&mut self, blinded: &BlindedNode, record: &[u8]) -> Result<NodeOrigin, Error> {
         let address = blinded.address;
         let malformed = |reason| Error::MalformedRecord { address, reason };
         let node = record::parse(record).map_err(malformed)?;
         let rlp = node.start()..node.start() + node.rlp().len();
-        Ok(Origin::recorded(&mut self.base, blinded, record, rlp))
+        Ok(NodeOrigin::recorded(&mut self.arena, blinded, record, rlp))
     }
 
-    /// What a link that is not loaded stands for.
-    fn unloaded(&self, tree: &Tree, place: Place) -> Result<Unloaded, Error> {
+    /// The node of a link that is not loaded.
+    fn unloaded(&self, tree: &OverlayTree, place: ParentLink) -> Result<UnloadedNode, Error> {
         let link = self.link(tree, place);
-        if let Target::Blinded(index) = link.target() {
-            return Ok(Unloaded::Record(self.blinded[index]));
+        if let LinkTarget::Blinded(index) = link.target() {
+            return Ok(UnloadedNode::Record(self.blinded[index]));
         }
         let (origin, child) = match place {
-            Place::Branch(id, nibble) => {
+            ParentLink::Branch(id, nibble) => {
                 let origin = self.branches[id].head.origin.expect("the child is its");
-                let Node::Branch(branch) = origin.node(&self.base) else {
+                let RecordNode::Branch(branch) = origin.node(&self.arena) else {
                     unreachable!("it was a branch")
                 };
                 (origin, branch.child(nibble))
             }
-            Place::Extension(id) => {
+            ParentLink::Extension(id) => {
                 let origin = self.extensions[id].head.origin.expect("the child is its");
-                let Node::Extension(extension) = origin.node(&self.base) else {
+                let RecordNode::Extension(extension) = origin.node(&self.arena) else {
                     unreachable!("it was an extension")
                 };
                 (origin, Ok(extension.child))
             }
-            Place::Root => unreachable!("a root is blinded, empty or loaded"),
+            ParentLink::Root => unreachable!("a root is blinded, empty or loaded"),
         };
         let malformed = |reason| Error::MalformedRecord { address: origin.address(), reason };
         match child.map_err(malformed)? {
-            Child::Record { address, hash } => {
-                Ok(Unloaded::Record(Blinded { address, hash: B256::from(*hash) }))
+            RecordChild::Record { address, hash } => {
+                Ok(UnloadedNode::Record(BlindedNode { address, hash: B256::from(*hash) }))
             }
-            Child::Embedded(rlp) => Ok(Unloaded::Embedded(origin.embedded(rlp, &self.base))),
-            Child::Empty => unreachable!("the link would be empty"),
+            RecordChild::Embedded(rlp) => {
+                Ok(UnloadedNode::Embedded(origin.embedded(rlp, &self.arena)))
+            }
+            RecordChild::Empty => unreachable!("the link would be empty"),
         }
     }
 
-    fn add_loaded(&mut self, decoded: Decoded, origin: Origin, depth: usize) -> Link {
-        let head = Head::loaded(origin, origin.reference(&self.base));
+    fn add_loaded(&mut self, decoded: DecodedNode, origin: NodeOrigin, depth: usize) -> NodeLink {
+        let head = NodeHead::loaded(origin, origin.reference(&self.arena));
         let depth = depth as u8;
         match decoded {
-            Decoded::Branch { mask, records } => {
-                let mut branch = Branch { head, ..Branch::new() };
+            DecodedNode::Branch { mask, records } => {
+                let mut branch = OverlayBranch { head, ..OverlayBranch::new() };
                 for (nibble, child) in branch.children.iter_mut().enumerate() {
                     if mask & 1 << nibble != 0 {
-                        *child = Link::RECORDED;
+                        *child = NodeLink::RECORDED;
                     }
                 }
                 (branch.mask, branch.origin_mask) = (mask, mask);
                 branch.has_origin_hashes = mask == records;
                 self.add_branch(branch)
             }
-            Decoded::Extension { key, end } => {
+            DecodedNode::Extension { key, end } => {
                 let end = end as u8;
-                self.add_extension(Extension { head, key, depth, end, child: Link::RECORDED })
+                self.add_extension(OverlayExtension {
+                    head,
+                    key,
+                    depth,
+                    end,
+                    child: NodeLink::RECORDED,
+                })
             }
-            Decoded::Slot { key, value } => {
-                let value = Value::Slot(value);
-                self.add_leaf(Leaf { head, key, depth, is_ahead: false, value })
+            DecodedNode::Slot { key, value } => {
+                let value = LeafValue::Slot(value);
+                self.add_leaf(OverlayLeaf { head, key, depth, is_ahead: false, value })
             }
-            Decoded::Account { key, account, storage } => {
+            DecodedNode::Account { key, account, storage } => {
                 let base_storage = Version { root: account.storage_root, address: storage };
                 let value = self.add_account(AccountValue { account, base_storage, storage: None });
-                self.add_leaf(Leaf { head, key, depth, is_ahead: false, value })
+                self.add_leaf(OverlayLeaf { head, key, depth, is_ahead: false, value })
             }
         }
     }
 
-    pub(crate) fn add_branch(&mut self, branch: Branch) -> Link {
+    pub(crate) fn add_branch(&mut self, branch: OverlayBranch) -> NodeLink {
         self.branches.push(branch);
-        Link::branch(self.branches.len() - 1)
+        NodeLink::branch(self.branches.len() - 1)
     }
 
-    pub(crate) fn add_extension(&mut self, extension: Extension) -> Link {
+    pub(crate) fn add_extension(&mut self, extension: OverlayExtension) -> NodeLink {
         self.extensions.push(extension);
-        Link::extension(self.extensions.len() - 1)
+        NodeLink::extension(self.extensions.len() - 1)
     }
 
-    pub(crate) fn add_leaf(&mut self, leaf: Leaf) -> Link {
+    pub(crate) fn add_leaf(&mut self, leaf: OverlayLeaf) -> NodeLink {
         self.leaves.push(leaf);
-        Link::leaf(self.leaves.len() - 1)
+        NodeLink::leaf(self.leaves.len() - 1)
     }
 
-    fn add_account(&mut self, account: AccountValue) -> Value {
+    fn add_account(&mut self, account: AccountValue) -> LeafValue {
         self.accounts.push(account);
-        Value::Account((self.accounts.len() - 1) as u32)
+        LeafValue::Account((self.accounts.len() - 1) as u32)
     }
 
     /// The account of a leaf of the account trie.
     pub(crate) fn account(&self, leaf: usize) -> &AccountValue {
         match self.leaves[leaf].value {
-            Value::Account(index) => &self.accounts[index as usize],
-            Value::Slot(_) => unreachable!("the leaf is an account's"),
+            LeafValue::Account(index) => &self.accounts[index as usize],
+            LeafValue::Slot(_) => unreachable!("the leaf is an account's"),
         }
     }
 
     pub(crate) fn account_mut(&mut self, leaf: usize) -> &mut AccountValue {
         match self.leaves[leaf].value {
-            Value::Account(index) => &mut self.accounts[index as usize],
-            Value::Slot(_) => unreachable!("the leaf is an account's"),
+            LeafValue::Account(index) => &mut self.accounts[index as usize],
+            LeafValue::Slot(_) => unreachable!("the leaf is an account's"),
         }
     }
 
@@ -401,17 +415,17 @@ impl Overlay {
     /// and written again.
     fn mark(&mut self, key: &B256, skip: usize) {
         let count = self.steps.len() - skip;
-        for &Step { link, depth } in &self.steps[..count] {
+        for &PathStep { link, depth } in &self.steps[..count] {
             match link.target() {
-                Target::Branch(id) => {
+                LinkTarget::Branch(id) => {
                     let branch = &mut self.branches[id];
                     let bit = 1 << nibble(key, usize::from(depth));
                     branch.changed |= bit;
                     branch.dirty |= bit;
                     branch.head.modify();
                 }
-                Target::Extension(id) => self.extensions[id].head.modify(),
-                Target::Leaf(id) => self.leaves[id].head.modify(),
+                LinkTarget::Extension(id) => self.extensions[id].head.modify(),
+                LinkTarget::Leaf(id) => self.leaves[id].head.modify(),
                 _ => unreachable!("a step is a loaded node"),
             }
         }
@@ -421,13 +435,13 @@ impl Overlay {
     pub(crate) fn set_slot<R: Records>(
         &mut self,
         records: &R,
-        tree: &mut Tree,
+        tree: &mut OverlayTree,
         key: &B256,
         value: U256,
     ) -> Result<(), Error> {
         match self.walk(records, tree, key, true)? {
-            Found::Leaf(id) => self.replace_slot(id, value, false),
-            found => self.add(tree, key, Value::Slot(value), found)?,
+            WalkEnd::Leaf(id) => self.replace_slot(id, value, false),
+            found => self.add(tree, key, LeafValue::Slot(value), found)?,
         }
         Ok(())
     }
@@ -436,8 +450,8 @@ impl Overlay {
     pub(crate) fn replace_slot(&mut self, id: usize, value: U256, is_ahead: bool) {
         let leaf = &mut self.leaves[id];
         leaf.is_ahead = is_ahead;
-        if !matches!(leaf.value, Value::Slot(old) if old == value) {
-            leaf.value = Value::Slot(value);
+        if !matches!(leaf.value, LeafValue::Slot(old) if old == value) {
+            leaf.value = LeafValue::Slot(value);
             let key = leaf.key;
             self.mark(&key, 0);
         }
@@ -448,21 +462,21 @@ impl Overlay {
     pub(crate) fn set_account<R: Records>(
         &mut self,
         records: &R,
-        tree: &mut Tree,
+        tree: &mut OverlayTree,
         key: &B256,
         info: &AccountInfo,
         storage: Option<(u32, B256)>,
     ) -> Result<(), Error> {
         let found = self.walk(records, tree, key, true)?;
         let base_storage = match found {
-            Found::Leaf(id) => self.account(id).base_storage,
-            Found::Vacancy | Found::Divergence => Version::EMPTY,
+            WalkEnd::Leaf(id) => self.account(id).base_storage,
+            WalkEnd::Vacancy | WalkEnd::Divergence => Version::EMPTY,
         };
         let AccountInfo { nonce, balance, code_hash } = *info;
         let storage_root = storage.map_or(base_storage.root, |(_, root)| root);
         let account = Account { nonce, balance, storage_root, code_hash };
         let storage = storage.map(|(index, _)| index);
-        if let Found::Leaf(id) = found {
+        if let WalkEnd::Leaf(id) = found {
             let value = self.account_mut(id);
             value.storage = storage.or(value.storage);
             self.replace_account(id, account, false);
@@ -487,7 +501,7 @@ impl Overlay {
     pub(crate) fn take_back<R: Records>(
         &mut self,
         records: &R,
-        tree: &mut Tree,
+        tree: &mut OverlayTree,
     ) -> Result<(), Error> {
         for id in std::mem::take(&mut tree.ahead) {
             let id = id as usize;
@@ -496,7 +510,7 @@ impl Overlay {
             }
             let key = self.leaves[id].key;
             let found = self.walk(records, tree, &key, false)?;
-            assert_eq!(found, Found::Leaf(id), "nothing is removed before this");
+            assert_eq!(found, WalkEnd::Leaf(id), "nothing is removed before this");
             if tree.is_accounts {
                 self.replace_account(id, self.base_account(id)?, false);
             } else {
@@ -512,34 +526,36 @@ impl Overlay {
         if !leaf.is_ahead {
             return Ok(self.account(id).account);
         }
-        decode_account(&leaf.key, base_value(leaf, &self.base))
+        decode_account(&leaf.key, base_value(leaf, &self.arena))
     }
 
     /// The value that a leaf was loaded with.
     pub(crate) fn base_slot(&self, id: usize) -> Result<U256, Error> {
         let leaf = &self.leaves[id];
         match leaf.value {
-            Value::Slot(value) if !leaf.is_ahead => Ok(value),
-            _ => decode_slot(&leaf.key, base_value(leaf, &self.base)),
+            LeafValue::Slot(value) if !leaf.is_ahead => Ok(value),
+            _ => decode_slot(&leaf.key, base_value(leaf, &self.arena)),
         }
     }
 
     /// Adds a leaf where the latest walk has ended without finding one.
     fn add(
         &mut self,
-        tree: &mut Tree,
+        tree: &mut OverlayTree,
         key: &B256,
-        value: Value,
-        found: Found,
+        value: LeafValue,
+        found: WalkEnd,
     ) -> Result<(), Error> {
-        let Some(&Step { link, depth }) = self.steps.last() else {
+        let Some(&PathStep { link, depth }) = self.steps.last() else {
             tree.root = self.new_leaf(key, tree.depth, value);
             return Ok(());
         };
-        if found == Found::Vacancy {
+        if found == WalkEnd::Vacancy {
             self.mark(key, 0);
             let leaf = self.new_leaf(key, depth + 1, value);
-            let Target::Branch(id) = link.target() else { unreachable!("only branches have room") };
+            let LinkTarget::Branch(id) = link.target() else {
+                unreachable!("only branches have room")
+            };
             let nibble = nibble(key, usize::from(depth));
             self.branches[id].children[nibble] = leaf;
             self.branches[id].mask |= 1 << nibble;
@@ -548,7 +564,7 @@ impl Overlay {
         let (other, below, parting) = self.part(tree, key, link)?;
         self.mark(key, 0);
         let leaf = self.new_leaf(key, parting + 1, value);
-        let mut branch = Branch::new();
+        let mut branch = OverlayBranch::new();
         for (key, link) in [(&other, below), (key, leaf)] {
             let nibble = nibble(key, usize::from(parting));
             branch.children[nibble] = link;
@@ -557,8 +573,8 @@ impl Overlay {
         (branch.changed, branch.dirty) = (branch.mask, branch.mask);
         let mut top = self.add_branch(branch);
         if parting > depth {
-            top = self.add_extension(Extension {
-                head: Head::new(),
+            top = self.add_extension(OverlayExtension {
+                head: NodeHead::new(),
                 key: *key,
                 depth,
                 end: parting,
@@ -570,21 +586,32 @@ impl Overlay {
         Ok(())
     }
 
-    fn new_leaf(&mut self, key: &B256, depth: u8, value: Value) -> Link {
-        self.add_leaf(Leaf { head: Head::new(), key: *key, depth, is_ahead: false, value })
+    fn new_leaf(&mut self, key: &B256, depth: u8, value: LeafValue) -> NodeLink {
+        self.add_leaf(OverlayLeaf {
+            head: NodeHead::new(),
+            key: *key,
+            depth,
+            is_ahead: false,
+            value,
+        })
     }
 
     /// Shortens the leaf or extension `link`, which leaves the path of `key`, to what is below a
     /// new branch. Returns a key below it, what is below the branch, and the branch's depth.
-    fn part(&mut self, tree: &mut Tree, key: &B256, link: Link) -> Result<(B256, Link, u8), Error> {
+    fn part(
+        &mut self,
+        tree: &mut OverlayTree,
+        key: &B256,
+        link: NodeLink,
+    ) -> Result<(B256, NodeLink, u8), Error> {
         match link.target() {
-            Target::Leaf(id) => {
+            LinkTarget::Leaf(id) => {
                 let leaf = &mut self.leaves[id];
                 let parting = shared_nibbles(key, &leaf.key) as u8;
                 leaf.depth = parting + 1;
                 Ok((leaf.key, link, parting))
             }
-            Target::Extension(id) => {
+            LinkTarget::Extension(id) => {
                 let other = self.extensions[id].key;
                 let parting = shared_nibbles(key, &other) as u8;
                 if self.extensions[id].end > parting + 1 {
@@ -599,20 +626,20 @@ impl Overlay {
     }
 
     /// Makes the link of an extension independent of the extension's record.
-    fn detach_child(&mut self, tree: &mut Tree, id: usize) -> Result<(), Error> {
-        let place = Place::Extension(id);
-        if self.extensions[id].child != Link::RECORDED {
+    fn detach_child(&mut self, tree: &mut OverlayTree, id: usize) -> Result<(), Error> {
+        let place = ParentLink::Extension(id);
+        if self.extensions[id].child != NodeLink::RECORDED {
             return Ok(());
         }
         match self.unloaded(tree, place)? {
-            Unloaded::Record(blinded) => {
+            UnloadedNode::Record(blinded) => {
                 self.blinded.push(blinded);
-                self.extensions[id].child = Link::blinded(self.blinded.len() - 1);
+                self.extensions[id].child = NodeLink::blinded(self.blinded.len() - 1);
             }
-            Unloaded::Embedded(origin) => {
-                let Extension { key, end, .. } = self.extensions[id];
+            UnloadedNode::Embedded(origin) => {
+                let OverlayExtension { key, end, .. } = self.extensions[id];
                 let depth = usize::from(end);
-                let decoded = decode(origin, &self.base, tree.is_accounts, &key, depth)?;
+                let decoded = decode(origin, &self.arena, tree.is_accounts, &key, depth)?;
                 let link = self.add_loaded(decoded, origin, depth);
                 self.extensions[id].child = link;
             }
@@ -624,22 +651,24 @@ impl Overlay {
     pub(crate) fn remove<R: Records>(
         &mut self,
         records: &R,
-        tree: &mut Tree,
+        tree: &mut OverlayTree,
         key: &B256,
     ) -> Result<bool, Error> {
-        let Found::Leaf(_) = self.walk(records, tree, key, true)? else { return Ok(false) };
+        let WalkEnd::Leaf(_) = self.walk(records, tree, key, true)? else { return Ok(false) };
         let Some(parent) = self.steps.len().checked_sub(2) else {
-            tree.root = Link::EMPTY;
+            tree.root = NodeLink::EMPTY;
             return Ok(true);
         };
-        let Step { link, depth } = self.steps[parent];
-        let Target::Branch(id) = link.target() else { unreachable!("a leaf is below a branch") };
+        let PathStep { link, depth } = self.steps[parent];
+        let LinkTarget::Branch(id) = link.target() else {
+            unreachable!("a leaf is below a branch")
+        };
         let at = nibble(key, usize::from(depth));
         let rest = self.branches[id].mask & !(1 << at);
         if rest.count_ones() >= 2 {
             self.mark(key, 1);
             let branch = &mut self.branches[id];
-            branch.children[at] = Link::EMPTY;
+            branch.children[at] = NodeLink::EMPTY;
             branch.mask = rest;
             return Ok(true);
         }
@@ -648,13 +677,13 @@ impl Overlay {
         let last_key = with_nibble(*key, usize::from(depth), last);
         let mut link = self.branches[id].children[last];
         if !link.is_loaded() {
-            link = self.load(records, tree, Place::Branch(id, last), &last_key, below)?;
+            link = self.load(records, tree, ParentLink::Branch(id, last), &last_key, below)?;
         }
         self.capture(link);
         self.mark(key, 1);
         let above = parent.checked_sub(1).map(|above| self.steps[above]);
         let (index, depth) = match above {
-            Some(Step { link, depth }) if matches!(link.target(), Target::Extension(_)) => {
+            Some(PathStep { link, depth }) if matches!(link.target(), LinkTarget::Extension(_)) => {
                 (parent - 1, depth)
             }
             _ => (parent, depth),
@@ -665,23 +694,29 @@ impl Overlay {
         Ok(true)
     }
 
-    /// What stands for `link`, found `below` nibbles down on the path of `key`, when it moves up
+    /// The replacement of `link`, found `below` nibbles down on the path of `key`, when it moves up
     /// to `depth`: itself with a longer path, or an extension to it if it is a branch.
-    pub(crate) fn lengthen(&mut self, link: Link, key: &B256, depth: u8, below: u8) -> Link {
+    pub(crate) fn lengthen(
+        &mut self,
+        link: NodeLink,
+        key: &B256,
+        depth: u8,
+        below: u8,
+    ) -> NodeLink {
         match link.target() {
-            Target::Leaf(id) => {
+            LinkTarget::Leaf(id) => {
                 self.leaves[id].depth = depth;
                 self.leaves[id].head.modify();
                 link
             }
-            Target::Extension(id) => {
+            LinkTarget::Extension(id) => {
                 self.extensions[id].depth = depth;
                 self.extensions[id].head.modify();
                 link
             }
-            Target::Branch(_) => {
-                let (head, key) = (Head::new(), *key);
-                self.add_extension(Extension { head, key, depth, end: below, child: link })
+            LinkTarget::Branch(_) => {
+                let (head, key) = (NodeHead::new(), *key);
+                self.add_extension(OverlayExtension { head, key, depth, end: below, child: link })
             }
             _ => unreachable!("the node is loaded"),
         }
@@ -691,12 +726,12 @@ impl Overlay {
     pub(crate) fn load_root<R: Records>(
         &mut self,
         records: &R,
-        tree: &mut Tree,
+        tree: &mut OverlayTree,
         key: &B256,
         is_captured: bool,
     ) -> Result<(), Error> {
         if !tree.root.is_loaded() {
-            self.load(records, tree, Place::Root, key, usize::from(tree.depth))?;
+            self.load(records, tree, ParentLink::Root, key, usize::from(tree.depth))?;
         }
         if is_captured {
             self.capture(tree.root);
@@ -706,48 +741,48 @@ impl Overlay {
 }
 
 /// The RLP of the value that a leaf was loaded with.
-fn base_value<'a>(leaf: &Leaf, base: &'a Base) -> &'a [u8] {
+fn base_value<'a>(leaf: &OverlayLeaf, arena: &'a RecordArena) -> &'a [u8] {
     let origin = leaf.head.origin.expect("only loaded leaves are set ahead");
-    let Node::Leaf(base) = origin.node(base) else { unreachable!("it was a leaf") };
+    let RecordNode::Leaf(base) = origin.node(arena) else { unreachable!("it was a leaf") };
     base.value
 }
 
-enum Unloaded {
-    Record(Blinded),
-    Embedded(Origin),
+enum UnloadedNode {
+    Record(BlindedNode),
+    Embedded(NodeOrigin),
 }
 
 /// Checks a node as found `depth` nibbles down on the path of `key`, and takes from it what the
 /// overlay needs.
 fn decode(
-    origin: Origin,
-    base: &Base,
+    origin: NodeOrigin,
+    arena: &RecordArena,
     is_accounts: bool,
     key: &B256,
     depth: usize,
-) -> Result<Decoded, Error> {
+) -> Result<DecodedNode, Error> {
     let address = origin.address();
     let malformed = |reason: Reason| Error::MalformedRecord { address, reason };
     let node = if address.is_none() {
-        record::parse_embedded(origin.rlp(base)).map_err(malformed)?
+        record::parse_embedded(origin.rlp(arena)).map_err(malformed)?
     } else {
-        origin.node(base)
+        origin.node(arena)
     };
     match node {
-        Node::Branch(branch) => {
+        RecordNode::Branch(branch) => {
             if depth >= KEY_NIBBLES {
                 return Err(malformed("branch below the end of a key"));
             }
             let mask = branch.children().map_err(malformed)?;
-            Ok(Decoded::Branch { mask, records: branch.records })
+            Ok(DecodedNode::Branch { mask, records: branch.records })
         }
-        Node::Extension(extension) => {
+        RecordNode::Extension(extension) => {
             let end = depth + extension.path.len();
             let key = extension.path.write(*key, depth).filter(|_| end < KEY_NIBBLES);
             let key = key.ok_or_else(|| malformed("path longer than a key"))?;
-            Ok(Decoded::Extension { key, end })
+            Ok(DecodedNode::Extension { key, end })
         }
-        Node::Leaf(leaf) => {
+        RecordNode::Leaf(leaf) => {
             let key = leaf.path.write(*key, depth);
             let key = key.filter(|_| depth + leaf.path.len() == KEY_NIBBLES);
             let key = key.ok_or_else(|| malformed("leaf with a key of other than 32 bytes"))?;
@@ -755,9 +790,11 @@ fn decode(
                 (true, Some(storage)) => {
                     let account = decode_account(&key, leaf.value)?;
                     check_storage(&account, storage).map_err(malformed)?;
-                    Ok(Decoded::Account { key, account, storage })
+                    Ok(DecodedNode::Account { key, account, storage })
                 }
-                (false, None) => Ok(Decoded::Slot { key, value: decode_slot(&key, leaf.value)? }),
+                (false, None) => {
+                    Ok(DecodedNode::Slot { key, value: decode_slot(&key, leaf.value)? })
+                }
                 _ => Err(malformed("leaf of the wrong trie")),
             }
         }
@@ -769,13 +806,13 @@ fn decode(
 /// before.
 pub(crate) fn fetch<'a, R: Records>(
     records: &R,
-    keys: impl Iterator<Item = (&'a Overlay, &'a Tree, &'a B256)>,
+    keys: impl Iterator<Item = (&'a Overlay, &'a OverlayTree, &'a B256)>,
 ) {
-    let first = |(overlay, tree, key): (&Overlay, &Tree, &'a B256)| {
+    let first = |(overlay, tree, key): (&Overlay, &OverlayTree, &'a B256)| {
         overlay.first_unloaded(tree, key).map(|(address, depth)| (address, depth, key))
     };
     let mut next: Vec<_> = keys.filter_map(first).collect();
-    // What is not at hand, the walk reads.
+    // Records that are not cached are read by the walk.
     while !next.is_empty() {
         next.iter().for_each(|(address, ..)| records.prefetch(*address));
         for (address, ..) in &next {

@@ -1,7 +1,7 @@
 use super::{
     NodeAddress, RecordReader, Records, Version,
     key::{KEY_NIBBLES, nibble},
-    record::{self, Child, Leaf, Node},
+    record::{self, RecordChild, RecordLeaf, RecordNode},
 };
 use crate::{
     Account, AccountProof, EMPTY_ROOT_HASH, Error, StorageProof,
@@ -21,7 +21,7 @@ pub fn account<R: Records + ?Sized>(
     version: &Version,
     hashed_address: &B256,
 ) -> Result<Option<(Account, Version)>, Error> {
-    let (at, in_leaf) = (At::root(version), account_in_leaf(hashed_address));
+    let (at, in_leaf) = (RecordPosition::root(version), account_in_leaf(hashed_address));
     walk(&mut &*records, at, hashed_address, None, |at| at, in_leaf)
 }
 
@@ -34,7 +34,7 @@ pub fn slot<R: Records + ?Sized>(
     storage: &Version,
     hashed_slot: &B256,
 ) -> Result<U256, Error> {
-    let (at, in_leaf) = (At::root(storage), slot_in_leaf(hashed_slot));
+    let (at, in_leaf) = (RecordPosition::root(storage), slot_in_leaf(hashed_slot));
     let value = walk(&mut &*records, at, hashed_slot, None, |at| at, in_leaf)?;
     Ok(value.unwrap_or_default())
 }
@@ -50,7 +50,7 @@ pub fn slot_with(
     hashed_slot: &B256,
     before: Option<SlotRead>,
 ) -> Result<SlotRead, Error> {
-    paths.slot(records, At::root(storage), 0, hashed_slot, |_| {}, before)
+    paths.slot(records, RecordPosition::root(storage), 0, hashed_slot, |_| {}, before)
 }
 
 /// The value of a slot, zero if it is not set, and a record on the way to it: wherever the slot's
@@ -115,14 +115,16 @@ impl Shortcuts {
     }
 
     /// Where a walk to this key begins, and what it is to tell of where it passes.
-    fn start(&mut self, key: &B256) -> (At, impl FnMut(At)) {
+    fn start(&mut self, key: &B256) -> (RecordPosition, impl FnMut(RecordPosition)) {
         let (two, three) = (usize::from(key[0]), usize::from(key[0]) << 4 | nibble(key, 2));
         let start = match (self.three[three], self.two[two]) {
-            (address, _) if !address.is_none() => At { address, depth: SHORTCUT_NIBBLES },
-            (_, address) if !address.is_none() => At { address, depth: 2 },
-            _ => At::root(&self.version),
+            (address, _) if !address.is_none() => {
+                RecordPosition { address, depth: SHORTCUT_NIBBLES }
+            }
+            (_, address) if !address.is_none() => RecordPosition { address, depth: 2 },
+            _ => RecordPosition::root(&self.version),
         };
-        let pass = move |At { address, depth }| match depth {
+        let pass = move |RecordPosition { address, depth }| match depth {
             2 => self.two[two] = address,
             SHORTCUT_NIBBLES => self.three[three] = address,
             _ => {}
@@ -145,12 +147,12 @@ const SHORTCUT_NIBBLES: usize = 3;
 #[derive(Default)]
 pub struct PathCache {
     /// Sets of a line of the processor's caches, the entry used last comes first.
-    sets: Box<[[Path; PATHS]]>,
+    sets: Box<[[CachedPath; PATHS]]>,
 }
 
 /// From the highest bits on: 48 of the address where the path begins, 24 of six nibbles, 8 of its
 /// length in nibbles, which is at most six, 48 of the address where it ends.
-type Path = u128;
+type CachedPath = u128;
 
 /// Paths of a set.
 const PATHS: usize = 4;
@@ -164,7 +166,7 @@ const PATH_NAME_SHIFT: u32 = 56;
 impl PathCache {
     /// An empty one that takes so many bytes.
     pub fn new(bytes: usize) -> Self {
-        let sets_count = (bytes / size_of::<[Path; PATHS]>()).max(1);
+        let sets_count = (bytes / size_of::<[CachedPath; PATHS]>()).max(1);
         Self { sets: vec![[0; PATHS]; sets_count].into() }
     }
 
@@ -173,18 +175,18 @@ impl PathCache {
     fn walk<T>(
         &mut self,
         records: &mut impl RecordReader,
-        start: At,
+        start: RecordPosition,
         (from, goal): (usize, NodeAddress),
         key: &B256,
-        mut pass: impl FnMut(At),
-        in_leaf: impl Fn(&Leaf<'_>) -> InLeaf<T>,
+        mut pass: impl FnMut(RecordPosition),
+        in_leaf: impl Fn(&RecordLeaf<'_>) -> LeafResult<T>,
     ) -> Result<Option<T>, Error> {
         let (mut name, mut end) = (None, None);
-        let mut pass = |at: At| {
+        let mut pass = |at: RecordPosition| {
             pass(at);
             if at.depth == from {
                 if at.address == goal {
-                    return At { address: NodeAddress::NONE, ..at };
+                    return RecordPosition { address: NodeAddress::NONE, ..at };
                 }
                 let begun = path_name(at, key);
                 name = Some(begun);
@@ -199,7 +201,8 @@ impl PathCache {
         let found = walk(records, start, key, None, pass, in_leaf)?;
         if let (Some(name), Some(end)) = (name, end) {
             self.insert(
-                name | ((end.depth - from) as Path) << 48 | Path::from(end.address.offset()),
+                name | ((end.depth - from) as CachedPath) << 48
+                    | CachedPath::from(end.address.offset()),
             );
         }
         Ok(found)
@@ -209,15 +212,15 @@ impl PathCache {
     fn slot(
         &mut self,
         records: &mut impl RecordReader,
-        start: At,
+        start: RecordPosition,
         from: usize,
         hashed_slot: &B256,
-        mut pass: impl FnMut(At),
+        mut pass: impl FnMut(RecordPosition),
         before: Option<SlotRead>,
     ) -> Result<SlotRead, Error> {
         let goal = before.map_or(NodeAddress::NONE, |before| before.past);
         let mut past = NodeAddress::NONE;
-        let pass = |at: At| {
+        let pass = |at: RecordPosition| {
             if at.depth == from {
                 past = at.address;
             }
@@ -231,24 +234,24 @@ impl PathCache {
         })
     }
 
-    fn find(&mut self, name: Path, from: usize) -> Option<At> {
+    fn find(&mut self, name: CachedPath, from: usize) -> Option<RecordPosition> {
         let set = self.set(name)?;
         let place =
             set.iter().position(|path| path >> PATH_NAME_SHIFT == name >> PATH_NAME_SHIFT)?;
         set[..=place].rotate_right(1);
         let length = (set[0] >> 48) as u8;
         let address = NodeAddress::new(set[0] as u64 & ((1 << 48) - 1));
-        Some(At { address, depth: from + usize::from(length) })
+        Some(RecordPosition { address, depth: from + usize::from(length) })
     }
 
-    fn insert(&mut self, path: Path) {
+    fn insert(&mut self, path: CachedPath) {
         if let Some(set) = self.set(path) {
             set.rotate_right(1);
             set[0] = path;
         }
     }
 
-    fn set(&mut self, name: Path) -> Option<&mut [Path; PATHS]> {
+    fn set(&mut self, name: CachedPath) -> Option<&mut [CachedPath; PATHS]> {
         let (address, nibbles) =
             ((name >> 80) as u64, (name >> PATH_NAME_SHIFT) as u64 & 0xff_ffff);
         // A multiplier without a pattern; the upper digits of the product depend on all below.
@@ -265,11 +268,11 @@ impl fmt::Debug for PathCache {
     }
 }
 
-/// The part of a [`Path`] that it is found by.
-fn path_name(at: At, key: &B256) -> Path {
+/// The part of a [`CachedPath`] that it is found by.
+fn path_name(at: RecordPosition, key: &B256) -> CachedPath {
     let bytes = key[at.depth / 2..].first_chunk().expect("paths begin in the upper half of a key");
     let nibbles = u32::from_be_bytes(*bytes) << (4 * (at.depth % 2)) >> 8;
-    Path::from(at.address.offset()) << 80 | Path::from(nibbles) << PATH_NAME_SHIFT
+    CachedPath::from(at.address.offset()) << 80 | CachedPath::from(nibbles) << PATH_NAME_SHIFT
 }
 
 /// An account of a version with the proofs of it and of these slots.
@@ -285,7 +288,7 @@ pub fn account_proof<R: Records + ?Sized>(
     let mut proof = Vec::new();
     let mut keep = |rlp: &[u8]| proof.push(Bytes::copy_from_slice(rlp));
     let in_leaf = account_in_leaf(hashed_address);
-    let (mut records, at) = (records, At::root(version));
+    let (mut records, at) = (records, RecordPosition::root(version));
     let found = walk(&mut records, at, hashed_address, Some(&mut keep), |at| at, in_leaf)?;
     let proof = mem::take(&mut proof);
     let storage_root = found.map_or(Version::EMPTY, |(_, storage)| storage);
@@ -293,16 +296,16 @@ pub fn account_proof<R: Records + ?Sized>(
     for &hashed_slot in hashed_slots {
         let mut proof = Vec::new();
         let mut keep = |rlp: &[u8]| proof.push(Bytes::copy_from_slice(rlp));
-        let (at, in_leaf) = (At::root(&storage_root), slot_in_leaf(&hashed_slot));
+        let (at, in_leaf) = (RecordPosition::root(&storage_root), slot_in_leaf(&hashed_slot));
         let value = walk(&mut records, at, &hashed_slot, Some(&mut keep), |at| at, in_leaf)?;
         storage.push(StorageProof { hashed_slot, value: value.unwrap_or_default(), proof });
     }
     Ok(AccountProof { account: found.map(|(account, _)| account), proof, storage })
 }
 
-type InLeaf<T> = Result<Result<T, Error>, record::Reason>;
+type LeafResult<T> = Result<Result<T, Error>, record::Reason>;
 
-fn account_in_leaf(key: &B256) -> impl Fn(&Leaf<'_>) -> InLeaf<(Account, Version)> {
+fn account_in_leaf(key: &B256) -> impl Fn(&RecordLeaf<'_>) -> LeafResult<(Account, Version)> {
     |leaf| {
         let address = leaf.storage.ok_or("slot's leaf among the accounts")?;
         let account = match decode_account(key, leaf.value) {
@@ -314,7 +317,7 @@ fn account_in_leaf(key: &B256) -> impl Fn(&Leaf<'_>) -> InLeaf<(Account, Version
     }
 }
 
-fn slot_in_leaf(key: &B256) -> impl Fn(&Leaf<'_>) -> InLeaf<U256> {
+fn slot_in_leaf(key: &B256) -> impl Fn(&RecordLeaf<'_>) -> LeafResult<U256> {
     |leaf| match leaf.storage {
         None => Ok(decode_slot(key, leaf.value)),
         Some(_) => Err("account's leaf among the slots"),
@@ -330,47 +333,46 @@ pub(crate) fn check_storage(account: &Account, address: NodeAddress) -> Result<(
     }
 }
 
-/// Where a walk goes on.
-enum Step<T> {
+/// The next step of a walk.
+enum WalkNext<T> {
     Record(NodeAddress),
     Done(Option<T>),
 }
 
-/// A record, and how many nibbles of a key lead to it.
+/// The address and the depth, in nibbles, of a record.
 #[derive(Clone, Copy)]
-struct At {
+struct RecordPosition {
     address: NodeAddress,
     depth: usize,
 }
 
-impl At {
+impl RecordPosition {
     fn root(version: &Version) -> Self {
         Self { address: version.address, depth: 0 }
     }
 }
 
-/// Is handed the RLP of nodes.
-type See<'a> = dyn FnMut(&[u8]) + 'a;
+/// Receives the RLP of nodes.
+type RlpSink<'a> = dyn FnMut(&[u8]) + 'a;
 
-/// Follows `key` from a record and hands over the RLP of each node that is not embedded to `see`,
-/// if somebody wants it, and each record that it comes to to `pass`, and goes on at the one below
-/// that this answers with.
+/// Follows `key` from a record. Calls `see`, if given, with the RLP of each node that is not
+/// embedded, and `pass` with each record on the way, which returns the record to continue at.
 fn walk<T>(
     records: &mut impl RecordReader,
-    At { mut address, mut depth }: At,
+    RecordPosition { mut address, mut depth }: RecordPosition,
     key: &B256,
-    mut see: Option<&mut See<'_>>,
-    mut pass: impl FnMut(At) -> At,
-    in_leaf: impl Fn(&Leaf<'_>) -> InLeaf<T>,
+    mut see: Option<&mut RlpSink<'_>>,
+    mut pass: impl FnMut(RecordPosition) -> RecordPosition,
+    in_leaf: impl Fn(&RecordLeaf<'_>) -> LeafResult<T>,
 ) -> Result<Option<T>, Error> {
     while !address.is_none() {
         let step = records.read(address, |record| {
             match &mut see {
-                // Where the RLP is not wanted, it need not be fetched from memory.
+                // If the RLP is not needed, it need not be fetched from memory.
                 None if depth < KEY_NIBBLES => {
                     if let Some(next) = record::branch_child(record, nibble(key, depth)) {
                         depth += 1;
-                        return Ok(Step::Record(next));
+                        return Ok(WalkNext::Record(next));
                     }
                 }
                 None => {}
@@ -379,9 +381,11 @@ fn walk<T>(
             within(record::parse(record)?, key, &mut depth, &in_leaf)
         })?;
         match step.map_err(|reason| Error::MalformedRecord { address, reason })? {
-            Step::Record(next) => At { address, depth } = pass(At { address: next, depth }),
-            Step::Done(None) => return Ok(None),
-            Step::Done(Some(found)) => return found.map(Some),
+            WalkNext::Record(next) => {
+                RecordPosition { address, depth } = pass(RecordPosition { address: next, depth })
+            }
+            WalkNext::Done(None) => return Ok(None),
+            WalkNext::Done(Some(found)) => return found.map(Some),
         }
     }
     Ok(None)
@@ -389,32 +393,32 @@ fn walk<T>(
 
 /// Follows `key` through a node and what is embedded in it.
 fn within<T>(
-    mut node: Node<'_>,
+    mut node: RecordNode<'_>,
     key: &B256,
     depth: &mut usize,
-    in_leaf: impl Fn(&Leaf<'_>) -> InLeaf<T>,
-) -> Result<Step<Result<T, Error>>, record::Reason> {
+    in_leaf: impl Fn(&RecordLeaf<'_>) -> LeafResult<T>,
+) -> Result<WalkNext<Result<T, Error>>, record::Reason> {
     loop {
         let child = match node {
-            Node::Leaf(leaf) if leaf.path.matches(key, *depth) => {
-                return in_leaf(&leaf).map(|found| Step::Done(Some(found)));
+            RecordNode::Leaf(leaf) if leaf.path.matches(key, *depth) => {
+                return in_leaf(&leaf).map(|found| WalkNext::Done(Some(found)));
             }
-            Node::Leaf(_) => return Ok(Step::Done(None)),
-            Node::Extension(extension) if extension.path.matches(key, *depth) => {
+            RecordNode::Leaf(_) => return Ok(WalkNext::Done(None)),
+            RecordNode::Extension(extension) if extension.path.matches(key, *depth) => {
                 *depth += extension.path.len();
                 extension.child
             }
-            Node::Extension(_) => return Ok(Step::Done(None)),
-            Node::Branch(branch) => {
+            RecordNode::Extension(_) => return Ok(WalkNext::Done(None)),
+            RecordNode::Branch(branch) => {
                 let child = branch.child(nibble_at(key, *depth)?)?;
                 *depth += 1;
                 child
             }
         };
         node = match child {
-            Child::Empty => return Ok(Step::Done(None)),
-            Child::Record { address, .. } => return Ok(Step::Record(address)),
-            Child::Embedded(rlp) => record::parse_embedded(rlp)?,
+            RecordChild::Empty => return Ok(WalkNext::Done(None)),
+            RecordChild::Record { address, .. } => return Ok(WalkNext::Record(address)),
+            RecordChild::Embedded(rlp) => record::parse_embedded(rlp)?,
         };
     }
 }

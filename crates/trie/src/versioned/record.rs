@@ -1,4 +1,4 @@
-//! What a record holds: the addresses of a node's children, and then the node as it is hashed.
+//! Node records: the addresses of a node's children, then the RLP of the node.
 //!
 //! ```text
 //! branch        01  mask u16  address u48 of each child in the mask  RLP
@@ -27,10 +27,10 @@ const EXTENSION: u8 = 2;
 const SLOT_LEAF: u8 = 3;
 const ACCOUNT_LEAF: u8 = 4;
 
-/// Where a branch's record has the addresses of the children.
+/// The offset of the children's addresses in the record of a branch.
 const BRANCH_ADDRESSES: usize = 3;
 
-/// The RLP of nothing in the place of a child.
+/// The RLP of an empty child.
 pub(crate) const NO_CHILD: u8 = 0x80;
 
 /// The first byte of a hash in RLP.
@@ -38,39 +38,39 @@ pub(crate) const HASH_HEADER: u8 = 0xa0;
 
 const ENDS_EARLY: &str = "record ends early";
 
-/// Why bytes are not a record.
+/// The reason why bytes are no record.
 pub(crate) type Reason = &'static str;
 
-/// A record, or a node embedded in one, taken apart.
+/// A parsed record, or a parsed node embedded in one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Node<'a> {
-    Branch(Branch<'a>),
-    Extension(Extension<'a>),
-    Leaf(Leaf<'a>),
+pub(crate) enum RecordNode<'a> {
+    Branch(RecordBranch<'a>),
+    Extension(RecordExtension<'a>),
+    Leaf(RecordLeaf<'a>),
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Branch<'a> {
+pub(crate) struct RecordBranch<'a> {
     /// The children that have a record.
     pub(crate) records: u16,
     addresses: &'a [u8],
-    /// Where in the record the RLP begins.
+    /// The start of the RLP in the record.
     pub(crate) start: usize,
     pub(crate) rlp: &'a [u8],
     header: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Extension<'a> {
-    pub(crate) path: Path<'a>,
-    pub(crate) child: Child<'a>,
+pub(crate) struct RecordExtension<'a> {
+    pub(crate) path: HexPath<'a>,
+    pub(crate) child: RecordChild<'a>,
     pub(crate) start: usize,
     pub(crate) rlp: &'a [u8],
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Leaf<'a> {
-    pub(crate) path: Path<'a>,
+pub(crate) struct RecordLeaf<'a> {
+    pub(crate) path: HexPath<'a>,
     pub(crate) value: &'a [u8],
     /// Of an account's leaf the address of the storage's root; `None` for a slot's leaf.
     pub(crate) storage: Option<NodeAddress>,
@@ -78,9 +78,9 @@ pub(crate) struct Leaf<'a> {
     pub(crate) rlp: &'a [u8],
 }
 
-/// What is below a branch or an extension.
+/// The child of a branch or an extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Child<'a> {
+pub(crate) enum RecordChild<'a> {
     Empty,
     Record {
         address: NodeAddress,
@@ -90,27 +90,27 @@ pub(crate) enum Child<'a> {
     Embedded(&'a [u8]),
 }
 
-impl<'a> Node<'a> {
-    /// Where in the record the RLP begins.
+impl<'a> RecordNode<'a> {
+    /// The start of the RLP in the record.
     pub(crate) fn start(&self) -> usize {
         match self {
-            Node::Branch(branch) => branch.start,
-            Node::Extension(extension) => extension.start,
-            Node::Leaf(leaf) => leaf.start,
+            RecordNode::Branch(branch) => branch.start,
+            RecordNode::Extension(extension) => extension.start,
+            RecordNode::Leaf(leaf) => leaf.start,
         }
     }
 
     pub(crate) fn rlp(&self) -> &'a [u8] {
         match self {
-            Node::Branch(branch) => branch.rlp,
-            Node::Extension(extension) => extension.rlp,
-            Node::Leaf(leaf) => leaf.rlp,
+            RecordNode::Branch(branch) => branch.rlp,
+            RecordNode::Extension(extension) => extension.rlp,
+            RecordNode::Leaf(leaf) => leaf.rlp,
         }
     }
 }
 
 /// The address of a branch's child at this nibble, if the record is a branch's and the child has a
-/// record: the first bytes say so, and the RLP behind them is not looked at.
+/// record. Only the first bytes are read, not the RLP.
 pub(crate) fn branch_child(record: &[u8], nibble: usize) -> Option<NodeAddress> {
     let (&[BRANCH, low, high], addresses) = record.split_first_chunk()? else { return None };
     let mask = u16::from_le_bytes([low, high]);
@@ -119,8 +119,8 @@ pub(crate) fn branch_child(record: &[u8], nibble: usize) -> Option<NodeAddress> 
     (mask & 1 << nibble != 0).then(|| NodeAddress::from_bytes(*address))
 }
 
-/// Takes a record apart. Of a branch's RLP only the length is looked at.
-pub(crate) fn parse(record: &[u8]) -> Result<Node<'_>, Reason> {
+/// Parses a record. Of a branch's RLP only the length is read.
+pub(crate) fn parse(record: &[u8]) -> Result<RecordNode<'_>, Reason> {
     let (&kind, rest) = record.split_first().ok_or(ENDS_EARLY)?;
     match kind {
         BRANCH => {
@@ -130,12 +130,12 @@ pub(crate) fn parse(record: &[u8]) -> Result<Node<'_>, Reason> {
             let (addresses, rest) =
                 rest.split_at_checked(count * NodeAddress::BYTES).ok_or(ENDS_EARLY)?;
             let start = BRANCH_ADDRESSES + addresses.len();
-            branch(rest, start, records, addresses).map(Node::Branch)
+            branch(rest, start, records, addresses).map(RecordNode::Branch)
         }
         EXTENSION => {
             let (address, rest) = split_address(rest)?;
             match short(rest, 1 + NodeAddress::BYTES, address)? {
-                Node::Extension(extension) => Ok(Node::Extension(extension)),
+                RecordNode::Extension(extension) => Ok(RecordNode::Extension(extension)),
                 _ => Err("leaf recorded as an extension"),
             }
         }
@@ -145,7 +145,7 @@ pub(crate) fn parse(record: &[u8]) -> Result<Node<'_>, Reason> {
                 _ => split_address(rest).map(|(address, rest)| (Some(address), rest))?,
             };
             match short(rest, record.len() - rest.len(), NodeAddress::NONE)? {
-                Node::Leaf(leaf) => Ok(Node::Leaf(Leaf { storage, ..leaf })),
+                RecordNode::Leaf(leaf) => Ok(RecordNode::Leaf(RecordLeaf { storage, ..leaf })),
                 _ => Err("extension recorded as a leaf"),
             }
         }
@@ -153,16 +153,16 @@ pub(crate) fn parse(record: &[u8]) -> Result<Node<'_>, Reason> {
     }
 }
 
-/// Takes apart a node that is embedded in another, of which this is the RLP.
-pub(crate) fn parse_embedded(rlp: &[u8]) -> Result<Node<'_>, Reason> {
+/// Parses the RLP of a node that is embedded in another.
+pub(crate) fn parse_embedded(rlp: &[u8]) -> Result<RecordNode<'_>, Reason> {
     let (header_bytes, payload) = list(rlp)?;
     let first = item_bytes(payload)?;
     let second = item_bytes(&payload[first..])?;
     if first + second == payload.len() {
         return short(rlp, 0, NodeAddress::NONE);
     }
-    let branch = Branch { records: 0, addresses: &[], start: 0, rlp, header: header_bytes };
-    Ok(Node::Branch(branch))
+    let branch = RecordBranch { records: 0, addresses: &[], start: 0, rlp, header: header_bytes };
+    Ok(RecordNode::Branch(branch))
 }
 
 fn split_address(bytes: &[u8]) -> Result<(NodeAddress, &[u8]), Reason> {
@@ -175,17 +175,17 @@ fn branch<'a>(
     start: usize,
     records: u16,
     addresses: &'a [u8],
-) -> Result<Branch<'a>, Reason> {
+) -> Result<RecordBranch<'a>, Reason> {
     let (header_bytes, payload) = list(rest)?;
     let rlp = &rest[..header_bytes + payload.len()];
     if payload.len() < 17 + 32 * records.count_ones() as usize {
         return Err("branch too short for its children");
     }
-    Ok(Branch { records, addresses, start, rlp, header: header_bytes })
+    Ok(RecordBranch { records, addresses, start, rlp, header: header_bytes })
 }
 
 /// A leaf or an extension; `address` is that of the extension's child.
-fn short(rest: &[u8], start: usize, address: NodeAddress) -> Result<Node<'_>, Reason> {
+fn short(rest: &[u8], start: usize, address: NodeAddress) -> Result<RecordNode<'_>, Reason> {
     let (header_bytes, payload) = list(rest)?;
     let rlp = &rest[..header_bytes + payload.len()];
     let path_bytes = item_bytes(payload)?;
@@ -193,13 +193,13 @@ fn short(rest: &[u8], start: usize, address: NodeAddress) -> Result<Node<'_>, Re
     if item_bytes(second)? != second.len() {
         return Err("neither two items nor seventeen");
     }
-    let path = Path::new(string(path)?)?;
+    let path = HexPath::new(string(path)?)?;
     if path.is_leaf() {
         let value = string(second)?;
         if value.is_empty() {
             return Err("leaf with an empty value");
         }
-        return Ok(Node::Leaf(Leaf { path, value, storage: None, start, rlp }));
+        return Ok(RecordNode::Leaf(RecordLeaf { path, value, storage: None, start, rlp }));
     }
     if path.len() == 0 {
         return Err("extension with an empty path");
@@ -207,24 +207,26 @@ fn short(rest: &[u8], start: usize, address: NodeAddress) -> Result<Node<'_>, Re
     let child = match second {
         [HASH_HEADER, hash @ ..] if !address.is_none() => {
             let hash = hash.try_into().map_err(|_| "child that is no hash")?;
-            Child::Record { address, hash }
+            RecordChild::Record { address, hash }
         }
-        [0xc0..=0xff, ..] if address.is_none() && second.len() < 32 => Child::Embedded(second),
+        [0xc0..=0xff, ..] if address.is_none() && second.len() < 32 => {
+            RecordChild::Embedded(second)
+        }
         _ => return Err("extension whose child and address do not match"),
     };
-    Ok(Node::Extension(Extension { path, child, start, rlp }))
+    Ok(RecordNode::Extension(RecordExtension { path, child, start, rlp }))
 }
 
-impl<'a> Branch<'a> {
+impl<'a> RecordBranch<'a> {
     /// The child at `nibble`. Of the other children's RLP only what is needed is looked at.
-    pub(crate) fn child(&self, nibble: usize) -> Result<Child<'a>, Reason> {
+    pub(crate) fn child(&self, nibble: usize) -> Result<RecordChild<'a>, Reason> {
         let bit = 1 << nibble;
         let count = self.records.count_ones() as usize;
         let has_record = self.records & bit != 0;
         let items = &self.rlp[self.header..];
         if items.len() == 17 + 32 * count {
             if !has_record {
-                return Ok(Child::Empty);
+                return Ok(RecordChild::Empty);
             }
             let below = (self.records & (bit - 1)).count_ones() as usize;
             return self.recorded(nibble, &items[nibble + 32 * below..]);
@@ -235,9 +237,9 @@ impl<'a> Branch<'a> {
         }
         match items.first() {
             _ if has_record => self.recorded(nibble, items),
-            Some(&NO_CHILD) => Ok(Child::Empty),
+            Some(&NO_CHILD) => Ok(RecordChild::Empty),
             Some(0xc0..) => match item_bytes(items)? {
-                bytes @ 0..32 => Ok(Child::Embedded(&items[..bytes])),
+                bytes @ 0..32 => Ok(RecordChild::Embedded(&items[..bytes])),
                 _ => Err("embedded node of 32 bytes or more"),
             },
             _ => Err("child without a record that is neither a node nor nothing"),
@@ -259,13 +261,13 @@ impl<'a> Branch<'a> {
         rlp_bytes - 17 - 32 * children.count_ones() as usize
     }
 
-    fn recorded(&self, nibble: usize, item: &'a [u8]) -> Result<Child<'a>, Reason> {
+    fn recorded(&self, nibble: usize, item: &'a [u8]) -> Result<RecordChild<'a>, Reason> {
         let below = (self.records & ((1 << nibble) - 1)).count_ones() as usize;
         let (address, _) = split_address(&self.addresses[NodeAddress::BYTES * below..])?;
         match item {
             [HASH_HEADER, hash @ ..] if !address.is_none() => {
                 let hash = hash.first_chunk().ok_or(ENDS_EARLY)?;
-                Ok(Child::Record { address, hash })
+                Ok(RecordChild::Record { address, hash })
             }
             [HASH_HEADER, ..] => Err("child with a hash and no address"),
             _ => Err("child with a record and no hash"),
@@ -306,22 +308,22 @@ impl<'a> Branch<'a> {
     }
 }
 
-impl<'a> Extension<'a> {
+impl<'a> RecordExtension<'a> {
     /// The item of the child.
     pub(crate) fn item(&self) -> &'a [u8] {
         match self.child {
-            Child::Record { .. } => &self.rlp[self.rlp.len() - 33..],
-            Child::Embedded(rlp) => rlp,
-            Child::Empty => unreachable!("an extension has a child"),
+            RecordChild::Record { .. } => &self.rlp[self.rlp.len() - 33..],
+            RecordChild::Embedded(rlp) => rlp,
+            RecordChild::Empty => unreachable!("an extension has a child"),
         }
     }
 }
 
 /// A path in its hex-prefix encoding.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Path<'a>(&'a [u8]);
+pub(crate) struct HexPath<'a>(&'a [u8]);
 
-impl<'a> Path<'a> {
+impl<'a> HexPath<'a> {
     fn new(encoded: &'a [u8]) -> Result<Self, Reason> {
         match encoded {
             [0x00 | 0x10..=0x1f | 0x20 | 0x30..=0x3f, rest @ ..] if rest.len() <= 32 => {

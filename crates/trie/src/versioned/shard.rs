@@ -1,21 +1,21 @@
 use super::{
     NodeAddress, Records, Version,
-    cut::{Cut, Part, apply_slots, by_nibble, sorted},
+    cut::{CutTrie, TriePart, apply_slots, by_nibble, sorted},
     key::nibble,
-    node::Tree,
-    overlay::{Found, Overlay, fetch},
+    node::OverlayTree,
+    overlay::{Overlay, WalkEnd, fetch},
 };
 use crate::{Account, AccountChange, AccountInfo, EMPTY_ROOT_HASH, Error, limits::CUT_SLOTS};
 use alloy_primitives::{B256, U256};
 use std::{iter, mem};
 
-/// What a block reads, by its hash: an account, or a slot of an account.
-pub type Key = (B256, Option<B256>);
+/// The key of an account, or of a slot of an account: the hashed address, and the hashed slot.
+pub type StateKey = (B256, Option<B256>);
 
 /// A part of a block's state that one thread works on: the accounts whose keys begin with one
 /// nibble, or all of a small state, and the storages of these accounts.
 ///
-/// Loading gives the values that the block's parent has, whatever was set ahead.
+/// Loading gives the values before the block, without those that were set ahead.
 ///
 /// # Errors
 /// [`Error::Record`], [`Error::MalformedRecord`] and [`Error::MalformedValue`], all of which mean
@@ -24,21 +24,21 @@ pub type Key = (B256, Option<B256>);
 pub struct Shard<R: Records> {
     records: R,
     /// The accounts, and storages that are not cut.
-    pub(crate) part: Part,
-    pub(crate) storages: Vec<Storage>,
+    pub(crate) part: TriePart,
+    pub(crate) storages: Vec<ShardStorage>,
     /// Storages that were cut and then wiped, which may have nodes of the witness.
-    retired: Vec<Cut>,
+    retired: Vec<CutTrie>,
     /// The storages in which slots were set ahead.
     ahead: Vec<u32>,
     /// Whether the node above the shard belongs to the witness.
     pub(crate) is_touched: bool,
-    /// Why work on the shard has failed.
+    /// The error with which work on the shard has failed.
     pub(crate) error: Option<Error>,
 }
 
-/// Where in a shard loaded nodes are.
+/// Identifies one of the overlays of a shard.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum OverlayPlace {
+pub(crate) enum OverlayId {
     /// With the accounts, and storages that are not cut.
     Accounts,
     /// In a part of a storage that is cut, by the number of the [cut](Shard::cut) and its own.
@@ -47,28 +47,28 @@ pub(crate) enum OverlayPlace {
 
 /// The storage of an account.
 #[derive(Debug)]
-pub(crate) struct Storage {
+pub(crate) struct ShardStorage {
     /// The storage before the block.
     pub(crate) base: Version,
-    pub(crate) form: Form,
+    pub(crate) form: StorageForm,
     /// The root hash after the block, once that is known.
     pub(crate) root: B256,
-    /// How often a slot was loaded.
+    /// The number of slots loaded.
     loads_count: usize,
     owner: B256,
     is_ahead: bool,
 }
 
 #[derive(Debug)]
-pub(crate) enum Form {
+pub(crate) enum StorageForm {
     /// Its nodes are in the shard's overlay.
-    Whole(Tree),
-    Cut(Box<Cut>),
+    Whole(OverlayTree),
+    Cut(Box<CutTrie>),
 }
 
 /// A change of an account, and its storage once that is looked up.
 #[derive(Debug)]
-pub(crate) struct Job<'a> {
+pub(crate) struct AccountJob<'a> {
     pub(crate) change: &'a AccountChange,
     pub(crate) storage: Option<u32>,
     /// Whether the parts of the storage are worked on elsewhere.
@@ -76,7 +76,7 @@ pub(crate) struct Job<'a> {
 }
 
 impl<R: Records> Shard<R> {
-    pub(crate) fn new(records: R, part: Part) -> Self {
+    pub(crate) fn new(records: R, part: TriePart) -> Self {
         Self {
             records,
             part,
@@ -131,7 +131,7 @@ impl<R: Records> Shard<R> {
     ///
     /// # Errors
     /// See [`Shard`].
-    pub fn touch_all(&mut self, keys: &[Key]) -> Result<(), Error> {
+    pub fn touch_all(&mut self, keys: &[StateKey]) -> Result<(), Error> {
         for keys in keys.chunks(FETCHED_KEYS) {
             self.fetch(keys)?;
             for (hashed_address, slot) in keys {
@@ -150,8 +150,8 @@ impl<R: Records> Shard<R> {
     ///
     /// # Errors
     /// See [`Shard`].
-    pub fn fetch(&mut self, keys: &[Key]) -> Result<(), Error> {
-        let Part { overlay, tree } = &self.part;
+    pub fn fetch(&mut self, keys: &[StateKey]) -> Result<(), Error> {
+        let TriePart { overlay, tree } = &self.part;
         let accounts = || keys.chunk_by(|(one, _), (other, _)| one == other);
         fetch(&self.records, accounts().map(|keys| (overlay, tree, &keys[0].0)));
         let mut slots = Vec::with_capacity(keys.len());
@@ -163,8 +163,8 @@ impl<R: Records> Shard<R> {
         let Self { part, storages, .. } = &*self;
         let slots =
             slots.into_iter().map(|(storage, slot)| match &storages[storage as usize].form {
-                Form::Whole(tree) => (&part.overlay, tree, slot),
-                Form::Cut(cut) => {
+                StorageForm::Whole(tree) => (&part.overlay, tree, slot),
+                StorageForm::Cut(cut) => {
                     let part = &cut.parts[nibble(slot, 0)];
                     (&part.overlay, &part.tree, slot)
                 }
@@ -181,10 +181,10 @@ impl<R: Records> Shard<R> {
     /// The leaf of an account.
     fn find(&mut self, hashed_address: &B256, is_captured: bool) -> Result<Option<usize>, Error> {
         self.is_touched |= is_captured;
-        let Part { overlay, tree } = &mut self.part;
+        let TriePart { overlay, tree } = &mut self.part;
         match overlay.walk(&self.records, tree, hashed_address, is_captured)? {
-            Found::Leaf(leaf) => Ok(Some(leaf)),
-            Found::Vacancy | Found::Divergence => Ok(None),
+            WalkEnd::Leaf(leaf) => Ok(Some(leaf)),
+            WalkEnd::Vacancy | WalkEnd::Divergence => Ok(None),
         }
     }
 
@@ -202,8 +202,8 @@ impl<R: Records> Shard<R> {
             None => &self.part.overlay,
         };
         match found {
-            Found::Leaf(leaf) => overlay.base_slot(leaf),
-            Found::Vacancy | Found::Divergence => Ok(U256::ZERO),
+            WalkEnd::Leaf(leaf) => overlay.base_slot(leaf),
+            WalkEnd::Vacancy | WalkEnd::Divergence => Ok(U256::ZERO),
         }
     }
 
@@ -220,9 +220,16 @@ impl<R: Records> Shard<R> {
     }
 
     fn add_storage(&mut self, base: Version, owner: B256) -> u32 {
-        let form = Form::Whole(self.part.overlay.tree(&base, false));
+        let form = StorageForm::Whole(self.part.overlay.tree(&base, false));
         let root = base.root;
-        self.storages.push(Storage { base, form, root, loads_count: 0, owner, is_ahead: false });
+        self.storages.push(ShardStorage {
+            base,
+            form,
+            root,
+            loads_count: 0,
+            owner,
+            is_ahead: false,
+        });
         (self.storages.len() - 1) as u32
     }
 
@@ -232,18 +239,18 @@ impl<R: Records> Shard<R> {
         index: u32,
         hashed_slot: &B256,
         is_captured: bool,
-    ) -> Result<(Found, Option<&mut Part>), Error> {
+    ) -> Result<(WalkEnd, Option<&mut TriePart>), Error> {
         let storage = &mut self.storages[index as usize];
         storage.loads_count += 1;
         if storage.loads_count > CUT_SLOTS {
             storage.cut(&mut self.part)?;
         }
         match &mut storage.form {
-            Form::Whole(tree) => {
+            StorageForm::Whole(tree) => {
                 let overlay = &mut self.part.overlay;
                 Ok((overlay.walk(&self.records, tree, hashed_slot, is_captured)?, None))
             }
-            Form::Cut(cut) => {
+            StorageForm::Cut(cut) => {
                 cut.is_captured |= is_captured;
                 let part = &mut cut.parts[nibble(hashed_slot, 0)];
                 let (overlay, tree) = (&mut part.overlay, &mut part.tree);
@@ -281,7 +288,7 @@ impl<R: Records> Shard<R> {
 
     /// Gives the leaf at the end of the latest walk another account, for now.
     fn replace_ahead(&mut self, leaf: usize, account: Account) {
-        let Part { overlay, tree } = &mut self.part;
+        let TriePart { overlay, tree } = &mut self.part;
         if !overlay.leaves[leaf].is_ahead {
             tree.ahead.push(leaf as u32);
         }
@@ -289,14 +296,14 @@ impl<R: Records> Shard<R> {
     }
 
     fn set_slot_ahead(&mut self, index: u32, slot: &B256, value: U256) -> Result<(), Error> {
-        let (Found::Leaf(leaf), _) = self.walk_slot(index, slot, false)? else { return Ok(()) };
+        let (WalkEnd::Leaf(leaf), _) = self.walk_slot(index, slot, false)? else { return Ok(()) };
         let storage = &mut self.storages[index as usize];
         if !mem::replace(&mut storage.is_ahead, true) {
             self.ahead.push(index);
         }
         let (overlay, tree) = match &mut storage.form {
-            Form::Whole(tree) => (&mut self.part.overlay, tree),
-            Form::Cut(cut) => {
+            StorageForm::Whole(tree) => (&mut self.part.overlay, tree),
+            StorageForm::Cut(cut) => {
                 let part = &mut cut.parts[nibble(slot, 0)];
                 (&mut part.overlay, &mut part.tree)
             }
@@ -318,8 +325,8 @@ impl<R: Records> Shard<R> {
         let mut roots = Vec::with_capacity(self.ahead.len());
         for &index in &self.ahead {
             match &mut self.storages[index as usize].form {
-                Form::Whole(tree) => roots.push(tree.root),
-                Form::Cut(cut) => {
+                StorageForm::Whole(tree) => roots.push(tree.root),
+                StorageForm::Cut(cut) => {
                     for part in &mut cut.parts {
                         left -= part.overlay.hash([part.tree.root], left);
                     }
@@ -336,7 +343,9 @@ impl<R: Records> Shard<R> {
 
     /// Gives an account the storage root that was hashed ahead, if it was.
     fn set_root_ahead(&mut self, index: u32) -> Result<(), Error> {
-        let Storage { form: Form::Whole(tree), owner, .. } = &self.storages[index as usize] else {
+        let ShardStorage { form: StorageForm::Whole(tree), owner, .. } =
+            &self.storages[index as usize]
+        else {
             return Ok(());
         };
         let reference = self.part.overlay.root_reference(tree);
@@ -355,17 +364,17 @@ impl<R: Records> Shard<R> {
     pub(crate) fn take_cut(
         &mut self,
         hashed_address: &B256,
-    ) -> Result<Option<(u32, Box<Cut>)>, Error> {
+    ) -> Result<Option<(u32, Box<CutTrie>)>, Error> {
         let Some(leaf) = self.find(hashed_address, true)? else { return Ok(None) };
         let Some(index) = self.loaded_storage(leaf) else { return Ok(None) };
         let storage = &mut self.storages[index as usize];
-        if let Form::Whole(tree) = &mut storage.form {
+        if let StorageForm::Whole(tree) = &mut storage.form {
             self.part.overlay.load_root(&self.records, tree, &B256::ZERO, true)?;
         }
         storage.cut(&mut self.part)?;
-        let empty = Form::Whole(self.part.overlay.tree(&Version::EMPTY, false));
+        let empty = StorageForm::Whole(self.part.overlay.tree(&Version::EMPTY, false));
         match mem::replace(&mut storage.form, empty) {
-            Form::Cut(mut cut) => {
+            StorageForm::Cut(mut cut) => {
                 cut.is_captured = true;
                 Ok(Some((index, cut)))
             }
@@ -377,19 +386,19 @@ impl<R: Records> Shard<R> {
     }
 
     /// Applies the changes of the storages and hashes them.
-    pub(crate) fn apply_storages(&mut self, jobs: &mut [Job<'_>]) -> Result<(), Error> {
+    pub(crate) fn apply_storages(&mut self, jobs: &mut [AccountJob<'_>]) -> Result<(), Error> {
         let mut roots = Vec::new();
         for job in jobs.iter_mut().filter(|job| job.change.account.is_some() && !job.is_taken) {
             let Some(index) = self.changed_storage(job.change)? else { continue };
             job.storage = Some(index);
             let storage = &mut self.storages[index as usize];
             match &mut storage.form {
-                Form::Whole(tree) => {
+                StorageForm::Whole(tree) => {
                     let slots = sorted(job.change.storage.iter().collect());
                     apply_slots(&self.records, &mut self.part.overlay, tree, &slots)?;
                     roots.push((index, tree.root));
                 }
-                Form::Cut(cut) => {
+                StorageForm::Cut(cut) => {
                     cut.is_captured |= !job.change.storage.is_empty();
                     let slots = by_nibble(&job.change.storage);
                     for (part, slots) in cut.parts.iter_mut().zip(slots) {
@@ -402,7 +411,7 @@ impl<R: Records> Shard<R> {
         self.part.overlay.hash(roots.iter().map(|(_, root)| *root), usize::MAX);
         for (index, _) in roots {
             let storage = &mut self.storages[index as usize];
-            let Form::Whole(tree) = &storage.form else { unreachable!("it was whole") };
+            let StorageForm::Whole(tree) = &storage.form else { unreachable!("it was whole") };
             let reference = self.part.overlay.root_reference(tree);
             storage.root = reference.map_or(EMPTY_ROOT_HASH, |reference| reference.root_hash());
         }
@@ -427,9 +436,9 @@ impl<R: Records> Shard<R> {
             None => self.add_storage(Version::EMPTY, change.hashed_address),
         };
         if change.storage_wiped {
-            let empty = Form::Whole(self.part.overlay.tree(&Version::EMPTY, false));
+            let empty = StorageForm::Whole(self.part.overlay.tree(&Version::EMPTY, false));
             let old = mem::replace(&mut self.storages[index as usize].form, empty);
-            if let Form::Cut(cut) = old {
+            if let StorageForm::Cut(cut) = old {
                 self.retired.push(*cut);
             }
         }
@@ -438,73 +447,73 @@ impl<R: Records> Shard<R> {
 
     /// Applies the changes of the accounts, the storages of which have been hashed, and hashes
     /// what that has changed.
-    pub(crate) fn apply_accounts(&mut self, jobs: &[Job<'_>]) -> Result<(), Error> {
+    pub(crate) fn apply_accounts(&mut self, jobs: &[AccountJob<'_>]) -> Result<(), Error> {
         self.is_touched |= !jobs.is_empty();
-        let Part { overlay, tree } = &mut self.part;
-        for Job { change, storage, .. } in jobs {
+        let TriePart { overlay, tree } = &mut self.part;
+        for AccountJob { change, storage, .. } in jobs {
             let Some(info) = &change.account else { continue };
             let storage = storage.map(|index| (index, self.storages[index as usize].root));
             overlay.set_account(&self.records, tree, &change.hashed_address, info, storage)?;
         }
         overlay.take_back(&self.records, tree)?;
-        for Job { change, .. } in jobs.iter().filter(|job| job.change.account.is_none()) {
+        for AccountJob { change, .. } in jobs.iter().filter(|job| job.change.account.is_none()) {
             overlay.remove(&self.records, tree, &change.hashed_address)?;
         }
         self.part.hash();
         Ok(())
     }
 
-    /// What belongs to the witness.
+    /// The addresses of the nodes of the witness.
     pub(crate) fn captured(&self) -> impl Iterator<Item = NodeAddress> {
         let own = self.part.overlay.captured().map(|origin| origin.address());
         own.chain(self.cuts().flat_map(|cut| cut.captured()))
     }
 
     /// The loaded nodes and where they are, storages that are cut last.
-    pub(crate) fn overlays(&self) -> impl Iterator<Item = (OverlayPlace, &Overlay)> {
+    pub(crate) fn overlays(&self) -> impl Iterator<Item = (OverlayId, &Overlay)> {
         let parts = self.numbered_cuts().flat_map(|(number, cut)| {
-            let place = move |part| OverlayPlace::Storage { cut: number, part };
+            let place = move |part| OverlayId::Storage { cut: number, part };
             (0..).zip(&cut.parts).map(move |(index, part)| (place(index), &part.overlay))
         });
-        iter::once((OverlayPlace::Accounts, &self.part.overlay)).chain(parts)
+        iter::once((OverlayId::Accounts, &self.part.overlay)).chain(parts)
     }
 
     /// The loaded nodes at a place that [`overlays`](Self::overlays) has.
-    pub(crate) fn overlay(&self, place: OverlayPlace) -> Option<&Overlay> {
+    pub(crate) fn overlay(&self, place: OverlayId) -> Option<&Overlay> {
         match place {
-            OverlayPlace::Accounts => Some(&self.part.overlay),
-            OverlayPlace::Storage { cut, part } => Some(&self.cut(cut)?.parts.get(part)?.overlay),
+            OverlayId::Accounts => Some(&self.part.overlay),
+            OverlayId::Storage { cut, part } => Some(&self.cut(cut)?.parts.get(part)?.overlay),
         }
     }
 
     /// The storages that are cut, or were when they were wiped.
-    pub(crate) fn cuts(&self) -> impl Iterator<Item = &Cut> {
+    pub(crate) fn cuts(&self) -> impl Iterator<Item = &CutTrie> {
         self.numbered_cuts().map(|(_, cut)| cut)
     }
 
-    fn numbered_cuts(&self) -> impl Iterator<Item = (usize, &Cut)> {
+    fn numbered_cuts(&self) -> impl Iterator<Item = (usize, &CutTrie)> {
         let numbers = 0..self.storages.len() + self.retired.len();
         numbers.filter_map(|number| Some((number, self.cut(number)?)))
     }
 
     /// A cut by its number: those of storages come first, then those that were wiped. `None` where
     /// a storage is whole.
-    fn cut(&self, number: usize) -> Option<&Cut> {
+    fn cut(&self, number: usize) -> Option<&CutTrie> {
         match self.storages.get(number).map(|storage| &storage.form) {
-            Some(Form::Cut(cut)) => Some(cut),
-            Some(Form::Whole(_)) => None,
+            Some(StorageForm::Cut(cut)) => Some(cut),
+            Some(StorageForm::Whole(_)) => None,
             None => self.retired.get(number - self.storages.len()),
         }
     }
 }
 
-impl Storage {
+impl ShardStorage {
     /// Cuts the storage, if its root is a branch that is loaded.
-    fn cut(&mut self, shard: &mut Part) -> Result<(), Error> {
-        if let Form::Whole(tree) = &mut self.form
-            && let Some(cut) = Cut::out_of(&mut shard.overlay, tree)?
+    fn cut(&mut self, shard: &mut TriePart) -> Result<(), Error> {
+        if let StorageForm::Whole(tree) = &mut self.form
+            && let Some(cut) = CutTrie::out_of(&mut shard.overlay, tree)?
         {
-            self.form = Form::Cut(Box::new(cut));
+            self.form = StorageForm::Cut(Box::new(cut));
         }
         Ok(())
     }
@@ -513,7 +522,7 @@ impl Storage {
 /// Reads slots of a part.
 pub(crate) fn touch_part<R: Records>(
     records: &R,
-    Part { overlay, tree }: &mut Part,
+    TriePart { overlay, tree }: &mut TriePart,
     slots: &[B256],
 ) -> Result<(), Error> {
     for slots in slots.chunks(FETCHED_KEYS) {
@@ -529,7 +538,7 @@ const FETCHED_KEYS: usize = 64;
 /// Applies the changes of the slots of a part, and hashes them.
 pub(crate) fn apply_part<R: Records>(
     records: &R,
-    part: &mut Part,
+    part: &mut TriePart,
     slots: Vec<&(B256, U256)>,
 ) -> Result<(), Error> {
     apply_slots(records, &mut part.overlay, &mut part.tree, &sorted(slots))?;

@@ -3,7 +3,8 @@ use super::{
     hash::bits,
     key::{KEY_NIBBLES, compare_prefixes, successor, with_nibble},
     record::{
-        self, Child, Node, begin_account_leaf, begin_branch, begin_extension, begin_slot_leaf,
+        self, RecordChild, RecordNode, begin_account_leaf, begin_branch, begin_extension,
+        begin_slot_leaf,
     },
 };
 use crate::Error;
@@ -13,7 +14,7 @@ use std::cmp::Ordering;
 /// Where a sweep goes on: everything before this account, and before this slot of this account,
 /// has been swept. The default is the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cursor {
+pub struct SweepCursor {
     /// The Keccak-256 hash of an address.
     pub hashed_address: B256,
     /// The Keccak-256 hash of a slot's number.
@@ -44,13 +45,13 @@ pub fn sweep<R: Records + ?Sized>(
     records: &R,
     version: &Version,
     below: NodeAddress,
-    cursor: &Cursor,
+    cursor: &SweepCursor,
     go_on: &mut dyn FnMut(u64) -> bool,
     sink: &mut impl RecordSink,
-) -> Result<(Version, Option<Cursor>), Error> {
+) -> Result<(Version, Option<SweepCursor>), Error> {
     let mut sweep =
         Sweep { records, sink, below, walked_bytes: 0, go_on, stop: None, record: Vec::new() };
-    let trie = Trie { from: cursor.hashed_address, kind: Kind::Accounts(cursor) };
+    let trie = SweptTrie { from: cursor.hashed_address, kind: SweptKind::Accounts(cursor) };
     let address = sweep.node(version.address, &B256::ZERO, 0, &trie)?;
     Ok((Version { root: version.root, address }, sweep.stop))
 }
@@ -61,21 +62,21 @@ struct Sweep<'a, R: ?Sized, S> {
     below: NodeAddress,
     walked_bytes: u64,
     go_on: &'a mut dyn FnMut(u64) -> bool,
-    /// Where to go on, once it is time to stop.
-    stop: Option<Cursor>,
-    /// The record that is being put together.
+    /// The position to continue at, once it is time to stop.
+    stop: Option<SweepCursor>,
+    /// The record under construction.
     record: Vec<u8>,
 }
 
-/// What is walked.
-struct Trie<'a> {
-    /// The keys before this one are done.
+/// The trie that is swept.
+struct SweptTrie<'a> {
+    /// The first key that is not swept yet.
     from: B256,
-    kind: Kind<'a>,
+    kind: SweptKind<'a>,
 }
 
-enum Kind<'a> {
-    Accounts(&'a Cursor),
+enum SweptKind<'a> {
+    Accounts(&'a SweepCursor),
     /// The storage of the account with this key.
     Storage(B256),
 }
@@ -88,7 +89,7 @@ impl<R: Records + ?Sized, S: RecordSink> Sweep<'_, R, S> {
         address: NodeAddress,
         key: &B256,
         depth: usize,
-        trie: &Trie<'_>,
+        trie: &SweptTrie<'_>,
     ) -> Result<NodeAddress, Error> {
         if address.is_none() {
             return Ok(address);
@@ -98,7 +99,7 @@ impl<R: Records + ?Sized, S: RecordSink> Sweep<'_, R, S> {
         let node = record::parse(record.as_ref()).map_err(malformed)?;
         self.walked_bytes += node.rlp().len() as u64;
         match node {
-            Node::Branch(branch) => {
+            RecordNode::Branch(branch) => {
                 if depth >= KEY_NIBBLES {
                     return Err(malformed("branch below the end of a key"));
                 }
@@ -106,8 +107,8 @@ impl<R: Records + ?Sized, S: RecordSink> Sweep<'_, R, S> {
                 let mut children = [NodeAddress::NONE; 16];
                 for nibble in bits(branch.records) {
                     children[nibble] = match branch.child(nibble).map_err(malformed)? {
-                        Child::Record { address, .. } => address,
-                        Child::Embedded(_) | Child::Empty => NodeAddress::NONE,
+                        RecordChild::Record { address, .. } => address,
+                        RecordChild::Embedded(_) | RecordChild::Empty => NodeAddress::NONE,
                     };
                 }
                 let swept = self.children(children, key, depth, trie)?;
@@ -116,7 +117,7 @@ impl<R: Records + ?Sized, S: RecordSink> Sweep<'_, R, S> {
                 }
                 begin_branch(&mut self.record, &swept);
             }
-            Node::Extension(extension) => {
+            RecordNode::Extension(extension) => {
                 let end = depth + extension.path.len();
                 let key = extension.path.write(*key, depth).filter(|_| end < KEY_NIBBLES);
                 let key = key.ok_or_else(|| malformed("path longer than a key"))?;
@@ -124,8 +125,8 @@ impl<R: Records + ?Sized, S: RecordSink> Sweep<'_, R, S> {
                     return Ok(address);
                 }
                 let child = match extension.child {
-                    Child::Record { address, .. } => address,
-                    Child::Embedded(_) | Child::Empty => NodeAddress::NONE,
+                    RecordChild::Record { address, .. } => address,
+                    RecordChild::Embedded(_) | RecordChild::Empty => NodeAddress::NONE,
                 };
                 let swept = self.node(child, &key, end, trie)?;
                 if address >= self.below && swept == child {
@@ -133,7 +134,7 @@ impl<R: Records + ?Sized, S: RecordSink> Sweep<'_, R, S> {
                 }
                 begin_extension(&mut self.record, swept);
             }
-            Node::Leaf(leaf) => {
+            RecordNode::Leaf(leaf) => {
                 let key = leaf.path.write(*key, depth);
                 let key = key.filter(|_| depth + leaf.path.len() == KEY_NIBBLES);
                 let key = key.ok_or_else(|| malformed("leaf with a key of other than 32 bytes"))?;
@@ -160,7 +161,7 @@ impl<R: Records + ?Sized, S: RecordSink> Sweep<'_, R, S> {
         mut children: [NodeAddress; 16],
         key: &B256,
         depth: usize,
-        trie: &Trie<'_>,
+        trie: &SweptTrie<'_>,
     ) -> Result<[NodeAddress; 16], Error> {
         let (before, mut is_first) = (self.walked_bytes, true);
         for nibble in 0..16 {
@@ -191,9 +192,9 @@ impl<R: Records + ?Sized, S: RecordSink> Sweep<'_, R, S> {
             }
             // Whatever is wrong there is met when its turn comes.
             let Ok(record) = self.records.record(node) else { continue };
-            let Ok(Node::Branch(branch)) = record::parse(record.as_ref()) else { continue };
+            let Ok(RecordNode::Branch(branch)) = record::parse(record.as_ref()) else { continue };
             for nibble in bits(branch.records) {
-                if let Ok(Child::Record { address, .. }) = branch.child(nibble) {
+                if let Ok(RecordChild::Record { address, .. }) = branch.child(nibble) {
                     self.records.announce(address);
                 }
             }
@@ -205,25 +206,27 @@ impl<R: Records + ?Sized, S: RecordSink> Sweep<'_, R, S> {
         &mut self,
         key: &B256,
         storage: Option<NodeAddress>,
-        trie: &Trie<'_>,
+        trie: &SweptTrie<'_>,
     ) -> Result<Option<NodeAddress>, Error> {
         match (&trie.kind, storage) {
-            (Kind::Accounts(cursor), Some(storage)) => {
+            (SweptKind::Accounts(cursor), Some(storage)) => {
                 let is_at_cursor = *key == cursor.hashed_address;
                 let from = if is_at_cursor { cursor.hashed_slot } else { B256::ZERO };
-                let trie = Trie { from, kind: Kind::Storage(*key) };
+                let trie = SweptTrie { from, kind: SweptKind::Storage(*key) };
                 let storage = self.node(storage, &B256::ZERO, 0, &trie)?;
                 if self.stop.is_none() && !(self.go_on)(self.walked_bytes) {
                     let next = successor(*key);
-                    self.stop = next
-                        .map(|hashed_address| Cursor { hashed_address, hashed_slot: B256::ZERO });
+                    self.stop = next.map(|hashed_address| SweepCursor {
+                        hashed_address,
+                        hashed_slot: B256::ZERO,
+                    });
                 }
                 Ok(Some(storage))
             }
-            (Kind::Storage(hashed_address), None) => {
+            (SweptKind::Storage(hashed_address), None) => {
                 if !(self.go_on)(self.walked_bytes) {
                     let (hashed_address, next) = (*hashed_address, successor(*key));
-                    self.stop = next.map(|hashed_slot| Cursor { hashed_address, hashed_slot });
+                    self.stop = next.map(|hashed_slot| SweepCursor { hashed_address, hashed_slot });
                 }
                 Ok(None)
             }

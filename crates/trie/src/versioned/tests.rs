@@ -1,6 +1,6 @@
 //! Versioned tries beside their slow twin, the [`StateTrie`] over nodes by hash.
 
-use super::{record::Child, *};
+use super::{record::RecordChild, *};
 use crate::{
     AccountChange, AccountInfo, EMPTY_ROOT_HASH, Error, StateChanges, StateTrie,
     state::tests::{Access, Block, Flat, Store, access, changes, hash, info, read, slot_value},
@@ -15,7 +15,7 @@ mod damage;
 mod large;
 mod sweeping;
 
-/// What happens to tries while a block runs that must not have any influence.
+/// Events while a block runs that must have no influence on its result.
 #[derive(Clone, Debug)]
 pub(crate) enum Noise {
     Prefetch(B256),
@@ -75,10 +75,10 @@ fn scene() -> impl Strategy<Value = Scene> {
     )
 }
 
-pub(crate) fn run(runner: Runner, units: &mut [Unit<'_>]) {
+pub(crate) fn run(runner: Runner, units: &mut [WorkUnit<'_>]) {
     match runner {
         Runner::Serial => run_serially(units),
-        Runner::Backwards => units.iter_mut().rev().for_each(Unit::run),
+        Runner::Backwards => units.iter_mut().rev().for_each(WorkUnit::run),
         Runner::Threads => std::thread::scope(|scope| {
             for units in units.chunks_mut(3) {
                 scope.spawn(|| run_serially(units));
@@ -121,7 +121,7 @@ struct World {
     store: Store,
     /// Of all versions, and too few for all that is read.
     paths: RefCell<PathCache>,
-    /// What slots were read of late, in whatever version.
+    /// The latest reads of slots, in any version.
     reads: RefCell<BTreeMap<(B256, B256), [SlotRead; 2]>>,
 }
 
@@ -184,9 +184,9 @@ impl World {
         let witness = twin.take_witness_nodes();
         let trie = Arc::new(trie);
         let mut lister = Lister::default();
-        // Whatever it was used for before.
+        // The lister was used for other witnesses before.
         for threads in [3, 1, 2] {
-            let run = |units: &mut [Unit<'_>]| run(scene.runner, units);
+            let run = |units: &mut [WorkUnit<'_>]| run(scene.runner, units);
             let found = trie.witness(&mut lister, threads, &run);
             assert_eq!(found, witness);
             lister.recycle(found);
@@ -285,12 +285,12 @@ pub(crate) fn check_nodes(
         let node = record::parse(&record).unwrap();
         assert_eq!(keccak256(node.rlp()), hash);
         let children = match node {
-            record::Node::Branch(branch) => {
+            record::RecordNode::Branch(branch) => {
                 branch.children().unwrap();
                 (0..16).map(|nibble| branch.child(nibble).unwrap()).collect()
             }
-            record::Node::Extension(extension) => vec![extension.child],
-            record::Node::Leaf(leaf) => {
+            record::RecordNode::Extension(extension) => vec![extension.child],
+            record::RecordNode::Leaf(leaf) => {
                 assert_eq!(leaf.storage.is_some(), is_accounts);
                 if let Some(address) = leaf.storage {
                     let root = crate::Account::from_rlp(leaf.value).unwrap().storage_root;
@@ -302,7 +302,7 @@ pub(crate) fn check_nodes(
             }
         };
         for child in children {
-            if let Child::Record { address, hash } = child {
+            if let RecordChild::Record { address, hash } = child {
                 assert!(address < at);
                 pending.push((address, B256::from(*hash)));
             }

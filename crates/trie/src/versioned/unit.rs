@@ -1,14 +1,15 @@
-//! Work that may be done on any thread.
+//! Units of work that may run on any thread.
 
 use std::{cmp::Reverse, fmt};
 
 /// A piece of work on a block's tries, independent of the others that come with it.
-pub struct Unit<'a> {
+pub struct WorkUnit<'a> {
     job: Option<Box<dyn FnOnce() + Send + 'a>>,
+    /// The number of accounts and slots that the work changes or reads, at most.
     changes_count: usize,
 }
 
-impl<'a> Unit<'a> {
+impl<'a> WorkUnit<'a> {
     pub(crate) fn new(changes_count: usize, job: impl FnOnce() + Send + 'a) -> Self {
         Self { job: Some(Box::new(job)), changes_count }
     }
@@ -19,17 +20,12 @@ impl<'a> Unit<'a> {
             job();
         }
     }
-
-    /// How many accounts and slots the work changes or reads, at most.
-    pub fn changes_count(&self) -> usize {
-        self.changes_count
-    }
 }
 
-impl fmt::Debug for Unit<'_> {
+impl fmt::Debug for WorkUnit<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_done = self.job.is_none();
-        f.debug_struct("Unit")
+        f.debug_struct("WorkUnit")
             .field("changes_count", &self.changes_count)
             .field("is_done", &is_done)
             .finish()
@@ -38,12 +34,12 @@ impl fmt::Debug for Unit<'_> {
 
 /// Runs units one after the other: for [`BlockTrie::finish`](super::BlockTrie::finish) where
 /// threads are not worth it.
-pub fn run_serially(units: &mut [Unit<'_>]) {
-    units.iter_mut().for_each(Unit::run);
+pub fn run_serially(units: &mut [WorkUnit<'_>]) {
+    units.iter_mut().for_each(WorkUnit::run);
 }
 
-/// Has all units run, the largest first.
-pub(crate) fn run_all(units: &mut [Unit<'_>], run: &dyn Fn(&mut [Unit<'_>])) {
+/// Runs all units, the largest first.
+pub(crate) fn run_all(units: &mut [WorkUnit<'_>], run: &dyn Fn(&mut [WorkUnit<'_>])) {
     units.sort_by_key(|unit| Reverse(unit.changes_count));
     run(units);
     assert!(units.iter().all(|unit| unit.job.is_none()), "every unit is run");

@@ -1,14 +1,14 @@
 use super::{
     NodeAddress, Records, Version,
     hash::bits,
-    record::{self, Child, Node},
+    record::{self, RecordChild, RecordNode},
 };
 use crate::{Account, EMPTY_ROOT_HASH, Error};
 use alloy_primitives::{B256, keccak256};
 
 /// Reads every node of a version, its storages included, and checks that each hashes to what the
-/// node above it says. Returns how many there are; `progress` is told now and then how many were
-/// read, and about what part of the whole that is, from 0 to 1.
+/// node above it says. Returns the number of nodes; `progress` receives now and then the number
+/// read so far, and about which fraction of the whole that is, from 0 to 1.
 ///
 /// # Errors
 /// [`Error::Record`], [`Error::MalformedRecord`] and [`Error::HashMismatch`] where the store is
@@ -18,38 +18,38 @@ pub fn verify<R: Records + ?Sized>(
     version: &Version,
     progress: &mut dyn FnMut(u64, f64),
 ) -> Result<u64, Error> {
-    let mut walk = Walk { records, nodes_count: 0, progress };
-    walk.root(version.address, &version.root, true, Share { before: 0.0, size: 1.0 })?;
+    let mut walk = VerifyWalk { records, nodes_count: 0, progress };
+    walk.root(version.address, &version.root, true, KeyShare { before: 0.0, size: 1.0 })?;
     Ok(walk.nodes_count)
 }
 
-struct Walk<'a, R: ?Sized> {
+struct VerifyWalk<'a, R: ?Sized> {
     records: &'a R,
     nodes_count: u64,
     progress: &'a mut dyn FnMut(u64, f64),
 }
 
-/// The part of all keys that is below a node, and what comes before it.
+/// The fraction of all keys below a node, and the fraction before it.
 #[derive(Clone, Copy)]
-struct Share {
+struct KeyShare {
     before: f64,
     size: f64,
 }
 
-impl Share {
+impl KeyShare {
     fn of_child(self, nibble: usize) -> Self {
         let size = self.size / 16.0;
         Self { before: self.before + nibble as f64 * size, size }
     }
 }
 
-impl<R: Records + ?Sized> Walk<'_, R> {
+impl<R: Records + ?Sized> VerifyWalk<'_, R> {
     fn root(
         &mut self,
         at: NodeAddress,
         hash: &B256,
         is_accounts: bool,
-        share: Share,
+        share: KeyShare,
     ) -> Result<(), Error> {
         match at.is_none() {
             true if *hash == EMPTY_ROOT_HASH => Ok(()),
@@ -63,7 +63,7 @@ impl<R: Records + ?Sized> Walk<'_, R> {
         at: NodeAddress,
         hash: &B256,
         is_accounts: bool,
-        share: Share,
+        share: KeyShare,
     ) -> Result<(), Error> {
         let record = self.records.record(at)?;
         let malformed = |reason| Error::MalformedRecord { address: at, reason };
@@ -77,7 +77,7 @@ impl<R: Records + ?Sized> Walk<'_, R> {
             (self.progress)(self.nodes_count, share.before);
         }
         match node {
-            Node::Branch(branch) => {
+            RecordNode::Branch(branch) => {
                 branch.children().map_err(malformed)?;
                 for nibble in bits(branch.records) {
                     let child = branch.child(nibble).map_err(malformed)?;
@@ -85,25 +85,30 @@ impl<R: Records + ?Sized> Walk<'_, R> {
                 }
                 Ok(())
             }
-            Node::Extension(extension) => self.child(extension.child, is_accounts, share),
-            Node::Leaf(leaf) if is_accounts => {
+            RecordNode::Extension(extension) => self.child(extension.child, is_accounts, share),
+            RecordNode::Leaf(leaf) if is_accounts => {
                 let account = Account::from_rlp(leaf.value)
                     .map_err(|_| malformed("leaf whose value is no account"))?;
                 let storage =
                     leaf.storage.ok_or_else(|| malformed("slot's leaf among the accounts"))?;
                 self.root(storage, &account.storage_root, false, share)
             }
-            Node::Leaf(_) => Ok(()),
+            RecordNode::Leaf(_) => Ok(()),
         }
     }
 
-    fn child(&mut self, child: Child<'_>, is_accounts: bool, share: Share) -> Result<(), Error> {
+    fn child(
+        &mut self,
+        child: RecordChild<'_>,
+        is_accounts: bool,
+        share: KeyShare,
+    ) -> Result<(), Error> {
         match child {
-            Child::Record { address, hash } => {
+            RecordChild::Record { address, hash } => {
                 self.node(address, &B256::from(*hash), is_accounts, share)
             }
             // Part of the node above, whose hash is right.
-            Child::Embedded(_) | Child::Empty => Ok(()),
+            RecordChild::Embedded(_) | RecordChild::Empty => Ok(()),
         }
     }
 }

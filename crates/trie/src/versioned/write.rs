@@ -1,26 +1,28 @@
-//! Writing what a block has changed: children before parents, in the order of keys.
+//! Writing the changed nodes of a block: children before parents, in the order of keys.
 
 use super::{
     NodeAddress, RecordSink,
-    base::Base,
-    cut::{Joined, Part},
+    cut::{JoinedRoot, TriePart},
     hash::bits,
-    node::{Branch, Head, Link, Target, Value},
+    node::{LeafValue, LinkTarget, NodeHead, NodeLink, OverlayBranch},
     overlay::Overlay,
-    record::{Child, Node, begin_account_leaf, begin_branch, begin_extension, begin_slot_leaf},
-    shard::{Form, Storage},
+    record::{
+        RecordChild, RecordNode, begin_account_leaf, begin_branch, begin_extension, begin_slot_leaf,
+    },
+    record_arena::RecordArena,
+    shard::{ShardStorage, StorageForm},
 };
 
 /// A part of a trie, and the storages of the accounts in it.
-type PartWithStorages<'a> = (&'a Part, &'a [Storage]);
+type PartWithStorages<'a> = (&'a TriePart, &'a [ShardStorage]);
 
-pub(crate) struct Writer<'a, S> {
+pub(crate) struct VersionWriter<'a, S> {
     sink: &'a mut S,
-    /// The record that is being put together.
+    /// The record under construction.
     record: Vec<u8>,
 }
 
-impl<'a, S: RecordSink> Writer<'a, S> {
+impl<'a, S: RecordSink> VersionWriter<'a, S> {
     pub(crate) fn new(sink: &'a mut S) -> Self {
         Self { sink, record: Vec::with_capacity(S::MAX_RECORD_BYTES) }
     }
@@ -28,15 +30,15 @@ impl<'a, S: RecordSink> Writer<'a, S> {
     /// Writes a trie that consists of parts, and returns the address of its root.
     pub(crate) fn joined(
         &mut self,
-        joined: &Joined,
+        joined: &JoinedRoot,
         parts: &[PartWithStorages<'_>],
     ) -> NodeAddress {
         let mut addresses = [NodeAddress::NONE; 16];
         match joined {
-            Joined::Nothing => unreachable!("only finished tries are written"),
-            Joined::Empty => NodeAddress::NONE,
-            Joined::One(index) => self.part(parts[*index]),
-            Joined::Branch(rlp) => {
+            JoinedRoot::Nothing => unreachable!("only finished tries are written"),
+            JoinedRoot::Empty => NodeAddress::NONE,
+            JoinedRoot::One(index) => self.part(parts[*index]),
+            JoinedRoot::Branch(rlp) => {
                 for (address, part) in addresses.iter_mut().zip(parts) {
                     *address = self.part(*part);
                 }
@@ -59,10 +61,15 @@ impl<'a, S: RecordSink> Writer<'a, S> {
 
     /// Writes a node, if it has changed, and what has changed below it. Returns its address. The
     /// recursion is as deep as two keys are long.
-    fn node(&mut self, overlay: &Overlay, link: Link, storages: &[Storage]) -> NodeAddress {
+    fn node(
+        &mut self,
+        overlay: &Overlay,
+        link: NodeLink,
+        storages: &[ShardStorage],
+    ) -> NodeAddress {
         let head = match link.target() {
-            Target::Empty => return NodeAddress::NONE,
-            Target::Blinded(index) => return overlay.blinded[index].address,
+            LinkTarget::Empty => return NodeAddress::NONE,
+            LinkTarget::Blinded(index) => return overlay.blinded[index].address,
             _ => overlay.head(link).expect("the node above says what is not loaded"),
         };
         if overlay.is_as_loaded(head) {
@@ -73,22 +80,22 @@ impl<'a, S: RecordSink> Writer<'a, S> {
             return NodeAddress::NONE;
         }
         match link.target() {
-            Target::Branch(id) => {
+            LinkTarget::Branch(id) => {
                 let branch = &overlay.branches[id];
                 let children = self.children(overlay, branch, storages);
                 begin_branch(&mut self.record, &children);
             }
-            Target::Extension(id) => {
+            LinkTarget::Extension(id) => {
                 let extension = &overlay.extensions[id];
                 let child = match extension.child.target() {
-                    Target::Recorded => origin_child(&extension.head, &overlay.base, 0),
+                    LinkTarget::Recorded => origin_child(&extension.head, &overlay.arena, 0),
                     _ => self.node(overlay, extension.child, storages),
                 };
                 begin_extension(&mut self.record, child);
             }
-            Target::Leaf(id) => match overlay.leaves[id].value {
-                Value::Slot(_) => begin_slot_leaf(&mut self.record),
-                Value::Account(index) => {
+            LinkTarget::Leaf(id) => match overlay.leaves[id].value {
+                LeafValue::Slot(_) => begin_slot_leaf(&mut self.record),
+                LeafValue::Account(index) => {
                     let value = &overlay.accounts[index as usize];
                     let storage = match value.storage {
                         Some(storage) => self.storage(overlay, &storages[storage as usize]),
@@ -106,27 +113,27 @@ impl<'a, S: RecordSink> Writer<'a, S> {
     fn children(
         &mut self,
         overlay: &Overlay,
-        branch: &Branch,
-        storages: &[Storage],
+        branch: &OverlayBranch,
+        storages: &[ShardStorage],
     ) -> [NodeAddress; 16] {
         let mut addresses = [NodeAddress::NONE; 16];
         for nibble in bits(branch.mask) {
             let link = branch.children[nibble];
             addresses[nibble] = match link.target() {
-                Target::Recorded => origin_child(&branch.head, &overlay.base, nibble),
+                LinkTarget::Recorded => origin_child(&branch.head, &overlay.arena, nibble),
                 _ => self.node(overlay, link, storages),
             };
         }
         addresses
     }
 
-    fn storage(&mut self, overlay: &Overlay, storage: &Storage) -> NodeAddress {
+    fn storage(&mut self, overlay: &Overlay, storage: &ShardStorage) -> NodeAddress {
         if storage.root == storage.base.root {
             return storage.base.address;
         }
         match &storage.form {
-            Form::Whole(tree) => self.node(overlay, tree.root, &[]),
-            Form::Cut(cut) => {
+            StorageForm::Whole(tree) => self.node(overlay, tree.root, &[]),
+            StorageForm::Cut(cut) => {
                 let parts: Vec<PartWithStorages<'_>> =
                     cut.parts.iter().map(|part| (part, &[][..])).collect();
                 self.joined(&cut.joined, &parts)
@@ -136,15 +143,15 @@ impl<'a, S: RecordSink> Writer<'a, S> {
 }
 
 /// The address of a child that was not loaded.
-fn origin_child(head: &Head, base: &Base, nibble: usize) -> NodeAddress {
+fn origin_child(head: &NodeHead, arena: &RecordArena, nibble: usize) -> NodeAddress {
     let origin = head.origin.expect("what is not loaded is the origin's");
-    let child = match origin.node(base) {
-        Node::Branch(branch) => branch.child(nibble).expect("the record was read before"),
-        Node::Extension(extension) => extension.child,
-        Node::Leaf(_) => unreachable!("nothing is below a leaf"),
+    let child = match origin.node(arena) {
+        RecordNode::Branch(branch) => branch.child(nibble).expect("the record was read before"),
+        RecordNode::Extension(extension) => extension.child,
+        RecordNode::Leaf(_) => unreachable!("nothing is below a leaf"),
     };
     match child {
-        Child::Record { address, .. } => address,
-        Child::Embedded(_) | Child::Empty => NodeAddress::NONE,
+        RecordChild::Record { address, .. } => address,
+        RecordChild::Embedded(_) | RecordChild::Empty => NodeAddress::NONE,
     }
 }

@@ -16,15 +16,15 @@ fn a_branch_knows_its_children() {
     let expected_len = record.len();
     record.extend([0xee; 40]);
 
-    let Ok(Node::Branch(branch)) = parse(&record) else { panic!("it is a branch") };
+    let Ok(RecordNode::Branch(branch)) = parse(&record) else { panic!("it is a branch") };
     assert_eq!(branch.start + branch.rlp.len(), expected_len);
     assert_eq!(branch.children(), Ok(1 << 3 | 1 << 7 | 1 << 15));
     for nibble in 0..16 {
         let expected = match nibble {
-            3 => Child::Record { address: NodeAddress::new(33), hash: &[3; 32] },
-            7 => Child::Embedded(&embedded),
-            15 => Child::Record { address: NodeAddress::new(1515), hash: &[15; 32] },
-            _ => Child::Empty,
+            3 => RecordChild::Record { address: NodeAddress::new(33), hash: &[3; 32] },
+            7 => RecordChild::Embedded(&embedded),
+            15 => RecordChild::Record { address: NodeAddress::new(1515), hash: &[15; 32] },
+            _ => RecordChild::Empty,
         };
         assert_eq!(branch.child(nibble), Ok(expected));
     }

@@ -17,7 +17,8 @@ fn use_all(records: &MemoryRecords, known: &Known, block: &Block) {
     }
     let mut sink = records.clone();
     let end = records.end();
-    let swept = sweep(records, &known.version, end, &Cursor::default(), &mut |_| true, &mut sink);
+    let swept =
+        sweep(records, &known.version, end, &SweepCursor::default(), &mut |_| true, &mut sink);
     any_error = swept.err().or(any_error);
     any_error = finish(records, known, block).err().or(any_error);
     if let Some(error) = any_error {
@@ -91,7 +92,7 @@ proptest! {
                 *first = kind;
             }
             match record::parse(&record) {
-                Ok(record::Node::Branch(branch)) => {
+                Ok(record::RecordNode::Branch(branch)) => {
                     let _ = branch.children();
                     for nibble in 0..16 {
                         let _ = branch.child(nibble);

@@ -11,7 +11,7 @@ proptest! {
     ) {
         let mut world = World::default();
         let mut known = Known { version: Version::EMPTY, flat: Flat::default() };
-        let (mut below, mut cursor) = (world.records.end(), Cursor::default());
+        let (mut below, mut cursor) = (world.records.end(), SweepCursor::default());
         for (scene, budget) in &scenes {
             known = world.perform(&known, scene);
             for _ in 0..2 {
@@ -28,7 +28,7 @@ proptest! {
                 assert!(next > cursor);
                 cursor = next;
             }
-            cursor = Cursor::default();
+            cursor = SweepCursor::default();
             below = world.records.end();
         }
     }
@@ -41,11 +41,11 @@ proptest! {
             known = world.perform(&known, scene);
         }
         let below = world.records.end();
-        let next = slice(&mut world, &mut known, below, &Cursor::default(), u64::MAX);
+        let next = slice(&mut world, &mut known, below, &SweepCursor::default(), u64::MAX);
         assert_eq!(next, None);
-        // What is up already is not copied again.
+        // A node that is above the bound is not copied again.
         let end = world.records.end();
-        slice(&mut world, &mut known, below, &Cursor::default(), u64::MAX);
+        slice(&mut world, &mut known, below, &SweepCursor::default(), u64::MAX);
         assert_eq!(world.records.end(), end);
     }
 }
@@ -118,7 +118,7 @@ fn most_of_a_large_trie_is_announced_shortly_before_it_is_swept() {
         let announced = Announced { records, ..Announced::default() };
         let go_on = &mut |_| true;
         let (swept, next) =
-            sweep(&announced, &version, below, &Cursor::default(), go_on, &mut sink).unwrap();
+            sweep(&announced, &version, below, &SweepCursor::default(), go_on, &mut sink).unwrap();
         assert_eq!((swept.root, next), (version.root, None));
         let Notes { announced, read } = announced.notes.into_inner().unwrap();
         let were_announced = read.values().flatten().count();
@@ -146,7 +146,7 @@ fn nothing_more_is_announced_once_the_sweep_is_to_stop() {
         was_told.get().is_none()
     };
     let (_, next) =
-        sweep(&announced, &version, below, &Cursor::default(), go_on, &mut sink).unwrap();
+        sweep(&announced, &version, below, &SweepCursor::default(), go_on, &mut sink).unwrap();
     assert!(next.is_some());
     assert_eq!(Some(announced.notes.lock().unwrap().announced.len()), was_told.get());
 }
@@ -156,9 +156,9 @@ fn slice(
     world: &mut World,
     known: &mut Known,
     below: NodeAddress,
-    cursor: &Cursor,
+    cursor: &SweepCursor,
     budget: u64,
-) -> Option<Cursor> {
+) -> Option<SweepCursor> {
     let (records, mut sink) = (&world.records, world.records.clone());
     let go_on = &mut |walked| walked < budget;
     let swept = sweep(records, &known.version, below, cursor, go_on, &mut sink);

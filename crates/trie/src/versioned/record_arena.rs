@@ -1,22 +1,22 @@
-//! The records that a block has loaded, copied.
+//! An append-only arena for the records that a block has loaded.
 
-/// Bytes of a piece: few pieces for a large block, and little lost where the last one is not full.
+/// Bytes of a piece: few pieces for a large block, and little waste in the last one.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Byte strings one behind the other, in pieces that stay where they are: one vector of all would
-/// be copied again and again as it grows.
+/// Byte strings in pieces that never move: a single vector would be copied again and again as it
+/// grows.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Base {
+pub(crate) struct RecordArena {
     pieces: Vec<Vec<u8>>,
 }
 
-impl Base {
-    /// Appends two byte strings that stay together, at most a piece, and says where they begin.
+impl RecordArena {
+    /// Appends two adjacent byte strings, together at most a piece, and returns their start.
     pub(crate) fn append(&mut self, first: &[u8], second: &[u8]) -> usize {
         let bytes = first.len() + second.len();
         assert!(bytes <= PIECE_BYTES, "a record is shorter than a piece");
         match self.pieces.last() {
-            // Most overlays have little: theirs grows as it has to.
+            // Most overlays are small, so the first piece grows on demand.
             None => self.pieces.push(Vec::new()),
             Some(last) if last.len() + bytes > PIECE_BYTES => {
                 self.pieces.push(Vec::with_capacity(PIECE_BYTES));
@@ -31,14 +31,14 @@ impl Base {
         start
     }
 
-    /// So many bytes from a place on; they were appended together.
+    /// `len` bytes from `start` on, which were appended together.
     pub(crate) fn bytes(&self, start: usize, len: usize) -> &[u8] {
-        let (piece, start) = Self::place(start);
+        let (piece, start) = Self::position(start);
         &self.pieces[piece][start..][..len]
     }
 
-    /// The piece that a place is in, and where in it.
-    pub(crate) fn place(start: usize) -> (usize, usize) {
+    /// The piece of an offset, and the offset in that piece.
+    pub(crate) fn position(start: usize) -> (usize, usize) {
         (start / PIECE_BYTES, start % PIECE_BYTES)
     }
 
@@ -58,19 +58,19 @@ mod tests {
         let seed = rand::random();
         println!("seed {seed}");
         let rng = &mut StdRng::seed_from_u64(seed);
-        let (mut base, mut appended) = (Base::default(), Vec::new());
+        let (mut arena, mut appended) = (RecordArena::default(), Vec::new());
         for number in 0..5_000u32 {
             let first = vec![number as u8; rng.random_range(0..33)];
             let second = vec![!number as u8; rng.random_range(0..700)];
-            appended.push((base.append(&first, &second), [first, second].concat()));
+            appended.push((arena.append(&first, &second), [first, second].concat()));
         }
         let whole = vec![7; PIECE_BYTES];
-        appended.push((base.append(&whole, &[]), whole));
+        appended.push((arena.append(&whole, &[]), whole));
         for (start, expected) in appended {
-            assert_eq!(base.bytes(start, expected.len()), expected);
-            let piece = &base.pieces()[Base::place(start).0];
+            assert_eq!(arena.bytes(start, expected.len()), expected);
+            let piece = &arena.pieces()[RecordArena::position(start).0];
             assert_eq!(piece[start % PIECE_BYTES..][..expected.len()], expected);
         }
-        assert!(base.pieces().iter().all(|piece| piece.len() <= PIECE_BYTES));
+        assert!(arena.pieces().iter().all(|piece| piece.len() <= PIECE_BYTES));
     }
 }
