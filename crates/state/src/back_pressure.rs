@@ -1,4 +1,4 @@
-//! How many bytes wait to be persisted.
+//! Back-pressure: the count of bytes that are not persisted, and waiting for it to shrink.
 
 use crate::Error;
 use crate::disk::WriteHealth;
@@ -26,7 +26,7 @@ impl BackPressure {
         *self.lock()
     }
 
-    /// Wakes those who wait, so that they look at the store's health.
+    /// Wakes all waiting threads, so that they check for a failed write.
     pub(crate) fn wake(&self) {
         drop(self.lock());
         self.changed.notify_all();

@@ -1,43 +1,42 @@
-//! The pages of the log that are in memory.
+//! The page cache: a set-associative cache with CLOCK eviction.
 //!
-//! A look-up for a block's read waits for the memory once before it has the page: the table is made
-//! of sets of two neighbouring lines of the processor's caches, each with its lock, the numbers of
-//! its pages and where they are. A page has two sets that it may be in, the second one for when the
-//! first is full, so that sets fill evenly. Which pages leave is found by a hand that goes round
-//! over all sets (CLOCK): each look-up counts for a page, up to [`MOST_COUNTED`], the hand takes
-//! one away from each that it passes, and lets go of those that have none left.
+//! A look-up misses the processor's caches once before it has the page: a set is two neighbouring
+//! cache lines with a lock, page numbers and pointers. A page may be in either of two sets, so that
+//! sets fill evenly. For eviction a hand goes round over all sets: a look-up increments the count
+//! of its page, up to [`MOST_COUNTED`], the hand decrements each count that it passes, and evicts
+//! pages whose count is zero.
 //!
-//! Nobody waits for a lock here: where somebody else changes a set, its pages are not found, and
-//! none is added. The file has them all, and whoever has the lock may be a thread that the system
-//! lets run only when it has nothing else to do.
+//! A look-up never waits for a lock. If another thread changes a set, the pages of that set count
+//! as missing and none is added: the file has them all, and the lock's holder may run at idle
+//! priority.
 
 use parking_lot::RwLock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-/// Pages of a set: as many as two lines of 64 bytes have room for.
+/// Pages of a set: as many as fit into two cache lines of 64 bytes.
 const WAYS: usize = 7;
 
 /// Sets that are gone through without a pause.
 const SETS_PER_PART: usize = 1024;
 
-/// Look-ups that count for a page: so often the hand passes it by.
+/// The highest count of a page: so often the hand passes before it evicts the page.
 const MOST_COUNTED: u8 = 3;
 
-/// The number of no page.
+/// The page number of an empty way.
 const NONE: u64 = u64::MAX;
 
-/// Pages by number, as many as `capacity`, for any number of threads.
+/// At most `capacity` pages by number, for any number of threads.
 #[derive(Debug)]
 pub(crate) struct Cache<P> {
     sets: Box<[AlignedSet<P>]>,
     capacity: usize,
     len: AtomicUsize,
-    /// How many sets the hand has passed.
+    /// The number of sets that the hand has passed.
     hand: AtomicUsize,
 }
 
-/// A set on lines of its own, which the processor fetches together.
+/// A set, aligned to two cache lines that the processor fetches together.
 #[derive(Debug)]
 #[repr(align(128))]
 struct AlignedSet<P>(RwLock<CacheSet<P>>);
@@ -63,7 +62,7 @@ impl<P> CacheSet<P> {
         self.counts[way].load(Ordering::Relaxed)
     }
 
-    /// Counts a look-up. Of two at once one may be lost.
+    /// Counts a look-up. One of two concurrent ones may be lost.
     fn looked_up(&self, way: usize) {
         let count = self.count(way);
         if count < MOST_COUNTED {
@@ -79,7 +78,7 @@ impl<P> CacheSet<P> {
 }
 
 impl<P> Cache<P> {
-    /// An empty one, with a table for one and a half times as many.
+    /// An empty cache, with a table for one and a half times as many pages.
     pub(crate) fn new(capacity: usize) -> Self {
         let capacity = capacity.max(1);
         let sets_count = (capacity + capacity / 2).div_ceil(WAYS);
@@ -88,13 +87,13 @@ impl<P> Cache<P> {
         Self { sets, capacity, len: 0.into(), hand: 0.into() }
     }
 
-    /// How many pages there are.
+    /// The number of pages.
     pub(crate) fn len(&self) -> usize {
         self.len.load(Ordering::Relaxed)
     }
 
-    /// Whether it still grows: the hand lets go of up to a set's pages at once, so one that is full
-    /// may have as many less.
+    /// Whether the cache still grows. A full cache may have up to a set's pages less, since the
+    /// hand evicts a set at a time.
     pub(crate) fn has_room(&self) -> bool {
         self.len() + WAYS <= self.capacity
     }
@@ -107,13 +106,13 @@ impl<P> Cache<P> {
         std::hint::black_box(self.sets[first].0.is_locked());
     }
 
-    /// Shows a page to `see`, if it is there.
+    /// Calls `see` with a page, if it is in the cache.
     #[inline]
     pub(crate) fn get<T>(&self, number: u64, see: impl FnOnce(&Arc<P>) -> T) -> Option<T> {
         self.find(number, true, see)
     }
 
-    /// As [`get`](Self::get), which does not count as a look-up.
+    /// As [`get`](Self::get), without counting a look-up.
     #[inline]
     pub(crate) fn peek<T>(&self, number: u64, see: impl FnOnce(&Arc<P>) -> T) -> Option<T> {
         self.find(number, false, see)
@@ -137,14 +136,14 @@ impl<P> Cache<P> {
         set.pages[way].as_ref().map(see)
     }
 
-    /// Whether there is this page, which does not count as a look-up.
+    /// Whether a page is in the cache, without counting a look-up.
     pub(crate) fn contains(&self, number: u64) -> bool {
         let is_in = |place: usize| self.sets[place].0.try_read()?.find(number);
         self.places(number).into_iter().any(|place| is_in(place).is_some())
     }
 
-    /// Adds a page, unless it is there: a number stands for the same content always. Of two threads
-    /// that add it at once both may, or neither.
+    /// Adds a page, unless it is in the cache: a number always stands for the same content. If two
+    /// threads add a page at once, both may succeed, or neither.
     pub(crate) fn insert(&self, number: u64, page: Arc<P>) {
         if self.contains(number) {
             return;
@@ -162,12 +161,12 @@ impl<P> Cache<P> {
                 return;
             }
         }
-        // Both are full, which is rare.
+        // Both sets are full, which is rare.
         let Some(mut set) = self.sets[places[0]].0.try_write() else { return };
         let way = (0..WAYS).min_by_key(|way| set.count(*way)).expect("a set has ways");
         let replaced = set.replace(way, number, Some(page));
         drop(set);
-        // Somebody else may have made room meanwhile.
+        // Another thread may have evicted a page meanwhile.
         self.len.fetch_add(usize::from(replaced.is_none()), Ordering::Relaxed);
     }
 
@@ -187,8 +186,8 @@ impl<P> Cache<P> {
         }
     }
 
-    /// Moves the hand on by a set, of which all go that have no look-up left: were it one alone,
-    /// the others would lose look-ups too soon.
+    /// Moves the hand on by a set and evicts all its pages with count zero. If it evicted one
+    /// alone, the counts of the others would drop too soon.
     fn make_room(&self) {
         let place = self.hand.fetch_add(1, Ordering::Relaxed) % self.sets.len();
         let Some(mut set) = self.sets[place].0.try_write() else { return };
@@ -208,9 +207,9 @@ impl<P> Cache<P> {
         self.len.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The two sets that a page may be in, which may be the same.
+    /// The indices of the two sets that a page may be in, which may be the same.
     fn places(&self, number: u64) -> [usize; 2] {
-        // Multipliers without a pattern; the upper digits of a product depend on all of a number's.
+        // Random odd multipliers; the high bits of a product depend on all bits of the number.
         let first = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let second = (number ^ (first >> 29)).wrapping_mul(0xd6e8_feb8_6659_fd93);
         let place = |hash: u64| ((u128::from(hash) * self.sets.len() as u128) >> 64) as usize;
@@ -310,12 +309,12 @@ mod tests {
         for _ in 0..capacity {
             let number = rng.random_range(0..1 << 40);
             cache.insert(number, page(0));
-            // Whoever only peeks keeps nothing there.
+            // Peeking keeps no page in the cache.
             (0..3).for_each(|_| cache.peek(number, |_| ()).unwrap_or_default());
         }
         let there = used.iter().filter(|number| cache.contains(**number)).count();
         assert!(there > used.len() - used.len() / 50, "{there} of {}", used.len());
-        // Those that nobody asks for any more make room in the end.
+        // Pages that are not looked up any more are evicted in the end.
         for _ in 0..10 * capacity {
             cache.insert(rng.random_range(0..1 << 40), page(0));
         }

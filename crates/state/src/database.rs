@@ -26,10 +26,10 @@ use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 use trie::versioned::{NodeAddress, Version};
 
-/// The file that says that a store is here, and of which format. Written last.
+/// The file that marks a directory as a store and names its format. It is written last.
 const FORMAT: &str = "format";
 
-/// The store. Reads are for any number of threads, and never wait for a disk write, unless one of
+/// The store. Any number of threads read it. Reads never wait for a disk write, unless a write of
 /// the index has just failed.
 #[derive(Debug)]
 pub struct Database {
@@ -39,14 +39,14 @@ pub struct Database {
     blocks: Log,
     codes: Log,
     witnesses: Log,
-    /// Codes that were read and checked.
+    /// A cache of codes that were read and checked.
     code_cache: Cache<B256, StoredCode, ByLength>,
-    /// What was added and is not persisted; readers look here first.
+    /// The changes that are not persisted yet. Readers look here first.
     waiting: RwLock<PendingChanges>,
-    /// Versions of blocks with smaller numbers are gone.
+    /// The versions of blocks with smaller numbers are deleted.
     versions_from: AtomicU64,
     room: Arc<BackPressure>,
-    /// What the index says now. Held while it is changed.
+    /// The state that the index has. The lock is held while the index is changed.
     persisted: Mutex<StoreState>,
 }
 
@@ -99,8 +99,9 @@ impl Database {
         let blocks = log(segments::BLOCKS, blocks, segment_bytes)?;
         let codes = log(segments::CODES, codes, segment_bytes)?;
         let witnesses = log(segments::WITNESSES, witnesses, options.witness_segment_bytes)?;
-        // A segment beyond the end must not come back when the log reaches further: the one before
-        // would end there. And who wrote the format file may have been killed then.
+        // A segment beyond the end must not come back when the log has grown past it: the one
+        // before would end there. The process that wrote the format file may have been killed just
+        // then.
         directory.sync()?;
         let code_items = (options.code_cache_bytes / (8 << 10)).max(1) as usize;
         Ok(Self {
@@ -144,7 +145,7 @@ impl Database {
         assert!(block.sweep.len() <= MAX_SWEEP_BYTES, "a note has {MAX_SWEEP_BYTES} bytes");
         let end = self.nodes.end();
         assert!(block.version.address < end || end.is_none(), "a version's nodes are sealed");
-        // Who adds it has read the parent: that the index cannot be read now is no reason to stop.
+        // The caller has read the parent, so an index that cannot be read now is no reason to stop.
         let parent_is_known = self.knows(&block.parent_hash).unwrap_or(true);
         let mut waiting = self.waiting_mut();
         let is_first = waiting.heads == Heads::default();
@@ -153,7 +154,7 @@ impl Database {
         Ok(())
     }
 
-    /// Adds codes that no block brings: those of a first state, which may be many. Those that the
+    /// Adds codes without a block: those of an initial state, which may be many. Codes that the
     /// store has are not written again.
     ///
     /// # Errors
@@ -175,8 +176,9 @@ impl Database {
         Ok(())
     }
 
-    /// Changes which blocks are canonical, by number, and the heads. It takes effect at once, and
-    /// lasts with the next [`persist`](Self::persist), never without the blocks that it names.
+    /// Changes which blocks are canonical, by number, and the heads. The change takes effect at
+    /// once and is durable after the next [`persist`](Self::persist), never without the blocks it
+    /// names.
     ///
     /// # Errors
     /// When an earlier write failed; then nothing changes.
@@ -224,7 +226,7 @@ impl Database {
         Ok(self.index.meta(key)?.map(Bytes::from))
     }
 
-    /// What is known of a block.
+    /// The index entry of a block; `None` if the store does not have the block.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -256,7 +258,7 @@ impl Database {
         self.witness_part(hash, |block| block.witness.clone(), |stored| stored.witness)
     }
 
-    /// What a block touched, from which its witness can be made.
+    /// The record of the nodes that a block read, from which its witness can be made.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -292,7 +294,7 @@ impl Database {
         Ok(self.stored_code(hash)?.map(|code| code.code()))
     }
 
-    /// The code with this hash, and what is stored with it.
+    /// The code with this hash, with its padding and its table.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -309,9 +311,9 @@ impl Database {
         Ok(Some(code))
     }
 
-    /// The file of codes that a [`CodeLocation`](crate::CodeLocation) names, for another process to map: opened
-    /// to be read alone. What lies in it stays as it is, and more is appended. `None` when there is
-    /// no such file.
+    /// The file of codes that a [`CodeLocation`](crate::CodeLocation) names, for another process to
+    /// map: opened to be read alone. What lies in it stays as it is, and more is appended. `None`
+    /// when there is no such file.
     ///
     /// # Errors
     /// When it cannot be opened.
@@ -348,10 +350,10 @@ impl Database {
         self.room.waiting_bytes()
     }
 
-    /// Waits until at most `limit_bytes` wait to be persisted; false when that took too long.
+    /// Waits until at most `limit_bytes` are not persisted; false if that exceeds `timeout`.
     ///
     /// # Errors
-    /// When a write failed, so that there will never be room.
+    /// When a write failed: the bytes will never be persisted.
     pub fn wait_for_room(&self, limit_bytes: u64, timeout: Duration) -> Result<bool, Error> {
         self.room.wait(limit_bytes, timeout, &self.directory.health)
     }
@@ -367,8 +369,8 @@ impl Database {
         Ok(())
     }
 
-    /// Deletes the segments of nodes that lie below `floor` entirely: for readers at once, from
-    /// the disk with the next [`persist`](Self::persist). Versions with nodes there are gone.
+    /// Deletes the segments of nodes that lie entirely below `floor`: for readers at once, from the
+    /// disk with the next [`persist`](Self::persist). Versions with nodes there are lost.
     ///
     /// # Errors
     /// When an earlier write failed.
@@ -379,9 +381,9 @@ impl Database {
         Ok(())
     }
 
-    /// Keeps the witnesses of at most `max_blocks` blocks, and `max_bytes` of them, as far as whole
-    /// segments allow: the one that is written stays, and so does one that has a block to keep.
-    /// Done with the next [`persist`](Self::persist).
+    /// Keeps the witnesses of at most `max_blocks` blocks and at most `max_bytes` of them, rounded
+    /// to whole segments: the segment being written stays, and so does one with a block to keep.
+    /// Takes effect with the next [`persist`](Self::persist).
     ///
     /// # Errors
     /// When an earlier write failed.
@@ -457,7 +459,7 @@ impl Database {
 /// The size of segments that the store was begun with; `None` when there is no store.
 fn read_format(directory: &Directory) -> Result<Option<u64>, Error> {
     let Some(file) = directory.open(FORMAT)? else { return Ok(None) };
-    // Shorter or empty, it was being written; create() finds out whether the store was ever in use.
+    // A shorter or empty file was being written; create() checks whether the store was ever in use.
     let mut bytes = [0; HEADER_BYTES];
     if file.len()? < bytes.len() as u64 {
         return Ok(None);
@@ -474,15 +476,15 @@ fn read_format(directory: &Directory) -> Result<Option<u64>, Error> {
             expected: format!("pages of {PAGE_BYTES} bytes"),
         });
     }
-    // Who wrote it may have been killed before it was durable.
+    // The process that wrote it may have been killed before it was durable.
     file.sync()?;
     Ok(Some(segment_bytes))
 }
 
 const FORMAT_KIND: [u8; 4] = *b"STOR";
 
-/// Begins a store. It exists once the format file does, which lasts with the next sync of the
-/// directory; what an unfinished one has left is removed, but nothing that was ever in use.
+/// Creates a store. It exists once the format file does, which is durable with the next sync of the
+/// directory. Files of an unfinished creation are removed, but none that were ever in use.
 fn create(directory: &Directory, options: &Options) -> Result<u64, Error> {
     let missing = || Error::Short {
         file: directory.path(FORMAT),

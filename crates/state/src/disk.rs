@@ -1,4 +1,4 @@
-//! The one door to files: real ones, ones in memory, and ones that fail on purpose.
+//! The interface to files: real ones, ones in memory, and ones that fail on purpose.
 
 mod directory;
 mod fault;
@@ -60,7 +60,7 @@ pub trait Disk: Debug + Send + Sync {
     /// The system's.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// Makes durable which files there are.
+    /// Makes created and removed files durable.
     ///
     /// # Errors
     /// The system's.
@@ -110,16 +110,15 @@ pub trait File: Debug + Send + Sync {
     /// The system's.
     fn sync(&self) -> io::Result<()>;
 
-    /// Tells the system that reads follow no order, so that it reads what is asked for alone. When
-    /// it guesses what comes next, the call that does so may take milliseconds, in which it lets
-    /// nobody else run there.
+    /// Tells the system that reads follow no order, so that it reads no more than asked for. A read
+    /// with read-ahead may take milliseconds in the kernel without a chance to be preempted.
     fn reads_are_random(&self) {}
 
-    /// Has the system begin to read these bytes, which are wanted soon.
+    /// Asks the system to begin to read these bytes, which are needed soon.
     fn read_ahead(&self, _offset: u64, _bytes: u64) {}
 
-    /// The file once more, opened to be read alone, for another process; `None` where there are no
-    /// such files.
+    /// The file opened again for reading only, to be handed to another process; `None` if it is not
+    /// in the file system.
     ///
     /// # Errors
     /// The system's.
@@ -127,15 +126,14 @@ pub trait File: Debug + Send + Sync {
         Ok(None)
     }
 
-    /// The file as memory, to read from: `bytes` from its beginning on, of which none may be
-    /// touched that lie behind its end, for as long as the process lasts. `None` where files cannot
-    /// be mapped, or this one cannot.
+    /// A read-only mapping of the first `bytes` of the file, for as long as the process lasts. No
+    /// byte beyond the end of the file may be touched. `None` if the file cannot be mapped.
     fn map(&self, _bytes: u64) -> Option<&'static [u8]> {
         None
     }
 }
 
-/// The first write that failed: after it there are no others.
+/// The first write that failed. All later writes are refused.
 #[derive(Debug, Default)]
 pub(crate) struct WriteHealth {
     first: OnceLock<Error>,
@@ -199,7 +197,7 @@ impl Directory {
         self.disk.path(name)
     }
 
-    /// The same files, for a reader that wants to write and must not.
+    /// The same files as a copy-on-write view.
     pub(crate) fn veiled(&self) -> Arc<dyn Disk> {
         Arc::new(veil::VeilDisk::new(self.disk.clone()))
     }

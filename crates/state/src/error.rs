@@ -3,7 +3,8 @@ use std::sync::Arc;
 
 /// Why the store could not answer, or could not keep something.
 ///
-/// What came from a file names it, and the place in it. Nothing here is ever a verdict on a block.
+/// An error about a file names the file and the offset in it. No error here is a verdict on a
+/// block.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// The operating system refused: full disk, read-only disk, failing disk.
@@ -11,31 +12,31 @@ pub enum Error {
     Io {
         /// The file, or the directory.
         file: String,
-        /// What was tried.
+        /// The operation.
         action: &'static str,
         /// Where in the file, in bytes.
         offset: u64,
-        /// What the system said; no source, since it is in the text.
+        /// The system's error. It is part of the text, so it is no source.
         cause: Arc<io::Error>,
     },
-    /// What is in the file is not what was written there.
+    /// The content of the file is not what was written.
     #[error("{file} is damaged at offset {offset}: {what}")]
     Damaged {
         /// The file.
         file: String,
         /// Where in the file, in bytes.
         offset: u64,
-        /// What was found, and what was expected.
+        /// A description of the damage.
         what: String,
     },
-    /// The file is not one of ours, or one of ours in another's place.
+    /// The file is not one of this store, or has the name of another.
     #[error("{file} is not a file of this store at offset 0: found {found}, expected {expected}")]
     Foreign {
         /// The file.
         file: String,
-        /// What it begins with.
+        /// The value found.
         found: String,
-        /// What it should begin with.
+        /// The value expected.
         expected: String,
     },
     /// The file was written by a program with another format.
@@ -45,7 +46,7 @@ pub enum Error {
         file: String,
         /// Its version.
         found: u32,
-        /// The version that we know.
+        /// The version that this program supports.
         supported: u32,
     },
     /// The file is missing, or ends before what the index knows to be in it.
@@ -89,7 +90,7 @@ pub enum Error {
     Index {
         /// The file.
         file: String,
-        /// What the database said.
+        /// The message of the index.
         what: String,
     },
     /// There is no canonical block with this number to unwind to.

@@ -1,4 +1,4 @@
-//! The first 64 bytes of every file: whose it is, of which format, and which file it is.
+//! The header of every file, 64 bytes: magic, format version, kind and position.
 
 use crate::Error;
 use crate::disk::NamedFile;
@@ -10,7 +10,7 @@ pub(crate) const HEADER_BYTES: usize = 64;
 const MAGIC: [u8; 8] = *b"DEPONENT";
 const CHECKSUM_AT: usize = HEADER_BYTES - 4;
 
-/// What a file is, in four letters, and two numbers that its kind gives a meaning.
+/// The kind of a file, in four letters, and two numbers with a meaning that depends on the kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) kind: [u8; 4],

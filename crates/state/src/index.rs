@@ -1,5 +1,5 @@
-//! The index: small tables that say what is in the logs. They are changed in one transaction, and
-//! only that makes anything durable.
+//! The index: small tables with the locations of all values in the logs. A value is durable once
+//! the transaction that adds it to the index has committed.
 
 mod checked;
 mod stored;
@@ -40,13 +40,13 @@ pub(crate) struct Index {
     cache_bytes: usize,
 }
 
-/// redb. Once its file has failed it refuses what is not in its cache, wherever that lies, with
-/// [`redb::Error::PreviousIo`], until it is opened anew.
+/// The open redb database. After one failed read redb refuses all reads beyond its cache with
+/// [`redb::Error::PreviousIo`] until it is opened again.
 #[derive(Debug)]
 struct OpenIndex {
-    /// `None` when it could not be opened anew.
+    /// `None` if it could not be opened again.
     database: Option<redb::Database>,
-    /// What went wrong below redb, which says less about it.
+    /// The first error below redb, which is more precise than that of redb.
     cause: Arc<OnceLock<Error>>,
 }
 
@@ -81,8 +81,8 @@ impl Index {
         written.map_err(|error| self.directory.health.failed(error))
     }
 
-    /// Does this. When it finds that another read has failed, before or meanwhile, redb is opened
-    /// anew, and it is done again while nobody else reads: what is damaged is in one place alone.
+    /// Runs an operation. If another read has failed, before or meanwhile, redb is opened again and
+    /// the operation repeated under the write lock: damage in one place must not fail other reads.
     fn with<T>(
         &self,
         mut run: impl FnMut(&redb::Database) -> Result<T, redb::Error>,
@@ -95,7 +95,7 @@ impl Index {
         drop(opened);
         let mut opened = self.opened.write().unwrap_or_else(PoisonError::into_inner);
         let mut last = opened.run(&mut run);
-        // Where a write has failed, nothing is written any more, and redb writes when it opens.
+        // After a failed write nothing is written any more, and opening redb writes.
         let is_writable = self.directory.health.check().is_ok();
         if is_writable && matches!(last, Err(redb::Error::PreviousIo)) {
             opened.open_anew(&self.directory, self.cache_bytes)?;
@@ -130,7 +130,7 @@ impl Index {
         self.meta_value(&engine_key(key))
     }
 
-    /// What the last transaction said about the logs and the chain; `None` in a new index.
+    /// The state and the heads of the last transaction; `None` in a new index.
     pub(crate) fn state(&self) -> Result<Option<(StoreState, StoredHeads)>, Error> {
         let tables = self.read(|transaction| Ok(transaction.list_tables()?.count()))?;
         if tables == 0 {
@@ -193,7 +193,7 @@ impl OpenIndex {
     }
 
     fn open_anew(&mut self, directory: &Directory, cache_bytes: usize) -> Result<(), Error> {
-        // Two would not know what the other writes.
+        // Two open databases would not see each other's writes.
         self.database = None;
         *self = Self::open(directory, cache_bytes)?;
         Ok(())

@@ -1,9 +1,12 @@
-//! What the engine keeps: nodes of state tries, blocks, codes, witnesses, and which block is head.
+//! An append-only, crash-safe store of an Ethereum chain: nodes of state tries, blocks, codes,
+//! witnesses, and the heads.
 //!
-//! [`Database`] keeps it on a [`Disk`]: nodes in a log of pages, all else in logs of frames, and an
-//! index, in redb, of what is where. Blocks can be read as soon as they are added; they last once
-//! [`Database::persist`] has returned. After a crash the store opens with the state of the last
-//! `persist`, or of one that was under way. See docs/design/state.md.
+//! [`Database`] keeps nodes in a log of pages and all other values in logs of frames, on a
+//! [`Disk`], with an index (redb) of their locations. A block can be read as soon as it is added,
+//! and is durable once [`Database::persist`] has returned. After a crash the store opens with the
+//! state of the last `persist`, or of one that was under way. See docs/design/state.md.
+//!
+//! The crate has no features. Sizes are in bytes; an address is a byte offset in a log.
 //!
 //! ```
 //! use alloy_primitives::Bytes;

@@ -31,8 +31,8 @@ pub const CODE_FIRST_BYTES: usize = 32;
 /// further behind is read into memory; few codes are that long.
 pub const MAPPED_BEYOND_BYTES: u64 = 1 << 20;
 
-/// What Linux maps of a file at once when a byte of it is looked at that is in memory anyway. Other
-/// systems map less, and more is counted than there is.
+/// Bytes that Linux maps around a byte on a page fault, as far as they are in the page cache. Other
+/// systems map less, so more is counted than is resident.
 pub const MAPPED_WINDOW_BYTES: usize = 64 << 10;
 
 /// Bytes of mapped files that stay in memory of the process once they were looked at, at first:
@@ -56,12 +56,12 @@ pub const MAPPED_PASSING_BYTES: usize = 16 << 20;
 /// Bytes of a frame's payload. The largest witness that we know of is 500 MB.
 pub const MAX_FRAME_BYTES: usize = 2 << 30;
 
-/// Bytes gathered before a write: where processors are few, somebody may wait for the end of the
-/// call, which takes a tenth of a millisecond.
+/// Bytes gathered before a write. A call takes a tenth of a millisecond, which other threads may
+/// have to wait for if there are few processors.
 pub const WRITE_BUFFER_BYTES: usize = 64 << 10;
 
-/// Bytes of pages between two syncs: what somebody waits for who waits for room in memory, and on
-/// the slowest of disks that is a second or two.
+/// Bytes of pages between two syncs. A thread under back-pressure waits for one such part: a second
+/// or two on the slowest disks.
 pub const WRITE_PART_BYTES: usize = 8 << 20;
 
 /// Pages that a reader of nodes has at hand, by a table of 256 KiB that should stay in the

@@ -125,19 +125,19 @@ struct Frame {
 pub(crate) struct Log {
     segments: Segments,
     segment_bytes: u64,
-    /// Nothing below is read: it is deleted.
+    /// The first offset that is not deleted.
     start: AtomicU64,
     writer: Mutex<LogWriter>,
 }
 
 #[derive(Debug)]
 struct LogWriter {
-    /// Where the next frame goes, or the next segment begins.
+    /// The end of the log: the offset of the next frame or segment.
     end: u64,
-    /// The segment that is written, since it was synced.
+    /// The segment with unsynced writes, and its start.
     dirty: Option<(u64, Arc<Segment>)>,
     created: bool,
-    /// What is not written yet, the last bytes before `end`.
+    /// The last bytes before `end`, which are not written yet.
     buffer: Vec<u8>,
 }
 
@@ -207,7 +207,7 @@ impl Log {
         Ok(location)
     }
 
-    /// Writes and syncs what was appended; says where the log ends.
+    /// Writes and syncs all that was appended. Returns the end of the log.
     pub(crate) fn sync(&self) -> Result<u64, Error> {
         let mut writer = self.writer();
         self.sync_writer(&mut writer)?;
@@ -225,7 +225,7 @@ impl Log {
         Ok(())
     }
 
-    /// Reads what a frame holds, and checks it.
+    /// Reads and checks the payload of a frame.
     pub(crate) fn read(&self, location: FrameLocation) -> Result<Bytes, Error> {
         let Frame { body, .. } = self.read_frame(location)?;
         Ok(body.slice(..location.bytes as usize))
@@ -278,8 +278,8 @@ impl Log {
         Ok(Frame { segment: file, location: CodeLocation { segment, offset }, body })
     }
 
-    /// The file of the segment that begins at `start`, to be read by somebody else; `None` when
-    /// there is no such segment, or when it is in no file that can be handed on.
+    /// The file of the segment that begins at `start`, for another process to read; `None` if there
+    /// is no such segment, or no file that can be handed on.
     pub(crate) fn file(&self, start: u64) -> Result<Option<fs::File>, Error> {
         match self.segments.containing(start) {
             Some((found, _)) if found == start => self.segments.open(start)?.reopen(),
@@ -287,7 +287,7 @@ impl Log {
         }
     }
 
-    /// The first offset that is kept.
+    /// The first offset that is not deleted.
     pub(crate) fn start(&self) -> u64 {
         self.start.load(Ordering::Relaxed)
     }
@@ -296,14 +296,14 @@ impl Log {
         &self.segments
     }
 
-    /// Removes the files below `start`, which the index has forgotten.
+    /// Removes the files below `start`, which the index no longer names.
     pub(crate) fn remove_below(&self, start: u64) -> Result<(), Error> {
         self.start.fetch_max(start, Ordering::Relaxed);
         self.segments.remove_below(start)
     }
 
-    /// Reads every frame from the files, and gives `each` its outcome: the bytes read. After damage
-    /// the rest of the segment is not read: where the next frame begins is not known.
+    /// Reads every frame from the files, and calls `each` with the outcome: the bytes read. After
+    /// damage the rest of the segment is skipped, since the start of the next frame is unknown.
     pub(crate) fn verify(&self, end: u64, mut each: impl FnMut(Result<u64, Error>)) {
         let starts: Vec<_> = self.segments.starts().into_iter().filter(|&at| at < end).collect();
         let ends = starts.iter().skip(1).copied().chain([end]);
@@ -349,7 +349,7 @@ impl Log {
 }
 
 impl LogWriter {
-    /// Writes the buffer, which ends `after` bytes before the log's end.
+    /// Writes the buffer, which ends `after` bytes before the end of the log.
     fn write_buffer(&mut self, after: u64) -> Result<(), Error> {
         if self.buffer.is_empty() {
             return Ok(());
@@ -361,7 +361,7 @@ impl LogWriter {
     }
 }
 
-/// Whether a file of this length ends where a frame does, by the lengths of all before it.
+/// Whether the end of a file of this length is the end of a frame.
 fn ends_with_a_frame(kind: LogKind, file: &Segment, bytes: u64) -> Result<bool, Error> {
     let mut end = HEADER_BYTES as u64;
     while end + FRAME_HEADER_BYTES as u64 <= bytes {

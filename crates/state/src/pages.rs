@@ -1,4 +1,4 @@
-//! The log of nodes: pages with a checksum, in segment files, behind a cache.
+//! The log of nodes: pages with checksums in segment files, behind a cache.
 
 use crate::Error;
 use crate::back_pressure::BackPressure;
@@ -33,9 +33,9 @@ pub struct NodeStore {
 struct SharedNodes {
     segments: Segments,
     segment_bytes: u64,
-    /// Nothing below is read: it is deleted, or about to be.
+    /// The first address that is not deleted, or about to be.
     start: AtomicU64,
-    /// Where the next page goes. Moved by [`NodeBatch::seal`] alone.
+    /// The address of the next page. Moved by [`NodeBatch::seal`] alone.
     end: AtomicU64,
     cache: Cache<Page>,
     /// Pages that are sealed and not persisted, by number.
@@ -45,7 +45,7 @@ struct SharedNodes {
     health: Arc<WriteHealth>,
 }
 
-/// What a page holds: with an [`Arc`]'s two counts it is what the allocator gives out, to the byte.
+/// The content of a page: with the two counts of an [`Arc`] exactly a size class of the allocator.
 struct Page([u8; PAGE_CONTENT_BYTES]);
 
 const _: () = assert!(size_of::<Page>() + 2 * size_of::<usize>() <= PAGE_BYTES);
@@ -83,7 +83,7 @@ impl fmt::Debug for NodeStore {
     }
 }
 
-/// What [`NodeStore::recover`] needs to know.
+/// The options of [`NodeStore::recover`].
 pub(crate) struct NodeStoreOptions {
     pub(crate) start: u64,
     pub(crate) end: u64,
@@ -134,21 +134,20 @@ impl Records for NodeStore {
     }
 }
 
-/// Reads nodes for one reader, which mostly comes to pages that it has been to not long before:
-/// these are at hand, where a look into the cache of all takes locks and counts that other threads
-/// move.
+/// A reader of nodes with a small table of recently read pages of its own, which takes no locks,
+/// unlike the shared cache.
 #[derive(Debug)]
 pub struct NodeReader {
     nodes: NodeStore,
-    /// How many pages were looked up in the cache, as long as there are none at hand.
+    /// The number of pages looked up in the shared cache, as long as there is no table.
     looked_up: usize,
-    /// By the last digits of their numbers; empty for a reader of few. Those that it has been to
-    /// once have their numbers here alone: to hold a page, its counts have to be fetched.
+    /// The table, by the low bits of page numbers; empty for a reader of few pages. A page that was
+    /// read once has only its number here: to hold it, its reference count has to be changed.
     at_hand: Box<[(u64, Option<Arc<Page>>)]>,
 }
 
 impl NodeReader {
-    /// With nothing at hand.
+    /// A reader with an empty table.
     pub fn new(nodes: NodeStore) -> Self {
         Self { nodes, looked_up: 0, at_hand: Box::default() }
     }
@@ -220,12 +219,12 @@ impl NodeStore {
         NodeBatch { nodes: self.clone(), pages: Vec::new(), next, used: PAGE_CONTENT_BYTES }
     }
 
-    /// Where the log ends, sealed batches included: the next batch's addresses are above.
+    /// The end of the log, sealed batches included: the addresses of the next batch are above.
     pub fn end(&self) -> NodeAddress {
         NodeAddress::new(self.shared.end.load(Ordering::Acquire))
     }
 
-    /// Whether the cache takes further pages without letting go of others.
+    /// Whether the cache takes more pages without evicting others.
     pub fn cache_has_room(&self) -> bool {
         self.shared.cache.has_room()
     }
@@ -235,15 +234,15 @@ impl NodeStore {
         NodeAddress::new(self.shared.start.load(Ordering::Relaxed))
     }
 
-    /// Stops reads below the last segment that begins at or below `floor`; says where that is.
+    /// Stops reads below the last segment that begins at or below `floor`. Returns its start.
     pub(crate) fn forget_below(&self, floor: NodeAddress) -> u64 {
         let floor = floor.offset().min(self.end().offset());
         let start = self.shared.segment_of(floor);
         self.shared.start.fetch_max(start, Ordering::Relaxed).max(start)
     }
 
-    /// Writes and syncs what waits, and lets go of it part by part, since it can be read from the
-    /// files from then on; says where the log ends with it.
+    /// Writes and syncs all waiting pages, and drops them part by part, since they can then be read
+    /// from the files. Returns the end of the log that includes them.
     pub(crate) fn write_waiting(&self) -> Result<u64, Error> {
         let shared = &*self.shared;
         // The end is read first: seal moves it last.
@@ -263,7 +262,7 @@ impl NodeStore {
         Ok(end)
     }
 
-    /// Removes the files below `start`, which the index has forgotten.
+    /// Removes the files below `start`, which the index no longer names.
     pub(crate) fn remove_below(&self, start: u64) -> Result<(), Error> {
         // It goes through the whole cache.
         if self.shared.segments.starts().first().is_some_and(|first| *first < start) {
@@ -285,7 +284,7 @@ impl NodeStore {
         let from = range.start;
         if let Some(before) = self.last_before(from) {
             let segment = shared.segment_of(before.start);
-            // Whatever is wrong there is met when its turn comes.
+            // An error is reported when the page is read.
             if let Ok(file) = shared.segments.open(segment) {
                 file.read_ahead(before.start - segment, before.end - before.start);
             }
@@ -307,7 +306,7 @@ impl NodeStore {
         Ok(Some(NodeAddress::new(from)))
     }
 
-    /// The last [`READ_AHEAD_BYTES`] or less before `end`, of one segment; `None` at the start of
+    /// The last [`READ_AHEAD_BYTES`] or less before `end`, in one segment; `None` at the start of
     /// the log.
     fn last_before(&self, end: u64) -> Option<Range<u64>> {
         let last = end.checked_sub(1).filter(|last| *last >= self.start().offset())?;
@@ -349,8 +348,8 @@ impl NodeStore {
 }
 
 impl SharedNodes {
-    /// Shows the page with this address to `see`, if that is an address of a record, and the page
-    /// in the cache.
+    /// Calls `see` with the page of this address, if that may be the address of a record and the
+    /// page is in the cache.
     #[inline]
     fn cached<T>(&self, address: u64, see: impl FnOnce(&Arc<Page>) -> T) -> Option<T> {
         let is_record = address % PAGE < PAGE_CONTENT_BYTES as u64;
@@ -358,7 +357,7 @@ impl SharedNodes {
         if is_record && is_kept { self.cache.get(address / PAGE, see) } else { None }
     }
 
-    /// Where the segment with this address begins.
+    /// The start of the segment with this address.
     fn segment_of(&self, address: u64) -> u64 {
         address / self.segment_bytes * self.segment_bytes
     }
@@ -393,7 +392,7 @@ impl SharedNodes {
         let segment = self.segment_of(address);
         let read = || read_page(&*self.segments.open(segment)?, number, segment);
         let page = read().map_err(|error| match self.start.load(Ordering::Relaxed) {
-            // It was deleted while we read.
+            // It was deleted meanwhile.
             start if address < start => Error::Deleted { log: NODES.name, address, start },
             _ => error,
         })?;
@@ -426,7 +425,7 @@ impl SharedNodes {
         if is_new { self.segments.sync_directory() } else { Ok(()) }
     }
 
-    /// Lets go of the pages before this number, which are in their files.
+    /// Drops the waiting pages before this number, which are in their files.
     fn unpin(&self, number: u64) {
         let mut waiting = self.waiting.write().expect("no thread panics with it");
         let kept = waiting.split_off(&number);
@@ -450,14 +449,14 @@ fn read_page(file: &NamedFile, number: u64, segment: u64) -> Result<Arc<Page>, E
     }
 }
 
-/// What a page as it lies in its file holds, if it is this page and undamaged.
+/// The content of a page as it is in its file, if it is this page and undamaged.
 fn content(number: u64, page: &[u8; PAGE_BYTES]) -> Option<&[u8; PAGE_CONTENT_BYTES]> {
     let (content, end) = page.split_first_chunk().expect("it is longer than what it holds");
     (end == page_end(number, content)).then_some(content)
 }
 
-/// What follows the content in a file: zeroes, and the CRC-32 over the content and the number, so
-/// that a page in another's place is found out too.
+/// The end of a page in its file: zeros, and a CRC-32 over the content and the page number, which
+/// also detects a page in the place of another.
 fn page_end(number: u64, content: &[u8; PAGE_CONTENT_BYTES]) -> [u8; PAGE_END_BYTES] {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(content);
@@ -467,13 +466,13 @@ fn page_end(number: u64, content: &[u8; PAGE_CONTENT_BYTES]) -> [u8; PAGE_END_BY
     end
 }
 
-/// New records that nobody sees until they are sealed. Dropped, they never were.
+/// New records, invisible to readers until the batch is sealed. A dropped batch leaves no trace.
 pub struct NodeBatch {
     nodes: NodeStore,
     pages: Vec<(u64, Arc<Page>)>,
     /// The number of the next page.
     next: u64,
-    /// Bytes used of the last page.
+    /// The bytes used of the last page.
     used: usize,
 }
 
@@ -536,7 +535,7 @@ impl RecordSink for NodeBatch {
             self.new_page();
         }
         let (number, page) = self.pages.last_mut().expect("there is a page now");
-        let page = Arc::get_mut(page).expect("nobody sees it before it is sealed");
+        let page = Arc::get_mut(page).expect("no reader has it before it is sealed");
         let range = self.used..self.used + record.len();
         page.0[range].copy_from_slice(record);
         let address = NodeAddress::new(*number * PAGE + self.used as u64);

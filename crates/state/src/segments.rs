@@ -10,7 +10,8 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-/// Which log: its name, which its files begin with, and the four letters in their headers.
+/// The kind of a log: its name, which is the prefix of its file names, and the letters in the
+/// headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogKind {
     pub(crate) name: &'static str,
@@ -52,9 +53,9 @@ pub(crate) const WITNESSES: LogKind =
 #[derive(Debug)]
 pub(crate) struct Segment {
     file: NamedFile,
-    /// The file in memory, `None` where it cannot be mapped.
+    /// The mapping of the file; `None` if it cannot be mapped.
     mapped: OnceLock<Option<&'static [u8]>>,
-    /// The file has so many bytes at least.
+    /// A lower bound of the length of the file, in bytes.
     known_bytes: AtomicU64,
 }
 
@@ -71,8 +72,8 @@ impl Segment {
         Arc::new(Self { file, mapped: OnceLock::new(), known_bytes: AtomicU64::new(0) })
     }
 
-    /// These bytes of the file, written already, where they lie in the system's memory; `None`
-    /// where the file cannot be mapped, or not that far.
+    /// A mapping of these bytes of the file, which are written already; `None` if the file cannot
+    /// be mapped, or not that far.
     pub(crate) fn mapped(
         &self,
         segment_bytes: u64,
@@ -86,7 +87,7 @@ impl Segment {
             return Ok(None);
         }
         if end > self.known_bytes.load(Ordering::Relaxed) {
-            // What lies behind the end of the file is mapped and must not be touched.
+            // The mapping extends beyond the end of the file, where it must not be touched.
             let found_bytes = self.file.len()?;
             if end > found_bytes {
                 let file = self.file.path().into();
@@ -105,16 +106,16 @@ pub(crate) struct Segments {
     files: Mutex<SegmentFiles>,
 }
 
-/// Every segment, and its file where that is open.
+/// All segments, with their files if these are open.
 #[derive(Debug, Default)]
 struct SegmentFiles {
     all: BTreeMap<u64, Option<Arc<Segment>>>,
-    /// Those that are open, in the order in which they were opened.
+    /// The open segments, in the order in which they were opened.
     open: VecDeque<u64>,
 }
 
 impl SegmentFiles {
-    /// Keeps a file open, and lets go of the one that was opened first when there are many.
+    /// Keeps a file open, and closes the one that was opened first if there are too many.
     fn keep(&mut self, start: u64, file: &Arc<Segment>) {
         if self.all.insert(start, Some(file.clone())).flatten().is_some() {
             return;
@@ -130,10 +131,10 @@ impl SegmentFiles {
 }
 
 impl Segments {
-    /// The segments of a log that reaches from `start` to `end`, whatever else is in the files.
-    /// What is beyond the end was never committed and is cut off; files that are removed are gone
-    /// for good once the directory is synced. Where a segment ends too early, `is_full` says
-    /// whether one of that length may be whole, so that another is missing.
+    /// The segments of a log that reaches from `start` to `end`. Bytes and files beyond the end
+    /// were never committed and are removed, durably once the directory is synced. If a segment
+    /// ends too early, `is_full` decides whether one of that length may be whole, so that another
+    /// is missing.
     pub(crate) fn recover(
         kind: LogKind,
         directory: Directory,
@@ -171,7 +172,7 @@ impl Segments {
             let file = self.open(start)?;
             let (found_bytes, expected_bytes) = (file.len()?, end - start);
             if found_bytes < expected_bytes && is_full(&file, found_bytes)? {
-                // The one after it is missing.
+                // The next segment is missing.
                 let file = self.directory.path(&self.file_name(start + found_bytes));
                 return Err(Error::Short { file, found_bytes: 0, expected_bytes: 1 });
             }
@@ -186,17 +187,17 @@ impl Segments {
         Ok(())
     }
 
-    /// Where each segment begins, ascending.
+    /// The starts of all segments, ascending.
     pub(crate) fn starts(&self) -> Vec<u64> {
         self.files().all.keys().copied().collect()
     }
 
-    /// Where the last segment begins.
+    /// The start of the last segment.
     pub(crate) fn last(&self) -> Option<u64> {
         self.files().all.keys().next_back().copied()
     }
 
-    /// The segment that has `address`: where it begins, and where the next does.
+    /// The start of the segment that has `address`, and the start of the next one.
     pub(crate) fn containing(&self, address: u64) -> Option<(u64, Option<u64>)> {
         let files = self.files();
         let (&start, _) = files.all.range(..=address).next_back()?;
@@ -224,12 +225,12 @@ impl Segments {
         Ok(file)
     }
 
-    /// The segment that begins there, if it is open: nothing is read.
+    /// The file of the segment that begins at `start`, if it is open. Nothing is read.
     pub(crate) fn opened(&self, start: u64) -> Option<Arc<Segment>> {
         self.files().all.get(&start).cloned().flatten()
     }
 
-    /// A new segment, its header written, not durable yet.
+    /// A new segment with its header, not durable yet.
     pub(crate) fn create(&self, start: u64, header: &[u8]) -> Result<Arc<Segment>, Error> {
         let file = self.directory.create(&self.file_name(start))?;
         self.advise(&file);
@@ -239,7 +240,7 @@ impl Segments {
         Ok(file)
     }
 
-    /// What the system should know before anything is read of a file.
+    /// Advises the system before the first read of a file.
     fn advise(&self, file: &NamedFile) {
         if self.kind == NODES {
             file.reads_are_random();
@@ -251,8 +252,8 @@ impl Segments {
         self.directory.pace.pause();
     }
 
-    /// Forgets the segments that end at or below `start`, then removes their files. That needs no
-    /// sync: one that comes back lies below the start that the index has, and is removed again.
+    /// Drops the segments that end at or below `start` and removes their files. That needs no sync:
+    /// a file that comes back lies below the start in the index, and is removed again.
     pub(crate) fn remove_below(&self, start: u64) -> Result<(), Error> {
         let mut files = self.files();
         let kept = files.all.split_off(&start);
@@ -265,7 +266,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Makes durable which segments there are.
+    /// Makes created and removed files durable.
     pub(crate) fn sync_directory(&self) -> Result<(), Error> {
         self.directory.sync()
     }

@@ -79,7 +79,7 @@ fn codes_stay_in_their_files_while_these_grow_and_are_closed() {
     }
     assert!(store.stats().expect("readable").codes.files > 3);
     assert_eq!(store.verify(&mut |_| {}).expect("readable").damaged, 0);
-    // What was handed out needs neither the store nor the names of its files.
+    // Codes that were handed out outlive the store and the names of its files.
     drop(store);
     folder.close().expect("removed");
     assert!(held.iter().all(|(found, code)| found.code() == *code));

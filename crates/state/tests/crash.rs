@@ -83,7 +83,7 @@ fn a_power_cut_while_it_opens_after_a_power_cut_leaves_it_too() {
     }
 }
 
-/// What a process has written and not synced when it is killed, the next one sees, and a power cut
+/// Unsynced writes of a killed process are visible to the next one, and a power cut
 /// after that may take away.
 #[test]
 fn a_power_cut_after_a_process_was_killed_leaves_it_too() {
@@ -153,7 +153,7 @@ fn any_sequence_of_kills_and_power_cuts_leaves_a_committed_state() {
 const ROOM: usize = 200;
 
 /// A store whose log of witnesses has room for one frame in its only segment, and after a power cut
-/// perhaps a second segment, which nobody knows.
+/// perhaps a second segment that no index names.
 fn with_an_unknown_segment(files: &Files, at: u64, seed: u64) -> Option<Files> {
     let disk = FaultDisk::new(files, Fault::PowerCut { at });
     if let Ok(store) = open(disk.clone()) {

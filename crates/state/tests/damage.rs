@@ -139,7 +139,7 @@ fn what_is_behind_the_end_is_cut_off() {
     }
     let mut more = files.clone();
     more.insert("nodes-0000000070000000".into(), vec![1; 99]);
-    more.insert("a file of somebody else".into(), vec![1; 99]);
+    more.insert("a foreign file".into(), vec![1; 99]);
     assert_eq!(refusal(&more, &model, "more files"), None);
 }
 

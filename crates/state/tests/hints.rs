@@ -1,5 +1,5 @@
-//! What the system is told of what will be read: of files whose reads follow no order it reads
-//! nothing by itself, so whoever does read in order has to say so, or waits for each read.
+//! Hints to the system about reads. It does not read ahead in files with random access, so
+//! sequential readers have to announce their reads.
 
 mod common;
 
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use trie::versioned::{NodeAddress, RecordSink, Records};
 
-/// What files were told, and what was read of them, by name.
+/// The hints and reads of each file, by name.
 #[derive(Debug, Default)]
 struct Told {
     random: Vec<String>,

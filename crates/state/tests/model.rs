@@ -100,7 +100,7 @@ fn witnesses_that_come_late_are_counted_as_blocks() {
     // Four in a segment: the four newest stay, and no more than a segment besides.
     let kept = retained(|_| true, |_| false);
     assert!(kept.ends_with(&[36, 37, 38, 39]) && kept.len() <= 8, "{kept:?}");
-    // What a block touched does not count a second time.
+    // A block with both parts counts once.
     let kept = retained(|_| true, |_| true);
     assert!(kept.ends_with(&[36, 37, 38, 39]) && kept.len() <= 8, "{kept:?}");
     let kept = retained(|number| number % 2 == 0, |number| number % 2 == 0);

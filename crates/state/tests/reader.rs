@@ -71,7 +71,7 @@ fn each_write_of_a_round_may_be_held_back_and_readers_are_not() {
             // The index is written once more when all is closed.
             let Some(database) = database.upgrade() else { return };
             let number = writes.fetch_add(1, Ordering::Relaxed);
-            // Whoever reads meanwhile waits for nothing.
+            // Concurrent readers wait for nothing.
             let record = database.nodes().record(addresses[number]).expect("it is there");
             assert_eq!(record.as_ref()[..4], (number as u32).to_be_bytes());
         }

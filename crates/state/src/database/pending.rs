@@ -19,8 +19,8 @@ pub(super) enum PendingChange {
 }
 
 impl PendingChange {
-    /// Bytes that it holds while it waits, about: none if it has nothing to be written, and only a
-    /// later change brings it to the disk.
+    /// The memory that it holds while it waits, in bytes, about: none for a change without data,
+    /// which is persisted with a later one.
     pub(super) fn bytes(&self) -> u64 {
         let extra = match self {
             Self::Block(block) => {
@@ -40,8 +40,8 @@ impl PendingChange {
     }
 }
 
-/// The changes that are not persisted, and what readers see because of them. Whatever is read here
-/// has the number of the change that it is from.
+/// The changes that are not persisted, and their values by key for readers. Each value has the
+/// number of its change.
 #[derive(Debug)]
 pub(super) struct PendingChanges {
     pub(super) heads: Heads,
@@ -113,7 +113,7 @@ impl PendingChanges {
         self.codes.get(hash).map(|(_, code)| code.clone())
     }
 
-    /// What waits for this number, `Some(None)` when it is not to be canonical.
+    /// The pending canonical hash of this number; `Some(None)` if the number loses its hash.
     pub(super) fn canonical(&self, number: u64) -> Option<Option<B256>> {
         self.canonical.get(&number).map(|(_, hash)| *hash)
     }
@@ -127,7 +127,7 @@ impl PendingChanges {
         self.queue.iter().cloned().collect()
     }
 
-    /// Lets go of the changes up to a number, which are persisted; says how many bytes they held.
+    /// Drops the changes up to a number, which are persisted. Returns the bytes that they held.
     pub(super) fn persisted(&mut self, sequence: u64) -> u64 {
         let mut bytes = 0;
         while self.queue.front().is_some_and(|(number, _)| *number <= sequence) {

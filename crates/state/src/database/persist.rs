@@ -10,7 +10,7 @@ use redb::WriteTransaction;
 use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
 
-/// What one transaction of the index changes.
+/// The changes that one transaction of the index makes.
 struct IndexUpdate {
     state: StoreState,
     heads: Heads,
@@ -41,9 +41,9 @@ impl Database {
         self.failing(|| self.persist_with(&mut state))
     }
 
-    /// Drops all blocks above `number`, canonical or not, durably; heads above move down to the
-    /// canonical block there. Says how many canonical blocks were dropped. Nothing else may use the
-    /// store meanwhile. `progress` is told the part that is done, from 0 to 1.
+    /// Durably drops all blocks above `number`, canonical or not. Heads above move to the canonical
+    /// block with that number. Returns the number of canonical blocks dropped. Nothing else may use
+    /// the store meanwhile. `progress` receives the fraction done, from 0 to 1.
     ///
     /// # Errors
     /// [`Error::NotCanonical`] when there is no such block, and those of
@@ -74,7 +74,7 @@ impl Database {
         Ok(dropped)
     }
 
-    /// How much there is.
+    /// The sizes of the store.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -104,11 +104,11 @@ impl Database {
     }
 
     pub(super) fn persisted(&self) -> MutexGuard<'_, StoreState> {
-        // A panic while it was held has poisoned nothing: it changes last.
+        // A panic leaves the state consistent, since it is changed last.
         self.persisted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Any failure here is the last: what is half done is not done twice.
+    /// Refuses all later writes after a failure: a half-done write is not repeated.
     fn failing<T>(&self, run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         run().map_err(|error| {
             let error = self.directory.health.failed(error);
@@ -153,7 +153,7 @@ impl Database {
             meta: BTreeMap::new(),
             done: Persisted::default(),
         };
-        // With no change of heads among the changes, they are what all changes before left.
+        // Without a change of heads, the heads are those of the index.
         plan.heads = self.heads_before(changes)?;
         for (sequence, change) in changes {
             plan.state.sequence = *sequence;

@@ -16,7 +16,8 @@ pub struct Options {
     pub code_cache_bytes: u64,
     /// Bytes of the index in memory.
     pub index_cache_bytes: usize,
-    /// Bytes of a segment file, whole pages, two at least. A store keeps what it was begun with.
+    /// Bytes of a segment file: whole pages, at least two. A store keeps the size it was created
+    /// with.
     pub segment_bytes: u64,
     /// Bytes of a segment file of witnesses.
     pub witness_segment_bytes: u64,
@@ -45,17 +46,19 @@ pub struct NewBlock {
     pub parent_hash: B256,
     /// The state that it leaves.
     pub version: Version,
-    /// Below this the version has no node.
+    /// The lowest address that the version may have a node at.
     pub floor: NodeAddress,
-    /// What the sweep after this block knows: opaque here, and short.
+    /// The state of the sweep after this block: opaque here, at most [`MAX_SWEEP_BYTES`] long.
+    ///
+    /// [`MAX_SWEEP_BYTES`]: crate::limits::MAX_SWEEP_BYTES
     pub sweep: Bytes,
     /// The block itself: opaque here.
     pub block: Bytes,
-    /// New codes by hash. Those that the store has are not written again.
+    /// New codes. Those that the store has are not written again.
     pub codes: Vec<NewCode>,
     /// Its witness.
     pub witness: Option<Bytes>,
-    /// What it touched, from which its witness can be made.
+    /// The record of the nodes that it read, from which its witness can be made.
     pub touched: Option<Bytes>,
 }
 
@@ -76,7 +79,7 @@ impl Default for NewBlock {
     }
 }
 
-/// What the store knows of a block, its payload aside.
+/// The index entry of a block: all that the store knows of it, its payload aside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockEntry {
     /// Its hash.
@@ -85,37 +88,37 @@ pub struct BlockEntry {
     pub number: u64,
     /// Its parent.
     pub parent_hash: B256,
-    /// The state that it left, `None` when that is forgotten.
+    /// The state that it left; `None` if that is deleted.
     pub version: Option<Version>,
-    /// Below this the version has no node.
+    /// The lowest address that the version may have a node at.
     pub floor: NodeAddress,
-    /// What the sweep after this block knew.
+    /// The state of the sweep after this block.
     pub sweep: Bytes,
-    /// Ascends in the order in which blocks were added.
+    /// A number that ascends in the order in which blocks were added.
     pub sequence: u64,
     /// Whether it survives a crash.
     pub is_persisted: bool,
     /// Whether its witness can be read.
     pub witness: Retained<()>,
-    /// Whether what it touched can be read.
+    /// Whether the record of the nodes that it read can be read.
     pub touched: Retained<()>,
 }
 
-/// Something that is kept for a while.
+/// A value with a retention limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retained<T> {
-    /// It was never here.
+    /// It was never stored.
     Never,
     /// It was deleted.
     Deleted,
-    /// Here it is.
+    /// It is stored.
     Present(T),
 }
 
-/// The blocks with a name.
+/// The hashes of the named blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heads {
-    /// The first block.
+    /// The first block of the chain.
     pub genesis: Option<B256>,
     /// The head of the canonical chain.
     pub head: Option<B256>,
@@ -143,16 +146,16 @@ impl From<Heads> for StoredHeads {
     }
 }
 
-/// What a call of `persist` made durable.
+/// The blocks that a call of `persist` made durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Persisted {
-    /// How many blocks.
+    /// The number of blocks.
     pub blocks: u64,
-    /// The number and hash of the one added last.
+    /// The number and hash of the block that was added last.
     pub last: Option<(u64, B256)>,
 }
 
-/// How much there is.
+/// The sizes of the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// The log of nodes.
@@ -175,10 +178,10 @@ pub struct Stats {
     pub unpersisted_bytes: u64,
 }
 
-/// How much is in a log, as far as it is persisted.
+/// The size of a log, as far as it is persisted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogStats {
-    /// Files.
+    /// The number of files.
     pub files: u64,
     /// Bytes that are kept.
     pub kept_bytes: u64,
@@ -186,7 +189,7 @@ pub struct LogStats {
     pub deleted_bytes: u64,
 }
 
-/// What `verify` found.
+/// The result of `verify`.
 #[derive(Clone, Debug, Default)]
 pub struct VerifyReport {
     /// Pages of nodes read.
@@ -195,7 +198,7 @@ pub struct VerifyReport {
     pub frames: u64,
     /// Blocks, canonical numbers and codes read in the index.
     pub index_entries: u64,
-    /// How many of them were damaged, or name what is not there.
+    /// The number of those that are damaged or name a missing value.
     pub damaged: u64,
     /// The first of those.
     pub first: Option<Error>,

@@ -8,11 +8,11 @@ use crate::log::FrameLocation;
 use alloy_primitives::B256;
 use redb::ReadableTable;
 
-/// Takes outcomes, one for each thing read.
+/// Collects outcomes, one for each page, frame or entry read.
 struct VerifyTally<'a> {
     report: VerifyReport,
     read_bytes: u64,
-    /// Of these, how many had been read when that was last reported.
+    /// The bytes that had been read at the last report of progress.
     told_bytes: u64,
     progress: &'a mut dyn FnMut(u64),
 }
@@ -21,7 +21,7 @@ struct VerifyTally<'a> {
 const PROGRESS_EVERY: u64 = 16 << 20;
 
 impl VerifyTally<'_> {
-    /// What was read has so many bytes, or is damaged.
+    /// Takes the outcome of one read: its length in bytes, or the damage.
     fn take(&mut self, outcome: Result<u64, Error>) {
         match outcome {
             Ok(bytes) => self.read_bytes += bytes,
@@ -39,11 +39,11 @@ impl VerifyTally<'_> {
 
 impl Database {
     /// Reads all that is persisted from the files, past all caches, and checks every checksum, that
-    /// the index is whole, and that all it names is there. `progress` hears how many bytes of the
-    /// logs were read. Nothing is persisted meanwhile.
+    /// the index is whole, and that all it names is there. `progress` receives the number of bytes
+    /// of the logs read so far. Nothing is persisted meanwhile.
     ///
     /// # Errors
-    /// None for what is found to be damaged: the report has that.
+    /// When a log cannot be read at all. Damage is no error but part of the report.
     pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<VerifyReport, Error> {
         let state = self.persisted();
         let report = VerifyReport::default();

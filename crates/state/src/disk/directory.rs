@@ -9,13 +9,13 @@ use std::sync::Arc;
 #[cfg(target_os = "linux")]
 use {crate::limits::ANNOUNCED_BYTES, rustix::fs::Advice, std::num::NonZeroU64};
 
-/// A directory of the file system, held by a lock file against other processes.
+/// A directory of the file system. A lock file keeps other processes out.
 #[derive(Debug)]
 pub struct DirectoryDisk {
     directory: PathBuf,
-    /// The directory itself, open to be synced whatever else has used descriptors up.
+    /// The directory itself, kept open so that it can be synced when no descriptors are left.
     handle: fs::File,
-    /// Held, not read: the lock ends with the process, however that ends.
+    /// The lock file. The lock ends with the process.
     _lock: fs::File,
 }
 
@@ -126,7 +126,7 @@ impl File for fs::File {
         self.sync_data()
     }
 
-    // Advice, both of them: who does not take it reads as well.
+    // Both are advice; reads work without it.
     #[cfg(target_os = "linux")]
     fn reads_are_random(&self) {
         rustix::fs::fadvise(self, 0, None, Advice::Random).ok();
@@ -142,7 +142,7 @@ impl File for fs::File {
     }
 
     fn reopen(&self) -> io::Result<Option<fs::File>> {
-        // Its name may be gone.
+        // The file may have been removed by name.
         fs::File::open(format!("/proc/self/fd/{}", self.as_raw_fd())).map(Some)
     }
 

@@ -1,8 +1,8 @@
-//! Files as memory. The one place in this crate with `unsafe` code.
+//! Memory-mapped files. The only module of this crate with `unsafe` code.
 //!
-//! A file is mapped once, and stays mapped: what was handed out of it may be anywhere. What is
-//! looked at there counts as memory of the process, although the system can have it back at any
-//! time; so it is given back when it is much.
+//! A file is mapped once and stays mapped, since slices of the mapping may be held anywhere. Pages
+//! of a mapping that were read count as resident memory of the process, although the system can
+//! reclaim them at any time; so they are given back when there are too many.
 
 use crate::limits::{
     MAPPED_ADDED_BYTES, MAPPED_KEPT_BYTES, MAPPED_KEPT_MAX_BYTES, MAPPED_PASSED_BYTES,
@@ -15,10 +15,10 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
-/// All files that are mapped, by where in memory they begin.
+/// All mapped files, ordered by address.
 static FILES: RwLock<Vec<&'static MappedFile>> = RwLock::new(Vec::new());
 
-/// What of them may be in memory of the process.
+/// The windows that may be resident.
 static RESIDENT: Mutex<ResidentWindows> = Mutex::new(ResidentWindows::new(ResidencyLimits {
     kept_bytes: MAPPED_KEPT_BYTES,
     kept_max_bytes: MAPPED_KEPT_MAX_BYTES,
@@ -27,8 +27,7 @@ static RESIDENT: Mutex<ResidentWindows> = Mutex::new(ResidentWindows::new(Reside
     added_bytes: MAPPED_ADDED_BYTES,
 }));
 
-/// Where in memory the first of them begins, and the last one ends: most of what is asked for lies
-/// elsewhere.
+/// The lowest start and the highest end address of all mappings: a quick test for most slices.
 static FIRST: AtomicUsize = AtomicUsize::new(usize::MAX);
 static END: AtomicUsize = AtomicUsize::new(0);
 
@@ -36,47 +35,48 @@ static END: AtomicUsize = AtomicUsize::new(0);
 struct MappedFile {
     bytes: Mmap,
     file: fs::File,
-    /// Its device and its number there.
+    /// The device and inode number of the file.
     id: (u64, u64),
-    /// Which windows may be in memory of the process.
+    /// For each window, whether it may be resident.
     are_resident: Box<[AtomicBool]>,
 }
 
-/// What the system maps of a file at once, and so what is counted.
+/// A window: the unit in which the system maps a file on a page fault, and in which pages are
+/// counted.
 type Window = (&'static MappedFile, usize);
 
-/// Windows in the order in which they came: the first ones stay, and those that find no room are
-/// given back again and again. Thus of a block that reads more than there is room for, some part is
-/// there when the next one reads the same; to keep the latest would keep nothing of it. One block
-/// that reads much does not fill the memory. When such blocks follow each other there is room for
-/// more, and when that is at its end others have their turn.
+/// The windows that may be resident, in the order in which they were first read. The first ones
+/// stay, up to a limit, and later ones are given back in turn. So if blocks read more than the
+/// limit again and again, a part of it is resident for each of them, where an LRU order would keep
+/// none of it. The limit grows when much passes through, and when it is at its maximum all windows
+/// are given back now and then, so that others can take their place.
 #[derive(Debug)]
 struct ResidentWindows {
     kept: Vec<Window>,
     passing: Vec<Window>,
-    /// Those that came before, and are given back next.
+    /// The windows that passed before those, and are given back next.
     passed: Vec<Window>,
     limits: ResidencyLimits,
-    /// How often those that pass were given back, since there was other room.
+    /// The number of times that passing windows were given back since the limit last changed.
     rounds: usize,
 }
 
 #[derive(Debug)]
 struct ResidencyLimits {
-    /// For so much of what is kept, and at most.
+    /// The limit of kept windows, and its maximum.
     kept_bytes: usize,
     kept_max_bytes: usize,
-    /// For so much of what passes and has passed, together.
+    /// The limit of passing and passed windows together.
     passing_bytes: usize,
-    /// When so much has passed there is so much more to be kept.
+    /// When so many bytes have passed, the limit of kept windows grows by `added_bytes`.
     passed_bytes: usize,
     added_bytes: usize,
 }
 
-/// Windows of this size.
+/// Bytes of a window.
 const WINDOW_BYTES: usize = MAPPED_WINDOW_BYTES;
 
-/// Bytes that have passed for each that is kept when others have their turn.
+/// Bytes that pass for each kept byte before all windows are given back.
 const PASSED_PER_KEPT: usize = 4;
 
 impl ResidentWindows {
@@ -94,7 +94,7 @@ impl ResidentWindows {
         if self.passing.len() < limits.passing_bytes / 2 / WINDOW_BYTES {
             return;
         }
-        // Who said that they look may not have looked at the latest yet.
+        // The latest windows may not have been read yet, so the earlier half is given back.
         give_back(&mut self.passed);
         std::mem::swap(&mut self.passing, &mut self.passed);
         self.rounds += 1;
@@ -107,7 +107,7 @@ impl ResidentWindows {
             }
         } else if passed_bytes >= PASSED_PER_KEPT * limits.kept_bytes {
             [&mut self.kept, &mut self.passing, &mut self.passed].into_iter().for_each(give_back);
-            // And what was looked at when it had been given back already.
+            // Some windows may have been read after they were given back.
             for mapped in &*FILES.read().unwrap_or_else(PoisonError::into_inner) {
                 mapped.give_back(0..mapped.bytes.len());
             }
@@ -116,7 +116,7 @@ impl ResidentWindows {
     }
 }
 
-/// Has the system take these windows back, if it would.
+/// Gives these windows back to the system.
 fn give_back(windows: &mut Vec<Window>) {
     windows.sort_unstable_by_key(|(mapped, window)| (mapped.start(), *window));
     let is_next = |a: &Window, b: &Window| std::ptr::eq(a.0, b.0) && a.1 + 1 == b.1;
@@ -135,7 +135,7 @@ impl MappedFile {
         self.bytes.as_ptr().addr()
     }
 
-    /// How far behind the start of a window the mapping begins.
+    /// The offset of the mapping within its first window.
     fn shift(&self) -> usize {
         self.start() % WINDOW_BYTES
     }
@@ -147,16 +147,16 @@ impl MappedFile {
         start..end.min(self.bytes.len())
     }
 
-    /// The windows that bytes lie in.
+    /// The windows of these bytes.
     fn windows(&self, bytes: Range<usize>) -> Range<usize> {
         let start = (self.shift() + bytes.start) / WINDOW_BYTES;
         start..(self.shift() + bytes.end).div_ceil(WINDOW_BYTES)
     }
 
-    /// Has the system take these bytes back, if it would.
+    /// Gives these bytes back to the system.
     fn give_back(&self, bytes: Range<usize>) {
-        // Safety: this is about memory, not about what is in it: the mapping is shared with its
-        // file, which nobody writes through it, and what is looked at is mapped again.
+        // Safety: the advice changes residency, not content: the mapping is shared and read-only,
+        // and a later read maps the page again.
         #[allow(unsafe_code, reason = "advice to the system is no matter of types")]
         let _ = unsafe {
             self.bytes.unchecked_advise_range(UncheckedAdvice::DontNeed, bytes.start, bytes.len())
@@ -168,23 +168,22 @@ impl MappedFile {
     }
 }
 
-/// Maps the first `bytes` of a file, which may be shorter yet. `None` when the system refuses:
-/// the file can be read in any case.
+/// Maps the first `bytes` of a file, which may still be shorter. `None` if the system refuses; the
+/// file can then be read.
 pub(super) fn map(file: &fs::File, bytes: u64) -> Option<&'static [u8]> {
     let bytes = usize::try_from(bytes).ok()?;
     let metadata = file.metadata().ok()?;
     let id = (metadata.dev(), metadata.ino());
     let mut files = FILES.write().unwrap_or_else(PoisonError::into_inner);
-    // It was closed and opened again. No other file has its number as long as it is mapped.
+    // The file was closed and opened again. A mapped inode number is not reused.
     if let Some(known) = files.iter().find(|known| known.id == id && known.bytes.len() >= bytes) {
         return Some(&known.bytes);
     }
     let file = file.try_clone().ok()?;
-    // Safety: what is mapped is a segment of a log. It is only appended to: bytes that were written
-    // never change, and nobody looks at those that were not. It is cut when the store is opened,
-    // before it is mapped, and a file that is removed lasts as long as its mapping. The store's
-    // lock keeps other stores out; whoever else writes into our files, or cuts them, could as well
-    // write into our memory.
+    // Safety: the file is a segment of a log, which is append-only: written bytes never change, and
+    // bytes beyond the end are never read. It is cut only when the store is opened, before it is
+    // mapped, and a removed file lasts as long as its mapping. The lock file keeps other stores
+    // out; another program that writes into the files could as well write into our memory.
     #[allow(unsafe_code, reason = "mapping a file is no matter of types")]
     let bytes = unsafe { MmapOptions::new().len(bytes).map(&file) }.ok()?;
     let windows = 0..=bytes.len() / WINDOW_BYTES + 1;
@@ -197,10 +196,9 @@ pub(super) fn map(file: &fs::File, bytes: u64) -> Option<&'static [u8]> {
     Some(&mapped.bytes)
 }
 
-/// Says that bytes will be looked at. Of those that lie in mapped files of stores,
-/// [`MAPPED_KEPT_BYTES`] and more stay in memory of the process, and little of the others: whoever
-/// looks at them again waits for them to be mapped again, or to be read if the system has them no
-/// longer.
+/// Announces that bytes are about to be read. Of those in mapped files of stores,
+/// [`MAPPED_KEPT_BYTES`] and more stay resident; the others are given back to the system, and a
+/// later read maps them again, or waits for the device if the system has evicted them.
 pub fn look_at_mapped(bytes: &[u8]) {
     look_at(&RESIDENT, bytes);
 }
@@ -208,7 +206,7 @@ pub fn look_at_mapped(bytes: &[u8]) {
 fn look_at(resident: &Mutex<ResidentWindows>, bytes: &[u8]) {
     let Some((mapped, bytes)) = file_of(bytes) else { return };
     let windows = mapped.windows(bytes);
-    // The second time for those that were given back for the others.
+    // The second round is for windows that were given back during the first.
     for window in windows.clone().chain(windows) {
         if mapped.is_resident(window) {
             continue;
@@ -220,16 +218,16 @@ fn look_at(resident: &Mutex<ResidentWindows>, bytes: &[u8]) {
     }
 }
 
-/// Whether bytes lie in a mapped file of a store, and to look at them there would make them memory
-/// of the process: they are better read ([`read_mapped`]).
+/// Whether bytes lie in a mapped file of a store and are not resident, so that [`read_mapped`] is
+/// better than reading the mapping.
 pub fn is_out_of_memory(bytes: &[u8]) -> bool {
     file_of(bytes).is_some_and(|(mapped, bytes)| {
         mapped.windows(bytes).any(|window| !mapped.is_resident(window))
     })
 }
 
-/// Copies bytes that lie in a mapped file of a store by reading the file. False when they lie in
-/// none, or the file cannot be read.
+/// Copies bytes that lie in a mapped file of a store by reading the file. False if they lie in no
+/// such file, or the file cannot be read.
 ///
 /// # Panics
 /// When `out` has another length.
@@ -239,7 +237,7 @@ pub fn read_mapped(bytes: &[u8], out: &mut [u8]) -> bool {
         .is_some_and(|(mapped, bytes)| mapped.file.read_exact_at(out, bytes.start as u64).is_ok())
 }
 
-/// The mapped file that bytes lie in, and where there.
+/// The mapped file that bytes lie in, and their range in it.
 fn file_of(bytes: &[u8]) -> Option<(&'static MappedFile, Range<usize>)> {
     let start = bytes.as_ptr().addr();
     if start < FIRST.load(Ordering::Relaxed) || start >= END.load(Ordering::Relaxed) {
@@ -268,7 +266,7 @@ mod tests {
         (file_of(bytes).expect("it is mapped").0, bytes)
     }
 
-    /// What is in memory of it, by the system's account.
+    /// The resident bytes of a file, by the system's account.
     #[cfg(target_os = "linux")]
     fn resident_bytes(mapped: &MappedFile) -> usize {
         let maps = fs::read_to_string("/proc/self/smaps").expect("Linux has it");
@@ -279,7 +277,7 @@ mod tests {
         kib.and_then(|kib| kib.parse::<usize>().ok()).expect("a number") << 10
     }
 
-    /// How much may be in memory is bounded, whoever looks at what.
+    /// The resident bytes are bounded, whatever is read.
     #[test]
     fn what_is_looked_at_is_given_back() {
         let most_bytes = 32 * WINDOW;

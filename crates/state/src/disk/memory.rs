@@ -9,7 +9,7 @@ pub struct MemoryDisk {
     files: Arc<Mutex<BTreeMap<String, Arc<MemoryFile>>>>,
 }
 
-/// Bytes that are allocated at once; what was never written takes nothing.
+/// Bytes that are allocated at once. Chunks that were never written take no memory.
 const CHUNK_BYTES: usize = 16 << 10;
 
 /// A file in memory.
@@ -33,7 +33,7 @@ impl MemoryDisk {
     /// A copy of all files by name, as they are at one moment, for tests.
     pub fn contents(&self) -> BTreeMap<String, Vec<u8>> {
         let files = self.files.lock().expect("no thread panics with it");
-        // Nobody writes to a file any more while the others are copied.
+        // All files are locked before the first one is copied.
         let held: Vec<_> = files.iter().map(|(name, file)| (name.clone(), file.read())).collect();
         held.into_iter()
             .map(|(name, contents)| {
@@ -89,7 +89,7 @@ impl MemoryFile {
 }
 
 impl Contents {
-    /// Copies what is there from `offset` on, which is long enough.
+    /// Fills `bytes` from `offset` on. The file is long enough.
     fn copy_to(&self, offset: u64, bytes: &mut [u8]) {
         for (chunk, within, range) in pieces(offset, bytes.len()) {
             let part = &mut bytes[range];

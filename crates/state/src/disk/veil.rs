@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-/// Another disk, seen through a veil that takes all writes: the files below stay as they are.
+/// A copy-on-write view of another disk: all writes go to memory, the files below do not change.
 #[derive(Debug)]
 pub(crate) struct VeilDisk {
     below: Arc<dyn Disk>,
@@ -19,7 +19,7 @@ struct VeilFile {
 #[derive(Debug)]
 struct VeiledContents {
     length: u64,
-    /// Where the file below ends, as far as it still shows.
+    /// The length of the part of the file below that is still visible, in bytes.
     below_bytes: u64,
     chunks: BTreeMap<u64, Box<[u8]>>,
 }

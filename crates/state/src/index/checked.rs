@@ -288,7 +288,7 @@ mod tests {
         let mut last = root(file);
         for next in roots {
             let grows = length(next) > length(last);
-            // Whatever was written before is durable by then.
+            // All earlier writes are durable by then.
             if grows && file.sync_data().and_then(|()| file.set_len(length(next))).is_err() {
                 break;
             }

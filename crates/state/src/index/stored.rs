@@ -53,7 +53,7 @@ impl StoredBlock {
     }
 }
 
-/// How far every log reaches, and what else the store itself must know after a restart.
+/// The extent of every log, and the other state that the store needs after a restart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoreState {
     /// Start and end of the logs of nodes, blocks, codes and witnesses.
@@ -62,7 +62,7 @@ pub(crate) struct StoreState {
     pub(crate) sequence: u64,
     /// Versions of blocks with smaller numbers are forgotten.
     pub(crate) versions_from: u64,
-    /// How many blocks have their witness in which segment, by where it begins.
+    /// The number of blocks with their witness in a segment, by the start of the segment.
     pub(crate) witnesses: Vec<(u64, u64)>,
 }
 

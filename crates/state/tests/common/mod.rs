@@ -36,7 +36,7 @@ pub struct Part {
     pub is_late: bool,
 }
 
-/// What a store holds.
+/// The expected content of a store.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     pub blocks: BTreeMap<B256, Known>,
