@@ -8,8 +8,8 @@ use trie::AccountInfo;
 /// Gas that one item of a block access list stands for (EIP-7928, `BLOCK_ACCESS_LIST_ITEM`).
 pub(crate) const ACCESS_LIST_ITEM_GAS: u64 = 2000;
 
-/// The block access list that a payload came with (EIP-7928), made ready to be asked. What it
-/// says is a claim of whoever made the payload, until the block has run.
+/// The block access list of a payload (EIP-7928), indexed by address. Until the block has run, the
+/// list is an unverified claim of the payload's builder.
 #[derive(Debug)]
 pub struct AccessList {
     accounts: Vec<ListedAccount>,
@@ -17,19 +17,19 @@ pub struct AccessList {
     slots_count: usize,
 }
 
-/// What a list says of one account.
+/// One account in a block access list.
 #[derive(Debug)]
 pub struct ListedAccount {
     changes: AccountChanges,
-    /// Hashes of the codes in `changes`, once somebody has asked.
+    /// The hashes of the codes in `changes`, computed at the first use.
     code_hashes: OnceLock<Vec<B256>>,
-    /// Slots of the accounts before.
+    /// The number of slots of all accounts before this one.
     first_slot: usize,
 }
 
 impl AccessList {
-    /// Reads a list. `None` when it is not ordered as the EIP demands, or has more items than a
-    /// block with this gas limit may have: no valid block comes with such a list.
+    /// Reads a list from RLP. `None` if it is not ordered as the EIP demands, or has more items
+    /// than a block with this gas limit may have: no valid block has such a list.
     pub fn decode(mut rlp: &[u8], gas_limit: u64) -> Option<Self> {
         let list = Vec::<AccountChanges>::decode(&mut rlp).ok().filter(|_| rlp.is_empty())?;
         let is_ordered = list.is_sorted_by(|a, b| a.address < b.address)
@@ -57,12 +57,12 @@ impl AccessList {
         &self.accounts
     }
 
-    /// How many slots the list names, of all accounts.
+    /// The number of slots that the list names, of all accounts.
     pub const fn slots_count(&self) -> usize {
         self.slots_count
     }
 
-    /// Where in [`accounts`](Self::accounts) this one is.
+    /// The index of an account in [`accounts`](Self::accounts).
     pub fn place(&self, address: &Address) -> Option<usize> {
         self.places.get(address).copied()
     }
@@ -88,8 +88,7 @@ impl ListedAccount {
         })
     }
 
-    /// Where a slot is among all slots that the list names: those of the accounts before count
-    /// too.
+    /// The index of a slot among all slots that the list names, those of other accounts included.
     pub fn slot_place(&self, slot: &U256) -> Option<usize> {
         let AccountChanges { storage_changes, storage_reads, .. } = &self.changes;
         let at = storage_changes.binary_search_by(|changes| changes.slot.cmp(slot));
@@ -97,7 +96,8 @@ impl ListedAccount {
         at.or_else(|_| read()).ok().map(|at| self.first_slot + at)
     }
 
-    /// The account after the block, which before was `account`; `None` when it stays.
+    /// The account after the block, given `account` before it; `None` if the block does not change
+    /// it.
     pub fn after(&self, account: AccountInfo) -> Option<AccountInfo> {
         let after = self.at(BlockAccessIndex::new(u64::MAX), account);
         (after != account).then_some(after)

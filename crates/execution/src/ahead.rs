@@ -1,17 +1,17 @@
-//! Running transactions ahead of their turn, side by side: on what a block access list says of
-//! those before (EIP-7928), or, without one, on what these have left so far, and a guess that the
-//! others touch something else.
+//! Optimistic parallel execution: transactions run ahead of their turn, on the state that a block
+//! access list claims (EIP-7928), or, without a list, on the state that the transactions committed
+//! so far have left, on the assumption that those in between touch other accounts and slots.
 //!
-//! List and guess are believed only for as long as that takes. What came of a transaction is used
-//! when its turn has come, and when the state then answers everything that the transaction read as
-//! it was answered before: the same code, run on the same answers, does the same. These reads are
-//! reads of the block as any others, up to the first that is answered otherwise, which the
-//! transaction would have made in any case; it then runs in its turn. So whatever a list says,
-//! verdict, receipts and witness are those of a block that ran in order.
+//! Neither the list nor the assumption is trusted. At its turn a transaction's recorded reads are
+//! repeated. If the state gives the same answers, the recorded outcome is used: the same code on
+//! the same input has the same effect. At the first different answer the transaction runs again in
+//! its turn; it would have made that read in any case. The repeated reads count as reads of the
+//! block, so verdict, receipts and witness are those of a block that runs in order, whatever the
+//! list claims.
 //!
-//! Without a list nobody knows beforehand what the block's beneficiary has, to which each
-//! transaction adds. It gets nothing ahead of its turn: an address that stands in for it does, and
-//! what asks for the beneficiary, or for what it has, runs in its turn.
+//! Without a list the balance of the block's beneficiary is unknown, since each transaction adds to
+//! it. A stand-in address receives the fee ahead of the turn, and a transaction that reads the
+//! beneficiary runs in its turn.
 
 use crate::access_list::AccessList;
 use crate::cache::BlockCache;
@@ -37,35 +37,35 @@ use std::fmt::Debug;
 use trie::{AccountInfo, EMPTY_ROOT_HASH};
 use witness::{Account, Code, State, StateError};
 
-/// Where [`validate`](crate::validate) finds transactions that have run ahead.
+/// Outcomes of transactions that ran ahead, as [`validate`](crate::validate) asks for them.
 pub trait AheadOutcomes: Debug {
-    /// What came of the transaction at `index`, asked for once in the order of the block; `None`
-    /// when it is to run now.
+    /// The outcome of the transaction at `index`; `None` if it is to run now. It is asked for once
+    /// for each transaction, in the order of the block.
     fn take(&self, index: usize) -> Option<AheadOutcome>;
 
-    /// All transactions have had their turn: nothing more is asked for.
+    /// Called when all transactions have had their turn; nothing more is asked for.
     fn end(&self) {}
 }
 
-/// What makes the running of a block faster, and changes nothing of what it gives.
+/// Options for running a block. They make it faster and have no influence on the result.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunOptions<'a> {
-    /// Codes made ready to run. Those in the cache are not asked of the state.
+    /// A cache of analyzed codes. The state is not asked for a code in the cache.
     pub codes: Option<&'a CodeCache>,
-    /// Transactions that run ahead.
+    /// Outcomes of transactions that run ahead.
     pub ahead: Option<&'a dyn AheadOutcomes>,
 }
 
-/// What came of a transaction that ran ahead, and all that it was told.
+/// The outcome of a transaction that ran ahead, with its read set.
 #[derive(Debug)]
 pub struct AheadOutcome {
     output: ResultAndState<HaltReason>,
     reads: Vec<RecordedRead>,
-    /// Codes that it read.
+    /// The hashes of the codes that it read.
     codes: Vec<B256>,
-    /// Whether it created a contract, or tried to: after all that it read.
+    /// Whether it created a contract, or tried to, after its last read.
     create_seen: bool,
-    /// What the beneficiary gets, when another address has stood in for it.
+    /// The fee of the beneficiary, if a stand-in address received it.
     reward: Option<Reward>,
 }
 
@@ -73,7 +73,7 @@ pub struct AheadOutcome {
 struct Reward {
     beneficiary: Address,
     wei: U256,
-    /// Whether an account that is touched stays, or comes to be, when it is empty: until EIP-161.
+    /// Whether a touched account exists although it is empty, as before EIP-161.
     keeps_empty: bool,
 }
 
@@ -84,7 +84,13 @@ enum RecordedRead {
     Ancestor(u64, B256),
 }
 
-/// A block whose transactions may run ahead.
+impl RecordedRead {
+    fn is_of_account(&self, account: Address) -> bool {
+        matches!(self, Self::Account(address, _) if *address == account)
+    }
+}
+
+/// Runs transactions of a block ahead of their turn.
 #[derive(Debug, Clone, Copy)]
 pub struct AheadExecutor<'a> {
     /// The chain's rules.
@@ -93,28 +99,27 @@ pub struct AheadExecutor<'a> {
     pub block: &'a SealedBlock,
     /// The transactions' senders.
     pub senders: &'a dyn Senders,
-    /// What is known of the transactions before one.
+    /// The known changes of earlier transactions.
     pub before: PriorChanges<'a>,
-    /// Codes made ready to run.
+    /// A cache of analyzed codes.
     pub codes: Option<&'a CodeCache>,
 }
 
-/// What is known of the transactions before one that runs ahead.
+/// The known changes of the transactions before one that runs ahead.
 #[derive(Debug, Clone, Copy)]
 pub enum PriorChanges<'a> {
-    /// What the payload says that the block reads and changes.
+    /// The payload's block access list.
     List(&'a AccessList),
-    /// What those have changed that have had their turn.
+    /// The changes of the transactions that have had their turn.
     Committed(&'a CommittedChanges),
 }
 
 impl AheadExecutor<'_> {
-    /// Runs the transactions that `next` names, by index, each on `state`, which is the state after
-    /// the parent, with what is known of those before, and hands `done` what came of it, `None`
-    /// when that is not worth keeping, and the gas that it took.
+    /// Runs the transactions whose indices `next` returns. Each runs on `state`, the state after
+    /// the parent, overlaid with the known changes of earlier transactions. `done` receives the
+    /// index, the outcome (`None` if it is of no use), and the gas used.
     ///
-    /// Nothing that `state` is asked here is a read of the block, until the transaction's turn has
-    /// come.
+    /// The reads made of `state` here are not yet reads of the block.
     pub fn run<S: State>(
         &self,
         state: S,
@@ -136,8 +141,8 @@ impl AheadExecutor<'_> {
         let asking = stand_in.map(|_| (opcode::COINBASE, Instruction::new(coinbase)));
         let mut evm = evm_with(&mut db, env, asking);
         if stand_in.is_some() && is_warm {
-            // It is as warm as if it were the beneficiary (EIP-3651): an access that a cold one
-            // leaves too little gas for reads nothing, and would not be told.
+            // The real beneficiary stays warm (EIP-3651). If it were cold, an access could run out
+            // of gas before it reads, and would not be recorded.
             let precompiles = evm.precompiles().addresses().copied();
             let warm: AddressSet = precompiles.chain([beneficiary]).collect();
             evm.journaled_state.warm_precompiles(&warm);
@@ -145,7 +150,7 @@ impl AheadExecutor<'_> {
         while let Some(index) = next() {
             let mut gas_used = 0;
             let ran = transactions.get(index).and_then(|transaction| {
-                // Where the signature is wrong, so is the block.
+                // A wrong signature makes the block invalid in the transaction's own turn.
                 let sender = self.senders.sender(index).ok()?;
                 let transaction = TxEnv::from_recovered_tx(transaction, sender);
                 let mut ran = run_one(&mut evm, index, &transaction, &mut gas_used)?;
@@ -165,7 +170,7 @@ fn stand_in(block: &SealedBlock) -> Address {
     Address::from_word(block.hash())
 }
 
-/// Whoever asks who the beneficiary is would learn of the one that stands in.
+/// COINBASE would reveal the stand-in address, so a transaction that uses it runs in its turn.
 fn coinbase<S: State>(
     context: InstructionContext<'_, Context<'_, S>, EthInterpreter>,
 ) -> InstructionExecResult {
@@ -173,9 +178,9 @@ fn coinbase<S: State>(
     block_info::coinbase(context)
 }
 
-/// Runs the transactions of `block` that `next` names, by index, on `state`, which is the state
-/// after the parent: for no other end than that it is asked for most of what they read. What those
-/// before have changed is not seen, so one that depends on it may go another way than in its turn.
+/// Runs the transactions of `block` whose indices `next` returns on `state`, the state after the
+/// parent, only to warm caches with their reads; the results are dropped. Changes of earlier
+/// transactions are not seen, so a transaction may read other things than in its turn.
 pub fn prefetch_reads<S: State>(
     chain: &ChainSpec,
     block: &SealedBlock,
@@ -193,7 +198,7 @@ pub fn prefetch_reads<S: State>(
     while let Some(index) = next() {
         evm.error = Ok(());
         let Some(transaction) = block.body.transactions.get(index) else { continue };
-        // Whatever comes of it, the transaction's own turn will tell.
+        // An error here says nothing: the transaction runs again in its turn.
         let sender = senders.sender(index);
         let _ = sender.map(|sender| evm.transact(TxEnv::from_recovered_tx(transaction, sender)));
     }
@@ -220,7 +225,7 @@ fn run_one<S: State>(
         recorder.note_creation();
     }
     let mut output = evm.transact(transaction.clone()).ok()?;
-    // Nobody asks what a transaction returns, and it may be more than a byte for each of its gas.
+    // The returned data is never used, and may take more than a byte for each unit of gas.
     match &mut output.result {
         ExecutionResult::Success { output, .. } => *output = Output::Call(Bytes::new()),
         ExecutionResult::Revert { output, .. } => *output = Bytes::new(),
@@ -228,7 +233,7 @@ fn run_one<S: State>(
     }
     *gas_used = output.result.gas().total_gas_spent();
     let recorder = evm.db_mut().recorder();
-    // What only an inspector could tell is told when the turn has come.
+    // An ambiguous transaction needs the inspector, so it runs in its turn.
     if recorder.error.is_some() || recorder.transaction.ambiguous {
         return None;
     }
@@ -238,10 +243,10 @@ fn run_one<S: State>(
 }
 
 impl AheadOutcome {
-    /// Notes what the address that stood in for the beneficiary has got; `false` when what came of
-    /// the transaction depends on who the beneficiary is.
+    /// Moves the fee from the stand-in address to the beneficiary; `false` if the outcome depends
+    /// on who the beneficiary is.
     fn reward(&mut self, beneficiary: Address, stand_in: Address, keeps_empty: bool) -> bool {
-        let of = |of| move |read: &RecordedRead| matches!(read, RecordedRead::Account(address, _) if *address == of);
+        let of = |address| move |read: &RecordedRead| read.is_of_account(address);
         if self.reads.iter().any(of(beneficiary)) {
             return false;
         }
@@ -252,8 +257,8 @@ impl AheadOutcome {
         true
     }
 
-    /// Reads all that the transaction read, now that its turn has come, and returns what came of
-    /// it; `None` as soon as an answer is another.
+    /// Repeats the reads of the transaction, at its turn, and returns its outcome; `None` at the
+    /// first read with a different answer.
     pub(crate) fn repeat<S: State>(
         self,
         db: &mut BlockCache<S>,
@@ -287,11 +292,11 @@ impl AheadOutcome {
                 state::Account::from,
             );
             account.mark_touch();
-            // One that overflows is not paid.
+            // A fee that would overflow the balance is not paid.
             if let Some(balance) = account.info.balance.checked_add(wei) {
                 account.info.balance = balance;
             }
-            // As the EVM leaves it at the end of a transaction.
+            // The same account status as the EVM sets at the end of a transaction.
             if keeps_empty && account.is_empty() {
                 match account.is_loaded_as_not_existing() {
                     true => account.mark_created(),
@@ -307,22 +312,22 @@ impl AheadOutcome {
     }
 }
 
-/// An account that a transaction before has made known with its code stays so: the codes that the
-/// block deploys are collected from there.
+/// Keeps the code of an account that an earlier transaction has deployed: the block's new codes are
+/// collected from the accounts.
 fn know_code(info: &mut state::AccountInfo, now: &state::AccountInfo) {
     if info.code.is_none() && info.code_hash == now.code_hash {
         info.code.clone_from(&now.code);
     }
 }
 
-/// The state after the parent, with what is known of the transactions before one.
+/// The state after the parent, overlaid with the known changes of earlier transactions.
 #[derive(Debug)]
 struct AheadState<'a, S> {
     before: PriorChanges<'a>,
     state: S,
-    /// Index of the transaction in a list: 1 is the first.
+    /// The transaction's index in a block access list, which counts from 1.
     index: u64,
-    /// What was asked for, with the answers.
+    /// The reads so far, with their answers.
     reads: Vec<RecordedRead>,
 }
 
@@ -335,7 +340,7 @@ impl<S: State> State for AheadState<'_, S> {
                 let listed = list.account(&address);
                 let index = BlockAccessIndex::new(self.index);
                 let info = listed.map_or(before, |listed| listed.at(index, before));
-                // Being there changes only by a change of what is there.
+                // An account exists if it did before or any of its fields has changed.
                 let is_there =
                     if info == before { parent.is_some() } else { info != AccountInfo::EMPTY };
                 is_there.then_some(info)
@@ -375,7 +380,7 @@ impl<S: State> State for AheadState<'_, S> {
         let PriorChanges::List(list) = self.before else {
             return self.state.code_to_run(code_hash);
         };
-        // Its account was read before; if there are several, each has it from somewhere.
+        // The code belongs to an account that was read before, the latest one if there are several.
         let account = self.reads.iter().rev().find_map(|read| match read {
             RecordedRead::Account(address, Some(info)) if info.code_hash == code_hash => {
                 Some(address)

@@ -57,6 +57,9 @@ impl std::ops::Deref for SealedBlock {
 }
 
 /// Reads a block's RLP: `[header, transactions, ommers, withdrawals?]`, nothing after it.
+///
+/// # Errors
+/// [`InvalidBlock::Rlp`] if the bytes are not the canonical RLP of a block.
 pub fn decode_block(rlp: &[u8]) -> Result<SealedBlock, InvalidBlock> {
     let mut rest = rlp;
     let block = Block::decode(&mut rest).map_err(|error| InvalidBlock::Rlp(error.to_string()))?;
@@ -70,17 +73,17 @@ pub fn decode_block(rlp: &[u8]) -> Result<SealedBlock, InvalidBlock> {
     Ok(SealedBlock::new(block))
 }
 
-/// Who signed a transaction.
+/// The signer of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signer {
     /// The transaction's sender.
     pub address: Address,
-    /// The key that the address is of.
+    /// The public key, of which the address is derived.
     pub public_key: PublicKey,
 }
 
-/// Who sent the transactions of a block. A list of addresses says so, and so may whoever recovers
-/// them when they are asked for.
+/// The senders of a block's transactions: a list of addresses, or an implementation that recovers
+/// each sender when it is asked for.
 pub trait Senders: fmt::Debug + Sync {
     /// The sender of a transaction, by its index in the block.
     ///
@@ -99,12 +102,18 @@ impl<T: AsRef<[Address]> + fmt::Debug + Sync> Senders for T {
 }
 
 /// The sender of each transaction, from its signature (EIP-2: `s` in the lower half).
+///
+/// # Errors
+/// [`InvalidBlock::Signature`] for the first transaction whose signature is wrong.
 pub fn recover_senders(transactions: &[Transaction]) -> Result<Vec<Address>, InvalidBlock> {
     let recover = |(index, transaction)| Ok(recover_signer(index, transaction)?.address);
     transactions.iter().enumerate().map(recover).collect()
 }
 
-/// Who signed one transaction, `index` in its block.
+/// The signer of one transaction, the one at `index` in its block.
+///
+/// # Errors
+/// [`InvalidBlock::Signature`] if the signature is wrong.
 pub fn recover_signer(index: usize, transaction: &Transaction) -> Result<Signer, InvalidBlock> {
     if transaction.signature().s() > SECP256K1N_HALF {
         let reason = InvalidSignatureS.to_string();
@@ -115,6 +124,9 @@ pub fn recover_signer(index: usize, transaction: &Transaction) -> Result<Signer,
 
 /// As [`recover_senders`], by the rules of block `number` of a chain, which may be from before
 /// Spurious Dragon.
+///
+/// # Errors
+/// [`InvalidBlock::Signature`] for the first transaction whose signature is wrong.
 pub fn recover_senders_at(
     chain: &ChainSpec,
     number: u64,
@@ -128,6 +140,9 @@ pub fn recover_senders_at(
 
 /// As [`recover_signer`], by the rules of block `number` of a chain: before Homestead any `s` is
 /// right (EIP-2), before Spurious Dragon no signature names a chain (EIP-155).
+///
+/// # Errors
+/// [`InvalidBlock::Signature`] if the signature is wrong under these rules.
 pub fn recover_signer_at(
     chain: &ChainSpec,
     number: u64,
@@ -145,7 +160,7 @@ pub fn recover_signer_at(
     recover_any_signer(index, transaction)
 }
 
-/// Who signed, whatever the signature's `s` (SEC 1 section 4.1.6).
+/// The signer of a transaction, for any `s` in the signature (SEC 1, section 4.1.6).
 fn recover_any_signer(index: usize, transaction: &Transaction) -> Result<Signer, InvalidBlock> {
     let signature = transaction.signature();
     let mut compact = [0; 64];

@@ -8,8 +8,8 @@ use revm::database_interface::bal::EvmDatabaseError;
 use revm::state::{Account, AccountInfo, Bytecode, EvmState};
 use witness::{Change, State};
 
-/// The EVM's database while a block runs: what the block has read and written so far, above the
-/// [`Recorder`], which is told of every commit.
+/// The EVM's database while a block runs: a cache of all that the block has read and written, over
+/// the [`Recorder`].
 #[derive(Debug)]
 pub(crate) struct BlockCache<S>(pub(crate) Cache<Recorder<S>>);
 
@@ -18,8 +18,8 @@ impl<S> BlockCache<S> {
         &mut self.0.database
     }
 
-    /// Makes a code unknown to the cache and to the accounts that a transaction has loaded: the
-    /// [`Recorder`] is to notice the next to ask for it.
+    /// Removes a code from the cache and from the accounts that a transaction has loaded, so that
+    /// the [`Recorder`] sees the next read of it.
     pub(crate) fn forget_code(&mut self, code_hash: &B256, loaded: &mut EvmState) {
         self.0.cache.contracts.remove(code_hash);
         let has_it = |account: &&mut Account| account.info.code_hash == *code_hash;
@@ -36,8 +36,8 @@ impl<S: State> BlockCache<S> {
         transaction.exact.is_none() && (transaction.ambiguous || has_emptied())
     }
 
-    /// Makes the running transaction's code reads undone, so that a second run records them anew,
-    /// following creations.
+    /// Undoes the code reads of the running transaction, so that a second run under the inspector
+    /// records them again.
     pub(crate) fn restart_exactly(&mut self) {
         let Cache { cache, database: recorder, .. } = &mut self.0;
         recorder.error = None;
@@ -75,7 +75,7 @@ impl<S: State> Database for BlockCache<S> {
 
     fn storage(&mut self, address: Address, slot: U256) -> Result<U256, Self::Error> {
         let Cache { cache, database, .. } = &mut self.0;
-        // Once such an account has changed, the cache holds its storage for known: as empty.
+        // Once such an account has changed, the cache takes its storage for empty.
         if database.has_storage_only(&address)
             && let Some(cached) = cache.accounts.get_mut(&address)
             && cached.status == AccountStatus::InMemoryChange
@@ -104,21 +104,21 @@ impl<S: State> DatabaseCommit for BlockCache<S> {
     }
 }
 
-/// Whether this contract has ended with the transaction that created it, and its account is there
-/// for its balance, from Amsterdam on (EIP-8246). Which code it had does not show any more.
+/// Whether a contract self-destructed in the transaction that created it and its account remains
+/// for its balance, from Amsterdam on (EIP-8246). The account no longer shows which code it had.
 fn is_emptied(account: &Account) -> bool {
     let info = &account.info;
     let has_nothing_else = info.nonce == 0 && info.code_hash == KECCAK256_EMPTY;
     account.is_created() && has_nothing_else && !info.balance.is_zero()
 }
 
-/// Whether a transaction deleted an account: the same decision as revm's, when it commits it.
+/// Whether a transaction deleted an account: the decision that revm makes when it commits.
 fn is_deleted(account: &Account) -> bool {
     let is_empty = account.is_empty() && !account.is_created();
     account.is_touched() && (account.is_selfdestructed() || is_empty)
 }
 
-/// What the EVM changed in an account, `None` when nothing.
+/// The changes that the EVM made to an account; `None` if there are none.
 fn change(address: Address, account: &Account) -> Option<Change> {
     if !account.is_touched() {
         return None;

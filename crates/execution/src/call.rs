@@ -23,36 +23,36 @@ mod tests;
 /// A message call, or the creation of a contract, that becomes part of no block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Call {
-    /// Who calls; its nonce and its code do not matter, its balance does.
+    /// The caller. Its balance counts; its nonce and its code do not.
     pub from: Address,
-    /// Whom, or nobody: then `input` creates a contract.
+    /// The account that is called, or none: then `input` creates a contract.
     pub to: TxKind,
-    /// The most gas that it may use.
+    /// The gas limit.
     pub gas: u64,
-    /// The most that a unit of gas may cost, in wei. Where it and the next one are zero, gas costs
-    /// nothing, and the block's base fee is zero for the call.
+    /// The highest price of a unit of gas, in wei. If this and the priority fee are zero, gas is
+    /// free, and the block's base fee is zero for the call.
     pub max_fee_per_gas: u128,
-    /// What is paid above the base fee, in wei.
+    /// The highest fee above the base fee for a unit of gas, in wei.
     pub max_priority_fee_per_gas: u128,
     /// The value, in wei.
     pub value: U256,
-    /// The input, or the code that creates.
+    /// The input, or the init code of the contract.
     pub input: Bytes,
-    /// EIP-2930.
+    /// The access list (EIP-2930).
     pub access_list: AccessList,
-    /// EIP-4844.
+    /// The versioned hashes of the blobs (EIP-4844).
     pub blob_hashes: Vec<B256>,
-    /// The most that a unit of blob gas may cost, in wei. Where it is zero, blob gas costs nothing.
+    /// The highest price of a unit of blob gas, in wei. If it is zero, blob gas is free.
     pub max_fee_per_blob_gas: u128,
-    /// EIP-7702.
+    /// The authorization list (EIP-7702).
     pub authorization_list: Vec<SignedAuthorization>,
 }
 
-/// Accounts as a call sees them, in place of the state's.
+/// State overrides by address: the accounts as a call sees them, in place of the state's.
 pub type StateOverrides = AddressMap<AccountOverride>;
 
-/// What a call sees of an account; `None` leaves it as it is. A precompiled contract that is
-/// overridden is an account as any other.
+/// The overridden fields of one account; a field that is `None` keeps its value. A precompiled
+/// contract that is overridden becomes an ordinary account.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AccountOverride {
     /// The balance, in wei.
@@ -61,16 +61,16 @@ pub struct AccountOverride {
     pub nonce: Option<u64>,
     /// The code.
     pub code: Option<Bytes>,
-    /// Slots.
+    /// The storage.
     pub storage: Option<StorageOverride>,
 }
 
-/// What a call sees of an account's storage.
+/// The overridden storage of one account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StorageOverride {
-    /// These slots alone.
+    /// These slots; all others are zero.
     Whole(BTreeMap<U256, U256>),
-    /// These slots, all others as they are.
+    /// These slots; all others keep their values.
     Some(BTreeMap<U256, U256>),
 }
 
@@ -83,22 +83,21 @@ impl StorageOverride {
     }
 }
 
-/// How a call ended. The words are geth's where it has some, for those who look for them.
+/// The outcome of a call. Error texts follow geth, so that they can be searched for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallOutcome {
-    /// It returned this; the creation of a contract returns the code.
+    /// The call returned this data; the creation of a contract returns its code.
     Returned(Bytes),
-    /// It reverted with this.
+    /// The call reverted with this data.
     Reverted(Bytes),
-    /// It failed while it ran, for this reason.
+    /// The call failed while it ran, for this reason.
     Halted(String),
-    /// It could not begin, for this reason.
+    /// The call could not begin, for this reason.
     Refused(String),
 }
 
-/// Makes a call in the block of `header`, on `state`, which is the state after it. Neither the
-/// sender's nonce and code nor the limits of transactions and blocks on gas count; its balance
-/// does.
+/// Makes a call in the block of `header`, on `state`, the state after that block. The caller's
+/// nonce and code and the gas limits of transactions and blocks are ignored; its balance counts.
 ///
 /// # Errors
 /// [`BlockError::State`] when the state cannot answer, and [`BlockError::Internal`].
@@ -110,7 +109,7 @@ pub fn call<S: State>(
     state: S,
 ) -> Result<CallOutcome, BlockError> {
     let mut env = environment(chain, header);
-    // A block of proof of work may have the rules of later forks, as that of a genesis.
+    // A block with a difficulty may have the rules of later forks: a genesis does.
     env.block_env.prevrandao.get_or_insert(header.mix_hash);
     env.cfg_env.disable_nonce_check = true;
     env.cfg_env.disable_eip3607 = true;
@@ -128,7 +127,7 @@ pub fn call<S: State>(
     let state = OverriddenState::new(state, overrides);
     let recorder = Recorder::new(chain, header, state, None, true);
     let mut db = BlockCache(revm::database::State::builder().with_database(recorder).build());
-    // Under the inspector, which sees all collisions of contracts.
+    // The inspector sees all collisions of contracts (EIP-7610).
     db.restart_exactly();
     let mut evm = evm(&mut db, env);
     evm.set_inspector_enabled(true);
@@ -153,7 +152,7 @@ pub fn call<S: State>(
     }
 }
 
-/// The call as a transaction, of the first type that has room for it.
+/// The call as a transaction, of the oldest type that has all its fields.
 fn transaction(chain: &ChainSpec, header: &Header, call: &Call) -> TxEnv {
     let tx_type = if !call.authorization_list.is_empty() {
         TxType::Eip7702

@@ -22,10 +22,11 @@ pub struct ChainSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Merge {
     Never,
-    /// The first block without.
+    /// The first block without proof of work.
     At(u64),
-    /// Before a block at whose parent the sum of all difficulties has come this far. That it has
-    /// may be `passed`, said by the configuration, and is then not checked of blocks without.
+    /// The terminal total difficulty: proof of work ends with the block that reaches this sum of
+    /// all difficulties. If the configuration says that it is `passed`, blocks without proof of
+    /// work are not checked for it.
     Difficulty {
         terminal: U256,
         passed: bool,
@@ -100,6 +101,10 @@ const TIMED_FORKS: [(EthereumHardfork, &str); 10] = [
 
 impl ChainSpec {
     /// The rules that a geth-style `config` object names.
+    ///
+    /// # Errors
+    /// [`ChainSpecError`] if the forks are incomplete, out of order or not implemented, or the blob
+    /// parameters are invalid.
     pub fn from_config(config: &ChainConfig) -> Result<Self, ChainSpecError> {
         if config.bogota_time.is_some() {
             return Err(ChainSpecError::UnsupportedFork(EthereumHardfork::Bogota));
@@ -154,6 +159,9 @@ impl ChainSpec {
 
     /// The rules of a public chain: 1 (mainnet), 11155111 (Sepolia), 17000 (Holesky) or
     /// 560048 (Hoodi).
+    ///
+    /// # Errors
+    /// [`ChainSpecError::UnknownChain`] for any other chain.
     pub fn from_chain_id(chain_id: u64) -> Result<Self, ChainSpecError> {
         let (hardforks, deposit_contract) = match chain_id {
             1 => (EthereumChainHardforks::mainnet(), eip6110::MAINNET_DEPOSIT_CONTRACT_ADDRESS),
@@ -200,8 +208,8 @@ impl ChainSpec {
         active.map(|(_, params)| *params)
     }
 
-    /// Whether block `number` comes after the merge, `None` when the chain's configuration does not
-    /// say by number: then the total difficulty does.
+    /// Whether block `number` comes after the merge; `None` if the chain's configuration decides
+    /// that by total difficulty.
     pub const fn is_merged_at(&self, number: u64) -> Option<bool> {
         match self.merge {
             Merge::Never => Some(false),
@@ -210,7 +218,7 @@ impl ChainSpec {
         }
     }
 
-    /// The total difficulty with which proof of work ends, `None` when it says nothing of a block
+    /// The total difficulty with which proof of work ends; `None` if it is no criterion for a block
     /// with (or without) proof of work.
     pub(crate) fn terminal_total_difficulty(&self, has_proof_of_work: bool) -> Option<U256> {
         match self.merge {
@@ -220,8 +228,8 @@ impl ChainSpec {
         }
     }
 
-    /// Whether block `number`, one of proof of work, may be the last of them: a terminal block
-    /// (EIP-3675), when `total_difficulty` is the sum up to it, its own included.
+    /// Whether block `number`, which has proof of work, may be the terminal block (EIP-3675).
+    /// `total_difficulty` is the sum of all difficulties up to and including this block's.
     pub fn may_end_proof_of_work(&self, number: u64, total_difficulty: U256) -> bool {
         match self.merge {
             Merge::Never => false,
@@ -231,8 +239,7 @@ impl ChainSpec {
         }
     }
 
-    /// The latest fork active in a block: by number as long as there is proof of work, then by
-    /// time.
+    /// The latest fork active in a block: by number for a block with proof of work, else by time.
     pub fn fork_of(&self, header: &Header) -> EthereumHardfork {
         if header.difficulty.is_zero() {
             return self.fork_at(header.timestamp);
@@ -245,8 +252,8 @@ impl ChainSpec {
         active.map(|(fork, _)| *fork).max().unwrap_or(EthereumHardfork::Frontier)
     }
 
-    /// What `given`, the same chain's rules as somebody else has them, says otherwise of blocks up
-    /// to `head`, or of any; the first thing.
+    /// The first difference between these rules and `given` that concerns blocks up to `head`, or
+    /// any block if there is no head; `None` if there is no such difference.
     pub fn difference(&self, given: &Self, head: Option<&Header>) -> Option<String> {
         if self.chain_id != given.chain_id {
             return Some(format!("chainId {} instead of {}", given.chain_id, self.chain_id));
@@ -268,7 +275,7 @@ impl ChainSpec {
             ForkCondition::Never => "never".into(),
         };
         let is_same = |ours, theirs| match (ours, theirs) {
-            // The number, and whether it has been passed, is for those who ask by number.
+            // The activation number only serves callers that ask by number.
             (
                 ForkCondition::TTD { total_difficulty: ours, .. },
                 ForkCondition::TTD { total_difficulty: theirs, .. },
@@ -375,7 +382,7 @@ fn block_forks(
     let mut forks: Vec<_> =
         scheduled.map(|(fork, number)| (fork, ForkCondition::Block(number))).collect();
     if let Some(total_difficulty) = config.terminal_total_difficulty {
-        // The number is for those who ask by number; a block is asked for its difficulty.
+        // The number serves callers that ask by number; a block itself is judged by difficulty.
         let merged = total_difficulty == U256::ZERO || config.terminal_total_difficulty_passed;
         let activation = if merged { 0 } else { config.merge_netsplit_block.unwrap_or(u64::MAX) };
         let condition = ForkCondition::TTD {
@@ -388,7 +395,7 @@ fn block_forks(
     Ok(forks)
 }
 
-/// Forks build on each other, in the order given; on those marked no other does.
+/// Checks that forks are scheduled in the order given. Those marked as optional may be missing.
 fn check_order(
     forks: impl IntoIterator<Item = (EthereumHardfork, Option<u64>, bool)>,
 ) -> Result<(), ChainSpecError> {

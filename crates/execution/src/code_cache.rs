@@ -6,22 +6,22 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard};
 use witness::{Code, ReadCode};
 
-/// Codes made ready to run, kept from block to block. Clones share what they keep.
+/// A cache of analyzed codes, shared by all blocks. Clones share their entries.
 ///
-/// The EVM library looks for all jump destinations of a code when it reads it, be it only to ask
-/// for the size, unless these are stored with it (`docs/reports/code-analysis.md`). One cache may
-/// serve all states of one database, since a hash names one code.
+/// The EVM library searches a code for all jump destinations whenever it loads it, even for
+/// `EXTCODESIZE`, unless a table of them is stored with the code (`docs/reports/code-analysis.md`).
+/// One cache may serve all states of one database, since a hash names one code.
 ///
-/// What lies in a file takes no memory of the cache's. Who has the file is told of what is handed
-/// out of it: what is looked at there counts as memory of the process.
+/// A code that lies in a mapped file takes none of the budget. The owner of the file is told of
+/// each such code that is handed out, since the pages that are read count as memory of the process.
 #[derive(Debug, Clone)]
 pub struct CodeCache {
     codes: Arc<Mutex<CodeGenerations>>,
     look_at: fn(&[u8]),
 }
 
-/// What was used lately is in `young`. When that is half of the budget, it becomes `old`, and what
-/// was old and not used since is dropped.
+/// Two generations of entries. Used entries are in `young`. When `young` takes half of the budget,
+/// it becomes `old`, and the entries of `old` that were not used since are evicted.
 #[derive(Debug)]
 struct CodeGenerations {
     budget_bytes: usize,
@@ -34,24 +34,24 @@ struct CodeGenerations {
 struct CachedCode {
     code: Bytecode,
     first: [u8; ReadCode::FIRST_BYTES],
-    /// What it takes of memory: nothing that lies in a file.
+    /// The memory that it takes, in bytes; mapped bytes do not count.
     bytes: usize,
     is_in_place: bool,
 }
 
-/// What a code takes besides its bytes and their table of one bit each, in bytes.
+/// The memory of an entry besides the code and its jump table, in bytes.
 const ENTRY_BYTES: usize = 288;
 
 impl CodeCache {
-    /// A cache that takes about `budget_bytes` of memory. `look_at` is given each code that lies in
-    /// a file before it is handed out.
+    /// A cache with a memory budget of about `budget_bytes`. `look_at` is called with each code
+    /// that lies in a mapped file before the code is handed out.
     pub fn new(budget_bytes: usize, look_at: fn(&[u8])) -> Self {
         let (young, old) = (B256Map::default(), B256Map::default());
         let codes = CodeGenerations { budget_bytes, young, young_bytes: 0, old };
         Self { codes: Arc::new(Mutex::new(codes)), look_at }
     }
 
-    /// Whether the code with this hash is kept.
+    /// Whether the code with this hash is in the cache.
     pub fn contains(&self, code_hash: &B256) -> bool {
         let codes = self.codes();
         codes.young.contains_key(code_hash) || codes.old.contains_key(code_hash)
@@ -66,9 +66,9 @@ impl CodeCache {
         Some((code, first))
     }
 
-    /// Keeps a code, made ready from what is stored, which is handed out.
+    /// Adds a code that was analyzed from `stored` and is about to be handed out.
     pub(crate) fn insert(&self, code_hash: B256, code: Bytecode, stored: &Code) {
-        // What lies in a file takes memory only when it had to be copied.
+        // A mapped code takes memory only if it had to be copied.
         let is_in_place = stored.is_mapped && code.bytes_ref().as_ptr() == stored.padded.as_ptr();
         let copied_bytes = if is_in_place { 0 } else { code.len() };
         let has_table_in_place =
@@ -109,14 +109,14 @@ impl CodeGenerations {
     }
 }
 
-/// A code made ready to run. One that begins as a delegation and is none is a code as any other:
-/// no transaction deploys it (EIP-3541), but a genesis or an override may have it.
+/// An analyzed code. A code that begins like a delegation marker but is none is an ordinary code:
+/// no transaction can deploy it (EIP-3541), but a genesis or an override may have it.
 pub(crate) fn bytecode(code: Bytes) -> Bytecode {
     Bytecode::new_raw_checked(code.clone()).unwrap_or_else(|_| Bytecode::new_legacy(code))
 }
 
-/// As [`bytecode`], without copying the code when the zeros behind it suffice to run it, and
-/// without looking at it when it is known where it may jump to.
+/// As [`bytecode`], without a copy if the code is padded with enough zeros to run in place, and
+/// without analysis if it has a jump table.
 pub(crate) fn stored_bytecode(code: &Code) -> Bytecode {
     if code.first.starts_with(DELEGATION) {
         return bytecode(code.bytes());
@@ -132,8 +132,8 @@ pub(crate) fn stored_bytecode(code: &Code) -> Bytecode {
     if zeros.is_empty() || zeros.iter().any(|byte| *byte != 0) {
         return bytecode(code.bytes());
     }
-    // The zeros count as instructions here: when nothing was added behind them, running never
-    // reads beyond.
+    // The zeros are analyzed as instructions here. If the library adds no padding of its own, a run
+    // never reads beyond them.
     let whole = Bytecode::new_legacy(code.padded.clone());
     let is_same = whole.bytes_ref().as_ptr_range() == code.padded.as_ptr_range();
     match whole.legacy_jump_table() {
@@ -142,20 +142,21 @@ pub(crate) fn stored_bytecode(code: &Code) -> Bytecode {
     }
 }
 
-/// A code with zeros behind it that suffice to run it, and where it may jump to.
+/// A code that is padded with enough zeros to run in place, with its jump table.
 fn analyzed(code: &Code, table: JumpTable) -> Bytecode {
-    // Safety: running the code never reads beyond the zeros behind it, of which there is one at
-    // least: who made `Jumps` has vouched for them, or the library itself has found them enough.
+    // Safety: a run never reads beyond the zeros that follow the code, of which there is at least
+    // one: either the constructor of `Jumps` has vouched for them, or the library has found them
+    // enough.
     #[allow(unsafe_code, reason = "the library would copy each code")]
     unsafe {
         Bytecode::new_analyzed(code.padded.clone(), code.length, table)
     }
 }
 
-/// Zeros behind a code that suffice: the longest operand, and a `STOP`.
+/// The zeros that a code needs behind it to run in place: the longest operand, and a `STOP`.
 const MIN_ZEROS: usize = 33;
 
-/// What a delegation begins with (EIP-7702).
+/// The first bytes of a delegation marker (EIP-7702).
 const DELEGATION: &[u8] = &[0xef, 0x01];
 
 #[cfg(test)]
@@ -182,7 +183,7 @@ mod tests {
         Code { padded: padded.into(), is_mapped: true, ..bare }
     }
 
-    /// The same code, as whoever runs it sees it.
+    /// Checks that two codes are the same to the interpreter.
     fn assert_same(found: &Bytecode, expected: &Bytecode) {
         assert_eq!(found.kind(), expected.kind());
         assert_eq!(found.original_bytes(), expected.original_bytes());

@@ -1,4 +1,4 @@
-//! Which code reads of a transaction are reads of the pre-state.
+//! The code reads of a transaction that are reads of the pre-state.
 //!
 //! The canonical rule goes by hash: a read counts unless the block, up to that very moment, has
 //! written a code with the same hash in frames that were not reverted (`get_code` and
@@ -29,7 +29,7 @@ use revm::state::{AccountInfo, EvmState};
 /// The EVM's context in [`execute`](crate::execute).
 pub(crate) type Context<'a, S> = alloy_evm::eth::EthEvmContext<&'a mut BlockCache<S>>;
 
-/// Tells the [`Recorder`] where frames begin and end and what they deployed.
+/// Tells the recorder where frames begin and end, and which codes they deployed.
 #[derive(Debug)]
 pub(crate) struct CodeInspector;
 
@@ -68,7 +68,7 @@ impl<'a, S: witness::State> Inspector<Context<'a, S>> for CodeInspector {
     }
 }
 
-/// Codes that only the frame had written are asked for anew from here on.
+/// Ends a frame. Codes that only a reverted frame had written are read from the state again.
 fn exit_frame<S>(context: &mut Context<'_, S>, success: bool, created: Option<&Bytes>)
 where
     S: witness::State,

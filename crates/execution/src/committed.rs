@@ -4,8 +4,8 @@ use std::sync::{RwLock, RwLockReadGuard};
 use trie::AccountInfo;
 use witness::Change;
 
-/// What the transactions of a block that have had their turn have changed so far, for threads that
-/// run others ahead ([`PriorChanges::Committed`](crate::PriorChanges::Committed)).
+/// The changes of the transactions of a block that have had their turn, shared with the threads
+/// that run others ahead ([`PriorChanges::Committed`](crate::PriorChanges::Committed)).
 ///
 /// ```
 /// # use deponent_execution::CommittedChanges;
@@ -19,14 +19,14 @@ use witness::Change;
 /// ```
 #[derive(Debug, Default)]
 pub struct CommittedChanges {
-    /// By the last byte of the address, so that threads seldom wait for each other.
+    /// Sharded by the last byte of the address, so that threads seldom wait for a lock.
     parts: [RwLock<AddressMap<CommittedAccount>>; PARTS],
 }
 
 #[derive(Debug, Default)]
 struct CommittedAccount {
     info: Option<AccountInfo>,
-    /// Whether slots that are not here are empty.
+    /// Whether all slots that are not in `slots` are zero.
     storage_wiped: bool,
     slots: HashMap<U256, U256>,
 }
@@ -34,7 +34,7 @@ struct CommittedAccount {
 const PARTS: usize = 16;
 
 impl CommittedChanges {
-    /// Adds what a transaction has changed in an account, behind all that was added before.
+    /// Adds the changes that the next transaction has made to an account.
     pub fn put(&self, change: &Change) {
         let part = &self.parts[part(&change.address)];
         let mut part = part.write().expect(NO_PANIC);
@@ -47,12 +47,13 @@ impl CommittedChanges {
         changed.slots.extend(change.slots.iter().copied());
     }
 
-    /// What an account that was changed is now, `None` inside when it is not there any more.
+    /// The current fields of an account that was changed: `Some(None)` if it no longer exists,
+    /// `None` if it was not changed.
     pub fn account(&self, address: &Address) -> Option<Option<AccountInfo>> {
         self.part(address).get(address).map(|changed| changed.info)
     }
 
-    /// What a slot that was changed has now.
+    /// The current value of a slot; `None` if it was not changed.
     pub fn slot(&self, address: &Address, slot: &U256) -> Option<U256> {
         let part = self.part(address);
         let CommittedAccount { storage_wiped, slots, .. } = part.get(address)?;

@@ -16,7 +16,7 @@ pub enum BlockError {
     Internal(String),
 }
 
-/// The rule that a block breaks: what it says, and what is right.
+/// The rule that a block breaks, with the value that it has and the right one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)] // the fields are what the messages say they are
 pub enum InvalidBlock {

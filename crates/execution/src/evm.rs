@@ -1,5 +1,5 @@
-//! The EVM in which blocks run: the library's, with system calls that have the gas that the
-//! specifications give them.
+//! The EVM that runs blocks: the library's, with the gas of system calls that the specifications
+//! define.
 
 use crate::ChainSpec;
 use crate::cache::BlockCache;
@@ -152,8 +152,8 @@ impl<'a, S: State> Evm for BlockEvm<'a, S> {
         if self.inspects { self.inner.inspect_tx(tx) } else { self.inner.transact(tx) }
     }
 
-    /// The library gives it the gas for new slots that EIP-8037 sets apart on every fork, and as
-    /// gas for anything. Its codes are followed as those of a transaction.
+    /// Runs a system call. The library adds the gas that EIP-8037 reserves for new slots on every
+    /// fork, and as gas for anything. Code reads are recorded as those of a transaction.
     fn transact_system_call(
         &mut self,
         caller: Address,
@@ -201,7 +201,7 @@ impl<'a, S: State> Evm for BlockEvm<'a, S> {
     }
 }
 
-/// A system call, whose gas for state is apart.
+/// A system call with a separate reservoir of gas for state.
 struct SystemCall<E> {
     reservoir: u64,
     evm: PhantomData<E>,

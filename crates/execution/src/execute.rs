@@ -31,7 +31,7 @@ use revm::state::bal::BlockAccessIndex;
 use std::borrow::Cow;
 use witness::{BlockState, Change, ReadCode};
 
-/// What running a block gave, before anything of it was compared with the header.
+/// The result of running a block, not yet compared with the header.
 #[derive(Debug)]
 pub struct Executed {
     /// One receipt a transaction.
@@ -42,7 +42,7 @@ pub struct Executed {
     pub gas_used: u64,
     /// Blob gas used by the block.
     pub blob_gas_used: u64,
-    /// RLP of the block access list (EIP-7928) that the execution gave, from Amsterdam on.
+    /// The RLP of the block access list (EIP-7928), from Amsterdam on.
     pub block_access_list: Option<Bytes>,
     /// Items in that list, as EIP-7928 counts them.
     pub block_access_list_items: u64,
@@ -55,8 +55,8 @@ pub struct Executed {
     /// The lowest ancestor whose hash was read, else the parent: the first of the witness's
     /// `headers`.
     pub first_ancestor: u64,
-    /// A transaction ran twice with different outcomes (EIP-7610): what the first run read is not
-    /// part of the block.
+    /// Whether a transaction ran twice with different outcomes (EIP-7610), so that the recorded
+    /// reads contain some that are not part of the block.
     pub(crate) read_too_much: bool,
 }
 
@@ -64,6 +64,10 @@ pub struct Executed {
 /// after its parent.
 ///
 /// Nothing is compared with the header yet, except what decides whether a transaction may run.
+///
+/// # Errors
+/// [`BlockError::Invalid`] if the block breaks a rule of execution, [`BlockError::State`] if the
+/// state cannot answer a read, and [`BlockError::Internal`].
 pub fn execute<S: BlockState>(
     chain: &ChainSpec,
     block: &SealedBlock,
@@ -76,6 +80,9 @@ pub fn execute<S: BlockState>(
 
 /// The slow twin of [`execute`]: every transaction runs under the inspector that follows contract
 /// creations, so none runs twice and nothing is read in vain. The results are the same.
+///
+/// # Errors
+/// See [`execute`].
 #[doc(hidden)]
 pub fn execute_exact<S: BlockState>(
     chain: &ChainSpec,
@@ -87,8 +94,11 @@ pub fn execute_exact<S: BlockState>(
     execute_with(chain, block, senders, recorder, None)
 }
 
-/// Runs `block` as [`execute`] does; the state comes back with just that revealed which the block
-/// reads.
+/// Runs `block` as [`execute`] does. `state` has afterwards revealed exactly the nodes that the
+/// block reads.
+///
+/// # Errors
+/// See [`execute`].
 pub fn run(
     chain: &ChainSpec,
     block: &SealedBlock,
@@ -242,7 +252,7 @@ fn execute_transaction<S: BlockState>(
     };
     let after = output.as_ref().ok().map(|output| &output.result.state);
     if executor.evm_mut().db_mut().is_ambiguous(after) {
-        // A run that failed twice leaves its first error behind, where the next run would find it.
+        // An error of the first run must not be seen by the second.
         executor.evm_mut().error = Ok(());
         executor.evm_mut().db_mut().restart_exactly();
         executor.evm_mut().set_inspector_enabled(true);
@@ -259,8 +269,8 @@ fn execute_transaction<S: BlockState>(
 }
 
 /// Whether the block has gas left for the transaction, from Amsterdam on in both dimensions
-/// (EIP-8037): asked before a transaction runs, so also of one that has run. If not, the executor
-/// is to say so.
+/// (EIP-8037). A transaction that ran ahead is checked too; if there is too little, the executor
+/// reports it.
 fn has_room<S: BlockState>(executor: &Executor<'_, '_, S>, transaction: &Transaction) -> bool {
     let (rules, limit) = (executor.evm.cfg_env(), executor.evm.block().gas_limit);
     let gas_limit = transaction.gas_limit();
@@ -411,7 +421,7 @@ fn finish<S: BlockState>(
     }
 }
 
-/// The change of one account, `None` when it ends as it began.
+/// The change of one account; `None` if it ends as it began.
 fn change(address: Address, account: &BundleAccount) -> Option<Change> {
     let storage_wiped = account.status.was_destroyed();
     let slots: Vec<_> = account

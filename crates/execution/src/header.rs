@@ -12,10 +12,10 @@ use alloy_primitives::{B64, B256, U256};
 
 /// The lowest gas limit a block may have.
 pub const GAS_LIMIT_MINIMUM: u64 = 5000;
-/// Clients hold gas in signed 64-bit numbers too; a larger limit is refused by all of them.
+/// The highest gas limit: some clients hold gas in signed 64-bit numbers, so all refuse more.
 const GAS_LIMIT_MAXIMUM: u64 = i64::MAX as u64;
-/// What one block adds to a number, to a base fee (an eighth) or to excess blob gas leaves room
-/// below 2^64.
+/// The highest number, base fee and excess blob gas of a parent: the child's, a base fee grown by
+/// an eighth included, stay below 2^64.
 const COMPUTED_MAXIMUM: u64 = 1 << 62;
 /// The most blobs that a schedule can allow, 2^16, at 2^17 gas each; times 2^16 it is below 2^64.
 const BLOB_GAS_MAXIMUM: u64 = 1 << 33;
@@ -23,8 +23,11 @@ const GAS_LIMIT_BOUND_DIVISOR: u64 = 1024;
 const EXTRA_DATA_BYTES: usize = 32;
 
 /// Checks everything about `header` that needs only its parent: numbers, time, gas limit, base
-/// fee, blob gas, and that it has just the fields of its fork; in the days of proof of work also
-/// the difficulty, but not the proof.
+/// fee, blob gas, and that it has just the fields of its fork. Of a block with proof of work it
+/// checks the difficulty, but not the proof.
+///
+/// # Errors
+/// [`InvalidBlock`] with the first rule that the header breaks.
 pub fn validate_header(
     chain: &ChainSpec,
     header: &Header,
@@ -57,7 +60,10 @@ pub fn validate_header(
 }
 
 /// Checks that the numbers computed from `parent` stay within 64 bits. A parent that was validated
-/// itself is far below; a genesis, or the parent in a witness, may say anything.
+/// itself is far below; a genesis, or the parent in a witness, may have any value.
+///
+/// # Errors
+/// [`InvalidBlock::ParentField`] with the first field that is out of range.
 pub fn validate_parent(parent: &Header) -> Result<(), InvalidBlock> {
     let fields = [
         ("number", Some(parent.number), COMPUTED_MAXIMUM),

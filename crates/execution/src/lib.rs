@@ -1,11 +1,64 @@
-//! Runs a block: against any [`witness::State`], or statelessly against a witness.
+//! Executes and validates Ethereum blocks: on any [`witness::State`], or statelessly, on an
+//! execution witness alone.
 //!
-//! [`execute`] runs the transactions and system calls of one block through alloy-evm's block
-//! executor and says what was read and what changed. [`validate`] adds everything that makes a
-//! block valid or invalid, the post-state root among it, and returns the block's canonical
-//! witness; [`verify`] does the same with a witness as the only source of state. [`call()`] makes a
-//! message call that becomes part of no block. The crate is pure: no I/O, clock, threads or
-//! randomness. It alone knows the EVM.
+//! - [`verify`] validates a block on its witness; [`execute_statelessly`] returns the two roots
+//!   instead of comparing them.
+//! - [`validate`] does the same on any state, and reveals the nodes of the canonical witness.
+//! - [`execute`] runs system calls, transactions and withdrawals, without comparing results.
+//! - [`AheadExecutor`] runs transactions ahead of their turn, on the caller's threads.
+//! - [`call()`] makes a message call that becomes part of no block.
+//! - [`stateless`] is the input and the result of EIP-8025.
+//!
+//! The crate has no features, and is pure: no I/O, clock, threads or randomness. Gas is in units of
+//! gas, values and fees are in wei, times in seconds since the epoch.
+//!
+//! ```
+//! use alloy_consensus::{BlockBody, Header, proofs::calculate_withdrawals_root};
+//! use alloy_eips::eip4895::Withdrawal;
+//! use alloy_primitives::{Address, B256};
+//! use deponent_execution::{
+//!     Block, ChainSpec, SealedBlock, execute_statelessly, next_base_fee, verify,
+//! };
+//! use trie::EMPTY_ROOT_HASH;
+//! use witness::Witness;
+//!
+//! // The parent, with an empty state, and the witness of its child: the parent's header.
+//! let chain = ChainSpec::from_chain_id(560_048)?;
+//! let parent = Header {
+//!     state_root: EMPTY_ROOT_HASH,
+//!     gas_limit: 36_000_000,
+//!     base_fee_per_gas: Some(1_000_000_000),
+//!     withdrawals_root: Some(EMPTY_ROOT_HASH),
+//!     blob_gas_used: Some(0),
+//!     excess_blob_gas: Some(0),
+//!     parent_beacon_block_root: Some(B256::ZERO),
+//!     ..Header::default()
+//! };
+//! let headers = vec![alloy_rlp::encode(&parent).into()];
+//! let witness = Witness { headers, ..Witness::default() };
+//!
+//! // A block that pays one gwei to a new account.
+//! let (address, amount) = (Address::repeat_byte(1), 1);
+//! let withdrawals = vec![Withdrawal { index: 0, validator_index: 0, address, amount }];
+//! let header = Header {
+//!     parent_hash: parent.hash_slow(),
+//!     number: 1,
+//!     timestamp: 12,
+//!     base_fee_per_gas: Some(next_base_fee(&parent)),
+//!     withdrawals_root: Some(calculate_withdrawals_root(&withdrawals)),
+//!     ..parent
+//! };
+//! let body = BlockBody { withdrawals: Some(withdrawals.into()), ..BlockBody::default() };
+//! let mut block = Block { header, body };
+//! let roots = execute_statelessly(&chain, &SealedBlock::new(block.clone()), &witness)?;
+//!
+//! // With the state root of its changes the block is valid, with another it is not.
+//! assert!(verify(&chain, &SealedBlock::new(block.clone()), None, &witness).is_err());
+//! block.header.state_root = roots.state_root;
+//! let verified = verify(&chain, &SealedBlock::new(block), None, &witness)?;
+//! assert_eq!((verified.gas_used, verified.witness), (0, witness));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #[cfg(test)]
 extern crate self as execution;

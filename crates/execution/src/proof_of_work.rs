@@ -7,7 +7,7 @@ use alloy_consensus::constants::EMPTY_OMMER_ROOT_HASH;
 use alloy_hardforks::{EthereumHardfork, EthereumHardforks};
 use alloy_primitives::{B256, U256, uint};
 
-/// Blocks back from the one in question, in which ommers and their parents lie.
+/// The number of ancestors of a block among which its ommers' parents are.
 pub const OMMER_GENERATIONS: usize = 7;
 
 /// Ommers that a block may have.
@@ -20,7 +20,7 @@ const BOMB_PERIOD: u64 = 100_000;
 /// The lowest factor by which a late block makes the next one easier.
 const FACTOR_MINIMUM: i64 = -99;
 
-/// Forks that put the difficulty bomb off, latest first, with the blocks that it is late by since:
+/// Forks that delay the difficulty bomb, latest first, with the delay in blocks:
 /// EIP-5133, EIP-4345, EIP-3554, EIP-2384, EIP-1234, EIP-649.
 const BOMB_DELAYS: [(EthereumHardfork, u64); 6] = [
     (EthereumHardfork::GrayGlacier, 11_400_000),
@@ -73,8 +73,8 @@ fn bomb(number: u64) -> U256 {
     }
 }
 
-/// Whether a block after `parent` with this header has to have proof of work. Where the chain's
-/// configuration does not tell the number of the first block without, the block itself does, and
+/// Whether a block after `parent` with this header must have proof of work. If the chain's
+/// configuration does not name the first block without, the header decides, and
 /// [`validate_ancestry`] checks it.
 pub(crate) fn has_proof_of_work(chain: &ChainSpec, header: &Header, parent: &Header) -> bool {
     match chain.is_merged_at(header.number) {
@@ -110,14 +110,17 @@ pub(crate) fn validate_fields(
     Ok(())
 }
 
-/// Checks what a block must have behind it besides its parent, as long as there is proof of work:
-/// the total difficulty that decides on the merge, and its ommers. It is for every block whose own
-/// difficulty or whose parent's is not zero, and comes before [`validate`](crate::validate). A
-/// witness does not hold what it needs, so [`verify`](crate::verify) leaves it out.
+/// Checks the rules of a block that concern ancestors beyond its parent: the total difficulty,
+/// which decides on the merge, and the ommers. Call it before [`validate`](crate::validate) for
+/// every block whose difficulty or whose parent's is not zero. A witness lacks these ancestors, so
+/// [`verify`](crate::verify) leaves these rules out.
 ///
 /// `total_difficulty` is the sum of all difficulties up to the parent, genesis included.
 /// `ancestors` are the last [`OMMER_GENERATIONS`] blocks, the parent first, fewer where the chain
 /// is shorter; a block without ommers needs none of them.
+///
+/// # Errors
+/// [`InvalidBlock::Merge`], [`InvalidBlock::OmmerCount`] and [`InvalidBlock::Ommer`].
 pub fn validate_ancestry(
     chain: &ChainSpec,
     block: &SealedBlock,

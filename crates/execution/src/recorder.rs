@@ -36,11 +36,11 @@ pub(crate) struct Recorder<S> {
     pub(crate) always_exact: bool,
     /// Whether a code may delegate to an account (EIP-7702): from Prague on.
     may_delegate: bool,
-    /// What happened in the running transaction.
+    /// The running transaction's use of codes.
     pub(crate) transaction: TransactionCodes,
 }
 
-/// What the running transaction did with codes.
+/// The running transaction's use of codes.
 #[derive(Debug, Default)]
 pub(crate) struct TransactionCodes {
     /// Codes first read from the pre-state by this transaction.
@@ -60,7 +60,7 @@ pub(crate) struct TransactionCodes {
 }
 
 impl TransactionCodes {
-    /// Before `transaction` has run.
+    /// The state before `transaction` runs.
     pub(crate) fn of(transaction: &TxEnv) -> Self {
         let markers = transaction.authorization_list.iter().map(|a| delegation_marker(a.address()));
         Self { markers: markers.collect(), ..Self::default() }
@@ -90,7 +90,7 @@ impl<S> Recorder<S> {
         }
     }
 
-    /// Forgets what was read: what comes has nothing to do with it.
+    /// Forgets all reads: the next transaction is independent of them.
     pub(crate) fn restart(&mut self) {
         (self.error, self.lowest_ancestor) = (None, None);
         self.codes.clear();
@@ -123,8 +123,8 @@ impl<S> Recorder<S> {
         }
     }
 
-    /// Ends a frame. What it wrote stays when it succeeded; `created` is the code of the contract
-    /// that it deployed. Returns the codes that nobody has written any more.
+    /// Ends a frame. Its writes stay if it succeeded; `created` is the code of the contract that it
+    /// deployed. Returns the codes that are no longer written by any frame.
     #[must_use]
     pub(crate) fn exit_frame(&mut self, success: bool, created: Option<&Bytes>) -> Vec<B256> {
         let TransactionCodes { exact: Some(exact), frames, .. } = &mut self.transaction else {
@@ -180,7 +180,7 @@ impl<S: State> Recorder<S> {
             (Err(_), Some(marker)) => (bytecode(marker.clone()), marker.into()),
             (Err(error), None) => return self.read(|_| Err(error)),
         };
-        // A code that was forgotten is asked for again.
+        // The cache asks again for a code that it has forgotten.
         if self.codes.insert(code_hash, read).is_none() {
             self.transaction.fetched.push(code_hash);
         }

@@ -1,4 +1,4 @@
-//! What a block from before the merge needs besides: its forks, the DAO's money, and roots in its
+//! The rules of blocks before the merge: their forks, the DAO's balances, and state roots in
 //! receipts.
 
 use crate::cache::BlockCache;
@@ -20,9 +20,9 @@ use witness::{BlockState, Change};
 
 /// The forks as alloy-evm is to see them while one block runs.
 ///
-/// Which blocks come after the merge is not for their number to say: a block does so itself, by its
-/// difficulty of zero, once [`validate_header`](crate::validate_header) has agreed. The DAO fork is
-/// hidden, since alloy-evm moves its money after the transactions and not before.
+/// A block is after the merge if its difficulty is zero, which
+/// [`validate_header`](crate::validate_header) has checked; its number does not decide. The DAO
+/// fork is hidden, since alloy-evm moves the balances after the transactions instead of before.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BlockRules<'a> {
     chain: &'a ChainSpec,

@@ -15,14 +15,18 @@ use witness::{BlockState, DecodeError, Source, StateError, TrieState, Witness, W
 /// Bytes of a block's RLP from Osaka on (EIP-7934): 10 MiB less 2 MiB for the consensus layer.
 const MAX_RLP_BLOCK_SIZE: usize = 8 * 1024 * 1024;
 
-/// Says whether `block` is valid on `parent`, by every rule but these, which are the caller's: that
-/// its body is the one that the header names ([`validate_body_roots`]), and in the days of proof of
-/// work what lies further behind it ([`validate_ancestry`](crate::validate_ancestry)).
+/// Validates `block` on `parent` by every rule except two, which the caller checks: that the body
+/// is the one that the header names ([`validate_body_roots`]), and, with proof of work, the rules
+/// about further ancestors ([`validate_ancestry`](crate::validate_ancestry)).
 ///
-/// `state` is the state after `parent`, on which nothing has run yet; of a valid block it comes
-/// back with all changes applied, and all that it has revealed is the block's witness.
-/// `senders` are those that [`recover_senders_at`] gives, or that are recovered by the same rules
-/// when they are asked for. What is returned agrees with the header.
+/// `state` is the state after `parent`. If the block is valid, all its changes are applied to
+/// `state`, and the nodes that `state` has revealed are the block's witness. `senders` are those of
+/// [`recover_senders_at`], or are recovered by the same rules on demand. The result agrees with the
+/// header.
+///
+/// # Errors
+/// [`BlockError::Invalid`] with the rule that the block breaks, [`BlockError::State`] if the state
+/// cannot answer a read, and [`BlockError::Internal`].
 pub fn validate(
     chain: &ChainSpec,
     parent: &Header,
@@ -48,7 +52,7 @@ pub fn validate(
     Ok(executed)
 }
 
-/// A block that a witness alone was enough to validate.
+/// The result of validating a block on a witness alone.
 #[derive(Debug)]
 pub struct Verified {
     /// The post-state root, equal to the header's.
@@ -61,13 +65,19 @@ pub struct Verified {
     pub witness: Witness,
 }
 
-/// Validates `block` statelessly: the state is what `witness` holds, and what it lacks is an error
-/// ([`BlockError::State`]), never an absent account, slot or code.
+/// Validates `block` statelessly, with `witness` as the only state. A node or code that the witness
+/// lacks is an error, never an absent account, slot or code.
 ///
-/// Of a block with proof of work, what lies further behind it than its parent is not checked
-/// ([`validate_ancestry`](crate::validate_ancestry)): a witness does not tell.
+/// For a block with proof of work the rules about ancestors beyond its parent are not checked
+/// ([`validate_ancestry`](crate::validate_ancestry)), since a witness has no such ancestors.
 ///
-/// `public_keys`, when given, must be those of the transactions' signers (EIP-8025).
+/// `public_keys`, if given, must be those of the transactions' signers (EIP-8025), one a
+/// transaction: 65 bytes, `0x04 || X || Y`.
+///
+/// # Errors
+/// [`VerifyError::Witness`] if the witness is not one of this block, and [`VerifyError::Block`]
+/// with [`BlockError::Invalid`] if the block breaks a rule, or [`BlockError::State`] if the witness
+/// lacks something.
 pub fn verify(
     chain: &ChainSpec,
     block: &SealedBlock,
@@ -93,7 +103,7 @@ pub fn verify(
     })
 }
 
-/// The two roots that execution gives.
+/// The two roots that the execution of a block gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Roots {
     /// Root of the state after the block.
@@ -102,8 +112,11 @@ pub struct Roots {
     pub receipts_root: B256,
 }
 
-/// Runs `block` statelessly and returns the roots, whatever its header says of these two; all else
-/// is checked as in [`verify`]. This is what `engine_executeStatelessPayload` answers.
+/// Runs `block` statelessly and returns the two roots without comparing them with the header; all
+/// else is checked as in [`verify`]. This is the answer of `engine_executeStatelessPayload`.
+///
+/// # Errors
+/// See [`verify`].
 pub fn execute_statelessly(
     chain: &ChainSpec,
     block: &SealedBlock,
@@ -124,7 +137,7 @@ pub fn execute_statelessly(
     Ok(answer()?)
 }
 
-/// A witness made ready for its block.
+/// An indexed witness with the senders and the parent of its block.
 struct OpenedWitness {
     senders: Vec<Address>,
     index: WitnessIndex,
@@ -156,7 +169,7 @@ pub enum VerifyError {
 }
 
 impl VerifyError {
-    /// The read that the witness could not answer, when that is the reason.
+    /// The read that the witness could not answer, if that is the reason.
     pub const fn missing(&self) -> Option<&StateError> {
         match self {
             Self::Block(BlockError::State(error)) => Some(error),
@@ -165,8 +178,11 @@ impl VerifyError {
     }
 }
 
-/// Checks that the body is the one that the header names, by its roots. A body that is not says
-/// nothing about the block with that hash.
+/// Checks that the body is the one that the header names, by its roots. A wrong body says nothing
+/// about the block with that hash.
+///
+/// # Errors
+/// [`InvalidBlock`] with the first root that differs.
 pub fn validate_body_roots(block: &SealedBlock) -> Result<(), InvalidBlock> {
     let (header, body) = (&block.header, &block.body);
     let (got, expected) = (header.ommers_hash, proofs::calculate_ommers_root(&body.ommers));
@@ -202,7 +218,11 @@ fn root_of_list<T>(items: &[T], encode: impl Fn(&T, &mut dyn BufMut)) -> B256 {
     trie::ordered_root(&slices.collect::<Vec<_>>())
 }
 
-/// Checks what header and body say of each other besides the [roots](validate_body_roots).
+/// Checks the rules between header and body besides the [roots](validate_body_roots): the size of
+/// the block and its blob gas.
+///
+/// # Errors
+/// [`InvalidBlock::BlockSize`] and [`InvalidBlock::BlobGasUsed`].
 pub fn validate_body(chain: &ChainSpec, block: &SealedBlock) -> Result<(), InvalidBlock> {
     if chain.is_osaka_active_at_timestamp(block.header.timestamp) {
         let (got, limit) = (block.rlp_bytes(), MAX_RLP_BLOCK_SIZE);
@@ -218,7 +238,7 @@ pub fn validate_body(chain: &ChainSpec, block: &SealedBlock) -> Result<(), Inval
     Ok(())
 }
 
-/// Compares what execution gave with what the header says, the two roots aside.
+/// Compares the results of execution with the header, the two roots aside.
 fn validate_results(header: &Header, executed: &Executed) -> Result<(), InvalidBlock> {
     let (got, expected) = (header.gas_used, executed.gas_used);
     if got != expected {
@@ -243,6 +263,9 @@ fn validate_results(header: &Header, executed: &Executed) -> Result<(), InvalidB
 }
 
 /// Checks the block access list that execution gave, from Amsterdam on (EIP-7928).
+///
+/// # Errors
+/// [`InvalidBlock::AccessListHash`] and [`InvalidBlock::AccessListSize`].
 pub fn validate_access_list(header: &Header, executed: &Executed) -> Result<(), InvalidBlock> {
     let Some(list) = &executed.block_access_list else { return Ok(()) };
     let (got, expected) = (header.block_access_list_hash, keccak256(list));
@@ -257,8 +280,11 @@ pub fn validate_access_list(header: &Header, executed: &Executed) -> Result<(), 
 }
 
 impl Executed {
-    /// The canonical witness of the block with this header, from the state that it ran on and that
-    /// its changes were applied to.
+    /// The canonical witness of the block with this header, from the state on which it ran and to
+    /// which its changes were applied.
+    ///
+    /// # Errors
+    /// [`StateError::MissingHeader`] if the state's source lacks an ancestor.
     pub fn witness(
         &self,
         state: &mut TrieState<impl Source>,

@@ -1,4 +1,4 @@
-//! What runs ahead counts when it is right, and else changes nothing. The random blocks of the
+//! Outcomes of running ahead are used only if they are right. The random blocks of the
 //! conformance runner ask the same of whatever contracts do.
 
 use super::{AheadExecutor, AheadOutcome, AheadOutcomes, PriorChanges, RunOptions, prefetch_reads};
@@ -261,7 +261,7 @@ fn a_transaction_that_has_no_room_is_refused_in_its_turn() {
 }
 
 #[test]
-fn the_same_comes_of_a_block_whoever_ran_what() {
+fn a_block_has_the_same_result_whatever_ran_ahead() {
     let world = amsterdam();
     let block = block(&world, 2);
     let list = list(&world, &block);

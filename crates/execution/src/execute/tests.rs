@@ -1,4 +1,4 @@
-//! What the canonical witness holds besides trie nodes: one rule of `docs/witness.md` a test.
+//! The canonical witness besides its trie nodes: one rule of `docs/witness.md` a test.
 
 use super::{DEPOSIT_EVENT_SIGNATURE_HASH, append_deposit};
 use crate::asm::*;
@@ -459,7 +459,7 @@ fn check_undone_list(
 /// Storage without code or nonce can only come from a genesis.
 #[test]
 fn storage_without_code_stays_when_its_account_changes() {
-    // What is in slot 0 goes to slot 1.
+    // The value of slot 0 goes to slot 1.
     let copy = [&[PUSH0, SLOAD][..], &store(1)].concat();
     let account = StartAccount::rich().storage([(0, 7)]);
     let other = delegated();

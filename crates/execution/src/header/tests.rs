@@ -16,7 +16,7 @@ fn refused(fork: &str, change: impl Fn(&mut Header), expected: InvalidBlock) {
 }
 
 const FORKS: [&str; 6] = ["paris", "shanghai", "cancun", "prague", "osaka", "amsterdam"];
-/// What the parent of these tests has.
+/// The parent of these tests.
 const GAS_LIMIT: u64 = 100_000_000;
 
 #[test]
