@@ -12,7 +12,7 @@ use witness::{Code, ReadCode};
 /// `EXTCODESIZE`, unless a table of them is stored with the code (`docs/reports/code-analysis.md`).
 /// One cache may serve all states of one database, since a hash names one code.
 ///
-/// A code that lies in a mapped file takes none of the budget. The owner of the file is told of
+/// A code that lies in a mapped file takes none of the budget. The owner of the file is notified of
 /// each such code that is handed out, since the pages that are read count as memory of the process.
 #[derive(Debug, Clone)]
 pub struct CodeCache {

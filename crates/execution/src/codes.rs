@@ -166,7 +166,7 @@ pub(crate) fn authorized_markers<S: witness::State>(
         let known = changed.get(&authority).cloned().or_else(|| before(&authority));
         let Some(mut account) = known else { break };
         read.push(account.code_hash);
-        // The code is beside the account when a transaction before has written it.
+        // An earlier transaction may have written the code into the account.
         let code =
             account.code.as_ref().or_else(|| state.0.cache.contracts.get(&account.code_hash));
         let delegable = account.code_hash == KECCAK256_EMPTY

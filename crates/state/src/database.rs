@@ -312,7 +312,7 @@ impl Database {
     }
 
     /// The file of codes that a [`CodeLocation`](crate::CodeLocation) names, for another process to
-    /// map: opened to be read alone. What lies in it stays as it is, and more is appended. `None`
+    /// map: opened for reading only. Its content never changes; more is appended. `None`
     /// when there is no such file.
     ///
     /// # Errors

@@ -238,7 +238,8 @@ fn explain(error: redb::Error, cause: &OnceLock<Error>, directory: &Directory) -
     }
 }
 
-/// Removes all blocks above `number`, and their canonical numbers; says how many were canonical.
+/// Removes all blocks above `number` and their canonical numbers. Returns the number of canonical
+/// ones.
 pub(crate) fn remove_above(
     transaction: &WriteTransaction,
     number: u64,

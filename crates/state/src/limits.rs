@@ -1,16 +1,16 @@
-//! Bounds of all that can grow here, with unit and reason.
+//! The bounds of this crate, each with its unit and its reason.
 
 use std::time::Duration;
 
-/// Bytes of a page of nodes, some ten: a cold node costs a page, and of 16 KiB all but one node
-/// would mostly be read in vain, and kept.
+/// Bytes of a page, which has some ten nodes. A cold node costs a page; of a page of 16 KiB all but
+/// one node would mostly be read and cached in vain.
 pub const PAGE_BYTES: usize = 4 << 10;
 
-/// Bytes of a page that hold records; the rest is its checksum in a file, and in memory the counts
-/// of those who hold it.
+/// Bytes of a page that hold records. The rest is the checksum in the file, and the reference
+/// counts in memory.
 pub const PAGE_CONTENT_BYTES: usize = PAGE_BYTES - 16;
 
-/// Bytes of a segment file: what is deleted or copied at once, and few enough files for a terabyte.
+/// Bytes of a segment file: the unit of deletion, and few enough files for a terabyte.
 pub const SEGMENT_BYTES: u64 = 256 << 20;
 
 /// Bytes of a segment of witnesses; smaller, as retention is by whole segments.
@@ -19,38 +19,38 @@ pub const WITNESS_SEGMENT_BYTES: u64 = 64 << 20;
 /// Bytes of the smallest segment: a header and a page. Tests use it.
 pub const MIN_SEGMENT_BYTES: u64 = 2 * PAGE_BYTES as u64;
 
-/// Zero bytes behind each code in its file: behind the end of a code the EVM finds `STOP`, after
-/// the 32 bytes of the longest operand that may be cut off there. So a code runs where it lies.
+/// Zero bytes after each code in its file, so that a reader that may look 33 bytes beyond the end
+/// of a code can use it in place.
 pub const CODE_PADDING_BYTES: usize = 33;
 
-/// The first bytes of a code that are handed out beside it: with so many, codes that compilers make
-/// have told each other apart, mostly by their first function's selector.
+/// Bytes of a code's beginning that are handed out with it. They distinguish most compiled codes,
+/// by the first function selector.
 pub const CODE_FIRST_BYTES: usize = 32;
 
-/// Bytes that a mapping reaches beyond where a segment is full, for its last frame. What lies
-/// further behind is read into memory; few codes are that long.
+/// Bytes that a mapping extends beyond the nominal end of a segment, for its last frame. A frame
+/// that reaches further is read into memory; few codes are that long.
 pub const MAPPED_BEYOND_BYTES: u64 = 1 << 20;
 
 /// Bytes that Linux maps around a byte on a page fault, as far as they are in the page cache. Other
 /// systems map less, so more is counted than is resident.
 pub const MAPPED_WINDOW_BYTES: usize = 64 << 10;
 
-/// Bytes of mapped files that stay in memory of the process once they were looked at, at first:
-/// little beside the file of memory that a first answer of 500 MB comes in.
+/// The initial limit of resident bytes of mapped files: little compared with the buffer of an
+/// answer of 500 MB.
 pub const MAPPED_KEPT_BYTES: usize = 16 << 20;
 
-/// And at most, when much is wanted again and again: twice the codes of the heaviest block.
+/// The maximum of that limit: twice the codes of the heaviest block.
 pub const MAPPED_KEPT_MAX_BYTES: usize = 1 << 30;
 
-/// Bytes that were given back after which more stay: somewhat more than a single block reads of the
-/// heaviest, whose codes share their windows and are read in no order of the files.
+/// Bytes given back after which the limit grows: somewhat more than the heaviest block reads, so
+/// that one block alone does not raise it.
 pub const MAPPED_PASSED_BYTES: usize = 2 << 30;
 
-/// How much more stays then: an eighth of the codes of the heaviest block.
+/// Bytes by which the limit grows: an eighth of the codes of the heaviest block.
 pub const MAPPED_ADDED_BYTES: usize = 64 << 20;
 
-/// Bytes of what does not stay that are there at a time: as little as what stays at first, and
-/// enough for each call of the system to give back many windows.
+/// Bytes beyond the limit that may be resident at a time: as much as the initial limit, and enough
+/// for each system call to give back many windows.
 pub const MAPPED_PASSING_BYTES: usize = 16 << 20;
 
 /// Bytes of a frame's payload. The largest witness that we know of is 500 MB.
@@ -64,12 +64,12 @@ pub const WRITE_BUFFER_BYTES: usize = 64 << 10;
 /// or two on the slowest disks.
 pub const WRITE_PART_BYTES: usize = 8 << 20;
 
-/// Pages that a reader of nodes has at hand, by a table of 256 KiB that should stay in the
-/// processor's cache. As long as it reads, the pages that it has been to twice stay in memory: 64
-/// MiB of them at most, nearly all of which are in the cache of pages as well.
+/// Pages in the table of a reader of nodes: a table of 256 KiB, which stays in the processor's
+/// cache. A reader holds at most 64 MiB of pages, nearly all of which are in the page cache as
+/// well.
 pub const PAGES_AT_HAND: usize = 1 << 14;
 
-/// Pages that it looks up before that is worth it.
+/// Pages that a reader looks up before it allocates the table.
 pub const PAGES_AT_HAND_FROM: usize = 256;
 
 /// Bytes that are read of the log of nodes where a page of them is wanted and the device is waited
@@ -99,21 +99,21 @@ pub const MAX_OPEN_SEGMENTS: usize = 128;
 /// Bytes of pages of nodes in memory, unless the options say otherwise.
 pub const PAGE_CACHE_BYTES: u64 = 1 << 30;
 
-/// Bytes of memory that the cache of codes takes for each, itself aside.
+/// Bytes of an entry of the code cache, the code aside.
 pub const CODE_ENTRY_BYTES: u64 = 192;
 
-/// Bytes of codes in memory: those that lie in files that cannot be mapped. Of the others a heavy
-/// block reads 20,000, which take no memory of ours but [`CODE_ENTRY_BYTES`] each.
+/// Bytes of codes in memory whose files cannot be mapped. Mapped codes take [`CODE_ENTRY_BYTES`]
+/// each; a heavy block reads 20,000 of them.
 pub const CODE_CACHE_BYTES: u64 = 256 << 20;
 
-/// From this time on a read was not from memory, where it takes some microseconds. A disk takes
-/// upwards of 50.
+/// The duration from which a read counts as one of the device: a read from the system's page cache
+/// takes some microseconds, a disk at least 50.
 pub const SLOW_READ: Duration = Duration::from_micros(40);
 
 /// Bytes of the index's pages in memory: the upper levels of its trees.
 pub const INDEX_CACHE_BYTES: usize = 32 << 20;
 
-/// Bytes of a block's note about sweeping.
+/// Bytes of the sweep state that is stored with a block.
 pub const MAX_SWEEP_BYTES: usize = 128;
 
 /// Bytes of a value that the engine keeps in the index.

@@ -231,8 +231,8 @@ impl Log {
         Ok(body.slice(..location.bytes as usize))
     }
 
-    /// Reads a code. Where its file can be mapped, the code is read only to be checked, and what is
-    /// returned is the mapping, no page of which has been touched: the code is most likely in the
+    /// Reads a code. If its file can be mapped, the code is read only to be checked, and the
+    /// mapping is returned, of which no page has been touched: the code is most likely in the
     /// system's page cache, and takes no memory of this process until it runs.
     pub(crate) fn code(&self, location: FrameLocation) -> Result<StoredCode, Error> {
         let length = location.bytes as usize;

@@ -160,15 +160,15 @@ pub fn keccak256_many_with(lanes: Lanes, inputs: &[&[u8]], out: &mut [B256]) {
     }
 }
 
-/// Inputs one after the other, each written with its padding, so that no block is copied again,
-/// and hashed as soon as there are enough to fill a vector: while others are written, memory is
-/// waited for, while these are hashed, the processor is.
+/// Collects inputs, each written with its padding so that no block is copied again, and hashes them
+/// as soon as they fill a vector. Writing waits for memory and hashing for the processor, so the
+/// two overlap.
 pub(crate) struct PaddedInputs {
-    /// Where an input is written; [`end`](Self::end) says that it is whole.
+    /// The buffer to write the next input to; [`end`](Self::end) completes it.
     pub(crate) bytes: Vec<u8>,
-    /// Where inputs begin, and how many bytes they have.
+    /// The start and the length of each input.
     places: Vec<(usize, usize)>,
-    /// The hash of each, once that is known.
+    /// The hash of each input, once it is computed.
     hashes: Vec<B256>,
     batches: [InputBatch; MAX_BLOCKS],
     lanes: Lanes,

@@ -44,7 +44,7 @@ impl NodeList {
     /// The first error among `nodes`.
     ///
     /// # Panics
-    /// If one does not lie there, or is of 4 GiB or more.
+    /// If a node is no slice of the piece, or has 4 GiB or more.
     pub fn of_piece<'a, E>(
         piece: &'a Bytes,
         nodes: impl ExactSizeIterator<Item = Result<&'a [u8], E>>,
@@ -64,7 +64,7 @@ impl NodeList {
     /// Appends a node that is a slice of the last piece.
     ///
     /// # Panics
-    /// If it does not lie there, or is of 4 GiB or more.
+    /// If it is no slice of the piece, or has 4 GiB or more.
     pub fn push_slice(&mut self, node: &[u8]) {
         let piece = self.pieces.last().map_or(&[][..], |piece| piece);
         let start = node.as_ptr().addr().wrapping_sub(piece.as_ptr().addr());

@@ -8,7 +8,7 @@ use crate::{
 use alloy_primitives::{B256, keccak256};
 use alloy_rlp::{EMPTY_STRING_CODE, Encodable, Header};
 
-/// The longest RLP of a node that stands in its parent instead of its hash.
+/// The longest RLP of a node that is embedded in its parent.
 const EMBEDDED_BYTES: usize = 31;
 
 /// The root of the trie that has each value under the RLP of its index (yellow paper, section
@@ -27,7 +27,7 @@ pub fn ordered_root<V: AsRef<[u8]>>(values: &[V]) -> B256 {
         push_leaf(&keys[0], 0, values[0], &mut leaf);
         return keccak256(leaf);
     }
-    // Each leaf stands below the last nibble that its key shares with either neighbour's.
+    // Each leaf is below the last nibble that its key shares with either neighbour's.
     let shared: Vec<usize> = keys.windows(2).map(|pair| pair[0].shared(&pair[1])).collect();
     let mut leaves = Vec::with_capacity(values.iter().map(|value| value.len() + 16).sum());
     let mut ends = Vec::with_capacity(count);
@@ -137,7 +137,7 @@ mod tests {
         let rng = &mut StdRng::seed_from_u64(seed);
         let counts = (0..140).chain([255, 256, 257, 300, 1000, 70_000]);
         for count in counts {
-            // Some are short enough to stand in their parents, and so are some parents.
+            // Some are short enough to be embedded in their parents, and so are some parents.
             let longest = [3, 40, 700][rng.random_range(0..3)];
             let value = |_| {
                 let mut value = vec![0; rng.random_range(1..longest)];

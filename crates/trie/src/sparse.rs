@@ -470,7 +470,7 @@ impl SparseTrie {
         }
     }
 
-    /// The node that stands for `id` with `prefix` before it: `id` itself with a longer path,
+    /// The replacement of node `id` with `prefix` before its path: `id` itself with a longer path,
     /// or an extension to it if it is a branch.
     fn lengthened(&mut self, prefix: &[u8], id: NodeId) -> SparseNode {
         match &mut self.arena.slot_mut(id).node {

@@ -1,4 +1,4 @@
-//! Calls on a small state. What a call sees is put together in memory and returned.
+//! Calls on a small state. A call gathers its observations in memory and returns them.
 
 use super::{AccountOverride, Call, CallOutcome, StateOverrides, StorageOverride};
 use crate::BlockError;
@@ -134,8 +134,11 @@ fn a_call_ends_in_one_of_four_ways() {
     for (code, reason) in halts {
         assert_eq!(at(code.into()), CallOutcome::Halted(reason.into()));
     }
-    let nobody = Call { to: TxKind::Call(OTHER), ..to_main() };
-    assert_eq!(run(&world(Bytes::new(), Vec::new()), &nobody, &StateOverrides::default()), nothing);
+    let missing = Call { to: TxKind::Call(OTHER), ..to_main() };
+    assert_eq!(
+        run(&world(Bytes::new(), Vec::new()), &missing, &StateOverrides::default()),
+        nothing
+    );
     let create = Call { to: TxKind::Create, input: deploy(&idle(1)).into(), ..to_main() };
     let created = run(&world(Bytes::new(), Vec::new()), &create, &StateOverrides::default());
     assert_eq!(created, CallOutcome::Returned(idle(1)));

@@ -607,7 +607,7 @@ fn system_calls_are_followed_as_transactions_are() {
     let system = eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS;
     let init = deploy(&twin());
     let store_code = |code: &[u8]| -> Vec<u8> {
-        // Its init code lies behind its own.
+        // Its init code follows its own.
         let length = u8::try_from(init.len()).unwrap();
         let head = |offset: u8| {
             let copy = [0x60, length, 0x60, offset, PUSH0, 0x39];
@@ -616,7 +616,7 @@ fn system_calls_are_followed_as_transactions_are() {
         let offset = u8::try_from(head(0).len()).unwrap();
         [head(offset), init.clone()].concat()
     };
-    // What it creates is read of whoever has the same code.
+    // A read of another account with the code that it creates.
     let code = store_code(&[&[POP], &look(EXTCODESIZE, TWIN)[..]].concat());
     let accounts =
         [(system, StartAccount::contract(code.clone())), (TWIN, StartAccount::contract(twin()))];

@@ -419,7 +419,7 @@ fn receipts_before_byzantium_have_the_root_after_their_transaction() {
     assert_eq!(roots("istanbul"), (0, 2));
 }
 
-/// Until EIP-161 an account that gets nothing comes to be, or stays, whoever ran the transaction
+/// Until EIP-161 an account that gets nothing is created, or stays, whoever ran the transaction and
 /// when.
 #[test]
 fn a_beneficiary_that_a_free_transaction_pays_nothing_is_there_as_ever() {

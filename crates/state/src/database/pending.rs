@@ -71,7 +71,7 @@ impl PendingChanges {
         self.change(PendingChange::Block(Arc::new(block)))
     }
 
-    /// Takes a change, and says how many bytes it holds.
+    /// Adds a change. Returns the bytes that it holds.
     pub(super) fn change(&mut self, change: PendingChange) -> u64 {
         self.sequence += 1;
         let number = self.sequence;

@@ -69,7 +69,7 @@ impl Database {
         Ok(VerifyReport { pages, frames, index_entries, ..tally.report })
     }
 
-    /// Opens the index's file a second time, so that it is read anew. Says how many entries it has.
+    /// Opens the file of the index a second time, past its cache. Returns the number of entries.
     fn verify_index(&self, state: &StoreState, tally: &mut VerifyTally<'_>) -> Result<u64, Error> {
         let veiled = Directory::new(self.directory.veiled());
         let mut index = Index::open(&veiled, INDEX_CACHE_BYTES)?;

@@ -1,5 +1,5 @@
 //! The file under the index: what redb writes, with a checksum for every block of 4 KiB, and a
-//! first block that is replaced whole or not at all.
+//! first block that is replaced atomically.
 //!
 //! redb checks its pages when it repairs, not when it reads them, and it believes the flags in its
 //! header. Here every read is checked, so a flipped bit is an error, never another answer.

@@ -399,7 +399,7 @@ impl<R: Records + Clone> BlockTrie<R> {
                 pause();
             }
         }
-        // That is to merge: the stable one looks for what is sorted already.
+        // The stable sort finds the sorted runs and merges them.
         addresses.sort();
         addresses.dedup();
         addresses

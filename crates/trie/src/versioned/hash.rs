@@ -30,7 +30,7 @@ const LEAF_ROOM: usize = 32 + 2 + 34 + 2 + 2 + 9 + 33 + 33 + 33;
 
 impl Overlay {
     /// Hashes at most `budget` of the nodes that are to be hashed in the trees with these roots,
-    /// leaves first and then the deepest, and says how many.
+    /// leaves first and then the deepest. Returns the number hashed.
     pub(crate) fn hash(
         &mut self,
         roots: impl IntoIterator<Item = NodeLink>,
@@ -84,8 +84,8 @@ impl Overlay {
         self.head(link).is_some_and(|head| !head.reference.is_known())
     }
 
-    /// Hashes at most `budget` of those of these nodes that are to be hashed, and says how many.
-    /// None is below another.
+    /// Hashes at most `budget` of these nodes, as far as they have changed. Returns the number
+    /// hashed. None is below another.
     fn hash_batch(&mut self, links: &[NodeLink], budget: usize, batch: &mut HashBatch) -> usize {
         batch.links.clear();
         let mut left = budget;
@@ -155,7 +155,7 @@ impl Overlay {
         end_list(rlp, start);
     }
 
-    /// The reference that a link stands for; `None` if that is in the record of the node above.
+    /// The reference of a link; `None` if it is in the record of the parent.
     fn child_reference(&self, link: NodeLink) -> Option<NodeReference> {
         match link.target() {
             LinkTarget::Blinded(index) => Some(NodeReference::to_hash(&self.blinded[index].hash)),
@@ -239,8 +239,8 @@ struct HashBuffers {
     batch: HashBatch,
 }
 
-/// Room is kept for so many nodes of either kind that wait: 512 KiB in all, and as many levels as a
-/// key has nibbles. That for a batch has a bound of its own, [`BATCH_NODES`].
+/// The links for which buffers are kept, of either kind: 512 KiB in all. The buffers of levels are
+/// bounded by the length of a key, those of a batch by [`BATCH_NODES`].
 const KEPT_LINKS: usize = 1 << 16;
 
 /// The nodes of a batch that are hashed.
@@ -303,9 +303,9 @@ pub(crate) fn encode_branch(references: &[Option<NodeReference>], rlp: &mut Vec<
     end_list(rlp, start);
 }
 
-/// RLP that is written from its end to its beginning: when a header is written, the length of what
-/// it is before is known. Strings shorter than the 32 bytes at hand are written with all of these,
-/// and what is written next covers the rest: copies of a length that the compiler knows.
+/// Writes RLP from its end to its beginning, so that the length of a payload is known when its
+/// header is written. Short strings are written as 32 bytes, of which the next write covers the
+/// surplus: the compiler then knows the length of every copy.
 struct BackwardWriter {
     bytes: [u8; LEAF_ROOM],
     start: usize,

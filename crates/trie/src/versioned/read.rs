@@ -164,7 +164,7 @@ const PATH_NIBBLES: usize = 6;
 const PATH_NAME_SHIFT: u32 = 56;
 
 impl PathCache {
-    /// An empty one that takes so many bytes.
+    /// An empty cache of `bytes` bytes.
     pub fn new(bytes: usize) -> Self {
         let sets_count = (bytes / size_of::<[CachedPath; PATHS]>()).max(1);
         Self { sets: vec![[0; PATHS]; sets_count].into() }

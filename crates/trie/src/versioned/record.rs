@@ -9,7 +9,7 @@
 //!
 //! All numbers are little endian. The mask has bit `n` for the child at nibble `n`, if that child
 //! has a record. A child whose RLP is shorter than 32 bytes stands in its parent's RLP and has
-//! none; for an extension's child that is address zero. The RLP says where the record ends.
+//! none; for an extension's child that is address zero. The RLP determines the end of the record.
 //!
 //! Keys have 32 bytes, so no branch has a value. Nothing that a record holds can cause a panic.
 
@@ -218,7 +218,7 @@ fn short(rest: &[u8], start: usize, address: NodeAddress) -> Result<RecordNode<'
 }
 
 impl<'a> RecordBranch<'a> {
-    /// The child at `nibble`. Of the other children's RLP only what is needed is looked at.
+    /// The child at `nibble`. The other children's RLP is read only as far as needed.
     pub(crate) fn child(&self, nibble: usize) -> Result<RecordChild<'a>, Reason> {
         let bit = 1 << nibble;
         let count = self.records.count_ones() as usize;
@@ -274,7 +274,7 @@ impl<'a> RecordBranch<'a> {
         }
     }
 
-    /// Checks the whole node, and says which children there are.
+    /// Checks the whole node, and returns a mask of its children.
     pub(crate) fn children(&self) -> Result<u16, Reason> {
         let mut items = &self.rlp[self.header..];
         let mut children = 0u16;

@@ -127,7 +127,7 @@ impl<R: Records> Shard<R> {
     }
 
     /// As [`touch`](Self::touch) and [`touch_slot`](Self::touch_slot) of all of these, whose nodes
-    /// are fetched from memory side by side. Slots of one account stand together.
+    /// are fetched from memory in parallel. The slots of one account must be adjacent.
     ///
     /// # Errors
     /// See [`Shard`].
@@ -315,8 +315,8 @@ impl<R: Records> Shard<R> {
         Ok(())
     }
 
-    /// Hashes at most `budget_nodes` nodes of what was set ahead, and says how many: fewer if no
-    /// more are left to be hashed.
+    /// Hashes at most `budget_nodes` of the nodes changed by values set ahead. Returns the number
+    /// hashed, which is lower if no more are left.
     ///
     /// # Errors
     /// See [`Shard`].
@@ -496,8 +496,8 @@ impl<R: Records> Shard<R> {
         numbers.filter_map(|number| Some((number, self.cut(number)?)))
     }
 
-    /// A cut by its number: those of storages come first, then those that were wiped. `None` where
-    /// a storage is whole.
+    /// A cut by its number: first those of storages, then those that were wiped. `None` if the
+    /// storage is not cut.
     fn cut(&self, number: usize) -> Option<&CutTrie> {
         match self.storages.get(number).map(|storage| &storage.form) {
             Some(StorageForm::Cut(cut)) => Some(cut),
@@ -532,7 +532,7 @@ pub(crate) fn touch_part<R: Records>(
     Ok(())
 }
 
-/// Keys whose nodes are fetched side by side: what is fetched stays in the cache of one processor.
+/// Keys whose nodes are fetched in parallel: few enough to stay in the cache of one processor.
 const FETCHED_KEYS: usize = 64;
 
 /// Applies the changes of the slots of a part, and hashes them.

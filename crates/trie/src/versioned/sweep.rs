@@ -11,7 +11,7 @@ use crate::Error;
 use alloy_primitives::B256;
 use std::cmp::Ordering;
 
-/// Where a sweep goes on: everything before this account, and before this slot of this account,
+/// The position of a sweep: everything before this account, and before this slot of this account,
 /// has been swept. The default is the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SweepCursor {
@@ -25,9 +25,9 @@ pub struct SweepCursor {
 /// children are so small is swept to its end before long.
 const ANNOUNCED_BELOW_BYTES: u64 = 8 << 10;
 
-/// Copies nodes of a version that stand below an address to the end of the log, in the order of
-/// keys: the version that is returned has the same root hash, and before the cursor that is
-/// returned it has no node below `below`. `None` says that it has none at all: the cycle is done.
+/// Copies the nodes of a version with addresses below `below` to the end of the log, in the order
+/// of keys. The returned version has the same root hash and, before the returned cursor, no node
+/// below `below`. A cursor of `None` means that it has no such node at all: the cycle is complete.
 ///
 /// A cycle begins with the default cursor and with `below` at the end of the log, and goes on
 /// with the same `below` and the latest cursor on any later version. That is sound because later
