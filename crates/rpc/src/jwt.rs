@@ -41,7 +41,7 @@ pub enum JwtError {
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong with its content.
+        /// The fault of its content.
         reason: Box<JwtError>,
     },
     /// The file cannot be read.
@@ -111,8 +111,8 @@ impl JwtSecret {
             .map_err(|reason| JwtError::Content { path: path.into(), reason: reason.into() })
     }
 
-    /// Reads the secret from a file, or creates a file with a fresh one that only its owner may read
-    /// (mode 0600).
+    /// Reads the secret from a file, or creates a file with a fresh one that only its owner may
+    /// read (mode 0600).
     ///
     /// # Errors
     /// If the file cannot be read or written, or its content is not a secret.

@@ -1,20 +1,45 @@
-//! JSON-RPC 2.0 over HTTP/1.1 and over WebSockets, both ends: what Deponent's engine port and
-//! public port speak.
+//! JSON-RPC 2.0 and REST over HTTP/1.1, HTTP/2, WebSockets and Unix sockets, both ends, for answers
+//! of hundreds of megabytes: what Deponent's engine port and public port speak.
 //!
-//! A [`Handler`] answers calls; [`serve`] brings them to it from a socket, with the bounds of
-//! [`Limits`] and, on the engine port, the tokens of a [`JwtSecret`]; [`answer`] does so for a
-//! message from anywhere. Results are rendered by the handler and sent as they are: a witness of
-//! a gigabyte of hex is never joined, escaped or compressed on its way to the socket. [`Client`]
-//! and [`SessionClient`] are the other end, and [`response`] finds and decodes what a caller wants in a
-//! large answer.
+//! # The server
 //!
-//! Over a WebSocket, which is asked for at the same port, messages are answered in whatever order
-//! they are ready, and there are subscriptions: a handler names their methods, and gives each
-//! client what it publishes to a [`Topic`].
+//! A [`Handler`] answers calls. [`serve`] brings them to it from a TCP or Unix socket, within the
+//! bounds of [`Limits`] and, on the engine port, with the tokens of a [`JwtSecret`]. [`answer`]
+//! does the same for a message from anywhere. Results are rendered by the handler and sent as they
+//! are: hundreds of megabytes of hex are never joined or escaped on their way to the socket.
+//!
+//! - Over WebSockets and bare Unix sockets, messages are answered in the order in which they are
+//!   ready, and there are subscriptions: a handler names their methods, and publishes values to a
+//!   [`Topic`].
+//! - [`rest::Resources`] answer requests for other paths of the same port. On Unix sockets their
+//!   large bodies may be passed as memory files ([`rest::DESCRIPTOR`]).
+//!
+//! # The clients
+//!
+//! - [`Client`]: HTTP/1.1 or HTTP/2, on TCP or a Unix socket; calls, batches and resources one
+//!   after the other.
+//! - [`SessionClient`]: a WebSocket, or a Unix socket without HTTP (IPC); many calls and batches at
+//!   a time, and subscriptions.
+//!
+//! Both return parsed results or raw answers, of which [`response`] finds and decodes the parts that
+//! a caller wants. [`ConnectOptions`] have the secret of tokens, further headers, and a [`Dial`] for
+//! connections that are not plain sockets: TLS is up to the caller.
+//!
+//! # Features
+//!
+//! All are enabled by default.
+//!
+//! - `server`: [`serve`] and all that belongs to it.
+//! - `client`: the clients, and [`response`].
+//! - `zstd`: the content coding, in C. A server encodes answers for clients that ask for it.
+//!
+//! # Example
 //!
 //! ```
 //! use std::sync::Arc;
-//! use deponent_rpc::{Client, Error, Handler, Json, Limits, Params, RawValue, ServerOptions, serve};
+//! use deponent_rpc::{
+//!     Client, Error, Handler, Json, Limits, Params, RawValue, ServerOptions, serve,
+//! };
 //!
 //! struct Sum;
 //! impl Handler for Sum {
@@ -101,15 +126,13 @@ mod spare;
 mod transport;
 
 #[cfg(feature = "client")]
-pub use client::batch::{Batch, BatchAnswers};
+pub use client::address::{ConnectOptions, Dial, Dialing};
 #[cfg(feature = "client")]
 pub use client::error::ClientError;
 #[cfg(feature = "client")]
 pub use client::http::{CallTimes, Client, Reply};
 #[cfg(feature = "client")]
-pub use client::pipeline::Pipeline;
-#[cfg(feature = "client")]
-pub use client::session::{Notifications, SessionClient};
+pub use client::session::{Notifications, SessionClient, SessionClient as WsClient};
 pub use http::resource as rest;
 #[cfg(feature = "server")]
 pub use http::server::serve;
@@ -127,7 +150,7 @@ pub use jsonrpc::subscription::{Subscription, SubscriptionMethods, Topic};
 pub use jwt::{JwtError, JwtSecret};
 pub use limits::Limits;
 pub use log_throttle::LogThrottle;
-pub use pieces::{Files, Items, Pieces, push_digits};
+pub use pieces::{ItemList, MappedFiles, Pieces, push_digits};
 #[cfg(feature = "server")]
 pub use port::ServerOptions;
 pub use serde_json::value::RawValue;

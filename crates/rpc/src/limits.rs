@@ -9,68 +9,67 @@ const GIB: usize = 1 << 30;
 /// The bounds of one listening port. [`Limits::engine`] and [`Limits::public`] are the defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest request body, in bytes. A longer one is answered 413. Over WebSocket, the longest
-    /// message, and what the messages of one connection that await their answers hold together: a
-    /// longer one ends the connection with 1009, one too many is not read yet.
+    /// Longest request body, in bytes. A longer one is answered 413. Over WebSockets, the longest
+    /// message, and the most that all messages of one connection hold that await their answers: a
+    /// longer message ends the connection with 1009, one too many is not read yet.
     pub body_bytes: usize,
     /// Most requests in one batch; a longer batch is refused as a whole. geth allows 100 too.
     pub batch_len: usize,
     /// Once the answers of a batch hold this many bytes, the rest of its calls are refused.
     pub batch_answer_bytes: usize,
-    /// Bytes of memory of all answers that wait for their readers: of a witness that is sent as
-    /// hex, those of the witness. What needs more than this is sent alone. It keeps slow readers
-    /// of large witnesses from filling the memory; answers that are being made and those that wait
-    /// for room come on top, as many of each as there are [running calls](Self::running_calls), and
-    /// those of at most 64 KiB, which never wait behind larger ones: up to 256 MiB, and 64 MiB of
-    /// those that wait for that room.
+    /// Bytes of memory of all answers that wait for their readers; for a witness that is sent as
+    /// hex, those of the witness. A larger answer is sent alone. It keeps slow readers of large
+    /// witnesses from filling the memory. Not counted are answers that are being rendered and those
+    /// that wait for this memory, as many of each as there are [running
+    /// calls](Self::running_calls), and answers of at most 64 KiB, which never wait behind larger
+    /// ones: up to 256 MiB of them, and 64 MiB of those that wait.
     pub answers_bytes: usize,
     /// Shortest answer that is compressed for a client that asks for zstd, in bytes; with
     /// [`usize::MAX`] none is.
     pub zstd_bytes: usize,
-    /// Bytes of all memory files in which answers are passed by descriptor, those that wait to be
-    /// used again too. An answer for which there is no room is sent as any other.
+    /// Bytes of all memory files in which answers are passed by descriptor, including those that
+    /// wait to be reused. An answer beyond that is sent through the socket.
     pub descriptor_bytes: usize,
     /// Open connections. Further ones wait, unaccepted, in the listener's own queue.
     pub connections: usize,
-    /// Bytes of memory of all requests over HTTP and messages over WebSocket that are read, until
-    /// they are answered: without the first 64 KiB of each, for which there are 256 MiB more over
-    /// HTTP, so that small ones never wait behind larger ones. What has come and is not read yet,
-    /// up to 16 MiB of each connection of HTTP/2, is not among them, nor what comes bare over a
-    /// Unix socket, which is the owner's.
+    /// Bytes of memory of all requests over HTTP and messages over WebSockets that are read, until
+    /// they are answered. Not counted are the first 64 KiB of each, for which there are 256 MiB
+    /// more over HTTP, so that small ones never wait behind larger ones; bytes that are received
+    /// and not read yet, up to 16 MiB of each connection of HTTP/2; and bare messages over a Unix
+    /// socket, which only the owner of the process can send.
     pub bodies_bytes: usize,
-    /// Open WebSockets and bare connections; who has one more is told that the port is busy.
+    /// Open WebSockets and bare connections. One more is told that the port is busy.
     pub sessions: usize,
     /// Calls that run at the same time, each on its own thread; those that are
-    /// [quick](crate::Handler::is_quick) aside.
+    /// [quick](crate::rest::Resources::is_quick) aside.
     pub running_calls: usize,
     /// Messages of one WebSocket connection that are on the way to the end of their answers at the
     /// same time; with so many, the next one is not read yet.
     pub messages: usize,
     /// Subscriptions of one WebSocket connection; one more is refused.
     pub subscriptions: usize,
-    /// Longest wait for a turn to run, or for room to send; then 503, over WebSocket an error.
+    /// Longest wait for a turn to run, or for memory to send; then 503, over WebSockets an error.
     pub turn_wait: Duration,
     /// From the end of one answer to the end of the next request's headers: it cuts slow headers
     /// and idle connections alike. A connection of HTTP/2 without a request for so long is told to
     /// go away.
     pub header_read: Duration,
-    /// The same of a client of HTTP on a Unix socket that has begun to speak. With the
-    /// connection ends what its client holds: files of memory, and the codes that it need not be
-    /// sent again.
+    /// The same for a client of HTTP on a Unix socket that has begun to speak. The state of the
+    /// connection ends with it: memory files, and the codes that are not sent again.
     pub unix_header_read: Duration,
     /// Longest wait for the next bytes of a request body; then 408.
     pub body_idle: Duration,
-    /// When others wait for room, who does not go on for so long is ended: a request that brings no
-    /// further 64 KiB, with 408, and a client that takes no further 256 KiB of an answer that is
-    /// being sent, with its connection.
+    /// When others wait for memory, a holder without progress for so long is evicted: a request
+    /// that brings no further 64 KiB, with 408, and a connection whose client reads no further 256
+    /// KiB of an answer.
     pub room_time: Duration,
     /// Once the calls of a batch have run for so long, the rest of them is refused.
     pub batch_time: Duration,
-    /// Longest wait for a client to take the next 256 KiB of an answer, or its last bytes; then the
+    /// Longest wait for a client to read the next 256 KiB of an answer, or its last bytes; then the
     /// connection ends.
     pub write_idle: Duration,
-    /// A WebSocket client from whom nothing came for so long is pinged, and cut off where nothing
-    /// comes for as long again. One that waits for an answer is not cut off.
+    /// A WebSocket client that sent nothing for so long is pinged, and cut off if nothing comes for
+    /// as long again, unless it waits for an answer.
     pub silence: Duration,
     /// How long a shutdown waits for running calls.
     pub shutdown_grace: Duration,
@@ -84,7 +83,7 @@ impl Limits {
             body_bytes: 2 * GIB,
             batch_len: 100,
             batch_answer_bytes: GIB,
-            // Six of the largest witnesses, and room for everything small beside them.
+            // Six of the largest witnesses.
             answers_bytes: 3 * GIB,
             zstd_bytes: ZSTD_BYTES,
             // Three of the largest witnesses.
@@ -103,10 +102,10 @@ impl Limits {
             subscriptions: 64,
             // The Engine API's own timeouts are 8 seconds at most.
             turn_wait: Duration::from_secs(30),
-            // A consensus client may be silent for a slot or two (12 s each). Longer would let who
-            // only connects keep others out.
+            // A consensus client may be silent for a slot or two (12 s each). Longer would let
+            // clients that only connect keep others out.
             header_read: Duration::from_secs(30),
-            // Who may open it is the owner, and the system tells when a client is gone.
+            // Only the owner may connect, and the system tells when a client is gone.
             unix_header_read: Duration::from_secs(3600),
             body_idle: Duration::from_secs(30),
             // Some round trips around the world.
@@ -114,13 +113,13 @@ impl Limits {
             // As long as a client of ours waits for an answer.
             batch_time: CALL_TIME,
             write_idle: Duration::from_secs(30),
-            // As geth; many proxies cut what is silent for a minute.
+            // As geth; many proxies cut connections that are silent for a minute.
             silence: SILENCE,
             shutdown_grace: Duration::from_secs(30),
         }
     }
 
-    /// The bounds of a port that anybody may reach.
+    /// The bounds of a port that anyone can reach.
     pub const fn public() -> Self {
         Self {
             // A signed transaction with six blobs is below 2 MB in hex.
@@ -136,54 +135,55 @@ impl Limits {
     }
 }
 
-/// What fits into one packet gains nothing, and a little more gains less than the time it takes.
+/// Compressing an answer of one packet gains nothing, and one of a few less than it takes.
 const ZSTD_BYTES: usize = 4 * KIB;
-/// How hard zstd tries: the higher levels take longer than their bytes do on any network.
+/// The level of zstd: higher ones take longer than the saved bytes on any network.
 pub(crate) const ZSTD_LEVEL: i32 = 1;
-/// Largest window that is decoded, as a power of two in bytes: what every reader of the coding has
-/// to take (RFC 9659).
+/// Largest window that is decoded, as a power of two in bytes: the one that every decoder has to
+/// support (RFC 9659).
 pub(crate) const ZSTD_WINDOW_LOG: u32 = 23;
 /// Bytes handed to the compressor at a time: it takes some tenths of a millisecond, in which the
-/// thread serves nobody else.
+/// thread serves no other connection.
 pub(crate) const TO_CODE_BYTES: usize = 64 * KIB;
 /// Compressed bytes handed to the socket at a time, at least, and read at a time, at most.
 pub(crate) const CODED_BYTES: usize = 32 * KIB;
 
 /// Longest `id` that is echoed, and longest `method`, in bytes as written in the JSON text.
 pub(crate) const ID_BYTES: usize = KIB;
-/// Longest message that is looked at for a call that is [quick](crate::Handler::is_quick). What is
-/// longer takes its time, be it a batch, a call with much to run, or a payload, in which the digits
-/// of the bloom filter alone are half of that.
+/// Longest message that is parsed to find a quick call. A longer one takes its time, be it a batch,
+/// a call with much to run, or a payload, in which the digits of the bloom filter alone are half of
+/// that.
 pub(crate) const SHORT_BYTES: usize = KIB;
-/// Longest message with one call that is looked at for one that is made [in
-/// order](crate::Handler::in_order): a fork choice with 16 withdrawals has 3 KiB.
+/// Longest message with one call that is searched for a method in order: a fork choice with 16
+/// withdrawals has 3 KiB.
 pub(crate) const IN_ORDER_BYTES: usize = 64 * KIB;
 /// Most parameters that one call may have; no method known takes more than 5.
 pub(crate) const PARAMS_COUNT: usize = 16;
 /// Request line and headers, in bytes; a token is about 200.
 pub(crate) const HEADER_BYTES: usize = 32 * KIB;
-/// First allocation for a body whose announced length is larger: a length is only a claim.
+/// First allocation for a body whose announced length is larger, in bytes: a length is only a
+/// claim.
 pub(crate) const BODY_START_BYTES: usize = 16 * MIB;
-/// Counted for a body from the beginning, and added when there is more, in bytes.
+/// Memory reserved for a body at the beginning, and whenever it grows further, in bytes.
 pub(crate) const BODY_STEP_BYTES: usize = 64 * KIB;
-/// For the first of these of all bodies, in bytes: four thousand.
+/// Budget for the first [`BODY_STEP_BYTES`] of all bodies, in bytes: four thousand bodies.
 pub(crate) const SMALL_BODIES_BYTES: usize = 256 * MIB;
 /// Unit of the budgets of memory, in bytes: semaphores count to 2^29 at least, which would be too
 /// few bytes.
 pub(crate) const BUDGET_UNIT_BYTES: usize = KIB;
 /// Connections to a Unix socket that wait to be accepted; more are refused by the system.
 pub(crate) const BACKLOG: i32 = 1024;
-/// Finished answers of an HTTP/2 connection that are forgotten together, which is cheaper than one by
-/// one.
+/// Finished answers of an HTTP/2 connection that are forgotten together, which is cheaper than one
+/// by one.
 pub(crate) const FINISHED_ANSWERS_LEN: usize = 64;
 /// Between two evictions by one waiter for memory.
 pub(crate) const EVICTION_PAUSE: Duration = Duration::from_millis(50);
-/// A socket that takes nothing is looked at so often for what its peer has taken meanwhile.
+/// Between two looks at what the peer of a blocked socket has read.
 pub(crate) const LOOK_PAUSE: Duration = Duration::from_millis(200);
-/// A refused request's body is read and forgotten up to here, so that the client, still writing,
-/// reads the refusal and not a reset connection.
+/// Bytes of a refused request's body that are read and forgotten, so that the client, still
+/// writing, reads the refusal and not a reset connection.
 pub(crate) const DISCARD_BYTES: usize = 64 * MIB;
-/// And for no longer than this.
+/// The same in time.
 pub(crate) const DISCARD_TIME: Duration = Duration::from_secs(5);
 /// Between two looks whether a client that only reads is still there.
 pub(crate) const GONE_PAUSE: Duration = Duration::from_millis(100);
@@ -194,19 +194,20 @@ pub(crate) const OUTGOING_LEN: usize = 16;
 /// Longest WebSocket frame sent, in bytes; a longer message is sent as several. The library copies
 /// a frame once, which costs little while it stays in the second-level cache.
 pub(crate) const FRAME_BYTES: usize = 256 * KIB;
-/// What the library may hold unsent, in bytes: a frame, its header, and pongs. Without this bound,
-/// pings of a peer who does not read would fill the memory.
+/// Unsent bytes that the WebSocket library may hold: a frame, its header, and pongs. Without this
+/// bound, pings of a peer that does not read would fill the memory.
 pub(crate) const UNSENT_BYTES: usize = FRAME_BYTES + 16 * KIB;
-/// A stream that comes so soon after its client was told to go away was on its way by then.
+/// A stream that is opened within this time after its client was told to go away was on its way.
 pub(crate) const CROSSING_TIME: Duration = Duration::from_secs(1);
-/// Answers of a port that are coded at a time: about a megabyte each. Others go as they are.
+/// Answers of a port that are encoded at a time: about a megabyte of memory each. Others are sent
+/// as they are.
 pub(crate) const ENCODERS: usize = 128;
 /// Read from a WebSocket at a time, in bytes; each connection has twice as much, and, once a long
 /// message came, another [`FRAME_BYTES`].
 pub(crate) const READ_BYTES: usize = 32 * KIB;
 /// Longest reason that a close frame can hold, in bytes (RFC 6455 section 5.5).
 pub(crate) const REASON_BYTES: usize = 123;
-/// For the other side to say goodbye too.
+/// Wait for the other side of a WebSocket to say goodbye, too.
 pub(crate) const CLOSE_TIME: Duration = Duration::from_secs(5);
 /// Values of a topic that wait for its slowest subscription; the connection of one that falls
 /// further behind is closed. One value a slot makes it hours.
@@ -219,19 +220,19 @@ pub(crate) const QUOTE_CHARS: usize = 200;
 /// is still in the second-level cache when the system copies it. So many a client has to take
 /// within [`Limits::write_idle`].
 pub(crate) const CHUNK_BYTES: usize = 256 * KIB;
-/// Longest answer, in bytes, that never waits for room behind larger ones: sockets take as much at
-/// once, so it is soon gone, unless its client lets its windows of HTTP/2 fill up.
+/// Longest answer, in bytes, that never waits for memory behind larger ones: sockets take as much
+/// at once, so it is soon sent, unless its client lets its windows of HTTP/2 fill up.
 pub(crate) const SMALL_ANSWER_BYTES: usize = 64 * KIB;
-/// Bytes of all of these that wait for their readers: four thousand of the longest.
+/// Budget for such answers that wait for their readers, in bytes: four thousand of the longest.
 pub(crate) const SMALL_ANSWERS_BYTES: usize = 256 * MIB;
-/// Small answers that wait for that room, as many as a quarter of it has space for: one more is
+/// Small answers that wait for that memory, as many as fit into a quarter of it: one more is
 /// refused.
 pub(crate) const SMALL_ANSWERS_WAITING: usize = 1024;
-/// What the system may hold of an answer that is on its way over a Unix socket, in bytes; Linux
+/// Bytes of an answer over a Unix socket that the system may hold; Linux
 /// doubles it for what it notes beside them. Writer and reader take turns on one processor, and
 /// with its own 208 KiB there are several times as many turns. Over TCP it finds a size itself.
-/// No other bound counts this memory, which is the system's: but the owner of the process, nobody
-/// may connect.
+/// No other bound counts this memory, which is the system's: only the owner of the process can
+/// connect.
 pub(crate) const SEND_BUFFER_BYTES: usize = MIB;
 /// Bytes that a connection writes before others of its thread have their turn: some tenths of a
 /// millisecond. A peer that reads as fast as we write would keep the thread for longer.
@@ -246,15 +247,16 @@ pub(crate) const HTTP2_FRAME_BYTES: u32 = 256 << 10;
 /// A slice of so many bytes is handed to the socket as it is; smaller ones are copied together,
 /// which is cheaper than telling the system of each.
 pub(crate) const LARGE_PIECE_BYTES: usize = 16 * KIB;
-/// How many items ahead of the one that is copied are asked for. A witness begins with its smallest
+/// Items that are prefetched ahead of the one that is copied. A witness begins with its smallest
 /// nodes, some 90 bytes each; with 8 ahead its first chunk took a fifth longer.
 pub(crate) const FETCHED_ITEMS: usize = 32;
-/// Bytes of each that are: a node's. Of a longer item the processor guesses the rest.
+/// Bytes of an item that are prefetched: those of a node. The processor predicts the rest of a
+/// longer one.
 pub(crate) const FETCHED_BYTES: usize = KIB;
-/// From so many bytes on a body is worth a memory file. A smaller one is sent as it is, whoever
-/// asks for a descriptor.
+/// Shortest body that is worth a memory file, in bytes. A shorter one is sent through the socket,
+/// even if a descriptor is asked for.
 pub const DESCRIPTOR_BYTES: usize = 64 * KIB;
-/// Bytes from which on two threads copy an answer into its file: the second takes a tenth of a
+/// Shortest answer that two threads copy into its file, in bytes: the second takes a tenth of a
 /// millisecond to start.
 #[cfg(target_os = "linux")]
 pub(crate) const SHARED_COPY_BYTES: usize = MIB;
@@ -262,9 +264,9 @@ pub(crate) const SHARED_COPY_BYTES: usize = MIB;
 /// as long as that takes where a processor is idle.
 #[cfg(target_os = "linux")]
 pub(crate) const FIRST_COPY_BYTES: usize = MIB;
-/// Chunks whose memory is kept when they are sent: 4 MiB, what some clients at once take.
+/// Buffers of sent chunks that are kept: 4 MiB, for some clients at once.
 pub(crate) const MOST_SPARE_CHUNKS: usize = 16;
-/// Files lent to one connection at most; further answers are sent as any other.
+/// Files lent to one connection at most; further answers are sent through the socket.
 pub(crate) const LENT_FILES: usize = 8;
 /// Bytes turned into hex at a time: source and target stay in the first-level cache.
 pub(crate) const HEX_CHUNK_BYTES: usize = 8 * KIB;
@@ -274,25 +276,22 @@ pub(crate) const TOKEN_AGE: Duration = Duration::from_secs(60);
 /// Longest file read as a secret, in bytes: 64 digits, a prefix, and white space.
 pub(crate) const SECRET_FILE_BYTES: u64 = KIB as u64;
 
-/// Opening a client's connection.
+/// Bound of opening a client's connection.
 pub(crate) const CONNECT_TIME: Duration = Duration::from_secs(10);
-/// One call of a client, from its first byte written to its last byte read: geth needs 19 s for
-/// the largest witness on a cold process.
+/// Bound of one call of a client, from its first byte written to its last byte read: geth needs 19
+/// s for the largest witness on a cold process.
 pub(crate) const CALL_TIME: Duration = Duration::from_secs(120);
-/// Windows of an HTTP/2 client for one stream and for its connection, in bytes: a large witness takes
-/// few round trips.
+/// Windows of an HTTP/2 client for one stream and for its connection, in bytes: a large witness
+/// takes few round trips.
 pub(crate) const CLIENT_WINDOW_BYTES: u32 = 16 << 20;
-/// How long a pipelined connection uses a token: making one for each request would take longer than
-/// sending it. Servers accept tokens of 60 seconds.
-pub(crate) const TOKEN_REUSE: Duration = Duration::from_secs(10);
 /// Wait of a client for a connection that it has used to be ready again; then it opens another.
 pub(crate) const READY_TIME: Duration = Duration::from_secs(1);
-/// Longest wait of a client for the server to take 256 KiB, or all there are; of a WebSocket client
-/// also for any sign of life when the server is pinged.
+/// Longest wait of a client for the server to read 256 KiB, or all there are; over WebSockets also
+/// for any sign of life when the server is pinged.
 pub(crate) const SERVER_IDLE: Duration = SILENCE;
-/// Notifications that wait for a subscription's reader; who falls further behind loses it.
+/// Notifications that wait for a subscription's reader; one that falls further behind is lost.
 pub(crate) const NOTIFICATIONS_LEN: usize = 1024;
-/// Memory that a client sets aside for an answer whose announced length is this or more.
+/// Most memory that a client reserves for the announced length of an answer, in bytes.
 pub(crate) const RESERVED_BYTES: usize = GIB;
 /// Longest answer a client takes, in bytes: four of the largest witnesses in hex.
 pub(crate) const ANSWER_BYTES: usize = 4 * GIB;

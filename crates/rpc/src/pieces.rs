@@ -1,4 +1,4 @@
-//! What is sent: byte slices in order, never joined, some of them as hex digits.
+//! Bodies and messages as byte slices in order, never joined, some of them as hex digits.
 
 mod prefetch;
 
@@ -12,34 +12,43 @@ use bytes::Bytes;
 use crate::limits::{FETCHED_BYTES, FETCHED_ITEMS, HEX_CHUNK_BYTES, LARGE_PIECE_BYTES};
 use crate::spare;
 
-/// A list of byte slices that are sent one after the other without being joined first. A slice may
-/// be sent as its hex digits, which are made while it is sent.
+/// A body or a message as a list of byte slices, which are sent one after the other without being
+/// joined. A slice may be sent as its hex digits, which are rendered while it is sent.
+///
+/// ```
+/// let mut pieces = deponent_rpc::Pieces::default();
+/// pieces.push(&b"\"0x"[..]);
+/// pieces.push_hex(vec![0x12, 0xab]);
+/// pieces.push(&b"\""[..]);
+/// assert_eq!(pieces.len_bytes(), 8);
+/// assert_eq!(pieces.to_vec(), b"\"0x12ab\"");
+/// ```
 #[derive(Clone, Default)]
 pub struct Pieces {
     list: VecDeque<Piece>,
     len_bytes: usize,
-    /// Where slices may lie.
-    files: Option<&'static dyn Files>,
+    /// The files in which slices may lie.
+    files: Option<&'static dyn MappedFiles>,
 }
 
-/// Files that are mapped, of whose memory slices may be. These are read while they are sent,
-/// into memory that is used again and again: what is looked at in a mapping becomes resident memory
-/// of the process. What cannot be read is looked at nevertheless.
-pub trait Files: Sync {
-    /// Whether these bytes lie in such a file, and are better read.
+/// Mapped files whose memory slices may be. Such slices are read from the file while they are sent,
+/// into buffers that are reused, since pages that are touched in a mapping become resident memory
+/// of the process. Bytes that cannot be read so are taken from the mapping.
+pub trait MappedFiles: Sync {
+    /// Whether these bytes lie in such a file, and are not resident.
     fn have(&self, bytes: &[u8]) -> bool;
 
     /// Reads bytes that lie in such a file; false when they cannot be read.
     fn read(&self, bytes: &[u8], out: &mut [u8]) -> bool;
 
-    /// Fills `out` with bytes, which are read when they lie in such a file.
+    /// Fills `out` with bytes, which are read if they lie in such a file.
     fn copy(&self, bytes: &[u8], out: &mut [u8]) {
         if !self.have(bytes) || !self.read(bytes, out) {
             out.copy_from_slice(bytes);
         }
     }
 
-    /// Appends bytes, which are read when they lie in such a file.
+    /// Appends bytes, which are read if they lie in such a file.
     fn append(&self, bytes: &[u8], out: &mut Vec<u8>) {
         if !self.have(bytes) {
             return out.extend_from_slice(bytes);
@@ -50,20 +59,20 @@ pub trait Files: Sync {
     }
 }
 
-/// A list of byte strings that somebody else has too, and that does not change. A slice of each has
-/// an owner to be counted, twice, and that takes longer than the copy of a small one.
-pub trait Items: Send + Sync {
-    /// A byte string, by its place.
+/// A list of byte strings with a shared owner, which does not change. Small ones are copied while
+/// they are sent: that is faster than counting the references of a slice of each.
+pub trait ItemList: Send + Sync {
+    /// A byte string, by its index.
     fn get(&self, index: usize) -> Option<&[u8]>;
 
-    /// The same, and whoever has it holds the memory that it lies in.
+    /// The same as a slice that keeps its memory alive.
     fn share(&self, index: usize) -> Option<Bytes>;
 
-    /// Hands over the byte strings from a place on, as long as `take` wants more. It is here so
-    /// that it is compiled for each list: only `take` is called for each byte string.
+    /// Calls `take` on the byte strings from an index on, as long as it returns true. It is a
+    /// method of the trait so that it is compiled for each list: only `take` is a dynamic call.
     fn each(&self, first: usize, take: &mut dyn FnMut(&[u8]) -> bool) {
         for index in first.. {
-            // They lie anywhere, and most of a copy of small ones is waiting for their memory.
+            // They lie anywhere in memory, and copying small ones is mostly waiting for it.
             if let Some(item) = self.get(index + FETCHED_ITEMS) {
                 prefetch::prefetch(&item[..item.len().min(FETCHED_BYTES)]);
             }
@@ -82,23 +91,23 @@ enum Piece {
     Run(Run),
 }
 
-/// Items that follow each other.
+/// Consecutive items of a list.
 #[derive(Clone)]
 struct Run {
-    items: Arc<dyn Items>,
-    /// The place of the first.
+    items: Arc<dyn ItemList>,
+    /// The index of the first.
     first: usize,
-    /// How many bytes of that are left out.
+    /// Bytes of the first item that were sent already.
     skipped: usize,
-    /// In all; the last item may be cut.
+    /// Bytes in all; the last item may be cut.
     len_bytes: usize,
 }
 
 impl Run {
-    /// What is left of the first item.
+    /// The rest of the first item.
     ///
     /// # Panics
-    /// If the items have fewer bytes than was said.
+    /// If the items have fewer bytes than [`Pieces::push_items`] was told.
     fn front(&self) -> &[u8] {
         if self.len_bytes == 0 {
             return &[];
@@ -114,7 +123,7 @@ impl Run {
         item.map_or_else(Bytes::new, |item| item.slice(self.skipped..self.skipped + len))
     }
 
-    /// Leaves out so many bytes, at most what is left of the first item. The next one is not empty.
+    /// Skips so many bytes, at most the rest of the first item, and empty items behind them.
     fn skip(&mut self, bytes: usize) {
         self.skipped += bytes;
         self.len_bytes -= bytes;
@@ -123,13 +132,13 @@ impl Run {
         }
     }
 
-    /// Copies items, until there are so many bytes or one comes that is handed over.
-    fn copy(&mut self, files: Option<&dyn Files>, buffer: &mut Vec<u8>, most_bytes: usize) {
+    /// Copies items until the buffer has so many bytes, or up to an item that is not copied.
+    fn copy(&mut self, files: Option<&dyn MappedFiles>, buffer: &mut Vec<u8>, most_bytes: usize) {
         let Self { items, first, skipped, len_bytes } = self;
         items.each(*first, &mut |item| {
             let item = &item[*skipped..];
             let item = &item[..item.len().min(*len_bytes)];
-            if !buffer.is_empty() && is_handed_over(files, item) {
+            if !buffer.is_empty() && is_uncopied(files, item) {
                 return false;
             }
             let bytes = item.len().min(most_bytes - buffer.len());
@@ -144,7 +153,7 @@ impl Run {
         self.skip(0);
     }
 
-    /// Hands over what is left of all items.
+    /// Calls `take` on the rest of each item.
     fn each(&self, mut take: impl FnMut(&[u8])) {
         let (mut skipped, mut left) = (self.skipped, self.len_bytes);
         self.items.each(self.first, &mut |item| {
@@ -180,7 +189,7 @@ impl Piece {
 }
 
 impl Pieces {
-    /// Nothing, with room for so many slices.
+    /// An empty list with capacity for so many slices.
     pub fn with_capacity(count: usize) -> Self {
         Self { list: VecDeque::with_capacity(count), ..Self::default() }
     }
@@ -197,15 +206,15 @@ impl Pieces {
 
     /// Adds all items of a list, which have so many bytes in all.
     ///
-    /// Who sends them panics if they have fewer.
-    pub fn push_items(&mut self, items: Arc<dyn Items>, len_bytes: usize) {
+    /// Sending them panics if they have fewer.
+    pub fn push_items(&mut self, items: Arc<dyn ItemList>, len_bytes: usize) {
         let mut run = Run { items, first: 0, skipped: 0, len_bytes };
         run.skip(0);
         self.push_piece(Piece::Run(run));
     }
 
-    /// Says which files slices may be of.
-    pub fn read_from(&mut self, files: &'static dyn Files) {
+    /// Names the files in which slices may lie.
+    pub fn read_from(&mut self, files: &'static dyn MappedFiles) {
         self.files = Some(files);
     }
 
@@ -233,7 +242,7 @@ impl Pieces {
         self.len_bytes == 0
     }
 
-    /// Bytes of memory that the slices are of.
+    /// Bytes of memory of the slices: half of those that are sent, for hex digits.
     pub fn held_bytes(&self) -> usize {
         let held = |piece: &Piece| match piece {
             Piece::AsIs(bytes) | Piece::Hex(bytes) => bytes.len(),
@@ -242,13 +251,13 @@ impl Pieces {
         self.list.iter().map(held).sum()
     }
 
-    /// Whether any are sent as digits.
+    /// Whether any slice is sent as digits.
     #[cfg(target_os = "linux")]
     pub(crate) fn has_digits(&self) -> bool {
         self.list.iter().any(|piece| matches!(piece, Piece::Hex(_)))
     }
 
-    /// Writes what is sent into `out`, which has as many bytes.
+    /// Copies all bytes, as they are sent, into `out`, which has the same length.
     #[cfg(target_os = "linux")]
     pub(crate) fn copy_to(&self, mut out: &mut [u8]) {
         let files = self.files;
@@ -270,7 +279,7 @@ impl Pieces {
         }
     }
 
-    /// The part of what is sent that lies in `range`, uncopied.
+    /// The part of the sent bytes that lies in `range`, uncopied.
     ///
     /// # Panics
     /// If the range is not within [`len_bytes`](Self::len_bytes).
@@ -310,12 +319,12 @@ impl Pieces {
         }
     }
 
-    /// Takes what is to be sent next: at most `most_bytes`, and something as long as there is
-    /// something. A large slice is handed over as it is, and one that is alone, unless it may lie
-    /// in a file; small ones, those of files and digits are written into a fresh buffer.
+    /// Takes the bytes to be sent next: at most `most_bytes`, and at least one while any are left.
+    /// A large slice is returned as it is, and so is a single one, unless it may lie in a file.
+    /// Small slices, those of files, and digits are copied into one buffer.
     ///
     /// # Panics
-    /// If fewer than two are allowed, the digits of one byte.
+    /// If `most_bytes` is below two, the digits of one byte.
     pub fn take(&mut self, most_bytes: usize) -> Bytes {
         assert!(most_bytes >= 2, "there is room for a byte's digits");
         if let Some(taken) = self.take_large(most_bytes) {
@@ -323,14 +332,13 @@ impl Pieces {
         }
         let files = self.files;
         let mut buffer = spare::chunk(most_bytes.min(self.len_bytes));
-        // Slices are let go of when all are copied: counting who holds one waits for the copies.
-        // One that is handed over by now, as it has come into memory since, is copied nevertheless:
-        // what is taken is never nothing.
+        // Slices are dropped after all copies: dropping one waits for the copies before. A first
+        // slice that has become resident since is copied all the same: the result is never empty.
         let mut done = 0;
         while let Some(piece) = self.list.get_mut(done) {
             let room = most_bytes - buffer.len();
             let is_done = match piece {
-                Piece::AsIs(bytes) if !buffer.is_empty() && is_handed_over(files, bytes) => break,
+                Piece::AsIs(bytes) if !buffer.is_empty() && is_uncopied(files, bytes) => break,
                 Piece::AsIs(bytes) if bytes.len() <= room => {
                     extend(&mut buffer, files, bytes);
                     true
@@ -359,12 +367,12 @@ impl Pieces {
         spare::lend_chunk(buffer)
     }
 
-    /// Takes the first slice as it is, if it is a large one, or alone.
+    /// Takes the first slice as it is, if it is large or the only one.
     fn take_large(&mut self, most_bytes: usize) -> Option<Bytes> {
         let files = self.files;
         let is_alone = self.list.len() == 1 && files.is_none();
         let is_large = |bytes: &[u8]| match bytes.len() >= LARGE_PIECE_BYTES {
-            true => is_handed_over(files, bytes),
+            true => is_uncopied(files, bytes),
             false => bytes.len() >= most_bytes,
         };
         let piece = self.list.front_mut()?;
@@ -387,7 +395,7 @@ impl Pieces {
         Some(taken)
     }
 
-    /// All of it joined: a copy, for tests and small values.
+    /// All bytes joined: a copy, for tests and small values.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.len_bytes);
         for piece in &self.list {
@@ -421,27 +429,27 @@ impl fmt::Debug for Pieces {
     }
 }
 
-/// Whether a slice is large, and in memory.
-fn is_handed_over(files: Option<&dyn Files>, bytes: &[u8]) -> bool {
+/// Whether a slice is large and resident, so that it is not copied.
+fn is_uncopied(files: Option<&dyn MappedFiles>, bytes: &[u8]) -> bool {
     bytes.len() >= LARGE_PIECE_BYTES && files.is_none_or(|files| !files.have(bytes))
 }
 
-/// Fills `out` with bytes, which are read when they lie in a file.
-fn read(files: Option<&dyn Files>, bytes: &[u8], out: &mut [u8]) {
+/// Fills `out` with bytes, which are read from their file if they lie in one.
+fn read(files: Option<&dyn MappedFiles>, bytes: &[u8], out: &mut [u8]) {
     match files {
         Some(files) => files.copy(bytes, out),
         None => out.copy_from_slice(bytes),
     }
 }
 
-fn extend(out: &mut Vec<u8>, files: Option<&dyn Files>, bytes: &[u8]) {
+fn extend(out: &mut Vec<u8>, files: Option<&dyn MappedFiles>, bytes: &[u8]) {
     match files {
         Some(files) => files.append(bytes, out),
         None => out.extend_from_slice(bytes),
     }
 }
 
-fn extend_digits(out: &mut Vec<u8>, files: Option<&dyn Files>, bytes: &[u8]) {
+fn extend_digits(out: &mut Vec<u8>, files: Option<&dyn MappedFiles>, bytes: &[u8]) {
     if files.is_none_or(|files| !files.have(bytes)) {
         return push_digits(out, bytes);
     }
@@ -462,7 +470,7 @@ fn hex(byte: &u8) -> [u8; 2] {
 /// Appends the digits of `bytes`, without prefix and quotes.
 pub fn push_digits(out: &mut Vec<u8>, bytes: &[u8]) {
     out.reserve(2 * bytes.len());
-    // Chunk by chunk, so that the zeroes are overwritten while still in the cache.
+    // In chunks, so that the zeroes are overwritten while they are in the cache.
     for chunk in bytes.chunks(HEX_CHUNK_BYTES) {
         let start = out.len();
         out.resize(start + 2 * chunk.len(), 0);

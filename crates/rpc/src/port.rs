@@ -1,4 +1,4 @@
-//! What the connections of one listening port share: the handler, turns to run, memory.
+//! The shared state of the connections of one listening port: the handler, turns to run, memory.
 
 use std::fmt;
 use std::future::Future;
@@ -193,8 +193,8 @@ impl Port {
         }
     }
 
-    /// Runs `answer`, then waits for memory to send its result. An answer that is not quick waits for
-    /// its turn, and runs on a thread that nothing else waits for. It is added to `unread`, the
+    /// Runs `answer`, then waits for memory to send its result. An answer that is not quick waits
+    /// for its turn, and runs on a thread that nothing else waits for. It is added to `unread`, the
     /// answers of the connection.
     pub(crate) async fn run<A: PortAnswer>(
         &self,

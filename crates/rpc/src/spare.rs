@@ -1,4 +1,4 @@
-//! Memory that is used again.
+//! Buffers that are reused.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -6,8 +6,8 @@ use bytes::Bytes;
 
 use crate::limits::{CHUNK_BYTES, MOST_SPARE_CHUNKS};
 
-/// The largest memory so far that nobody looks at any more, to be used again: memory that is used
-/// for the first time is the dearest part of reading a large answer. Clones share it.
+/// A buffer that is reused when its last reader is gone, the largest one so far: the first use of
+/// memory is the most expensive part of reading a large answer. Clones share the buffer.
 ///
 /// ```
 /// let spare = deponent_rpc::Spare::default();
@@ -23,13 +23,13 @@ use crate::limits::{CHUNK_BYTES, MOST_SPARE_CHUNKS};
 pub struct Spare(Arc<Mutex<Vec<u8>>>);
 
 impl Spare {
-    /// Takes the memory, with whatever is in it.
+    /// Takes the buffer with its old content; an empty one if there is none.
     pub fn take(&self) -> Vec<u8> {
         std::mem::take(&mut *self.memory())
     }
 
-    /// Takes memory for so many bytes: this one if it is enough, else new one, into which nothing
-    /// is copied, with room to spare: the next answer may be a little longer.
+    /// Takes the buffer if it has capacity for so many bytes, else a new one with an eighth more:
+    /// the next answer may be a little longer.
     pub fn take_for(&self, bytes: usize) -> Vec<u8> {
         let spare = self.take();
         match spare.capacity() < bytes {
@@ -38,7 +38,7 @@ impl Spare {
         }
     }
 
-    /// Shares bytes, whose memory comes back with the last slice of them.
+    /// Shares bytes, whose memory comes back when the last slice of them is dropped.
     pub fn lend(&self, bytes: Vec<u8>) -> Bytes {
         Bytes::from_owner(LentBuffer { bytes, spare: self.clone() })
     }
@@ -68,7 +68,7 @@ impl Drop for LentBuffer {
     }
 }
 
-/// Memory for so many bytes; for a large part of a chunk it is that of one that was sent.
+/// A buffer for so many bytes. For most of a chunk it is one that was sent before, if there is any.
 pub(crate) fn chunk(bytes: usize) -> Vec<u8> {
     if !(CHUNK_BYTES / 4..=CHUNK_BYTES).contains(&bytes) {
         return Vec::with_capacity(bytes);
@@ -77,7 +77,7 @@ pub(crate) fn chunk(bytes: usize) -> Vec<u8> {
     spare.unwrap_or_else(|| Vec::with_capacity(CHUNK_BYTES))
 }
 
-/// Shares what is in a [`chunk`], whose memory is used again when it was sent.
+/// Shares the content of a [`chunk`], whose memory is reused when it was sent.
 pub(crate) fn lend_chunk(bytes: Vec<u8>) -> Bytes {
     match bytes.capacity() {
         CHUNK_BYTES => Bytes::from_owner(PooledChunk(bytes)),
@@ -85,8 +85,8 @@ pub(crate) fn lend_chunk(bytes: Vec<u8>) -> Bytes {
     }
 }
 
-/// Memory that was sent, to be used again: the system clears what is used for the first time, and
-/// that takes as long as copying what is sent.
+/// Buffers that were sent. The system clears memory before its first use, which takes as long as
+/// copying the bytes that are sent.
 static SPARE_CHUNKS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
 /// A chunk that is being sent.

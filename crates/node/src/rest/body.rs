@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{Bytes, bytes};
 use engine_api::ssz::{with_witness_bytes, write_with_witness};
-use rpc::{Files as _, Pieces};
+use rpc::{MappedFiles as _, Pieces};
 use witness::container::{MAX_BYTES, Offsets, SszError, check_length};
 use witness::ssz::{List, Lists, Sink};
 use witness::{DecodeError, Items, PublicKey, Witness};
@@ -129,7 +129,7 @@ impl Sink for Body {
 
 struct ItemsOf(Arc<Sending>, List);
 
-impl rpc::Items for ItemsOf {
+impl rpc::ItemList for ItemsOf {
     fn get(&self, index: usize) -> Option<&[u8]> {
         self.0.list(self.1).get(index)
     }

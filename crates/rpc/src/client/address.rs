@@ -1,51 +1,71 @@
 //! The addresses of servers.
 
-use hyper::Uri;
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+
 use hyper::http::uri::PathAndQuery;
+use hyper::{HeaderMap, Uri};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
 use crate::client::error::ClientError;
 use crate::jsonrpc::error::quote;
+use crate::jwt::JwtSecret;
 use crate::limits::CONNECT_TIME;
 use crate::transport::socket::Stream;
+
+/// The options of a client's connections.
+#[derive(Clone, Debug, Default)]
+pub struct ConnectOptions {
+    /// Makes the token of each request over HTTP, or of the handshake of a WebSocket.
+    pub secret: Option<JwtSecret>,
+    /// Further headers of these requests.
+    pub headers: HeaderMap,
+    /// Opens the connections, instead of plain ones to the address's host and port.
+    pub dial: Option<Arc<dyn Dial>>,
+}
+
+/// Opens connections for a client that has something below it which this crate does not know: TLS,
+/// or a proxy.
+pub trait Dial: fmt::Debug + Send + Sync {
+    /// Opens a connection. What the client writes into it goes to the server, and what it reads
+    /// comes from there.
+    ///
+    /// # Errors
+    /// Why there is no connection; it becomes [`ClientError::Connect`].
+    fn dial(&self) -> Dialing<'_>;
+}
+
+/// A connection that is being opened.
+pub type Dialing<'a> = Pin<Box<dyn Future<Output = io::Result<UnixStream>> + Send + 'a>>;
 
 /// The address of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Address {
-    /// `host:port`, or the path of a Unix socket behind its prefix.
+    /// `host:port`, or `unix:` and the path of a Unix socket.
     pub(crate) host: String,
     pub(crate) path: Uri,
+    pub(crate) dial: Option<Arc<dyn Dial>>,
 }
 
-/// The prefix of a Unix socket on which HTTP is spoken.
+/// The prefix of a Unix socket.
 const UNIX: &str = "unix:";
 
-/// The prefix of a Unix socket on which JSON-RPC is spoken without HTTP around it.
-pub(crate) const IPC: &str = "ipc:";
-
-/// The part of an address in front of `://`.
-pub(crate) fn scheme(text: &str) -> Option<&str> {
-    text.split_once("://").map(|(scheme, _)| scheme)
-}
-
 impl Address {
-    /// Reads `host:port`, `unix:/path/of/a/socket`, `ipc:/path/of/a/socket`, or a URL of the one
-    /// scheme that is spoken.
+    /// Reads `host:port`, `unix:/path/of/a/socket`, or a URL of the one scheme that is spoken.
     pub(crate) fn parse(text: &str, scheme: &str) -> Result<Self, ClientError> {
         let fault =
             |reason: String| ClientError::Address { address: quote(text).into_owned(), reason };
-        if text.starts_with(IPC) && scheme == "http" {
-            return Err(fault("it is of a socket without HTTP: use a SessionClient".into()));
-        }
-        if let Some(path) = unix_path(text) {
+        if let Some(path) = text.strip_prefix(UNIX) {
             if !path.starts_with('/') {
                 return Err(fault("the path of the socket is to be absolute".into()));
             }
-            return Ok(Self { host: text.into(), path: Uri::from_static("/") });
+            return Ok(Self { host: text.into(), path: Uri::from_static("/"), dial: None });
         }
-        let url =
-            if self::scheme(text).is_some() { text.into() } else { format!("{scheme}://{text}") };
+        let url = if text.contains("://") { text.into() } else { format!("{scheme}://{text}") };
         let url: Uri = url.parse().map_err(|reason| fault(format!("{reason}")))?;
         if url.scheme_str() != Some(scheme) {
             return Err(fault(format!("only {scheme}:// is spoken here; TLS needs a proxy")));
@@ -55,24 +75,24 @@ impl Address {
         let authority = url.authority().map_or("", |authority| authority.as_str());
         // `Uri` takes any digits for a port, and then has none.
         let port = match url.port_u16() {
-            None if authority.ends_with(host) => match scheme {
-                "https" | "wss" => 443,
-                _ => 80,
-            },
+            None if authority.ends_with(host) => 80,
             None => return Err(fault("its port is no number up to 65535".into())),
             Some(port) => port,
         };
         let host = format!("{host}:{port}");
         let path = url.path_and_query().map_or("/", |path| path.as_str());
         let path = path.parse().map_err(|reason| fault(format!("{reason}")))?;
-        Ok(Self { host, path })
+        Ok(Self { host, path, dial: None })
     }
 
     /// Opens a connection.
     pub(crate) async fn dial(&self) -> Result<Stream, ClientError> {
         let fault = |source| ClientError::Connect { address: self.host.clone(), source };
         let dial = async {
-            let Some(path) = unix_path(&self.host) else {
+            if let Some(dial) = &self.dial {
+                return dial.dial().await.map(Stream::from);
+            }
+            let Some(path) = self.host.strip_prefix(UNIX) else {
                 let socket = TcpStream::connect(&self.host).await?;
                 socket.set_nodelay(true)?;
                 return Ok(Stream::from(socket));
@@ -82,14 +102,19 @@ impl Address {
         timeout(CONNECT_TIME, dial).await.unwrap_or_else(|late| Err(late.into())).map_err(fault)
     }
 
+    /// Whether it is that of a Unix socket.
+    pub(crate) fn is_unix(&self) -> bool {
+        self.host.starts_with(UNIX)
+    }
+
     /// The value of the header `host`: empty for a Unix socket (RFC 9112 section 3.2).
     pub(crate) fn authority(&self) -> &str {
-        if unix_path(&self.host).is_some() { "" } else { &self.host }
+        if self.is_unix() { "" } else { &self.host }
     }
 
     /// The URI of a path with the authority in front, as HTTP/2 wants it.
     pub(crate) fn uri(&self, path: &Uri) -> Uri {
-        let authority = if unix_path(&self.host).is_some() { "localhost" } else { &self.host };
+        let authority = if self.is_unix() { "localhost" } else { &self.host };
         let path = path.path_and_query().cloned();
         let uri = Uri::builder().scheme("http").authority(authority);
         let uri = uri.path_and_query(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
@@ -99,10 +124,6 @@ impl Address {
     pub(crate) fn broken(&self, source: hyper::Error) -> ClientError {
         ClientError::Broken { address: self.host.clone(), source }
     }
-}
-
-fn unix_path(text: &str) -> Option<&str> {
-    text.strip_prefix(UNIX).or_else(|| text.strip_prefix(IPC))
 }
 
 #[cfg(test)]
@@ -132,7 +153,6 @@ mod tests {
         };
         check("https://node:8551", "only http://");
         check("ws://node:8551", "only http://");
-        check("ipc:/run/deponent.ipc", "without HTTP");
         check("", "cannot use \"\"");
         check("http://", "cannot use");
         check("node:99999", "no number up to 65535");

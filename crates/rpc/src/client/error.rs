@@ -20,8 +20,8 @@ pub enum ClientError {
         /// The start of the body.
         text: String,
     },
-    /// The call took too long. An HTTP connection was given up, and the next call opens another;
-    /// a WebSocket goes on.
+    /// The call took too long. An HTTP connection is given up, and the next call opens another; the
+    /// connection of a session goes on.
     #[error("no answer from {address} within {limit:?}")]
     Timeout {
         /// Where the call went.
@@ -32,9 +32,9 @@ pub enum ClientError {
     /// The address cannot be used.
     #[error("cannot use {address:?} as an address: {reason}")]
     Address {
-        /// What was given.
+        /// The text that was given.
         address: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
     /// No server listens there, or the network is at fault.
@@ -53,12 +53,12 @@ pub enum ClientError {
         /// How it broke.
         source: hyper::Error,
     },
-    /// The WebSocket is closed. A call may have run or not, and subscriptions are over.
-    #[error("the WebSocket to {address} is closed: {reason}")]
+    /// A connection that lasts is closed. Calls may have run or not, and subscriptions are over.
+    #[error("the connection to {address} is closed: {reason}")]
     Closed {
         /// Where to.
         address: String,
-        /// Who closed it and why, or how it broke.
+        /// The side that closed it and its reason, or how it broke.
         reason: String,
     },
     /// Notifications of a subscription came faster than they were read, and it was given up.

@@ -9,30 +9,20 @@ use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use crate::client::address::Address;
+use crate::client::address::{Address, ConnectOptions};
 use crate::client::error::{ClientError, malformed};
 use crate::client::http::{read, refused};
-use crate::jwt::JwtSecret;
 use crate::limits::{ANSWER_BYTES, SERVER_IDLE};
 use crate::spare::Spare;
-use crate::transport::socket::{Socket, Stream};
+use crate::transport::socket::Socket;
 use crate::transport::websocket::WebSocket;
 
 /// Connects, and has HTTP make way for a WebSocket.
 pub(super) async fn open_websocket(
     address: &Address,
-    secret: Option<&JwtSecret>,
+    options: &ConnectOptions,
 ) -> Result<WebSocket, ClientError> {
-    upgrade(address.dial().await?, address, secret).await
-}
-
-/// The same over a connected stream.
-pub(super) async fn upgrade(
-    stream: Stream,
-    address: &Address,
-    secret: Option<&JwtSecret>,
-) -> Result<WebSocket, ClientError> {
-    let socket = TokioIo::new(Socket::new(stream, SERVER_IDLE));
+    let socket = TokioIo::new(Socket::new(address.dial().await?, SERVER_IDLE));
     let broken = |fault| address.broken(fault);
     let (mut connection, driver) = handshake(socket).await.map_err(broken)?;
     // The task ends when the connection is taken over, or with the connection.
@@ -44,7 +34,10 @@ pub(super) async fn upgrade(
         .header(header::UPGRADE, "websocket")
         .header(header::SEC_WEBSOCKET_VERSION, "13")
         .header(header::SEC_WEBSOCKET_KEY, &key);
-    if let Some(secret) = secret {
+    for (name, value) in &options.headers {
+        request = request.header(name, value);
+    }
+    if let Some(secret) = &options.secret {
         request = request.header(header::AUTHORIZATION, format!("Bearer {}", secret.token()));
     }
     let request = request.body(Empty::<Bytes>::new());

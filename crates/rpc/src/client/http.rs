@@ -1,5 +1,6 @@
 //! A client over HTTP: one connection; one call, batch or request at a time.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -11,10 +12,11 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use tokio::time::timeout;
 
-use crate::client::address::Address;
-use crate::client::batch::{Batch, BatchAnswers, call_text};
+use crate::client::address::{Address, ConnectOptions};
+use crate::client::call::{batch_text, call_text};
 use crate::client::error::{ClientError, malformed};
 use crate::http::coding::IDENTITY;
 #[cfg(feature = "zstd")]
@@ -42,6 +44,8 @@ pub struct Client {
     address: Address,
     version: HttpVersion,
     secret: Option<JwtSecret>,
+    /// Further headers of each request.
+    headers: HeaderMap,
     call_time: Duration,
     /// The value of `Accept-Encoding`.
     accepted: &'static str,
@@ -58,7 +62,8 @@ pub struct Client {
 /// When the last request of a [`Client`] was sent, and when its answer came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallTimes {
-    /// When the rendered request began to be sent. A connection that had ended is opened after that.
+    /// When the rendered request began to be sent. A connection that had ended is opened after
+    /// that.
     pub sent: Instant,
     /// When the head of the answer had come; `None` if it never came.
     pub first_byte: Option<Instant>,
@@ -129,31 +134,43 @@ impl Client {
     /// # Errors
     /// If the address cannot be used, or no server listens there.
     pub async fn connect(address: &str, secret: Option<JwtSecret>) -> Result<Self, ClientError> {
-        Self::connect_in(HttpVersion::Http1, address, secret).await
+        Self::connect_with(address, ConnectOptions { secret, ..Default::default() }).await
     }
 
-    /// As [`connect`](Self::connect), over HTTP/2 without TLS, which begins without an upgrade.
+    /// As [`connect`](Self::connect), with headers of the caller's, or over connections that the
+    /// caller opens.
     ///
     /// # Errors
-    /// If the address cannot be used, or no server listens there.
+    /// If the address cannot be used, or there is no connection.
+    pub async fn connect_with(address: &str, options: ConnectOptions) -> Result<Self, ClientError> {
+        Self::connect_in(HttpVersion::Http1, address, options).await
+    }
+
+    /// As [`connect_with`](Self::connect_with), over HTTP/2 without TLS, which begins without an
+    /// upgrade.
+    ///
+    /// # Errors
+    /// If the address cannot be used, or there is no connection.
     pub async fn connect_http2(
         address: &str,
-        secret: Option<JwtSecret>,
+        options: ConnectOptions,
     ) -> Result<Self, ClientError> {
-        Self::connect_in(HttpVersion::Http2, address, secret).await
+        Self::connect_in(HttpVersion::Http2, address, options).await
     }
 
     async fn connect_in(
         version: HttpVersion,
         address: &str,
-        secret: Option<JwtSecret>,
+        options: ConnectOptions,
     ) -> Result<Self, ClientError> {
-        let address = Address::parse(address, "http")?;
+        let ConnectOptions { secret, headers, dial } = options;
+        let address = Address { dial, ..Address::parse(address, "http")? };
         let kept = Some(open(version, &address).await?);
         Ok(Self {
             address,
             version,
             secret,
+            headers,
             call_time: CALL_TIME,
             accepted: IDENTITY,
             next_id: 1,
@@ -175,8 +192,8 @@ impl Client {
         self.connections
     }
 
-    /// When the last request was sent and its answer came; `None` before the first one. For a request
-    /// without an answer they say how far it came.
+    /// When the last request was sent and its answer came; `None` before the first one. For a
+    /// request without an answer they say how far it came.
     pub const fn last_times(&self) -> Option<CallTimes> {
         self.times
     }
@@ -244,16 +261,23 @@ impl Client {
         self.send(message).await
     }
 
-    /// Makes all calls of a batch in one request.
+    /// Makes several calls in one message, each a method with its parameters. Returns their ids, in
+    /// the order of the calls, and the whole answer as it came: a list, in any order, or one error
+    /// if the server refused the message.
     ///
     /// # Errors
-    /// If there is no answer, or it is not one to the batch. Errors of single calls are in the
-    /// [`BatchAnswers`].
+    /// If there is no answer. An answer with error objects is an answer.
     ///
     /// # Panics
-    /// If the batch is empty, which servers refuse.
-    pub async fn batch(&mut self, batch: &Batch) -> Result<BatchAnswers, ClientError> {
-        BatchAnswers::read(self.send(batch.to_message()).await?, batch.len())
+    /// If there are no calls.
+    pub async fn batch_raw(
+        &mut self,
+        calls: &[(&str, &RawValue)],
+    ) -> Result<(Range<u64>, Bytes), ClientError> {
+        let ids = self.next_id..self.next_id + calls.len() as u64;
+        let message = batch_text(ids.start, calls)?;
+        self.next_id = ids.end;
+        Ok((ids, self.send(message).await?))
     }
 
     /// Sends a rendered message, a call or a batch, and returns the answer as it came.
@@ -360,6 +384,9 @@ impl Client {
             HttpVersion::Http2 => request.uri(self.address.uri(&path)),
         };
         request = request.header(header::ACCEPT_ENCODING, self.accepted);
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
         match &self.secret {
             None => request,
             Some(secret) => {
@@ -368,8 +395,8 @@ impl Client {
         }
     }
 
-    /// Sends on the kept connection, or on a fresh one where the kept one was closed before anything
-    /// of the request was sent.
+    /// Sends on the kept connection, or on a fresh one where the kept one was closed before
+    /// anything of the request was sent.
     async fn transmit(
         &mut self,
         mut request: Request<Full<Bytes>>,
@@ -378,8 +405,8 @@ impl Client {
         self.times = Some(CallTimes { sent: Instant::now(), first_byte, last_byte, body_bytes });
         // Lets the connection's own task notice its end, if that came meanwhile.
         tokio::task::yield_now().await;
-        // It is not ready while the server has not read all of the last request, which a server that
-        // refused that may never do.
+        // It is not ready while the server has not read all of the last request, which a server
+        // that refused that may never do.
         if let Some(mut kept) = self.kept.take()
             && let Ok(Ok(())) = timeout(READY_TIME, kept.requests.ready()).await
         {

@@ -1,9 +1,10 @@
 //! A client over one connection that lasts, a WebSocket or a Unix socket: any number of calls at a
 //! time, and subscriptions.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -16,12 +17,12 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::frame::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use crate::client::address::{Address, IPC};
-use crate::client::batch::call_text;
+use crate::client::address::{Address, ConnectOptions};
+use crate::client::call::{batch_text, call_text};
 use crate::client::error::{ClientError, malformed};
 use crate::client::handshake::open_websocket;
 use crate::jsonrpc::error::quote;
-use crate::jsonrpc::response::{AnswerEnvelope, MessageKind};
+use crate::jsonrpc::response::{AnswerEnvelope, MessageKind, field};
 use crate::jwt::JwtSecret;
 use crate::limits::{ANSWER_BYTES, CALL_TIME, NOTIFICATIONS_LEN, OUTGOING_LEN, SERVER_IDLE};
 use crate::transport::ipc;
@@ -45,7 +46,7 @@ pub struct SessionClient {
 
 impl SessionClient {
     /// Connects a WebSocket to `host:port` or `ws://host:port/path`, or to the Unix socket
-    /// `ipc:/path/of/a/socket`. A secret makes the token that a server wants to see when a
+    /// `unix:/path/of/a/socket`, without HTTP. A secret makes the token that a server wants to see when a
     /// WebSocket is opened.
     ///
     /// A call may take 120 seconds unless [`SessionClient::set_timeout`] says otherwise. It needs a
@@ -54,16 +55,29 @@ impl SessionClient {
     /// # Errors
     /// If the address cannot be used, no server listens there, or it refuses a WebSocket.
     pub async fn connect(address: &str, secret: Option<JwtSecret>) -> Result<Self, ClientError> {
-        let address = Address::parse(address, "ws")?;
+        Self::connect_with(address, ConnectOptions { secret, ..Default::default() }).await
+    }
+
+    /// As [`connect`](Self::connect), with headers of the caller's, or over a connection that the
+    /// caller opens.
+    ///
+    /// # Errors
+    /// If the address cannot be used, there is no connection, or the server refuses a WebSocket.
+    pub async fn connect_with(
+        address: &str,
+        mut options: ConnectOptions,
+    ) -> Result<Self, ClientError> {
+        let dial = options.dial.take();
+        let address = Address { dial, ..Address::parse(address, "ws")? };
         let (outgoing, queue) = mpsc::channel(OUTGOING_LEN);
         let routes = Arc::new(Routes { address: address.host.clone(), table: Mutex::default() });
         let driver = Arc::clone(&routes);
-        if address.host.starts_with(IPC) {
+        if address.is_unix() {
             let socket = Socket::new(address.dial().await?, SERVER_IDLE);
             let (reader, writer) = ipc::split(socket, ANSWER_BYTES);
             tokio::spawn(driver.converse(reader, writer, queue));
         } else {
-            let opened = timeout(CALL_TIME, open_websocket(&address, secret.as_ref())).await;
+            let opened = timeout(CALL_TIME, open_websocket(&address, &options)).await;
             let socket = opened.unwrap_or_else(|_| {
                 Err(ClientError::Timeout { address: address.host.clone(), limit: CALL_TIME })
             })?;
@@ -102,7 +116,8 @@ impl SessionClient {
         method: &str,
         params: impl Serialize,
     ) -> Result<Bytes, ClientError> {
-        self.exchange(method, params, None).await
+        let (_, answer) = self.exchange(None, None, |id| call_text(id, method, params)).await?;
+        Ok(answer)
     }
 
     /// Subscribes, by a method whose result is the subscription's id.
@@ -115,25 +130,49 @@ impl SessionClient {
         params: impl Serialize,
     ) -> Result<Notifications<T>, ClientError> {
         let (sender, values) = mpsc::channel(NOTIFICATIONS_LEN);
-        let answer = self.exchange(method, params, Some(sender)).await?;
+        let text = |id| call_text(id, method, params);
+        let (_, answer) = self.exchange(None, Some(sender), text).await?;
         let id = AnswerEnvelope::read(&answer)?.result()?.to_owned();
         Ok(Notifications { client: self.clone(), id, values, kind: PhantomData })
     }
 
+    /// Makes several calls in one message, each a method with its parameters. Returns their ids, in
+    /// the order of the calls, and the whole answer as it came: a list, in any order, or one error
+    /// if the server refused the message.
+    ///
+    /// # Errors
+    /// If there is no answer. An answer with error objects is an answer.
+    ///
+    /// # Panics
+    /// If there are no calls.
+    pub async fn batch_raw(
+        &self,
+        calls: &[(&str, &RawValue)],
+    ) -> Result<(Range<u64>, Bytes), ClientError> {
+        let count = calls.len() as u64;
+        let text = |first_id| batch_text(first_id, calls);
+        let (first_id, answer) = self.exchange(Some(count), None, text).await?;
+        Ok((first_id..first_id + count, answer))
+    }
+
+    /// Sends one call, or a batch of `count`, whose text follows from the first id, and waits for
+    /// the answer.
     async fn exchange(
         &self,
-        method: &str,
-        params: impl Serialize,
+        count: Option<u64>,
         notifications: Option<mpsc::Sender<Bytes>>,
-    ) -> Result<Bytes, ClientError> {
+        text: impl FnOnce(u64) -> Result<Vec<u8>, ClientError>,
+    ) -> Result<(u64, Bytes), ClientError> {
         let (answer, answered) = oneshot::channel();
-        let call = self.routes.enter(WaitingCall { answer, notifications })?;
-        let text = call_text(call.id, method, params)?.into();
+        let (is_batch, count) = (count.is_some(), count.unwrap_or(1));
+        let waiting = WaitingCall { count, is_batch, answer, notifications };
+        let call = self.routes.enter(waiting)?;
+        let text = text(call.id)?.into();
         let limit = self.call_time;
         let exchange = async {
             let sent = self.outgoing.send(OutgoingMessage::Text(text, None)).await;
             sent.map_err(|_| self.routes.closed())?;
-            answered.await.map_err(|_| self.routes.closed())
+            Ok((call.id, answered.await.map_err(|_| self.routes.closed())?))
         };
         timeout(limit, exchange).await.unwrap_or_else(|_| {
             Err(ClientError::Timeout { address: self.routes.address.clone(), limit })
@@ -198,16 +237,20 @@ struct Routes {
 #[derive(Debug, Default)]
 struct RouteTable {
     last_id: u64,
-    calls: HashMap<u64, WaitingCall>,
+    /// By the id of the first call of the message.
+    calls: BTreeMap<u64, WaitingCall>,
     /// By the id, as the server writes it.
     subscriptions: HashMap<String, mpsc::Sender<Bytes>>,
     /// Why the connection has ended.
     ended: Option<String>,
 }
 
-/// A call that waits for its answer.
+/// A call or a batch that waits for its answer.
 #[derive(Debug)]
 struct WaitingCall {
+    /// The number of calls.
+    count: u64,
+    is_batch: bool,
     answer: oneshot::Sender<Bytes>,
     /// For a call whose result is the id of a subscription.
     notifications: Option<mpsc::Sender<Bytes>>,
@@ -236,8 +279,8 @@ impl Routes {
             drop(table);
             return Err(self.closed());
         }
-        table.last_id += 1;
-        let id = table.last_id;
+        let id = table.last_id + 1;
+        table.last_id += waiting.count;
         table.calls.insert(id, waiting);
         Ok(CallEntry { routes: self, id })
     }
@@ -291,12 +334,23 @@ impl Routes {
     }
 
     fn route(&self, message: Utf8Bytes) -> Result<(), ClientError> {
+        let is_list = message.as_str().trim_start().starts_with('[');
+        if is_list && self.table().calls.values().any(|waiting| waiting.is_batch) {
+            let answers: Vec<&RawValue> =
+                serde_json::from_str(message.as_str()).map_err(malformed)?;
+            let mut ids = answers.iter().filter_map(|answer| field(answer, "id").ok());
+            let id = ids.find_map(|id| id.get().parse().ok());
+            return self.route_answer(id, message.into());
+        }
         match MessageKind::of(message.as_str())? {
-            MessageKind::Answer { id } => match id.get().parse() {
-                Ok(id) => self.route_answer(id, message.into()),
-                // It is not known which call this answers.
-                Err(_) => Err(malformed(format_args!("its id is {}", quote(id.get())))),
-            },
+            MessageKind::Answer { id } => {
+                // A server that cannot read a batch does not know an id.
+                let number = id.get().parse().ok();
+                self.route_answer(number, message.clone().into()).map_err(|_| {
+                    // It is not known which call this answers.
+                    malformed(format_args!("its id is {}", quote(id.get())))
+                })
+            }
             MessageKind::Notification { subscription, result } => {
                 let mut table = self.table();
                 let Some(values) = table.subscriptions.get(subscription.get()) else {
@@ -312,10 +366,25 @@ impl Routes {
         }
     }
 
-    fn route_answer(&self, id: u64, answer: Bytes) -> Result<(), ClientError> {
+    /// Gives an answer to its call or batch; one without an id to the only batch that waits.
+    fn route_answer(&self, id: Option<u64>, answer: Bytes) -> Result<(), ClientError> {
         let mut table = self.table();
+        let first_id = match id {
+            Some(id) => {
+                let last = table.calls.range(..=id).next_back();
+                last.filter(|(first, waiting)| id - **first < waiting.count)
+                    .map(|(first, _)| *first)
+            }
+            None => {
+                let only = table.calls.first_key_value().filter(|_| table.calls.len() == 1);
+                let batch = only.filter(|(_, waiting)| waiting.is_batch);
+                let (first, _) = batch.ok_or_else(|| malformed("it has no id"))?;
+                Some(*first)
+            }
+        };
         // The call may have been given up.
-        let Some(WaitingCall { answer: waits, notifications }) = table.calls.remove(&id) else {
+        let waiting = first_id.and_then(|id| table.calls.remove(&id));
+        let Some(WaitingCall { answer: waits, notifications, .. }) = waiting else {
             return Ok(());
         };
         if let Some(notifications) = notifications

@@ -50,7 +50,8 @@ fn too_slow(bytes: usize, begun: Instant) -> Refusal {
     Refusal::new(StatusCode::REQUEST_TIMEOUT, text)
 }
 
-/// Reads the body of a request. Where others wait for memory, a body that does not go on is refused.
+/// Reads the body of a request. Where others wait for memory, a body that does not go on is
+/// refused.
 pub(super) async fn read(port: &Port, mut body: Incoming) -> Result<RequestBody, Refusal> {
     if body.is_end_stream() {
         return Ok(RequestBody::default());

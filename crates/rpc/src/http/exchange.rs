@@ -27,14 +27,14 @@ use crate::transport::budget::{Reservation, UnreadAnswers};
 use crate::transport::socket::Socket;
 use crate::transport::turns::{Turn, TurnQueue};
 
-/// What the requests of one connection that speaks HTTP share.
+/// The shared state of the requests of one connection that speaks HTTP.
 pub(super) struct HttpConnection {
     port: Arc<Port>,
     /// Answers that the client has not read yet.
     pub(super) unread: Arc<UnreadAnswers>,
     /// For requests that come side by side.
     pub(super) turns: Arc<TurnQueue>,
-    /// What the handler remembers of the connection.
+    /// The values that the handler remembers of the connection.
     remembered: rest::Connection,
     lending: LendingConnection,
 }
@@ -42,7 +42,7 @@ pub(super) struct HttpConnection {
 /// A connection that is about to become a WebSocket, and its permit as a session.
 pub(super) type Upgrade = (OnUpgrade, OwnedSemaphorePermit);
 
-/// Where a response goes, and what it is answered with.
+/// A response, or the refusal of its request.
 type Answer = Result<Response<ResponseBody>, Refusal>;
 
 impl HttpConnection {

@@ -7,17 +7,17 @@ use hyper::http::request::Parts;
 use hyper::{Method, StatusCode, Version};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-/// Whether a request wants to go on as a WebSocket.
+/// Whether a request asks for a WebSocket.
 pub(crate) fn is_asked(head: &Parts) -> bool {
     head.method == Method::GET && lists(&head.headers, header::UPGRADE, "websocket")
 }
 
-/// The headers that say yes, or the status and the reason of a no.
+/// The headers of the agreement, or the status and the reason of a refusal.
 pub(crate) fn accept(
     head: &Parts,
 ) -> Result<[(HeaderName, HeaderValue); 3], (StatusCode, &'static str)> {
     let headers = &head.headers;
-    // Browsers ask nobody before they open a WebSocket to anywhere, but they do send this.
+    // Browsers open a WebSocket to any server without a preflight request, but send this header.
     if headers.contains_key(header::ORIGIN) {
         let text = "WebSockets of web pages are not served: the request has an origin header";
         return Err((StatusCode::FORBIDDEN, text));
@@ -44,7 +44,7 @@ pub(crate) fn accept(
     ])
 }
 
-/// Whether a header that is a list has an element, in whatever letters.
+/// Whether a header that is a list has an element, in upper or lower case.
 fn lists(headers: &HeaderMap, name: HeaderName, element: &str) -> bool {
     let values = headers.get_all(name);
     let mut texts = values.iter().filter_map(|value| value.to_str().ok());

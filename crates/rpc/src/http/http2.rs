@@ -48,8 +48,8 @@ pub(super) async fn converse(port: Arc<Port>, socket: Socket, mut stopped: watch
     let mut served = pin!(http.serve_connection(TokioIo::new(socket), service));
     let mut is_ending = false;
     let ended = loop {
-        // What has come is read before stalls are looked for: the process may have been stopped for
-        // long.
+        // Received bytes are read before stalls are looked for: the process may have been stopped
+        // for long.
         tokio::select! {
             biased;
             ended = &mut served => break ended,

@@ -102,11 +102,11 @@ impl Connection {
     }
 }
 
-/// A request with this header, whatever its value, on a Unix socket and in HTTP/1.1, may be answered
-/// with a large body in a memory file: the answer has no body then, and the same header with the
-/// file's id and the length of the body in bytes, as in `7;length=500000000`. The descriptor comes
-/// with the answer's first bytes (`SCM_RIGHTS`). It can be read and mapped, does not shrink, and
-/// holds the body until the client gives it back.
+/// A request with this header, whatever its value, on a Unix socket and in HTTP/1.1, may be
+/// answered with a large body in a memory file: the answer has no body then, and the same header
+/// with the file's id and the length of the body in bytes, as in `7;length=500000000`. The
+/// descriptor comes with the answer's first bytes (`SCM_RIGHTS`). It can be read and mapped, does
+/// not shrink, and holds the body until the client gives it back.
 ///
 /// A resource that is a file of the server's own answers `file;length=500000000`, which is how long
 /// it is now: it may grow, is not given back, and is requested with the value [`OWN_FILE`].

@@ -78,7 +78,7 @@ pub struct Error {
     pub code: i64,
     /// The number in words, or what was wrong.
     pub message: Cow<'static, str>,
-    /// What was wrong this time.
+    /// The details of this error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
@@ -111,7 +111,7 @@ impl Error {
         Self::new(Code::MethodNotFound, detail)
     }
 
-    /// Of a call that was not made, since nobody waits for its answer.
+    /// For a call that was not made because its client has hung up.
     pub(crate) fn hung_up() -> Self {
         Self::new(Code::Server, "not called: the client has hung up")
     }

@@ -1,4 +1,4 @@
-//! What answers the calls of a port.
+//! The handler of a port, and its methods.
 
 use serde_json::value::RawValue;
 
@@ -15,12 +15,12 @@ pub trait Handler: Send + Sync + 'static {
     /// Answers one call. `params`, when present, are an array or an object: see
     /// [`Params`](crate::Params).
     ///
-    /// It may take its time: it has a thread to itself, unless it [is quick](Method::quick). A panic
-    /// becomes [`Code::Internal`](crate::Code::Internal) for the client.
+    /// It may take its time: it has a thread to itself, unless it [is quick](Method::quick). A
+    /// panic becomes [`Code::Internal`](crate::Code::Internal) for the client.
     ///
     /// # Errors
-    /// What the client is told; [`Code::MethodNotFound`](crate::Code::MethodNotFound) for a method
-    /// that is not offered.
+    /// The error that the client is sent; [`Code::MethodNotFound`](crate::Code::MethodNotFound) for
+    /// a method that is not offered.
     fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Json, Error>;
 
     /// The methods that are [quick](Method::quick) or [in order](Method::in_order). Others need not
@@ -29,7 +29,7 @@ pub trait Handler: Send + Sync + 'static {
         &[]
     }
 
-    /// What can be subscribed to over a WebSocket or a bare connection.
+    /// The subscriptions that are offered over WebSockets and bare connections.
     fn subscriptions(&self) -> &[SubscriptionMethods] {
         &[]
     }
@@ -38,7 +38,7 @@ pub trait Handler: Send + Sync + 'static {
     /// everything else is as in [`call`](Self::call).
     ///
     /// # Errors
-    /// What the client is told.
+    /// The error that the client is sent.
     fn subscribe(&self, method: &str, params: Option<&RawValue>) -> Result<Subscription, Error> {
         _ = params;
         Err(Error::method_not_found(method))
@@ -50,7 +50,7 @@ pub trait Handler: Send + Sync + 'static {
     }
 }
 
-/// What a server has to know of a method before it calls it.
+/// A method, with the properties that a server has to know before it calls it.
 ///
 /// ```
 /// use deponent_rpc::Method;

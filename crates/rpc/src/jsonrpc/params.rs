@@ -29,8 +29,11 @@ pub struct Params<'a> {
 }
 
 impl<'a> Params<'a> {
-    /// Splits a call's parameters; absent ones are an empty list, and so is `{}`, for methods
-    /// without parameters.
+    /// Splits a call's parameters. Absent ones are an empty list, and so is `{}`.
+    ///
+    /// # Errors
+    /// [`Code::InvalidParams`](crate::Code::InvalidParams) for other objects, and for more
+    /// parameters than any method takes.
     pub fn of(params: Option<&'a RawValue>) -> Result<Self, Error> {
         let list = match params {
             None => Vec::new(),
@@ -58,6 +61,9 @@ impl<'a> Params<'a> {
     }
 
     /// The next parameter; `name` is for the error.
+    ///
+    /// # Errors
+    /// [`Code::InvalidParams`](crate::Code::InvalidParams) if it is missing, or not a `T`.
     pub fn next<T: Deserialize<'a>>(&mut self, name: &str) -> Result<T, Error> {
         let position = self.taken;
         let raw = self.list.get(position).ok_or_else(|| {
@@ -70,6 +76,9 @@ impl<'a> Params<'a> {
     }
 
     /// The next parameter, or `None` where it is absent or `null`.
+    ///
+    /// # Errors
+    /// [`Code::InvalidParams`](crate::Code::InvalidParams) if it is not a `T`.
     pub fn optional<T: Deserialize<'a>>(&mut self, name: &str) -> Result<Option<T>, Error> {
         if self.taken == self.list.len() {
             return Ok(None);
@@ -77,7 +86,10 @@ impl<'a> Params<'a> {
         self.next(name)
     }
 
-    /// Asserts that nothing is left: a parameter that we would ignore is a mistake of the caller.
+    /// Checks that no parameter is left: one that is ignored is a mistake of the caller.
+    ///
+    /// # Errors
+    /// [`Code::InvalidParams`](crate::Code::InvalidParams) if there are more parameters.
     pub fn end(self) -> Result<(), Error> {
         match self.list.len() - self.taken {
             0 => Ok(()),

@@ -12,12 +12,16 @@ use crate::jsonrpc::error::{Error, quote};
 
 /// The `result` of an answer, as it stands in the body.
 ///
-/// An error object becomes [`ClientError::Rpc`].
+/// # Errors
+/// [`ClientError::Rpc`] for an error object, [`ClientError::Malformed`] if the body is no answer.
 pub fn result(body: &[u8]) -> Result<&RawValue, ClientError> {
     AnswerEnvelope::read(body)?.result()
 }
 
 /// The fields of an object with these names, as they stand there, in one scan.
+///
+/// # Errors
+/// [`ClientError::Malformed`] if it is not an object.
 ///
 /// ```
 /// let body = br#"{"id":1,"result":{"status":"VALID","witness":"0xc0"}}"#;
@@ -34,7 +38,10 @@ pub fn fields<'a, const N: usize>(
     find(object.get(), names)
 }
 
-/// One field of an object, as it stands there; its absence is an error.
+/// One field of an object, as it stands there.
+///
+/// # Errors
+/// [`ClientError::Malformed`] if it is absent, or this is not an object.
 pub fn field<'a>(object: &'a RawValue, name: &str) -> Result<&'a RawValue, ClientError> {
     let [value] = fields(object, [name])?;
     value.ok_or_else(|| ClientError::Malformed(format!("the field {name} is missing")))
@@ -68,7 +75,8 @@ impl<'a> AnswerEnvelope<'a> {
     }
 }
 
-/// What a message over a WebSocket is, as far as it must be read to know.
+/// The kind of a message over a connection that lasts, found by reading as little of it as
+/// possible.
 pub(crate) enum MessageKind<'a> {
     /// The answer to the call of this id.
     Answer { id: &'a RawValue },
@@ -77,7 +85,7 @@ pub(crate) enum MessageKind<'a> {
 }
 
 impl<'a> MessageKind<'a> {
-    /// Answers are not read past their id, which mostly comes first.
+    /// Reads an answer no further than its id, which mostly comes first.
     pub(crate) fn of(message: &'a str) -> Result<Self, ClientError> {
         let mut found = IdAndParams::default();
         let mut deserializer = serde_json::Deserializer::from_str(message);
@@ -114,7 +122,7 @@ impl<'de> Visitor<'de> for &mut IdAndParams<'de> {
             match place {
                 Some(0) => {
                     self.id = Some(map.next_value()?);
-                    // No fault, but the way to end here.
+                    // The way to end the scan here; it is no error.
                     return Err(serde::de::Error::custom("found"));
                 }
                 Some(_) => self.params = Some(map.next_value()?),
@@ -126,14 +134,20 @@ impl<'de> Visitor<'de> for &mut IdAndParams<'de> {
 }
 
 /// The bytes of a `"0x..."` string.
+///
+/// # Errors
+/// [`ClientError::Malformed`] if it is not `"0x` and pairs of hex digits.
 pub fn bytes(hex: &RawValue) -> Result<Vec<u8>, ClientError> {
     let mut bytes = Vec::new();
     bytes_into(hex, &mut bytes)?;
     Ok(bytes)
 }
 
-/// As [`bytes()`], into memory used before: fresh memory is the dearest part of decoding.
-/// Nothing is promised of `out` after an error.
+/// As [`bytes()`], into a buffer that is reused: the first use of memory is the most expensive part
+/// of decoding. After an error the content of `out` is unspecified.
+///
+/// # Errors
+/// As [`bytes()`].
 pub fn bytes_into(hex: &RawValue, out: &mut Vec<u8>) -> Result<(), ClientError> {
     let text = hex.get();
     let digits = text.strip_prefix("\"0x").and_then(|text| text.strip_suffix('"'));
@@ -141,7 +155,7 @@ pub fn bytes_into(hex: &RawValue, out: &mut Vec<u8>) -> Result<(), ClientError> 
         let text = quote(text);
         return Err(ClientError::Malformed(format!("{text} is not \"0x\" and pairs of digits")));
     };
-    // `decode_to_slice` takes a prefix away, and this is none.
+    // `decode_to_slice` would strip a second prefix.
     if digits.starts_with("0x") {
         return Err(ClientError::Malformed("a second 0x is not a pair of digits".into()));
     }
@@ -181,7 +195,7 @@ fn find<'a, const N: usize>(
     Ok(found)
 }
 
-/// Finds a key's place in a list of names.
+/// Finds the index of a key in a list of names.
 struct KeyIndex<'n>(&'n [&'n str]);
 
 impl<'de> DeserializeSeed<'de> for KeyIndex<'_> {

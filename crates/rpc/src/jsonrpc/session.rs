@@ -45,7 +45,7 @@ pub(crate) async fn converse<R: MessageReader>(
 pub(crate) const READ_TOO_SLOWLY: &str =
     "a connection was cut: an answer was read too slowly while others had no room";
 
-/// What the messages of one connection share.
+/// The shared state of the messages of one connection.
 struct Session {
     port: Arc<Port>,
     unread: Arc<UnreadAnswers>,

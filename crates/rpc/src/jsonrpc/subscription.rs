@@ -58,8 +58,8 @@ impl Topic {
         Self(broadcast::Sender::new(TOPIC_LEN))
     }
 
-    /// Gives a value to all current subscriptions, without waiting for any: one that falls more than
-    /// 1,024 values behind is lost, and its connection closed.
+    /// Gives a value to all current subscriptions, without waiting for any: one that falls more
+    /// than 1,024 values behind is lost, and its connection closed.
     pub fn publish(&self, value: Json) {
         // A topic without subscriptions is no error.
         self.0.send(value).unwrap_or_default();

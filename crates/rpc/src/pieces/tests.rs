@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-impl Items for Vec<Bytes> {
+impl ItemList for Vec<Bytes> {
     fn get(&self, index: usize) -> Option<&[u8]> {
         self[..].get(index).map(|item| &item[..])
     }
@@ -17,7 +17,7 @@ impl Items for Vec<Bytes> {
 /// A file: bytes that lie here are not to be looked at, what is read is another thing.
 struct Elsewhere(Vec<u8>);
 
-impl Files for Elsewhere {
+impl MappedFiles for Elsewhere {
     fn have(&self, bytes: &[u8]) -> bool {
         self.0.as_ptr_range().contains(&bytes.as_ptr())
     }
@@ -70,7 +70,7 @@ fn what_lies_in_a_file_is_read() {
 #[test]
 fn something_is_taken_whatever_comes_into_memory_meanwhile() {
     struct Fickle(AtomicUsize);
-    impl Files for Fickle {
+    impl MappedFiles for Fickle {
         fn have(&self, _: &[u8]) -> bool {
             // Twice in memory, once not, in turn.
             self.0.fetch_add(1, Ordering::Relaxed).is_multiple_of(3)

@@ -1,6 +1,6 @@
 //! Memory that all connections of a port share. Where others wait for memory, a connection or a
 //! request that makes no progress is evicted: a thousand clients that send or read a byte now and
-//! then keep nobody out.
+//! then keep no other client out.
 
 use std::collections::BTreeMap;
 use std::fmt;

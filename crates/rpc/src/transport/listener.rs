@@ -39,8 +39,8 @@ impl From<UnixListener> for Listener {
 /// It needs a tokio runtime with I/O.
 ///
 /// # Errors
-/// The operating system's: the path is too long (107 bytes at most on Linux), it is not a socket, or
-/// another process listens on it.
+/// The operating system's: the path is too long (107 bytes at most on Linux), it is not a socket,
+/// or another process listens on it.
 pub fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     use std::os::unix::fs::FileTypeExt;
     if let Ok(there) = std::fs::symlink_metadata(path)

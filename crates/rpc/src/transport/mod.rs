@@ -1,4 +1,4 @@
-//! What carries messages: sockets, WebSockets, bare JSON-RPC, descriptors; and the memory and the
+//! Sockets, WebSockets, bare JSON-RPC and descriptors, which carry messages; and the memory and the
 //! turns that messages wait for.
 
 pub(crate) mod budget;

@@ -1,6 +1,5 @@
 //! A socket that gives up on a peer that does not read, and knows whether it heard from it.
 
-use std::fmt;
 use std::future::Future;
 use std::io;
 use std::os::fd::AsFd;
@@ -21,38 +20,21 @@ use crate::limits::{BODY_STEP_BYTES, CHUNK_BYTES, LOOK_PAUSE, TURN_BYTES};
 use crate::transport::budget::UnreadAnswers;
 use crate::transport::descriptor::Descriptors;
 
-/// Applies the same code to every kind of connection.
-macro_rules! on_any {
+/// Applies the same code to either kind of connection.
+macro_rules! on_either {
     ($stream:expr, $socket:ident => $does:expr) => {
         match $stream {
             Stream::Tcp($socket) => $does,
             Stream::Unix($socket) => $does,
-            Stream::Other($socket) => $does,
         }
     };
 }
 
-/// A connection of any kind.
+/// A connection of either kind.
+#[derive(Debug)]
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
-    /// A stream of the caller's, of which the operating system tells nothing.
-    Other(Box<dyn ByteStream>),
-}
-
-/// Any stream of bytes.
-pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
-
-impl fmt::Debug for Stream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Tcp(_) => "Tcp",
-            Self::Unix(_) => "Unix",
-            Self::Other(_) => "Other",
-        })
-    }
 }
 
 impl From<TcpStream> for Stream {
@@ -102,7 +84,7 @@ struct WriteStall {
     taken_bytes: usize,
 }
 
-/// What a socket received, and whether its peer is gone.
+/// The bytes that a socket received, and whether its peer is gone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SocketActivity(Arc<ActivityState>);
 
@@ -243,7 +225,7 @@ impl Socket {
         self.in_turn_bytes = 0;
         loop {
             let (limit, pause) = (self.limit, self.limit.min(LOOK_PAUSE));
-            let held_bytes = || self.stream.unsent_bytes();
+            let held_bytes = || on_either!(&self.stream, socket => unsent_bytes(socket));
             let stalled = self.stalled.get_or_insert_with(|| WriteStall {
                 until: Instant::now() + limit,
                 look: Box::pin(tokio::time::sleep(pause)),
@@ -267,24 +249,6 @@ impl Socket {
             } else {
                 stalled.look.as_mut().reset(tokio::time::Instant::now() + pause);
             }
-        }
-    }
-}
-
-impl Stream {
-    fn unsent_bytes(&self) -> usize {
-        match self {
-            Self::Tcp(socket) => unsent_bytes(socket),
-            Self::Unix(socket) => unsent_bytes(socket),
-            Self::Other(_) => 0,
-        }
-    }
-
-    fn is_hung_up(&self) -> bool {
-        match self {
-            Self::Tcp(socket) => is_hung_up(socket),
-            Self::Unix(socket) => is_hung_up(socket),
-            Self::Other(_) => false,
         }
     }
 }
@@ -334,7 +298,6 @@ impl AsyncRead for Socket {
         let Self { stream, descriptors, .. } = &mut *self;
         let read = match stream {
             Stream::Tcp(socket) => Pin::new(socket).poll_read(cx, buf),
-            Stream::Other(socket) => Pin::new(socket).poll_read(cx, buf),
             Stream::Unix(socket) => loop {
                 ready!(socket.poll_read_ready(cx))?;
                 match descriptors.read(socket, buf) {
@@ -348,7 +311,7 @@ impl AsyncRead for Socket {
         if bytes > 0 {
             self.is_to_rest = self.activity.note(bytes);
         } else if read.is_ready() && buf.remaining() > 0 {
-            let is_gone = self.stream.is_hung_up();
+            let is_gone = on_either!(&self.stream, socket => is_hung_up(socket));
             self.activity.0.is_gone.store(is_gone, Ordering::Relaxed);
         }
         read
@@ -362,7 +325,7 @@ impl AsyncWrite for Socket {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         ready!(self.take_turns(cx));
-        let written = on_any!(&mut self.stream, socket => Pin::new(socket).poll_write(cx, buf));
+        let written = on_either!(&mut self.stream, socket => Pin::new(socket).poll_write(cx, buf));
         self.watch(cx, written)
     }
 
@@ -375,7 +338,6 @@ impl AsyncWrite for Socket {
         let Self { stream, descriptors, .. } = &mut *self;
         let written = match stream {
             Stream::Tcp(socket) => Pin::new(socket).poll_write_vectored(cx, bufs),
-            Stream::Other(socket) => Pin::new(socket).poll_write_vectored(cx, bufs),
             Stream::Unix(socket) => loop {
                 match socket.poll_write_ready(cx) {
                     Poll::Pending => break Poll::Pending,
@@ -393,17 +355,17 @@ impl AsyncWrite for Socket {
     }
 
     fn is_write_vectored(&self) -> bool {
-        on_any!(&self.stream, socket => socket.is_write_vectored())
+        on_either!(&self.stream, socket => socket.is_write_vectored())
     }
 
     /// The caller has nothing left to write.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.stalled = None;
-        on_any!(&mut self.stream, socket => Pin::new(socket).poll_flush(cx))
+        on_either!(&mut self.stream, socket => Pin::new(socket).poll_flush(cx))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        on_any!(&mut self.stream, socket => Pin::new(socket).poll_shutdown(cx))
+        on_either!(&mut self.stream, socket => Pin::new(socket).poll_shutdown(cx))
     }
 }
 

@@ -290,7 +290,7 @@ mod tests {
         println!("seed {seed}");
         let rng = &mut StdRng::seed_from_u64(seed);
         for round in 0..40 {
-            // What a client sends is masked.
+            // Frames of a client are masked.
             let (sender, reader) = match round % 2 {
                 0 => (Role::Client, Role::Server),
                 _ => (Role::Server, Role::Client),

@@ -333,7 +333,8 @@ pub(crate) async fn close(reader: WsReader, writer: WsWriter, ending: &Ending) {
         match ending {
             // The library has the answer ready, and sends it on the way to the end.
             Ending::Left(_) => while frames.next().await.transpose()?.is_some() {},
-            // The message is dropped, and the rest of it read and forgotten: others need the memory.
+            // The message is dropped, and the rest of it read and forgotten: others need the
+            // memory.
             Ending::Fault { code: code @ CloseCode::Again, reason } => {
                 say_goodbye(&mut frames, *code, reason).await?;
                 let mut socket = frames.into_inner();

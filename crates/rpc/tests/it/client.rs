@@ -6,7 +6,10 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use crate::support::{PATIENCE, Server, pattern};
-use deponent_rpc::{Client, ClientError, Code, JwtSecret, Limits, response};
+use deponent_rpc::rest::{HeaderMap, Method};
+use deponent_rpc::{
+    Client, ClientError, Code, ConnectOptions, JwtSecret, Limits, RawValue, response,
+};
 use serde_json::{Value, json};
 
 async fn client(server: &Server) -> Client {
@@ -245,4 +248,37 @@ async fn memory_of_an_answer_is_used_again_when_nobody_looks_at_it() {
     let place = third.as_ptr();
     drop((third, fourth));
     assert_eq!(client.call_raw("hex", [1000]).await.expect("an answer").as_ptr(), place);
+}
+
+#[tokio::test]
+async fn a_batch_is_one_message() {
+    let server = Server::public();
+    let mut client = client(&server).await;
+    let params: &RawValue = serde_json::from_str("[1]").expect("JSON");
+    let (ids, answer) = client.batch_raw(&[("echo", params); 2]).await.expect("an answer");
+    let answers: Vec<Value> = serde_json::from_slice(&answer).expect("a list");
+    assert_eq!((ids, answers.len(), &answers[1]["result"]), (1..3, 2, &json!([1])));
+    assert_eq!(answers[1]["id"], 2);
+    assert_eq!(client.call::<[u32; 1]>("echo", [3]).await.expect("a result"), [3]);
+}
+
+#[tokio::test]
+async fn calls_and_resources_go_over_http2_too() {
+    let secret = JwtSecret::random();
+    let server = Server::start(Some(secret.clone()), Limits::engine());
+    let address = server.address.to_string();
+    let options = ConnectOptions { secret: Some(secret), ..Default::default() };
+    let mut http2 = Client::connect_http2(&address, options).await.expect("connected");
+    for n in 0..3 {
+        assert_eq!(http2.call::<[u32; 1]>("echo", [n]).await.expect("a result"), [n]);
+    }
+    let answer = http2.call_raw("hex", [3_000_000]).await.expect("an answer");
+    let hex = response::result(&answer).expect("a result");
+    assert!(response::bytes(hex).expect("hex") == pattern(3_000_000));
+    let reply = http2.request(Method::GET, "/", HeaderMap::new(), "").await.expect("a reply");
+    assert_eq!(reply.status, 200);
+    assert_eq!(http2.connections(), 1);
+    http2.hang_up();
+    assert_eq!(http2.call::<[u32; 1]>("echo", [4]).await.expect("a result"), [4]);
+    assert_eq!(http2.connections(), 2);
 }

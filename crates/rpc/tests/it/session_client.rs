@@ -3,10 +3,17 @@
 use std::time::Duration;
 
 use crate::support::{PATIENCE, Server, pattern, within};
-use deponent_rpc::{ClientError, Code, JwtSecret, Limits, Notifications, SessionClient, response};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use deponent_rpc::rest::{HeaderMap, HeaderValue, header};
+use deponent_rpc::{
+    Client, ClientError, Code, ConnectOptions, Dial, Dialing, Error, Handler, Json, JwtSecret,
+    Limits, Notifications, RawValue, ServerOptions, SessionClient, bind_unix, response, serve,
+};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UnixStream};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -288,4 +295,71 @@ async fn nobody_there_is_an_error_with_the_address() {
     assert!(matches!(error, ClientError::Connect { .. }), "{error}");
     let error = SessionClient::connect("http://127.0.0.1:1", None).await.expect_err("not ws://");
     assert!(error.to_string().contains("only ws://"), "{error}");
+}
+
+#[tokio::test]
+async fn a_batch_gets_its_answer_in_any_order_or_one_error() {
+    let server = Server::public();
+    let (client, wait) = (client(&server).await, json!([1]).to_string());
+    let params: &RawValue = serde_json::from_str(&wait).expect("JSON");
+    let calls = [("echo", params), ("nothing", params)];
+    let (ids, answer) = within(client.batch_raw(&calls)).await.expect("an answer");
+    let answers: Vec<Value> = serde_json::from_slice(&answer).expect("a list");
+    assert_eq!((ids, &answers[0]["result"], answers.len()), (1..3, &json!([1]), 2));
+    let (ids, _) = within(client.batch_raw(&calls)).await.expect("an answer");
+    assert_eq!(ids, 3..5);
+
+    let answers = r#"[{"id":2,"result":2},{"result":1,"id":1}]"#;
+    let refusal = r#"{"id":null,"error":{"code":1,"message":"?"}}"#;
+    for text in [answers, refusal] {
+        let address = scripted(vec![Message::text(text)]).await;
+        let client = SessionClient::connect(&address, None).await.expect("connected");
+        let (_, answer) = within(client.batch_raw(&calls)).await.expect("an answer");
+        assert_eq!(answer, text);
+    }
+}
+
+struct Echo;
+
+impl Handler for Echo {
+    fn call(&self, _: &str, params: Option<&RawValue>) -> Result<Json, Error> {
+        Ok(params.map_or("null", RawValue::get).as_bytes().to_vec().into())
+    }
+}
+
+/// Connects to another address than the one that is given.
+#[derive(Debug)]
+struct Detour(PathBuf);
+
+impl Dial for Detour {
+    fn dial(&self) -> Dialing<'_> {
+        Box::pin(UnixStream::connect(&self.0))
+    }
+}
+
+#[tokio::test]
+async fn a_unix_socket_has_bare_json_and_a_connection_may_be_the_callers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("server.ipc");
+    let listener = bind_unix(&path).expect("bound");
+    let options = ServerOptions { jwt: None, limits: Limits::public() };
+    tokio::spawn(serve(listener, options, Arc::new(Echo), std::future::pending()));
+    let client = SessionClient::connect(&format!("unix:{}", path.display()), None).await;
+    let client = client.expect("connected");
+    let echoed: [u64; 1] = within(client.call("echo", [5])).await.expect("a result");
+    assert_eq!(echoed, [5]);
+
+    let headers = HeaderMap::from_iter([(header::ORIGIN, HeaderValue::from_static("a"))]);
+    let dial: Option<Arc<dyn Dial>> = Some(Arc::new(Detour(path)));
+    let options = |headers| ConnectOptions { headers, dial: dial.clone(), ..Default::default() };
+    let client = SessionClient::connect_with("ws://nowhere:1", options(HeaderMap::new())).await;
+    let echoed: [u64; 1] = client.expect("connected").call("echo", [6]).await.expect("a result");
+    assert_eq!(echoed, [6]);
+    let refused = SessionClient::connect_with("ws://nowhere:1", options(headers)).await;
+    let refused = refused.expect_err("a page's origin").to_string();
+    assert!(refused.contains("403"), "{refused}");
+    let mut client = Client::connect_with("http://nowhere:1", options(HeaderMap::new()))
+        .await
+        .expect("connected");
+    assert_eq!(client.call::<[u64; 1]>("echo", [7]).await.expect("a result"), [7]);
 }

@@ -11,7 +11,8 @@ use std::time::Duration;
 use crate::support::{PATIENCE, pattern};
 use deponent_rpc::rest::{self, HeaderMap, HeaderValue, Method, StatusCode};
 use deponent_rpc::{
-    Client, Error, Handler, Json, Limits, Params, Pieces, RawValue, ServerOptions, bind_unix, serve,
+    Client, ClientError, Error, Handler, Json, Limits, Params, Pieces, RawValue, ServerOptions,
+    SessionClient, bind_unix, response, serve,
 };
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -149,6 +150,32 @@ fn lines(socket: &mut UnixStream, count: usize) -> Vec<Value> {
 
 fn by_descriptor() -> HeaderMap {
     HeaderMap::from_iter([(rest::DESCRIPTOR, HeaderValue::from_static("1"))])
+}
+
+#[test]
+fn a_session_without_http_has_many_calls_at_a_time() {
+    let server = Server::start();
+    let address = format!("unix:{}", server.path.display());
+    let calls = async {
+        let client = SessionClient::connect(&address, None).await.expect("connected");
+        let slow = client.call::<bool>("slow", ());
+        let quick = async {
+            for n in 0..50 {
+                let answer = client.call::<[u32; 1]>("echo", [n]).await.expect("a result");
+                assert_eq!(answer, [n]);
+            }
+            let error = client.call::<Value>("nothing", ()).await.expect_err("no method");
+            assert!(matches!(error, ClientError::Rpc(_)), "{error}");
+            std::time::Instant::now()
+        };
+        let slow = async { (slow.await.expect("a result"), std::time::Instant::now()) };
+        let ((is_done, slow), quick) = tokio::join!(slow, quick);
+        assert!(is_done && quick < slow, "they overtake it");
+        let large = client.call_raw("hex", [1_000_000]).await.expect("an answer");
+        let hex = response::result(&large).expect("a result");
+        assert!(response::bytes(hex).expect("hex") == pattern(1_000_000));
+    };
+    server.runtime.block_on(calls);
 }
 
 #[test]

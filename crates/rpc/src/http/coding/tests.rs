@@ -88,7 +88,7 @@ fn a_coded_answer_has_a_weak_tag_and_no_ranges() {
     assert_eq!(as_it_is(both, 1, Method::GET, StatusCode::NOT_MODIFIED), "W/\"tag\"");
     let identity = AcceptedCodings { zstd: false, identity: true };
     assert_eq!(as_it_is(identity, 1, Method::GET, StatusCode::OK), "\"tag\"");
-    // Who refuses it as it is gets short ones coded too.
+    // A client that refuses identity gets short answers coded, too.
     let zstd = AcceptedCodings { zstd: true, identity: false };
     assert!(is_coded(zstd, 100, &Method::GET, 1, &mut response(StatusCode::OK)));
 }

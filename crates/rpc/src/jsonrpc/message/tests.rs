@@ -1,4 +1,4 @@
-//! What [`answer`] makes of good and bad messages.
+//! The answers to good and bad messages.
 
 use super::*;
 use proptest::prelude::*;

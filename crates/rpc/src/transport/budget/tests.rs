@@ -1,4 +1,4 @@
-//! Who is evicted, and when.
+//! Evictions of holders that make no progress.
 
 use super::*;
 

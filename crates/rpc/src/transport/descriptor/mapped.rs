@@ -16,8 +16,8 @@ use crate::limits::LENT_FILES;
 /// The files that came on one connection.
 #[derive(Debug, Default)]
 pub(crate) struct ReceivedFiles {
-    /// The server uses its files again. A mapping stays, since mapping costs as much as reading a part
-    /// of the file.
+    /// The server uses its files again. A mapping stays, since mapping costs as much as reading a
+    /// part of the file.
     mapped: BTreeMap<FileId, Arc<Mmap>>,
     unused: Arc<Mutex<Vec<u64>>>,
 }
@@ -50,8 +50,8 @@ fn lock(unused: &Mutex<Vec<u64>>) -> MutexGuard<'_, Vec<u64>> {
 }
 
 impl ReceivedFiles {
-    /// Maps the body that the header describes. The file is a memory file, or one of the server's own
-    /// if the request was for that.
+    /// Maps the body that the header describes. The file is a memory file, or one of the server's
+    /// own if the request was for that.
     pub(crate) fn map(
         &mut self,
         descriptor: OwnedFd,
@@ -121,8 +121,8 @@ fn map_own(descriptor: OwnedFd, length: usize) -> Result<Mmap, ClientError> {
     if held < length as u64 {
         return Err(malformed(format_args!("a file of {held} bytes, of which {length} are told")));
     }
-    // SAFETY: the caller asked for the file with `rest::OWN_FILE`, and so trusts the server: it only
-    // appends to the file, and cuts off nothing that it has named.
+    // SAFETY: the caller asked for the file with `rest::OWN_FILE`, and so trusts the server: it
+    // only appends to the file, and cuts off nothing that it has named.
     #[allow(unsafe_code, reason = "mapping a file of another process is no matter of types")]
     let map = unsafe { MmapOptions::new().len(length).map(&file) };
     map.map_err(malformed)

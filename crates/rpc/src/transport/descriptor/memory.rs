@@ -92,7 +92,7 @@ impl MemoryFiles {
             Some(file) => file.grow(bytes),
             None => MemoryFile::new(bytes),
         };
-        // What failed is gone, with what it had.
+        // A file that cannot grow is dropped.
         grown.map(Some).inspect_err(|_| self.state().bytes -= bytes)
     }
 
@@ -101,8 +101,8 @@ impl MemoryFiles {
     }
 }
 
-/// Copies what is sent, where it is much by two threads: most of the time the processor waits for
-/// memory. Without a second thread it is not copied, and the answer comes as any other.
+/// Copies an answer, a large one by two threads: most of the time a processor waits for memory. If
+/// no second thread can be started, it fails, and the answer is sent through the socket.
 fn copy(pieces: &Pieces, into: &mut [u8]) -> io::Result<()> {
     if into.len() < SHARED_COPY_BYTES {
         pieces.copy_to(into);
@@ -128,8 +128,9 @@ fn copy(pieces: &Pieces, into: &mut [u8]) -> io::Result<()> {
     })
 }
 
-/// Moves the calling thread to another processor, if it may run elsewhere, for the thread that waits
-/// for this one. On few processors the system may start a thread on a busy one while another is idle.
+/// Moves the calling thread to another processor, if it may run elsewhere, for the thread that
+/// waits for this one. On few processors the system may start a thread on a busy one while another
+/// is idle.
 fn leave_processor() {
     let Ok(all) = sched_getaffinity(None) else { return };
     let mut others = all;
@@ -166,8 +167,8 @@ impl MemoryFile {
 }
 
 fn map(file: &OwnedFd) -> io::Result<MmapMut> {
-    // SAFETY: the file cannot shrink, so its pages stay. No other process can write into it. Clients
-    // read it only while it is lent, and this process writes into it only while it is not.
+    // SAFETY: the file cannot shrink, so its pages stay. No other process can write into it.
+    // Clients read it only while it is lent, and this process writes into it only while it is not.
     #[allow(unsafe_code, reason = "mapping memory that is shared is no matter of types")]
     let map = unsafe { MmapMut::map_mut(file) };
     map

@@ -1,7 +1,7 @@
 //! Answers by descriptor, on the same host: memory files, and their way over a Unix socket.
 //!
-//! Sealed memory files are Linux's. Elsewhere nothing is lent, so each body comes through the socket,
-//! and an answer that names a descriptor is an error.
+//! Sealed memory files are Linux's. Elsewhere nothing is lent, so each body comes through the
+//! socket, and an answer that names a descriptor is an error.
 
 use std::fs;
 use std::sync::Arc;
