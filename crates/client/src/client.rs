@@ -132,6 +132,7 @@ impl EngineClient {
 
     /// Asks for answers in zstd from here on, or as they are, which is what a client begins with.
     /// It pays on networks below some 2 Gbit/s; what comes by descriptor is never compressed.
+    #[cfg(feature = "zstd")]
     pub const fn set_zstd(&mut self, is_asked_for: bool) {
         self.rpc.set_zstd(is_asked_for);
     }
