@@ -88,12 +88,12 @@ enum Piece {
     AsIs(Bytes),
     /// Two digits for each byte.
     Hex(Bytes),
-    Run(Run),
+    Items(ItemRun),
 }
 
 /// Consecutive items of a list.
 #[derive(Clone)]
-struct Run {
+struct ItemRun {
     items: Arc<dyn ItemList>,
     /// The index of the first.
     first: usize,
@@ -103,7 +103,7 @@ struct Run {
     len_bytes: usize,
 }
 
-impl Run {
+impl ItemRun {
     /// The rest of the first item.
     ///
     /// # Panics
@@ -183,7 +183,7 @@ impl Piece {
         match self {
             Self::AsIs(bytes) => bytes.len(),
             Self::Hex(bytes) => 2 * bytes.len(),
-            Self::Run(run) => run.len_bytes,
+            Self::Items(run) => run.len_bytes,
         }
     }
 }
@@ -208,9 +208,9 @@ impl Pieces {
     ///
     /// Sending them panics if they have fewer.
     pub fn push_items(&mut self, items: Arc<dyn ItemList>, len_bytes: usize) {
-        let mut run = Run { items, first: 0, skipped: 0, len_bytes };
+        let mut run = ItemRun { items, first: 0, skipped: 0, len_bytes };
         run.skip(0);
-        self.push_piece(Piece::Run(run));
+        self.push_piece(Piece::Items(run));
     }
 
     /// Names the files in which slices may lie.
@@ -246,7 +246,7 @@ impl Pieces {
     pub fn held_bytes(&self) -> usize {
         let held = |piece: &Piece| match piece {
             Piece::AsIs(bytes) | Piece::Hex(bytes) => bytes.len(),
-            Piece::Run(run) => run.len_bytes,
+            Piece::Items(run) => run.len_bytes,
         };
         self.list.iter().map(held).sum()
     }
@@ -274,7 +274,7 @@ impl Pieces {
                     extend_digits(&mut digits, files, bytes);
                     copy(&digits);
                 }
-                Piece::Run(run) => run.each(&mut copy),
+                Piece::Items(run) => run.each(&mut copy),
             }
         }
     }
@@ -301,7 +301,7 @@ impl Pieces {
     fn push_part(&mut self, piece: &Piece, Range { start, end }: Range<usize>) {
         match piece {
             Piece::AsIs(bytes) => self.push(bytes.slice(start..end)),
-            Piece::Run(run) => self.push_piece(Piece::Run(run.slice(start..end))),
+            Piece::Items(run) => self.push_piece(Piece::Items(run.slice(start..end))),
             Piece::Hex(bytes) => {
                 // A digit alone at either edge is sent as it is.
                 let (first, last) = (start.div_ceil(2), end / 2);
@@ -352,7 +352,7 @@ impl Pieces {
                     extend_digits(&mut buffer, files, &bytes.split_to(bytes_now));
                     bytes.is_empty()
                 }
-                Piece::Run(run) => {
+                Piece::Items(run) => {
                     run.copy(files, &mut buffer, most_bytes);
                     run.len_bytes == 0
                 }
@@ -380,7 +380,7 @@ impl Pieces {
             Piece::AsIs(first) if is_alone || is_large(first) => {
                 first.split_to(first.len().min(most_bytes))
             }
-            Piece::Run(run) if is_large(run.front()) => {
+            Piece::Items(run) if is_large(run.front()) => {
                 let mut taken = run.share_front();
                 taken.truncate(most_bytes);
                 run.skip(taken.len());
@@ -402,7 +402,7 @@ impl Pieces {
             match piece {
                 Piece::AsIs(bytes) => extend(&mut out, self.files, bytes),
                 Piece::Hex(bytes) => extend_digits(&mut out, self.files, bytes),
-                Piece::Run(run) => run.each(|item| extend(&mut out, self.files, item)),
+                Piece::Items(run) => run.each(|item| extend(&mut out, self.files, item)),
             }
         }
         out

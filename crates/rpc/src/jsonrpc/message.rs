@@ -46,7 +46,7 @@ pub(crate) fn answer_while(
 }
 
 /// Answers the single calls of a message.
-pub(crate) type Calls<'c> = dyn FnMut(&Request<'_>) -> Result<Json, Error> + 'c;
+pub(crate) type Calls<'c> = dyn FnMut(&CallRequest<'_>) -> Result<Json, Error> + 'c;
 
 /// As [`answer`], with `calls` instead of a handler. Their panics become internal errors.
 pub(crate) fn answer_by(message: &[u8], limits: &Limits, calls: &mut Calls<'_>) -> Option<Json> {
@@ -108,7 +108,7 @@ fn batch(text: &str, limits: &Limits, calls: &mut Calls<'_>) -> Option<Json> {
 }
 
 fn single(text: &str, calls: &mut Calls<'_>) -> Option<Json> {
-    let request = match Request::parse(text) {
+    let request = match CallRequest::parse(text) {
         Ok(request) => request,
         Err(invalid) => return Some(failure(invalid.id, &invalid.error)),
     };
@@ -122,14 +122,14 @@ fn single(text: &str, calls: &mut Calls<'_>) -> Option<Json> {
 
 /// The answer to a request of a batch for which there is no memory, or no time.
 fn refuse(text: &str, code: Code, reason: &dyn fmt::Display) -> Option<Json> {
-    let (id, error) = match Request::parse(text) {
+    let (id, error) = match CallRequest::parse(text) {
         Ok(request) => (Some(request.id?), Error::new(code, format_args!("not called: {reason}"))),
         Err(invalid) => (invalid.id, invalid.error),
     };
     Some(failure(id, &error))
 }
 
-fn call(request: &Request<'_>, calls: &mut Calls<'_>) -> Result<Json, Error> {
+fn call(request: &CallRequest<'_>, calls: &mut Calls<'_>) -> Result<Json, Error> {
     // A handler's own state is its own business after a panic: locks there are poisoned.
     catch_unwind(AssertUnwindSafe(|| calls(request))).unwrap_or_else(|panic| {
         let reason = panic_text(&*panic);
@@ -147,7 +147,7 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
 
 /// One request, borrowed from the message.
 #[derive(Debug)]
-pub(crate) struct Request<'a> {
+pub(crate) struct CallRequest<'a> {
     /// `None` for a notification: it is called, but not answered.
     pub(crate) id: Option<&'a RawValue>,
     pub(crate) method: Cow<'a, str>,
@@ -161,7 +161,7 @@ pub(crate) struct InvalidRequest<'a> {
     error: Error,
 }
 
-impl<'a> Request<'a> {
+impl<'a> CallRequest<'a> {
     pub(crate) fn parse(text: &'a str) -> Result<Self, InvalidRequest<'a>> {
         let invalid = |detail: &dyn std::fmt::Display| Error::new(Code::InvalidRequest, detail);
         // Deserialize would take an array for the list of the fields.
@@ -224,7 +224,7 @@ fn present<'de, D: Deserializer<'de>>(json: D) -> Result<Option<&'de RawValue>, 
 struct CowText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'a> RequestFields<'a> {
-    fn request(self, id: Option<&'a RawValue>) -> Result<Request<'a>, Error> {
+    fn request(self, id: Option<&'a RawValue>) -> Result<CallRequest<'a>, Error> {
         let invalid = |detail: &str| Error::new(Code::InvalidRequest, detail);
         let version = self.jsonrpc.ok_or_else(|| invalid("jsonrpc is missing: it is \"2.0\""))?;
         let is_right = serde_json::from_str(version.get()).is_ok_and(|CowText(text)| text == "2.0");
@@ -243,7 +243,7 @@ impl<'a> RequestFields<'a> {
             Some((params, b'[' | b'{')) => Some(params),
             Some(_) => return Err(Error::invalid_params("params are not an array")),
         };
-        Ok(Request { id, method, params })
+        Ok(CallRequest { id, method, params })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::jsonrpc::handler::Method;
-use crate::jsonrpc::message::Request;
+use crate::jsonrpc::message::CallRequest;
 use crate::limits::{IN_ORDER_BYTES, SHORT_BYTES};
 
 /// How long a call is expected to take, which decides where it runs.
@@ -48,11 +48,11 @@ impl MethodTable {
             return Pace::Long;
         }
         let text = std::str::from_utf8(message).unwrap_or_default();
-        let is_quick = |request: &Request<'_>| {
+        let is_quick = |request: &CallRequest<'_>| {
             let method = self.by_name.get(&*request.method);
             method.is_some_and(|method| (method.is_quick)(request.params))
         };
-        match Request::parse(text.trim_matches([' ', '\t', '\r', '\n'])) {
+        match CallRequest::parse(text.trim_matches([' ', '\t', '\r', '\n'])) {
             Ok(request) if is_quick(&request) => Pace::Quick,
             _ => Pace::Short,
         }

@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::jsonrpc::error::{Code, Error};
 use crate::jsonrpc::json::Json;
-use crate::jsonrpc::message::{Request, answer_by};
+use crate::jsonrpc::message::{CallRequest, answer_by};
 use crate::jsonrpc::params::Params;
 use crate::jsonrpc::subscription::{SubscriptionMethods, Subscriptions};
 use crate::limits::OUTGOING_LEN;
@@ -141,7 +141,7 @@ impl Session {
         let called = self.port.run(pace, &self.unread, {
             let (session, message) = (Arc::clone(&self), message.clone());
             move || {
-                let mut calls = |request: &Request<'_>| session.call(request, &is_answered);
+                let mut calls = |request: &CallRequest<'_>| session.call(request, &is_answered);
                 answer_by(message.as_bytes(), &session.port.limits, &mut calls)
             }
         });
@@ -177,13 +177,17 @@ impl Session {
         };
         let port = Arc::clone(&self.port);
         let refuse = move || {
-            let mut calls = |_: &Request<'_>| Err(Error::new(code, unanswered));
+            let mut calls = |_: &CallRequest<'_>| Err(Error::new(code, unanswered));
             answer_by(message.as_bytes(), &port.limits, &mut calls)
         };
         spawn_blocking(refuse).await.unwrap_or_default()
     }
 
-    fn call(&self, request: &Request<'_>, answered: &watch::Receiver<bool>) -> Result<Json, Error> {
+    fn call(
+        &self,
+        request: &CallRequest<'_>,
+        answered: &watch::Receiver<bool>,
+    ) -> Result<Json, Error> {
         if self.outgoing.is_closed() {
             return Err(Error::hung_up());
         }
@@ -199,7 +203,7 @@ impl Session {
     fn subscribe(
         &self,
         kind: SubscriptionMethods,
-        request: &Request<'_>,
+        request: &CallRequest<'_>,
         answered: &watch::Receiver<bool>,
     ) -> Result<Json, Error> {
         if request.id.is_none() {
@@ -213,7 +217,7 @@ impl Session {
         Json::of(&id)
     }
 
-    fn unsubscribe(&self, request: &Request<'_>) -> Result<Json, Error> {
+    fn unsubscribe(&self, request: &CallRequest<'_>) -> Result<Json, Error> {
         let mut params = Params::of(request.params)?;
         let id: String = params.next("subscription")?;
         params.end()?;

@@ -149,7 +149,7 @@ impl MessageMemory {
 }
 
 /// The events that a reader waits for.
-enum Next {
+enum ReadEvent {
     Message(Option<Result<Message, Error>>),
     Silence,
     /// The message that comes needs more memory.
@@ -177,7 +177,7 @@ impl WsReader {
         self.memory.as_mut().map_or(Ok(()), MessageMemory::finish)
     }
 
-    async fn wait(&mut self, silence: Duration) -> Next {
+    async fn wait(&mut self, silence: Duration) -> ReadEvent {
         let evicted = self.memory.as_ref().map(|memory| Arc::clone(&memory.evicted));
         let is_evicted = async {
             match evicted {
@@ -188,10 +188,10 @@ impl WsReader {
         tokio::select! {
             biased;
             message = timeout(silence, self.frames.next()) => {
-                message.map_or(Next::Silence, Next::Message)
+                message.map_or(ReadEvent::Silence, ReadEvent::Message)
             }
-            () = self.activity.more() => Next::More,
-            () = is_evicted => Next::Evicted,
+            () = self.activity.more() => ReadEvent::More,
+            () = is_evicted => ReadEvent::Evicted,
         }
     }
 }
@@ -215,8 +215,8 @@ impl MessageReader for WsReader {
         let mut pinged = false;
         loop {
             let message = match self.wait(silence).await {
-                Next::Message(message) => message,
-                Next::Silence => {
+                ReadEvent::Message(message) => message,
+                ReadEvent::Silence => {
                     let silent = !self.activity.anything();
                     if pinged && silent && !waited_for() {
                         return Err(Ending::Silent(silence));
@@ -226,14 +226,14 @@ impl MessageReader for WsReader {
                     pinged = true;
                     continue;
                 }
-                Next::More => {
+                ReadEvent::More => {
                     let bytes = self.activity.counted();
                     if let Some(memory) = &mut self.memory {
                         memory.grow(bytes).await?;
                     }
                     continue;
                 }
-                Next::Evicted => return Err(MessageMemory::too_slow()),
+                ReadEvent::Evicted => return Err(MessageMemory::too_slow()),
             };
             match message {
                 Some(Ok(Message::Text(text))) => return self.finish().map(|()| text),

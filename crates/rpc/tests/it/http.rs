@@ -20,7 +20,7 @@ fn a_call_is_answered_with_json_of_known_length() {
     assert!(reply.head.contains("content-type: application/json\r\n"), "{}", reply.head);
     assert!(reply.head.contains("content-length: 37\r\n"), "{}", reply.head);
     assert!(!reply.head.contains("access-control"), "{}", reply.head);
-    // Who asks whether there is a server is told so; what is asked otherwise has a method.
+    // A probe is answered, and other requests have to be POST.
     let mut raw = server.connect();
     raw.send("HEAD / HTTP/1.1\r\nhost: x\r\n\r\n");
     raw.reply().check(200, "");
@@ -147,7 +147,7 @@ fn each_request_needs_a_fresh_token_of_the_same_secret() {
         raw.send(post(headers, call("echo", "[]")));
         let reply = raw.reply();
         reply.check(status, part);
-        // Who has no token does not keep the connection.
+        // A client without a token does not keep the connection.
         assert_eq!(reply.head.contains("connection: close\r\n"), status == 401, "{}", reply.head);
         if status == 401 {
             raw = server.connect();
@@ -264,7 +264,7 @@ fn who_reads_slowly_is_cut_off_when_others_have_no_room() {
     let [mut stalled, mut other] = [(); 2].map(|()| server.connect());
     stalled.post(call("hex", "[20000000]"));
     assert!(stalled.more());
-    // Nobody has to be given up for a small one, which has room of its own.
+    // No client is evicted for a small one, which has memory of its own.
     server.check_alive();
     other.post(call("hex", "[100000]"));
     other.reply().check(200, "0x");
@@ -341,7 +341,7 @@ fn who_has_no_room_for_a_body_may_write_to_its_end() {
     let request = post("", call("echo", &format!("[\"{}\"]", "x".repeat(24_000_000))));
     let [mut first, mut second] = [(); 2].map(|()| server.connect());
     first.send(&request[..23_000_000]);
-    // What the system still holds of it is read by then.
+    // Bytes that the system still holds are read by then.
     std::thread::sleep(20 * BRIEF);
     second.send(&request);
     second.reply().check(503, "busy");
@@ -409,7 +409,7 @@ fn a_long_call_holds_up_nobody_where_one_thread_reads_from_all() {
     (0..2).for_each(|_| server.go.send(()).expect("they wait"));
     for waiting in [&mut first, &mut second] {
         waiting.reply().check(200, "true");
-        // What read its request before is not lost to others.
+        // The thread that read its request is not lost to others.
         waiting.post(long("panic"));
         waiting.reply().check(200, "-32603");
     }

@@ -30,7 +30,7 @@ struct Client {
 
 impl Client {
     async fn connect(server: &Server) -> Self {
-        // So that little of an answer comes before somebody reads it.
+        // So that little of an answer comes before it is read.
         Self::connect_with_window(server, 16 << 10).await
     }
 
@@ -43,12 +43,12 @@ impl Client {
         Self { requests, ended: tokio::spawn(driver) }
     }
 
-    /// The answer, whose body is read by whoever wants to.
+    /// The answer, whose body is not read yet.
     async fn call(&mut self, method: &str, params: &str) -> Response<Incoming> {
         within(self.begin(method, params)).await.expect("an answer")
     }
 
-    /// As [`call`](Self::call), for somebody who takes these codings.
+    /// As [`call`](Self::call), for a client that takes these codings.
     async fn call_for(&mut self, codings: &str, method: &str, params: &str) -> Response<Incoming> {
         within(self.begin_for(codings, method, params)).await.expect("an answer")
     }
@@ -204,7 +204,7 @@ async fn calls_in_order_do_not_wait_for_ever_for_a_body_that_does_not_come() {
     let turn = |n: u8| Either::Left(Full::from(call("turn", &format!("[{n}]"))));
     let refused = within(requests.send_request(post(turn(1)))).await.expect("an answer");
     assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
-    // Others wait for nobody.
+    // Others do not wait.
     let other = Either::Left(Full::from(call("echo", "[2]")));
     let answer = within(requests.send_request(post(other))).await.expect("an answer");
     assert_eq!(answer.status(), StatusCode::OK);

@@ -162,7 +162,7 @@ async fn a_call_without_answer_times_out_and_the_connection_goes_on() {
         other => panic!("{other:?}"),
     }
     server.go.send(()).expect("it waits");
-    // The late answer belongs to nobody.
+    // The late answer belongs to no call.
     for i in 0..10 {
         assert_eq!(client.call::<[u64; 1]>("echo", [i]).await.expect("a result"), [i]);
     }

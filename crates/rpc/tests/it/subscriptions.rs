@@ -200,7 +200,7 @@ async fn a_topic_that_is_gone_ends_the_connections_of_its_subscribers() {
     }
     server.news.take();
     server.post(call("drop topic", "[]")).check(200, "true");
-    // What was published before comes first.
+    // Values that were published before come first.
     for i in 0..100 {
         assert_eq!(ws.json().await["params"]["result"], i);
     }

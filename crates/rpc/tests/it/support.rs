@@ -118,9 +118,9 @@ pub(crate) struct Server {
     pub(crate) stop: Option<oneshot::Sender<()>>,
     /// Tells that [`deponent_rpc::serve`] returned.
     pub(crate) ended: Receiver<()>,
-    /// What `turn` has noted.
+    /// The numbers that `turn` has noted.
     pub(crate) turns: Arc<Mutex<Vec<u64>>>,
-    /// What is published to the subscriptions.
+    /// The topic of the subscriptions.
     pub(crate) news: Option<Topic>,
     runtime: Option<Runtime>,
 }

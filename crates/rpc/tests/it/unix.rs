@@ -194,7 +194,7 @@ fn a_socket_left_behind_is_replaced_and_one_in_use_is_not() {
     let left = server.path.with_file_name("left");
     drop(std::os::unix::net::UnixListener::bind(&left).expect("bound"));
     bind_unix(&left).expect("nobody listens");
-    // Somebody listens who accepts nobody: to connect would take for ever.
+    // The listener accepts no connection: connecting would take for ever.
     let full = server.path.with_file_name("full");
     let listener = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None);
     let listener = listener.expect("a socket");
@@ -367,7 +367,7 @@ fn a_connection_is_remembered_as_long_as_it_lasts() {
     assert_eq!(hits(&mut other), "1");
 }
 
-/// What a client holds there goes with the connection, so it has a bound of its own.
+/// The state of a client goes with its connection, so that has a bound of its own.
 #[test]
 fn an_idle_connection_lasts_longer_than_on_tcp_and_not_for_ever() {
     let brief = Duration::from_millis(200);

@@ -69,7 +69,7 @@ async fn calls_that_are_made_in_order_are_made_in_the_order_in_which_they_come()
         ws.json().await;
     }
     assert_eq!(*server.turns.lock().expect("no panic"), (0..200).collect::<Vec<u64>>());
-    // One that is lost keeps nobody waiting.
+    // A message that is lost keeps no other waiting.
     ws.send(call("turn", "[\"not a number\"]")).await;
     assert_eq!(ws.json().await["error"]["code"], -32602);
     assert_eq!(ws.call("turn", "[200]").await["result"], true);
@@ -140,7 +140,7 @@ async fn a_long_answer_and_a_long_message_come_as_they_are() {
 fn a_handshake_is_that_of_the_rfc() {
     let server = Server::public();
     let mut raw = server.connect();
-    // What comes with the handshake is not lost.
+    // Bytes that come with the handshake are not lost.
     raw.send([upgrade("").as_bytes(), &frame(0x81, call("echo", "[1]"))].concat());
     let reply = raw.reply();
     assert_eq!(reply.status, 101);
@@ -396,7 +396,7 @@ fn long_messages_share_their_room() {
     let bytes = 1 << 20;
     let limits = Limits { bodies_bytes: bytes, body_bytes: bytes, ..Limits::public() };
     let long = frame(0x81, call("echo", &format!("[\"{}\"]", "x".repeat(bytes - 100))));
-    // Who brings no more of one makes room for another.
+    // A client that sends no more of a message is evicted for another.
     let server = Server::start(None, Limits { room_time: 20 * BRIEF, ..limits.clone() });
     let mut slow = open(&server);
     slow.send(&long[..long.len() - 10]);
