@@ -15,10 +15,10 @@ use tracing_subscriber::EnvFilter;
 
 use crate::commands::{self, DbArgs, ExportArgs, ImportArgs, InitArgs};
 use crate::demo::DemoArgs;
-use crate::files::read_genesis;
 use crate::node::Retention;
 use crate::verify::VerifyArgs;
 use crate::{Node, NodeOptions, limits};
+use files::read_genesis;
 
 /// An Ethereum execution engine whose every validated block comes with its execution witness.
 #[derive(Debug, Parser)]

@@ -16,11 +16,11 @@ use state::{Database, DirectoryDisk};
 use trie::AccountInfo;
 
 use crate::cli::StorageArgs;
-use crate::files::{
+use crate::node::{CONFIG, Retention, begin_from_state, open_engine};
+use files::{
     BlockReader, Entry, FileBlock, Form, Progress, SortOptions, SortedState, read_genesis,
     read_genesis_head,
 };
-use crate::node::{CONFIG, Retention, begin_from_state, open_engine};
 
 pub(crate) use export::{ExportArgs, export};
 

@@ -10,7 +10,6 @@ mod bench;
 pub mod cli;
 mod commands;
 pub mod demo;
-pub mod files;
 pub mod limits;
 mod node;
 pub mod rest;

@@ -12,8 +12,8 @@ use execution::{ChainSpec, SealedBlock, Verified};
 use serde::Deserialize;
 use witness::Witness;
 
-use crate::files::read_genesis_head;
 use crate::limits::VERIFY_FILE_BYTES;
+use files::read_genesis_head;
 
 /// The arguments of `deponent verify`.
 #[derive(Debug, Args)]

@@ -1,9 +1,6 @@
 //! The benchmarks in miniature: this program, and geth where it is, run a chain that
 //! this program built. What it measures means nothing here; that it runs does.
 
-#[path = "common/geth.rs"]
-mod geth;
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,6 +10,7 @@ use bench::{
     TransportOptions, WitnessOptions, WitnessSizes, World,
 };
 use serde_json::{Value, json};
+use testing::geth;
 
 #[test]
 fn the_benchmarks_run_in_miniature() {

@@ -4,8 +4,6 @@
 #[path = "common/bench_program.rs"]
 mod bench_program;
 mod common;
-#[path = "common/geth.rs"]
-mod geth;
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -19,6 +17,7 @@ use common::{ALL_FORKS, Fork, OSAKA, TestNode, new_payload, transactions};
 use execution::Transaction;
 use rpc::{Client, JwtSecret};
 use serde_json::{Value, json};
+use testing::geth;
 
 const SECRET: &str = "7365637265747365637265747365637265747365637265747365637265747365";
 

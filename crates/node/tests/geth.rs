@@ -1,9 +1,6 @@
 //! Deponent and geth agree: on every block that our node builds, on its roots, and on each other's
 //! witnesses. Runs when a geth binary is there: `GETH`, on the path, or where `go install` puts it.
 
-#[path = "common/geth.rs"]
-mod geth;
-
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -14,6 +11,7 @@ use deponent_node::demo::World;
 use deponent_node::{Node, NodeOptions};
 use rpc::{Client, ClientError};
 use serde_json::{Value, json};
+use testing::geth;
 
 /// Stores word 1 of the call's data in the slot that word 0 names.
 const LEDGER_CODE: Bytes = bytes!("60203560003555");

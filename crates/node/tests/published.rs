@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use alloy_rpc_types_engine::ForkchoiceState;
 use deponent_node::Api;
-use deponent_node::files::BlockReader;
 use engine::{Engine, Genesis, Verdict};
 use execution::ChainSpec;
+use files::BlockReader;
 use rpc::Limits;
 use serde_json::Value;
 

@@ -3,8 +3,6 @@
 
 #[path = "common/bench_program.rs"]
 mod bench_program;
-#[path = "common/geth.rs"]
-mod geth;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -14,6 +12,7 @@ use std::sync::LazyLock;
 use bench::report::{Document, read};
 use bench::{Chain, ChainKind, Fork, Kind, Part, Payload, Program, World};
 use bench_program::bench_program;
+use testing::geth;
 
 /// A chain, and the folder that it is in.
 static CHAIN: LazyLock<(tempfile::TempDir, Chain)> = LazyLock::new(|| {

@@ -4,8 +4,6 @@
 //! "With other libraries"), geth's console where there is a geth.
 
 mod common;
-#[path = "common/geth.rs"]
-mod geth;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,6 +15,7 @@ use alloy_primitives::{Address, B256, KECCAK256_EMPTY, TxKind, U256, hex};
 use common::*;
 use engine::BlockRecord;
 use serde_json::{Value, json};
+use testing::geth;
 
 /// It stores 1 in slot 0, logs, and returns the slot that the call's data name.
 const CODE: &str = "0x60015f55602a5f52600760205fa15f35545f5260205ff3";

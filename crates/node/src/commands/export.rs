@@ -10,9 +10,9 @@ use engine::{BlockRecord, Engine, EngineOptions};
 
 use super::number;
 use crate::cli::StorageArgs;
-use crate::files::limits::ERA1_BLOCKS;
-use crate::files::{BlockWriter, Era1Folder, ExportBlock, Form, Progress, is_stream};
 use crate::node::{Retention, open_engine};
+use files::limits::ERA1_BLOCKS;
+use files::{BlockWriter, Era1Folder, ExportBlock, Form, Progress, is_stream};
 
 /// What `deponent export` takes.
 #[derive(Debug, Args)]

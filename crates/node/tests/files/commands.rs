@@ -17,9 +17,9 @@ use sha2::{Digest, Sha256};
 use state::{Database, DirectoryDisk, MemoryDisk};
 use trie::versioned::RecordSink;
 
-use super::geth;
-use super::geth_files::text;
-use super::{Folder, blocks, fixtures, read};
+use super::{blocks, read};
+use testing::geth::path_text as text;
+use testing::{Folder, fixtures, geth};
 
 /// Blocks of proof of work in the chain, the genesis not counted.
 const MINED: usize = 35;

@@ -18,10 +18,10 @@ use client::ssz::{
     write_hashes_request,
 };
 use deponent_node::Api;
-use deponent_node::files::{AccountReader, BlockReader};
 use engine::{Engine, Genesis};
 use execution::stateless::input::StatelessInput;
 use execution::{AccessList, ChainSpec};
+use files::{AccountReader, BlockReader};
 use rpc::{Error, Handler, Json, JwtSecret, Limits, Params, RawValue, response};
 use state::{Database, Fault, FaultDisk, MemoryDisk, NewBlock, NewCode, Options, Retained};
 use tempfile::TempDir;
@@ -238,7 +238,7 @@ pub fn block_file(data: &[u8]) -> bool {
 /// A file with a state: a genesis, or a dump.
 pub fn state_file(data: &[u8]) -> bool {
     with_file(data, |path| {
-        let _ = deponent_node::files::read_genesis_head(path);
+        let _ = files::read_genesis_head(path);
         let Ok(reader) = AccountReader::open(path) else { return false };
         let mut pieces = reader.with_slots_at_once(3);
         pieces.all(|piece| piece.is_ok())

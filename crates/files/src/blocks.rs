@@ -1,0 +1,221 @@
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use alloy_eips::eip7685::Requests;
+use alloy_primitives::{Bytes, U256};
+use execution::SealedBlock;
+
+use crate::e2store;
+use crate::era::Era;
+use crate::era1::Era1;
+use crate::error::Error;
+use crate::input::Input;
+use crate::json::{Scanner, name};
+use crate::payloads::Payloads;
+use crate::rlp;
+
+/// A block out of a file, with what the file has of it beside the block itself.
+#[derive(Debug, Clone)]
+pub struct FileBlock {
+    /// The block; its hash is that of its header.
+    pub block: SealedBlock,
+    /// The requests (EIP-7685), where the file has them: in era files and payloads from Prague on.
+    pub requests: Option<Requests>,
+    /// The block access list (EIP-7928), where the file has it: in payloads from Amsterdam on.
+    pub access_list: Option<Bytes>,
+    /// The total difficulty up to and with the block: in era1 files.
+    pub total_difficulty: Option<U256>,
+    /// Where it was.
+    pub position: Position,
+}
+
+/// Where in a file a block is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Position {
+    /// The file.
+    pub file: Arc<Path>,
+    /// Bytes before it, in what the file unpacks to.
+    pub offset: u64,
+    /// Blocks before it.
+    pub index: u64,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, offset, index } = self;
+        write!(f, "{}: block {} of the file, byte {offset}", file.display(), index + 1)
+    }
+}
+
+impl FileBlock {
+    /// A block of which nothing else is known.
+    pub(super) fn of(block: SealedBlock) -> Self {
+        let position = Position { file: Path::new("").into(), offset: 0, index: 0 };
+        Self { block, requests: None, access_list: None, total_difficulty: None, position }
+    }
+
+    /// The block, as found behind `offset` bytes.
+    pub(super) fn at(mut self, offset: u64) -> Self {
+        self.position.offset = offset;
+        self
+    }
+}
+
+/// The forms that block files have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// The RLP of one block after the other.
+    Rlp,
+    /// An archive of proof-of-work blocks.
+    Era1,
+    /// An archive of beacon blocks.
+    Era,
+    /// Payloads or blocks in JSON.
+    Json,
+}
+
+/// The blocks of a file, in its order. The form is told by the content.
+///
+/// It is an iterator that ends after the first error. Memory is bounded by the longest block.
+pub struct BlockReader {
+    content: Content,
+    buffer: Vec<u8>,
+    /// Blocks below it are passed over.
+    first: u64,
+    /// Blocks read or passed over.
+    index: u64,
+    ended: bool,
+}
+
+#[allow(clippy::large_enum_variant)] // there is one a file
+enum Content {
+    Rlp(Input),
+    Era1(Input, Era1),
+    Era(Input, Era),
+    Json(Scanner, Payloads),
+}
+
+impl BlockReader {
+    /// Opens a file, `-` being the standard input, and tells its form.
+    ///
+    /// # Errors
+    /// If it cannot be read, is empty, or has no form that is known.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let content = Content::open(Input::open(path)?)?;
+        Ok(Self { content, buffer: Vec::new(), first: 0, index: 0, ended: false })
+    }
+
+    /// Passes over all blocks below `number`, without reading their bodies: what has been imported
+    /// already. The file's own checks go on.
+    #[must_use]
+    pub const fn from_number(mut self, number: u64) -> Self {
+        self.first = number;
+        self
+    }
+
+    /// The file's form.
+    pub const fn form(&self) -> Form {
+        match self.content {
+            Content::Rlp(_) => Form::Rlp,
+            Content::Era1(..) => Form::Era1,
+            Content::Era(..) => Form::Era,
+            Content::Json(..) => Form::Json,
+        }
+    }
+
+    /// Bytes of the file that are done with. Of a packed file, those that have been read.
+    pub fn done_bytes(&self) -> u64 {
+        self.content.input().done_bytes()
+    }
+
+    /// The file's length in bytes; `None` for one that has none, as the standard input.
+    pub const fn file_bytes(&self) -> Option<u64> {
+        self.content.input().file_bytes()
+    }
+
+    /// Bytes of content that are done with: for a file that is not packed, where the next block
+    /// begins.
+    pub(super) const fn offset(&self) -> u64 {
+        self.content.input().offset()
+    }
+
+    fn read(&mut self) -> Result<Option<FileBlock>, Error> {
+        let Self { content, buffer, first, index, .. } = self;
+        let mut block = match content {
+            Content::Rlp(input) => rlp::next(input, buffer, *first, index)?,
+            Content::Era1(input, era1) => era1.next(input, *first, index)?,
+            Content::Era(input, era) => era.next(input, *first, index)?,
+            Content::Json(json, payloads) => payloads.next(json, *first, index)?,
+        };
+        if let Some(block) = &mut block {
+            block.position.file = content.input().file().clone();
+            block.position.index = *index - 1;
+        }
+        Ok(block)
+    }
+}
+
+impl Iterator for BlockReader {
+    type Item = Result<FileBlock, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let next = self.read().map_err(|error| error.in_block(self.index)).transpose();
+        self.ended = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+impl Content {
+    fn open(mut input: Input) -> Result<Self, Error> {
+        const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
+        let head = input.fill(2 * e2store::HEADER_BYTES as usize)?;
+        if head.starts_with(&e2store::MAGIC) {
+            let next = head.get(8..10).map(|kind| u16::from_le_bytes([kind[0], kind[1]]));
+            return match next {
+                Some(e2store::COMPRESSED_HEADER) => Ok(Self::Era1(input, Era1::default())),
+                Some(
+                    e2store::COMPRESSED_BEACON_BLOCK
+                    | e2store::COMPRESSED_BEACON_STATE
+                    | e2store::VERSION,
+                ) => Ok(Self::Era(input, Era::default())),
+                other => {
+                    let found = other.map_or("the end of the file".into(), e2store::name);
+                    let problem = format!("neither an era1 nor an era file: {found} comes first");
+                    Err(input.error(8, problem))
+                }
+            };
+        }
+        if head.starts_with(BYTE_ORDER_MARK) {
+            input.advance(BYTE_ORDER_MARK.len());
+        } else if let Some(0xc0..) = head.first() {
+            return Ok(Self::Rlp(input));
+        }
+        let mut json = Scanner::new(input, 1);
+        match json.peek()? {
+            Some(b'{' | b'[') => Ok(Self::Json(json, Payloads::default())),
+            None => Err(json.error("a file with blocks expected, this one is empty")),
+            found => Err(json.error(format!(
+                "blocks expected, as RLP, era1, era or JSON: none of them begins with {}",
+                name(found)
+            ))),
+        }
+    }
+
+    const fn input(&self) -> &Input {
+        match self {
+            Self::Rlp(input) | Self::Era1(input, _) | Self::Era(input, _) => input,
+            Self::Json(json, _) => json.input(),
+        }
+    }
+}
+
+impl fmt::Debug for BlockReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.content.input().file().display();
+        write!(f, "BlockReader({file}, {:?}, {} blocks read)", self.form(), self.index)
+    }
+}

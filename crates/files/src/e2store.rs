@@ -1,0 +1,181 @@
+//! e2store, the container of era files: entries of a type, a length and a value.
+//!
+//! <https://github.com/status-im/nimbus-eth2/blob/stable/docs/e2store.md>
+
+use std::io::Read;
+
+use snap::read::FrameDecoder;
+
+use crate::error::Error;
+use crate::input::Input;
+
+pub(super) const VERSION: u16 = 0x3265;
+pub(super) const COMPRESSED_BEACON_BLOCK: u16 = 0x01;
+pub(super) const COMPRESSED_BEACON_STATE: u16 = 0x02;
+pub(super) const COMPRESSED_HEADER: u16 = 0x03;
+pub(super) const COMPRESSED_BODY: u16 = 0x04;
+pub(super) const COMPRESSED_RECEIPTS: u16 = 0x05;
+pub(super) const TOTAL_DIFFICULTY: u16 = 0x06;
+pub(super) const ACCUMULATOR: u16 = 0x07;
+pub(super) const COMPRESSED_SLIM_RECEIPTS: u16 = 0x0a;
+pub(super) const BLOCK_INDEX: u16 = 0x3266;
+pub(super) const COMPONENT_INDEX: u16 = 0x3267;
+pub(super) const SLOT_INDEX: u16 = 0x3269;
+
+/// Bytes before an entry's value.
+pub(super) const HEADER_BYTES: u64 = 8;
+
+/// The first bytes of every e2store file: an empty entry of type Version.
+pub(super) const MAGIC: [u8; 8] = [0x65, 0x32, 0, 0, 0, 0, 0, 0];
+
+/// An entry whose value comes next.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    pub(super) kind: u16,
+    pub(super) value_bytes: u64,
+    /// Where the entry begins.
+    pub(super) offset: u64,
+}
+
+/// The head of the next entry, or `None` at the end.
+pub(super) fn next(input: &mut Input) -> Result<Option<Entry>, Error> {
+    let offset = input.offset();
+    if input.fill(1)?.is_empty() {
+        return Ok(None);
+    }
+    let [k0, k1, l0, l1, l2, l3, reserved @ ..] = input.array::<8>()?;
+    if reserved != [0, 0] {
+        let problem = format!("the head of an e2store entry ends with {reserved:?}, not with 0, 0");
+        return Err(input.error(offset, problem));
+    }
+    let value_bytes = u64::from(u32::from_le_bytes([l0, l1, l2, l3]));
+    Ok(Some(Entry { kind: u16::from_le_bytes([k0, k1]), value_bytes, offset }))
+}
+
+/// The head of the next entry, which must be there and of this type.
+pub(super) fn expect(input: &mut Input, kind: u16) -> Result<Entry, Error> {
+    let offset = input.offset();
+    let found = next(input)?;
+    match found {
+        Some(entry) if entry.kind == kind => Ok(entry),
+        Some(entry) => {
+            let problem = format!("{} expected, {} found", name(kind), name(entry.kind));
+            Err(input.error(offset, problem))
+        }
+        None => Err(input.error(offset, format!("{} expected, the file ends", name(kind)))),
+    }
+}
+
+/// The value as it is, of at most `limit` bytes.
+pub(super) fn value(input: &mut Input, entry: Entry, limit: u64) -> Result<Vec<u8>, Error> {
+    let Entry { kind, value_bytes, offset } = entry;
+    if value_bytes > limit {
+        let problem = format!("{} of {value_bytes} bytes, over {limit}", name(kind));
+        return Err(input.error(offset, problem));
+    }
+    let mut value = Vec::new();
+    input.read_into(&mut value, value_bytes)?;
+    Ok(value)
+}
+
+/// Puts the value, unpacked with snappy, into `out`; it has at most `limit` bytes.
+pub(super) fn unpacked(
+    input: &mut Input,
+    entry: Entry,
+    limit: u64,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let Entry { kind, value_bytes, offset } = entry;
+    out.clear();
+    let mut packed = Read::take(&mut *input, value_bytes);
+    let read = FrameDecoder::new(&mut packed).take(limit + 1).read_to_end(out);
+    let left = packed.limit();
+    let read = match read.map_err(|error| error.downcast::<Error>()) {
+        Err(Ok(error)) => return Err(error),
+        Err(Err(error)) => Err(error),
+        Ok(read) => Ok(read),
+    };
+    match read {
+        Err(_) if left > 0 && input.fill(1)?.is_empty() => {
+            Err(input.cut_off(offset + HEADER_BYTES, value_bytes))
+        }
+        Err(error) => {
+            let problem = format!("{}: snappy frames expected: {error}", name(kind));
+            Err(input.error(offset, problem))
+        }
+        Ok(read) if read as u64 > limit => {
+            let problem = format!("{} unpacks to over {limit} bytes", name(kind));
+            Err(input.error(offset, problem))
+        }
+        Ok(_) if left > 0 => Err(input.cut_off(offset + HEADER_BYTES, value_bytes)),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// An entry of block or slot offsets: `first | offset … | count`, the offsets relative to where
+/// the entry begins.
+pub(super) struct Index {
+    pub(super) first: u64,
+    pub(super) offsets: Vec<i64>,
+}
+
+/// Reads an index of at most `limit` offsets.
+pub(super) fn index(input: &mut Input, entry: Entry, limit: u64) -> Result<Index, Error> {
+    let value = value(input, entry, 8 * (limit + 2))?;
+    let (words, rest) = value.as_chunks::<8>();
+    let [first, offsets @ .., count] = words else {
+        return Err(input.error(entry.offset, format!("{} without a count", name(entry.kind))));
+    };
+    let (first, count) = (u64::from_le_bytes(*first), u64::from_le_bytes(*count));
+    if !rest.is_empty() || count != offsets.len() as u64 {
+        let (kind, bytes) = (name(entry.kind), value.len());
+        let problem = format!("{kind} of {bytes} bytes says that it has {count} offsets");
+        return Err(input.error(entry.offset, problem));
+    }
+    let offsets = offsets.iter().map(|offset| i64::from_le_bytes(*offset)).collect();
+    Ok(Index { first, offsets })
+}
+
+/// What the format calls entries of a type.
+pub(super) fn name(kind: u16) -> String {
+    let known = match kind {
+        VERSION => "Version",
+        COMPRESSED_BEACON_BLOCK => "CompressedSignedBeaconBlock",
+        COMPRESSED_BEACON_STATE => "CompressedBeaconState",
+        COMPRESSED_HEADER => "CompressedHeader",
+        COMPRESSED_BODY => "CompressedBody",
+        COMPRESSED_RECEIPTS => "CompressedReceipts",
+        TOTAL_DIFFICULTY => "TotalDifficulty",
+        ACCUMULATOR => "Accumulator",
+        COMPRESSED_SLIM_RECEIPTS => "CompressedSlimReceipts",
+        BLOCK_INDEX => "BlockIndex",
+        COMPONENT_INDEX => "ComponentIndex",
+        SLOT_INDEX => "SlotIndex",
+        _ => return format!("an entry of type {kind:#06x}"),
+    };
+    known.into()
+}
+
+/// Appends an entry.
+pub(super) fn write(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    let bytes = u32::try_from(value.len()).expect("values are at most a block long");
+    out.extend_from_slice(&kind.to_le_bytes());
+    out.extend_from_slice(&bytes.to_le_bytes());
+    out.extend_from_slice(&[0, 0]);
+    out.extend_from_slice(value);
+}
+
+/// Appends an entry whose value is packed with snappy.
+pub(super) fn write_packed(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    use std::io::Write;
+    let mut packed = snap::write::FrameEncoder::new(Vec::new());
+    packed.write_all(value).expect("memory takes all");
+    write(out, kind, &packed.into_inner().expect("memory takes all"));
+}
+
+/// The value of an index.
+pub(super) fn index_value(first: u64, offsets: &[u64], begins: u64) -> Vec<u8> {
+    let relative = offsets.iter().map(|offset| offset.wrapping_sub(begins));
+    let words = std::iter::once(first).chain(relative).chain([offsets.len() as u64]);
+    words.flat_map(u64::to_le_bytes).collect()
+}

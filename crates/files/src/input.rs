@@ -1,0 +1,370 @@
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Seek, SeekFrom, Stdin};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flate2::bufread::MultiGzDecoder;
+use ruzstd::decoding::FrameDecoder;
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+
+use crate::error::{Error, Place};
+use crate::limits::{INPUT_BUFFER_BYTES, ZSTD_WINDOW_BYTES};
+
+/// A file, or the standard input, as what it unpacks to: read in order, with a place for errors.
+///
+/// gzip and zstd are told by their first bytes.
+pub(super) struct Input {
+    file: Arc<Path>,
+    source: Source,
+    /// Bytes of the file read so far, and its length where it has one.
+    file_read: Arc<AtomicU64>,
+    file_bytes: Option<u64>,
+    buffer: Box<[u8]>,
+    /// What of the buffer is filled and not yet taken.
+    start: usize,
+    end: usize,
+    /// Bytes of content before `start`.
+    offset: u64,
+}
+
+enum Source {
+    Plain(Counted<Raw>),
+    Gzip(Box<MultiGzDecoder<Packed>>),
+    Zstd(Box<Zstd<Packed>>),
+}
+
+/// What was read to tell the wrapping, and then the rest.
+type Packed = BufReader<Chain<Cursor<Vec<u8>>, Counted<Raw>>>;
+
+enum Raw {
+    File(File),
+    Stdin(Stdin),
+}
+
+impl Input {
+    /// Opens `file`; `-` is the standard input.
+    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+        let mut input = Self::open_plain(path, INPUT_BUFFER_BYTES)?;
+        let head = input.fill(8)?;
+        let magic: [u8; 4] = std::array::from_fn(|at| head.get(at).copied().unwrap_or(0));
+        match magic {
+            [0x1f, 0x8b, ..] => input.unpack(|raw| Source::Gzip(MultiGzDecoder::new(raw).into())),
+            // A frame, or a skippable one.
+            [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => {
+                input.unpack(|raw| Source::Zstd(Zstd::new(raw).into()));
+            }
+            [b'B', b'Z', b'h', b'1'..=b'9'] => {
+                let problem = "bzip2, which is not read: unpack it first (bunzip2)";
+                return Err(input.error(0, problem));
+            }
+            [0xfd, b'7', b'z', b'X'] => {
+                return Err(input.error(0, "xz, which is not read: unpack it first (unxz)"));
+            }
+            _ => {}
+        }
+        Ok(input)
+    }
+
+    /// Opens `file` without unpacking anything, to read `buffer_bytes` at a time.
+    pub(super) fn open_plain(path: &Path, buffer_bytes: usize) -> Result<Self, Error> {
+        let file: Arc<Path> = path.into();
+        let (raw, file_bytes) = if path.as_os_str() == "-" {
+            (Raw::Stdin(io::stdin()), None)
+        } else {
+            let open = || {
+                let opened = File::open(path)?;
+                let data = opened.metadata()?;
+                if data.is_dir() {
+                    return Err(io::Error::from(io::ErrorKind::IsADirectory));
+                }
+                Ok((opened, data.is_file().then_some(data.len())))
+            };
+            let (opened, bytes) = open().map_err(|error| Error::io(&file, error))?;
+            (Raw::File(opened), bytes)
+        };
+        let file_read = Arc::new(AtomicU64::new(0));
+        let source = Source::Plain(Counted { raw, read: file_read.clone() });
+        let buffer = vec![0; buffer_bytes].into_boxed_slice();
+        Ok(Self { file, source, file_read, file_bytes, buffer, start: 0, end: 0, offset: 0 })
+    }
+
+    /// Reads on through a decoder, from the beginning.
+    fn unpack(&mut self, decoder: impl FnOnce(Packed) -> Source) {
+        let head = self.buffer[self.start..self.end].to_vec();
+        let nothing = Counted { raw: Raw::Stdin(io::stdin()), read: Arc::default() };
+        match std::mem::replace(&mut self.source, Source::Plain(nothing)) {
+            Source::Plain(rest) => {
+                let packed = Cursor::new(head).chain(rest);
+                self.source = decoder(BufReader::with_capacity(INPUT_BUFFER_BYTES, packed));
+            }
+            Source::Gzip(_) | Source::Zstd(_) => unreachable!("unpacked once"),
+        }
+        (self.start, self.end) = (0, 0);
+    }
+
+    pub(super) const fn file(&self) -> &Arc<Path> {
+        &self.file
+    }
+
+    /// Bytes of content taken so far.
+    pub(super) const fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Bytes of the file that are done with, for progress; of a compressed one, those read.
+    pub(super) fn done_bytes(&self) -> u64 {
+        match self.source {
+            Source::Plain(_) => self.offset,
+            Source::Gzip(_) | Source::Zstd(_) => self.file_read.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The file's length, where it has one.
+    pub(super) const fn file_bytes(&self) -> Option<u64> {
+        self.file_bytes
+    }
+
+    /// A place in this file.
+    pub(super) const fn place(&self, offset: u64) -> Place {
+        let packed = !matches!(self.source, Source::Plain(_));
+        Place { offset: Some(offset), packed, line: None, block: None }
+    }
+
+    /// An error about what is at `offset`.
+    pub(super) fn error(&self, offset: u64, problem: impl Into<String>) -> Error {
+        Error::content(&self.file, self.place(offset), problem)
+    }
+
+    /// What comes next: at least `bytes`, fewer only at the end. `bytes` fit into the buffer.
+    #[inline]
+    pub(super) fn fill(&mut self, bytes: usize) -> Result<&[u8], Error> {
+        if self.end - self.start < bytes {
+            self.refill(bytes)?;
+        }
+        Ok(&self.buffer[self.start..self.end])
+    }
+
+    fn refill(&mut self, bytes: usize) -> Result<(), Error> {
+        assert!(bytes <= self.buffer.len(), "the buffer holds {bytes} bytes");
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        while self.end < bytes {
+            match self.source.read(&mut self.buffer[self.end..]) {
+                Ok(0) => break,
+                Ok(read) => self.end += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.read_error(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// A decoder's complaint is about the content.
+    fn read_error(&self, error: io::Error) -> Error {
+        let name = match self.source {
+            Source::Plain(_) => return Error::io(&self.file, error),
+            Source::Gzip(_) => "gzip",
+            Source::Zstd(_) => "zstd",
+        };
+        if error.raw_os_error().is_some() {
+            return Error::io(&self.file, error);
+        }
+        let at = self.offset + (self.end - self.start) as u64;
+        self.error(at, format!("the {name} wrapping cannot be read on: {error}"))
+    }
+
+    /// Takes what [`Self::fill`] has shown.
+    #[inline]
+    pub(super) fn advance(&mut self, bytes: usize) {
+        assert!(bytes <= self.end - self.start, "taken what was not shown");
+        self.start += bytes;
+        self.offset += bytes as u64;
+    }
+
+    /// Appends the next `bytes` to `out`. Memory grows with what is there, whatever `bytes` says.
+    pub(super) fn read_into(&mut self, out: &mut Vec<u8>, bytes: u64) -> Result<(), Error> {
+        let (start, mut left) = (self.offset, bytes);
+        while left > 0 {
+            let shown = self.fill(1)?;
+            if shown.is_empty() {
+                return Err(self.cut_off(start, bytes));
+            }
+            let taken = shown.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            out.extend_from_slice(&shown[..taken]);
+            self.advance(taken);
+            left -= taken as u64;
+        }
+        Ok(())
+    }
+
+    /// The next bytes, of a number known.
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
+        let start = self.offset;
+        let Some(bytes) = self.fill(N)?.first_chunk::<N>().copied() else {
+            return Err(self.cut_off(start, N as u64));
+        };
+        self.advance(N);
+        Ok(bytes)
+    }
+
+    /// Passes over the next `bytes`, without reading them where the file allows.
+    pub(super) fn skip(&mut self, bytes: u64) -> Result<(), Error> {
+        let (start, mut left) = (self.offset, bytes);
+        let buffered = ((self.end - self.start) as u64).min(left);
+        self.advance(buffered as usize);
+        left -= buffered;
+        if left == 0 {
+            return Ok(());
+        }
+        if let (Source::Plain(Counted { raw: Raw::File(file), .. }), Some(length)) =
+            (&mut self.source, self.file_bytes)
+        {
+            if length.saturating_sub(self.offset) < left {
+                return Err(self.cut_off(start, bytes));
+            }
+            file.seek(SeekFrom::Start(self.offset + left))
+                .map_err(|error| Error::io(&self.file, error))?;
+            self.offset += left;
+            return Ok(());
+        }
+        while left > 0 {
+            let shown = self.fill(1)?.len();
+            if shown == 0 {
+                return Err(self.cut_off(start, bytes));
+            }
+            let taken = shown.min(usize::try_from(left).unwrap_or(usize::MAX));
+            self.advance(taken);
+            left -= taken as u64;
+        }
+        Ok(())
+    }
+
+    /// The error when the file ends within `bytes` from `start`.
+    pub(super) fn cut_off(&self, start: u64, bytes: u64) -> Error {
+        let end = self.offset + (self.end - self.start) as u64;
+        let end = match (&self.source, self.file_bytes) {
+            (Source::Plain(_), Some(length)) => length.max(end),
+            _ => end,
+        };
+        let there = end.saturating_sub(start);
+        self.error(start, format!("{bytes} bytes expected, the file ends after {there} of them"))
+    }
+}
+
+impl fmt::Debug for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Input({}, at {})", self.file.display(), self.offset)
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let shown = self.fill(1).map_err(io::Error::other)?;
+        let taken = shown.len().min(out.len());
+        out[..taken].copy_from_slice(&shown[..taken]);
+        self.advance(taken);
+        Ok(taken)
+    }
+}
+
+impl Read for Source {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(raw) => raw.read(out),
+            Self::Gzip(decoder) => decoder.read(out),
+            Self::Zstd(decoder) => decoder.read(out),
+        }
+    }
+}
+
+impl Read for Raw {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::File(file) => file.read(out),
+            Self::Stdin(stdin) => stdin.read(out),
+        }
+    }
+}
+
+/// Counts what is read.
+struct Counted<R> {
+    raw: R,
+    read: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.raw.read(out)?;
+        self.read.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+/// The frames of a zstd file, one after the other, their checksums checked.
+struct Zstd<R> {
+    decoder: FrameDecoder,
+    source: R,
+    within_frame: bool,
+}
+
+impl<R: BufRead> Zstd<R> {
+    fn new(source: R) -> Self {
+        let mut decoder = FrameDecoder::new();
+        decoder.set_max_window_size(ZSTD_WINDOW_BYTES);
+        Self { decoder, source, within_frame: false }
+    }
+
+    /// Begins the next frame, if there is one.
+    fn next_frame(&mut self) -> io::Result<bool> {
+        while !self.source.fill_buf()?.is_empty() {
+            match self.decoder.reset(&mut self.source) {
+                Ok(()) => {
+                    self.within_frame = true;
+                    return Ok(true);
+                }
+                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+                    length,
+                    ..
+                })) => {
+                    let mut skipped = (&mut self.source).take(u64::from(length));
+                    if io::copy(&mut skipped, &mut io::sink())? < u64::from(length) {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                }
+                Err(error) => return Err(io::Error::other(error)),
+            }
+        }
+        Ok(false)
+    }
+
+    fn end_frame(&mut self) -> io::Result<()> {
+        self.within_frame = false;
+        let expected = self.decoder.get_checksum_from_data();
+        if expected.is_some() && expected != self.decoder.get_calculated_checksum() {
+            return Err(io::Error::other("a frame's content does not match its checksum"));
+        }
+        Ok(())
+    }
+}
+
+impl<R: BufRead> Read for Zstd<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        use ruzstd::decoding::BlockDecodingStrategy::UptoBlocks;
+        loop {
+            if !self.within_frame && !self.next_frame()? {
+                return Ok(0);
+            }
+            while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
+                self.decoder
+                    .decode_blocks(&mut self.source, UptoBlocks(1))
+                    .map_err(io::Error::other)?;
+            }
+            if self.decoder.can_collect() > 0 {
+                return self.decoder.read(out);
+            }
+            self.end_frame()?;
+        }
+    }
+}

@@ -1,0 +1,316 @@
+use crate::error::Error;
+use crate::input::Input;
+use crate::limits::{JSON_DEPTH, WORD_BYTES};
+
+/// Bytes that are looked at to tell what comes next.
+const LOOK_AHEAD_BYTES: usize = 4 << 10;
+
+/// JSON read in order, piece by piece, in bounded memory.
+///
+/// It is a scanner: what it passes over is not held to the grammar, only to its brackets and
+/// quotes; what it hands out is parsed by those who asked.
+#[derive(Debug)]
+pub(super) struct Scanner {
+    input: Input,
+    /// The line of the next byte, from 1.
+    line: u64,
+}
+
+impl Scanner {
+    /// Reads on from where `input` is, on `line`.
+    pub(super) const fn new(input: Input, line: u64) -> Self {
+        Self { input, line }
+    }
+
+    pub(super) const fn input(&self) -> &Input {
+        &self.input
+    }
+
+    pub(super) const fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// An error about what comes next.
+    pub(super) fn error(&self, problem: impl Into<String>) -> Error {
+        self.input.error(self.input.offset(), problem).on_line(self.line)
+    }
+
+    /// The next byte that is no white space; it is not taken. `None` at the end of the file.
+    #[inline]
+    pub(super) fn peek(&mut self) -> Result<Option<u8>, Error> {
+        loop {
+            let shown = self.input.fill(1)?;
+            let Some(&first) = shown.first() else { return Ok(None) };
+            if !is_space(first) {
+                return Ok(Some(first));
+            }
+            let spaces = shown.iter().position(|byte| !is_space(*byte)).unwrap_or(shown.len());
+            self.line += newlines(&shown[..spaces]);
+            self.input.advance(spaces);
+        }
+    }
+
+    /// What comes next, after white space: up to some KiB, nothing taken.
+    pub(super) fn look_ahead(&mut self) -> Result<&[u8], Error> {
+        self.peek()?;
+        self.input.fill(LOOK_AHEAD_BYTES)
+    }
+
+    /// Takes `expected`, after white space.
+    #[inline]
+    pub(super) fn expect(&mut self, expected: u8) -> Result<(), Error> {
+        match self.peek()? {
+            Some(byte) if byte == expected => {
+                self.input.advance(1);
+                Ok(())
+            }
+            other => Err(self.error(format!(
+                "'{}' expected, {} found",
+                char::from(expected),
+                name(other)
+            ))),
+        }
+    }
+
+    /// Goes to the next member of an object whose brace has been taken, and puts its name into
+    /// `name`: its value comes next. `false` when the object has ended.
+    pub(super) fn member(&mut self, first: bool, name: &mut Vec<u8>) -> Result<bool, Error> {
+        match self.peek()? {
+            Some(b'}') => {
+                self.input.advance(1);
+                return Ok(false);
+            }
+            Some(b'"') if first => {}
+            _ if first => self.expect(b'"')?,
+            _ => self.expect(b',')?,
+        }
+        self.string(name, WORD_BYTES)?;
+        self.expect(b':')?;
+        Ok(true)
+    }
+
+    /// A string's content, of at most `limit` bytes.
+    pub(super) fn string(&mut self, out: &mut Vec<u8>, limit: usize) -> Result<(), Error> {
+        out.clear();
+        self.expect(b'"')?;
+        loop {
+            let shown = self.input.fill(1)?;
+            if shown.is_empty() {
+                return Err(self.error("the file ends inside a string"));
+            }
+            let special = |byte: &u8| *byte == b'"' || *byte == b'\\' || *byte < 0x20;
+            let plain = shown.iter().position(special);
+            let (taken, byte) = match plain {
+                Some(at) => (at, Some(shown[at])),
+                None => (shown.len(), None),
+            };
+            if out.len() + taken > limit {
+                return Err(self.error(format!("a string of more than {limit} bytes")));
+            }
+            out.extend_from_slice(&shown[..taken]);
+            self.input.advance(taken + usize::from(byte.is_some()));
+            match byte {
+                None => {}
+                Some(b'"') => return Ok(()),
+                Some(b'\\') => self.escape(out)?,
+                Some(b'\n') => return Err(self.error("the line ends inside a string")),
+                Some(_) => return Err(self.error("a control character inside a string")),
+            }
+        }
+    }
+
+    /// What follows a backslash.
+    fn escape(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
+        let [byte] = self.input.array()?;
+        out.push(match byte {
+            b'"' | b'\\' | b'/' => byte,
+            b'b' => 8,
+            b'f' => 12,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            b'u' => {
+                let digits = self.input.array::<4>()?;
+                let code = std::str::from_utf8(&digits).ok();
+                let code = code.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+                let Some(character) = code.and_then(char::from_u32) else {
+                    return Err(self.error("an escape that is no character"));
+                };
+                out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                return Ok(());
+            }
+            _ => return Err(self.error("an escape that JSON does not have")),
+        });
+        Ok(())
+    }
+
+    /// The content of a string, or the letters of a number or of `null`, of at most `limit` bytes.
+    /// Whether it is a string.
+    pub(super) fn word(&mut self, out: &mut Vec<u8>, limit: usize) -> Result<bool, Error> {
+        match self.peek()? {
+            Some(b'"') => {
+                self.string(out, limit)?;
+                Ok(true)
+            }
+            Some(b'{' | b'[' | b'}' | b']' | b',' | b':') | None => {
+                let found = self.peek()?;
+                Err(self.error(format!("a string or number expected, {} found", name(found))))
+            }
+            Some(_) => {
+                out.clear();
+                self.letters(out, limit)?;
+                Ok(false)
+            }
+        }
+    }
+
+    fn letters(&mut self, out: &mut Vec<u8>, limit: usize) -> Result<(), Error> {
+        loop {
+            let shown = self.input.fill(1)?;
+            let end = shown.iter().position(|byte| is_space(*byte) || b",]}:\"".contains(byte));
+            let taken = end.unwrap_or(shown.len());
+            if out.len() + taken > limit {
+                return Err(self.error(format!("a word of more than {limit} bytes")));
+            }
+            out.extend_from_slice(&shown[..taken]);
+            let ended = end.is_some() || shown.is_empty();
+            self.input.advance(taken);
+            if ended {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Passes over the next value, whatever its length.
+    pub(super) fn skip_value(&mut self) -> Result<(), Error> {
+        self.walk(&mut |_| true)
+    }
+
+    /// The text of the next value, of at most `limit` bytes.
+    pub(super) fn value(&mut self, out: &mut Vec<u8>, limit: usize) -> Result<(), Error> {
+        out.clear();
+        self.walk(&mut |text| {
+            let fits = out.len() + text.len() <= limit;
+            if fits {
+                out.extend_from_slice(text);
+            }
+            fits
+        })
+    }
+
+    /// Walks over the next value and hands on its text, until `take` refuses.
+    fn walk(&mut self, take: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Error> {
+        let first = self.peek()?;
+        if matches!(first, Some(b'}' | b']' | b',' | b':') | None) {
+            return Err(self.error(format!("a value expected, {} found", name(first))));
+        }
+        let (start, line) = (self.input.offset(), self.line);
+        let begun = |input: &Input, problem: &str| input.error(start, problem).on_line(line);
+        let mut walk = Walk::default();
+        while !walk.ended {
+            let shown = self.input.fill(1)?;
+            if shown.is_empty() {
+                if walk.in_word {
+                    return Ok(());
+                }
+                return Err(begun(&self.input, "the file ends inside this value"));
+            }
+            let taken = walk.over(shown);
+            let fits = take(&shown[..taken]);
+            self.line += newlines(&shown[..taken]);
+            self.input.advance(taken);
+            if !fits {
+                return Err(begun(&self.input, "a value that is too long"));
+            }
+            if walk.line_ended {
+                return Err(self.error("the line ends inside a string"));
+            }
+            if walk.depth > JSON_DEPTH {
+                let problem = format!("more than {JSON_DEPTH} brackets inside one another");
+                return Err(self.error(problem));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A walk to the end of a value.
+#[derive(Default)]
+struct Walk {
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    /// In a number, `true`, `false` or `null`, outside all brackets.
+    in_word: bool,
+    ended: bool,
+    /// A line has ended inside a string.
+    line_ended: bool,
+}
+
+impl Walk {
+    /// Bytes of `text` that are part of the value.
+    fn over(&mut self, text: &[u8]) -> usize {
+        let mut at = 0;
+        while let Some(&byte) = text.get(at) {
+            if self.in_string {
+                if self.escaped {
+                    self.escaped = false;
+                    at += 1;
+                    continue;
+                }
+                let rest = &text[at..];
+                let plain = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | b'\n'));
+                let Some(plain) = plain else { return text.len() };
+                at += plain + 1;
+                match rest[plain] {
+                    b'"' => self.in_string = false,
+                    b'\\' => self.escaped = true,
+                    _ => {
+                        self.line_ended = true;
+                        return at - 1;
+                    }
+                }
+                self.ended = !self.in_string && self.depth == 0;
+            } else {
+                match byte {
+                    b'"' if !self.in_word => self.in_string = true,
+                    b'{' | b'[' if !self.in_word => self.depth += 1,
+                    b'}' | b']' if self.depth > 0 => {
+                        self.depth -= 1;
+                        self.ended = self.depth == 0;
+                    }
+                    _ if self.depth == 0 => {
+                        if is_space(byte) || b",]}:\"{[".contains(&byte) {
+                            self.ended = true;
+                            return at;
+                        }
+                        self.in_word = true;
+                    }
+                    _ => {}
+                }
+                at += 1;
+            }
+            if self.ended || self.depth > JSON_DEPTH {
+                return at;
+            }
+        }
+        at
+    }
+}
+
+const fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+fn newlines(text: &[u8]) -> u64 {
+    text.iter().filter(|byte| **byte == b'\n').count() as u64
+}
+
+/// What a byte is called in an error.
+pub(super) fn name(byte: Option<u8>) -> String {
+    match byte {
+        None => "the end of the file".into(),
+        Some(byte @ 0x21..=0x7e) => format!("'{}'", char::from(byte)),
+        Some(byte) => format!("byte {byte:#04x}"),
+    }
+}

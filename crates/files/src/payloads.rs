@@ -1,0 +1,320 @@
+//! Payloads as JSON: one after the other, usually a line each, in any of the forms in which
+//! clients and their tests hold them.
+
+use alloy_consensus::Block;
+use alloy_eips::eip4895::Withdrawal;
+use alloy_eips::eip7685::Requests;
+use alloy_primitives::{Address, B256, Bloom, Bytes, U64, U256};
+use alloy_rpc_types_engine::{
+    ExecutionPayload, ExecutionPayloadV1, ExecutionPayloadV2, ExecutionPayloadV3,
+    ExecutionPayloadV4,
+};
+use execution::{SealedBlock, Transaction};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+use crate::FileBlock;
+use crate::era1::check_roots;
+use crate::error::Error;
+use crate::json::{Scanner, name};
+use crate::limits::BLOCK_JSON_BYTES;
+use crate::seal::{Beside, seal};
+
+/// What has been read of a file of payloads.
+#[derive(Default)]
+pub(super) struct Payloads {
+    /// Inside a list of requests.
+    in_list: bool,
+    /// A value of that list has been read.
+    behind_value: bool,
+    text: Vec<u8>,
+}
+
+impl Payloads {
+    /// The next block, or `None` at the end. Those below `first` are passed over.
+    pub(super) fn next(
+        &mut self,
+        json: &mut Scanner,
+        first: u64,
+        index: &mut u64,
+    ) -> Result<Option<FileBlock>, Error> {
+        while self.go_to_value(json)? {
+            let (offset, line) = (json.input().offset(), json.line());
+            json.value(&mut self.text, BLOCK_JSON_BYTES)?;
+            let block = self
+                .block(first)
+                .map_err(|problem| json.input().error(offset, problem).on_line(line))?;
+            match block {
+                Value::Block(block) => {
+                    *index += 1;
+                    return Ok(Some(block.at(offset)));
+                }
+                Value::Below => *index += 1,
+                Value::Other => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Goes to the next value; `false` at the end.
+    fn go_to_value(&mut self, json: &mut Scanner) -> Result<bool, Error> {
+        loop {
+            let next = json.peek()?;
+            match next {
+                None if self.in_list => return Err(json.error("the file ends inside a list")),
+                None => return Ok(false),
+                Some(b']') if self.in_list => {
+                    json.expect(b']')?;
+                    *self = Self { text: std::mem::take(&mut self.text), ..Self::default() };
+                }
+                Some(b',') if self.in_list && self.behind_value => {
+                    json.expect(b',')?;
+                    self.behind_value = false;
+                }
+                Some(b'{') if !self.in_list || !self.behind_value => {
+                    self.behind_value = true;
+                    return Ok(true);
+                }
+                // A list: of parameters, or of requests.
+                Some(b'[') if !self.in_list => {
+                    if !is_list_of_requests(json)? {
+                        return Ok(true);
+                    }
+                    json.expect(b'[')?;
+                    (self.in_list, self.behind_value) = (true, false);
+                }
+                other => {
+                    let problem = format!("a payload in JSON expected, {} found", name(other));
+                    return Err(json.error(problem));
+                }
+            }
+        }
+    }
+
+    fn block(&self, first: u64) -> Result<Value, String> {
+        match self.text.first() {
+            Some(b'[') => params(parse(&self.text)?, first),
+            _ => object(&self.text, first),
+        }
+    }
+}
+
+enum Value {
+    Block(Box<FileBlock>),
+    /// A block below the first that is wanted.
+    Below,
+    /// A request that brings no block.
+    Other,
+}
+
+/// Whether the list that comes next has an object as its first item that is a request: that names
+/// a method or parameters before anything of a payload.
+fn is_list_of_requests(json: &mut Scanner) -> Result<bool, Error> {
+    const NAMES: [&[u8]; 5] = [b"jsonrpc", b"id", b"method", b"params", b"result"];
+    let shown = json.look_ahead()?;
+    let mut rest = shown[1..].trim_ascii_start();
+    // An empty list has no payload as its first parameter either.
+    if rest.starts_with(b"]") {
+        return Ok(true);
+    }
+    if !rest.starts_with(b"{") {
+        return Ok(false);
+    }
+    rest = rest[1..].trim_ascii_start();
+    let name = rest.strip_prefix(b"\"").and_then(|rest| rest.split(|byte| *byte == b'"').next());
+    Ok(name.is_some_and(|name| NAMES.contains(&name)))
+}
+
+/// What tells the forms of an object from each other.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Form<'a> {
+    /// The head of a file of `deponent bench`, which says what is in it.
+    deponent: Option<String>,
+    version: Option<u32>,
+    method: Option<String>,
+    #[serde(borrow)]
+    params: Option<Vec<&'a RawValue>>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    block_hash: Option<IgnoredAny>,
+    hash: Option<IgnoredAny>,
+}
+
+fn object(text: &[u8], first: u64) -> Result<Value, String> {
+    let form: Form<'_> = parse(text)?;
+    match form {
+        Form { deponent: Some(what), version, .. } => {
+            if (&*what, version) == ("payloads", Some(1)) {
+                return Ok(Value::Other);
+            }
+            let version = version.unwrap_or_default();
+            Err(format!("a file of {what}, version {version}; payloads, version 1 are read"))
+        }
+        Form { method: Some(method), params: Some(list), .. } => {
+            if method.starts_with("engine_newPayload") {
+                params(list, first)
+            } else if method.starts_with("engine_forkchoiceUpdated") {
+                Ok(Value::Other)
+            } else {
+                Err(format!("a request of {method}, where engine_newPayload is expected"))
+            }
+        }
+        Form { params: Some(list), .. } => params(list, first),
+        Form { result: Some(result), .. } => rpc_block(result.get().as_bytes(), first),
+        Form { block_hash: Some(_), .. } => {
+            let fields: Fields = parse(text)?;
+            fields.block(first)
+        }
+        Form { hash: Some(_), .. } => rpc_block(text, first),
+        _ => Err("a request of engine_newPayload, an ExecutionPayload or a block expected: \
+                  none of method, params, result, blockHash and hash found"
+            .into()),
+    }
+}
+
+fn parse<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, String> {
+    serde_json::from_slice(text).map_err(|error| {
+        // Of a value on one line, the column says it all.
+        let problem = error.to_string();
+        problem.replace(" at line 1 column ", ", at its byte ")
+    })
+}
+
+/// The parameters of any version of `engine_newPayload`.
+fn params(list: Vec<&RawValue>, first: u64) -> Result<Value, String> {
+    let parameter = |index: usize| list.get(index).map(|value| value.get().as_bytes());
+    let text = parameter(0).ok_or("a payload expected, the list of parameters is empty")?;
+    let mut fields: Fields = parse(text).map_err(|problem| format!("the payload: {problem}"))?;
+    if let Some(text) = parameter(1) {
+        fields.versioned_hashes = parse(text)?;
+    }
+    if let Some(text) = parameter(2) {
+        fields.parent_beacon_block_root = parse(text)?;
+    }
+    if let Some(text) = parameter(3) {
+        fields.execution_requests = parse(text)?;
+    }
+    if list.len() > 4 {
+        return Err(format!("{} parameters, engine_newPayload takes at most 4", list.len()));
+    }
+    fields.block(first)
+}
+
+/// `ExecutionPayloadV1` to `V4`, and the other parameters where they stand beside its fields. The
+/// block hash says whether all was read right, so what is unknown is passed over.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Fields {
+    parent_hash: B256,
+    fee_recipient: Address,
+    state_root: B256,
+    receipts_root: B256,
+    logs_bloom: Bloom,
+    prev_randao: B256,
+    block_number: U64,
+    gas_limit: U64,
+    gas_used: U64,
+    timestamp: U64,
+    extra_data: Bytes,
+    base_fee_per_gas: U256,
+    block_hash: B256,
+    transactions: Vec<Bytes>,
+    withdrawals: Option<Vec<Withdrawal>>,
+    blob_gas_used: Option<U64>,
+    excess_blob_gas: Option<U64>,
+    block_access_list: Option<Bytes>,
+    slot_number: Option<U64>,
+    parent_beacon_block_root: Option<B256>,
+    #[serde(alias = "expectedBlobVersionedHashes")]
+    versioned_hashes: Option<Vec<B256>>,
+    execution_requests: Option<Vec<Bytes>>,
+}
+
+impl Fields {
+    fn block(mut self, first: u64) -> Result<Value, String> {
+        let number: u64 = self.block_number.to();
+        if number < first {
+            return Ok(Value::Below);
+        }
+        if self.blob_gas_used.is_some() && self.parent_beacon_block_root.is_none() {
+            return Err(format!("block {number}: parentBeaconBlockRoot is missing"));
+        }
+        let beside = Beside {
+            beacon_root: self.parent_beacon_block_root,
+            versioned_hashes: self.versioned_hashes.take(),
+            requests: self.execution_requests.take().map(Requests::new),
+        };
+        Ok(Value::Block(seal(self.into_payload(), beside)?.into()))
+    }
+
+    fn into_payload(self) -> ExecutionPayload {
+        let first = ExecutionPayloadV1 {
+            parent_hash: self.parent_hash,
+            fee_recipient: self.fee_recipient,
+            state_root: self.state_root,
+            receipts_root: self.receipts_root,
+            logs_bloom: self.logs_bloom,
+            prev_randao: self.prev_randao,
+            block_number: self.block_number.to(),
+            gas_limit: self.gas_limit.to(),
+            gas_used: self.gas_used.to(),
+            timestamp: self.timestamp.to(),
+            extra_data: self.extra_data,
+            base_fee_per_gas: self.base_fee_per_gas,
+            block_hash: self.block_hash,
+            transactions: self.transactions,
+        };
+        let Some(withdrawals) = self.withdrawals else { return ExecutionPayload::V1(first) };
+        let second = ExecutionPayloadV2 { payload_inner: first, withdrawals };
+        let (Some(used), Some(excess)) = (self.blob_gas_used, self.excess_blob_gas) else {
+            return ExecutionPayload::V2(second);
+        };
+        let third = ExecutionPayloadV3 {
+            payload_inner: second,
+            blob_gas_used: used.to(),
+            excess_blob_gas: excess.to(),
+        };
+        let (Some(block_access_list), Some(slot)) = (self.block_access_list, self.slot_number)
+        else {
+            return ExecutionPayload::V3(third);
+        };
+        ExecutionPayload::V4(ExecutionPayloadV4 {
+            payload_inner: third,
+            block_access_list,
+            slot_number: slot.to(),
+        })
+    }
+}
+
+/// A block as `eth_getBlockByNumber` answers, with whole transactions.
+fn rpc_block(text: &[u8], first: u64) -> Result<Value, String> {
+    type RpcBlock = alloy_rpc_types_eth::Block<alloy_rpc_types_eth::Transaction<Transaction>>;
+    let block: RpcBlock = parse(text)?;
+    let number = block.header.inner.number;
+    if number < first {
+        return Ok(Value::Below);
+    }
+    if !block.uncles.is_empty() {
+        return Err(format!(
+            "block {number}: of its {} ommers only the hashes are here; its RLP has all",
+            block.uncles.len()
+        ));
+    }
+    if !block.transactions.is_full() && !block.transactions.is_empty() {
+        return Err(format!(
+            "block {number}: of its transactions only the hashes are here; ask for whole ones"
+        ));
+    }
+    let expected = block.header.hash;
+    let block: Block<Transaction> =
+        block.map_transactions(|transaction| transaction.into_inner()).into_consensus();
+    let block = SealedBlock::new(block);
+    if block.hash() != expected {
+        return Err(format!("block {number}: hash {expected}, its fields give {}", block.hash()));
+    }
+    check_roots(&block.header, &block.body)
+        .map_err(|problem| format!("block {number}: {problem}"))?;
+    Ok(Value::Block(FileBlock::of(block).into()))
+}

@@ -1,0 +1,64 @@
+//! The go-ethereum binary that some tests run beside.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The program that `GETH` names, else the one on `PATH`, else the one in `~/go/bin`.
+pub fn binary() -> Option<PathBuf> {
+    let home = std::env::home_dir().map(|home| home.join("go/bin/geth"));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let on_path = std::env::split_paths(&path).map(|folder| folder.join("geth"));
+    let named = std::env::var_os("GETH").map(PathBuf::from);
+    named.into_iter().chain(on_path).chain(home).find(|file| file.is_file())
+}
+
+/// geth's commands on the data directories of one chain.
+#[derive(Debug)]
+pub struct Geth {
+    binary: PathBuf,
+    /// The chain's genesis file.
+    pub genesis: PathBuf,
+}
+
+impl Geth {
+    /// `None` where there is no geth; a line on the standard output then says so.
+    pub fn find(genesis: PathBuf) -> Option<Self> {
+        let binary = binary();
+        if binary.is_none() {
+            println!(
+                "not run: no geth. `go install \
+                 github.com/ethereum/go-ethereum/cmd/geth@v1.17.8`, or name it in GETH"
+            );
+        }
+        binary.map(|binary| Self { binary, genesis })
+    }
+
+    /// Imports a chain file into a new data directory, as an archive with preimages of all keys.
+    ///
+    /// # Panics
+    /// If geth fails.
+    pub fn import(&self, data: &Path, chain: &Path) {
+        self.run(data, &["--cache.preimages", "init", path_text(&self.genesis)]);
+        self.run(data, &["--gcmode", "archive", "--cache.preimages", "import", path_text(chain)]);
+    }
+
+    /// Runs a command to its end, and returns its standard output.
+    ///
+    /// # Panics
+    /// If geth fails.
+    pub fn run(&self, data: &Path, arguments: &[&str]) -> String {
+        let mut command = Command::new(&self.binary);
+        let output = command.arg("--datadir").arg(data).args(arguments).output().expect("run");
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "geth {arguments:?}: {log}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+}
+
+/// A path as an argument.
+///
+/// # Panics
+/// If it is not UTF-8.
+pub fn path_text(path: &Path) -> &str {
+    path.to_str().expect("a path in UTF-8")
+}

@@ -1,0 +1,55 @@
+/// A generator of pseudo-random numbers (SplitMix64). Its seed is printed.
+#[derive(Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// A generator seeded with the number in the environment variable `name`, or with the clock.
+    pub fn from_env(name: &str) -> Self {
+        let given = std::env::var(name).ok().and_then(|seed| seed.parse().ok());
+        let clock = || std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos() as u64);
+        let seed = given.unwrap_or_else(clock);
+        println!("{name}={seed}");
+        Self(seed)
+    }
+
+    /// The next number.
+    pub fn number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`.
+    ///
+    /// # Panics
+    /// If `bound` is zero.
+    pub fn below(&mut self, bound: usize) -> usize {
+        (self.number() % bound as u64) as usize
+    }
+
+    /// A damaged copy of `bytes`: truncated, or with bytes changed, inserted or removed.
+    pub fn damaged(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut bytes = bytes.to_vec();
+        for _ in 0..=self.below(3) {
+            let at = self.below(bytes.len().max(1)).min(bytes.len());
+            let end = (at + self.below(9)).min(bytes.len());
+            match self.below(5) {
+                0 => bytes.truncate(at),
+                1 => drop(bytes.drain(at..end)),
+                2 => {
+                    let inserted = vec![self.number() as u8; self.below(9)];
+                    bytes.splice(at..at, inserted).for_each(drop);
+                }
+                3 => bytes[at..end].fill(self.number() as u8),
+                _ => {
+                    if let Some(byte) = bytes.get_mut(at) {
+                        *byte ^= 1 << self.below(8);
+                    }
+                }
+            }
+        }
+        bytes
+    }
+}
