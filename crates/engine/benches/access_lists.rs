@@ -4,9 +4,6 @@
 //! `cargo bench -p deponent-engine --bench access_lists`; run as a test (`cargo test --benches`),
 //! it gives each a small block, and compares the witnesses.
 
-#[path = "../../execution/src/world.rs"]
-mod world;
-
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256};
 use alloy_rpc_types_engine::{
     ExecutionPayload, ExecutionPayloadSidecar, ExecutionPayloadV4, PayloadAttributes,
@@ -16,7 +13,7 @@ use execution::{ChainSpec, Transaction};
 use state::{Database, MemoryDisk};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use world::{Signer, StartAccount, system_contracts};
+use testing::world::{self, Signer, StartAccount, system_contracts};
 
 const HASHER: Address = Address::repeat_byte(0xa1);
 const WRITER: Address = Address::repeat_byte(0xa2);

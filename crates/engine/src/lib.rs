@@ -21,9 +21,6 @@ mod shared;
 mod simulation;
 mod threads;
 mod witnesses;
-#[cfg(test)]
-#[path = "../../execution/src/world.rs"]
-mod world;
 
 pub use after::persist::PersistedBlock;
 pub use build::{BuildRequest, Built};
@@ -36,3 +33,6 @@ pub use forkchoice::ForkchoiceOutcome;
 pub use read::version::StateView;
 pub use shared::EngineOptions;
 pub use witnesses::assemble::Assembled;
+
+#[cfg(test)]
+use testing::world;

@@ -397,6 +397,3 @@ impl<S: State> State for AheadState<'_, S> {
         Ok(hash)
     }
 }
-
-#[cfg(test)]
-mod tests;

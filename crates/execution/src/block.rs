@@ -198,6 +198,3 @@ pub(crate) fn check_public_keys(
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests;

@@ -17,9 +17,6 @@ use std::collections::BTreeMap;
 use trie::{Account, EMPTY_ROOT_HASH};
 use witness::{State, StateError};
 
-#[cfg(test)]
-mod tests;
-
 /// A message call, or the creation of a contract, that becomes part of no block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Call {

@@ -440,6 +440,3 @@ fn checked_blobs(fork: EthereumHardfork, params: BlobParams) -> Result<BlobParam
     let reserve = if osaka { BLOB_BASE_COST } else { 0 };
     Ok(params.with_max_blobs_per_tx(per_tx).with_blob_base_cost(reserve))
 }
-
-#[cfg(test)]
-mod tests;

@@ -461,6 +461,3 @@ impl ReceiptBuilder for Receipts {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

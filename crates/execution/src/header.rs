@@ -194,6 +194,3 @@ fn validate_blob_gas(
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests;

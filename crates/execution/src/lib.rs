@@ -60,13 +60,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-#[cfg(test)]
-extern crate self as execution;
-
 mod access_list;
 mod ahead;
-#[cfg(test)]
-mod asm;
 mod block;
 mod cache;
 mod call;
@@ -84,8 +79,6 @@ mod recorder;
 mod rules;
 pub mod stateless;
 mod validate;
-#[cfg(test)]
-mod world;
 
 pub use access_list::{AccessList, ListedAccount};
 pub use ahead::{

@@ -192,6 +192,3 @@ fn validate_ommers(
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests;

@@ -304,6 +304,3 @@ impl Executed {
         self.receipts.iter().fold(Bloom::ZERO, |bloom, receipt| bloom | receipt.bloom())
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,17 +1,13 @@
-//! The interface to files: real ones, ones in memory, and ones that fail on purpose.
+//! The interface to files: real ones, and ones in memory.
 
 mod directory;
-mod fault;
 mod mapped;
 mod memory;
 mod veil;
-mod watched;
 
 pub use directory::{DirectoryDisk, create_directory};
-pub use fault::{Fault, FaultDisk};
 pub use mapped::{is_out_of_memory, look_at_mapped, read_mapped};
 pub use memory::MemoryDisk;
-pub use watched::{Access, WatchedDisk};
 
 use crate::Error;
 use crate::limits::{READ_AROUND_BYTES, READS_AFTER_WAITING, SLOW_READ};

@@ -45,8 +45,8 @@ pub use database::{
     VerifyReport,
 };
 pub use disk::{
-    Access, DirectoryDisk, Disk, Fault, FaultDisk, File, MemoryDisk, WatchedDisk, create_directory,
-    is_out_of_memory, look_at_mapped, read_mapped, waited,
+    DirectoryDisk, Disk, File, MemoryDisk, create_directory, is_out_of_memory, look_at_mapped,
+    read_mapped, waited,
 };
 pub use error::Error;
 pub use header::FORMAT_VERSION;

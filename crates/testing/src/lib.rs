@@ -1,9 +1,25 @@
 //! Test support that several crates share. It is a dev-dependency only and is never published.
+//!
+//! | module | feature | gives |
+//! |---|---|---|
+//! | [`world`] | `world` | blocks on a small chain in memory, and their witnesses checked in every way |
+//! | [`asm`] | `world` | EVM code, op by op |
+//! | [`oracle`] | `oracle` | the slow twin of the tries |
+//! | [`disks`] | `disks` | disks that fail, and disks that report accesses |
+//! | [`geth`] | | geth's commands |
 
+#[cfg(feature = "world")]
+pub mod asm;
+#[cfg(feature = "disks")]
+pub mod disks;
 mod fixtures;
 mod folder;
 pub mod geth;
+#[cfg(feature = "oracle")]
+pub mod oracle;
 mod random;
+#[cfg(feature = "world")]
+pub mod world;
 
 pub use fixtures::fixtures;
 pub use folder::Folder;

@@ -53,8 +53,6 @@ mod value;
 pub mod versioned;
 
 #[cfg(test)]
-mod oracle;
-#[cfg(test)]
 mod vectors;
 
 pub use account::Account;
@@ -69,6 +67,8 @@ pub use state::{AccountChange, AccountInfo, AccountProof, StateChanges, StateTri
 pub use value::hashed_slot;
 
 use alloy_primitives::{B256, b256};
+#[cfg(test)]
+use testing::oracle;
 
 /// The root hash of a trie without entries: the Keccak-256 hash of the RLP empty string, `0x80`.
 pub const EMPTY_ROOT_HASH: B256 =

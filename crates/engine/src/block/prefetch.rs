@@ -165,8 +165,9 @@ mod tests {
     use crate::{Built, world};
     use alloy_primitives::U256;
     use execution::AccessList;
-    use state::{Database, MemoryDisk, WatchedDisk};
+    use state::{Database, MemoryDisk};
     use std::time::Instant;
+    use testing::disks::WatchedDisk;
 
     #[test]
     fn a_block_that_waits_is_cold_and_so_is_the_next() {

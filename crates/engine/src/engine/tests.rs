@@ -5,8 +5,8 @@ use crate::samples::*;
 use crate::{Built, world};
 use alloy_consensus::proofs;
 use alloy_primitives::{U256, keccak256};
-use state::{Access, WatchedDisk};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use testing::disks::{Access, WatchedDisk};
 
 const UNKNOWN: B256 = B256::repeat_byte(0xee);
 

@@ -6,8 +6,8 @@ use alloy_primitives::B256;
 use execution::SealedBlock;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use state::{Fault, FaultDisk};
 use std::collections::BTreeMap;
+use testing::disks::{Fault, FaultDisk};
 
 /// Where the power fails: `DEPONENT_CUTS` operations, drawn at random, or 300.
 fn cuts() -> usize {

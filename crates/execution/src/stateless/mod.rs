@@ -102,6 +102,3 @@ fn block(request: &NewPayloadRequest) -> Result<SealedBlock, InvalidBlock> {
     }
     Ok(block)
 }
-
-#[cfg(test)]
-mod tests;

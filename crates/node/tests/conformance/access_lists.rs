@@ -5,7 +5,6 @@ use crate::draft::{STAND_INS, WithStandIns};
 use crate::fixture::{FixtureBlock, Test};
 use crate::judge::{FlatState, Log};
 use crate::random_blocks::Random;
-use crate::world::{RanBefore, summary};
 use alloy_eip7928::{
     AccountChanges, BalanceChange, BlockAccessIndex, CodeChange, NonceChange, SlotChanges,
     StorageChange,
@@ -16,6 +15,7 @@ use execution::{
     AccessList, AheadExecutor, AheadOutcomes, ChainSpec, PriorChanges, RunOptions, SealedBlock,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use testing::world::{RanBefore, summary};
 
 /// What was compared, in blocks.
 #[derive(Debug, Clone, Copy, Default)]

@@ -6,7 +6,6 @@
 //! instruction read before it ran out of gas, and what authorization lists read, is not in it.
 
 use crate::judge::{FlatState, Log};
-use crate::world::marker;
 use alloy_evm::eth::{EthEvmBuilder, EthEvmContext};
 use alloy_evm::{EthEvm, Evm, EvmEnv, FromRecoveredTx};
 use alloy_hardforks::EthereumHardforks;
@@ -26,6 +25,7 @@ use revm::state::{AccountInfo, Bytecode};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{fmt, mem};
+use testing::world::marker;
 use witness::{State, StateError};
 
 /// The hashes of codes that a block has read from the state before it. `None` where this EVM cannot

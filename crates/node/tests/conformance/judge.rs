@@ -10,7 +10,6 @@
 
 use crate::access_lists::{self, AccessKeys};
 use crate::followed;
-use crate::oracle::{Entries, expected_revealed};
 use alloy_consensus::Header;
 use alloy_eip7928::AccountChanges;
 use alloy_primitives::map::{AddressMap, B256Map, B256Set};
@@ -18,6 +17,7 @@ use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use engine::Genesis;
 use execution::{ChainSpec, SealedBlock};
 use std::collections::{BTreeMap, BTreeSet};
+use testing::oracle::{Entries, expected_revealed};
 use trie::{AccountChange, AccountInfo};
 use witness::{Account, BlockState, Change, State, StateError, Witness};
 

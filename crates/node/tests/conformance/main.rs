@@ -5,26 +5,19 @@
 //! sample of the folder that `DEPONENT_FIXTURES` names.
 
 mod access_lists;
-#[path = "../../../execution/src/asm.rs"]
-mod asm;
 mod blocks;
 mod draft;
-#[path = "../common/envelope.rs"]
+#[path = "../it/common/envelope.rs"]
 mod envelope;
 mod fixture;
 mod followed;
 mod judge;
-#[allow(dead_code)]
-#[path = "../../../trie/src/oracle.rs"]
-mod oracle;
 mod payloads;
 mod plain;
 mod random_blocks;
 mod real;
 mod report;
 mod wires;
-#[path = "../../../execution/src/world.rs"]
-mod world;
 
 pub(crate) use trie::{EMPTY_ROOT_HASH, by_hash};
 

@@ -5,12 +5,12 @@
 use crate::blocks::{Judge, difference, set_head, unknown_parent};
 use crate::fixture::Test;
 use crate::report::Witnesses;
-use crate::world::Validated;
 use alloy_primitives::map::B256Map;
 use alloy_primitives::{B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use engine::{Engine, Genesis, Verdict};
 use execution::{BlockError, ChainSpec, OMMER_GENERATIONS, RunOptions, SealedBlock};
 use std::rc::Rc;
+use testing::world::Validated;
 use trie::{EMPTY_ROOT_HASH, NodeSource, StateTrie};
 use witness::{AccountInfo, Ancestor, Change, Source, TrieState, Witness};
 

@@ -2,10 +2,8 @@
 //! gives, verifies statelessly, records itself again, and has nothing to spare.
 
 use crate::access_lists::falsified;
-use crate::asm::*;
 use crate::blocks::difference;
 use crate::judge::FlatState;
-use crate::world::{self, Signer, StartAccount, World, marker, system_contracts};
 use alloy_eips::eip4895::Withdrawal;
 use alloy_eips::eip7702::SignedAuthorization;
 use alloy_hardforks::EthereumHardforks;
@@ -15,6 +13,8 @@ use engine::{Engine, EngineOptions, Genesis, GenesisAccount, Payload, Verdict};
 use execution::{SealedBlock, Transaction};
 use state::{Database, MemoryDisk};
 use std::collections::BTreeMap;
+use testing::asm::*;
+use testing::world::{self, Signer, StartAccount, World, marker, system_contracts};
 use witness::Witness;
 
 /// Blocks in a chain, at most.

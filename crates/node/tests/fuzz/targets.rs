@@ -23,8 +23,9 @@ use execution::stateless::input::StatelessInput;
 use execution::{AccessList, ChainSpec};
 use files::{AccountReader, BlockReader};
 use rpc::{Error, Handler, Json, JwtSecret, Limits, Params, RawValue, response};
-use state::{Database, Fault, FaultDisk, MemoryDisk, NewBlock, NewCode, Options, Retained};
+use state::{Database, MemoryDisk, NewBlock, NewCode, Options, Retained};
 use tempfile::TempDir;
+use testing::disks::{Fault, FaultDisk};
 use trie::AccountInfo;
 use trie::versioned::{self, MemoryRecords, NodeAddress, RecordSink, Version};
 

@@ -261,11 +261,65 @@ fn read_copy(file: &NamedFile, at: u64) -> Result<Option<(u64, [u8; ROOT_BYTES])
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::{Fault, FaultDisk};
+    use crate::disk::{Disk, File};
     use std::collections::BTreeMap;
+    use testing::disks::{Disk as _, Fault, FaultDisk};
+
+    /// [`FaultDisk`] by the traits of this build: it has those of the library.
+    #[derive(Debug)]
+    struct Adapter(FaultDisk);
+
+    #[derive(Debug)]
+    struct FileAdapter(Arc<dyn testing::disks::File>);
+
+    impl Disk for Adapter {
+        fn open(&self, name: &str, create: bool) -> io::Result<Option<Arc<dyn File>>> {
+            let file = self.0.open(name, create)?;
+            Ok(file.map(|file| Arc::new(FileAdapter(file)) as Arc<dyn File>))
+        }
+
+        fn list(&self) -> io::Result<Vec<String>> {
+            self.0.list()
+        }
+
+        fn remove(&self, name: &str) -> io::Result<()> {
+            self.0.remove(name)
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            self.0.sync()
+        }
+
+        fn path(&self, name: &str) -> String {
+            self.0.path(name)
+        }
+    }
+
+    impl File for FileAdapter {
+        fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+            self.0.read_at(offset, bytes)
+        }
+
+        fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+            self.0.write_at(offset, bytes)
+        }
+
+        fn len(&self) -> io::Result<u64> {
+            self.0.len()
+        }
+
+        fn set_len(&self, bytes: u64) -> io::Result<()> {
+            self.0.set_len(bytes)
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            self.0.sync()
+        }
+    }
 
     fn open(disk: &FaultDisk) -> Result<CheckedFile, Error> {
-        CheckedFile::open(&Directory::new(Arc::new(disk.clone())), "index", Arc::default())
+        let disk = Arc::new(Adapter(disk.clone()));
+        CheckedFile::open(&Directory::new(disk), "index", Arc::default())
     }
 
     /// The last root that is in the file.

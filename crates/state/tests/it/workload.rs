@@ -1,17 +1,15 @@
 //! A scripted workload, and the plain maps that the store must agree with.
-#![allow(dead_code, unreachable_pub)]
 
 use alloy_primitives::{B256, Bytes, keccak256};
-use deponent_state::{
-    Database, Disk, Error, FaultDisk, Heads, NewBlock, NewCode, Options, Retained,
-};
+use deponent_state::{Database, Disk, Error, Heads, NewBlock, NewCode, Options, Retained};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet};
+use testing::disks::FaultDisk;
 use trie::versioned::{NodeAddress, RecordSink, Records, Version};
 
 /// Small enough that everything happens often.
-pub const OPTIONS: Options = Options {
+pub(crate) const OPTIONS: Options = Options {
     cache_bytes: 64 << 10,
     code_cache_bytes: 8 << 10,
     index_cache_bytes: 256 << 10,
@@ -21,50 +19,50 @@ pub const OPTIONS: Options = Options {
 
 /// A block, and the nodes that its version has.
 #[derive(Clone, Debug)]
-pub struct Known {
-    pub block: NewBlock,
-    pub records: Vec<(NodeAddress, Vec<u8>)>,
+pub(crate) struct Known {
+    pub(crate) block: NewBlock,
+    pub(crate) records: Vec<(NodeAddress, Vec<u8>)>,
 }
 
 /// A block's witness, or what it touched.
 #[derive(Clone, Debug)]
-pub struct Part {
-    pub hash: B256,
-    pub is_touched: bool,
-    pub bytes: Bytes,
+pub(crate) struct Part {
+    pub(crate) hash: B256,
+    pub(crate) is_touched: bool,
+    pub(crate) bytes: Bytes,
     /// It came after its block, and is not persisted: it cannot be read yet.
-    pub is_late: bool,
+    pub(crate) is_late: bool,
 }
 
 /// The expected content of a store.
 #[derive(Clone, Debug, Default)]
-pub struct Model {
-    pub blocks: BTreeMap<B256, Known>,
+pub(crate) struct Model {
+    pub(crate) blocks: BTreeMap<B256, Known>,
     /// In the order in which they were added.
-    pub order: Vec<B256>,
+    pub(crate) order: Vec<B256>,
     /// In the order in which they are written.
-    pub parts: Vec<Part>,
-    pub codes: BTreeMap<B256, Bytes>,
-    pub canonical: BTreeMap<u64, B256>,
-    pub heads: Heads,
-    pub meta: BTreeMap<String, Bytes>,
-    pub versions_from: u64,
-    pub nodes_from: u64,
-    pub witnesses_retained: bool,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) codes: BTreeMap<B256, Bytes>,
+    pub(crate) canonical: BTreeMap<u64, B256>,
+    pub(crate) heads: Heads,
+    pub(crate) meta: BTreeMap<String, Bytes>,
+    pub(crate) versions_from: u64,
+    pub(crate) nodes_from: u64,
+    pub(crate) witnesses_retained: bool,
 }
 
 /// A workload as it goes on. What a persist under way would leave is in `begun`.
 #[derive(Debug)]
-pub struct Workload {
-    pub model: Model,
-    pub acknowledged: Model,
-    pub begun: Option<Model>,
+pub(crate) struct Workload {
+    pub(crate) model: Model,
+    pub(crate) acknowledged: Model,
+    pub(crate) begun: Option<Model>,
     rng: StdRng,
     next: u64,
 }
 
 impl Workload {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let rng = StdRng::seed_from_u64(seed);
         let model = Model::default();
         Self { acknowledged: model.clone(), model, begun: None, rng, next: 0 }
@@ -72,20 +70,20 @@ impl Workload {
 
     /// A workload that goes on with a store in which there is this, with blocks that were never
     /// there before.
-    pub fn resumed(&self, model: &Model, seed: u64) -> Self {
+    pub(crate) fn resumed(&self, model: &Model, seed: u64) -> Self {
         let rng = StdRng::seed_from_u64(seed);
         let (model, acknowledged) = (model.clone(), model.clone());
         Self { model, acknowledged, begun: None, rng, next: self.next }
     }
 
     /// Opens a store, takes `steps` steps, and stops at the first error.
-    pub fn run(&mut self, disk: &FaultDisk, steps: u64) -> Result<(), Error> {
+    pub(crate) fn run(&mut self, disk: &FaultDisk, steps: u64) -> Result<(), Error> {
         let store = Database::open(disk.clone(), &OPTIONS)?;
         self.go_on(store, disk, steps)
     }
 
     /// Takes `steps` steps with an open store, and stops at the first error.
-    pub fn go_on(
+    pub(crate) fn go_on(
         &mut self,
         mut store: Database,
         disk: &FaultDisk,
@@ -102,7 +100,7 @@ impl Workload {
         Ok(())
     }
 
-    pub fn step(&mut self, store: &Database, step: u64) -> Result<(), Error> {
+    pub(crate) fn step(&mut self, store: &Database, step: u64) -> Result<(), Error> {
         match step % 10 {
             3 | 6 | 9 => self.persist(store),
             5 => self.prune(store),
@@ -124,7 +122,7 @@ impl Workload {
     }
 
     /// Adds a block, on the head or on one of the latest blocks.
-    pub fn block(&mut self, store: &Database) -> Result<B256, Error> {
+    pub(crate) fn block(&mut self, store: &Database) -> Result<B256, Error> {
         self.next += 1;
         let parent = match self.rng.random_range(0..4) {
             0 => self.model.order.iter().rev().nth(self.rng.random_range(0..3)).copied(),
@@ -225,7 +223,7 @@ impl Workload {
         bytes.into()
     }
 
-    pub fn make_head(&mut self, store: &Database, head: B256) -> Result<(), Error> {
+    pub(crate) fn make_head(&mut self, store: &Database, head: B256) -> Result<(), Error> {
         let mut changes = BTreeMap::new();
         let mut at = Some(head);
         while let Some(known) = at.and_then(|hash| self.model.blocks.get(&hash)) {
@@ -276,7 +274,7 @@ impl Workload {
         Ok(())
     }
 
-    pub fn persist(&mut self, store: &Database) -> Result<(), Error> {
+    pub(crate) fn persist(&mut self, store: &Database) -> Result<(), Error> {
         let mut after = self.model.clone();
         after.parts.iter_mut().for_each(|part| part.is_late = false);
         self.begun = Some(after);
@@ -322,7 +320,7 @@ impl Model {
 
     /// Compares everything. The error is what differs; [`Difference::Unread`] when the store could
     /// not answer.
-    pub fn check(&self, store: &Database) -> Result<(), Difference> {
+    pub(crate) fn check(&self, store: &Database) -> Result<(), Difference> {
         same("heads", &store.heads(), &self.heads)?;
         for (key, value) in &self.meta {
             same("meta", &store.meta(key)?, &Some(value.clone()))?;
@@ -392,7 +390,7 @@ impl Model {
 
 /// Why a store is not as the model says.
 #[derive(Debug)]
-pub enum Difference {
+pub(crate) enum Difference {
     /// It gave another answer: never to be forgiven, unless another model is meant.
     Wrong(String),
     /// It gave an error.
@@ -417,16 +415,16 @@ fn same<T: PartialEq + std::fmt::Debug>(
 }
 
 /// These codes as the store takes them.
-pub fn with_tables(codes: impl IntoIterator<Item = (B256, Bytes)>) -> Vec<NewCode> {
+pub(crate) fn with_tables(codes: impl IntoIterator<Item = (B256, Bytes)>) -> Vec<NewCode> {
     codes.into_iter().map(|(hash, code)| NewCode::new(hash, code.clone(), table(&code))).collect()
 }
 
 /// A table for a code, which differs from those of other codes.
-pub fn table(code: &[u8]) -> Bytes {
+pub(crate) fn table(code: &[u8]) -> Bytes {
     code.iter().step_by(8).map(|byte| !byte).collect()
 }
 
 /// Opens a copy of these files.
-pub fn open(disk: impl Disk + 'static) -> Result<Database, Error> {
+pub(crate) fn open(disk: impl Disk + 'static) -> Result<Database, Error> {
     Database::open(disk, &OPTIONS)
 }

@@ -1,6 +1,4 @@
-//! A disk that says what is read of it, for tests.
-
-use super::{Disk, File, MemoryDisk};
+use state::{Disk, File, MemoryDisk};
 use std::ops::Range;
 use std::sync::Arc;
 use std::{fmt, io};

@@ -1,10 +1,18 @@
-use super::*;
-use crate::world::{self, COINBASE, GAS_PRICE, Signer, StartAccount, World, old_chain};
-use crate::{Block, Receipt, decode_block, recover_signer_at, validate_body_roots};
-use alloy_consensus::{BlockBody, Eip658Value, SignableTransaction, TxLegacy, TxReceipt, proofs};
+//! Blocks of proof of work: difficulty, ommers, the DAO's headers.
+
+use alloy_consensus::constants::EMPTY_OMMER_ROOT_HASH;
+use alloy_consensus::{
+    BlockBody, Eip658Value, Header, SignableTransaction, TxLegacy, TxReceipt, proofs,
+};
 use alloy_genesis::ChainConfig;
-use alloy_primitives::{Address, Signature, TxKind};
+use alloy_hardforks::EthereumHardforks;
+use alloy_primitives::{Address, B256, Signature, TxKind, U256};
+use deponent_execution::*;
 use std::path::PathBuf;
+use testing::world::{self, COINBASE, GAS_PRICE, Signer, StartAccount, World, old_chain};
+
+/// The lowest difficulty of a block.
+const DIFFICULTY_MINIMUM: U256 = U256::from_limbs([131_072, 0, 0, 0]);
 
 fn mainnet() -> ChainSpec {
     ChainSpec::from_chain_id(1).unwrap()
@@ -219,7 +227,7 @@ fn the_first_block_of_london_doubles_the_gas_limit() {
 fn the_first_blocks_after_the_dao_fork_say_so() {
     let config = ChainConfig { dao_fork_block: Some(1), dao_fork_support: true, ..config("") };
     let chain = spec(&config);
-    let says = |header: &mut Header| header.extra_data = DAO_EXTRA_DATA.into();
+    let says = |header: &mut Header| header.extra_data = b"dao-hard-fork".into();
     let check_at = |number: u64, change: fn(&mut Header), expected| {
         let parent = header(number - 1, 1000, 1_000_000);
         let mut header = header(number, 1010, 1_000_000);
@@ -452,7 +460,7 @@ fn ommers_are_checked_without_their_ancestors_too() {
         header.ommers_hash = proofs::calculate_ommers_root(&ommers);
         body.ommers = ommers;
         let block = SealedBlock::new(Block { header, body });
-        let error = crate::verify(&world.chain, &block, None, &witness).unwrap_err();
+        let error = verify(&world.chain, &block, None, &witness).unwrap_err();
         assert_eq!(error.to_string(), expected);
     };
     let ommer = child(&chain, &blocks[8], 1, Vec::new()).into_block().header;

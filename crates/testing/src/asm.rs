@@ -1,27 +1,45 @@
-//! EVM code for tests, written op by op. Other crates' tests include this file by its path.
-#![allow(dead_code)] // each of those tests uses a part of it
+//! An assembler of EVM code: opcodes, and short sequences of them.
 
 use alloy_primitives::{Address, Bytes, keccak256};
 
-pub(crate) const ADD: u8 = 0x01;
-pub(crate) const BALANCE: u8 = 0x31;
-pub(crate) const CALLER: u8 = 0x33;
-pub(crate) const EXTCODESIZE: u8 = 0x3b;
-pub(crate) const EXTCODECOPY: u8 = 0x3c;
-pub(crate) const EXTCODEHASH: u8 = 0x3f;
-pub(crate) const BLOCKHASH: u8 = 0x40;
-pub(crate) const COINBASE: u8 = 0x41;
-pub(crate) const NUMBER: u8 = 0x43;
-pub(crate) const POP: u8 = 0x50;
-pub(crate) const SLOAD: u8 = 0x54;
-pub(crate) const SSTORE: u8 = 0x55;
-pub(crate) const GAS: u8 = 0x5a;
-pub(crate) const PUSH0: u8 = 0x5f;
-pub(crate) const CALL: u8 = 0xf1;
-pub(crate) const CALLCODE: u8 = 0xf2;
-pub(crate) const DELEGATECALL: u8 = 0xf4;
-pub(crate) const STATICCALL: u8 = 0xfa;
-pub(crate) const SELFDESTRUCT: u8 = 0xff;
+/// `ADD`.
+pub const ADD: u8 = 0x01;
+/// `BALANCE`.
+pub const BALANCE: u8 = 0x31;
+/// `CALLER`.
+pub const CALLER: u8 = 0x33;
+/// `EXTCODESIZE`.
+pub const EXTCODESIZE: u8 = 0x3b;
+/// `EXTCODECOPY`.
+pub const EXTCODECOPY: u8 = 0x3c;
+/// `EXTCODEHASH`.
+pub const EXTCODEHASH: u8 = 0x3f;
+/// `BLOCKHASH`.
+pub const BLOCKHASH: u8 = 0x40;
+/// `COINBASE`.
+pub const COINBASE: u8 = 0x41;
+/// `NUMBER`.
+pub const NUMBER: u8 = 0x43;
+/// `POP`.
+pub const POP: u8 = 0x50;
+/// `SLOAD`.
+pub const SLOAD: u8 = 0x54;
+/// `SSTORE`.
+pub const SSTORE: u8 = 0x55;
+/// `GAS`.
+pub const GAS: u8 = 0x5a;
+/// `PUSH0`.
+pub const PUSH0: u8 = 0x5f;
+/// `CALL`.
+pub const CALL: u8 = 0xf1;
+/// `CALLCODE`.
+pub const CALLCODE: u8 = 0xf2;
+/// `DELEGATECALL`.
+pub const DELEGATECALL: u8 = 0xf4;
+/// `STATICCALL`.
+pub const STATICCALL: u8 = 0xfa;
+/// `SELFDESTRUCT`.
+pub const SELFDESTRUCT: u8 = 0xff;
 
 const ADDRESS: u8 = 0x30;
 const CALLDATASIZE: u8 = 0x36;
@@ -36,28 +54,28 @@ const DUP6: u8 = 0x85;
 const LOG0: u8 = 0xa0;
 
 /// Puts up to 32 bytes on the stack.
-pub(crate) fn push(bytes: &[u8]) -> Vec<u8> {
+pub fn push(bytes: &[u8]) -> Vec<u8> {
     [&[PUSH0 + bytes.len() as u8], bytes].concat()
 }
 
 /// Reads something of an account and forgets it: BALANCE, EXTCODESIZE or EXTCODEHASH.
-pub(crate) fn look(op: u8, address: Address) -> Vec<u8> {
+pub fn look(op: u8, address: Address) -> Vec<u8> {
     [&push(address.as_slice()), &[op, POP][..]].concat()
 }
 
 /// Copies no bytes of an account's code.
-pub(crate) fn copy_nothing(address: Address) -> Vec<u8> {
+pub fn copy_nothing(address: Address) -> Vec<u8> {
     [&[PUSH0; 3][..], &push(address.as_slice()), &[EXTCODECOPY]].concat()
 }
 
 /// Calls with nearly all gas and no input: CALL, CALLCODE, DELEGATECALL or STATICCALL.
-pub(crate) fn call(op: u8, address: Address) -> Vec<u8> {
+pub fn call(op: u8, address: Address) -> Vec<u8> {
     let zeros = if matches!(op, CALL | CALLCODE) { 5 } else { 4 };
     [&vec![PUSH0; zeros][..], &push(address.as_slice()), &[GAS, op, POP]].concat()
 }
 
 /// Calls with this much gas, and with the bytes in memory that [`load_input`] put there.
-pub(crate) fn call_with(address: Address, gas: u16, value: u8) -> Vec<u8> {
+pub fn call_with(address: Address, gas: u16, value: u8) -> Vec<u8> {
     let input = [PUSH0, PUSH0, CALLDATASIZE, PUSH0];
     [
         &input[..],
@@ -70,78 +88,80 @@ pub(crate) fn call_with(address: Address, gas: u16, value: u8) -> Vec<u8> {
 }
 
 /// As [`call_with`], with nearly all gas and no value.
-pub(crate) fn call_on(address: Address) -> Vec<u8> {
+pub fn call_on(address: Address) -> Vec<u8> {
     let input = [PUSH0, PUSH0, CALLDATASIZE, PUSH0, PUSH0];
     [&input[..], &push(address.as_slice()), &[GAS, CALL, POP]].concat()
 }
 
 /// Copies the calldata to memory.
-pub(crate) fn load_input() -> Vec<u8> {
+pub fn load_input() -> Vec<u8> {
     vec![CALLDATASIZE, PUSH0, PUSH0, CALLDATACOPY]
 }
 
 /// Logs the bytes in memory, as many as the calldata has, with the topics on the stack.
-pub(crate) fn log_input(topics: u8) -> Vec<u8> {
+pub fn log_input(topics: u8) -> Vec<u8> {
     vec![CALLDATASIZE, PUSH0, LOG0 + topics]
 }
 
 /// CREATE with the bytes in memory as init code; leaves the address on the stack.
-pub(crate) fn create() -> Vec<u8> {
+pub fn create() -> Vec<u8> {
     vec![CALLDATASIZE, PUSH0, PUSH0, CREATE]
 }
 
 /// CREATE2 with salt zero, else as [`create`].
-pub(crate) fn create2() -> Vec<u8> {
+pub fn create2() -> Vec<u8> {
     vec![PUSH0, CALLDATASIZE, PUSH0, PUSH0, CREATE2]
 }
 
 /// The address that [`create2`] in the code of `creator` gives.
-pub(crate) fn create2_address(creator: Address, init_code: &[u8]) -> Address {
+pub fn create2_address(creator: Address, init_code: &[u8]) -> Address {
     creator.create2([0; 32], keccak256(init_code))
 }
 
 /// Calls the address on the stack.
-pub(crate) fn call_created() -> Vec<u8> {
+pub fn call_created() -> Vec<u8> {
     vec![PUSH0, PUSH0, PUSH0, PUSH0, PUSH0, DUP6, GAS, CALL, POP]
 }
 
 /// Sends the address on the stack some wei.
-pub(crate) fn pay_created(value: u8) -> Vec<u8> {
+pub fn pay_created(value: u8) -> Vec<u8> {
     let memory = [PUSH0, PUSH0, PUSH0, PUSH0];
     [&memory[..], &push(&[value]), &[DUP6, GAS, CALL, POP]].concat()
 }
 
 /// Ends the contract, in its own favour.
-pub(crate) fn selfdestruct() -> Bytes {
+pub fn selfdestruct() -> Bytes {
     vec![ADDRESS, SELFDESTRUCT].into()
 }
 
 /// Stores what is on the stack in a slot.
-pub(crate) fn store(slot: u8) -> Vec<u8> {
+pub fn store(slot: u8) -> Vec<u8> {
     [&push(&[slot]), &[SSTORE][..]].concat()
 }
 
-pub(crate) fn set(slot: u8, value: u8) -> Vec<u8> {
+/// Stores a value in a slot.
+pub fn set(slot: u8, value: u8) -> Vec<u8> {
     [&push(&[value]), &push(&[slot]), &[SSTORE][..]].concat()
 }
 
 /// Reads the hash of the block `distance` before the running one.
-pub(crate) fn block_hash(distance: u16) -> Vec<u8> {
+pub fn block_hash(distance: u16) -> Vec<u8> {
     const SUB: u8 = 0x03;
     [&push(&distance.to_be_bytes()), &[NUMBER, SUB, BLOCKHASH, POP][..]].concat()
 }
 
-pub(crate) fn revert() -> Vec<u8> {
+/// Reverts without data.
+pub fn revert() -> Vec<u8> {
     vec![PUSH0, PUSH0, REVERT]
 }
 
 /// A code of its own kind that does nothing.
-pub(crate) fn idle(tag: u8) -> Bytes {
+pub fn idle(tag: u8) -> Bytes {
     vec![STOP, tag].into()
 }
 
 /// Init code that deploys `code`.
-pub(crate) fn deploy(code: &[u8]) -> Vec<u8> {
+pub fn deploy(code: &[u8]) -> Vec<u8> {
     let length = push(&(code.len() as u16).to_be_bytes());
     let copy = [&length, &push(&[12]), &[PUSH0, CODECOPY][..]].concat();
     [&copy, &length, &[PUSH0, RETURN][..], code].concat()

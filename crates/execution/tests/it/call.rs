@@ -1,10 +1,11 @@
 //! Calls on a small state. A call gathers its observations in memory and returns them.
 
-use super::{AccountOverride, Call, CallOutcome, StateOverrides, StorageOverride};
-use crate::BlockError;
-use crate::asm::*;
-use crate::world::{self, Signer, StartAccount, World, marker};
 use alloy_primitives::{Address, Bytes, TxKind, U256, address};
+use deponent_execution::{
+    AccountOverride, BlockError, Call, CallOutcome, StateOverrides, StorageOverride,
+};
+use testing::asm::*;
+use testing::world::{self, Signer, StartAccount, World, marker};
 use witness::{State, StateError};
 
 const MAIN: Address = address!("0x00000000000000000000000000000000000000a1");
@@ -38,7 +39,7 @@ fn to_main() -> Call {
 }
 
 fn run(world: &World, call: &Call, overrides: &StateOverrides) -> CallOutcome {
-    super::call(&world.chain, world.parent(), call, overrides, world.state()).expect("an answer")
+    deponent_execution::call(&world.chain, world.parent(), call, overrides, world.state()).expect("an answer")
 }
 
 #[track_caller]
@@ -210,7 +211,7 @@ fn a_block_with_difficulty_may_have_the_rules_of_later_forks() {
     let world = world(op(NUMBER), Vec::new());
     let mut header = world.parent().clone();
     header.difficulty = U256::from(131_072);
-    let outcome = execution::call(
+    let outcome = deponent_execution::call(
         &world.chain,
         &header,
         &to_main(),
@@ -256,6 +257,6 @@ fn a_state_that_cannot_answer_is_an_error() {
     let mut world = world(op(NUMBER), Vec::new());
     world.codes.clear();
     let none = StateOverrides::default();
-    let error = super::call(&world.chain, world.parent(), &to_main(), &none, world.state());
+    let error = deponent_execution::call(&world.chain, world.parent(), &to_main(), &none, world.state());
     assert!(matches!(error, Err(BlockError::State(StateError::MissingCode(_)))), "{error:?}");
 }

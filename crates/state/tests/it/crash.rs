@@ -1,13 +1,12 @@
 //! The power fails at every operation of a workload; what is left is a committed state.
 
-mod common;
-
+use crate::workload::{Model, OPTIONS, Workload, open};
 use alloy_primitives::{B256, Bytes};
-use common::{Model, OPTIONS, Workload, open};
-use deponent_state::{Database, Error, Fault, FaultDisk, MemoryDisk, NewBlock, Retained};
+use deponent_state::{Database, Error, MemoryDisk, NewBlock, Retained};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
+use testing::disks::{Fault, FaultDisk};
 
 type Files = BTreeMap<String, Vec<u8>>;
 

@@ -1,17 +1,16 @@
 //! Hints to the system about reads. It does not read ahead in files with random access, so
 //! sequential readers have to announce their reads.
 
-mod common;
-
-use common::{Model, OPTIONS, Workload};
+use crate::workload::{Model, OPTIONS, Workload};
 use deponent_state::limits::{
     MAX_OPEN_SEGMENTS, PAGE_BYTES, READ_AHEAD_BYTES, READ_AROUND_BYTES, SLOW_READ,
 };
-use deponent_state::{Access, Database, Fault, FaultDisk, MemoryDisk, Options, WatchedDisk};
+use deponent_state::{Database, MemoryDisk, Options};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::thread;
+use testing::disks::{Access, Fault, FaultDisk, WatchedDisk};
 use trie::versioned::{NodeAddress, RecordSink, Records};
 
 /// The hints and reads of each file, by name.

@@ -1,9 +1,7 @@
 //! Long random workloads against plain maps, and readers beside the writer.
 
-mod common;
-
+use crate::workload::{Difference, OPTIONS, Workload, open};
 use alloy_primitives::{B256, Bytes, keccak256};
-use common::{Difference, OPTIONS, Workload, open};
 use deponent_state::{Database, Heads, MemoryDisk, NewBlock, Options, Retained};
 use rand::Rng;
 use std::sync::Arc;
@@ -111,7 +109,7 @@ fn witnesses_that_come_late_are_counted_as_blocks() {
 fn readers_see_every_block_from_its_adding_on_while_it_is_persisted() {
     let store = Arc::new(open(MemoryDisk::new()).expect("memory"));
     let done = Arc::new(AtomicBool::new(false));
-    let model = Arc::new(std::sync::RwLock::new(common::Model::default()));
+    let model = Arc::new(std::sync::RwLock::new(crate::workload::Model::default()));
     let reads = Arc::new(AtomicU64::new(0));
     std::thread::scope(|scope| {
         let reader = || {
@@ -197,7 +195,7 @@ fn a_store_of_nothing_opens_and_answers_nothing() {
     for _ in 0..3 {
         let store = open(disk.clone()).expect("memory");
         assert_eq!(store.persist().expect("memory").blocks, 0);
-        common::Model::default().check(&store).map_err(|_: Difference| ()).expect("empty");
+        crate::workload::Model::default().check(&store).map_err(|_: Difference| ()).expect("empty");
     }
 }
 

@@ -1,14 +1,19 @@
-use super::*;
-use crate::world::{self, Signer, StartAccount, World};
+//! Blocks from their RLP, and who signed their transactions.
+
 use alloy_consensus::transaction::SignerRecoverable;
 use alloy_eips::eip4895::Withdrawal;
-use alloy_primitives::U256;
+use alloy_primitives::{Address, Bytes, Signature, U256};
+use deponent_execution::*;
 use proptest::prelude::*;
+use testing::world::{self, Signer, StartAccount, World};
+
+fn world() -> World {
+    World::new(world::chain("osaka"), [(Signer::new(1).address(), StartAccount::rich())])
+}
 
 /// A block with one transaction of every type and a withdrawal.
 fn block() -> SealedBlock {
-    let (sender, to) = (Signer::new(1), Address::repeat_byte(0x77));
-    let world = World::new(world::chain("osaka"), [(sender.address(), StartAccount::rich())]);
+    let (world, sender, to) = (world(), Signer::new(1), Address::repeat_byte(0x77));
     let transactions = vec![
         sender.legacy(0, to.into(), [1, 2, 3]),
         sender.call(1, to, []),
@@ -39,8 +44,11 @@ fn the_public_keys_are_the_senders() {
     let keys = transactions.iter().enumerate().map(|(index, tx)| recover_signer(index, tx));
     let keys: Vec<Bytes> =
         keys.map(|key| Bytes::copy_from_slice(key.unwrap().public_key.as_slice())).collect();
-    let senders = recover_senders(transactions).unwrap();
-    assert_eq!(check_public_keys(&keys, &senders), Ok(()));
+    let (world, block) = (world(), block());
+    let witness = world.validate(&block).unwrap().witness;
+    let verify = |keys: &[Bytes]| verify(&world.chain, &block, Some(keys), &witness);
+    verify(&keys).unwrap();
+    verify(&keys[1..]).unwrap_err();
 }
 
 #[test]
@@ -89,7 +97,6 @@ fn a_signature_that_no_key_made_is_refused() {
         let transaction = alloy_consensus::Signed::new_unhashed(transaction.clone(), signature);
         recover_senders(&[transaction.into()])
     };
-    use alloy_primitives::Signature;
     assert_eq!(recover(good), Ok(vec![Signer::new(1).address()]));
     // The mirror image of a signature is one too, but EIP-2 refuses it.
     let mirrored = Signature::new(good.r(), order - good.s(), !good.v());
@@ -100,9 +107,12 @@ fn a_signature_that_no_key_made_is_refused() {
         let transaction = alloy_consensus::Signed::new_unhashed(transaction.clone(), signature);
         Transaction::from(transaction).recover_signer_unchecked().ok()
     };
+    // Before Homestead any `s` is right.
+    let frontier = world::old_chain("frontier");
     let fast = |signature| {
         let transaction = alloy_consensus::Signed::new_unhashed(transaction.clone(), signature);
-        recover_any_signer(0, &transaction.into()).ok().map(|signer| signer.address)
+        let signer = recover_signer_at(&frontier, 1, 0, &transaction.into());
+        signer.ok().map(|signer| signer.address)
     };
     let one = U256::from(1);
     let numbers = [U256::ZERO, one, good.r(), good.s(), order - one, order, U256::MAX];

@@ -1,11 +1,17 @@
-use super::*;
-use crate::Transaction;
-use crate::asm::*;
-use crate::world::{self, BUILDER_CONTRACTS, Signer, StartAccount, World, marker};
+//! Every rule that a block is held to, on states and on witnesses.
+
 use alloy_consensus::constants::EMPTY_ROOT_HASH;
+use alloy_consensus::{Header, proofs};
 use alloy_eips::eip4895::Withdrawal;
 use alloy_eips::{eip7002, eip7251};
-use alloy_primitives::U256;
+use alloy_primitives::{Address, B256, Bloom, Bytes, U256, keccak256};
+use deponent_execution::*;
+use testing::asm::*;
+use testing::world::{self, BUILDER_CONTRACTS, Signer, StartAccount, World, marker};
+use witness::{DecodeError, StateError, Witness};
+
+/// Bytes of a block's RLP from Osaka on (EIP-7934).
+const MAX_RLP_BLOCK_SIZE: usize = 8 << 20;
 
 const WRONG: B256 = B256::repeat_byte(0xee);
 const STORE: Address = Address::repeat_byte(0xa1);
@@ -47,11 +53,7 @@ fn block(world: &World) -> SealedBlock {
 }
 
 /// The valid block of `fork` with a change that makes it invalid.
-fn refused(
-    fork: &str,
-    change: impl Fn(&mut crate::Block),
-    expected: impl Fn(&Header) -> InvalidBlock,
-) {
+fn refused(fork: &str, change: impl Fn(&mut Block), expected: impl Fn(&Header) -> InvalidBlock) {
     let world = world(fork);
     let right = block(&world);
     let witness = world.check(&right).unwrap().witness;

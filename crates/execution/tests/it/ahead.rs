@@ -1,18 +1,18 @@
-//! Outcomes of running ahead are used only if they are right. The random blocks of the
+//! What runs ahead counts when it is right, and else changes nothing. The random blocks of the
 //! conformance runner ask the same of whatever contracts do.
 
-use super::{AheadExecutor, AheadOutcome, AheadOutcomes, PriorChanges, RunOptions, prefetch_reads};
-use crate::access_list::AccessList;
-use crate::asm::*;
-use crate::world::{
-    self, Following, Guessing, RanBefore, Signer, StartAccount, World, marker, summary,
-};
-use crate::{BlockError, CodeCache, CommittedChanges, SealedBlock, run};
 use alloy_consensus::TxReceipt;
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address};
-use revm::context_interface::result::{ExecutionResult, Output, ResultGas, SuccessReason};
-use std::cell::{Cell, RefCell};
+use deponent_execution::{
+    AccessList, AheadOutcomes, AheadExecutor, PriorChanges, BlockError, CodeCache, RunOptions, AheadOutcome, SealedBlock, CommittedChanges,
+    prefetch_reads, recover_senders, run,
+};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
+use testing::asm::*;
+use testing::world::{
+    self, FollowedState, RanBefore, RunInBatches, Signer, StartAccount, World, marker, summary,
+};
 use witness::{Account, State, StateError};
 
 const COUNTER: Address = address!("0x00000000000000000000000000000000000000a1");
@@ -40,27 +40,18 @@ fn list(world: &World, block: &SealedBlock) -> Bytes {
     world.validate(block).unwrap().executed.block_access_list.unwrap()
 }
 
-/// Counts what is taken, and changes it when asked to.
+/// Counts the transactions taken.
 #[derive(Debug)]
-struct Watched<A> {
+struct Counted<A> {
     ran: A,
     taken: Cell<usize>,
     has_ended: Cell<bool>,
-    forges: bool,
 }
 
-impl<A: AheadOutcomes> AheadOutcomes for Watched<A> {
+impl<A: AheadOutcomes> AheadOutcomes for Counted<A> {
     fn take(&self, index: usize) -> Option<AheadOutcome> {
-        let mut ran = self.ran.take(index)?;
+        let ran = self.ran.take(index)?;
         self.taken.set(self.taken.get() + 1);
-        if self.forges {
-            ran.output.result = ExecutionResult::Success {
-                reason: SuccessReason::Stop,
-                gas: ResultGas::default(),
-                logs: Vec::new(),
-                output: Output::Call(Bytes::new()),
-            };
-        }
         Some(ran)
     }
 
@@ -69,20 +60,47 @@ impl<A: AheadOutcomes> AheadOutcomes for Watched<A> {
     }
 }
 
-impl<A> Watched<A> {
+impl<A> Counted<A> {
     fn new(ran: A) -> Self {
-        Self { ran, taken: Cell::new(0), has_ended: Cell::new(false), forges: true }
+        Self { ran, taken: Cell::new(0), has_ended: Cell::new(false) }
+    }
+}
+
+/// A state that gives other codes than those asked for: they stop where the right ones end with a
+/// log. So a receipt without a log tells that its transaction counts as it ran ahead.
+#[derive(Debug)]
+struct Forged<S>(S);
+
+impl<S: State> State for Forged<S> {
+    fn account(&mut self, address: Address) -> Result<Option<Account>, StateError> {
+        self.0.account(address)
+    }
+
+    fn storage(&mut self, address: Address, slot: U256) -> Result<U256, StateError> {
+        self.0.storage(address, slot)
+    }
+
+    fn code(&mut self, code_hash: B256) -> Result<Bytes, StateError> {
+        let mut code = self.0.code(code_hash)?.to_vec();
+        if let Some(last @ 0xa0) = code.last_mut() {
+            *last = 0;
+        }
+        Ok(code.into())
+    }
+
+    fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {
+        self.0.block_hash(number)
     }
 }
 
 /// Runs a block with all transactions run ahead, and says how many receipts have no log.
 fn forge(world: &World, block: &SealedBlock, list: &Bytes) -> usize {
-    let senders = crate::recover_senders(&block.body.transactions).unwrap();
+    let senders = recover_senders(&block.body.transactions).unwrap();
     let list = AccessList::decode(list, block.header.gas_limit).unwrap();
     let (chain, senders, codes) = (&world.chain, &senders, None);
     let of = AheadExecutor { chain, block, senders, before: PriorChanges::List(&list), codes };
-    let ran = RanBefore::run(&of, world.state(), |_| false);
-    let ahead = Watched::new(ran);
+    let ran = RanBefore::run(&of, Forged(world.state()), |_| false);
+    let ahead = Counted::new(ran);
     let help = RunOptions { ahead: Some(&ahead), codes };
     let executed = run(chain, block, senders, help, &mut world.state()).unwrap();
     assert_eq!(ahead.taken.get(), senders.len());
@@ -101,16 +119,13 @@ fn what_ran_ahead_is_what_counts() {
 /// Runs a block without a list, so many transactions ahead at once, and says which have the result
 /// that they got ahead of their turn.
 fn forge_guessed(world: &World, block: &SealedBlock, at_once: usize) -> Vec<usize> {
-    let senders = crate::recover_senders(&block.body.transactions).unwrap();
-    let (chain, senders, codes, committed) =
-        (&world.chain, &senders, None, &CommittedChanges::default());
-    let of =
-        AheadExecutor { chain, block, senders, before: PriorChanges::Committed(committed), codes };
-    let guessing = Guessing { of, world, at_once, ran: RefCell::default() };
-    let ahead = Watched::new(guessing);
+    let senders = recover_senders(&block.body.transactions).unwrap();
+    let (chain, senders, codes, committed) = (&world.chain, &senders, None, &CommittedChanges::default());
+    let of = AheadExecutor { chain, block, senders, before: PriorChanges::Committed(committed), codes };
+    let ahead = Counted::new(RunInBatches::new(of, at_once, || Forged(world.state())));
     let help = RunOptions { ahead: Some(&ahead), codes };
     let mut state =
-        Following { state: world.state(), changes: BTreeMap::new(), committed: Some(committed) };
+        FollowedState { state: world.state(), changes: BTreeMap::new(), committed: Some(committed) };
     let executed = run(chain, block, senders, help, &mut state).unwrap();
     let receipts = executed.receipts.iter().enumerate();
     receipts.filter(|(_, receipt)| receipt.logs().is_empty()).map(|(index, _)| index).collect()
@@ -123,16 +138,9 @@ fn what_gas_was_burned_ahead_is_told_whatever_came_of_it() {
     let call = |signer, to| Signer::new(signer).call(0, to, []);
     let transfer = call(3, Address::repeat_byte(0xee));
     let block = world.block(vec![call(1, contracts[0]), call(2, contracts[1]), transfer]);
-    let senders = crate::recover_senders(&block.body.transactions).unwrap();
-    let (chain, senders, codes, committed) =
-        (&world.chain, &senders, None, &CommittedChanges::default());
-    let of = AheadExecutor {
-        chain,
-        block: &block,
-        senders,
-        before: PriorChanges::Committed(committed),
-        codes,
-    };
+    let senders = recover_senders(&block.body.transactions).unwrap();
+    let (chain, senders, codes, committed) = (&world.chain, &senders, None, &CommittedChanges::default());
+    let of = AheadExecutor { chain, block: &block, senders, before: PriorChanges::Committed(committed), codes };
     let (mut next, mut told) = (0..3, Vec::new());
     of.run(world.state(), || next.next(), |_, ran, gas| told.push((ran.is_some(), gas)));
     assert_eq!(told, [(true, 1_000_000), (false, 1_000_000), (true, 21_000)]);
@@ -241,19 +249,13 @@ fn a_transaction_that_has_no_room_is_refused_in_its_turn() {
     let list = list(&world, &block(&world, 1));
     crowded.header.gas_limit = 1_000_000;
     let crowded = SealedBlock::new(crowded);
-    let senders = crate::recover_senders(&crowded.body.transactions).unwrap();
+    let senders = recover_senders(&crowded.body.transactions).unwrap();
     let list = AccessList::decode(&list, u64::MAX).unwrap();
     let (chain, codes) = (&world.chain, None);
-    let of = AheadExecutor {
-        chain,
-        block: &crowded,
-        senders: &senders,
-        before: PriorChanges::List(&list),
-        codes,
-    };
+    let of =
+        AheadExecutor { chain, block: &crowded, senders: &senders, before: PriorChanges::List(&list), codes };
     let ran = RanBefore::run(&of, world.state(), |_| false);
-    let run =
-        |ahead| run(chain, &crowded, &senders, RunOptions { ahead, codes }, &mut world.state());
+    let run = |ahead| run(chain, &crowded, &senders, RunOptions { ahead, codes }, &mut world.state());
     let reason = |outcome: Result<_, BlockError>| outcome.map(drop).unwrap_err().to_string();
     let in_order = reason(run(None));
     assert!(in_order.starts_with("transaction 1: "), "{in_order}");
@@ -312,7 +314,7 @@ fn reading_ahead_asks_for_what_transactions_read_in_whatever_order() {
     // All have the same sender, so none but the first could run first.
     let calls = (0..3).map(|nonce| Signer::new(1).call(nonce, callee(0xd1 + nonce as u8), []));
     let block = world.block(calls.collect());
-    let senders = crate::recover_senders(&block.body.transactions).unwrap();
+    let senders = recover_senders(&block.body.transactions).unwrap();
     for order in [vec![2, 1], vec![1, 2, 0], vec![7, 2]] {
         let (state, codes) = (world.state(), CodeCache::new(1 << 20, |_| ()));
         let mut asked = Asked { state, accounts: BTreeSet::new(), slots: BTreeSet::new() };

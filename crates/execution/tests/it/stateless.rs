@@ -1,10 +1,10 @@
 //! Whole inputs, from a block that the world validated to the 43 bytes.
 
-use super::input::{NewPayloadRequest, StatelessInput};
-use super::{StatelessValidationResult, validate_input};
-use crate::world::{Signer, StartAccount, World, chain};
-use crate::{ChainSpec, recover_signer};
 use alloy_primitives::{Address, B256};
+use deponent_execution::stateless::input::{NewPayloadRequest, StatelessInput};
+use deponent_execution::stateless::{StatelessValidationResult, validate_input};
+use deponent_execution::{ChainSpec, recover_signer};
+use testing::world::{Signer, StartAccount, World, chain};
 
 const CONTRACT: Address = Address::repeat_byte(0xcc);
 

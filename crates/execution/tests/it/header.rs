@@ -1,6 +1,10 @@
-use super::*;
-use crate::world::{self, World};
-use alloy_primitives::Bytes;
+//! The rules that a header is held to.
+
+use alloy_consensus::Header;
+use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
+use alloy_primitives::{B64, B256, Bytes, U256};
+use deponent_execution::*;
+use testing::world::{self, World};
 
 /// The valid header of `fork` with a change, and the rule that it breaks then.
 fn check(fork: &str, change: impl Fn(&mut Header), expected: Result<(), InvalidBlock>) {

@@ -1,12 +1,11 @@
 //! The canonical witness besides its trie nodes: one rule of `docs/witness.md` a test.
 
-use super::{DEPOSIT_EVENT_SIGNATURE_HASH, append_deposit};
-use crate::asm::*;
-use crate::world::{self, Signer, StartAccount, World, marker};
 use alloy_eips::eip7702::SignedAuthorization;
 use alloy_eips::{eip2935, eip4788, eip6110, eip7002, eip7251};
-use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address};
-use execution::{AccessList, Transaction};
+use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address, keccak256};
+use deponent_execution::{AccessList, Transaction};
+use testing::asm::*;
+use testing::world::{self, Signer, StartAccount, World, marker};
 
 const MAIN: Address = address!("0x00000000000000000000000000000000000000a1");
 const INNER: Address = address!("0x00000000000000000000000000000000000000a2");
@@ -678,7 +677,7 @@ fn a_header_less_than_blockhash_reaches_is_an_error() {
     let mut witness = world.check(&block).unwrap().witness;
     assert_eq!(witness.headers.len(), 3);
     witness.headers.remove(0);
-    let error = execution::verify(&world.chain, &block, None, &witness).unwrap_err();
+    let error = deponent_execution::verify(&world.chain, &block, None, &witness).unwrap_err();
     let missing = witness::StateError::MissingHeader(block.header.number - 3);
     assert_eq!(error.missing(), Some(&missing));
 }
@@ -699,39 +698,49 @@ fn deposit() -> (Vec<u8>, Vec<u8>) {
     (data, fields)
 }
 
+/// The deposit contract's code here: it logs the calldata with this many topics.
+fn depositing(topics: u8) -> World {
+    let event = keccak256("DepositEvent(bytes,bytes,bytes,bytes,bytes)");
+    let words = [event.0, [2; 32], [3; 32], [4; 32]];
+    let words: Vec<_> = words[..topics.into()].iter().rev().flat_map(|word| push(word)).collect();
+    let code = [&load_input()[..], &words, &log_input(topics)].concat();
+    let contract = eip6110::MAINNET_DEPOSIT_CONTRACT_ADDRESS;
+    world(&[], vec![(contract, StartAccount::contract(code))])
+}
+
+fn deposit_call(data: &[u8]) -> Transaction {
+    sender().call(0, eip6110::MAINNET_DEPOSIT_CONTRACT_ADDRESS, data.to_vec())
+}
+
 #[test]
 fn a_deposit_has_one_layout() {
-    let (mut data, fields) = deposit();
+    let (mut data, _) = deposit();
     assert_eq!(data.len(), 576);
-    let request = |data: &[u8]| {
-        let mut request = Vec::new();
-        append_deposit(data, &mut request).map(|()| request)
+    let world = depositing(1);
+    let is_valid = |data: &[u8]| {
+        let draft = world.draft(vec![deposit_call(data)], Vec::new());
+        world.seal(draft).is_ok()
     };
-    assert_eq!(request(&data), Some(fields));
+    assert!(is_valid(&data));
     for at in (0..160).chain(160..192).chain(256..288).chain(320..352) {
         let mut other = data.clone();
         other[at] ^= 1;
-        assert_eq!(request(&other), None, "byte {at}");
+        assert!(!is_valid(&other), "byte {at}");
     }
     for length in 0..data.len() {
-        assert_eq!(request(&data[..length]), None, "{length} bytes");
+        assert!(!is_valid(&data[..length]), "{length} bytes");
     }
     data.extend([0; 32]);
-    assert_eq!(request(&data), None, "longer");
-    assert_eq!(request(&[0; 576]), None);
+    assert!(!is_valid(&data), "longer");
+    assert!(!is_valid(&[0; 576]));
 }
 
 #[test]
 fn a_deposit_may_have_more_topics() {
-    let contract = eip6110::MAINNET_DEPOSIT_CONTRACT_ADDRESS;
     for count in 0..=4u8 {
-        let topics = [DEPOSIT_EVENT_SIGNATURE_HASH.0, [2; 32], [3; 32], [4; 32]];
-        let topics: Vec<_> = topics[..count.into()].iter().rev().flat_map(|t| push(t)).collect();
-        let code = [&load_input()[..], &topics, &log_input(count)].concat();
-        let account = StartAccount::contract(code);
-        let world = world(&[], vec![(contract, account)]);
+        let world = depositing(count);
         let (data, fields) = deposit();
-        let block = world.block(vec![sender().call(0, contract, data)]);
+        let block = world.block(vec![deposit_call(&data)]);
         let requests = world.check(&block).unwrap().executed.requests;
         let expected = [&[eip6110::DEPOSIT_REQUEST_TYPE], &fields[..]].concat();
         let expected = if count == 0 { Vec::new() } else { vec![Bytes::from(expected)] };

@@ -1,8 +1,6 @@
 //! Nodes read by a reader that keeps pages at hand, beside nodes looked up in the cache of all.
 
-mod common;
-
-use common::open;
+use crate::workload::open;
 use deponent_state::{MemoryDisk, NodeReader};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

@@ -1,9 +1,7 @@
 //! Codes that lie in their files: what is mapped is what was written, and nothing else is.
 
-mod common;
-
+use crate::workload::{Difference, OPTIONS, Workload, open, table, with_tables};
 use alloy_primitives::{B256, Bytes, keccak256};
-use common::{Difference, OPTIONS, Workload, open, table, with_tables};
 use deponent_state::limits::{CODE_FIRST_BYTES, CODE_PADDING_BYTES, MAPPED_BEYOND_BYTES};
 use deponent_state::{Database, DirectoryDisk, MemoryDisk, StoredCode, read_mapped};
 use rand::rngs::StdRng;

@@ -1,17 +1,14 @@
 //! Flipped bits and torn tails: a refusal that names file and offset, or the truth.
 
-mod common;
-
+use crate::workload::{Difference, Model, OPTIONS, Workload, open};
 use alloy_primitives::{B256, Bytes, keccak256};
-use common::{Difference, Model, OPTIONS, Workload, open};
-use deponent_state::{
-    Database, DirectoryDisk, Disk, Fault, FaultDisk, MemoryDisk, NewBlock, Options,
-};
+use deponent_state::{Database, DirectoryDisk, Disk, MemoryDisk, NewBlock, Options};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use testing::disks::{Fault, FaultDisk};
 use trie::versioned::{NodeAddress, Version};
 
 type Files = BTreeMap<String, Vec<u8>>;

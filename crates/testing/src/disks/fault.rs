@@ -1,4 +1,4 @@
-use super::{Disk, File};
+use state::{Disk, File};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};

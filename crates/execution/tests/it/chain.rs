@@ -1,6 +1,14 @@
-use super::*;
-use crate::world;
+//! From a genesis's configuration to the rules of a chain.
+
 use EthereumHardfork::*;
+use alloy_consensus::Header;
+use alloy_eips::eip6110;
+use alloy_evm::eth::spec::EthExecutorSpec;
+use alloy_genesis::ChainConfig;
+use alloy_hardforks::{EthereumHardfork, EthereumHardforks, ForkCondition};
+use alloy_primitives::{Address, U256};
+use deponent_execution::*;
+use testing::world;
 
 /// The configuration of a chain on which these forks, and all before Shanghai, are active from
 /// these times on.

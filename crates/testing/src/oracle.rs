@@ -1,27 +1,28 @@
-//! The slow, obvious twin of the tries, for tests: the whole trie from a sorted map, and what an
-//! operation has to reveal of it, told from the locations of its nodes.
+//! The slow, obvious twin of the tries: the whole trie from a sorted map, and the nodes that an
+//! operation has to reveal, told from their locations.
 
-use crate::EMPTY_ROOT_HASH;
 use alloy_primitives::{B256, Bytes, keccak256, map::B256Map};
 use alloy_rlp::Header;
-use alloy_trie::{HashBuilder, Nibbles};
+use alloy_trie::{EMPTY_ROOT_HASH, HashBuilder, Nibbles};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The content of a trie: values by key.
-pub(crate) type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+pub type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// A trie built at once from all its entries.
-#[derive(Default)]
-pub(crate) struct NaiveTrie {
+#[derive(Debug, Default)]
+pub struct NaiveTrie {
     /// The RLP of each node that is not embedded, by its location: the nibbles above it.
-    pub(crate) nodes: BTreeMap<Vec<u8>, Bytes>,
+    pub nodes: BTreeMap<Vec<u8>, Bytes>,
     /// The locations of the branches.
-    pub(crate) branches: Vec<Vec<u8>>,
-    pub(crate) root: B256,
+    pub branches: Vec<Vec<u8>>,
+    /// The root hash.
+    pub root: B256,
 }
 
-pub(crate) fn unpack(key: &[u8]) -> Vec<u8> {
+/// The nibbles of a key.
+pub fn unpack(key: &[u8]) -> Vec<u8> {
     key.iter().flat_map(|byte| [byte >> 4, byte & 0xf]).collect()
 }
 
@@ -29,7 +30,8 @@ fn string(bytes: &[u8]) -> Vec<u8> {
     alloy_rlp::encode(bytes)
 }
 
-pub(crate) fn list(items: &[Vec<u8>]) -> Vec<u8> {
+/// An RLP list of encoded items.
+pub fn list(items: &[Vec<u8>]) -> Vec<u8> {
     let payload = items.concat();
     let mut rlp = Vec::new();
     Header { list: true, payload_length: payload.len() }.encode(&mut rlp);
@@ -45,7 +47,8 @@ fn path(nibbles: &[u8], is_leaf: bool) -> Vec<u8> {
 }
 
 impl NaiveTrie {
-    pub(crate) fn new(entries: &Entries) -> Self {
+    /// The trie with these entries.
+    pub fn new(entries: &Entries) -> Self {
         let mut trie = Self { root: EMPTY_ROOT_HASH, ..Self::default() };
         if !entries.is_empty() {
             let entries: Vec<_> = entries.iter().map(|(k, v)| (unpack(k), v.clone())).collect();
@@ -93,13 +96,14 @@ impl NaiveTrie {
         string(hash.as_slice())
     }
 
-    pub(crate) fn store(&self) -> B256Map<Bytes> {
-        crate::by_hash(self.nodes.values().cloned())
+    /// Its nodes by hash.
+    pub fn store(&self) -> B256Map<Bytes> {
+        self.nodes.values().map(|rlp| (keccak256(rlp), rlp.clone())).collect()
     }
 }
 
 /// The root by alloy's hash builder; of keys none of which is the beginning of another.
-pub(crate) fn hash_builder_root(entries: &Entries) -> B256 {
+pub fn hash_builder_root(entries: &Entries) -> B256 {
     let mut builder = HashBuilder::default();
     for (key, value) in entries {
         builder.add_leaf(Nibbles::unpack(key), value);
@@ -107,11 +111,12 @@ pub(crate) fn hash_builder_root(entries: &Entries) -> B256 {
     builder.root()
 }
 
-/// What has to be revealed of the trie with these entries, when first `touched` keys are read
-/// and then the trie gets the entries `after`, insertions and updates before removals:
+/// The nodes that have to be revealed of the trie with the entries `before`, when first the
+/// `touched` keys are read and then the entries become `after`, insertions and updates before
+/// removals:
 /// 1. each node located on the path of a key that is touched, written or removed,
 /// 2. each node alone below a branch of the trie that has all insertions, but no removals yet.
-pub(crate) fn expected_revealed(
+pub fn expected_revealed(
     before: &Entries,
     touched: &BTreeSet<Vec<u8>>,
     after: &Entries,
@@ -141,7 +146,7 @@ pub(crate) fn expected_revealed(
 }
 
 /// 32-byte keys of which many share long prefixes, and some differ in the last nibble only.
-pub(crate) fn deep_key() -> impl Strategy<Value = Vec<u8>> + Clone {
+pub fn deep_key() -> impl Strategy<Value = Vec<u8>> + Clone {
     let position = prop_oneof![0..4usize, 0..64usize, 62..64usize];
     (0..3u8, position, 0..4u8).prop_map(|(base, position, digit)| {
         let mut key = vec![base * 0x11; 32];
@@ -152,19 +157,19 @@ pub(crate) fn deep_key() -> impl Strategy<Value = Vec<u8>> + Clone {
 }
 
 /// Keys of two bytes, so that small nodes are embedded in their parents.
-pub(crate) fn short_key() -> impl Strategy<Value = Vec<u8>> + Clone {
+pub fn short_key() -> impl Strategy<Value = Vec<u8>> + Clone {
     let byte = prop::sample::select(&[0x00, 0x01, 0x10, 0x11, 0xf1][..]);
     prop::collection::vec(byte, 2)
 }
 
 /// Keys of up to four bytes, many of them the beginning of others.
-pub(crate) fn prefix_key() -> impl Strategy<Value = Vec<u8>> + Clone {
+pub fn prefix_key() -> impl Strategy<Value = Vec<u8>> + Clone {
     let byte = prop::sample::select(&[0x00, 0x01, 0x12][..]);
     prop::collection::vec(byte, 0..5)
 }
 
 /// Values from a single byte to ones that make any node too long to be embedded.
-pub(crate) fn value() -> impl Strategy<Value = Vec<u8>> + Clone {
+pub fn value() -> impl Strategy<Value = Vec<u8>> + Clone {
     prop_oneof![
         prop::collection::vec(1..4u8, 1),
         prop::collection::vec(any::<u8>(), 1..8),

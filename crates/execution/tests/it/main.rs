@@ -1,0 +1,11 @@
+//! Blocks on a small chain in memory, by the crate's public interface.
+
+mod ahead;
+mod block;
+mod call;
+mod chain;
+mod execute;
+mod header;
+mod proof_of_work;
+mod stateless;
+mod validate;
