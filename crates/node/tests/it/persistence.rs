@@ -1,15 +1,13 @@
 //! The chain outlives its node, and tools are told when a block is safe.
 
-mod common;
-
 use std::convert::Infallible;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use crate::common::*;
 use alloy_primitives::{Address, keccak256};
-use common::*;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rpc::{Client, JwtSecret, SessionClient};

@@ -1,11 +1,10 @@
 //! The Engine API over REST and SSZ, beside JSON-RPC on the same engine.
 
-mod common;
-#[path = "common/envelope.rs"]
-mod envelope;
-
 use std::sync::Arc;
 
+use crate::common::envelope::envelope;
+use crate::common::{ALL_FORKS, BEACON_ROOT, Fork as Versions, attributes, config, genesis};
+use crate::common::{new_payload, raw, state, transactions};
 use alloy_eips::Decodable2718;
 use alloy_primitives::{Address, B256, Bytes, keccak256};
 use alloy_rpc_types_engine::{ForkchoiceState, PayloadAttributes, PayloadId};
@@ -14,11 +13,8 @@ use client::ssz::{
     BodiesResponse, BuiltPayload, ExecutionPayloadEnvelope, ForkchoiceUpdate,
     ForkchoiceUpdateResponse, PayloadStatus, Status, WithWitness, write_hashes_request,
 };
-use common::{ALL_FORKS, BEACON_ROOT, Fork as Versions, attributes, config, genesis};
-use common::{new_payload, raw, state, transactions};
 use deponent_node::{Api, Node, NodeOptions};
 use engine::{Engine, Genesis};
-use envelope::envelope;
 use execution::stateless::input::StatelessInput;
 use execution::{ChainSpec, Transaction};
 use rpc::rest::{

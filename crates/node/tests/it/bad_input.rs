@@ -1,13 +1,11 @@
 //! Input that must be refused: each time the node answers with the right code, keeps its head, and
 //! goes on answering.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use crate::common::*;
 use alloy_primitives::B256;
-use common::*;
 use rpc::{Code, JwtSecret};
 use serde_json::{Value, json};
 

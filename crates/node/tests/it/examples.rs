@@ -2,13 +2,13 @@
 
 #![allow(clippy::duplicate_mod, reason = "each example has the chain that it runs against")]
 
-#[path = "../examples/coupled.rs"]
+#[path = "../../examples/coupled.rs"]
 mod coupled;
-#[path = "../examples/descriptor.rs"]
+#[path = "../../examples/descriptor.rs"]
 mod descriptor;
-#[path = "../examples/held.rs"]
+#[path = "../../examples/held.rs"]
 mod held;
-#[path = "../examples/verify.rs"]
+#[path = "../../examples/verify.rs"]
 mod verify;
 
 #[test]

@@ -208,7 +208,7 @@ fn an_import_passes_over_what_is_there_and_nothing_else() {
 #[test]
 fn what_an_init_without_an_end_has_left_is_removed() {
     let folder = Folder::new();
-    let genesis = folder.write("genesis.json", include_str!("../../../../docs/genesis.json"));
+    let genesis = folder.write("genesis.json", include_str!("../../../../../docs/genesis.json"));
     let directory = folder.path("data/chain");
     let disk = DirectoryDisk::open(&directory).expect("a directory");
     let database = Database::open(disk, &state::Options::default()).expect("empty");
@@ -231,7 +231,7 @@ fn what_an_init_without_an_end_has_left_is_removed() {
 
 #[tokio::test]
 async fn a_chain_that_begins_with_a_state_says_what_it_lacks() {
-    let genesis = include_str!("../../../../docs/genesis.json");
+    let genesis = include_str!("../../../../../docs/genesis.json");
     let file: alloy_genesis::Genesis = serde_json::from_str(genesis).expect("JSON");
     let spec = ChainSpec::from_config(&file.config).expect("in order");
     let mut header = Genesis::new(&file, &spec).expect("in order").header;

@@ -1,13 +1,9 @@
 //! `deponent bench rpc` and `overhead` in miniature, as they are called.
 
-#[path = "common/bench_program.rs"]
-mod bench_program;
-mod common;
-
 use std::path::PathBuf;
 
-use bench_program::bench_program;
-use common::TestNode;
+use crate::common::TestNode;
+use crate::common::bench_program::bench_program;
 use serde_json::{Value, json};
 
 /// Runs `deponent bench` with these arguments; the rows of its report's tables, by their titles.

@@ -1,9 +1,8 @@
 //! The typed client: the same answers over every wire.
 
-mod common;
-#[path = "common/envelope.rs"]
-mod envelope;
-
+use crate::common::envelope::envelope;
+use crate::common::{ALL_FORKS, BEACON_ROOT, Fork as Versions, OSAKA, TestNode};
+use crate::common::{attributes, config, genesis, new_payload, raw, transactions};
 use alloy_eips::eip7685::Requests;
 use alloy_primitives::{B256, Bytes};
 use alloy_rpc_types_engine::{
@@ -11,9 +10,6 @@ use alloy_rpc_types_engine::{
     PayloadAttributes, PayloadId, PayloadStatusEnum, PraguePayloadFields,
 };
 use client::{EngineClient, Error, Fork, Wire};
-use common::{ALL_FORKS, BEACON_ROOT, Fork as Versions, OSAKA, TestNode};
-use common::{attributes, config, genesis, new_payload, raw, transactions};
-use envelope::envelope;
 use execution::{SealedBlock, Transaction};
 use rpc::{ClientError, Code, JwtSecret};
 use serde_json::{Value, json};

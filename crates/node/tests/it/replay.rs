@@ -1,17 +1,14 @@
 //! `deponent bench replay` and `compare` in miniature: this program, and geth where it is, run
 //! payload files of a chain that this program built, and are killed and stopped meanwhile.
 
-#[path = "common/bench_program.rs"]
-mod bench_program;
-
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 
+use crate::common::bench_program::bench_program;
 use bench::report::{Document, read};
 use bench::{Chain, ChainKind, Fork, Kind, Part, Payload, Program, World};
-use bench_program::bench_program;
 use testing::geth;
 
 /// A chain, and the folder that it is in.

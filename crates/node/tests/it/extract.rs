@@ -1,19 +1,15 @@
 //! `deponent bench extract` gives back what a node was fed: all forks and types of transactions
 //! from ours, over a limited endpoint too, and Osaka from geth where it is.
 
-#[path = "common/bench_program.rs"]
-mod bench_program;
-mod common;
-
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
+use crate::common::bench_program::bench_program;
+use crate::common::{ALL_FORKS, Fork, OSAKA, TestNode, new_payload, transactions};
 use alloy_consensus::transaction::SignerRecoverable;
 use alloy_consensus::{SignableTransaction, TxLegacy};
 use alloy_eips::{eip6110, eip7002, eip7251};
 use alloy_primitives::{Address, TxKind, U256, keccak256};
-use bench_program::bench_program;
-use common::{ALL_FORKS, Fork, OSAKA, TestNode, new_payload, transactions};
 use execution::Transaction;
 use rpc::{Client, JwtSecret};
 use serde_json::{Value, json};

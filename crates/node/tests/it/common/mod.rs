@@ -1,5 +1,7 @@
 //! A node in this process, on free ports of 127.0.0.1, with one client on each.
-#![allow(dead_code, unreachable_pub)] // each test binary uses its own part
+
+pub(crate) mod bench_program;
+pub(crate) mod envelope;
 
 use alloy_consensus::transaction::SignerRecoverable;
 use alloy_consensus::{SignableTransaction, TxEip1559, TxEip2930, TxEip4844, TxEip7702, TxLegacy};
@@ -13,7 +15,7 @@ use rpc::{Client, ClientError, Code, Error};
 use serde_json::{Value, json};
 
 /// The seed of a test's random choices, which it prints: `DEPONENT_SEED`, or any.
-pub fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     let seed = std::env::var("DEPONENT_SEED")
         .map_or_else(|_| rand::random(), |seed| seed.parse().expect("DEPONENT_SEED is a number"));
     println!("DEPONENT_SEED={seed}");
@@ -21,7 +23,7 @@ pub fn seed() -> u64 {
 }
 
 /// `10` seconds a fork, from Paris at 0 to Amsterdam at 50.
-pub const ALL_FORKS: [Fork; 6] = [
+pub(crate) const ALL_FORKS: [Fork; 6] = [
     Fork { time: 1, forkchoice: 1, get: 1, new: 1 },
     Fork { time: 11, forkchoice: 2, get: 2, new: 2 },
     Fork { time: 21, forkchoice: 3, get: 3, new: 3 },
@@ -32,17 +34,17 @@ pub const ALL_FORKS: [Fork; 6] = [
 
 /// A fork's time, and the versions of the methods for it.
 #[derive(Clone, Copy, Debug)]
-pub struct Fork {
-    pub time: u64,
-    pub forkchoice: u8,
-    pub get: u8,
-    pub new: u8,
+pub(crate) struct Fork {
+    pub(crate) time: u64,
+    pub(crate) forkchoice: u8,
+    pub(crate) get: u8,
+    pub(crate) new: u8,
 }
 
-pub const OSAKA: Fork = Fork { time: 1, forkchoice: 3, get: 5, new: 4 };
+pub(crate) const OSAKA: Fork = Fork { time: 1, forkchoice: 3, get: 5, new: 4 };
 
 /// The forks of a genesis: all, ten seconds each, or Osaka from the start.
-pub fn config(osaka_only: bool) -> Value {
+pub(crate) fn config(osaka_only: bool) -> Value {
     let time = |time: u64| if osaka_only { 0 } else { time };
     let mut config = json!({
         "chainId": 1337, "homesteadBlock": 0, "eip150Block": 0, "eip155Block": 0,
@@ -65,7 +67,7 @@ pub fn config(osaka_only: bool) -> Value {
 }
 
 /// A genesis with the system contracts, and funds for the sender of each of [`transactions`].
-pub fn genesis(config: Value) -> Value {
+pub(crate) fn genesis(config: Value) -> Value {
     let contract = |code: &Bytes| json!({"balance": "0x0", "nonce": "0x1", "code": code});
     let mut alloc = json!({
         eip4788::BEACON_ROOTS_ADDRESS.to_string(): contract(&eip4788::BEACON_ROOTS_CODE),
@@ -92,10 +94,10 @@ pub fn genesis(config: Value) -> Value {
 }
 
 /// It stores 1 in slot 0.
-pub const CONTRACT: Address = address!("00000000000000000000000000000000c0de0001");
+pub(crate) const CONTRACT: Address = address!("00000000000000000000000000000000c0de0001");
 
 /// One transaction of each type; each signature is made up, and so is the sender that it gives.
-pub fn transactions() -> Vec<Transaction> {
+pub(crate) fn transactions() -> Vec<Transaction> {
     let to = TxKind::Call(CONTRACT);
     let (gas_limit, max_fee_per_gas) = (100_000, 1_000_000_000);
     let legacy =
@@ -129,7 +131,7 @@ pub fn transactions() -> Vec<Transaction> {
     ]
 }
 
-pub const BLOB_HASH: B256 = B256::with_last_byte(1).bit_or(B256::new({
+pub(crate) const BLOB_HASH: B256 = B256::with_last_byte(1).bit_or(B256::new({
     let mut version = [0; 32];
     version[0] = 1;
     version
@@ -140,29 +142,29 @@ fn def<T: Default>() -> T {
 }
 
 /// `r` is the curve's generator, so that some key fits any hash.
-pub fn signature() -> Signature {
+pub(crate) fn signature() -> Signature {
     let r = uint!(0x79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798_U256);
     Signature::new(r, U256::from(7), false)
 }
 
-pub fn raw(transactions: &[Transaction]) -> Vec<Bytes> {
+pub(crate) fn raw(transactions: &[Transaction]) -> Vec<Bytes> {
     transactions.iter().map(|transaction| transaction.encoded_2718().into()).collect()
 }
 
 /// A running node and a client on each port.
-pub struct TestNode {
-    pub node: Node,
-    pub dir: tempfile::TempDir,
+pub(crate) struct TestNode {
+    pub(crate) node: Node,
+    pub(crate) dir: tempfile::TempDir,
     engine: Client,
     public: Client,
 }
 
 impl TestNode {
-    pub async fn start(genesis: Value) -> Self {
+    pub(crate) async fn start(genesis: Value) -> Self {
         Self::start_with_secret(genesis, None).await
     }
 
-    pub async fn start_with_secret(genesis: Value, secret: Option<&str>) -> Self {
+    pub(crate) async fn start_with_secret(genesis: Value, secret: Option<&str>) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let jwt_file = secret.map(|secret| {
             let file = dir.path().join("secret.hex");
@@ -186,32 +188,32 @@ impl TestNode {
     }
 
     /// Calls a method of the engine port.
-    pub async fn call(&mut self, method: &str, params: Value) -> Result<Value, Error> {
+    pub(crate) async fn call(&mut self, method: &str, params: Value) -> Result<Value, Error> {
         unwrap(self.engine.call(method, params).await)
     }
 
     /// Calls a method of the public port.
-    pub async fn public(&mut self, method: &str, params: Value) -> Result<Value, Error> {
+    pub(crate) async fn public(&mut self, method: &str, params: Value) -> Result<Value, Error> {
         unwrap(self.public.call(method, params).await)
     }
 
-    pub async fn ok(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) async fn ok(&mut self, method: &str, params: Value) -> Value {
         self.call(method, params).await.unwrap_or_else(|error| panic!("{method}: {error}"))
     }
 
     /// The answer as it came, for those who look at the order of members.
-    pub async fn text(&mut self, method: &str, params: Value) -> String {
+    pub(crate) async fn text(&mut self, method: &str, params: Value) -> String {
         let answer = self.engine.call_raw(method, params).await.expect("an answer");
         String::from_utf8(answer.to_vec()).expect("UTF-8")
     }
 
-    pub async fn head(&mut self) -> Value {
+    pub(crate) async fn head(&mut self) -> Value {
         let params = json!(["latest", false]);
         self.public("eth_getBlockByNumber", params).await.expect("a block")["hash"].clone()
     }
 
     /// The call is refused with this code and these words, and nothing else happens.
-    pub async fn refused(&mut self, method: &str, params: Value, code: Code, words: &str) {
+    pub(crate) async fn refused(&mut self, method: &str, params: Value, code: Code, words: &str) {
         let head = self.head().await;
         let shown: String = params.to_string().chars().take(300).collect();
         let error = match self.call(method, params).await {
@@ -224,7 +226,7 @@ impl TestNode {
     }
 
     /// Begins a build on the head with the versions of `fork`, and returns its identifier.
-    pub async fn begin(&mut self, fork: Fork, time: u64, with_witness: bool) -> Value {
+    pub(crate) async fn begin(&mut self, fork: Fork, time: u64, with_witness: bool) -> Value {
         let name = if with_witness { "WithWitness" } else { "" };
         let method = format!("engine_forkchoiceUpdated{name}V{}", fork.forkchoice);
         let head = self.head().await;
@@ -235,13 +237,13 @@ impl TestNode {
     }
 
     /// What the build with this identifier gave: an envelope, of the first version too.
-    pub async fn built(&mut self, fork: Fork, id: Value) -> Value {
+    pub(crate) async fn built(&mut self, fork: Fork, id: Value) -> Value {
         let answer = self.ok(&format!("engine_getPayloadV{}", fork.get), json!([id])).await;
         if fork.get == 1 { json!({ "executionPayload": answer }) } else { answer }
     }
 
     /// Makes the payload's block the head.
-    pub async fn adopt(&mut self, fork: Fork, envelope: &Value) {
+    pub(crate) async fn adopt(&mut self, fork: Fork, envelope: &Value) {
         let method = format!("engine_newPayloadV{}", fork.new);
         let status = self.ok(&method, new_payload(fork.new, envelope)).await;
         assert_eq!(status["status"], "VALID", "{status}");
@@ -253,7 +255,12 @@ impl TestNode {
     }
 
     /// Extends the chain by a block with these transactions.
-    pub async fn extend(&mut self, fork: Fork, time: u64, transactions: &[Transaction]) -> Value {
+    pub(crate) async fn extend(
+        &mut self,
+        fork: Fork,
+        time: u64,
+        transactions: &[Transaction],
+    ) -> Value {
         let attributes = attributes(time, attributes_version(fork));
         let params = json!([self.head().await, attributes, raw(transactions), "0x"]);
         let mut envelope = self.ok("testing_buildBlockV1", params).await;
@@ -282,12 +289,12 @@ fn attributes_version(fork: Fork) -> u8 {
     fork.forkchoice
 }
 
-pub fn state(head: &Value) -> Value {
+pub(crate) fn state(head: &Value) -> Value {
     json!({"headBlockHash": head, "safeBlockHash": B256::ZERO, "finalizedBlockHash": B256::ZERO})
 }
 
 /// `PayloadAttributesV1` to `V4`.
-pub fn attributes(time: u64, version: u8) -> Value {
+pub(crate) fn attributes(time: u64, version: u8) -> Value {
     let mut attributes = json!({
         "timestamp": format!("{time:#x}"),
         "prevRandao": B256::repeat_byte(3),
@@ -309,10 +316,10 @@ pub fn attributes(time: u64, version: u8) -> Value {
     attributes
 }
 
-pub const BEACON_ROOT: B256 = B256::repeat_byte(6);
+pub(crate) const BEACON_ROOT: B256 = B256::repeat_byte(6);
 
 /// The parameters of `engine_newPayload` for an envelope.
-pub fn new_payload(version: u8, envelope: &Value) -> Value {
+pub(crate) fn new_payload(version: u8, envelope: &Value) -> Value {
     let mut params = vec![envelope["executionPayload"].clone()];
     if version >= 3 {
         params.push(envelope.get("versionedHashes").cloned().unwrap_or(json!([])));

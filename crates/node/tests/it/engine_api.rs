@@ -1,15 +1,11 @@
 //! What a consensus client and a prover do with a node, over HTTP.
 
-mod common;
-#[path = "common/envelope.rs"]
-mod envelope;
-
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 
+use crate::common::*;
 use alloy_primitives::{B256, Bytes, U64};
 use client::ssz::{PayloadStatus, WithWitness};
-use common::*;
 use rpc::rest::{self, HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use rpc::{Client, Code};
 use serde_json::{Value, json};

@@ -3,16 +3,14 @@
 //! viem, ethers and web3.py run where `DEPONENT_TOOLS` names their folder (docs/transports.md,
 //! "With other libraries"), geth's console where there is a geth.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::common::*;
 use alloy_consensus::transaction::SignerRecoverable;
 use alloy_consensus::{SignableTransaction, Transaction as _, TxEip1559};
 use alloy_eips::eip2718::Typed2718;
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, TxKind, U256, hex};
-use common::*;
 use engine::BlockRecord;
 use serde_json::{Value, json};
 use testing::geth;

@@ -1,14 +1,12 @@
 //! The `deponent` program as a process.
 
-mod common;
-
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use crate::common::*;
 use alloy_primitives::Bytes;
-use common::*;
 use serde_json::{Value, json};
 
 fn deponent() -> Command {

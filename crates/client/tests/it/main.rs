@@ -1,0 +1,4 @@
+//! The client against servers that this process runs.
+
+mod held;
+mod servers;

@@ -1,0 +1,18 @@
+//! The node from outside: its ports, its program, and other clients and libraries beside it.
+
+mod bad_input;
+mod benchmark;
+mod cli;
+mod client;
+mod common;
+mod engine_api;
+mod examples;
+mod extract;
+mod files;
+mod geth;
+mod load;
+mod persistence;
+mod published;
+mod replay;
+mod rest;
+mod tools;
