@@ -1,5 +1,5 @@
-//! `deponent demo`: a node builds and validates a chain through its own Engine API, and the time
-//! to get a witness is measured as a client sees it.
+//! `deponent demo`: a temporary node builds and validates a chain, and a client measures how long
+//! verdict and witness take over each transport.
 
 mod world;
 
@@ -7,33 +7,36 @@ pub use world::{CODE_BYTES, World};
 
 use std::time::{Duration, Instant};
 
-use alloy_primitives::{B256, Bytes};
-use alloy_rpc_types_engine::ExecutionPayload;
+use alloy_primitives::B256;
+use alloy_rpc_types_engine::{ExecutionPayload, ExecutionPayloadSidecar, ForkchoiceState};
 use anyhow::{Context, ensure};
 use clap::Args;
-use engine_api::{ExecutionPayloadEnvelope, PayloadStatus, Status, WithWitness};
+use client::{EngineClient, Wire};
 use indicatif::{ProgressBar, ProgressStyle};
-use rpc::rest::{self, HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use rpc::{Client, RawValue, Spare, response};
-use serde_json::{Value, json};
+use rpc::JwtSecret;
 use witness::Witness;
 
 use crate::{Node, NodeOptions};
 
-/// Contracts read by the blocks of each row: none, about 17 MB, about 100 MB.
+/// The rows of the table: a name, and how many contracts a block reads.
 const ROWS: [(&str, usize); 3] = [("empty", 0), ("17 MB", 691), ("100 MB", 4_069)];
 
-const SECONDS_A_SLOT: u64 = 12;
-/// Asks for the codes that did not come before (docs/transports.md).
-const CODES: HeaderName = HeaderName::from_static("deponent-codes");
+/// The columns with a witness.
+const FLOWS: [&str; 6] =
+    ["two calls", "one call", "SSZ, TCP", "SSZ, Unix", "descriptor", "codes held"];
 
-const CALL_TIME: Duration = Duration::from_secs(120);
+/// Seconds that the demo takes on two cores: for the genesis, and for each round.
+const SETUP_SECONDS: u32 = 5;
+const ROUND_SECONDS: u32 = 3;
 
-/// What `deponent demo` takes.
+/// Bytes of codes that the last flow's client keeps: more than all contracts have.
+const HELD_BYTES: usize = 256 << 20;
+
+/// The arguments of `deponent demo`.
 #[derive(Debug, Args)]
 pub struct DemoArgs {
-    /// Blocks measured in each flow, of each size; the table shows medians.
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    /// Blocks measured for each cell of the table, which shows medians.
+    #[arg(long, value_name = "BLOCKS", default_value_t = 5)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 }
@@ -43,319 +46,183 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     runtime.block_on(async {
         tokio::select! {
             outcome = demo(args.rounds) => outcome,
-            // Its files are removed.
+            // The temporary directory is removed on the way out.
             _ = tokio::signal::ctrl_c() => anyhow::bail!("interrupted"),
         }
     })
 }
 
 async fn demo(rounds: u32) -> anyhow::Result<()> {
-    let bar = progress_bar(u64::from(rounds) * (2 + WIRES.len() as u64) * ROWS.len() as u64);
-    bar.set_message("genesis with 100 MB of contracts");
-    let world = World::new(ROWS[ROWS.len() - 1].1)?;
+    let blocks = rounds as usize * ROWS.len() * FLOWS.len();
+    println!(
+        "Building and validating {blocks} blocks, with witnesses of up to 100 MB, on a temporary \
+         node: about {} seconds.\n",
+        SETUP_SECONDS + ROUND_SECONDS * rounds
+    );
+    let bar = progress_bar(blocks as u64);
+    bar.set_message("making a genesis with 100 MB of contracts");
+    let mut world = World::new(ROWS[ROWS.len() - 1].1)?;
     let directory = tempfile::tempdir().context("no temporary directory")?;
     let data_dir = directory.path().to_path_buf();
-    let options = NodeOptions {
-        testing: true,
-        ipc: Some(data_dir.join("deponent.ipc")),
-        ..NodeOptions::new(world.genesis.clone(), data_dir)
-    };
+    let ipc = Some(data_dir.join("deponent.ipc"));
+    let options = NodeOptions { ipc, ..NodeOptions::new(world.genesis.clone(), data_dir) };
     let node = Node::start(options).await?;
-    let mut driver = Driver::new(&node, world).await?;
+    let mut flows = connect(&node).await?;
     let mut rows = Vec::new();
     for (name, contracts) in ROWS {
-        let mut row = Row::new(name);
+        let mut row = Row { name, ..Row::default() };
         for _ in 0..rounds {
-            bar.set_message(format!("{name}: two calls"));
-            driver.decoupled(contracts, &mut row).await?;
-            bar.inc(1);
-            bar.set_message(format!("{name}: one call"));
-            driver.coupled(contracts, &mut row).await?;
-            bar.inc(1);
-            for (wire, times) in WIRES.into_iter().zip(0..) {
-                bar.set_message(format!("{name}: {}", wire.name()));
-                driver.over_ssz(contracts, wire, times, &mut row).await?;
+            for (index, flow) in flows.iter_mut().enumerate() {
+                bar.set_message(format!("{name} block, {}", FLOWS[index]));
+                let (payload, sidecar) = world.build(node.engine(), contracts)?;
+                let answer = flow.measure(&payload, &sidecar).await?;
+                check(&node, &payload, &answer.witness)?;
+                row.add(index, &answer);
                 bar.inc(1);
             }
         }
         rows.push(row);
     }
     bar.finish_and_clear();
-    let head = node.engine().heads().head;
-    let number = node.engine().block(head)?.map_or(0, |record| record.number());
-    print(number, &rows, rounds);
+    print(&rows, rounds);
     node.stop().await;
     Ok(())
 }
 
-fn progress_bar(steps: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {msg}")
-        .expect("the template is right");
-    let bar = ProgressBar::new(steps).with_style(style);
+/// A bar on the standard error, where that is a terminal.
+fn progress_bar(blocks: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} blocks  {elapsed}  {msg}");
+    let bar = ProgressBar::new(blocks).with_style(style.expect("the template is right"));
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }
 
+/// The clients of [`FLOWS`].
+async fn connect(node: &Node) -> anyhow::Result<[Flow; 6]> {
+    let socket = node.ipc_path.as_ref().context("the node has no Unix socket")?;
+    let (tcp, unix) = (node.engine_addr.to_string(), format!("unix:{}", socket.display()));
+    let client = async |wire, address: &str, secret: Option<&JwtSecret>| {
+        EngineClient::connect_over(wire, address, secret.cloned()).await
+    };
+    let flow = |client| Flow { client, public: None };
+    let jwt = Some(&node.jwt);
+    let public = client(Wire::Json, &node.http_addr.to_string(), None).await?;
+    let two_calls = Flow { public: Some(public), ..flow(client(Wire::Json, &tcp, jwt).await?) };
+    let mut held = client(Wire::Descriptor, &unix, None).await?;
+    held.hold_codes(HELD_BYTES);
+    Ok([
+        two_calls,
+        flow(client(Wire::Json, &tcp, jwt).await?),
+        flow(client(Wire::Ssz, &tcp, jwt).await?),
+        flow(client(Wire::Ssz, &unix, None).await?),
+        flow(client(Wire::Descriptor, &unix, None).await?),
+        flow(held),
+    ])
+}
+
+/// A way to get verdict and witness.
+struct Flow {
+    client: EngineClient,
+    /// The client that asks for the witness by a second call.
+    public: Option<EngineClient>,
+}
+
+/// A verdict and a witness, and how long they took.
+struct Answer {
+    /// The verdict alone, where it comes before the witness.
+    verdict: Option<Duration>,
+    total: Duration,
+    witness: Witness,
+}
+
+impl Flow {
+    /// Has a payload validated, makes its block the head, and returns its witness.
+    async fn measure(
+        &mut self,
+        payload: &ExecutionPayload,
+        sidecar: &ExecutionPayloadSidecar,
+    ) -> anyhow::Result<Answer> {
+        let (client, hash) = (&mut self.client, payload.block_hash());
+        let start = Instant::now();
+        let (status, answer, mut total) = match &self.public {
+            Some(_) => (client.new_payload(payload, sidecar).await?, None, start.elapsed()),
+            None => {
+                let (status, answer) = client.new_payload_with_witness(payload, sidecar).await?;
+                (status, answer, start.elapsed())
+            }
+        };
+        ensure!(status.is_valid(), "block {hash}: {status:?}");
+        let heads = ForkchoiceState {
+            head_block_hash: hash,
+            safe_block_hash: hash,
+            finalized_block_hash: B256::ZERO,
+        };
+        let updated = client.forkchoice_updated(heads, None).await?;
+        ensure!(updated.is_valid(), "block {hash} as the head: {updated:?}");
+        let Some(public) = &mut self.public else {
+            let witness = answer.context("the answer has no witness")?.witness;
+            return Ok(Answer { verdict: None, total, witness });
+        };
+        let (verdict, start) = (Some(total), Instant::now());
+        let witness = public.witness(hash).await?;
+        total += start.elapsed();
+        Ok(Answer { verdict, total, witness })
+    }
+}
+
+/// Verifies the block on the witness that arrived, and on nothing else.
+fn check(node: &Node, payload: &ExecutionPayload, witness: &Witness) -> anyhow::Result<()> {
+    let engine = node.engine();
+    let record = engine.block(payload.block_hash())?.context("a valid block is unknown")?;
+    execution::verify(engine.chain(), &record.block, None, witness)?;
+    Ok(())
+}
+
 /// The measurements of one size.
+#[derive(Default)]
 struct Row {
     name: &'static str,
     content_bytes: usize,
     items: usize,
-    verdict: Vec<Duration>,
-    witness: Vec<Duration>,
-    decoupled: Vec<Duration>,
-    coupled: Vec<Duration>,
-    /// One for each of [`WIRES`].
-    ssz: [Vec<Duration>; WIRES.len()],
+    verdicts: Vec<Duration>,
+    /// Verdict and witness, for each of [`FLOWS`].
+    totals: [Vec<Duration>; FLOWS.len()],
 }
 
 impl Row {
-    fn new(name: &'static str) -> Self {
-        let [verdict, witness, decoupled, coupled] = [const { Vec::new() }; 4];
-        let ssz = [const { Vec::new() }; WIRES.len()];
-        Self { name, content_bytes: 0, items: 0, verdict, witness, decoupled, coupled, ssz }
+    fn add(&mut self, flow: usize, Answer { verdict, total, witness }: &Answer) {
+        let Witness { state, codes, headers } = witness;
+        self.content_bytes = witness.content_bytes();
+        self.items = state.len() + codes.len() + headers.len();
+        self.verdicts.extend(verdict);
+        self.totals[flow].push(*total);
     }
 }
 
-/// How verdict and witness come as SSZ, in one answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wire {
-    Tcp,
-    Unix,
-    /// On the Unix socket, in a memory file.
-    Descriptor,
-    /// The same, with the codes left out that came before.
-    Held,
-}
-
-const WIRES: [Wire; 4] = [Wire::Tcp, Wire::Unix, Wire::Descriptor, Wire::Held];
-
-impl Wire {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Tcp => "SSZ, TCP",
-            Self::Unix => "SSZ, Unix",
-            Self::Descriptor => "descriptor",
-            Self::Held => "codes held",
-        }
-    }
-}
-
-/// A consensus client that makes its own transactions.
-struct Driver<'a> {
-    node: &'a Node,
-    world: World,
-    engine: Client,
-    public: Client,
-    /// On the Unix socket, one for each of [`WIRES`].
-    local: [Client; WIRES.len()],
-    /// The codes that came on the last of them, in order.
-    held: Vec<Bytes>,
-    /// Where hex is decoded.
-    spare: Spare,
-    head: B256,
-    timestamp: u64,
-    nonce: u64,
-}
-
-impl<'a> Driver<'a> {
-    async fn new(node: &'a Node, world: World) -> anyhow::Result<Self> {
-        let mut engine =
-            Client::connect(&node.engine_addr.to_string(), Some(node.jwt.clone())).await?;
-        let mut public = Client::connect(&node.http_addr.to_string(), None).await?;
-        engine.set_timeout(CALL_TIME);
-        public.set_timeout(CALL_TIME);
-        let path = node.ipc_path.as_ref().context("the node has no Unix socket")?;
-        let address = format!("unix:{}", path.display());
-        let connect = || Client::connect(&address, None);
-        let local = [connect().await?, connect().await?, connect().await?, connect().await?];
-        let head = node.engine().heads().head;
-        let timestamp = world.genesis.timestamp;
-        let (held, spare) = (Vec::new(), Spare::default());
-        Ok(Self { node, world, engine, public, local, held, spare, head, timestamp, nonce: 0 })
-    }
-
-    /// Builds a block on the head that reads `contracts` codes: the parameters of
-    /// `engine_newPayloadV4`.
-    async fn build(&mut self, contracts: usize) -> anyhow::Result<Value> {
-        self.timestamp += SECONDS_A_SLOT;
-        let mut transactions = Vec::new();
-        if contracts > 0 {
-            transactions.push(self.world.read_codes(self.nonce, contracts)?);
-            self.nonce += 1;
-        }
-        let beacon_root = B256::repeat_byte(0xbe);
-        let attributes = json!({
-            "timestamp": format!("{:#x}", self.timestamp),
-            "prevRandao": B256::with_last_byte(1),
-            "suggestedFeeRecipient": format!("0x{}", "fe".repeat(20)),
-            "withdrawals": [],
-            "parentBeaconBlockRoot": beacon_root,
-        });
-        let params = json!([self.head, attributes, transactions]);
-        let mut built: Value = self.engine.call("testing_buildBlockV1", params).await?;
-        let (payload, requests) =
-            (built["executionPayload"].take(), built["executionRequests"].take());
-        Ok(json!([payload, [], beacon_root, requests]))
-    }
-
-    async fn set_head(&mut self, hash: B256) -> anyhow::Result<()> {
-        let params = json!([
-            {"headBlockHash": hash, "safeBlockHash": hash, "finalizedBlockHash": B256::ZERO},
-            null
-        ]);
-        let updated: Value = self.engine.call("engine_forkchoiceUpdatedV3", params).await?;
-        let status = &updated["payloadStatus"]["status"];
-        ensure!(status == "VALID", "engine_forkchoiceUpdatedV3 answers {updated}");
-        self.head = hash;
-        Ok(())
-    }
-
-    /// `engine_newPayload`, then `debug_executionWitness`.
-    async fn decoupled(&mut self, contracts: usize, row: &mut Row) -> anyhow::Result<()> {
-        let params = self.build(contracts).await?;
-        let started = Instant::now();
-        let status: Value = self.engine.call("engine_newPayloadV4", params).await?;
-        let verdict = started.elapsed();
-        ensure!(status["status"] == "VALID", "engine_newPayloadV4 answers {status}");
-        let hash: B256 = serde_json::from_value(status["latestValidHash"].clone())?;
-        self.set_head(hash).await?;
-
-        let started = Instant::now();
-        let body = self.public.call_raw("debug_executionWitness", json!([hash])).await?;
-        let witness = witness::json::decode(response::result(&body)?.get().as_bytes())?;
-        let taken = started.elapsed();
-        row.verdict.push(verdict);
-        row.witness.push(taken);
-        row.decoupled.push(verdict + taken);
-        self.check(hash, &witness, row)
-    }
-
-    /// `engine_newPayloadWithWitness`: verdict and witness in one answer.
-    async fn coupled(&mut self, contracts: usize, row: &mut Row) -> anyhow::Result<()> {
-        let params = self.build(contracts).await?;
-        let started = Instant::now();
-        let body = self.engine.call_raw("engine_newPayloadWithWitnessV4", params).await?;
-        let [status, hash, blob] =
-            response::fields(response::result(&body)?, ["status", "latestValidHash", "witness"])?;
-        let blob = blob.context("the answer has no witness")?;
-        let mut rlp = self.spare.take_for(blob.get().len() / 2);
-        response::bytes_into(blob, &mut rlp)?;
-        let witness = witness::rlp::decode(&self.spare.lend(rlp).into())?;
-        row.coupled.push(started.elapsed());
-        let status = status.map(RawValue::get);
-        ensure!(status == Some("\"VALID\""), "the payload is {status:?}");
-        let hash: B256 = serde_json::from_str(hash.context("no hash")?.get())?;
-        self.set_head(hash).await?;
-        self.check(hash, &witness, row)
-    }
-
-    /// `POST /engine/v1/payloads/witness`: verdict and witness in one answer, as SSZ.
-    async fn over_ssz(
-        &mut self,
-        contracts: usize,
-        wire: Wire,
-        index: usize,
-        row: &mut Row,
-    ) -> anyhow::Result<()> {
-        let params = self.build(contracts).await?;
-        let mut headers = HeaderMap::new();
-        let octets = HeaderValue::from_static("application/octet-stream");
-        headers.insert(rest::header::CONTENT_TYPE, octets);
-        headers.insert("eth-execution-version", HeaderValue::from_static("osaka"));
-        if matches!(wire, Wire::Descriptor | Wire::Held) {
-            headers.insert(rest::DESCRIPTOR, HeaderValue::from_static("1"));
-        }
-        if wire == Wire::Held {
-            headers.insert(CODES, HeaderValue::from_static("held"));
-        }
-        let client = match wire {
-            Wire::Tcp => &mut self.engine,
-            Wire::Unix | Wire::Descriptor | Wire::Held => &mut self.local[index],
-        };
-        let started = Instant::now();
-        let envelope = ExecutionPayloadEnvelope {
-            payload: ExecutionPayload::V3(serde_json::from_value(params[0].clone())?),
-            parent_beacon_block_root: Some(serde_json::from_value(params[2].clone())?),
-            execution_requests: Some(serde_json::from_value(params[3].clone())?),
-        };
-        let path = "/engine/v1/payloads/witness";
-        let reply = client.request(Method::POST, path, headers, envelope.encode()?).await?;
-        ensure!(reply.status == StatusCode::OK, "{path} answers {}", reply.status);
-        let mut body = Bytes::from(reply.body);
-        let first = reply
-            .headers
-            .get(CODES)
-            .map(|first| -> anyhow::Result<usize> { Ok(first.to_str()?.parse()?) });
-        let first = first.transpose().context("the number of the first code")?;
-        let mut numbers = Bytes::new();
-        if first.is_some() {
-            (body, numbers) = split_held(&body)?;
-        }
-        let answer = WithWitness::<PayloadStatus>::decode(&body)?;
-        let mut witness = answer.witness.context("the answer has no witness")?;
-        if let Some(first) = first {
-            // What is held is memory of its own: the answer's goes back to the node.
-            self.held.truncate(first);
-            let copy = |code: &Bytes| Bytes::copy_from_slice(code);
-            self.held.extend(witness.codes.iter().map(copy));
-            let number = |bytes: &[u8]| bytes.try_into().map(u32::from_le_bytes);
-            for number in numbers.chunks(4).map(number) {
-                let code = self.held.get(number? as usize).context("a code that never came")?;
-                witness.codes.push(code.clone());
-            }
-            witness.codes.sort_unstable();
-        }
-        row.ssz[index].push(started.elapsed());
-        let hash = answer.content.latest_valid_hash.context("no hash")?;
-        ensure!(answer.content.status == Status::Valid, "the payload is {:?}", answer.content);
-        self.set_head(hash).await?;
-        self.check(hash, &witness, row)
-    }
-
-    /// The witness that arrived is enough to verify its block by itself.
-    fn check(&self, hash: B256, witness: &Witness, row: &mut Row) -> anyhow::Result<()> {
-        row.content_bytes = witness.content_bytes();
-        row.items = witness.state.len() + witness.codes.len() + witness.headers.len();
-        let engine = self.node.engine();
-        let record = engine.block(hash)?.context("a valid block is unknown")?;
-        execution::verify(engine.chain(), &record.block, None, witness)?;
-        Ok(())
-    }
-}
-
-/// The answer and the numbers of the codes that are held: `{ answer, held_codes }`.
-fn split_held(body: &Bytes) -> anyhow::Result<(Bytes, Bytes)> {
-    let offset = |at: usize| -> Option<usize> {
-        Some(u32::from_le_bytes(body.get(at..at + 4)?.try_into().ok()?) as usize)
-    };
-    let bounds = offset(0).zip(offset(4)).filter(|(start, end)| start <= end && *end <= body.len());
-    let (start, end) = bounds.context("the answer is cut short")?;
-    Ok((body.slice(start..end), body.slice(end..)))
-}
-
-fn print(number: u64, rows: &[Row], rounds: u32) {
-    println!("{number} blocks built and validated; every witness verified statelessly.\n");
+fn print(rows: &[Row], rounds: u32) {
     print!("{:<6} {:>10} {:>7} {:>10}", "block", "witness MB", "items", "verdict ms");
-    for name in ["two calls", "one call"].into_iter().chain(WIRES.map(Wire::name)) {
+    for name in FLOWS {
         print!(" {name:>11}");
     }
     println!();
     for row in rows {
         let megabytes = row.content_bytes as f64 / 1e6;
-        let verdict = median_ms(&row.verdict);
+        let verdict = median_ms(&row.verdicts);
         print!("{:<6} {megabytes:>10.2} {:>7} {verdict:>10.1}", row.name, row.items);
-        for times in [&row.decoupled, &row.coupled].into_iter().chain(&row.ssz) {
+        for times in &row.totals {
             print!(" {:>11.1}", median_ms(times));
         }
         println!();
     }
     println!(
-        "\nMedians of {rounds} blocks a cell; round trips end when the client has decoded.\n\
-         verdict: engine_newPayloadV4. With the witness, ms: two calls: the same, then\n\
-         debug_executionWitness; one call: engine_newPayloadWithWitnessV4, both JSON over HTTP;\n\
-         SSZ: POST /engine/v1/payloads/witness; descriptor: the same in a memory file;\n\
-         codes held: and without the codes that came before on the connection."
+        "\nEvery witness verified its block statelessly. The columns are medians of {rounds} \
+         blocks, in ms,\nup to the moment when the client has decoded the answer.\n\
+         verdict ms   engine_newPayloadV4, without the witness\n\
+         two calls    the same, then debug_executionWitness: JSON over HTTP\n\
+         one call     engine_newPayloadWithWitnessV4: JSON over HTTP\n\
+         SSZ          POST /engine/v1/payloads/witness\n\
+         descriptor   the same, the answer as a memory file over a Unix socket\n\
+         codes held   the same, without the codes that the client has from earlier answers"
     );
 }
 

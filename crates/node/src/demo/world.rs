@@ -4,14 +4,19 @@
 //! addresses. A loop asks for the `EXTCODESIZE` of a range of them: 2,637 gas a contract on Osaka,
 //! and each adds its whole code to the witness.
 
+use alloy_consensus::crypto::secp256k1::sign_message;
 use alloy_consensus::{SignableTransaction, TxEip1559};
 use alloy_eips::eip2718::Encodable2718;
 use alloy_eips::{eip2935, eip4788, eip7002, eip7251};
 use alloy_genesis::{ChainConfig, Genesis, GenesisAccount};
-use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U256, address, bytes, keccak256};
+use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address, bytes, keccak256};
+use alloy_rpc_types_engine::{
+    CancunPayloadFields, ExecutionPayload, ExecutionPayloadSidecar, PayloadAttributes,
+    PraguePayloadFields,
+};
 use anyhow::Context;
+use engine::Engine;
 use execution::Transaction;
-use k256::ecdsa::SigningKey;
 
 /// Bytes of each contract's code: the limit of EIP-170.
 pub const CODE_BYTES: usize = 24_576;
@@ -27,20 +32,26 @@ const LOOP: Address = address!("0x100900000000000000000000000000000000c0de");
 /// `start` to before `end`.
 const LOOP_CODE: Bytes = bytes!("6000355b803b50600101806020351160035700");
 
-/// The genesis, and the key of the account that pays.
+const SECONDS_A_SLOT: u64 = 12;
+
+/// A genesis, and the account that pays for all transactions.
 #[derive(Debug)]
 pub struct World {
     /// A geth-style genesis: Osaka from the first block on.
     pub genesis: Genesis,
-    key: SigningKey,
+    key: B256,
+    /// The nonce of the next transaction of [`World::build`].
+    nonce: u64,
 }
 
 impl World {
     /// A world of `contracts` contracts.
+    ///
+    /// # Errors
+    /// If the paying account's key cannot sign.
     pub fn new(contracts: usize) -> anyhow::Result<Self> {
-        let key = SigningKey::from_slice(keccak256("deponent demo").as_slice())?;
-        let point = key.verifying_key().to_encoded_point(false);
-        let sender = Address::from_raw_public_key(&point.as_bytes()[1..]);
+        let key = keccak256("deponent demo");
+        let sender = sign_message(key, key)?.recover_address_from_prehash(&key)?;
         let account = |code| GenesisAccount { code: Some(code), ..GenesisAccount::default() };
         let mut genesis = Genesis {
             config: config(),
@@ -69,18 +80,63 @@ impl World {
         for index in 0..contracts {
             genesis.alloc.insert(contract(index), account(code(index)));
         }
-        Ok(Self { genesis, key })
+        Ok(Self { genesis, key, nonce: 0 })
     }
 
-    /// A signed transaction that reads the code sizes of `contracts` contracts.
+    /// Builds the payload of a block on the head that reads the codes of `contracts` contracts.
+    ///
+    /// # Errors
+    /// If the engine does not build it.
+    pub fn build(
+        &mut self,
+        engine: &Engine,
+        contracts: usize,
+    ) -> anyhow::Result<(ExecutionPayload, ExecutionPayloadSidecar)> {
+        let head = engine.heads().head;
+        let parent = engine.block(head)?.context("the head is unknown")?;
+        let root = B256::repeat_byte(0xbe);
+        let attributes = PayloadAttributes {
+            timestamp: parent.block.header.timestamp + SECONDS_A_SLOT,
+            prev_randao: B256::with_last_byte(1),
+            suggested_fee_recipient: Address::repeat_byte(0xfe),
+            withdrawals: Some(Vec::new()),
+            parent_beacon_block_root: Some(root),
+            ..PayloadAttributes::default()
+        };
+        let mut transactions = Vec::new();
+        if contracts > 0 {
+            transactions.push(self.read(self.nonce, contracts)?);
+            self.nonce += 1;
+        }
+        let built = engine.build(head, attributes, transactions, Bytes::new())?;
+        let hash = built.block.hash();
+        let (payload, _) = ExecutionPayload::from_block_unchecked(hash, &built.block);
+        let sidecar = ExecutionPayloadSidecar::v4(
+            CancunPayloadFields::new(root, Vec::new()),
+            PraguePayloadFields::new(built.requests),
+        );
+        Ok((payload, sidecar))
+    }
+
+    /// A signed transaction that reads the code sizes of `contracts` contracts, as blocks hold it.
+    ///
+    /// # Errors
+    /// If the key cannot sign.
     pub fn read_codes(&self, nonce: u64, contracts: usize) -> anyhow::Result<Bytes> {
+        Ok(self.read(nonce, contracts)?.encoded_2718().into())
+    }
+
+    fn read(&self, nonce: u64, contracts: usize) -> anyhow::Result<Transaction> {
         let end = U256::from_be_slice(FIRST_CONTRACT.as_slice()) + U256::from(contracts);
         let input = [contract(0).into_word(), B256::from(end)].concat().into();
         let gas_limit = 30_000 + GAS_A_CONTRACT * contracts as u64;
-        self.sign(nonce, TxKind::Call(LOOP), input, gas_limit)
+        self.transaction(nonce, TxKind::Call(LOOP), input, gas_limit)
     }
 
     /// A signed transaction of the paying account, as blocks hold it.
+    ///
+    /// # Errors
+    /// If the key cannot sign.
     pub fn sign(
         &self,
         nonce: u64,
@@ -88,6 +144,16 @@ impl World {
         input: Bytes,
         gas_limit: u64,
     ) -> anyhow::Result<Bytes> {
+        Ok(self.transaction(nonce, to, input, gas_limit)?.encoded_2718().into())
+    }
+
+    fn transaction(
+        &self,
+        nonce: u64,
+        to: TxKind,
+        input: Bytes,
+        gas_limit: u64,
+    ) -> anyhow::Result<Transaction> {
         let transaction = TxEip1559 {
             chain_id: CHAIN_ID,
             nonce,
@@ -98,15 +164,8 @@ impl World {
             input,
             ..TxEip1559::default()
         };
-        let hash = transaction.signature_hash();
-        let (signature, recovery) = self
-            .key
-            .sign_prehash_recoverable(hash.as_slice())
-            .context("the demo's key cannot sign")?;
-        let signature =
-            Signature::from_bytes_and_parity(&signature.to_bytes(), recovery.is_y_odd());
-        let signed = Transaction::from(transaction.into_signed(signature));
-        Ok(signed.encoded_2718().into())
+        let signature = sign_message(self.key, transaction.signature_hash())?;
+        Ok(transaction.into_signed(signature).into())
     }
 }
 
