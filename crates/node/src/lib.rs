@@ -1,14 +1,40 @@
-//! The `deponent` program as a library: a node in this process, and what its ports answer.
+//! The `deponent` program as a library: a node in this process.
 //!
 //! [`Node`] is an engine behind two JSON-RPC ports, the authenticated Engine API and the public
-//! one; [`Api`] is what each port answers, without the socket; [`rest`] is the Engine API over
-//! REST and SSZ. The command line is in [`cli`].
+//! one, and a Unix socket. [`Api`] answers a port's methods without the socket; [`rest`] is the
+//! Engine API over REST and SSZ. The command line is in [`cli`].
+//!
+//! ```
+//! use client::EngineClient;
+//! use deponent_node::demo::World;
+//! use deponent_node::{Node, NodeOptions};
+//!
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! // A chain on free ports of 127.0.0.1, in a temporary directory.
+//! let files = tempfile::tempdir()?;
+//! let mut world = World::new(10)?;
+//! let options = NodeOptions::new(world.genesis.clone(), files.path().join("data"));
+//! let node = Node::start(options).await?;
+//!
+//! // A payload goes in, verdict and witness come out.
+//! let (payload, sidecar) = world.build(node.engine(), 10)?;
+//! let address = node.engine_addr.to_string();
+//! let mut client = EngineClient::connect(&address, Some(node.jwt.clone())).await?;
+//! let (status, answer) = client.new_payload_with_witness(&payload, &sidecar).await?;
+//! assert!(status.is_valid());
+//! assert!(answer.is_some_and(|answer| answer.witness.codes.len() > 10));
+//! node.stop().await;
+//! # Ok::<(), anyhow::Error>(())
+//! # })?;
+//! # Ok::<(), anyhow::Error>(())
+//! ```
 
 mod answers;
 mod api;
 mod bench;
 pub mod cli;
 mod commands;
+mod data_directory;
 pub mod demo;
 pub mod limits;
 mod node;

@@ -2,39 +2,38 @@
 
 use std::time::Duration;
 
-/// How long a thread that calls run on is kept when there is no call: five slots. One that had
-/// ended would be started while a block waits.
+/// How long an idle thread for calls is kept: five slots. Otherwise a block would wait until a new
+/// one has started.
 pub const THREAD_KEPT: Duration = Duration::from_secs(60);
 
-/// Bodies that one `engine_getPayloadBodies` call may ask for. The specification demands 32; geth
-/// and reth take 1024.
+/// The most bodies that one `engine_getPayloadBodies` call may request. The specification demands
+/// 32; geth and reth serve 1024.
 pub const BODIES: u64 = 1024;
 
-/// Bytes of blocks in one answer of bodies, before they become hex: thirty-two of the largest,
-/// which the specification demands.
+/// The most bytes of blocks in one answer with bodies, before hex: the specification demands 32 of
+/// the largest blocks.
 pub const BODIES_BYTES: usize = 256 << 20;
 
-/// Versioned hashes that one `engine_getBlobs` call may ask for: what the specification demands.
+/// The most versioned hashes in one `engine_getBlobs` call, which the specification demands.
 pub const BLOB_HASHES: usize = 128;
 
-/// Slots that one `eth_getProof` call may ask for: a proof has about 4 KB. geth takes 1024.
+/// The most slots in one `eth_getProof` call: a proof has about 4 KB. geth serves 1024.
 pub const PROOF_SLOTS: usize = 1024;
 
-/// Gas that one `eth_call` may use, whatever it asks for: geth's default, about a second of work.
+/// The most gas of one `eth_call`, even if it asks for more: geth's default, a second of work.
 pub const CALL_GAS: u64 = 50_000_000;
 
-/// Longest file that `deponent verify` reads, in bytes: a witness of 1 GB, in hex, and its block.
+/// The longest file that `deponent verify` reads, in bytes: a block and a witness of 1 GB, in hex.
 pub const VERIFY_FILE_BYTES: u64 = 3 << 30;
 
-/// Codes that a client may hold by their numbers on one connection: beyond that it begins anew. A
-/// full block of 60 million gas reads some 20,000.
+/// The most codes that one connection numbers for a client that caches them; then numbering starts
+/// over. A full block of 60 million gas reads some 20,000.
 pub const HELD_CODES: usize = 1 << 18;
 
-/// Bytes of a body with a witness up to which it is put together in one buffer: to have so few
-/// items sent from where they are takes longer than to copy them. An empty block's has 16 KB, a
-/// full one's megabytes.
+/// Bodies with a witness up to this many bytes are copied into one buffer: sending so few items
+/// from their own places takes longer. An empty block's body has 16 KB, a full one's megabytes.
 pub const JOINED_BODY_BYTES: usize = 64 << 10;
 
-/// Descriptors that connections leave to files and all else: the logs of a chain of 200 GB have
-/// some hundred segments.
+/// The file descriptors that connections leave to files and everything else: the logs of a chain of
+/// 200 GB have some hundred segments.
 pub(crate) const OTHER_DESCRIPTORS: usize = 512;

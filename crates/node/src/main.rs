@@ -7,18 +7,18 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// mimalloc's `mi_option_purge_delay`, in version 3: for how many milliseconds freed memory is kept
-/// before the system gets it back.
+/// mimalloc's `mi_option_purge_delay`, in version 3: the milliseconds until freed memory goes back
+/// to the system.
 const PURGE_DELAY: c_int = 15;
 
-/// Five slots. With the usual second each block would take its memory from the system anew, which
-/// clears it, and that is most of what a witness of some megabytes costs.
-const KEPT_MILLISECONDS: c_long = 60_000;
+/// Five slots. With mimalloc's default of a second each block would get its memory from the system,
+/// which zeroes it: most of the cost of a witness of some megabytes.
+const PURGE_DELAY_MILLISECONDS: c_long = 60_000;
 
 fn main() -> ExitCode {
-    #[allow(unsafe_code, reason = "a number is set, as the library's documentation permits")]
+    #[allow(unsafe_code, reason = "it sets a number, which the library allows at any time")]
     unsafe {
-        libmimalloc_sys::mi_option_set_default(PURGE_DELAY, KEPT_MILLISECONDS);
+        libmimalloc_sys::mi_option_set_default(PURGE_DELAY, PURGE_DELAY_MILLISECONDS);
     }
     deponent_node::cli::main()
 }

@@ -1,49 +1,47 @@
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use alloy_primitives::Bytes;
 use anyhow::Context;
-use engine::{Engine, EngineOptions, Genesis, PersistedBlock, block_header};
-use execution::ChainSpec;
+use engine::{Engine, EngineOptions, PersistedBlock};
 use rpc::{JwtSecret, Limits, Listener, LogThrottle, ServerOptions, serve};
-use serde::{Deserialize, Serialize};
-use state::{Database, DirectoryDisk, Options as DatabaseOptions};
+use state::Options as DatabaseOptions;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::Api;
+use crate::data_directory::{Retention, open_engine};
 
-/// What a node needs to start.
+/// The configuration of a [`Node`].
 #[derive(Debug, Clone)]
 pub struct NodeOptions {
-    /// The chain's rules and its first block; `None` where the data directory has them.
+    /// The chain's rules and its first block; `None` takes those in the data directory.
     pub genesis: Option<alloy_genesis::Genesis>,
-    /// Where the node keeps its files; made when absent.
+    /// The directory of the node's files; created if absent.
     pub data_dir: PathBuf,
-    /// The public port. Port 0 is any free one.
+    /// The address of the public port. Port 0 takes any free one.
     pub http: SocketAddr,
-    /// The port of the Engine API. Port 0 is any free one.
+    /// The address of the Engine API's port. Port 0 takes any free one.
     pub engine: SocketAddr,
-    /// Where the node listens on a Unix socket, if it does: all methods and resources of both
-    /// ports, without tokens, for the owner of the process alone.
+    /// The path of the Unix socket, if there is to be one: it offers all methods and resources of
+    /// both ports, without tokens, to the owner of the process alone.
     pub ipc: Option<PathBuf>,
-    /// The file of the Engine API's secret; `jwt.hex` in the data directory when `None`, made
-    /// when absent.
+    /// The file of the Engine API's secret, 32 bytes in hex; `None` is `jwt.hex` in the data
+    /// directory, created if absent.
     pub jwt_file: Option<PathBuf>,
     /// Whether answers are compressed for clients that ask for zstd.
     pub zstd: bool,
     /// Whether the engine port offers `testing_buildBlockV1`.
     pub testing: bool,
-    /// How the engine works, and what it keeps.
+    /// Threads, caches and retention of the engine.
     pub engine_options: EngineOptions,
-    /// What the database may use.
+    /// Caches of the database.
     pub database: DatabaseOptions,
 }
 
 impl NodeOptions {
-    /// A node of this chain on free ports of this machine, its files in `data_dir`.
+    /// A node of this chain on free ports of 127.0.0.1, with its files in `data_dir`.
     pub fn new(genesis: alloy_genesis::Genesis, data_dir: PathBuf) -> Self {
         let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         Self {
@@ -61,26 +59,30 @@ impl NodeOptions {
     }
 }
 
-/// A running node. Dropping it stops it too, without waiting.
+/// A running node. Dropping it stops it without waiting for running calls.
 #[derive(Debug)]
 pub struct Node {
-    /// Where the Engine API listens.
+    /// The address on which the Engine API listens.
     pub engine_addr: SocketAddr,
-    /// Where the public port listens.
+    /// The address on which the public port listens.
     pub http_addr: SocketAddr,
-    /// The Unix socket on which the node listens, if it does.
+    /// The path of the Unix socket, if there is one.
     pub ipc_path: Option<PathBuf>,
     /// The secret of the engine port.
     pub jwt: JwtSecret,
     engine: Arc<Engine>,
-    /// Closed to stop the ports.
+    /// Dropped to stop the ports.
     stop: watch::Sender<()>,
     ports: JoinSet<()>,
 }
 
 impl Node {
-    /// Starts a node on the chain in its data directory, or on a genesis when that is new. It
-    /// needs a tokio runtime with time and I/O.
+    /// Starts a node on the chain in its data directory, or begins one with the genesis. It needs a
+    /// tokio runtime with time and I/O.
+    ///
+    /// # Errors
+    /// If the data directory holds no chain and no genesis is given, or another chain than the
+    /// genesis's; if files cannot be read or written; and if an address is taken.
     pub async fn start(options: NodeOptions) -> anyhow::Result<Self> {
         let NodeOptions { genesis, data_dir, http, engine, ipc, jwt_file, testing, .. } = options;
         if genesis.is_some() {
@@ -98,14 +100,14 @@ impl Node {
             })
         };
         let chain = Arc::new(tokio::task::spawn_blocking(open).await??);
-        let said = LogThrottle::default();
+        let throttle = LogThrottle::default();
         chain.on_persisted(move |PersistedBlock { number, hash }| {
-            // On the thread that has written it: no fork choice waits for the log.
-            if said.is_due() {
-                tracing::info!(number, %hash, "the head, on the disk");
+            // This runs on the persistence thread, so no fork choice waits for the log.
+            if throttle.is_due() {
+                tracing::info!(number, %hash, "head persisted");
             }
         });
-        // Where there is no chain, nothing is made.
+        // The secret is created after the chain is opened: without a chain no file is made.
         let jwt = given.map_or_else(|| JwtSecret::load_or_create(&own_jwt), Ok)?;
         let mut node = Self {
             engine_addr: engine,
@@ -130,11 +132,8 @@ impl Node {
         node.http_addr = node.listen(http, public, Api::public_port(chain.clone())).await?;
         if let Some(path) = ipc {
             let listener = rpc::bind_unix(&path).with_context(|| {
-                format!(
-                    "cannot listen on the socket {}: another place for it can \
-                                          be given with --ipcpath, none with --ipcdisable",
-                    path.display()
-                )
+                let path = path.display();
+                format!("cannot listen on the socket {path}: see --ipcpath and --ipcdisable")
             })?;
             node.serve(listener.into(), trusted, Api::local(chain, testing));
             node.ipc_path = Some(path);
@@ -142,7 +141,7 @@ impl Node {
         Ok(node)
     }
 
-    /// The chain, for those who run a node in their own process.
+    /// The node's engine, for programs that run a node in their own process.
     pub const fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
@@ -152,7 +151,7 @@ impl Node {
         let Self { stop, mut ports, ipc_path, .. } = self;
         drop(stop);
         if let Some(path) = ipc_path {
-            // A socket that is gone already is no fault.
+            // The socket may have been removed already.
             std::fs::remove_file(path).unwrap_or_default();
         }
         while ports.join_next().await.is_some() {}
@@ -181,256 +180,11 @@ impl Node {
     }
 }
 
-/// Connections of one of three ports, so that all together leave descriptors to the database: a new
-/// file that cannot be opened stops it.
+/// The limit of connections of one of the three ports. Together they leave file descriptors to the
+/// database, which stops when it cannot open a file.
 fn most_connections() -> usize {
     use rustix::process::{Resource, getrlimit};
     let most = getrlimit(Resource::Nofile).current.and_then(|most| usize::try_from(most).ok());
     let left = most.unwrap_or(usize::MAX).saturating_sub(crate::limits::OTHER_DESCRIPTORS);
     (left / 3).max(64)
-}
-
-/// Opens the chain in `data_dir`; where there is none yet, one that begins with `genesis`.
-pub(crate) fn open_engine(
-    data_dir: &Path,
-    genesis: Option<&alloy_genesis::Genesis>,
-    database: DatabaseOptions,
-    options: impl FnOnce(&Database) -> anyhow::Result<EngineOptions>,
-) -> anyhow::Result<Engine> {
-    let directory = data_dir.join("chain");
-    let has_none = || {
-        let hint = "deponent init begins one, node and import do so with --chain";
-        anyhow::anyhow!("{} holds no chain yet: {hint}", data_dir.display())
-    };
-    let is_there = directory.try_exists();
-    if !is_there.with_context(|| format!("cannot look for {}", directory.display()))?
-        && genesis.is_none()
-    {
-        return Err(has_none());
-    }
-    let disk = DirectoryDisk::open(&directory)?;
-    let database = Database::open(disk, &database)?;
-    let stored = database.meta(CONFIG)?;
-    let config = match (&stored, genesis) {
-        (_, Some(genesis)) => genesis.config.clone(),
-        (Some(stored), None) => serde_json::from_slice(stored)
-            .with_context(|| format!("the chain configuration in {}", directory.display()))?,
-        (None, None) => return Err(has_none()),
-    };
-    let chain = ChainSpec::from_config(&config)?;
-    let genesis = match &stored {
-        // Its first block is not the genesis file's, which says how it goes on.
-        Some(stored) if is_from_state(&database)? => {
-            let stored: alloy_genesis::ChainConfig = serde_json::from_slice(stored)?;
-            let (got, expected) = (config.chain_id, stored.chain_id);
-            anyhow::ensure!(got == expected, "chain {expected} is there, {got} is the one given");
-            None
-        }
-        _ => genesis.map(|genesis| Genesis::new(genesis, &chain)).transpose()?,
-    };
-    if database.heads().head.is_none() {
-        begin_from_state(&database, false)?;
-    }
-    let config = serde_json::to_vec(&config)?;
-    let first = database.heads().genesis;
-    let is_other = |genesis: &Genesis| first.is_some_and(|it| it != genesis.header.hash_slow());
-    // A genesis of another first block is refused below.
-    if !genesis.as_ref().is_some_and(is_other) {
-        if let Some(stored) = stored.filter(|stored| **stored != *config) {
-            check_config(&database, &stored, &chain)
-                .with_context(|| format!("{} holds another chain", data_dir.display()))?;
-        }
-        database.set_meta(CONFIG, config.into())?;
-    }
-    let options = options(&database)?;
-    Ok(Engine::open(chain, genesis, database, options)?)
-}
-
-/// Checks that the rules given do not contradict those by which the head and its ancestors were
-/// validated.
-fn check_config(database: &Database, stored: &[u8], given: &ChainSpec) -> anyhow::Result<()> {
-    let heads = database.heads();
-    let validated = ChainSpec::from_config(&serde_json::from_slice(stored)?)?;
-    if let Some(hash) = heads.head.filter(|head| heads.genesis != Some(*head)) {
-        let head = block_header(database, hash)?;
-        if let Some(conflict) = validated.difference(given, Some(&head)) {
-            anyhow::bail!(
-                "the genesis given has {conflict}, by which its blocks were validated: give its \
-                 own, or another --datadir"
-            );
-        }
-    }
-    if let Some(difference) = validated.difference(given, None) {
-        tracing::warn!("the chain's rules are others from now on: {difference}");
-    }
-    Ok(())
-}
-
-/// How much of the past is kept. A node notes it in its data directory, so that commands delete
-/// nothing that it would keep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Retention {
-    /// As [`EngineOptions::retain_history`].
-    pub(crate) history: u64,
-    /// As [`EngineOptions::retain_witness_blocks`].
-    pub(crate) witness_blocks: u64,
-    /// As [`EngineOptions::retain_witness_bytes`].
-    pub(crate) witness_bytes: u64,
-}
-
-impl Default for Retention {
-    fn default() -> Self {
-        Self::of(&EngineOptions::default())
-    }
-}
-
-impl Retention {
-    const fn of(options: &EngineOptions) -> Self {
-        Self {
-            history: options.retain_history,
-            witness_blocks: options.retain_witness_blocks,
-            witness_bytes: options.retain_witness_bytes,
-        }
-    }
-
-    pub(crate) fn apply(self, options: EngineOptions) -> EngineOptions {
-        EngineOptions {
-            retain_history: self.history,
-            retain_witness_blocks: self.witness_blocks,
-            retain_witness_bytes: self.witness_bytes,
-            ..options
-        }
-    }
-
-    /// What the last node keeps, or one would by default.
-    pub(crate) fn noted(database: &Database) -> anyhow::Result<Self> {
-        let Some(noted) = database.meta(RETENTION)? else { return Ok(Self::default()) };
-        serde_json::from_slice(&noted).context("what the node keeps of the past")
-    }
-
-    fn note(self, database: &Database) -> anyhow::Result<()> {
-        Ok(database.set_meta(RETENTION, serde_json::to_vec(&self)?.into())?)
-    }
-}
-
-/// Under which name the database has it.
-const RETENTION: &str = "retention";
-
-/// Under which name the database keeps the chain's configuration, as genesis.json has it.
-pub(crate) const CONFIG: &str = "config";
-
-/// The same for whether the chain was begun with a state or a header of its own.
-const FROM_STATE: &str = "from-state";
-
-/// The value of [`FROM_STATE`] of a chain that was not, though an `init` that came to no end has
-/// said so.
-const NOT_FROM_STATE: &[u8] = &[0];
-
-/// Whether the chain was begun with a state or a header of its own.
-fn is_from_state(database: &Database) -> anyhow::Result<bool> {
-    let mark = database.meta(FROM_STATE)?;
-    Ok(database.heads().head.is_some() && mark.is_some_and(|mark| mark[..] != *NOT_FROM_STATE))
-}
-
-/// Notes how the chain is begun, before it is.
-pub(crate) fn begin_from_state(database: &Database, is_so: bool) -> anyhow::Result<()> {
-    if is_so || database.meta(FROM_STATE)?.is_some() {
-        let mark = if is_so { Bytes::new() } else { Bytes::from_static(NOT_FROM_STATE) };
-        database.set_meta(FROM_STATE, mark)?;
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// An `init` with a state that came to no end leaves no chain that takes any genesis.
-    #[test]
-    fn a_chain_is_from_a_state_only_when_it_began_with_one() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let file = |balance: &str| -> alloy_genesis::Genesis {
-            let text = include_str!("../../../docs/genesis.json");
-            let mut genesis: serde_json::Value = serde_json::from_str(text).expect("JSON");
-            genesis["alloc"]["0x00000000000000000000000000000000000000aa"] =
-                serde_json::json!({"balance": balance});
-            serde_json::from_value(genesis).expect("a genesis")
-        };
-        let open = |genesis: &alloy_genesis::Genesis| {
-            let options = DatabaseOptions::default();
-            let engine_options = |_: &_| Ok(EngineOptions::default());
-            open_engine(directory.path(), Some(genesis), options, engine_options)
-        };
-        let chain = directory.path().join("chain");
-        std::fs::create_dir(&chain).expect("made");
-        let disk = DirectoryDisk::open(&chain).expect("a directory");
-        let database = Database::open(disk, &DatabaseOptions::default()).expect("empty");
-        begin_from_state(&database, true).expect("noted");
-        database.persist().expect("written");
-        drop(database);
-        drop(open(&file("0x1")).expect("its genesis was given"));
-        let refused = open(&file("0x2")).expect_err("another chain");
-        assert!(format!("{refused:#}").contains("begins with"), "{refused:#}");
-        drop(open(&file("0x1")).expect("the same"));
-    }
-
-    /// A genesis.json that is older than the chain does not take its forks back.
-    #[test]
-    fn rules_change_for_later_blocks_only() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let text = include_str!("../../../docs/genesis.json");
-        let genesis: alloy_genesis::Genesis = serde_json::from_str(text).expect("JSON");
-        let open = |change: &dyn Fn(&mut alloy_genesis::ChainConfig)| {
-            let mut genesis = genesis.clone();
-            change(&mut genesis.config);
-            let engine_options = |_: &_| Ok(EngineOptions::default());
-            open_engine(
-                directory.path(),
-                Some(&genesis),
-                DatabaseOptions::default(),
-                engine_options,
-            )
-        };
-        let stored = || -> alloy_genesis::ChainConfig {
-            let disk = DirectoryDisk::open(directory.path().join("chain")).expect("a directory");
-            let database = Database::open(disk, &DatabaseOptions::default()).expect("opened");
-            let config = database.meta(CONFIG).expect("read").expect("it is there");
-            serde_json::from_slice(&config).expect("JSON")
-        };
-        let refused = |change: &dyn Fn(&mut alloy_genesis::ChainConfig), words: &str| {
-            let error = format!("{:#}", open(change).expect_err(words));
-            assert!(error.contains(words), "{error}");
-        };
-        // As long as nothing has been validated by it, it may be another one.
-        drop(open(&|config| config.osaka_time = Some(1_000)).expect("begun"));
-        assert_eq!(stored().osaka_time, Some(1_000));
-        let engine = open(&|_| ()).expect("its first block is the same");
-        let attributes = alloy_rpc_types_engine::PayloadAttributes {
-            timestamp: 2_000,
-            withdrawals: Some(Vec::new()),
-            parent_beacon_block_root: Some(Default::default()),
-            ..Default::default()
-        };
-        let first = engine.heads().genesis;
-        let built = engine.build(first, attributes, Vec::new(), Bytes::new()).expect("built");
-        let verdict = engine.new_block(built.block.clone()).expect("judged");
-        assert_eq!(verdict, engine::Verdict::Valid);
-        let head = alloy_rpc_types_engine::ForkchoiceState {
-            head_block_hash: built.block.hash(),
-            ..Default::default()
-        };
-        engine.forkchoice_updated(head, None).expect("taken");
-        drop(engine);
-        refused(&|config| config.chain_id = 1338, "chainId 1338 instead of 1337");
-        refused(&|config| config.osaka_time = None, "Osaka never instead of at time 0");
-        refused(&|config| config.osaka_time = Some(9), "Osaka at time 9 instead of at time 0");
-        let blobs = |config: &mut alloy_genesis::ChainConfig| {
-            config.blob_schedule.get_mut("osaka").expect("an entry").target_blob_count -= 1;
-        };
-        refused(&blobs, "another blobSchedule");
-        assert_eq!(stored(), genesis.config);
-        drop(open(&|config| config.amsterdam_time = Some(9_000)).expect("a later fork"));
-        assert_eq!(stored().amsterdam_time, Some(9_000));
-        drop(open(&|_| ()).expect("taken back in time"));
-    }
 }

@@ -1,4 +1,4 @@
-//! `deponent verify`: one block and its witness, and nothing else.
+//! `deponent verify`: runs one block on its witness, without any other state.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -18,16 +18,16 @@ use files::read_genesis_head;
 /// The arguments of `deponent verify`.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// JSON: {"chainId": n, "block": "0x RLP", "witness": {"state": [], "codes": [],
-    /// "headers": []}}; other members are passed over. "-" is the standard input.
+    /// The block with its witness, as JSON: {"chainId": n, "block": "0x RLP", "witness": {"state":
+    /// [], "codes": [], "headers": []}}; other members are ignored. - reads the standard input.
     file: PathBuf,
-    /// The chain's rules: a genesis.json as geth reads it. Chains 1, 11155111, 17000 and 560048
-    /// are built in.
+    /// The chain's rules, a genesis.json in geth's form [default: those of the file's chainId, if
+    /// that is 1, 11155111, 17000 or 560048].
     #[arg(long, value_name = "GENESIS")]
     chain: Option<PathBuf>,
 }
 
-/// What the file holds.
+/// The content of the file.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
@@ -36,7 +36,7 @@ struct Document {
     witness: Witness,
 }
 
-/// Verifies the file's block; the error says precisely why it could not.
+/// Verifies the file's block and prints a report.
 pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<()> {
     let text = read(&args.file)?;
     let Document { chain_id, block, witness } =
@@ -69,7 +69,7 @@ fn read(path: &PathBuf) -> anyhow::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The rules by `--chain`, or those built in for the file's chain.
+/// The rules of `--chain`, or the built-in ones of the file's chain.
 fn chain(args: &VerifyArgs, chain_id: Option<u64>) -> anyhow::Result<ChainSpec> {
     let Some(path) = &args.chain else {
         let chain_id = chain_id.context("the file has no chainId: give --chain GENESIS")?;

@@ -9,28 +9,28 @@ use clap::{Args, ValueEnum};
 use engine::{BlockRecord, Engine, EngineOptions};
 
 use super::number;
-use crate::cli::StorageArgs;
-use crate::node::{Retention, open_engine};
+use super::storage::StorageArgs;
+use crate::data_directory::{Retention, open_engine};
 use files::limits::ERA1_BLOCKS;
 use files::{BlockWriter, Era1Folder, ExportBlock, Form, Progress, is_stream};
 
-/// What `deponent export` takes.
+/// The arguments of `deponent export`.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// The file to write, `.gz` behind its name packs it, - is the standard output; for era1 the
-    /// folder of the files.
+    /// The file to write, compressed if its name ends in .gz; - writes the standard output. For
+    /// era1 the directory of the files.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The node's directory.
+    /// The data directory.
     #[arg(long, value_name = "DIR")]
     datadir: PathBuf,
-    /// The first block; when not given, the one after the genesis, for era1 the genesis.
+    /// The number of the first block [default: that after the genesis; for era1 the genesis].
     #[arg(long, value_name = "NUMBER")]
     from: Option<u64>,
-    /// The last block; when not given, the head, for era1 the last block of proof of work.
+    /// The number of the last block [default: the head; for era1 the last block of proof of work].
     #[arg(long, value_name = "NUMBER")]
     to: Option<u64>,
-    /// How the blocks are written.
+    /// The form of the file.
     #[arg(long, value_enum, default_value_t = ExportForm::Rlp)]
     format: ExportForm,
     #[command(flatten)]
@@ -39,18 +39,18 @@ pub(crate) struct ExportArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ExportForm {
-    /// The RLP of one block after the other, as geth exports it.
+    /// One block's RLP after the other, as geth exports it.
     Rlp,
-    /// An engine_newPayload request a line.
+    /// One engine_newPayload request a line, as JSON.
     Payloads,
-    /// Archives of 8192 blocks of proof of work each, with their receipts and checksums.txt, as
-    /// geth's import-history reads them.
+    /// Archives of 8192 proof-of-work blocks each, with receipts and checksums.txt, as geth's
+    /// import-history reads them.
     Era1,
 }
 
 /// Runs `deponent export`.
 pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<()> {
-    // Reading prunes nothing, and makes no copies.
+    // An export neither prunes nor copies witnesses.
     let options = EngineOptions {
         retain_history: u64::MAX,
         retain_witness_blocks: 0,
@@ -92,7 +92,8 @@ fn export_file(args: &ExportArgs, engine: &Engine, form: Form) -> anyhow::Result
     Ok(())
 }
 
-/// Goes on with what there is of the file, if it has these blocks; also says with which block.
+/// Continues a partial file if it holds these blocks, else begins a new one; also returns the
+/// number of the next block.
 fn begin(
     args: &ExportArgs,
     engine: &Engine,
@@ -109,7 +110,7 @@ fn begin(
     if is_ours {
         return Ok((writer, at + 1));
     }
-    // Before the other one begins: it may have something left to write.
+    // The old writer flushes on drop, so it goes before the new one is created.
     drop(writer);
     Ok((BlockWriter::create(&args.file, form)?, first))
 }
@@ -176,7 +177,7 @@ fn canonical(engine: &Engine, number: u64) -> anyhow::Result<Arc<BlockRecord>> {
     Ok(record)
 }
 
-/// The last block of proof of work from `first` on: none comes after one of proof of stake.
+/// The last proof-of-work block from `first` on, by binary search: proof of stake never ends.
 fn last_of_work(engine: &Engine, first: u64, head: u64) -> anyhow::Result<u64> {
     let is_of_work =
         |number| anyhow::Ok(!canonical(engine, number)?.block.header.difficulty.is_zero());
@@ -191,7 +192,7 @@ fn last_of_work(engine: &Engine, first: u64, head: u64) -> anyhow::Result<u64> {
     Ok(of_work)
 }
 
-/// A network's name in the names of era1 files, as geth has it.
+/// The network's name in the names of geth's era1 files.
 const fn network(chain_id: u64) -> &'static str {
     match chain_id {
         1 => "mainnet",

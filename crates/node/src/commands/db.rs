@@ -1,0 +1,155 @@
+//! `deponent db`.
+
+use std::path::{Path, PathBuf};
+
+use alloy_primitives::B256;
+use anyhow::{Context, bail, ensure};
+use clap::{Args, Subcommand};
+use files::Progress;
+use state::{Database, DirectoryDisk};
+
+use super::open;
+use super::storage::StorageArgs;
+
+/// The arguments of `deponent db`.
+#[derive(Debug, Args)]
+pub(crate) struct DbArgs {
+    #[command(subcommand)]
+    command: DbCommand,
+    /// The data directory.
+    #[arg(long, value_name = "DIR", global = true)]
+    datadir: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant)] // there is one
+enum DbCommand {
+    /// Print sizes, counts and heads.
+    Stats(StorageArgs),
+    /// Read all files, check every checksum, and hash the state of the head.
+    Verify(StorageArgs),
+    /// Drop all blocks above the one with this number, which becomes the head.
+    Unwind {
+        /// The number of the block to keep as the head.
+        #[arg(long, value_name = "NUMBER")]
+        to: u64,
+        #[command(flatten)]
+        storage: StorageArgs,
+    },
+    /// Delete states and witnesses beyond the limits of --history.retain-blocks,
+    /// --witness.retain-blocks and --witness.retain-bytes.
+    Prune(StorageArgs),
+}
+
+/// Runs `deponent db`.
+pub(crate) fn db(args: &DbArgs) -> anyhow::Result<()> {
+    let datadir = args.datadir.as_deref().context("name the data directory with --datadir")?;
+    match &args.command {
+        DbCommand::Stats(storage) => stats(&open_database(datadir, storage)?),
+        DbCommand::Verify(storage) => verify(datadir, storage),
+        DbCommand::Unwind { to, storage } => unwind(&open_database(datadir, storage)?, *to),
+        DbCommand::Prune(storage) => {
+            let engine = open(datadir, None, storage)?;
+            let mut progress = Progress::of_the_whole("pruning");
+            engine.prune(&mut |part| progress.part(part))?;
+            progress.finish();
+            let from = kept_from(engine.database())?;
+            println!("the states after block {from} and later are kept");
+            stats(engine.database())
+        }
+    }
+}
+
+fn stats(database: &Database) -> anyhow::Result<()> {
+    let stats = database.stats()?;
+    println!("{:<10} {:>8} {:>16} {:>16}", "log", "files", "bytes", "deleted bytes");
+    let logs = [
+        ("nodes", stats.nodes),
+        ("blocks", stats.blocks),
+        ("codes", stats.codes),
+        ("witnesses", stats.witnesses),
+    ];
+    for (name, log) in logs {
+        let state::LogStats { files, kept_bytes, deleted_bytes } = log;
+        println!("{name:<10} {files:>8} {kept_bytes:>16} {deleted_bytes:>16}");
+    }
+    println!("{:<10} {:>8} {:>16}", "index", 1, stats.index_bytes);
+    let (blocks, canonical) = (stats.block_count, stats.canonical_count);
+    println!("{blocks} blocks, {canonical} canonical; {} codes", stats.code_count);
+    println!("states are kept from block {}", kept_from(database)?);
+    let heads = database.heads();
+    let named = [("head", heads.head), ("safe", heads.safe), ("finalized", heads.finalized)];
+    for (name, hash) in named {
+        let Some(hash) = hash else { continue };
+        let number = database.entry(&hash)?.map_or(0, |entry| entry.number);
+        println!("{name:<10} {number:>8} {hash}");
+    }
+    Ok(())
+}
+
+/// The number of the first block whose state is kept; a chain may begin above block 0.
+fn kept_from(database: &Database) -> anyhow::Result<u64> {
+    let begun = database.heads().genesis.map(|genesis| database.entry(&genesis)).transpose()?;
+    Ok(begun.flatten().map_or(0, |entry| entry.number).max(database.versions_from()))
+}
+
+fn verify(data_dir: &Path, storage: &StorageArgs) -> anyhow::Result<()> {
+    let database = open_database(data_dir, storage)?;
+    let stats = database.stats()?;
+    let logs = [stats.nodes, stats.blocks, stats.codes, stats.witnesses];
+    let total = logs.iter().map(|log| log.kept_bytes).sum();
+    let mut progress = Progress::new("verifying", Some(total), 0);
+    let report = database.verify(&mut |done| progress.bytes(done))?;
+    progress.finish();
+    let state::VerifyReport { pages, frames, index_entries, damaged, first } = report;
+    println!("{pages} pages, {frames} frames, {index_entries} entries of the index");
+    if let Some(first) = first {
+        bail!("{damaged} of them are damaged, the first: {first}");
+    }
+    let Some(head) = database.heads().head else { return Ok(()) };
+    let entry = database.entry(&head)?.context("the head is not in the database")?;
+    let version = entry.version.context("the state after the head is not kept")?;
+    let mut progress = Progress::of_the_whole("hashing");
+    let nodes = trie::versioned::verify(database.nodes(), &version, &mut |nodes, part| {
+        progress.items("nodes", nodes);
+        progress.part(part);
+    })?;
+    progress.finish();
+    check_root(&database, head)?;
+    let (number, root) = (entry.number, version.root);
+    println!("the state after the head, block {number}: {nodes} nodes hash to {root}");
+    Ok(())
+}
+
+fn unwind(database: &Database, to: u64) -> anyhow::Result<()> {
+    let hash = database.canonical(to)?.with_context(|| format!("there is no block {to}"))?;
+    check_root(database, hash)?;
+    let mut progress = Progress::of_the_whole("unwinding");
+    let dropped = database.unwind(to, &mut |part| progress.part(part))?;
+    progress.finish();
+    println!("{dropped} canonical blocks dropped; the head is block {to}, {hash}");
+    Ok(())
+}
+
+/// Checks that the state after a block is kept, and has the root in its header.
+fn check_root(database: &Database, hash: B256) -> anyhow::Result<()> {
+    let entry = database.entry(&hash)?.with_context(|| format!("there is no block {hash}"))?;
+    let (number, from) = (entry.number, database.versions_from());
+    let version = entry.version.with_context(|| {
+        format!("the state after block {number} is not kept: states are kept from block {from}")
+    })?;
+    let header = engine::block_header(database, hash)?;
+    ensure!(
+        version.root == header.state_root,
+        "the state after block {number}, {hash}, has the root {}; its header says {}",
+        version.root,
+        header.state_root
+    );
+    Ok(())
+}
+
+fn open_database(data_dir: &Path, storage: &StorageArgs) -> anyhow::Result<Database> {
+    let directory = data_dir.join("chain");
+    ensure!(directory.is_dir(), "{} holds no chain", data_dir.display());
+    Ok(Database::open(DirectoryDisk::open(directory)?, &storage.database())?)
+}

@@ -1,0 +1,137 @@
+//! `deponent import`.
+
+use std::path::{Path, PathBuf};
+
+use alloy_primitives::B256;
+use alloy_rpc_types_engine::ForkchoiceState;
+use anyhow::bail;
+use clap::Args;
+use engine::{Engine, Verdict};
+use files::{BlockReader, FileBlock, Form, Progress};
+
+use super::storage::StorageArgs;
+use super::{number, open};
+
+/// Blocks imported before the head is moved: a crash loses no more.
+const BLOCKS_A_HEAD: u64 = 64;
+
+/// The arguments of `deponent import`.
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// Chain files, in the chain's order: engine_newPayload requests as JSON lines, RLP, era1 or
+    /// era, plain or compressed (gzip, zstd); - reads the standard input.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The data directory.
+    #[arg(long, value_name = "DIR")]
+    datadir: PathBuf,
+    /// The chain's rules and first block, a genesis.json: needed in an empty data directory.
+    #[arg(long, value_name = "FILE")]
+    chain: Option<PathBuf>,
+    #[command(flatten)]
+    storage: StorageArgs,
+}
+
+/// Runs `deponent import`.
+pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
+    let engine = open(&args.datadir, args.chain.as_deref(), &args.storage)?;
+    let last = engine.heads().head;
+    let head = number(&engine, last)?;
+    let mut import = Import { head, engine, last, is_new: false, imported: 0 };
+    for file in &args.files {
+        let imported = import.file(file);
+        // Valid blocks are kept, even if a later one is invalid.
+        import.choose_head()?;
+        import.engine.persist()?;
+        imported?;
+    }
+    let head = import.engine.heads().head;
+    println!("{} blocks imported; the head is block {}, {head}", import.imported, import.head);
+    Ok(())
+}
+
+struct Import {
+    engine: Engine,
+    /// The number of the last block read, or of the head where none was.
+    head: u64,
+    /// The hash of that block.
+    last: B256,
+    /// Whether this import brought that block.
+    is_new: bool,
+    imported: u64,
+}
+
+impl Import {
+    fn file(&mut self, file: &Path) -> anyhow::Result<()> {
+        let reader = BlockReader::open(file)?;
+        // Archives have one branch. Other files may have several, from below the head on.
+        let first = match reader.form() {
+            Form::Era1 | Form::Era => self.head + 1,
+            Form::Rlp | Form::Json => number(&self.engine, self.engine.heads().genesis)? + 1,
+        };
+        let mut reader = reader.from_number(first);
+        let mut progress = Progress::new("importing", reader.file_bytes(), 0);
+        while let Some(block) = reader.next() {
+            self.block(block?, &mut progress)?;
+            progress.bytes(reader.done_bytes());
+        }
+        progress.finish();
+        Ok(())
+    }
+
+    fn block(&mut self, found: FileBlock, progress: &mut Progress) -> anyhow::Result<()> {
+        let FileBlock { block, position, .. } = found;
+        let (number, gas_used, hash) = (block.header.number, block.header.gas_used, block.hash());
+        if self.engine.number(&hash)?.is_some() {
+            // It was imported before, but may not be the head yet.
+            (self.head, self.last, self.is_new) = (number, hash, false);
+            return Ok(());
+        }
+        match self.engine.new_block(block)? {
+            Verdict::Valid => {}
+            Verdict::Invalid { reason, .. } => {
+                bail!("{position}: block {number} ({hash}) is invalid: {reason}")
+            }
+            Verdict::Syncing => {
+                let head = self.head;
+                let parent = "unknown, or its state is not kept any more";
+                bail!("{position}: the parent of block {number} is {parent}; the head is {head}")
+            }
+        }
+        (self.head, self.last, self.is_new) = (number, hash, true);
+        self.imported += 1;
+        progress.block(number, gas_used);
+        if self.imported.is_multiple_of(BLOCKS_A_HEAD) {
+            self.choose_head()?;
+        }
+        Ok(())
+    }
+
+    /// Makes the last block the head, unless it is an ancestor of it. A block that was there before
+    /// never takes back finalized ones, and its state may have been pruned.
+    fn choose_head(&mut self) -> anyhow::Result<()> {
+        let heads = self.engine.heads();
+        if self.engine.canonical_hash(self.head)? != Some(self.last) {
+            let mut state = ForkchoiceState { head_block_hash: self.last, ..Default::default() };
+            if !self.is_new {
+                state.safe_block_hash = heads.safe.unwrap_or_default();
+                state.finalized_block_hash = heads.finalized.unwrap_or_default();
+            }
+            match self.engine.choose_head(state) {
+                Ok(outcome) if outcome.is_applied => return Ok(()),
+                Err(error) if self.is_new || !is_about_the_head(&error) => {
+                    return Err(error.into());
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+        self.last = heads.head;
+        self.head = number(&self.engine, self.last)?;
+        Ok(())
+    }
+}
+
+/// Whether the error only says that this block cannot be the head.
+fn is_about_the_head(error: &engine::Error) -> bool {
+    matches!(error, engine::Error::InvalidForkchoiceState(_) | engine::Error::TooDeepReorg(_))
+}

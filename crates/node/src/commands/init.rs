@@ -1,0 +1,198 @@
+//! `deponent init`.
+
+use std::path::{Path, PathBuf};
+
+use alloy_consensus::Header;
+use alloy_primitives::{B256, Bytes};
+use alloy_rlp::Decodable;
+use anyhow::{Context, anyhow, bail, ensure};
+use clap::Args;
+use engine::{Genesis, StateEntry, initialise};
+use execution::ChainSpec;
+use files::{Entry, Progress, SortOptions, SortedState, read_genesis, read_genesis_head};
+use state::{Database, DirectoryDisk};
+use trie::AccountInfo;
+
+use super::storage::StorageArgs;
+use crate::data_directory::{CONFIG, begin_from_state};
+
+/// The arguments of `deponent init`.
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// The chain's rules and first block, a genesis.json in geth's form.
+    #[arg(long, value_name = "FILE")]
+    chain: PathBuf,
+    /// The data directory, created if absent.
+    #[arg(long, value_name = "DIR")]
+    datadir: PathBuf,
+    /// A state to begin with instead of the genesis's own: JSON lines as `geth dump --iterative`
+    /// writes and reth's init-state reads, plain or compressed (gzip, zstd). geth's dump is
+    /// complete only if geth has run with --cache.preimages from the first block on. Without
+    /// --header the state must be that of the genesis's own accounts, if it has any.
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// The header of the block with that state, as RLP or its hex, if that block is not the
+    /// genesis. The chain then begins there.
+    #[arg(long, value_name = "FILE", requires = "state")]
+    header: Option<PathBuf>,
+    #[command(flatten)]
+    storage: StorageArgs,
+}
+
+/// Why a dump of geth's may be incomplete, which geth says in its log only.
+const PREIMAGES: &str = "`geth dump` leaves out every account and slot whose key it knows as a \
+                         hash only: it is complete when `geth init` and `geth import`, or the \
+                         node, have run with --cache.preimages from the first block on";
+
+/// Runs `deponent init`.
+pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
+    ensure!(
+        args.state.is_some() || args.chain.metadata().is_ok_and(|data| data.is_file()),
+        "{} is read twice, so it has to be a file",
+        args.chain.display()
+    );
+    let expected = Expected::read(args)?;
+    let database = empty_database(args)?;
+    let file = args.state.as_ref().unwrap_or(&args.chain);
+    let options = SortOptions::new(&args.datadir.join("init"));
+    let mut progress = Progress::new("sorting", None, 0);
+    let sorted = SortedState::prepare(file, &options, &mut progress)?;
+    progress.finish();
+    // A wrong root is found before the state is built, which may take long.
+    sorted.root().map_or(Ok(()), |root| expected.check_own(args, root))?;
+    let mut progress = Progress::counting("building", "accounts", sorted.accounts(), 0);
+    let mut accounts = 0;
+    let entries = sorted.entries()?.map(|entry| {
+        let entry = state_entry(entry?);
+        if let StateEntry::Account { .. } = entry {
+            accounts += 1;
+            progress.count(accounts);
+        }
+        anyhow::Ok(entry)
+    });
+    let codes = sorted.codes()?.map(|code| Ok(code?));
+    // With the heads or before them: a chain that is there has these.
+    database.set_meta(CONFIG, serde_json::to_vec(&expected.genesis.config)?.into())?;
+    begin_from_state(&database, args.state.is_some() || args.header.is_some())?;
+    let heads = initialise(&expected.chain, &database, entries, codes, |root| {
+        expected.header(args, sorted.root(), root)
+    });
+    let heads = heads.map_err(|error| match error.downcast_ref() {
+        Some(engine::Error::StorageRoot { .. }) => {
+            anyhow!("{error}: some slots are missing or not as they were. {PREIMAGES}")
+        }
+        _ => error,
+    })?;
+    progress.finish();
+    sorted.remove()?;
+    println!("the chain begins with {}, {accounts} accounts", heads.genesis);
+    Ok(())
+}
+
+/// What the arguments say of the first block.
+struct Expected {
+    genesis: alloy_genesis::Genesis,
+    chain: ChainSpec,
+    /// The state root of the genesis's own accounts, where the state has to be theirs.
+    own_root: Option<B256>,
+    /// The header given.
+    header: Option<Header>,
+}
+
+impl Expected {
+    fn read(args: &InitArgs) -> anyhow::Result<Self> {
+        let is_own = args.state.is_some() && args.header.is_none();
+        let read = if is_own { read_genesis } else { read_genesis_head };
+        let genesis = read(&args.chain)?;
+        let chain = ChainSpec::from_config(&genesis.config)?;
+        let own = Some(&genesis).filter(|file| is_own && !file.alloc.is_empty());
+        let own = own.map(|file| Genesis::new(file, &chain)).transpose()?;
+        let own_root = own.map(|own| own.header.state_root);
+        let header = args.header.as_deref().map(read_header).transpose()?;
+        Ok(Self { genesis, chain, own_root, header })
+    }
+
+    /// Checks that the state is that of the genesis's own accounts, where it has to be.
+    fn check_own(&self, args: &InitArgs, root: B256) -> Result<(), engine::Error> {
+        match self.own_root {
+            Some(own) if own != root => Err(engine::Error::Genesis(format!(
+                "the state's root is {root}, that of the accounts in {} {own}: --header gives the \
+                 header of the block whose state it is",
+                args.chain.display()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// The header of the first block, for a state with this root; `stated` is the root by the file.
+    fn header(
+        &self,
+        args: &InitArgs,
+        stated: Option<B256>,
+        root: B256,
+    ) -> Result<Header, engine::Error> {
+        if let Some(stated) = stated.filter(|stated| *stated != root) {
+            let reason = format!(
+                "the file says that its root is {stated}, its accounts give {root}: some are \
+                 missing or not as they were. {PREIMAGES}"
+            );
+            return Err(engine::Error::Genesis(reason));
+        }
+        self.check_own(args, root)?;
+        let given = self.header.clone();
+        given.map_or_else(|| Genesis::header(&self.genesis, &self.chain, root), Ok)
+    }
+}
+
+/// Opens a new database; what an earlier `init` left unfinished is removed.
+fn empty_database(args: &InitArgs) -> anyhow::Result<Database> {
+    let directory = args.datadir.join("chain");
+    let open = || Database::open(DirectoryDisk::open(&directory)?, &args.storage.database());
+    let mut database = open()?;
+    if let Some(head) = database.heads().head {
+        bail!("{} holds a chain already, its head is {head}", args.datadir.display());
+    }
+    // The unfinished one is as large as the state. It is renamed while this process has it locked,
+    // and then removed: a kill in between leaves nothing under the chain's own name.
+    let unfinished = args.datadir.join("chain.unfinished");
+    if database.stats()?.nodes.kept_bytes > 0 {
+        remove(&unfinished)?;
+        std::fs::rename(&directory, &unfinished)
+            .with_context(|| format!("cannot rename {}", directory.display()))?;
+        database = open()?;
+    }
+    remove(&unfinished)?;
+    Ok(database)
+}
+
+fn state_entry(entry: Entry) -> StateEntry {
+    match entry {
+        Entry::Account { hashed_address, nonce, balance, code_hash, storage_root } => {
+            let info = AccountInfo { nonce, balance, code_hash };
+            StateEntry::Account { hashed_address, info, storage_root }
+        }
+        Entry::Slot { hashed_slot, value } => StateEntry::Slot { hashed_slot, value },
+    }
+}
+
+fn read_header(file: &Path) -> anyhow::Result<Header> {
+    let context = || format!("{} is not a header's RLP, or its hex", file.display());
+    let content = std::fs::read(file).with_context(context)?;
+    let text = std::str::from_utf8(&content).map(str::trim);
+    let rlp = match text.ok().and_then(|text| text.parse::<Bytes>().ok()) {
+        Some(bytes) => bytes,
+        None => content.into(),
+    };
+    let mut rest = &rlp[..];
+    let header = Header::decode(&mut rest).with_context(context)?;
+    ensure!(rest.is_empty(), "{}: {} bytes behind the header", file.display(), rest.len());
+    Ok(header)
+}
+
+/// Removes a directory, if there is one.
+fn remove(directory: &Path) -> anyhow::Result<()> {
+    match std::fs::remove_dir_all(directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        other => other.with_context(|| format!("cannot remove {}", directory.display())),
+    }
+}
