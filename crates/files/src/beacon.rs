@@ -1,8 +1,8 @@
-//! Execution payloads out of SSZ `SignedBeaconBlock`s, from Bellatrix to Fulu.
+//! Execution payloads in SSZ `SignedBeaconBlock`s, from Bellatrix to Fulu.
 //!
-//! The fork is told by where the first of a body's variable-size fields begins: each fork has added
-//! to the fixed-size part (consensus-specs `specs/*/beacon-chain.md` at v1.6.0, `BeaconBlockBody`).
-//! The block hash then proves that everything was read right.
+//! The offset of the body's first variable-size field identifies the fork: each fork has added to
+//! the fixed-size part (consensus-specs `specs/*/beacon-chain.md` at v1.6.0, `BeaconBlockBody`).
+//! The block hash then proves that everything was decoded correctly.
 
 use alloy_eips::eip4844::kzg_to_versioned_hash;
 use alloy_eips::eip4895::Withdrawal;
@@ -12,16 +12,16 @@ use alloy_rpc_types_engine::{
     ExecutionPayload, ExecutionPayloadV1, ExecutionPayloadV2, ExecutionPayloadV3,
 };
 
-use crate::seal::Beside;
+use crate::seal::PayloadParameters;
 
-/// A beacon block, as far as execution needs it.
+/// The parts of a beacon block that execution needs.
 pub(super) struct BeaconBlock {
     pub(super) slot: u64,
     /// `None` before the merge.
-    pub(super) payload: Option<(ExecutionPayload, Beside)>,
+    pub(super) payload: Option<(ExecutionPayload, PayloadParameters)>,
 }
 
-/// What each fork has as the offset of `proposer_slashings`, with the mainnet preset.
+/// The offset of `proposer_slashings` in each fork, with the mainnet preset.
 const PHASE0: usize = 220;
 const ALTAIR: usize = 380;
 const BELLATRIX: usize = 384;
@@ -30,7 +30,7 @@ const DENEB: usize = 392;
 /// Electra and Fulu.
 const ELECTRA: usize = 396;
 
-/// Places in a body's fixed-size part.
+/// Offsets in a body's fixed-size part.
 const PROPOSER_SLASHINGS_AT: usize = 200;
 const EXECUTION_PAYLOAD_AT: usize = 380;
 const CHANGES_AT: usize = 384;
@@ -40,7 +40,7 @@ const REQUESTS_AT: usize = 392;
 const COMMITMENT_BYTES: usize = 48;
 const WITHDRAWAL_BYTES: usize = 44;
 
-/// Bytes of a deposit, a withdrawal and a consolidation request: the lists of an Electra body.
+/// The sizes of a deposit, a withdrawal and a consolidation request in bytes.
 const REQUEST_BYTES: [usize; 3] = [192, 76, 116];
 
 impl BeaconBlock {
@@ -80,7 +80,7 @@ struct Body<'a> {
 }
 
 impl Body<'_> {
-    fn payload(&self, first: u64) -> Result<Option<(ExecutionPayload, Beside)>, String> {
+    fn payload(&self, first: u64) -> Result<Option<(ExecutionPayload, PayloadParameters)>, String> {
         let Self { fork, parent_root, body } = *self;
         let mut parts: [&[u8]; 4] = [&[]; 4];
         match fork {
@@ -101,7 +101,7 @@ impl Body<'_> {
         let [payload, _, commitments, lists] = parts;
         let payload = Container { name: "ExecutionPayload", bytes: payload };
         let Some(execution) = execution(&payload, fork, first)? else { return Ok(None) };
-        let mut beside = Beside::default();
+        let mut beside = PayloadParameters::default();
         if fork >= DENEB {
             let bytes = commitments.len();
             if bytes % COMMITMENT_BYTES != 0 {
@@ -118,8 +118,8 @@ impl Body<'_> {
     }
 }
 
-/// The payload's fields; `None` where it is that of no block, as before the merge, or of one
-/// below `first`.
+/// The fields of the payload; `None` for the empty payload before the merge, and for that of a
+/// block below `first`.
 fn execution(
     payload: &Container<'_>,
     fork: usize,
@@ -210,7 +210,7 @@ fn list(bytes: &[u8]) -> Result<Vec<Bytes>, String> {
     Ok(items)
 }
 
-/// `ExecutionRequests`, as EIP-7685 has them: the type and the SSZ of each list that is not empty.
+/// `ExecutionRequests` in the form of EIP-7685: the type and the SSZ of each non-empty list.
 fn requests(bytes: &[u8]) -> Result<Requests, String> {
     let lists = Container { name: "ExecutionRequests", bytes };
     let parts: [&[u8]; 3] = lists.parts([0, 4, 8], 12)?;
@@ -226,7 +226,7 @@ fn requests(bytes: &[u8]) -> Result<Requests, String> {
     Ok(requests)
 }
 
-/// An SSZ container's bytes.
+/// The bytes of an SSZ container.
 #[derive(Clone, Copy)]
 struct Container<'a> {
     name: &'static str,
@@ -234,8 +234,8 @@ struct Container<'a> {
 }
 
 impl<'a> Container<'a> {
-    /// The variable-size fields whose offsets are at `places`: all that the container has, up to
-    /// its end, or the last of them. The first begins at `fixed_bytes`, unless that is 0.
+    /// The variable-size fields whose offsets stand at `places`: all fields of the container, or
+    /// the last ones. The first begins at `fixed_bytes`, unless that is 0.
     fn parts<const N: usize>(
         &self,
         places: [usize; N],

@@ -15,29 +15,29 @@ use crate::json::{Scanner, name};
 use crate::payloads::Payloads;
 use crate::rlp;
 
-/// A block out of a file, with what the file has of it beside the block itself.
+/// A block from a file, with everything else that the file holds about it.
 #[derive(Debug, Clone)]
 pub struct FileBlock {
     /// The block; its hash is that of its header.
     pub block: SealedBlock,
-    /// The requests (EIP-7685), where the file has them: in era files and payloads from Prague on.
+    /// The requests (EIP-7685): in era files and payloads from Prague on.
     pub requests: Option<Requests>,
-    /// The block access list (EIP-7928), where the file has it: in payloads from Amsterdam on.
+    /// The block access list (EIP-7928): in payloads from Amsterdam on.
     pub access_list: Option<Bytes>,
-    /// The total difficulty up to and with the block: in era1 files.
+    /// The total difficulty including the block: in era1 files.
     pub total_difficulty: Option<U256>,
-    /// Where it was.
+    /// The position in the file.
     pub position: Position,
 }
 
-/// Where in a file a block is.
+/// The position of a block in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
     /// The file.
     pub file: Arc<Path>,
-    /// Bytes before it, in what the file unpacks to.
+    /// The number of bytes before it, in the decompressed content.
     pub offset: u64,
-    /// Blocks before it.
+    /// The number of blocks before it.
     pub index: u64,
 }
 
@@ -49,23 +49,23 @@ impl fmt::Display for Position {
 }
 
 impl FileBlock {
-    /// A block of which nothing else is known.
+    /// A block alone.
     pub(super) fn of(block: SealedBlock) -> Self {
         let position = Position { file: Path::new("").into(), offset: 0, index: 0 };
         Self { block, requests: None, access_list: None, total_difficulty: None, position }
     }
 
-    /// The block, as found behind `offset` bytes.
+    /// The block at this offset, in bytes.
     pub(super) fn at(mut self, offset: u64) -> Self {
         self.position.offset = offset;
         self
     }
 }
 
-/// The forms that block files have.
+/// The forms of block files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// The RLP of one block after the other.
+pub enum BlockForm {
+    /// The RLP of the blocks, concatenated.
     Rlp,
     /// An archive of proof-of-work blocks.
     Era1,
@@ -75,15 +75,15 @@ pub enum Form {
     Json,
 }
 
-/// The blocks of a file, in its order. The form is told by the content.
+/// Reads the blocks of a file in order. The content determines the form, not the name.
 ///
-/// It is an iterator that ends after the first error. Memory is bounded by the longest block.
+/// The iterator ends after the first error. Its memory is bounded by the longest block.
 pub struct BlockReader {
     content: Content,
     buffer: Vec<u8>,
-    /// Blocks below it are passed over.
+    /// The number below which blocks are skipped.
     first: u64,
-    /// Blocks read or passed over.
+    /// The number of blocks read or skipped.
     index: u64,
     ended: bool,
 }
@@ -97,45 +97,45 @@ enum Content {
 }
 
 impl BlockReader {
-    /// Opens a file, `-` being the standard input, and tells its form.
+    /// Opens a file, or the standard input if `path` is `-`, and determines its form.
     ///
     /// # Errors
-    /// If it cannot be read, is empty, or has no form that is known.
+    /// If it cannot be read, is empty, or has an unknown form.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let content = Content::open(Input::open(path)?)?;
         Ok(Self { content, buffer: Vec::new(), first: 0, index: 0, ended: false })
     }
 
-    /// Passes over all blocks below `number`, without reading their bodies: what has been imported
-    /// already. The file's own checks go on.
+    /// Skips all blocks below `number` without decoding their bodies, such as those that are
+    /// imported already. The file's own checksums and indices are still checked.
     #[must_use]
     pub const fn from_number(mut self, number: u64) -> Self {
         self.first = number;
         self
     }
 
-    /// The file's form.
-    pub const fn form(&self) -> Form {
+    /// The form of the file.
+    pub const fn form(&self) -> BlockForm {
         match self.content {
-            Content::Rlp(_) => Form::Rlp,
-            Content::Era1(..) => Form::Era1,
-            Content::Era(..) => Form::Era,
-            Content::Json(..) => Form::Json,
+            Content::Rlp(_) => BlockForm::Rlp,
+            Content::Era1(..) => BlockForm::Era1,
+            Content::Era(..) => BlockForm::Era,
+            Content::Json(..) => BlockForm::Json,
         }
     }
 
-    /// Bytes of the file that are done with. Of a packed file, those that have been read.
+    /// The number of bytes consumed; of a compressed file, those read so far.
     pub fn done_bytes(&self) -> u64 {
         self.content.input().done_bytes()
     }
 
-    /// The file's length in bytes; `None` for one that has none, as the standard input.
+    /// The length of the file in bytes; `None` if it has none, like the standard input.
     pub const fn file_bytes(&self) -> Option<u64> {
         self.content.input().file_bytes()
     }
 
-    /// Bytes of content that are done with: for a file that is not packed, where the next block
-    /// begins.
+    /// The number of bytes of content consumed: in an uncompressed file the offset of the next
+    /// block.
     pub(super) const fn offset(&self) -> u64 {
         self.content.input().offset()
     }

@@ -22,23 +22,23 @@ pub(super) const BLOCK_INDEX: u16 = 0x3266;
 pub(super) const COMPONENT_INDEX: u16 = 0x3267;
 pub(super) const SLOT_INDEX: u16 = 0x3269;
 
-/// Bytes before an entry's value.
+/// The length of an entry's header in bytes.
 pub(super) const HEADER_BYTES: u64 = 8;
 
 /// The first bytes of every e2store file: an empty entry of type Version.
 pub(super) const MAGIC: [u8; 8] = [0x65, 0x32, 0, 0, 0, 0, 0, 0];
 
-/// An entry whose value comes next.
+/// The header of an entry; its value follows.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
+pub(super) struct EntryHeader {
     pub(super) kind: u16,
     pub(super) value_bytes: u64,
-    /// Where the entry begins.
+    /// The offset of the entry in bytes.
     pub(super) offset: u64,
 }
 
-/// The head of the next entry, or `None` at the end.
-pub(super) fn next(input: &mut Input) -> Result<Option<Entry>, Error> {
+/// Reads the header of the next entry; `None` at the end.
+pub(super) fn next(input: &mut Input) -> Result<Option<EntryHeader>, Error> {
     let offset = input.offset();
     if input.fill(1)?.is_empty() {
         return Ok(None);
@@ -49,11 +49,11 @@ pub(super) fn next(input: &mut Input) -> Result<Option<Entry>, Error> {
         return Err(input.error(offset, problem));
     }
     let value_bytes = u64::from(u32::from_le_bytes([l0, l1, l2, l3]));
-    Ok(Some(Entry { kind: u16::from_le_bytes([k0, k1]), value_bytes, offset }))
+    Ok(Some(EntryHeader { kind: u16::from_le_bytes([k0, k1]), value_bytes, offset }))
 }
 
-/// The head of the next entry, which must be there and of this type.
-pub(super) fn expect(input: &mut Input, kind: u16) -> Result<Entry, Error> {
+/// Reads the header of the next entry, which must exist and be of this type.
+pub(super) fn expect(input: &mut Input, kind: u16) -> Result<EntryHeader, Error> {
     let offset = input.offset();
     let found = next(input)?;
     match found {
@@ -66,9 +66,9 @@ pub(super) fn expect(input: &mut Input, kind: u16) -> Result<Entry, Error> {
     }
 }
 
-/// The value as it is, of at most `limit` bytes.
-pub(super) fn value(input: &mut Input, entry: Entry, limit: u64) -> Result<Vec<u8>, Error> {
-    let Entry { kind, value_bytes, offset } = entry;
+/// Reads an uncompressed value of at most `limit` bytes.
+pub(super) fn value(input: &mut Input, entry: EntryHeader, limit: u64) -> Result<Vec<u8>, Error> {
+    let EntryHeader { kind, value_bytes, offset } = entry;
     if value_bytes > limit {
         let problem = format!("{} of {value_bytes} bytes, over {limit}", name(kind));
         return Err(input.error(offset, problem));
@@ -78,14 +78,14 @@ pub(super) fn value(input: &mut Input, entry: Entry, limit: u64) -> Result<Vec<u
     Ok(value)
 }
 
-/// Puts the value, unpacked with snappy, into `out`; it has at most `limit` bytes.
+/// Decompresses the value (snappy) into `out`, at most `limit` bytes.
 pub(super) fn unpacked(
     input: &mut Input,
-    entry: Entry,
+    entry: EntryHeader,
     limit: u64,
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
-    let Entry { kind, value_bytes, offset } = entry;
+    let EntryHeader { kind, value_bytes, offset } = entry;
     out.clear();
     let mut packed = Read::take(&mut *input, value_bytes);
     let read = FrameDecoder::new(&mut packed).take(limit + 1).read_to_end(out);
@@ -112,15 +112,19 @@ pub(super) fn unpacked(
     }
 }
 
-/// An entry of block or slot offsets: `first | offset … | count`, the offsets relative to where
-/// the entry begins.
-pub(super) struct Index {
+/// An index of block or slot offsets: `first | offset … | count`, the offsets relative to the
+/// beginning of its entry.
+pub(super) struct OffsetIndex {
     pub(super) first: u64,
     pub(super) offsets: Vec<i64>,
 }
 
 /// Reads an index of at most `limit` offsets.
-pub(super) fn index(input: &mut Input, entry: Entry, limit: u64) -> Result<Index, Error> {
+pub(super) fn index(
+    input: &mut Input,
+    entry: EntryHeader,
+    limit: u64,
+) -> Result<OffsetIndex, Error> {
     let value = value(input, entry, 8 * (limit + 2))?;
     let (words, rest) = value.as_chunks::<8>();
     let [first, offsets @ .., count] = words else {
@@ -133,10 +137,10 @@ pub(super) fn index(input: &mut Input, entry: Entry, limit: u64) -> Result<Index
         return Err(input.error(entry.offset, problem));
     }
     let offsets = offsets.iter().map(|offset| i64::from_le_bytes(*offset)).collect();
-    Ok(Index { first, offsets })
+    Ok(OffsetIndex { first, offsets })
 }
 
-/// What the format calls entries of a type.
+/// The format's name for a type of entries.
 pub(super) fn name(kind: u16) -> String {
     let known = match kind {
         VERSION => "Version",
@@ -165,7 +169,7 @@ pub(super) fn write(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// Appends an entry whose value is packed with snappy.
+/// Appends an entry with its value compressed (snappy).
 pub(super) fn write_packed(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
     use std::io::Write;
     let mut packed = snap::write::FrameEncoder::new(Vec::new());

@@ -1,31 +1,31 @@
 //! era files: the beacon blocks of 8192 slots, each with its execution payload, and a state.
 //!
 //! `era := Version | block* | era-state | other-entries* | slot-index(block)? | slot-index(state)`,
-//! and a file may hold several one after the other
+//! and a file may hold several in sequence
 //! (<https://github.com/status-im/nimbus-eth2/blob/stable/docs/e2store.md>).
 
 use crate::FileBlock;
 use crate::beacon::BeaconBlock;
-use crate::e2store::{self, Entry, Index};
+use crate::e2store::{self, EntryHeader, OffsetIndex};
 use crate::error::Error;
 use crate::input::Input;
 use crate::limits::{BLOCK_BYTES, ERA_SLOTS};
 use crate::seal::seal;
 
-/// What has been read of an era file.
+/// The state of reading an era file.
 #[derive(Default)]
 pub(super) struct Era {
-    /// Slots of this group's blocks, and where they begin.
+    /// Slots of this group's blocks, and the offsets of their entries.
     slots: Vec<(u64, u64)>,
-    /// A state has ended the group's blocks.
+    /// Whether a state has ended the group's blocks.
     state: bool,
-    /// Whether the group has the index that it needs, one of a single slot: that of its state.
+    /// Whether the group has its mandatory index, that of the state's single slot.
     indexed: bool,
     buffer: Vec<u8>,
 }
 
 impl Era {
-    /// The execution block of the next beacon block that has one, or `None` at the end.
+    /// The execution block of the next beacon block with one; `None` at the end.
     pub(super) fn next(
         &mut self,
         input: &mut Input,
@@ -69,7 +69,7 @@ impl Era {
     fn block(
         &mut self,
         input: &mut Input,
-        entry: Entry,
+        entry: EntryHeader,
         first: u64,
     ) -> Result<Option<FileBlock>, Error> {
         let wrong = |input: &Input, problem: String| input.error(entry.offset, problem);
@@ -92,8 +92,13 @@ impl Era {
         Ok(Some(block.at(entry.offset)))
     }
 
-    /// An index of blocks must be that of the blocks read. One of a single slot is of the state.
-    fn check_index(&mut self, input: &Input, entry: Entry, index: &Index) -> Result<(), Error> {
+    /// Checks an index: that of a single slot is the state's, others must match the blocks read.
+    fn check_index(
+        &mut self,
+        input: &Input,
+        entry: EntryHeader,
+        index: &OffsetIndex,
+    ) -> Result<(), Error> {
         if let [_] = index.offsets[..] {
             self.indexed = true;
             return Ok(());

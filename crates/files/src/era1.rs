@@ -13,36 +13,36 @@ use execution::{SealedBlock, Transaction};
 use sha2::{Digest, Sha256};
 
 use crate::FileBlock;
-use crate::e2store::{self, Entry};
+use crate::e2store::{self, EntryHeader};
 use crate::error::Error;
 use crate::input::Input;
 use crate::limits::{BLOCK_BYTES, ERA1_BLOCKS};
 use crate::output::Output;
 
-/// What has been read of an era1 file.
+/// The state of reading an era1 file.
 #[derive(Default)]
 pub(super) struct Era1 {
     begun: bool,
-    /// Where the blocks begin.
+    /// The offsets of the blocks.
     offsets: Vec<u64>,
     /// The accumulator's leaves.
     records: Vec<B256>,
     first: u64,
-    last: Option<Last>,
+    last: Option<LastBlock>,
     accumulator: Option<B256>,
     indexed: bool,
     buffer: Vec<u8>,
 }
 
-struct Last {
+struct LastBlock {
     number: u64,
     hash: B256,
     total_difficulty: U256,
 }
 
 impl Era1 {
-    /// The next block, or `None` at the end, when all that the file says of itself has been
-    /// checked. Of blocks below `first` the bodies and receipts are not read.
+    /// The next block, or `None` at the end, where accumulator and index are checked. Bodies and
+    /// receipts of blocks below `first` are not read.
     pub(super) fn next(
         &mut self,
         input: &mut Input,
@@ -87,7 +87,7 @@ impl Era1 {
     fn block(
         &mut self,
         input: &mut Input,
-        entry: Entry,
+        entry: EntryHeader,
         first: u64,
     ) -> Result<Option<FileBlock>, Error> {
         let wrong = |input: &Input, problem| Err(input.error(entry.offset, problem));
@@ -104,7 +104,7 @@ impl Era1 {
             && (last.number.checked_add(1), last.hash) != (Some(header.number), header.parent_hash)
         {
             let (number, parent) = (header.number, header.parent_hash);
-            let Last { number: before, hash, .. } = last;
+            let LastBlock { number: before, hash, .. } = last;
             let problem = format!("block {number} on {parent} after block {before}, {hash}");
             return wrong(input, problem);
         }
@@ -117,7 +117,7 @@ impl Era1 {
         }
         self.offsets.push(entry.offset);
         self.records.push(record(hash, total_difficulty));
-        self.last = Some(Last { number: header.number, hash, total_difficulty });
+        self.last = Some(LastBlock { number: header.number, hash, total_difficulty });
         let Some(body) = body else { return Ok(None) };
         let block = SealedBlock::new(Block { header, body });
         if block.hash() != hash {
@@ -130,7 +130,7 @@ impl Era1 {
         Ok(Some(FileBlock { total_difficulty, ..FileBlock::of(block).at(entry.offset) }))
     }
 
-    /// The body, its roots checked; `None` where it is passed over.
+    /// The body, with its roots checked; `None` if it is skipped.
     fn body(
         &mut self,
         input: &mut Input,
@@ -164,7 +164,7 @@ impl Era1 {
         Ok(Some(body))
     }
 
-    /// Checks the receipts, where the file has them.
+    /// Checks the receipts, if the file has them.
     fn receipts(
         &mut self,
         input: &mut Input,
@@ -198,7 +198,7 @@ impl Era1 {
         let before = match &self.last {
             Some(last) => Some(last.total_difficulty),
             None if header.number == 0 => Some(U256::ZERO),
-            // What came before is not in the file.
+            // The file does not hold the blocks before.
             None => None,
         };
         let expected = match before {
@@ -216,7 +216,7 @@ impl Era1 {
         Ok(got)
     }
 
-    fn check_accumulator(&mut self, input: &mut Input, entry: Entry) -> Result<(), Error> {
+    fn check_accumulator(&mut self, input: &mut Input, entry: EntryHeader) -> Result<(), Error> {
         let got = B256::from(fixed(input, entry)?);
         let expected = accumulator(&self.records);
         if got != expected {
@@ -227,7 +227,7 @@ impl Era1 {
         Ok(())
     }
 
-    fn check_index(&mut self, input: &mut Input, entry: Entry) -> Result<(), Error> {
+    fn check_index(&mut self, input: &mut Input, entry: EntryHeader) -> Result<(), Error> {
         let index = e2store::index(input, entry, ERA1_BLOCKS as u64)?;
         let begins = entry.offset as i64;
         let expected = self.offsets.iter().map(|offset| *offset as i64 - begins);
@@ -246,11 +246,12 @@ impl Era1 {
             let problem = format!("{missing} expected, the file ends");
             return Err(input.error(input.offset(), problem));
         }
-        let Some(name) = Name::of(input.file()) else { return Ok(()) };
+        let Some(name) = FileName::of(input.file()) else { return Ok(()) };
         let accumulator = self.accumulator.unwrap_or_default();
-        let expected = Name { epoch: self.first / ERA1_BLOCKS as u64, root: short(&accumulator) };
+        let expected =
+            FileName { epoch: self.first / ERA1_BLOCKS as u64, root: short(&accumulator) };
         if name != expected {
-            let Name { epoch, root } = expected;
+            let FileName { epoch, root } = expected;
             let problem = format!("the content is that of a file NETWORK-{epoch:05}-{root}.era1");
             return Err(input.error(0, problem));
         }
@@ -258,15 +259,15 @@ impl Era1 {
     }
 }
 
-/// What a name as `mainnet-00000-5ec1ffb8.era1` says.
+/// The parts of a name such as `mainnet-00000-5ec1ffb8.era1`.
 #[derive(PartialEq, Eq)]
-struct Name {
+struct FileName {
     epoch: u64,
     root: String,
 }
 
-impl Name {
-    /// `None` where the file does not follow the convention.
+impl FileName {
+    /// `None` if the name does not follow the convention.
     fn of(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
         let stem = name.split_once(".era1").map(|(stem, _)| stem)?;
@@ -282,7 +283,7 @@ fn short(root: &B256) -> String {
     hex::encode(&root[..4])
 }
 
-fn fixed(input: &mut Input, entry: Entry) -> Result<[u8; 32], Error> {
+fn fixed(input: &mut Input, entry: EntryHeader) -> Result<[u8; 32], Error> {
     if entry.value_bytes != 32 {
         let (kind, bytes) = (e2store::name(entry.kind), entry.value_bytes);
         return Err(input.error(entry.offset, format!("{kind} of {bytes} bytes instead of 32")));
@@ -295,7 +296,7 @@ fn decode<T: Decodable>(mut rlp: &[u8]) -> alloy_rlp::Result<T> {
     if rlp.is_empty() { Ok(value) } else { Err(alloy_rlp::Error::UnexpectedLength) }
 }
 
-/// Whether the body is the one that the header names.
+/// Checks the body against the roots in the header.
 pub(super) fn check_roots(header: &Header, body: &BlockBody<Transaction>) -> Result<(), String> {
     let transactions = proofs::calculate_transaction_root(&body.transactions);
     let withdrawals = body.withdrawals.as_ref().map(|w| proofs::calculate_withdrawals_root(w));
@@ -315,10 +316,10 @@ pub(super) fn check_roots(header: &Header, body: &BlockBody<Transaction>) -> Res
     Ok(())
 }
 
-/// Root of the trie of receipts, from the RLP of their list.
+/// The root of the trie of receipts, from the RLP of their list.
 ///
-/// What the trie holds of a receipt is what the list holds: its RLP, or the content of the string
-/// that a typed one is.
+/// The trie's values are the items of the list: a legacy receipt's RLP, or the content of the
+/// string that holds a typed receipt.
 fn receipts_root(mut list: &[u8]) -> alloy_rlp::Result<B256> {
     let mut content = alloy_rlp::Header::decode_bytes(&mut list, true)?;
     if !list.is_empty() {
@@ -377,10 +378,10 @@ pub struct Era1Writer {
 }
 
 impl Era1Writer {
-    /// Begins a file in `directory`; its name is known at the end.
+    /// Begins a file in `directory`. Its name depends on its content.
     ///
     /// # Errors
-    /// If no file can be made there.
+    /// If no file can be created there.
     pub fn create(directory: &Path, network: &str) -> Result<Self, Error> {
         let mut output = Output::create(&directory.join(format!("{network}-unfinished.era1")))?;
         output.write(&e2store::MAGIC)?;
@@ -395,18 +396,17 @@ impl Era1Writer {
         })
     }
 
-    /// The number of the first block, once there is one.
+    /// The number of the first block; `None` before one is written.
     pub fn first_number(&self) -> Option<u64> {
         self.last.map(|(last, ..)| last + 1 - self.records.len() as u64)
     }
 
-    /// Whether the file has as many blocks as one can have.
+    /// Whether the file has 8192 blocks, the most that the format allows.
     pub const fn is_full(&self) -> bool {
         self.records.len() == ERA1_BLOCKS
     }
 
-    /// Adds a block, with the RLP of the list of its receipts and the total difficulty up to and
-    /// with it.
+    /// Adds a block with the RLP of the list of its receipts and the total difficulty including it.
     ///
     /// # Errors
     /// If the block is not the next one, is of proof of stake, has other receipts, or the file is
@@ -462,7 +462,7 @@ impl Era1Writer {
         Ok(())
     }
 
-    /// Ends the file and gives it its name, `NETWORK-EPOCH-ROOT.era1`, which is returned.
+    /// Completes the file and names it `NETWORK-EPOCH-ROOT.era1`. Returns its path.
     ///
     /// # Errors
     /// If no block was written; and if writing fails.

@@ -7,12 +7,12 @@ use sha2::{Digest, Sha256};
 
 use crate::blocks::BlockReader;
 use crate::era1::Era1Writer;
-use crate::error::{Error, Place};
+use crate::error::{Error, Location};
 use crate::limits::{ERA1_BLOCKS, INPUT_BUFFER_BYTES};
 use crate::output::Output;
 
-/// A folder of era1 files of one network, as geth writes it and its `import-history` reads it: a
-/// file for each 8192 blocks, and `checksums.txt`.
+/// A directory of era1 files of one network in geth's layout, which its `import-history` reads: one
+/// file for 8192 blocks, and `checksums.txt`.
 #[derive(Debug)]
 pub struct Era1Folder {
     directory: PathBuf,
@@ -20,26 +20,26 @@ pub struct Era1Folder {
 }
 
 impl Era1Folder {
-    /// The folder, made when absent.
+    /// Opens the directory, which is created if absent.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If it cannot be created.
     pub fn open(directory: &Path, network: &str) -> Result<Self, Error> {
         fs::create_dir_all(directory).map_err(|error| Error::io(&directory.into(), error))?;
         Ok(Self { directory: directory.into(), network: network.into() })
     }
 
-    /// The number and the hash of the last block in the file of an epoch, which is read and checked
-    /// whole; `None` when there is none.
+    /// Reads and checks the file of an epoch. Returns the number and hash of its last block; `None`
+    /// if there is no such file.
     ///
     /// # Errors
-    /// If it cannot be read, is damaged, or there are two.
+    /// If the file cannot be read or is damaged, or if there are two.
     pub fn last_block(&self, epoch: u64) -> Result<Option<(u64, B256)>, Error> {
         let files = self.files(Some(epoch))?;
         let Some(path) = files.first() else { return Ok(None) };
         if let Some(second) = files.get(1) {
             let problem = format!("{} is of the same epoch: remove one", second.display());
-            return Err(Error::content(&path.as_path().into(), Place::default(), problem));
+            return Err(Error::content(&path.as_path().into(), Location::default(), problem));
         }
         let mut last = None;
         for block in BlockReader::open(path)? {
@@ -52,15 +52,15 @@ impl Era1Folder {
     /// Begins the file of an epoch.
     ///
     /// # Errors
-    /// If no file can be made.
+    /// If no file can be created.
     pub fn begin(&self) -> Result<Era1Writer, Error> {
         Era1Writer::create(&self.directory, &self.network)
     }
 
-    /// Ends the file of an epoch; one that had fewer of these blocks is removed.
+    /// Completes the file of an epoch, and removes an earlier, shorter one.
     ///
     /// # Errors
-    /// If that fails.
+    /// If writing or removing fails.
     pub fn finish(&self, writer: Era1Writer) -> Result<(), Error> {
         let first = writer.first_number().unwrap_or_default();
         let written = writer.finish()?;
@@ -72,8 +72,8 @@ impl Era1Folder {
         Ok(())
     }
 
-    /// Writes `checksums.txt`: the SHA-256 of every file, in their order, a line each. Says how
-    /// many there are.
+    /// Writes `checksums.txt`, one line with the SHA-256 of each file, in the order of their names.
+    /// Returns the number of files.
     ///
     /// # Errors
     /// If reading or writing fails.

@@ -3,24 +3,24 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Why a file could not be read or written: which file, where, and what was wrong.
+/// The reason why a file could not be read or written, with the file and the position in it.
 #[derive(Debug)]
 pub struct Error {
     file: Arc<Path>,
-    place: Place,
+    place: Location,
     problem: Problem,
 }
 
-/// Where in a file something is.
+/// A position in a file, as far as it is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Place {
-    /// Bytes before it.
+pub(super) struct Location {
+    /// The number of bytes before it.
     pub(super) offset: Option<u64>,
-    /// Whether these are bytes of what a compressed file unpacks to.
+    /// Whether the offset counts decompressed bytes.
     pub(super) packed: bool,
     /// The line, from 1.
     pub(super) line: Option<u64>,
-    /// The block's place among the file's blocks, from 0.
+    /// The index of the block in the file, from 0.
     pub(super) block: Option<u64>,
 }
 
@@ -33,21 +33,21 @@ enum Problem {
 impl Error {
     /// Reading or writing `file` failed.
     pub(super) fn io(file: &Arc<Path>, error: io::Error) -> Self {
-        Self { file: file.clone(), place: Place::default(), problem: Problem::Io(error) }
+        Self { file: file.clone(), place: Location::default(), problem: Problem::Io(error) }
     }
 
-    /// What `file` holds is not what it should be.
-    pub(super) fn content(file: &Arc<Path>, place: Place, problem: impl Into<String>) -> Self {
+    /// The content of `file` is wrong.
+    pub(super) fn content(file: &Arc<Path>, place: Location, problem: impl Into<String>) -> Self {
         Self { file: file.clone(), place, problem: Problem::Content(problem.into()) }
     }
 
-    /// The same error, about the block that is `index` in the file.
+    /// Adds the index of the block.
     pub(super) fn in_block(mut self, index: u64) -> Self {
         self.place.block.get_or_insert(index);
         self
     }
 
-    /// The same error, on this line of the file.
+    /// Adds the line.
     pub(super) fn on_line(mut self, line: u64) -> Self {
         self.place.line.get_or_insert(line);
         self
@@ -58,13 +58,13 @@ impl Error {
         &self.file
     }
 
-    /// Bytes before the problem, in what the file unpacks to, where it has a place.
+    /// The offset of the problem in the decompressed content, in bytes, if it has one.
     pub const fn offset(&self) -> Option<u64> {
         self.place.offset
     }
 
-    /// Whether the file's content is at fault, and not the disk or the system: trying again with
-    /// the same file cannot help.
+    /// Whether the content is wrong, rather than the disk or the system: a retry with the same file
+    /// cannot help.
     pub const fn is_content(&self) -> bool {
         matches!(self.problem, Problem::Content(_))
     }
@@ -73,7 +73,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.file.display())?;
-        let Place { offset, packed, line, block } = self.place;
+        let Location { offset, packed, line, block } = self.place;
         if let Some(line) = line {
             write!(f, "line {line}, ")?;
         }
@@ -81,7 +81,11 @@ impl fmt::Display for Error {
             write!(f, "block {} of the file, ", block + 1)?;
         }
         if let Some(offset) = offset {
-            write!(f, "byte {offset}{}: ", if packed { " of the unpacked content" } else { "" })?;
+            write!(
+                f,
+                "byte {offset}{}: ",
+                if packed { " of the decompressed content" } else { "" }
+            )?;
         }
         match &self.problem {
             Problem::Io(error) => write!(f, "{error}"),
@@ -90,5 +94,5 @@ impl fmt::Display for Error {
     }
 }
 
-/// What the system said is in the text, and no source beside it: chains are shown whole.
+/// The text includes the system's error, so there is no source: chains are printed whole.
 impl std::error::Error for Error {}

@@ -9,36 +9,36 @@ use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::FrameDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 
-use crate::error::{Error, Place};
+use crate::error::{Error, Location};
 use crate::limits::{INPUT_BUFFER_BYTES, ZSTD_WINDOW_BYTES};
 
-/// A file, or the standard input, as what it unpacks to: read in order, with a place for errors.
+/// A file or the standard input, decompressed and read in order, with positions for errors.
 ///
-/// gzip and zstd are told by their first bytes.
+/// gzip and zstd are recognised by their first bytes.
 pub(super) struct Input {
     file: Arc<Path>,
-    source: Source,
-    /// Bytes of the file read so far, and its length where it has one.
+    source: Decoder,
+    /// The number of bytes of the file read so far, and its length if it has one.
     file_read: Arc<AtomicU64>,
     file_bytes: Option<u64>,
     buffer: Box<[u8]>,
-    /// What of the buffer is filled and not yet taken.
+    /// The range of the buffer that is filled and not yet consumed.
     start: usize,
     end: usize,
-    /// Bytes of content before `start`.
+    /// The number of bytes of content before `start`.
     offset: u64,
 }
 
-enum Source {
-    Plain(Counted<Raw>),
-    Gzip(Box<MultiGzDecoder<Packed>>),
-    Zstd(Box<Zstd<Packed>>),
+enum Decoder {
+    Plain(CountingReader<RawInput>),
+    Gzip(Box<MultiGzDecoder<CompressedReader>>),
+    Zstd(Box<ZstdFrames<CompressedReader>>),
 }
 
-/// What was read to tell the wrapping, and then the rest.
-type Packed = BufReader<Chain<Cursor<Vec<u8>>, Counted<Raw>>>;
+/// The bytes read to recognise the compression, and then the rest.
+type CompressedReader = BufReader<Chain<Cursor<Vec<u8>>, CountingReader<RawInput>>>;
 
-enum Raw {
+enum RawInput {
     File(File),
     Stdin(Stdin),
 }
@@ -50,10 +50,10 @@ impl Input {
         let head = input.fill(8)?;
         let magic: [u8; 4] = std::array::from_fn(|at| head.get(at).copied().unwrap_or(0));
         match magic {
-            [0x1f, 0x8b, ..] => input.unpack(|raw| Source::Gzip(MultiGzDecoder::new(raw).into())),
-            // A frame, or a skippable one.
+            [0x1f, 0x8b, ..] => input.unpack(|raw| Decoder::Gzip(MultiGzDecoder::new(raw).into())),
+            // A frame, or a skippable frame.
             [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => {
-                input.unpack(|raw| Source::Zstd(Zstd::new(raw).into()));
+                input.unpack(|raw| Decoder::Zstd(ZstdFrames::new(raw).into()));
             }
             [b'B', b'Z', b'h', b'1'..=b'9'] => {
                 let problem = "bzip2, which is not read: unpack it first (bunzip2)";
@@ -67,11 +67,11 @@ impl Input {
         Ok(input)
     }
 
-    /// Opens `file` without unpacking anything, to read `buffer_bytes` at a time.
+    /// Opens `file` without decompressing it, to read `buffer_bytes` at a time.
     pub(super) fn open_plain(path: &Path, buffer_bytes: usize) -> Result<Self, Error> {
         let file: Arc<Path> = path.into();
         let (raw, file_bytes) = if path.as_os_str() == "-" {
-            (Raw::Stdin(io::stdin()), None)
+            (RawInput::Stdin(io::stdin()), None)
         } else {
             let open = || {
                 let opened = File::open(path)?;
@@ -82,24 +82,24 @@ impl Input {
                 Ok((opened, data.is_file().then_some(data.len())))
             };
             let (opened, bytes) = open().map_err(|error| Error::io(&file, error))?;
-            (Raw::File(opened), bytes)
+            (RawInput::File(opened), bytes)
         };
         let file_read = Arc::new(AtomicU64::new(0));
-        let source = Source::Plain(Counted { raw, read: file_read.clone() });
+        let source = Decoder::Plain(CountingReader { raw, read: file_read.clone() });
         let buffer = vec![0; buffer_bytes].into_boxed_slice();
         Ok(Self { file, source, file_read, file_bytes, buffer, start: 0, end: 0, offset: 0 })
     }
 
-    /// Reads on through a decoder, from the beginning.
-    fn unpack(&mut self, decoder: impl FnOnce(Packed) -> Source) {
+    /// Reads through a decoder, from the beginning.
+    fn unpack(&mut self, decoder: impl FnOnce(CompressedReader) -> Decoder) {
         let head = self.buffer[self.start..self.end].to_vec();
-        let nothing = Counted { raw: Raw::Stdin(io::stdin()), read: Arc::default() };
-        match std::mem::replace(&mut self.source, Source::Plain(nothing)) {
-            Source::Plain(rest) => {
+        let nothing = CountingReader { raw: RawInput::Stdin(io::stdin()), read: Arc::default() };
+        match std::mem::replace(&mut self.source, Decoder::Plain(nothing)) {
+            Decoder::Plain(rest) => {
                 let packed = Cursor::new(head).chain(rest);
                 self.source = decoder(BufReader::with_capacity(INPUT_BUFFER_BYTES, packed));
             }
-            Source::Gzip(_) | Source::Zstd(_) => unreachable!("unpacked once"),
+            Decoder::Gzip(_) | Decoder::Zstd(_) => unreachable!("unpacked once"),
         }
         (self.start, self.end) = (0, 0);
     }
@@ -108,36 +108,36 @@ impl Input {
         &self.file
     }
 
-    /// Bytes of content taken so far.
+    /// The number of bytes of content consumed so far.
     pub(super) const fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Bytes of the file that are done with, for progress; of a compressed one, those read.
+    /// The number of bytes of the file consumed, for progress; of a compressed one, those read.
     pub(super) fn done_bytes(&self) -> u64 {
         match self.source {
-            Source::Plain(_) => self.offset,
-            Source::Gzip(_) | Source::Zstd(_) => self.file_read.load(Ordering::Relaxed),
+            Decoder::Plain(_) => self.offset,
+            Decoder::Gzip(_) | Decoder::Zstd(_) => self.file_read.load(Ordering::Relaxed),
         }
     }
 
-    /// The file's length, where it has one.
+    /// The length of the file in bytes, if it has one.
     pub(super) const fn file_bytes(&self) -> Option<u64> {
         self.file_bytes
     }
 
-    /// A place in this file.
-    pub(super) const fn place(&self, offset: u64) -> Place {
-        let packed = !matches!(self.source, Source::Plain(_));
-        Place { offset: Some(offset), packed, line: None, block: None }
+    /// A position in this file.
+    pub(super) const fn place(&self, offset: u64) -> Location {
+        let packed = !matches!(self.source, Decoder::Plain(_));
+        Location { offset: Some(offset), packed, line: None, block: None }
     }
 
-    /// An error about what is at `offset`.
+    /// An error about the content at `offset`.
     pub(super) fn error(&self, offset: u64, problem: impl Into<String>) -> Error {
         Error::content(&self.file, self.place(offset), problem)
     }
 
-    /// What comes next: at least `bytes`, fewer only at the end. `bytes` fit into the buffer.
+    /// Shows at least the next `bytes`, fewer only at the end. They must fit into the buffer.
     #[inline]
     pub(super) fn fill(&mut self, bytes: usize) -> Result<&[u8], Error> {
         if self.end - self.start < bytes {
@@ -161,12 +161,12 @@ impl Input {
         Ok(())
     }
 
-    /// A decoder's complaint is about the content.
+    /// Classifies an error: decoders report wrong content as I/O errors.
     fn read_error(&self, error: io::Error) -> Error {
         let name = match self.source {
-            Source::Plain(_) => return Error::io(&self.file, error),
-            Source::Gzip(_) => "gzip",
-            Source::Zstd(_) => "zstd",
+            Decoder::Plain(_) => return Error::io(&self.file, error),
+            Decoder::Gzip(_) => "gzip",
+            Decoder::Zstd(_) => "zstd",
         };
         if error.raw_os_error().is_some() {
             return Error::io(&self.file, error);
@@ -175,7 +175,7 @@ impl Input {
         self.error(at, format!("the {name} wrapping cannot be read on: {error}"))
     }
 
-    /// Takes what [`Self::fill`] has shown.
+    /// Consumes bytes that [`Self::fill`] has shown.
     #[inline]
     pub(super) fn advance(&mut self, bytes: usize) {
         assert!(bytes <= self.end - self.start, "taken what was not shown");
@@ -183,7 +183,7 @@ impl Input {
         self.offset += bytes as u64;
     }
 
-    /// Appends the next `bytes` to `out`. Memory grows with what is there, whatever `bytes` says.
+    /// Appends the next `bytes` to `out`. Memory grows with the actual content, not with `bytes`.
     pub(super) fn read_into(&mut self, out: &mut Vec<u8>, bytes: u64) -> Result<(), Error> {
         let (start, mut left) = (self.offset, bytes);
         while left > 0 {
@@ -199,7 +199,7 @@ impl Input {
         Ok(())
     }
 
-    /// The next bytes, of a number known.
+    /// The next `N` bytes.
     pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
         let start = self.offset;
         let Some(bytes) = self.fill(N)?.first_chunk::<N>().copied() else {
@@ -209,7 +209,7 @@ impl Input {
         Ok(bytes)
     }
 
-    /// Passes over the next `bytes`, without reading them where the file allows.
+    /// Skips the next `bytes`, without reading them if the file is seekable.
     pub(super) fn skip(&mut self, bytes: u64) -> Result<(), Error> {
         let (start, mut left) = (self.offset, bytes);
         let buffered = ((self.end - self.start) as u64).min(left);
@@ -218,7 +218,7 @@ impl Input {
         if left == 0 {
             return Ok(());
         }
-        if let (Source::Plain(Counted { raw: Raw::File(file), .. }), Some(length)) =
+        if let (Decoder::Plain(CountingReader { raw: RawInput::File(file), .. }), Some(length)) =
             (&mut self.source, self.file_bytes)
         {
             if length.saturating_sub(self.offset) < left {
@@ -241,11 +241,11 @@ impl Input {
         Ok(())
     }
 
-    /// The error when the file ends within `bytes` from `start`.
+    /// The error that the file ends within `bytes` from `start`.
     pub(super) fn cut_off(&self, start: u64, bytes: u64) -> Error {
         let end = self.offset + (self.end - self.start) as u64;
         let end = match (&self.source, self.file_bytes) {
-            (Source::Plain(_), Some(length)) => length.max(end),
+            (Decoder::Plain(_), Some(length)) => length.max(end),
             _ => end,
         };
         let there = end.saturating_sub(start);
@@ -269,7 +269,7 @@ impl Read for Input {
     }
 }
 
-impl Read for Source {
+impl Read for Decoder {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Plain(raw) => raw.read(out),
@@ -279,7 +279,7 @@ impl Read for Source {
     }
 }
 
-impl Read for Raw {
+impl Read for RawInput {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::File(file) => file.read(out),
@@ -288,13 +288,13 @@ impl Read for Raw {
     }
 }
 
-/// Counts what is read.
-struct Counted<R> {
+/// Counts the bytes read.
+struct CountingReader<R> {
     raw: R,
     read: Arc<AtomicU64>,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let read = self.raw.read(out)?;
         self.read.fetch_add(read as u64, Ordering::Relaxed);
@@ -302,14 +302,14 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// The frames of a zstd file, one after the other, their checksums checked.
-struct Zstd<R> {
+/// The frames of a zstd file in sequence, with their checksums checked.
+struct ZstdFrames<R> {
     decoder: FrameDecoder,
     source: R,
     within_frame: bool,
 }
 
-impl<R: BufRead> Zstd<R> {
+impl<R: BufRead> ZstdFrames<R> {
     fn new(source: R) -> Self {
         let mut decoder = FrameDecoder::new();
         decoder.set_max_window_size(ZSTD_WINDOW_BYTES);
@@ -349,7 +349,7 @@ impl<R: BufRead> Zstd<R> {
     }
 }
 
-impl<R: BufRead> Read for Zstd<R> {
+impl<R: BufRead> Read for ZstdFrames<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         use ruzstd::decoding::BlockDecodingStrategy::UptoBlocks;
         loop {

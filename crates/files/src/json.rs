@@ -1,14 +1,11 @@
 use crate::error::Error;
 use crate::input::Input;
-use crate::limits::{JSON_DEPTH, WORD_BYTES};
+use crate::limits::{JSON_DEPTH, LOOK_AHEAD_BYTES, WORD_BYTES};
 
-/// Bytes that are looked at to tell what comes next.
-const LOOK_AHEAD_BYTES: usize = 4 << 10;
-
-/// JSON read in order, piece by piece, in bounded memory.
+/// Reads JSON in order, piece by piece, in bounded memory.
 ///
-/// It is a scanner: what it passes over is not held to the grammar, only to its brackets and
-/// quotes; what it hands out is parsed by those who asked.
+/// Of skipped values only brackets and quotes are checked, not the grammar; callers parse the
+/// values that they take.
 #[derive(Debug)]
 pub(super) struct Scanner {
     input: Input,
@@ -17,7 +14,7 @@ pub(super) struct Scanner {
 }
 
 impl Scanner {
-    /// Reads on from where `input` is, on `line`.
+    /// Reads from the position of `input`, on `line`.
     pub(super) const fn new(input: Input, line: u64) -> Self {
         Self { input, line }
     }
@@ -30,12 +27,12 @@ impl Scanner {
         self.line
     }
 
-    /// An error about what comes next.
+    /// An error at the current position.
     pub(super) fn error(&self, problem: impl Into<String>) -> Error {
         self.input.error(self.input.offset(), problem).on_line(self.line)
     }
 
-    /// The next byte that is no white space; it is not taken. `None` at the end of the file.
+    /// Shows the next byte that is not white space; `None` at the end of the file.
     #[inline]
     pub(super) fn peek(&mut self) -> Result<Option<u8>, Error> {
         loop {
@@ -50,13 +47,13 @@ impl Scanner {
         }
     }
 
-    /// What comes next, after white space: up to some KiB, nothing taken.
+    /// Shows up to some KiB after white space.
     pub(super) fn look_ahead(&mut self) -> Result<&[u8], Error> {
         self.peek()?;
         self.input.fill(LOOK_AHEAD_BYTES)
     }
 
-    /// Takes `expected`, after white space.
+    /// Consumes white space and `expected`.
     #[inline]
     pub(super) fn expect(&mut self, expected: u8) -> Result<(), Error> {
         match self.peek()? {
@@ -72,8 +69,8 @@ impl Scanner {
         }
     }
 
-    /// Goes to the next member of an object whose brace has been taken, and puts its name into
-    /// `name`: its value comes next. `false` when the object has ended.
+    /// Moves to the value of the next member of an object whose brace is consumed, and puts the
+    /// member's name into `name`. `false` at the end of the object.
     pub(super) fn member(&mut self, first: bool, name: &mut Vec<u8>) -> Result<bool, Error> {
         match self.peek()? {
             Some(b'}') => {
@@ -89,7 +86,7 @@ impl Scanner {
         Ok(true)
     }
 
-    /// A string's content, of at most `limit` bytes.
+    /// The content of a string, of at most `limit` bytes.
     pub(super) fn string(&mut self, out: &mut Vec<u8>, limit: usize) -> Result<(), Error> {
         out.clear();
         self.expect(b'"')?;
@@ -119,7 +116,7 @@ impl Scanner {
         }
     }
 
-    /// What follows a backslash.
+    /// The escape after a backslash.
     fn escape(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
         let [byte] = self.input.array()?;
         out.push(match byte {
@@ -145,7 +142,7 @@ impl Scanner {
     }
 
     /// The content of a string, or the letters of a number or of `null`, of at most `limit` bytes.
-    /// Whether it is a string.
+    /// Returns whether it is a string.
     pub(super) fn word(&mut self, out: &mut Vec<u8>, limit: usize) -> Result<bool, Error> {
         match self.peek()? {
             Some(b'"') => {
@@ -181,7 +178,7 @@ impl Scanner {
         }
     }
 
-    /// Passes over the next value, whatever its length.
+    /// Skips the next value, of any length.
     pub(super) fn skip_value(&mut self) -> Result<(), Error> {
         self.walk(&mut |_| true)
     }
@@ -198,7 +195,7 @@ impl Scanner {
         })
     }
 
-    /// Walks over the next value and hands on its text, until `take` refuses.
+    /// Passes the text of the next value to `take`, until that refuses.
     fn walk(&mut self, take: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Error> {
         let first = self.peek()?;
         if matches!(first, Some(b'}' | b']' | b',' | b':') | None) {
@@ -206,7 +203,7 @@ impl Scanner {
         }
         let (start, line) = (self.input.offset(), self.line);
         let begun = |input: &Input, problem: &str| input.error(start, problem).on_line(line);
-        let mut walk = Walk::default();
+        let mut walk = ValueEnd::default();
         while !walk.ended {
             let shown = self.input.fill(1)?;
             if shown.is_empty() {
@@ -234,21 +231,21 @@ impl Scanner {
     }
 }
 
-/// A walk to the end of a value.
+/// Finds the end of a value.
 #[derive(Default)]
-struct Walk {
+struct ValueEnd {
     depth: usize,
     in_string: bool,
     escaped: bool,
-    /// In a number, `true`, `false` or `null`, outside all brackets.
+    /// Whether it is in a number, `true`, `false` or `null` outside all brackets.
     in_word: bool,
     ended: bool,
-    /// A line has ended inside a string.
+    /// Whether a line has ended inside a string.
     line_ended: bool,
 }
 
-impl Walk {
-    /// Bytes of `text` that are part of the value.
+impl ValueEnd {
+    /// The number of bytes of `text` that belong to the value.
     fn over(&mut self, text: &[u8]) -> usize {
         let mut at = 0;
         while let Some(&byte) = text.get(at) {
@@ -306,7 +303,7 @@ fn newlines(text: &[u8]) -> u64 {
     text.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
-/// What a byte is called in an error.
+/// The name of a byte in errors.
 pub(super) fn name(byte: Option<u8>) -> String {
     match byte {
         None => "the end of the file".into(),

@@ -1,20 +1,39 @@
-//! Chain files and state dumps: what `deponent import` and `init` read, and `export` writes.
+//! Ethereum chain files and state dumps: reading, writing and sorting, in bounded memory.
 //!
-//! [`BlockReader`] gives the blocks of a file, one at a time and in bounded memory, whatever form
-//! they are in: the content tells, not the name.
+//! [`BlockReader`] reads the blocks of a file one at a time. The content determines the form, not the
+//! name:
 //!
-//! | form | as | what is checked |
+//! | form | written by | checks |
 //! |---|---|---|
-//! | RLP | `geth export` writes it, and hive has it | that it is a block's canonical RLP |
-//! | era1 | archive of proof of work | all roots, total difficulty, accumulator, index |
-//! | era | archive of the consensus layer | block hash, versioned hashes, index |
-//! | JSON | `engine_newPayload` and `eth_getBlock` have it | block hash, versioned hashes |
+//! | RLP | `geth export`, hive | canonical RLP |
+//! | era1 | archives of proof-of-work blocks | roots, total difficulty, accumulator, index |
+//! | era | archives of the consensus layer | block hash, versioned hashes, index |
+//! | JSON | `engine_newPayload` requests, `eth_getBlock` answers | block hash, versioned hashes |
 //!
-//! All may be packed with gzip or zstd. [`BlockWriter`] writes RLP and payloads, [`Era1Folder`]
-//! era1 files; what is in an era file beside the blocks, the consensus layer alone knows.
+//! All may be compressed with gzip or zstd. [`BlockWriter`] writes RLP and payloads, [`Era1Folder`]
+//! era1 files. era files are not written: most of their content only the consensus layer knows.
 //!
-//! [`AccountReader`] gives the accounts of a genesis or a state dump, and [`SortedState`] puts them
-//! into the order of the trie, with the disk's help.
+//! [`AccountReader`] reads the accounts of a genesis or a state dump, and [`SortedState`] sorts them
+//! on disk into the order of the state trie.
+//!
+//! ```
+//! use deponent_files::{BlockForm, BlockReader, BlockWriter, ExportBlock};
+//! use execution::{Block, SealedBlock};
+//!
+//! # let directory = tempfile::tempdir()?;
+//! let path = directory.path().join("chain.rlp.gz");
+//! let block = SealedBlock::new(Block::default());
+//! let mut writer = BlockWriter::create(&path, BlockForm::Rlp)?;
+//! writer.write(ExportBlock { block: &block, requests: None, access_list: None })?;
+//! writer.finish()?;
+//!
+//! for found in BlockReader::open(&path)? {
+//!     let found = found?;
+//!     assert_eq!(found.block, block);
+//!     println!("{}: {}", found.position, found.block.hash());
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod beacon;
 mod blocks;
@@ -34,14 +53,14 @@ mod seal;
 mod state;
 mod write;
 
-pub use blocks::{BlockReader, FileBlock, Form, Position};
+pub use blocks::{BlockForm, BlockReader, FileBlock, Position};
 pub use era1::Era1Writer;
 pub use era1_folder::Era1Folder;
 pub use error::Error;
 pub use output::is_stream;
 pub use progress::Progress;
 pub use state::{
-    Account, AccountReader, At, Codes, Entries, Entry, Piece, SortOptions, SortedState, StateForm,
-    read_genesis, read_genesis_head,
+    AccountPiece, AccountPosition, AccountReader, FileAccount, SortOptions, SortedCodes,
+    SortedEntries, SortedEntry, SortedState, StateForm, read_genesis, read_genesis_head,
 };
 pub use write::{BlockWriter, ExportBlock};

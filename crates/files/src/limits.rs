@@ -1,66 +1,87 @@
-//! Every bound on what is read from files, with its unit and its reason.
+//! Every bound of this crate, with its unit and its reason.
 
-/// Longest block, in bytes of RLP or SSZ. A block of 1 G gas has at most 250 MB of calldata.
+use std::time::Duration;
+
+/// The longest block, in bytes of RLP or SSZ. A block of 1 G gas has at most 250 MB of calldata.
 pub const BLOCK_BYTES: u64 = 256 << 20;
 
-/// Longest JSON value that is one block: two digits for each byte of the longest block, and room
-/// for the names.
+/// The longest JSON value of one block, in bytes: two digits for each byte of the longest block,
+/// and 64 MiB for names.
 pub const BLOCK_JSON_BYTES: usize = (BLOCK_BYTES as usize) * 2 + (64 << 20);
 
-/// Longest name, number, hash or address in a state dump, in bytes. The longest is 32 bytes in
-/// hex, or 2^256 in decimal.
+/// The longest name, number, hash or address in a state dump, in bytes. Valid ones have at most 32
+/// bytes in hex, or 78 decimal digits.
 pub(super) const WORD_BYTES: usize = 256;
 
-/// Longest code in a state dump, in bytes of hex text. The rules allow 24 KiB of code and EIP-7907
-/// asks for 256 KiB; what a test network's genesis has is up to its author.
+/// The longest code in a state dump, in bytes of hex text. The rules allow 24 KiB of code, EIP-7907
+/// proposes 256 KiB, and the genesis of a test network may have any length.
 pub(super) const CODE_TEXT_BYTES: usize = 64 << 20;
 
-/// Longest part of a genesis other than its accounts, in bytes: configurations have a few KiB.
+/// The longest genesis without its accounts, in bytes: configurations have a few KiB.
 pub(super) const GENESIS_HEAD_BYTES: usize = 1 << 20;
 
-/// Arrays and objects inside one another in a JSON value that is passed over.
+/// The deepest nesting of arrays and objects in a skipped JSON value.
 pub(super) const JSON_DEPTH: usize = 128;
 
-/// Blocks in one era1 file, which the format has as the limit of its accumulator.
+/// The most blocks in one era1 file, by the limit of the format's accumulator.
 pub const ERA1_BLOCKS: usize = 8192;
 
-/// Slots in one era (SLOTS_PER_HISTORICAL_ROOT of the consensus specification).
+/// The number of slots in one era (SLOTS_PER_HISTORICAL_ROOT of the consensus specification).
 pub(super) const ERA_SLOTS: u64 = 8192;
 
-/// Bytes of a file that are read at a time.
+/// The number of bytes read from a file at a time.
 pub(super) const INPUT_BUFFER_BYTES: usize = 256 << 10;
 
-/// Largest window of a zstd frame, in bytes: what `zstd -d` takes, and `zstd --long` makes.
+/// The largest window of a zstd frame, in bytes: `zstd -d` accepts and `zstd --long` makes it.
 pub(super) const ZSTD_WINDOW_BYTES: u64 = 128 << 20;
 
-/// Bytes of a file's beginning whose hash is part of its identity when work on it goes on.
+/// The number of bytes at a file's beginning that are hashed to recognise it when a sort continues.
 pub(super) const IDENTITY_BYTES: usize = 64 << 10;
 
-/// Memory for sorting a state, in bytes, when the caller names none: as large as keeps the runs of
-/// mainnet's state (about 100 GB) under the number that is merged at once.
+/// The default memory for sorting a state, in bytes: enough that mainnet's state (about 100 GB)
+/// makes no more runs than are merged at once.
 pub const SORT_MEMORY_BYTES: usize = 512 << 20;
 
-/// Least memory for sorting a state, in bytes: with less, the runs would be shorter than what is
-/// read of each at a time.
+/// The least memory for sorting a state, in bytes: with less, runs would be shorter than the buffer
+/// with which each is read.
 pub const SORT_MEMORY_LEAST_BYTES: usize = 256 << 10;
 
-/// Bytes that are read at a time of each file that is merged.
+/// The number of bytes read at a time from each file that is merged.
 pub(super) const MERGE_BUFFER_BYTES: usize = 128 << 10;
 
-/// Bytes of accounts that are handed from reading to sorting at a time: much more than the
-/// handing costs, and little beside the memory for sorting.
+/// The number of bytes of accounts in one batch from reader to sorter: enough to outweigh the cost
+/// of sending, and little beside the memory for sorting.
 pub(super) const SORT_BATCH_BYTES: usize = 4 << 20;
 
-/// Sorted files that are merged at once: open files, of which a process may have 1024.
+/// The number of sorted files merged at once. All are open, and a process may have 1024 files.
 pub(super) const MERGED_FILES: usize = 256;
 
-/// Parts of one account's storage that are merged at once. While they are, those of a merge of
-/// runs are open too.
+/// The number of parts of one account's storage merged at once. The files of a merge of runs are
+/// open at the same time.
 pub(super) const MERGED_PARTS: usize = 128;
 
-/// Hashes of codes that are remembered so that a code is kept once, 32 bytes each. Mainnet has
-/// about two million codes; one that was forgotten is kept twice, and no harm done.
+/// The number of code hashes remembered to write each code once, 32 bytes each. Mainnet has about
+/// two million codes; a code whose hash was dropped is written twice, which is harmless.
 pub(super) const KNOWN_CODES: usize = 1 << 20;
 
-/// Seconds between two lines of progress in a log.
+/// The interval between two lines of progress in a log, in seconds.
 pub(super) const PROGRESS_LOG_SECONDS: u64 = 10;
+
+/// The interval at which a progress bar is drawn and speeds are measured.
+pub(super) const TICK: Duration = Duration::from_millis(500);
+
+/// The number of ticks over which speeds are averaged: ten seconds.
+pub(super) const TICKS: usize = 20;
+
+/// The number of bytes inspected to recognise the next JSON value: more than the members before the
+/// first one that decides.
+pub(super) const LOOK_AHEAD_BYTES: usize = 4 << 10;
+
+/// The longest chain of symbolic links followed to a file that is written, as on Linux.
+pub(super) const MOST_LINKS: usize = 40;
+
+/// The default number of an account's slots in one item of the reader: 32 MiB of them.
+pub(super) const SLOTS_AT_ONCE: usize = 1 << 19;
+
+/// The number of bytes of a sorted file buffered before they are written.
+pub(super) const WRITE_BYTES: usize = 1 << 20;

@@ -7,20 +7,21 @@ use std::sync::Arc;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::error::{Error, Place};
+use crate::error::{Error, Location};
+use crate::limits::MOST_LINKS;
 
-/// A file being written, as `NAME.partial` beside where it will be: it gets its name when it is
-/// whole and on the disk. Dropped before, the partial file stays, so that it can be gone on with.
+/// A file being written as `NAME.partial`: it is renamed once it is complete and durable. If the
+/// output is dropped before, the partial file stays, and can be continued.
 ///
-/// The standard output, `-`, and what is there and no file (a device, a pipe) is written as it is.
+/// The standard output, `-`, and existing devices and pipes are written directly.
 #[derive(Debug)]
 pub(super) struct Output {
-    /// What the file will be called.
+    /// The final path.
     path: PathBuf,
-    /// What is written: the partial file, or what is no file.
+    /// The path that is written: the partial file, a device or a pipe.
     written: Arc<Path>,
     writer: Writer,
-    /// Bytes of content written so far.
+    /// The number of bytes of content written so far.
     bytes: u64,
 }
 
@@ -30,20 +31,21 @@ enum Writer {
     Gzip(GzEncoder<BufWriter<File>>),
 }
 
-/// The name that a file has until it is whole.
+/// The name of a file that is not complete.
 pub(super) fn partial(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".partial");
     name.into()
 }
 
-/// Whether this is written as it is, and not replaced: it is the standard output, or no file.
+/// Whether this path is the standard output, a device or a pipe, which is written directly instead
+/// of being replaced.
 pub fn is_stream(path: &Path) -> bool {
     let is_no_file = |data: Metadata| !data.is_file() && !data.is_dir();
     is_stdout(path) || is_descriptor(path) || path.metadata().is_ok_and(is_no_file)
 }
 
-/// Whether this is the standard output, under whatever name.
+/// Whether this is the standard output, by any of its names.
 fn is_stdout(path: &Path) -> bool {
     let is_it = || {
         let (file, ours) = (rustix::fs::stat(path)?, rustix::fs::fstat(io::stdout())?);
@@ -52,15 +54,15 @@ fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-" || is_descriptor(path) && is_it().unwrap_or(false)
 }
 
-/// Whether this names what is open already, which may be a file.
+/// Whether this names an open file descriptor, which may be a file.
 fn is_descriptor(path: &Path) -> bool {
     ["/proc", "/dev/fd", "/dev/stdout", "/dev/stderr"].iter().any(|at| path.starts_with(at))
 }
 
-/// The file that a link leads to, which may not be there yet: it is written, and not the link.
+/// The target of a link, which may not exist yet: it is written instead of the link.
 ///
 /// # Errors
-/// If only one of their names says that it is packed.
+/// If only one of their names ends in `.gz`.
 pub(super) fn resolve(path: &Path) -> Result<PathBuf, Error> {
     let mut file = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -72,39 +74,34 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf, Error> {
         }
     }
     if is_gzip(&file) != is_gzip(path) {
-        let problem = format!(
-            "a link to {}: the names of both end in .gz, and it is packed, or neither does",
-            file.display()
-        );
-        return Err(Error::content(&path.into(), Place::default(), problem));
+        let problem =
+            format!("a link to {}: the names of both end in .gz, or neither does", file.display());
+        return Err(Error::content(&path.into(), Location::default(), problem));
     }
     Ok(file)
 }
 
-/// Links that lead to each other, as the system bounds them.
-const MOST_LINKS: usize = 40;
-
-/// Whether a file of this name is packed with gzip.
+/// Whether a file of this name is compressed with gzip.
 pub(super) fn is_gzip(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"))
 }
 
 impl Output {
-    /// Begins a file. One whose name ends in `.gz` is packed.
+    /// Begins a file, compressed if its name ends in `.gz`.
     pub(super) fn create(path: &Path) -> Result<Self, Error> {
         Self::open(path, 0)
     }
 
-    /// Goes on with the partial file after its first `bytes`; what follows them is cut off. Only
-    /// files that are not packed can be gone on with.
+    /// Continues the partial file after its first `bytes`; the rest is truncated. Compressed files
+    /// cannot be continued.
     pub(super) fn go_on(path: &Path, bytes: u64) -> Result<Self, Error> {
-        assert!(!is_gzip(path), "a packed file begins anew");
+        assert!(!is_gzip(path), "a compressed file is started over");
         Self::open(path, bytes)
     }
 
     fn open(path: &Path, bytes: u64) -> Result<Self, Error> {
         let (written, file): (Arc<Path>, _) = if is_stdout(path) {
-            // It goes on where that is, behind what is there.
+            // An open descriptor is written from its position on.
             let stdout = io::stdout().as_fd().try_clone_to_owned();
             (path.into(), stdout.map(File::from))
         } else if is_stream(path) {
@@ -132,7 +129,7 @@ impl Output {
         Ok(Self { path: path.into(), written, writer, bytes })
     }
 
-    /// Bytes of content written so far.
+    /// The number of bytes of content written so far.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -146,18 +143,18 @@ impl Output {
         written.map_err(|error| Error::io(&self.written, error))
     }
 
-    /// The error that something cannot be written into this file.
+    /// The error that this content cannot be written to the file.
     pub(super) fn refuse(&self, problem: String) -> Error {
-        Error::content(&self.path.as_path().into(), Place::default(), problem)
+        Error::content(&self.path.as_path().into(), Location::default(), problem)
     }
 
-    /// Brings the file to the disk, and gives it its name. A file that has the name is replaced.
+    /// Syncs the file and renames it. An earlier file of that name is replaced.
     pub(super) fn finish(self) -> Result<(), Error> {
         let path = self.path.clone();
         self.finish_as(&path)
     }
 
-    /// As [`Self::finish`], with another name in the same folder.
+    /// As [`Self::finish`], with another name in the same directory.
     pub(super) fn finish_as(self, path: &Path) -> Result<(), Error> {
         let Self { written, writer, .. } = self;
         let finish = || -> io::Result<()> {
@@ -176,7 +173,7 @@ impl Output {
     }
 }
 
-/// Brings the names in the folder of `path` to the disk.
+/// Syncs the directory of `path`.
 pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()

@@ -1,5 +1,5 @@
-//! Payloads as JSON: one after the other, usually a line each, in any of the forms in which
-//! clients and their tests hold them.
+//! Payloads and blocks as JSON values in sequence, usually one a line, in the forms of clients and
+//! their tests.
 
 use alloy_consensus::Block;
 use alloy_eips::eip4895::Withdrawal;
@@ -19,20 +19,20 @@ use crate::era1::check_roots;
 use crate::error::Error;
 use crate::json::{Scanner, name};
 use crate::limits::BLOCK_JSON_BYTES;
-use crate::seal::{Beside, seal};
+use crate::seal::{PayloadParameters, seal};
 
-/// What has been read of a file of payloads.
+/// The state of reading a file of payloads.
 #[derive(Default)]
 pub(super) struct Payloads {
-    /// Inside a list of requests.
+    /// Whether the position is inside a list of requests.
     in_list: bool,
-    /// A value of that list has been read.
+    /// Whether a value of that list has been read.
     behind_value: bool,
     text: Vec<u8>,
 }
 
 impl Payloads {
-    /// The next block, or `None` at the end. Those below `first` are passed over.
+    /// The next block; `None` at the end. Blocks below `first` are skipped.
     pub(super) fn next(
         &mut self,
         json: &mut Scanner,
@@ -46,18 +46,18 @@ impl Payloads {
                 .block(first)
                 .map_err(|problem| json.input().error(offset, problem).on_line(line))?;
             match block {
-                Value::Block(block) => {
+                Object::Block(block) => {
                     *index += 1;
                     return Ok(Some(block.at(offset)));
                 }
-                Value::Below => *index += 1,
-                Value::Other => {}
+                Object::Below => *index += 1,
+                Object::Other => {}
             }
         }
         Ok(None)
     }
 
-    /// Goes to the next value; `false` at the end.
+    /// Moves to the next value; `false` at the end.
     fn go_to_value(&mut self, json: &mut Scanner) -> Result<bool, Error> {
         loop {
             let next = json.peek()?;
@@ -92,7 +92,7 @@ impl Payloads {
         }
     }
 
-    fn block(&self, first: u64) -> Result<Value, String> {
+    fn block(&self, first: u64) -> Result<Object, String> {
         match self.text.first() {
             Some(b'[') => params(parse(&self.text)?, first),
             _ => object(&self.text, first),
@@ -100,21 +100,21 @@ impl Payloads {
     }
 }
 
-enum Value {
+enum Object {
     Block(Box<FileBlock>),
-    /// A block below the first that is wanted.
+    /// A block below the first one requested.
     Below,
-    /// A request that brings no block.
+    /// A request without a block.
     Other,
 }
 
-/// Whether the list that comes next has an object as its first item that is a request: that names
-/// a method or parameters before anything of a payload.
+/// Whether the first item of the next list is a request: an object that has a method or parameters
+/// before any field of a payload.
 fn is_list_of_requests(json: &mut Scanner) -> Result<bool, Error> {
     const NAMES: [&[u8]; 5] = [b"jsonrpc", b"id", b"method", b"params", b"result"];
     let shown = json.look_ahead()?;
     let mut rest = shown[1..].trim_ascii_start();
-    // An empty list has no payload as its first parameter either.
+    // An empty list is not a list of parameters either.
     if rest.starts_with(b"]") {
         return Ok(true);
     }
@@ -126,11 +126,11 @@ fn is_list_of_requests(json: &mut Scanner) -> Result<bool, Error> {
     Ok(name.is_some_and(|name| NAMES.contains(&name)))
 }
 
-/// What tells the forms of an object from each other.
+/// The members by which the forms of an object differ.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Form<'a> {
-    /// The head of a file of `deponent bench`, which says what is in it.
+struct ObjectMembers<'a> {
+    /// In the header of a file of `deponent bench`: its kind.
     deponent: Option<String>,
     version: Option<u32>,
     method: Option<String>,
@@ -142,32 +142,32 @@ struct Form<'a> {
     hash: Option<IgnoredAny>,
 }
 
-fn object(text: &[u8], first: u64) -> Result<Value, String> {
-    let form: Form<'_> = parse(text)?;
+fn object(text: &[u8], first: u64) -> Result<Object, String> {
+    let form: ObjectMembers<'_> = parse(text)?;
     match form {
-        Form { deponent: Some(what), version, .. } => {
+        ObjectMembers { deponent: Some(what), version, .. } => {
             if (&*what, version) == ("payloads", Some(1)) {
-                return Ok(Value::Other);
+                return Ok(Object::Other);
             }
             let version = version.unwrap_or_default();
             Err(format!("a file of {what}, version {version}; payloads, version 1 are read"))
         }
-        Form { method: Some(method), params: Some(list), .. } => {
+        ObjectMembers { method: Some(method), params: Some(list), .. } => {
             if method.starts_with("engine_newPayload") {
                 params(list, first)
             } else if method.starts_with("engine_forkchoiceUpdated") {
-                Ok(Value::Other)
+                Ok(Object::Other)
             } else {
                 Err(format!("a request of {method}, where engine_newPayload is expected"))
             }
         }
-        Form { params: Some(list), .. } => params(list, first),
-        Form { result: Some(result), .. } => rpc_block(result.get().as_bytes(), first),
-        Form { block_hash: Some(_), .. } => {
-            let fields: Fields = parse(text)?;
+        ObjectMembers { params: Some(list), .. } => params(list, first),
+        ObjectMembers { result: Some(result), .. } => rpc_block(result.get().as_bytes(), first),
+        ObjectMembers { block_hash: Some(_), .. } => {
+            let fields: PayloadFields = parse(text)?;
             fields.block(first)
         }
-        Form { hash: Some(_), .. } => rpc_block(text, first),
+        ObjectMembers { hash: Some(_), .. } => rpc_block(text, first),
         _ => Err("a request of engine_newPayload, an ExecutionPayload or a block expected: \
                   none of method, params, result, blockHash and hash found"
             .into()),
@@ -176,17 +176,18 @@ fn object(text: &[u8], first: u64) -> Result<Value, String> {
 
 fn parse<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, String> {
     serde_json::from_slice(text).map_err(|error| {
-        // Of a value on one line, the column says it all.
+        // For a value on one line, the column suffices.
         let problem = error.to_string();
         problem.replace(" at line 1 column ", ", at its byte ")
     })
 }
 
 /// The parameters of any version of `engine_newPayload`.
-fn params(list: Vec<&RawValue>, first: u64) -> Result<Value, String> {
+fn params(list: Vec<&RawValue>, first: u64) -> Result<Object, String> {
     let parameter = |index: usize| list.get(index).map(|value| value.get().as_bytes());
     let text = parameter(0).ok_or("a payload expected, the list of parameters is empty")?;
-    let mut fields: Fields = parse(text).map_err(|problem| format!("the payload: {problem}"))?;
+    let mut fields: PayloadFields =
+        parse(text).map_err(|problem| format!("the payload: {problem}"))?;
     if let Some(text) = parameter(1) {
         fields.versioned_hashes = parse(text)?;
     }
@@ -202,11 +203,11 @@ fn params(list: Vec<&RawValue>, first: u64) -> Result<Value, String> {
     fields.block(first)
 }
 
-/// `ExecutionPayloadV1` to `V4`, and the other parameters where they stand beside its fields. The
-/// block hash says whether all was read right, so what is unknown is passed over.
+/// `ExecutionPayloadV1` to `V4`, and the other parameters where they stand beside its fields.
+/// Unknown members are ignored: the block hash proves that everything needed was read.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Fields {
+struct PayloadFields {
     parent_hash: B256,
     fee_recipient: Address,
     state_root: B256,
@@ -232,21 +233,21 @@ struct Fields {
     execution_requests: Option<Vec<Bytes>>,
 }
 
-impl Fields {
-    fn block(mut self, first: u64) -> Result<Value, String> {
+impl PayloadFields {
+    fn block(mut self, first: u64) -> Result<Object, String> {
         let number: u64 = self.block_number.to();
         if number < first {
-            return Ok(Value::Below);
+            return Ok(Object::Below);
         }
         if self.blob_gas_used.is_some() && self.parent_beacon_block_root.is_none() {
             return Err(format!("block {number}: parentBeaconBlockRoot is missing"));
         }
-        let beside = Beside {
+        let beside = PayloadParameters {
             beacon_root: self.parent_beacon_block_root,
             versioned_hashes: self.versioned_hashes.take(),
             requests: self.execution_requests.take().map(Requests::new),
         };
-        Ok(Value::Block(seal(self.into_payload(), beside)?.into()))
+        Ok(Object::Block(seal(self.into_payload(), beside)?.into()))
     }
 
     fn into_payload(self) -> ExecutionPayload {
@@ -288,13 +289,13 @@ impl Fields {
     }
 }
 
-/// A block as `eth_getBlockByNumber` answers, with whole transactions.
-fn rpc_block(text: &[u8], first: u64) -> Result<Value, String> {
+/// A block as in answers of `eth_getBlockByNumber`, with whole transactions.
+fn rpc_block(text: &[u8], first: u64) -> Result<Object, String> {
     type RpcBlock = alloy_rpc_types_eth::Block<alloy_rpc_types_eth::Transaction<Transaction>>;
     let block: RpcBlock = parse(text)?;
     let number = block.header.inner.number;
     if number < first {
-        return Ok(Value::Below);
+        return Ok(Object::Below);
     }
     if !block.uncles.is_empty() {
         return Err(format!(
@@ -316,5 +317,5 @@ fn rpc_block(text: &[u8], first: u64) -> Result<Value, String> {
     }
     check_roots(&block.header, &block.body)
         .map_err(|problem| format!("block {number}: {problem}"))?;
-    Ok(Value::Block(FileBlock::of(block).into()))
+    Ok(Object::Block(FileBlock::of(block).into()))
 }

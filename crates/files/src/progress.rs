@@ -4,45 +4,39 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
 
-use crate::limits::PROGRESS_LOG_SECONDS;
+use crate::limits::{PROGRESS_LOG_SECONDS, TICK, TICKS};
 
-/// How often a bar is drawn, and the speeds measured.
-const TICK: Duration = Duration::from_millis(500);
-
-/// Ticks over which speeds are averaged: what came longer ago says little about now.
-const TICKS: usize = 20;
-
-/// Tells how far some work is: a bar where the standard error is a terminal, and a line in the log
-/// every ten seconds where it is not.
+/// Reports the progress of some work: as a bar if the standard error is a terminal, else as a line
+/// in the log every ten seconds.
 #[derive(Debug)]
 pub struct Progress {
     what: &'static str,
     bar: Option<ProgressBar>,
     unit: Unit,
     total: Option<u64>,
-    /// What was done before.
+    /// The part that was done before.
     begun_at: u64,
     begun: Instant,
     told: Instant,
     now: Counts,
-    /// What [`Counts::items`] are.
+    /// The name of [`Counts::items`].
     items: &'static str,
-    /// Earlier counts, a tick apart, the oldest first.
+    /// Earlier counts, one a tick, the oldest first.
     past: VecDeque<(Instant, Counts)>,
     silent: bool,
 }
 
-/// What the work is measured in.
+/// The unit of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
     Bytes,
-    /// Things of this name.
+    /// Items of this name.
     Things(&'static str),
-    /// Parts of the whole, [`WHOLE`] of them.
+    /// Parts of the whole, which has [`WHOLE`].
     Parts,
 }
 
-/// The parts of a whole whose size is not known.
+/// The number of parts of a whole of unknown size.
 const WHOLE: u64 = 1 << 20;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -55,18 +49,18 @@ struct Counts {
 }
 
 impl Progress {
-    /// Begins to tell about `what`, as "importing": about a file of `total_bytes`, if that is
-    /// known, of which `done_bytes` are done already.
+    /// Begins to report `what`, such as "importing", on a file of `total_bytes`, if that is known,
+    /// of which `done_bytes` are done already.
     pub fn new(what: &'static str, total_bytes: Option<u64>, done_bytes: u64) -> Self {
         Self::begin(what, Unit::Bytes, total_bytes, done_bytes)
     }
 
-    /// As [`Self::new`], about `total` things of this name.
+    /// As [`Self::new`], on `total` items of this name.
     pub fn counting(what: &'static str, name: &'static str, total: u64, done: u64) -> Self {
         Self::begin(what, Unit::Things(name), Some(total), done)
     }
 
-    /// As [`Self::new`], about work of which only the part is known that is done.
+    /// As [`Self::new`], on work of unknown size, by the fraction done ([`Self::part`]).
     pub fn of_the_whole(what: &'static str) -> Self {
         Self::begin(what, Unit::Parts, Some(WHOLE), 0)
     }
@@ -82,8 +76,7 @@ impl Progress {
         progress
     }
 
-    /// It is about a file of `total_bytes`, if that is known, of which `done_bytes` are done
-    /// already.
+    /// Sets the file: `total_bytes`, if known, of which `done_bytes` are done already.
     pub fn file(&mut self, total_bytes: Option<u64>, done_bytes: u64) {
         (self.total, self.begun_at, self.begun) = (total_bytes, done_bytes, Instant::now());
         self.now.done = done_bytes;
@@ -103,7 +96,7 @@ impl Progress {
         bar.set_position(done_bytes);
     }
 
-    /// Tells nothing.
+    /// Reports nothing.
     pub fn silent() -> Self {
         let now = Instant::now();
         Self {
@@ -121,23 +114,23 @@ impl Progress {
         }
     }
 
-    /// So many bytes of the file are done.
+    /// Sets the number of bytes done.
     pub fn bytes(&mut self, done: u64) {
         self.now.done = done;
         self.tick();
     }
 
-    /// So many of the things that are counted are done.
+    /// Sets the number of items done.
     pub fn count(&mut self, done: u64) {
         self.bytes(done);
     }
 
-    /// This part of the whole is done, from 0 to 1.
+    /// Sets the fraction done, from 0 to 1.
     pub fn part(&mut self, done: f64) {
         self.bytes((done * WHOLE as f64) as u64);
     }
 
-    /// A block is done.
+    /// Counts a block.
     pub fn block(&mut self, number: u64, gas_used: u64) {
         self.now.blocks += 1;
         self.now.gas += gas_used;
@@ -145,24 +138,24 @@ impl Progress {
         self.tick();
     }
 
-    /// So many accounts are done, all in all.
+    /// Sets the number of accounts done.
     pub fn accounts(&mut self, done: u64) {
         self.items("accounts", done);
     }
 
-    /// So many things of this name are done, all in all.
+    /// Sets the number of further items done, of this name.
     pub fn items(&mut self, name: &'static str, done: u64) {
         (self.items, self.now.items) = (name, done);
         self.tick();
     }
 
-    /// Ends the telling, with a line in the log.
+    /// Ends the report with a line in the log.
     pub fn finish(mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
         if !self.silent {
-            // The speeds of the whole.
+            // The average speeds of all the work.
             let mut counts = Counts { done: self.begun_at, ..Counts::default() };
             counts.number = self.now.number;
             self.past = VecDeque::from([(self.begun, counts)]);
@@ -206,14 +199,14 @@ impl Progress {
         }
     }
 
-    /// How long the rest takes, at the speed since the beginning.
+    /// The time left, at the average speed.
     fn time_left(&self) -> String {
         let done = self.now.done.saturating_sub(self.begun_at);
         match self.total {
             Some(total) if done > 0 => {
                 let left = total.saturating_sub(self.now.done);
                 let seconds = self.begun.elapsed().as_secs_f64() * left as f64 / done as f64;
-                // Of a file whose work has hardly begun, the guess may be beyond all time.
+                // At the very beginning the estimate may exceed the range of durations.
                 let seconds = seconds.min(1e9);
                 format!("{} left", HumanDuration(Duration::from_secs_f64(seconds)))
             }

@@ -1,4 +1,4 @@
-//! Chain files as geth exports them and hive has them: the RLP of one block after the other.
+//! Chain files as geth and hive write them: the RLP of the blocks, concatenated.
 
 use alloy_consensus::Header;
 use alloy_rlp::Decodable;
@@ -9,8 +9,8 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::limits::BLOCK_BYTES;
 
-/// The next block, or `None` at the end. Of blocks below `first` only the header is read, and they
-/// are passed over; `index` counts them too.
+/// The next block; `None` at the end. Blocks below `first` are skipped after their header; `index`
+/// counts them too.
 pub(super) fn next(
     input: &mut Input,
     buffer: &mut Vec<u8>,
@@ -33,7 +33,7 @@ pub(super) fn next(
     }
 }
 
-/// Puts the next list into `buffer`, and says how long its prefix is.
+/// Reads the next list into `buffer`. Returns the length of its prefix in bytes.
 fn next_list(input: &mut Input, buffer: &mut Vec<u8>) -> Result<Option<usize>, Error> {
     let offset = input.offset();
     let shown = input.fill(9)?;

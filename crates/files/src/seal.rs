@@ -1,4 +1,4 @@
-//! From a payload to the block whose hash it names.
+//! The block of a payload, checked against the block hash in it.
 
 use alloy_consensus::Transaction as _;
 use alloy_eips::eip7685::{EMPTY_REQUESTS_HASH, Requests};
@@ -8,20 +8,23 @@ use execution::{SealedBlock, Transaction};
 
 use crate::FileBlock;
 
-/// What comes with a payload from Cancun on.
+/// The other parameters of a payload, from Cancun on.
 #[derive(Debug, Default)]
-pub(super) struct Beside {
-    /// The root of the beacon block before the payload's own.
+pub(super) struct PayloadParameters {
+    /// The root of the parent beacon block.
     pub(super) beacon_root: Option<B256>,
-    /// `None` where they are not said, and so not checked.
+    /// `None` if they are not given, and so not checked.
     pub(super) versioned_hashes: Option<Vec<B256>>,
-    /// `None` before Prague, and where they are not said because there are none.
+    /// `None` before Prague, and if they are left out because there are none.
     pub(super) requests: Option<Requests>,
 }
 
-/// The block that a payload describes; its hash and versioned hashes must be right.
-pub(super) fn seal(execution: ExecutionPayload, beside: Beside) -> Result<FileBlock, String> {
-    let Beside { beacon_root, versioned_hashes, mut requests } = beside;
+/// The block of a payload, whose hash and versioned hashes must match.
+pub(super) fn seal(
+    execution: ExecutionPayload,
+    beside: PayloadParameters,
+) -> Result<FileBlock, String> {
+    let PayloadParameters { beacon_root, versioned_hashes, mut requests } = beside;
     let expected = execution.block_hash();
     let number = execution.block_number();
     let access_list = execution.as_v4().map(|payload| payload.block_access_list.clone());

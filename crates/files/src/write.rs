@@ -10,51 +10,51 @@ use alloy_rpc_types_engine::{
 use execution::SealedBlock;
 use serde::Serialize;
 
-use crate::blocks::{BlockReader, FileBlock, Form};
+use crate::blocks::{BlockForm, BlockReader, FileBlock};
 use crate::error::Error;
 use crate::output::{self, Output};
 use crate::rlp;
 
-/// A block to be written, with what a payload needs beside it.
+/// A block to be written, with the other parameters of its payload.
 #[derive(Debug, Clone, Copy)]
 pub struct ExportBlock<'a> {
     /// The block.
     pub block: &'a SealedBlock,
-    /// Its requests (EIP-7685): needed for payloads from Prague on, unless it has none.
+    /// The requests (EIP-7685): needed for payloads from Prague on, unless there are none.
     pub requests: Option<&'a Requests>,
-    /// Its block access list (EIP-7928): needed for payloads from Amsterdam on.
+    /// The block access list (EIP-7928): needed for payloads from Amsterdam on.
     pub access_list: Option<&'a Bytes>,
 }
 
-/// Writes blocks into a file, as RLP or as `engine_newPayload` requests in JSON, a line each.
+/// Writes blocks to a file, as RLP or as `engine_newPayload` requests in JSON, one a line.
 ///
-/// The file has `.partial` behind its name until [`BlockWriter::finish`], which brings it to the
-/// disk and gives it its name. One whose name ends in `.gz` is packed.
+/// The file is `NAME.partial` until [`BlockWriter::finish`] syncs and renames it. It is compressed
+/// if its name ends in `.gz`.
 #[derive(Debug)]
 pub struct BlockWriter {
     output: Output,
-    form: Form,
+    form: BlockForm,
     buffer: Vec<u8>,
     first_number: Option<u64>,
 }
 
 impl BlockWriter {
-    /// Begins a file, from nothing. `form` is [`Form::Rlp`] or [`Form::Json`].
+    /// Begins a new file. `form` is [`BlockForm::Rlp`] or [`BlockForm::Json`].
     ///
     /// # Errors
-    /// If the file cannot be made, or has another form.
-    pub fn create(path: &Path, form: Form) -> Result<Self, Error> {
+    /// If the file cannot be created, or `form` is another one.
+    pub fn create(path: &Path, form: BlockForm) -> Result<Self, Error> {
         check_form(path, form)?;
         Ok(Self::new(Output::create(&output::resolve(path)?)?, form, None))
     }
 
-    /// Goes on with a file that was begun and not finished, and returns the last block that is
-    /// whole in it; without one, or where the file is packed, it begins from nothing. Whether that
-    /// block, and [`Self::first_number`], are what the file is to have is for the caller to see.
+    /// Continues a partial file, and returns the last complete block in it. A file without one and
+    /// a compressed file begin anew. The caller has to check that this block and
+    /// [`Self::first_number`] are those that the file is to have.
     ///
     /// # Errors
-    /// If what is there cannot be read or written, or has another form.
-    pub fn resume(path: &Path, form: Form) -> Result<(Self, Option<FileBlock>), Error> {
+    /// If the partial file cannot be read or written, or has another form.
+    pub fn resume(path: &Path, form: BlockForm) -> Result<(Self, Option<FileBlock>), Error> {
         check_form(path, form)?;
         let path = &output::resolve(path)?;
         let partial = output::partial(path);
@@ -62,27 +62,27 @@ impl BlockWriter {
         if output::is_gzip(path) || output::is_stream(path) || !is_there {
             return Ok((Self::create(path, form)?, None));
         }
-        let Whole { first_number, last, bytes } = whole_blocks(&partial, form)?;
+        let CompleteBlocks { first_number, last, bytes } = whole_blocks(&partial, form)?;
         let mut output = Output::go_on(path, bytes)?;
-        if form == Form::Json && last.is_some() {
+        if form == BlockForm::Json && last.is_some() {
             output.write(b"\n")?;
         }
         Ok((Self::new(output, form, first_number), last))
     }
 
-    const fn new(output: Output, form: Form, first_number: Option<u64>) -> Self {
+    const fn new(output: Output, form: BlockForm, first_number: Option<u64>) -> Self {
         Self { output, form, buffer: Vec::new(), first_number }
     }
 
     /// Adds a block.
     ///
     /// # Errors
-    /// If the form cannot hold the block: a payload describes no block of proof of work, and from
-    /// Prague on needs more than the block itself. And if writing fails.
+    /// If the form cannot hold the block: no payload describes a proof-of-work block, and from
+    /// Prague on it needs the other parameters. And if writing fails.
     pub fn write(&mut self, export: ExportBlock<'_>) -> Result<(), Error> {
         self.buffer.clear();
         match self.form {
-            Form::Rlp => rlp::write(&mut self.buffer, export.block),
+            BlockForm::Rlp => rlp::write(&mut self.buffer, export.block),
             _ => {
                 write_request(&mut self.buffer, export).map_err(|problem| {
                     let number = export.block.header.number;
@@ -95,17 +95,17 @@ impl BlockWriter {
         Ok(())
     }
 
-    /// The number of the first block in the file.
+    /// The number of the first block in the file; `None` before one is written.
     pub const fn first_number(&self) -> Option<u64> {
         self.first_number
     }
 
-    /// Bytes of content written so far.
+    /// The number of bytes of content written so far.
     pub const fn bytes(&self) -> u64 {
         self.output.bytes()
     }
 
-    /// Ends the file: it is on the disk, and has its name. A file that had the name is replaced.
+    /// Completes, syncs and renames the file. An earlier file of that name is replaced.
     ///
     /// # Errors
     /// If that fails; the partial file stays.
@@ -114,43 +114,43 @@ impl BlockWriter {
     }
 }
 
-fn check_form(path: &Path, form: Form) -> Result<(), Error> {
+fn check_form(path: &Path, form: BlockForm) -> Result<(), Error> {
     match form {
-        Form::Rlp | Form::Json => Ok(()),
-        Form::Era1 | Form::Era => {
+        BlockForm::Rlp | BlockForm::Json => Ok(()),
+        BlockForm::Era1 | BlockForm::Era => {
             let problem = "a file of blocks is written as RLP or JSON";
             Err(Error::content(&path.into(), Default::default(), problem))
         }
     }
 }
 
-/// What is whole in a partial file.
-struct Whole {
+/// The complete blocks of a partial file.
+struct CompleteBlocks {
     first_number: Option<u64>,
     last: Option<FileBlock>,
-    /// The file's length with the last block.
+    /// The length of the file up to the end of the last block, in bytes.
     bytes: u64,
 }
 
-fn whole_blocks(partial: &Path, form: Form) -> Result<Whole, Error> {
-    let wrong_form = |found: Form| {
+fn whole_blocks(partial: &Path, form: BlockForm) -> Result<CompleteBlocks, Error> {
+    let wrong_form = |found: BlockForm| {
         let problem = format!(
-            "to be gone on with as {form:?}, but its form is {found:?}: remove it to begin anew"
+            "cannot be continued as {form:?}: its form is {found:?}; remove it to start over"
         );
         Error::content(&partial.into(), Default::default(), problem)
     };
     let mut reader = match BlockReader::open(partial) {
         Ok(reader) => reader,
-        // It ends within the first block, or white space.
+        // It ends within the first block, or in white space.
         Err(error) if error.is_content() => {
-            return Ok(Whole { first_number: None, last: None, bytes: 0 });
+            return Ok(CompleteBlocks { first_number: None, last: None, bytes: 0 });
         }
         Err(error) => return Err(error),
     };
     if reader.form() != form {
         return Err(wrong_form(reader.form()));
     }
-    let mut whole = Whole { first_number: None, last: None, bytes: 0 };
+    let mut whole = CompleteBlocks { first_number: None, last: None, bytes: 0 };
     while let Some(next) = reader.next() {
         match next {
             Ok(block) => {
@@ -172,7 +172,7 @@ struct Request<'a, P> {
     params: P,
 }
 
-/// Appends the request that brings the block, and ends the line.
+/// Appends the request with the block, and a line feed.
 fn write_request(out: &mut Vec<u8>, export: ExportBlock<'_>) -> Result<(), String> {
     let ExportBlock { block, .. } = export;
     let header = &block.header;

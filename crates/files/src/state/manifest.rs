@@ -13,23 +13,23 @@ use crate::error::Error;
 use crate::limits::IDENTITY_BYTES;
 use crate::output::sync_folder;
 
-/// The form of the sorted files. Others are not gone on with.
+/// The version of the sorted files. Other versions are not continued.
 const VERSION: u32 = 1;
 
 const MANIFEST: &str = "manifest.json";
 const CODES: &str = "codes";
 
-/// What the files in a folder hold, and how far the work is: what it names is on the disk.
+/// The files in the directory and the progress of the work. All files that it names are durable.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Manifest {
     pub(super) version: u32,
-    /// `None` for what cannot be read again.
+    /// `None` for a source that cannot be read again.
     pub(super) source: Option<Identity>,
     pub(super) form: StateForm,
     pub(super) root: Option<B256>,
-    /// All accounts before it are in `runs`.
+    /// The position up to which all accounts are in `runs`.
     pub(super) cut: Option<Cut>,
-    /// Whether these are all of them.
+    /// Whether these are all accounts.
     pub(super) done: bool,
     pub(super) runs: Vec<Run>,
     pub(super) codes_bytes: u64,
@@ -37,10 +37,10 @@ pub(super) struct Manifest {
     pub(super) next: u32,
 }
 
-/// A place between two accounts of the source.
+/// A position between two accounts of the source.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Cut {
-    /// Bytes before it, in what the file unpacks to.
+    /// The number of bytes before it, in the decompressed content.
     pub(super) offset: u64,
     pub(super) line: u64,
     pub(super) accounts: u64,
@@ -52,7 +52,7 @@ pub(super) struct Run {
     pub(super) number: u32,
     pub(super) bytes: u64,
     pub(super) accounts: u64,
-    /// Files with the slots of its largest accounts.
+    /// The files with the slots of its largest accounts.
     pub(super) parts: Vec<u32>,
 }
 
@@ -72,12 +72,12 @@ impl Default for Manifest {
     }
 }
 
-/// What tells that a file is the one it was.
+/// Identifies an unchanged file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
     path: PathBuf,
     bytes: u64,
-    /// Nanoseconds since 1970.
+    /// The modification time, in nanoseconds since 1970.
     modified: u128,
     /// The hash of its beginning.
     head: B256,
@@ -88,7 +88,7 @@ impl Identity {
         &self.path
     }
 
-    /// `None` for what is no file, and cannot be read twice.
+    /// `None` for devices and pipes, which cannot be read twice.
     pub(super) fn of(path: &Path) -> Result<Option<Self>, Error> {
         if path.as_os_str() == "-" {
             return Ok(None);
@@ -113,7 +113,7 @@ impl Identity {
     }
 }
 
-/// The folder of the sorted files.
+/// The directory of the sorted files.
 #[derive(Debug, Clone)]
 pub(super) struct Folder {
     path: PathBuf,
@@ -137,7 +137,7 @@ impl Folder {
         self.path.join(CODES)
     }
 
-    /// What an earlier attempt has left, if it can be gone on with.
+    /// The manifest of an earlier attempt, if that can be continued.
     pub(super) fn manifest(&self) -> Result<Option<Manifest>, Error> {
         let path = self.path.join(MANIFEST);
         match fs::read(&path) {
@@ -150,7 +150,7 @@ impl Folder {
         }
     }
 
-    /// Brings the manifest to the disk, after the files that it names.
+    /// Writes and syncs the manifest, after the files that it names.
     pub(super) fn save(&self, manifest: &Manifest) -> Result<(), Error> {
         let path: Arc<Path> = self.path.join(MANIFEST).into();
         let save = || -> io::Result<()> {
@@ -164,12 +164,12 @@ impl Folder {
         save().map_err(|error| Error::io(&path, error))
     }
 
-    /// Removes all files of ours.
+    /// Removes all files of the sort.
     pub(super) fn clear(&self) -> Result<(), Error> {
         self.keep(&BTreeSet::new())
     }
 
-    /// Removes all files of ours that the manifest does not name.
+    /// Removes all files of the sort that the manifest does not name.
     pub(super) fn tidy(&self, manifest: &Manifest) -> Result<(), Error> {
         let mut named = BTreeSet::from([self.path.join(MANIFEST), self.codes()]);
         for run in &manifest.runs {

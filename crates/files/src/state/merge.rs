@@ -6,25 +6,25 @@ use std::sync::Arc;
 use alloy_primitives::{B256, Bytes, KECCAK256_EMPTY, U256};
 
 use super::manifest::{Folder, Manifest, Run};
-use super::record::{Record, damaged, read_slot};
-use super::{Entry, StateForm};
-use crate::error::{Error, Place};
+use super::record::{AccountRecord, damaged, read_slot};
+use super::{SortedEntry, StateForm};
+use crate::error::{Error, Location};
 use crate::input::Input;
 use crate::limits::{CODE_TEXT_BYTES, INPUT_BUFFER_BYTES, MERGE_BUFFER_BYTES};
 
-/// The accounts of several sorted runs, as one.
+/// Merges the accounts of several sorted runs.
 #[derive(Debug)]
-pub(super) struct Runs {
+pub(super) struct MergedRuns {
     inputs: Vec<Input>,
     /// The next account of each run.
-    next: Vec<Option<Record>>,
+    next: Vec<Option<AccountRecord>>,
     /// Their hashed addresses, the lowest first, with their runs.
     heap: BinaryHeap<Reverse<(B256, usize)>>,
-    /// The run whose account was given, and how many of its slots were not.
+    /// The run of the last account, and how many of its slots are still to come.
     now: Option<(usize, u64)>,
 }
 
-impl Runs {
+impl MergedRuns {
     pub(super) fn open(folder: &Folder, runs: &[Run]) -> Result<Self, Error> {
         let mut merge = Self {
             inputs: Vec::with_capacity(runs.len()),
@@ -44,15 +44,15 @@ impl Runs {
     }
 
     fn read(&mut self, run: usize) -> Result<(), Error> {
-        if let Some(record) = Record::read(&mut self.inputs[run])? {
+        if let Some(record) = AccountRecord::read(&mut self.inputs[run])? {
             self.heap.push(Reverse((record.hashed_address, run)));
             self.next[run] = Some(record);
         }
         Ok(())
     }
 
-    /// The next account. The slots of the one before must have been read.
-    pub(super) fn next(&mut self) -> Result<Option<Record>, Error> {
+    /// The next account. The slots of the previous one must have been read.
+    pub(super) fn next(&mut self) -> Result<Option<AccountRecord>, Error> {
         if let Some((run, left)) = self.now.take() {
             assert_eq!(left, 0, "all slots come before the next account");
             self.read(run)?;
@@ -69,7 +69,7 @@ impl Runs {
         damaged(input, input.offset())
     }
 
-    /// The next slot of the last account: there are as many as it says.
+    /// The next slot of the last account, which has their number.
     pub(super) fn slot(&mut self) -> Result<(B256, U256), Error> {
         let (run, left) = self.now.as_mut().expect("there is an account");
         *left -= 1;
@@ -78,15 +78,15 @@ impl Runs {
     }
 }
 
-/// The slots of one account out of several files, as one.
+/// Merges the slots of one account from several files.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct MergedSlots {
     inputs: Vec<Input>,
     heap: BinaryHeap<Reverse<(B256, usize, U256)>>,
     last: Option<B256>,
 }
 
-impl Parts {
+impl MergedSlots {
     pub(super) fn open(folder: &Folder, parts: &[u32]) -> Result<Self, Error> {
         let open = |part: &u32| Input::open_plain(&folder.part(*part), MERGE_BUFFER_BYTES);
         let inputs = parts.iter().map(open).collect::<Result<_, _>>()?;
@@ -104,7 +104,7 @@ impl Parts {
         Ok(())
     }
 
-    /// The next slot of the account, about which `error` says what is wrong.
+    /// The next slot of the account; `error` makes the error about it.
     pub(super) fn next(
         &mut self,
         error: impl FnOnce(String) -> Error,
@@ -120,31 +120,31 @@ impl Parts {
     }
 }
 
-/// All accounts and slots of a [`super::SortedState`], in the order of the trie: an iterator that
-/// ends after the first error.
+/// All accounts and slots of a [`super::SortedState`], in the order of the trie. The iterator ends
+/// after the first error.
 #[derive(Debug)]
-pub struct Entries {
+pub struct SortedEntries {
     folder: Folder,
     file: Arc<Path>,
     form: StateForm,
-    runs: Runs,
-    /// Slots of the last account that are behind it, and those that have files of their own.
+    runs: MergedRuns,
+    /// The slots of the last account that follow it, and those in files of their own.
     slots_left: u64,
-    parts: Option<Parts>,
-    /// The last account's hashed address and place.
+    parts: Option<MergedSlots>,
+    /// The hashed address and the position of the last account.
     last: Option<(B256, u64)>,
     accounts_left: u64,
     ended: bool,
 }
 
-impl Entries {
+impl SortedEntries {
     pub(super) fn open(folder: &Folder, manifest: &Manifest) -> Result<Self, Error> {
         let source = manifest.source.as_ref().map(|source| source.path());
         Ok(Self {
             folder: folder.clone(),
             file: source.unwrap_or(Path::new("-")).into(),
             form: manifest.form,
-            runs: Runs::open(folder, &manifest.runs)?,
+            runs: MergedRuns::open(folder, &manifest.runs)?,
             slots_left: 0,
             parts: None,
             last: None,
@@ -153,25 +153,27 @@ impl Entries {
         })
     }
 
-    /// Accounts that have not come yet.
+    /// The number of accounts still to come.
     pub const fn accounts_left(&self) -> u64 {
         self.accounts_left
     }
 
-    fn read(&mut self) -> Result<Option<Entry>, Error> {
+    fn read(&mut self) -> Result<Option<SortedEntry>, Error> {
         while let Some(parts) = &mut self.parts {
             let at = self.last.map_or(0, |(_, at)| at);
             let (file, place) = (&self.file, place(self.form, at));
             match parts.next(|problem| Error::content(file, place, problem))? {
                 Some((_, value)) if value.is_zero() => {}
-                Some((hashed_slot, value)) => return Ok(Some(Entry::Slot { hashed_slot, value })),
+                Some((hashed_slot, value)) => {
+                    return Ok(Some(SortedEntry::Slot { hashed_slot, value }));
+                }
                 None => self.parts = None,
             }
         }
         if self.slots_left > 0 {
             self.slots_left -= 1;
             let (hashed_slot, value) = self.runs.slot()?;
-            return Ok(Some(Entry::Slot { hashed_slot, value }));
+            return Ok(Some(SortedEntry::Slot { hashed_slot, value }));
         }
         let Some(record) = self.runs.next()? else {
             return match self.accounts_left {
@@ -181,12 +183,12 @@ impl Entries {
         };
         self.check_order(&record)?;
         if !record.parts.is_empty() {
-            self.parts = Some(Parts::open(&self.folder, &record.parts)?);
+            self.parts = Some(MergedSlots::open(&self.folder, &record.parts)?);
         }
         self.slots_left = record.slots;
         self.accounts_left =
             self.accounts_left.checked_sub(1).ok_or_else(|| self.runs.damaged())?;
-        Ok(Some(Entry::Account {
+        Ok(Some(SortedEntry::Account {
             hashed_address: record.hashed_address,
             nonce: record.nonce,
             balance: record.balance,
@@ -195,8 +197,8 @@ impl Entries {
         }))
     }
 
-    fn check_order(&mut self, record: &Record) -> Result<(), Error> {
-        let Record { hashed_address, place: at, .. } = *record;
+    fn check_order(&mut self, record: &AccountRecord) -> Result<(), Error> {
+        let AccountRecord { hashed_address, place: at, .. } = *record;
         if let Some((last, before)) = self.last
             && last == hashed_address
         {
@@ -213,16 +215,16 @@ impl Entries {
     }
 }
 
-/// Where in the source an account is.
-fn place(form: StateForm, at: u64) -> Place {
+/// The position of an account in the source.
+fn place(form: StateForm, at: u64) -> Location {
     match form {
-        StateForm::Lines => Place { line: Some(at), ..Place::default() },
-        StateForm::Object => Place { offset: Some(at), ..Place::default() },
+        StateForm::Lines => Location { line: Some(at), ..Location::default() },
+        StateForm::Object => Location { offset: Some(at), ..Location::default() },
     }
 }
 
-impl Iterator for Entries {
-    type Item = Result<Entry, Error>;
+impl Iterator for SortedEntries {
+    type Item = Result<SortedEntry, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.ended {
@@ -234,14 +236,14 @@ impl Iterator for Entries {
     }
 }
 
-/// The codes of a [`super::SortedState`]: an iterator that ends after the first error.
+/// The codes of a [`super::SortedState`]. The iterator ends after the first error.
 #[derive(Debug)]
-pub struct Codes {
+pub struct SortedCodes {
     input: Input,
     left_bytes: u64,
 }
 
-impl Codes {
+impl SortedCodes {
     pub(super) fn open(folder: &Folder, manifest: &Manifest) -> Result<Self, Error> {
         let input = Input::open_plain(&folder.codes(), INPUT_BUFFER_BYTES)?;
         if input.file_bytes() != Some(manifest.codes_bytes) {
@@ -264,7 +266,7 @@ impl Codes {
     }
 }
 
-impl Iterator for Codes {
+impl Iterator for SortedCodes {
     type Item = Result<(B256, Bytes), Error>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -1,4 +1,4 @@
-//! States: reading the accounts of a genesis or a dump, and sorting them by their hashed keys.
+//! State dumps: reading the accounts of a genesis or a dump, and sorting them by hashed keys.
 
 mod manifest;
 mod merge;
@@ -9,7 +9,7 @@ mod sort;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-use alloy_primitives::{Address, B256, Bytes, U256};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 
 use super::error::Error;
 use super::limits::{SORT_BATCH_BYTES, SORT_MEMORY_BYTES, SORT_MEMORY_LEAST_BYTES};
@@ -17,15 +17,15 @@ use super::progress::Progress;
 use manifest::{Folder, Identity, Manifest};
 use sort::{Batch, Sorter};
 
-pub use merge::{Codes, Entries};
+pub use merge::{SortedCodes, SortedEntries};
 pub use read::{AccountReader, read_genesis, read_genesis_head};
 
-/// An account as a file has it.
+/// An account as it stands in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Account {
-    /// The address, unless the file has its hash alone.
+pub struct FileAccount {
+    /// The address, unless the file has only its hash.
     pub address: Option<Address>,
-    /// The hash of the address, where the file has it; one of the two is there.
+    /// The hash of the address, if the file has it; one of the two is present.
     pub hashed_address: Option<B256>,
     /// The nonce.
     pub nonce: u64,
@@ -33,48 +33,66 @@ pub struct Account {
     pub balance: U256,
     /// The code, empty for none.
     pub code: Bytes,
-    /// The hash of the code, where the file has it.
+    /// The hash of the code, if the file has it.
     pub code_hash: Option<B256>,
-    /// The root of the storage trie, where the file has it.
+    /// The root of the storage trie, if the file has it.
     pub storage_root: Option<B256>,
-    /// Slots, not hashed, with their values, in the file's order: all that the last
-    /// [`Piece::Slots`] have not brought.
+    /// Slots (not hashed) with their values, in the file's order: those that did not come in
+    /// [`AccountPiece::Slots`] before.
     pub storage: Vec<(B256, U256)>,
-    /// Where it begins.
-    pub at: At,
+    /// The position of its beginning.
+    pub at: AccountPosition,
 }
 
-/// Where in a file an account begins.
+impl FileAccount {
+    /// The hash of the code; `None` if there is none.
+    ///
+    /// # Errors
+    /// If the file has another hash.
+    fn hash_of_code(&self) -> Result<Option<B256>, String> {
+        let Self { code, code_hash, .. } = self;
+        let hash = if code.is_empty() { KECCAK256_EMPTY } else { keccak256(code) };
+        match code_hash {
+            Some(given) if *given != hash => Err(match code.is_empty() {
+                true => format!("\"codeHash\" {given}, but no code: was it left out?"),
+                false => format!("\"codeHash\" {given}, but the code hashes to {hash}"),
+            }),
+            _ => Ok((!code.is_empty()).then_some(hash)),
+        }
+    }
+}
+
+/// The position of an account in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct At {
+pub struct AccountPosition {
     /// The line, from 1.
     pub line: u64,
-    /// Bytes before it, in what the file unpacks to.
+    /// The number of bytes before it, in the decompressed content.
     pub offset: u64,
 }
 
-/// What [`AccountReader`] gives.
+/// An item of [`AccountReader`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
-    /// Slots of the account that begins there, which has more than are handed out at once.
-    Slots(At, Vec<(B256, U256)>),
+pub enum AccountPiece {
+    /// Slots of the account at this position, which has too many for one item.
+    Slots(AccountPosition, Vec<(B256, U256)>),
     /// An account.
-    Account(Box<Account>),
+    Account(Box<FileAccount>),
 }
 
-/// The forms that state files have.
+/// The forms of state files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum StateForm {
-    /// A line with the state's root, and one for each account, as `geth dump --iterative` writes
+    /// One line with the state root, and one for each account, as `geth dump --iterative` writes
     /// and reth's `init-state` reads.
     Lines,
     /// One object: a genesis with its `alloc`, or a dump with its `accounts`.
     Object,
 }
 
-/// What comes next in the order of the state's trie.
+/// An account or a slot, in the order of the state trie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Entry {
+pub enum SortedEntry {
     /// An account. Hashed addresses ascend.
     Account {
         /// Keccak-256 of the address.
@@ -85,10 +103,10 @@ pub enum Entry {
         balance: U256,
         /// Keccak-256 of the code.
         code_hash: B256,
-        /// The root of the storage trie as the file says, where it does.
+        /// The root of the storage trie, if the file has it.
         storage_root: Option<B256>,
     },
-    /// A slot of the account before it. Hashed slots ascend; no value is zero.
+    /// A slot of the preceding account. Hashed slots ascend; no value is zero.
     Slot {
         /// Keccak-256 of the slot's number.
         hashed_slot: B256,
@@ -97,24 +115,24 @@ pub enum Entry {
     },
 }
 
-/// How a state is sorted.
+/// The options of [`SortedState::prepare`].
 #[derive(Debug, Clone)]
 pub struct SortOptions {
-    /// Where sorted runs are kept meanwhile; made when absent. It needs about half the file's
-    /// length. What it has of an earlier attempt at the same file is gone on with.
+    /// The directory of the sorted files, created if absent. They take about half the length of the
+    /// source. An interrupted attempt at the same source is continued.
     pub directory: PathBuf,
-    /// Memory for sorting, in bytes.
+    /// The memory for sorting, in bytes.
     pub memory_bytes: usize,
 }
 
 impl SortOptions {
-    /// With the usual memory.
+    /// Options with [`SORT_MEMORY_BYTES`] of memory.
     pub fn new(directory: &Path) -> Self {
         Self { directory: directory.into(), memory_bytes: SORT_MEMORY_BYTES }
     }
 }
 
-/// The accounts of a file, sorted by hashed address and hashed slot, on the disk.
+/// The accounts of a file, sorted on disk by hashed address and hashed slot.
 #[derive(Debug)]
 pub struct SortedState {
     folder: Folder,
@@ -122,14 +140,13 @@ pub struct SortedState {
 }
 
 impl SortedState {
-    /// Reads all accounts of `file`, a genesis or a state dump, and sorts them: on two threads, in
-    /// the memory that `options` names. An attempt that was interrupted is gone on with, if the
-    /// file is the same; a finished one is not repeated. `progress` needs to know nothing of the
-    /// file: it is told.
+    /// Reads all accounts of `file`, a genesis or a state dump, and sorts them on two threads, in
+    /// the memory of `options`. An interrupted attempt is continued if the file is unchanged; a
+    /// completed one is not repeated. `progress` is set to the file.
     ///
     /// # Errors
-    /// If the file is no state or has an account or slot twice; if what it says of an account's
-    /// address, code or storage does not fit; and if reading or writing fails.
+    /// If the file is not a state, has an account or slot twice, or has a hash that does not fit an
+    /// account's address, code or storage; and if reading or writing fails.
     pub fn prepare(
         file: &Path,
         options: &SortOptions,
@@ -163,7 +180,7 @@ impl SortedState {
             let fed = feed(&mut reader, &batches, memory_bytes, progress);
             drop(batches);
             let sorted = sorting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            // Where sorting has failed, feeding was only cut off.
+            // If sorting failed, feeding was only interrupted by that.
             match (fed, sorted) {
                 (_, Err(error)) | (Err(error), _) => Err(error),
                 (Ok(()), Ok(sorted)) => Ok(sorted),
@@ -172,33 +189,33 @@ impl SortedState {
         Ok(Self { folder, manifest })
     }
 
-    /// The root that the file says the state has; a genesis says none.
+    /// The state root in the file; a genesis has none.
     pub const fn root(&self) -> Option<B256> {
         self.manifest.root
     }
 
-    /// Accounts in the file.
+    /// The number of accounts in the file.
     pub fn accounts(&self) -> u64 {
         self.manifest.runs.iter().map(|run| run.accounts).sum()
     }
 
-    /// Everything, in the order of the trie: each account, and then its slots.
+    /// All accounts in the order of the trie, each followed by its slots.
     ///
     /// # Errors
-    /// If the sorted files are damaged. While iterating also if an account is there twice.
-    pub fn entries(&self) -> Result<Entries, Error> {
-        Entries::open(&self.folder, &self.manifest)
+    /// If the sorted files are damaged. While iterating also if an account occurs twice.
+    pub fn entries(&self) -> Result<SortedEntries, Error> {
+        SortedEntries::open(&self.folder, &self.manifest)
     }
 
-    /// The codes with their hashes, in no order. Most are there once.
+    /// The codes with their hashes, in no particular order. Few occur twice.
     ///
     /// # Errors
-    /// If the file with the codes is damaged.
-    pub fn codes(&self) -> Result<Codes, Error> {
-        Codes::open(&self.folder, &self.manifest)
+    /// If the file of codes is damaged.
+    pub fn codes(&self) -> Result<SortedCodes, Error> {
+        SortedCodes::open(&self.folder, &self.manifest)
     }
 
-    /// Removes the sorted files, when the state has been made of them.
+    /// Removes the sorted files.
     ///
     /// # Errors
     /// If that fails.
@@ -207,7 +224,7 @@ impl SortedState {
     }
 }
 
-/// Reads all accounts and hands them on. When sorting has stopped taking them, it says why.
+/// Reads all accounts and sends them to the sorter. If that has stopped, it returns the reason.
 fn feed(
     reader: &mut AccountReader,
     batches: &SyncSender<Batch>,
@@ -218,11 +235,11 @@ fn feed(
     let (mut pieces, mut bytes) = (Vec::new(), 0);
     while let Some(piece) = reader.next() {
         let piece = piece?;
-        let is_part = matches!(piece, Piece::Slots(..));
+        let is_part = matches!(piece, AccountPiece::Slots(..));
         bytes += match &piece {
-            Piece::Slots(_, slots) => size_of_val(&slots[..]),
-            Piece::Account(account) => {
-                size_of::<Account>() + size_of_val(&account.storage[..]) + account.code.len()
+            AccountPiece::Slots(_, slots) => size_of_val(&slots[..]),
+            AccountPiece::Account(account) => {
+                size_of::<FileAccount>() + size_of_val(&account.storage[..]) + account.code.len()
             }
         };
         pieces.push(piece);
@@ -238,7 +255,7 @@ fn feed(
         }
     }
     let cut = Some(reader.cut());
-    // Where nobody takes it, sorting has failed and says why.
+    // If nothing receives it, sorting has failed and returns the reason.
     _ = batches.send(Batch { pieces, cut, last: Some(reader.root()) });
     progress.accounts(reader.accounts());
     progress.bytes(reader.done_bytes());

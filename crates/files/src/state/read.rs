@@ -7,48 +7,43 @@ use alloy_primitives::{Address, B256, Bytes, U256, hex};
 use serde::Deserialize as _;
 
 use super::manifest::Cut;
-use super::sort::code_hash;
-use super::{Account, At, Piece, StateForm};
-use crate::error::{Error, Place};
+use super::{AccountPiece, AccountPosition, FileAccount, StateForm};
+use crate::error::{Error, Location};
 use crate::input::Input;
 use crate::json::{Scanner, name};
-use crate::limits::{CODE_TEXT_BYTES, GENESIS_HEAD_BYTES, WORD_BYTES};
+use crate::limits::{CODE_TEXT_BYTES, GENESIS_HEAD_BYTES, SLOTS_AT_ONCE, WORD_BYTES};
 
-/// Slots of an account that are handed out at once, when nothing else is said: 32 MiB of them.
-const SLOTS_AT_ONCE: usize = 1 << 19;
-
-/// The accounts of a genesis or a state dump, in the file's order and in bounded memory.
+/// Reads the accounts of a genesis or a state dump, in the file's order and in bounded memory.
 ///
-/// It is an iterator that ends after the first error. An account with very many slots comes in
-/// pieces. What a file says of an account's hashes is handed on, and checked by
-/// [`super::SortedState`].
+/// The iterator ends after the first error. An account with very many slots comes in several items.
+/// Hashes in the file are not checked here, but by [`super::SortedState`].
 #[derive(Debug)]
 pub struct AccountReader {
     json: Scanner,
     form: StateForm,
     root: Option<B256>,
     slots_at_once: usize,
-    /// Accounts handed out.
+    /// The number of accounts returned.
     accounts: u64,
-    /// No account of the object has been read.
+    /// Whether no account of the object has been read.
     first: bool,
-    /// The account that is being read.
-    open: Option<Open>,
+    /// The account being read.
+    open: Option<PartialAccount>,
     slots: Vec<(B256, U256)>,
     name: Vec<u8>,
     word: Vec<u8>,
-    /// Whoever reads the accounts reads on behind them.
+    /// Whether the caller reads the rest of the object itself.
     within: bool,
     ended: bool,
 }
 
-/// What has been read of an account.
+/// An account of which a part has been read.
 #[derive(Debug)]
-struct Open {
-    at: At,
-    /// No member has been read.
+struct PartialAccount {
+    at: AccountPosition,
+    /// Whether no member has been read.
     first: bool,
-    /// Inside its storage, and whether no slot has been read.
+    /// `Some` inside its storage: whether no slot has been read.
     storage: Option<bool>,
     address: Option<Address>,
     hashed_address: Option<B256>,
@@ -59,8 +54,12 @@ struct Open {
     storage_root: Option<B256>,
 }
 
-impl Open {
-    const fn new(at: At, address: Option<Address>, hashed_address: Option<B256>) -> Self {
+impl PartialAccount {
+    const fn new(
+        at: AccountPosition,
+        address: Option<Address>,
+        hashed_address: Option<B256>,
+    ) -> Self {
         Self {
             at,
             first: true,
@@ -77,10 +76,10 @@ impl Open {
 }
 
 impl AccountReader {
-    /// Opens a file, `-` being the standard input, and tells its form.
+    /// Opens a file, or the standard input if `path` is `-`, and determines its form.
     ///
     /// # Errors
-    /// If it cannot be read, or is no genesis and no state dump.
+    /// If it cannot be read, or is neither a genesis nor a state dump.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let mut json = Scanner::new(Input::open(path)?, 1);
         if json.peek()? != Some(b'{') {
@@ -117,7 +116,7 @@ impl AccountReader {
         Ok(Self::new(json, StateForm::Lines, root))
     }
 
-    /// Goes on behind the accounts before `cut`.
+    /// Continues after the accounts before `cut`.
     pub(super) fn resume(
         path: &Path,
         form: StateForm,
@@ -128,7 +127,7 @@ impl AccountReader {
         input.skip(cut.offset)?;
         let mut reader = Self::new(Scanner::new(input, cut.line), form, root);
         (reader.first, reader.accounts) = (cut.accounts == 0, cut.accounts);
-        // It may have been cut behind all of them.
+        // The cut may be after the last account.
         reader.ended = reader.json.peek()?.is_none();
         Ok(reader)
     }
@@ -150,52 +149,52 @@ impl AccountReader {
         }
     }
 
-    /// Hands out at most so many slots at once.
+    /// Sets the most slots in one item.
     #[must_use]
     pub fn with_slots_at_once(mut self, slots: usize) -> Self {
         self.slots_at_once = slots.max(1);
         self
     }
 
-    /// The file's form.
+    /// The form of the file.
     pub const fn form(&self) -> StateForm {
         self.form
     }
 
-    /// The root that the file says the state has; a genesis says none. Where it stands behind the
-    /// accounts, it is known when they have been read.
+    /// The state root in the file; a genesis has none. If it follows the accounts, it is known once
+    /// they have been read.
     pub const fn root(&self) -> Option<B256> {
         self.root
     }
 
-    /// Accounts handed out so far.
+    /// The number of accounts returned so far.
     pub const fn accounts(&self) -> u64 {
         self.accounts
     }
 
-    /// Bytes of the file that are done with. Of a packed file, those that have been read.
+    /// The number of bytes consumed; of a compressed file, those read so far.
     pub fn done_bytes(&self) -> u64 {
         self.json.input().done_bytes()
     }
 
-    /// The file's length in bytes; `None` for one that has none, as the standard input.
+    /// The length of the file in bytes; `None` if it has none, like the standard input.
     pub const fn file_bytes(&self) -> Option<u64> {
         self.json.input().file_bytes()
     }
 
-    /// What errors about its accounts are about.
-    pub(super) fn source(&self) -> Source {
+    /// The source, for errors about its accounts.
+    pub(super) fn source(&self) -> AccountSource {
         let input = self.json.input();
-        Source { file: input.file().clone(), packed: input.place(0).packed }
+        AccountSource { file: input.file().clone(), packed: input.place(0).packed }
     }
 
-    /// Where the last account ended.
+    /// The position after the last account.
     pub(super) const fn cut(&self) -> Cut {
         let (offset, line) = (self.json.input().offset(), self.json.line());
         Cut { offset, line, accounts: self.accounts }
     }
 
-    fn read(&mut self) -> Result<Option<Piece>, Error> {
+    fn read(&mut self) -> Result<Option<AccountPiece>, Error> {
         if self.open.is_none() && !self.begin()? {
             return Ok(None);
         }
@@ -203,7 +202,7 @@ impl AccountReader {
             let open = self.open.as_mut().expect("an account has begun");
             let at = open.at;
             if open.storage.is_some() && !self.read_slots()? {
-                return Ok(Some(Piece::Slots(at, std::mem::take(&mut self.slots))));
+                return Ok(Some(AccountPiece::Slots(at, std::mem::take(&mut self.slots))));
             }
             if !self.read_member()? {
                 return self.end().map(Some);
@@ -211,7 +210,7 @@ impl AccountReader {
         }
     }
 
-    /// Goes into the next account; `false` at the end.
+    /// Enters the next account; `false` at the end.
     fn begin(&mut self) -> Result<bool, Error> {
         let (mut address, mut hashed_address) = (None, None);
         match self.form {
@@ -238,9 +237,9 @@ impl AccountReader {
             }
         }
         self.json.peek()?;
-        let at = At { line: self.json.line(), offset: self.json.input().offset() };
+        let at = AccountPosition { line: self.json.line(), offset: self.json.input().offset() };
         self.json.expect(b'{')?;
-        self.open = Some(Open::new(at, address, hashed_address));
+        self.open = Some(PartialAccount::new(at, address, hashed_address));
         Ok(true)
     }
 
@@ -271,8 +270,8 @@ impl AccountReader {
         }
     }
 
-    /// Reads a member of the account up to its value's end, of its storage only the beginning;
-    /// `false` when the account has ended.
+    /// Reads the next member of the account, of its storage only the beginning; `false` at the end
+    /// of the account.
     fn read_member(&mut self) -> Result<bool, Error> {
         let Self { json, name, word, .. } = self;
         let open = self.open.as_mut().expect("an account has begun");
@@ -312,7 +311,7 @@ impl AccountReader {
         Ok(true)
     }
 
-    /// Takes the word as the value of the member that was named.
+    /// Takes the word as the value of the current member.
     fn take_word(&mut self) -> Result<(), String> {
         let Self { name, word, .. } = self;
         let open = self.open.as_mut().expect("an account has begun");
@@ -353,7 +352,7 @@ impl AccountReader {
         Err(self.json.error(format!("\"{member}\": an object expected")))
     }
 
-    /// Reads slots, to the end of the storage; `false` when there are as many as go out at once.
+    /// Reads slots to the end of the storage; `false` if the item is full before.
     fn read_slots(&mut self) -> Result<bool, Error> {
         let Self { json, name, word, slots, slots_at_once, .. } = self;
         let open = self.open.as_mut().expect("an account has begun");
@@ -372,7 +371,7 @@ impl AccountReader {
         Ok(false)
     }
 
-    fn end(&mut self) -> Result<Piece, Error> {
+    fn end(&mut self) -> Result<AccountPiece, Error> {
         let open = self.open.take().expect("an account has begun");
         let wrong = |problem: &str| self.source().error(open.at, problem);
         if open.address.is_none() && open.hashed_address.is_none() {
@@ -380,7 +379,7 @@ impl AccountReader {
         }
         let balance = open.balance.ok_or_else(|| wrong("an account without \"balance\""))?;
         self.accounts += 1;
-        Ok(Piece::Account(Box::new(Account {
+        Ok(AccountPiece::Account(Box::new(FileAccount {
             address: open.address,
             hashed_address: open.hashed_address,
             nonce: open.nonce,
@@ -403,7 +402,7 @@ impl AccountReader {
 }
 
 impl Iterator for AccountReader {
-    type Item = Result<Piece, Error>;
+    type Item = Result<AccountPiece, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.ended {
@@ -415,30 +414,29 @@ impl Iterator for AccountReader {
     }
 }
 
-/// A file that accounts come from.
+/// The file of accounts, for errors.
 #[derive(Debug, Clone)]
-pub(super) struct Source {
+pub(super) struct AccountSource {
     file: Arc<Path>,
     packed: bool,
 }
 
-impl Source {
-    /// An error about the account that begins there.
-    pub(super) fn error(&self, at: At, problem: impl Into<String>) -> Error {
-        let At { line, offset } = at;
+impl AccountSource {
+    /// An error about the account at this position.
+    pub(super) fn error(&self, at: AccountPosition, problem: impl Into<String>) -> Error {
+        let AccountPosition { line, offset } = at;
         let (line, offset) = (Some(line), Some(offset));
-        let place = Place { offset, packed: self.packed, line, block: None };
+        let place = Location { offset, packed: self.packed, line, block: None };
         Error::content(&self.file, place, problem)
     }
 }
 
-/// Everything in a genesis but its accounts, which may be more than fits into memory.
+/// Reads a genesis without its accounts, which may exceed the memory.
 ///
-/// Names of its members are told whatever the case of their letters, as geth does: many files have
-/// `mixhash`.
+/// The names of members are matched in any case, as by geth: many files have `mixhash`.
 ///
 /// # Errors
-/// If the file cannot be read, or is no genesis.
+/// If the file cannot be read, or is not a genesis.
 pub fn read_genesis_head(path: &Path) -> Result<Genesis, Error> {
     read_members(path, |mut json| {
         json.skip_value()?;
@@ -446,11 +444,11 @@ pub fn read_genesis_head(path: &Path) -> Result<Genesis, Error> {
     })
 }
 
-/// A genesis with its accounts, told as [`AccountReader`] and [`read_genesis_head`] do; `-` is the
-/// standard input.
+/// Reads a genesis with its accounts, by the rules of [`AccountReader`] and [`read_genesis_head`];
+/// `-` is the standard input.
 ///
 /// # Errors
-/// If the file cannot be read, is no genesis, or has an account twice.
+/// If the file cannot be read, is not a genesis, or has an account twice.
 pub fn read_genesis(path: &Path) -> Result<Genesis, Error> {
     let mut alloc = None;
     let genesis = read_members(path, |mut json| {
@@ -466,7 +464,7 @@ pub fn read_genesis(path: &Path) -> Result<Genesis, Error> {
     })?;
     let Some(alloc) = alloc else {
         let problem = "a genesis expected: it has no \"alloc\", which may be {}";
-        return Err(Error::content(&path.into(), Place::default(), problem));
+        return Err(Error::content(&path.into(), Location::default(), problem));
     };
     Ok(Genesis { alloc, ..genesis })
 }
@@ -475,17 +473,17 @@ fn read_accounts(reader: &mut AccountReader) -> Result<BTreeMap<Address, Genesis
     let (mut alloc, mut slots) = (BTreeMap::new(), Vec::new());
     while let Some(piece) = reader.next().transpose()? {
         let account = match piece {
-            Piece::Slots(_, more) => {
+            AccountPiece::Slots(_, more) => {
                 slots.extend(more);
                 continue;
             }
-            Piece::Account(account) => account,
+            AccountPiece::Account(account) => account,
         };
         let wrong = |problem: &str| Err(reader.source().error(account.at, problem));
         let Some(address) = account.address else {
             return wrong("an account without an address: only its hash is known");
         };
-        if let Err(problem) = code_hash(&account) {
+        if let Err(problem) = account.hash_of_code() {
             return wrong(&problem);
         }
         slots.extend(account.storage);
@@ -504,7 +502,7 @@ fn read_accounts(reader: &mut AccountReader) -> Result<BTreeMap<Address, Genesis
     Ok(alloc)
 }
 
-/// What a genesis may have beside its accounts.
+/// The members of a genesis other than its accounts.
 const MEMBERS: [&str; 15] = [
     "config",
     "nonce",
@@ -523,11 +521,11 @@ const MEMBERS: [&str; 15] = [
     "gasUsed",
 ];
 
-/// What is read of an account.
+/// The members of an account that are read.
 const ACCOUNT_MEMBERS: [&str; 8] =
     ["balance", "nonce", "code", "storage", "root", "codeHash", "address", "key"];
 
-/// What is read in a genesis's `config`.
+/// The members of a genesis's `config` that are read.
 const CONFIG_MEMBERS: [&str; 32] = [
     "chainId",
     "homesteadBlock",
@@ -563,12 +561,12 @@ const CONFIG_MEMBERS: [&str; 32] = [
     "blobSchedule",
 ];
 
-/// The member of this name, whatever the case of its letters.
+/// The member of this name in any case.
 fn known<'a>(members: &[&'a str], name: &[u8]) -> Option<&'a str> {
     members.iter().find(|member| member.as_bytes().eq_ignore_ascii_case(name)).copied()
 }
 
-/// Everything in a genesis but its accounts, whose object is read, or passed over, by `accounts`.
+/// Reads a genesis without its accounts, whose object `accounts` reads or skips.
 fn read_members(
     path: &Path,
     mut accounts: impl FnMut(Scanner) -> Result<Scanner, Error>,
@@ -617,16 +615,16 @@ fn read_members(
     };
     genesis.map_err(|problem| {
         let problem = format!("a genesis expected: {problem}");
-        Error::content(json.input().file(), Place::default(), problem)
+        Error::content(json.input().file(), Location::default(), problem)
     })
 }
 
-/// The digits of a text in hex, with or without `0x`.
+/// The hex digits of a text, with or without `0x`.
 fn digits(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"0x").or_else(|| text.strip_prefix(b"0X")).unwrap_or(text)
 }
 
-/// So many bytes in hex.
+/// `N` bytes in hex.
 fn fixed<const BYTES: usize>(text: &[u8]) -> Result<[u8; BYTES], String> {
     let digits = digits(text);
     if digits.len() != 2 * BYTES {
@@ -638,7 +636,7 @@ fn fixed<const BYTES: usize>(text: &[u8]) -> Result<[u8; BYTES], String> {
     Ok(bytes)
 }
 
-/// A slot or a value of storage: up to 32 bytes in hex, in geth's dumps without the zeroes before.
+/// A slot or a value of storage: up to 32 bytes in hex, in geth's dumps without leading zeros.
 fn storage_word(text: &[u8]) -> Result<[u8; 32], String> {
     let digits = digits(text);
     if digits.len() == 64 {
@@ -658,14 +656,14 @@ fn number(text: &[u8]) -> Result<U256, String> {
     let digits = digits(text);
     let radix = if digits.len() < text.len() { 16 } else { 10 };
     let digits = std::str::from_utf8(digits).map_err(|_| wrong())?;
-    // `from_str_radix` takes underscores, and nothing for zero.
+    // `from_str_radix` accepts underscores, and the empty text as zero.
     if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return Err(wrong());
     }
     U256::from_str_radix(digits, radix).map_err(|_| wrong())
 }
 
-/// What was found, short enough for an error.
+/// The text found, shortened for an error.
 fn shown(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     match text.char_indices().nth(80) {

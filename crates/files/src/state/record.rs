@@ -1,10 +1,10 @@
-//! What sorted files hold: accounts, each with its slots behind it.
+//! The records of sorted files: accounts, each followed by its slots.
 //!
-//! An account is its hashed address, its place in the source (8 bytes), its nonce (8), flags (1),
-//! the length of its balance (1) and the balance; the code hash and the storage root where the
-//! flags have them; where the flags say so, the number of its parts (1) and their numbers (4 each);
-//! and the number of slots behind it (8). A slot is its hash, the length of its value (1) and the
-//! value. Numbers are little-endian, balances and values big-endian without zeroes before.
+//! An account is its hashed address, its position in the source (8 bytes), its nonce (8), flags
+//! (1), the length of its balance (1) and the balance; the code hash and the storage root where the
+//! flags have them; if the flags say so, the number of its parts (1) and their numbers (4 each);
+//! and the number of slots that follow (8). A slot is its hash, the length of its value (1) and the
+//! value. Numbers are little-endian, balances and values big-endian without leading zeros.
 
 use alloy_primitives::{B256, U256};
 
@@ -15,27 +15,27 @@ const CODE: u8 = 1;
 const ROOT: u8 = 2;
 const PARTS: u8 = 4;
 
-/// Most bytes that an account has before its parts: five words, two numbers and four bytes.
+/// The most bytes of an account before its parts: five words, two numbers and four bytes.
 const HEAD_BYTES: usize = 4 * 32 + 2 * 8 + 3;
 const SLOT_BYTES: usize = 65;
 
 /// An account in a sorted file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct AccountRecord {
     pub(super) hashed_address: B256,
-    /// Its line in a dump of lines, else the bytes before it.
+    /// The line in a dump of lines, else the offset in bytes.
     pub(super) place: u64,
     pub(super) nonce: u64,
     pub(super) balance: U256,
     pub(super) code_hash: Option<B256>,
     pub(super) storage_root: Option<B256>,
-    /// Files with its slots. With them, none are behind it.
+    /// The files with its slots. If there are any, no slots follow it.
     pub(super) parts: Vec<u32>,
-    /// Slots behind it.
+    /// The number of slots that follow it.
     pub(super) slots: u64,
 }
 
-impl Record {
+impl AccountRecord {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let flag = |is_there, flag| if is_there { flag } else { 0 };
         out.extend_from_slice(&self.hashed_address[..]);
@@ -57,14 +57,14 @@ impl Record {
         out.extend_from_slice(&self.slots.to_le_bytes());
     }
 
-    /// The next account, or `None` at the end.
+    /// The next account; `None` at the end.
     pub(super) fn read(input: &mut Input) -> Result<Option<Self>, Error> {
         let start = input.offset();
         let shown = input.fill(HEAD_BYTES)?;
         if shown.is_empty() {
             return Ok(None);
         }
-        let mut rest = Rest { bytes: shown };
+        let mut rest = RecordBytes { bytes: shown };
         let Some((mut record, flags)) = rest.head() else { return Err(damaged(input, start)) };
         let taken = shown.len() - rest.bytes.len();
         input.advance(taken);
@@ -85,14 +85,14 @@ pub(super) fn write_slot(out: &mut Vec<u8>, slot: &B256, value: U256) {
     write_number(out, value);
 }
 
-/// The next slot, or `None` at the end.
+/// The next slot; `None` at the end.
 pub(super) fn read_slot(input: &mut Input) -> Result<Option<(B256, U256)>, Error> {
     let start = input.offset();
     let shown = input.fill(SLOT_BYTES)?;
     if shown.is_empty() {
         return Ok(None);
     }
-    let mut rest = Rest { bytes: shown };
+    let mut rest = RecordBytes { bytes: shown };
     let slot = rest.word().zip(rest.number());
     let taken = shown.len() - rest.bytes.len();
     let Some(slot) = slot else { return Err(damaged(input, start)) };
@@ -100,9 +100,9 @@ pub(super) fn read_slot(input: &mut Input) -> Result<Option<(B256, U256)>, Error
     Ok(Some(slot))
 }
 
-/// The error that a sorted file is not as it was written.
+/// The error that a sorted file is damaged.
 pub(super) fn damaged(input: &Input, offset: u64) -> Error {
-    input.error(offset, "a sorted file is damaged: remove its folder and begin anew")
+    input.error(offset, "a sorted file is damaged: remove its directory and start over")
 }
 
 fn write_number(out: &mut Vec<u8>, number: U256) {
@@ -112,12 +112,12 @@ fn write_number(out: &mut Vec<u8>, number: U256) {
     out.extend_from_slice(&bytes[zeroes..]);
 }
 
-/// What has not been read yet.
-struct Rest<'a> {
+/// The bytes still to be decoded.
+struct RecordBytes<'a> {
     bytes: &'a [u8],
 }
 
-impl Rest<'_> {
+impl RecordBytes<'_> {
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (taken, rest) = self.bytes.split_first_chunk::<N>()?;
         self.bytes = rest;
@@ -136,7 +136,7 @@ impl Rest<'_> {
     }
 
     /// An account up to its parts.
-    fn head(&mut self) -> Option<(Record, u8)> {
+    fn head(&mut self) -> Option<(AccountRecord, u8)> {
         let hashed_address = self.word()?;
         let (place, nonce) = (u64::from_le_bytes(self.take()?), u64::from_le_bytes(self.take()?));
         let [flags] = self.take()?;
@@ -144,8 +144,16 @@ impl Rest<'_> {
         let code_hash = if flags & CODE != 0 { Some(self.word()?) } else { None };
         let storage_root = if flags & ROOT != 0 { Some(self.word()?) } else { None };
         let (parts, slots) = (Vec::new(), 0);
-        let record =
-            Record { hashed_address, place, nonce, balance, code_hash, storage_root, parts, slots };
+        let record = AccountRecord {
+            hashed_address,
+            place,
+            nonce,
+            balance,
+            code_hash,
+            storage_root,
+            parts,
+            slots,
+        };
         Some((record, flags))
     }
 }

@@ -6,48 +6,45 @@ use std::sync::mpsc::Receiver;
 
 use alloy_consensus::constants::EMPTY_ROOT_HASH;
 use alloy_primitives::map::B256Set;
-use alloy_primitives::{B256, KECCAK256_EMPTY, U256, keccak256};
+use alloy_primitives::{B256, U256, keccak256};
 
 use super::manifest::{Cut, Folder, Manifest, Run};
-use super::merge::{Parts, Runs};
-use super::read::Source;
-use super::record::{Record, write_slot};
-use super::{Account, At, Piece, StateForm};
+use super::merge::{MergedRuns, MergedSlots};
+use super::read::AccountSource;
+use super::record::{AccountRecord, write_slot};
+use super::{AccountPiece, AccountPosition, FileAccount, StateForm};
 use crate::error::Error;
-use crate::limits::{KNOWN_CODES, MERGED_FILES, MERGED_PARTS};
+use crate::limits::{KNOWN_CODES, MERGED_FILES, MERGED_PARTS, WRITE_BYTES};
 
-/// Bytes that are collected before they are written.
-const WRITE_BYTES: usize = 1 << 20;
-
-/// Accounts on their way from the reader.
+/// A batch of accounts from the reader.
 pub(super) struct Batch {
-    pub(super) pieces: Vec<Piece>,
-    /// Where the last account ended; `None` when slots of the next one have come already.
+    pub(super) pieces: Vec<AccountPiece>,
+    /// The position after the last account; `None` if slots of the next one have come already.
     pub(super) cut: Option<Cut>,
-    /// When nothing comes after it: the state's root, where the file says it.
+    /// `Some` in the last batch: the state root, if the file has it.
     pub(super) last: Option<Option<B256>>,
 }
 
-/// Sorts accounts: collects as many as fit into memory, and writes them as a sorted run.
+/// Sorts accounts: collects as many as fit into memory and writes them as a sorted run.
 pub(super) struct Sorter {
     folder: Folder,
     manifest: Manifest,
-    source: Source,
-    /// Accounts with their slots, as they will be written, in the order in which they came.
+    source: AccountSource,
+    /// The encoded accounts with their slots, in the order of the source.
     arena: Vec<u8>,
     arena_limit: usize,
-    accounts: Vec<Collected>,
-    /// Files with slots of the accounts collected.
+    accounts: Vec<ArenaAccount>,
+    /// The files with slots of the accounts collected.
     run_parts: Vec<u32>,
-    /// Files with slots of the account that comes next.
+    /// The files with slots of the next account.
     parts: Vec<u32>,
     codes: BufWriter<File>,
     known_codes: B256Set,
 }
 
-/// Where in the arena an account is.
-struct Collected {
-    /// The beginning of its hashed address, by which most pairs are told apart.
+/// The range of an account in the arena.
+struct ArenaAccount {
+    /// The first bytes of its hashed address, which suffice to compare most pairs.
     prefix: u64,
     start: usize,
     bytes: usize,
@@ -57,7 +54,7 @@ impl Sorter {
     pub(super) fn new(
         folder: Folder,
         manifest: Manifest,
-        source: Source,
+        source: AccountSource,
         memory_bytes: usize,
     ) -> Result<Self, Error> {
         folder.tidy(&manifest)?;
@@ -83,13 +80,13 @@ impl Sorter {
         })
     }
 
-    /// Sorts all that comes, up to the last, and says in the manifest that it is done.
+    /// Sorts all batches, and marks the manifest as done.
     pub(super) fn run(mut self, batches: Receiver<Batch>) -> Result<(Folder, Manifest), Error> {
         while let Ok(Batch { pieces, cut, last }) = batches.recv() {
             for piece in pieces {
                 match piece {
-                    Piece::Slots(at, slots) => self.part(slots, at)?,
-                    Piece::Account(account) => self.account(*account)?,
+                    AccountPiece::Slots(at, slots) => self.part(slots, at)?,
+                    AccountPiece::Account(account) => self.account(*account)?,
                 }
             }
             let collected = self.arena.len() + size_of_val(&self.accounts[..]);
@@ -118,12 +115,12 @@ impl Sorter {
         Ok((self.folder, self.manifest))
     }
 
-    fn account(&mut self, account: Account) -> Result<(), Error> {
+    fn account(&mut self, account: FileAccount) -> Result<(), Error> {
         let at = account.at;
         let wrong = |problem: String| self.source.error(at, problem);
         let hashed_address = hashed_address(&account).map_err(wrong)?;
-        let code_hash = code_hash(&account).map_err(wrong)?;
-        let Account { nonce, balance, code, storage_root, mut storage, .. } = account;
+        let code_hash = account.hash_of_code().map_err(wrong)?;
+        let FileAccount { nonce, balance, code, storage_root, mut storage, .. } = account;
         let empty = self.parts.is_empty() && storage.iter().all(|(_, value)| value.is_zero());
         if let Some(root) = storage_root
             && (root == EMPTY_ROOT_HASH) != empty
@@ -145,7 +142,7 @@ impl Sorter {
         let parts = std::mem::take(&mut self.parts);
         self.run_parts.extend_from_slice(&parts);
         let (form, start) = (self.manifest.form, self.arena.len());
-        let record = Record {
+        let record = AccountRecord {
             hashed_address,
             place: match form {
                 StateForm::Lines => at.line,
@@ -163,11 +160,11 @@ impl Sorter {
             write_slot(&mut self.arena, slot, *value);
         }
         let prefix = u64::from_be_bytes(*hashed_address.first_chunk().expect("32 bytes"));
-        self.accounts.push(Collected { prefix, start, bytes: self.arena.len() - start });
+        self.accounts.push(ArenaAccount { prefix, start, bytes: self.arena.len() - start });
         Ok(())
     }
 
-    /// Keeps a code, once.
+    /// Writes a code, once.
     fn code(&mut self, hash: B256, code: &[u8]) -> Result<(), Error> {
         if self.known_codes.len() >= KNOWN_CODES {
             self.known_codes.clear();
@@ -187,7 +184,7 @@ impl Sorter {
     }
 
     /// Hashes and sorts the slots of one account.
-    fn sort_slots(&self, slots: &mut [(B256, U256)], at: At) -> Result<(), Error> {
+    fn sort_slots(&self, slots: &mut [(B256, U256)], at: AccountPosition) -> Result<(), Error> {
         for (slot, _) in &mut *slots {
             *slot = keccak256(*slot);
         }
@@ -201,14 +198,14 @@ impl Sorter {
         }
     }
 
-    /// Writes slots of the account that comes next into a file of their own.
-    fn part(&mut self, mut slots: Vec<(B256, U256)>, at: At) -> Result<(), Error> {
+    /// Writes slots of the next account into a file of their own.
+    fn part(&mut self, mut slots: Vec<(B256, U256)>, at: AccountPosition) -> Result<(), Error> {
         self.sort_slots(&mut slots, at)?;
         if self.parts.len() == MERGED_PARTS {
             let parts = std::mem::take(&mut self.parts);
-            let mut merged = Parts::open(&self.folder, &parts)?;
+            let mut merged = MergedSlots::open(&self.folder, &parts)?;
             let number = self.number();
-            let mut file = Output::create(self.folder.part(number))?;
+            let mut file = RunWriter::create(self.folder.part(number))?;
             while let Some((slot, value)) = merged.next(|problem| self.source.error(at, problem))? {
                 write_slot(&mut file.buffer, &slot, value);
                 file.flush_full()?;
@@ -218,7 +215,7 @@ impl Sorter {
             self.parts.push(number);
         }
         let number = self.number();
-        let mut file = Output::create(self.folder.part(number))?;
+        let mut file = RunWriter::create(self.folder.part(number))?;
         for (slot, value) in &slots {
             write_slot(&mut file.buffer, slot, *value);
             file.flush_full()?;
@@ -233,16 +230,16 @@ impl Sorter {
         self.manifest.next - 1
     }
 
-    /// Writes the accounts collected; all accounts before `cut` are on the disk then.
+    /// Writes the accounts collected. All accounts before `cut` are durable then.
     fn write_run(&mut self, cut: Cut) -> Result<(), Error> {
         if !self.accounts.is_empty() {
-            let hash = |account: &Collected| &self.arena[account.start..account.start + 32];
+            let hash = |account: &ArenaAccount| &self.arena[account.start..account.start + 32];
             self.accounts.sort_unstable_by(|a, b| {
                 a.prefix.cmp(&b.prefix).then_with(|| hash(a).cmp(hash(b)))
             });
             let number = self.number();
-            let mut file = Output::create(self.folder.run(number))?;
-            for Collected { start, bytes, .. } in &self.accounts {
+            let mut file = RunWriter::create(self.folder.run(number))?;
+            for ArenaAccount { start, bytes, .. } in &self.accounts {
                 file.buffer.extend_from_slice(&self.arena[*start..start + bytes]);
                 file.flush_full()?;
             }
@@ -262,12 +259,12 @@ impl Sorter {
         self.folder.save(&self.manifest)
     }
 
-    /// Makes one run of as many as are merged at once.
+    /// Merges as many runs as are merged at once into one.
     fn merge_runs(&mut self) -> Result<(), Error> {
         let old: Vec<Run> = self.manifest.runs.drain(..MERGED_FILES).collect();
-        let mut runs = Runs::open(&self.folder, &old)?;
+        let mut runs = MergedRuns::open(&self.folder, &old)?;
         let number = self.number();
-        let mut file = Output::create(self.folder.run(number))?;
+        let mut file = RunWriter::create(self.folder.run(number))?;
         while let Some(record) = runs.next()? {
             record.write(&mut file.buffer);
             for _ in 0..record.slots {
@@ -286,7 +283,7 @@ impl Sorter {
     }
 }
 
-fn hashed_address(account: &Account) -> Result<B256, String> {
+fn hashed_address(account: &FileAccount) -> Result<B256, String> {
     match (account.address, account.hashed_address) {
         (Some(address), given) => {
             let hashed = keccak256(address);
@@ -302,35 +299,22 @@ fn hashed_address(account: &Account) -> Result<B256, String> {
     }
 }
 
-/// The hash of the account's code; `None` without code.
-pub(super) fn code_hash(account: &Account) -> Result<Option<B256>, String> {
-    let Account { code, code_hash, .. } = account;
-    let hash = if code.is_empty() { KECCAK256_EMPTY } else { keccak256(code) };
-    match code_hash {
-        Some(given) if *given != hash => Err(match code.is_empty() {
-            true => format!("\"codeHash\" {given}, but no code: was it left out?"),
-            false => format!("\"codeHash\" {given}, but the code hashes to {hash}"),
-        }),
-        _ => Ok((!code.is_empty()).then_some(hash)),
-    }
-}
-
 /// A sorted file being written.
-struct Output {
+struct RunWriter {
     path: Arc<Path>,
     file: File,
     buffer: Vec<u8>,
     bytes: u64,
 }
 
-impl Output {
+impl RunWriter {
     fn create(path: impl Into<Arc<Path>>) -> Result<Self, Error> {
         let path = path.into();
         let file = File::create(&path).map_err(|error| Error::io(&path, error))?;
         Ok(Self { path, file, buffer: Vec::new(), bytes: 0 })
     }
 
-    /// Writes the buffer when it has grown large.
+    /// Writes the buffer once it is full.
     #[inline]
     fn flush_full(&mut self) -> Result<(), Error> {
         if self.buffer.len() >= WRITE_BYTES { self.flush() } else { Ok(()) }
@@ -343,7 +327,7 @@ impl Output {
         Ok(())
     }
 
-    /// Brings the file to the disk, and says how long it is.
+    /// Syncs the file. Returns its length in bytes.
     fn finish(mut self) -> Result<u64, Error> {
         self.flush()?;
         self.file.sync_all().map_err(|error| Error::io(&self.path, error))?;

@@ -4,7 +4,7 @@ use std::fs;
 
 use alloy_consensus::transaction::{Recovered, TransactionInfo};
 use alloy_primitives::{B256, hex};
-use deponent_files::{BlockReader, FileBlock, Form};
+use deponent_files::{BlockForm, BlockReader, FileBlock};
 use execution::{SealedBlock, recover_senders};
 use serde_json::{Value, json};
 
@@ -111,7 +111,7 @@ fn a_packed_file_is_read_as_it_unpacks() {
     assert_eq!(blocks(&read(&folder.write("chain.any", &frames))), chain);
     assert_eq!(blocks(&read(&folder.write("chain.any", [skipped, frames].concat()))), chain);
 
-    let words = ["byte", "of the unpacked content"];
+    let words = ["byte", "of the decompressed content"];
     refused(&folder.write("chain.any", &gzip[..gzip.len() / 3]), &[&words[..], &["gzip"]].concat());
     let mut broken = gzip.clone();
     *broken.last_mut().expect("bytes") ^= 1;
@@ -121,7 +121,10 @@ fn a_packed_file_is_read_as_it_unpacks() {
     refused(&folder.write("chain.any", b"BZh91AY&SY"), &["bzip2", "unpack it first"]);
     refused(&folder.write("chain.any", b"\xfd7zXZ\0"), &["xz", "unpack it first"]);
     // What is wrong inside is found inside.
-    refused(&folder.write("chain.any", self::gzip(b"\x01")), &["byte 0 of the unpacked content"]);
+    refused(
+        &folder.write("chain.any", self::gzip(b"\x01")),
+        &["byte 0 of the decompressed content"],
+    );
 }
 
 pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -348,10 +351,10 @@ fn a_file_without_blocks_is_refused() {
     let form = |name: &str, content: &[u8]| {
         BlockReader::open(&folder.write(name, content)).map(|reader| reader.form()).ok()
     };
-    assert_eq!(form("any", b"\xf9\0\0"), Some(Form::Rlp));
-    assert_eq!(form("any", b" {"), Some(Form::Json));
-    assert_eq!(form("any", b"e2\0\0\0\0\0\0\x03\0"), Some(Form::Era1));
-    assert_eq!(form("any", b"e2\0\0\0\0\0\0\x01\0"), Some(Form::Era));
+    assert_eq!(form("any", b"\xf9\0\0"), Some(BlockForm::Rlp));
+    assert_eq!(form("any", b" {"), Some(BlockForm::Json));
+    assert_eq!(form("any", b"e2\0\0\0\0\0\0\x03\0"), Some(BlockForm::Era1));
+    assert_eq!(form("any", b"e2\0\0\0\0\0\0\x01\0"), Some(BlockForm::Era));
     assert_eq!(form("any", b"e2\0\0\0\0\0\0"), None);
 }
 

@@ -40,7 +40,7 @@ fn files_broken_anywhere_are_refused() {
     check("any.era.gz", &gzip(&bytes), &mut random, Some(&original));
     let path = folder.path("any.jsonl");
     let mut writer =
-        deponent_files::BlockWriter::create(&path, deponent_files::Form::Json).expect("begun");
+        deponent_files::BlockWriter::create(&path, deponent_files::BlockForm::Json).expect("begun");
     for made in &all {
         let (block, requests) = (&made.block, made.requests.as_ref());
         let export = deponent_files::ExportBlock { block, requests, access_list: None };

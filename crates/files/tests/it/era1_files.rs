@@ -11,7 +11,7 @@ use alloy_consensus::{
     Block, BlockBody, Eip658Value, Header, Receipt, ReceiptEnvelope, SignableTransaction, TxLegacy,
 };
 use alloy_primitives::{Address, B256, Bytes, Log, Signature, TxKind, U256, hex};
-use deponent_files::{BlockReader, Era1Writer, Form};
+use deponent_files::{BlockForm, BlockReader, Era1Writer};
 use execution::{SealedBlock, Transaction};
 use sha2::{Digest, Sha256};
 
@@ -153,7 +153,7 @@ fn geths_files_are_read() {
     ] {
         let Some(path) = geth_era1(name) else { return };
         let reader = BlockReader::open(&path).expect("open");
-        assert_eq!(reader.form(), Form::Era1);
+        assert_eq!(reader.form(), BlockForm::Era1);
         let found = read(&path);
         assert_eq!(found.len(), 8192);
         assert_eq!(found[0].block.header.number, first);

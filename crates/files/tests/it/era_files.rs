@@ -7,7 +7,7 @@ use alloy_eips::eip4844::kzg_to_versioned_hash;
 use alloy_eips::eip4895::Withdrawal;
 use alloy_eips::eip7685::Requests;
 use alloy_primitives::{Address, B256, Bytes, Signature, U256, hex};
-use deponent_files::{BlockReader, Form};
+use deponent_files::{BlockForm, BlockReader};
 use execution::{SealedBlock, Transaction};
 use serde_json::Value;
 
@@ -271,7 +271,7 @@ fn a_file_made_by_the_book_is_read() {
     let folder = Folder::new();
     let (bytes, all) = era(35);
     let path = folder.write("mine.era", &bytes);
-    assert_eq!(BlockReader::open(&path).expect("open").form(), Form::Era);
+    assert_eq!(BlockReader::open(&path).expect("open").form(), BlockForm::Era);
     let found = read(&path);
     assert_eq!(found.len(), all.len());
     for (found, made) in found.iter().zip(&all) {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use deponent_files::{
-    BlockWriter, Era1Writer, ExportBlock, Form, Progress, SortOptions, SortedState,
+    BlockForm, BlockWriter, Era1Writer, ExportBlock, Progress, SortOptions, SortedState,
 };
 
 use super::era1_files::receipts_of;
@@ -35,7 +35,7 @@ fn files_of_geth_are_read_and_geth_reads_ours() {
     check_dump(&geth, &theirs, &folder);
 
     let ours = folder.path("ours.rlp.gz");
-    let mut writer = BlockWriter::create(&ours, Form::Rlp).expect("begun");
+    let mut writer = BlockWriter::create(&ours, BlockForm::Rlp).expect("begun");
     for block in &chain {
         let export = ExportBlock { block: &block.block, requests: None, access_list: None };
         writer.write(export).expect("written");

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use alloy_primitives::{Address, B256, Bytes, U256, hex, keccak256};
 use deponent_files::{
-    Account, AccountReader, Entry, Piece, Progress, SortOptions, SortedState, StateForm,
-    read_genesis, read_genesis_head,
+    AccountPiece, AccountReader, FileAccount, Progress, SortOptions, SortedEntry, SortedState,
+    StateForm, read_genesis, read_genesis_head,
 };
 use engine::Genesis;
 use execution::ChainSpec;
@@ -379,17 +379,21 @@ fn accounts_are_read_one_by_one() {
     let path = folder.write("genesis.json", text);
     let reader = AccountReader::open(&path).expect("open").with_slots_at_once(2);
     assert_eq!((reader.form(), reader.root()), (StateForm::Object, None));
-    let pieces: Vec<Piece> = reader.map(|piece| piece.expect("a piece")).collect();
+    let pieces: Vec<AccountPiece> = reader.map(|piece| piece.expect("a piece")).collect();
     let number = |number: u64| U256::from(number);
     let slot = |slot: u64, value: u64| (B256::from(number(slot)), number(value));
-    let [Piece::Account(a), Piece::Slots(at, slots), Piece::Account(b), Piece::Account(c)] =
-        &pieces[..]
+    let [
+        AccountPiece::Account(a),
+        AccountPiece::Slots(at, slots),
+        AccountPiece::Account(b),
+        AccountPiece::Account(c),
+    ] = &pieces[..]
     else {
         panic!("{pieces:?}")
     };
     assert_eq!((a.nonce, a.balance, a.at.line), (2, number(10), 3));
     assert_eq!(slots[..], [slot(1, 2), slot(3, 4)]);
-    let Account { address, balance, code, storage, .. } = &**b;
+    let FileAccount { address, balance, code, storage, .. } = &**b;
     assert_eq!((*balance, &code[..], at), (number(11), &[0, 255][..], &b.at));
     assert_eq!(*address, Some(Address::with_last_byte(11)));
     assert_eq!(storage[..], [slot(5, 0)]);
@@ -476,7 +480,7 @@ fn damaged_sorted_files_are_refused() {
         broken.resize(whole.len(), 0);
         fs::write(&run, broken).expect("written");
         if let Ok(entries) = sorted.entries() {
-            let found: Vec<Result<Entry, _>> = entries.collect();
+            let found: Vec<Result<SortedEntry, _>> = entries.collect();
             assert!(found.iter().rev().skip(1).all(Result::is_ok));
         }
     }

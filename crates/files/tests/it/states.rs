@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, hex, keccak256};
 use alloy_trie::{EMPTY_ROOT_HASH, HashBuilder, Nibbles, TrieAccount};
-use deponent_files::{Entry, SortedState};
+use deponent_files::{SortedEntry, SortedState};
 use serde_json::{Map, Value, json};
 
 use testing::Random;
@@ -142,13 +142,13 @@ pub(crate) fn line(address: &Address, held: &Held, dialect: Dialect) -> String {
 }
 
 /// The state in the order of the trie, by a map.
-pub(crate) fn entries(state: &State, with_roots: bool) -> Vec<Entry> {
+pub(crate) fn entries(state: &State, with_roots: bool) -> Vec<SortedEntry> {
     let hashed: BTreeMap<B256, &Held> =
         state.iter().map(|(address, held)| (keccak256(address), held)).collect();
     let mut entries = Vec::new();
     for (hashed_address, held) in hashed {
         let Held { nonce, balance, code, storage } = held;
-        entries.push(Entry::Account {
+        entries.push(SortedEntry::Account {
             hashed_address,
             nonce: *nonce,
             balance: *balance,
@@ -158,7 +158,7 @@ pub(crate) fn entries(state: &State, with_roots: bool) -> Vec<Entry> {
         entries.extend(
             hashed_storage(storage)
                 .into_iter()
-                .map(|(hashed_slot, value)| Entry::Slot { hashed_slot, value }),
+                .map(|(hashed_slot, value)| SortedEntry::Slot { hashed_slot, value }),
         );
     }
     entries
@@ -182,7 +182,7 @@ pub(crate) fn root(state: &State) -> B256 {
 }
 
 /// The root of a state that comes in the order of the trie.
-pub(crate) fn root_of(entries: impl Iterator<Item = Entry>) -> B256 {
+pub(crate) fn root_of(entries: impl Iterator<Item = SortedEntry>) -> B256 {
     let mut accounts = HashBuilder::default();
     let mut open: Option<(B256, TrieAccount, HashBuilder)> = None;
     let mut close = |open: Option<(B256, TrieAccount, HashBuilder)>| {
@@ -193,12 +193,12 @@ pub(crate) fn root_of(entries: impl Iterator<Item = Entry>) -> B256 {
     };
     for entry in entries {
         match entry {
-            Entry::Account { hashed_address, nonce, balance, code_hash, .. } => {
+            SortedEntry::Account { hashed_address, nonce, balance, code_hash, .. } => {
                 let storage_root = EMPTY_ROOT_HASH;
                 let account = TrieAccount { nonce, balance, storage_root, code_hash };
                 close(open.replace((hashed_address, account, HashBuilder::default())));
             }
-            Entry::Slot { hashed_slot, value } => {
+            SortedEntry::Slot { hashed_slot, value } => {
                 let (.., storage) = open.as_mut().expect("an account comes first");
                 storage.add_leaf(Nibbles::unpack(hashed_slot), &alloy_rlp::encode(value));
             }
@@ -209,7 +209,7 @@ pub(crate) fn root_of(entries: impl Iterator<Item = Entry>) -> B256 {
 }
 
 #[track_caller]
-pub(crate) fn sorted_entries(sorted: &SortedState) -> Vec<Entry> {
+pub(crate) fn sorted_entries(sorted: &SortedState) -> Vec<SortedEntry> {
     let entries = sorted.entries().unwrap_or_else(|error| panic!("{error}"));
     entries.map(|entry| entry.unwrap_or_else(|error| panic!("{error}"))).collect()
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use alloy_consensus::Header;
 use alloy_eips::eip7685::Requests;
 use alloy_primitives::{Bytes, keccak256};
-use deponent_files::{BlockWriter, ExportBlock, FileBlock, Form};
+use deponent_files::{BlockForm, BlockWriter, ExportBlock, FileBlock};
 use execution::{Block, SealedBlock};
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ fn export(block: &FileBlock) -> ExportBlock<'_> {
     ExportBlock { block, requests: requests.as_ref(), access_list: access_list.as_ref() }
 }
 
-fn write(path: &Path, form: Form, blocks: &[FileBlock]) {
+fn write(path: &Path, form: BlockForm, blocks: &[FileBlock]) {
     let mut writer = BlockWriter::create(path, form).expect("begun");
     blocks.iter().for_each(|block| writer.write(export(block)).expect("written"));
     assert!(!path.exists(), "a file has its name when it is whole");
@@ -33,16 +33,16 @@ fn files_that_are_written_are_read_again() {
     let folder = Folder::new();
     let payloads = read(&fixtures.join("hivechain-osaka-200/newpayload.fixed.json"));
     for (name, form) in [
-        ("chain.rlp", Form::Rlp),
-        ("chain.rlp.gz", Form::Rlp),
-        ("payloads.jsonl", Form::Json),
-        ("payloads.jsonl.gz", Form::Json),
+        ("chain.rlp", BlockForm::Rlp),
+        ("chain.rlp.gz", BlockForm::Rlp),
+        ("payloads.jsonl", BlockForm::Json),
+        ("payloads.jsonl.gz", BlockForm::Json),
     ] {
         let path = folder.path(name);
         write(&path, form, &payloads);
         let found = read(&path);
         assert_eq!(blocks(&found), blocks(&payloads), "{name}");
-        if form == Form::Json {
+        if form == BlockForm::Json {
             let requests = |blocks: &[FileBlock]| -> Vec<_> {
                 blocks.iter().map(|block| block.requests.clone()).collect()
             };
@@ -81,7 +81,7 @@ fn payloads_of_every_fork_are_written() {
     };
     all.push((SealedBlock::new(block), last.requests, Some(list)));
     let path = folder.path("payloads.jsonl");
-    let mut writer = BlockWriter::create(&path, Form::Json).expect("begun");
+    let mut writer = BlockWriter::create(&path, BlockForm::Json).expect("begun");
     for (block, requests, list) in &all {
         let (requests, access_list) = (requests.as_ref(), list.as_ref());
         writer.write(ExportBlock { block, requests, access_list }).expect("written");
@@ -97,7 +97,7 @@ fn payloads_of_every_fork_are_written() {
 fn what_no_payload_describes_is_refused() {
     let folder = Folder::new();
     let path = folder.path("payloads.jsonl");
-    let mut writer = BlockWriter::create(&path, Form::Json).expect("begun");
+    let mut writer = BlockWriter::create(&path, BlockForm::Json).expect("begun");
     let mut refused = |block: &SealedBlock, requests, access_list, words: &str| {
         let error = writer.write(ExportBlock { block, requests, access_list });
         let error = error.expect_err("refused").to_string();
@@ -115,7 +115,7 @@ fn what_no_payload_describes_is_refused() {
     refused(&amsterdam, electra.requests.as_ref(), None, "has a block access list, which");
     refused(&amsterdam, electra.requests.as_ref(), Some(&other), "another block access");
     refused(&amsterdam, electra.requests.as_ref(), Some(&list), "has no slot number");
-    for form in [Form::Era, Form::Era1] {
+    for form in [BlockForm::Era, BlockForm::Era1] {
         let error = BlockWriter::create(&path, form).expect_err("refused").to_string();
         assert!(error.contains("written as RLP or JSON"), "{error}");
     }
@@ -129,7 +129,7 @@ fn an_interrupted_file_is_gone_on_with_wherever_it_was_cut() {
             .write("chain.rlp", rlp(&(1..6).map(|n| made("capella", n).block).collect::<Vec<_>>()));
         read(&chain)
     };
-    for (form, name) in [(Form::Rlp, "out.rlp"), (Form::Json, "out.jsonl")] {
+    for (form, name) in [(BlockForm::Rlp, "out.rlp"), (BlockForm::Json, "out.jsonl")] {
         let path = folder.path(name);
         write(&path, form, &all);
         let whole = fs::read(&path).expect("a file");
@@ -161,15 +161,15 @@ fn an_interrupted_file_is_gone_on_with_wherever_it_was_cut() {
         assert_eq!(blocks(&read(&path)), blocks(&all));
         // A partial file of another form is nobody's to cut.
         fs::write(&partial, &whole).expect("written");
-        let other = if form == Form::Rlp { Form::Json } else { Form::Rlp };
+        let other = if form == BlockForm::Rlp { BlockForm::Json } else { BlockForm::Rlp };
         let error = BlockWriter::resume(&path, other).expect_err("refused").to_string();
-        assert!(error.contains("remove it to begin anew"), "{error}");
+        assert!(error.contains("remove it to start over"), "{error}");
         assert_eq!(fs::read(&partial).expect("a file"), whole);
     }
     // A packed file begins anew.
     let path = folder.path("out.rlp.gz");
     fs::write(folder.path("out.rlp.gz.partial"), "anything").expect("written");
-    let (mut writer, last) = BlockWriter::resume(&path, Form::Rlp).expect("begun");
+    let (mut writer, last) = BlockWriter::resume(&path, BlockForm::Rlp).expect("begun");
     assert!(last.is_none());
     writer.write(export(&all[0])).expect("written");
     writer.finish().expect("finished");

@@ -12,7 +12,7 @@ use super::number;
 use super::storage::StorageArgs;
 use crate::data_directory::{Retention, open_engine};
 use files::limits::ERA1_BLOCKS;
-use files::{BlockWriter, Era1Folder, ExportBlock, Form, Progress, is_stream};
+use files::{BlockForm, BlockWriter, Era1Folder, ExportBlock, Progress, is_stream};
 
 /// The arguments of `deponent export`.
 #[derive(Debug, Args)]
@@ -59,13 +59,13 @@ pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<()> {
     };
     let engine = open_engine(&args.datadir, None, args.storage.database(), |_| Ok(options))?;
     match args.format {
-        ExportForm::Rlp => export_file(args, &engine, Form::Rlp),
-        ExportForm::Payloads => export_file(args, &engine, Form::Json),
+        ExportForm::Rlp => export_file(args, &engine, BlockForm::Rlp),
+        ExportForm::Payloads => export_file(args, &engine, BlockForm::Json),
         ExportForm::Era1 => export_era1(args, &engine),
     }
 }
 
-fn export_file(args: &ExportArgs, engine: &Engine, form: Form) -> anyhow::Result<()> {
+fn export_file(args: &ExportArgs, engine: &Engine, form: BlockForm) -> anyhow::Result<()> {
     let head = number(engine, engine.heads().head)?;
     let begin_number = number(engine, engine.heads().genesis)?;
     let (first, last) = (args.from.unwrap_or(begin_number + 1), args.to.unwrap_or(head));
@@ -97,7 +97,7 @@ fn export_file(args: &ExportArgs, engine: &Engine, form: Form) -> anyhow::Result
 fn begin(
     args: &ExportArgs,
     engine: &Engine,
-    form: Form,
+    form: BlockForm,
     first: u64,
     last: u64,
 ) -> anyhow::Result<(BlockWriter, u64)> {

@@ -7,7 +7,7 @@ use alloy_rpc_types_engine::ForkchoiceState;
 use anyhow::bail;
 use clap::Args;
 use engine::{Engine, Verdict};
-use files::{BlockReader, FileBlock, Form, Progress};
+use files::{BlockForm, BlockReader, FileBlock, Progress};
 
 use super::storage::StorageArgs;
 use super::{number, open};
@@ -66,8 +66,10 @@ impl Import {
         let reader = BlockReader::open(file)?;
         // Archives have one branch. Other files may have several, from below the head on.
         let first = match reader.form() {
-            Form::Era1 | Form::Era => self.head + 1,
-            Form::Rlp | Form::Json => number(&self.engine, self.engine.heads().genesis)? + 1,
+            BlockForm::Era1 | BlockForm::Era => self.head + 1,
+            BlockForm::Rlp | BlockForm::Json => {
+                number(&self.engine, self.engine.heads().genesis)? + 1
+            }
         };
         let mut reader = reader.from_number(first);
         let mut progress = Progress::new("importing", reader.file_bytes(), 0);

@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use engine::{Genesis, StateEntry, initialise};
 use execution::ChainSpec;
-use files::{Entry, Progress, SortOptions, SortedState, read_genesis, read_genesis_head};
+use files::{Progress, SortOptions, SortedEntry, SortedState, read_genesis, read_genesis_head};
 use state::{Database, DirectoryDisk};
 use trie::AccountInfo;
 
@@ -165,13 +165,13 @@ fn empty_database(args: &InitArgs) -> anyhow::Result<Database> {
     Ok(database)
 }
 
-fn state_entry(entry: Entry) -> StateEntry {
+fn state_entry(entry: SortedEntry) -> StateEntry {
     match entry {
-        Entry::Account { hashed_address, nonce, balance, code_hash, storage_root } => {
+        SortedEntry::Account { hashed_address, nonce, balance, code_hash, storage_root } => {
             let info = AccountInfo { nonce, balance, code_hash };
             StateEntry::Account { hashed_address, info, storage_root }
         }
-        Entry::Slot { hashed_slot, value } => StateEntry::Slot { hashed_slot, value },
+        SortedEntry::Slot { hashed_slot, value } => StateEntry::Slot { hashed_slot, value },
     }
 }
 
