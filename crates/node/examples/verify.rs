@@ -1,4 +1,4 @@
-//! Verifies what was received: the block is run again on its witness, by somebody who has no state.
+//! Verifies a block on the witness received, without any state.
 //!
 //! `cargo run --example verify`
 

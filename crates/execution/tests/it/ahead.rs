@@ -1,5 +1,5 @@
-//! What runs ahead counts when it is right, and else changes nothing. The random blocks of the
-//! conformance runner ask the same of whatever contracts do.
+//! Transactions that run ahead count if their reads are right, and otherwise change nothing. The
+//! random blocks of the conformance runner check the same on any contracts.
 
 use alloy_consensus::TxReceipt;
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address};
@@ -200,8 +200,8 @@ fn the_beneficiary_is_warm_also_where_too_little_gas_is_left_for_a_cold_account(
     world.check(&block).unwrap();
 }
 
-/// Somebody delegates to [`COUNTER`], is called, and the counter as well. Another account has
-/// delegated to it before the block, or has not.
+/// An account delegates to [`COUNTER`] and is called, and so is the counter. If `is_known`, another
+/// account has delegated to it before the block.
 fn delegating(fork: &str, is_known: bool) -> (World, SealedBlock) {
     let [a, b, c] = [1, 2, 3].map(Signer::new);
     let signers = [a, b, c].map(|signer| (signer.address(), StartAccount::rich()));

@@ -120,7 +120,7 @@ fn a_packed_file_is_read_as_it_unpacks() {
     refused(&folder.write("chain.any", &frame[..frame.len() / 3]), &["zstd"]);
     refused(&folder.write("chain.any", b"BZh91AY&SY"), &["bzip2", "unpack it first"]);
     refused(&folder.write("chain.any", b"\xfd7zXZ\0"), &["xz", "unpack it first"]);
-    // What is wrong inside is found inside.
+    // Errors inside have offsets in the decompressed content.
     refused(
         &folder.write("chain.any", self::gzip(b"\x01")),
         &["byte 0 of the decompressed content"],

@@ -171,7 +171,7 @@ fn geths_files_are_read() {
     }
 }
 
-/// What geth has written is written again: the accumulator's root in the name is the same.
+/// geth's files are written again with the same accumulator root in their names.
 #[test]
 fn geths_files_are_written_again_under_their_names() {
     let name = "sepolia-00021-b8814b14.era1";

@@ -222,7 +222,7 @@ fn a_sort_that_was_killed_behind_the_last_account_goes_on() {
     }
 }
 
-/// What is there twice, in one run and in two, is found with its lines.
+/// Duplicates, in one run or in two, are reported with their lines.
 #[test]
 fn accounts_and_slots_that_are_there_twice_are_refused() {
     let mut random = Random::from_env("FILES_SEED");
@@ -401,7 +401,7 @@ fn accounts_are_read_one_by_one() {
     assert_eq!((c.address, c.hashed_address), (None, Some(B256::new(hashed))));
 }
 
-/// What the process that is killed runs: nothing, when no file is named.
+/// The body of the process that is killed; without a file in the environment it does nothing.
 #[test]
 fn a_process_that_sorts_a_state_file() {
     let Some(path) = std::env::var_os("FILES_SORT") else { return };
@@ -451,7 +451,7 @@ fn a_sort_that_was_killed_goes_on_where_it_was() {
         assert_eq!(sorted_entries(&sorted), entries(&state, dialect == Dialect::Geth));
         assert_eq!(codes(&sorted).len(), 8);
 
-        // What is done is not repeated; another file begins anew.
+        // A complete sort is not repeated; another file starts over.
         let again = sort(&path, &folder, LITTLE).expect("sorted");
         assert_eq!(again.accounts(), state.len() as u64);
         assert_eq!(manifest(&folder), after);

@@ -1,4 +1,4 @@
-//! What is exported is imported again, and an export that was interrupted goes on.
+//! Exported files are read again, and an interrupted export is continued.
 
 use std::fs;
 use std::path::Path;
@@ -153,13 +153,13 @@ fn an_interrupted_file_is_gone_on_with_wherever_it_was_cut() {
             assert_eq!(fs::read(&path).expect("a file"), whole, "cut at {cut}");
             assert!(!partial.exists());
         }
-        // What follows the last whole block is cut off, whatever it is.
+        // Anything after the last complete block is truncated.
         fs::write(&partial, [&whole[..], &[0; 5000]].concat()).expect("written");
         let (writer, last) = BlockWriter::resume(&path, form).expect("gone on with");
         assert_eq!(last.map(|last| last.block), all.last().map(|last| last.block.clone()));
         writer.finish().expect("finished");
         assert_eq!(blocks(&read(&path)), blocks(&all));
-        // A partial file of another form is nobody's to cut.
+        // A partial file of another form is not touched.
         fs::write(&partial, &whole).expect("written");
         let other = if form == BlockForm::Rlp { BlockForm::Json } else { BlockForm::Rlp };
         let error = BlockWriter::resume(&path, other).expect_err("refused").to_string();

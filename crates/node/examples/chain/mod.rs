@@ -1,4 +1,4 @@
-//! What the examples run against: a node in this process, and a block that it does not know yet.
+//! A node in this process, and a block that it does not know yet, for the other examples.
 
 use alloy_rpc_types_engine::{ExecutionPayload, ExecutionPayloadSidecar};
 use deponent_node::demo::World;

@@ -1,5 +1,5 @@
-//! What a block access list (EIP-7928) says of its block's witness: its keys, all of them and no
-//! other, are those whose paths are the witness's `state`.
+//! Block access lists (EIP-7928) against witnesses: the paths of a list's keys, and no others, are
+//! the witness's `state`.
 
 use crate::draft::{STAND_INS, WithStandIns};
 use crate::fixture::{FixtureBlock, Test};
@@ -17,7 +17,7 @@ use execution::{
 use std::collections::{BTreeMap, BTreeSet};
 use testing::world::{RanBefore, summary};
 
-/// What was compared, in blocks.
+/// The numbers of blocks compared.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counts {
     /// The published list alone, without the block being run, gave the published witness's `state`,
@@ -25,7 +25,7 @@ pub(crate) struct Counts {
     pub(crate) states_equal: usize,
     /// As before, but for what was altered in the published witness.
     pub(crate) states_altered: usize,
-    /// What the block asked of the state were the keys of the list that it made.
+    /// Blocks whose reads were the keys of the list that they made.
     pub(crate) keys_equal: usize,
     /// Of these, the list's keys were those of the published list.
     pub(crate) published_keys: usize,

@@ -166,8 +166,7 @@ fn rule(reason: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a block is to be refused because its parent is unknown: our answer is that we cannot
-/// tell (`SYNCING`).
+/// Checks for a block that is to be refused because its parent is unknown: our answer is `SYNCING`.
 pub(crate) fn unknown_parent(exception: &str) -> bool {
     exception.starts_with("UnknownParent")
         || exception.contains("UNKNOWN_PARENT")

@@ -21,7 +21,7 @@ pub(crate) const STAND_INS: [Address; 2] = [
     address!("0x000064d678505ad48f8ccb093bc65613800e8282"),
 ];
 
-/// What [`STAND_INS`] run: `STOP`, and bytes that no published contract has behind it.
+/// The code of [`STAND_INS`]: `STOP`, and then bytes that no published contract has.
 const STOP: [u8; 9] = *b"\0stand-in";
 
 /// Judges the published witnesses of a test, each by itself: it must be enough to run its block,
@@ -55,7 +55,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Whether `published` has the content of `read` in another order, or one item more.
+/// Checks that `published` has the content of `read` in another order, or one item more.
 fn is_altered(read: &Witness, published: &Witness) -> bool {
     let lists = |witness: &Witness| {
         witness.lists().map(|items| items.iter_shared().collect::<BTreeSet<Bytes>>())

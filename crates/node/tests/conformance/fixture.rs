@@ -104,11 +104,11 @@ struct FixtureHeader {
     hash: B256,
 }
 
-/// What old tests say of invalid blocks.
+/// The description of an invalid block in old tests.
 pub(crate) const UNNAMED: &str = "an exception without a name";
 
 impl FixtureBlock {
-    /// What is wrong with the block, `None` when it is valid.
+    /// The fault of the block, `None` if it is valid.
     pub(crate) fn exception(&self) -> Option<String> {
         match (&self.expect_exception, &self.block_header) {
             (Some(exception), _) => Some(exception.clone()),
@@ -117,7 +117,7 @@ impl FixtureBlock {
         }
     }
 
-    /// Whether a verifier must accept the published witness: the byte after the 32 of the root.
+    /// Set if a verifier must accept the published witness: the byte after the 32 of the root.
     pub(crate) fn is_witness_accepted(&self) -> bool {
         self.stateless_output_bytes.as_ref().is_some_and(|output| output.get(32) == Some(&1))
     }

@@ -56,7 +56,7 @@ pub(crate) fn codes(
         // EIP-3607: the sender's code is looked at.
         follower.read(code_hash.unwrap_or(KECCAK256_EMPTY));
         let environment = TxEnv::from_recovered_tx(transaction, *sender);
-        // What the list may write is not told from what was there.
+        // Writes of the list cannot be distinguished from codes that were there.
         let markers = environment.authorization_list.iter();
         let markers = markers.map(|one| keccak256(marker(one.address())));
         follower.in_transaction.extend(markers);
@@ -188,7 +188,7 @@ impl<'a> Inspector<Context<'a>, EthInterpreter> for Follower<'a> {
 #[derive(Debug)]
 struct Flat<'a>(Log<'a>);
 
-/// What the flat state lacks.
+/// The item that the flat state lacks.
 #[derive(Debug)]
 struct Lacking(StateError);
 

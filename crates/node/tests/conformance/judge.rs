@@ -120,7 +120,7 @@ impl FlatState {
         self.headers.insert(header.number, (keccak256(&rlp), rlp.into()));
     }
 
-    /// Whether the account with this key has storage.
+    /// `true` if the account with this key has storage.
     pub(crate) fn has_storage(&self, account: &B256) -> bool {
         self.accounts.get(account).is_some_and(|account| !account.storage.is_empty())
     }
@@ -162,7 +162,7 @@ impl FlatState {
     }
 }
 
-/// What a list says that an account is after the block.
+/// The account after the block by a list.
 fn change(before: &BTreeMap<B256, FlatAccount>, list: &AccountChanges) -> AccountChange {
     let hashed_address = keccak256(list.address);
     let before = before.get(&hashed_address);

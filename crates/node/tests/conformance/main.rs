@@ -102,7 +102,7 @@ fn files(directory: &Path, filter: Option<&str>, step: usize) -> Vec<PathBuf> {
     files
 }
 
-/// What there is little of is all in the sample: real blocks, published witnesses, transitions.
+/// Small groups are entirely in the sample: real blocks, published witnesses, transitions.
 fn is_rare(directory: &Path, file: &Path) -> bool {
     let name = file.strip_prefix(directory).unwrap_or(file);
     let transition = name.to_string_lossy().contains("attime15k");

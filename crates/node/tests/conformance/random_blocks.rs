@@ -26,7 +26,7 @@ const CONTRACTS: u8 = 8;
 const IDLE: u8 = 3;
 const SIGNERS: u8 = 5;
 const FORKS: [&str; 6] = ["shanghai", "cancun", "prague", "osaka", "osaka", "amsterdam"];
-/// What a transaction here can cost at most, in wei, with a wei to give away.
+/// The most that a transaction here can cost, in wei, with a wei to send.
 const MOST: u128 = 1_000_000 * world::GAS_PRICE + 1;
 
 /// Runs the random chain of a few blocks that `seed` makes, and returns how many blocks it has.
@@ -182,7 +182,7 @@ impl Random {
     }
 }
 
-/// What transactions and contracts choose from.
+/// The values that transactions and contracts choose from.
 struct Pool {
     /// Addresses worth a look: accounts there are, accounts there may be, some that never are.
     addresses: Vec<Address>,

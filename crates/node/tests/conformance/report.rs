@@ -1,4 +1,4 @@
-//! What came of the tests, by network.
+//! The results of the tests, by network.
 
 use crate::access_lists::Counts;
 use crate::followed;

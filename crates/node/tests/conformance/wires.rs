@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use witness::Witness;
 
-/// What came of the comparisons.
+/// The results of the comparisons.
 #[derive(Default)]
 pub(crate) struct Counts {
     /// Payloads that were answered alike.
@@ -48,7 +48,7 @@ impl Counts {
     }
 }
 
-/// What JSON-RPC answered.
+/// An answer of JSON-RPC.
 pub(crate) struct Answer {
     pub(crate) status: String,
     pub(crate) latest_valid_hash: Option<B256>,
@@ -60,7 +60,7 @@ pub(crate) struct Answer {
 pub(crate) struct Rest {
     api: Api,
     engine: Arc<Engine>,
-    /// Whether SSZ could not carry a valid block, so that the chain ends before it.
+    /// Set if SSZ could not carry a valid block, so that the chain ends before it.
     is_behind: bool,
 }
 

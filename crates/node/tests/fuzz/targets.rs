@@ -137,7 +137,7 @@ pub fn rest_container(data: &[u8]) -> bool {
         2 => ForkchoiceUpdate::decode(fork, &input).map(|read| read.encode(fork)),
         3 => read_bodies_request(&input).map(|read| write_hashes_request(&read)),
         4 => BodiesResponse::decode(fork, &input).map(|read| {
-            // What stands for a body that is not available may be any.
+            // The placeholder of an unavailable body may be anything.
             let written = read.encode(fork).expect("it was shorter than offsets reach");
             assert_eq!(BodiesResponse::decode(fork, &written.into()), Ok(read));
             ssz.to_vec()
@@ -182,7 +182,7 @@ pub fn engine_port(data: &[u8]) -> bool {
     answered(data, port)
 }
 
-/// Whether the handler is called without an error. The answer is JSON, and never that we failed.
+/// Calls the handler; `true` without an error. The answer is JSON, and never an internal error.
 fn answered(message: &[u8], handler: &dyn Handler) -> bool {
     let Some(answer) = rpc::answer(message, handler, &Limits::engine()) else { return false };
     let answer = answer.to_vec();

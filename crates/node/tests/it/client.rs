@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 type Payload = (ExecutionPayload, ExecutionPayloadSidecar);
 
-/// What JSON-RPC calls the parameters of `engine_newPayload`, in alloy's types.
+/// The parameters of `engine_newPayload` in alloy's types.
 fn payload(versions: Versions, built: &Value) -> Payload {
     let (envelope, hashes) = envelope(versions.new, &new_payload(versions.new, built)).unwrap();
     let cancun =

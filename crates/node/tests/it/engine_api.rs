@@ -1,4 +1,4 @@
-//! What a consensus client and a prover do with a node, over HTTP.
+//! The calls of a consensus client and of a prover, over HTTP.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -459,7 +459,7 @@ async fn blocks_are_shown_with_every_type_of_transaction() {
         let of = |tag| json!([CONTRACT, tag]);
         let latest = node.public(method, of("latest")).await.expect(method);
         assert_eq!(node.public(method, of("pending")).await, Ok(latest), "{method}");
-        // What was wrong is the message: other programs show nothing else.
+        // The message has the reason: other programs show nothing else.
         let error = node.public(method, of("0x99")).await.expect_err("above the head");
         assert_eq!((&*error.message, error.data), ("there is no block 153", None));
     }
@@ -482,7 +482,7 @@ async fn safe_and_finalized_are_those_named_last() {
         let block = node.ok("eth_getBlockByNumber", json!([tag, false])).await;
         assert_eq!(block["hash"], *hash, "{tag}");
     }
-    // What lies before the finalized block is no place to go back to, whatever is to be built.
+    // No fork choice goes back behind the finalized block, with or without a build.
     let finalized =
         json!({"headBlockHash": second, "safeBlockHash": second, "finalizedBlockHash": second});
     node.ok("engine_forkchoiceUpdatedV3", json!([finalized, null])).await;
@@ -647,7 +647,7 @@ async fn a_client_on_the_same_host_reads_codes_in_the_nodes_files() {
     let witness = whole.witness.clone().expect("VALID");
     assert!(!witness.codes.is_empty());
 
-    // Who asks and goes leaves nothing behind.
+    // A client that disconnects leaves nothing behind.
     drop(client);
     let mut client = connect().await.expect("connected");
     let (headers, body) = ask(&mut client, Some("mapped")).await;
@@ -689,7 +689,7 @@ async fn a_client_on_the_same_host_reads_codes_in_the_nodes_files() {
     let refused = file(&mut tcp, "0", true).await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST);
 
-    // What is mapped needs neither the node nor its files.
+    // Mapped memory outlives the node and its files.
     node.node.stop().await;
     drop((client, node.dir));
     assert_eq!(codes, witness.codes);

@@ -113,7 +113,7 @@ fn words(output: &Output) -> String {
     String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned()
 }
 
-/// What a file has: its head, and the calls.
+/// The header of a file, and its calls.
 #[track_caller]
 fn read(path: &Path) -> (Value, Vec<Value>) {
     let text = std::fs::read_to_string(path).expect("a file");
@@ -158,7 +158,7 @@ async fn what_our_node_was_fed_comes_back() {
     let output = extract(&engine, [3, 6], &out, &flags).output().expect("it runs");
     let said = words(&output);
     assert!(said.contains("block 5") && said.contains("execution requests"), "{said}");
-    // What was there already is kept, and gone on with, though a line of it was cut short.
+    // An earlier file is continued, even if its last line was cut short.
     let part = folder.path().join("requests.jsonl.part");
     let text = std::fs::read_to_string(&part).expect("a file");
     assert_eq!(text.lines().count(), 3);

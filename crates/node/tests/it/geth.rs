@@ -18,7 +18,7 @@ const LEDGER_CODE: Bytes = bytes!("60203560003555");
 const LEDGER: Address = address!("0x1ed6e40000000000000000000000000000000000");
 const LEDGER_SLOTS: u64 = 40;
 
-/// Nobody, unless an override says otherwise.
+/// An account that only an override creates.
 const OTHER: Address = address!("0x00000000000000000000000000000000000000bb");
 
 /// Contracts of the genesis: the demo's, about 100 MB of code.

@@ -52,7 +52,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// What the port answers to a request, as on the wire.
+/// The port's answer to a request, as on the wire.
 fn answer(port: &Api, request: &Value) -> Value {
     let message = request.to_string().into_bytes();
     let answer = rpc::answer(&message, port, &Limits::public()).expect("it is a request");

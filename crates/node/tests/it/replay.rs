@@ -323,7 +323,7 @@ fn check_larger_blocks(chain: &Chain, builders: [&str; 2]) {
     assert_eq!(folder.file("combined_latency.csv").lines().count(), 1 + blocks);
 }
 
-/// What becomes of a replay whose client, or which itself, gets a signal after two blocks.
+/// A replay in which the client, or the replay itself, gets a signal after two blocks.
 fn after(signal: &str, is_for_client: bool) -> (Folder, String) {
     let folder = Folder::new();
     // Once two lines are read, there are two blocks.

@@ -123,7 +123,7 @@ fn fork(versions: Versions) -> Fork {
     }
 }
 
-/// What JSON-RPC calls the parameters of `engine_newPayload`, as an envelope.
+/// The parameters of `engine_newPayload` as an envelope.
 fn sent(versions: Versions, built: &Value) -> ExecutionPayloadEnvelope {
     envelope(versions.new, &new_payload(versions.new, built)).expect("whole").0
 }

@@ -90,7 +90,7 @@ struct Chain {
     node: TestNode,
     /// Where the node is, and what a program is to ask for.
     given: Value,
-    /// What it is to find, but for the answers to its batch.
+    /// The expected answers, except for those to its batch.
     expected: Value,
     batch: Value,
 }
@@ -138,7 +138,7 @@ impl Chain {
         Self { node, given, expected, batch }
     }
 
-    /// What a program of the tools finds.
+    /// Runs a program of the tools; returns its findings.
     async fn run(&self, program: &mut Command, tools: &Path) -> Value {
         let mut command = Command::new(program.get_program());
         command.args(program.get_args()).arg(self.given.to_string()).env("DEPONENT_TOOLS", tools);
@@ -192,7 +192,7 @@ fn word(number: u64) -> B256 {
     U256::from(number).into()
 }
 
-/// What there is to be read about the block, the head, and the state after it.
+/// The expected findings about the block, the head, and the state after it.
 fn expected(node: &TestNode, record: &BlockRecord, account: Address) -> Value {
     let engine = node.node.engine();
     let state = engine.state(record.hash()).expect("the state is kept");

@@ -1,4 +1,4 @@
-// What geth's console reads from the node that it is attached to, as one line of JSON. The test
+// Prints what geth's console reads from the attached node, as one line of JSON. The test
 // puts form.js, and `given`, before it.
 
 const full = true;

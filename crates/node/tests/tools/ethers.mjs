@@ -1,4 +1,4 @@
-// What ethers reads from a node over each of its transports, as one JSON object.
+// Prints what ethers reads from a node over each of its transports, as one JSON object.
 //
 // DEPONENT_TOOLS=folder node ethers.mjs '{"http", "ws", "ipc", "hash", "account", "contract", ...}'
 

@@ -1,4 +1,4 @@
-// What viem reads from a node over each of its transports, as one JSON object.
+// Prints what viem reads from a node over each of its transports, as one JSON object.
 //
 // DEPONENT_TOOLS=folder node viem.mjs '{"http", "ws", "ipc", "hash", "account", "contract", ...}'
 

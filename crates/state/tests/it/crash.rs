@@ -27,7 +27,7 @@ fn found<'a>(store: &Database, workload: &'a Workload, context: &str) -> &'a Mod
     candidates[matching.unwrap_or_else(|| panic!("{context}: {outcomes:?}"))]
 }
 
-/// Opens what is left, compares it, and goes on with it.
+/// Opens the store that is left, compares it, and continues the workload.
 fn check(files: &Files, workload: &Workload, context: &str) {
     let store =
         open(MemoryDisk::with_contents(files)).unwrap_or_else(|error| panic!("{context}: {error}"));

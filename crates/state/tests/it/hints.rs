@@ -127,7 +127,7 @@ fn what_is_wanted_before_long_is_announced_where_a_device_is_waited_for() {
     let (store, told) = large_store();
     let nodes = store.nodes();
     let announced = || std::mem::take(&mut told.lock().unwrap().announced);
-    // Nobody has waited yet.
+    // No read has waited yet.
     assert!(!nodes.announce(record(40)));
     assert_eq!(announced(), BTreeMap::new());
     nodes.record(record(1)).expect("it is there");

@@ -68,8 +68,7 @@ impl Workload {
         Self { acknowledged: model.clone(), model, begun: None, rng, next: 0 }
     }
 
-    /// A workload that goes on with a store in which there is this, with blocks that were never
-    /// there before.
+    /// A workload that continues on a store with the content of `model`, with blocks of its own.
     pub(crate) fn resumed(&self, model: &Model, seed: u64) -> Self {
         let rng = StdRng::seed_from_u64(seed);
         let (model, acknowledged) = (model.clone(), model.clone());

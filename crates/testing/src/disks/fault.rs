@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// What happens at the chosen operation. Operations are counted from zero: every write, sync,
-/// change of length, creation and removal.
+/// The fault at a chosen operation. Operations are counted from zero: every write, sync, change of
+/// length, creation and removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing.

@@ -3,11 +3,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::{fmt, io};
 
-/// What is done with a file: bytes of it are read, or announced to be read soon, or all of its
-/// reads are said to follow no order.
+/// An access to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// These bytes are read.
+    /// A read of these bytes.
     Read(Range<u64>),
     /// [`File::read_ahead`].
     ReadAhead(Range<u64>),

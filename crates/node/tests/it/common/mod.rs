@@ -236,7 +236,7 @@ impl TestNode {
         answer["payloadId"].clone()
     }
 
-    /// What the build with this identifier gave: an envelope, of the first version too.
+    /// The payload built under this identifier, as an envelope, also for the first version.
     pub(crate) async fn built(&mut self, fork: Fork, id: Value) -> Value {
         let answer = self.ok(&format!("engine_getPayloadV{}", fork.get), json!([id])).await;
         if fork.get == 1 { json!({ "executionPayload": answer }) } else { answer }

@@ -183,7 +183,7 @@ fn an_import_passes_over_what_is_there_and_nothing_else() {
     // Again the last block is the head, though it is lower than others.
     let all = write("all.rlp", &[&main[..], &more].concat());
     import("two", &all, &format!("0 blocks imported; the head is {}", head(3, &more[1])));
-    // What was passed over and has no state any more is no head, and no fault.
+    // A skipped block whose state is pruned does not become the head, without an error.
     let arguments = [
         "import",
         "--chain",
@@ -199,7 +199,7 @@ fn an_import_passes_over_what_is_there_and_nothing_else() {
         &arguments,
         &format!("0 blocks imported; the head is {}", head(6, &side[3])),
     );
-    // What lies behind the head does not move it.
+    // Ancestors of the head do not move it.
     let old = write("old.rlp", &main[..2]);
     import("one", &old, &format!("0 blocks imported; the head is {}", head(6, &side[3])));
 }
@@ -286,7 +286,7 @@ async fn a_chain_that_begins_with_a_state_says_what_it_lacks() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// What the node was told to keep, its commands keep too.
+/// The commands keep as much of the past as the node.
 #[tokio::test]
 async fn commands_keep_what_the_node_keeps() {
     let Some(chain) = Chain::new() else { return };
@@ -334,7 +334,7 @@ fn an_import_that_is_killed_goes_on() {
             .spawn()
             .expect("run");
         let mut input = killed.stdin.take().expect("piped");
-        // It reads as it imports: how much of this it has taken nobody knows.
+        // It reads while it imports, so how much it has read is unknown.
         input.write_all(&bytes[..bytes.len() * part / 8]).expect("it reads on");
         killed.kill().expect("killed");
         killed.wait().expect("ended");
@@ -361,7 +361,7 @@ fn an_export_that_was_stopped_goes_on_if_it_is_the_same() {
             fs::write(&partial, &whole[..length]).expect("written");
             assert_eq!(export("37", "54"), whole, "{form}, {length}");
         }
-        // What is there is of other blocks.
+        // The partial file has other blocks.
         fs::write(&partial, &other).expect("written");
         assert_eq!(export("37", "54"), whole, "{form}");
         fs::write(&partial, &whole).expect("written");
@@ -371,7 +371,7 @@ fn an_export_that_was_stopped_goes_on_if_it_is_the_same() {
     chain.refused("data", &["export", text(&path), "--from", "9", "--to", "8"], "above the last");
 }
 
-/// What is no file, or is a link to one, is written and not replaced.
+/// Devices, pipes and links to files are written, not replaced.
 #[test]
 fn an_export_goes_where_it_is_told() {
     let Some(chain) = Chain::new() else { return };
@@ -399,7 +399,7 @@ fn an_export_goes_where_it_is_told() {
     assert!(link.is_symlink());
     assert_eq!(fs::read(&file).expect("a file"), whole);
 
-    // What links lead to may not be there yet.
+    // The target of a link need not exist.
     let (link, file) = (chain.folder.path("early"), chain.folder.path("later"));
     std::os::unix::fs::symlink("later", &link).expect("linked");
     chain.run("data", &["export", text(&link)], "blocks 1 to 54 are in");
@@ -450,7 +450,7 @@ fn era1_archives_are_written_with_their_checksums_and_read_again() {
     let (file, written) = export("35");
     assert_ne!(few, file);
     assert_eq!(blocks(&read(&file))[1..], blocks(&read(&chain.file))[..MINED]);
-    // What is there and whole is not written again, and what is damaged is not passed over.
+    // Complete files are not written again; damaged ones are refused.
     let changed = |path: &Path| path.metadata().and_then(|data| data.modified()).expect("a time");
     let before = changed(&file);
     assert_eq!(export("35"), (file.clone(), written.clone()));
