@@ -101,9 +101,8 @@ pub(super) fn foreign_paths(file: &SourceFile) -> Vec<Problem> {
     let lines = file.text.lines().enumerate();
     // Folders between the crate's own, `crates/NAME`, and the file.
     let depth = file.path.split('/').count().saturating_sub(3);
-    let is_foreign = |line: &str| {
-        line.trim_start().starts_with("#[path") && line.matches("../").count() > depth
-    };
+    let is_foreign =
+        |line: &str| line.trim_start().starts_with("#[path") && line.matches("../").count() > depth;
     lines
         .filter(|(_, line)| is_foreign(line))
         .map(|(index, _)| {

@@ -4,8 +4,8 @@
 use alloy_consensus::TxReceipt;
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address};
 use deponent_execution::{
-    AccessList, AheadOutcomes, AheadExecutor, PriorChanges, BlockError, CodeCache, RunOptions, AheadOutcome, SealedBlock, CommittedChanges,
-    prefetch_reads, recover_senders, run,
+    AccessList, AheadExecutor, AheadOutcome, AheadOutcomes, BlockError, CodeCache,
+    CommittedChanges, PriorChanges, RunOptions, SealedBlock, prefetch_reads, recover_senders, run,
 };
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,12 +120,17 @@ fn what_ran_ahead_is_what_counts() {
 /// that they got ahead of their turn.
 fn forge_guessed(world: &World, block: &SealedBlock, at_once: usize) -> Vec<usize> {
     let senders = recover_senders(&block.body.transactions).unwrap();
-    let (chain, senders, codes, committed) = (&world.chain, &senders, None, &CommittedChanges::default());
-    let of = AheadExecutor { chain, block, senders, before: PriorChanges::Committed(committed), codes };
+    let (chain, senders, codes, committed) =
+        (&world.chain, &senders, None, &CommittedChanges::default());
+    let of =
+        AheadExecutor { chain, block, senders, before: PriorChanges::Committed(committed), codes };
     let ahead = Counted::new(RunInBatches::new(of, at_once, || Forged(world.state())));
     let help = RunOptions { ahead: Some(&ahead), codes };
-    let mut state =
-        FollowedState { state: world.state(), changes: BTreeMap::new(), committed: Some(committed) };
+    let mut state = FollowedState {
+        state: world.state(),
+        changes: BTreeMap::new(),
+        committed: Some(committed),
+    };
     let executed = run(chain, block, senders, help, &mut state).unwrap();
     let receipts = executed.receipts.iter().enumerate();
     receipts.filter(|(_, receipt)| receipt.logs().is_empty()).map(|(index, _)| index).collect()
@@ -139,8 +144,15 @@ fn what_gas_was_burned_ahead_is_told_whatever_came_of_it() {
     let transfer = call(3, Address::repeat_byte(0xee));
     let block = world.block(vec![call(1, contracts[0]), call(2, contracts[1]), transfer]);
     let senders = recover_senders(&block.body.transactions).unwrap();
-    let (chain, senders, codes, committed) = (&world.chain, &senders, None, &CommittedChanges::default());
-    let of = AheadExecutor { chain, block: &block, senders, before: PriorChanges::Committed(committed), codes };
+    let (chain, senders, codes, committed) =
+        (&world.chain, &senders, None, &CommittedChanges::default());
+    let of = AheadExecutor {
+        chain,
+        block: &block,
+        senders,
+        before: PriorChanges::Committed(committed),
+        codes,
+    };
     let (mut next, mut told) = (0..3, Vec::new());
     of.run(world.state(), || next.next(), |_, ran, gas| told.push((ran.is_some(), gas)));
     assert_eq!(told, [(true, 1_000_000), (false, 1_000_000), (true, 21_000)]);
@@ -252,10 +264,16 @@ fn a_transaction_that_has_no_room_is_refused_in_its_turn() {
     let senders = recover_senders(&crowded.body.transactions).unwrap();
     let list = AccessList::decode(&list, u64::MAX).unwrap();
     let (chain, codes) = (&world.chain, None);
-    let of =
-        AheadExecutor { chain, block: &crowded, senders: &senders, before: PriorChanges::List(&list), codes };
+    let of = AheadExecutor {
+        chain,
+        block: &crowded,
+        senders: &senders,
+        before: PriorChanges::List(&list),
+        codes,
+    };
     let ran = RanBefore::run(&of, world.state(), |_| false);
-    let run = |ahead| run(chain, &crowded, &senders, RunOptions { ahead, codes }, &mut world.state());
+    let run =
+        |ahead| run(chain, &crowded, &senders, RunOptions { ahead, codes }, &mut world.state());
     let reason = |outcome: Result<_, BlockError>| outcome.map(drop).unwrap_err().to_string();
     let in_order = reason(run(None));
     assert!(in_order.starts_with("transaction 1: "), "{in_order}");

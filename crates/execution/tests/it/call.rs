@@ -39,7 +39,8 @@ fn to_main() -> Call {
 }
 
 fn run(world: &World, call: &Call, overrides: &StateOverrides) -> CallOutcome {
-    deponent_execution::call(&world.chain, world.parent(), call, overrides, world.state()).expect("an answer")
+    deponent_execution::call(&world.chain, world.parent(), call, overrides, world.state())
+        .expect("an answer")
 }
 
 #[track_caller]
@@ -257,6 +258,7 @@ fn a_state_that_cannot_answer_is_an_error() {
     let mut world = world(op(NUMBER), Vec::new());
     world.codes.clear();
     let none = StateOverrides::default();
-    let error = deponent_execution::call(&world.chain, world.parent(), &to_main(), &none, world.state());
+    let error =
+        deponent_execution::call(&world.chain, world.parent(), &to_main(), &none, world.state());
     assert!(matches!(error, Err(BlockError::State(StateError::MissingCode(_)))), "{error:?}");
 }

@@ -430,7 +430,7 @@ fn check_undone_list(
         let codes = validated.witness.codes.clone();
         let list = validated.executed.block_access_list.clone().unwrap();
         let list = AccessList::decode(&list, block.header.gas_limit).unwrap();
-        let is_read = list.account(&delegated().address()).is_some();
+        let is_read = list.place(&delegated().address()).is_some();
         let mut after = world.clone();
         after.extend(&block, validated);
         let is_undone = after.account(Signer::new(3).address()).nonce == 0;

@@ -13,7 +13,7 @@ pub(crate) struct StorageArgs {
     /// 1024.
     #[arg(long = "cache.bytes", value_name = "BYTES", value_parser = parse_bytes,
           default_value_t = DatabaseOptions::default().cache_bytes)]
-    cache_bytes: u64,
+    pub(super) cache_bytes: u64,
     /// Memory for the cache of analysed contract codes, in bytes; a quarter as much again holds
     /// codes as they are stored.
     #[arg(long = "cache.code-bytes", value_name = "BYTES", value_parser = parse_bytes,

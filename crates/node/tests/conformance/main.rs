@@ -19,8 +19,6 @@ mod real;
 mod report;
 mod wires;
 
-pub(crate) use trie::{EMPTY_ROOT_HASH, by_hash};
-
 use fixture::Test;
 use real::RealBlock;
 use report::{Outcome, Report};

@@ -17,7 +17,7 @@ use deponent_node::rest::rules;
 use engine::{Engine, Genesis};
 use execution::{ChainSpec, Transaction};
 use rpc::rest::{HeaderMap, HeaderValue, Method, Request, Resources as _, Response, StatusCode};
-use rpc::{Code, Error, Handler as _};
+use rpc::{Code, Error};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;

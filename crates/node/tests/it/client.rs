@@ -69,7 +69,7 @@ async fn a_payload_has_the_same_answer_over_every_wire() {
     let parent = node.head().await;
     let params = json!([parent, attributes(1, 3), raw(&transactions()), "0x"]);
     let mut built = node.ok("testing_buildBlockV1", params).await;
-    built["versionedHashes"] = json!([common::BLOB_HASH]);
+    built["versionedHashes"] = json!([crate::common::BLOB_HASH]);
     let valid = payload(OSAKA, &built);
     let invalid = changed(&valid, |payload| payload.as_v1_mut().gas_used += 1);
     let orphan = changed(&valid, |payload| payload.as_v1_mut().parent_hash = B256::repeat_byte(9));

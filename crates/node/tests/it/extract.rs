@@ -41,7 +41,7 @@ fn asking() -> Vec<Transaction> {
             input: input.into(),
             ..TxLegacy::default()
         };
-        legacy.into_signed(common::signature()).into()
+        legacy.into_signed(crate::common::signature()).into()
     };
     let withdrawals = (0..WITHDRAWALS)
         .map(|seed| sign(eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS, bytes(56, seed)));
@@ -63,7 +63,7 @@ fn asking() -> Vec<Transaction> {
 }
 
 fn genesis(osaka_only: bool) -> Value {
-    let mut genesis = common::genesis(common::config(osaka_only));
+    let mut genesis = crate::common::genesis(crate::common::config(osaka_only));
     let deposits = eip6110::MAINNET_DEPOSIT_CONTRACT_ADDRESS;
     genesis["alloc"][deposits.to_string()] = json!({"balance": "0x0", "code": DEPOSIT_CODE});
     genesis["config"]["depositContractAddress"] = json!(deposits);
@@ -219,7 +219,7 @@ async fn what_geth_was_fed_comes_back() {
         let method = call["method"].as_str().expect("a name");
         let status: Value = client.call(method, call["params"].clone()).await.expect("an answer");
         assert_eq!(status["status"], "VALID", "{status}");
-        let state = common::state(&call["params"][0]["blockHash"]);
+        let state = crate::common::state(&call["params"][0]["blockHash"]);
         let chosen = client.call("engine_forkchoiceUpdatedV3", json!([state, null])).await;
         let chosen: Value = chosen.expect("an answer");
         assert_eq!(chosen["payloadStatus"]["status"], "VALID", "{chosen}");

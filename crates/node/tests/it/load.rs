@@ -35,7 +35,7 @@ fn arguments(text: &str) -> Vec<String> {
 #[tokio::test]
 async fn calls_are_made_over_every_wire_of_both_ports() {
     let secret = "7365637265747365637265747365637265747365637265747365637265747365";
-    let genesis = common::genesis(common::config(true));
+    let genesis = crate::common::genesis(crate::common::config(true));
     let node = TestNode::start_with_secret(genesis, Some(secret)).await;
     let (public, engine) = (node.node.http_addr, node.node.engine_addr);
     let folder = node.dir.path();

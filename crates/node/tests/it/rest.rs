@@ -113,7 +113,7 @@ impl Chain {
 
 const VERSION: &str = "Eth-Execution-Version";
 const SSZ: (&str, &str) = ("Content-Type", "application/octet-stream");
-const OSAKA: Versions = common::OSAKA;
+const OSAKA: Versions = crate::common::OSAKA;
 
 fn fork(versions: Versions) -> Fork {
     let at = ALL_FORKS.iter().position(|fork| fork.time == versions.time);
@@ -560,7 +560,7 @@ fn we_say_who_we_are_and_what_we_can() {
 #[test]
 fn random_requests_get_an_answer() {
     let chain = Chain::new(true);
-    let mut random = common::seed();
+    let mut random = crate::common::seed();
     let mut next = || {
         // xorshift: 0 would stay 0.
         random = (random | 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);

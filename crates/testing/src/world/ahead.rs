@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry;
 use std::fmt::{self, Debug};
 
 use alloy_primitives::{Address, B256, Bytes, U256};
-use execution::{AheadOutcomes, AheadExecutor, Executed, AheadOutcome, CommittedChanges};
+use execution::{AheadExecutor, AheadOutcome, AheadOutcomes, CommittedChanges, Executed};
 use witness::{BlockState, Change, State, StateError, TrieState};
 
 use super::World;
@@ -15,7 +15,11 @@ pub struct RanBefore(RefCell<Vec<Option<AheadOutcome>>>);
 
 impl RanBefore {
     /// Runs the transactions of a block on the state of its parent, but for those left out.
-    pub fn run(of: &AheadExecutor<'_>, state: impl State, is_left_out: impl Fn(usize) -> bool) -> Self {
+    pub fn run(
+        of: &AheadExecutor<'_>,
+        state: impl State,
+        is_left_out: impl Fn(usize) -> bool,
+    ) -> Self {
         let mut ran: Vec<_> = of.block.body.transactions.iter().map(|_| None).collect();
         let mut next = (0..ran.len()).rev().filter(|index| !is_left_out(*index));
         of.run(state, || next.next(), |index, outcome, _| ran[index] = outcome);

@@ -17,8 +17,8 @@ use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::map::B256Map;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use execution::{
-    AccessList, AheadOutcomes, AheadExecutor, PriorChanges, Block, BlockError, ChainSpec, CodeCache, Executed, RunOptions,
-    InvalidBlock, SealedBlock, CommittedChanges, Transaction,
+    AccessList, AheadExecutor, AheadOutcomes, Block, BlockError, ChainSpec, CodeCache,
+    CommittedChanges, Executed, InvalidBlock, PriorChanges, RunOptions, SealedBlock, Transaction,
 };
 use std::collections::BTreeMap;
 use trie::{AccountChange, AccountInfo, EMPTY_ROOT_HASH, NodeSource, StateChanges, StateTrie};
@@ -86,9 +86,7 @@ impl World {
             hashed_address: keccak256(address),
             account: Some(AccountInfo { nonce: *nonce, balance: *balance, code_hash }),
             storage_wiped: false,
-            storage: slots
-                .map(|(slot, value)| (trie::hashed_slot(*slot), *value))
-                .collect(),
+            storage: slots.map(|(slot, value)| (trie::hashed_slot(*slot), *value)).collect(),
         }
     }
 
@@ -180,7 +178,8 @@ impl World {
         let draft = SealedBlock::new(draft);
         let senders = self.senders(&draft)?;
         let mut state = self.state();
-        let executed = execution::run(&self.chain, &draft, &senders, RunOptions::default(), &mut state)?;
+        let executed =
+            execution::run(&self.chain, &draft, &senders, RunOptions::default(), &mut state)?;
         let mut block = draft.into_block();
         let header = &mut block.header;
         header.state_root = state.apply(&executed.changes)?;
