@@ -1,66 +1,35 @@
-use crate::Error;
-use crate::block::live::LiveState;
+//! Floor 5. Payloads that the engine builds.
+
+use crate::block::live::BlockTries;
+use crate::builds::{Build, BuildRequest, Built};
 use crate::chain::record::BlockRecord;
 use crate::engine::Engine;
+use crate::error::Error;
 use alloy_consensus::constants::EMPTY_OMMER_ROOT_HASH;
 use alloy_consensus::{Block as AlloyBlock, BlockBody, Header, Transaction as _, proofs};
-use alloy_eips::eip7685::Requests;
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{B256, Bytes, U256, keccak256};
 use alloy_rlp::Encodable;
 use alloy_rpc_types_engine::{PayloadAttributes, PayloadId};
 use execution::{BlockError, Executed, RunOptions, SealedBlock, Transaction};
 use std::sync::Arc;
-use witness::{BlockState as _, Witness};
-
-/// What `engine_forkchoiceUpdated` asks to build.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BuildRequest {
-    /// The attributes of the payload.
-    pub attributes: PayloadAttributes,
-    /// The version of `engine_forkchoiceUpdated`; the first byte of the payload's identifier.
-    pub version: u8,
-    /// Whether `engine_getPayload` is to carry the witness.
-    pub with_witness: bool,
-}
-
-/// A payload that the engine built. It is valid, but not part of the chain before
-/// [`Engine::new_payload`] has seen it.
-#[derive(Debug, Clone)]
-pub struct Built {
-    /// Header and body.
-    pub block: SealedBlock,
-    /// What the fee recipient earns, in wei.
-    pub block_value: U256,
-    /// The block's EIP-7685 requests.
-    pub requests: Requests,
-    /// RLP of the block access list, from Amsterdam on.
-    pub block_access_list: Option<Bytes>,
-    /// The block's witness.
-    pub witness: Witness,
-    /// Whether the request asked for the witness.
-    pub with_witness: bool,
-}
-
-/// A build: begun by the fork choice, finished when it is first asked for.
-#[derive(Debug)]
-pub(crate) enum Build {
-    Begun { parent: B256, request: BuildRequest },
-    Finished(Arc<Built>),
-}
+use witness::BlockState as _;
 
 const EXTRA_DATA: &[u8] = b"deponent";
 
 impl Engine {
     /// The payload that [`Engine::forkchoice_updated`] began under `id`, built on the first call.
     /// `None` when there is none, or it is too long ago.
+    ///
+    /// # Errors
+    /// As for [`Engine::build`].
     pub fn built(&self, id: PayloadId) -> Result<Option<Arc<Built>>, Error> {
         let (parent, request) = match self.builds().get(&key(id)) {
             None => return Ok(None),
             Some(Build::Finished(built)) => return Ok(Some(built.clone())),
             Some(Build::Begun { parent, request }) => (*parent, request.clone()),
         };
-        // The fork choice begins others meanwhile. Who asks for the same builds the same.
+        // The fork choice begins others meanwhile. Two threads that ask for one build the same.
         let mut built =
             self.build(parent, request.attributes, Vec::new(), Bytes::from_static(EXTRA_DATA))?;
         built.with_witness = request.with_witness;
@@ -81,13 +50,13 @@ impl Engine {
         transactions: Vec<Transaction>,
         extra_data: Bytes,
     ) -> Result<Built, Error> {
-        let parent = self.block(parent)?.ok_or(Error::UnknownBlock(parent))?;
+        let parent = self.shared.chain.known_block(&parent)?;
         self.check_attributes(&parent, &attributes)?;
         let senders = self.recover(&transactions).map_err(Error::Build)?;
         let draft = SealedBlock::new(self.draft(&parent, attributes, transactions, extra_data));
         let header = &parent.block.header;
         let _running = self.running();
-        let mut state = LiveState::new(self.core(), parent.clone(), None, None)?;
+        let mut state = BlockTries::new(&self.shared, parent.clone(), None, None)?;
         let help = RunOptions { codes: Some(&self.codes), ..RunOptions::default() };
         let executed = execution::run(self.chain(), &draft, &senders, help, &mut state)
             .map_err(build_error)?;
@@ -118,7 +87,7 @@ impl Engine {
         parent: B256,
         request: BuildRequest,
     ) -> Result<PayloadId, Error> {
-        let record = self.block(parent)?.ok_or(Error::UnknownBlock(parent))?;
+        let record = self.shared.chain.known_block(&parent)?;
         self.check_attributes(&record, &request.attributes)?;
         let id = payload_id(parent, &request);
         let mut builds = self.builds();

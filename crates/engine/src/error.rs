@@ -1,3 +1,5 @@
+//! Floor 0. Why the engine could not answer.
+
 use alloy_primitives::B256;
 use execution::{ChainSpecError, InvalidBlock};
 use witness::StateError;
@@ -25,7 +27,7 @@ pub enum Error {
          --history.retain-blocks says how many stay"
     )]
     TooDeepReorg(B256),
-    /// What this block read is not known any more, and so its witness is not.
+    /// The list of what this block read is pruned, and so is its witness.
     #[error(
         "the witness of block {0} has been pruned; --witness.retain-blocks and \
          --witness.retain-bytes say how many stay"
@@ -62,6 +64,14 @@ pub enum Error {
     /// The database failed, or holds what it should not.
     #[error("database: {0}")]
     Storage(String),
+}
+
+/// Why no lock of the engine is poisoned.
+pub(crate) const NO_PANIC: &str = "no thread panics while it holds the lock";
+
+/// A failure of the database as a state reports it.
+pub(crate) fn storage_error(error: impl std::fmt::Display) -> StateError {
+    StateError::Storage(error.to_string())
 }
 
 impl From<state::Error> for Error {

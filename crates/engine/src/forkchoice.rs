@@ -1,12 +1,16 @@
+//! Floor 5. The fork choice: which branch is canonical.
+
+use crate::builds::BuildRequest;
 use crate::chain::tree::BlockTree;
-use crate::engine::{Engine, Verdict};
-use crate::{BuildRequest, Error, limits};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::new_payload::Verdict;
 use alloy_primitives::B256;
 use alloy_rpc_types_engine::{ForkchoiceState, PayloadId};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// What a fork choice update gave.
+/// The outcome of a fork choice update.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForkchoiceOutcome {
     /// The verdict on the head.
@@ -15,6 +19,15 @@ pub struct ForkchoiceOutcome {
     pub is_applied: bool,
     /// The build that was begun, when one was asked for.
     pub payload_id: Option<PayloadId>,
+}
+
+/// Who chooses the head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leader {
+    /// It begins with the last block of proof of work.
+    ConsensusLayer,
+    /// An import: any block of proof of work may be the head.
+    None,
 }
 
 impl Engine {
@@ -32,9 +45,9 @@ impl Engine {
         build: Option<BuildRequest>,
     ) -> Result<ForkchoiceOutcome, Error> {
         let start = Instant::now();
-        let outcome = self.update_forkchoice(state, build, false);
+        let outcome = self.update_forkchoice(state, build, Leader::ConsensusLayer);
         let took_us = start.elapsed().as_micros() as u64;
-        self.core().chosen_in_us.store(took_us, Ordering::Relaxed);
+        self.chosen_in_us.store(took_us, Ordering::Relaxed);
         outcome
     }
 
@@ -44,30 +57,29 @@ impl Engine {
     /// # Errors
     /// As [`Engine::forkchoice_updated`].
     pub fn choose_head(&self, state: ForkchoiceState) -> Result<ForkchoiceOutcome, Error> {
-        self.update_forkchoice(state, None, true)
+        self.update_forkchoice(state, None, Leader::None)
     }
 
     fn update_forkchoice(
         &self,
         state: ForkchoiceState,
         build: Option<BuildRequest>,
-        is_any_proof_of_work: bool,
+        leader: Leader,
     ) -> Result<ForkchoiceOutcome, Error> {
-        self.core().rest.begin(limits::REST_FOR_CHOICE);
         let head = state.head_block_hash;
         let not_applied =
             |verdict| Ok(ForkchoiceOutcome { verdict, is_applied: false, payload_id: None });
         // An older one is read and decoded, before others have to wait for the tree.
-        let record = self.core().block(&head)?;
+        let record = self.shared.chain.block(&head)?;
         let _left = {
-            let mut tree = self.core().tree_mut();
+            let mut tree = self.shared.chain.tree_mut();
             if let Some(invalid) = tree.invalid(&head) {
                 return not_applied(Verdict::invalid(invalid.clone()));
             }
             let Some(record) = &record else { return not_applied(Verdict::Syncing) };
             // Point 3: the consensus layer begins with the last block of proof of work.
             let header = &record.block.header;
-            if !is_any_proof_of_work
+            if leader == Leader::ConsensusLayer
                 && !header.difficulty.is_zero()
                 && !self.chain().may_end_proof_of_work(header.number, record.total_difficulty)
             {
@@ -87,13 +99,13 @@ impl Engine {
             {
                 return not_applied(Verdict::Valid);
             }
-            if self.core().is_pruned(record)? {
+            if self.shared.chain.is_pruned(record)? {
                 return Err(Error::TooDeepReorg(head));
             }
             let safe = on_branch(&tree, "safe", state.safe_block_hash, head)?;
             let finalized = on_branch(&tree, "finalized", state.finalized_block_hash, head)?;
-            self.core().branched_off(tree.set_head(head)?);
-            // What the consensus layer does not name stays, as long as it is on the head's branch.
+            self.shared.copies.branched_off(tree.set_head(head)?);
+            // A block that the consensus layer does not name stays, if it is on the head's branch.
             let safe = match safe {
                 Some(safe) => Some(safe),
                 None => kept(&tree, tree.heads.safe, head)?,
@@ -106,7 +118,7 @@ impl Engine {
             // The head is asked for all the time.
             tree.insert(record.clone())
         };
-        self.core().signals.fork_choice_changed();
+        self.after.fork_choice_changed();
         let payload_id = match build {
             Some(request) => Some(self.begin_build(head, request)?),
             None => None,
@@ -116,7 +128,7 @@ impl Engine {
 
     /// How long the last fork choice update took, waiting for others included; zero before one.
     pub fn last_forkchoice(&self) -> Duration {
-        Duration::from_micros(self.core().chosen_in_us.load(Ordering::Relaxed))
+        Duration::from_micros(self.chosen_in_us.load(Ordering::Relaxed))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Bounds of what the engine keeps, each with its unit and its reason.
+//! Floor 0. Bounds of what the engine keeps, each with its unit and its reason.
 
 use std::time::Duration;
 
@@ -31,8 +31,7 @@ pub const UNSEALED_NODE_BYTES: u64 = 1 << 10;
 /// How long one waits for room before it is asked again why there is none.
 pub const ROOM_PAUSE: Duration = Duration::from_millis(500);
 
-/// Keys in a chunk for the trie workers, who fetch their nodes side by side. A chunk costs its
-/// sender a wake-up, a few microseconds.
+/// Keys in a chunk for the trie workers. A chunk costs its sender a wake-up, a few microseconds.
 pub const MULTIPROOF_CHUNK_SIZE: usize = 60;
 
 /// Keys that the trie workers have not come to at the end of a block, from which on they are worth
@@ -44,6 +43,13 @@ pub const CHUNK_CAPACITY: usize = 1024;
 
 /// Nodes hashed ahead before a trie worker looks for something better to do: about 20 µs.
 pub const HASH_AHEAD_NODES: usize = 64;
+
+/// Transactions from which on their senders are recovered on all cores: fewer are not worth waking
+/// the other threads.
+pub const PARALLEL_SENDERS: usize = 4;
+
+/// Parts of the reads that threads share: some for each thread, so that they seldom meet.
+pub const SHARED_READS_PARTS: usize = 32;
 
 /// Processors up to which the threads that help a block are kept off its own: with more, one of
 /// them is hardly ever woken there, and there are more threads to tell.
@@ -65,7 +71,7 @@ pub const AHEAD_GAS_TIMES: u64 = 2;
 pub const AHEAD_TRANSACTIONS: usize = 16;
 
 /// Threads that run transactions ahead in such a block, with so many processors: 7 of 16, 3 of 8
-/// and 1 of 4 take 0.63, 0.70 and 0.86 of the time without any; on two there is nobody to do it.
+/// and 1 of 4 take 0.63, 0.70 and 0.86 of the time without any; on two no processor is left for it.
 pub const fn ahead_threads(processors: usize) -> usize {
     match processors {
         0..4 => 0,
@@ -87,75 +93,21 @@ pub const AHEAD_PAUSE: Duration = Duration::from_micros(50);
 /// since to be woken takes as long as a short transaction.
 pub const LOOKS_AHEAD: usize = 2_000;
 
-/// Bytes of the paths that such a thread remembers.
-pub const AHEAD_PATH_BYTES: usize = 2 << 20;
-
-/// Bytes of the slots that it remembers.
-pub const AHEAD_SLOT_BYTES: usize = 4 << 20;
-
 /// Threads that tend tries at most: there are sixteen shards.
 pub const TRIE_WORKERS: usize = 16;
 
-/// The nice value of a thread whose work is mostly waited for by nobody, or that mostly waits for
-/// the disk: the highest there is. It gets a seventieth of what one of the value 0 does, when both
-/// want all.
+/// The nice value of a thread whose work is not waited for, or that mostly waits for the disk: the
+/// highest there is. It gets a seventieth of what one of the value 0 does, when both want all.
 pub const BACKGROUND_NICE: i32 = 19;
 
 /// How long a turn of such a thread is where the system lets it say so: the shortest that there is.
 pub const BACKGROUND_TURN: Duration = Duration::from_micros(100);
-
-/// A block whose tries have no more nodes than this is sealed in one part.
-pub const NODES_IN_ONE_PART: usize = 1000;
-
-/// How long work that nobody waits for rests after a verdict: the answer has to be encoded and
-/// read, and the fork choice to come.
-pub const REST_FOR_VERDICT: Duration = Duration::from_millis(3);
-
-/// The same after a fork choice has come: its answer is short.
-pub const REST_FOR_CHOICE: Duration = Duration::from_micros(500);
-
-/// And how much longer for each megabyte of a witness, which is what a Unix socket takes.
-pub const REST_PER_MEGABYTE: Duration = Duration::from_micros(500);
-
-/// How long it rests at most, whatever the answer: a reader may be a slow one.
-pub const REST_MAX: Duration = Duration::from_millis(10);
-
-/// Bytes of memory that are touched ahead for each byte by which the caches of nodes and of
-/// witnesses grew. With one for each, blocks take a tenth longer (docs/reports/state.md).
-pub const TOUCHED_PER_GROWN: usize = 3;
-
-/// Bytes that are touched ahead at most: what a first block with a witness of 500 MB takes from the
-/// system is 150 to 200 MiB (docs/reports/transports.md).
-pub const TOUCHED_MAX_BYTES: usize = 160 << 20;
-
-/// What is touched when a chain was opened, one portion after the other, each with the memory of
-/// those before: little for a first block that comes at once, then as much as there may be.
-pub const TOUCHED_FIRST_BYTES: [usize; 3] = [8 << 20, 40 << 20, TOUCHED_MAX_BYTES];
-
-/// How often each of these is begun at most, where blocks come before it is through. A later try is
-/// quick with what an earlier one had touched, but may not be through either, and reading is worth
-/// more.
-pub const TOUCHED_FIRST_TRIES: usize = 8;
-
-/// Bytes that are touched at a time: some 100 µs, and little enough for the allocator to use again
-/// for whatever is wanted.
-pub const TOUCHED_PART_BYTES: usize = 512 << 10;
-
-/// Bytes of the newest nodes that are read until memory is touched again: the next block may come
-/// at any time.
-pub const READ_AHEAD_STEP_BYTES: usize = 4 << 20;
 
 /// How long the reading of the newest nodes rests while a block runs.
 pub const READ_AHEAD_PAUSE: Duration = Duration::from_millis(5);
 
 /// Reads of a storage in a block from which on it has shortcuts, whose 34 KiB are cleared first.
 pub const SHORTCUT_READS: usize = 64;
-
-/// Bytes of memory for paths that blocks have read along, 16 for each: a million of them.
-pub const PATH_CACHE_BYTES: usize = 16 << 20;
-
-/// Bytes of memory for slots that blocks have read, 128 for each: a quarter of a million of them.
-pub const SLOT_CACHE_BYTES: usize = 32 << 20;
 
 /// Threads that read ahead of a block that waits for the disk: as many requests as a solid-state
 /// disk answers at once without becoming slower by much.
@@ -176,16 +128,13 @@ pub const COPY_PAUSE: Duration = Duration::from_millis(20);
 /// memory.
 pub const COPIES_BEHIND: u64 = 32;
 
-/// How often a copy is tried that cannot be made, a [`COPY_PAUSE`] apart: what a disk fails once is
-/// mostly read the next time.
+/// How often a copy is tried that cannot be made: what a disk fails to read once it mostly reads
+/// the next time.
 pub const COPY_TRIES: u32 = 3;
 
 /// Bytes that may wait for the disk while copies are made at the last moment, of which there may be
 /// many.
 pub const LATE_COPIES_BYTES: u64 = 16 << 20;
-
-/// Bytes of room for the making of copies that stay between two of them, twice.
-pub const COPIER_BYTES: usize = 8 << 20;
 
 /// Blocks before the head whose witness is kept as a copy of its own.
 pub const RETAIN_WITNESS_BLOCKS: u64 = 8192;

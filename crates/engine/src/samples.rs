@@ -1,4 +1,4 @@
-//! A chain for tests, and payloads on it.
+//! Floor 5. A chain for tests, and payloads on it.
 
 use crate::world::{self, Signer, StartAccount, system_contracts};
 use crate::{BuildRequest, Built, Engine, Error, ForkchoiceOutcome, Genesis, Payload, Verdict};
@@ -83,7 +83,7 @@ pub(crate) fn count(engine: &Engine, parent: B256) -> Transaction {
     sender().call(engine.block(parent).unwrap().unwrap().block.header.number, COUNTER, [])
 }
 
-/// A call with a signature that nobody can have made.
+/// A call with an impossible signature.
 pub(crate) fn spoilt(call: &Transaction) -> Transaction {
     let signed = call.as_eip1559().expect("calls have a dynamic fee");
     let signature = Signature::new(U256::ZERO, signed.signature().s(), false);

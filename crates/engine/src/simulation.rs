@@ -1,10 +1,12 @@
-//! The engine against a slow one: random blocks, branches, bad blocks, heads, restarts and crashes.
+//! Floor 5. The engine against a slow one: random blocks, branches, bad blocks, heads, restarts and
+//! crashes.
 //!
 //! The seed is printed; `DEPONENT_SEED` repeats a run, `DEPONENT_STEPS` makes it longer.
 
-use crate::after::persist::{copy_a_witness, prune};
+use crate::after::prune::prune;
 use crate::samples::{attributes, branch, changed, choose, extend, genesis_file, heads, sender};
-use crate::shared::{CopyDue, Unsealed};
+use crate::witnesses::copied::CopyDue;
+use crate::witnesses::copies::copy_a_witness;
 use crate::world;
 use crate::{Engine, EngineOptions, Error, Genesis, Verdict};
 use alloy_consensus::Header;
@@ -299,6 +301,14 @@ impl Simulation {
         }
     }
 
+    /// The same, each persisted before the next.
+    fn grow_persisted(&mut self, count: usize) {
+        for _ in 0..count {
+            self.grow(1);
+            self.fast().persist().unwrap();
+        }
+    }
+
     /// The canonical blocks, but for the first.
     fn canonical(&self) -> Vec<SealedBlock> {
         let mut blocks = Vec::new();
@@ -348,7 +358,7 @@ impl Simulation {
         self.check_head();
     }
 
-    /// Whoever asks for the head has it read from nowhere.
+    /// The head is in memory, so it is never read again.
     fn check_head(&self) {
         let head = self.fast().heads().head;
         let [one, other] = [(); 2].map(|()| self.fast().block(head).unwrap().unwrap());
@@ -512,21 +522,21 @@ fn history_that_is_not_kept_is_refused_and_nothing_else_is() {
 fn the_parent_of_a_block_that_is_not_sealed_keeps_its_state() {
     let options = EngineOptions { retain_history: 0, unpersisted_bytes: 1 << 20, ..sweeping() };
     let simulation = Simulation::new(8, options);
-    let (engine, core) = (simulation.fast(), simulation.fast().core());
+    let (engine, shared) = (simulation.fast(), simulation.fast().shared());
     let grow = || {
         let head = extend(engine, engine.heads().head, 0);
         assert_eq!(choose(engine, head), Verdict::Valid);
         engine.prune(&mut |_| ()).unwrap();
-        core.floors().first()
+        shared.chain.floors().first()
     };
     assert_eq!((grow(), grow()), (1, 2));
-    let mut unsealed = Unsealed::begin(core, 3);
+    let mut unsealed = shared.chain.unsealed.begin(3);
     assert_eq!((grow(), grow()), (2, 2));
-    // Who has the next one validated waits for those that hold too much.
+    // A thread that validates the next block waits for those that hold too much.
     unsealed.holds(2 << 20);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(grow);
-        while !core.rest.is_awaited() && !waiting.is_finished() {
+        while !shared.background.is_wanted() && !waiting.is_finished() {
             std::thread::yield_now();
         }
         assert!(!waiting.is_finished());
@@ -538,12 +548,7 @@ fn the_parent_of_a_block_that_is_not_sealed_keeps_its_state() {
 #[test]
 fn what_only_pruned_states_need_is_deleted_right_after_a_restart_too() {
     let mut simulation = Simulation::new(5, sweeping());
-    while simulation.blocks.len() < 150 {
-        simulation.extend();
-        let head = simulation.blocks.last().expect("one was added").hash();
-        assert_eq!(choose(simulation.fast(), head), Verdict::Valid);
-        simulation.fast().persist().unwrap();
-    }
+    simulation.grow_persisted(150);
     let start = |simulation: &Simulation| simulation.fast().database().nodes().start();
     assert!(start(&simulation).is_none(), "all states are kept");
     simulation.options.retain_history = 8;
@@ -571,12 +576,7 @@ fn what_only_pruned_states_need_is_deleted_right_after_a_restart_too() {
 fn a_witness_that_is_not_kept_is_refused_and_no_other() {
     let options = EngineOptions { retain_witness_bytes: 4 << 10, ..EngineOptions::default() };
     let mut simulation = Simulation::new(4, options);
-    while simulation.blocks.len() < 100 {
-        simulation.extend();
-        let head = simulation.blocks.last().expect("one was added").hash();
-        assert_eq!(choose(simulation.fast(), head), Verdict::Valid);
-        simulation.fast().persist().unwrap();
-    }
+    simulation.grow_persisted(100);
     // Those that are in memory are there anyway.
     simulation.restart();
     let first = simulation.fast().heads().genesis;
@@ -599,7 +599,7 @@ fn a_witness_that_is_not_kept_is_refused_and_no_other() {
 fn copy_witnesses(simulation: &Simulation) {
     simulation.fast().persist().unwrap();
     for due in [CopyDue::Now, CopyDue::InTime] {
-        while copy_a_witness(simulation.fast().core(), due, u64::MAX) {}
+        while copy_a_witness(simulation.fast().shared(), due, u64::MAX) {}
     }
     simulation.fast().persist().unwrap();
 }
@@ -611,7 +611,7 @@ fn every_canonical_block_has_its_copy_after_reorgs_and_restarts() {
         (0..5).for_each(|_| simulation.extend());
         simulation.choose_a_head();
         if round % 10 == 9 {
-            // What was due stays so.
+            // Copies that were due stay due.
             simulation.restart();
         }
         if round % 3 == 0 {
@@ -653,7 +653,7 @@ fn a_state_is_not_forgotten_before_its_copies_can_be_read() {
     let mut parts = vec![0.0];
     simulation.fast().prune(&mut |part| parts.push(part)).unwrap();
     assert!(parts.is_sorted() && parts.len() > 9 && parts.ends_with(&[1.0]), "{parts:?}");
-    assert!(simulation.fast().core().floors().first() > 8);
+    assert!(simulation.fast().shared().chain.floors().first() > 8);
     simulation.canonical().iter().for_each(|block| simulation.check_witness(block));
 }
 
@@ -669,10 +669,10 @@ fn a_state_is_not_forgotten_before_its_blocks_are_persisted() {
     for _ in 0..3 {
         simulation.grow(30);
         // As when the fork choice goes on while a round persists.
-        prune(simulation.fast().core(), &mut |_| ()).unwrap();
+        prune(simulation.fast().shared(), &mut |_| ()).unwrap();
         simulation.fast().persist().unwrap();
     }
-    assert!(simulation.fast().core().floors().first() > 8);
+    assert!(simulation.fast().shared().chain.floors().first() > 8);
     simulation.canonical().iter().for_each(|block| simulation.check_witness(block));
 }
 
@@ -776,16 +776,12 @@ fn a_damaged_page_of_the_index_that_no_block_needs_stops_nothing() {
 fn a_copy_is_enough_whatever_else_is_deleted() {
     let none = EngineOptions { retain_witness_blocks: 0, ..sweeping() };
     let mut simulation = Simulation::new(7, none);
-    while simulation.blocks.len() < 100 {
-        simulation.extend();
-        let head = simulation.blocks.last().expect("one was added").hash();
-        assert_eq!(choose(simulation.fast(), head), Verdict::Valid);
-    }
+    simulation.grow(100);
     simulation.options = sweeping();
     simulation.restart();
     copy_witnesses(&simulation);
     let log_bytes = simulation.fast().database().stats().unwrap().witnesses.kept_bytes;
-    // What blocks touched comes first in the log.
+    // The read sets of blocks come first in the log.
     simulation.options.retain_witness_bytes = log_bytes * 9 / 10;
     simulation.restart();
     simulation.fast().prune(&mut |_| ()).unwrap();
@@ -846,7 +842,7 @@ fn reorgs_of_1_to_512_blocks_end_in_the_state_that_the_slow_engine_has() {
         for (number, hash) in (1..).zip(&branches[depth % 2][..depth]) {
             assert_eq!(simulation.fast().canonical_hash(number).unwrap(), Some(*hash));
         }
-        // What it left behind is valid still, and so is what stands on it.
+        // The branch left behind is still valid, and so are blocks on it.
         if let Some(left) = last.filter(|_| depth.is_power_of_two()) {
             simulation.extend_on(left);
             simulation.offer_a_bad_block_on(left);

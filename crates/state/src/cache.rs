@@ -17,9 +17,6 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 /// Pages of a set: as many as fit into two cache lines of 64 bytes.
 const WAYS: usize = 7;
 
-/// Sets that are gone through without a pause.
-const SETS_PER_PART: usize = 1024;
-
 /// The highest count of a page: so often the hand passes before it evicts the page.
 const MOST_COUNTED: u8 = 3;
 
@@ -98,28 +95,9 @@ impl<P> Cache<P> {
         self.len() + WAYS <= self.capacity
     }
 
-    /// Begins to fetch the set that a page is most likely in.
-    #[inline]
-    pub(crate) fn prefetch(&self, number: u64) {
-        let [first, _] = self.places(number);
-        // Nobody waits for what comes of it, so the processor goes on.
-        std::hint::black_box(self.sets[first].0.is_locked());
-    }
-
     /// Calls `see` with a page, if it is in the cache.
     #[inline]
     pub(crate) fn get<T>(&self, number: u64, see: impl FnOnce(&Arc<P>) -> T) -> Option<T> {
-        self.find(number, true, see)
-    }
-
-    /// As [`get`](Self::get), without counting a look-up.
-    #[inline]
-    pub(crate) fn peek<T>(&self, number: u64, see: impl FnOnce(&Arc<P>) -> T) -> Option<T> {
-        self.find(number, false, see)
-    }
-
-    #[inline]
-    fn find<T>(&self, number: u64, counts: bool, see: impl FnOnce(&Arc<P>) -> T) -> Option<T> {
         let [first, second] = self.places(number);
         let mut set = self.sets[first].0.try_read()?;
         let way = match set.find(number) {
@@ -130,9 +108,7 @@ impl<P> Cache<P> {
                 set.find(number)?
             }
         };
-        if counts {
-            set.looked_up(way);
-        }
+        set.looked_up(way);
         set.pages[way].as_ref().map(see)
     }
 
@@ -170,19 +146,15 @@ impl<P> Cache<P> {
         self.len.fetch_add(usize::from(replaced.is_none()), Ordering::Relaxed);
     }
 
-    /// Lets go of the pages whose numbers `is_kept` says no to. This does wait; there may be very
-    /// many, so it does so in parts with a `pause` after each.
-    pub(crate) fn retain(&self, is_kept: impl Fn(u64) -> bool, pause: impl Fn()) {
-        for sets in self.sets.chunks(SETS_PER_PART) {
-            for set in sets {
-                let mut set = set.0.write();
-                for way in 0..WAYS {
-                    if set.numbers[way] != NONE && !is_kept(set.numbers[way]) {
-                        self.remove(&mut set, way);
-                    }
+    /// Evicts the pages whose numbers `is_kept` says no to. This waits for locks.
+    pub(crate) fn retain(&self, is_kept: impl Fn(u64) -> bool) {
+        for set in &self.sets {
+            let mut set = set.0.write();
+            for way in 0..WAYS {
+                if set.numbers[way] != NONE && !is_kept(set.numbers[way]) {
+                    self.remove(&mut set, way);
                 }
             }
-            pause();
         }
     }
 
@@ -251,7 +223,7 @@ mod tests {
                         let (from, modulus) = (rng.random_range(0..range), rng.random_range(2..9));
                         let is_kept =
                             |number: u64| number < from || !number.is_multiple_of(modulus);
-                        cache.retain(is_kept, || ());
+                        cache.retain(is_kept);
                         let is_left = |number: &u64| cache.contains(*number);
                         assert!((0..range).filter(is_left).all(is_kept));
                     }
@@ -265,7 +237,6 @@ mod tests {
                         let found = cache.get(number, |page| **page);
                         assert_eq!(found.is_some(), cache.contains(number));
                         assert!(found.is_none_or(|page| page == 3 * number));
-                        assert_eq!(cache.peek(number, |page| **page), found);
                     }
                 }
                 let there = (0..range).filter(|number| cache.contains(*number)).count();
@@ -309,8 +280,8 @@ mod tests {
         for _ in 0..capacity {
             let number = rng.random_range(0..1 << 40);
             cache.insert(number, page(0));
-            // Peeking keeps no page in the cache.
-            (0..3).for_each(|_| cache.peek(number, |_| ()).unwrap_or_default());
+            // Only look-ups keep a page there.
+            (0..3).for_each(|_| _ = cache.contains(number));
         }
         let there = used.iter().filter(|number| cache.contains(**number)).count();
         assert!(there > used.len() - used.len() / 50, "{there} of {}", used.len());
@@ -336,7 +307,7 @@ mod tests {
                     for _ in 0..50_000 {
                         let number = rng.random_range(0..1_000);
                         match rng.random_range(0..1_000) {
-                            0 => cache.retain(|number| number.is_multiple_of(2), || ()),
+                            0 => cache.retain(|number| number.is_multiple_of(2)),
                             1..500 => cache.insert(number, page(number)),
                             _ => {
                                 let found = cache.get(number, |page| **page);
@@ -349,7 +320,7 @@ mod tests {
         });
         cache.insert(1 << 40, page(1));
         assert!(cache.len() <= capacity);
-        cache.retain(|_| false, || ());
+        cache.retain(|_| false);
         assert_eq!(cache.len(), 0);
     }
 }

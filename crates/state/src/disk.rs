@@ -16,23 +16,16 @@ use std::fmt::Debug;
 use std::fs;
 use std::io;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 thread_local! {
-    static WAITED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     /// How many of the calling thread's next pages are read with what is around them.
     static READS_AROUND: Cell<u32> = const { Cell::new(0) };
 }
 
-/// How long the calling thread has waited for the device, in all that it has read so far from
-/// files that were not in memory.
-pub fn waited() -> Duration {
-    WAITED.get()
-}
-
 /// Whether the calling thread waited for the device lately, so that what is around its next pages
 /// is read with them.
-pub(crate) fn waits_for_device() -> bool {
+fn waits_for_device() -> bool {
     READS_AROUND.get() > 0
 }
 
@@ -151,42 +144,16 @@ impl WriteHealth {
     }
 }
 
-/// What is done before each write, and between other parts of work that nobody waits for: waiting
-/// until it is in nobody's way.
-#[derive(Default)]
-pub(crate) struct Pace(OnceLock<Box<dyn Fn() + Send + Sync>>);
-
-impl Pace {
-    /// Sets it, once.
-    pub(crate) fn set(&self, before_write: impl Fn() + Send + Sync + 'static) {
-        let is_first = self.0.set(Box::new(before_write)).is_ok();
-        assert!(is_first, "it is set once");
-    }
-
-    pub(crate) fn pause(&self) {
-        if let Some(before_write) = self.0.get() {
-            before_write();
-        }
-    }
-}
-
-impl std::fmt::Debug for Pace {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pace").finish_non_exhaustive()
-    }
-}
-
 /// The directory as the store uses it: errors name their file, and a failed write is the last.
 #[derive(Clone, Debug)]
 pub(crate) struct Directory {
     disk: Arc<dyn Disk>,
     pub(crate) health: Arc<WriteHealth>,
-    pub(crate) pace: Arc<Pace>,
 }
 
 impl Directory {
     pub(crate) fn new(disk: Arc<dyn Disk>) -> Self {
-        Self { disk, health: Arc::default(), pace: Arc::default() }
+        Self { disk, health: Arc::default() }
     }
 
     pub(crate) fn path(&self, name: &str) -> String {
@@ -234,12 +201,7 @@ impl Directory {
     }
 
     fn named(&self, name: &str, file: Arc<dyn File>) -> NamedFile {
-        NamedFile {
-            path: self.path(name),
-            file,
-            health: self.health.clone(),
-            pace: self.pace.clone(),
-        }
+        NamedFile { path: self.path(name), file, health: self.health.clone() }
     }
 }
 
@@ -249,7 +211,6 @@ pub(crate) struct NamedFile {
     path: String,
     file: Arc<dyn File>,
     health: Arc<WriteHealth>,
-    pace: Arc<Pace>,
 }
 
 impl NamedFile {
@@ -258,36 +219,24 @@ impl NamedFile {
     }
 
     pub(crate) fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), Error> {
-        self.wait_for(offset, || self.file.read_at(offset, bytes))
+        let read = self.file.read_at(offset, bytes);
+        read.map_err(|source| io_error(self.path.clone(), "read", offset, source))
     }
 
     /// The same for single pages, here and there. Where the calling thread waited for the device
     /// lately, a page comes with the [`READ_AROUND_BYTES`] that it is in: a device takes hardly
     /// longer for them. Elsewhere all is in the system's memory, and asking costs something too.
     pub(crate) fn read_page_at(&self, offset: u64, page: &mut [u8]) -> Result<(), Error> {
-        let before = waited();
-        let read = self.wait_for(offset, || {
-            if waits_for_device() {
-                READS_AROUND.set(READS_AROUND.get() - 1);
-                self.read_around(offset);
-            }
-            self.file.read_at(offset, page)
-        });
-        if waited() > before {
+        let start = Instant::now();
+        if waits_for_device() {
+            READS_AROUND.set(READS_AROUND.get() - 1);
+            self.read_around(offset);
+        }
+        let read = self.read_at(offset, page);
+        if start.elapsed() >= SLOW_READ {
             READS_AROUND.set(READS_AFTER_WAITING);
         }
         read
-    }
-
-    /// Reads from the device, maybe, and counts how long that took.
-    fn wait_for(&self, offset: u64, read: impl FnOnce() -> io::Result<()>) -> Result<(), Error> {
-        let start = Instant::now();
-        let read = read();
-        let elapsed = start.elapsed();
-        if elapsed >= SLOW_READ {
-            WAITED.set(WAITED.get() + elapsed);
-        }
-        read.map_err(|source| io_error(self.path.clone(), "read", offset, source))
     }
 
     pub(crate) fn len(&self) -> Result<u64, Error> {
@@ -319,7 +268,6 @@ impl NamedFile {
     }
 
     pub(crate) fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        self.pace.pause();
         self.write("write", offset, || self.file.write_at(offset, bytes))
     }
 

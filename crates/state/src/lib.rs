@@ -46,7 +46,7 @@ pub use database::{
 };
 pub use disk::{
     DirectoryDisk, Disk, File, MemoryDisk, create_directory, is_out_of_memory, look_at_mapped,
-    read_mapped, waited,
+    read_mapped,
 };
 pub use error::Error;
 pub use header::FORMAT_VERSION;

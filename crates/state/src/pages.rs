@@ -3,10 +3,10 @@
 use crate::Error;
 use crate::back_pressure::BackPressure;
 use crate::cache::Cache;
-use crate::disk::{Directory, NamedFile, WriteHealth, waits_for_device};
+use crate::disk::{Directory, NamedFile, WriteHealth};
 use crate::limits::{
     MIN_SEGMENT_BYTES, PAGE_BYTES, PAGE_CONTENT_BYTES, PAGES_AT_HAND, PAGES_AT_HAND_FROM,
-    READ_AHEAD_BYTES, READ_PART_BYTES, WRITE_BUFFER_BYTES, WRITE_PART_BYTES,
+    READ_AHEAD_BYTES, READ_PART_BYTES, SLOW_READ, WRITE_BUFFER_BYTES, WRITE_PART_BYTES,
 };
 use crate::segments::{NODES, Segments};
 use std::collections::BTreeMap;
@@ -14,15 +14,13 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard};
+use std::time::{Duration, Instant};
 use trie::versioned::{NodeAddress, RecordError, RecordReader, RecordSink, Records};
 
 /// Bytes of a page, as an offset.
 const PAGE: u64 = PAGE_BYTES as u64;
 
 const PAGE_END_BYTES: usize = PAGE_BYTES - PAGE_CONTENT_BYTES;
-
-/// Pages of a batch that go into the cache without a pause: some 50 µs.
-const PAGES_PER_PART: usize = 32;
 
 /// The log of nodes, for any number of threads. Clones are the same log.
 #[derive(Clone)]
@@ -116,22 +114,6 @@ impl Records for NodeStore {
         }
         Ok(look(&self.shared.uncached(at.offset())?))
     }
-
-    #[inline]
-    fn prefetch(&self, at: NodeAddress) {
-        self.shared.cache.prefetch(at.offset() / PAGE);
-    }
-
-    fn announce(&self, at: NodeAddress) -> bool {
-        self.shared.announce(at.offset())
-    }
-
-    #[inline]
-    fn peek<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
-        let offset = (at.offset() % PAGE) as usize;
-        let look = |page: &Arc<Page>| page.0.get(offset..).map(look);
-        self.shared.cache.peek(at.offset() / PAGE, look).flatten()
-    }
 }
 
 /// A reader of nodes with a small table of recently read pages of its own, which takes no locks,
@@ -144,12 +126,48 @@ pub struct NodeReader {
     /// The table, by the low bits of page numbers; empty for a reader of few pages. A page that was
     /// read once has only its number here: to hold it, its reference count has to be changed.
     at_hand: Box<[(u64, Option<Arc<Page>>)]>,
+    waited: Duration,
 }
 
 impl NodeReader {
     /// A reader with an empty table.
     pub fn new(nodes: NodeStore) -> Self {
-        Self { nodes, looked_up: 0, at_hand: Box::default() }
+        Self { nodes, looked_up: 0, at_hand: Box::default(), waited: Duration::ZERO }
+    }
+
+    /// How long it has waited for the device in all that it has read so far: the sum of its reads
+    /// that took [`SLOW_READ`] or more.
+    pub fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    fn look<T>(&mut self, at: NodeAddress, see: impl FnOnce(&[u8]) -> T) -> Result<T, RecordError> {
+        let mut see = Some(see);
+        let mut look = |page: &Arc<Page>| {
+            let see = see.take().expect("a record is looked at once");
+            see(&page.0[(at.offset() % PAGE) as usize..])
+        };
+        if let Some(found) = self.nodes.shared.cached(at.offset(), &mut look) {
+            return Ok(found);
+        }
+        Ok(look(&self.uncached(at)?))
+    }
+
+    fn page(&mut self, at: NodeAddress) -> Result<Arc<Page>, Error> {
+        match self.nodes.shared.cached(at.offset(), Arc::clone) {
+            Some(page) => Ok(page),
+            None => self.uncached(at),
+        }
+    }
+
+    fn uncached(&mut self, at: NodeAddress) -> Result<Arc<Page>, Error> {
+        let start = Instant::now();
+        let page = self.nodes.shared.uncached(at.offset());
+        let elapsed = start.elapsed();
+        if elapsed >= SLOW_READ {
+            self.waited += elapsed;
+        }
+        page
     }
 }
 
@@ -159,7 +177,7 @@ impl RecordReader for NodeReader {
         if self.at_hand.is_empty() {
             self.looked_up += 1;
             if self.looked_up < PAGES_AT_HAND_FROM {
-                return self.nodes.look(at, see);
+                return self.look(at, see);
             }
             self.at_hand = (0..PAGES_AT_HAND).map(|_| (0, None)).collect();
         }
@@ -167,16 +185,16 @@ impl RecordReader for NodeReader {
         let (known, page) = &mut self.at_hand[number as usize % PAGES_AT_HAND];
         if *known != number {
             (*known, *page) = (number, None);
-            return self.nodes.look(at, see);
+            return self.look(at, see);
         }
         if let Some(page) = page
             && offset < PAGE_CONTENT_BYTES
         {
             return Ok(see(&page.0[offset..]));
         }
-        let record = self.nodes.record(at)?;
-        let found = see(record.as_ref());
-        *page = Some(record.page);
+        let page = self.page(at)?;
+        let found = see(&page.0[offset..]);
+        self.at_hand[number as usize % PAGES_AT_HAND].1 = Some(page);
         Ok(found)
     }
 }
@@ -266,8 +284,7 @@ impl NodeStore {
     pub(crate) fn remove_below(&self, start: u64) -> Result<(), Error> {
         // It goes through the whole cache.
         if self.shared.segments.starts().first().is_some_and(|first| *first < start) {
-            let pause = || self.shared.segments.pause();
-            self.shared.cache.retain(|number| number * PAGE >= start, pause);
+            self.shared.cache.retain(|number| number * PAGE >= start);
         }
         self.shared.segments.remove_below(start)
     }
@@ -360,19 +377,6 @@ impl SharedNodes {
     /// The start of the segment with this address.
     fn segment_of(&self, address: u64) -> u64 {
         address / self.segment_bytes * self.segment_bytes
-    }
-
-    /// Has the device begin to read a page, if the calling thread has waited for it lately. Not one
-    /// of a segment that is not open: that would be waited for.
-    fn announce(&self, address: u64) -> bool {
-        let number = address / PAGE;
-        let is_there = address < self.end.load(Ordering::Acquire);
-        if !waits_for_device() || !is_there || self.cache.contains(number) {
-            return false;
-        }
-        let segment = self.segment_of(address);
-        let file = self.segments.opened(segment);
-        file.inspect(|file| file.read_around(number * PAGE - segment)).is_some()
     }
 
     fn uncached(&self, address: u64) -> Result<Arc<Page>, Error> {
@@ -487,27 +491,13 @@ impl NodeBatch {
     ///
     /// # Errors
     /// When an earlier write failed; the records are dropped then.
-    pub fn seal(self) -> Result<(), Error> {
-        self.seal_in_parts(|| ())
-    }
-
-    /// The same in parts of some 50 µs, with a `pause` between two of them: for a thread that
-    /// others should not have to wait for.
-    ///
-    /// # Errors
-    /// As for [`seal`](Self::seal).
-    pub fn seal_in_parts(mut self, pause: impl Fn()) -> Result<(), Error> {
+    pub fn seal(mut self) -> Result<(), Error> {
         let shared = &*self.nodes.shared;
         shared.health.check()?;
         let pages = std::mem::take(&mut self.pages);
         shared.room.take(pages.len() as u64 * PAGE);
-        for (index, pages) in pages.chunks(PAGES_PER_PART).enumerate() {
-            if index > 0 {
-                pause();
-            }
-            for (number, page) in pages {
-                shared.cache.insert(*number, page.clone());
-            }
+        for (number, page) in &pages {
+            shared.cache.insert(*number, page.clone());
         }
         shared.waiting.write().expect("no thread panics with it").extend(pages);
         shared.end.store(self.next * PAGE, Ordering::Release);

@@ -226,7 +226,7 @@ impl Segments {
     }
 
     /// The file of the segment that begins at `start`, if it is open. Nothing is read.
-    pub(crate) fn opened(&self, start: u64) -> Option<Arc<Segment>> {
+    fn opened(&self, start: u64) -> Option<Arc<Segment>> {
         self.files().all.get(&start).cloned().flatten()
     }
 
@@ -245,11 +245,6 @@ impl Segments {
         if self.kind == NODES {
             file.reads_are_random();
         }
-    }
-
-    /// Waits until work that nobody waits for is in nobody's way.
-    pub(crate) fn pause(&self) {
-        self.directory.pace.pause();
     }
 
     /// Drops the segments that end at or below `start` and removes their files. That needs no sync:

@@ -285,14 +285,6 @@ impl<'a> HashInput<'a> for Padded<'a> {
     }
 }
 
-/// Asks the processor for bytes that are used soon, and may be far away.
-pub(crate) fn prefetch(bytes: &[u8]) {
-    #[cfg(target_arch = "x86_64")]
-    x86_64::prefetch(bytes);
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = bytes;
-}
-
 /// Inputs with equally many blocks that wait until a vector is full.
 #[derive(Clone, Copy, Default)]
 struct InputBatch {

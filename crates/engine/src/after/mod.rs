@@ -1,4 +1,98 @@
-//! What is done behind a block's answer.
+//! Floor 3. Work behind the answers: blocks are sealed, persisted and pruned.
+
+use crate::after::queue::{Queue, RanBlock};
+use crate::shared::Shared;
+use crate::threads::background::lower_priority;
+use crate::threads::joined::JoinedThread;
+use std::sync::Arc;
 
 pub(crate) mod persist;
+pub(crate) mod prune;
+pub(crate) mod queue;
 pub(crate) mod seal;
+pub(crate) mod sweep;
+pub(crate) mod warm;
+
+/// The threads behind the answers. Dropping it seals and persists all blocks that have run.
+#[derive(Debug)]
+pub(crate) struct After {
+    shared: Arc<Shared>,
+    queue: Arc<Queue>,
+    sealer: Option<JoinedThread>,
+    persister: Option<JoinedThread>,
+    /// Ends by itself.
+    warmer: Option<JoinedThread>,
+}
+
+impl After {
+    pub(crate) fn start(shared: &Arc<Shared>) -> Self {
+        let queue = Arc::<Queue>::default();
+        let sealer = start("seal", shared, &queue, seal_all);
+        let persister = start("persist", shared, &queue, persist::run);
+        let mut warmer = None;
+        if shared.options.read_ahead_bytes > 0 {
+            // Nodes that come later are in memory, and may not be written yet.
+            let end = shared.chain.database.nodes().end();
+            let read = move |shared: &Shared, queue: &Queue| warm::read_newest(shared, queue, end);
+            warmer = Some(start("read-ahead", shared, &queue, read));
+        }
+        let (sealer, persister) = (Some(sealer), Some(persister));
+        Self { shared: shared.clone(), queue, sealer, persister, warmer }
+    }
+
+    /// Has a block sealed behind its answer.
+    pub(crate) fn seal(&self, block: RanBlock) {
+        self.queue.push(block);
+    }
+
+    /// Seals a block on the calling thread.
+    pub(crate) fn seal_here(&self, block: RanBlock) {
+        let _wanted = self.shared.background.want();
+        seal::seal(&self.shared, &self.queue, block);
+    }
+
+    pub(crate) fn fork_choice_changed(&self) {
+        self.queue.fork_choice_changed();
+    }
+
+    /// Asks for everything to be persisted soon.
+    pub(crate) fn want_persist(&self) {
+        self.queue.want_persist();
+    }
+
+    /// Has everything persisted that is sealed by now, and waits for it.
+    pub(crate) fn flush(&self) {
+        let _wanted = self.shared.background.want();
+        self.queue.flush();
+    }
+}
+
+fn start(
+    name: &str,
+    shared: &Arc<Shared>,
+    queue: &Arc<Queue>,
+    run: impl FnOnce(&Shared, &Queue) + Send + 'static,
+) -> JoinedThread {
+    let (shared, queue) = (shared.clone(), queue.clone());
+    JoinedThread::start(name.into(), move || {
+        lower_priority();
+        run(&shared, &queue);
+    })
+}
+
+fn seal_all(shared: &Shared, queue: &Queue) {
+    while let Some(block) = queue.next_block() {
+        seal::seal(shared, queue, block);
+    }
+}
+
+/// Blocks are sealed first, then persisted: the order is written here, and nowhere else.
+impl Drop for After {
+    fn drop(&mut self) {
+        self.queue.close();
+        drop((self.sealer.take(), self.warmer.take()));
+        self.flush();
+        self.queue.stop();
+        drop(self.persister.take());
+    }
+}

@@ -1,6 +1,10 @@
-use crate::after::seal::{self, Seal, Sealed, SweepState, new_codes};
+//! Floor 2. The first block of a chain, and its state.
+
 use crate::chain::record::BlockRecord;
-use crate::{Error, Heads, limits};
+use crate::chain::sealed::{Seal, Sealed, SweepState};
+use crate::chain::stored::{EncodedBlock, new_codes};
+use crate::chain::tree::Heads;
+use crate::{Error, limits};
 use alloy_consensus::constants::EMPTY_WITHDRAWALS;
 use alloy_consensus::{Block as AlloyBlock, BlockBody, Header};
 use alloy_eips::eip1559::INITIAL_BASE_FEE;
@@ -12,7 +16,7 @@ use state::{Database, NodeBatch};
 use std::collections::BTreeMap;
 use trie::bulk::StateBuilder;
 use trie::versioned::{NodeAddress, RecordSink, Version};
-use trie::{Account, AccountInfo};
+use trie::{Account, AccountInfo, hashed_slot};
 
 /// The first block: its header and the state after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -293,12 +297,12 @@ pub(crate) fn write_first_block(
         senders: Vec::new(),
         receipts: Vec::new(),
         requests: Default::default(),
-        touched: None,
+        read_set: None,
         seal: Seal::kept(Ok(sealed.clone())),
     };
     let (number, hash) = (record.number(), record.hash());
     let heads = Heads { genesis: hash, head: hash, safe: None, finalized: None };
-    seal::Stored::of(&record, || ()).add(database, &record, &sealed, codes)?;
+    EncodedBlock::of(&record).add(database, &record, &sealed, codes)?;
     database.set_canonical(&[(number, Some(hash))], heads.to_stored())?;
     database.persist()?;
     Ok(heads)
@@ -338,8 +342,7 @@ fn state(
             .account(hashed_address, AccountInfo { nonce, balance, code_hash })
             .map_err(failed)?;
         let slots = account.storage.iter().filter(|(_, value)| !value.is_zero());
-        let mut slots: Vec<_> =
-            slots.map(|(slot, value)| (keccak256(slot.to_be_bytes::<32>()), *value)).collect();
+        let mut slots: Vec<_> = slots.map(|(slot, value)| (hashed_slot(*slot), *value)).collect();
         slots.sort_unstable_by_key(|(slot, _)| *slot);
         for (slot, value) in slots {
             builder.slot(slot, value).map_err(failed)?;

@@ -1,6 +1,11 @@
-//! What the chain is.
+//! Floor 2. The chain: its blocks, their states, the heads. Data alone, no threads.
 
+pub(crate) mod floors;
 pub(crate) mod genesis;
+pub(crate) mod persisted;
 pub(crate) mod read_set;
 pub(crate) mod record;
+pub(crate) mod sealed;
+pub(crate) mod stored;
 pub(crate) mod tree;
+pub(crate) mod unsealed;

@@ -1,15 +1,18 @@
-use crate::Error;
-use crate::block::live::Tries;
+//! Floor 2. The nodes and codes that a block read: its witness, by reference.
+
+use crate::error::Error;
+use crate::tries::Tries;
 use alloy_primitives::{B256, Bytes};
 use alloy_rlp::{Decodable, RlpDecodable, RlpEncodable};
 use std::sync::OnceLock;
 use trie::versioned::NodeAddress;
 
-/// What a block read, by reference: its witness, as long as the database has what it refers to.
+/// The nodes and codes that a block read, by reference: its witness, as long as the database has
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Touched {
+pub(crate) struct ReadSet {
     /// The nodes, which are listed after the verdict.
-    nodes: OnceLock<Nodes>,
+    nodes: OnceLock<ReadNodes>,
     /// About how many these are.
     about: usize,
     /// The codes' hashes.
@@ -21,30 +24,29 @@ pub(crate) struct Touched {
 
 /// The nodes that a block read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Nodes {
+pub(crate) struct ReadNodes {
     /// Their records, ascending, each once.
     pub(crate) addresses: Vec<NodeAddress>,
     /// How many bytes they have, at most; the database does not know.
     pub(crate) bytes: Option<usize>,
 }
 
-impl Nodes {
-    /// All that a block's tries have of its witness, in parts with a `pause` in between.
-    pub(crate) fn of(tries: &Tries, pause: impl Fn()) -> Self {
+impl ReadNodes {
+    /// All nodes of its witness that a block's tries have.
+    pub(crate) fn of(tries: &Tries) -> Self {
         let (_, bytes) = tries.witness_size();
-        let addresses = tries.witness_addresses_in_parts(pause);
-        Self { addresses, bytes: Some(bytes) }
+        Self { addresses: tries.witness_addresses(), bytes: Some(bytes) }
     }
 }
 
-impl Touched {
-    /// Nodes that are still to be listed, about so many.
+impl ReadSet {
+    /// ReadNodes that are still to be listed, about so many.
     pub(crate) fn new(about: usize, codes: Vec<B256>, first_ancestor: u64) -> Self {
         Self { nodes: OnceLock::new(), about, codes, first_ancestor }
     }
 
     /// Lists the nodes. What was listed stays.
-    pub(crate) fn list(&self, nodes: impl FnOnce() -> Nodes) {
+    pub(crate) fn list(&self, nodes: impl FnOnce() -> ReadNodes) {
         self.nodes.get_or_init(nodes);
     }
 
@@ -54,7 +56,7 @@ impl Touched {
     }
 
     /// The nodes, if they are listed.
-    pub(crate) fn listed(&self) -> Option<&Nodes> {
+    pub(crate) fn listed(&self) -> Option<&ReadNodes> {
         self.nodes.get()
     }
 
@@ -79,8 +81,11 @@ impl Touched {
             distances.push(distance as u8);
         }
         let codes = self.codes.clone();
-        let stored =
-            Stored { distances: distances.into(), codes, first_ancestor: self.first_ancestor };
+        let stored = StoredReadSet {
+            distances: distances.into(),
+            codes,
+            first_ancestor: self.first_ancestor,
+        };
         alloy_rlp::encode(stored).into()
     }
 
@@ -89,7 +94,7 @@ impl Touched {
         let damaged =
             |what| Error::Storage(format!("the list of what a block read is damaged: {what}"));
         let stored =
-            Stored::decode(&mut &stored[..]).map_err(|error| damaged(error.to_string()))?;
+            StoredReadSet::decode(&mut &stored[..]).map_err(|error| damaged(error.to_string()))?;
         let (mut nodes, mut last) = (Vec::new(), 0u64);
         let (mut distance, mut shift) = (0u64, 0u32);
         for byte in &stored.distances {
@@ -112,7 +117,7 @@ impl Touched {
         }
         let about = nodes.len();
         Ok(Self {
-            nodes: Nodes { addresses: nodes, bytes: None }.into(),
+            nodes: ReadNodes { addresses: nodes, bytes: None }.into(),
             about,
             codes: stored.codes,
             first_ancestor: stored.first_ancestor,
@@ -121,48 +126,11 @@ impl Touched {
 }
 
 #[derive(RlpEncodable, RlpDecodable)]
-struct Stored {
+struct StoredReadSet {
     distances: Bytes,
     codes: Vec<B256>,
     first_ancestor: u64,
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(nodes: &[u64]) {
-        let touched = Touched::new(nodes.len(), vec![B256::repeat_byte(3); nodes.len() % 3], 7);
-        assert_eq!(touched.listed(), None);
-        let addresses = nodes.iter().map(|offset| NodeAddress::new(*offset)).collect();
-        touched.list(|| Nodes { addresses, bytes: None });
-        assert_eq!(Touched::from_stored(&touched.to_stored()).unwrap(), touched);
-    }
-
-    #[test]
-    fn what_is_stored_is_read_back() {
-        check(&[]);
-        check(&[1]);
-        check(&[0x7f, 0x80, 0x81, 0x3fff, 0x4000, 1 << 47, (1 << 48) - 1]);
-        check(&(1..1000).map(|n: u64| n * n * 97).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn damage_is_an_error() {
-        let touched = Touched::new(1, Vec::new(), 1);
-        let addresses = vec![NodeAddress::new((1 << 48) - 1)];
-        touched.list(|| Nodes { addresses, bytes: None });
-        let stored = touched.to_stored();
-        for length in 0..stored.len() {
-            Touched::from_stored(&stored[..length]).unwrap_err();
-        }
-        for at in 0..stored.len() {
-            for bit in 0..8 {
-                let mut damaged = stored.to_vec();
-                damaged[at] ^= 1 << bit;
-                let _ = Touched::from_stored(&damaged);
-            }
-        }
-    }
-}
+mod tests;

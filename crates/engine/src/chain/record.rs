@@ -1,12 +1,13 @@
-use crate::Error;
-use crate::after::seal::Seal;
-use crate::chain::read_set::Touched;
+//! Floor 2. A valid block, as the chain keeps it.
+
+use crate::chain::read_set::ReadSet;
+use crate::chain::sealed::Seal;
+use crate::error::Error;
 use alloy_eips::eip2718::{Decodable2718, Encodable2718};
 use alloy_eips::eip7685::Requests;
 use alloy_primitives::{Address, B256, Bytes, U256};
-use alloy_rlp::{Decodable, Header, RlpDecodable, RlpEncodable};
+use alloy_rlp::{Decodable, RlpDecodable, RlpEncodable};
 use execution::{Receipt, SealedBlock};
-use state::Database;
 
 /// A valid block, as the chain remembers it.
 #[derive(Debug)]
@@ -23,8 +24,9 @@ pub struct BlockRecord {
     pub block_access_list: Option<Bytes>,
     /// The sum of the difficulties up to this block; after the merge it stays what it was.
     pub total_difficulty: U256,
-    /// What the block read, `None` for the first block of a chain, and where it is kept no more.
-    pub(crate) touched: Option<Touched>,
+    /// The nodes and codes that the block read; `None` for the first block of a chain, and where
+    /// the list has been pruned.
+    pub(crate) read_set: Option<ReadSet>,
     /// The state after the block, once its nodes have addresses.
     pub(crate) seal: Seal,
 }
@@ -81,22 +83,16 @@ impl BlockRecord {
     /// About the bytes that the record holds in memory.
     pub(crate) fn bytes(&self) -> usize {
         let receipts: usize = self.receipts.iter().map(|receipt| receipt.encode_2718_len()).sum();
-        let touched = self.touched.as_ref().map_or(0, Touched::bytes);
-        2 * (self.block.rlp_bytes() + receipts) + touched + 1024
+        let read_set = self.read_set.as_ref().map_or(0, ReadSet::bytes);
+        2 * (self.block.rlp_bytes() + receipts) + read_set + 1024
     }
 
-    /// The record as the database keeps it, without what the database keeps beside it: made in
-    /// parts with a `pause` in between.
-    pub(crate) fn to_stored(&self, pause: impl Fn()) -> Bytes {
-        let block = alloy_rlp::encode(&*self.block).into();
-        pause();
-        let receipts = self.receipts.iter().map(|receipt| receipt.encoded_2718().into());
-        let receipts = receipts.collect();
-        pause();
-        let stored = Stored {
-            block,
+    /// The record as the database keeps it, without what the database keeps beside it.
+    pub(crate) fn to_stored(&self) -> Bytes {
+        let stored = StoredRecord {
+            block: alloy_rlp::encode(&*self.block).into(),
             senders: self.senders.clone(),
-            receipts,
+            receipts: self.receipts.iter().map(|receipt| receipt.encoded_2718().into()).collect(),
             requests: self.requests.iter().cloned().collect(),
             access_list: self.block_access_list.iter().cloned().collect(),
             total_difficulty: self.total_difficulty,
@@ -107,13 +103,13 @@ impl BlockRecord {
     /// The record that [`to_stored`](Self::to_stored) wrote.
     pub(crate) fn from_stored(
         stored: &[u8],
-        touched: Option<Touched>,
+        read_set: Option<ReadSet>,
         seal: Seal,
     ) -> Result<Self, Error> {
         let damaged = |what: &str, error: &dyn std::fmt::Display| {
             Error::Storage(format!("a block's {what} cannot be read back: {error}"))
         };
-        let stored = Stored::decode(&mut &stored[..]).map_err(|e| damaged("record", &e))?;
+        let stored = StoredRecord::decode(&mut &stored[..]).map_err(|e| damaged("record", &e))?;
         let block = execution::decode_block(&stored.block).map_err(|e| damaged("RLP", &e))?;
         let receipts = stored.receipts.iter().map(|rlp| Receipt::decode_2718(&mut &rlp[..]));
         let receipts = receipts.collect::<Result<_, _>>().map_err(|e| damaged("receipts", &e))?;
@@ -124,14 +120,14 @@ impl BlockRecord {
             requests: Requests::new(stored.requests),
             block_access_list: stored.access_list.into_iter().next(),
             total_difficulty: stored.total_difficulty,
-            touched,
+            read_set,
             seal,
         })
     }
 }
 
 #[derive(RlpEncodable, RlpDecodable)]
-struct Stored {
+struct StoredRecord {
     block: Bytes,
     senders: Vec<Address>,
     receipts: Vec<Bytes>,
@@ -139,30 +135,4 @@ struct Stored {
     /// One, or none.
     access_list: Vec<Bytes>,
     total_difficulty: U256,
-}
-
-/// The header of a block in a database that no engine has open.
-///
-/// # Errors
-/// [`Error::UnknownBlock`]; [`Error::Storage`] where it cannot be read.
-pub fn block_header(database: &Database, hash: B256) -> Result<alloy_consensus::Header, Error> {
-    let stored = database.block(&hash)?.ok_or(Error::UnknownBlock(hash))?;
-    let header = alloy_consensus::Header::decode(&mut &stored_header(&stored)?[..]);
-    header.map_err(|error| Error::Storage(format!("the header of {hash} cannot be read: {error}")))
-}
-
-/// The RLP of the header of a [stored](BlockRecord::to_stored) block, found without reading the
-/// rest.
-pub(crate) fn stored_header(stored: &Bytes) -> Result<Bytes, Error> {
-    let find = || {
-        let mut fields = Header::decode_bytes(&mut &stored[..], true)?;
-        let mut block = Header::decode_bytes(&mut fields, false)?;
-        let start = Header::decode_bytes(&mut block, true)?;
-        let mut rest = start;
-        Header::decode_bytes(&mut rest, true)?;
-        Ok(stored.slice_ref(&start[..start.len() - rest.len()]))
-    };
-    find().map_err(|error: alloy_rlp::Error| {
-        Error::Storage(format!("a block's record cannot be read back: {error}"))
-    })
 }

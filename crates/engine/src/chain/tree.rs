@@ -1,10 +1,11 @@
-use crate::after::seal::{Seal, Sealed, SweepState};
-use crate::chain::read_set::Touched;
+//! Floor 2. The tree of valid blocks and its heads.
+
 use crate::chain::record::BlockRecord;
+use crate::chain::stored::stored_link;
 use crate::{Error, limits};
 use alloy_primitives::B256;
 use alloy_primitives::map::B256Map;
-use state::{Database, Retained};
+use state::Database;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -142,7 +143,7 @@ impl BlockTree {
     }
 
     /// Adds a valid block that was known before. What this gives is not kept any more: freeing it
-    /// takes a while, and is better done when nobody waits for the tree.
+    /// takes a while, and is better done when the tree is not locked.
     #[must_use]
     pub(crate) fn insert(&mut self, record: Arc<BlockRecord>) -> Vec<Arc<BlockRecord>> {
         self.links.insert(record.hash(), record.link());
@@ -210,15 +211,15 @@ impl BlockTree {
         self.is_changed = true;
     }
 
-    /// What the database has not been told of the canonical chain, `None` when that is nothing.
+    /// Changes of the canonical chain that the database does not have, `None` without any.
     pub(crate) fn canonical_changes(&self) -> Option<CanonicalChanges> {
         let numbers = || self.canonical.iter().map(|(number, hash)| (*number, *hash)).collect();
         self.is_changed.then(|| CanonicalChanges { numbers: numbers(), heads: self.heads })
     }
 
     /// Forgets changes that the database has been told.
-    pub(crate) fn forget_changes(&mut self, told: &CanonicalChanges) {
-        for (number, hash) in &told.numbers {
+    pub(crate) fn forget_changes(&mut self, stored: &CanonicalChanges) {
+        for (number, hash) in &stored.numbers {
             match hash {
                 Some(hash) => self.stored_canonical.insert(*number, *hash),
                 None => self.stored_canonical.remove(number),
@@ -230,7 +231,7 @@ impl BlockTree {
         while self.stored_canonical.len() > limits::LINKS {
             self.stored_canonical.pop_first();
         }
-        self.is_changed = !self.canonical.is_empty() || self.heads != told.heads;
+        self.is_changed = !self.canonical.is_empty() || self.heads != stored.heads;
     }
 
     pub(crate) fn invalid(&self, hash: &B256) -> Option<&InvalidRecord> {
@@ -240,31 +241,6 @@ impl BlockTree {
     pub(crate) fn insert_invalid(&mut self, hash: B256, record: InvalidRecord) {
         self.invalid.insert(hash, record);
     }
-}
-
-/// Number and parent of a valid block that the database has.
-pub(crate) fn stored_link(database: &Database, hash: &B256) -> Result<Option<(u64, B256)>, Error> {
-    Ok(database.entry(hash)?.map(|entry| (entry.number, entry.parent_hash)))
-}
-
-/// A valid block as the database has it, which takes a while: the tree is not to be locked.
-pub(crate) fn stored_block(
-    database: &Database,
-    hash: &B256,
-) -> Result<Option<Arc<BlockRecord>>, Error> {
-    let (Some(entry), Some(block)) = (database.entry(hash)?, database.block(hash)?) else {
-        return Ok(None);
-    };
-    let touched = match database.touched(hash)? {
-        Retained::Present(touched) => Some(Touched::from_stored(&touched)?),
-        Retained::Never | Retained::Deleted => None,
-    };
-    let sealed = match entry.version {
-        Some(version) => Ok(Sealed { version, sweep: SweepState::from_stored(&entry.sweep)? }),
-        None => Err(Error::Pruned(*hash)),
-    };
-    let record = BlockRecord::from_stored(&block, touched, Seal::kept(sealed))?;
-    Ok(Some(Arc::new(record)))
 }
 
 /// The newest blocks, under a byte budget. Blocks that are not sealed stay, however many they are:

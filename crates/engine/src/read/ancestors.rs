@@ -1,7 +1,8 @@
-use crate::Error;
-use crate::block::live::storage_error;
+//! Floor 3. The ancestors of a block.
+
 use crate::chain::record::BlockRecord;
-use crate::shared::Core;
+use crate::error::{Error, storage_error};
+use crate::shared::Chain;
 use alloy_primitives::{B256, Bytes};
 use std::sync::Arc;
 use witness::StateError;
@@ -9,22 +10,22 @@ use witness::StateError;
 /// The ancestors of a block that stands on `parent`, the parent among them.
 #[derive(Debug)]
 pub(crate) struct Ancestors<'a> {
-    core: &'a Core,
+    chain: &'a Chain,
     parent: Arc<BlockRecord>,
     /// Hashes from the parent downwards, as far as they have been asked for.
     hashes: Vec<B256>,
 }
 
 impl<'a> Ancestors<'a> {
-    pub(crate) fn new(core: &'a Core, parent: Arc<BlockRecord>) -> Self {
+    pub(crate) fn new(chain: &'a Chain, parent: Arc<BlockRecord>) -> Self {
         let hashes = vec![parent.hash()];
-        Self { core, parent, hashes }
+        Self { chain, parent, hashes }
     }
 
     /// The hash of ancestor `number`, `None` when its header is not there.
     pub(crate) fn hash(&mut self, number: u64) -> Result<Option<B256>, Error> {
         let Some(hash) = self.named(number)? else { return Ok(None) };
-        Ok(self.core.link(&hash)?.map(|_| hash))
+        Ok(self.chain.link(&hash)?.map(|_| hash))
     }
 
     /// The hash of ancestor `number`, whose header may not be there: the first block of a chain
@@ -37,7 +38,7 @@ impl<'a> Ancestors<'a> {
         }
         while self.hashes.len() <= depth {
             let last = self.hashes.last().expect("the parent is there");
-            let Some((_, next)) = self.core.link(last)? else { return Ok(None) };
+            let Some((_, next)) = self.chain.link(last)? else { return Ok(None) };
             self.hashes.push(next);
         }
         Ok(Some(self.hashes[depth]))
@@ -60,7 +61,7 @@ impl<'a> Ancestors<'a> {
         let mut headers = Vec::new();
         for number in first..last {
             let hash = self.hash(number)?;
-            let header = hash.map(|hash| self.core.header_rlp(&hash)).transpose()?;
+            let header = hash.map(|hash| self.chain.header_rlp(&hash)).transpose()?;
             headers.push(header.flatten().ok_or(StateError::MissingHeader(number))?);
         }
         headers.push(alloy_rlp::encode(&self.parent.block.header).into());

@@ -1,5 +1,7 @@
-//! Reading a version of the state, and a block's ancestors.
+//! Floor 3. Reading the state after a block, and the block's ancestors.
 
 pub(crate) mod ancestors;
-pub(crate) mod remembered;
+pub(crate) mod found;
+pub(crate) mod listed;
 pub(crate) mod version;
+pub(crate) mod view;

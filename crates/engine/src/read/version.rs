@@ -1,77 +1,140 @@
-use crate::Error;
-use crate::block::live::storage_error;
-use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
-use state::{Database, StoredCode};
-use std::sync::Arc;
-use trie::versioned::{self, Version};
-use trie::{Account, AccountProof};
+//! Floor 3. The reader of a version: accounts, slots and codes.
+
+use crate::error::storage_error;
+use crate::limits;
+use alloy_primitives::map::AddressMap;
+use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
+use state::{Database, NodeReader, StoredCode};
+use std::time::Duration;
+use trie::versioned::{self, NodeAddress, Shortcuts, Version};
+use trie::{Account, EMPTY_ROOT_HASH, hashed_slot};
 use witness::{Code, Jumps, StateError};
 
-/// The state after one block, to read from. It has no way to write.
-#[derive(Debug, Clone)]
-pub struct StateView {
-    database: Arc<Database>,
-    version: Version,
+/// An account as a version has it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KnownAccount {
+    pub(crate) hashed_address: B256,
+    /// `None` when there is none.
+    pub(crate) account: Option<Account>,
+    /// Where the storage's root stands.
+    storage: NodeAddress,
 }
 
-impl StateView {
-    pub(crate) const fn new(database: Arc<Database>, version: Version) -> Self {
-        Self { database, version }
+impl KnownAccount {
+    /// An account whose storage is read by other means.
+    pub(crate) fn without_storage(hashed_address: B256, account: Option<Account>) -> Self {
+        Self { hashed_address, account, storage: NodeAddress::NONE }
     }
 
-    /// The state root.
-    pub const fn root(&self) -> B256 {
-        self.version.root
+    /// The account's storage, `None` if that is empty.
+    pub(crate) fn storage(&self) -> Option<Version> {
+        let root = self.account?.storage_root;
+        (root != EMPTY_ROOT_HASH).then_some(Version { root, address: self.storage })
+    }
+}
+
+/// Reads one version, for one thread: the more it reads of a trie, the faster.
+#[derive(Debug)]
+pub(crate) struct VersionReader<'a> {
+    database: &'a Database,
+    nodes: NodeReader,
+    accounts: TrieReader,
+    storages: AddressMap<TrieReader>,
+}
+
+/// Reads one trie of a version.
+#[derive(Debug)]
+struct TrieReader {
+    root: Version,
+    reads_count: usize,
+    /// The way past its upper nodes, once it is read often.
+    shortcuts: Option<Shortcuts>,
+}
+
+impl TrieReader {
+    fn new(root: Version) -> Self {
+        Self { root, reads_count: 0, shortcuts: None }
     }
 
-    /// The account at `address`, `None` when there is none.
-    pub fn account(&self, address: Address) -> Result<Option<Account>, Error> {
-        let account =
-            versioned::account(self.database.nodes(), &self.version, &keccak256(address))?;
-        Ok(account.map(|(account, _)| account))
-    }
-
-    /// The value in `slot` of the account at `address`, zero when never written.
-    pub fn storage(&self, address: Address, slot: U256) -> Result<U256, Error> {
-        let account =
-            versioned::account(self.database.nodes(), &self.version, &keccak256(address))?;
-        let Some((_, storage)) = account else { return Ok(U256::ZERO) };
-        let slot = keccak256(slot.to_be_bytes::<32>());
-        Ok(versioned::slot(self.database.nodes(), &storage, &slot)?)
-    }
-
-    /// The code of the account at `address`, empty when it has none.
-    pub fn code(&self, address: Address) -> Result<Bytes, Error> {
-        match self.account(address)? {
-            Some(account) if account.code_hash != KECCAK256_EMPTY => {
-                Ok(code(&self.database, account.code_hash)?)
-            }
-            _ => Ok(Bytes::new()),
+    /// The shortcuts to read by, if they are worth their room by now.
+    fn shortcuts(&mut self) -> Option<&mut Shortcuts> {
+        self.reads_count += 1;
+        if self.reads_count < limits::SHORTCUT_READS {
+            return None;
         }
-    }
-
-    /// The account with the proofs of it and of these slots.
-    pub fn proof(&self, address: Address, slots: &[U256]) -> Result<AccountProof, Error> {
-        let slots: Vec<_> = slots.iter().map(|slot| keccak256(slot.to_be_bytes::<32>())).collect();
-        let (nodes, hashed_address) = (self.database.nodes(), keccak256(address));
-        Ok(versioned::account_proof(nodes, &self.version, &hashed_address, &slots)?)
+        Some(self.shortcuts.get_or_insert_with(|| Shortcuts::new(self.root)))
     }
 }
 
-/// The code with this hash, which an account of some state has.
-pub(crate) fn code(database: &Database, code_hash: B256) -> Result<Bytes, StateError> {
-    Ok(code_to_run(database, code_hash)?.bytes())
-}
+impl<'a> VersionReader<'a> {
+    pub(crate) fn new(database: &'a Database, version: Version) -> Self {
+        let nodes = NodeReader::new(database.nodes().clone());
+        let accounts = TrieReader::new(version);
+        Self { database, nodes, accounts, storages: AddressMap::default() }
+    }
 
-/// As [`code`], with its padding and its table of jump destinations.
-pub(crate) fn code_to_run(database: &Database, code_hash: B256) -> Result<Code, StateError> {
-    let code = database.stored_code(&code_hash).map_err(storage_error)?;
-    let StoredCode { padded, padding, first, location, table } =
-        code.ok_or(StateError::MissingCode(code_hash))?;
-    let (length, is_mapped) = (padded.len() - padding, location.is_some());
-    // Safety: where it has a table, the store has read `CODE_PADDING_BYTES` zeros behind the code,
-    // and nobody changes what it has written.
-    #[allow(unsafe_code, reason = "what the store has checked is not looked at again")]
-    let jumps = table.map(|table| unsafe { Jumps::new(table) });
-    Ok(Code { padded, length, first, is_mapped, jumps })
+    pub(crate) fn version(&self) -> Version {
+        self.accounts.root
+    }
+
+    pub(crate) fn account(&mut self, address: Address) -> Result<KnownAccount, StateError> {
+        let (hashed_address, version) = (keccak256(address), self.version());
+        let found = match self.accounts.shortcuts() {
+            Some(shortcuts) => shortcuts.account(&mut self.nodes, &hashed_address)?,
+            None => versioned::account(&mut self.nodes, &version, &hashed_address)?,
+        };
+        let (account, storage) = found.unzip();
+        let storage = storage.map_or(NodeAddress::NONE, |storage| storage.address);
+        Ok(KnownAccount { hashed_address, account, storage })
+    }
+
+    /// The value of a slot of an account that was read in the same version.
+    pub(crate) fn slot(
+        &mut self,
+        address: Address,
+        known: &KnownAccount,
+        slot: U256,
+    ) -> Result<U256, StateError> {
+        Ok(self.hashed_slot(address, known, slot)?.map_or(U256::ZERO, |(_, value)| value))
+    }
+
+    /// As [`slot`](Self::slot), with the slot's hash; `None` where the account has no storage.
+    pub(crate) fn hashed_slot(
+        &mut self,
+        address: Address,
+        known: &KnownAccount,
+        slot: U256,
+    ) -> Result<Option<(B256, U256)>, StateError> {
+        let Some(storage) = known.storage() else { return Ok(None) };
+        let hash = hashed_slot(slot);
+        let trie = self.storages.entry(address).or_insert_with(|| TrieReader::new(storage));
+        let value = match trie.shortcuts() {
+            Some(shortcuts) => shortcuts.slot(&mut self.nodes, &hash)?,
+            None => versioned::slot(&mut self.nodes, &storage, &hash)?,
+        };
+        Ok(Some((hash, value)))
+    }
+
+    /// The code with this hash, which an account of some state has.
+    pub(crate) fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
+        Ok(self.code_to_run(code_hash)?.bytes())
+    }
+
+    /// As [`code`](Self::code), with what is stored with it.
+    pub(crate) fn code_to_run(&self, code_hash: B256) -> Result<Code, StateError> {
+        let code = self.database.stored_code(&code_hash).map_err(storage_error)?;
+        let StoredCode { padded, padding, first, location, table } =
+            code.ok_or(StateError::MissingCode(code_hash))?;
+        let (length, is_mapped) = (padded.len() - padding, location.is_some());
+        #[allow(unsafe_code, reason = "what the store has checked is not looked at again")]
+        // SAFETY: where it has a table, the store has read `CODE_PADDING_BYTES` zeros behind the
+        // code, and nothing changes what it has written.
+        let jumps = table.map(|table| unsafe { Jumps::new(table) });
+        Ok(Code { padded, length, first, is_mapped, jumps })
+    }
+
+    /// How long it has waited for the disk.
+    pub(crate) fn waited(&self) -> Duration {
+        self.nodes.waited()
+    }
 }

@@ -1,4 +1,4 @@
-//! The engine, with all its threads and its tries, on a disk whose power fails.
+//! Floor 5. The engine, with all its threads and its tries, on a disk whose power fails.
 
 use super::{Simulation, heads, open, seed, sweeping};
 use crate::{Engine, EngineOptions, Error, Verdict};

@@ -1,5 +1,6 @@
-//! The engine's threads.
+//! Floor 1. Threads: the pool that helps a block, and those behind the answers.
 
+pub(crate) mod affinity;
 pub(crate) mod background;
-pub(crate) mod helpers;
+pub(crate) mod joined;
 pub(crate) mod pool;

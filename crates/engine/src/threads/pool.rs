@@ -1,57 +1,114 @@
-//! Threads that help whoever has work for them, and sleep as long as nobody has.
+//! Floor 1. Threads that help others, and sleep in between.
 //!
-//! The threads of rayon look for work for a while before they sleep, and let others run each time
-//! that they find none. Where processors are few, the answer to a block has to wait for all of
-//! them. And who gives them work there waits until each has looked at it, also when nothing is left
-//! to be done; here nobody waits for a thread that has not begun.
+//! The threads of rayon look for work for a while before they sleep, and yield each time that they
+//! find none. Where processors are few, the answer to a block would have to wait for all of them.
+//! And a caller there waits until each thread has looked at its work, also when nothing is left to
+//! be done; here it does not wait for a thread that has not begun.
 
+use crate::error::NO_PANIC;
+use crate::threads::affinity::Affinity;
+use crate::threads::joined::JoinedThread;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
+use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::thread::JoinHandle;
+use trie::versioned::WorkUnit;
 
-/// So many threads. Dropping it ends them.
+/// A number of threads. Dropping it ends them.
 #[derive(Debug)]
 pub(crate) struct ThreadPool {
-    shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
+    queue: Arc<WorkQueue>,
+    threads: Vec<JoinedThread>,
+    affinity: Option<Arc<Affinity>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
+struct WorkQueue {
+    state: Mutex<QueueState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     /// Work, and how many more threads are to do it; the oldest first.
     asked: VecDeque<(Arc<Work>, usize)>,
     is_over: bool,
 }
 
-/// What threads are asked to do, all of them the same.
+/// One function that any number of threads run at once.
 struct Work {
     run: &'static (dyn Fn() + Sync),
-    progress: Mutex<Progress>,
+    progress: Mutex<WorkProgress>,
     ended: Condvar,
 }
 
 #[derive(Default)]
-struct Progress {
-    /// How many threads are at it.
+struct WorkProgress {
+    /// Threads that run it.
     running: usize,
-    /// What the first that panicked has said.
+    /// The payload of the first panic.
     panic: Option<Box<dyn Any + Send>>,
 }
 
-/// Asks threads of a pool for help with one kind of work.
-#[derive(Debug)]
-pub(crate) struct Help<'a> {
-    pool: &'a ThreadPool,
-    work: Arc<Work>,
+/// A time in which threads of pools help with what outlives it, see [`scope`].
+pub(crate) struct Scope<'env> {
+    asked: Mutex<Vec<(Arc<WorkQueue>, Arc<Work>)>>,
+    /// Neither longer nor shorter than what is borrowed.
+    borrowed: PhantomData<fn(&'env ()) -> &'env ()>,
+}
+
+/// Runs `run`, which may ask threads for help meanwhile. When it has ended, no thread begins with
+/// that work any more, and those that have begun are waited for. A panic of theirs is passed on.
+pub(crate) fn scope<'env, T>(run: impl FnOnce(&Scope<'env>) -> T) -> T {
+    let scope = Scope { asked: Mutex::default(), borrowed: PhantomData };
+    let outcome = catch_unwind(AssertUnwindSafe(|| run(&scope)));
+    let panic = scope.end();
+    match (outcome, panic) {
+        (Ok(outcome), None) => outcome,
+        (Err(panic), _) | (_, Some(panic)) => resume_unwind(panic),
+    }
+}
+
+impl<'env> Scope<'env> {
+    /// Asks `count` threads of a pool, or all there are, to run `work` as soon as they have nothing
+    /// else to do.
+    pub(crate) fn ask(&self, pool: &ThreadPool, count: usize, work: &'env (dyn Fn() + Sync)) {
+        let count = count.min(pool.threads_count());
+        if count == 0 {
+            return;
+        }
+        #[allow(unsafe_code, reason = "threads that were there before use what is borrowed here")]
+        // SAFETY: the reference goes to `Work::run` alone, which is called where `running` counts
+        // the caller. `scope` does not return, or go on to panic, before no thread can begin and
+        // `running` is 0, and 'env outlives that; later on `Work` may be dropped, and is not run.
+        let run = unsafe {
+            std::mem::transmute::<&'env (dyn Fn() + Sync), &'static (dyn Fn() + Sync)>(work)
+        };
+        let work = Arc::new(Work { run, progress: Mutex::default(), ended: Condvar::new() });
+        self.asked.lock().expect(NO_PANIC).push((pool.queue.clone(), work.clone()));
+        if let Some(affinity) = &pool.affinity {
+            affinity.keep_off();
+        }
+        pool.queue.state().asked.push_back((work, count));
+        (0..count).for_each(|_| pool.queue.changed.notify_one());
+    }
+
+    /// Ends all work; gives the payload of the first panic.
+    fn end(&self) -> Option<Box<dyn Any + Send>> {
+        let asked = std::mem::take(&mut *self.asked.lock().expect(NO_PANIC));
+        for (queue, work) in &asked {
+            queue.state().asked.retain(|(asked, _)| !Arc::ptr_eq(asked, work));
+        }
+        let mut first = None;
+        for (_, work) in asked {
+            let is_running = |progress: &mut WorkProgress| progress.running > 0;
+            let ended = work.ended.wait_while(work.progress(), is_running);
+            first = first.or(ended.expect(NO_PANIC).panic.take());
+        }
+        first
+    }
 }
 
 impl ThreadPool {
@@ -61,80 +118,61 @@ impl ThreadPool {
         name: &str,
         first: impl Fn() + Clone + Send + 'static,
     ) -> Self {
-        let shared = Arc::<Shared>::default();
+        let queue = Arc::<WorkQueue>::default();
         let thread = |index| {
-            let (shared, first) = (shared.clone(), first.clone());
-            let run = move || {
+            let (queue, first) = (queue.clone(), first.clone());
+            JoinedThread::start(format!("{name}-{index}"), move || {
                 first();
-                shared.work();
-            };
-            let thread = std::thread::Builder::new().name(format!("{name}-{index}")).spawn(run);
-            thread.expect("the system starts a thread")
+                queue.work();
+            })
         };
         let threads = (0..count).map(thread).collect();
-        Self { shared, threads }
+        Self { queue, threads, affinity: None }
+    }
+
+    /// The same, of threads that are kept off the processor of a thread that they help.
+    pub(crate) fn start_off(count: usize, name: &str, affinity: Arc<Affinity>) -> Self {
+        let joining = affinity.clone();
+        let mut pool = Self::start(count, name, move || joining.join());
+        pool.affinity = Some(affinity);
+        pool
     }
 
     pub(crate) fn threads_count(&self) -> usize {
         self.threads.len()
     }
 
-    /// Runs `run`, which may ask threads to do `work` meanwhile. When it has ended, nobody begins
-    /// with `work` any more, and those who have begun are waited for.
-    pub(crate) fn with_help<T>(
-        &self,
-        work: &(dyn Fn() + Sync),
-        run: impl FnOnce(&Help<'_>) -> T,
-    ) -> T {
-        #[allow(unsafe_code, reason = "threads that were there before use what is borrowed here")]
-        // SAFETY: the reference goes to `Work::run` alone, which is called where `running` counts
-        // the caller. This function does not return, or go on to panic, before no thread can begin
-        // and `running` is 0; after that nobody calls it, though a `Work` may be dropped later.
-        let work =
-            unsafe { std::mem::transmute::<&(dyn Fn() + Sync), &'static (dyn Fn() + Sync)>(work) };
-        let work = Work { run: work, progress: Mutex::default(), ended: Condvar::new() };
-        let help = Help { pool: self, work: Arc::new(work) };
-        let outcome = catch_unwind(AssertUnwindSafe(|| run(&help)));
-        help.end();
-        let panic = help.work.progress().panic.take();
-        match (outcome, panic) {
-            (Ok(outcome), None) => outcome,
-            (Err(panic), _) | (_, Some(panic)) => resume_unwind(panic),
-        }
+    /// Runs units on this thread and others, each taking one that no thread has taken: this thread
+    /// does not wait for the others to wake.
+    pub(crate) fn run(&self, units: &mut [WorkUnit<'_>]) {
+        self.run_behind(|| {}, units);
+    }
+
+    /// The same, and before it takes its first unit, this thread runs `first`, while the others
+    /// wake.
+    pub(crate) fn run_behind(&self, first: impl FnOnce(), units: &mut [WorkUnit<'_>]) {
+        let helping = self.threads_count().min(units.len()).saturating_sub(1);
+        let left = Mutex::new(units.iter_mut());
+        let next = || left.lock().expect(NO_PANIC).next();
+        let work = || std::iter::from_fn(next).for_each(WorkUnit::run);
+        scope(|scope| {
+            scope.ask(self, helping, &work);
+            first();
+            work();
+        });
     }
 }
 
 impl Drop for ThreadPool {
     fn drop(&mut self) {
-        self.shared.state().is_over = true;
-        self.shared.changed.notify_all();
-        for thread in self.threads.drain(..) {
-            if thread.join().is_err() {
-                tracing::error!("a thread that helps has panicked");
-            }
-        }
+        self.queue.state().is_over = true;
+        self.queue.changed.notify_all();
+        self.threads.clear();
     }
 }
 
-impl Help<'_> {
-    /// Asks `count` more threads, or all there are, as soon as they have nothing else to do.
-    pub(crate) fn ask(&self, count: usize) {
-        let count = count.min(self.pool.threads_count());
-        if count > 0 {
-            self.pool.shared.state().asked.push_back((self.work.clone(), count));
-        }
-        (0..count).for_each(|_| self.pool.shared.changed.notify_one());
-    }
-
-    fn end(&self) {
-        self.pool.shared.state().asked.retain(|(work, _)| !Arc::ptr_eq(work, &self.work));
-        let is_running = |progress: &mut Progress| progress.running > 0;
-        drop(self.work.ended.wait_while(self.work.progress(), is_running).expect(NO_PANIC));
-    }
-}
-
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl WorkQueue {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().expect(NO_PANIC)
     }
 
@@ -154,7 +192,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl QueueState {
     /// The next piece of work, which the caller has begun then.
     fn next(&mut self) -> Option<Arc<Work>> {
         let (work, left) = self.asked.front_mut()?;
@@ -169,7 +207,7 @@ impl State {
 }
 
 impl Work {
-    fn progress(&self) -> MutexGuard<'_, Progress> {
+    fn progress(&self) -> MutexGuard<'_, WorkProgress> {
         self.progress.lock().expect(NO_PANIC)
     }
 
@@ -185,96 +223,18 @@ impl Work {
     }
 }
 
+impl fmt::Debug for Scope<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let asked = self.asked.lock().expect(NO_PANIC).len();
+        f.debug_struct("Scope").field("asked", &asked).finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for Work {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Work").field("running", &self.progress().running).finish_non_exhaustive()
     }
 }
 
-const NO_PANIC: &str = "no thread panics while it holds the lock";
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::Barrier;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    fn pool(count: usize) -> ThreadPool {
-        ThreadPool::start(count, "test", || ())
-    }
-
-    #[test]
-    fn as_many_threads_help_as_were_asked() {
-        let pool = pool(4);
-        for count in 0..=4 {
-            // All are at it at once, this thread with them.
-            let meet = Barrier::new(count + 1);
-            let helped = AtomicUsize::new(0);
-            let work = || {
-                meet.wait();
-                helped.fetch_add(1, Ordering::Relaxed);
-            };
-            let here = pool.with_help(&work, |help| {
-                help.ask(count);
-                meet.wait();
-                7
-            });
-            assert_eq!((here, helped.into_inner()), (7, count));
-        }
-    }
-
-    #[test]
-    fn who_has_begun_is_waited_for_and_who_has_not_is_not() {
-        let pool = pool(1);
-        let (begun, end) = (Barrier::new(2), Barrier::new(2));
-        let work = || {
-            begun.wait();
-            end.wait();
-        };
-        pool.with_help(&work, |help| {
-            help.ask(1);
-            begun.wait();
-            // The only thread is taken.
-            let helped = AtomicUsize::new(0);
-            let other = || {
-                helped.fetch_add(1, Ordering::Relaxed);
-            };
-            pool.with_help(&other, |help| help.ask(3));
-            assert_eq!(helped.into_inner(), 0);
-            assert_eq!(pool.shared.state().asked.len(), 0);
-            end.wait();
-        });
-        let left = AtomicUsize::new(100);
-        let take = |left: usize| left.checked_sub(1);
-        let work =
-            || while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {};
-        pool.with_help(&work, |help| {
-            help.ask(1);
-            work();
-        });
-        assert_eq!(left.into_inner(), 0);
-    }
-
-    #[test]
-    fn a_panic_reaches_who_asked_and_the_threads_stay() {
-        let pool = pool(2);
-        for index in 0..3 {
-            let meet = Barrier::new(2);
-            let work = || {
-                meet.wait();
-                panic!("helper {index}");
-            };
-            let run = AssertUnwindSafe(|| {
-                pool.with_help(&work, |help| {
-                    help.ask(1);
-                    meet.wait();
-                });
-            });
-            let said = catch_unwind(run).unwrap_err();
-            assert_eq!(said.downcast_ref::<String>(), Some(&format!("helper {index}")));
-        }
-        let run = AssertUnwindSafe(|| pool.with_help(&|| (), |_| panic!("here")));
-        let said = catch_unwind(run).unwrap_err();
-        assert_eq!(said.downcast_ref::<&str>(), Some(&"here"));
-    }
-}
+mod tests;

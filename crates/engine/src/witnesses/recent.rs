@@ -1,152 +1,246 @@
-//! The nodes of the newest witnesses, in memory.
+//! Floor 2. The newest witnesses, in memory.
 //!
-//! Right after its block a witness is put together from the block's tries; later on, from hundreds
-//! of nodes that lie all over the memory, or on the disk. Between the two its nodes are here, one
-//! behind the other in the order that they are sent in.
+//! The witness of the newest block is put together from the block's tries. An older one would have
+//! to be read from hundreds of nodes all over the memory, or from the disk. So once a block is
+//! sealed, the nodes of its witness are copied here, one behind the other in the order in which
+//! they are sent.
 
-use crate::block::live::Tries;
+use crate::error::NO_PANIC;
+use crate::tries::Tries;
+use crate::witnesses::assembled::Assembled;
 use alloy_primitives::map::B256Map;
 use alloy_primitives::{B256, Bytes};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 use trie::NodeList;
 use trie::versioned::{Lister, run_serially};
+use witness::{ReadCode, Witness};
 
-/// Nodes of witnesses by the hash of their block, the newest, as far as a number of bytes goes.
+/// The newest witnesses: whole ones of the newest block and of the last older one that was asked
+/// for, and the nodes of others, under a byte budget.
 #[derive(Debug)]
-pub(crate) struct Ring {
+pub(crate) struct RecentWitnesses {
     limit_bytes: usize,
-    kept: Mutex<Kept>,
-    /// Who lists a block's nodes holds it, which is one thread mostly.
-    lister: Mutex<Lister>,
+    ring: Mutex<NodeRing>,
+    /// That of the block that was validated last.
+    newest: Mutex<Option<RecentWitness>>,
+    /// That of the older block that was asked for last.
+    asked: Mutex<Option<RecentWitness>>,
+    /// Lists of nodes need room, and memory that is used for the first time is slow.
+    listers: Mutex<Vec<Lister>>,
 }
 
+/// The witness of one block. It is put together once, when it is first asked for; clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct RecentWitness {
+    block_hash: B256,
+    /// The block's tries, which have all nodes of the witness, until the block is sealed.
+    pub(crate) tries: Weak<Tries>,
+    /// The codes that the block read, in the order of their hashes, where they are at hand.
+    pub(crate) codes: Option<Arc<Vec<ReadCode>>>,
+    /// Locked while it is put together, so that many who ask for it have it made once.
+    assembled: Arc<Mutex<Option<Assembled>>>,
+}
+
+/// Nodes of witnesses by the hash of their block.
 #[derive(Debug, Default)]
-struct Kept {
-    nodes: B256Map<Arc<Nodes>>,
+struct NodeRing {
+    nodes: B256Map<Arc<WitnessNodes>>,
     /// The first is the oldest.
     order: VecDeque<B256>,
     bytes: usize,
-    /// As many as there ever were.
-    most_bytes: usize,
 }
 
 /// The nodes of one witness.
 #[derive(Debug)]
-pub(crate) struct Nodes {
-    /// No node is in two of them.
+pub(crate) struct WitnessNodes {
+    /// Each node lies in one piece.
     pieces: Vec<Bytes>,
     /// Of each node, in order.
     lens: Vec<u32>,
 }
 
-/// Bytes of a piece: what the allocator gives out again soon, see `trie`'s lists.
+/// Bytes of a piece: a size that the allocator soon gives out again, see `trie`'s lists.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// Pieces that are copied without a pause: some 50 µs.
-const PIECES_PER_PART: usize = 8;
-
-/// What a piece takes besides its bytes: where it is, who holds it, and the end that no node went
-/// into.
+/// Bytes that a piece takes besides its content: its place, its count, and the end that no node
+/// went into.
 const PIECE_COSTS_BYTES: usize = 384;
 
-impl Ring {
-    pub(crate) fn new(limit_bytes: usize) -> Self {
-        Self { limit_bytes, kept: Mutex::default(), lister: Mutex::default() }
+/// Listers that are kept: one for the newest block, one for older ones, one for copies.
+const LISTERS: usize = 3;
+
+impl RecentWitness {
+    /// Of a block whose tries and codes are in memory.
+    pub(crate) fn new(block_hash: B256, tries: Weak<Tries>, codes: Vec<ReadCode>) -> Self {
+        Self { block_hash, tries, codes: Some(codes.into()), assembled: Arc::default() }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().expect(NO_PANIC)
-    }
-
-    /// The nodes of a block's witness, if they are here.
-    pub(crate) fn get(&self, hash: &B256) -> Option<Arc<Nodes>> {
-        self.kept().nodes.get(hash).cloned()
-    }
-
-    /// Keeps the nodes of a block's witness, in their order, which its tries are asked for where
-    /// nobody has listed them yet. Says by how many bytes there is more than ever before.
-    ///
-    /// It copies them in parts with a `pause` in between.
-    pub(crate) fn keep(
+    /// The witness, made by `assemble` unless that was done. A failure is not remembered.
+    pub(crate) fn get_or_assemble<E>(
         &self,
-        hash: B256,
-        tries: &Arc<Tries>,
-        listed: Option<&NodeList>,
-        pause: impl Fn(),
-    ) -> usize {
-        if self.limit_bytes == 0 {
-            return 0;
+        assemble: impl FnOnce() -> Result<Option<Assembled>, E>,
+    ) -> Result<Option<Assembled>, E> {
+        let mut assembled = self.assembled.lock().expect(NO_PANIC);
+        if assembled.is_none() {
+            *assembled = assemble()?;
         }
-        let bytes = match listed {
-            Some(listed) => listed.content_bytes(),
-            None => tries.witness_size().1,
-        };
-        if bytes > self.limit_bytes {
-            return 0;
-        }
-        // What is new never comes on top of all that there may be.
-        for dropped in self.make_room(bytes) {
-            drop(dropped);
-            pause();
-        }
-        let nodes = match listed {
-            Some(listed) => Nodes::copy(listed, &pause),
-            None => {
-                // Who has it may be a thread that everybody else goes before.
-                let mut room = self.lister.try_lock();
-                let mut new = Lister::default();
-                let lister = room.as_deref_mut().unwrap_or(&mut new);
-                let listed = tries.witness(lister, 1, &run_serially);
-                let nodes = Nodes::copy(&listed, &pause);
-                lister.recycle(listed);
-                nodes
-            }
-        };
-        self.insert(hash, nodes)
+        Ok(assembled.clone())
     }
 
-    /// Lets go of the oldest until so many bytes more are within the limit. Who drops them does so
-    /// when nobody waits for the lock.
-    fn make_room(&self, bytes: usize) -> Vec<Arc<Nodes>> {
-        let mut dropped = Vec::new();
-        let mut kept = self.kept();
-        while kept.bytes + bytes > self.limit_bytes {
-            let Some(oldest) = kept.order.pop_front() else { break };
-            let nodes = kept.nodes.remove(&oldest).expect("each in the order is there");
-            kept.bytes -= nodes.bytes();
-            dropped.push(nodes);
+    /// The witness, if it has been put together. Does not wait for a thread that does so now.
+    fn assembled(&self) -> Option<Assembled> {
+        match self.assembled.try_lock() {
+            Ok(assembled) => assembled.clone(),
+            Err(TryLockError::WouldBlock) => None,
+            Err(TryLockError::Poisoned(_)) => panic!("{NO_PANIC}"),
         }
-        dropped
-    }
-
-    fn insert(&self, hash: B256, nodes: Nodes) -> usize {
-        let bytes = nodes.bytes();
-        if bytes > self.limit_bytes {
-            return 0;
-        }
-        // That counts more than the nodes, and another block may have been kept meanwhile.
-        drop(self.make_room(bytes));
-        let mut kept = self.kept();
-        if kept.nodes.insert(hash, Arc::new(nodes)).is_none() {
-            kept.order.push_back(hash);
-            kept.bytes += bytes;
-        }
-        let before = kept.most_bytes;
-        kept.most_bytes = before.max(kept.bytes);
-        kept.most_bytes - before
     }
 }
 
-impl Nodes {
-    fn copy(listed: &NodeList, pause: impl Fn()) -> Self {
+impl RecentWitnesses {
+    pub(crate) fn new(limit_bytes: usize) -> Self {
+        Self {
+            limit_bytes,
+            ring: Mutex::default(),
+            newest: Mutex::default(),
+            asked: Mutex::default(),
+            listers: Mutex::default(),
+        }
+    }
+
+    fn ring(&self) -> MutexGuard<'_, NodeRing> {
+        self.ring.lock().expect(NO_PANIC)
+    }
+
+    /// Begins with the witness of a new block. Gives the one before it, whose memory is better
+    /// [freed](Self::recycle) behind the answer.
+    pub(crate) fn begin(&self, witness: RecentWitness) -> Option<RecentWitness> {
+        self.newest.lock().expect(NO_PANIC).replace(witness)
+    }
+
+    /// The witness of the newest block, if it is this one.
+    pub(crate) fn newest(&self, hash: &B256) -> Option<RecentWitness> {
+        self.newest.lock().expect(NO_PANIC).clone().filter(|witness| witness.block_hash == *hash)
+    }
+
+    /// The witness of a block: the newest, or one that becomes the one asked for last.
+    pub(crate) fn entry(&self, hash: &B256) -> RecentWitness {
+        if let Some(newest) = self.newest(hash) {
+            return newest;
+        }
+        let mut asked = self.asked.lock().expect(NO_PANIC);
+        if let Some(asked) = asked.as_ref().filter(|asked| asked.block_hash == *hash) {
+            return asked.clone();
+        }
+        let new = RecentWitness {
+            block_hash: *hash,
+            tries: Weak::new(),
+            codes: None,
+            assembled: Arc::default(),
+        };
+        let before = asked.replace(new.clone());
+        drop(asked);
+        before.into_iter().for_each(|before| self.recycle(before));
+        new
+    }
+
+    /// The witness of a block, if it has been put together and is still whole.
+    pub(crate) fn assembled(&self, hash: &B256) -> Option<Assembled> {
+        let asked = || self.asked.lock().expect(NO_PANIC).clone();
+        let asked = || asked().filter(|asked| asked.block_hash == *hash);
+        self.newest(hash).or_else(asked)?.assembled()
+    }
+
+    /// Frees a witness, unless others share it, and keeps the room of its list.
+    pub(crate) fn recycle(&self, witness: RecentWitness) {
+        let Some(assembled) = Arc::into_inner(witness.assembled) else { return };
+        let Some(assembled) = assembled.into_inner().expect(NO_PANIC) else { return };
+        if let Some(Witness { mut state, .. }) = Arc::into_inner(assembled.witness) {
+            state.clear();
+            self.with_lister(|lister| lister.recycle(state));
+        }
+    }
+
+    /// Lends room for a list of nodes.
+    pub(crate) fn with_lister<T>(&self, list: impl FnOnce(&mut Lister) -> T) -> T {
+        let mut lister = self.listers.lock().expect(NO_PANIC).pop().unwrap_or_default();
+        let listed = list(&mut lister);
+        let mut listers = self.listers.lock().expect(NO_PANIC);
+        if listers.len() < LISTERS {
+            listers.push(lister);
+        }
+        listed
+    }
+
+    /// The nodes of a block's witness, if they are here.
+    pub(crate) fn nodes(&self, hash: &B256) -> Option<Arc<WitnessNodes>> {
+        self.ring().nodes.get(hash).cloned()
+    }
+
+    /// Copies the nodes of a block's witness out of the block's tries, or out of the witness where
+    /// that has been put together.
+    pub(crate) fn keep(&self, hash: B256, tries: &Arc<Tries>) {
+        if self.limit_bytes == 0 {
+            return;
+        }
+        let assembled = self.assembled(&hash);
+        let bytes = match &assembled {
+            Some(assembled) => assembled.witness.state.content_bytes(),
+            None => tries.witness_size().1,
+        };
+        if bytes > self.limit_bytes {
+            return;
+        }
+        // A new witness never comes on top of all that there may be.
+        drop(self.make_room(bytes));
+        let nodes = match assembled {
+            Some(assembled) => WitnessNodes::copy(&assembled.witness.state),
+            None => self.with_lister(|lister| {
+                let listed = tries.witness(lister, 1, &run_serially);
+                let nodes = WitnessNodes::copy(&listed);
+                lister.recycle(listed);
+                nodes
+            }),
+        };
+        self.insert(hash, nodes);
+    }
+
+    /// Evicts the oldest until so many bytes more are within the limit. The caller drops them when
+    /// the lock is free.
+    fn make_room(&self, bytes: usize) -> Vec<Arc<WitnessNodes>> {
+        let mut evicted = Vec::new();
+        let mut ring = self.ring();
+        while ring.bytes + bytes > self.limit_bytes {
+            let Some(oldest) = ring.order.pop_front() else { break };
+            let nodes = ring.nodes.remove(&oldest).expect("each in the order is there");
+            ring.bytes -= nodes.bytes();
+            evicted.push(nodes);
+        }
+        evicted
+    }
+
+    fn insert(&self, hash: B256, nodes: WitnessNodes) {
+        let bytes = nodes.bytes();
+        if bytes > self.limit_bytes {
+            return;
+        }
+        // The costs of the pieces are new, and another block may have been kept meanwhile.
+        drop(self.make_room(bytes));
+        let mut ring = self.ring();
+        if ring.nodes.insert(hash, Arc::new(nodes)).is_none() {
+            ring.order.push_back(hash);
+            ring.bytes += bytes;
+        }
+    }
+}
+
+impl WitnessNodes {
+    fn copy(listed: &NodeList) -> Self {
         let mut left = listed.content_bytes();
         let mut pieces: Vec<Vec<u8>> = Vec::with_capacity(left / PIECE_BYTES + 2);
         for node in listed {
             if pieces.last().is_none_or(|piece| piece.len() + node.len() > piece.capacity()) {
-                if !pieces.is_empty() && pieces.len().is_multiple_of(PIECES_PER_PART) {
-                    pause();
-                }
                 pieces.push(Vec::with_capacity(left.min(PIECE_BYTES).max(node.len())));
             }
             pieces.last_mut().expect("there is one").extend_from_slice(node);
@@ -181,65 +275,5 @@ impl Nodes {
     }
 }
 
-const NO_PANIC: &str = "no thread panics while it holds the lock";
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use alloy_primitives::U256;
-    use rand::rngs::StdRng;
-    use rand::{Rng, SeedableRng};
-
-    fn some(rng: &mut StdRng) -> NodeList {
-        let count = rng.random_range(0..200);
-        // As long as nodes are, none at all, and longer than a piece.
-        let len = |rng: &mut StdRng| match rng.random_range(0..100) {
-            0 => 0,
-            1 => PIECE_BYTES + rng.random_range(0..2),
-            _ => rng.random_range(1..600),
-        };
-        let node = |_| Bytes::from_iter((0..len(rng)).map(|_| rng.random::<u8>()));
-        (0..count).map(node).collect()
-    }
-
-    #[test]
-    fn the_newest_are_there_as_they_were_and_no_more_than_the_limit() {
-        let seed = rand::random();
-        println!("seed {seed}");
-        let rng = &mut StdRng::seed_from_u64(seed);
-        let ring = Ring::new(1 << 20);
-        let (mut kept, mut bytes) = (Vec::new(), 0);
-        for number in 0..300u64 {
-            let (hash, listed) = (B256::from(U256::from(number)), some(rng));
-            let before = ring.kept().bytes;
-            let grown_bytes = ring.insert(hash, Nodes::copy(&listed, || ()));
-            bytes += grown_bytes;
-            assert!(grown_bytes == 0 || ring.kept().bytes > before);
-            kept.push((hash, listed));
-        }
-        let there: Vec<_> = kept.iter().map(|(hash, _)| ring.get(hash)).collect();
-        let first = there.iter().position(Option::is_some).unwrap();
-        assert!(first > 0 && there[first..].iter().all(Option::is_some));
-        let mut there_bytes = 0;
-        for ((_, listed), nodes) in kept[first..].iter().zip(there[first..].iter().flatten()) {
-            assert_eq!(nodes.list(NodeList::default()), *listed);
-            there_bytes += nodes.bytes();
-        }
-        assert_eq!(there_bytes, ring.kept().bytes);
-        assert_eq!(bytes, ring.kept().most_bytes);
-        let next_bytes = Nodes::copy(&kept[first - 1].1, || ()).bytes();
-        assert!(there_bytes <= bytes && bytes <= 1 << 20 && there_bytes + next_bytes > 1 << 20);
-    }
-
-    #[test]
-    fn what_is_there_is_not_counted_twice_and_what_is_too_large_drives_out_nothing() {
-        let ring = Ring::new(1_000);
-        let nodes = |len: usize| Nodes::copy(&vec![Bytes::from(vec![7; len])].into(), || ());
-        let (one, other) = (B256::with_last_byte(1), B256::with_last_byte(2));
-        let grown_bytes = ring.insert(one, nodes(100));
-        assert_eq!((grown_bytes, ring.insert(one, nodes(100))), (ring.kept().bytes, 0));
-        assert_eq!(ring.insert(other, nodes(2_000)), 0);
-        assert!(ring.get(&one).is_some() && ring.get(&other).is_none());
-        assert_eq!(ring.kept().order.len(), 1);
-    }
-}
+mod tests;

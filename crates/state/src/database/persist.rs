@@ -22,15 +22,6 @@ struct IndexUpdate {
 }
 
 impl Database {
-    /// Has this done before each write to a file: it may wait, for as long as whoever
-    /// waits for the write can.
-    ///
-    /// # Panics
-    /// When it was set before.
-    pub fn pace_writes(&self, before_write: impl Fn() + Send + Sync + 'static) {
-        self.directory.pace.set(before_write);
-    }
-
     /// Makes durable all that was sealed, added and changed before the call. Readers and writers go
     /// on meanwhile.
     ///

@@ -211,7 +211,7 @@ impl StorageBackend for CheckedFile {
             self.root().bytes[offset as usize..][..data.len()].copy_from_slice(data);
             return Ok(());
         }
-        // A commit writes many pages one after the other, and pauses before each: who reads the
+        // A commit writes many pages one after the other: a thread that reads the
         // index meanwhile needs none of its locks.
         self.explain(self.write_blocks(offset, data))
     }

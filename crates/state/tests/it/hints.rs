@@ -2,16 +2,14 @@
 //! sequential readers have to announce their reads.
 
 use crate::workload::{Model, OPTIONS, Workload};
-use deponent_state::limits::{
-    MAX_OPEN_SEGMENTS, PAGE_BYTES, READ_AHEAD_BYTES, READ_AROUND_BYTES, SLOW_READ,
-};
+use deponent_state::limits::{READ_AHEAD_BYTES, READ_AROUND_BYTES, SLOW_READ};
 use deponent_state::{Database, MemoryDisk, Options};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use testing::disks::{Access, Fault, FaultDisk, WatchedDisk};
-use trie::versioned::{NodeAddress, RecordSink, Records};
+use trie::versioned::RecordSink;
 
 /// The hints and reads of each file, by name.
 #[derive(Debug, Default)]
@@ -119,44 +117,6 @@ fn a_page_is_read_with_what_is_around_it() {
             && range.end - range.start == READ_AROUND_BYTES
     };
     assert!(told.announced.values().flatten().all(is_around), "{:?}", told.announced);
-}
-
-#[test]
-fn what_is_wanted_before_long_is_announced_where_a_device_is_waited_for() {
-    let record = |page: u64| NodeAddress::new(page * PAGE_BYTES as u64);
-    let (store, told) = large_store();
-    let nodes = store.nodes();
-    let announced = || std::mem::take(&mut told.lock().unwrap().announced);
-    // No read has waited yet.
-    assert!(!nodes.announce(record(40)));
-    assert_eq!(announced(), BTreeMap::new());
-    nodes.record(record(1)).expect("it is there");
-    announced();
-    assert!(!nodes.announce(record(1)));
-    assert_eq!(announced(), BTreeMap::new());
-    assert!(nodes.announce(record(40)));
-    let around = 40 * PAGE_BYTES as u64 / READ_AROUND_BYTES * READ_AROUND_BYTES;
-    let told: Vec<_> = announced().into_values().flatten().collect();
-    assert_eq!((told.len(), &told[0]), (1, &(around..around + READ_AROUND_BYTES)));
-    // Where there is nothing yet.
-    assert!(!nodes.announce(nodes.end()));
-    assert!(!nodes.announce(NodeAddress::new(nodes.end().offset() + (9 << 20))));
-    assert_eq!(announced(), BTreeMap::new());
-}
-
-#[test]
-fn what_would_be_waited_for_to_be_announced_is_not() {
-    let segment_bytes = 3 * PAGE_BYTES as u64;
-    let count = MAX_OPEN_SEGMENTS as u64 + 2;
-    let (store, told) = store_with((count * segment_bytes) as usize * 2 / 3, segment_bytes);
-    let nodes = store.nodes();
-    assert!(nodes.end().offset() > (count - 1) * segment_bytes);
-    let first_of = |segment: u64| NodeAddress::new((segment * 3 + 1) * PAGE_BYTES as u64);
-    nodes.record(first_of(count / 2)).expect("it is there");
-    told.lock().unwrap().read.clear();
-    // The oldest files are closed again: only so many are open at once.
-    assert!(!nodes.announce(first_of(0)) && nodes.announce(first_of(count / 2 + 1)));
-    assert_eq!(told.lock().unwrap().read, []);
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Nodes read by a reader that keeps pages at hand, beside nodes looked up in the cache of all.
 
 use crate::workload::open;
+use deponent_state::limits::SLOW_READ;
 use deponent_state::{MemoryDisk, NodeReader};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use std::cell::Cell;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use testing::disks::{Access, WatchedDisk};
 use trie::versioned::{RecordReader, RecordSink, Records};
 
 #[test]
@@ -37,43 +37,24 @@ fn a_reader_reads_what_a_look_up_gives() {
 }
 
 #[test]
-fn a_batch_is_sealed_in_parts_and_a_small_one_in_one() {
-    let database = open(MemoryDisk::default()).expect("a new one");
-    for pages in [0, 1, 32, 33, 64, 65] {
-        let mut batch = database.batch();
-        let mut addresses = Vec::new();
-        while batch.bytes() < pages * (4 << 10) {
-            addresses.push(batch.append(&[7; 900]));
-        }
-        let pauses = Cell::new(0);
-        batch.seal_in_parts(|| pauses.set(pauses.get() + 1)).expect("there is room");
-        assert_eq!(pauses.get(), pages.saturating_sub(1) / 32, "of {pages} pages");
-        for address in addresses {
-            let record = database.nodes().record(address).expect("it is there");
-            assert!(record.as_ref().starts_with(&[7; 900]));
-        }
-    }
-}
-
-#[test]
-fn each_write_of_a_round_may_be_held_back_and_readers_are_not() {
-    let database = Arc::new(open(MemoryDisk::default()).expect("a new one"));
-    let writes = Arc::new(AtomicUsize::new(0));
+fn a_reader_tells_how_long_it_has_waited_for_the_device() {
+    let disk = MemoryDisk::default();
+    let database = open(disk.clone()).expect("a new one");
     let mut batch = database.batch();
-    let addresses: Vec<_> =
-        (0..20_000u32).map(|number| batch.append(&number.to_be_bytes().repeat(60))).collect();
+    let addresses: Vec<_> = (0..40).map(|_| batch.append(&[7; 900])).collect();
     batch.seal().expect("there is room");
-    database.pace_writes({
-        let (writes, database) = (writes.clone(), Arc::downgrade(&database));
-        move || {
-            // The index is written once more when all is closed.
-            let Some(database) = database.upgrade() else { return };
-            let number = writes.fetch_add(1, Ordering::Relaxed);
-            // Concurrent readers wait for nothing.
-            let record = database.nodes().record(addresses[number]).expect("it is there");
-            assert_eq!(record.as_ref()[..4], (number as u32).to_be_bytes());
+    database.persist().expect("memory");
+    let mut reader = NodeReader::new(database.nodes().clone());
+    addresses.iter().for_each(|at| reader.read(*at, |_| ()).expect("it is there"));
+    assert_eq!(reader.waited(), Duration::ZERO, "all is in memory");
+    drop((reader, database));
+    let slow = WatchedDisk::new(disk, |_, access| {
+        if matches!(access, Access::Read(_)) {
+            std::thread::sleep(SLOW_READ);
         }
     });
-    database.persist().expect("memory");
-    assert!(writes.load(Ordering::Relaxed) > 1);
+    let database = open(slow).expect("the same");
+    let mut reader = NodeReader::new(database.nodes().clone());
+    addresses.iter().for_each(|at| reader.read(*at, |_| ()).expect("it is there"));
+    assert!(reader.waited() >= 10 * SLOW_READ, "{:?}", reader.waited());
 }

@@ -52,14 +52,6 @@ pub(super) fn sse2(full: [&[Block]; 2], last: [&Block; 2]) -> [B256; 2] {
     unsafe { keccak256_blocks::<Sse2, 2>(full, last) }
 }
 
-/// Brings bytes into the nearest cache.
-pub(super) fn prefetch(bytes: &[u8]) {
-    for line in bytes.chunks(64) {
-        // SAFETY: all processors of this architecture have the instruction, and it cannot fault.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
-    }
-}
-
 /// Truth tables of the operations on three inputs.
 const XOR3: i32 = 0x96;
 const CHI: i32 = 0xd2;

@@ -73,21 +73,6 @@ pub trait Records: Debug + Send + Sync {
     fn look<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Result<T, RecordError> {
         Ok(look(self.record(at)?.as_ref()))
     }
-
-    /// Says that the record at `at` is looked at soon: a store may begin to fetch what it will look
-    /// into to find it. Nothing else comes of it.
-    fn prefetch(&self, _at: NodeAddress) {}
-
-    /// Says that the record at `at` is looked at before long: a store that has to wait for a device
-    /// may have it begin to read, and says whether it does. Nothing else comes of it.
-    fn announce(&self, _at: NodeAddress) -> bool {
-        false
-    }
-
-    /// As [`look`](Self::look), if the record is at hand; a store counts it as no use of it.
-    fn peek<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
-        self.look(at, look).ok()
-    }
 }
 
 impl<R: Records + ?Sized> Records for &R {
@@ -100,18 +85,6 @@ impl<R: Records + ?Sized> Records for &R {
     fn look<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Result<T, RecordError> {
         (**self).look(at, look)
     }
-
-    fn prefetch(&self, at: NodeAddress) {
-        (**self).prefetch(at);
-    }
-
-    fn announce(&self, at: NodeAddress) -> bool {
-        (**self).announce(at)
-    }
-
-    fn peek<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
-        (**self).peek(at, look)
-    }
 }
 
 impl<R: Records + ?Sized> Records for std::sync::Arc<R> {
@@ -123,18 +96,6 @@ impl<R: Records + ?Sized> Records for std::sync::Arc<R> {
 
     fn look<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Result<T, RecordError> {
         (**self).look(at, look)
-    }
-
-    fn prefetch(&self, at: NodeAddress) {
-        (**self).prefetch(at);
-    }
-
-    fn announce(&self, at: NodeAddress) -> bool {
-        (**self).announce(at)
-    }
-
-    fn peek<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
-        (**self).peek(at, look)
     }
 }
 
@@ -150,6 +111,12 @@ pub trait RecordReader {
 impl<R: Records + ?Sized> RecordReader for &R {
     fn read<T>(&mut self, at: NodeAddress, see: impl FnOnce(&[u8]) -> T) -> Result<T, RecordError> {
         self.look(at, see)
+    }
+}
+
+impl<R: RecordReader> RecordReader for &mut R {
+    fn read<T>(&mut self, at: NodeAddress, see: impl FnOnce(&[u8]) -> T) -> Result<T, RecordError> {
+        (**self).read(at, see)
     }
 }
 

@@ -378,29 +378,10 @@ impl<R: Records + Clone> BlockTrie<R> {
     /// The addresses of the nodes of the witness, ascending. A [`Lister`](super::Lister)
     /// makes them nodes again.
     pub fn witness_addresses(&self) -> Vec<NodeAddress> {
-        self.witness_addresses_in_parts(|| ())
-    }
-
-    /// [`Self::witness_addresses`] in parts of some 50 µs, with a `pause` between two of them: for
-    /// a thread that others should not have to wait for. Few are one part.
-    pub fn witness_addresses_in_parts(&self, mut pause: impl FnMut()) -> Vec<NodeAddress> {
-        const PER_PART: usize = 1024;
         let root = self.captured_root().map(|root| root.address);
         let mut addresses = Vec::from_iter(root);
-        for address in self.shards.iter().flat_map(Shard::captured) {
-            addresses.push(address);
-            if addresses.len().is_multiple_of(PER_PART) {
-                pause();
-            }
-        }
-        for part in addresses.chunks_mut(PER_PART) {
-            part.sort_unstable();
-            if part.len() == PER_PART {
-                pause();
-            }
-        }
-        // The stable sort finds the sorted runs and merges them.
-        addresses.sort();
+        addresses.extend(self.shards.iter().flat_map(Shard::captured));
+        addresses.sort_unstable();
         addresses.dedup();
         addresses
     }

@@ -10,19 +10,13 @@ use super::{
     record::{self, HASH_HEADER, NO_CHILD},
     record_arena::RecordArena,
 };
-use crate::{
-    Account,
-    keccak::{PaddedInputs, prefetch},
-};
+use crate::{Account, keccak::PaddedInputs};
 use alloy_primitives::{B256, U256};
 use std::{cell::Cell, iter};
 
 /// Nodes that are encoded before they are hashed together: many times the lanes, and few enough to
 /// stay in the L2 cache.
 const BATCH_NODES: usize = 256;
-
-/// The distance, in nodes, at which the origin of a node is fetched into the L1 cache.
-const FETCH_AHEAD: usize = 16;
 
 /// Room for the RLP of a leaf: list header, path, and an account's string header, list header,
 /// nonce, balance and two hashes; and before it for what a short string is written with.
@@ -89,15 +83,9 @@ impl Overlay {
     fn hash_batch(&mut self, links: &[NodeLink], budget: usize, batch: &mut HashBatch) -> usize {
         batch.links.clear();
         let mut left = budget;
-        for (index, &link) in links.iter().enumerate() {
+        for &link in links {
             if left == 0 {
                 break;
-            }
-            if let Some(LinkTarget::Branch(id)) =
-                links.get(index + FETCH_AHEAD).map(|link| link.target())
-                && let Some(origin) = self.branches[id].head.origin
-            {
-                prefetch(origin.rlp(&self.arena));
             }
             if !self.is_unknown(link) {
                 continue;

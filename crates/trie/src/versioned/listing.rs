@@ -7,7 +7,7 @@ use super::{
     record_arena::RecordArena,
     unit::{WorkUnit, run_all, run_serially},
 };
-use crate::{Error, NodeList, keccak::prefetch, list::NodeSpan};
+use crate::{Error, NodeList, list::NodeSpan};
 use alloy_primitives::{Bytes, bytes};
 use std::{iter, mem, ops::RangeInclusive};
 
@@ -135,9 +135,6 @@ impl UnsortedNodes {
         let nodes = &mut room[..count];
         nodes.sort_unstable();
         let are_alike = |one: &SortKey, other: &SortKey| self.are_alike(*one, *other);
-        for alike in nodes.chunk_by(are_alike).filter(|alike| alike.len() > 1) {
-            alike.iter().for_each(|node| prefetch_start(self.rlp(pieces, *node)));
-        }
         for alike in nodes.chunk_by_mut(are_alike).filter(|alike| alike.len() > 1) {
             alike.sort_unstable_by_key(|node| self.rlp(pieces, *node));
         }
@@ -211,16 +208,13 @@ impl Lister {
     ) -> Result<NodeList, Error> {
         let mut pieces = Vec::new();
         self.found.clear(addresses.len());
-        for addresses in addresses.chunks(FETCHED_AT_ONCE) {
-            fetch(records, addresses);
-            for &address in addresses {
-                let copied = records.look(address, |record| {
-                    let rlp = record::parse(record)?.rlp();
-                    self.found.push(captured::key(rlp), copy(rlp, &mut pieces));
-                    Ok(())
-                })?;
-                copied.map_err(|reason| Error::MalformedRecord { address, reason })?;
-            }
+        for &address in addresses {
+            let copied = records.look(address, |record| {
+                let rlp = record::parse(record)?.rlp();
+                self.found.push(captured::key(rlp), copy(rlp, &mut pieces));
+                Ok(())
+            })?;
+            copied.map_err(|reason| Error::MalformedRecord { address, reason })?;
         }
         let pieces = pieces.into_iter().map(Bytes::from).collect();
         Ok(self.list_found(pieces, 1, &run_serially))
@@ -310,26 +304,6 @@ fn keep<T>(list: &mut Vec<T>, most: usize) {
 /// The nodes for which buffers are kept: at most 1 MiB for each kind of list, all threads together.
 /// Most witnesses have fewer.
 const KEPT_NODES: usize = 1 << 16;
-
-/// Fetches records into the processor's cache in parallel: first the page table entry of each, then
-/// most of its bytes. A sequential reader has two cache misses for each record.
-fn fetch<R: Records + ?Sized>(records: &R, addresses: &[NodeAddress]) {
-    addresses.iter().for_each(|address| records.prefetch(*address));
-    // Records that are not cached are read later.
-    for address in addresses {
-        let _ = records.peek(*address, prefetch_start);
-    }
-}
-
-fn prefetch_start(bytes: &[u8]) {
-    prefetch(&bytes[..bytes.len().min(FETCHED_BYTES)]);
-}
-
-/// Bytes of a record that are fetched. The processor's own prefetcher fetches the rest.
-const FETCHED_BYTES: usize = 320;
-
-/// The number of records fetched in parallel: they stay in the L1 cache until they are copied.
-const FETCHED_AT_ONCE: usize = 32;
 
 #[cfg(test)]
 mod tests {

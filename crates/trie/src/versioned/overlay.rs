@@ -21,7 +21,6 @@ use super::{
 };
 use crate::{
     Account, AccountInfo, Error,
-    keccak::prefetch,
     value::{decode_account, decode_slot},
 };
 use alloy_primitives::{B256, U256};
@@ -203,41 +202,6 @@ impl Overlay {
                 _ => unreachable!("the node is loaded"),
             }
         }
-    }
-
-    /// The first record on the way to `key` that is not loaded, and how many nibbles lead to it.
-    fn first_unloaded(&self, tree: &OverlayTree, key: &B256) -> Option<(NodeAddress, usize)> {
-        let mut depth = usize::from(tree.depth);
-        let mut place = ParentLink::Root;
-        loop {
-            match self.link(tree, place).target() {
-                LinkTarget::Branch(id) => {
-                    place = ParentLink::Branch(id, nibble(key, depth));
-                    depth += 1;
-                }
-                LinkTarget::Extension(id) => {
-                    depth = usize::from(self.extensions[id].end);
-                    if shared_nibbles(key, &self.extensions[id].key) < depth {
-                        return None;
-                    }
-                    place = ParentLink::Extension(id);
-                }
-                LinkTarget::Empty | LinkTarget::Leaf(_) => return None,
-                LinkTarget::Blinded(_) | LinkTarget::Recorded => break,
-            }
-        }
-        // Embedded and damaged nodes are left to `load`.
-        let address = match place {
-            ParentLink::Branch(id, nibble) => {
-                let origin = self.branches[id].head.origin?;
-                record::branch_child(origin.record(&self.arena), nibble)?
-            }
-            _ => match self.unloaded(tree, place).ok()? {
-                UnloadedNode::Record(blinded) => blinded.address,
-                UnloadedNode::Embedded(_) => return None,
-            },
-        };
-        Some((address, depth))
     }
 
     fn link(&self, tree: &OverlayTree, place: ParentLink) -> NodeLink {
@@ -800,43 +764,3 @@ fn decode(
         }
     }
 }
-
-/// Has the records that walks to these keys will load fetched into the processor's cache, those of
-/// all keys side by side: a walk waits for the memory at each node, and cannot know the next one
-/// before.
-pub(crate) fn fetch<'a, R: Records>(
-    records: &R,
-    keys: impl Iterator<Item = (&'a Overlay, &'a OverlayTree, &'a B256)>,
-) {
-    let first = |(overlay, tree, key): (&Overlay, &OverlayTree, &'a B256)| {
-        overlay.first_unloaded(tree, key).map(|(address, depth)| (address, depth, key))
-    };
-    let mut next: Vec<_> = keys.filter_map(first).collect();
-    // Records that are not cached are read by the walk.
-    while !next.is_empty() {
-        next.iter().for_each(|(address, ..)| records.prefetch(*address));
-        for (address, ..) in &next {
-            let _ = records.peek(*address, |record| {
-                prefetch(&record[..record.len().min(HEADER_BYTES)]);
-            });
-        }
-        next.retain_mut(|(address, depth, key)| {
-            let child = records.peek(*address, |record| {
-                if record.first() == Some(&record::BRANCH) {
-                    let body = record.get(HEADER_BYTES..).unwrap_or_default();
-                    prefetch(&body[..body.len().min(BODY_BYTES)]);
-                }
-                (*depth < KEY_NIBBLES).then(|| record::branch_child(record, nibble(key, *depth)))?
-            });
-            let Some(Some(child)) = child else { return false };
-            (*address, *depth) = (child, *depth + 1);
-            true
-        });
-    }
-}
-
-/// Bytes of a record that say where a branch's children are, and most leaves.
-const HEADER_BYTES: usize = 128;
-
-/// Bytes behind them, of a branch.
-const BODY_BYTES: usize = 512;

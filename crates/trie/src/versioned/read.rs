@@ -8,7 +8,7 @@ use crate::{
     value::{decode_account, decode_slot},
 };
 use alloy_primitives::{B256, Bytes, U256};
-use std::{fmt, mem};
+use std::mem;
 
 /// An account as a version has it, with its storage; `None` where the version proves that there
 /// is no such account.
@@ -16,51 +16,27 @@ use std::{fmt, mem};
 /// # Errors
 /// [`Error::Record`] and [`Error::MalformedRecord`] where the store is damaged, and
 /// [`Error::MalformedValue`].
-pub fn account<R: Records + ?Sized>(
-    records: &R,
+pub fn account(
+    mut records: impl RecordReader,
     version: &Version,
     hashed_address: &B256,
 ) -> Result<Option<(Account, Version)>, Error> {
     let (at, in_leaf) = (RecordPosition::root(version), account_in_leaf(hashed_address));
-    walk(&mut &*records, at, hashed_address, None, |at| at, in_leaf)
+    walk(&mut records, at, hashed_address, None, |_| {}, in_leaf)
 }
 
 /// The value of a slot in a version of a storage, zero if it is not set.
 ///
 /// # Errors
 /// See [`account`].
-pub fn slot<R: Records + ?Sized>(
-    records: &R,
+pub fn slot(
+    mut records: impl RecordReader,
     storage: &Version,
     hashed_slot: &B256,
 ) -> Result<U256, Error> {
     let (at, in_leaf) = (RecordPosition::root(storage), slot_in_leaf(hashed_slot));
-    let value = walk(&mut &*records, at, hashed_slot, None, |at| at, in_leaf)?;
+    let value = walk(&mut records, at, hashed_slot, None, |_| {}, in_leaf)?;
     Ok(value.unwrap_or_default())
-}
-
-/// As [`slot`], by a reader that remembers paths, and what an earlier read of the slot gave.
-///
-/// # Errors
-/// See [`account`].
-pub fn slot_with(
-    records: &mut impl RecordReader,
-    paths: &mut PathCache,
-    storage: &Version,
-    hashed_slot: &B256,
-    before: Option<SlotRead>,
-) -> Result<SlotRead, Error> {
-    paths.slot(records, RecordPosition::root(storage), 0, hashed_slot, |_| {}, before)
-}
-
-/// The value of a slot, zero if it is not set, and a record on the way to it: wherever the slot's
-/// way leads past the same record, in whatever version, it has the same value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SlotRead {
-    /// The record's place; none if the way was too short to have one.
-    pub past: NodeAddress,
-    /// The value.
-    pub value: U256,
 }
 
 /// Where the nodes below the first nibbles of a version's trie stand, as far as reads have come by
@@ -89,29 +65,25 @@ impl Shortcuts {
     /// See there.
     pub fn account(
         &mut self,
-        records: &mut impl RecordReader,
-        paths: &mut PathCache,
+        mut records: impl RecordReader,
         hashed_address: &B256,
     ) -> Result<Option<(Account, Version)>, Error> {
         let (start, pass) = self.start(hashed_address);
-        let in_leaf = account_in_leaf(hashed_address);
-        let from = (SHORTCUT_NIBBLES, NodeAddress::NONE);
-        paths.walk(records, start, from, hashed_address, pass, in_leaf)
+        walk(&mut records, start, hashed_address, None, pass, account_in_leaf(hashed_address))
     }
 
-    /// As [`slot_with`].
+    /// As [`slot`](self::slot).
     ///
     /// # Errors
-    /// See there.
+    /// See [`account`](self::account).
     pub fn slot(
         &mut self,
-        records: &mut impl RecordReader,
-        paths: &mut PathCache,
+        mut records: impl RecordReader,
         hashed_slot: &B256,
-        before: Option<SlotRead>,
-    ) -> Result<SlotRead, Error> {
+    ) -> Result<U256, Error> {
         let (start, pass) = self.start(hashed_slot);
-        paths.slot(records, start, SHORTCUT_NIBBLES, hashed_slot, pass, before)
+        let value = walk(&mut records, start, hashed_slot, None, pass, slot_in_leaf(hashed_slot))?;
+        Ok(value.unwrap_or_default())
     }
 
     /// Where a walk to this key begins, and what it is to tell of where it passes.
@@ -136,145 +108,6 @@ impl Shortcuts {
 /// Nibbles that shortcuts lead past, at most.
 const SHORTCUT_NIBBLES: usize = 3;
 
-/// Where walks have ended, by the record at which they began and the nibbles that they followed
-/// from there: another walk from the same record along the same nibbles goes on where they lead,
-/// whatever version or block it is for, since a record never changes.
-///
-/// A block that changes something leaves new records on the way from the root, and all that was
-/// known to lie below the old ones is not found any more; so walks begin as deep as they can.
-///
-/// The default one takes nothing in.
-#[derive(Default)]
-pub struct PathCache {
-    /// Sets of a line of the processor's caches, the entry used last comes first.
-    sets: Box<[[CachedPath; PATHS]]>,
-}
-
-/// From the highest bits on: 48 of the address where the path begins, 24 of six nibbles, 8 of its
-/// length in nibbles, which is at most six, 48 of the address where it ends.
-type CachedPath = u128;
-
-/// Paths of a set.
-const PATHS: usize = 4;
-
-/// Nibbles of a path, at most: it is known by them.
-const PATH_NIBBLES: usize = 6;
-
-/// The bits of a path below those that it is found by.
-const PATH_NAME_SHIFT: u32 = 56;
-
-impl PathCache {
-    /// An empty cache of `bytes` bytes.
-    pub fn new(bytes: usize) -> Self {
-        let sets_count = (bytes / size_of::<[CachedPath; PATHS]>()).max(1);
-        Self { sets: vec![[0; PATHS]; sets_count].into() }
-    }
-
-    /// As [`walk`], and past what a path leads past, which begins `from` nibbles below the root. A
-    /// walk that gets to `goal` there ends.
-    fn walk<T>(
-        &mut self,
-        records: &mut impl RecordReader,
-        start: RecordPosition,
-        (from, goal): (usize, NodeAddress),
-        key: &B256,
-        mut pass: impl FnMut(RecordPosition),
-        in_leaf: impl Fn(&RecordLeaf<'_>) -> LeafResult<T>,
-    ) -> Result<Option<T>, Error> {
-        let (mut name, mut end) = (None, None);
-        let mut pass = |at: RecordPosition| {
-            pass(at);
-            if at.depth == from {
-                if at.address == goal {
-                    return RecordPosition { address: NodeAddress::NONE, ..at };
-                }
-                let begun = path_name(at, key);
-                name = Some(begun);
-                return self.find(begun, from).unwrap_or(at);
-            }
-            if name.is_some() && at.depth <= from + PATH_NIBBLES {
-                end = Some(at);
-            }
-            at
-        };
-        let start = pass(start);
-        let found = walk(records, start, key, None, pass, in_leaf)?;
-        if let (Some(name), Some(end)) = (name, end) {
-            self.insert(
-                name | ((end.depth - from) as CachedPath) << 48
-                    | CachedPath::from(end.address.offset()),
-            );
-        }
-        Ok(found)
-    }
-
-    /// Reads a slot, and remembers the record `from` nibbles below the root.
-    fn slot(
-        &mut self,
-        records: &mut impl RecordReader,
-        start: RecordPosition,
-        from: usize,
-        hashed_slot: &B256,
-        mut pass: impl FnMut(RecordPosition),
-        before: Option<SlotRead>,
-    ) -> Result<SlotRead, Error> {
-        let goal = before.map_or(NodeAddress::NONE, |before| before.past);
-        let mut past = NodeAddress::NONE;
-        let pass = |at: RecordPosition| {
-            if at.depth == from {
-                past = at.address;
-            }
-            pass(at);
-        };
-        let in_leaf = slot_in_leaf(hashed_slot);
-        let value = self.walk(records, start, (from, goal), hashed_slot, pass, in_leaf)?;
-        Ok(match before {
-            Some(before) if before.past == past && !past.is_none() => before,
-            _ => SlotRead { past, value: value.unwrap_or_default() },
-        })
-    }
-
-    fn find(&mut self, name: CachedPath, from: usize) -> Option<RecordPosition> {
-        let set = self.set(name)?;
-        let place =
-            set.iter().position(|path| path >> PATH_NAME_SHIFT == name >> PATH_NAME_SHIFT)?;
-        set[..=place].rotate_right(1);
-        let length = (set[0] >> 48) as u8;
-        let address = NodeAddress::new(set[0] as u64 & ((1 << 48) - 1));
-        Some(RecordPosition { address, depth: from + usize::from(length) })
-    }
-
-    fn insert(&mut self, path: CachedPath) {
-        if let Some(set) = self.set(path) {
-            set.rotate_right(1);
-            set[0] = path;
-        }
-    }
-
-    fn set(&mut self, name: CachedPath) -> Option<&mut [CachedPath; PATHS]> {
-        let (address, nibbles) =
-            ((name >> 80) as u64, (name >> PATH_NAME_SHIFT) as u64 & 0xff_ffff);
-        // A multiplier without a pattern; the upper digits of the product depend on all below.
-        let hash = (address ^ nibbles << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let hash = (hash ^ hash >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
-        let place = (u128::from(hash) * self.sets.len() as u128) >> 64;
-        self.sets.get_mut(place as usize)
-    }
-}
-
-impl fmt::Debug for PathCache {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PathCache").field("sets", &self.sets.len()).finish_non_exhaustive()
-    }
-}
-
-/// The part of a [`CachedPath`] that it is found by.
-fn path_name(at: RecordPosition, key: &B256) -> CachedPath {
-    let bytes = key[at.depth / 2..].first_chunk().expect("paths begin in the upper half of a key");
-    let nibbles = u32::from_be_bytes(*bytes) << (4 * (at.depth % 2)) >> 8;
-    CachedPath::from(at.address.offset()) << 80 | CachedPath::from(nibbles) << PATH_NAME_SHIFT
-}
-
 /// An account of a version with the proofs of it and of these slots.
 ///
 /// # Errors
@@ -289,7 +122,7 @@ pub fn account_proof<R: Records + ?Sized>(
     let mut keep = |rlp: &[u8]| proof.push(Bytes::copy_from_slice(rlp));
     let in_leaf = account_in_leaf(hashed_address);
     let (mut records, at) = (records, RecordPosition::root(version));
-    let found = walk(&mut records, at, hashed_address, Some(&mut keep), |at| at, in_leaf)?;
+    let found = walk(&mut records, at, hashed_address, Some(&mut keep), |_| {}, in_leaf)?;
     let proof = mem::take(&mut proof);
     let storage_root = found.map_or(Version::EMPTY, |(_, storage)| storage);
     let mut storage = Vec::with_capacity(hashed_slots.len());
@@ -297,7 +130,7 @@ pub fn account_proof<R: Records + ?Sized>(
         let mut proof = Vec::new();
         let mut keep = |rlp: &[u8]| proof.push(Bytes::copy_from_slice(rlp));
         let (at, in_leaf) = (RecordPosition::root(&storage_root), slot_in_leaf(&hashed_slot));
-        let value = walk(&mut records, at, &hashed_slot, Some(&mut keep), |at| at, in_leaf)?;
+        let value = walk(&mut records, at, &hashed_slot, Some(&mut keep), |_| {}, in_leaf)?;
         storage.push(StorageProof { hashed_slot, value: value.unwrap_or_default(), proof });
     }
     Ok(AccountProof { account: found.map(|(account, _)| account), proof, storage })
@@ -355,14 +188,14 @@ impl RecordPosition {
 /// Receives the RLP of nodes.
 type RlpSink<'a> = dyn FnMut(&[u8]) + 'a;
 
-/// Follows `key` from a record. Calls `see`, if given, with the RLP of each node that is not
-/// embedded, and `pass` with each record on the way, which returns the record to continue at.
+/// Follows `key` from a record. Hands the RLP of each node that is not embedded to `see`, where that
+/// is given, and each record that it comes to to `pass`.
 fn walk<T>(
     records: &mut impl RecordReader,
     RecordPosition { mut address, mut depth }: RecordPosition,
     key: &B256,
     mut see: Option<&mut RlpSink<'_>>,
-    mut pass: impl FnMut(RecordPosition) -> RecordPosition,
+    mut pass: impl FnMut(RecordPosition),
     in_leaf: impl Fn(&RecordLeaf<'_>) -> LeafResult<T>,
 ) -> Result<Option<T>, Error> {
     while !address.is_none() {
@@ -382,7 +215,8 @@ fn walk<T>(
         })?;
         match step.map_err(|reason| Error::MalformedRecord { address, reason })? {
             WalkNext::Record(next) => {
-                RecordPosition { address, depth } = pass(RecordPosition { address: next, depth })
+                address = next;
+                pass(RecordPosition { address, depth });
             }
             WalkNext::Done(None) => return Ok(None),
             WalkNext::Done(Some(found)) => return found.map(Some),
@@ -466,22 +300,12 @@ mod tests {
             }
             let version = builder.finish();
             let (_, storage) = account(&records, &version, &owner).unwrap().unwrap();
-            for bytes in [0, 640, 1 << 20] {
-                let paths = &mut PathCache::new(bytes);
-                // The second one finds the paths of the first.
+            let mut shortcuts = Shortcuts::new(storage);
+            for key in there.iter().copied().chain(keys(rng, count)) {
+                let expected = slot(&records, &storage, &key).unwrap();
+                // The second time it goes by what the first one has found.
                 for _ in 0..2 {
-                    let mut shortcuts = Shortcuts::new(storage);
-                    for key in there.iter().copied().chain(keys(rng, count)) {
-                        let expected = slot(&records, &storage, &key).unwrap();
-                        let found = slot_with(&mut &records, paths, &storage, &key, None).unwrap();
-                        assert_eq!((found.past, found.value), (storage.address, expected), "{key}");
-                        let mut before = Some(found);
-                        for _ in 0..2 {
-                            let found = shortcuts.slot(&mut &records, paths, &key, before);
-                            assert_eq!(found.as_ref().unwrap().value, expected, "{key}");
-                            before = found.ok();
-                        }
-                    }
+                    assert_eq!(shortcuts.slot(&records, &key).unwrap(), expected, "{key}");
                 }
             }
         }

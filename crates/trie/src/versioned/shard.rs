@@ -3,7 +3,7 @@ use super::{
     cut::{CutTrie, TriePart, apply_slots, by_nibble, sorted},
     key::nibble,
     node::OverlayTree,
-    overlay::{Overlay, WalkEnd, fetch},
+    overlay::{Overlay, WalkEnd},
 };
 use crate::{Account, AccountChange, AccountInfo, EMPTY_ROOT_HASH, Error, limits::CUT_SLOTS};
 use alloy_primitives::{B256, U256};
@@ -126,50 +126,17 @@ impl<R: Records> Shard<R> {
         self.load_slot(hashed_address, hashed_slot, true)
     }
 
-    /// As [`touch`](Self::touch) and [`touch_slot`](Self::touch_slot) of all of these, whose nodes
-    /// are fetched from memory in parallel. The slots of one account must be adjacent.
+    /// As [`touch`](Self::touch) and [`touch_slot`](Self::touch_slot) of all of these.
     ///
     /// # Errors
     /// See [`Shard`].
     pub fn touch_all(&mut self, keys: &[StateKey]) -> Result<(), Error> {
-        for keys in keys.chunks(FETCHED_KEYS) {
-            self.fetch(keys)?;
-            for (hashed_address, slot) in keys {
-                match slot {
-                    Some(slot) => self.touch_slot(hashed_address, slot).map(drop)?,
-                    None => self.touch(hashed_address).map(drop)?,
-                }
+        for (hashed_address, slot) in keys {
+            match slot {
+                Some(slot) => self.touch_slot(hashed_address, slot).map(drop)?,
+                None => self.touch(hashed_address).map(drop)?,
             }
         }
-        Ok(())
-    }
-
-    /// Has the nodes on the way to these fetched from memory, side by side, for reading one after
-    /// the other to be faster. Those of the accounts are loaded, without making them part of the
-    /// witness.
-    ///
-    /// # Errors
-    /// See [`Shard`].
-    pub fn fetch(&mut self, keys: &[StateKey]) -> Result<(), Error> {
-        let TriePart { overlay, tree } = &self.part;
-        let accounts = || keys.chunk_by(|(one, _), (other, _)| one == other);
-        fetch(&self.records, accounts().map(|keys| (overlay, tree, &keys[0].0)));
-        let mut slots = Vec::with_capacity(keys.len());
-        for keys in accounts() {
-            let Some(leaf) = self.find(&keys[0].0, false)? else { continue };
-            let Some(storage) = self.loaded_storage(leaf) else { continue };
-            slots.extend(keys.iter().filter_map(|(_, slot)| Some((storage, slot.as_ref()?))));
-        }
-        let Self { part, storages, .. } = &*self;
-        let slots =
-            slots.into_iter().map(|(storage, slot)| match &storages[storage as usize].form {
-                StorageForm::Whole(tree) => (&part.overlay, tree, slot),
-                StorageForm::Cut(cut) => {
-                    let part = &cut.parts[nibble(slot, 0)];
-                    (&part.overlay, &part.tree, slot)
-                }
-            });
-        fetch(&self.records, slots);
         Ok(())
     }
 
@@ -525,15 +492,8 @@ pub(crate) fn touch_part<R: Records>(
     TriePart { overlay, tree }: &mut TriePart,
     slots: &[B256],
 ) -> Result<(), Error> {
-    for slots in slots.chunks(FETCHED_KEYS) {
-        fetch(records, slots.iter().map(|slot| (&*overlay, &*tree, slot)));
-        slots.iter().try_for_each(|slot| overlay.walk(records, tree, slot, true).map(drop))?;
-    }
-    Ok(())
+    slots.iter().try_for_each(|slot| overlay.walk(records, tree, slot, true).map(drop))
 }
-
-/// Keys whose nodes are fetched in parallel: few enough to stay in the cache of one processor.
-const FETCHED_KEYS: usize = 64;
 
 /// Applies the changes of the slots of a part, and hashes them.
 pub(crate) fn apply_part<R: Records>(

@@ -21,10 +21,6 @@ pub struct SweepCursor {
     pub hashed_slot: B256,
 }
 
-/// Bytes of records below a child from which on its siblings are not announced: a branch whose
-/// children are so small is swept to its end before long.
-const ANNOUNCED_BELOW_BYTES: u64 = 8 << 10;
-
 /// Copies the nodes of a version with addresses below `below` to the end of the log, in the order
 /// of keys. The returned version has the same root hash and, before the returned cursor, no node
 /// below `below`. A cursor of `None` means that it has no such node at all: the cycle is complete.
@@ -34,9 +30,8 @@ const ANNOUNCED_BELOW_BYTES: u64 = 8 << 10;
 /// versions add nodes only at the end, so what has been swept stays above.
 ///
 /// After each leaf `go_on` is told how many bytes of records the call has gone through, and says
-/// whether it goes on; and so, before each of the nodes below which others are
-/// [announced](Records::announce), whether these are. Of the records it copies those that have to
-/// be, and the nodes on the path to where it stops.
+/// whether it goes on. Of the records it copies those that have to be, and the nodes on the path to
+/// where it stops.
 ///
 /// # Errors
 /// [`Error::Record`] and [`Error::MalformedRecord`]. Some nodes may have been appended then, in
@@ -163,7 +158,6 @@ impl<R: Records + ?Sized, S: RecordSink> Sweep<'_, R, S> {
         depth: usize,
         trie: &SweptTrie<'_>,
     ) -> Result<[NodeAddress; 16], Error> {
-        let (before, mut is_first) = (self.walked_bytes, true);
         for nibble in 0..16 {
             let key = with_nibble(*key, depth, nibble);
             let is_done = compare_prefixes(&key, &trie.from, depth + 1) == Ordering::Less;
@@ -171,34 +165,8 @@ impl<R: Records + ?Sized, S: RecordSink> Sweep<'_, R, S> {
                 continue;
             }
             children[nibble] = self.node(children[nibble], &key, depth + 1, trie)?;
-            let is_small = self.walked_bytes - before < ANNOUNCED_BELOW_BYTES;
-            if std::mem::take(&mut is_first) && is_small && self.stop.is_none() {
-                self.announce(&children[nibble + 1..]);
-            }
         }
         Ok(children)
-    }
-
-    /// Announces nodes that are swept before long, and what is right below them: where a device is
-    /// waited for, each would take its time otherwise, one after the other.
-    fn announce(&mut self, nodes: &[NodeAddress]) {
-        let nodes = || nodes.iter().copied().filter(|node| !node.is_none());
-        if !nodes().fold(false, |waits, node| self.records.announce(node) | waits) {
-            return;
-        }
-        for node in nodes() {
-            if !(self.go_on)(self.walked_bytes) {
-                return;
-            }
-            // Whatever is wrong there is met when its turn comes.
-            let Ok(record) = self.records.record(node) else { continue };
-            let Ok(RecordNode::Branch(branch)) = record::parse(record.as_ref()) else { continue };
-            for nibble in bits(branch.records) {
-                if let Ok(RecordChild::Record { address, .. }) = branch.child(nibble) {
-                    self.records.announce(address);
-                }
-            }
-        }
     }
 
     /// Sweeps the storage of an account's leaf, and decides whether it is time to stop.

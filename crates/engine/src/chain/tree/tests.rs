@@ -1,5 +1,5 @@
 use super::*;
-use crate::after::seal::Seal;
+use crate::chain::sealed::Seal;
 use alloy_consensus::{BlockBody, Header};
 use alloy_eips::eip7685::Requests;
 use alloy_primitives::U256;
@@ -19,7 +19,7 @@ fn record(number: u64, parent_hash: B256, tag: u8) -> BlockRecord {
         requests: Requests::default(),
         block_access_list: None,
         total_difficulty: U256::ZERO,
-        touched: None,
+        read_set: None,
         seal: Seal::default(),
     }
 }

@@ -1,12 +1,17 @@
 use super::*;
-use crate::after::seal::Seal;
-use crate::chain::tree::stored_block;
+use crate::chain::genesis::Genesis;
+use crate::chain::stored::stored_block;
+use crate::options::EngineOptions;
 use crate::samples::*;
+use crate::shared::Shared;
 use crate::{Built, world};
 use alloy_consensus::proofs;
 use alloy_primitives::{U256, keccak256};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use execution::ChainSpec;
+use state::{Database, MemoryDisk};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use testing::disks::{Access, WatchedDisk};
+use witness::Witness;
 
 const UNKNOWN: B256 = B256::repeat_byte(0xee);
 
@@ -396,7 +401,7 @@ fn many_senders_are_recovered_in_order() {
     assert_eq!(record.senders, [sender().address(); 40]);
 }
 
-/// A block of so many transactions, of which one has a signature that nobody can have made.
+/// A block of so many transactions, of which one has an impossible signature.
 fn check_wrong_signature(fork: &str, count: u64, wrong: usize) {
     let engine = engine_of(world::config(fork));
     let first = genesis(&engine);
@@ -442,7 +447,7 @@ fn a_witness_is_put_together_again_the_same() {
         for (hash, before) in blocks.iter().zip(&before) {
             let again = witness(hash);
             assert_eq!(again, *before);
-            // That of the latest stays at hand, whoever asks for others.
+            // That of the newest stays at hand when others are asked for.
             assert_eq!(Arc::ptr_eq(&again, before), hash == blocks.last().unwrap());
             assert!(Arc::ptr_eq(&again, &witness(hash)));
         }
@@ -513,17 +518,28 @@ fn below_the_first_block_of_a_chain_there_is_none() {
 }
 
 #[test]
-fn who_asks_for_earlier_witnesses_keeps_no_block_waiting() {
+fn a_thread_that_makes_an_earlier_witness_keeps_no_block_waiting() {
     let engine = engine();
     let parent = branch(&engine, genesis(&engine), 1, 2)[1];
     let block = build(&engine, parent, vec![count(&engine, parent)], 0).block;
-    let earlier = engine.core().earlier_assembler.lock().unwrap();
-    let (verdict, assembled) = engine.new_payload_with_witness(payload(&block, None)).unwrap();
-    assert_eq!((verdict, assembled.is_some()), (Verdict::Valid, true));
-    drop(earlier);
-    let latest = engine.core().assembler.lock().unwrap();
-    assert!(engine.witness(parent).unwrap().is_some());
-    drop(latest);
+    let recent = &engine.shared().recent;
+    let earlier = recent.entry(&genesis(&engine));
+    earlier
+        .get_or_assemble(|| {
+            let payload = payload(&block, None);
+            let (verdict, assembled) = engine.new_payload_with_witness(payload).unwrap();
+            assert_eq!((verdict, assembled.is_some()), (Verdict::Valid, true));
+            Ok::<_, ()>(None)
+        })
+        .unwrap();
+    let newest = RecentWitness::new(UNKNOWN, Weak::new(), Vec::new());
+    recent.begin(newest.clone());
+    newest
+        .get_or_assemble(|| {
+            assert!(engine.witness(parent).unwrap().is_some());
+            Ok::<_, ()>(None)
+        })
+        .unwrap();
 }
 
 #[test]
@@ -563,12 +579,15 @@ fn readers_see_whole_blocks_while_others_are_validated() {
 
 #[test]
 fn a_reason_is_no_longer_than_a_reader_needs() {
-    let long = |text: &str| told(&InvalidBlock::Payload(text.repeat(3000)));
+    let long = |text: &str| shortened(&InvalidBlock::Payload(text.repeat(3000)));
     for text in ["a", "\u{e9}", "\u{1f600}"] {
-        let told = long(text);
-        assert!((limits::REASON_BYTES - 3..=limits::REASON_BYTES).contains(&told.len()), "{text}");
+        let reason = long(text);
+        assert!(
+            (limits::REASON_BYTES - 3..=limits::REASON_BYTES).contains(&reason.len()),
+            "{text}"
+        );
     }
-    assert_eq!(told(&InvalidBlock::Payload("short".into())), "payload: short");
+    assert_eq!(shortened(&InvalidBlock::Payload("short".into())), "payload: short");
 }
 
 #[test]
@@ -596,14 +615,15 @@ fn the_head_moves_while_everything_is_persisted_again_and_again() {
 fn what_could_not_be_written_is_not_called_pruned() {
     let engine = engine();
     let hash = extend(&engine, engine.heads().genesis, 0);
-    engine.core().sealed(&engine.block(hash).unwrap().unwrap()).unwrap();
-    let read = || Arc::into_inner(stored_block(&engine.core().database, &hash).unwrap().unwrap());
-    assert_eq!(engine.core().is_pruned(&read().unwrap()), Ok(false));
+    let Shared { chain, background, .. } = engine.shared();
+    chain.sealed(background, &engine.block(hash).unwrap().unwrap()).unwrap();
+    let read = || Arc::into_inner(stored_block(&chain.database, &hash).unwrap().unwrap());
+    assert_eq!(chain.is_pruned(&read().unwrap()), Ok(false));
     for (failed, expected) in [
         (Error::Storage("full".into()), Err(Error::Storage("full".into()))),
         (Error::Pruned(hash), Ok(true)),
     ] {
         let record = BlockRecord { seal: Seal::kept(Err(failed)), ..read().unwrap() };
-        assert_eq!(engine.core().is_pruned(&record), expected);
+        assert_eq!(chain.is_pruned(&record), expected);
     }
 }

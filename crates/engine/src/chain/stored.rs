@@ -1,0 +1,110 @@
+//! Floor 2. Blocks as the database keeps them.
+
+use crate::chain::read_set::ReadSet;
+use crate::chain::record::BlockRecord;
+use crate::chain::sealed::{Seal, Sealed, SweepState};
+use crate::error::Error;
+use alloy_primitives::{B256, Bytes};
+use alloy_rlp::{Decodable, Header};
+use state::{Database, NewBlock, NewCode, Retained};
+use std::sync::Arc;
+
+/// A block as the database keeps it, its state aside.
+#[derive(Debug)]
+pub(crate) struct EncodedBlock {
+    block: Bytes,
+    read_set: Option<Bytes>,
+}
+
+impl EncodedBlock {
+    pub(crate) fn of(record: &BlockRecord) -> Self {
+        Self {
+            block: record.to_stored(),
+            read_set: record.read_set.as_ref().map(ReadSet::to_stored),
+        }
+    }
+
+    /// Hands the block with its state to the database.
+    pub(crate) fn add(
+        self,
+        database: &Database,
+        record: &BlockRecord,
+        sealed: &Sealed,
+        codes: Vec<(B256, Bytes)>,
+    ) -> Result<(), Error> {
+        database.add(NewBlock {
+            hash: record.hash(),
+            number: record.number(),
+            parent_hash: record.block.header.parent_hash,
+            version: sealed.version,
+            floor: sealed.sweep.floor,
+            sweep: sealed.sweep.to_stored(),
+            block: self.block,
+            touched: self.read_set,
+            codes: new_codes(codes),
+            witness: None,
+        })?;
+        Ok(())
+    }
+}
+
+/// These codes as the database takes them: with their tables of jump destinations.
+pub(crate) fn new_codes(codes: Vec<(B256, Bytes)>) -> Vec<NewCode> {
+    let new_code = |(hash, code): (B256, Bytes)| {
+        let table = execution::jump_table(&code);
+        NewCode::new(hash, code, table)
+    };
+    codes.into_iter().map(new_code).collect()
+}
+
+/// Number and parent of a valid block that the database has.
+pub(crate) fn stored_link(database: &Database, hash: &B256) -> Result<Option<(u64, B256)>, Error> {
+    Ok(database.entry(hash)?.map(|entry| (entry.number, entry.parent_hash)))
+}
+
+/// A valid block as the database has it. Reading it takes a while: the tree must not be locked
+/// meanwhile.
+pub(crate) fn stored_block(
+    database: &Database,
+    hash: &B256,
+) -> Result<Option<Arc<BlockRecord>>, Error> {
+    let (Some(entry), Some(block)) = (database.entry(hash)?, database.block(hash)?) else {
+        return Ok(None);
+    };
+    let read_set = match database.touched(hash)? {
+        Retained::Present(stored) => Some(ReadSet::from_stored(&stored)?),
+        Retained::Never | Retained::Deleted => None,
+    };
+    let sealed = match entry.version {
+        Some(version) => Ok(Sealed { version, sweep: SweepState::from_stored(&entry.sweep)? }),
+        None => Err(Error::Pruned(*hash)),
+    };
+    let record = BlockRecord::from_stored(&block, read_set, Seal::kept(sealed))?;
+    Ok(Some(Arc::new(record)))
+}
+
+/// The header of a block in a database that no engine has open.
+///
+/// # Errors
+/// [`Error::UnknownBlock`]; [`Error::Storage`] where it cannot be read.
+pub fn block_header(database: &Database, hash: B256) -> Result<alloy_consensus::Header, Error> {
+    let stored = database.block(&hash)?.ok_or(Error::UnknownBlock(hash))?;
+    let header = alloy_consensus::Header::decode(&mut &stored_header(&stored)?[..]);
+    header.map_err(|error| Error::Storage(format!("the header of {hash} cannot be read: {error}")))
+}
+
+/// The RLP of the header of a [stored](BlockRecord::to_stored) block, found without reading the
+/// rest.
+pub(crate) fn stored_header(stored: &Bytes) -> Result<Bytes, Error> {
+    let find = || {
+        let mut fields = Header::decode_bytes(&mut &stored[..], true)?;
+        let mut block = Header::decode_bytes(&mut fields, false)?;
+        let start = Header::decode_bytes(&mut block, true)?;
+        let mut rest = start;
+        Header::decode_bytes(&mut rest, true)?;
+        Ok(stored.slice_ref(&start[..start.len() - rest.len()]))
+    };
+    find().map_err(|error: alloy_rlp::Error| {
+        Error::Storage(format!("a block's record cannot be read back: {error}"))
+    })
+}

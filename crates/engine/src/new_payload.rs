@@ -1,0 +1,468 @@
+//! Floor 5. A payload, from its bytes to its verdict: the path of a block through the engine.
+
+use crate::after::queue::RanBlock;
+use crate::block::ahead::{BeforeTurn, RunAhead, RunningBlock, Schedule};
+use crate::block::live::{BlockTries, FinishedTries};
+use crate::block::plan::{Foresight, Plan, is_worth_threads};
+use crate::block::prefetch::{ColdWatch, ReadAhead};
+use crate::block::senders::{BlockSenders, SendersAhead};
+use crate::block::timings::Timings;
+use crate::chain::record::BlockRecord;
+use crate::chain::sealed::Seal;
+use crate::chain::tree::InvalidRecord;
+use crate::engine::{Engine, LastBlock};
+use crate::threads::pool;
+use crate::witnesses::assembled::Assembled;
+use crate::witnesses::recent::RecentWitness;
+use crate::{Error, limits};
+use alloy_consensus::Transaction as _;
+use alloy_eips::eip2718::{Decodable2718, Encodable2718};
+use alloy_primitives::{B256, Bytes};
+use alloy_rpc_types_engine::{ExecutionPayload, ExecutionPayloadSidecar};
+use execution::{
+    AccessList, AheadOutcomes, BlockError, Executed, InvalidBlock, RunOptions, SealedBlock,
+    Transaction,
+};
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Instant;
+
+/// A payload as the Engine API hands it over.
+#[derive(Debug, Clone)]
+pub struct Payload {
+    /// The execution payload.
+    pub execution: ExecutionPayload,
+    /// The other parameters of `engine_newPayload`: versioned hashes, beacon root, requests.
+    pub sidecar: ExecutionPayloadSidecar,
+}
+
+/// The answer on a payload or a head.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The block and all its ancestors are valid; it is itself the latest valid block.
+    Valid,
+    /// The block, or one before it, breaks a rule.
+    Invalid {
+        /// The last valid block of the branch, `None` when that is not known.
+        latest_valid_hash: Option<B256>,
+        /// The rule broken.
+        reason: String,
+    },
+    /// The block's parent is not known, so nothing can be said.
+    Syncing,
+}
+
+impl Verdict {
+    pub(crate) fn invalid(record: InvalidRecord) -> Self {
+        let InvalidRecord { latest_valid_hash, reason } = record;
+        Self::Invalid { latest_valid_hash, reason }
+    }
+}
+
+/// The content of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// No answer is sent.
+    Nothing,
+    Verdict,
+    Witness,
+}
+
+/// Why a block was not validated: because of the block, or because of us.
+enum Failure {
+    Block(BlockError),
+    Engine(Error),
+}
+
+impl Engine {
+    /// Validates a payload, running it unless the answer is known already.
+    ///
+    /// # Errors
+    /// When the engine cannot say: [`Error::State`] and [`Error::Storage`] where the database
+    /// fails, [`Error::Evm`]. An invalid payload is no error.
+    pub fn new_payload(&self, payload: Payload) -> Result<Verdict, Error> {
+        self.new_payload_wanted(payload, Wanted::Verdict)
+    }
+
+    /// As [`new_payload`](Self::new_payload), and the witness of a valid block, which the first
+    /// block of a chain alone has not. It is put together before anything else is done with the
+    /// block.
+    ///
+    /// # Errors
+    /// As for [`new_payload`](Self::new_payload).
+    pub fn new_payload_with_witness(
+        &self,
+        payload: Payload,
+    ) -> Result<(Verdict, Option<Assembled>), Error> {
+        let block_hash = payload.execution.block_hash();
+        let verdict = self.new_payload_wanted(payload, Wanted::Witness)?;
+        let assembled = match verdict {
+            Verdict::Valid => self.assembled(block_hash)?,
+            _ => None,
+        };
+        Ok((verdict, assembled))
+    }
+
+    /// Validates a block, running it unless the answer is known already.
+    ///
+    /// # Errors
+    /// As for [`new_payload`](Self::new_payload).
+    pub fn new_block(&self, block: SealedBlock) -> Result<Verdict, Error> {
+        if let Err(reason) = execution::validate_body_roots(&block) {
+            // Another body may be the right one for this hash: it is not remembered.
+            return Ok(Verdict::Invalid { latest_valid_hash: None, reason: shortened(&reason) });
+        }
+        self.new_listed_block(block, None, Wanted::Nothing)
+    }
+
+    fn new_payload_wanted(&self, payload: Payload, wanted: Wanted) -> Result<Verdict, Error> {
+        // Its state is wanted by the time that the payload is decoded.
+        if let Some(parent) = self.shared.chain.tree().recent(&payload.execution.parent_hash()) {
+            parent.seal.want();
+        }
+        let block_hash = payload.execution.block_hash();
+        match decode(payload) {
+            Ok((block, list)) => self.new_listed_block(block, list, wanted),
+            Err(reason) => {
+                // The hash cannot be trusted to name these bytes: it is not remembered.
+                tracing::warn!(%block_hash, %reason, "an invalid payload");
+                Ok(Verdict::Invalid { latest_valid_hash: None, reason: shortened(&reason) })
+            }
+        }
+    }
+
+    /// Validates a block whose header has the roots of its body, and that may have come with an
+    /// access list, as RLP.
+    fn new_listed_block(
+        &self,
+        block: SealedBlock,
+        list: Option<Bytes>,
+        wanted: Wanted,
+    ) -> Result<Verdict, Error> {
+        // Before anything is held that the fork choice may need.
+        self.wait_for_room()?;
+        let _one_at_a_time = self.running();
+        if let Some(verdict) = self.known(&block)? {
+            return Ok(verdict);
+        }
+        let Some(parent) = self.shared.chain.block(&block.header.parent_hash)? else {
+            return Ok(Verdict::Syncing);
+        };
+        let hash = block.hash();
+        match self.validate(&parent, block, list, wanted) {
+            Ok(()) => Ok(Verdict::Valid),
+            Err(failure) => self.judge(hash, &parent, failure),
+        }
+    }
+
+    /// Waits until not too much waits to be sealed, nor for the disk.
+    fn wait_for_room(&self) -> Result<(), Error> {
+        let (chain, background) = (&self.shared.chain, &self.shared.background);
+        let limit = self.shared.options.unpersisted_bytes;
+        if chain.unsealed.are_above(limit) {
+            let _wanted = background.want();
+            chain.unsealed.wait(limit);
+        }
+        while chain.database.unpersisted_bytes() > limit {
+            let _wanted = background.want();
+            self.after.want_persist();
+            chain.database.wait_for_room(limit, limits::ROOM_PAUSE)?;
+            chain.check()?;
+        }
+        chain.check()
+    }
+
+    /// The verdict on a block that was validated before, or whose parent is invalid.
+    fn known(&self, block: &SealedBlock) -> Result<Option<Verdict>, Error> {
+        let (hash, parent_hash) = (block.hash(), block.header.parent_hash);
+        let chain = &self.shared.chain;
+        let is_new = chain.tree().is_new(&hash, &parent_hash);
+        if !is_new && chain.link(&hash)?.is_some() {
+            return Ok(Some(Verdict::Valid));
+        }
+        let tree = chain.tree();
+        if let Some(invalid) = tree.invalid(&hash) {
+            return Ok(Some(Verdict::invalid(invalid.clone())));
+        }
+        let Some(invalid) = tree.invalid(&parent_hash).cloned() else { return Ok(None) };
+        drop(tree);
+        chain.tree_mut().insert_invalid(hash, invalid.clone());
+        Ok(Some(Verdict::invalid(invalid)))
+    }
+
+    /// Runs a block, and remembers it when it is valid.
+    fn validate(
+        &self,
+        parent: &Arc<BlockRecord>,
+        block: SealedBlock,
+        list: Option<Bytes>,
+        wanted: Wanted,
+    ) -> Result<(), Failure> {
+        let _runs = self.shared.background.block_runs();
+        self.validate_ancestry(parent, &block)?;
+        let mut unsealed = self.shared.chain.unsealed.begin(block.header.number);
+        let (mut timings, start) = (Timings::default(), Instant::now());
+        let transactions = &block.body.transactions;
+        let senders = BlockSenders::new(self.chain(), block.header.number, transactions);
+        let (state, executed) = self.run(parent, &block, list, &senders, &mut timings)?;
+        timings.add(state.timings, senders.spent(), start.elapsed());
+        let signers = senders.signers().map_err(BlockError::from)?;
+        let (senders, public_keys): (Vec<_>, _) =
+            signers.into_iter().map(|signer| (signer.address, signer.public_key)).unzip();
+        let is_small = !is_worth_threads(&self.shared.options, &block);
+        let Executed { codes_read, new_codes, receipts, requests, block_access_list, .. } =
+            executed;
+        let (code_hashes, codes) = codes_read.into_iter().unzip();
+        let FinishedTries { read_set, tries, has_all_nodes } =
+            state.finish(code_hashes, executed.first_ancestor);
+        let record = Arc::new(BlockRecord {
+            total_difficulty: parent.total_difficulty + block.header.difficulty,
+            block,
+            senders,
+            receipts,
+            requests,
+            block_access_list,
+            read_set: Some(read_set),
+            seal: Seal::default(),
+        });
+        unsealed.holds(limits::UNSEALED_NODE_BYTES * tries.nodes_count() as u64);
+        let hash = record.hash();
+        // The tree comes last: a block that is in it has its witness.
+        let nodes = if has_all_nodes { Arc::downgrade(&tries) } else { Weak::new() };
+        let old_witness = self.shared.recent.begin(RecentWitness::new(hash, nodes, codes));
+        *self.last() = Some(LastBlock { hash, public_keys, timings });
+        let old_records = self.shared.chain.tree_mut().add_validated(record.clone());
+        if wanted == Wanted::Witness {
+            self.assemble_last(hash);
+        }
+        if is_small {
+            // It leaves sweeping to larger blocks, as long as the log is not too long.
+            record.seal.want();
+        }
+        let ran = RanBlock {
+            parent: parent.seal.clone(),
+            record,
+            tries,
+            has_all_nodes,
+            new_codes,
+            unsealed,
+            freed: (old_records, old_witness),
+        };
+        if is_small && wanted == Wanted::Nothing {
+            // No client waits for an answer, and waking a thread would take a good part of the
+            // time.
+            self.after.seal_here(ran);
+        } else {
+            self.after.seal(ran);
+        }
+        Ok(())
+    }
+
+    /// Runs a block on the state after its parent: with the help of its access list if it has one,
+    /// and once more without if the list names more than the block reads.
+    fn run(
+        &self,
+        parent: &Arc<BlockRecord>,
+        block: &SealedBlock,
+        list: Option<Bytes>,
+        senders: &BlockSenders<'_>,
+        timings: &mut Timings,
+    ) -> Result<(BlockTries<'_>, Executed), Failure> {
+        let senders_ahead = SendersAhead(senders);
+        let running = RunningBlock {
+            chain: &self.shared.chain,
+            spec: self.chain(),
+            codes: &self.codes,
+            parent,
+            block,
+            senders: &senders_ahead,
+        };
+        let list = list.filter(|_| is_worth_threads(&self.shared.options, block));
+        let list = list.and_then(|list| AccessList::decode(&list, block.header.gas_limit));
+        let (state, executed) = self.run_once(running, senders, list, timings)?;
+        if state.has_asked_for_all_listed() {
+            return Ok((state, executed));
+        }
+        tracing::warn!(hash = %block.hash(), "the access list names more than the block reads");
+        drop((state, executed));
+        self.run_once(running, senders, None, timings)
+    }
+
+    /// Runs a block with the threads that it gets, in one scope: all that helps begins in it, and
+    /// has ended when it ends.
+    fn run_once(
+        &self,
+        running: RunningBlock<'_>,
+        senders: &BlockSenders<'_>,
+        list: Option<AccessList>,
+        timings: &mut Timings,
+    ) -> Result<(BlockTries<'_>, Executed), Failure> {
+        let RunningBlock { spec, parent, block, .. } = running;
+        let foresight = Foresight::of(spec, block, list.is_some());
+        let plan = Plan::new(&self.threads, &self.shared.options, block, foresight);
+        let (ahead, reads) = (OnceLock::<RunAhead<'_>>::new(), OnceLock::<ReadAhead<'_>>::new());
+        let recover = || senders.recover_ahead();
+        let run_ahead = || ahead.get().into_iter().for_each(RunAhead::run);
+        let read_ahead = || reads.get().into_iter().for_each(ReadAhead::run);
+        pool::scope(|scope| {
+            let _stop_recovery = senders.stopping();
+            if let Some((pool, count)) = plan.senders {
+                scope.ask(pool, count, &recover);
+            }
+            let start = Instant::now();
+            let mut state = BlockTries::new(&self.shared, parent.clone(), plan.tries, list)?;
+            timings.parent += start.elapsed();
+            let (version, listed) = (state.version(), state.listed().cloned());
+            let schedule = plan.ahead.map(|(pool, count)| {
+                let before = match &listed {
+                    Some(listed) => BeforeTurn::Listed(listed.clone()),
+                    None => BeforeTurn::Guessed(state.guess()),
+                };
+                let ahead = ahead.get_or_init(|| RunAhead::new(running, version, before, count));
+                scope.ask(pool, count, &run_ahead);
+                &ahead.schedule
+            });
+            let _stop_ahead = schedule.map(Schedule::stopping);
+            let schedule = schedule.map(|schedule| schedule as &dyn AheadOutcomes);
+            let watch = plan.readers.map(|pool| ColdWatch {
+                reads: reads.get_or_init(|| ReadAhead::new(running, version, listed)),
+                inner: schedule,
+                waited: state.waited(),
+                limit: self.shared.options.prefetch_after,
+                scope,
+                pool,
+                read: Cell::new(Some(&read_ahead)),
+            });
+            if let Some(watch) = watch.as_ref().filter(|_| self.was_cold.load(Ordering::Relaxed)) {
+                watch.begin();
+            }
+            let ahead = watch.as_ref().map(|watch| watch as &dyn AheadOutcomes).or(schedule);
+            let help = RunOptions { codes: Some(&self.codes), ahead };
+            let (header, hash) = (&parent.block.header, parent.hash());
+            let executed =
+                execution::validate(spec, header, hash, block, senders, help, &mut state);
+            if let Some(watch) = &watch {
+                self.was_cold.store(watch.has_waited_long(), Ordering::Relaxed);
+            }
+            Ok((state, executed?))
+        })
+    }
+
+    /// Puts the witness of the block that has just run together, for the answer.
+    fn assemble_last(&self, hash: B256) {
+        let start = Instant::now();
+        // It is kept for the answer. Why there is none, the caller is told again.
+        let _ = self.assembled(hash);
+        if let Some(last) = &mut *self.last() {
+            last.timings.witness = start.elapsed();
+        }
+    }
+
+    /// The verdict on a block that was not validated.
+    fn judge(&self, hash: B256, parent: &BlockRecord, failure: Failure) -> Result<Verdict, Error> {
+        match failure {
+            Failure::Block(BlockError::Invalid(reason)) => {
+                // Paris, payload validation, point 3: zero when that is a block of proof of work.
+                let is_mined = !parent.block.header.difficulty.is_zero();
+                let latest_valid_hash = Some(if is_mined { B256::ZERO } else { parent.hash() });
+                let record = InvalidRecord { latest_valid_hash, reason: shortened(&reason) };
+                tracing::warn!(%hash, reason = record.reason, "an invalid block");
+                self.shared.chain.tree_mut().insert_invalid(hash, record.clone());
+                Ok(Verdict::invalid(record))
+            }
+            // Paris, `engine_newPayloadV1`, point 6: what it takes to validate it is missing, where
+            // the chain begins later than BLOCKHASH reaches.
+            Failure::Block(BlockError::State(witness::StateError::MissingHeader(number))) => {
+                tracing::warn!(%hash, number, "a block needs an ancestor that is not there");
+                Ok(Verdict::Syncing)
+            }
+            Failure::Block(BlockError::State(error)) => Err(error.into()),
+            Failure::Block(BlockError::Internal(reason)) => Err(Error::Evm(reason)),
+            // The same.
+            Failure::Engine(Error::Pruned(_)) => Ok(Verdict::Syncing),
+            Failure::Engine(error) => Err(error),
+        }
+    }
+
+    /// Checks a block of proof of work against the ancestors before its parent.
+    fn validate_ancestry(
+        &self,
+        parent: &Arc<BlockRecord>,
+        block: &SealedBlock,
+    ) -> Result<(), Failure> {
+        if block.header.difficulty.is_zero() && parent.block.header.difficulty.is_zero() {
+            return Ok(());
+        }
+        let mut records = vec![parent.clone()];
+        while !block.body.ommers.is_empty() && records.len() < execution::OMMER_GENERATIONS {
+            let next = records[records.len() - 1].block.header.parent_hash;
+            let Some(record) = self.shared.chain.block(&next)? else { break };
+            records.push(record);
+        }
+        let ancestors: Vec<_> = records.iter().map(|record| &record.block).collect();
+        let total_difficulty = parent.total_difficulty;
+        execution::validate_ancestry(self.chain(), block, total_difficulty, &ancestors)
+            .map_err(|reason| Failure::Block(reason.into()))
+    }
+}
+
+impl From<BlockError> for Failure {
+    fn from(error: BlockError) -> Self {
+        Self::Block(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+/// The rule broken, in words. A block may give long ones, which are cut.
+fn shortened(reason: &InvalidBlock) -> String {
+    let mut reason = reason.to_string();
+    let end = (0..=limits::REASON_BYTES).rev().find(|end| reason.is_char_boundary(*end));
+    reason.truncate(end.expect("every text has a boundary at 0"));
+    reason
+}
+
+/// The block that a payload describes, if its hash and versioned hashes are right, and its access
+/// list, to which the hash commits.
+fn decode(payload: Payload) -> Result<(SealedBlock, Option<Bytes>), InvalidBlock> {
+    let Payload { execution, sidecar } = payload;
+    let got = execution.block_hash();
+    let list = execution.block_access_list().cloned();
+    let transactions_root = trie::ordered_root(execution.transactions());
+    let block = execution
+        .into_block_with_sidecar_raw_with_transactions_root(&sidecar, transactions_root)
+        .map_err(|error| InvalidBlock::Payload(error.to_string()))?;
+    let mut encoded = Vec::new();
+    let transaction = |bytes: Bytes| {
+        let decoded = Transaction::decode_2718_exact(&bytes)
+            .map_err(|error| InvalidBlock::Payload(error.to_string()))?;
+        // The header has the root of the bytes as they came.
+        encoded.clear();
+        decoded.encode_2718(&mut encoded);
+        if encoded != bytes {
+            let reason = format!("transaction {} is encoded in another way", decoded.tx_hash());
+            return Err(InvalidBlock::Payload(reason));
+        }
+        Ok(decoded)
+    };
+    let block = SealedBlock::new(block.try_map_transactions(transaction)?);
+    if block.hash() != got {
+        return Err(InvalidBlock::BlockHash { got, expected: block.hash() });
+    }
+    if let Some(versioned_hashes) = sidecar.versioned_hashes() {
+        let transactions = block.body.transactions.iter();
+        let expected = transactions.flat_map(|tx| tx.blob_versioned_hashes().into_iter().flatten());
+        if !expected.eq(versioned_hashes) {
+            return Err(InvalidBlock::VersionedHashes);
+        }
+    }
+    Ok((block, list))
+}
+
+#[cfg(test)]
+mod tests;

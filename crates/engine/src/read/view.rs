@@ -1,0 +1,195 @@
+//! Floor 3. The faces of the reader: the state after a block, to look at, or to run on.
+
+use crate::chain::record::BlockRecord;
+use crate::error::Error;
+use crate::read::ancestors::Ancestors;
+use crate::read::found::SharedReads;
+use crate::read::listed::AccessListState;
+use crate::read::version::{KnownAccount, VersionReader};
+use crate::shared::Chain;
+use alloy_primitives::map::AddressMap;
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
+use state::Database;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use trie::versioned::{self, Version};
+use trie::{AccountProof, hashed_slot};
+use witness::{Account, Code, State, StateError};
+
+/// The state after a block, as calls read it, and threads that are ahead of the next block.
+#[derive(Debug)]
+pub(crate) struct VersionState<'a> {
+    reader: VersionReader<'a>,
+    listed: Option<&'a AccessListState>,
+    /// Reads that threads share.
+    shared: Option<&'a SharedReads>,
+    /// Accounts that no list names and no other thread looks for.
+    accounts: AddressMap<KnownAccount>,
+    ancestors: Ancestors<'a>,
+    /// Set when no read is of use any more.
+    is_over: Option<&'a AtomicBool>,
+    /// Ancestors need no header then.
+    is_call: bool,
+}
+
+impl<'a> VersionState<'a> {
+    pub(crate) fn new(chain: &'a Chain, parent: &Arc<BlockRecord>, version: Version) -> Self {
+        Self {
+            reader: VersionReader::new(&chain.database, version),
+            listed: None,
+            shared: None,
+            accounts: AddressMap::default(),
+            ancestors: Ancestors::new(chain, parent.clone()),
+            is_over: None,
+            is_call: false,
+        }
+    }
+
+    /// Reads once with all other threads what a list names.
+    pub(crate) fn listed(self, listed: Option<&'a AccessListState>) -> Self {
+        Self { listed, ..self }
+    }
+
+    /// Shares its reads with other threads.
+    pub(crate) fn sharing(self, shared: &'a SharedReads) -> Self {
+        Self { shared: Some(shared), ..self }
+    }
+
+    /// For a message call, which has no witness.
+    pub(crate) fn for_call(self) -> Self {
+        Self { is_call: true, ..self }
+    }
+
+    /// Has reads fail once `is_over` is set, so that the thread comes to an end soon.
+    pub(crate) fn until(self, is_over: &'a AtomicBool) -> Self {
+        Self { is_over: Some(is_over), ..self }
+    }
+
+    fn known(&mut self, address: Address) -> Result<KnownAccount, StateError> {
+        if self.is_over.is_some_and(|is_over| is_over.load(Ordering::Relaxed)) {
+            return Err(StateError::Storage("the block has run".into()));
+        }
+        if let Some(listed) = self.listed
+            && let Some(known) = listed.account(&mut self.reader, address)?
+        {
+            return Ok(known);
+        }
+        let known = match self.shared {
+            Some(shared) => shared.account(&address),
+            None => self.accounts.get(&address).copied(),
+        };
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let known = self.reader.account(address)?;
+        match self.shared {
+            Some(shared) => shared.put_account(address, known),
+            None => drop(self.accounts.insert(address, known)),
+        }
+        Ok(known)
+    }
+}
+
+impl State for VersionState<'_> {
+    fn account(&mut self, address: Address) -> Result<Option<Account>, StateError> {
+        Ok(self.known(address)?.account)
+    }
+
+    fn storage(&mut self, address: Address, slot: U256) -> Result<U256, StateError> {
+        let known = self.known(address)?;
+        if let Some(listed) = self.listed
+            && let Some(slot) = listed.slot(&mut self.reader, address, &known, slot)?
+        {
+            return Ok(slot.value);
+        }
+        if let Some((_, value)) = self.shared.and_then(|shared| shared.slot(address, slot)) {
+            return Ok(value);
+        }
+        let Some(read) = self.reader.hashed_slot(address, &known, slot)? else {
+            return Ok(U256::ZERO);
+        };
+        if let Some(shared) = self.shared {
+            shared.put_slot(address, slot, read);
+        }
+        Ok(read.1)
+    }
+
+    fn code(&mut self, code_hash: B256) -> Result<Bytes, StateError> {
+        self.reader.code(code_hash)
+    }
+
+    fn code_to_run(&mut self, code_hash: B256) -> Result<Code, StateError> {
+        self.reader.code_to_run(code_hash)
+    }
+
+    fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {
+        match self.is_call {
+            true => self.ancestors.block_hash_for_call(number),
+            false => self.ancestors.block_hash(number),
+        }
+    }
+}
+
+/// The state after one block, to read from. It has no way to write.
+#[derive(Debug, Clone)]
+pub struct StateView {
+    database: Arc<Database>,
+    version: Version,
+}
+
+impl StateView {
+    pub(crate) const fn new(database: Arc<Database>, version: Version) -> Self {
+        Self { database, version }
+    }
+
+    fn reader(&self) -> VersionReader<'_> {
+        VersionReader::new(&self.database, self.version)
+    }
+
+    /// The state root.
+    pub const fn root(&self) -> B256 {
+        self.version.root
+    }
+
+    /// The account at `address`, `None` when there is none.
+    ///
+    /// # Errors
+    /// [`Error::State`] when the database cannot be read, or the state has been pruned meanwhile;
+    /// so it is with the other functions.
+    pub fn account(&self, address: Address) -> Result<Option<Account>, Error> {
+        Ok(self.reader().account(address)?.account)
+    }
+
+    /// The value in `slot` of the account at `address`, zero when never written.
+    ///
+    /// # Errors
+    /// As for [`account`](Self::account).
+    pub fn storage(&self, address: Address, slot: U256) -> Result<U256, Error> {
+        let mut reader = self.reader();
+        let known = reader.account(address)?;
+        Ok(reader.slot(address, &known, slot)?)
+    }
+
+    /// The code of the account at `address`, empty when it has none.
+    ///
+    /// # Errors
+    /// As for [`account`](Self::account).
+    pub fn code(&self, address: Address) -> Result<Bytes, Error> {
+        match self.account(address)? {
+            Some(account) if account.code_hash != KECCAK256_EMPTY => {
+                Ok(self.reader().code(account.code_hash)?)
+            }
+            _ => Ok(Bytes::new()),
+        }
+    }
+
+    /// The account with the proofs of it and of these slots.
+    ///
+    /// # Errors
+    /// As for [`account`](Self::account).
+    pub fn proof(&self, address: Address, slots: &[U256]) -> Result<AccountProof, Error> {
+        let slots: Vec<_> = slots.iter().map(|slot| hashed_slot(*slot)).collect();
+        let (nodes, hashed_address) = (self.database.nodes(), keccak256(address));
+        Ok(versioned::account_proof(nodes, &self.version, &hashed_address, &slots)?)
+    }
+}
