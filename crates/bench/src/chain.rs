@@ -2,7 +2,6 @@
 
 pub(crate) mod format;
 pub(crate) mod generate;
-pub(crate) mod reshape;
 pub(crate) mod sizes;
 pub(crate) mod world;
 

@@ -23,7 +23,7 @@ pub(crate) enum Fault {
     Truncated,
     /// The answer is not what HTTP and JSON-RPC are.
     Garbled,
-    /// The answer came compressed, which nobody had asked for: its time is not comparable.
+    /// The answer came compressed without being asked to: its time is not comparable.
     Compressed,
     /// It answered with an error.
     Refusing,

@@ -1,44 +1,33 @@
 //! Measures execution clients over the wire, Deponent as the others: each block of a chain goes to
 //! all of them, one after the other, and a report has what each took.
 //!
-//! [`generate`](generate()) makes the chain from a few sizes and a seed, [`generate_sizes`] one of
-//! large witnesses. [`state`] runs it.
-//! [`transports`](transports()) sends blocks with large witnesses over every wire;
-//! [`crowd`](crowd()) makes small calls beside them. `replay` and `compare` send payload files to
-//! any client. What a command finds out is a [`report`].
+//! This is the library of the program `deponent-bench`. [`main`] is what the program does, [`run`]
+//! does the same for a caller. What a command finds out is a [`report`].
+//!
+//! ```
+//! let help = deponent_bench::run(["deponent-bench", "compare", "--help"]);
+//! assert!(help.expect_err("help is no run").to_string().contains("--clients"));
+//! ```
 
-pub mod args;
+mod args;
 mod chain;
 mod clients;
-mod compare;
-mod depths;
+mod commands;
 mod extract;
 mod fault;
 mod load;
 mod measure;
 mod progress;
 mod random;
-mod replay;
 pub mod report;
 mod run;
 mod saved;
-mod state;
 mod stream;
 mod tls;
-mod transports;
 mod turns;
 
 pub use chain::format::{Chain, Part, Payload};
-pub use chain::generate::generate;
-pub use chain::sizes::{Codes, Read, WitnessSizes, generate as generate_sizes};
 pub use chain::world::{ChainKind, Fork, World};
-pub use clients::client::{Contender, Kind, Program};
-pub use depths::depths;
-pub use run::Options;
-pub use state::{Outcome, state};
-pub use transports::{
-    CrowdOptions, TransportOptions, WitnessOptions, crowd, transport_names, transports, witness,
-};
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -51,7 +40,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 #[command(name = "deponent-bench", version)]
 struct CommandLine {
     #[command(subcommand)]
-    command: args::Command,
+    command: commands::Command,
 }
 
 /// Runs the program with its process's arguments: what the binary does. An interrupt ends the
@@ -65,7 +54,8 @@ pub fn main() -> ExitCode {
 pub fn main_of(arguments: impl IntoIterator<Item: Into<OsString> + Clone>) -> u8 {
     let CommandLine { command } = CommandLine::parse_from(arguments);
     raise_open_files();
-    let outcome = clients::process::end_children_on_interrupt().and_then(|()| args::run(&command));
+    let outcome =
+        clients::process::end_children_on_interrupt().and_then(|()| commands::run(&command));
     if clients::process::interrupted() {
         eprintln!("interrupted");
         return clients::process::INTERRUPTED_STATUS;
@@ -85,7 +75,7 @@ pub fn main_of(arguments: impl IntoIterator<Item: Into<OsString> + Clone>) -> u8
 /// # Errors
 /// Arguments that are not understood, and what made the command fail, in words for its user.
 pub fn run(arguments: impl IntoIterator<Item: Into<OsString> + Clone>) -> anyhow::Result<()> {
-    args::run(&CommandLine::try_parse_from(arguments)?.command)
+    commands::run(&CommandLine::try_parse_from(arguments)?.command)
 }
 
 /// Lets the process open as many files and sockets as it may: a shell's default of 1024 is less

@@ -1,4 +1,4 @@
-//! How far a long loop is, for whoever waits.
+//! Progress bars.
 
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 

@@ -54,7 +54,7 @@ impl Part {
         }
     }
 
-    /// What it is, in a few words.
+    /// A description in a few words.
     pub(crate) const fn about(self) -> &'static str {
         match self {
             Self::State => "makes the state",
@@ -68,12 +68,23 @@ impl Part {
     }
 }
 
+/// The blocks that clients have before the first measured one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ground {
+    /// In geth's format.
+    pub(crate) genesis: PathBuf,
+    /// Payload files after it.
+    pub(crate) setup: Vec<PathBuf>,
+    /// Blocks of a branch that is left, at most.
+    pub(crate) longest_branch: u64,
+}
+
 /// The folders of a chain.
 #[derive(Clone, Debug)]
 pub struct Chain {
-    /// Where the genesis and the blocks that make the state lie.
+    /// The folder of the genesis and of the blocks that make the state.
     pub state: PathBuf,
-    /// Where all further blocks lie.
+    /// The folder of all further blocks.
     pub folder: PathBuf,
     /// Blocks of a branch that is left, at most.
     pub longest_branch: u64,
@@ -92,6 +103,18 @@ impl Chain {
     /// The genesis, in geth's format.
     pub fn genesis(&self) -> PathBuf {
         self.state.join("genesis.json")
+    }
+
+    /// The genesis and the blocks that make the state.
+    pub(crate) fn ground(&self) -> Ground {
+        let (genesis, setup) = (self.genesis(), vec![self.part(Part::State)]);
+        Ground { genesis, setup, longest_branch: self.longest_branch }
+    }
+
+    /// The files of all parts before one, as far as they are there.
+    pub(crate) fn before(&self, part: Part) -> Vec<PathBuf> {
+        let earlier = Part::ALL.into_iter().take_while(|earlier| *earlier != part);
+        earlier.filter(|earlier| self.has(*earlier)).map(|earlier| self.part(earlier)).collect()
     }
 
     /// The file of a part: packed, unless it is there as it is.
@@ -114,13 +137,13 @@ impl Chain {
         payloads_of(&[self.part(part)])
     }
 
-    /// How many payloads a part has.
+    /// The number of payloads of a part.
     pub(crate) fn count(&self, part: Part) -> anyhow::Result<usize> {
         count_of(&[self.part(part)])
     }
 }
 
-/// What the first line of a payload file says of it.
+/// The first line of a payload file, which describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct About {
     deponent: String,
@@ -131,16 +154,16 @@ pub(crate) struct About {
     /// The lowest number of a block, and the highest.
     pub(crate) from: u64,
     pub(crate) to: u64,
-    /// Of all choices, where there were any.
+    /// The seed of all random choices, if there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) seed: Option<u64>,
     /// The command that makes the file again.
     pub(crate) made_by: String,
 }
 
-/// How such a line begins.
+/// The beginning of such a line.
 const ABOUT: &str = "{\"deponent\":";
-/// What it says then, and the version of the form that we read and write.
+/// The kind of file, and the version of the format, that are read and written.
 const PAYLOADS: (&str, u32) = ("payloads", 1);
 /// More than such a line has; one with a payload may be far longer.
 const ABOUT_BYTES: u64 = 64 << 10;
@@ -160,7 +183,7 @@ impl About {
         Self { deponent, version, chain_id, parent, from, to, seed, made_by }
     }
 
-    /// Of a line, where it is not a call.
+    /// Reads a line, unless it is a call.
     pub(crate) fn read(line: &str) -> anyhow::Result<Option<Self>> {
         if !line.starts_with(ABOUT) {
             return Ok(None);
@@ -172,7 +195,7 @@ impl About {
         Ok(Some(about))
     }
 
-    /// Of a file that has one.
+    /// Reads the first line of a file, if it is one.
     pub(crate) fn of(path: &Path) -> anyhow::Result<Option<Self>> {
         let place = || format!("cannot read {}", path.display());
         let mut line = Vec::new();
@@ -202,7 +225,7 @@ pub(crate) fn payloads_of(
     }))
 }
 
-/// How many payloads files have.
+/// The number of payloads in files.
 pub(crate) fn count_of(paths: &[PathBuf]) -> anyhow::Result<usize> {
     let count = |path: &PathBuf| {
         let mut lines = BufReader::with_capacity(1 << 20, unpacked(path)?).split(b'\n');
@@ -215,7 +238,7 @@ pub(crate) fn count_of(paths: &[PathBuf]) -> anyhow::Result<usize> {
     paths.iter().map(count).sum()
 }
 
-/// What a file holds, unpacked; gzip and zstd are told by their first bytes.
+/// The content of a file, unpacked; gzip and zstd are told by their first bytes.
 fn unpacked(path: &Path) -> anyhow::Result<Box<dyn Read>> {
     let place = || format!("cannot read {}", path.display());
     let mut file = BufReader::new(File::open(path).with_context(place)?);
@@ -299,7 +322,7 @@ pub struct Payload {
     pub gas_limit: u64,
     /// The gas that it uses.
     pub gas_used: u64,
-    /// How many transactions it has.
+    /// The number of its transactions.
     pub transactions: usize,
 }
 
@@ -377,7 +400,7 @@ impl Payload {
         call.hashed()
     }
 
-    /// What a file has of it.
+    /// The line of a file.
     pub(crate) fn line(&self) -> &impl Serialize {
         &self.line
     }
@@ -390,13 +413,18 @@ impl Payload {
         }
     }
 
+    /// The call's parameters, as they are sent.
+    pub(crate) fn raw_params(&self) -> &RawValue {
+        &self.line.params
+    }
+
     /// The call's parameters, a JSON list.
     pub fn params(&self) -> &str {
         self.line.params.get()
     }
 }
 
-/// What takes payloads of Prague and Osaka.
+/// The method for payloads of Prague and Osaka.
 const PRAGUE: &str = "engine_newPayloadV4";
 
 /// A call of it.
@@ -424,7 +452,7 @@ impl PragueCall {
     }
 }
 
-/// Of all blobs of these transactions.
+/// The versioned hashes of all blobs of these transactions.
 fn versioned_hashes(transactions: &Value) -> anyhow::Result<Vec<B256>> {
     let transactions = Vec::<Bytes>::deserialize(transactions).context("no transactions")?;
     let mut hashes = Vec::new();

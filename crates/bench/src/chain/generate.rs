@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use alloy_primitives::{Address, B256, U64, keccak256};
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use indicatif::{ProgressBar, ProgressIterator as _};
 use serde_json::{Value, json};
 
@@ -14,8 +14,9 @@ use crate::chain::format::{self, About, Chain, Part, Payload, Writer};
 use crate::chain::sign::sign_all;
 use crate::chain::workload::{self, BlockPlan, Workload};
 use crate::chain::world::{CHAIN_ID, Fork, World};
-use crate::clients::client::{Client, Kind, Program};
-use crate::clients::prepare::{self as sync, Ancestry};
+use crate::clients::client::Client;
+use crate::clients::prepare::{self, Ancestry};
+use crate::clients::target::Target;
 use crate::progress;
 
 /// Proposers take turns.
@@ -25,7 +26,7 @@ const FEE_RECIPIENTS: u64 = 40;
 ///
 /// The builder is a client with `testing_buildBlockV1`; any gives the same chain. geth fails at
 /// blocks with blobs: it wants the blobs.
-pub fn generate(world: &World, folder: &Path, builder: &Program) -> anyhow::Result<Chain> {
+pub(crate) fn generate(world: &World, folder: &Path, builder: &Target) -> anyhow::Result<Chain> {
     let chain = Chain::of(world, &folder.join("chains"));
     let parts = Part::ALL.into_iter().filter(|part| !chain.has(*part));
     let Some(first) = parts.into_iter().next() else { return Ok(chain) };
@@ -49,11 +50,11 @@ pub fn generate(world: &World, folder: &Path, builder: &Program) -> anyhow::Resu
     Ok(chain)
 }
 
-/// What all blocks of a chain have in common.
+/// The properties that all blocks of a chain share.
 pub(crate) struct Blueprint {
     pub(crate) gas_limit: u64,
     pub(crate) fork: Fork,
-    /// So many blocks are of Prague before it.
+    /// The number of blocks of Prague before it.
     pub(crate) prague_blocks: u64,
     pub(crate) seed: u64,
     /// Makes the chain again.
@@ -64,7 +65,7 @@ pub(crate) struct Blueprint {
 pub(crate) struct Driver {
     plan: Blueprint,
     pub(crate) client: Client,
-    /// Where the client runs.
+    /// The directory of the client.
     data: PathBuf,
     started: Instant,
     ancestry: Ancestry,
@@ -79,34 +80,29 @@ impl Driver {
         chain: &Chain,
         first: Part,
         folder: &Path,
-        builder: &Program,
+        builder: &Target,
     ) -> anyhow::Result<Self> {
-        let building = folder.join("building");
-        sync::remove_left(&building)?;
-        let data = building.join(std::process::id().to_string());
+        let data = prepare::working_folder(folder, "building")?;
         if first != Part::State {
-            sync::copy_prepared(&sync::prepared(builder, chain, folder)?, &data)?;
+            prepare::place(builder, &chain.ground(), folder, &data)?;
         }
         let mut builder = builder.clone();
-        if builder.kind == Kind::Geth {
+        if builder.table == "geth" {
             // It would move the limit to its own.
             builder.arguments.push(format!("--miner.gaslimit={}", plan.gas_limit));
         }
-        let mut client = builder.start(&data, &chain.genesis())?;
-        sync::catch_up(&mut client, chain, first)?;
+        let mut client = builder.start(&data, &chain.genesis(), false)?;
+        let before = chain.before(first);
+        prepare::feed(&mut client, &before, chain.longest_branch)?;
         let started = Instant::now();
-        let ancestry = Ancestry::before(chain, first)?;
-        let number = client.block_number()?;
-        let params = json!([format!("{number:#x}"), false]).to_string();
-        let (_, result) = client.public.call("eth_getBlockByNumber", &params)?;
-        let block: Value = serde_json::from_str(result.get())?;
-        let head = serde_json::from_value(block["hash"].clone()).context("the head has no hash")?;
+        let ancestry = Ancestry::of(&before, chain.longest_branch)?;
+        let (number, head) = client.public.head()?;
         Ok(Self { plan, client, data, started, ancestry, head, number })
     }
 
     /// Stops the client, and removes what it had.
     pub(crate) fn end(self, chain: &Chain) -> anyhow::Result<()> {
-        self.client.process.stop()?;
+        self.client.stop()?;
         std::fs::remove_dir_all(&self.data)?;
         let seconds = self.started.elapsed().as_secs_f64();
         eprintln!("{} is made: {seconds:.0} s", chain.folder.display());
@@ -299,7 +295,7 @@ impl Driver {
     }
 
     fn choose(&mut self, head: B256, number: u64) -> anyhow::Result<()> {
-        self.client.forkchoice_updated(self.ancestry.heads(head))?;
+        self.client.engine.forkchoice_updated(self.ancestry.heads(head))?;
         (self.head, self.number) = (head, number);
         Ok(())
     }

@@ -93,7 +93,7 @@ fn signed(plan: &Plan) -> Bytes {
     }
 }
 
-/// Of a transaction of a type that creates nothing.
+/// The recipient of a transaction of a type that cannot create.
 const fn called(to: TxKind) -> Address {
     match to {
         TxKind::Call(to) => to,

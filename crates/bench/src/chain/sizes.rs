@@ -17,7 +17,7 @@ use crate::chain::format::{self, Chain, Part};
 use crate::chain::generate::{Blueprint, Driver};
 use crate::chain::workload::{BlockPlan, Plan, PlanKind};
 use crate::chain::world::{self, Alloc, FUNDER, Fork, address_of, sender, short_hash};
-use crate::clients::client::Program;
+use crate::clients::target::Target;
 
 /// It changes when the same sizes begin to give other blocks.
 const GENERATION: u32 = 1;
@@ -37,13 +37,13 @@ const MEGABYTE: u64 = 1_000_000;
 /// Trie nodes in the witness for each code: 170 bytes when all accounts are read, 600 when few are.
 const NODE_BYTES: u64 = 350;
 
-/// What the codes of a chain of witness sizes consist of.
+/// The content of the codes of a chain of witness sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub enum Codes {
+pub(crate) enum Codes {
     /// Bytes that cannot be made smaller.
     Random,
-    /// What compilers make: zstd packs it into less than half.
+    /// Code as compilers make it: zstd packs it into less than half.
     Realistic,
     /// One word, over and over.
     Compressible,
@@ -52,7 +52,7 @@ pub enum Codes {
 /// How the codes are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub enum Read {
+pub(crate) enum Read {
     /// `EXTCODESIZE`.
     Size,
     /// `EXTCODECOPY` of one word.
@@ -63,14 +63,14 @@ pub enum Read {
 
 /// Sizes of the witnesses, and what is in them; the chain follows from them alone.
 #[derive(Clone, Debug, Serialize)]
-pub struct WitnessSizes {
-    /// Of all choices.
+pub(crate) struct WitnessSizes {
+    /// The seed of all random choices.
     pub seed: u64,
     /// The rules of the blocks.
     pub fork: Fork,
     /// In megabytes: a block for each.
     pub sizes: Vec<u64>,
-    /// What the codes consist of.
+    /// The content of the codes.
     pub codes: Codes,
     /// How they are read.
     pub read: Read,
@@ -81,7 +81,11 @@ pub struct WitnessSizes {
 ///
 /// # Errors
 /// Whatever keeps the builder from making the blocks as they are planned.
-pub fn generate(world: &WitnessSizes, folder: &Path, builder: &Program) -> anyhow::Result<Chain> {
+pub(crate) fn generate(
+    world: &WitnessSizes,
+    folder: &Path,
+    builder: &Target,
+) -> anyhow::Result<Chain> {
     let own = folder.join("chains").join(world.name());
     let chain = Chain { state: own.clone(), folder: own, longest_branch: 0 };
     let readme = chain.folder.join("README.md");
@@ -124,7 +128,7 @@ impl WitnessSizes {
         format!("witness-size-{}", short_hash(&(GENERATION, self)))
     }
 
-    /// How many codes there are.
+    /// The number of codes.
     fn count(&self) -> u64 {
         self.sizes.iter().copied().map(reads).max().unwrap_or_default()
     }
@@ -140,7 +144,7 @@ impl WitnessSizes {
         world::genesis(alloc, GAS_LIMIT, self.prague_blocks(), self.fork)
     }
 
-    /// How many blocks deploy codes: by the rules of Prague, which bounds no transaction's gas.
+    /// The number of blocks that deploy codes: by the rules of Prague, which bounds no transaction's gas.
     fn prague_blocks(&self) -> u64 {
         self.count().div_ceil(DEPLOYMENTS_A_BLOCK)
     }
@@ -172,19 +176,17 @@ impl WitnessSizes {
         BlockPlan::plain(transactions.collect())
     }
 
-    /// That the last code is what it is meant to be.
+    /// Checks that the last code is as planned.
     fn check(&self, contracts: &Contracts, driver: &mut Driver) -> anyhow::Result<()> {
         let address = contracts.address(self.count() - 1);
-        let params = json!([address, "latest"]).to_string();
-        let (_, code) = driver.client.public.call("eth_getCode", &params)?;
-        let code: String = serde_json::from_str(code.get())?;
+        let code: String = driver.client.public.read("eth_getCode", (address, "latest"))?;
         let is_there = code == hex::encode_prefixed(contracts.code(address));
         ensure!(is_there, "{address} has another code than planned, of {} bytes", code.len() / 2);
         Ok(())
     }
 }
 
-/// How many codes a block reads whose witness has so many megabytes.
+/// The number of codes that a block reads whose witness has so many megabytes.
 fn reads(megabytes: u64) -> u64 {
     megabytes * MEGABYTE / (CODE_BYTES + NODE_BYTES)
 }

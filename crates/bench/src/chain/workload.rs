@@ -61,7 +61,7 @@ pub(crate) enum PlanKind {
     },
 }
 
-/// What a block has beside its transactions.
+/// The withdrawals and other parts of a block beside its transactions.
 #[derive(Clone, Debug)]
 pub(crate) struct BlockPlan {
     pub(crate) transactions: Vec<Plan>,
@@ -126,7 +126,7 @@ pub(crate) struct Workload {
     allowances: Vec<(usize, u64, u64)>,
     tokens_made: u64,
     blobs_made: u64,
-    /// What the block has room for.
+    /// The room that is left in the block.
     blobs_left: u64,
 }
 
@@ -317,7 +317,7 @@ impl Workload {
         (plan, 46_000)
     }
 
-    /// What a rollup posts, to an account of its own.
+    /// A batch of a rollup, to an account of its own.
     fn blobs(&mut self) -> (Plan, u64) {
         let (mut plan, gas) = self.payment();
         let count = self.random.between(1, TRANSACTION_BLOBS).min(self.blobs_left);
@@ -411,7 +411,7 @@ pub(crate) const fn withdrawal_gwei(number: u64, place: usize) -> u64 {
     18_000_000 + number * 31 + place as u64
 }
 
-/// The versioned hash of a blob that nobody has: its commitment is the hash of its number.
+/// The versioned hash of a blob that does not exist: its commitment is the hash of its number.
 pub(crate) fn versioned_hash(blob: u64) -> B256 {
     let mut hash = keccak256(format!("deponent bench blob {blob}"));
     hash.0[0] = eip4844::VERSIONED_HASH_VERSION_KZG;

@@ -1,4 +1,4 @@
-//! What a chain of the benchmark is made from: its sizes, its genesis, its addresses.
+//! The sizes of a generated chain, its genesis and its addresses.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ const SHARED_CODES: usize = 20;
 /// Bytes of the smallest and the largest code: the limit of EIP-170.
 const CODE_BYTES: [u64; 2] = [1_200, 24_576];
 
-/// What the blocks of a chain are for.
+/// The purpose of the blocks of a chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChainKind {
@@ -106,15 +106,15 @@ impl Fork {
 /// Sizes of a chain; the chain follows from them alone.
 #[derive(Clone, Debug, Serialize)]
 pub struct World {
-    /// What the sizes are called.
+    /// The name of the sizes.
     pub name: String,
-    /// What the measured blocks are for. The first chains had no kind.
+    /// The purpose of the measured blocks. The first chains had no kind.
     #[serde(skip_serializing_if = "ChainKind::is_mainnet")]
     pub kind: ChainKind,
     /// The rules of the measured blocks. The first chains had one.
     #[serde(skip_serializing_if = "Fork::is_osaka")]
     pub fork: Fork,
-    /// Of all choices.
+    /// The seed of all random choices.
     pub seed: u64,
     /// Accounts without code that the state begins with.
     pub accounts: u64,

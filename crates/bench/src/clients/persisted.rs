@@ -14,7 +14,7 @@ use crate::fault::Fault;
 /// reth's subscription, which ours has as well.
 const METHOD: &str = "reth_subscribePersistedBlock";
 
-/// What is told of a block; its number is there, too.
+/// The notification of a block; it has the number, too.
 #[derive(Deserialize)]
 struct Block {
     hash: B256,
@@ -82,7 +82,7 @@ async fn follow(
         let told = blocks.next().await.map_err(anyhow::Error::from);
         let hash = told.map(|Block { hash }| hash);
         let is_end = hash.is_err();
-        // Nobody listens once the run is over.
+        // The receiver is gone once the run is over.
         if sender.send(hash).is_err() || is_end {
             return;
         }

@@ -1,16 +1,20 @@
-//! Brings a client to where a part of the chain begins, and keeps its directory for next time.
+//! Brings a client to where the measured blocks begin, and keeps its directory for next time.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use alloy_primitives::B256;
 use anyhow::Context;
 
-use crate::chain::format::{Chain, Part, Payload};
-use crate::clients::client::{Client, Heads, Program};
+use crate::chain::format::{About, Ground, Payload, count_of, payloads_of};
+use crate::chain::world::short_hash;
+use crate::clients::client::Client;
+use crate::clients::port::Heads;
+use crate::clients::target::{Reset, Target};
 use crate::progress;
 
 /// How far behind the head consensus clients name a block safe, and finalized.
@@ -27,23 +31,14 @@ pub(crate) struct Ancestry {
 }
 
 impl Ancestry {
-    /// No block yet of `chain`.
-    fn of(chain: &Chain) -> Self {
-        let deeper = (chain.longest_branch as usize).saturating_sub(SAFE_DEPTH);
-        Self { deeper, ..Self::default() }
-    }
-
-    /// All blocks before `part`.
-    pub(crate) fn before(chain: &Chain, part: Part) -> anyhow::Result<Self> {
-        let mut ancestry = Self::of(chain);
-        for earlier in Part::ALL.into_iter().take_while(|earlier| *earlier != part) {
-            if chain.has(earlier) {
-                chain.payloads(earlier)?.try_for_each(|payload| {
-                    ancestry.push(&payload?);
-                    anyhow::Ok(())
-                })?;
-            }
-        }
+    /// The blocks of payload files, on a chain whose branches have at most so many blocks.
+    pub(crate) fn of(files: &[PathBuf], longest_branch: u64) -> anyhow::Result<Self> {
+        let deeper = (longest_branch as usize).saturating_sub(SAFE_DEPTH);
+        let mut ancestry = Self { deeper, ..Self::default() };
+        payloads_of(files)?.try_for_each(|payload| {
+            ancestry.push(&payload?);
+            anyhow::Ok(())
+        })?;
         Ok(ancestry)
     }
 
@@ -70,70 +65,113 @@ impl Ancestry {
     }
 }
 
-/// Feeds a client all blocks before `part` that it does not have; how many.
-pub(crate) fn catch_up(client: &mut Client, chain: &Chain, part: Part) -> anyhow::Result<u64> {
-    let earlier = Part::ALL.into_iter().take_while(|earlier| *earlier != part);
-    let earlier: Vec<Part> = earlier.filter(|earlier| chain.has(*earlier)).collect();
-    let blocks = earlier.iter().map(|earlier| chain.count(*earlier)).sum::<anyhow::Result<_>>()?;
-    if earlier.contains(&Part::Reorgs) {
-        // Of the head's number and a few lower there may be blocks on another branch that it does
-        // not have, which the next ones are on.
-        let have = client.block_number()?;
-        for payload in chain.payloads(Part::Reorgs)? {
-            let payload = payload?;
-            if (have.saturating_sub(chain.longest_branch)..=have).contains(&payload.number) {
-                client.new_payload_patiently(&payload)?;
-            }
-        }
-    }
-    let payloads = earlier.into_iter().map(|earlier| chain.payloads(earlier));
-    let payloads = payloads.collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten();
-    feed(client, Ancestry::of(chain), blocks, payloads)
-}
-
-/// Feeds a client those of some `blocks` that it does not have; how many.
+/// Feeds a client the blocks of payload files that it does not have; how many. Of the head's number
+/// and up to `longest_branch` lower ones there may be blocks on another branch that it lacks.
 pub(crate) fn feed(
     client: &mut Client,
-    mut ancestry: Ancestry,
-    blocks: usize,
-    payloads: impl Iterator<Item = anyhow::Result<Payload>>,
+    files: &[PathBuf],
+    longest_branch: u64,
 ) -> anyhow::Result<u64> {
     let have = client.block_number()?;
-    let bar = progress::bar(format!("{} catches up", client.name), blocks);
+    if longest_branch == 0 && has_all(files, have)? {
+        return Ok(0);
+    }
+    let mut ancestry = Ancestry::of(&[], longest_branch)?;
+    let bar = progress::bar(format!("{} catches up", client.name), count_of(files)?);
     let mut fed = 0;
-    for payload in payloads {
+    for payload in payloads_of(files)? {
         let payload = payload?;
         ancestry.push(&payload);
-        if payload.number > have {
-            client
-                .new_payload_patiently(&payload)
-                .and_then(|()| client.forkchoice_updated(ancestry.heads(payload.hash)))
-                .map_err(|error| client.process.blame(error))?;
-            fed += 1;
+        let is_new = payload.number > have;
+        if is_new || payload.number + longest_branch > have {
+            let sent = client.new_payload_patiently(&payload).and_then(|()| match is_new {
+                true => client.engine.forkchoice_updated(ancestry.heads(payload.hash)).map(drop),
+                false => Ok(()),
+            });
+            sent.map_err(|error| client.blame(error))?;
         }
+        fed += u64::from(is_new);
         bar.inc(1);
     }
     Ok(fed)
 }
 
-/// The directory of a client that has the state: made once for each chain and version.
+/// Whether block `have` is behind all blocks of files whose first lines say which they have.
+fn has_all(files: &[PathBuf], have: u64) -> anyhow::Result<bool> {
+    for file in files {
+        if About::of(file)?.is_none_or(|about| about.to > have) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Where the directory of a client is kept that has all blocks of the ground: it belongs to its
+/// program, version and arguments.
+pub(crate) fn kept_folder(
+    target: &Target,
+    ground: &Ground,
+    folder: &Path,
+) -> anyhow::Result<PathBuf> {
+    let files = std::iter::once(&ground.genesis).chain(&ground.setup).map(|path| {
+        let read = || anyhow::Ok((path.canonicalize()?, fs::metadata(path)?));
+        let (path, file) = read().with_context(|| format!("no {}", path.display()))?;
+        let changed = file.modified()?.duration_since(std::time::UNIX_EPOCH)?.as_nanos();
+        Ok((path, file.len(), changed.to_string()))
+    });
+    let files = short_hash(&files.collect::<anyhow::Result<Vec<_>>>()?);
+    let (name, version) = (file_name(&target.table), target.version()?);
+    let name = format!("{name}-{}-{}", file_name(&version), target.key()?);
+    Ok(folder.join("prepared").join(files).join(name))
+}
+
+/// Throws the directory away that is kept of a client.
+pub(crate) fn forget(target: &Target, ground: &Ground, folder: &Path) -> anyhow::Result<()> {
+    Ok(fs::remove_dir_all(kept_folder(target, ground, folder)?).or_else(absent)?)
+}
+
+/// Makes the directory `data` of a client that has all blocks of the ground: a copy of the one that
+/// is kept in `folder`, and made first if it is not there.
 ///
-/// A client that keeps its state in memory leaves an empty one, and catches up whenever it starts.
-pub(crate) fn prepared(program: &Program, chain: &Chain, folder: &Path) -> anyhow::Result<PathBuf> {
-    let data = prepared_folder(program, chain, folder)?;
-    let mut program = program.clone();
-    program.arguments = program.target()?.importing().arguments;
-    prepare(&data, |unfinished| {
-        let mut client = program.start(unfinished, &chain.genesis())?;
-        let blocks = catch_up(&mut client, chain, Part::MEASURED[0])?;
-        Ok((client, blocks))
-    })?;
-    Ok(data)
+/// A client that keeps its newest blocks in memory lacks them after each start: [`start`] feeds it.
+pub(crate) fn place(
+    target: &Target,
+    ground: &Ground,
+    folder: &Path,
+    data: &Path,
+) -> anyhow::Result<()> {
+    fs::remove_dir_all(data).or_else(absent)?;
+    // What is imported is the same whatever is measured on it.
+    let plain = target.plain().importing();
+    let import = |data: &Path| {
+        let mut client = plain.start(data, &ground.genesis, false)?;
+        let blocks = feed(&mut client, &ground.setup, 0)?;
+        anyhow::Ok((client, blocks))
+    };
+    if target.reset() == Reset::Delete {
+        return import(data)?.0.stop();
+    }
+    let kept = kept_folder(&plain, ground, folder)?;
+    prepare(&kept, import).with_context(|| format!("cannot make {}", kept.display()))?;
+    copy_prepared(&kept, data).with_context(|| format!("cannot copy it to {}", data.display()))
+}
+
+/// Starts a client on a directory that [`place`] made, or where it ran before, and feeds it the
+/// blocks of the ground that it lacks.
+pub(crate) fn start(
+    target: &Target,
+    ground: &Ground,
+    data: &Path,
+    with_socket: bool,
+) -> anyhow::Result<Client> {
+    let mut client = target.start(data, &ground.genesis, with_socket)?;
+    feed(&mut client, &ground.setup, 0)?;
+    Ok(client)
 }
 
 /// Makes the directory `data`, unless it is there: `import` is given another name to start a client
 /// on, feeds it, and returns it with how many blocks that were.
-pub(crate) fn prepare(
+fn prepare(
     data: &Path,
     import: impl FnOnce(&Path) -> anyhow::Result<(Client, u64)>,
 ) -> anyhow::Result<()> {
@@ -147,7 +185,7 @@ pub(crate) fn prepare(
     eprintln!("{} is being made", data.display());
     let started = Instant::now();
     let (client, blocks) = import(&unfinished)?;
-    client.process.stop()?;
+    client.stop()?;
     let seconds = started.elapsed().as_secs_f64();
     let said = serde_json::json!({"blocks": blocks, "seconds": seconds});
     fs::write(unfinished.join("import.json"), said.to_string())?;
@@ -156,28 +194,32 @@ pub(crate) fn prepare(
     Ok(())
 }
 
-fn prepared_folder(program: &Program, chain: &Chain, folder: &Path) -> anyhow::Result<PathBuf> {
-    let chain_name = chain.state.file_name().context("a chain has a folder")?;
-    let name = format!("{}-{}", program.kind.name(), program.version()?);
-    Ok(folder.join("prepared").join(chain_name).join(name))
-}
-
-/// Where the copies of this run go; those that runs before it have left are removed.
-pub(crate) fn working_folder(folder: &Path) -> anyhow::Result<PathBuf> {
-    let running = folder.join("running");
-    remove_left(&running)?;
-    let own = running.join(std::process::id().to_string());
+/// A folder below `folder` for the copies of this run; those that ended processes have left are
+/// removed.
+pub(crate) fn working_folder(folder: &Path, purpose: &str) -> anyhow::Result<PathBuf> {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let running = folder.join(purpose);
+    for entry in fs::read_dir(&running).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.split('-').next()).unwrap_or_default();
+        if !Path::new("/proc").join(process).exists() {
+            fs::remove_dir_all(entry.path()).or_else(absent)?;
+        }
+    }
+    let next = NEXT.fetch_add(1, Ordering::Relaxed);
+    let own = running.join(format!("{}-{next}", std::process::id()));
     fs::create_dir_all(&own).with_context(|| format!("cannot make {}", own.display()))?;
     Ok(own)
 }
 
-/// Throws a client's prepared directory away, for one whose files have another format by now.
-pub(crate) fn forget(program: &Program, chain: &Chain, folder: &Path) -> anyhow::Result<()> {
-    Ok(fs::remove_dir_all(prepared_folder(program, chain, folder)?).or_else(absent)?)
+/// A name of a client, as a part of paths.
+pub(crate) fn file_name(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "+-.=_".contains(c);
+    name.chars().map(|c| if is_plain(c) { c } else { '-' }).collect()
 }
 
 /// Copies a prepared directory. Files that are never changed once written are linked.
-pub(crate) fn copy_prepared(from: &Path, to: &Path) -> anyhow::Result<()> {
+fn copy_prepared(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to)?;
     let entries = fs::read_dir(from).with_context(|| format!("no {}", from.display()))?;
     let mut entries = entries.collect::<Result<Vec<fs::DirEntry>, _>>()?;
@@ -209,17 +251,7 @@ fn is_final(name: &OsStr, next: Option<&OsStr>) -> bool {
     is_table || log(name).is_some() && log(name) == next.and_then(log)
 }
 
-/// Removes the folders below `folder` that processes which are no more have left.
-pub(crate) fn remove_left(folder: &Path) -> anyhow::Result<()> {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if !Path::new("/proc").join(entry.file_name()).exists() {
-            fs::remove_dir_all(entry.path()).or_else(absent)?;
-        }
-    }
-    Ok(())
-}
-
-/// That something is not there is as good as having removed it.
+/// A missing file is as good as a removed one.
 pub(crate) fn absent(error: std::io::Error) -> std::io::Result<()> {
     if error.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }

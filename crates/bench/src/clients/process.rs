@@ -29,9 +29,9 @@ const WRITING_TIME: Duration = Duration::from_secs(10);
 pub(crate) const INTERRUPTED_STATUS: u8 = 130;
 /// The longest sleep without a look whether an interrupt came.
 const NAP: Duration = Duration::from_millis(100);
-/// How often it is looked whether a process ended whose connection did.
+/// Looks at a process whose connection ended, until it has ended too.
 const DYING_TRIES: usize = 50;
-/// How much of the end of a log is shown.
+/// The end of a log that is shown.
 const LAST_WORDS_BYTES: usize = 600;
 
 /// For a client to come to rest after it was started: some read what they will need.
@@ -40,7 +40,7 @@ const SETTLE_TIME: Duration = Duration::from_secs(20);
 const SETTLE_PAUSE: Duration = Duration::from_millis(500);
 const SETTLED_KIB: u64 = 1 << 10;
 
-/// Lines of a log that are kept for whoever waits for one; further ones go to the file alone.
+/// Lines of a log that are kept for a reader that waits for one; further ones go to the file alone.
 const LINES_WAITING: usize = 10_000;
 
 /// The children that run.
@@ -50,11 +50,11 @@ fn with_running<T>(act: impl FnOnce(&mut Vec<Pid>) -> T) -> T {
     act(&mut RUNNING.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Whether somebody wants us to end.
+/// Whether this process was told to end.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Whether an interrupt came. The children are killed then; whoever has measured something writes
-/// it and returns.
+/// Whether an interrupt came. The children are killed then; a command writes what it measured and
+/// returns.
 pub(crate) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
@@ -122,9 +122,10 @@ pub(crate) struct Process {
     /// Its number, and that of its process group.
     pid: Pid,
     is_over: bool,
+    is_frozen: bool,
     log: PathBuf,
     lines: Receiver<String>,
-    /// How long it may take to stop.
+    /// The longest time that it may take to stop.
     pub(crate) stop_time: Duration,
 }
 
@@ -143,8 +144,8 @@ impl Process {
         let pid = Pid::from_child(&child);
         with_running(|running| running.push(pid));
         let lines = tee(printed, file);
-        let (log, is_over) = (log.into(), false);
-        Ok(Self { child, pid, is_over, log, lines, stop_time: STOP_TIME })
+        let (log, is_over, is_frozen) = (log.into(), false, false);
+        Ok(Self { child, pid, is_over, is_frozen, log, lines, stop_time: STOP_TIME })
     }
 
     /// The first line of the log, until `end`, that `read` finds something in.
@@ -241,14 +242,18 @@ impl Process {
     }
 
     /// Stops its threads where they are, until [`Process::thaw`].
-    pub(crate) fn freeze(&self) -> anyhow::Result<()> {
+    pub(crate) fn freeze(&mut self) -> anyhow::Result<()> {
+        self.is_frozen = true;
         Ok(kill_process_group(self.pid, Signal::STOP)?)
     }
 
-    /// Has them go on, and leaves them a moment for it.
-    pub(crate) fn thaw(&self) -> anyhow::Result<()> {
-        kill_process_group(self.pid, Signal::CONT)?;
-        std::thread::sleep(THAWING);
+    /// Has them go on, if they were stopped, and leaves them a moment for it.
+    pub(crate) fn thaw(&mut self) -> anyhow::Result<()> {
+        if self.is_frozen {
+            kill_process_group(self.pid, Signal::CONT)?;
+            std::thread::sleep(THAWING);
+            self.is_frozen = false;
+        }
         Ok(())
     }
 
@@ -278,13 +283,13 @@ impl Drop for Process {
     }
 }
 
-/// Copies the log to its file as it is, line by line, and to whoever waits for something in it.
+/// Copies the log to its file as it is, line by line, and to the reader that waits for a line.
 fn tee(printed: PipeReader, mut file: std::fs::File) -> Receiver<String> {
     let (sender, receiver) = sync_channel(LINES_WAITING);
     std::thread::spawn(move || {
         for line in BufReader::new(printed).split(b'\n').map_while(Result::ok) {
             file.write_all(&line).and_then(|()| file.write_all(b"\n")).ok();
-            // Most of the log comes when nobody waits any more.
+            // Most of the log comes when no reader waits any more.
             sender.try_send(String::from_utf8_lossy(&line).into_owned()).ok();
         }
     });
@@ -311,7 +316,7 @@ pub(crate) fn unmapped_files_kib(id: u32) -> u64 {
     sizes.values().sum::<u64>().saturating_sub(Usage::of(id).shared_kib)
 }
 
-/// What the system counts of a process.
+/// The memory and processor time of a process, as the system counts them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     /// Memory that is resident now, in KiB.
@@ -320,9 +325,6 @@ pub(crate) struct Usage {
     pub(crate) peak_kib: u64,
     /// Of what is resident, that of mapped files in memory.
     pub(crate) shared_kib: u64,
-    /// Of what is resident, that of mapped files on disk: pages of the system's cache of files,
-    /// which it has back without asking.
-    pub(crate) file_kib: u64,
     /// Processor time, in milliseconds, to the kernel's 10.
     pub(crate) cpu_ms: u64,
 }
@@ -345,7 +347,6 @@ impl Usage {
             resident_kib: kib("VmRSS:").unwrap_or(0),
             peak_kib: kib("VmHWM:").unwrap_or(0),
             shared_kib: kib("RssShmem:").unwrap_or(0),
-            file_kib: kib("RssFile:").unwrap_or(0),
             cpu_ms: ticks * 10,
         }
     }
@@ -389,7 +390,7 @@ mod tests {
     fn what_a_script_starts_is_stopped_and_killed_with_it() {
         let directory = tempfile::tempdir().expect("a directory");
         let log = directory.path().join("log");
-        let (process, id) = script(&log);
+        let (mut process, id) = script(&log);
         assert!(is_there(id));
         process.freeze().expect("it is there");
         let state = || std::fs::read_to_string(format!("/proc/{id}/stat")).expect("it is there");

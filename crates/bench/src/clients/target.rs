@@ -1,6 +1,6 @@
 //! The clients under test, as data: how each is started, made ready, and where it listens.
 //!
-//! What the table of a client may say stands in `targets.toml`, which has those that we know.
+//! The head of `targets.toml`, which has the known clients, explains the keys of a table.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,9 +15,10 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use crate::chain::world::short_hash;
-use crate::clients::client::Client;
-use crate::clients::process::{Process, bound_to_us};
-use crate::clients::wire::Connection;
+use crate::clients::bounds::Bounds;
+use crate::clients::client::{BuilderPort, Client};
+use crate::clients::port::Port;
+use crate::clients::process::Process;
 
 /// The clients that we know.
 const KNOWN: &str = include_str!("targets.toml");
@@ -28,15 +29,18 @@ const POLL_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Target {
-    /// As its table is called.
+    /// As messages call it.
     #[serde(skip)]
     pub(crate) name: String,
-    /// What it is given beside what its table says.
+    /// The table that it is, or is like.
+    #[serde(skip)]
+    pub(crate) table: String,
+    /// Arguments beside those of its table.
     #[serde(skip)]
     pub(crate) arguments: Vec<String>,
-    /// Whether payloads are sent with `engine_newPayloadWithWitness`: `name+witness`.
+    /// The most that it may use.
     #[serde(skip)]
-    pub(crate) with_witness: bool,
+    pub(crate) bounds: Bounds,
     program: String,
     also: Option<String>,
     version: Vec<String>,
@@ -56,11 +60,13 @@ pub(crate) struct Target {
     engine: Option<Listens>,
     public: Option<Listens>,
     websocket: Option<Listens>,
-    builds_on: Option<Port>,
+    builds_on: Option<BuilderPort>,
     #[serde(default)]
     reset: Reset,
     #[serde(default)]
-    witness: bool,
+    pub(crate) witness: bool,
+    #[serde(default)]
+    pub(crate) rest: bool,
     config: Option<String>,
     #[serde(default)]
     environment: BTreeMap<String, String>,
@@ -77,13 +83,13 @@ const fn usual_seconds() -> u64 {
     600
 }
 
-/// Where a line of the log has an address.
+/// The place of an address in a line of the log.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Listens {
     /// Words of the line.
     line: String,
-    /// What stands before the address.
+    /// The text before the address.
     after: String,
 }
 
@@ -95,15 +101,7 @@ impl Listens {
     }
 }
 
-/// One of a client's two ports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Port {
-    Engine,
-    Public,
-}
-
-/// What happens to a directory before a run.
+/// The way in which a directory is reset before a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Reset {
@@ -143,29 +141,21 @@ impl Targets {
         names
     }
 
-    /// The target called `name`, or `name+witness`.
+    /// The target called `name`.
     pub(crate) fn target(&self, name: &str) -> anyhow::Result<Target> {
-        let (table_name, with_witness) = match name.strip_suffix("+witness") {
-            Some(table_name) => (table_name, true),
-            None => (name, false),
-        };
-        let table = self.table(table_name, &mut Vec::new())?;
+        let table = self.table(name, &mut Vec::new())?;
         let source = match &self.file {
-            Some((path, table)) if table.contains_key(table_name) => path.display().to_string(),
+            Some((path, table)) if table.contains_key(name) => path.display().to_string(),
             _ => "targets.toml".into(),
         };
         let mut target: Target = table.try_into().map_err(|error: toml::de::Error| {
             // The error speaks of the value alone.
             let said = error.to_string().trim().replace('\n', ", ");
-            anyhow!("{source}, table [{table_name}]: {said}; correct that key")
+            anyhow!("{source}, table [{name}]: {said}; correct that key")
         })?;
-        target.check().with_context(|| format!("{source}, table [{table_name}]"))?;
-        ensure!(
-            target.witness || !with_witness,
-            "{table_name} has no witnesses: leave out +witness, or set witness = true in its table"
-        );
+        target.check().with_context(|| format!("{source}, table [{name}]"))?;
         target.name = name.into();
-        target.with_witness = with_witness;
+        target.table = name.into();
         Ok(target)
     }
 
@@ -197,9 +187,9 @@ struct Places<'a> {
     genesis: &'a Path,
     secret: &'a Path,
     socket: &'a Path,
-    /// Where there is a text for it.
+    /// The configuration file, if there is one.
     config: Option<&'a Path>,
-    /// Of the Engine API, of HTTP, and of WebSockets.
+    /// The ports of the Engine API, of HTTP, and of WebSockets.
     ports: [u16; 3],
 }
 
@@ -273,7 +263,7 @@ impl Target {
         Ok(())
     }
 
-    /// Where the program may lie.
+    /// The paths at which the program is looked for.
     fn paths(&self) -> anyhow::Result<Vec<PathBuf>> {
         let here = std::env::current_exe().unwrap_or_default();
         let get = |name: &str| match name {
@@ -314,7 +304,7 @@ impl Target {
         self
     }
 
-    /// What it says of its version, without spaces.
+    /// The version that the program prints, without spaces.
     pub(crate) fn version(&self) -> anyhow::Result<String> {
         let binary = self.needed_binary()?;
         let output = Command::new(&binary)
@@ -326,16 +316,19 @@ impl Target {
         Ok(version.unwrap_or_default().trim().replace(' ', "-"))
     }
 
-    /// A short name for all that its directory may depend on: the program's file, and the arguments
-    /// that it gets.
-    pub(crate) fn build(&self) -> anyhow::Result<String> {
+    /// A short name for what its directory depends on, beside the version: where the program lies,
+    /// and the arguments that it gets.
+    pub(crate) fn key(&self) -> anyhow::Result<String> {
         let binary = self.needed_binary()?;
-        let read = || anyhow::Ok((binary.canonicalize()?, fs::metadata(&binary)?));
-        let (path, file) = read().with_context(|| format!("no {}", binary.display()))?;
-        let changed = file.modified()?.duration_since(std::time::UNIX_EPOCH)?.as_nanos();
+        let path = binary.canonicalize().with_context(|| format!("no {}", binary.display()))?;
         let Self { init, start, arguments, import, config, environment, .. } = self;
         let given = (init, start, arguments, import, config, environment);
-        Ok(short_hash(&(path, file.len(), changed.to_string(), given)))
+        Ok(short_hash(&(path, given)))
+    }
+
+    /// Itself without the arguments that are to be measured, and without bounds.
+    pub(crate) fn plain(&self) -> Self {
+        Self { arguments: Vec::new(), bounds: Bounds::default(), ..self.clone() }
     }
 
     /// Itself, for blocks that are not measured.
@@ -354,33 +347,22 @@ impl Target {
         self.reset
     }
 
-    /// Starts it on a directory, which is made from the genesis when it is empty.
-    pub(crate) fn start(&self, data: &Path, genesis: &Path) -> anyhow::Result<Client> {
-        self.start_as(bound_to_us(&self.needed_binary()?), data, genesis, false)
-    }
-
-    /// The same by `command`, which is the program without arguments, and with a Unix socket or
-    /// without.
-    pub(crate) fn start_as(
+    /// Starts it on a directory, which is made from the genesis when it is empty, with a Unix socket
+    /// or without.
+    pub(crate) fn start(
         &self,
-        command: Command,
         data: &Path,
         genesis: &Path,
         with_socket: bool,
     ) -> anyhow::Result<Client> {
         let at = || format!("{} on {}", self.name, data.display());
-        self.start_at(command, data, genesis, with_socket).with_context(at)
+        self.start_at(data, genesis, with_socket).with_context(at)
     }
 
-    fn start_at(
-        &self,
-        mut command: Command,
-        data: &Path,
-        genesis: &Path,
-        with_socket: bool,
-    ) -> anyhow::Result<Client> {
+    fn start_at(&self, data: &Path, genesis: &Path, with_socket: bool) -> anyhow::Result<Client> {
         fs::create_dir_all(data).with_context(|| format!("cannot make {}", data.display()))?;
         let data = data.canonicalize()?;
+        let mut command = self.bounds.command(&self.needed_binary()?, &data)?;
         let secret_file = data.join("jwt.hex");
         let secret = JwtSecret::load_or_create(&secret_file)?;
         let socket = data.join("bench.ipc");
@@ -414,8 +396,8 @@ impl Target {
         let mut process = Process::start(command, &data.join("bench.log"))?;
         process.stop_time = Duration::from_secs(self.stop_seconds);
         let [engine, public, websocket] = self.addresses(&mut process, &places, end)?;
-        let opened = Connection::open(&engine, Some(secret))
-            .and_then(|engine| Ok((engine, Connection::open(&public, None)?)));
+        let opened = Port::open(&engine, Some(secret))
+            .and_then(|engine| Ok((engine, Port::open(&public, None)?)));
         let opened = opened.map_err(|error| process.blame(error))?;
         let mut client = Client {
             name: self.name.clone(),
@@ -424,7 +406,7 @@ impl Target {
             websocket: if websocket.is_empty() { public } else { websocket },
             public: opened.1,
             socket: with_socket.then_some(socket),
-            process,
+            process: Some(process),
         };
         client.engine.set_patience(Duration::from_secs(self.answer_seconds));
         Ok(client)
@@ -493,8 +475,8 @@ mod tests {
         for name in targets.names() {
             targets.target(name).unwrap_or_else(|error| panic!("{name}: {error:#}"));
         }
-        assert!(targets.target("geth+witness").expect("it has them").with_witness);
-        assert!(targets.target("besu+witness").is_err());
+        assert!(targets.target("geth").expect("it has them").witness);
+        assert!(!targets.target("besu").expect("it has none").witness);
     }
 
     #[test]

@@ -14,7 +14,6 @@ use super::{Mode, Plan, null_contender, usual_threads, write};
 use crate::args::count;
 use crate::cells;
 use crate::report::{Document, Table, Unit};
-use crate::transports::receive_witnesses;
 
 /// What `overhead` is given.
 #[derive(Debug, Args)]
@@ -47,7 +46,7 @@ pub(crate) fn overhead(args: &OverheadArgs) -> anyhow::Result<()> {
          mix of `deponent bench rpc`. Witnesses: received and decoded to slices of memory that was \
          touched before, by the code of `deponent bench transports`.",
     );
-    document.table(calls(args)?).table(witnesses(args)?);
+    document.table(calls(args)?);
     println!("{}", write(&document, args.results.as_ref())?.display());
     Ok(())
 }
@@ -95,21 +94,6 @@ fn calls(args: &OverheadArgs) -> anyhow::Result<Table> {
             ];
             table.row(row);
         }
-    }
-    Ok(table)
-}
-
-fn witnesses(args: &OverheadArgs) -> anyhow::Result<Table> {
-    let mut table = Table::new("Witnesses")
-        .column("encoding", Unit::Text)
-        .column("transport", Unit::Text)
-        .column("witness", Unit::Mb)
-        .column("received and decoded", Unit::MbPerSecond)
-        .column("per processor of ours", Unit::MbPerSecond);
-    for speed in receive_witnesses(args.witness * 1_000_000, args.witnesses)? {
-        let bytes = speed.witness_bytes as f64;
-        let [wall, cpu] = [speed.wall, speed.cpu].map(|time| bytes / time.as_secs_f64());
-        table.row(cells![speed.encoding, speed.transport, bytes, wall, cpu]);
     }
     Ok(table)
 }

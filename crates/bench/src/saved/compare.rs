@@ -6,10 +6,10 @@ use std::path::Path;
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 
-use crate::compare::{Pairing, unequal_work, verdict_columns, verdict_rows};
 use crate::measure::Comparison;
-use crate::replay::{self, Block, Run};
 use crate::report::{self, Cell, Content, Document};
+use crate::run::sample::{Block, Run, names, unequal_work};
+use crate::run::tables::{self, Pairing, verdict_columns, verdict_rows};
 
 /// An earlier run.
 struct Saved<'a> {
@@ -70,15 +70,15 @@ pub(crate) fn compare(folders: [&Path; 2]) -> anyhow::Result<Document> {
         document.text(format!("Of each the first {rounds} rounds count, as many as both have."));
     }
     document.text(Comparison::WORDS).table(table);
-    document.table(replay::latencies("newPayload", &all, |block| Some(block.new_payload)));
-    document.table(replay::latencies("forkchoiceUpdated", &all, |block| Some(block.forkchoice)));
-    document.table(replay::speeds(&all)).chart(replay::distribution(&all));
+    document.table(tables::latencies("newPayload", &all, |block| Some(block.new_payload)));
+    document.table(tables::latencies("forkchoiceUpdated", &all, |block| Some(block.forkchoice)));
+    document.table(tables::speeds(&all)).chart(tables::distribution(&all));
     Ok(document)
 }
 
 /// The clients to compare.
 fn common<'a>(a: &'a Saved<'_>, b: &'a Saved<'_>) -> anyhow::Result<Vec<[&'a str; 2]>> {
-    let [of_a, of_b] = [replay::names(&a.runs), replay::names(&b.runs)];
+    let [of_a, of_b] = [names(&a.runs), names(&b.runs)];
     let both: Vec<_> =
         of_a.iter().filter(|name| of_b.contains(name)).map(|name| [*name; 2]).collect();
     match (&both[..], &of_a[..], &of_b[..]) {
@@ -144,7 +144,7 @@ impl<'a> Saved<'a> {
     /// What the report says that went wrong with a client.
     fn fault(&self, client: &str) -> Option<String> {
         let tables = self.report.content.iter().filter_map(|content| match content {
-            Content::Table(table) if table.title == replay::FAULTS => Some(table),
+            Content::Table(table) if table.title == tables::FAULTS => Some(table),
             _ => None,
         });
         let mut rows = tables.flat_map(|table| table.rows());

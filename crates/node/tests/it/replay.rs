@@ -8,14 +8,13 @@ use std::sync::LazyLock;
 
 use crate::common::bench_program::bench_program;
 use bench::report::{Document, read};
-use bench::{Chain, ChainKind, Fork, Kind, Part, Payload, Program, World};
+use bench::{Chain, ChainKind, Fork, Part, Payload, World};
 use testing::geth;
 
 /// A chain, and the folder that it is in.
 static CHAIN: LazyLock<(tempfile::TempDir, Chain)> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a temporary directory");
-    let world = World::preset("mini").expect("a preset");
-    let chain = bench::generate(&world, folder.path(), &builder()).expect("a chain");
+    let chain = generate(&World::preset("mini").expect("a preset"), folder.path(), &[]);
     (folder, chain)
 });
 
@@ -23,18 +22,17 @@ static CHAIN: LazyLock<(tempfile::TempDir, Chain)> = LazyLock::new(|| {
 static HOSTILE: LazyLock<(tempfile::TempDir, Chain)> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let world = World { kind: ChainKind::Hostile, ..World::preset("mini").expect("a preset") };
-    let chain = bench::generate(&world, folder.path(), &builder()).expect("a chain");
+    let chain = generate(&world, folder.path(), &["--kind", "hostile"]);
     (folder, chain)
 });
 
-fn builder() -> Program {
-    Program {
-        kind: Kind::Deponent,
-        binary: env!("CARGO_BIN_EXE_deponent").into(),
-        arguments: Vec::new(),
-        memory_bytes: None,
-        disk_bytes: None,
-    }
+/// The mini chain in a folder, with these flags, which are to make this world.
+fn generate(world: &World, folder: &Path, flags: &[&str]) -> Chain {
+    let mut command = bench_program();
+    command.args(["generate", "--preset", "mini", "--dir"]).arg(folder).args(flags);
+    let output = command.output().expect("it runs");
+    assert!(output.status.success(), "{}", words(&output));
+    Chain::of(world, &folder.join("chains"))
 }
 
 /// reth-bench's columns.
@@ -61,6 +59,7 @@ impl Folder {
         run.args([command]).args(parts.iter().map(|part| chain.part(*part)));
         run.arg("--genesis").arg(chain.genesis()).arg("--setup").arg(chain.part(Part::State));
         run.arg("--dir").arg(self.0.path()).arg("--results").arg(self.results()).args(flags);
+        run.arg("--ignore-load");
         run
     }
 
@@ -177,7 +176,7 @@ fn files(chain: &Chain) -> Vec<PathBuf> {
 fn a_seed_gives_the_same_bytes_and_the_files_can_be_imported() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let world = World::preset("mini").expect("a preset");
-    let again = bench::generate(&world, folder.path(), &builder()).expect("a chain");
+    let again = generate(&world, folder.path(), &[]);
     for (one, other) in files(&CHAIN.1).iter().zip(files(&again)) {
         let [one, other] = [one, &other].map(|path| std::fs::read(path).expect("it was made"));
         assert!(one == other, "{}", again.folder.display());
@@ -243,16 +242,10 @@ fn a_hostile_chain_runs_with_its_deep_reorganizations() {
 }
 
 #[test]
-fn blocks_are_merged_on_a_chain_whose_gas_limit_was_raised_and_run_on_any_client() {
-    let builders = if geth::binary().is_some() { ["deponent", "geth"] } else { ["deponent"; 2] };
-    check_larger_blocks(&HOSTILE.1, builders);
-}
-
-#[test]
-fn a_chain_of_amsterdam_has_access_lists_and_larger_blocks_can_be_made_of_it() {
+fn a_chain_of_amsterdam_has_access_lists() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let world = World { fork: Fork::Amsterdam, ..World::preset("mini").expect("a preset") };
-    let chain = bench::generate(&world, folder.path(), &builder()).expect("a chain");
+    let chain = generate(&world, folder.path(), &["--fork", "amsterdam"]);
     let transactions =
         |chain| of_warm(chain).iter().map(|payload| payload.transactions).collect::<Vec<usize>>();
     assert_eq!(transactions(&chain), transactions(&CHAIN.1));
@@ -261,66 +254,12 @@ fn a_chain_of_amsterdam_has_access_lists_and_larger_blocks_can_be_made_of_it() {
         let list = params[0]["blockAccessList"].as_str().expect("a list");
         assert!(list.len() > 1_000, "{}", list.len());
     }
-    check_larger_blocks(&chain, ["deponent"; 2]);
 }
 
 /// The payloads of the warm part.
 fn of_warm(chain: &Chain) -> Vec<Payload> {
     let payloads = chain.payloads(Part::Warm).expect("it was made");
     payloads.collect::<Result<_, _>>().expect("payloads")
-}
-
-/// Raises the gas limit, merges blocks on that with two clients, and replays them, on geth where it
-/// is.
-fn check_larger_blocks(chain: &Chain, builders: [&str; 2]) {
-    let folder = Folder::new();
-    let path = |name: &str| folder.0.path().join(name);
-    let setup = [Part::State, Part::Empty].map(|part| chain.part(part).display().to_string());
-    let ramp = path("ramp.jsonl");
-    let run = |command: &str, setup: &[String], flags: &[&str], out: Option<&Path>| {
-        let mut run = bench_program();
-        run.args([command, "--setup", &setup.join(",")]).args(flags);
-        run.arg("--genesis").arg(chain.genesis()).arg("--dir").arg(folder.0.path());
-        match out {
-            Some(out) => run.arg("--out").arg(out),
-            None => run.arg("--results").arg(folder.results()),
-        };
-        let output = run.output().expect("it runs");
-        assert!(output.status.success(), "{}", words(&output));
-        folder.check_that_nothing_is_left();
-    };
-    let calls = |path: &Path| -> Vec<serde_json::Value> {
-        let text = std::fs::read_to_string(path).expect("it was made");
-        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
-    };
-    let limit = |call: &serde_json::Value| call["params"][0]["gasLimit"].to_string();
-    run("gas-ramp", &setup, &["--gas-limit", "808000000"], Some(&ramp));
-    let raised = calls(&ramp);
-    assert_eq!(raised[0]["made_by"], "deponent bench gas-ramp --gas-limit 808000000");
-    assert_eq!(limit(raised.last().expect("a block")), format!("\"{:#x}\"", 808_000_000));
-    assert_eq!(raised.len(), 1 + 11);
-
-    let setup = [&setup[..], &[ramp.display().to_string()]].concat();
-    let warm = chain.part(Part::Warm).display().to_string();
-    let quarter = of_warm(chain).iter().map(|payload| payload.gas_used).sum::<u64>() / 4;
-    let quarter = quarter.to_string();
-    let merged = [path("merged.jsonl"), path("again.jsonl")];
-    for (out, builder) in merged.iter().zip(builders) {
-        let flags = [&*warm, "--gas", &quarter, "--builder", builder];
-        run("merge", &setup, &flags, Some(out));
-    }
-    let big = calls(&merged[0]);
-    assert!(big == calls(&merged[1]), "two builders make the same blocks");
-    let count =
-        |call: &serde_json::Value| call["params"][0]["transactions"].as_array().map_or(0, Vec::len);
-    let transactions: usize = of_warm(chain).iter().map(|payload| payload.transactions).sum();
-    assert_eq!(big.iter().map(count).sum::<usize>(), transactions);
-    let blocks = big.len() - 1;
-    assert!((2..8).contains(&blocks), "{blocks}");
-    let out = merged[0].display().to_string();
-    let target = if geth::binary().is_some() { "geth" } else { "deponent" };
-    run("replay", &setup, &[&out, "--target", target], None);
-    assert_eq!(folder.file("combined_latency.csv").lines().count(), 1 + blocks);
 }
 
 /// A replay in which the client, or the replay itself, gets a signal after two blocks.

@@ -9,7 +9,7 @@ use super::{Codes, Read};
 use crate::chain::asm::assemble;
 use crate::random::Random;
 
-/// Of each code: the limit of EIP-170.
+/// Bytes of each code: the limit of EIP-170.
 pub(super) const CODE_BYTES: u64 = 24_576;
 const WORD: usize = 32;
 /// Words of the dictionary of realistic codes; a power of 2.
@@ -61,7 +61,7 @@ pub(super) struct Contracts {
     pub(super) factory_code: Bytes,
     pub(super) reader: Address,
     pub(super) reader_code: Bytes,
-    /// What makes a code.
+    /// The init code.
     maker: Vec<u8>,
     dictionary: Vec<[[u8; WORD]; 2]>,
 }
@@ -89,7 +89,7 @@ impl Contracts {
         }
     }
 
-    /// Where the code with a salt is.
+    /// The address of the code with a salt.
     pub(super) fn address(&self, salt: u64) -> Address {
         self.factory.create2_from_code(U256::from(salt).to_be_bytes(), &self.maker)
     }
@@ -133,7 +133,7 @@ fn dictionary(seed: u64, codes: Codes) -> Vec<[[u8; WORD]; 2]> {
     }
 }
 
-/// What compilers write most, in hex; `xx` is any byte, `1x` the high byte of a place in the code.
+/// The sequences that compilers write most, in hex; `xx` is any byte, `1x` the high byte of a place in the code.
 const IDIOMS: [&str; 24] = [
     "604051",
     "600080fd",

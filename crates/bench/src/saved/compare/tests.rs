@@ -26,12 +26,8 @@ fn runs(clients: &[&str], seconds: &[f64]) -> Vec<Run> {
         new_payload: seconds,
         first_byte: seconds,
         answer_bytes: 100,
-        forkchoice: 0.0,
-        queue_wait: 0.0,
-        persistence_wait: None,
-        reorg: None,
         ended: number as f64,
-        interrupted: false,
+        ..Block::default()
     };
     let run = |client: &&str, round: usize| Run {
         client: (*client).to_owned(),
@@ -140,7 +136,7 @@ fn unequal_work_has_no_verdict() {
     check(|blocks| blocks[1].reorg = Some([1.0; 2]), "--reorg");
 
     let mut report = Document::new("Replay");
-    let mut faults = Table::new(replay::FAULTS)
+    let mut faults = Table::new(tables::FAULTS)
         .column("client", Unit::Text)
         .column("fault", Unit::Text)
         .column("what was seen", Unit::Text);

@@ -1,16 +1,23 @@
-//! Heats of servers that do one thing wrong, each on a thread of this process.
+//! Rounds of servers that do one thing wrong, each on a thread of this process.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Sender, channel};
 
-use clap::Parser;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::compare::{Pairing, pairs, unequal_work};
+use crate::chain::format::Ground;
+use crate::clients::client::Client;
+use crate::clients::port::Port;
+use crate::clients::process::Usage;
+use crate::run::lane::Wire;
+use crate::run::plan::{Pace, duration};
+use crate::run::sample::unequal_work;
+use crate::run::sweep::Sweep;
+use crate::run::tables::{Pairing, pairs};
 
 /// What a server does with a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,17 +74,22 @@ fn lines(branch: u8) -> String {
     (1..=BLOCKS).map(line).collect()
 }
 
-fn feed(folder: &Path, flags: &[&str]) -> Feed {
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        feed: Feed,
-    }
+/// A plan of the payloads in a folder.
+fn plan(folder: &Path, stage: Stage, pace: Pace) -> Plan {
     let path = folder.join("payloads.jsonl");
     fs::write(&path, lines(1)).expect("written");
-    let path = path.display().to_string();
-    let arguments = ["replay", &path].into_iter().chain(flags.iter().copied());
-    Line::try_parse_from(arguments).expect("arguments").feed
+    Plan {
+        ground: Ground::default(),
+        stages: vec![Stage { files: vec![path], ..stage }],
+        rounds: 1,
+        together: true,
+        shared: false,
+        pace,
+        until: None,
+        ignores_load: true,
+        dir: folder.join("dir"),
+        results: folder.join("results"),
+    }
 }
 
 /// A server that does `what` with block [`AT`]; where it listens.
@@ -192,34 +204,52 @@ fn request(reader: &mut impl BufRead) -> Option<Value> {
     Some(serde_json::from_slice(&body).expect("JSON"))
 }
 
-fn session(address: &str, name: &str, with_witness: bool, reconnect: Duration) -> Session {
-    let mut engine = Connection::open(address, None).expect("it listens");
-    engine.set_patience(PATIENCE[1]);
-    let run = Run::of(name, 0, with_witness);
-    Session { engine, with_witness, process: None, reconnect, persisted: None, run }
+/// A contender on a server of [`server`], which is the `index`-th of its team.
+fn member(
+    address: &str,
+    index: usize,
+    wire: Wire,
+    reconnect: Duration,
+    patience: Duration,
+) -> (Session, Server) {
+    let open = || Port::open(address, Some(rpc::JwtSecret::random())).expect("it listens");
+    let mut client = Client {
+        name: address.into(),
+        builds_on: None,
+        engine: open(),
+        public: open(),
+        websocket: String::new(),
+        socket: None,
+        process: None,
+    };
+    client.engine.set_patience(patience);
+    let lane = Lane::open(wire, &client).expect("no connection of its own");
+    let run = Run::of(address, 0);
+    let session = Session { lane, server: index, place: 0, reconnect, persisted: None, run };
+    let data = PathBuf::from("none");
+    (session, Server { client: Some(client), data, idle: Usage::default(), knows_timings: false })
 }
 
 /// The run of a client that does `what` with block [`AT`].
-fn run_of(what: Does, flags: &[&str]) -> Run {
+fn run_of(what: Does, stage: Stage, pace: Pace) -> Run {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut samples = tempfile::tempfile().expect("a file");
     let reconnect = if what == Does::Restarts { Duration::from_secs(20) } else { Duration::ZERO };
-    let with_witness = what == Does::EmptyWitness;
-    let mut sessions = [session(&server(what), "fake", with_witness, reconnect)];
-    if what == Does::Hangs {
-        sessions[0].engine.set_patience(PATIENCE[0]);
-    }
-    let feed = feed(folder.path(), flags);
-    heat(&mut sessions, &feed, &Ancestry::default(), &mut samples, Path::new("."))
-        .expect("it runs");
-    let [session] = sessions;
-    session.end()
+    let wire = if what == Does::EmptyWitness { Wire::Plain } else { Wire::Verdict };
+    let patience = PATIENCE[usize::from(what != Does::Hangs)];
+    let (session, server) = member(&server(what), 0, wire, reconnect, patience);
+    let plan = plan(folder.path(), stage, pace);
+    let course = Course::new(&plan).expect("a folder to work in");
+    course.run_on(session, server).expect("it runs").runs.remove(0)
+}
+
+fn usual(what: Does) -> Run {
+    run_of(what, Stage::default(), Pace::default())
 }
 
 #[test]
 fn what_a_client_does_wrong_is_called_what_it_is_and_blocks_before_are_kept() {
     let check = |what: Does, expected: Fault, words: &str| {
-        let run = run_of(what, &[]);
+        let run = usual(what);
         let failure = run.failure.unwrap_or_else(|| panic!("{what:?} was not noticed"));
         assert_eq!((failure.fault, failure.block), (expected, Some(AT)), "{}", failure.said);
         assert!(failure.said.contains(words), "{what:?}: {}", failure.said);
@@ -240,28 +270,34 @@ fn what_a_client_does_wrong_is_called_what_it_is_and_blocks_before_are_kept() {
 /// A client that runs already.
 #[test]
 fn payloads_are_replayed_on_an_endpoint() {
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: Args,
-    }
     let folder = tempfile::tempdir().expect("a folder");
     let place = |name: &str| folder.path().join(name).display().to_string();
     let url = server(Does::Right);
     let [payloads, secret, dir] = ["payloads.jsonl", "jwt", "dir"].map(place);
     fs::write(&payloads, lines(1)).expect("written");
     fs::write(&secret, "11".repeat(32)).expect("written");
-    let line = ["replay", &payloads, "--engine-url", &url, "--jwt-secret", &secret, "--dir", &dir];
-    let args = Line::try_parse_from(line).expect("arguments").args;
-    let mut course = Course::new(&args.feed).expect("nothing is wrong");
-    let (run, _) = course.endpoint(&args, &url).expect("it answers");
-    assert!(run.failure.is_none(), "{:?}", run.failure);
-    assert_eq!(run.blocks.len() as u64, BLOCKS);
+    let results = place("results");
+    crate::run([
+        "deponent-bench",
+        "replay",
+        &payloads,
+        "--engine-url",
+        &url,
+        "--jwt-secret",
+        &secret,
+        "--dir",
+        &dir,
+        "--results",
+        &results,
+    ])
+    .expect("it answers");
+    let csv = fs::read_to_string(folder.path().join("results/combined_latency.csv"));
+    assert_eq!(csv.expect("written").lines().count() as u64, 1 + BLOCKS);
 }
 
 #[test]
 fn a_client_that_restarts_is_waited_for_and_its_block_does_not_count() {
-    let run = run_of(Does::Restarts, &[]);
+    let run = usual(Does::Restarts);
     assert_eq!(run.failure, None);
     let numbers: Vec<u64> = run.counted().map(|block| block.number).collect();
     assert_eq!(numbers, [1, 2, 3, 5, 6]);
@@ -271,28 +307,29 @@ fn a_client_that_restarts_is_waited_for_and_its_block_does_not_count() {
 #[test]
 fn a_slow_block_is_the_queue_wait_of_the_next_one() {
     // A slot is a fifth of the slow answer: the next payloads wait for their turn.
-    let run = run_of(Does::IsSlow, &["--wait-time", "10ms"]);
+    let slot = Some(Duration::from_millis(10));
+    let run = run_of(Does::IsSlow, Stage::default(), Pace { wait_time: slot, ..Pace::default() });
     assert_eq!(run.failure, None);
     let slow = &run.blocks[AT as usize - 1];
     assert!(slow.new_payload >= SLOWNESS.as_secs_f64());
     let next = &run.blocks[AT as usize];
     let late = SLOWNESS.as_secs_f64() - 0.010;
     assert!(next.queue_wait >= late - 0.001, "{}", next.queue_wait);
-    let folder = tempfile::tempdir().expect("a folder");
-    let feed = feed(folder.path(), &["--wait-time", "10ms"]);
-    let report = crate::report::markdown(&[report::document("slow".into(), &feed, &[run])]);
-    assert!(report.contains("queue wait") && report.contains("fake is slow"), "{report}");
+    let mut document = crate::report::Document::new("slow");
+    tables::fill(&mut document, &Measured { runs: vec![run], ..Measured::default() });
+    let report = crate::report::markdown(&[document]);
+    assert!(report.contains("queue wait"), "{report}");
 }
 
 #[test]
 fn blocks_are_left_out_warm_up_and_counted() {
-    let flags = ["--skip", "1", "--warm-up", "2", "--count", "2"];
-    let run = run_of(Does::Right, &flags);
+    let stage = Stage { skip: 1, warm_up: 2, count: Some(2), ..Stage::default() };
+    let run = run_of(Does::Right, stage, Pace::default());
     let sent: Vec<(u64, bool)> =
         run.blocks.iter().map(|block| (block.number, block.counts())).collect();
     assert_eq!(sent, [(2, false), (3, false), (4, true), (5, true)]);
     assert_eq!(run.blocks[0].gas_used, 2_000_000);
-    let run = run_of(Does::Right, &["--reorg", "2"]);
+    let run = run_of(Does::Right, Stage::default(), Pace { reorg: Some(2), ..Pace::default() });
     let reorgs: Vec<bool> = run.blocks.iter().map(|block| block.reorg.is_some()).collect();
     assert_eq!(reorgs, [false, true, false, true, false, true]);
 }
@@ -300,22 +337,27 @@ fn blocks_are_left_out_warm_up_and_counted() {
 #[test]
 fn one_of_two_fails_and_the_other_goes_on() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut samples = tempfile::tempfile().expect("a file");
-    let feed = feed(folder.path(), &[]);
-    let addresses = [server(Does::Right), server(Does::Wrong)];
-    let mut sessions = addresses.map(|address| session(&address, &address, false, Duration::ZERO));
-    heat(&mut sessions, &feed, &Ancestry::default(), &mut samples, Path::new("."))
-        .expect("it runs");
-    let runs = sessions.map(Session::end);
+    let plan = plan(folder.path(), Stage::default(), Pace::default());
+    let mut course = Course::new(&plan).expect("a folder to work in");
+    course.open().expect("a folder");
+    let mut team = Team::default();
+    for (index, what) in [Does::Right, Does::Wrong].into_iter().enumerate() {
+        let of = member(&server(what), index, Wire::Verdict, Duration::ZERO, PATIENCE[1]);
+        team.sessions.push(of.0);
+        team.servers.push(of.1);
+    }
+    course.stages(team).expect("it runs");
+    let runs = course.end().runs;
     assert_eq!(runs[0].failure, None);
-    assert_eq!(runs.each_ref().map(|run| run.blocks.len() as u64), [BLOCKS, AT - 1]);
+    let blocks: Vec<u64> = runs.iter().map(|run| run.blocks.len() as u64).collect();
+    assert_eq!(blocks, [BLOCKS, AT - 1]);
     let why = unequal_work(&runs).expect("it lied");
     assert!(why.contains("bad root"), "{why}");
 }
 
 #[test]
 fn other_blocks_and_fewer_blocks_are_unequal_work() {
-    let right = || run_of(Does::Right, &[]);
+    let right = || usual(Does::Right);
     let [a, b] = [right(), right()];
     assert_eq!(unequal_work(&[a.clone(), b.clone()]), None);
     let mut other = b.clone();
@@ -333,24 +375,14 @@ fn pairs_are_blocks_of_one_round_or_rounds_of_several() {
     let block = |number: u64, seconds: f64| Block {
         number,
         hash: hash(number, 1),
-        state_root: B256::ZERO,
-        gas_limit: 0,
-        gas_used: 0,
-        transactions: 0,
         warm_up: number == 0,
         new_payload: seconds,
-        first_byte: 0.0,
-        answer_bytes: 0,
         forkchoice: 1.0,
-        queue_wait: 0.0,
-        persistence_wait: None,
-        reorg: None,
-        ended: 0.0,
-        interrupted: false,
+        ..Block::default()
     };
     let run = |client: &str, round, times: [f64; 3]| {
         let blocks = (0u64..).zip(times).map(|(number, seconds)| block(number, seconds));
-        Run { blocks: blocks.collect(), ..Run::of(client, round, false) }
+        Run { blocks: blocks.collect(), ..Run::of(client, round) }
     };
     let (a, b) = (run("a", 0, [9.0, 1.0, 2.0]), run("b", 0, [9.0, 3.0, 4.0]));
     let of = |runs: &[Run], pairing| pairs(runs, pairing, ["a", "b"]);
@@ -414,11 +446,6 @@ fn arguments_with_a_form_of_their_own_are_read() {
     assert_eq!("always".parse(), Ok(Persistence::Every(1)));
     assert_eq!("3".parse(), Ok(Persistence::Every(3)));
     assert!("0".parse::<Persistence>().is_err());
-    let folder = tempfile::tempdir().expect("a folder");
-    let read = |flags: &[&str]| feed(folder.path(), flags).wait_for_persistence;
-    assert_eq!(read(&[]), Persistence::Never);
-    assert_eq!(read(&["--wait-for-persistence"]), Persistence::Every(1));
-    assert_eq!(read(&["--wait-for-persistence=2"]), Persistence::Every(2));
     assert_eq!(duration("400ms"), Ok(Duration::from_millis(400)));
     assert_eq!(duration("12s"), Ok(Duration::from_secs(12)));
     assert_eq!(duration("0.5s"), Ok(Duration::from_millis(500)));

@@ -2,17 +2,16 @@
 
 use std::str::FromStr;
 
-use super::report::blocks;
-use super::{Entrant, Run};
 use crate::cells;
-use crate::clients::target::Target;
-use crate::compare::{Pairing, pairs};
 use crate::measure::{Comparison, Sorted};
 use crate::report::{Axis, Cell, Document, Lines, Table, Unit};
+use crate::run::plan::Contender;
+use crate::run::sample::{Run, blocks};
+use crate::run::tables::{Pairing, pairs};
 
 /// A flag and its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sweep {
+pub(crate) struct Sweep {
     key: String,
     values: Vec<String>,
 }
@@ -40,22 +39,22 @@ impl Sweep {
         format!("{}={value}", self.key)
     }
 
-    pub(super) fn title(&self, target: &Target) -> String {
-        format!("{} with {} of {}", target.name, self.key, self.values.join(", "))
+    pub(crate) fn title(&self, client: &Contender) -> String {
+        format!("{} with {} of {}", client.name, self.key, self.values.join(", "))
     }
 
     /// The client with each of the values.
-    pub(super) fn entrants(&self, target: &Target) -> Vec<Entrant> {
+    pub(crate) fn contenders(&self, client: &Contender) -> Vec<Contender> {
         let with = |value: &String| {
-            let mut target = target.clone();
-            target.arguments.extend([format!("--{}", self.key), value.clone()]);
-            Entrant { name: self.name(value), target }
+            let mut contender = Contender { name: self.name(value), ..client.clone() };
+            contender.target.arguments.extend([format!("--{}", self.key), value.clone()]);
+            contender
         };
         self.values.iter().map(with).collect()
     }
 
-    /// The table and the curves of a sweep.
-    pub(super) fn add(&self, document: &mut Document, runs: &[Run]) {
+    /// Adds the table and the curves of a sweep; without verdicts if the machine was busy.
+    pub(crate) fn add(&self, document: &mut Document, runs: &[Run], is_busy: bool) {
         let table = Table::new(format!("sweep of {}", self.key))
             .column(&*self.key, Unit::Text)
             .column("p50", Unit::Ms)
@@ -80,7 +79,11 @@ impl Sweep {
                 0 => cells![1.0, None::<f64>, None::<f64>, None::<f64>, None::<f64>],
                 _ => {
                     let pairs = pairs(runs, Pairing::Rounds, [&name, &first]);
-                    Comparison::new(&pairs, 0.5).cells()
+                    let mut cells = Comparison::new(&pairs, 0.5).cells();
+                    if is_busy {
+                        cells[4] = "withheld".into();
+                    }
+                    cells
                 }
             });
             table.row(row);
@@ -97,9 +100,9 @@ impl Sweep {
         for (name, curve) in ["p50", "p95", "p99"].into_iter().zip(curves) {
             chart.series(name, curve);
         }
-        let heats = runs.iter().map(|run| run.round + 1).max().unwrap_or(0);
+        let rounds = runs.iter().map(|run| run.round + 1).max().unwrap_or(0);
         document.section("Sweep").text(format!(
-            "The client was restarted on a fresh copy of its directory for each value, {heats} \
+            "The client was restarted on a fresh copy of its directory for each value, {rounds} \
              times in turns. Ratios are of the p50 of newPayload and forkchoiceUpdated \
              together, to the first value. {}",
             Comparison::WORDS

@@ -1,0 +1,483 @@
+//! The tables and charts of runs, and files in the format of reth-bench.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use crate::cells;
+use crate::clients::prepare::file_name;
+use crate::measure::{Comparison, Sorted};
+use crate::report::{Axis, Bars, Cell, Document, Lines, Table, Unit};
+use crate::run::sample::{Asked, Block, Measured, Run, blocks, names};
+
+/// The shares that tables of times have.
+const SHARES: [(&str, f64); 5] =
+    [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("max", 1.0)];
+/// The stages that make up our node's own time, in their order.
+const STAGES: [&str; 5] = ["recovery", "parent", "execution", "root", "witness"];
+/// The length to which a refusal is shortened.
+const REFUSAL_CHARS: usize = 90;
+/// The title of the table of what went wrong.
+pub(crate) const FAULTS: &str = "faults";
+
+/// The measurements that form a pair, and are drawn together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pairing {
+    /// Each block, on both sides, in all rounds.
+    Blocks,
+    /// Each round, all its blocks on both sides.
+    Rounds,
+}
+
+/// Writes what was measured into a document, stage by stage.
+pub(crate) fn fill(document: &mut Document, measured: &Measured) {
+    let runs = &measured.runs;
+    let mut stages: Vec<&str> = Vec::new();
+    for block in runs.iter().flat_map(Run::counted) {
+        if !stages.contains(&&*block.stage) {
+            stages.push(&block.stage);
+        }
+    }
+    for stage in stages {
+        if !stage.is_empty() {
+            document.section(stage);
+        }
+        let own = of_stage(runs, stage);
+        document.table(latencies("newPayload", &own, |block| Some(block.new_payload)));
+        document.chart(distribution(&own));
+        let chosen = |block: &Block| (block.forkchoice > 0.0).then_some(block.forkchoice);
+        document.table(latencies("forkchoiceUpdated", &own, chosen));
+        let waited = |block: &Block| (block.queue_wait > 0.001).then_some(block.queue_wait);
+        document.table(latencies("queue wait", &own, waited));
+        document.table(latencies("persistence wait", &own, |block| block.persistence_wait));
+        document.table(latencies("fork choice back", &own, |block| Some(block.reorg?[0])));
+        document.table(latencies("fork choice forth", &own, |block| Some(block.reorg?[1])));
+        document.table(speeds(&own)).table(branches(&own));
+        witnesses(document, &own);
+        depths(document, &own);
+        document.table(resources(&own));
+        server_stages(document, &own);
+    }
+    faults(document, runs);
+    for remark in &measured.remarks {
+        document.text(remark);
+    }
+}
+
+/// The runs with the blocks of one stage alone.
+pub(crate) fn of_stage(runs: &[Run], stage: &str) -> Vec<Run> {
+    let own = runs.iter().map(|run| Run {
+        client: run.client.clone(),
+        round: run.round,
+        blocks: run.blocks.iter().filter(|block| block.stage == stage).cloned().collect(),
+        failure: run.failure.clone(),
+        remarks: Vec::new(),
+    });
+    own.filter(|run| !run.blocks.is_empty()).collect()
+}
+
+/// The columns of a table that [`verdict_rows`] fills.
+pub(crate) fn verdict_columns() -> Table {
+    let table = Table::new("verdicts on newPayload and forkchoiceUpdated together")
+        .column("client", Unit::Text)
+        .column("against", Unit::Text)
+        .column("of", Unit::Text)
+        .column("pairs", Unit::Count);
+    Comparison::columns(table)
+}
+
+/// Adds the comparison of one client with another.
+pub(crate) fn verdict_rows(table: &mut Table, runs: &[Run], pairing: Pairing, sides: [&str; 2]) {
+    let [other, first] = sides;
+    let pairs = pairs(runs, pairing, sides);
+    for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+        let mut row: Vec<Cell> = cells![other, first, name, pairs.len()].into();
+        row.extend(Comparison::new(&pairs, share).cells());
+        table.row(row);
+    }
+}
+
+/// The times of blocks that both sides ran in the same round, in seconds, the first side's before
+/// the other's: of both calls, or of the calls that it takes to have the witness.
+pub(crate) fn pairs(runs: &[Run], pairing: Pairing, sides: [&str; 2]) -> Vec<Vec<[f64; 2]>> {
+    let total = |block: &Block| {
+        block.counts().then(|| block.with_later()).flatten().map(|time| time + block.forkchoice)
+    };
+    let rounds = runs.iter().map(|run| run.round + 1).max().unwrap_or(0);
+    let (mut of_rounds, mut of_blocks) = (Vec::new(), BTreeMap::<usize, Vec<[f64; 2]>>::new());
+    for round in 0..rounds {
+        let of = |side: &str| {
+            runs.iter().find(|r| r.client == side && r.round == round && r.failure.is_none())
+        };
+        let [Some(a), Some(b)] = sides.map(of) else { continue };
+        let mut own = Vec::new();
+        for (index, (a, b)) in a.blocks.iter().zip(&b.blocks).enumerate() {
+            if let (Some(a), Some(b)) = (total(a), total(b)) {
+                own.push([a, b]);
+                of_blocks.entry(index).or_default().push([a, b]);
+            }
+        }
+        of_rounds.push(own);
+    }
+    match pairing {
+        Pairing::Rounds => of_rounds,
+        Pairing::Blocks => of_blocks.into_values().collect(),
+    }
+}
+
+/// How long newPayload took, a curve a client.
+pub(crate) fn distribution(runs: &[Run]) -> Lines {
+    let mut chart = Lines::distribution("newPayload", Axis::new("time", Unit::Ms));
+    for client in names(runs) {
+        chart.values(client, blocks(runs, client).into_iter().map(|block| block.new_payload));
+    }
+    chart
+}
+
+/// How long something took, a row a client; without rows where nothing was measured.
+pub(crate) fn latencies(title: &str, runs: &[Run], read: impl Fn(&Block) -> Option<f64>) -> Table {
+    let mut table = Table::new(title).column("client", Unit::Text).column("blocks", Unit::Count);
+    for (name, _) in SHARES {
+        table = table.column(name, Unit::Ms);
+    }
+    table = table.column("mean", Unit::Ms);
+    for client in names(runs) {
+        let times = Sorted::new(blocks(runs, client).into_iter().filter_map(&read));
+        if times.len() > 0 {
+            let mut row: Vec<Cell> = cells![client, times.len()].into();
+            row.extend(SHARES.map(|(_, share)| Cell::from(times.percentile(share))));
+            row.push(times.mean().into());
+            table.row(row);
+        }
+    }
+    table
+}
+
+/// Gas a second: in newPayload, in both calls (the fork choice's, too) as reth-bench has it, and by
+/// the clock on the wall.
+pub(crate) fn speeds(runs: &[Run]) -> Table {
+    let mut table = Table::new("gas a second")
+        .column("client", Unit::Text)
+        .column("gas", Unit::Mgas)
+        .column("newPayload", Unit::MgasPerSecond)
+        .column("both calls", Unit::MgasPerSecond)
+        .column("wall clock", Unit::MgasPerSecond)
+        .column("mean answer", Unit::Kb);
+    for client in names(runs) {
+        let blocks = blocks(runs, client);
+        let sum = |read: fn(&Block) -> f64| blocks.iter().map(|block| read(block)).sum::<f64>();
+        let gas = sum(|block| block.gas_used as f64);
+        let payloads = sum(|block| block.new_payload);
+        let both = payloads + sum(|block| block.forkchoice);
+        let wall: f64 = runs.iter().filter(|run| run.client == client).map(wall).sum();
+        if gas > 0.0 {
+            let mean_bytes = sum(|block| block.answer_bytes as f64) / blocks.len() as f64;
+            table.row(cells![client, gas, gas / payloads, gas / both, gas / wall, mean_bytes]);
+        }
+    }
+    table
+}
+
+/// The time of the counted blocks, each from the end of the block before, in seconds.
+fn wall(run: &Run) -> f64 {
+    let before = std::iter::once(0.0).chain(run.blocks.iter().map(|block| block.ended));
+    let blocks = run.blocks.iter().zip(before).filter(|(block, _)| block.counts());
+    blocks.map(|(block, before)| block.ended - before).sum()
+}
+
+/// The first blocks of branches, by how many blocks are left for them.
+fn branches(runs: &[Run]) -> Table {
+    let mut table = Table::new("First blocks of another branch")
+        .column("client", Unit::Text)
+        .column("blocks left", Unit::Count)
+        .column("times", Unit::Count)
+        .column("newPayload p50", Unit::Ms)
+        .column("max", Unit::Ms)
+        .column("FCU p50", Unit::Ms)
+        .column("FCU max", Unit::Ms);
+    for client in names(runs) {
+        let blocks = blocks(runs, client);
+        let depths: BTreeSet<u64> = blocks.iter().map(|block| block.left).collect();
+        for left in depths.into_iter().filter(|left| *left > 0) {
+            let of = |read: fn(&Block) -> f64| {
+                Sorted::new(blocks.iter().filter(|b| b.left == left).map(|block| read(block)))
+            };
+            let [calls, choices] = [of(|block| block.new_payload), of(|block| block.forkchoice)];
+            let count = calls.len();
+            let times = [calls.median(), calls.max(), choices.median(), choices.max()];
+            table.row(cells![client, left, count].into_iter().chain(times.map(Cell::from)));
+        }
+    }
+    table
+}
+
+/// Adds the times of witnesses that were decoded, or asked for after the block.
+fn witnesses(document: &mut Document, runs: &[Run]) {
+    let asked = |block: &Block| {
+        block.asked.iter().find(|asked| asked.depth.is_none() && !asked.repeated).cloned()
+    };
+    let mut table = Table::new("What a witness is spent on").column("client", Unit::Text);
+    for name in ["total", "min", "max", "newPayload", "first byte", "transfer", "decode", "again"] {
+        table = table.column(name, Unit::Ms);
+    }
+    table = table.column("sent", Unit::Mb).column("witness", Unit::Mb);
+    let mut chart = Bars::new("What a witness is spent on", Axis::new("median", Unit::Ms));
+    let mut contents = BTreeSet::new();
+    for client in names(runs) {
+        let blocks = blocks(runs, client);
+        let items = |block: &Block| block.witness.or_else(|| asked(block)?.witness);
+        if !blocks.iter().any(|block| items(block).is_some() || asked(block).is_some()) {
+            continue;
+        }
+        contents.extend(blocks.iter().filter_map(|block| items(block)).map(|it| it.content));
+        let of = |read: &dyn Fn(&Block) -> Option<f64>| {
+            Sorted::new(blocks.iter().filter_map(|block| read(block)))
+        };
+        // The median time of the call that brings the witness.
+        let of_call = |read: fn([f64; 3]) -> f64| {
+            let times = |block: &Block| match asked(block) {
+                Some(asked) => Some(read([asked.first_byte, asked.last_byte, asked.seconds?])),
+                None => Some(read([block.first_byte, block.last_byte, block.new_payload])),
+            };
+            of(&times).median()
+        };
+        let totals = of(&Block::with_later);
+        let payload = of(&|block| asked(block).map(|_| block.new_payload)).median();
+        let first_byte = of_call(|[first, ..]| first);
+        let transfer = of_call(|[first, last, _]| last - first);
+        let decode = of_call(|[_, last, whole]| whole - last);
+        let again: Vec<Asked> = blocks
+            .iter()
+            .flat_map(|block| &block.asked)
+            .filter(|asked| asked.repeated && asked.depth.is_none())
+            .cloned()
+            .collect();
+        let bytes = |block: &Block| match asked(block) {
+            Some(asked) => Some(asked.answer_bytes as f64),
+            None => Some(block.answer_bytes as f64),
+        };
+        let of_items = |block: &Block| Some(items(block)?.bytes as f64);
+        let first: Vec<Asked> = blocks.iter().filter_map(|block| asked(block)).collect();
+        table.row(cells![
+            client,
+            refused(&first).unwrap_or_else(|| totals.median().into()),
+            totals.percentile(0.0),
+            totals.max(),
+            payload,
+            first_byte,
+            transfer,
+            decode,
+            refused(&again).unwrap_or_else(|| median_of(&again).into()),
+            of(&bytes).median(),
+            of(&of_items).median(),
+        ]);
+        let parts = [("newPayload", payload), ("until the first byte", first_byte)];
+        let after = [("transfer", transfer), ("decoding after it", decode)];
+        chart.bar(client, parts.into_iter().chain(after));
+    }
+    document.table(table).chart(chart);
+    if contents.len() > 1 {
+        document.text(
+            "The witnesses do NOT all have the same codes and nodes; some clients give codes that \
+             the block itself created.",
+        );
+    }
+}
+
+/// The refusal of a client that gave no witness: its beginning and its end.
+fn refused(asked: &[Asked]) -> Option<Cell> {
+    let refusal = asked.iter().find_map(|asked| asked.refusal.as_ref())?;
+    let words: Vec<char> = refusal.rsplit(": ").next().unwrap_or(refusal).chars().collect();
+    if words.len() <= REFUSAL_CHARS {
+        return Some(words.into_iter().collect::<String>().into());
+    }
+    let (start, end) = (&words[..REFUSAL_CHARS / 2], &words[words.len() - REFUSAL_CHARS / 2..]);
+    Some(
+        format!("{} … {}", start.iter().collect::<String>(), end.iter().collect::<String>()).into(),
+    )
+}
+
+fn median_of(asked: &[Asked]) -> f64 {
+    Sorted::new(asked.iter().filter_map(|asked| asked.seconds)).median()
+}
+
+/// Witnesses of older blocks, by how far below the head they are.
+fn depths(document: &mut Document, runs: &[Run]) {
+    let mut table = Table::new("Witnesses of older blocks")
+        .column("client", Unit::Text)
+        .column("depth", Unit::Count)
+        .column("witnesses", Unit::Count)
+        .column("p50", Unit::Ms)
+        .column("min", Unit::Ms)
+        .column("max", Unit::Ms)
+        .column("again", Unit::Ms)
+        .column("sent", Unit::Mb)
+        .column("ratio to the first depth", Unit::Ratio)
+        .column("equal", Unit::Text);
+    let x = Axis::new("blocks below the head", Unit::Count);
+    let mut chart = Lines::new("Time by depth", x, Axis::new("p50", Unit::Ms));
+    for client in names(runs) {
+        let all = blocks(runs, client).into_iter().flat_map(|block| &block.asked);
+        let all: Vec<&Asked> = all.filter(|asked| asked.depth.is_some()).collect();
+        let levels: BTreeSet<usize> = all.iter().filter_map(|asked| asked.depth).collect();
+        let Some(least) = levels.first() else { continue };
+        let at = |depth: usize, repeated: bool| -> Vec<Asked> {
+            let is_it = |a: &&&Asked| a.depth == Some(depth) && a.repeated == repeated;
+            all.iter().filter(is_it).map(|asked| (*asked).clone()).collect()
+        };
+        let base = at(*least, false);
+        let mut points = Vec::new();
+        for depth in &levels {
+            let [first, again] = [at(*depth, false), at(*depth, true)];
+            let of = |asked: &Asked| base.iter().find(|base| base.hash == asked.hash).cloned();
+            let ratios = first.iter().filter_map(|a| Some(a.seconds? / of(a)?.seconds?));
+            let content = |asked: &Asked| asked.witness.map(|items| items.content);
+            let is_equal = |asked: &Asked| of(asked).is_some_and(|b| content(&b) == content(asked));
+            let times = Sorted::new(first.iter().filter_map(|asked| asked.seconds));
+            let bytes = Sorted::new(first.iter().map(|asked| asked.answer_bytes as f64));
+            let refusal = refused(&first);
+            let equal = refusal.is_none().then(|| first.iter().all(is_equal));
+            table.row(cells![
+                client,
+                *depth,
+                first.len(),
+                refusal.unwrap_or_else(|| times.median().into()),
+                times.percentile(0.0),
+                times.max(),
+                refused(&again).unwrap_or_else(|| median_of(&again).into()),
+                bytes.median(),
+                Sorted::new(ratios).median(),
+                equal,
+            ]);
+            points.push([*depth as f64, times.median()]);
+        }
+        chart.series(client, points);
+    }
+    document.table(table).chart(chart);
+}
+
+/// Memory and processor time of the clients.
+fn resources(runs: &[Run]) -> Table {
+    let mut table = Table::new("memory and processor time of the clients")
+        .column("client", Unit::Text)
+        .column("at the start", Unit::Mib)
+        .column("at the end", Unit::Mib)
+        .column("peak", Unit::Mib)
+        .column("peak beyond the start", Unit::Mib)
+        .column("CPU a block", Unit::Ms);
+    for client in names(runs) {
+        let blocks = blocks(runs, client);
+        let own: Vec<_> = blocks.iter().filter_map(|block| block.resources).collect();
+        let (Some(first), Some(last)) = (own.first(), own.last()) else { continue };
+        let peak = own.iter().map(|it| it.peak_kib + it.files_kib).max().unwrap_or_default();
+        let cpu_ms = own.iter().map(|it| it.cpu_ms as f64).sum::<f64>() / own.len() as f64;
+        let bytes = [first.idle_kib, last.resident_kib, peak, peak.saturating_sub(first.idle_kib)];
+        let cells = bytes.map(|kib| Cell::from(kib as f64 * 1024.0));
+        table.row(cells![client].into_iter().chain(cells).chain(cells![cpu_ms / 1e3]));
+    }
+    table
+}
+
+/// Adds the times of stages, of clients that tell them.
+fn server_stages(document: &mut Document, runs: &[Run]) {
+    let mut table = Table::new("stages, as the client says")
+        .column("client", Unit::Text)
+        .column("stage", Unit::Text)
+        .column("p50", Unit::Us)
+        .column("p99", Unit::Us)
+        .column("mean", Unit::Us);
+    let mut chart = Bars::new("stages, as the client says", Axis::new("mean", Unit::Us));
+    for client in names(runs) {
+        let blocks = blocks(runs, client);
+        let all: BTreeSet<&String> =
+            blocks.iter().flat_map(|block| block.server_us.keys()).collect();
+        let of = |name: &str| {
+            let said = blocks.iter().filter_map(|block| block.server_us.get(name));
+            Sorted::new(said.map(|us| us / 1e6))
+        };
+        for name in &all {
+            let values = of(name);
+            let [p50, p99] = [0.5, 0.99].map(|share| values.percentile(share));
+            table.row(cells![client, name.as_str(), p50, p99, values.mean()]);
+        }
+        if !all.is_empty() {
+            chart.bar(client, STAGES.map(|name| (name, of(name).mean())));
+        }
+    }
+    document.table(table).chart(chart);
+}
+
+/// Adds failures and other remarks.
+pub(crate) fn faults(document: &mut Document, runs: &[Run]) {
+    let mut table = Table::new(FAULTS)
+        .column("client", Unit::Text)
+        .column("round", Unit::Count)
+        .column("blocks before", Unit::Count)
+        .column("at block", Unit::Count)
+        .column("fault", Unit::Text)
+        .column("what was seen", Unit::Text);
+    for run in runs {
+        if let Some(failure) = &run.failure {
+            let said = failure.said.replace('\n', " ");
+            let (fault, round) = (failure.fault.to_string(), run.round + 1);
+            table.row(cells![&*run.client, round, run.blocks.len(), failure.block, fault, said]);
+        }
+    }
+    document.table(table);
+    for run in runs {
+        for remark in &run.remarks {
+            let (client, round) = (&run.client, run.round + 1);
+            document.text(format!("{client}, round {round}: {}", remark.replace('\n', " ")));
+        }
+    }
+}
+
+/// Writes `combined_latency.csv` and `total_gas.csv` with reth-bench's columns, and ours behind
+/// them; of several runs each has a folder.
+pub(crate) fn write_csv(runs: &[Run], results: &Path) -> anyhow::Result<()> {
+    let is_alone = runs.len() == 1;
+    for run in runs.iter().filter(|run| is_alone || !run.blocks.is_empty()) {
+        let folder = format!("{}-{}", file_name(&run.client), run.round + 1);
+        let folder = if is_alone { results.to_owned() } else { results.join(folder) };
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join("combined_latency.csv"), combined_latency(run))?;
+        fs::write(folder.join("total_gas.csv"), total_gas(run))?;
+    }
+    Ok(())
+}
+
+fn combined_latency(run: &Run) -> String {
+    let mut text = String::from(
+        "block_number,gas_limit,transaction_count,gas_used,new_payload_latency,fcu_latency,\
+         total_latency,persistence_wait,queue_wait,first_byte,answer_bytes,block_hash\n",
+    );
+    for block in run.counted() {
+        let Block { number, gas_limit, transactions, gas_used, .. } = block;
+        let [payload, forkchoice] = [block.new_payload, block.forkchoice].map(micros);
+        let [persistence, queue, first_byte] =
+            [block.persistence_wait.unwrap_or(0.0), block.queue_wait, block.first_byte].map(micros);
+        let (total, bytes, hash) = (payload + forkchoice, block.answer_bytes, block.hash);
+        writeln!(
+            text,
+            "{number},{gas_limit},{transactions},{gas_used},{payload},{forkchoice},{total},\
+             {persistence},{queue},{first_byte},{bytes},{hash}"
+        )
+        .expect("a string takes everything");
+    }
+    text
+}
+
+fn total_gas(run: &Run) -> String {
+    let mut text = String::from("block_number,transaction_count,gas_used,time\n");
+    for Block { number, transactions, gas_used, ended, .. } in run.counted() {
+        writeln!(text, "{number},{transactions},{gas_used},{}", micros(*ended))
+            .expect("a string takes everything");
+    }
+    text
+}
+
+/// Seconds, in whole microseconds.
+fn micros(seconds: f64) -> u64 {
+    (seconds * 1e6).round() as u64
+}
