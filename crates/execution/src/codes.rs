@@ -127,8 +127,8 @@ pub(crate) struct Markers {
 }
 
 /// Replays the authorization list of a finished but uncommitted transaction, by the rules of
-/// EIP-7702 and on the accounts as they were before it; `after` is what the transaction made of
-/// them.
+/// EIP-7702 and on the accounts as they were before it; `after` are the accounts after
+/// it.
 ///
 /// From Amsterdam on (EIP-2780) the list is paid for while it is processed, and all of it is undone
 /// when the gas does not suffice for it, or to resolve the recipient's delegation behind it: the

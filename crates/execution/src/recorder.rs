@@ -10,8 +10,8 @@ use revm::database_interface::Database;
 use revm::state::{AccountInfo, Bytecode};
 use witness::{Account, ReadCode, State, StateError};
 
-/// The pre-state as the EVM's database, recording what the canonical witness needs to know: which
-/// codes were read from the pre-state, and how far `BLOCKHASH` reached.
+/// The pre-state as the EVM's database. It records the parts of the canonical witness that are no
+/// trie nodes: the codes read from the pre-state, and the reach of `BLOCKHASH`.
 ///
 /// Accounts and slots need no record here: reading them reveals their trie nodes.
 #[derive(Debug)]

@@ -49,7 +49,7 @@ pub enum Error {
         /// The version that this program supports.
         supported: u32,
     },
-    /// The file is missing, or ends before what the index knows to be in it.
+    /// The file is missing, or shorter than the index says.
     #[error("{file} ends at offset {found_bytes}; the index says {expected_bytes} bytes are there")]
     Short {
         /// The file.

@@ -72,16 +72,15 @@ pub const PAGES_AT_HAND: usize = 1 << 14;
 /// Pages that a reader looks up before it allocates the table.
 pub const PAGES_AT_HAND_FROM: usize = 256;
 
-/// Bytes that are read of the log of nodes where a page of them is wanted and the device is waited
-/// for: what is next to it in the trie may lie there.
+/// Bytes of the log of nodes that are read with a page if the thread waits for the device:
+/// neighbours in the trie are often neighbours in the log.
 pub const READ_AROUND_BYTES: u64 = 32 << 10;
 
 /// Pages that a thread reads so after it has waited for the device: where one of that many is not
 /// in the system's memory, the others pay for it, 0.7 µs each.
 pub const READS_AFTER_WAITING: u32 = 16;
 
-/// Bytes that the system is told of at once that they are wanted: of more than its limit for a
-/// request it reads the first ones alone, and says nothing.
+/// Bytes of one read-ahead request. Of a larger request Linux silently reads only the first part.
 pub const ANNOUNCED_BYTES: u64 = 128 << 10;
 
 /// Bytes of the log of nodes that are read ahead before one looks whether somebody else wants the
@@ -93,7 +92,7 @@ pub const READ_AHEAD_BYTES: u64 = 256 << 10;
 /// copied all, and a guest's first look at a page may take its host 50 µs.
 pub const READ_PART_BYTES: usize = 16 << 10;
 
-/// Files of one log that are open at once; a process has 1,024 by default on Linux.
+/// The most open files of one log; a process has 1,024 descriptors by default on Linux.
 pub const MAX_OPEN_SEGMENTS: usize = 128;
 
 /// Bytes of pages of nodes in memory, unless the options say otherwise.

@@ -113,7 +113,8 @@ impl<'a, S: RecordSink> StateBuilder<'a, S> {
         Ok(())
     }
 
-    /// Writes what is left, and returns the state's root hash and its record's address.
+    /// Writes the remaining nodes. Returns the root hash of the state and the address of its
+    /// record.
     pub fn finish(mut self) -> Version {
         self.end_account();
         self.accounts.finish(self.sink)

@@ -45,7 +45,7 @@ pub enum Error {
         /// The hash that it has.
         got: B256,
     },
-    /// A proof goes on after it has proven what it was for.
+    /// A proof has nodes beyond the end of the proven path.
     #[error("proof has {count} unused nodes")]
     ProofUnused {
         /// How many nodes are left over.

@@ -80,7 +80,7 @@ impl SparseReference {
     }
 }
 
-/// A node with what is known about it.
+/// A node with its reference and its state.
 #[derive(Clone, Debug)]
 pub(crate) struct ArenaSlot {
     pub(crate) node: SparseNode,

@@ -28,7 +28,7 @@ mod tests;
 ///
 /// # Errors
 /// Every operation with a source fails with [`Error::MissingNode`] where the source lacks a
-/// node, with [`Error::MalformedNode`] where what it has is no trie node, and with
+/// node, with [`Error::MalformedNode`] where it has no valid trie node, and with
 /// [`Error::KeyTooLong`]. The trie then has more nodes revealed at most, the same content and
 /// root, and the operation may be tried again.
 #[derive(Clone, Debug)]
@@ -256,7 +256,7 @@ impl SparseTrie {
         Ok(sorted(on_paths.into_iter().filter_map(|id| self.rlp(id)).collect()))
     }
 
-    /// Follows `key` from the root and reveals what is on its way. Leaves the nodes passed in
+    /// Follows `key` from the root and reveals the nodes on its path. Leaves the nodes passed in
     /// `steps` and says whether the last of them holds the key's value.
     fn walk(&mut self, key: &[u8], nodes: &(impl NodeSource + ?Sized)) -> Result<bool, Error> {
         self.steps.clear();
@@ -486,7 +486,7 @@ impl SparseTrie {
         }
     }
 
-    /// The reference to a node, after hashing what has changed in it and below. The recursion
+    /// The reference to a node, after hashing it and the changed nodes below. The recursion
     /// is as deep as a key is long.
     fn reference(&mut self, id: NodeId, buffer: &mut Vec<u8>) -> SparseReference {
         if let Some(reference) = self.arena.slot(id).reference {

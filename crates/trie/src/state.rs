@@ -223,7 +223,7 @@ impl StateTrie {
         Ok(trie.root())
     }
 
-    /// Forgets a storage trie, but not what was revealed of it.
+    /// Drops a storage trie, but keeps its revealed nodes.
     fn drop_storage(&mut self, hashed_address: &B256) {
         if let Some(mut trie) = self.storages.remove(hashed_address) {
             self.revealed.append(&mut trie.take_revealed());

@@ -134,7 +134,7 @@ impl CheckedFile {
 }
 
 impl RedbHeader {
-    /// Takes the newest whole copy.
+    /// Takes the newest complete copy.
     fn read(&mut self, file: &NamedFile) -> Result<(), Error> {
         let copies = [read_copy(file, COPIES_AT[0])?, read_copy(file, COPIES_AT[1])?];
         let newest = copies.into_iter().flatten().max_by_key(|(number, _)| *number);
@@ -150,7 +150,7 @@ impl RedbHeader {
         Ok(())
     }
 
-    /// Syncs what was written, and then the header, if that changed.
+    /// Syncs the blocks, and then the header, if that has changed.
     fn sync(&mut self, file: &NamedFile) -> Result<(), Error> {
         if std::mem::take(&mut self.unsynced) {
             file.sync()?;

@@ -67,7 +67,7 @@ fn words<const N: usize>(bytes: [&[u8; 8]; N]) -> [u64; N] {
     bytes.map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-/// The last block of an input, of which this is what is left behind the full ones.
+/// The last block of an input, given the bytes after its full blocks.
 pub(super) fn pad(rest: &[u8]) -> Block {
     let mut block = [0; RATE_BYTES];
     block[..rest.len()].copy_from_slice(rest);

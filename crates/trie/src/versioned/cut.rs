@@ -83,7 +83,7 @@ impl TriePart {
         Ok(parts)
     }
 
-    /// Hashes what has changed.
+    /// Hashes the changed nodes.
     pub(crate) fn hash(&mut self) {
         self.overlay.hash([self.tree.root], usize::MAX);
     }
@@ -235,7 +235,7 @@ struct NodeMove<'a> {
 }
 
 impl NodeMove<'_> {
-    /// Moves a node and what is below it. The recursion is as deep as a key is long.
+    /// Moves a node and all nodes below it. The recursion is as deep as a key is long.
     fn link(&mut self, link: NodeLink) -> NodeLink {
         match link.target() {
             LinkTarget::Branch(id) => {

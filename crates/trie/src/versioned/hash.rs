@@ -1,4 +1,4 @@
-//! Hashing what has changed: leaves, then level by level, the deepest first, many nodes at a time.
+//! Hashing changed nodes in batches: leaves first, then level by level, the deepest first.
 
 use super::{
     key::{KEY_NIBBLES, hex_prefix, nibble},
@@ -19,7 +19,7 @@ use std::{cell::Cell, iter};
 const BATCH_NODES: usize = 256;
 
 /// Room for the RLP of a leaf: list header, path, and an account's string header, list header,
-/// nonce, balance and two hashes; and before it for what a short string is written with.
+/// nonce, balance and two hashes; before it, 32 bytes for the surplus of short strings.
 const LEAF_ROOM: usize = 32 + 2 + 34 + 2 + 2 + 9 + 33 + 33 + 33;
 
 impl Overlay {

@@ -3,9 +3,9 @@
 //! Nodes name each other by [`NodeLink`]s into the vectors of one [`Overlay`], which may hold the
 //! nodes of many [`OverlayTree`]s. A child that is not loaded costs nothing: its link says that it
 //! is in the record of its parent. A node that was loaded keeps its record, which is its pre-image
-//! for the witness, the pattern of its next body, and what it goes back to when a change is taken
-//! back. Records are copied into one vector, because they come from all over the memory, and at the
-//! end of a block that was half of the time.
+//! for the witness, the template of its next encoding, and its value when a change is taken back.
+//! Records are copied into one vector, because they come from all over the memory, and at the end
+//! of a block that was half of the time.
 
 use super::{
     NodeAddress, Records, Version,
@@ -158,7 +158,7 @@ impl Overlay {
             || head.origin.is_some_and(|origin| origin.reference(&self.arena) == head.reference)
     }
 
-    /// Follows `key` from the root and loads what is on its way. The nodes passed are left in
+    /// Follows `key` from the root and loads the nodes on its path. The nodes passed are left in
     /// `steps`, and marked as part of the witness if they are to be captured.
     pub(crate) fn walk<R: Records>(
         &mut self,
@@ -560,8 +560,8 @@ impl Overlay {
         })
     }
 
-    /// Shortens the leaf or extension `link`, which leaves the path of `key`, to what is below a
-    /// new branch. Returns a key below it, what is below the branch, and the branch's depth.
+    /// Shortens the leaf or extension `link`, which leaves the path of `key`, to the part below a
+    /// new branch. Returns a key below it, the child of the branch, and the branch's depth.
     fn part(
         &mut self,
         tree: &mut OverlayTree,

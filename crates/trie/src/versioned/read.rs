@@ -225,7 +225,7 @@ fn walk<T>(
     Ok(None)
 }
 
-/// Follows `key` through a node and what is embedded in it.
+/// Follows `key` through a node and the nodes embedded in it.
 fn within<T>(
     mut node: RecordNode<'_>,
     key: &B256,

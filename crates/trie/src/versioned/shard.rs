@@ -227,10 +227,10 @@ impl<R: Records> Shard<R> {
         }
     }
 
-    /// Sets what an account and its slots are so far, while the block still runs, so that it can
-    /// be hashed ahead. Only what replaces one value by another is set: an account that exists, a
-    /// slot that is not zero and does not become zero. Everything else is left for the end, and
-    /// so is the witness: what is loaded here is prefetched. `None` leaves the account as it is.
+    /// Sets the current values of an account and its slots while the block still runs, so that it
+    /// can be hashed ahead. Only what replaces one value by another is set: an account that exists,
+    /// a slot that is not zero and does not become zero. Everything else is left for the end, and
+    /// so is the witness: nodes loaded here are not captured. `None` leaves the account as it is.
     ///
     /// # Errors
     /// See [`Shard`].

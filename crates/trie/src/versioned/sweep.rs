@@ -77,7 +77,7 @@ enum SweptKind<'a> {
 }
 
 impl<R: Records + ?Sized, S: RecordSink> Sweep<'_, R, S> {
-    /// Sweeps the node that is `depth` nibbles below the root, on the path of `key`, and what is
+    /// Sweeps the node that is `depth` nibbles below the root, on the path of `key`, and all nodes
     /// below it. Returns its address from now on. The recursion is as deep as two keys are long.
     fn node(
         &mut self,

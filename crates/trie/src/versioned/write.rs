@@ -59,7 +59,7 @@ impl<'a, S: RecordSink> VersionWriter<'a, S> {
         address
     }
 
-    /// Writes a node, if it has changed, and what has changed below it. Returns its address. The
+    /// Writes a node, if it has changed, and the changed nodes below it. Returns its address. The
     /// recursion is as deep as two keys are long.
     fn node(
         &mut self,
