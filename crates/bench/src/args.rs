@@ -1,8 +1,6 @@
 //! Flags that commands share.
 
-use std::fmt::Display;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use anyhow::{Context, ensure};
 use clap::Args;
@@ -10,6 +8,7 @@ use clap::Args;
 use crate::chain::world::{ChainKind, Fork, World};
 use crate::clients::bounds::Bounds;
 use crate::clients::target::{Target, Targets};
+use crate::number::count;
 use crate::report::results_folder;
 use crate::run::lane::Wire;
 use crate::run::plan::Contender;
@@ -242,16 +241,5 @@ impl WorldArgs {
              or leave geth out of --clients and --builder"
         );
         Ok(())
-    }
-}
-
-/// Reads a number of things: one at least.
-pub(crate) fn count<T: FromStr<Err: Display> + PartialOrd + From<u8>>(
-    text: &str,
-) -> Result<T, String> {
-    match text.parse() {
-        Ok(count) if count >= T::from(1) => Ok(count),
-        Ok(_) => Err("it has to be 1 at least".into()),
-        Err(error) => Err(error.to_string()),
     }
 }

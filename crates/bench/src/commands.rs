@@ -8,7 +8,7 @@ use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 use rpc::JwtSecret;
 
-use crate::args::{ClientArgs, Programs, WorldArgs, count};
+use crate::args::{ClientArgs, Programs, WorldArgs};
 use crate::chain::format::{Chain, Ground, Part};
 use crate::chain::generate::generate;
 use crate::chain::sizes::{self, Codes, Read, WitnessSizes};
@@ -21,6 +21,7 @@ use crate::clients::process::Usage;
 use crate::extract;
 use crate::load::{self, LoadArgs, OverheadArgs};
 use crate::measure::{Comparison, LEAST_PAIRS};
+use crate::number::count;
 use crate::report::{Document, Ran, console};
 use crate::run::course::Course;
 use crate::run::crowd::{self, Crowd};
@@ -31,7 +32,7 @@ use crate::run::sample::{Measured, Run, names, unequal_work};
 use crate::run::session::{Server, Session};
 use crate::run::siblings::{Builder, Published};
 use crate::run::sweep::Sweep;
-use crate::run::tables::{self, Pairing, verdict_columns, verdict_rows};
+use crate::run::tables::{self, Pairing, answer_beside, verdict_columns, verdict_rows};
 use crate::saved::{self, ReportArgs};
 
 /// A command of `deponent bench`.
@@ -408,14 +409,12 @@ fn documented(
 ) -> Document {
     let mut document = Document::new(words.title.clone());
     document.clients = ran.to_vec();
-    if let Some(busy) = &measured.busy {
-        document.text(format!("The machine was busy: {busy}"));
-    }
+    document.machine.busy.clone_from(&measured.busy);
     if words.compares {
         verdicts(&mut document, measured, words);
     }
     for text in &words.method {
-        document.text(text.clone());
+        document.method(text.clone());
     }
     for Contender { name, target, .. } in contenders {
         if let Some(bounds) = target.bounds.words() {
@@ -424,7 +423,7 @@ fn documented(
     }
     tables::fill(&mut document, measured);
     if let Some(sweep) = words.sweep {
-        sweep.add(&mut document, &measured.runs, measured.busy.is_some());
+        sweep.add(&mut document, &measured.runs);
     }
     if clients.our_targets {
         document.table(goals::table(&measured.runs));
@@ -435,17 +434,13 @@ fn documented(
 /// The ratios of all clients to the first one, or why there are none.
 fn verdicts(document: &mut Document, measured: &Measured, words: &Words<'_>) {
     let runs = &measured.runs;
-    if measured.busy.is_some() {
-        document.text("No verdict: the machine was busy.");
-        return;
-    }
     if let Some(why) = unequal_work(runs).filter(|_| words.is_same_work) {
         document.text(format!("No verdict: the work was unequal. {why}"));
         return;
     }
     let rounds = runs.iter().map(|run| run.round + 1).max().unwrap_or(0);
     let pairing = if rounds >= LEAST_PAIRS { Pairing::Rounds } else { Pairing::Blocks };
-    document.text(match pairing {
+    document.method(match pairing {
         Pairing::Rounds => {
             "A pair is a round of both, with its blocks: in each the clients were started anew, so \
              the intervals know how far two processes of one program differ."
@@ -456,7 +451,7 @@ fn verdicts(document: &mut Document, measured: &Measured, words: &Words<'_>) {
              one on those."
         }
     });
-    document.text(Comparison::WORDS);
+    document.method(Comparison::WORDS);
     let mut stages: Vec<&str> = Vec::new();
     for block in runs.iter().flat_map(Run::counted) {
         if !stages.contains(&&*block.stage) {
@@ -469,10 +464,13 @@ fn verdicts(document: &mut Document, measured: &Measured, words: &Words<'_>) {
         if !stage.is_empty() {
             table.title = format!("{stage}: {}", table.title);
         }
-        if let Some((first, others)) = names(&own).split_first() {
-            others.iter().for_each(|it| verdict_rows(&mut table, &own, pairing, [it, first]));
+        let names = names(&own);
+        let mut answer = answer_beside(names.first().copied().unwrap_or_default(), stage);
+        for other in names.iter().skip(1) {
+            let medians = verdict_rows(&mut table, &own, pairing, [other, names[0]]);
+            answer.side(*other, &medians);
         }
-        document.table(table);
+        document.answer(answer).table(table);
     }
 }
 

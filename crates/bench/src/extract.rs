@@ -26,16 +26,16 @@ use serde_json::json;
 
 use crate::chain::format::{About, Payload, Writer, payloads_of};
 use crate::fault::Fault;
-use crate::load::{Caller, Endpoint};
+use crate::load::{Caller, CallerArgs};
 use crate::progress;
 
 type Transaction = EthereumTxEnvelope<TxEip4844>;
 
 /// What `extract` is given.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
-    endpoint: Endpoint,
+    endpoint: CallerArgs,
     /// The first block.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     from: u64,

@@ -1,7 +1,6 @@
 //! What a client did instead of answering rightly, told apart so that reports call it what it is.
 
 use std::fmt;
-use std::io::{self, ErrorKind};
 
 use serde::{Deserialize, Serialize};
 
@@ -43,17 +42,6 @@ impl Fault {
     /// The one in an error's contexts.
     pub(crate) fn of(error: &anyhow::Error) -> Option<Self> {
         error.downcast_ref().copied()
-    }
-
-    /// What an error of the connection means when `answer_bytes` of the answer were there.
-    pub(crate) fn of_io(error: io::Error, answer_bytes: usize) -> anyhow::Error {
-        let fault = match error.kind() {
-            // A socket's time limit is the former on Linux.
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => Self::Hanging,
-            _ if answer_bytes > 0 => Self::Truncated,
-            _ => Self::HungUp,
-        };
-        anyhow::Error::new(error).context(fault)
     }
 
     /// An error of this kind.

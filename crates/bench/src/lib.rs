@@ -17,13 +17,12 @@ mod extract;
 mod fault;
 mod load;
 mod measure;
+mod number;
 mod progress;
 mod random;
 pub mod report;
 mod run;
 mod saved;
-mod stream;
-mod tls;
 mod turns;
 
 pub use chain::format::{Chain, Part, Payload};

@@ -1,53 +1,51 @@
 //! `deponent bench rpc`: many small calls, one after the other, pipelined and in batches, over
 //! HTTP/1.1, WebSocket and Unix sockets, to any endpoint.
 //!
-//! The instrument is to be faster than what it measures: a few threads drive all connections,
-//! requests are rendered from parts made before, many are written and read with one call to the
-//! system, and of an answer only its top level is looked at. What it can do at most is measured
-//! against a server that does nothing ([`null`]), and the report says where that was the limit.
+//! Calls are made by the client of the crate `rpc`, on a few threads. What it can do at most is
+//! measured against a server that does nothing ([`null`]), and the report says where that was the
+//! limit.
 
-mod answer;
 mod caller;
-mod calls;
-mod env;
-mod lane;
-mod message;
+mod endpoint;
+mod link;
+mod mix;
 mod null;
 mod overhead;
 mod report;
 mod tally;
-mod target;
+mod tls;
 mod turn;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
-use rpc::JwtSecret;
 
-pub(crate) use self::caller::{Caller, Endpoint};
-pub(crate) use self::message::{Wire, push_frame_head};
-pub(crate) use self::null::{NullServer, Says};
+pub(crate) use self::caller::{Caller, CallerArgs};
 pub(crate) use self::overhead::{OverheadArgs, overhead};
-pub(crate) use self::turn::thread_cpu;
 
-use self::env::Env;
+use self::endpoint::{Access, Admission, Endpoint, Wire};
+use self::mix::Mix;
+use self::null::NullServer;
 use self::tally::Tally;
-use self::target::{Mix, Target};
-use crate::args::count;
 use crate::clients::process;
+use crate::number::count;
 use crate::progress;
-use crate::report::results_folder;
-use crate::report::{Document, console};
+use crate::report::{Document, console, results_folder};
 use crate::turns::whose;
 
+/// Most calls on their way at a time, each of which may have a connection.
+const MOST_CONNECTIONS: usize = 10_000;
+/// Most calls of a batch.
+const MOST_DEPTH: usize = 100_000;
 /// How long the null server is measured.
 const NULL_TIME: Duration = Duration::from_secs(1);
 
 /// What `rpc` is given.
 #[derive(Debug, Args)]
-pub struct LoadArgs {
+pub(crate) struct LoadArgs {
     /// Where calls go: http(s)://host:port/path, ws(s)://host:port/path, the path of a Unix socket,
     /// or null:http, null:ws, null:ipc, a server that does nothing. Several are measured in turns.
     #[arg(long, value_name = "URL", value_delimiter = ',')]
@@ -58,7 +56,8 @@ pub struct LoadArgs {
     /// Connections to each endpoint, all at the same time.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = count::<usize>)]
     connections: usize,
-    /// Calls on their way on a connection when pipelined, and calls of a batch.
+    /// Calls on their way when pipelined, over HTTP each on a connection of its own, and calls of a
+    /// batch.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = count::<usize>)]
     depth: usize,
     /// Threads that drive the connections; otherwise one for every two processors.
@@ -83,22 +82,8 @@ pub struct LoadArgs {
     /// Seconds until an answer is given up.
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     timeout: f64,
-    /// Calls a second to each endpoint, at most. Latency then counts from when a call was due.
-    #[arg(long, value_name = "N")]
-    max_rate: Option<f64>,
-    /// A further header of HTTP and of the opening of a WebSocket: "name: value".
-    #[arg(long, value_name = "HEADER")]
-    header: Vec<String>,
-    /// The file with the secret of an engine port.
-    #[arg(long, value_name = "FILE")]
-    jwt_secret: Option<PathBuf>,
-    /// A file of NAME=value lines: DEPONENT_RPC_URL, DEPONENT_RPC_TOKEN, DEPONENT_RPC_MAX_RATE. It
-    /// is for keys: what flags say is printed in the report. Flags win.
-    #[arg(long, value_name = "FILE")]
-    env: Option<PathBuf>,
-    /// Certificates in PEM of those who may sign a server's, instead of the system's.
-    #[arg(long, value_name = "FILE")]
-    cacert: Option<PathBuf>,
+    #[command(flatten)]
+    access: Access,
     /// Do not measure a server that does nothing for comparison.
     #[arg(long)]
     no_null: bool,
@@ -158,7 +143,7 @@ impl Plan {
 /// An endpoint, and what came of its calls.
 struct Contender {
     name: String,
-    target: Target,
+    endpoint: Arc<Endpoint>,
     /// Where the endpoint is our own null server.
     null: Option<NullServer>,
 }
@@ -190,27 +175,28 @@ impl Outcome {
 /// What was wrong with the arguments; an endpoint that gave no result to any call, after the report
 /// is written.
 pub(crate) fn load(args: &LoadArgs) -> anyhow::Result<()> {
-    let env = match &args.env {
-        None => Env::default(),
-        Some(path) => Env::read(path)?,
-    };
-    let mix = Mix::parse(&args.method)?;
-    let contenders = args.contenders(&env)?;
+    let admission = args.access.admission()?;
+    let mix = Arc::new(Mix::parse(&args.method)?);
+    let contenders = args.contenders(&admission)?;
     let mut document = Document::new("JSON-RPC calls");
     for contender in contenders.iter().filter(|contender| contender.null.is_none()) {
-        document.client(&contender.name, &contender.target.version()?, &[]);
+        let timeout = seconds("--timeout", args.timeout)?;
+        let version =
+            Caller::on(Arc::clone(&contender.endpoint), timeout, Duration::ZERO)?.version();
+        let version = version.with_context(|| format!("no answer from {}", contender.endpoint))?;
+        document.client(&contender.name, &version, &[]);
     }
-    let plans = args.mode.iter().map(|mode| args.plan(*mode, env.max_rate));
+    let plans = args.mode.iter().map(|mode| args.plan(*mode, admission.max_rate));
     let plans = plans.collect::<anyhow::Result<Vec<_>>>()?;
     let mut outcomes = Vec::new();
     for plan in plans {
         outcomes.extend(args.measure(&contenders, &mix, &plan)?);
     }
-    args.introduce(&mix, env.max_rate, &mut document);
+    args.introduce(&mix, admission.max_rate, &mut document);
     if process::interrupted() {
         document.text("It was interrupted: rounds are missing.");
     }
-    let has_rate = args.max_rate.or(env.max_rate).is_some();
+    let has_rate = admission.max_rate.is_some();
     report::describe(&mix, &args.mode, &outcomes, has_rate, &mut document);
     let folder = write(&document, args.results.as_ref())?;
     println!("{}", folder.display());
@@ -228,6 +214,13 @@ fn write(document: &Document, wanted: Option<&PathBuf>) -> anyhow::Result<PathBu
     Ok(folder)
 }
 
+/// Seconds of a flag, as a time that a turn can have.
+fn seconds(name: &str, seconds: f64) -> anyhow::Result<Duration> {
+    let duration = Duration::try_from_secs_f64(seconds).ok();
+    let is_usual = |duration: &Duration| !duration.is_zero() && *duration < ENDLESS;
+    duration.filter(is_usual).with_context(|| format!("{name} is {seconds} seconds"))
+}
+
 /// One thread for every two processors: the other one is the server's.
 fn usual_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).div_ceil(2)
@@ -235,31 +228,28 @@ fn usual_threads() -> usize {
 
 /// A null server that speaks over this wire, and an endpoint that is it.
 fn null_contender(wire: Wire) -> anyhow::Result<Contender> {
-    let null = NullServer::start(wire, Says::One).context("no null server")?;
-    let target = Target::parse(&null.url, &[], None, None)?;
-    Ok(Contender { name: format!("null:{}", wire.name()), target, null: Some(null) })
+    let null = NullServer::start(wire).context("no null server")?;
+    let endpoint = Arc::new(Endpoint::new(&null.url, &Admission::default())?);
+    Ok(Contender { name: format!("null:{}", wire.name()), endpoint, null: Some(null) })
 }
 
 impl LoadArgs {
-    fn contenders(&self, env: &Env) -> anyhow::Result<Vec<Contender>> {
-        let urls = if self.url.is_empty() { &env.urls } else { &self.url };
+    fn contenders(&self, admission: &Admission) -> anyhow::Result<Vec<Contender>> {
+        let urls = if self.url.is_empty() { &admission.urls } else { &self.url };
         ensure!(!urls.is_empty(), "no endpoint: --url, or DEPONENT_RPC_URL in the --env file");
-        let secret = self.jwt_secret.as_deref().map(JwtSecret::load).transpose()?;
-        let mut headers = self.header.clone();
-        headers.extend(env.token.iter().map(|token| format!("Authorization: Bearer {token}")));
         let one = |url: &String| {
             let null = Wire::ALL.into_iter().find(|wire| *url == format!("null:{}", wire.name()));
             if let Some(wire) = null {
                 return null_contender(wire);
             }
-            let target = Target::parse(url, &headers, secret.as_ref(), self.cacert.as_deref())?;
-            Ok(Contender { name: target.to_string(), target, null: None })
+            let endpoint = Arc::new(Endpoint::new(url, admission)?);
+            Ok(Contender { name: endpoint.to_string(), endpoint, null: None })
         };
         let mut contenders: Vec<Contender> = urls.iter().map(one).collect::<anyhow::Result<_>>()?;
         // The same endpoint twice shows what the differences are worth.
         for at in 1..contenders.len() {
             let (before, this) = contenders.split_at_mut(at);
-            let same = before.iter().filter(|other| other.target.to_string() == this[0].name);
+            let same = before.iter().filter(|other| other.endpoint.to_string() == this[0].name);
             let same = same.count();
             if same > 0 {
                 this[0].name.push_str(&format!(" ({})", same + 1));
@@ -268,19 +258,10 @@ impl LoadArgs {
         Ok(contenders)
     }
 
-    fn plan(&self, mode: Mode, env_rate: Option<f64>) -> anyhow::Result<Plan> {
-        let seconds = |name: &str, seconds: f64| {
-            let duration = Duration::try_from_secs_f64(seconds).ok();
-            let is_usual = |duration: &Duration| !duration.is_zero() && *duration < ENDLESS;
-            duration.filter(is_usual).with_context(|| format!("{name} is {seconds} seconds"))
-        };
-        let rate = self.max_rate.or(env_rate);
-        if let Some(rate) = rate {
-            let range = 1e-3..1e9;
-            ensure!(range.contains(&rate), "{rate} calls a second: 0.001 to 1,000,000,000");
-        }
-        ensure!(self.connections <= 10_000, "{} connections", self.connections);
-        ensure!(self.depth <= 100_000, "a depth of {}", self.depth);
+    fn plan(&self, mode: Mode, rate: Option<f64>) -> anyhow::Result<Plan> {
+        let open = self.connections * if mode == Mode::Pipelined { self.depth } else { 1 };
+        ensure!(open <= MOST_CONNECTIONS, "{open} calls on their way: {MOST_CONNECTIONS} at most");
+        ensure!(self.depth <= MOST_DEPTH, "a depth of {}: {MOST_DEPTH} at most", self.depth);
         let threads = self.threads.unwrap_or_else(usual_threads);
         let a_batch_each = self.depth as f64 * self.connections as f64;
         ensure!(
@@ -297,7 +278,7 @@ impl LoadArgs {
             mode,
             connections: self.connections,
             depth: self.depth,
-            threads: threads.clamp(1, self.connections),
+            threads: threads.max(1),
             duration: match self.calls {
                 Some(_) => ENDLESS,
                 None => seconds("--duration", self.duration)?,
@@ -313,13 +294,13 @@ impl LoadArgs {
     fn measure(
         &self,
         contenders: &[Contender],
-        mix: &Mix,
+        mix: &Arc<Mix>,
         plan: &Plan,
     ) -> anyhow::Result<Vec<Outcome>> {
         let outcome = |contender: &Contender| {
             let null = !self.no_null && contender.null.is_none();
-            let null = null.then(|| null_contender(contender.target.wire)).transpose()?;
-            let null_rate = null.map(|null| turn::run(&null.target, mix, &plan.free(NULL_TIME)));
+            let null = null.then(|| null_contender(contender.endpoint.wire)).transpose()?;
+            let null_rate = null.map(|null| turn::run(&null.endpoint, mix, &plan.free(NULL_TIME)));
             anyhow::Ok(Outcome {
                 name: contender.name.clone(),
                 mode: plan.mode,
@@ -332,7 +313,7 @@ impl LoadArgs {
         if !warm_up.is_zero() {
             let plan = Plan { duration: warm_up, calls: None, ..plan.clone() };
             for contender in contenders {
-                turn::run(&contender.target, mix, &plan)?;
+                turn::run(&contender.endpoint, mix, &plan)?;
             }
         }
         let bar = progress::bar(plan.mode.name(), self.rounds * contenders.len());
@@ -342,7 +323,7 @@ impl LoadArgs {
                     break 'rounds;
                 }
                 let at = whose(round, place, contenders.len());
-                let tally = turn::run(&contenders[at].target, mix, plan)?;
+                let tally = turn::run(&contenders[at].endpoint, mix, plan)?;
                 // A turn that was cut short is none.
                 if process::interrupted() {
                     break 'rounds;
@@ -355,19 +336,20 @@ impl LoadArgs {
     }
 
     /// What a reader of the tables has to know.
-    fn introduce(&self, mix: &Mix, env_rate: Option<f64>, document: &mut Document) {
+    fn introduce(&self, mix: &Mix, rate: Option<f64>, document: &mut Document) {
         let Self { connections, depth, rounds, .. } = self;
-        let calls = mix.kinds.iter().enumerate().map(|(at, kind)| {
+        let calls = mix.calls.iter().enumerate().map(|(at, call)| {
             let times = mix.cycle.iter().filter(|kind| usize::from(**kind) == at).count();
-            format!("{times} × {}", kind.shown())
+            format!("{times} × {}", call.shown())
         });
         let calls = calls.collect::<Vec<_>>().join(", ");
-        document.text(format!(
+        document.method(format!(
             "Connections to each endpoint: {connections}. Calls on their way on each when \
-             pipelined, and calls of a batch: {depth}. Rounds, in which the endpoints take turns: \
+             pipelined, over HTTP/1.1 each on a connection of its own, and calls of a batch: \
+             {depth}. Rounds, in which the endpoints take turns: \
              {rounds}. The calls, over and over: {calls}."
         ));
-        document.text(match self.max_rate.or(env_rate) {
+        document.method(match rate {
             None => "Latency counts from when a call was sent until its answer was read, in a \
                      batch that of the whole batch; only of calls with a result. A slow answer \
                      delays the calls behind it, which are sent later: at a --max-rate they count \

@@ -11,7 +11,7 @@ use crate::report;
 
 /// What `report` is given.
 #[derive(Debug, Args)]
-pub struct ReportArgs {
+pub(crate) struct ReportArgs {
     /// Saved reports: the report.json of other commands.
     #[arg(required_unless_present = "compare", value_name = "FILE")]
     files: Vec<PathBuf>,

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use deponent_bench::cells;
-use deponent_bench::report::{Axis, Bars, Document, Lines, Table, Unit, html};
+use deponent_bench::report::{
+    Answer, Axis, Bars, Document, Lines, Side, Table, Unit, Verdict, html,
+};
 use serde_json::Value;
 
 const HOSTILE: &str = "<script>console.error('ran')</script>&amp;\"' <img src=x onerror=alert(1)>";
@@ -18,21 +20,27 @@ const wrong = (what, element) => out.problems.push(what + ": " + element.outerHT
 const width = page.documentElement.clientWidth;
 if (page.documentElement.scrollWidth > width) wrong("wider than the window", page.body);
 if (page.querySelector("script, link, img, iframe, object")) wrong("foreign", page.body);
+for (const table of page.querySelectorAll("table")) {
+  const cell = table.querySelector("td.number");
+  if (cell && cell.getBoundingClientRect().right > width) wrong("no number to be seen", cell);
+}
 for (const figure of page.querySelectorAll("figure")) {
-  const box = figure.querySelector(":scope > svg").getBoundingClientRect();
+  const shown = [...figure.children].filter(svg => getComputedStyle(svg).display !== "none");
+  if (shown.length !== 1) wrong("not one drawing", figure);
+  const box = shown[0].getBoundingClientRect();
   if (box.width < 280 || box.height < 60) wrong("too small", figure);
   out.charts++;
-  for (const line of figure.querySelectorAll(":scope > svg polyline")) {
+  for (const line of shown[0].querySelectorAll("polyline")) {
     const drawn = line.getBoundingClientRect();
     if (drawn.width + drawn.height < 20) wrong("no curve", line);
     if (getComputedStyle(line).stroke === "none") wrong("no colour", line);
     out.curves++;
   }
-  for (const bar of figure.querySelectorAll(":scope > svg > rect")) {
+  for (const bar of shown[0].querySelectorAll("rect")) {
     if (bar.getBoundingClientRect().width < 1) wrong("no bar", bar);
     out.bars++;
   }
-  const texts = [...figure.querySelectorAll(":scope > svg text, .legend li, .up")];
+  const texts = [...shown[0].querySelectorAll("text")];
   const boxes = texts.map(text => text.getBoundingClientRect());
   const inside = figure.getBoundingClientRect();
   boxes.forEach((a, i) => {
@@ -47,6 +55,7 @@ for (const figure of page.querySelectorAll("figure")) {
   });
 }
 out.said = page.querySelector("h1").textContent;
+out.first = page.querySelector("h1 + p").textContent;
 document.getElementById("out").textContent = JSON.stringify(out);
 "#;
 
@@ -71,13 +80,16 @@ fn the_page_can_be_read_in_a_browser() {
         assert_eq!(said["problems"], Value::Array(Vec::new()), "at {width} pixels");
         assert_eq!(said["said"], document.title.as_str());
         let counts = ["charts", "curves", "bars"].map(|name| said[name].as_u64());
-        assert_eq!(counts, [Some(5), Some(8), Some(22)], "{said}");
+        // Samples in legends, and a bar for each side of the answer, are among them.
+        assert_eq!(counts, [Some(6), Some(16), Some(33)], "{said}");
+        let first = said["first"].as_str().expect("text");
+        assert!(first.contains("2.00 times as fast as geth"), "{first}");
         assert!(said["texts"].as_u64() > Some(60), "{said}");
     }
     // That the check can fail.
     let broken = page.replace("text-anchor=\"middle\"", "text-anchor=\"start\"");
     let broken = broken
-        .replace("</style>", "table { min-width: 1300px } .wide { overflow: visible }</style>");
+        .replace("</style>", "table { min-width: 1300px } .scroll { overflow: visible }</style>");
     let (said, _) = look(&browser, folder.path(), &broken, 360);
     let problems = said["problems"].to_string();
     assert!(problems.contains("wider than") && problems.contains("cut off"), "{problems}");
@@ -177,6 +189,14 @@ fn document() -> Document {
         let points = [15.0, 30.0, 60.0, 120.0, 240.0].map(|x: f64| [x, factor * (1.0 + 9.0 / x)]);
         sweep.series(quantile, points);
     }
+    let mut answer = Answer::new("newPayload, p50", "geth");
+    for (name, ratio, verdict) in
+        [("deponent", 0.5, Verdict::Faster), ("deponent+witness", 1.3, Verdict::Slower)]
+    {
+        let (name, interval) = (name.to_owned(), [ratio * 0.9, ratio * 1.1]);
+        answer.sides.push(Side { name, ratio, interval, verdict });
+    }
+    document.answer(answer);
     document.section("17 MB").text(
         "49807 items, 16.4 MB; 3 rounds of 100 blocks, all clients in turn on the same payloads. \
          All witnesses are equal.",

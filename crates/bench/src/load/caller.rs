@@ -1,63 +1,49 @@
 //! One call at a time to one endpoint, for commands that want its answers: it waits where the
 //! endpoint asks for patience, and connects again where a connection ends.
 
-use std::io::{ErrorKind, Write};
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail, ensure};
-use rpc::{ClientError, JwtSecret, RawValue, response};
+use rpc::{ClientError, RawValue};
+use tokio::runtime::{Builder, Runtime};
 
-use super::calls::LIMIT_CODES;
-use super::env::Env;
-use super::message::{Message, Messages, Wire, push_frame_head};
-use super::target::Target;
-use crate::args::count;
+use super::endpoint::{Access, Endpoint};
+use super::link::Link;
+use super::mix::Call;
+use super::tally::Failure;
 use crate::clients::process;
 use crate::fault::Fault;
-use crate::stream::Stream;
+use crate::number::count;
 
 /// How often a call is sent that gets no answer, or is told to wait; pauses grow to a minute.
 const MOST_TRIES: usize = 20;
 
-/// An endpoint, and what it may be asked.
+/// An endpoint, and what lets calls in.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Endpoint {
+pub(crate) struct CallerArgs {
     /// Where calls go: http(s)://host:port/path, ws(s)://host:port/path, or the path of a Unix
     /// socket.
     #[arg(long, value_name = "URL")]
     rpc: Option<String>,
-    /// Calls a second, at most.
-    #[arg(long, value_name = "N")]
-    max_rate: Option<f64>,
     /// Seconds that an answer may take.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = count::<u64>)]
     timeout: u64,
-    /// A further header of HTTP and of the opening of a WebSocket: "name: value".
-    #[arg(long, value_name = "HEADER")]
-    header: Vec<String>,
-    /// The file with the secret of an engine port.
-    #[arg(long, value_name = "FILE")]
-    jwt_secret: Option<PathBuf>,
-    /// A file of NAME=value lines, for keys: DEPONENT_RPC_URL, DEPONENT_RPC_TOKEN,
-    /// DEPONENT_RPC_MAX_RATE. Flags win.
-    #[arg(long, value_name = "FILE")]
-    env: Option<PathBuf>,
-    /// Certificates in PEM of those who may sign the server's, instead of the system's.
-    #[arg(long, value_name = "FILE")]
-    cacert: Option<PathBuf>,
+    #[command(flatten)]
+    access: Access,
 }
 
 /// Calls an [`Endpoint`].
 pub(crate) struct Caller {
-    target: Target,
-    connection: Option<(Stream, Messages)>,
+    runtime: Runtime,
+    endpoint: Arc<Endpoint>,
+    link: Option<Link>,
     timeout: Duration,
     /// Between two calls, and when the next one may be sent.
     interval: Duration,
     due: Instant,
-    id: u64,
-    /// Whether it ever answered: before that nobody may be there.
+    /// Whether it ever answered: before that there may be no server.
     has_answered: bool,
 }
 
@@ -70,30 +56,27 @@ enum Trouble {
 }
 
 impl Caller {
-    pub(crate) fn new(endpoint: &Endpoint) -> anyhow::Result<Self> {
-        let env = match &endpoint.env {
-            None => Env::default(),
-            Some(path) => Env::read(path)?,
-        };
-        let url = endpoint.rpc.as_ref().or_else(|| env.urls.first());
+    pub(crate) fn new(args: &CallerArgs) -> anyhow::Result<Self> {
+        let admission = args.access.admission()?;
+        let url = args.rpc.as_ref().or_else(|| admission.urls.first());
         let url = url.context("no endpoint: --rpc, or DEPONENT_RPC_URL in the --env file")?;
-        let secret = endpoint.jwt_secret.as_deref().map(JwtSecret::load).transpose()?;
-        let mut headers = endpoint.header.clone();
-        headers.extend(env.token.iter().map(|token| format!("Authorization: Bearer {token}")));
-        let target = Target::parse(url, &headers, secret.as_ref(), endpoint.cacert.as_deref())?;
-        let interval = match endpoint.max_rate.or(env.max_rate) {
-            None => Duration::ZERO,
-            Some(rate) => {
-                ensure!(rate.is_finite() && rate > 0.0, "a rate is above 0");
-                Duration::try_from_secs_f64(1.0 / rate).context("a rate is above 0")?
-            }
-        };
-        Ok(Self::on(target, Duration::from_secs(endpoint.timeout), interval))
+        let rate = admission.max_rate;
+        let interval = rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(1.0 / rate));
+        Self::on(
+            Arc::new(Endpoint::new(url, &admission)?),
+            Duration::from_secs(args.timeout),
+            interval,
+        )
     }
 
-    pub(super) fn on(target: Target, timeout: Duration, interval: Duration) -> Self {
-        let (due, has_answered) = (Instant::now(), false);
-        Self { target, connection: None, timeout, interval, due, id: 0, has_answered }
+    pub(super) fn on(
+        endpoint: Arc<Endpoint>,
+        timeout: Duration,
+        interval: Duration,
+    ) -> anyhow::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let (link, due, has_answered) = (None, Instant::now(), false);
+        Ok(Self { runtime, endpoint, link, timeout, interval, due, has_answered })
     }
 
     /// Calls a method; `params` is a JSON array.
@@ -101,19 +84,14 @@ impl Caller {
     /// # Errors
     /// [`Fault::Refusing`] for a refusal, and what lasts over many tries.
     pub(crate) fn call(&mut self, method: &str, params: &str) -> anyhow::Result<Box<RawValue>> {
+        let call = Call::new(method, RawValue::from_string(params.to_owned())?);
         for tried in 1.. {
-            let start = self.due.max(self.target.patience.until());
-            process::sleep_until(start);
+            process::sleep_until(self.due.max(self.endpoint.patience.until()));
             ensure!(!process::interrupted(), "interrupted");
             self.due = Instant::now() + self.interval;
-            self.id += 1;
-            let body = format!(
-                r#"{{"jsonrpc":"2.0","id":{},"method":"{method}","params":{params}}}"#,
-                self.id
-            );
-            match self.exchange(&body) {
+            match self.exchange(&call) {
                 Ok(result) => {
-                    self.target.patience.answered();
+                    self.endpoint.patience.answered();
                     return Ok(result);
                 }
                 Err(Trouble::Lasting(error)) => return Err(error.context(method.to_owned())),
@@ -121,9 +99,9 @@ impl Caller {
                     if tried == MOST_TRIES {
                         return Err(error.context(format!("{method}, {tried} times")));
                     }
-                    // A connection that was closed while nobody used it is opened again at once.
+                    // A connection that was closed while it was idle is opened again at once.
                     if tried > 1 || seconds.is_some() {
-                        self.target.patience.asked(seconds.filter(|s| *s > 0), Instant::now());
+                        self.endpoint.patience.asked(seconds.filter(|s| *s > 0), Instant::now());
                     }
                 }
             }
@@ -132,101 +110,70 @@ impl Caller {
     }
 
     /// One message there and one back.
-    fn exchange(&mut self, body: &str) -> Result<Box<RawValue>, Trouble> {
-        let answer = self.send(body).and_then(|()| self.receive());
-        let message = match answer {
-            Ok(message) => message,
-            Err(error) => {
-                self.connection = None;
-                let lasts = [ErrorKind::PermissionDenied, ErrorKind::Unsupported];
-                let is_nobody = [ErrorKind::ConnectionRefused, ErrorKind::NotFound];
-                let lasts = lasts.contains(&error.kind())
-                    || !self.has_answered && is_nobody.contains(&error.kind());
-                let error =
-                    anyhow::Error::new(error).context(format!("no answer of {}", self.target));
-                return Err(match lasts {
-                    true => Trouble::Lasting(error),
-                    false => Trouble::Passing(error, None),
-                });
-            }
-        };
-        let Some((_, messages)) = &self.connection else {
-            return Err(Trouble::Lasting(anyhow!("the connection is gone")));
-        };
+    fn exchange(&mut self, call: &Call) -> Result<Box<RawValue>, Trouble> {
+        let Self { runtime, endpoint, link, timeout, .. } = self;
+        let answered = runtime.block_on(async {
+            let mut open = match link.take() {
+                Some(open) => open,
+                None => endpoint.open(*timeout).await?,
+            };
+            let answered = open.exchange(&[call], false).await?;
+            *link = Some(open);
+            Ok(answered)
+        });
+        let mut answered = answered.map_err(|error| self.unanswered(error))?;
         self.has_answered = true;
-        let text = messages.bytes(&message.body);
-        let outcome = match message.status {
-            0 | 200 => outcome(text),
-            429 | 500..=599 => {
-                let error = anyhow!("{} answers HTTP {}", self.target, message.status);
-                Err(Trouble::Passing(error, Some(message.retry_after.unwrap_or(0))))
+        let said = answered.said.unwrap_or_default();
+        let seconds = answered.limited.map(|seconds| seconds.unwrap_or(0));
+        let words = |failure| anyhow!("{} answers {failure}: {said}", self.endpoint);
+        match answered.outcomes.pop() {
+            Some(Ok(result)) => Ok(result),
+            Some(Err(failure @ Failure::Limited)) => Err(Trouble::Passing(words(failure), seconds)),
+            Some(Err(failure @ Failure::Status(500..))) => {
+                Err(Trouble::Passing(words(failure), Some(0)))
             }
-            status => {
-                let said = String::from_utf8_lossy(&text[..text.len().min(500)]);
-                let said = format!("{} answers HTTP {status}: {said}", self.target);
-                Err(Trouble::Lasting(Fault::Refusing.error(said)))
+            Some(Err(failure @ (Failure::Code(_) | Failure::Status(_)))) => {
+                Err(Trouble::Lasting(words(failure).context(Fault::Refusing)))
             }
-        };
-        if message.is_last {
-            self.connection = None;
-        }
-        outcome
-    }
-
-    fn send(&mut self, body: &str) -> std::io::Result<()> {
-        if self.connection.is_none() {
-            let (stream, messages) = self.target.open()?;
-            stream.set_read_timeout(self.timeout)?;
-            self.connection = Some((stream, messages));
-        }
-        let mut request = Vec::new();
-        match self.target.wire {
-            Wire::Http => {
-                request.extend(self.target.head());
-                request.extend(format!("{}\r\n\r\n", body.len()).bytes());
-            }
-            Wire::WebSocket => push_frame_head(&mut request, false, true, body.len()),
-            Wire::Ipc => {}
-        }
-        request.extend(body.bytes());
-        match &mut self.connection {
-            Some((stream, _)) => stream.write_all(&request),
-            None => Err(ErrorKind::NotConnected.into()),
+            Some(Err(failure)) => Err(Trouble::Lasting(words(failure).context(Fault::Garbled))),
+            None => Err(Trouble::Lasting(anyhow!("no call was made"))),
         }
     }
 
-    fn receive(&mut self) -> std::io::Result<Message> {
-        let Some((stream, messages)) = &mut self.connection else {
-            return Err(ErrorKind::NotConnected.into());
+    fn unanswered(&self, error: ClientError) -> Trouble {
+        let lasts = match &error {
+            ClientError::Connect { source, .. } => match source.kind() {
+                ErrorKind::PermissionDenied | ErrorKind::Unsupported => true,
+                ErrorKind::ConnectionRefused | ErrorKind::NotFound => !self.has_answered,
+                _ => false,
+            },
+            ClientError::Http { .. } | ClientError::Address { .. } => true,
+            _ => false,
         };
-        loop {
-            while let Some(message) = messages.next().map_err(|_| ErrorKind::InvalidData)? {
-                if !message.is_ping {
-                    return Ok(message);
+        let error = anyhow::Error::new(error).context(format!("no answer of {}", self.endpoint));
+        if lasts { Trouble::Lasting(error) } else { Trouble::Passing(error, None) }
+    }
+
+    /// What the server says that it is.
+    ///
+    /// # Errors
+    /// It cannot be reached, or wants a token.
+    pub(super) fn version(&mut self) -> anyhow::Result<String> {
+        let call = Call::new("web3_clientVersion", RawValue::from_string("[]".into())?);
+        match self.exchange(&call) {
+            Ok(version) => {
+                let version = serde_json::from_str(version.get());
+                Ok(version.unwrap_or_else(|_| "does not say its version".into()))
+            }
+            Err(Trouble::Lasting(error) | Trouble::Passing(error, _)) => {
+                let words = format!("{error:#}");
+                let is_locked = ["status 401", "status 403"].iter().any(|it| words.contains(it));
+                match is_locked {
+                    true => Err(error.context("--jwt-secret or --header?")),
+                    false if Fault::of(&error).is_some() => Ok("does not say its version".into()),
+                    false => Err(error),
                 }
-                let mut pong = Vec::new();
-                push_frame_head(&mut pong, true, true, message.body.len());
-                pong.extend_from_slice(messages.bytes(&message.body));
-                stream.write_all(&pong)?;
             }
-            if messages.read(stream)? == 0 {
-                return Err(ErrorKind::UnexpectedEof.into());
-            }
-        }
-    }
-}
-
-/// The result in an answer.
-fn outcome(text: &[u8]) -> Result<Box<RawValue>, Trouble> {
-    match response::result(text) {
-        Ok(result) => Ok(result.to_owned()),
-        Err(ClientError::Rpc(error)) if LIMIT_CODES.contains(&error.code) => {
-            Err(Trouble::Passing(ClientError::Rpc(error).into(), Some(0)))
-        }
-        Err(error) => {
-            let refuses = matches!(error, ClientError::Rpc(_));
-            let fault = if refuses { Fault::Refusing } else { Fault::Garbled };
-            Err(Trouble::Lasting(anyhow::Error::new(error).context(fault)))
         }
     }
 }

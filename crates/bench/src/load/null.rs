@@ -1,155 +1,89 @@
 //! A server that does nothing: what the instrument can do at most is measured against it.
 
-use std::io::{self, Write};
-use std::net::TcpListener;
-use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::answer;
-use super::message::{Messages, Wire, push_frame_head};
-use crate::stream::Stream;
+use rpc::{
+    Error, Handler, Json, Limits, Listener, Method, RawValue, ServerOptions, bind_unix, serve,
+};
+use tokio::net::TcpListener;
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
 
-/// What it answers.
-#[derive(Clone, Debug)]
-pub(crate) enum Says {
-    /// `"0x1"`, to whatever was called.
-    One,
-    /// This body, to any message.
-    Body(Arc<Vec<u8>>),
+use super::endpoint::Wire;
+
+/// A server on a free port of 127.0.0.1, or on a Unix socket, that answers `"0x1"` to every call.
+/// It ends when it is dropped.
+#[derive(Debug)]
+pub(super) struct NullServer {
+    /// As the command line has it.
+    pub(super) url: String,
+    socket: Option<PathBuf>,
+    _running: oneshot::Sender<()>,
 }
 
-/// A server on a free port of 127.0.0.1, or on a Unix socket. Dropped, it takes no further
-/// connection; those that are there end with their clients.
-#[derive(Debug)]
-pub(crate) struct NullServer {
-    /// As the command line has it.
-    pub(crate) url: String,
-    wire: Wire,
-    ended: Arc<AtomicBool>,
+struct Null;
+
+impl Handler for Null {
+    fn call(&self, _: &str, _: Option<&RawValue>) -> Result<Json, Error> {
+        Ok(br#""0x1""#.to_vec().into())
+    }
+
+    fn methods(&self) -> &[Method] {
+        // Those of the usual mix: waking a thread for each would take longer than the answer.
+        const METHODS: [Method; 3] = [
+            Method::new("eth_blockNumber").quick(),
+            Method::new("eth_chainId").quick(),
+            Method::new("eth_getBalance").quick(),
+        ];
+        &METHODS
+    }
 }
 
 impl NullServer {
-    pub(crate) fn start(wire: Wire, says: Says) -> io::Result<Self> {
-        let ended = Arc::new(AtomicBool::new(false));
-        let has_ended = Arc::clone(&ended);
-        let serve = move |stream: io::Result<Stream>| {
-            let (says, stream) = (says.clone(), stream?);
-            // A connection that breaks is its client's affair.
-            std::thread::spawn(move || serve(stream, wire, &says).ok());
-            io::Result::Ok(())
-        };
-        let goes_on = move || !has_ended.load(Ordering::SeqCst);
-        let url = if wire == Wire::Ipc {
-            static NUMBER: AtomicU64 = AtomicU64::new(0);
-            let number = NUMBER.fetch_add(1, Ordering::SeqCst);
-            let name = format!("deponent-null-{}-{number}.ipc", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            let listener = UnixListener::bind(&path)?;
-            std::thread::spawn(move || {
-                while let (Ok((stream, _)), true) = (listener.accept(), goes_on()) {
-                    serve(Ok(Stream::Unix(stream))).ok();
-                }
-            });
-            path.display().to_string()
-        } else {
-            let listener = TcpListener::bind("127.0.0.1:0")?;
+    pub(super) fn start(wire: Wire) -> std::io::Result<Self> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let (listener, url, socket) = runtime.block_on(async {
+            if wire == Wire::Ipc {
+                let number = NUMBER.fetch_add(1, Ordering::SeqCst);
+                let name = format!("deponent-null-{}-{number}.ipc", std::process::id());
+                let path = std::env::temp_dir().join(name);
+                let listener = Listener::from(bind_unix(&path)?);
+                return Ok((listener, path.display().to_string(), Some(path)));
+            }
+            let listener = TcpListener::bind("127.0.0.1:0").await?;
             let url = format!("{}://{}", wire.name(), listener.local_addr()?);
-            std::thread::spawn(move || {
-                while let (Ok((stream, _)), true) = (listener.accept(), goes_on()) {
-                    serve(stream.set_nodelay(true).map(|()| Stream::Tcp(stream))).ok();
+            std::io::Result::Ok((Listener::from(listener), url, None))
+        })?;
+        let limits = Limits {
+            batch_len: 100_000,
+            connections: 20_000,
+            sessions: 20_000,
+            messages: 100_000,
+            ..Limits::engine()
+        };
+        let (running, ended) = oneshot::channel::<()>();
+        std::thread::spawn(move || {
+            let options = ServerOptions { jwt: None, limits };
+            let ended = async { drop(ended.await) };
+            runtime.block_on(async {
+                tokio::select! {
+                    () = serve(listener, options, Arc::new(Null), std::future::pending()) => {}
+                    () = ended => {}
                 }
             });
-            url
-        };
-        Ok(Self { url, wire, ended })
-    }
-
-    /// `host:port`.
-    pub(crate) fn address(&self) -> &str {
-        self.url.split_once("://").map_or(&*self.url, |(_, address)| address)
+            runtime.shutdown_background();
+        });
+        Ok(Self { url, socket, _running: running })
     }
 }
 
 impl Drop for NullServer {
     fn drop(&mut self) {
-        self.ended.store(true, Ordering::SeqCst);
-        // Who waits for a connection looks up when there is one.
-        if self.wire == Wire::Ipc {
-            let path = PathBuf::from(&self.url);
-            Stream::unix(&path).ok();
+        if let Some(path) = &self.socket {
             std::fs::remove_file(path).ok();
-        } else {
-            std::net::TcpStream::connect(self.address()).ok();
         }
-    }
-}
-
-/// Answers the messages of a connection until that ends.
-fn serve(mut stream: Stream, wire: Wire, says: &Says) -> io::Result<()> {
-    let mut is_open = wire != Wire::WebSocket;
-    let mut messages = Messages::new(if is_open { wire } else { Wire::Http });
-    let (mut out, mut text) = (Vec::new(), Vec::new());
-    while messages.read(&mut stream)? > 0 {
-        while let Some(message) = messages.next().map_err(|_| io::ErrorKind::InvalidData)? {
-            if !is_open {
-                // To the nonce of RFC 6455's example, which our clients send.
-                out.extend_from_slice(
-                    b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
-                      Connection: Upgrade\r\n\
-                      Sec-WebSocket-Accept: s3pPLBMxaxaQ9kYGzzhZRbK+xOo=\r\n\r\n",
-                );
-                (is_open, messages.wire) = (true, Wire::WebSocket);
-                continue;
-            }
-            text.clear();
-            let body: &[u8] = match says {
-                Says::Body(body) => body,
-                Says::One => {
-                    one(messages.bytes(&message.body), &mut text);
-                    &text
-                }
-            };
-            match wire {
-                Wire::Http => {
-                    write!(out, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len())?
-                }
-                Wire::WebSocket => push_frame_head(&mut out, false, false, body.len()),
-                Wire::Ipc => {}
-            }
-            match says {
-                Says::One => out.extend_from_slice(body),
-                Says::Body(body) => {
-                    stream.write_all(&out)?;
-                    out.clear();
-                    stream.write_all(body)?;
-                }
-            }
-            if wire == Wire::Ipc {
-                out.push(b'\n');
-            }
-        }
-        stream.write_all(&out)?;
-        out.clear();
-    }
-    Ok(())
-}
-
-/// Writes the answer to a call or to a batch.
-fn one(calls: &[u8], out: &mut Vec<u8>) {
-    let is_batch = answer::read(calls, |call| {
-        out.extend_from_slice(br#",{"jsonrpc":"2.0","id":"#);
-        out.extend_from_slice(call.id.unwrap_or(b"null"));
-        out.extend_from_slice(br#","result":"0x1"}"#);
-    });
-    // The first comma is one too many.
-    match is_batch {
-        Ok(true) if !out.is_empty() => {
-            out[0] = b'[';
-            out.push(b']');
-        }
-        Ok(_) => drop(out.drain(..1)),
-        Err(_) => out.clear(),
     }
 }

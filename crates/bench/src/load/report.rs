@@ -1,11 +1,11 @@
 //! The tables and the remarks of the report.
 
-use super::tally::{Failure, Histogram, Tally};
-use super::target::Mix;
+use super::mix::Mix;
+use super::tally::{Failure, Tally};
 use super::{Mode, Outcome};
 use crate::cells;
-use crate::measure::Comparison;
-use crate::report::{Axis, Cell, Document, Lines, Table, Unit};
+use crate::measure::{Comparison, Histogram};
+use crate::report::{Answer, Axis, Cell, Document, Lines, Table, Unit};
 
 /// A thread of ours that uses more than this share of a processor is busy.
 const BUSY: f64 = 0.9;
@@ -25,11 +25,10 @@ pub(super) fn describe(
     has_rate: bool,
     document: &mut Document,
 ) {
-    let compared = compared(outcomes, has_rate);
+    let compared = compared(outcomes, has_rate, document);
     document.table(speeds(outcomes));
     if outcomes.len() > modes.len() {
-        document.text(Comparison::WORDS);
-        document.text(
+        document.method(Comparison::WORDS).method(
             "The work was unequal where one endpoint answers null, or fails, where the other has a \
              result: to calls about a block that it lacks, say, or of a method.",
         );
@@ -50,7 +49,7 @@ pub(super) fn describe(
         }
         document.chart(lines);
     }
-    if mix.kinds.len() > 1 {
+    if mix.calls.len() > 1 {
         document.table(methods(mix, outcomes));
     }
     document.table(each_round(outcomes));
@@ -68,9 +67,10 @@ fn row<const N: usize>(table: &mut Table, outcome: &Outcome, cells: [Cell; N]) {
     table.row(first.into_iter().chain(cells));
 }
 
-/// Percentiles, in seconds.
+/// Percentiles, in seconds; NaN where there are too few calls for one.
 fn percentiles<const N: usize>(latency: &Histogram, shares: [f64; N]) -> [f64; N] {
-    shares.map(|share| latency.percentile(share) / 1e9)
+    let has = |share: f64| latency.count() as f64 * (1.0 - share) >= 1.0 - 1e-9;
+    shares.map(|share| if has(share) { latency.percentile(share) / 1e9 } else { f64::NAN })
 }
 
 /// Calls a second and latencies.
@@ -94,7 +94,7 @@ type Time = fn(&Tally) -> f64;
 
 /// Each endpoint against the first one: the rounds are the pairs. Where calls are sent at a rate
 /// that was given, it is their latency that tells, and not how many there are.
-fn compared(outcomes: &[Outcome], has_rate: bool) -> Table {
+fn compared(outcomes: &[Outcome], has_rate: bool, document: &mut Document) -> Table {
     let times: &[(&str, Time)] = match has_rate {
         false => &[("time a call", |round| 1.0 / round.rate())],
         true => &[
@@ -104,24 +104,31 @@ fn compared(outcomes: &[Outcome], has_rate: bool) -> Table {
     };
     let table = table("Comparison", [("against", Unit::Text), ("of", Unit::Text)]);
     let mut table = Comparison::columns(table);
-    for (at, outcome) in outcomes.iter().enumerate() {
-        let first = outcomes.iter().position(|first| first.mode == outcome.mode).unwrap_or(at);
-        for (of, time) in times.iter().filter(|_| first < at) {
-            let rounds = outcome.rounds.iter().zip(&outcomes[first].rounds);
-            let pairs: Vec<_> = rounds.map(|(a, b)| vec![[time(a), time(b)]]).collect();
-            let [ratio, low, high, floor, verdict] = match is_same_work(outcome, &outcomes[first]) {
-                true => Comparison::new(&pairs, 0.5).cells(),
-                false => cells![
-                    None::<f64>,
-                    None::<f64>,
-                    None::<f64>,
-                    None::<f64>,
-                    "the work was unequal"
-                ],
-            };
-            let against = outcomes[first].name.clone().into();
-            let of = (*of).into();
-            row(&mut table, outcome, [against, of, ratio, low, high, floor, verdict]);
+    for base in outcomes {
+        let of_mode = || outcomes.iter().filter(|outcome| outcome.mode == base.mode);
+        if !of_mode().next().is_some_and(|first| std::ptr::eq(first, base)) {
+            continue;
+        }
+        for (at, (of, time)) in times.iter().enumerate() {
+            let mut answer = Answer::new(format!("{of}, {}", base.mode.name()), &*base.name);
+            for outcome in of_mode().skip(1) {
+                let rounds = outcome.rounds.iter().zip(&base.rounds);
+                let pairs: Vec<_> = rounds.map(|(a, b)| vec![[time(a), time(b)]]).collect();
+                let cells = if is_same_work(outcome, base) {
+                    let compared = Comparison::new(&pairs, 0.5);
+                    answer.side(&*outcome.name, &compared);
+                    compared.cells()
+                } else {
+                    let none = None::<f64>;
+                    cells![none, none, none, none, "the work was unequal"]
+                };
+                let [ratio, low, high, floor, verdict] = cells;
+                let (against, of) = (base.name.clone().into(), (*of).into());
+                row(&mut table, outcome, [against, of, ratio, low, high, floor, verdict]);
+            }
+            if at == 0 {
+                document.answer(answer);
+            }
         }
     }
     table
@@ -192,9 +199,9 @@ fn methods(mix: &Mix, outcomes: &[Outcome]) -> Table {
     let mut table = table("Latency by call", columns);
     // Of a batch all calls have the same.
     for outcome in outcomes.iter().filter(|outcome| outcome.mode != Mode::Batched) {
-        for (kind, latency) in mix.kinds.iter().zip(outcome.total().latencies) {
+        for (call, latency) in mix.calls.iter().zip(outcome.total().latencies) {
             let [p50, p99] = percentiles(&latency, [0.5, 0.99]);
-            row(&mut table, outcome, cells![kind.shown(), latency.count(), p50, p99]);
+            row(&mut table, outcome, cells![call.shown(), latency.count(), p50, p99]);
         }
     }
     table

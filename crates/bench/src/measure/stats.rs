@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::random::Random;
-use crate::report::{Cell, Table, Unit};
 
 /// Times that a comparison is made again on pairs drawn from those that were measured.
 const RESAMPLES: usize = 10_000;
@@ -78,9 +79,12 @@ pub(crate) struct Comparison {
 }
 
 /// What a comparison of times says of the side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It takes less time, by more than the floor.
     Faster,
+    /// It takes more time, by more than the floor.
     Slower,
     /// None that is above the floor.
     NoDifference,
@@ -130,29 +134,6 @@ impl Comparison {
             _ => Verdict::NoDifference,
         };
         Self { ratio, interval, floor, verdict }
-    }
-
-    /// What these columns say, for those who read the table.
-    pub(crate) const WORDS: &str = "A ratio is the client's time over the other's: below 1 it is \
-        faster. It lies between both ends of the 95% interval, a bootstrap's over the pairs. There \
-        is a verdict when the interval leaves out 1 and the ratio is beyond the noise of two equal \
-        runs; the floor is the smallest difference for which that is so here. Fewer than six \
-        pairs, or a percentile beyond which there is no block (of p99 with fewer than 100), get \
-        none.";
-
-    /// The columns of a table that [`Self::cells`] fills.
-    pub(crate) fn columns(table: Table) -> Table {
-        table
-            .column("ratio", Unit::Ratio)
-            .column("95% from", Unit::Ratio)
-            .column("95% to", Unit::Ratio)
-            .column("floor", Unit::Percent)
-            .column("verdict", Unit::Text)
-    }
-
-    pub(crate) fn cells(&self) -> [Cell; 5] {
-        let [low, high] = self.interval;
-        crate::cells![self.ratio, low, high, self.floor, self.verdict.to_string()]
     }
 }
 

@@ -1,20 +1,26 @@
-//! Documents for a terminal.
+//! Documents for a terminal: numbers, and where the words on how they were measured are.
 
+use super::document::first_words;
 use super::{Content, Document, Table, Unit};
 
-/// Documents as aligned text. Charts are left to the page: what they show is in tables too.
+/// Documents as aligned text. Charts are left to the page: what they show is in tables too; and so
+/// are the words on how it was measured.
 pub fn console(documents: &[Document]) -> String {
     documents.iter().map(one).collect::<Vec<_>>().join("\n")
 }
 
 fn one(document: &Document) -> String {
+    let document = &*document.as_shown();
     let mut out = underlined(&document.title, '=');
+    for line in first_words(document) {
+        out += &format!("\n{}\n", plain(&line));
+    }
     for content in &document.content {
         match content {
             Content::Section(heading) => out += &format!("\n{}", underlined(heading, '-')),
             Content::Text(text) => out += &format!("\n{}\n", plain(text)),
             Content::Table(table) => out += &format!("\n{}", self::table(table)),
-            Content::Lines(_) | Content::Bars(_) => {}
+            Content::Method(_) | Content::Lines(_) | Content::Bars(_) => {}
         }
     }
     out += "\n";

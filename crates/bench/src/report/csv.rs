@@ -1,6 +1,6 @@
 //! Tables as comma-separated values (RFC 4180).
 
-use super::{Cell, Content, Document, Table};
+use super::{Cell, Content, Document, Table, file_name};
 
 /// A table with a line of headings. Numbers have all their digits; what is missing is empty.
 pub fn csv(table: &Table) -> String {
@@ -28,15 +28,13 @@ fn quote(field: &str) -> String {
 /// it is under, and the title.
 pub(super) fn files(documents: &[Document]) -> Vec<(String, String)> {
     let (mut files, mut section) = (Vec::new(), "");
-    for content in documents.iter().flat_map(|document| &document.content) {
+    let shown: Vec<_> = documents.iter().map(Document::as_shown).collect();
+    for content in shown.iter().flat_map(|document| &document.content) {
         match content {
             Content::Section(heading) => section = heading,
             Content::Table(table) => {
-                let words = format!("{:02} {section} {}", files.len() + 1, table.title);
-                let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { ' ' };
-                let words: String = words.chars().take(80).map(plain).collect();
-                let words: Vec<&str> = words.split_whitespace().collect();
-                files.push((words.join("-").to_lowercase() + ".csv", csv(table)));
+                let name = file_name(files.len() + 1, &format!("{section} {}", table.title));
+                files.push((name + ".csv", csv(table)));
             }
             _ => {}
         }

@@ -1,6 +1,9 @@
-//! Documents as one page: everything is in the file, and nothing in it runs.
+//! Documents as one page: the answer first, how it was found folded below. Everything is in the
+//! file, and nothing in it runs.
 
-use super::{Cell, Content, Document, Table, Unit, chart};
+use super::document::first_words;
+use super::draw::{self, NARROW, Scene, WIDE};
+use super::{Cell, Column, Content, Document, Table, Unit, svg};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -33,32 +36,29 @@ pub fn html(documents: &[Document]) -> String {
 }
 
 fn article(document: &Document) -> String {
-    let Document { title, command, made, machine, clients, content } = document;
-    let mut out = format!("<h1>{}</h1>\n", escape(title));
-    let mut charts = String::new();
-    for piece in content {
-        let figure = match piece {
-            Content::Lines(chart) => Some((&chart.title, chart::lines(chart))),
-            Content::Bars(chart) => Some((&chart.title, chart::bars(chart))),
-            _ => None,
-        };
-        match figure {
-            Some((title, drawing)) => {
-                let caption = escape(title);
-                charts +=
-                    &format!("<figure><figcaption>{caption}</figcaption>{drawing}</figure>\n");
-            }
-            // Charts that follow each other stand side by side where there is room.
-            None => out += &beside_each_other(&mut charts),
-        }
+    let document = &*document.as_shown();
+    let mut out = format!("<h1>{}</h1>\n", escape(&document.title));
+    let class = if document.machine.busy.is_some() { "answer busy" } else { "answer" };
+    for line in first_words(document) {
+        out += &format!("<p class=\"{class}\">{}</p>\n", escape(&line));
+    }
+    for answer in &document.answers {
+        out += &figure(&answer.of, |width| draw::ratios(answer, width));
+    }
+    let mut method = String::new();
+    for piece in &document.content {
         match piece {
             Content::Section(heading) => out += &format!("<h2>{}</h2>\n", escape(heading)),
             Content::Text(text) => out += &format!("<p>{}</p>\n", escape(text)),
+            Content::Method(text) => method += &format!("<p>{}</p>\n", escape(text)),
             Content::Table(table) => out += &self::table(table),
-            Content::Lines(_) | Content::Bars(_) => {}
+            Content::Lines(chart) => {
+                out += &figure(&chart.title, |width| draw::lines(chart, width));
+            }
+            Content::Bars(chart) => out += &figure(&chart.title, |width| draw::bars(chart, width)),
         }
     }
-    out += &beside_each_other(&mut charts);
+    let Document { command, made, machine, clients, .. } = document;
     let mut ran = String::new();
     for client in clients {
         let [name, version] = [&client.name, &client.version].map(|text| escape(text));
@@ -67,22 +67,31 @@ fn article(document: &Document) -> String {
     }
     let [command, machine, made] = [command, &machine.words(), made].map(|text| escape(text));
     out + &format!(
-        "<section class=\"setting\">\n<h2>How it was run</h2>\n<pre><code>{command}</code></pre>\n\
+        "<details>\n<summary>How it was measured</summary>\n{method}\
+         <pre><code>{command}</code></pre>\n\
          <dl>\n{ran}<dt>machine</dt><dd>{machine}</dd>\n<dt>time</dt><dd>{made}</dd>\n</dl>\n\
-         </section>\n"
+         </details>\n"
     )
 }
 
-fn beside_each_other(charts: &mut String) -> String {
-    match std::mem::take(charts) {
-        charts if charts.is_empty() => charts,
-        charts => format!("<div class=\"charts\">\n{charts}</div>\n"),
+/// A drawing for each kind of screen.
+fn figure(title: &str, draw: impl Fn(f64) -> Option<Scene>) -> String {
+    match [WIDE, NARROW].map(draw) {
+        [Some(wide), Some(narrow)] => format!(
+            "<figure>{}{}</figure>\n",
+            svg::inline(&wide, "wide"),
+            svg::inline(&narrow, "narrow")
+        ),
+        _ => format!("<p class=\"none\">{}: nothing was measured.</p>\n", escape(title)),
     }
 }
 
+/// A table, whose first columns of names are one, so that a phone has room for numbers.
 fn table(table: &Table) -> String {
+    let columns = &table.columns;
+    let names = columns.iter().take_while(|column| column.unit == Unit::Text).count();
     let class = |unit| if unit == Unit::Text { "" } else { " class=\"number\"" };
-    let heading = |column: &super::Column| {
+    let heading = |column: &Column| {
         let (class, name) = (class(column.unit), escape(&column.name));
         let unit = match column.unit.symbol() {
             symbol if column.heading() != column.name => format!(" <small>{symbol}</small>"),
@@ -90,7 +99,7 @@ fn table(table: &Table) -> String {
         };
         format!("<th{class}>{name}{unit}</th>")
     };
-    let cell = |(cell, column): (&Cell, &super::Column)| {
+    let cell = |(cell, column): (&Cell, &Column)| {
         let class = match (cell, column.unit) {
             (Cell::Answer(true), _) => " class=\"yes\"",
             (Cell::Answer(false), _) => " class=\"no\"",
@@ -100,14 +109,23 @@ fn table(table: &Table) -> String {
         };
         format!("<td{class}>{}</td>", escape(&cell.show(column.unit)))
     };
-    let headings: String = table.columns.iter().map(heading).collect();
+    let joined = |words: Vec<String>| match words.is_empty() {
+        true => String::new(),
+        false => words.join(" <i>·</i> "),
+    };
+    let first = joined(columns[..names].iter().map(|column| escape(&column.name)).collect());
+    let headings: String = columns[names..].iter().map(heading).collect();
     let row = |row: &Vec<Cell>| {
-        let cells: String = row.iter().zip(&table.columns).map(cell).collect();
-        format!("<tr>{cells}</tr>\n")
+        let first =
+            joined(row[..names].iter().map(|cell| escape(&cell.show(Unit::Text))).collect());
+        let cells: String = row[names..].iter().zip(&columns[names..]).map(cell).collect();
+        let first = if names > 0 { format!("<th>{first}</th>") } else { first };
+        format!("<tr>{first}{cells}</tr>\n")
     };
     let rows: String = table.rows.iter().map(row).collect();
+    let first = if names > 0 { format!("<th>{first}</th>") } else { first };
     format!(
-        "<h3>{}</h3>\n<div class=\"wide\"><table>\n<thead><tr>{headings}</tr></thead>\n\
+        "<h3>{}</h3>\n<div class=\"scroll\"><table>\n<thead><tr>{first}{headings}</tr></thead>\n\
          <tbody>\n{rows}</tbody>\n</table></div>\n",
         escape(&table.title)
     )

@@ -18,6 +18,9 @@ pub struct Machine {
     pub kernel: String,
     /// The load averages when the report was made, as the system has them.
     pub load: String,
+    /// That something else ran on it, in a sentence: then there are no verdicts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy: Option<String>,
 }
 
 impl Machine {
@@ -35,19 +38,20 @@ impl Machine {
             cores: std::thread::available_parallelism().map_or(0, usize::from),
             memory_bytes: memory_kib << 10,
             load: read("/proc/loadavg").split_whitespace().take(3).collect::<Vec<_>>().join(" "),
+            busy: None,
             kernel: format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()),
         }
     }
 
     /// Whether the other one is the same, or as good as that.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
-        Self { load: String::new(), ..self.clone() }
-            == Self { load: String::new(), ..other.clone() }
+        let unloaded = |it: &Self| Self { load: String::new(), busy: None, ..it.clone() };
+        unloaded(self) == unloaded(other)
     }
 
     /// On one line.
     pub(crate) fn words(&self) -> String {
-        let Self { processor, cores, memory_bytes, kernel, load } = self;
+        let Self { processor, cores, memory_bytes, kernel, load, .. } = self;
         let memory_gib = *memory_bytes as f64 / f64::from(1 << 30);
         format!("{cores} cores ({processor}), {memory_gib:.1} GiB of memory, {kernel}, load {load}")
     }

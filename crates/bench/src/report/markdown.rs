@@ -1,5 +1,6 @@
 //! Documents in Markdown.
 
+use super::document::first_words;
 use super::{Cell, Content, Document, Table, Unit};
 
 /// Documents in Markdown, one after the other. Charts are left to the other forms: what they show
@@ -9,17 +10,27 @@ pub fn markdown(documents: &[Document]) -> String {
 }
 
 fn one(document: &Document) -> String {
+    let document = &*document.as_shown();
     let mut out = format!("# {}\n", escape(&document.title));
+    for line in first_words(document) {
+        out += &format!("\n**{}**\n", escape(&line));
+    }
     for content in &document.content {
         match content {
             Content::Section(heading) => out += &format!("\n## {}\n", escape(heading)),
             Content::Text(text) => out += &format!("\n{}\n", escape(text)),
             Content::Table(table) => out += &format!("\n{}", self::table(table)),
-            Content::Lines(_) | Content::Bars(_) => {}
+            Content::Method(_) | Content::Lines(_) | Content::Bars(_) => {}
         }
     }
     let Document { command, made, machine, clients, .. } = document;
-    out += &format!("\n## How it was run\n\n```sh\n{command}\n```\n\n");
+    out += "\n## How it was measured\n";
+    for piece in &document.content {
+        if let Content::Method(text) = piece {
+            out += &format!("\n{}\n", escape(text));
+        }
+    }
+    out += &format!("\n```sh\n{command}\n```\n\n");
     for ran in clients {
         out += &format!("- {}: {}", escape(&ran.name), escape(&ran.version));
         if !ran.arguments.is_empty() {

@@ -1,4 +1,8 @@
+use std::time::Duration;
+
+use super::chart::DISTRIBUTION_STEPS;
 use super::*;
+use crate::cells;
 use crate::random::Random;
 
 /// Names that every form of report has to write as they are.
@@ -15,6 +19,7 @@ pub(super) fn sample() -> Document {
         memory_bytes: 24 << 30,
         kernel: "Linux 6.1".into(),
         load: "0.5 0.4 0.3".into(),
+        busy: None,
     };
     let mut table = Table::new("newPayload")
         .column("client", Unit::Text)
@@ -33,7 +38,7 @@ pub(super) fn sample() -> Document {
     let mut bars = Bars::new("Parts", Axis::new("time", Unit::Ms));
     bars.bar("17 MB", [("execution", 0.1), ("transport", 0.02), ("decode", f64::NAN)]);
     document.client("geth", "1.17.8", &["--cache".into(), "512".into()]);
-    document.section("warm").text("Blocks.").table(table);
+    document.section("warm").method("Each block went to both.").text("Blocks.").table(table);
     document.chart(distribution).chart(curve).chart(bars);
     document.table(Table::new("empty").column("client", Unit::Text));
     document.chart(Bars::new("empty", Axis::new("time", Unit::Ms)));
@@ -84,7 +89,7 @@ fn other_versions_are_refused() {
 #[test]
 fn cells_are_kept_in_their_unit_and_never_zero_for_nothing() {
     let document = sample();
-    let Content::Table(table) = &document.content[2] else { panic!("{document:?}") };
+    let Content::Table(table) = &document.content[3] else { panic!("{document:?}") };
     assert_eq!(table.rows[0][1], Cell::Number(226.13));
     assert_eq!(table.rows[0][2], Cell::Text("not separable".into()));
     assert_eq!(table.rows[1][1], Cell::Number(58.92));
@@ -119,7 +124,7 @@ fn markdown_has_tables_and_how_it_was_run() {
         | deponent | 58.9 | 0 | 300 | yes |\n\
         | \\<script>alert('1')\\</script> \\| a\\\\\\*b\\* \"&amp;\" \\`x\\` ]]> \u{202e} \
         =1+1 | – | – | 0 | **no** |\n\
-        \n## How it was run\n\n```sh\ndeponent bench sample\n```\n\n\
+        \n## How it was measured\n\nEach block went to both.\n\n```sh\ndeponent bench sample\n```\n\n\
         - geth: 1.17.8, `--cache 512`\n\
         - 2 cores (Processor), 24.0 GiB of memory, Linux 6.1, load 0.5 0.4 0.3\n\
         - 2026-01-07T01:01:11Z\n";
@@ -192,14 +197,15 @@ fn a_page_has_all_texts_and_nothing_that_runs() {
     assert!(!page.contains("<script") && !page.contains("alert('1')"), "{page}");
     assert!(!page.contains("http:") && !page.contains("https:"), "{page}");
     let escaped = "&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt; | a\\*b* &quot;&amp;amp;&quot;";
-    let places = ["<a href=\"#report-1\">", "<h1>", "<h2>", "<h3>", "<p>", "<td>", "<dt>", "<dd>"];
-    let further = ["<code>", "<figcaption>", "aria-label=\"", "<title>", "</svg>", "<th>"];
+    let places = ["<a href=\"#report-1\">", "<h1>", "<h2>", "<h3>", "<p>", "<dt>", "<dd>"];
+    let further = ["<code>", "aria-label=\"", "<title>", "<th>"];
     for place in places.into_iter().chain(further) {
         assert!(page.contains(&format!("{place}{escaped}")), "{place}: {page}");
     }
     let count = |words: &str| page.matches(words).count();
-    assert_eq!((count("<svg viewBox=\"0"), count("<figure>"), count("<table>")), (8, 8, 4));
-    for (open, close) in [("<svg", "</svg>"), ("<g ", "</g>"), ("<td", "</td>"), ("<tr", "</tr>")] {
+    // Each drawing is there for two kinds of screens.
+    assert_eq!((count("<svg class"), count("<figure>"), count("<table>")), (16, 8, 4));
+    for (open, close) in [("<svg", "</svg>"), ("<td", "</td>"), ("<tr", "</tr>")] {
         assert_eq!(count(open), count(close), "{open}");
     }
     assert!(page.contains("<td class=\"none\">not separable</td>"), "{page}");
@@ -216,4 +222,40 @@ fn a_folder_has_all_forms() {
     assert_eq!(text("report.md"), markdown(&[sample()]));
     assert_eq!(text("report.html"), html(&[sample()]));
     assert!(text("tables/01-warm-newpayload.csv").starts_with("client,p50 ms"));
+    let chart = text("charts/02-warm-sizes.svg");
+    assert!(chart.starts_with("<svg xmlns=") && chart.contains(">Sizes</text>"), "{chart}");
+    // Its size is twice that of the drawing.
+    let picture = std::fs::read(results.join("charts/02-warm-sizes.png")).expect("a picture");
+    assert!(picture.starts_with(b"\x89PNG\r\n\x1a\n") && picture.len() > 2_000);
+    assert_eq!(picture[16..20], 1520_u32.to_be_bytes());
+}
+
+#[test]
+fn answers_come_first_and_a_busy_machine_gets_no_verdict() {
+    let mut document = sample();
+    let mut table = Table::new("newPayload").column("client", Unit::Text);
+    table = table.column("ratio", Unit::Ratio).column("verdict", Unit::Text);
+    table.row(cells!["deponent", 0.5, "faster"]);
+    document.table(table);
+    let (name, verdict) = ("deponent".to_owned(), Verdict::Faster);
+    let mut answer = Answer::new("newPayload", "geth");
+    answer.sides.push(Side { name, ratio: 0.5, interval: [0.4, 0.6], verdict });
+    document.answer(answer).answer(Answer::new("nothing", "geth"));
+    assert_eq!(read(&json(&[document.clone()])).expect("it was written so"), [document.clone()]);
+    let forms = |document: &Document| {
+        let documents = [document.clone()];
+        [markdown(&documents), console(&documents), html(&documents)]
+    };
+    for text in forms(&document) {
+        let said = text.find("was 2.00 times as fast as geth").expect("it is said");
+        assert!(said < text.rfind("226").expect("a number"), "{text}");
+        assert!(text.contains("faster") && !text.contains("The machine was busy"), "{text}");
+    }
+    document.machine.busy = Some("others used 80 %.".into());
+    for text in forms(&document) {
+        let said = text.find("The machine was busy: others used 80 %.").expect("it is said");
+        assert!(said < text.rfind("226").expect("a number"), "{text}");
+        assert!(!text.contains("as fast") && !text.contains("| faster"), "{text}");
+        assert!(text.contains("withheld"), "{text}");
+    }
 }

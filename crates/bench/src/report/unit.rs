@@ -89,6 +89,11 @@ impl Unit {
         }
     }
 
+    /// A number as [`show`](Self::show) has it, with the symbol behind it.
+    pub(super) fn with_symbol(self, value: f64) -> String {
+        format!("{} {}", self.show(value), self.symbol()).trim_end().to_owned()
+    }
+
     /// A number of this unit, to three digits; whole ones are not rounded.
     pub(super) fn show(self, value: f64) -> String {
         if value == 0.0 || self == Self::Count && value.fract() == 0.0 {

@@ -53,8 +53,8 @@ impl Sweep {
         self.values.iter().map(with).collect()
     }
 
-    /// Adds the table and the curves of a sweep; without verdicts if the machine was busy.
-    pub(crate) fn add(&self, document: &mut Document, runs: &[Run], is_busy: bool) {
+    /// Adds the table and the curves of a sweep.
+    pub(crate) fn add(&self, document: &mut Document, runs: &[Run]) {
         let table = Table::new(format!("sweep of {}", self.key))
             .column(&*self.key, Unit::Text)
             .column("p50", Unit::Ms)
@@ -72,18 +72,14 @@ impl Sweep {
             }
             let percentiles = [0.5, 0.95, 0.99].map(|share| times.percentile(share));
             let gas: f64 = blocks.iter().map(|block| block.gas_used as f64).sum();
-            let [p50, p95, p99] = percentiles;
+            let [p50, p95, p99] = [0.5, 0.95, 0.99].map(|share| times.tail(share));
             let mut row: Vec<Cell> = cells![&**value, p50, p95, p99, gas / times.sum()].into();
             let first = self.name(&self.values[0]);
             row.extend(match index {
                 0 => cells![1.0, None::<f64>, None::<f64>, None::<f64>, None::<f64>],
                 _ => {
                     let pairs = pairs(runs, Pairing::Rounds, [&name, &first]);
-                    let mut cells = Comparison::new(&pairs, 0.5).cells();
-                    if is_busy {
-                        cells[4] = "withheld".into();
-                    }
-                    cells
+                    Comparison::new(&pairs, 0.5).cells()
                 }
             });
             table.row(row);

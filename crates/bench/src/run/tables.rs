@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::cells;
 use crate::clients::prepare::file_name;
 use crate::measure::{Comparison, Sorted};
-use crate::report::{Axis, Bars, Cell, Document, Lines, Table, Unit};
+use crate::report::{Answer, Axis, Bars, Cell, Document, Lines, Table, Unit};
 use crate::run::sample::{Asked, Block, Measured, Run, blocks, names};
 
 /// The shares that tables of times have.
@@ -87,15 +87,32 @@ pub(crate) fn verdict_columns() -> Table {
     Comparison::columns(table)
 }
 
-/// Adds the comparison of one client with another.
-pub(crate) fn verdict_rows(table: &mut Table, runs: &[Run], pairing: Pairing, sides: [&str; 2]) {
+/// The answer that the medians of [`verdict_rows`] give, without sides yet.
+pub(crate) fn answer_beside(base: &str, stage: &str) -> Answer {
+    let of = "newPayload and forkchoiceUpdated together, p50";
+    Answer::new(if stage.is_empty() { of.into() } else { format!("{stage}, {of}") }, base)
+}
+
+/// Adds the comparison of one client with another, and returns that of their medians.
+pub(crate) fn verdict_rows(
+    table: &mut Table,
+    runs: &[Run],
+    pairing: Pairing,
+    sides: [&str; 2],
+) -> Comparison {
     let [other, first] = sides;
     let pairs = pairs(runs, pairing, sides);
-    for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+    let mut row = |name: &str, share: f64| {
+        let compared = Comparison::new(&pairs, share);
         let mut row: Vec<Cell> = cells![other, first, name, pairs.len()].into();
-        row.extend(Comparison::new(&pairs, share).cells());
+        row.extend(compared.cells());
         table.row(row);
-    }
+        compared
+    };
+    let median = row("p50", 0.5);
+    row("p90", 0.9);
+    row("p99", 0.99);
+    median
 }
 
 /// The times of blocks that both sides ran in the same round, in seconds, the first side's before
@@ -146,7 +163,7 @@ pub(crate) fn latencies(title: &str, runs: &[Run], read: impl Fn(&Block) -> Opti
         let times = Sorted::new(blocks(runs, client).into_iter().filter_map(&read));
         if times.len() > 0 {
             let mut row: Vec<Cell> = cells![client, times.len()].into();
-            row.extend(SHARES.map(|(_, share)| Cell::from(times.percentile(share))));
+            row.extend(SHARES.map(|(_, share)| times.tail(share)));
             row.push(times.mean().into());
             table.row(row);
         }

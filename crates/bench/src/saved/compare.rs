@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::measure::Comparison;
 use crate::report::{self, Cell, Content, Document};
 use crate::run::sample::{Block, Run, names, unequal_work};
-use crate::run::tables::{self, Pairing, verdict_columns, verdict_rows};
+use crate::run::tables::{self, Pairing, answer_beside, verdict_columns, verdict_rows};
 
 /// An earlier run.
 struct Saved<'a> {
@@ -37,7 +37,7 @@ pub(crate) fn compare(folders: [&Path; 2]) -> anyhow::Result<Document> {
     let [a, b] = [Saved::read("A", folders[0])?, Saved::read("B", folders[1])?];
     let mut document = Document::new("Comparison of two earlier runs");
     let rounds = a.rounds().min(b.rounds());
-    let (mut all, mut table) = (Vec::new(), verdict_columns());
+    let (mut all, mut table, mut answers) = (Vec::new(), verdict_columns(), Vec::new());
     for [name_a, name_b] in common(&a, &b)? {
         let [first, other] = [a.of(name_a, rounds), b.of(name_b, rounds)];
         let sides = [format!("A {name_a}"), format!("B {name_b}")];
@@ -47,7 +47,10 @@ pub(crate) fn compare(folders: [&Path; 2]) -> anyhow::Result<Document> {
         if let Some(why) = why {
             return Err(anyhow::Error::msg(why)).context("the work was unequal: no verdict");
         }
-        verdict_rows(&mut table, &runs, Pairing::Blocks, [&sides[1], &sides[0]]);
+        let median = verdict_rows(&mut table, &runs, Pairing::Blocks, [&sides[1], &sides[0]]);
+        let mut answer = answer_beside(&sides[0], "");
+        answer.side(&sides[1], &median);
+        answers.push(answer);
         all.extend(runs);
     }
     document.text(
@@ -69,7 +72,8 @@ pub(crate) fn compare(folders: [&Path; 2]) -> anyhow::Result<Document> {
     if a.rounds() != b.rounds() {
         document.text(format!("Of each the first {rounds} rounds count, as many as both have."));
     }
-    document.text(Comparison::WORDS).table(table);
+    document.method(Comparison::WORDS).table(table);
+    document.answers = answers;
     document.table(tables::latencies("newPayload", &all, |block| Some(block.new_payload)));
     document.table(tables::latencies("forkchoiceUpdated", &all, |block| Some(block.forkchoice)));
     document.table(tables::speeds(&all)).chart(tables::distribution(&all));

@@ -1,0 +1,105 @@
+//! TLS under the connections of `rpc`'s clients: the one place of this workspace that knows it.
+
+use std::io::{self, Error, ErrorKind};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, bail, ensure};
+use rpc::{Dial, Dialing};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{CertificateError, ClientConfig, RootCertStore};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+
+/// Dials a server that has to prove who it is.
+#[derive(Debug)]
+pub(super) struct TlsDial {
+    config: Arc<ClientConfig>,
+    /// `host:port`.
+    place: String,
+    name: ServerName<'static>,
+}
+
+impl TlsDial {
+    /// Trusts those whom the system trusts, or in their stead those whose certificates, in PEM, are
+    /// in the file `cacert`.
+    pub(super) fn new(place: &str, cacert: Option<&Path>) -> anyhow::Result<Self> {
+        let host = place.rsplit_once(':').map_or(place, |(host, _)| host);
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let name = ServerName::try_from(host.clone());
+        let name = name.with_context(|| format!("{host} is no name of TLS"))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .context("no version of TLS")?;
+        let mut config = config.with_root_certificates(roots(cacert)?).with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self { config: Arc::new(config), place: place.into(), name })
+    }
+}
+
+fn roots(cacert: Option<&Path>) -> anyhow::Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    if let Some(path) = cacert {
+        let place = || format!("--cacert {}", path.display());
+        for certificate in CertificateDer::pem_file_iter(path).with_context(place)? {
+            roots.add(certificate.with_context(place)?).with_context(place)?;
+        }
+        ensure!(!roots.is_empty(), "--cacert {} has no certificates", path.display());
+        return Ok(roots);
+    }
+    let system = rustls_native_certs::load_native_certs();
+    roots.add_parsable_certificates(system.certs);
+    if roots.is_empty() {
+        let why: Vec<String> = system.errors.iter().map(ToString::to_string).collect();
+        let why = why.join("; ");
+        bail!("this system has no certificates to trust: --cacert FILE ({why})");
+    }
+    Ok(roots)
+}
+
+impl Dial for TlsDial {
+    /// # Errors
+    /// `PermissionDenied` for a certificate that is not trusted, `Unsupported` for a server that
+    /// speaks no TLS, or none that we do.
+    fn dial(&self) -> Dialing<'_> {
+        Box::pin(async {
+            let tcp = TcpStream::connect(&self.place).await?;
+            tcp.set_nodelay(true)?;
+            let connector = TlsConnector::from(Arc::clone(&self.config));
+            let mut tls = connector.connect(self.name.clone(), tcp).await.map_err(refused)?;
+            let (near, mut far) = UnixStream::pair()?;
+            // An end of either side, said or not, is the other one's.
+            tokio::spawn(async move { copy_bidirectional(&mut far, &mut tls).await.ok() });
+            Ok(near)
+        })
+    }
+}
+
+/// What a fault of TLS means for the address that was given.
+fn refused(error: io::Error) -> io::Error {
+    use rustls::Error::{InvalidCertificate, InvalidMessage};
+    let error = match error.downcast::<rustls::Error>() {
+        Ok(error) => error,
+        Err(error) => return error,
+    };
+    let (kind, words) = match &error {
+        InvalidCertificate(CertificateError::UnknownIssuer) => (
+            ErrorKind::PermissionDenied,
+            "no trusted authority signed the server's certificate: --cacert FILE names another",
+        ),
+        InvalidCertificate(CertificateError::Other(_)) => (
+            ErrorKind::PermissionDenied,
+            "the server's certificate is not one of a server: made with openssl req -x509, it \
+             needs -addext basicConstraints=critical,CA:FALSE",
+        ),
+        InvalidCertificate(_) => {
+            (ErrorKind::PermissionDenied, "the server's certificate is not good")
+        }
+        InvalidMessage(_) => (ErrorKind::Unsupported, "the server speaks no TLS"),
+        _ => (ErrorKind::Unsupported, "the server and we agree on no TLS"),
+    };
+    Error::new(kind, format!("{words} ({error})"))
+}
