@@ -141,7 +141,8 @@ mod tests {
                 "[dependencies]\ntrie.workspace = true\n[dev-dependencies]\nrand = \"1\"\n",
             ),
         ];
-        let table = "| Crate | rests on | in tests also |\n|---|---|---|\n| trie | – | – |\n| `state` | trie | – |\n";
+        let table = "| Crate | rests on | in tests also |\n|---|---|---|\n| trie | – | – |\n\
+                     | `state` | trie | – |\n";
         assert_eq!(edges(&crates, table), []);
         let planted = [
             one("trie", "[dependencies]\nstate.workspace = true\n"),
@@ -154,7 +155,8 @@ mod tests {
     #[test]
     fn a_dependency_without_a_row_and_a_row_without_a_dependency_are_named() {
         let crates = [one("trie", "[dependencies]\nrevm.workspace = true\n")];
-        let table = "| Crate | Why | Licence |\n|---|---|---|\n| revm, rand | the EVM | MIT |\n\n| Library | only in |\n|---|---|\n| revm | execution |\n";
+        let table = "| Crate | Why | Licence |\n|---|---|---|\n| revm, rand | the EVM | MIT |\n\n\
+                     | Library | only in |\n|---|---|\n| revm | execution |\n";
         let found = dependencies_in("", &crates, table);
         let found: Vec<_> = found.iter().map(|problem| problem.0.as_str()).collect();
         assert_eq!(

@@ -7,16 +7,19 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Modules by their path, each with those that it imports from.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// Each circle of modules is a problem.
+/// Each circle of modules is a problem, told with the imports that make it.
 pub(super) fn circles(one: &Crate) -> Vec<Problem> {
-    let circles = strongly_connected(&graph(one));
-    let problem = |circle: &Vec<String>| {
-        Problem::new(
-            &one.folder,
-            format!("modules import each other in a circle: {}", circle.join(", ")),
-        )
+    let graph = graph(one);
+    let problem = |circle: Vec<String>| {
+        let imports = circle.iter().map(|module| {
+            let others = graph[module].iter().filter(|other| circle.contains(other));
+            let others: Vec<_> = others.map(String::as_str).collect();
+            format!("{module} imports {}", others.join(", "))
+        });
+        let imports: Vec<_> = imports.collect();
+        Problem::new(&one.folder, format!("a circle of modules: {}", imports.join("; ")))
     };
-    circles.iter().map(problem).collect()
+    strongly_connected(&graph).into_iter().map(problem).collect()
 }
 
 /// Modules say `//! Floor 2.` at their beginning; one may import from its own floor and from those

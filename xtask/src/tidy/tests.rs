@@ -22,7 +22,7 @@ fn a_planted_circle_is_found() {
     let lib = ("lib.rs", "mod x;\nmod y;\nmod z;\npub use z::Z;\n");
     let x = ("x.rs", "use crate::y::Y;\n");
     check(&modules::circles(&one(&[lib, x, ("y.rs", ""), ("z.rs", "")])), &[]);
-    let circle = ["crates/a: modules import each other in a circle: x, y"];
+    let circle = ["crates/a: a circle of modules: x imports y; y imports x"];
     check(
         &modules::circles(&one(&[lib, x, ("y.rs", "use super::{x::X as W, z};"), ("z.rs", "")])),
         &circle,
@@ -32,7 +32,7 @@ fn a_planted_circle_is_found() {
         &circle,
     );
     // Through what the crate's root re-exports.
-    let circle = ["crates/a: modules import each other in a circle: y, z"];
+    let circle = ["crates/a: a circle of modules: y imports z; z imports y"];
     check(
         &modules::circles(&one(&[
             lib,
