@@ -91,7 +91,8 @@ impl Repository {
             problems.extend(modules::circles(one));
             problems.extend(modules::upward_imports(one));
             problems.extend(words::banned_names(one));
-            problems.extend(words::doubled_types(one));
+            let doubled = words::doubled_types(one);
+            problems.extend(self.ratchets.left_over("doubled", one.name(), doubled));
             for file in &one.files {
                 problems.extend(lengths::of_rust(file));
                 problems.extend(words::foreign_paths(file));

@@ -74,6 +74,7 @@ mod evm;
 mod execute;
 mod header;
 mod jumps;
+mod ommers;
 mod proof_of_work;
 mod recorder;
 mod rules;
@@ -98,7 +99,8 @@ pub use header::{
     GAS_LIMIT_MINIMUM, next_base_fee, next_excess_blob_gas, validate_header, validate_parent,
 };
 pub use jumps::jump_table;
-pub use proof_of_work::{OMMER_GENERATIONS, next_difficulty, validate_ancestry};
+pub use ommers::{OMMER_GENERATIONS, validate_ancestry};
+pub use proof_of_work::next_difficulty;
 pub use validate::{
     Roots, Verified, VerifyError, execute_statelessly, validate, validate_access_list,
     validate_body, validate_body_roots, verify,

@@ -1,6 +1,6 @@
 use crate::access_list::ACCESS_LIST_ITEM_GAS;
 use crate::block::check_public_keys;
-use crate::proof_of_work::validate_ommers_alone;
+use crate::ommers::validate_ommers_alone;
 use crate::{
     BlockError, ChainSpec, Executed, InvalidBlock, RunOptions, SealedBlock, Senders,
     recover_senders_at, run, validate_header,

@@ -36,6 +36,7 @@
 //! ```
 
 mod beacon;
+mod block;
 mod blocks;
 mod e2store;
 mod era;
@@ -53,7 +54,8 @@ mod seal;
 mod state;
 mod write;
 
-pub use blocks::{BlockForm, BlockReader, FileBlock, Position};
+pub use block::{FileBlock, Position};
+pub use blocks::{BlockForm, BlockReader};
 pub use era1::Era1Writer;
 pub use era1_folder::Era1Folder;
 pub use error::Error;

@@ -48,6 +48,12 @@ impl Ratchets {
         Ok(Self(ratchets))
     }
 
+    /// The problems of a kind, unless no more than so many are left to mend in a crate.
+    pub(super) fn left_over(&self, kind: &str, name: &str, found: Vec<Problem>) -> Vec<Problem> {
+        let left = self.0.get(&(kind.to_owned(), name.to_owned())).copied().unwrap_or(0);
+        if found.len() <= left { Vec::new() } else { found }
+    }
+
     /// The lines of a crate, which has a budget.
     pub(super) fn lines(&self, one: &Crate) -> Option<Problem> {
         self.at_most("lines", one.name(), one.lines())

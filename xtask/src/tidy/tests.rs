@@ -115,6 +115,11 @@ fn what_may_only_fall_is_told_when_it_rises() {
     let problem = ratchets.lines(&crates("\n\n\n\n")).unwrap();
     check(&[problem], &["xtask/tidy.txt: 4 lines in a, at most 3"]);
     assert!(tables::Ratchets::parse("lines a").is_err());
+    let ratchets = tables::Ratchets::parse("doubled a 1\n").unwrap();
+    let problems = |count| (0..count).map(|at| Problem::new(at, "doubled")).collect::<Vec<_>>();
+    assert_eq!(ratchets.left_over("doubled", "a", problems(1)), []);
+    assert_eq!(ratchets.left_over("doubled", "a", problems(2)).len(), 2);
+    assert_eq!(ratchets.left_over("doubled", "b", problems(1)).len(), 1);
 }
 
 #[test]
