@@ -857,7 +857,7 @@ impl Feed {
         if self.warm_up > 0 {
             text += &format!("; the first {} warm the client up and are not counted", self.warm_up);
         }
-        text + ". Times are from before the first byte of the call is sent until its answer is read."
+        text + ". Times are from before a call's first byte is sent until its answer is read."
     }
 }
 

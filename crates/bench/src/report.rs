@@ -1,8 +1,9 @@
 //! What a command found out: one document, which every form of report is written from.
 //!
 //! A [`Document`] says what was run, on what, has an [`Answer`] first, and holds texts, [`Table`]s
-//! and charts in the order of reading. Quantities go in as they are measured: times in seconds, sizes in bytes, work in
-//! gas, speeds a second. The [`Unit`] of a column or an axis says what they are shown and kept in.
+//! and charts in the order of reading. Quantities go in as they are measured: times in seconds,
+//! sizes in bytes, work in gas, speeds a second. The [`Unit`] of a column or an axis says what they
+//! are shown and kept in.
 //!
 //! ```
 //! use deponent_bench::cells;

@@ -145,9 +145,9 @@ impl EngineMethod {
     }
 
     /// The forks whose payloads, or attributes, a version takes or gives, in order. The first
-    /// version of `engine_newPayload` is not refused for a fork: a later payload lacks fields there,
-    /// and is invalid. The specification does not bound the first version of `engine_getPayload`,
-    /// but its payload has no withdrawals.
+    /// version of `engine_newPayload` is not refused for a fork: a later payload lacks fields
+    /// there, and is invalid. The specification does not bound the first version of
+    /// `engine_getPayload`, but its payload has no withdrawals.
     pub const fn forks(self, version: u8) -> &'static [Fork] {
         match (self, version) {
             (Self::NewPayload | Self::NewPayloadWithWitness | Self::ExecuteStatelessPayload, 1) => {

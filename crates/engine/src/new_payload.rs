@@ -62,7 +62,7 @@ impl Verdict {
 
 /// The content of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum AnswerContent {
     /// No answer is sent.
     Nothing,
     Verdict,
@@ -82,7 +82,7 @@ impl Engine {
     /// When the engine cannot say: [`Error::State`] and [`Error::Storage`] where the database
     /// fails, [`Error::Evm`]. An invalid payload is no error.
     pub fn new_payload(&self, payload: Payload) -> Result<Verdict, Error> {
-        self.new_payload_wanted(payload, Wanted::Verdict)
+        self.new_payload_wanted(payload, AnswerContent::Verdict)
     }
 
     /// As [`new_payload`](Self::new_payload), and the witness of a valid block, which the first
@@ -96,7 +96,7 @@ impl Engine {
         payload: Payload,
     ) -> Result<(Verdict, Option<Assembled>), Error> {
         let block_hash = payload.execution.block_hash();
-        let verdict = self.new_payload_wanted(payload, Wanted::Witness)?;
+        let verdict = self.new_payload_wanted(payload, AnswerContent::Witness)?;
         let assembled = match verdict {
             Verdict::Valid => self.assembled(block_hash)?,
             _ => None,
@@ -113,10 +113,14 @@ impl Engine {
             // Another body may be the right one for this hash: it is not remembered.
             return Ok(Verdict::Invalid { latest_valid_hash: None, reason: shortened(&reason) });
         }
-        self.new_listed_block(block, None, Wanted::Nothing)
+        self.new_listed_block(block, None, AnswerContent::Nothing)
     }
 
-    fn new_payload_wanted(&self, payload: Payload, wanted: Wanted) -> Result<Verdict, Error> {
+    fn new_payload_wanted(
+        &self,
+        payload: Payload,
+        wanted: AnswerContent,
+    ) -> Result<Verdict, Error> {
         // Its state is wanted by the time that the payload is decoded.
         if let Some(parent) = self.shared.chain.tree().recent(&payload.execution.parent_hash()) {
             parent.seal.want();
@@ -138,7 +142,7 @@ impl Engine {
         &self,
         block: SealedBlock,
         list: Option<Bytes>,
-        wanted: Wanted,
+        wanted: AnswerContent,
     ) -> Result<Verdict, Error> {
         // Before anything is held that the fork choice may need.
         self.wait_for_room()?;
@@ -197,7 +201,7 @@ impl Engine {
         parent: &Arc<BlockRecord>,
         block: SealedBlock,
         list: Option<Bytes>,
-        wanted: Wanted,
+        wanted: AnswerContent,
     ) -> Result<(), Failure> {
         let _runs = self.shared.background.block_runs();
         self.validate_ancestry(parent, &block)?;
@@ -233,7 +237,7 @@ impl Engine {
         let old_witness = self.shared.recent.begin(RecentWitness::new(hash, nodes, codes));
         *self.last() = Some(LastBlock { hash, public_keys, timings });
         let old_records = self.shared.chain.tree_mut().add_validated(record.clone());
-        if wanted == Wanted::Witness {
+        if wanted == AnswerContent::Witness {
             self.assemble_last(hash);
         }
         if is_small {
@@ -249,7 +253,7 @@ impl Engine {
             unsealed,
             freed: (old_records, old_witness),
         };
-        if is_small && wanted == Wanted::Nothing {
+        if is_small && wanted == AnswerContent::Nothing {
             // No client waits for an answer, and waking a thread would take a good part of the
             // time.
             self.after.seal_here(ran);

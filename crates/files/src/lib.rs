@@ -1,7 +1,7 @@
 //! Ethereum chain files and state dumps: reading, writing and sorting, in bounded memory.
 //!
-//! [`BlockReader`] reads the blocks of a file one at a time. The content determines the form, not the
-//! name:
+//! [`BlockReader`] reads the blocks of a file one at a time. The content determines the form, not
+//! the name:
 //!
 //! | form | written by | checks |
 //! |---|---|---|
@@ -13,8 +13,8 @@
 //! All may be compressed with gzip or zstd. [`BlockWriter`] writes RLP and payloads, [`Era1Folder`]
 //! era1 files. era files are not written: most of their content only the consensus layer knows.
 //!
-//! [`AccountReader`] reads the accounts of a genesis or a state dump, and [`SortedState`] sorts them
-//! on disk into the order of the state trie.
+//! [`AccountReader`] reads the accounts of a genesis or a state dump, and [`SortedState`] sorts
+//! them on disk into the order of the state trie.
 //!
 //! ```
 //! use deponent_files::{BlockForm, BlockReader, BlockWriter, ExportBlock};

@@ -21,9 +21,9 @@
 //! - [`SessionClient`]: a WebSocket, or a Unix socket without HTTP (IPC); many calls and batches at
 //!   a time, and subscriptions.
 //!
-//! Both return parsed results or raw answers, of which [`response`] finds and decodes the parts that
-//! a caller wants. [`ConnectOptions`] have the secret of tokens, further headers, and a [`Dial`] for
-//! connections that are not plain sockets: TLS is up to the caller.
+//! Both return parsed results or raw answers, of which [`response`] finds and decodes the parts
+//! that a caller wants. [`ConnectOptions`] have the secret of tokens, further headers, and a
+//! [`Dial`] for connections that are not plain sockets: TLS is up to the caller.
 //!
 //! # Features
 //!

@@ -76,12 +76,12 @@ fn decode_within(
     }
     let (mut headers, mut codes, mut state) = (Vec::new(), Vec::new(), NodeList::default());
     let own = |item| input.slice_ref(item);
-    reader.items("headers", most_headers, Item::List, |header| headers.push(own(header)))?;
-    reader.items("codes", most_items, Item::String, |code| codes.push(own(code)))?;
+    reader.items("headers", most_headers, ItemKind::List, |header| headers.push(own(header)))?;
+    reader.items("codes", most_items, ItemKind::String, |code| codes.push(own(code)))?;
     state.push_piece(input.clone());
-    reader.items("state", most_items, Item::String, |node| state.push_slice(node))?;
+    reader.items("state", most_items, ItemKind::String, |node| state.push_slice(node))?;
     if !reader.rest.is_empty() {
-        reader.items("keys", most_items, Item::String, |_| {})?;
+        reader.items("keys", most_items, ItemKind::String, |_| {})?;
     }
     if !reader.rest.is_empty() {
         return Err(DecodeError::malformed("witness", "more than four items"));
@@ -116,7 +116,7 @@ fn write_header(list: bool, payload_length: usize, sink: &mut dyn FnMut(Part<'_>
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Item {
+enum ItemKind {
     List,
     String,
 }
@@ -139,7 +139,7 @@ impl<'a> Reader<'a> {
         &mut self,
         field: &'static str,
         limit: usize,
-        kind: Item,
+        kind: ItemKind,
         mut take: impl FnMut(&'a [u8]),
     ) -> Result<(), DecodeError> {
         let malformed = |error| DecodeError::malformed(field, error);
@@ -149,12 +149,13 @@ impl<'a> Reader<'a> {
             count += 1;
             DecodeError::check(field, count, limit)?;
             let whole = list;
-            let payload = Header::decode_bytes(&mut list, kind == Item::List).map_err(malformed)?;
+            let payload =
+                Header::decode_bytes(&mut list, kind == ItemKind::List).map_err(malformed)?;
             DecodeError::check(field, payload.len(), limits::ITEM_BYTES)?;
             // A header stays what it is, an RLP list; a string loses its prefix.
             let item = match kind {
-                Item::List => &whole[..whole.len() - list.len()],
-                Item::String => payload,
+                ItemKind::List => &whole[..whole.len() - list.len()],
+                ItemKind::String => payload,
             };
             take(item);
         }

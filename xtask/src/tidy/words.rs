@@ -65,10 +65,16 @@ pub(super) fn doubled_types(one: &Crate) -> Vec<Problem> {
     places.into_iter().map(problem).collect()
 }
 
-/// The types that a file defines outside of functions, each with its line.
+/// The types that a file defines outside of functions, each with its line; not those that take the
+/// place of others where these are compiled out (`#[cfg(not(..))]`).
 fn types(code: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
+    let mut is_alternative = false;
     for (index, line) in code.lines().enumerate() {
+        if line.starts_with("#[") {
+            is_alternative |= line.starts_with("#[cfg(not(");
+            continue;
+        }
         let line = ["pub ", "pub(crate) ", "pub(super) ", "unsafe "]
             .iter()
             .fold(line, |line, prefix| line.strip_prefix(prefix).unwrap_or(line));
@@ -76,8 +82,11 @@ fn types(code: &str) -> Vec<(usize, String)> {
         if let Some(rest) = kinds.iter().find_map(|kind| line.strip_prefix(kind)) {
             let name =
                 rest.chars().take_while(|char| char.is_alphanumeric() || *char == '_').collect();
-            found.push((index + 1, name));
+            if !is_alternative {
+                found.push((index + 1, name));
+            }
         }
+        is_alternative &= line.trim().is_empty();
     }
     found
 }
@@ -172,12 +181,16 @@ mod tests {
         let code = "pub(crate) struct One<T>;\nimpl X { type Error = E; }\n    struct Inner;\n\
                     enum Two {}\n";
         assert_eq!(types(code), [(1, "One".to_owned()), (4, "Two".to_owned())]);
+        assert_eq!(
+            types("#[cfg(not(unix))]\n#[derive(Debug)]\nstruct One;\nstruct Two;\n").len(),
+            1
+        );
     }
 
     #[test]
     fn comments_that_begin_with_what_are_counted() {
-        let text = "/// What a block read.\n//! Who has it.\n// Whatever comes\nlet what = 1; // What?\n\
-                    /// The nodes.";
+        let text = "/// What a block read.\n//! Who has it.\n// Whatever comes\n\
+                    let what = 1; // What?\n/// The nodes.";
         assert_eq!(riddles_in(text), 2);
     }
 }

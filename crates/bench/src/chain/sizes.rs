@@ -144,7 +144,8 @@ impl WitnessSizes {
         world::genesis(alloc, GAS_LIMIT, self.prague_blocks(), self.fork)
     }
 
-    /// The number of blocks that deploy codes: by the rules of Prague, which bounds no transaction's gas.
+    /// The number of blocks that deploy codes: by the rules of Prague, which bounds no
+    /// transaction's gas.
     fn prague_blocks(&self) -> u64 {
         self.count().div_ceil(DEPLOYMENTS_A_BLOCK)
     }

@@ -22,7 +22,8 @@ pub(crate) const IDLE_TIME: Duration = Duration::from_secs(5);
 /// The forms in which an answer says that there is no witness.
 const NO_BYTES: [&str; 3] = ["null", "\"\"", "\"0x\""];
 
-/// The times at which parts of an answer were there, counted from when the rendered request began to be sent.
+/// The times at which parts of an answer were there, counted from when the rendered request began
+/// to be sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Timing {
     pub(crate) first_byte: Duration,

@@ -347,8 +347,8 @@ impl Target {
         self.reset
     }
 
-    /// Starts it on a directory, which is made from the genesis when it is empty, with a Unix socket
-    /// or without.
+    /// Starts it on a directory, which is made from the genesis when it is empty, with a Unix
+    /// socket or without.
     pub(crate) fn start(
         &self,
         data: &Path,

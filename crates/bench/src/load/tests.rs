@@ -339,7 +339,8 @@ fn a_caller_waits_connects_again_and_gives_up_on_a_refusal_alone() {
     assert!(caller.version().is_err_and(|error| format!("{error:#}").contains("--jwt-secret")));
 }
 
-/// A file of these tests: certificates of `localhost`, one signed by nobody known, and an authority.
+/// A file of these tests: certificates of `localhost`, one signed by nobody known, and an
+/// authority.
 fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/load/tls").join(name)
 }

@@ -124,7 +124,8 @@ fn markdown_has_tables_and_how_it_was_run() {
         | deponent | 58.9 | 0 | 300 | yes |\n\
         | \\<script>alert('1')\\</script> \\| a\\\\\\*b\\* \"&amp;\" \\`x\\` ]]> \u{202e} \
         =1+1 | – | – | 0 | **no** |\n\
-        \n## How it was measured\n\nEach block went to both.\n\n```sh\ndeponent bench sample\n```\n\n\
+        \n## How it was measured\n\nEach block went to both.\n\n\
+        ```sh\ndeponent bench sample\n```\n\n\
         - geth: 1.17.8, `--cache 512`\n\
         - 2 cores (Processor), 24.0 GiB of memory, Linux 6.1, load 0.5 0.4 0.3\n\
         - 2026-01-07T01:01:11Z\n";

@@ -2,10 +2,10 @@
 //!
 //! In a round the contenders are started, each on a directory that was reset. With
 //! [`Plan::together`] each block goes to all of them, one after the other, and who comes first
-//! changes; otherwise one contender runs all blocks, then the next one. During a turn the others are
-//! stopped (`SIGSTOP`): on few cores their background work would be in its measurements, and its
-//! own in theirs. What it wrote is on the disk before the next turn begins (`syncfs`), since the
-//! system writes for a stopped process too. What goes wrong ends that contender's part in the
+//! changes; otherwise one contender runs all blocks, then the next one. During a turn the others
+//! are stopped (`SIGSTOP`): on few cores their background work would be in its measurements, and
+//! its own in theirs. What it wrote is on the disk before the next turn begins (`syncfs`), since
+//! the system writes for a stopped process too. What goes wrong ends that contender's part in the
 //! round and is in its [`Run`], with all blocks until then; the others go on.
 
 use std::fs::{self, File};
@@ -31,9 +31,9 @@ use crate::run::session::{Server, Session, Turn};
 use crate::run::tables;
 use crate::turns::whose;
 
-/// The time that all clients rest after the page cache was dropped. A guest of a hypervisor gives back what
-/// has become free, some gigabytes then, in rounds of two seconds or so; meanwhile all that runs in
-/// it is slow.
+/// The time that all clients rest after the page cache was dropped. A guest of a hypervisor gives
+/// back what has become free, some gigabytes then, in rounds of two seconds or so; meanwhile all
+/// that runs in it is slow.
 const SETTLING: Duration = Duration::from_secs(30);
 
 /// A run, and where it is.

@@ -197,7 +197,8 @@ pub(crate) fn blocks<'a>(runs: &'a [Run], client: &str) -> Vec<&'a Block> {
     runs.iter().filter(|run| run.client == client).flat_map(Run::counted).collect()
 }
 
-/// The reason for which runs cannot be compared: other blocks, or a client that did something else with them.
+/// The reason for which runs cannot be compared: other blocks, or a client that did something else
+/// with them.
 pub(crate) fn unequal_work(runs: &[Run]) -> Option<String> {
     for run in runs {
         if let Some(failure) = run.failure.as_ref().filter(|it| it.fault.is_unequal_work()) {

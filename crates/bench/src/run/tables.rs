@@ -229,16 +229,21 @@ fn branches(runs: &[Run]) -> Table {
     table
 }
 
+/// The table of what a witness is spent on, without rows.
+fn witness_table() -> Table {
+    let mut table = Table::new("What a witness is spent on").column("client", Unit::Text);
+    for name in ["total", "min", "max", "newPayload", "first byte", "transfer", "decode", "again"] {
+        table = table.column(name, Unit::Ms);
+    }
+    table.column("sent", Unit::Mb).column("witness", Unit::Mb)
+}
+
 /// Adds the times of witnesses that were decoded, or asked for after the block.
 fn witnesses(document: &mut Document, runs: &[Run]) {
     let asked = |block: &Block| {
         block.asked.iter().find(|asked| asked.depth.is_none() && !asked.repeated).cloned()
     };
-    let mut table = Table::new("What a witness is spent on").column("client", Unit::Text);
-    for name in ["total", "min", "max", "newPayload", "first byte", "transfer", "decode", "again"] {
-        table = table.column(name, Unit::Ms);
-    }
-    table = table.column("sent", Unit::Mb).column("witness", Unit::Mb);
+    let mut table = witness_table();
     let mut chart = Bars::new("What a witness is spent on", Axis::new("median", Unit::Ms));
     let mut contents = BTreeSet::new();
     for client in names(runs) {

@@ -26,12 +26,12 @@ pub(crate) struct ThreadPool {
 
 #[derive(Debug, Default)]
 struct WorkQueue {
-    state: Mutex<QueueState>,
+    state: Mutex<WorkQueueState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct QueueState {
+struct WorkQueueState {
     /// Work, and how many more threads are to do it; the oldest first.
     asked: VecDeque<(Arc<Work>, usize)>,
     is_over: bool,
@@ -172,7 +172,7 @@ impl Drop for ThreadPool {
 }
 
 impl WorkQueue {
-    fn state(&self) -> MutexGuard<'_, QueueState> {
+    fn state(&self) -> MutexGuard<'_, WorkQueueState> {
         self.state.lock().expect(NO_PANIC)
     }
 
@@ -192,7 +192,7 @@ impl WorkQueue {
     }
 }
 
-impl QueueState {
+impl WorkQueueState {
     /// The next piece of work, which the caller has begun then.
     fn next(&mut self) -> Option<Arc<Work>> {
         let (work, left) = self.asked.front_mut()?;

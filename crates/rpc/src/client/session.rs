@@ -46,8 +46,8 @@ pub struct SessionClient {
 
 impl SessionClient {
     /// Connects a WebSocket to `host:port` or `ws://host:port/path`, or to the Unix socket
-    /// `unix:/path/of/a/socket`, without HTTP. A secret makes the token that a server wants to see when a
-    /// WebSocket is opened.
+    /// `unix:/path/of/a/socket`, without HTTP. A secret makes the token that a server wants to see
+    /// when a WebSocket is opened.
     ///
     /// A call may take 120 seconds unless [`SessionClient::set_timeout`] says otherwise. It needs a
     /// tokio runtime with time and I/O.

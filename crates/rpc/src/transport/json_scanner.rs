@@ -121,7 +121,8 @@ mod tests {
         ) {
             let texts: Vec<String> = values.iter().map(Value::to_string).collect();
             let stream = texts.join(" \n").into_bytes();
-            let (mut scanner, mut buffer, mut found) = (JsonScanner::default(), Vec::new(), Vec::new());
+            let mut scanner = JsonScanner::default();
+            let (mut buffer, mut found) = (Vec::new(), Vec::new());
             for part in stream.chunks(step) {
                 buffer.extend_from_slice(part);
                 loop {

@@ -288,7 +288,9 @@ impl WsWriter {
                 biased;
                 Some(()) = self.pings.recv() => self.send(Message::Ping(Bytes::new())).await,
                 next = outgoing.recv() => match next {
-                    Some(OutgoingMessage::Text(text, permits)) => self.send_text(text, permits).await,
+                    Some(OutgoingMessage::Text(text, permits)) => {
+                        self.send_text(text, permits).await
+                    }
                     Some(OutgoingMessage::Goodbye(ending)) => return ending,
                     None => return Ending::fault(CloseCode::Normal, ""),
                 },

@@ -188,8 +188,8 @@ impl RecordPosition {
 /// Receives the RLP of nodes.
 type RlpSink<'a> = dyn FnMut(&[u8]) + 'a;
 
-/// Follows `key` from a record. Hands the RLP of each node that is not embedded to `see`, where that
-/// is given, and each record that it comes to to `pass`.
+/// Follows `key` from a record. Hands the RLP of each node that is not embedded to `see`, where
+/// that is given, and each record that it comes to to `pass`.
 fn walk<T>(
     records: &mut impl RecordReader,
     RecordPosition { mut address, mut depth }: RecordPosition,

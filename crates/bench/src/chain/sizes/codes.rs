@@ -133,7 +133,8 @@ fn dictionary(seed: u64, codes: Codes) -> Vec<[[u8; WORD]; 2]> {
     }
 }
 
-/// The sequences that compilers write most, in hex; `xx` is any byte, `1x` the high byte of a place in the code.
+/// The sequences that compilers write most, in hex; `xx` is any byte, `1x` the high byte of a place
+/// in the code.
 const IDIOMS: [&str; 24] = [
     "604051",
     "600080fd",

@@ -12,7 +12,8 @@ fn a_status_is_read_with_and_without_its_witness() {
     let rlp = hex::encode_prefixed(witness::rlp::encode(&witness));
     let hash = B256::repeat_byte(1);
     let json = format!(
-        r#"{{"status":"VALID","witness":"{rlp}","latestValidHash":"{hash}","validationError":null}}"#
+        r#"{{"status":"VALID","witness":"{rlp}","latestValidHash":"{hash}",
+            "validationError":null}}"#
     );
     let read = WithWitness::from_json(&json).unwrap();
     assert_eq!(read.witness, Some(witness));
