@@ -1,4 +1,4 @@
-//! What is answered, where alloy has no type for it.
+//! Answers for which alloy has no type.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,25 +9,24 @@ use rpc::rest::HeaderMap;
 use serde::{Deserialize, Serialize};
 use witness::{PublicKey, Witness};
 
-/// The witness of a VALID answer, and what comes with it.
+/// The witness of a VALID answer, with keys, timings and the size of the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WitnessAnswer {
-    /// The witness. Its items are slices of what was received: the memory, and with
-    /// [`Wire::Descriptor`](crate::Wire::Descriptor) the server's, is used again once all of them
-    /// are dropped.
+    /// The witness. Its items are slices of the received memory, with
+    /// [`Wire::Descriptor`](crate::Wire::Descriptor) the server's, which is used again once all of
+    /// them are dropped.
     pub witness: Witness,
     /// The signers' keys, one a transaction, in order; empty where the server, or JSON-RPC, sends
     /// none.
     pub public_keys: Vec<PublicKey>,
-    /// Where the server's time went, if the block is the last that it ran; never over JSON-RPC.
+    /// The times of the validation, if the block is the last that the server ran; never over
+    /// JSON-RPC.
     pub timings: Option<Timings>,
-    /// Bytes of the answer that all of this came in, as they were before they were compressed: far
-    /// fewer than the witness has where codes are [held](crate::EngineClient::hold_codes) or
-    /// [mapped](crate::EngineClient::map_codes).
+    /// Bytes of the answer, before compression: far fewer than the witness has where a [`CodeCache`](crate::CodeCache) is in use.
     pub received_bytes: usize,
 }
 
-/// Where the time went in which a server validated a block: its header `Deponent-Timings`.
+/// The times of a validation, from the header `Deponent-Timings`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timings {
     /// Recovering the senders of the transactions.
@@ -36,16 +35,16 @@ pub struct Timings {
     pub parent: Duration,
     /// From the first system call to the beginning of the root.
     pub execution: Duration,
-    /// What was left of the state root after that.
+    /// The rest of the state root after that.
     pub root: Duration,
-    /// Of `root`, until all that was read was loaded.
+    /// The part of `root` until all reads were loaded.
     pub catching_up: Duration,
     /// Putting the witness together, where it was asked for with the verdict.
     pub witness: Duration,
 }
 
 impl Timings {
-    /// Reads the header, whose form is that of `Server-Timing`. What is not known in it is ignored.
+    /// Reads the header, whose form is that of `Server-Timing`. Unknown names are ignored.
     pub(crate) fn read(answer: &HeaderMap) -> Option<Self> {
         let text = answer.get(headers::TIMINGS)?.to_str().ok()?;
         let mut timings = Self::default();
@@ -87,19 +86,19 @@ pub(crate) fn updated(answer: ForkchoiceUpdateResponse) -> ForkchoiceUpdated {
     ForkchoiceUpdated { payload_status: status_of(payload_status), payload_id }
 }
 
-/// What a server can do.
+/// The capabilities of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
-    /// The forks whose containers it knows; empty over JSON-RPC, which does not say.
+    /// The forks whose containers the server knows; empty over JSON-RPC, which does not say.
     pub forks: Vec<String>,
     /// The endpoints behind `/engine/v1/`, or the methods of JSON-RPC.
     pub endpoints: Vec<String>,
-    /// How much of something one request may have; empty over JSON-RPC.
+    /// The limits of one request by their names; empty over JSON-RPC.
     pub limits: BTreeMap<String, u64>,
 }
 
-/// `ClientVersionV1`: who a server, or a client, is. (alloy's type knows the two-letter codes that
-/// were given so far and no others.)
+/// `ClientVersionV1`: the name and version of a server or a client. (alloy's type refuses two-letter
+/// codes that it does not know.)
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientVersion {
     /// Two letters.

@@ -1,4 +1,4 @@
-//! The client: which call goes where, for which fork, and how often.
+//! The client: calls, the forks they are for, and repeats.
 
 use alloy_primitives::{B256, Bytes};
 use alloy_rpc_types_engine::{
@@ -9,50 +9,65 @@ use engine_api::{
     BuiltPayload, EXCHANGE_CAPABILITIES, EngineMethod, Fork, ForkchoiceUpdate, GET_CLIENT_VERSION,
     NewPayload, REST_BASE,
 };
-use rpc::rest::{DESCRIPTOR, HeaderMap, HeaderValue, Method, OWN_FILE, StatusCode};
+use rpc::rest::{DESCRIPTOR, HeaderMap, Method, OWN_FILE, StatusCode};
 use rpc::{Client, ClientError, Code, JwtSecret, RawValue, Reply, Spare, response};
 use serde::Serialize;
 use std::time::Duration;
 use witness::Witness;
 
-use crate::held::{self, Held};
+use crate::codes::{ClientCodes, HeldCodes, MappedFiles, PartialAnswer};
 use crate::limits::REPEATS;
-use crate::mapped::{Lacking, MAPPED, Mapped};
-use crate::rest;
-use crate::{Capabilities, ClientVersion, Error, Wire, WitnessAnswer, json};
+use crate::{Capabilities, ClientVersion, CodeCache, Error, Wire, WitnessAnswer, json, rest};
+
+/// How a client connects.
+///
+/// ```
+/// use deponent_client::{CodeCache, ConnectOptions, Wire};
+///
+/// let options = ConnectOptions {
+///     wire: Some(Wire::Ssz),
+///     codes: CodeCache::Held { most_bytes: 64 << 20 },
+///     ..ConnectOptions::default()
+/// };
+/// assert!(options.secret.is_none());
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ConnectOptions {
+    /// The secret of a port that asks for tokens.
+    pub secret: Option<JwtSecret>,
+    /// The wire; with `None` the fastest that the server has.
+    pub wire: Option<Wire>,
+    /// Which codes of witnesses the server leaves out.
+    pub codes: CodeCache,
+}
 
 /// A client of the Engine API: one connection, one call at a time.
 ///
 /// **Forks.** The header `Eth-Execution-Version`, and over JSON-RPC the method's version, follow
 /// from the fields that a payload or the attributes of one have. Prague's and Osaka's are the same,
-/// and those of Cancun's attributes: there the fork goes first that the server took the last time,
-/// at first Osaka, and the others follow as long as it answers that the block is of another fork,
-/// which changes nothing. [`EngineClient::set_fork`] says otherwise.
+/// and so are those of Cancun's attributes. Of several forks that fit, the one goes first that the
+/// server accepted the last time, at first Osaka; the others follow as long as the server answers
+/// that the block is of another fork, which changes nothing. [`EngineClient::set_fork`] fixes it.
 ///
 /// **Repeats.** A call whose connection broke before the answer was complete is sent again, twice
-/// at most, if that is safe: what only reads is, and a new payload, which its hash names. A fork
-/// choice is not: another may have come in between. Nothing else is repeated, so no call that took
-/// too long ([`EngineClient::set_timeout`]). A connection that ended is opened again by the next
-/// call.
+/// at most, if that is safe: calls that only read are, and a new payload, which its hash names. A
+/// fork choice is not: another may have come in between. Nothing else is repeated, so neither is a
+/// call that took too long ([`EngineClient::set_timeout`]). A connection that ended is opened again
+/// by the next call.
 ///
 /// **Memory.** Large answers are read, and over JSON-RPC decoded, into memory that the client used
-/// before, once nobody holds a slice of it.
+/// before, once the last slice of it is dropped.
 ///
-/// **Codes.** With [`EngineClient::hold_codes`] a client keeps the codes that it receives, and is
-/// sent those alone that it lacks; with [`EngineClient::map_codes`] it reads them in the server's
-/// files.
+/// **Codes.** A [`CodeCache`] keeps the server from sending codes that the client has.
 #[derive(Debug)]
 pub struct EngineClient {
     rpc: Client,
     wire: Wire,
-    /// The fork that the caller says.
-    said: Option<Fork>,
-    /// The last one that the server did not refuse.
-    taken: Fork,
-    /// Where codes are to be held.
-    held: Option<Held>,
-    /// Where they are to be mapped, unless they are held.
-    mapped: Option<Mapped>,
+    /// The fork that the caller fixed.
+    fixed_fork: Option<Fork>,
+    /// The fork that the server accepted the last time.
+    accepted_fork: Fork,
+    codes: ClientCodes,
     spare: Spare,
 }
 
@@ -65,23 +80,42 @@ impl EngineClient {
     /// # Errors
     /// When the server refuses the token, or cannot be asked.
     pub async fn connect(address: &str, secret: Option<JwtSecret>) -> Result<Self, Error> {
-        let mut rpc = Client::connect(address, secret).await?;
-        let wire = Wire::best(&mut rpc, address).await?;
-        Ok(Self::new(rpc, wire))
+        Self::connect_with(address, ConnectOptions { secret, ..ConnectOptions::default() }).await
     }
 
     /// As [`connect`](Self::connect), over a wire of the caller's choice. Nothing is asked.
+    ///
+    /// # Errors
+    /// When the server takes no connection.
     pub async fn connect_over(
         wire: Wire,
         address: &str,
         secret: Option<JwtSecret>,
     ) -> Result<Self, Error> {
-        Ok(Self::new(Client::connect(address, secret).await?, wire))
+        let wire = Some(wire);
+        Self::connect_with(address, ConnectOptions { secret, wire, ..Default::default() }).await
     }
 
-    fn new(rpc: Client, wire: Wire) -> Self {
-        let (taken, spare) = (Fork::Osaka, Spare::default());
-        Self { rpc, wire, said: None, taken, held: None, mapped: None, spare }
+    /// As [`connect`](Self::connect), with all options.
+    ///
+    /// # Errors
+    /// When the server takes no connection; where the options name no wire, as
+    /// [`connect`](Self::connect).
+    pub async fn connect_with(address: &str, options: ConnectOptions) -> Result<Self, Error> {
+        let ConnectOptions { secret, wire, codes } = options;
+        let mut rpc = Client::connect(address, secret).await?;
+        let wire = match wire {
+            Some(wire) => wire,
+            None => Wire::best(&mut rpc, address).await?,
+        };
+        Ok(Self {
+            rpc,
+            wire,
+            fixed_fork: None,
+            accepted_fork: Fork::Osaka,
+            codes: codes.into(),
+            spare: Spare::default(),
+        })
     }
 
     /// The form in which calls travel.
@@ -89,45 +123,20 @@ impl EngineClient {
         self.wire
     }
 
-    /// The connection that all calls go over: for methods that this client has no function for, and
-    /// for the [times](Client::last_times) of the last answer.
+    /// The connection of all calls, for calls that this client has no function for, and for the
+    /// [times](Client::last_times) of the last answer.
     pub const fn connection(&mut self) -> &mut Client {
         &mut self.rpc
     }
 
-    /// Says for which fork all calls from here on are; with `None` that follows from their fields.
+    /// Fixes the fork of all calls from here on; with `None` it follows from their fields.
     pub const fn set_fork(&mut self, fork: Option<Fork>) {
-        self.said = fork;
+        self.fixed_fork = fork;
     }
 
-    /// Bounds each call from here on: 120 seconds at first. What is repeated has as much each time.
+    /// Bounds each call from here on; at first by 120 seconds. A repeated call has as much again.
     pub fn set_timeout(&mut self, call_time: Duration) {
         self.rpc.set_timeout(call_time);
-    }
-
-    /// Keeps the codes of witnesses that come with payloads, as copies, and says so: from here on
-    /// the server, if it is Deponent, sends those alone that it has not sent on this connection.
-    /// The witnesses are whole all the same. Codes of more than `most_bytes` together are let go
-    /// after the call, with the connection; with 0 none are held. They are not mapped then. Not
-    /// over JSON-RPC.
-    pub fn hold_codes(&mut self, most_bytes: usize) {
-        // What was held counts for this connection.
-        self.rpc.hang_up();
-        self.held = (most_bytes > 0).then(|| Held::new(most_bytes));
-        self.mapped = None;
-    }
-
-    /// Has the codes of witnesses that come with payloads read where they lie: in the files of the
-    /// server, if it is Deponent, which are mapped when they are first named. The witnesses are
-    /// whole all the same, and what is mapped stays while there is a slice of it. Over TCP payloads
-    /// are refused then, by a problem; over JSON-RPC nothing changes.
-    ///
-    /// Where codes lie is believed, as the rest of a witness is before it is verified. The files
-    /// cannot be sealed: whoever can write to the server's data directory can change codes while
-    /// they are read, and cut files, which ends who reads them with a `SIGBUS`.
-    pub fn map_codes(&mut self, are_mapped: bool) {
-        self.hold_codes(0);
-        self.mapped = are_mapped.then(Mapped::default);
     }
 
     /// Asks for answers in zstd from here on, or as they are, which is what a client begins with.
@@ -139,6 +148,10 @@ impl EngineClient {
 
     /// Has a payload validated: `engine_newPayload`, `POST payloads`. `INVALID_BLOCK_HASH` is
     /// INVALID.
+    ///
+    /// # Errors
+    /// [`Error::Encode`] when the sidecar lacks what the payload's version has; else as all calls:
+    /// when no answer came, or it is a refusal, or it cannot be read.
     pub async fn new_payload(
         &mut self,
         payload: &ExecutionPayload,
@@ -147,8 +160,11 @@ impl EngineClient {
         Ok(self.validate(payload, sidecar, false).await?.0)
     }
 
-    /// Has a payload validated, and gives the witness of a VALID one:
+    /// Has a payload validated, and returns the witness of a VALID one:
     /// `engine_newPayloadWithWitness`, `POST payloads/witness`.
+    ///
+    /// # Errors
+    /// As [`new_payload`](Self::new_payload).
     pub async fn new_payload_with_witness(
         &mut self,
         payload: &ExecutionPayload,
@@ -165,16 +181,16 @@ impl EngineClient {
     ) -> Result<(PayloadStatus, Option<WitnessAnswer>), Error> {
         let call = NewPayload::new(payload.clone(), sidecar)?;
         let content = match self.wire {
-            Wire::Json => Content::Json(call.to_json()?),
+            Wire::Json => PayloadBody::Json(call.to_json()?),
             Wire::Ssz | Wire::Descriptor => {
                 let body = call.to_ssz().map_err(|error| Error::Encode(error.to_string()))?;
-                Content::Ssz(body.into())
+                PayloadBody::Ssz(body.into())
             }
         };
         let mut forks = self.forks(call.forks());
         loop {
             let outcome = match &content {
-                Content::Json(params) => {
+                PayloadBody::Json(params) => {
                     let method = match with_witness {
                         true => EngineMethod::NewPayloadWithWitness,
                         false => EngineMethod::NewPayload,
@@ -182,10 +198,12 @@ impl EngineClient {
                     let method = method.name(method.version(forks.now));
                     let spare = self.spare.clone();
                     let read = |result: &RawValue| json::status(result, &spare);
-                    self.call(method, params, REPEATS, read).await
+                    self.json_call(method, params, REPEATS, read).await
                 }
-                Content::Ssz(body) if with_witness => self.post_for_witness(forks.now, body).await,
-                Content::Ssz(body) => {
+                PayloadBody::Ssz(body) if with_witness => {
+                    self.post_for_witness(forks.now, body).await
+                }
+                PayloadBody::Ssz(body) => {
                     let reply = self.post("payloads", forks.now, body, REPEATS).await;
                     reply.and_then(|reply| Ok((rest::status(reply)?, None)))
                 }
@@ -198,6 +216,9 @@ impl EngineClient {
 
     /// Makes a block the head, and begins to build on it where there are attributes:
     /// `engine_forkchoiceUpdated`, `POST forkchoice`.
+    ///
+    /// # Errors
+    /// When no answer came (the call may have run), or it is a refusal, or it cannot be read.
     pub async fn forkchoice_updated(
         &mut self,
         state: ForkchoiceState,
@@ -215,7 +236,7 @@ impl EngineClient {
                 Wire::Json => {
                     let method = EngineMethod::ForkchoiceUpdated;
                     let method = method.name(method.version(forks.now));
-                    self.call(method, &params, 0, json::forkchoice_updated).await
+                    self.json_call(method, &params, 0, json::forkchoice_updated).await
                 }
                 Wire::Ssz | Wire::Descriptor => {
                     let body = update.encode(forks.now).into();
@@ -230,6 +251,9 @@ impl EngineClient {
     }
 
     /// The payload that was begun under this id: `engine_getPayload`, `GET payloads/{id}`.
+    ///
+    /// # Errors
+    /// When no answer came, or it is a refusal (the server has no such build), or it cannot be read.
     pub async fn get_payload(&mut self, id: PayloadId) -> Result<BuiltPayload, Error> {
         let mut forks = self.forks(&NEWEST_FIRST);
         loop {
@@ -238,7 +262,7 @@ impl EngineClient {
                     let method = EngineMethod::GetPayload;
                     let method = method.name(method.version(forks.now));
                     let read = |built: &RawValue| Ok(serde_json::from_str(built.get())?);
-                    self.call(method, &[id], REPEATS, read).await
+                    self.json_call(method, &[id], REPEATS, read).await
                 }
                 Wire::Ssz | Wire::Descriptor => {
                     let reply = self.get(&format!("payloads/{id}"), Some(forks.now)).await;
@@ -247,7 +271,7 @@ impl EngineClient {
                 }
             };
             let is_missing = |error: &rpc::Error| error.is(Code::MethodNotFound);
-            // A server may know less of what is to come than of what it has.
+            // The server may not know the newest versions yet.
             if matches!(&outcome, Err(Error::Rpc(error)) if is_missing(error)) && forks.go_on() {
                 continue;
             }
@@ -257,9 +281,13 @@ impl EngineClient {
         }
     }
 
-    /// The witness of a valid block: `GET witnesses/{blockHash}`, and over JSON-RPC, which has
-    /// it on the public port and on a Unix socket, `debug_executionWitnessByBlockHash` or what
-    /// others call it: `debug_executionWitnessByHash`, or `debug_executionWitness` with a hash.
+    /// The witness of a valid block: `GET witnesses/{blockHash}`. Over JSON-RPC it is on the public
+    /// port and on a Unix socket: `debug_executionWitnessByBlockHash`, or the names of other
+    /// clients, `debug_executionWitnessByHash` and `debug_executionWitness` with a hash.
+    ///
+    /// # Errors
+    /// When no answer came, or it is a refusal (the block is unknown or its witness is pruned), or it
+    /// cannot be read.
     pub async fn witness(&mut self, block_hash: B256) -> Result<Witness, Error> {
         if self.wire != Wire::Json {
             let reply = self.get(&format!("witnesses/{block_hash}"), None).await?;
@@ -268,16 +296,19 @@ impl EngineClient {
         let spare = self.spare.clone();
         let read = |result: &RawValue| json::witness(result, &spare);
         for method in ["debug_executionWitnessByBlockHash", "debug_executionWitnessByHash"] {
-            match self.call(method, &[block_hash], REPEATS, read).await {
+            match self.json_call(method, &[block_hash], REPEATS, read).await {
                 Err(Error::Rpc(error)) if error.is(Code::MethodNotFound) => {}
                 outcome => return outcome,
             }
         }
-        self.call("debug_executionWitness", &[block_hash], REPEATS, read).await
+        self.json_call("debug_executionWitness", &[block_hash], REPEATS, read).await
     }
 
-    /// What a prover of an Amsterdam block is given, EIP-8025's `StatelessInput` behind its schema:
+    /// The input of a prover for an Amsterdam block, EIP-8025's `StatelessInput` behind its schema:
     /// `GET stateless-inputs/{blockHash}`. Not over JSON-RPC.
+    ///
+    /// # Errors
+    /// [`Error::NotOverJson`] over JSON-RPC; else when no answer came, or it is a refusal.
     pub async fn stateless_input(&mut self, block_hash: B256) -> Result<Bytes, Error> {
         if self.wire == Wire::Json {
             return Err(Error::NotOverJson("stateless input"));
@@ -286,19 +317,26 @@ impl EngineClient {
         Ok(reply.body.into())
     }
 
-    /// What the server can do: `GET capabilities`, `engine_exchangeCapabilities`.
+    /// The capabilities of the server: `GET capabilities`, `engine_exchangeCapabilities`.
+    ///
+    /// # Errors
+    /// When no answer came, or it is a refusal, or it cannot be read.
     pub async fn capabilities(&mut self) -> Result<Capabilities, Error> {
         if self.wire != Wire::Json {
             return rest::capabilities(&self.get("capabilities", None).await?);
         }
         let read = |result: &RawValue| Ok(serde_json::from_str(result.get())?);
-        // We are no consensus client, which would say here what it may call.
+        // A consensus client would list its own methods here.
         let ours: [[&str; 0]; 1] = [[]];
-        let endpoints = self.call(EXCHANGE_CAPABILITIES, &ours, REPEATS, read).await?;
+        let endpoints = self.json_call(EXCHANGE_CAPABILITIES, &ours, REPEATS, read).await?;
         Ok(Capabilities { endpoints, ..Capabilities::default() })
     }
 
-    /// Who the server is, and those behind it: `GET identity`, `engine_getClientVersionV1`.
+    /// The names and versions of the server and of those behind it: `GET identity`,
+    /// `engine_getClientVersionV1`.
+    ///
+    /// # Errors
+    /// When no answer came, or it is a refusal, or it cannot be read.
     pub async fn identity(&mut self) -> Result<Vec<ClientVersion>, Error> {
         if self.wire != Wire::Json {
             let reply = self.get("identity", None).await?;
@@ -311,11 +349,24 @@ impl EngineClient {
             version: concat!("v", env!("CARGO_PKG_VERSION")).into(),
             commit: "0x00000000".into(),
         };
-        self.call(GET_CLIENT_VERSION, &[ours], REPEATS, read).await
+        self.json_call(GET_CLIENT_VERSION, &[ours], REPEATS, read).await
     }
 
-    /// Calls a method of JSON-RPC.
-    async fn call<T>(
+    /// Calls any method over JSON-RPC, whatever the wire, and returns the result as it came. The
+    /// call is not repeated.
+    ///
+    /// # Errors
+    /// When no answer came, or it is an error of JSON-RPC.
+    pub async fn call(
+        &mut self,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<Box<RawValue>, Error> {
+        self.json_call(method, params, 0, |result| Ok(result.to_owned())).await
+    }
+
+    /// Calls a method over JSON-RPC, up to `repeats` times more if the connection breaks.
+    async fn json_call<T>(
         &mut self,
         method: &str,
         params: &impl Serialize,
@@ -336,27 +387,34 @@ impl EngineClient {
         fork: Fork,
         body: &Bytes,
     ) -> Result<(PayloadStatus, Option<WitnessAnswer>), Error> {
-        if self.mapped.is_some() {
-            return self.post_for_mapped(fork, body).await;
+        match &self.codes {
+            ClientCodes::Off => rest::with_witness(self.request_all_codes(fork, body).await?),
+            ClientCodes::Held(_) => self.post_for_held(fork, body).await,
+            ClientCodes::Mapped(_) => self.post_for_mapped(fork, body).await,
         }
-        let codes = self.held.is_some().then_some(held::HELD);
-        let reply = self.ask_for_witness(fork, body, codes.clone()).await;
-        let Some(held) = &mut self.held else { return rest::with_witness(reply?) };
+    }
+
+    /// The same, without the codes that the client holds.
+    async fn post_for_held(
+        &mut self,
+        fork: Fork,
+        body: &Bytes,
+    ) -> Result<(PayloadStatus, Option<WitnessAnswer>), Error> {
+        let reply = self.request_witness(fork, body).await;
         if reply.as_ref().is_err_and(|error| !error.is_unsupported_fork()) {
-            // The server may have counted what never came.
+            // The server may have counted codes that never came.
             self.rpc.hang_up();
         }
         let mut reply = reply?;
-        let mut read = held.read(&reply);
+        let mut read = self.held().read(&reply);
         if let Ok(None) = read {
             // An answer was lost, and the numbers with it: both begin anew.
             self.rpc.hang_up();
-            reply = self.ask_for_witness(fork, body, codes).await?;
-            read = self.held.as_mut().expect("they still are").read(&reply);
+            reply = self.request_witness(fork, body).await?;
+            read = self.held().read(&reply);
         }
-        let held = self.held.as_mut().expect("they still are");
-        if read.is_err() || held.is_full() {
-            held.forget();
+        if read.is_err() || self.held().is_full() {
+            self.held().clear();
             self.rpc.hang_up();
         }
         let anew = || Error::Decode("codes are numbered from nowhere on a new connection".into());
@@ -369,22 +427,32 @@ impl EngineClient {
         fork: Fork,
         body: &Bytes,
     ) -> Result<(PayloadStatus, Option<WitnessAnswer>), Error> {
-        let reply = self.ask_for_witness(fork, body, Some(MAPPED)).await?;
-        let lacking = Lacking::read(&reply)?;
+        let reply = self.request_witness(fork, body).await?;
+        let partial = PartialAnswer::read(&reply)?;
         let connection = self.rpc.connections();
         self.mapped().begin(connection);
-        for segment in lacking.segments(self.mapped()) {
+        for segment in partial.segments(self.mapped()) {
             let Some(file) = self.code_file(segment).await? else {
-                // It is gone, or the connection is. All codes come as bytes then.
-                return rest::with_witness(self.ask_for_witness(fork, body, None).await?);
+                // The file is gone, or the connection is. All codes come as bytes then.
+                return rest::with_witness(self.request_all_codes(fork, body).await?);
             };
             self.mapped().insert(segment, file);
         }
-        Ok(rest::answered(lacking.complete(self.mapped())?, &reply))
+        Ok(rest::answered(partial.complete(self.mapped())?, &reply))
     }
 
-    const fn mapped(&mut self) -> &mut Mapped {
-        self.mapped.as_mut().expect("they are mapped")
+    fn held(&mut self) -> &mut HeldCodes {
+        match &mut self.codes {
+            ClientCodes::Held(held) => held,
+            codes => unreachable!("codes are held: {codes:?}"),
+        }
+    }
+
+    fn mapped(&mut self) -> &mut MappedFiles {
+        match &mut self.codes {
+            ClientCodes::Mapped(mapped) => mapped,
+            codes => unreachable!("codes are mapped: {codes:?}"),
+        }
     }
 
     /// `GET code-files/{segment}`: `None` if there is no such file on this connection.
@@ -401,15 +469,15 @@ impl EngineClient {
         Ok((is_passed && is_same).then(|| reply.body.into()))
     }
 
-    async fn ask_for_witness(
-        &mut self,
-        fork: Fork,
-        body: &Bytes,
-        codes: Option<HeaderValue>,
-    ) -> Result<Reply, Error> {
+    /// Asks for a witness without the codes that the client has.
+    async fn request_witness(&mut self, fork: Fork, body: &Bytes) -> Result<Reply, Error> {
         let mut headers = rest::headers(self.wire, Some(fork));
-        headers.extend(codes.map(|codes| (held::CODES, codes)));
+        headers.extend(self.codes.header());
         self.request(Method::POST, "payloads/witness", headers, body, REPEATS).await
+    }
+
+    async fn request_all_codes(&mut self, fork: Fork, body: &Bytes) -> Result<Reply, Error> {
+        self.post("payloads/witness", fork, body, REPEATS).await
     }
 
     async fn post(
@@ -447,21 +515,21 @@ impl EngineClient {
         }
     }
 
-    /// The forks to try, of those that fit.
+    /// The forks to try, of those whose containers fit.
     fn forks(&self, fitting: &'static [Fork]) -> Forks {
-        match self.said {
+        match self.fixed_fork {
             Some(fork) => Forks { now: fork, others: &[], tried: fork },
-            None if fitting.contains(&self.taken) => {
-                Forks { now: self.taken, others: fitting, tried: self.taken }
+            None if fitting.contains(&self.accepted_fork) => {
+                Forks { now: self.accepted_fork, others: fitting, tried: self.accepted_fork }
             }
             None => Forks { now: fitting[0], others: &fitting[1..], tried: fitting[0] },
         }
     }
 
-    /// Whether this is the outcome; if not, the next fork is to be tried.
+    /// Whether this outcome is final; if not, the next fork is to be tried.
     fn is_last<T>(&mut self, forks: &mut Forks, outcome: &Result<T, Error>) -> bool {
         match outcome {
-            Ok(_) => self.taken = forks.now,
+            Ok(_) => self.accepted_fork = forks.now,
             Err(error) if error.is_unsupported_fork() => return !forks.go_on(),
             Err(_) => {}
         }
@@ -469,8 +537,8 @@ impl EngineClient {
     }
 }
 
-/// What is sent of a payload.
-enum Content {
+/// A payload as it is sent.
+enum PayloadBody {
     Json(Box<RawValue>),
     Ssz(Bytes),
 }
@@ -479,7 +547,7 @@ enum Content {
 struct Forks {
     now: Fork,
     others: &'static [Fork],
-    /// The one that went first, though perhaps not the first of those that fit.
+    /// The fork that went first, which need not be the first of those that fit.
     tried: Fork,
 }
 

@@ -1,15 +1,15 @@
-//! Why a client has no answer.
+//! Errors of the client.
 
 use rpc::{ClientError, Code};
 use serde::Deserialize;
 use witness::DecodeError;
 use witness::container::SszError;
 
-/// Why a call gave no answer, split by what the caller does next.
+/// The reason why a call has no answer, split by what the caller does next.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nothing, or no answer, came over the connection: nobody listens, it broke, it took too long,
-    /// the token was refused (HTTP status 401). The call may have run or not.
+    /// No answer came over the connection: no server listens, it broke, it took too long, or the
+    /// token was refused (HTTP status 401). The call may have run or not.
     #[error(transparent)]
     Transport(ClientError),
     /// The server answered with an error of JSON-RPC.
@@ -18,10 +18,10 @@ pub enum Error {
     /// The server answered with a problem of the REST API.
     #[error("the server answered: {0}")]
     Problem(#[source] Problem),
-    /// The server's answer is not what it should be.
+    /// The answer is malformed.
     #[error("the answer cannot be read: {0}")]
     Decode(String),
-    /// What was to be sent has no form on the wire; nothing was sent.
+    /// The arguments have no form on the wire; nothing was sent.
     #[error("cannot be sent: {0}")]
     Encode(String),
     /// The wire has no such call; nothing was sent.
@@ -35,9 +35,9 @@ pub enum Error {
 pub struct Problem {
     /// The HTTP status.
     pub status: u16,
-    /// Which problem it is: `/engine-api/errors/...`.
+    /// The `type` of the problem: `/engine-api/errors/...`.
     pub kind: String,
-    /// What was wrong this time; empty where the server does not say.
+    /// The `detail` of this case; empty where the server gives none.
     pub detail: String,
 }
 

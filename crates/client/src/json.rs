@@ -1,4 +1,4 @@
-//! JSON-RPC: what is sent, and how its answers are read.
+//! JSON-RPC: parameters and answers.
 
 use std::borrow::Cow;
 
@@ -19,11 +19,11 @@ pub(crate) fn params(params: &impl Serialize) -> Result<Box<RawValue>, Error> {
     to_raw_value(params).map_err(|error| Error::Encode(error.to_string()))
 }
 
-/// Reads the result of `engine_newPayload` or `engine_newPayloadWithWitness`, for those who call
-/// them over a connection of their own; the bytes of the witness go to memory of `spare`.
+/// Reads the result of `engine_newPayload` or `engine_newPayloadWithWitness`, for callers with a
+/// connection of their own; the bytes of the witness go to memory of `spare`.
 ///
 /// # Errors
-/// The result is not what the specification has, or the witness in it is malformed.
+/// [`Error::Decode`] when the result is not that of the specification, or its witness is malformed.
 pub fn status(
     result: &RawValue,
     spare: &Spare,
@@ -111,7 +111,7 @@ pub(crate) fn witness(result: &RawValue, spare: &Spare) -> Result<Witness, Error
     Ok(Witness { state, codes: strings(codes), headers: strings(headers) })
 }
 
-/// A header in hex, however it is written.
+/// A header in hex, which is written as a string or as an object.
 fn header(json: &RawValue) -> Result<Cow<'_, str>, Error> {
     if json.get().starts_with('{') {
         let header: Header = serde_json::from_str(json.get())?;

@@ -1,4 +1,4 @@
-//! The REST Engine API: what is sent, and how its answers are read.
+//! The REST Engine API: requests and answers.
 
 use alloy_rpc_types_engine::{ForkchoiceUpdated, PayloadStatus};
 use engine_api::headers::{EXECUTION_VERSION, OCTET_STREAM, PROBLEM_JSON};
@@ -12,8 +12,7 @@ use crate::answers::{status_of, updated};
 use crate::limits::QUOTE_CHARS;
 use crate::{Capabilities, Error, Problem, Timings, Wire, WitnessAnswer};
 
-/// The headers of a request for a block of `fork`, where it is for one, whose body, if it has one,
-/// is SSZ.
+/// The headers of a request: the fork, if it is about a block, and SSZ as the type of the body.
 pub(crate) fn headers(wire: Wire, fork: Option<Fork>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(OCTET_STREAM));
@@ -31,7 +30,7 @@ pub(crate) fn checked(reply: Reply) -> Result<Reply, Error> {
     if reply.status == StatusCode::OK { Ok(reply) } else { Err(refused(&reply)) }
 }
 
-/// Why there is no answer: a problem, or what a server says that does not speak REST.
+/// The error in an answer: a problem, or the text of a server that does not speak REST.
 pub(crate) fn refused(reply: &Reply) -> Error {
     let status = reply.status.as_u16();
     let content_type = reply.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
@@ -53,7 +52,7 @@ pub(crate) fn with_witness(reply: Reply) -> Result<(PayloadStatus, Option<Witnes
     Ok(answered(read, &reply))
 }
 
-/// What was read of an answer, and what its headers say.
+/// An answer with what its headers say.
 pub(crate) fn answered(
     read: WithWitness<engine_api::PayloadStatus>,
     reply: &Reply,

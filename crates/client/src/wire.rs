@@ -1,4 +1,4 @@
-//! In what form calls travel.
+//! The forms in which calls travel.
 
 use engine_api::REST_BASE;
 use rpc::Client;
@@ -12,21 +12,22 @@ use crate::rest::refused;
 /// The form in which calls and answers travel. Answers are the same over each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {
-    /// JSON-RPC over HTTP: every client of the network, at twice the bytes. There are no public
-    /// keys, no timings and no stateless inputs.
+    /// JSON-RPC over HTTP, which every client of the network speaks, at twice the bytes. It has no
+    /// public keys, no timings and no stateless inputs.
     Json,
     /// The REST Engine API: SSZ in the bodies.
     Ssz,
-    /// The same on a Unix socket; a large answer is memory of the server's, mapped and not copied.
-    /// Where the server cannot do that, or over TCP, answers come as over [`Ssz`](Self::Ssz).
+    /// The REST Engine API on a Unix socket, with large answers as memory of the server, mapped and
+    /// not copied. Over TCP, or from a server that lends no memory, answers come as over
+    /// [`Ssz`](Self::Ssz).
     Descriptor,
 }
 
 impl Wire {
-    /// The fastest that a server has, as [`EngineClient::connect`](crate::EngineClient::connect)
-    /// has it.
+    /// The fastest wire of a server, by the rule of
+    /// [`EngineClient::connect`](crate::EngineClient::connect).
     pub(crate) async fn best(client: &mut Client, address: &str) -> Result<Self, Error> {
-        /// Some servers answer any `GET` with 200, to say that they are there.
+        /// Distinguishes REST from a server that answers any `GET` with 200.
         #[derive(Deserialize)]
         struct Rest {
             #[serde(rename = "supported_forks")]

@@ -1,12 +1,11 @@
-//! A client that keeps the codes of the witnesses that it gets, and is sent those alone that it
-//! lacks.
+//! A client that keeps the codes of the witnesses that it receives, and is sent each code once.
 //!
 //! `cargo run --example held`
 
 mod chain;
 
 use anyhow::{Context, ensure};
-use client::EngineClient;
+use client::{CodeCache, ConnectOptions, EngineClient};
 
 /// Bytes of codes that the client may keep.
 const CODES_BYTES: usize = 1 << 30;
@@ -17,8 +16,12 @@ pub(crate) async fn main() -> anyhow::Result<()> {
     let expected = |hash| anyhow::Ok(node.engine().witness(hash)?.context("it is kept")?);
 
     let address = node.engine_addr.to_string();
-    let mut client = EngineClient::connect(&address, Some(node.jwt.clone())).await?;
-    client.hold_codes(CODES_BYTES);
+    let options = ConnectOptions {
+        secret: Some(node.jwt.clone()),
+        codes: CodeCache::Held { most_bytes: CODES_BYTES },
+        ..ConnectOptions::default()
+    };
+    let mut client = EngineClient::connect_with(&address, options).await?;
 
     for round in 1..=3 {
         let (status, answer) = client.new_payload_with_witness(payload, sidecar).await?;

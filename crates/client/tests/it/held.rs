@@ -12,7 +12,7 @@ use alloy_rpc_types_engine::{
     ExecutionPayload, ExecutionPayloadSidecar, ExecutionPayloadV1, PayloadStatusEnum,
 };
 use deponent_client::ssz::{ExecutionPayloadEnvelope, PayloadStatus, Status, with_witness_parts};
-use deponent_client::{EngineClient, Fork, Wire};
+use deponent_client::{CodeCache, ConnectOptions, EngineClient, Fork, Wire};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rpc::rest::{self, HeaderMap, HeaderValue, StatusCode};
@@ -249,9 +249,9 @@ fn payload(block_number: u64) -> ExecutionPayload {
     })
 }
 
-/// Sends blocks with a client that is told what to do about codes, and gives how many of them came,
-/// of how many.
-async fn send(tell: impl FnOnce(&mut EngineClient)) -> (usize, usize) {
+/// Sends blocks with a client that has this cache of codes. Returns how many codes came, and how many
+/// the witnesses have.
+async fn send(codes: CodeCache) -> (usize, usize) {
     let seed = std::env::var("DEPONENT_SEED")
         .map_or_else(|_| rand::random(), |seed| seed.parse().expect("DEPONENT_SEED is a number"));
     println!("DEPONENT_SEED={seed}");
@@ -269,8 +269,8 @@ async fn send(tell: impl FnOnce(&mut EngineClient)) -> (usize, usize) {
     let address = format!("unix:{}", path.display());
     let options = ServerOptions { jwt: None, limits: Limits::engine() };
     tokio::spawn(serve(listener, options, Arc::new(server), std::future::pending()));
-    let mut client = EngineClient::connect_over(Wire::Ssz, &address, None).await.expect("connects");
-    tell(&mut client);
+    let options = ConnectOptions { wire: Some(Wire::Ssz), codes, ..ConnectOptions::default() };
+    let mut client = EngineClient::connect_with(&address, options).await.expect("connects");
     let mut codes = 0;
     for number in 0..300 {
         let (payload, sidecar) = (payload(number), ExecutionPayloadSidecar::none());
@@ -295,35 +295,27 @@ async fn send(tell: impl FnOnce(&mut EngineClient)) -> (usize, usize) {
 
 #[tokio::test]
 async fn witnesses_are_whole_and_few_codes_come() {
-    let (sent, of) = send(|client| client.hold_codes(1 << 20)).await;
+    let (sent, of) = send(CodeCache::Held { most_bytes: 1 << 20 }).await;
     assert!(2 * sent < of, "{sent} codes came, of {of}");
 }
 
 #[tokio::test]
-async fn what_is_too_much_is_let_go() {
-    let (sent, of) = send(|client| client.hold_codes(300)).await;
+async fn codes_beyond_the_bound_are_dropped() {
+    let (sent, of) = send(CodeCache::Held { most_bytes: 300 }).await;
     assert!(2 * sent > of && sent <= 2 * of, "{sent} codes came, of {of}");
 }
 
 #[tokio::test]
-async fn all_codes_come_to_who_holds_none() {
-    let (sent, of) = send(|client| client.hold_codes(0)).await;
-    assert_eq!(sent, of);
+async fn all_codes_come_to_a_client_without_a_cache() {
+    for codes in [CodeCache::Off, CodeCache::Held { most_bytes: 0 }] {
+        let (sent, of) = send(codes).await;
+        assert_eq!(sent, of);
+    }
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn codes_are_mapped_whatever_becomes_of_their_files() {
-    let (sent, of) = send(|client| client.map_codes(true)).await;
+    let (sent, of) = send(CodeCache::Mapped).await;
     assert!(2 * sent < of, "{sent} codes came, of {of}");
-}
-
-#[tokio::test]
-async fn codes_come_again_to_who_maps_none_any_more() {
-    let told = |client: &mut EngineClient| {
-        client.map_codes(true);
-        client.map_codes(false);
-    };
-    let (sent, of) = send(told).await;
-    assert_eq!(sent, of);
 }

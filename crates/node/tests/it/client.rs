@@ -9,7 +9,7 @@ use alloy_rpc_types_engine::{
     CancunPayloadFields, ExecutionPayload, ExecutionPayloadSidecar, ForkchoiceState,
     PayloadAttributes, PayloadId, PayloadStatusEnum, PraguePayloadFields,
 };
-use client::{EngineClient, Error, Fork, Wire};
+use client::{CodeCache, ConnectOptions, EngineClient, Error, Fork, Wire};
 use execution::{SealedBlock, Transaction};
 use rpc::{ClientError, Code, JwtSecret};
 use serde_json::{Value, json};
@@ -49,10 +49,15 @@ fn addresses(node: &TestNode) -> [(String, Option<JwtSecret>); 2] {
 
 /// A client for each wire, on the port and on the socket.
 async fn clients(node: &TestNode) -> Vec<EngineClient> {
+    clients_with(node, CodeCache::Off).await
+}
+
+async fn clients_with(node: &TestNode, codes: CodeCache) -> Vec<EngineClient> {
     let mut clients = Vec::new();
-    for (address, jwt) in addresses(node) {
+    for (address, secret) in addresses(node) {
         for wire in [Wire::Json, Wire::Ssz, Wire::Descriptor] {
-            let client = EngineClient::connect_over(wire, &address, jwt.clone()).await;
+            let options = ConnectOptions { secret: secret.clone(), wire: Some(wire), codes };
+            let client = EngineClient::connect_with(&address, options).await;
             clients.push(client.expect("connects"));
         }
     }
@@ -109,8 +114,7 @@ async fn a_payload_has_the_same_answer_over_every_wire() {
     }
 
     let expected = node.node.engine().witness(hash).expect("kept").expect("executed");
-    for mut client in clients(&node).await {
-        client.hold_codes(1 << 20);
+    for mut client in clients_with(&node, CodeCache::Held { most_bytes: 1 << 20 }).await {
         for round in 0..3 {
             client.set_zstd(round == 2);
             let (payload, sidecar) = &valid;
@@ -119,20 +123,20 @@ async fn a_payload_has_the_same_answer_over_every_wire() {
             assert_eq!(answer.witness, *expected, "{:?}", client.wire());
         }
     }
-    for (index, mut client) in clients(&node).await.into_iter().enumerate() {
-        let (is_tcp, wire) = (index < 3, client.wire());
-        for are_mapped in [true, true, false] {
-            client.map_codes(are_mapped);
+    let mapping = clients_with(&node, CodeCache::Mapped).await;
+    for (index, mut client) in mapping.into_iter().enumerate() {
+        let (is_refused, wire) = (index < 3 && client.wire() != Wire::Json, client.wire());
+        for _ in 0..2 {
             let (payload, sidecar) = &valid;
             match client.new_payload_with_witness(payload, sidecar).await {
                 Err(Error::Problem(problem)) => {
-                    assert!(is_tcp && wire != Wire::Json && are_mapped, "{wire:?}: {problem}");
+                    assert!(is_refused, "{wire:?}: {problem}");
                     assert_eq!(problem.name(), "invalid-request");
                 }
                 answer => {
                     let answer = answer.expect("a status").1.expect("VALID");
                     assert_eq!(answer.witness, *expected, "{wire:?}");
-                    assert!(!is_tcp || wire == Wire::Json || !are_mapped, "{wire:?}");
+                    assert!(!is_refused, "{wire:?}");
                 }
             }
         }
