@@ -35,16 +35,6 @@ impl Fork {
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|fork| fork.name() == name)
     }
-
-    /// The version of `engine_forkchoiceUpdated` that takes the same attributes.
-    pub const fn forkchoice_version(self) -> u8 {
-        match self {
-            Self::Paris => 1,
-            Self::Shanghai => 2,
-            Self::Cancun | Self::Prague | Self::Osaka => 3,
-            Self::Amsterdam => 4,
-        }
-    }
 }
 
 impl fmt::Display for Fork {

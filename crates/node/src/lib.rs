@@ -36,8 +36,10 @@ pub mod cli;
 mod commands;
 mod data_directory;
 pub mod demo;
+mod forks;
 pub mod limits;
 mod node;
+mod port;
 pub mod rest;
 mod verify;
 

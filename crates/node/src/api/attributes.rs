@@ -1,15 +1,15 @@
 //! The attributes of a payload to build: what each version takes, and for which forks.
 
-use std::ops::Range;
-
-use alloy_hardforks::EthereumHardfork::{self, Amsterdam, Bogota, Cancun, Frontier, Shanghai};
+use alloy_hardforks::EthereumHardfork::{Amsterdam, Cancun, Shanghai};
 use alloy_rpc_types_engine::PayloadAttributes;
+use engine_api::EngineMethod;
 use engine_api::json::{AttributesFields, Object, Quantity};
 use execution::ChainSpec;
 use rpc::{Code, Error, RawValue};
 use serde::Deserialize;
 
 use super::payload::check_fork;
+use crate::forks::rules_of;
 
 /// Reads the attributes that `version` of `engine_forkchoiceUpdated` takes: first the structure
 /// (`-38003`), then the fork (`-38005`).
@@ -29,7 +29,7 @@ pub(crate) fn read(
         return Err(invalid(&reason));
     }
     fields.check(structure).map_err(|fault| invalid(&fault))?;
-    check_fork(chain, timestamp, &forks(version))?;
+    check_fork(chain, timestamp, &rules_of(EngineMethod::ForkchoiceUpdated.forks(version)))?;
     Ok(fields.into_attributes())
 }
 
@@ -45,16 +45,6 @@ pub(crate) fn read_any(json: &RawValue, chain: &ChainSpec) -> Result<PayloadAttr
 #[derive(Deserialize)]
 struct Timestamp {
     timestamp: Quantity,
-}
-
-/// The forks that a version of `engine_forkchoiceUpdated` builds for, the end excluded.
-const fn forks(version: u8) -> Range<EthereumHardfork> {
-    match version {
-        1 => Frontier..Shanghai,
-        2 => Frontier..Cancun,
-        3 => Cancun..Amsterdam,
-        _ => Amsterdam..Bogota,
-    }
 }
 
 fn invalid(reason: &dyn std::fmt::Display) -> Error {

@@ -4,14 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use alloy_eips::Decodable2718;
-use alloy_hardforks::EthereumHardfork::{
-    self, Amsterdam, Bogota, Cancun, Frontier, Osaka, Prague, Shanghai,
-};
+use alloy_hardforks::EthereumHardfork;
 use alloy_primitives::B256;
 use alloy_rpc_types_engine::{ExecutionPayload, ForkchoiceState, PayloadId};
 use engine::{BuildRequest, Built, ForkchoiceOutcome};
 use engine_api::json::{Data, FixedData, ForkchoiceStateFields, Object};
-use engine_api::{BlobsBundle, BuiltPayload, ForkchoiceUpdateResponse};
+use engine_api::{BlobsBundle, BuiltPayload, EngineMethod, ForkchoiceUpdateResponse};
 use execution::Transaction;
 use rpc::{Code, Error, Json, Params, Pieces, RawValue};
 use serde::Serialize;
@@ -20,6 +18,7 @@ use super::new_payload::push_witness;
 use super::payload::check_fork;
 use super::{Api, attributes, refusal};
 use crate::answers::payload_status;
+use crate::forks::rules_of;
 
 /// `engine_forkchoiceUpdated`.
 pub(super) fn plain(api: &Api, params: Params<'_>, version: u8) -> Result<Json, Error> {
@@ -78,7 +77,8 @@ pub(crate) fn update_forkchoice(
 pub(super) fn payload(api: &Api, mut params: Params<'_>, version: u8) -> Result<Json, Error> {
     let id: FixedData<8> = params.next("payloadId")?;
     params.end()?;
-    let built = built(api, PayloadId::new(id.0), &forks(version))?;
+    let built =
+        built(api, PayloadId::new(id.0), &rules_of(EngineMethod::GetPayload.forks(version)))?;
     let mut out = match version {
         1 => json(&execution_payload(&built))?,
         _ => json(&envelope(&built, Some(version)))?,
@@ -106,19 +106,6 @@ pub(crate) fn built(
     })?;
     check_fork(api.engine.chain(), built.block.header.timestamp, forks)?;
     Ok(built)
-}
-
-/// The forks of the payloads that a version of `engine_getPayload` hands out, the end excluded.
-/// The specification does not bound the first version, but its payload has no withdrawals.
-const fn forks(version: u8) -> Range<EthereumHardfork> {
-    match version {
-        1 => Frontier..Shanghai,
-        2 => Frontier..Cancun,
-        3 => Cancun..Prague,
-        4 => Prague..Osaka,
-        5 => Osaka..Amsterdam,
-        _ => Amsterdam..Bogota,
-    }
 }
 
 fn json(value: &impl Serialize) -> Result<Vec<u8>, Error> {

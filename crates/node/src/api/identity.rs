@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use engine_api::EXCHANGE_CAPABILITIES;
 use engine_api::json::Object;
 use rpc::{Error, Json, Params};
 use serde::{Deserialize, Serialize};
 
-use super::{Api, EXCHANGE_CAPABILITIES};
+use super::Api;
 
 /// Our two letters: free in execution-apis `src/engine/identification.md`.
 const CLIENT_CODE: &str = "DP";

@@ -1,4 +1,4 @@
-//! What the two ports and the Unix socket answer: tables of methods.
+//! The methods of the two ports and of the Unix socket, as tables.
 
 mod attributes;
 mod blocks;
@@ -19,12 +19,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use engine::{Engine, PersistedBlock};
-use rpc::rest::{Request, Resources, Response, StatusCode};
-use rpc::{Code, Error, Handler, Json, Method, Params, RawValue};
-use rpc::{Subscription, SubscriptionMethods, Topic};
+use engine_api::{EXCHANGE_CAPABILITIES, EngineMethod, GET_CLIENT_VERSION};
+use rpc::{Code, Error, Json, Method, Params, RawValue, Topic};
 use witness::StateError;
-
-use crate::rest;
 
 pub(crate) use bodies::{blocks_by_hash, blocks_by_range};
 pub(crate) use build::{built, detail, execution_payload, update_forkchoice};
@@ -36,32 +33,58 @@ pub(crate) use stored::Stored;
 pub struct Api {
     pub(crate) engine: Arc<Engine>,
     /// Canonical heads, as they are persisted.
-    persisted: Topic,
-    tables: Vec<&'static [Entry]>,
-    /// Of all tables.
-    methods: Vec<Method>,
+    pub(crate) persisted: Topic,
+    entries: Vec<Entry>,
+    /// The methods of all entries.
+    pub(crate) methods: Vec<Method>,
 }
 
 /// A method, and the function that answers it.
-struct Entry {
-    method: Method,
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
+    pub(crate) method: Method,
     call: Call,
 }
 
-type Call = fn(&Api, Params<'_>) -> Result<Json, Error>;
-
-const fn method(name: &'static str, call: Call) -> Entry {
-    Entry { method: Method::new(name), call }
+#[derive(Clone, Copy)]
+enum Call {
+    Plain(PlainCall),
+    /// One function answers all versions.
+    Versioned(VersionedCall, u8),
 }
 
-const fn quick(name: &'static str, call: Call) -> Entry {
-    Entry { method: Method::new(name).quick(), call }
+type PlainCall = fn(&Api, Params<'_>) -> Result<Json, Error>;
+type VersionedCall = fn(&Api, Params<'_>, u8) -> Result<Json, Error>;
+
+impl Entry {
+    pub(crate) fn call(&self, api: &Api, params: Params<'_>) -> Result<Json, Error> {
+        match self.call {
+            Call::Plain(call) => call(api, params),
+            Call::Versioned(call, version) => call(api, params, version),
+        }
+    }
 }
 
-/// "Message ordering" in the Engine API's common definitions. A fork choice that builds takes its
-/// time.
-const fn fork_choice(name: &'static str, call: Call) -> Entry {
-    Entry { method: Method::new(name).quick_if(builds_nothing).in_order(), call }
+const fn method(name: &'static str, call: PlainCall) -> Entry {
+    Entry { method: Method::new(name), call: Call::Plain(call) }
+}
+
+const fn quick(name: &'static str, call: PlainCall) -> Entry {
+    Entry { method: Method::new(name).quick(), call: Call::Plain(call) }
+}
+
+/// All versions of a method. Fork choices are answered in order ("Message ordering" in the Engine
+/// API's common definitions), and quickly unless they begin a build.
+fn versions(method: EngineMethod, call: VersionedCall) -> impl Iterator<Item = Entry> {
+    use EngineMethod::{ForkchoiceUpdated, ForkchoiceUpdatedWithWitness};
+    let is_fork_choice = matches!(method, ForkchoiceUpdated | ForkchoiceUpdatedWithWitness);
+    method.names().iter().zip(1..).map(move |(name, version)| {
+        let method = match is_fork_choice {
+            true => Method::new(name).quick_if(builds_nothing).in_order(),
+            false => Method::new(name),
+        };
+        Entry { method, call: Call::Versioned(call, version) }
+    })
 }
 
 /// Whether the second parameter of a fork choice, the payload attributes, is absent or `null`.
@@ -75,28 +98,22 @@ impl Api {
     /// The authenticated port: the Engine API, the methods of `eth` that it must offer as far as
     /// we have them, and `testing_buildBlockV1` when `testing`.
     pub fn engine_port(engine: Arc<Engine>, testing: bool) -> Self {
-        let mut tables = vec![ENGINE, CHAIN, OWN];
-        if testing {
-            tables.push(TESTING);
-        }
-        Self::new(engine, tables)
+        let testing = if testing { TESTING } else { &[] };
+        Self::new(engine, engine_entries().chain(plain(&[ENGINE, CHAIN, OWN, testing])))
     }
 
     /// The public port: reading the chain and its witnesses.
     pub fn public_port(engine: Arc<Engine>) -> Self {
-        Self::new(engine, vec![CHAIN, OWN, PUBLIC])
+        Self::new(engine, plain(&[CHAIN, OWN, PUBLIC]))
     }
 
-    /// A Unix socket: all that the two ports have.
+    /// A Unix socket: the methods of both ports.
     pub fn local(engine: Arc<Engine>, testing: bool) -> Self {
-        let mut tables = vec![ENGINE, CHAIN, OWN, PUBLIC];
-        if testing {
-            tables.push(TESTING);
-        }
-        Self::new(engine, tables)
+        let testing = if testing { TESTING } else { &[] };
+        Self::new(engine, engine_entries().chain(plain(&[ENGINE, CHAIN, OWN, PUBLIC, testing])))
     }
 
-    fn new(engine: Arc<Engine>, tables: Vec<&'static [Entry]>) -> Self {
+    fn new(engine: Arc<Engine>, entries: impl Iterator<Item = Entry>) -> Self {
         let persisted = Topic::new();
         let topic = persisted.clone();
         engine.on_persisted(move |PersistedBlock { number, hash }| {
@@ -104,8 +121,9 @@ impl Api {
             let block = serde_json::json!({"number": number, "hash": hash});
             topic.publish(Json::of(&block).expect("a number and a hash have a JSON form"));
         });
-        let methods = tables.iter().copied().flatten().map(|entry| entry.method).collect();
-        Self { engine, persisted, tables, methods }
+        let entries: Vec<_> = entries.collect();
+        let methods = entries.iter().map(|entry| entry.method).collect();
+        Self { engine, persisted, entries, methods }
     }
 
     /// The names of all methods, in the order of the tables.
@@ -113,13 +131,18 @@ impl Api {
         self.methods.iter().map(|method| method.name)
     }
 
-    fn offers_rest(&self) -> bool {
+    /// Whether this is a port of the Engine API, which is offered over REST too.
+    pub(crate) fn offers_rest(&self) -> bool {
         self.entry(EXCHANGE_CAPABILITIES).is_some()
     }
 
-    fn entry(&self, name: &str) -> Option<&'static Entry> {
-        self.tables.iter().copied().flatten().find(|entry| entry.method.name == name)
+    pub(crate) fn entry(&self, name: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.method.name == name)
     }
+}
+
+fn plain(tables: &[&'static [Entry]]) -> impl Iterator<Item = Entry> + use<> {
+    tables.to_vec().into_iter().flatten().copied()
 }
 
 impl fmt::Debug for Api {
@@ -128,129 +151,21 @@ impl fmt::Debug for Api {
     }
 }
 
-impl Handler for Api {
-    fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Json, Error> {
-        let found = self.entry(method).ok_or_else(|| Error::method_not_found(method));
-        let answer = found.and_then(|found| (found.call)(self, Params::of(params)?));
-        // `data` is the Engine API's place for what was wrong.
-        answer.map_err(|error| match method.starts_with("engine_") {
-            true => error,
-            false => error.in_message(),
-        })
-    }
-
-    fn methods(&self) -> &[Method] {
-        &self.methods
-    }
-
-    /// The Engine API over REST, where it is offered at all.
-    fn resources(&self) -> Option<&dyn Resources> {
-        self.offers_rest().then_some(self)
-    }
-
-    fn subscriptions(&self) -> &[SubscriptionMethods] {
-        PERSISTED
-    }
-
-    fn subscribe(&self, method: &str, params: Option<&RawValue>) -> Result<Subscription, Error> {
-        if !PERSISTED.iter().any(|kind| kind.subscribe == method) {
-            return Err(Error::method_not_found(method));
-        }
-        Params::of(params)?.end()?;
-        Ok(self.persisted.subscribe())
-    }
-}
-
-impl Resources for Api {
-    fn prefix(&self) -> &str {
-        "/engine/"
-    }
-
-    fn answer(&self, request: Request) -> Response {
-        match self.offers_rest() {
-            true => rest::answer(self, request),
-            false => rest::refuse(StatusCode::NOT_FOUND, "the Engine API is not offered here"),
-        }
-    }
-
-    fn refuse(&self, status: StatusCode, detail: &str) -> Response {
-        rest::refuse(status, detail)
-    }
-
-    fn is_quick(&self, request: &Request) -> bool {
-        rest::is_quick(request)
-    }
-
-    fn is_in_order(&self, path: &str) -> bool {
-        rest::is_in_order(path)
-    }
-}
-
-/// Each canonical head, once it and all before it would survive a crash.
-const PERSISTED: &[SubscriptionMethods] = &[
-    SubscriptionMethods {
-        subscribe: "deponent_subscribePersistedBlock",
-        unsubscribe: "deponent_unsubscribePersistedBlock",
-        notification: "deponent_subscribePersistedBlock",
-    },
-    SubscriptionMethods {
-        subscribe: "reth_subscribePersistedBlock",
-        unsubscribe: "reth_unsubscribePersistedBlock",
-        notification: "reth_subscribePersistedBlock",
-    },
-];
-
-/// What no other client has.
+/// The methods that no other client has.
 const OWN: &[Entry] = &[quick("deponent_lastTimings", timings::last)];
 
+/// The methods of the Engine API whose versions follow the forks.
+fn engine_entries() -> impl Iterator<Item = Entry> {
+    use EngineMethod::*;
+    versions(NewPayload, new_payload::plain)
+        .chain(versions(NewPayloadWithWitness, new_payload::witness))
+        .chain(versions(ExecuteStatelessPayload, new_payload::stateless))
+        .chain(versions(ForkchoiceUpdated, build::plain))
+        .chain(versions(ForkchoiceUpdatedWithWitness, build::witness))
+        .chain(versions(GetPayload, build::payload))
+}
+
 const ENGINE: &[Entry] = &[
-    method("engine_newPayloadV1", |api, params| new_payload::plain(api, params, 1)),
-    method("engine_newPayloadV2", |api, params| new_payload::plain(api, params, 2)),
-    method("engine_newPayloadV3", |api, params| new_payload::plain(api, params, 3)),
-    method("engine_newPayloadV4", |api, params| new_payload::plain(api, params, 4)),
-    method("engine_newPayloadV5", |api, params| new_payload::plain(api, params, 5)),
-    method("engine_newPayloadWithWitnessV1", |api, params| new_payload::witness(api, params, 1)),
-    method("engine_newPayloadWithWitnessV2", |api, params| new_payload::witness(api, params, 2)),
-    method("engine_newPayloadWithWitnessV3", |api, params| new_payload::witness(api, params, 3)),
-    method("engine_newPayloadWithWitnessV4", |api, params| new_payload::witness(api, params, 4)),
-    method("engine_newPayloadWithWitnessV5", |api, params| new_payload::witness(api, params, 5)),
-    method("engine_executeStatelessPayloadV1", |api, params| {
-        new_payload::stateless(api, params, 1)
-    }),
-    method("engine_executeStatelessPayloadV2", |api, params| {
-        new_payload::stateless(api, params, 2)
-    }),
-    method("engine_executeStatelessPayloadV3", |api, params| {
-        new_payload::stateless(api, params, 3)
-    }),
-    method("engine_executeStatelessPayloadV4", |api, params| {
-        new_payload::stateless(api, params, 4)
-    }),
-    method("engine_executeStatelessPayloadV5", |api, params| {
-        new_payload::stateless(api, params, 5)
-    }),
-    fork_choice("engine_forkchoiceUpdatedV1", |api, params| build::plain(api, params, 1)),
-    fork_choice("engine_forkchoiceUpdatedV2", |api, params| build::plain(api, params, 2)),
-    fork_choice("engine_forkchoiceUpdatedV3", |api, params| build::plain(api, params, 3)),
-    fork_choice("engine_forkchoiceUpdatedV4", |api, params| build::plain(api, params, 4)),
-    fork_choice("engine_forkchoiceUpdatedWithWitnessV1", |api, params| {
-        build::witness(api, params, 1)
-    }),
-    fork_choice("engine_forkchoiceUpdatedWithWitnessV2", |api, params| {
-        build::witness(api, params, 2)
-    }),
-    fork_choice("engine_forkchoiceUpdatedWithWitnessV3", |api, params| {
-        build::witness(api, params, 3)
-    }),
-    fork_choice("engine_forkchoiceUpdatedWithWitnessV4", |api, params| {
-        build::witness(api, params, 4)
-    }),
-    method("engine_getPayloadV1", |api, params| build::payload(api, params, 1)),
-    method("engine_getPayloadV2", |api, params| build::payload(api, params, 2)),
-    method("engine_getPayloadV3", |api, params| build::payload(api, params, 3)),
-    method("engine_getPayloadV4", |api, params| build::payload(api, params, 4)),
-    method("engine_getPayloadV5", |api, params| build::payload(api, params, 5)),
-    method("engine_getPayloadV6", |api, params| build::payload(api, params, 6)),
     method("engine_getPayloadBodiesByHashV1", |api, params| bodies::by_hash(api, params, 1)),
     method("engine_getPayloadBodiesByHashV2", |api, params| bodies::by_hash(api, params, 2)),
     method("engine_getPayloadBodiesByRangeV1", |api, params| bodies::by_range(api, params, 1)),
@@ -259,11 +174,8 @@ const ENGINE: &[Entry] = &[
     method("engine_getBlobsV2", |api, params| bodies::blobs(api, params, 2)),
     method("engine_getBlobsV3", |api, params| bodies::blobs(api, params, 3)),
     quick(EXCHANGE_CAPABILITIES, identity::exchange_capabilities),
-    quick("engine_getClientVersionV1", identity::engine_client_version),
+    quick(GET_CLIENT_VERSION, identity::engine_client_version),
 ];
-
-/// common.md: it is the one method that its own answer does not name.
-const EXCHANGE_CAPABILITIES: &str = "engine_exchangeCapabilities";
 
 const CHAIN: &[Entry] = &[
     quick("eth_blockNumber", eth::block_number),

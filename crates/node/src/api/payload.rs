@@ -4,13 +4,16 @@
 use std::ops::Range;
 
 use alloy_eips::eip7685::Requests;
-use alloy_hardforks::EthereumHardfork::{self, Amsterdam, Bogota, Cancun, Frontier, Prague};
+use alloy_hardforks::EthereumHardfork;
 use alloy_primitives::{B256, Bytes};
 use alloy_rpc_types_engine::{CancunPayloadFields, ExecutionPayloadSidecar, PraguePayloadFields};
 use engine::Payload;
+use engine_api::EngineMethod;
 use engine_api::json::{Data, FixedData, Object, PayloadFields};
 use execution::ChainSpec;
 use rpc::{Code, Error, Params};
+
+use crate::forks::rules_of;
 
 /// The parameters of `engine_newPayload`, their structure checked, their fork not yet.
 pub(crate) struct NewPayload {
@@ -47,24 +50,12 @@ impl NewPayload {
     pub(crate) fn payload(self, chain: &ChainSpec) -> Result<Payload, Error> {
         let Self { version, fields, sidecar } = self;
         let timestamp = fields.timestamp();
-        check_fork(chain, timestamp, &forks(version))?;
+        check_fork(chain, timestamp, &rules_of(EngineMethod::NewPayload.forks(version)))?;
         if version == 2 {
             let has_withdrawals = chain.fork_at(timestamp) >= EthereumHardfork::Shanghai;
             fields.check_withdrawals(has_withdrawals).map_err(Error::invalid_params)?;
         }
         Ok(Payload { execution: fields.into_payload(), sidecar })
-    }
-}
-
-/// The forks that a version of `engine_newPayload` is for, the end excluded. The first version has
-/// no gate: a later payload lacks fields there, so it is invalid.
-const fn forks(version: u8) -> Range<EthereumHardfork> {
-    match version {
-        1 => Frontier..Bogota,
-        2 => Frontier..Cancun,
-        3 => Cancun..Prague,
-        4 => Prague..Amsterdam,
-        _ => Amsterdam..Bogota,
     }
 }
 

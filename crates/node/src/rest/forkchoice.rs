@@ -2,8 +2,8 @@
 
 use alloy_rpc_types_engine::PayloadAttributes;
 use engine::{BuildRequest, ForkchoiceOutcome};
-use engine_api::Fork;
 use engine_api::ssz::{ForkchoiceUpdate, ForkchoiceUpdateResponse};
+use engine_api::{EngineMethod, Fork};
 use rpc::rest::{Request, Response};
 
 use super::problem::Problem;
@@ -37,8 +37,9 @@ pub(super) fn is_quick(request: &Request) -> bool {
 
 fn build(api: &Api, fork: Fork, attributes: PayloadAttributes) -> Result<BuildRequest, rpc::Error> {
     api::check_fork(api.engine.chain(), attributes.timestamp, &rules(fork))?;
-    // Every build has its witness; the wish for it is JSON-RPC's.
-    Ok(BuildRequest { attributes, version: fork.forkchoice_version(), with_witness: false })
+    // Every build has its witness; `with_witness` is for answers over JSON-RPC.
+    let version = EngineMethod::ForkchoiceUpdated.version(fork);
+    Ok(BuildRequest { attributes, version, with_witness: false })
 }
 
 #[cfg(test)]

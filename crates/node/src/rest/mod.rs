@@ -8,7 +8,6 @@
 mod bodies;
 mod body;
 mod code_files;
-mod fork;
 mod forkchoice;
 mod held;
 mod payloads;
@@ -29,7 +28,7 @@ use serde_json::json;
 use crate::api::{Api, our_version};
 use problem::{Kind, Problem};
 
-pub use fork::rules;
+pub use crate::forks::rules;
 
 /// Answers one request. It may take its time; whatever the request has in it, there is an answer.
 pub(crate) fn answer(api: &Api, request: Request) -> Response {

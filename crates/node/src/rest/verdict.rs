@@ -1,5 +1,6 @@
 //! A verdict as a status, and the headers that go with it.
 
+use std::fmt;
 use std::time::Duration;
 
 use alloy_primitives::B256;
@@ -22,20 +23,17 @@ pub(super) fn add_headers(api: &Api, hash: B256, headers: &mut HeaderMap) {
         && let Some(size) = api.engine.witness_size(&record)
     {
         let WitnessSize { nodes_at_most, codes, headers, bytes } = size;
-        let mut text = Text::default();
-        text.push("nodes-at-most=").number(nodes_at_most);
-        text.push(", codes=").number(codes);
-        text.push(", headers=").number(headers);
+        let mut text = format!("nodes-at-most={nodes_at_most}, codes={codes}, headers={headers}");
         match bytes {
-            Some(WitnessBytes::Exactly(bytes)) => text.push(", bytes=").number(bytes),
-            Some(WitnessBytes::AtMost(bytes)) => text.push(", bytes-at-most=").number(bytes),
+            Some(WitnessBytes::Exactly(bytes)) => text += &format!(", bytes={bytes}"),
+            Some(WitnessBytes::AtMost(bytes)) => text += &format!(", bytes-at-most={bytes}"),
             None => {}
         }
         if let Some(timings) = timings.filter(|timings| !timings.witness.is_zero()) {
-            text.push(", ms=").milliseconds(timings.witness);
+            text += &format!(", ms={}", Milliseconds(timings.witness));
         }
         insert(WITNESS, format!("/engine/v1/witnesses/{hash}"));
-        insert(WITNESS_ITEMS, text.0);
+        insert(WITNESS_ITEMS, text);
     }
     if let Some(timings) = timings {
         let parts = [
@@ -46,36 +44,18 @@ pub(super) fn add_headers(api: &Api, hash: B256, headers: &mut HeaderMap) {
             ("catching-up", timings.catching_up),
             ("witness", timings.witness),
         ];
-        let mut text = Text::default();
-        for (name, time) in parts {
-            let separator = if text.0.is_empty() { "" } else { ", " };
-            text.push(separator).push(name).push(";dur=").milliseconds(time);
-        }
-        insert(TIMINGS, text.0);
+        let parts = parts.map(|(name, time)| format!("{name};dur={}", Milliseconds(time)));
+        insert(TIMINGS, parts.join(", "));
     }
 }
 
-/// What a header says, put together at the cost of few instructions: every answer has some, and
-/// seldom are those of formatting in the processor's caches then.
-#[derive(Default)]
-struct Text(String);
+/// A time in milliseconds, with three decimals.
+struct Milliseconds(Duration);
 
-impl Text {
-    fn push(&mut self, text: &str) -> &mut Self {
-        self.0.push_str(text);
-        self
-    }
-
-    fn number(&mut self, number: usize) {
-        self.0.push_str(itoa::Buffer::new().format(number));
-    }
-
-    /// With three decimals.
-    fn milliseconds(&mut self, time: Duration) {
-        let micros = time.as_micros() as usize;
-        self.number(micros / 1000);
-        let decimals = 1000 + micros % 1000;
-        self.push(".").push(&itoa::Buffer::new().format(decimals)[1..]);
+impl fmt::Display for Milliseconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let micros = self.0.as_micros();
+        write!(f, "{}.{:03}", micros / 1000, micros % 1000)
     }
 }
 
@@ -86,9 +66,7 @@ mod tests {
     #[test]
     fn milliseconds_have_three_decimals() {
         for (micros, expected) in [(0, "0.000"), (7, "0.007"), (90_050, "90.050")] {
-            let mut text = Text::default();
-            text.milliseconds(Duration::from_micros(micros));
-            assert_eq!(text.0, expected);
+            assert_eq!(Milliseconds(Duration::from_micros(micros)).to_string(), expected);
         }
     }
 }

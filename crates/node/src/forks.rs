@@ -1,4 +1,4 @@
-//! The rules behind the header `Eth-Execution-Version`.
+//! The forks of the rules that share the containers of a fork of the Engine API.
 
 use std::ops::Range;
 
@@ -16,4 +16,10 @@ pub const fn rules(fork: Fork) -> Range<EthereumHardfork> {
         Fork::Osaka => Osaka..Amsterdam,
         Fork::Amsterdam => Amsterdam..Bogota,
     }
+}
+
+/// The forks of the rules that `forks`, which are in order and without gaps, have together; the end
+/// is excluded.
+pub(crate) const fn rules_of(forks: &[Fork]) -> Range<EthereumHardfork> {
+    rules(forks[0]).start..rules(forks[forks.len() - 1]).end
 }

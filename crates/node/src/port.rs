@@ -1,0 +1,80 @@
+//! A port: the methods of [`Api`] over JSON-RPC, and the Engine API over REST.
+
+use rpc::rest::{Request, Resources, Response, StatusCode};
+use rpc::{Error, Handler, Json, Method, Params, RawValue};
+use rpc::{Subscription, SubscriptionMethods};
+
+use crate::api::Api;
+use crate::rest;
+
+impl Handler for Api {
+    fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Json, Error> {
+        let found = self.entry(method).ok_or_else(|| Error::method_not_found(method));
+        let answer = found.and_then(|found| found.call(self, Params::of(params)?));
+        // The Engine API has the reason in `data`, all others in the message.
+        answer.map_err(|error| match method.starts_with("engine_") {
+            true => error,
+            false => error.in_message(),
+        })
+    }
+
+    fn methods(&self) -> &[Method] {
+        &self.methods
+    }
+
+    /// The Engine API over REST, on its own ports.
+    fn resources(&self) -> Option<&dyn Resources> {
+        self.offers_rest().then_some(self)
+    }
+
+    fn subscriptions(&self) -> &[SubscriptionMethods] {
+        PERSISTED
+    }
+
+    fn subscribe(&self, method: &str, params: Option<&RawValue>) -> Result<Subscription, Error> {
+        if !PERSISTED.iter().any(|kind| kind.subscribe == method) {
+            return Err(Error::method_not_found(method));
+        }
+        Params::of(params)?.end()?;
+        Ok(self.persisted.subscribe())
+    }
+}
+
+impl Resources for Api {
+    fn prefix(&self) -> &str {
+        "/engine/"
+    }
+
+    fn answer(&self, request: Request) -> Response {
+        match self.offers_rest() {
+            true => rest::answer(self, request),
+            false => rest::refuse(StatusCode::NOT_FOUND, "the Engine API is not offered here"),
+        }
+    }
+
+    fn refuse(&self, status: StatusCode, detail: &str) -> Response {
+        rest::refuse(status, detail)
+    }
+
+    fn is_quick(&self, request: &Request) -> bool {
+        rest::is_quick(request)
+    }
+
+    fn is_in_order(&self, path: &str) -> bool {
+        rest::is_in_order(path)
+    }
+}
+
+/// Each canonical head, once it and all before it would survive a crash.
+const PERSISTED: &[SubscriptionMethods] = &[
+    SubscriptionMethods {
+        subscribe: "deponent_subscribePersistedBlock",
+        unsubscribe: "deponent_unsubscribePersistedBlock",
+        notification: "deponent_subscribePersistedBlock",
+    },
+    SubscriptionMethods {
+        subscribe: "reth_subscribePersistedBlock",
+        unsubscribe: "reth_unsubscribePersistedBlock",
+        notification: "reth_subscribePersistedBlock",
+    },
+];
