@@ -11,7 +11,7 @@ use alloy_primitives::B256;
 use alloy_rpc_types_engine::{ExecutionPayload, ExecutionPayloadSidecar, ForkchoiceState};
 use anyhow::{Context, ensure};
 use clap::Args;
-use client::{EngineClient, Wire};
+use client::{CodeCache, ConnectOptions, EngineClient, Wire};
 use indicatif::{ProgressBar, ProgressStyle};
 use rpc::JwtSecret;
 use witness::Witness;
@@ -108,8 +108,12 @@ async fn connect(node: &Node) -> anyhow::Result<[Flow; 6]> {
     let jwt = Some(&node.jwt);
     let public = client(Wire::Json, &node.http_addr.to_string(), None).await?;
     let two_calls = Flow { public: Some(public), ..flow(client(Wire::Json, &tcp, jwt).await?) };
-    let mut held = client(Wire::Descriptor, &unix, None).await?;
-    held.hold_codes(HELD_BYTES);
+    let options = ConnectOptions {
+        wire: Some(Wire::Descriptor),
+        codes: CodeCache::Held { most_bytes: HELD_BYTES },
+        ..ConnectOptions::default()
+    };
+    let held = EngineClient::connect_with(&unix, options).await?;
     Ok([
         two_calls,
         flow(client(Wire::Json, &tcp, jwt).await?),
