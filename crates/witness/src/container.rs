@@ -1,4 +1,29 @@
-//! SSZ serialisation, as far as our containers need it: strict reading, plain writing.
+//! SSZ serialisation for containers of one's own: strict reading, plain writing.
+//!
+//! A [`Layout`] splits a container into its fixed-size part, read through [`Fixed`], and its
+//! variable-size fields; [`Offsets`] writes the offsets. `read_*` and `write_*` are for lists:
+//! those of fixed-size [`Item`]s and those of byte strings.
+//!
+//! ```
+//! use alloy_primitives::Bytes;
+//! use deponent_witness::container::{Layout, Offsets, UNLIMITED, read_byte_lists, write_byte_lists};
+//!
+//! // { number: uint64, names: List[ByteList] }
+//! const LAYOUT: Layout<1> =
+//!     Layout { name: "example", fixed_bytes: 12, variable: [("names", 8)] };
+//!
+//! let names = vec![Bytes::from_static(b"one"), Bytes::from_static(b"two")];
+//! let mut out = 7_u64.to_le_bytes().to_vec();
+//! Offsets::behind(LAYOUT.fixed_bytes).write(0, &mut out);
+//! write_byte_lists(&names, &mut out);
+//!
+//! let input = Bytes::from(out);
+//! let (mut fixed, [list]) = LAYOUT.split(&input)?;
+//! assert_eq!(fixed.u64(), 7);
+//! assert_eq!(fixed.behind_offset(read_byte_lists("names", &list, UNLIMITED)?), names);
+//! LAYOUT.split(&input.slice(..11)).expect_err("cut");
+//! # Ok::<(), deponent_witness::container::SszError>(())
+//! ```
 //!
 //! Rules of consensus-specs `ssz/simple-serialize.md` at a08d8a6e. Reading accepts exactly the
 //! bytes that writing makes: no gaps between parts, no bytes left over.
@@ -11,17 +36,17 @@ mod items;
 
 const OFFSET_BYTES: usize = 4;
 
-/// Why bytes are not a value of the schema, or why a value has no encoding in it.
+/// The reason why bytes are not a value of the schema, or why a value has no encoding in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}")]
 pub struct SszError {
     /// The field that was being read or written.
     pub field: &'static str,
-    /// What was wrong with it.
+    /// The problem with it.
     pub problem: SszProblem,
 }
 
-/// What [`SszError`] found. All counts are in bytes unless they say items.
+/// The problem of an [`SszError`]. All counts are in bytes unless they say items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SszProblem {
     /// A fixed-size value, or the fixed-size part of one, of another length.
@@ -117,7 +142,7 @@ impl SszProblem {
     }
 }
 
-/// Where a container has the offsets of its variable-size fields.
+/// The positions of the offsets of a container's variable-size fields.
 #[derive(Debug)]
 pub struct Layout<const N: usize> {
     /// Name of the container.
@@ -130,6 +155,10 @@ pub struct Layout<const N: usize> {
 
 impl<const N: usize> Layout<N> {
     /// Splits a container into its fixed-size part and its variable-size fields.
+    ///
+    /// # Errors
+    /// When `input` is shorter than the fixed-size part, the first offset does not point right
+    /// behind that part, or offsets do not ascend or point behind the end.
     pub fn split<'a>(&self, input: &'a Bytes) -> Result<(Fixed<'a>, [Bytes; N]), SszError> {
         let Some(fixed) = input.get(..self.fixed_bytes) else {
             let problem = SszProblem::Length { got: input.len(), expected: self.fixed_bytes };
@@ -149,6 +178,9 @@ impl<const N: usize> Layout<N> {
 
     /// As [`split`](Self::split), with empty fields behind those of this layout: for containers
     /// that later forks append to.
+    ///
+    /// # Errors
+    /// As [`split`](Self::split).
     pub fn split_to<'a, const M: usize>(
         &self,
         input: &'a Bytes,
@@ -169,6 +201,9 @@ pub struct Fixed<'a>(&'a [u8]);
 
 impl<'a> Fixed<'a> {
     /// A fixed-size value of `expected` bytes.
+    ///
+    /// # Errors
+    /// When `input` has another length.
     pub fn exact(field: &'static str, input: &'a [u8], expected: usize) -> Result<Self, SszError> {
         match input.len() {
             got if got == expected => Ok(Self(input)),
@@ -177,6 +212,9 @@ impl<'a> Fixed<'a> {
     }
 
     /// The next `N` bytes, as any type that is made of them.
+    ///
+    /// # Panics
+    /// When fewer bytes are left: the layout has fewer than its reader takes.
     pub fn bytes<const N: usize, T: From<[u8; N]>>(&mut self) -> T {
         let (value, rest) = self.0.split_first_chunk().expect("the layout has this many bytes");
         self.0 = rest;
@@ -184,11 +222,20 @@ impl<'a> Fixed<'a> {
     }
 
     /// The next 8 bytes, a little-endian number.
+    ///
+    /// # Panics
+    /// As [`bytes`](Self::bytes).
     pub fn u64(&mut self) -> u64 {
         u64::from_le_bytes(self.bytes())
     }
 
     /// The next byte, a boolean.
+    ///
+    /// # Errors
+    /// When the byte is neither 0 nor 1.
+    ///
+    /// # Panics
+    /// As [`bytes`](Self::bytes).
     pub fn boolean(&mut self, field: &'static str) -> Result<bool, SszError> {
         match self.bytes::<1, [u8; 1]>() {
             [0] => Ok(false),
@@ -239,6 +286,9 @@ impl<const N: usize> Item for FixedBytes<N> {
 }
 
 /// Reads an `Optional[T]` of a fixed-size value.
+///
+/// # Errors
+/// When `input` is neither empty nor one value.
 pub fn read_optional<T: Item>(field: &'static str, input: &[u8]) -> Result<Option<T>, SszError> {
     let mut items = read_items(field, input)?;
     check_count(field, items.len(), OPTIONAL.items)?;
@@ -246,6 +296,9 @@ pub fn read_optional<T: Item>(field: &'static str, input: &[u8]) -> Result<Optio
 }
 
 /// Reads a list of at most `limit` fixed-size items.
+///
+/// # Errors
+/// When there are more, or the last one is cut.
 pub fn read_limited<T: Item>(
     field: &'static str,
     input: &[u8],
@@ -256,6 +309,9 @@ pub fn read_limited<T: Item>(
 }
 
 /// Reads a list of fixed-size items. Memory is bounded by the length of `input`.
+///
+/// # Errors
+/// When the last item is cut.
 pub fn read_items<T: Item>(field: &'static str, input: &[u8]) -> Result<Vec<T>, SszError> {
     let chunks = input.chunks_exact(T::BYTES);
     if !chunks.remainder().is_empty() {
@@ -289,6 +345,9 @@ pub const MAX_BYTES: usize = u32::MAX as usize;
 
 impl Limits {
     /// Refuses `items` when they are too many or one is too long.
+    ///
+    /// # Errors
+    /// The first bound that is exceeded.
     pub fn check(&self, field: &'static str, items: Items<'_>) -> Result<(), SszError> {
         check_count(field, items.len(), self.items)?;
         items.iter().try_for_each(|item| check_length(field, item.len(), self.item_bytes))
@@ -296,11 +355,17 @@ impl Limits {
 }
 
 /// Refuses more than `limit` bytes.
+///
+/// # Errors
+/// [`SszProblem::TooLong`] in `field`.
 pub fn check_length(field: &'static str, got: usize, limit: usize) -> Result<(), SszError> {
     if got > limit { Err(SszProblem::TooLong { got, limit }.at(field)) } else { Ok(()) }
 }
 
 /// Refuses more than `limit` items.
+///
+/// # Errors
+/// [`SszProblem::TooManyItems`] in `field`.
 pub fn check_count(field: &'static str, got: usize, limit: usize) -> Result<(), SszError> {
     if got > limit { Err(SszProblem::TooManyItems { got, limit }.at(field)) } else { Ok(()) }
 }
@@ -309,6 +374,9 @@ pub fn check_count(field: &'static str, got: usize, limit: usize) -> Result<(), 
 ///
 /// Each item costs four bytes of offset, so memory is bounded by the length of `input`; the count
 /// is checked against it before anything is allocated.
+///
+/// # Errors
+/// When the offsets are malformed, or a limit is exceeded.
 pub fn read_byte_lists(
     field: &'static str,
     input: &Bytes,
@@ -355,6 +423,9 @@ const WITNESS: Layout<3> = Layout {
 };
 
 /// Reads an `ExecutionWitness` under the limits that a schema has for its three lists, in order.
+///
+/// # Errors
+/// When `input` is not an encoding of a witness, or a limit is exceeded.
 pub fn read_witness(input: &Bytes, limits: [Limits; 3]) -> Result<Witness, SszError> {
     let (_, [state, codes, headers]) = WITNESS.split(input)?;
     Ok(Witness {
@@ -389,7 +460,7 @@ impl Offsets {
     /// Appends the offset of the next part, which is `part_bytes` long.
     ///
     /// # Panics
-    /// When the offset is over 32 bits: whoever writes checks the whole length first.
+    /// When the offset is over 32 bits: the writer checks the whole length first.
     pub fn write(&mut self, part_bytes: usize, out: &mut Vec<u8>) {
         let offset = u32::try_from(self.0).expect("the whole length was checked");
         out.extend_from_slice(&offset.to_le_bytes());

@@ -1,20 +1,20 @@
 use alloy_primitives::B256;
 
-/// Why bytes are not a witness.
+/// The reason why bytes are not a witness.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The bytes break the encoding's own rules.
     #[error("{field}: {reason}")]
     Malformed {
-        /// Which part of the witness was being read.
+        /// The part of the witness that was being read.
         field: &'static str,
-        /// What was wrong with it.
+        /// The fault in it.
         reason: String,
     },
     /// A list or an item is larger than the limit.
     #[error("{field}: {got} is over the limit of {limit}")]
     TooLarge {
-        /// Which part of the witness was being read.
+        /// The part of the witness that was being read.
         field: &'static str,
         /// Items or bytes found.
         got: usize,
@@ -36,20 +36,20 @@ impl DecodeError {
     }
 }
 
-/// Why a read from the state has no answer. Never a synonym of "absent": an account that is not
-/// there is `Ok(None)`.
+/// The reason why a read from the state has no answer. It never means "absent": an account that is
+/// not there is `Ok(None)`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
     /// A trie node is missing or malformed.
     #[error(transparent)]
     Trie(#[from] trie::Error),
-    /// No code with this hash.
+    /// There is no code with this hash.
     #[error("code {0} is missing")]
     MissingCode(B256),
-    /// No header of this ancestor.
+    /// There is no header of this ancestor.
     #[error("header of ancestor {0} is missing")]
     MissingHeader(u64),
-    /// What keeps the state could not be read, or is damaged.
+    /// The store of the state could not be read, or is damaged.
     #[error("{0}")]
     Storage(String),
 }

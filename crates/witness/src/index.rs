@@ -5,8 +5,8 @@ use trie::NodeSource;
 
 /// A witness as a [`Source`]: nodes and codes by their hash, headers by number.
 ///
-/// What the witness lacks is `None` here and an error in the reader, never "absent". Items that
-/// nothing asks for do no harm.
+/// An item that the witness lacks is `None` here and an error in the reader, never "absent". Items
+/// that are not read do no harm.
 #[derive(Debug)]
 pub struct WitnessIndex {
     nodes: B256Map<Bytes>,
@@ -20,6 +20,9 @@ pub struct WitnessIndex {
 impl WitnessIndex {
     /// Indexes `witness` for the block whose parent is `parent_hash`. The headers must ascend, each
     /// the parent of the next, to the block's parent.
+    ///
+    /// # Errors
+    /// [`DecodeError::Headers`] when they do not.
     pub fn new(witness: &Witness, parent_hash: B256) -> Result<Self, DecodeError> {
         let mut headers = Vec::with_capacity(witness.headers.len());
         for rlp in &witness.headers {

@@ -4,14 +4,14 @@ use trie::NodeList;
 /// The items of one list of a [`Witness`](crate::Witness), in their order.
 #[derive(Clone, Copy, Debug)]
 pub enum Items<'a> {
-    /// Those of its state.
+    /// The items of its state.
     Nodes(&'a NodeList),
-    /// Those of its codes and headers.
+    /// The items of its codes or headers.
     Strings(&'a [Bytes]),
 }
 
 impl<'a> Items<'a> {
-    /// How many there are.
+    /// The number of items.
     pub const fn len(self) -> usize {
         match self {
             Self::Nodes(nodes) => nodes.len(),
@@ -19,7 +19,7 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// Whether there is none.
+    /// Whether there is no item.
     pub const fn is_empty(self) -> bool {
         self.len() == 0
     }
@@ -41,7 +41,7 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// An item, as a slice of the memory that it lies in.
+    /// An item, as a slice of the memory that it is in.
     pub fn share(self, index: usize) -> Option<Bytes> {
         match self {
             Self::Nodes(nodes) => nodes.share(index),
@@ -49,12 +49,12 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// All of them.
+    /// All items.
     pub fn iter(self) -> impl ExactSizeIterator<Item = &'a [u8]> {
         (0..self.len()).map(move |index| self.get(index).expect("it is below the length"))
     }
 
-    /// All of them, as slices of the memory that they lie in.
+    /// All items, as slices of the memory that they are in.
     pub fn iter_shared(self) -> impl ExactSizeIterator<Item = Bytes> {
         (0..self.len()).map(move |index| self.share(index).expect("it is below the length"))
     }

@@ -1,7 +1,7 @@
 //! JSON: `{"state": [...], "codes": [...], "headers": [...]}`, the answer of
 //! `debug_executionWitness` (execution-apis #847): items in hex, headers as RLP.
 //!
-//! `keys` is optional there; it is never written, and passed over when read.
+//! `keys` is optional there; it is never written, and ignored when read.
 
 use crate::{DecodeError, NodeList, Witness, limits};
 use alloy_primitives::Bytes;
@@ -25,7 +25,10 @@ pub fn write(witness: &Witness, out: &mut Vec<u8>) {
     out.extend_from_slice(b"]}");
 }
 
-/// Reads the JSON object, with the limits of [`limits`]. Unknown members are passed over.
+/// Reads the JSON object, with the limits of [`limits`]. Unknown members are ignored.
+///
+/// # Errors
+/// When the JSON is malformed, lacks a list, or exceeds a limit.
 pub fn decode(input: &[u8]) -> Result<Witness, DecodeError> {
     serde_json::from_slice::<Document>(input)
         .map_err(|error| DecodeError::malformed("witness", error))?
@@ -41,18 +44,18 @@ impl<'de> Deserialize<'de> for Witness {
 
 #[derive(Deserialize)]
 struct Document {
-    state: HexList<{ limits::ITEMS }>,
-    codes: HexList<{ limits::ITEMS }>,
-    headers: HexList<{ limits::HEADERS }>,
+    state: List<{ limits::ITEMS }>,
+    codes: List<{ limits::ITEMS }>,
+    headers: List<{ limits::HEADERS }>,
 }
 
-/// A list that holds `MOST` items at most; those beyond are counted alone.
-struct HexList<const MOST: usize> {
-    items: Vec<HexItem>,
+/// A list of at most `MOST` items; items beyond are only counted.
+struct List<const MOST: usize> {
+    items: Vec<Item>,
     count: usize,
 }
 
-impl<'de, const MOST: usize> Deserialize<'de> for HexList<MOST> {
+impl<'de, const MOST: usize> Deserialize<'de> for List<MOST> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_seq(ListVisitor)
     }
@@ -61,17 +64,17 @@ impl<'de, const MOST: usize> Deserialize<'de> for HexList<MOST> {
 struct ListVisitor<const MOST: usize>;
 
 impl<'de, const MOST: usize> Visitor<'de> for ListVisitor<MOST> {
-    type Value = HexList<MOST>;
+    type Value = List<MOST>;
 
     fn expecting(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("a sequence")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<HexList<MOST>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<List<MOST>, A::Error> {
         let mut items = Vec::new();
         while items.len() < MOST {
             let Some(item) = list.next_element()? else {
-                return Ok(HexList { count: items.len(), items });
+                return Ok(List { count: items.len(), items });
             };
             items.push(item);
         }
@@ -79,14 +82,14 @@ impl<'de, const MOST: usize> Visitor<'de> for ListVisitor<MOST> {
         while list.next_element::<IgnoredAny>()?.is_some() {
             count += 1;
         }
-        Ok(HexList { items, count })
+        Ok(List { items, count })
     }
 }
 
 /// One item: `0x` and its hex digits, the only form that the specification has.
-struct HexItem(Bytes);
+struct Item(Bytes);
 
-impl<'de> Deserialize<'de> for HexItem {
+impl<'de> Deserialize<'de> for Item {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_str(ItemVisitor)
     }
@@ -95,18 +98,18 @@ impl<'de> Deserialize<'de> for HexItem {
 struct ItemVisitor;
 
 impl Visitor<'_> for ItemVisitor {
-    type Value = HexItem;
+    type Value = Item;
 
     fn expecting(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("hex digits after 0x")
     }
 
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<HexItem, E> {
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Item, E> {
         let wrong = || E::invalid_value(Unexpected::Other("another string"), &self);
         if !text.starts_with("0x") {
             return Err(wrong());
         }
-        const_hex::decode(text).map(|bytes| HexItem(bytes.into())).map_err(|_| wrong())
+        const_hex::decode(text).map(|bytes| Item(bytes.into())).map_err(|_| wrong())
     }
 }
 
@@ -121,11 +124,11 @@ impl TryFrom<Document> for Witness {
             ("headers", &headers.items, headers.count, limits::HEADERS),
         ] {
             DecodeError::check(field, count, limit)?;
-            for HexItem(item) in items {
+            for Item(item) in items {
                 DecodeError::check(field, item.len(), limits::ITEM_BYTES)?;
             }
         }
-        let bytes = |items: Vec<HexItem>| items.into_iter().map(|HexItem(bytes)| bytes);
+        let bytes = |items: Vec<Item>| items.into_iter().map(|Item(bytes)| bytes);
         let state = NodeList::from_iter(bytes(state.items));
         let (codes, headers) = (bytes(codes.items).collect(), bytes(headers.items).collect());
         Ok(Self { state, codes, headers })

@@ -1,4 +1,4 @@
-//! Bounds on what is decoded, each with its unit and its reason.
+//! Bounds of decoded witnesses, each with its unit and its reason.
 
 /// Items in `state` or in `codes`: the list limit of the witness endpoint's SSZ schema
 /// (execution-apis #885), 2^20. A full 60 M gas block of distinct codes needs about 23,000.
@@ -14,9 +14,10 @@ pub const HEADERS: usize = 256;
 /// Bytes in one SSZ document: its offsets are 32 bits wide.
 pub const SSZ_BYTES: usize = u32::MAX as usize;
 
-/// Bytes from which on an item is sent from where it lies and not copied between others: the
+/// Bytes from which on an item is sent from its own memory and not copied between others: the
 /// largest node has 532.
 pub const COPIED_ITEM_BYTES: usize = 1 << 10;
 
-/// Bytes of an encoding that are copied at most.
+/// Bytes of an encoding that are copied at most, so that a large witness takes little more memory
+/// than its items.
 pub const COPIED_BYTES: usize = 32 << 20;

@@ -8,7 +8,7 @@ use alloy_primitives::Bytes;
 pub(crate) enum Part<'a> {
     /// Offsets or headers.
     Between(&'a [u8]),
-    /// An item of one of the witness's lists: its place there, and what it is.
+    /// An item of one of the witness's lists, with its index there.
     Item { list: Items<'a>, index: usize, bytes: &'a [u8] },
 }
 
@@ -20,9 +20,10 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Collects what `write` hands over, each time the same. Large items are clones, which copies no
-/// content. What stands between them is slices of one buffer, small items included: a slice of its
-/// own costs more than the copy of a node. Of many small items the last are clones too.
+/// Collects the parts that `write` hands over, which it does twice and alike. Large items are
+/// clones, which copy no content. The bytes between them are slices of one buffer, small items
+/// included: a slice of its own costs more than the copy of a node. Beyond
+/// [`COPIED_BYTES`] small items are clones too.
 pub(crate) fn collect(write: impl Fn(&mut dyn FnMut(Part<'_>))) -> Vec<Bytes> {
     let mut buffer_bytes = 0;
     let mut copied_bytes = 0;
@@ -33,7 +34,7 @@ pub(crate) fn collect(write: impl Fn(&mut dyn FnMut(Part<'_>))) -> Vec<Bytes> {
         Part::Item { .. } => items_count += 1,
     });
     let mut buffer = Vec::with_capacity(buffer_bytes + copied_bytes);
-    // Each item that is not copied, and where in the buffer it stands.
+    // Each item that is not copied, with its position in the buffer.
     let mut items = Vec::with_capacity(items_count);
     copied_bytes = 0;
     write(&mut |part| match part {
@@ -61,7 +62,7 @@ pub(crate) fn collect(write: impl Fn(&mut dyn FnMut(Part<'_>))) -> Vec<Bytes> {
     parts
 }
 
-/// Whether an item is copied when so many bytes are already, which counts it.
+/// Whether an item is copied after `copied_bytes` others, to which it is added then.
 fn is_copied(item: &[u8], copied_bytes: &mut usize) -> bool {
     let has_room = *copied_bytes < COPIED_BYTES || item.is_empty();
     let is_copied = item.len() < COPIED_ITEM_BYTES && has_room;

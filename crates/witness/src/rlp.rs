@@ -21,8 +21,8 @@ pub fn write(witness: &Witness, sink: &mut impl FnMut(&[u8])) {
     for_each_part(witness, &mut |part| sink(part.bytes()));
 }
 
-/// The encoding in slices, in order: large items as they are, what is between them out of one
-/// buffer.
+/// The encoding in slices, in order: large items as they are, and one buffer for the bytes between
+/// them.
 pub fn parts(witness: &Witness) -> Vec<Bytes> {
     parts::collect(|sink| for_each_part(witness, sink))
 }
@@ -54,12 +54,18 @@ pub fn encode(witness: &Witness) -> Vec<u8> {
 }
 
 /// Reads a witness, with the limits of [`limits`]; its items are slices of `input`.
+///
+/// # Errors
+/// When `input` is not an encoding of a witness, or exceeds a limit.
 pub fn decode(input: &Bytes) -> Result<Witness, DecodeError> {
     decode_within(input, limits::ITEMS, limits::HEADERS)
 }
 
-/// The same without a limit on how many items there are: for what was written by the caller
-/// itself, since what it takes to read many short ones is several times their length.
+/// As [`decode`], without a limit on the number of items: for encodings that the caller itself
+/// wrote, since many short items take several times their length in memory.
+///
+/// # Errors
+/// When `input` is not an encoding of a witness, or an item is too long.
 pub fn decode_own(input: &Bytes) -> Result<Witness, DecodeError> {
     decode_within(input, usize::MAX, usize::MAX)
 }

@@ -7,16 +7,16 @@ use alloy_primitives::Bytes;
 const OFFSET_BYTES: usize = 4;
 const FIXED_BYTES: usize = 3 * OFFSET_BYTES;
 
-/// The lists of a witness, and how long they are.
+/// The lists of a witness, and their lengths.
 #[derive(Clone, Copy, Debug)]
 pub struct Lists<'a> {
-    /// In the encoding's order.
+    /// The lists in the encoding's order.
     all: [(List, Items<'a>); 3],
-    /// Of the items of each, one after the other.
+    /// Bytes of the items of each list together.
     lens: [usize; 3],
 }
 
-/// Names a list.
+/// A list of a witness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum List {
     /// [`Witness::state`].
@@ -27,16 +27,16 @@ pub enum List {
     Headers,
 }
 
-/// What an encoding is handed to, in the order of its bytes, to be sent without being joined.
+/// Takes an encoding in the order of its bytes, to send it without joining it.
 pub trait Sink {
     /// Takes bytes between items.
     fn bytes(&mut self, bytes: Vec<u8>);
-    /// Takes all items of a list, one after the other, with nothing between them: so many bytes in
-    /// all.
+    /// Takes all items of a list, one after the other, with nothing between them: `len_bytes` bytes
+    /// in all.
     fn items(&mut self, list: List, items: Items<'_>, len_bytes: usize);
 }
 
-/// Slices of all that is handed over.
+/// Collects the encoding as slices.
 impl Sink for Vec<Bytes> {
     fn bytes(&mut self, bytes: Vec<u8>) {
         self.push(bytes.into());
@@ -54,7 +54,7 @@ impl<'a> From<&'a Witness> for Lists<'a> {
 }
 
 impl<'a> Lists<'a> {
-    /// What of each list of a witness is encoded, in the order of its fields.
+    /// The items that are encoded as each list of a witness, in the order of its fields.
     pub fn new(lists @ [state, codes, headers]: [Items<'a>; 3]) -> Self {
         let all = [(List::State, state), (List::Codes, codes), (List::Headers, headers)];
         Self { all, lens: lists.map(Items::content_bytes) }
@@ -66,7 +66,10 @@ impl<'a> Lists<'a> {
         FIXED_BYTES + OFFSET_BYTES * count + self.lens.iter().sum::<usize>()
     }
 
-    /// Hands the encoding to `sink`; errors as [`write()`].
+    /// Hands the encoding to `sink`.
+    ///
+    /// # Errors
+    /// As [`write()`].
     pub fn write(self, sink: &mut impl Sink) -> Result<(), DecodeError> {
         DecodeError::check("witness", self.encoded_len(), limits::SSZ_BYTES)?;
         let (mut fixed, mut offset) = (Vec::with_capacity(FIXED_BYTES), FIXED_BYTES);
@@ -116,21 +119,30 @@ pub fn write(witness: &Witness, sink: &mut impl FnMut(&[u8])) -> Result<(), Deco
 }
 
 /// The encoding as byte strings that follow each other, to be sent without being joined: offsets,
-/// and items as they are. Errors as [`write()`].
+/// and items as they are.
+///
+/// # Errors
+/// As [`write()`].
 pub fn parts(witness: &Witness) -> Result<Vec<Bytes>, DecodeError> {
     let mut parts = Vec::new();
     Lists::from(witness).write(&mut parts)?;
     Ok(parts)
 }
 
-/// The encoding in one buffer; errors as [`write()`].
+/// The encoding in one buffer.
+///
+/// # Errors
+/// As [`write()`].
 pub fn encode(witness: &Witness) -> Result<Vec<u8>, DecodeError> {
     let mut out = Vec::with_capacity(encoded_len(witness));
     write(witness, &mut |part| out.extend_from_slice(part))?;
     Ok(out)
 }
 
-/// Reads a witness; its items are slices of `input`.
+/// Reads a witness, with the limits of [`limits`]; its items are slices of `input`.
+///
+/// # Errors
+/// When `input` is not an encoding of a witness, or exceeds a limit.
 pub fn decode(input: &Bytes) -> Result<Witness, DecodeError> {
     if input.len() < FIXED_BYTES {
         return Err(DecodeError::malformed("witness", "shorter than its three offsets"));

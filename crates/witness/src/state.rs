@@ -6,9 +6,10 @@ use std::fmt::Debug;
 use trie::keccak::keccak256_many;
 use trie::{Account, AccountChange, AccountInfo, NodeSource, StateChanges, StateTrie, hashed_slot};
 
-/// What a block reads: the state before it and the hashes of its ancestors.
+/// The state before a block and the hashes of its ancestors, as the block reads them.
 ///
-/// Absence is an answer (`None`, zero); an error means that the state could not say.
+/// Absence is an answer (`None`, zero). An error of any method means that the state does not know: it
+/// is incomplete, or cannot be read.
 pub trait State: Debug {
     /// The account at `address`, `None` when there is none.
     fn account(&mut self, address: Address) -> Result<Option<Account>, StateError>;
@@ -19,7 +20,8 @@ pub trait State: Debug {
     /// The code whose keccak-256 hash is `code_hash`.
     fn code(&mut self, code_hash: B256) -> Result<Bytes, StateError>;
 
-    /// As [`code`](Self::code), with what lies behind the code, where the state knows that.
+    /// As [`code`](Self::code), with the bytes behind the code and its jump table, where the state
+    /// has them.
     fn code_to_run(&mut self, code_hash: B256) -> Result<Code, StateError> {
         Ok(self.code(code_hash)?.into())
     }
@@ -27,14 +29,14 @@ pub trait State: Debug {
     /// The hash of ancestor `number`; asked only for the 256 blocks before the one running.
     fn block_hash(&mut self, number: u64) -> Result<B256, StateError>;
 
-    /// A transaction, a system call or the withdrawals have run and changed this, each account at
-    /// most once. It is a hint for state that works ahead: what the whole block changes is said
-    /// when it has ended ([`BlockState::apply`]), and the block may yet be run again from the start
+    /// A transaction, a system call or the withdrawals have run with these changes, each account at
+    /// most once. It is a hint for state that works ahead: the changes of the whole block come with
+    /// [`BlockState::apply`], and the block may yet be run again from the start
     /// ([`BlockState::restart`]). State that does not work ahead leaves the iterator alone.
     fn ran(&mut self, _changes: &mut dyn Iterator<Item = Change>) {}
 
-    /// All of the block has run. A hint as [`ran`](Self::ran) is: what comes next is
-    /// [`BlockState::apply`], after a while.
+    /// All of the block has run. It is a hint like [`ran`](Self::ran): [`BlockState::apply`] comes
+    /// next, after a while.
     fn all_ran(&mut self) {}
 }
 
@@ -68,22 +70,32 @@ impl<S: State> State for &mut S {
     }
 }
 
-/// State that a block is validated on: it takes what the block changes, and knows the root after.
+/// State that a block is validated on: it takes the block's changes, and computes the root after
+/// them.
 pub trait BlockState: State {
-    /// Forgets what was read and hinted at: the block is run again from the start.
+    /// Forgets all reads and hints: the block is run again from the start.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
     fn restart(&mut self) -> Result<(), StateError>;
 
-    /// Applies all that the block changes, each account at most once, and returns the post-state
-    /// root. What this reveals (paths of what is written, siblings of what is deleted) is part of
-    /// the block's witness.
+    /// Applies all changes of the block, each account at most once, and returns the post-state root.
+    /// The nodes that this reveals (paths of writes, siblings of deletions) are part of the block's
+    /// witness.
+    ///
+    /// # Errors
+    /// When a node that the changes need is missing or malformed.
     fn apply(&mut self, changes: &[Change]) -> Result<B256, StateError>;
 
-    /// The root after a transaction that changed this. Asked for after each transaction of a block
-    /// from before Byzantium, whose receipts have these roots; the block's reads and
+    /// The root after a transaction with these changes. It is asked for after each transaction of a
+    /// block from before Byzantium, whose receipts have these roots; the block's reads and
     /// [`apply`](Self::apply) are as ever.
     ///
-    /// What is part of the witness is what it reveals to apply all changes so far, as if they were
-    /// a block's, to the state before the block.
+    /// The nodes that are revealed when all changes so far are applied to the state before the
+    /// block, as if they were a block's, are part of the witness.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
     fn apply_transaction(&mut self, changes: &[Change]) -> Result<B256, StateError>;
 }
 
@@ -101,7 +113,7 @@ impl<S: BlockState> BlockState for &mut S {
     }
 }
 
-/// What a block, or a part of it, changes in one account: the values after it.
+/// The changes of a block, or of a part of it, in one account: the values after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// The account's address.
@@ -116,7 +128,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Adds what changed later in the same account.
+    /// Adds later changes in the same account.
     pub fn then(&mut self, later: &Self) {
         if later.storage_wiped || later.account.is_none() {
             (self.storage_wiped, self.slots) = (true, Vec::new());
@@ -159,7 +171,7 @@ pub struct Ancestor {
     pub rlp: Bytes,
 }
 
-/// Where trie nodes, codes and ancestors come from: a database seen from one block, or a witness.
+/// A source of trie nodes, codes and ancestors: a database seen from one block, or a witness.
 pub trait Source: NodeSource + Debug {
     /// The code whose keccak-256 hash is `code_hash`, `None` when it is not there.
     fn code(&self, code_hash: &B256) -> Option<Bytes>;
@@ -185,9 +197,9 @@ pub struct TrieState<S> {
     source: S,
     root: B256,
     trie: StateTrie,
-    /// What the transactions so far have changed, when roots are asked for after each.
+    /// The changes of the transactions so far, when roots are asked for after each.
     so_far: BTreeMap<Address, Change>,
-    /// What these roots revealed.
+    /// The nodes that these roots revealed.
     revealed_so_far: Vec<Bytes>,
 }
 
@@ -203,8 +215,11 @@ impl<S: Source> TrieState<S> {
         self.trie.new_nodes(sink);
     }
 
-    /// The witness of all that was read so far: the revealed nodes, `codes` as they were read,
-    /// and the headers from ancestor `first` to the parent, `last`.
+    /// The witness of all reads so far: the revealed nodes, `codes` as they were read, and the
+    /// headers from ancestor `first` to the parent, `last`.
+    ///
+    /// # Errors
+    /// [`StateError::MissingHeader`] when the source lacks one of these headers.
     pub fn witness(
         &mut self,
         codes: Vec<Bytes>,

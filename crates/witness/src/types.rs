@@ -2,9 +2,10 @@ use crate::{Items, NodeList};
 use alloy_primitives::{Bytes, FixedBytes};
 use std::borrow::Cow;
 
-/// What a stateless verifier needs to run one block again, as one flat set of byte strings.
+/// The nodes, codes and headers that a stateless verifier needs to run one block again, as flat
+/// lists of byte strings.
 ///
-/// The items are slices of whatever buffers they were read from; a clone copies no content.
+/// The items are slices of the buffers that they were read from; a clone copies no content.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Witness {
     /// RLP of trie nodes of the pre-state, account trie and storage tries mixed; canonical
@@ -36,7 +37,7 @@ impl Witness {
     }
 }
 
-/// A code, and what lies behind it in the same memory: what it takes to run it there.
+/// A code with the bytes behind it in the same memory, so that it can be run where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Code {
     /// The code, and zeros behind it.
@@ -45,23 +46,22 @@ pub struct Code {
     pub length: usize,
     /// As [`ReadCode::first`].
     pub first: [u8; ReadCode::FIRST_BYTES],
-    /// Whether the bytes lie in a file, and take no memory that the system cannot have back.
+    /// Whether the bytes are mapped from a file, which the system can evict from memory.
     pub is_mapped: bool,
-    /// Where the code may jump to, if that is known.
+    /// The jump table of the code, if it is known.
     pub jumps: Option<Jumps>,
 }
 
-/// Where a code may jump to: a bit for each of its bytes, the lowest first.
+/// The jump table of a code: a bit for each of its bytes, the lowest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Jumps(Cow<'static, [u8]>);
 
 impl Jumps {
-    /// The table of a code that is run without being looked at before.
+    /// The table of a code that is run without a look at it before.
     ///
     /// # Safety
     /// The [`Code`] that it becomes part of has at least 33 zeros behind it, the longest operand
-    /// and a `STOP`: whoever runs it trusts that it ends there. And the table has a bit for each
-    /// byte.
+    /// and a `STOP`: the interpreter relies on its end there. And the table has a bit for each byte.
     #[allow(unsafe_code, reason = "to look for the zeros is what it is there to save")]
     pub const unsafe fn new(table: Cow<'static, [u8]>) -> Self {
         Self(table)
@@ -90,15 +90,15 @@ impl From<Bytes> for Code {
 /// A code that a block read. Its order is that of its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReadCode {
-    /// The first bytes, zeros behind them: codes are put in order without looking at them where
-    /// they lie in a file, unless they begin alike.
+    /// The first bytes, padded with zeros: codes are sorted by them without reading the file that
+    /// they are in, unless they begin alike.
     pub first: [u8; Self::FIRST_BYTES],
     /// The code.
     pub bytes: Bytes,
 }
 
 impl ReadCode {
-    /// How many of the first bytes.
+    /// The length of [`first`](Self::first).
     pub const FIRST_BYTES: usize = 32;
 }
 

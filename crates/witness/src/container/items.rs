@@ -1,4 +1,4 @@
-//! What withdrawals and requests are as values of fixed size.
+//! Withdrawals and requests as values of fixed size.
 
 use super::{Fixed, Item};
 use alloy_eips::eip4895::Withdrawal;
