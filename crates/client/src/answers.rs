@@ -22,7 +22,8 @@ pub struct WitnessAnswer {
     /// The times of the validation, if the block is the last that the server ran; never over
     /// JSON-RPC.
     pub timings: Option<Timings>,
-    /// Bytes of the answer, before compression: far fewer than the witness has where a [`CodeCache`](crate::CodeCache) is in use.
+    /// Bytes of the answer, before compression: far fewer than the witness has where a
+    /// [`CodeCache`](crate::CodeCache) is in use.
     pub received_bytes: usize,
 }
 
@@ -97,8 +98,8 @@ pub struct Capabilities {
     pub limits: BTreeMap<String, u64>,
 }
 
-/// `ClientVersionV1`: the name and version of a server or a client. (alloy's type refuses two-letter
-/// codes that it does not know.)
+/// `ClientVersionV1`: the name and version of a server or a client. (alloy's type refuses
+/// two-letter codes that it does not know.)
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientVersion {
     /// Two letters.

@@ -19,7 +19,7 @@ use crate::codes::{ClientCodes, HeldCodes, MappedFiles, PartialAnswer};
 use crate::limits::REPEATS;
 use crate::{Capabilities, ClientVersion, CodeCache, Error, Wire, WitnessAnswer, json, rest};
 
-/// How a client connects.
+/// Options of a connection.
 ///
 /// ```
 /// use deponent_client::{CodeCache, ConnectOptions, Wire};
@@ -253,7 +253,8 @@ impl EngineClient {
     /// The payload that was begun under this id: `engine_getPayload`, `GET payloads/{id}`.
     ///
     /// # Errors
-    /// When no answer came, or it is a refusal (the server has no such build), or it cannot be read.
+    /// When no answer came, or it is a refusal (the server has no such build), or it cannot be
+    /// read.
     pub async fn get_payload(&mut self, id: PayloadId) -> Result<BuiltPayload, Error> {
         let mut forks = self.forks(&NEWEST_FIRST);
         loop {
@@ -286,8 +287,8 @@ impl EngineClient {
     /// clients, `debug_executionWitnessByHash` and `debug_executionWitness` with a hash.
     ///
     /// # Errors
-    /// When no answer came, or it is a refusal (the block is unknown or its witness is pruned), or it
-    /// cannot be read.
+    /// When no answer came, or it is a refusal (the block is unknown or its witness is pruned), or
+    /// it cannot be read.
     pub async fn witness(&mut self, block_hash: B256) -> Result<Witness, Error> {
         if self.wire != Wire::Json {
             let reply = self.get(&format!("witnesses/{block_hash}"), None).await?;

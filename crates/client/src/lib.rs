@@ -1,9 +1,9 @@
 //! A client of the Ethereum Engine API: one typed client over all of its transports.
 //!
 //! [`EngineClient`] sends payloads and fork choices in alloy's types, and returns witnesses whose
-//! items are slices of the received memory. The [`Wire`] is the form in which they travel: JSON-RPC,
-//! which every client of the network speaks; SSZ, the REST Engine API; or SSZ with large answers as
-//! memory of the server, mapped over a Unix socket. All give the same answers.
+//! items are slices of the received memory. The [`Wire`] is the form in which they travel:
+//! JSON-RPC, which every client of the network speaks; SSZ, the REST Engine API; or SSZ with large
+//! answers as memory of the server, mapped over a Unix socket. All give the same answers.
 //!
 //! ```
 //! use deponent_client::{EngineClient, Wire};
@@ -15,7 +15,8 @@
 //! #     fn call(&self, method: &str, _: Option<&RawValue>) -> Result<Json, Error> {
 //! #         match method {
 //! #             "engine_newPayloadV1" => Json::of(&std::collections::BTreeMap::from([
-//! #                 ("status", Some("SYNCING")), ("latestValidHash", None), ("validationError", None),
+//! #                 ("status", Some("SYNCING")), ("latestValidHash", None), ("validationError",
+//! None),
 //! #             ])),
 //! #             "eth_chainId" => Json::of(&"0x1"),
 //! #             _ => Err(Error::method_not_found(method)),

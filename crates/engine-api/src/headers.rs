@@ -24,7 +24,7 @@ pub const MAPPED: &str = "mapped";
 /// The path of the witness of a block that was found VALID.
 pub const WITNESS: &str = "deponent-witness";
 
-/// How many items and bytes the witness has, and how many milliseconds it took to put it together.
+/// The number of items and bytes of the witness, and the milliseconds that its assembly took.
 pub const WITNESS_ITEMS: &str = "deponent-witness-items";
 
 /// Milliseconds of each part of the validation, in the form of `Server-Timing`.

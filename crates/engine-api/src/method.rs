@@ -3,13 +3,13 @@
 use crate::Fork;
 use Fork::{Amsterdam, Cancun, Osaka, Paris, Prague, Shanghai};
 
-/// Where all paths of the REST API begin.
+/// The beginning of all paths of the REST API.
 pub const REST_BASE: &str = "/engine/v1/";
 
 /// The only method that its own answer does not name.
 pub const EXCHANGE_CAPABILITIES: &str = "engine_exchangeCapabilities";
 
-/// Tells client and server who they are to each other.
+/// Exchanges the names and versions of client and server.
 pub const GET_CLIENT_VERSION: &str = "engine_getClientVersionV1";
 
 /// A method of the Engine API that has a version for each change of its payloads or attributes.

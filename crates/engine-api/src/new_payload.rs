@@ -137,7 +137,7 @@ impl NewPayload {
         }
     }
 
-    /// What is sent beside the payload, in alloy's type.
+    /// The values beside the payload, in alloy's type.
     pub fn sidecar(&self) -> ExecutionPayloadSidecar {
         let Some(root) = self.parent_beacon_block_root else {
             return ExecutionPayloadSidecar::none();

@@ -2,7 +2,7 @@
 //!
 //! As in execution-apis #793 (`src/engine/refactor-ssz.md` at
 //! d39e9a2710bf5f75eddee44fe8c2a6844bea23f0) and, for the witness, #885 at e473f589. One type
-//! stands for a container of all forks; what a fork does not have is `None` and is not on the wire.
+//! stands for a container of all forks; a field that a fork lacks is `None` and not on the wire.
 //! Reading accepts exactly the bytes that writing makes. It copies what is small and takes slices
 //! of the rest; memory is bounded by the length of the input.
 
@@ -27,7 +27,7 @@ use crate::limits::{
     EXTRA_DATA_BYTES, REQUESTS, TRANSACTIONS, WITHDRAWALS, WITNESS_HEADERS, WITNESS_ITEMS,
 };
 
-/// `ExecutionPayloadEnvelope`: what `POST /payloads` takes.
+/// `ExecutionPayloadEnvelope`: the body of `POST /payloads`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecutionPayloadEnvelope {
     /// The block.
@@ -49,6 +49,9 @@ impl ExecutionPayloadEnvelope {
     };
 
     /// Reads the envelope of a fork.
+    ///
+    /// # Errors
+    /// When `input` is not exactly such a container, or exceeds a limit; the error names the field.
     pub fn decode(fork: Fork, input: &Bytes) -> Result<Self, SszError> {
         let (mut fixed, [payload, requests]) = match fork {
             Fork::Paris | Fork::Shanghai => Self::BASE.split_to(input)?,
@@ -105,7 +108,7 @@ pub(crate) fn encode_envelope(
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PayloadStatus {
-    /// What the block or head is.
+    /// The status of the block or head.
     pub status: Status,
     /// The last valid block of the branch, as far as that is known.
     pub latest_valid_hash: Option<B256>,
@@ -122,8 +125,8 @@ pub enum Status {
     Invalid,
     Syncing,
     Accepted,
-    /// What the first version of `engine_newPayload` says instead of INVALID when the payload does
-    /// not hash to its block hash. In SSZ it is INVALID.
+    /// The answer of the first version of `engine_newPayload` to a payload that does not hash to
+    /// its block hash. In SSZ it is INVALID.
     InvalidBlockHash,
 }
 
@@ -147,6 +150,9 @@ impl PayloadStatus {
     };
 
     /// Reads a status.
+    ///
+    /// # Errors
+    /// When `input` is not exactly such a container, or exceeds a limit; the error names the field.
     pub fn decode(input: &Bytes) -> Result<Self, SszError> {
         let (mut fixed, [hash, error]) = Self::LAYOUT.split(input)?;
         let status = match fixed.bytes::<1, [u8; 1]>() {
@@ -184,7 +190,7 @@ impl PayloadStatus {
     }
 }
 
-/// What has a witness beside it: `PayloadStatusWithWitness` of #885, and ours of a built payload.
+/// A value with its witness: `PayloadStatusWithWitness` of #885, and ours of a built payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WithWitness<T> {
     /// The status, or the built payload.
@@ -231,6 +237,9 @@ impl<T> WithWitness<T> {
 
 impl WithWitness<PayloadStatus> {
     /// Reads a status and its witness.
+    ///
+    /// # Errors
+    /// When `input` is not exactly such a container, or exceeds a limit; the error names the field.
     pub fn decode(input: &Bytes) -> Result<Self, SszError> {
         Self::read(input, PayloadStatus::decode)
     }
@@ -238,6 +247,9 @@ impl WithWitness<PayloadStatus> {
 
 impl WithWitness<BuiltPayload> {
     /// Reads a built payload of a fork and its witness.
+    ///
+    /// # Errors
+    /// When `input` is not exactly such a container, or exceeds a limit; the error names the field.
     pub fn decode(fork: Fork, input: &Bytes) -> Result<Self, SszError> {
         Self::read(input, |built| BuiltPayload::decode(fork, built))
     }
@@ -258,7 +270,7 @@ pub fn with_witness_parts(
     Ok(parts)
 }
 
-/// How many bytes [`write_with_witness`] hands over.
+/// The number of bytes that [`write_with_witness`] hands over.
 pub fn with_witness_bytes(
     content: &[u8],
     witness: Option<Lists<'_>>,
@@ -269,7 +281,7 @@ pub fn with_witness_bytes(
     WITH_WITNESS.fixed_bytes + content.len() + witness_bytes + keys_bytes
 }
 
-/// The same, handed to `sink`.
+/// As [`with_witness_parts`], handed to `sink`.
 ///
 /// # Errors
 /// As [`with_witness_parts`].
@@ -303,12 +315,12 @@ pub fn write_with_witness(
     Ok(())
 }
 
-/// `ForkchoiceUpdate`: what `POST /forkchoice` takes.
+/// `ForkchoiceUpdate`: the body of `POST /forkchoice`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForkchoiceUpdate {
     /// Head, safe and finalized block.
     pub forkchoice_state: ForkchoiceState,
-    /// What to build, if anything.
+    /// The attributes of the payload to build, if any.
     pub payload_attributes: Option<PayloadAttributes>,
     /// The columns in custody, from Amsterdam on, where they change.
     pub custody_columns: Option<FixedBytes<16>>,
@@ -327,6 +339,9 @@ impl ForkchoiceUpdate {
     };
 
     /// Reads the update of a fork.
+    ///
+    /// # Errors
+    /// When `input` is not exactly such a container, or exceeds a limit; the error names the field.
     pub fn decode(fork: Fork, input: &Bytes) -> Result<Self, SszError> {
         let (mut fixed, [attributes, columns]) = match fork {
             Fork::Amsterdam => Self::AMSTERDAM.split_to(input)?,
@@ -343,7 +358,7 @@ impl ForkchoiceUpdate {
         })
     }
 
-    /// Writes the update of a fork; what it does not have is left out.
+    /// Writes the update of a fork; fields that the fork lacks are left out.
     pub fn encode(&self, fork: Fork) -> Vec<u8> {
         let mut attributes = Vec::new();
         if let Some(given) = &self.payload_attributes {
@@ -374,7 +389,7 @@ impl ForkchoiceUpdate {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ForkchoiceUpdateResponse {
-    /// What the head is.
+    /// The status of the head.
     pub payload_status: PayloadStatus,
     /// The build that was begun.
     pub payload_id: Option<PayloadId>,
@@ -388,6 +403,9 @@ impl ForkchoiceUpdateResponse {
     };
 
     /// Reads an answer.
+    ///
+    /// # Errors
+    /// When `input` is not exactly such a container, or exceeds a limit; the error names the field.
     pub fn decode(input: &Bytes) -> Result<Self, SszError> {
         let (_, [status, id]) = Self::LAYOUT.split(input)?;
         let id: Option<FixedBytes<8>> = read_optional("payload_id", &id)?;
@@ -410,12 +428,12 @@ impl ForkchoiceUpdateResponse {
     }
 }
 
-/// `BuiltPayload`: what `GET /payloads/{id}` answers.
+/// `BuiltPayload`: the answer to `GET /payloads/{id}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuiltPayload {
     /// The block.
     pub payload: ExecutionPayload,
-    /// What the fee recipient earns, in wei.
+    /// The earnings of the fee recipient, in wei.
     pub block_value: U256,
     /// The blobs of its transactions, and whether to prefer the block to a builder's, from Cancun
     /// on.
@@ -439,6 +457,9 @@ impl BuiltPayload {
     };
 
     /// Reads the payload of a fork.
+    ///
+    /// # Errors
+    /// When `input` is not exactly such a container, or exceeds a limit; the error names the field.
     pub fn decode(fork: Fork, input: &Bytes) -> Result<Self, SszError> {
         let (mut fixed, [payload, bundle, requests]) = match fork {
             Fork::Paris | Fork::Shanghai => Self::BASE.split_to(input)?,
@@ -554,6 +575,9 @@ const BLOBS_V4: Layout<1> =
 
 /// Reads `BodiesByHashRequest`. More hashes than [`BODIES`] are
 /// [`TooManyItems`](SszProblem::TooManyItems).
+///
+/// # Errors
+/// When `input` is not exactly such a container, or exceeds a limit; the error names the field.
 pub fn read_bodies_request(input: &Bytes) -> Result<Vec<B256>, SszError> {
     let (_, [hashes]) = HASHES.split(input)?;
     read_limited("block_hashes", &hashes, BODIES)
@@ -562,6 +586,9 @@ pub fn read_bodies_request(input: &Bytes) -> Result<Vec<B256>, SszError> {
 /// Reads the request of `POST /blobs/vN`: the versioned hashes, and from the fourth version on
 /// which cells are wanted. More hashes than [`BLOB_HASHES`] are
 /// [`TooManyItems`](SszProblem::TooManyItems).
+///
+/// # Errors
+/// When `input` is not exactly such a container, or exceeds a limit; the error names the field.
 pub fn read_blobs_request(
     version: u8,
     input: &Bytes,
@@ -658,7 +685,7 @@ impl ExecutionPayloadBody {
 /// `BodiesResponse`: a body for each block, `None` where it is not available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BodiesResponse {
-    /// As many as were asked for, and as there are.
+    /// One entry for each block, in the order of the request.
     pub entries: Vec<Option<ExecutionPayloadBody>>,
 }
 
@@ -666,7 +693,10 @@ impl BodiesResponse {
     const LAYOUT: Layout<1> = Layout { name: "bodies", fixed_bytes: 4, variable: [("entries", 0)] };
     const ENTRY: Layout<1> = Layout { name: "entries", fixed_bytes: 5, variable: [("body", 1)] };
 
-    /// Reads an answer for a fork. What an entry that is not available has in its body is ignored.
+    /// Reads an answer for a fork. The body of an entry that is not available is ignored.
+    ///
+    /// # Errors
+    /// When `input` is not exactly such a container, or exceeds a limit; the error names the field.
     pub fn decode(fork: Fork, input: &Bytes) -> Result<Self, SszError> {
         let (_, [entries]) = Self::LAYOUT.split(input)?;
         let limits = container::Limits { items: BODIES, ..UNLIMITED };

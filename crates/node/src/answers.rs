@@ -1,4 +1,4 @@
-//! What the answers over JSON-RPC and over REST have in common.
+//! Parts that answers over JSON-RPC and over REST share.
 
 use alloy_primitives::B256;
 use engine::Verdict;

@@ -6,7 +6,8 @@
 //!
 //! ```
 //! use alloy_primitives::Bytes;
-//! use deponent_witness::container::{Layout, Offsets, UNLIMITED, read_byte_lists, write_byte_lists};
+//! use deponent_witness::container::{Layout, Offsets, UNLIMITED, read_byte_lists,
+//! write_byte_lists};
 //!
 //! // { number: uint64, names: List[ByteList] }
 //! const LAYOUT: Layout<1> =

@@ -8,8 +8,8 @@ use trie::{Account, AccountChange, AccountInfo, NodeSource, StateChanges, StateT
 
 /// The state before a block and the hashes of its ancestors, as the block reads them.
 ///
-/// Absence is an answer (`None`, zero). An error of any method means that the state does not know: it
-/// is incomplete, or cannot be read.
+/// Absence is an answer (`None`, zero). An error of any method means that the state does not know:
+/// it is incomplete, or cannot be read.
 pub trait State: Debug {
     /// The account at `address`, `None` when there is none.
     fn account(&mut self, address: Address) -> Result<Option<Account>, StateError>;
@@ -79,9 +79,9 @@ pub trait BlockState: State {
     /// When the state cannot be read.
     fn restart(&mut self) -> Result<(), StateError>;
 
-    /// Applies all changes of the block, each account at most once, and returns the post-state root.
-    /// The nodes that this reveals (paths of writes, siblings of deletions) are part of the block's
-    /// witness.
+    /// Applies all changes of the block, each account at most once, and returns the post-state
+    /// root. The nodes that this reveals (paths of writes, siblings of deletions) are part of the
+    /// block's witness.
     ///
     /// # Errors
     /// When a node that the changes need is missing or malformed.

@@ -61,7 +61,8 @@ impl Jumps {
     ///
     /// # Safety
     /// The [`Code`] that it becomes part of has at least 33 zeros behind it, the longest operand
-    /// and a `STOP`: the interpreter relies on its end there. And the table has a bit for each byte.
+    /// and a `STOP`: the interpreter relies on its end there. And the table has a bit for each
+    /// byte.
     #[allow(unsafe_code, reason = "to look for the zeros is what it is there to save")]
     pub const unsafe fn new(table: Cow<'static, [u8]>) -> Self {
         Self(table)

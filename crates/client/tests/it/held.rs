@@ -249,8 +249,8 @@ fn payload(block_number: u64) -> ExecutionPayload {
     })
 }
 
-/// Sends blocks with a client that has this cache of codes. Returns how many codes came, and how many
-/// the witnesses have.
+/// Sends blocks with a client that has this cache of codes. Returns how many codes came, and how
+/// many the witnesses have.
 async fn send(codes: CodeCache) -> (usize, usize) {
     let seed = std::env::var("DEPONENT_SEED")
         .map_or_else(|_| rand::random(), |seed| seed.parse().expect("DEPONENT_SEED is a number"));

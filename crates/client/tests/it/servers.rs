@@ -1,4 +1,4 @@
-//! What becomes of a call when the server is not as it should be.
+//! Calls to servers that misbehave.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,11 +15,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 /// A server of JSON-RPC, and of REST where `problem` says what is wrong there.
-struct Somebody {
+struct Server {
     problem: Option<&'static str>,
 }
 
-impl Handler for Somebody {
+impl Handler for Server {
     fn call(&self, method: &str, _: Option<&RawValue>) -> Result<Json, rpc::Error> {
         match method {
             "engine_newPayloadV1" => Ok(br#"{"status":"SYNCING"}"#.to_vec().into()),
@@ -39,7 +39,7 @@ impl Handler for Somebody {
     }
 }
 
-impl rest::Resources for Somebody {
+impl rest::Resources for Server {
     fn prefix(&self) -> &str {
         "/engine/"
     }
@@ -54,11 +54,11 @@ impl rest::Resources for Somebody {
     }
 }
 
-async fn start(somebody: Somebody) -> String {
+async fn start(server: Server) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound").to_string();
     let options = ServerOptions { jwt: None, limits: Limits::engine() };
-    tokio::spawn(serve(listener, options, Arc::new(somebody), std::future::pending()));
+    tokio::spawn(serve(listener, options, Arc::new(server), std::future::pending()));
     address
 }
 
@@ -84,7 +84,7 @@ fn payload() -> (ExecutionPayload, ExecutionPayloadSidecar) {
 
 #[tokio::test]
 async fn a_server_that_lacks_the_newest_method_is_asked_by_the_older_ones() {
-    let address = start(Somebody { problem: None }).await;
+    let address = start(Server { problem: None }).await;
     let mut client = EngineClient::connect(&address, None).await.expect("connects");
     let error = client.get_payload(Default::default()).await.expect_err("a fault");
     assert!(error.to_string().contains("a fault of V4"), "{error}");
@@ -92,7 +92,7 @@ async fn a_server_that_lacks_the_newest_method_is_asked_by_the_older_ones() {
 
 #[tokio::test]
 async fn a_server_without_rest_is_spoken_to_in_json() {
-    let address = start(Somebody { problem: None }).await;
+    let address = start(Server { problem: None }).await;
     let mut client = EngineClient::connect(&address, None).await.expect("connects");
     assert_eq!(client.wire(), Wire::Json);
     let (payload, sidecar) = payload();
@@ -118,7 +118,7 @@ async fn a_problem_is_not_an_error_of_json_rpc() {
     for (problem, expected) in
         [(kind, "internal (400): a fault"), (r#"{"type":"about:blank"}"#, "about:blank (400): ")]
     {
-        let address = start(Somebody { problem: Some(problem) }).await;
+        let address = start(Server { problem: Some(problem) }).await;
         let mut client =
             EngineClient::connect_over(Wire::Ssz, &address, None).await.expect("connects");
         match client.witness(B256::ZERO).await {
@@ -126,7 +126,7 @@ async fn a_problem_is_not_an_error_of_json_rpc() {
             other => panic!("{other:?}"),
         }
     }
-    let address = start(Somebody { problem: Some("no JSON") }).await;
+    let address = start(Server { problem: Some("no JSON") }).await;
     let mut client = EngineClient::connect_over(Wire::Ssz, &address, None).await.expect("connects");
     let error = client.capabilities().await.expect_err("no problem document");
     assert!(matches!(error, Error::Decode(_)), "{error}");
@@ -134,7 +134,7 @@ async fn a_problem_is_not_an_error_of_json_rpc() {
 
 #[tokio::test]
 async fn an_incomplete_sidecar_is_not_sent() {
-    let address = start(Somebody { problem: None }).await;
+    let address = start(Server { problem: None }).await;
     for wire in [Wire::Json, Wire::Ssz] {
         let mut client = EngineClient::connect_over(wire, &address, None).await.expect("connects");
         let (payload, sidecar) = payload();
@@ -201,8 +201,8 @@ async fn a_server_that_is_gone_is_a_fault_of_the_transport() {
     let address = listener.local_addr().expect("bound").to_string();
     let mut client = EngineClient::connect_over(Wire::Ssz, &address, None).await.expect("queued");
     drop(listener);
-    let error = client.capabilities().await.expect_err("nobody listens");
+    let error = client.capabilities().await.expect_err("no server listens");
     assert!(matches!(error, Error::Transport(_)), "{error}");
-    let error = EngineClient::connect(&address, None).await.expect_err("nobody listens");
+    let error = EngineClient::connect(&address, None).await.expect_err("no server listens");
     assert!(matches!(error, Error::Transport(ClientError::Connect { .. })), "{error}");
 }

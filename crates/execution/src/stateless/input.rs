@@ -92,7 +92,7 @@ const EXECUTION_REQUESTS: Layout<5> = Layout {
     ],
 };
 
-/// What a stateless validation is given.
+/// The input of a stateless validation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StatelessInput {
     /// The payload to validate and what the consensus layer says of it.
@@ -102,7 +102,7 @@ pub struct StatelessInput {
     /// The chain that the payload is for.
     pub chain_id: u64,
     /// The signers' public keys, one per transaction in payload order. Decoding checks neither
-    /// their count nor their content: whoever uses a key must verify it against the signature and
+    /// their count nor their content: a user of a key must verify it against the signature and
     /// its recovery id.
     pub public_keys: Vec<PublicKey>,
 }

@@ -1,4 +1,4 @@
-//! What a stateless validation makes public: 43 bytes.
+//! The public result of a stateless validation: 43 bytes.
 
 use alloy_primitives::B256;
 use witness::container::{Fixed, SszError};

@@ -1,4 +1,4 @@
-//! How a caller names a block, and which one is meant.
+//! Block parameters: numbers, tags and hashes, and the blocks that they name.
 
 use std::fmt;
 use std::sync::Arc;

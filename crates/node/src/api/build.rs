@@ -118,8 +118,8 @@ pub(crate) fn execution_payload(built: &Built) -> ExecutionPayload {
     ExecutionPayload::from_block_unchecked_with_bal(block.hash(), block, list).0
 }
 
-/// What `engine_getPayload` answers from the second version on: the fields that `version` has, or
-/// all that the block has.
+/// The answer to `engine_getPayload` from the second version on: with the fields that `version`
+/// has, or with all that the block has.
 fn envelope(built: &Built, version: Option<u8>) -> BuiltPayload {
     let has = |since: u8| version.is_none_or(|version| version >= since);
     let has_requests = has(4) && built.block.header.requests_hash.is_some();
@@ -163,7 +163,7 @@ pub(super) fn testing(api: &Api, mut params: Params<'_>) -> Result<Json, Error> 
     Json::of(&envelope(&built, None))
 }
 
-/// What an error says beside its code.
+/// The reason in an error.
 pub(crate) fn detail(error: &Error) -> String {
     let data = error.data.as_ref().and_then(|data| data.get("err")).and_then(|err| err.as_str());
     data.unwrap_or(&error.message).to_owned()

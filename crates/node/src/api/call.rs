@@ -85,7 +85,7 @@ struct AuthorizationFields {
     chain_id: Quantity256,
     address: FixedData<20>,
     nonce: Quantity,
-    /// More than 1 is nobody's signature, and no error.
+    /// A value above 1 makes the signature invalid, which is no error.
     #[serde(alias = "v")]
     y_parity: Quantity,
     r: Quantity256,
@@ -160,7 +160,7 @@ fn fee(given: Option<Quantity256>) -> Result<u128, Error> {
     fee.try_into().map_err(|_| Error::invalid_params(format!("a fee of {fee} is over 128 bits")))
 }
 
-/// What the accounts are to have, as geth takes it.
+/// The state overrides of accounts, as geth takes them.
 type Overridden = HashMap<FixedData<20>, Object<OverriddenAccount>>;
 
 #[derive(Deserialize)]

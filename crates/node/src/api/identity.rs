@@ -1,4 +1,4 @@
-//! Who we are, and what we can do.
+//! The name and version of this client, and its methods.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ pub(super) fn engine_client_version(_: &Api, mut params: Params<'_>) -> Result<J
     Json::of(&[our_version()])
 }
 
-/// What we are.
+/// The name and version of this client.
 pub(crate) fn our_version() -> ClientVersion {
     ClientVersion {
         code: CLIENT_CODE.into(),

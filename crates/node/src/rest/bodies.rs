@@ -12,7 +12,7 @@ use engine_api::ssz::{
 use rpc::Pieces;
 use rpc::rest::{HeaderMap, Request, Response, StatusCode};
 
-use super::problem::{Kind, Problem};
+use super::problem::{Problem, ProblemKind};
 use super::{fork, rules, ssz, ssz_body};
 use crate::api::{self, Api};
 
@@ -43,7 +43,7 @@ fn number(query: &str, name: &str) -> Result<u64, Problem> {
     };
     value.parse().map_err(|_| {
         let detail = format!("the query must have {name} once, a decimal number of 64 bits");
-        Problem::new(Kind::InvalidRequest, detail)
+        Problem::new(ProblemKind::InvalidRequest, detail)
     })
 }
 

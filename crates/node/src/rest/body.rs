@@ -14,15 +14,15 @@ use crate::limits::JOINED_BODY_BYTES;
 
 /// A witness on its way to a client.
 #[derive(Debug)]
-pub(super) struct Sending {
+pub(super) struct WitnessBody {
     witness: Arc<Witness>,
     /// Those of its codes that are sent, unless all are.
     codes: Option<Vec<Bytes>>,
-    /// What says where the others are: behind the answer, in a container of the two.
+    /// The list of where the others are, which follows the answer in a container of the two.
     behind: Option<Vec<u8>>,
 }
 
-impl Sending {
+impl WitnessBody {
     pub(super) const fn whole(witness: Arc<Witness>) -> Self {
         Self { witness, codes: None, behind: None }
     }
@@ -47,8 +47,8 @@ impl Sending {
 
     /// The body of an `ExecutionWitness`.
     pub(super) fn body(self) -> Result<Pieces, DecodeError> {
-        let mut body = Body { sending: Arc::new(self), pieces: Pieces::default() };
-        body.sending.clone().lists().write(&mut body)?;
+        let mut body = BodyPieces { witness_body: Arc::new(self), pieces: Pieces::default() };
+        body.witness_body.clone().lists().write(&mut body)?;
         Ok(body.pieces())
     }
 
@@ -59,12 +59,12 @@ impl Sending {
         let body_bytes = answer_bytes + behind_bytes;
         check_length("answer", body_bytes, MAX_BYTES)?;
         if body_bytes <= JOINED_BODY_BYTES {
-            let mut joined = Joined(Vec::with_capacity(body_bytes));
+            let mut joined = JoinedBody(Vec::with_capacity(body_bytes));
             self.write(answer_bytes, content, keys, &mut joined)?;
             return Ok(joined.0.into());
         }
-        let mut body = Body { sending: Arc::new(self), pieces: Pieces::default() };
-        body.sending.clone().write(answer_bytes, content, keys, &mut body)?;
+        let mut body = BodyPieces { witness_body: Arc::new(self), pieces: Pieces::default() };
+        body.witness_body.clone().write(answer_bytes, content, keys, &mut body)?;
         Ok(body.pieces())
     }
 
@@ -93,9 +93,9 @@ impl Sending {
 const FIXED_BYTES: usize = 8;
 
 /// A small body, in one buffer.
-struct Joined(Vec<u8>);
+struct JoinedBody(Vec<u8>);
 
-impl Sink for Joined {
+impl Sink for JoinedBody {
     fn bytes(&mut self, bytes: Vec<u8>) {
         self.0.extend_from_slice(&bytes);
     }
@@ -105,31 +105,31 @@ impl Sink for Joined {
     }
 }
 
-struct Body {
-    sending: Arc<Sending>,
+struct BodyPieces {
+    witness_body: Arc<WitnessBody>,
     pieces: Pieces,
 }
 
-impl Body {
+impl BodyPieces {
     fn pieces(mut self) -> Pieces {
         self.pieces.read_from(&Stored);
         self.pieces
     }
 }
 
-impl Sink for Body {
+impl Sink for BodyPieces {
     fn bytes(&mut self, bytes: Vec<u8>) {
         self.pieces.push(bytes);
     }
 
     fn items(&mut self, list: List, _: Items<'_>, len_bytes: usize) {
-        self.pieces.push_items(Arc::new(ItemsOf(self.sending.clone(), list)), len_bytes);
+        self.pieces.push_items(Arc::new(SharedItems(self.witness_body.clone(), list)), len_bytes);
     }
 }
 
-struct ItemsOf(Arc<Sending>, List);
+struct SharedItems(Arc<WitnessBody>, List);
 
-impl rpc::ItemList for ItemsOf {
+impl rpc::ItemList for SharedItems {
     fn get(&self, index: usize) -> Option<&[u8]> {
         self.0.list(self.1).get(index)
     }
@@ -156,10 +156,11 @@ mod tests {
                 let parts = with_witness_parts(b"a status", Some(&witness), keys).unwrap();
                 let expected = parts.concat();
                 let whole = Arc::new(witness.clone());
-                let body = Sending::whole(whole.clone()).body_with(b"a status", keys).unwrap();
+                let body = WitnessBody::whole(whole.clone()).body_with(b"a status", keys).unwrap();
                 assert_eq!(body.to_vec(), expected, "{count}");
-                let sending = Sending::in_part(whole, witness.codes.clone(), vec![1, 2, 3, 4]);
-                let body = sending.body_with(b"a status", keys).unwrap();
+                let witness_body =
+                    WitnessBody::in_part(whole, witness.codes.clone(), vec![1, 2, 3, 4]);
+                let body = witness_body.body_with(b"a status", keys).unwrap();
                 let offsets = [8, 8 + expected.len() as u32].map(u32::to_le_bytes);
                 let expected = [&offsets.concat()[..], &expected, &[1, 2, 3, 4]].concat();
                 assert_eq!(body.to_vec(), expected, "{count}");

@@ -16,21 +16,21 @@ use rpc::rest::{HeaderValue, Request, Response};
 use state::CodeLocation;
 use witness::Witness;
 
-use super::body::Sending;
+use super::body::WitnessBody;
 use super::held::CODES;
-use super::problem::{Kind, Problem};
+use super::problem::{Problem, ProblemKind};
 use super::ssz;
 use crate::api::{Api, refusal};
 
 /// The header's value.
 pub(super) const MAPPED: HeaderValue = HeaderValue::from_static(engine_api::headers::MAPPED);
 
-/// Where a client has the codes of a witness from.
+/// The codes of a witness: those that are sent, and the locations of the others.
 #[derive(Debug)]
-pub(super) struct Named {
+pub(super) struct LocatedCodes {
     /// Those that it is sent.
     codes: Vec<Bytes>,
-    /// Where the others lie, in their order, and how long they are.
+    /// The locations of the others, in their order, and their lengths.
     places: Vec<(CodeLocation, u32)>,
 }
 
@@ -39,13 +39,13 @@ pub(super) fn are_mapped(request: &Request) -> Result<bool, Problem> {
     let are_mapped = request.headers.get(CODES) == Some(&MAPPED);
     if are_mapped && !request.takes_files {
         let detail = "codes can be mapped over the Unix socket alone, in HTTP/1.1";
-        return Err(Problem::new(Kind::InvalidRequest, detail));
+        return Err(Problem::new(ProblemKind::InvalidRequest, detail));
     }
     Ok(are_mapped)
 }
 
 /// Leaves out what lies in files.
-pub(super) fn named(api: &Api, assembled: &Assembled) -> Result<Named, Problem> {
+pub(super) fn located(api: &Api, assembled: &Assembled) -> Result<LocatedCodes, Problem> {
     let Assembled { witness, code_hashes } = assembled;
     let (mut codes, mut places) = (Vec::new(), Vec::new());
     for (code, hash) in witness.codes.iter().zip(code_hashes.iter()) {
@@ -55,26 +55,27 @@ pub(super) fn named(api: &Api, assembled: &Assembled) -> Result<Named, Problem> 
             None => codes.push(code.clone()),
         }
     }
-    Ok(Named { codes, places })
+    Ok(LocatedCodes { codes, places })
 }
 
-impl Named {
+impl LocatedCodes {
     /// The witness with the codes that are sent, and where the others lie behind it.
-    pub(super) fn sending(self, witness: Arc<Witness>) -> Sending {
+    pub(super) fn witness_body(self, witness: Arc<Witness>) -> WitnessBody {
         let places = self.places.iter().flat_map(|(place, length)| {
             let [segment, offset] = [place.segment, place.offset].map(u64::to_le_bytes);
             [&segment[..], &offset[..], &length.to_le_bytes()[..]].concat()
         });
-        Sending::in_part(witness, self.codes, places.collect())
+        WitnessBody::in_part(witness, self.codes, places.collect())
     }
 }
 
 /// `GET /code-files/{segment}`: the file, by descriptor.
 pub(super) fn code_file(api: &Api, name: &str) -> Result<Response, Problem> {
-    let malformed = |_| Problem::new(Kind::InvalidRequest, "a segment is named by a number");
+    let malformed = |_| Problem::new(ProblemKind::InvalidRequest, "a segment is named by a number");
     let segment = name.parse().map_err(malformed)?;
     let file = api.engine.database().code_file(segment).map_err(|e| refusal(e.into()))?;
-    let unknown = || Problem::new(Kind::UnknownPath, format!("there is no segment {segment}"));
+    let unknown =
+        || Problem::new(ProblemKind::UnknownPath, format!("there is no segment {segment}"));
     let file = Some(Arc::new(file.ok_or_else(unknown)?));
     Ok(Response { file, ..ssz(Pieces::default()) })
 }

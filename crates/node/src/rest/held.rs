@@ -6,8 +6,8 @@
 //! others: `{ answer: PayloadStatusWithWitness, held_codes: List[uint32] }`. Its header says which
 //! number the first of its codes has; where that is 0, the client forgets all that it held.
 //!
-//! So nobody has to agree on sets or their digests: both sides number what has gone over the wire,
-//! and a connection that ends takes the numbers with it.
+//! So the two sides need not agree on sets or their digests: both number the codes that went over
+//! the wire, and a connection that ends takes the numbers with it.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ use engine::Assembled;
 use rpc::rest::{HeaderName, HeaderValue, Request};
 use witness::Witness;
 
-use super::body::Sending;
+use super::body::WitnessBody;
 use crate::limits::HELD_CODES;
 
 /// Asks for the codes that are not held alone, and says where their numbers begin.
@@ -25,11 +25,11 @@ pub(super) const CODES: HeaderName = HeaderName::from_static(engine_api::headers
 
 /// The numbers of the codes that were sent on a connection.
 #[derive(Clone, Debug, Default)]
-struct Sent(Arc<Mutex<B256Map<u32>>>);
+struct SentCodes(Arc<Mutex<B256Map<u32>>>);
 
 /// Which codes of a witness its client is sent.
 #[derive(Debug)]
-pub(super) struct Lacking {
+pub(super) struct UnheldCodes {
     /// Those that it does not hold.
     codes: Vec<Bytes>,
     /// The number of the first of them.
@@ -39,21 +39,21 @@ pub(super) struct Lacking {
 }
 
 /// Leaves out what the client holds, if it asks for that. What is in the witness counts as sent.
-pub(super) fn lacking(request: &Request, assembled: &Assembled) -> Option<Lacking> {
+pub(super) fn unheld(request: &Request, assembled: &Assembled) -> Option<UnheldCodes> {
     if !request.headers.contains_key(CODES) {
         return None;
     }
-    let sent = request.connection.with(|sent: &mut Sent| sent.clone());
+    let sent = request.connection.with(|sent: &mut SentCodes| sent.clone());
     let mut numbers = sent.0.lock().expect("nothing panics while it is held");
     Some(leave_out(&mut numbers, assembled, HELD_CODES))
 }
 
 /// Forgets what was sent, when it turns out not to be.
 pub(super) fn forget(request: &Request) {
-    request.connection.with(|sent: &mut Sent| *sent = Sent::default());
+    request.connection.with(|sent: &mut SentCodes| *sent = SentCodes::default());
 }
 
-fn leave_out(numbers: &mut B256Map<u32>, assembled: &Assembled, most: usize) -> Lacking {
+fn leave_out(numbers: &mut B256Map<u32>, assembled: &Assembled, most: usize) -> UnheldCodes {
     let Assembled { witness, code_hashes } = assembled;
     let new = code_hashes.iter().filter(|hash| !numbers.contains_key(*hash)).count();
     if numbers.len() + new > most {
@@ -71,19 +71,19 @@ fn leave_out(numbers: &mut B256Map<u32>, assembled: &Assembled, most: usize) -> 
             }
         }
     }
-    Lacking { codes, first, held }
+    UnheldCodes { codes, first, held }
 }
 
-impl Lacking {
+impl UnheldCodes {
     /// The value of [`CODES`] in the answer.
     pub(super) fn header(&self) -> HeaderValue {
         self.first.into()
     }
 
     /// The witness with the codes that are sent, and the numbers of the others behind it.
-    pub(super) fn sending(self, witness: Arc<Witness>) -> Sending {
+    pub(super) fn witness_body(self, witness: Arc<Witness>) -> WitnessBody {
         let held = self.held.iter().flat_map(|number| number.to_le_bytes()).collect();
-        Sending::in_part(witness, self.codes, held)
+        WitnessBody::in_part(witness, self.codes, held)
     }
 }
 
@@ -114,7 +114,7 @@ mod tests {
             let (mut numbers, mut table) = (B256Map::default(), Vec::new());
             for codes in &blocks {
                 let assembled = assembled(codes);
-                let Lacking { codes, first, held } = leave_out(&mut numbers, &assembled, most);
+                let UnheldCodes { codes, first, held } = leave_out(&mut numbers, &assembled, most);
                 if first == 0 {
                     table.clear();
                 }
@@ -138,7 +138,7 @@ mod tests {
         let again = leave_out(&mut numbers, &all, 10);
         assert_eq!(again.codes, [Bytes::from(4_u16.to_be_bytes())]);
         assert_eq!((again.first, &again.held[..]), (3, &[1, 2][..]));
-        let body = again.sending(all.witness).body_with(b"VALID", &[]).unwrap();
+        let body = again.witness_body(all.witness).body_with(b"VALID", &[]).unwrap();
         assert!(body.to_vec().ends_with(b"header\x01\0\0\0\x02\0\0\0"));
     }
 }

@@ -1,9 +1,9 @@
 //! The Engine API over REST and SSZ, from Paris on: execution-apis #793 as merged, the witness
 //! endpoint of #885, and what we add.
 //!
-//! Bodies are the containers of [`engine_api::ssz`], the header `Eth-Execution-Version` names the
-//! fork, and what is not answered is said as `application/problem+json`. The endpoints do what
-//! their JSON-RPC twins do, through the same functions. `docs/transports.md` lists them all.
+//! Bodies are the containers of [`engine_api::ssz`], the header `Eth-Execution-Version` names the fork,
+//! and refusals are `application/problem+json`. The endpoints do what their
+//! JSON-RPC twins do, through the same functions. `docs/transports.md` lists them all.
 
 mod bodies;
 mod body;
@@ -26,11 +26,11 @@ use rpc::rest::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use serde_json::json;
 
 use crate::api::{Api, our_version};
-use problem::{Kind, Problem};
+use problem::{Problem, ProblemKind};
 
 pub use crate::forks::rules;
 
-/// Answers one request. It may take its time; whatever the request has in it, there is an answer.
+/// Answers one request, which may take its time. Every request has an answer.
 pub(crate) fn answer(api: &Api, request: Request) -> Response {
     let client = request.headers.get(CLIENT_VERSION);
     tracing::debug!(method = %request.method, path = request.path, ?client, "REST");
@@ -54,18 +54,19 @@ pub(crate) fn is_in_order(path: &str) -> bool {
 /// The answer to a request that the port itself refuses, for a reason that `status` stands for.
 pub(crate) fn refuse(status: StatusCode, detail: &str) -> Response {
     let kind = match status {
-        StatusCode::NOT_FOUND => Kind::UnknownPath,
-        StatusCode::PAYLOAD_TOO_LARGE => Kind::RequestTooLarge,
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => Kind::UnsupportedMediaType,
-        StatusCode::SERVICE_UNAVAILABLE => Kind::Unavailable,
-        status if status.is_client_error() => Kind::InvalidRequest,
-        _ => Kind::Internal,
+        StatusCode::NOT_FOUND => ProblemKind::UnknownPath,
+        StatusCode::PAYLOAD_TOO_LARGE => ProblemKind::RequestTooLarge,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => ProblemKind::UnsupportedMediaType,
+        StatusCode::SERVICE_UNAVAILABLE => ProblemKind::Unavailable,
+        status if status.is_client_error() => ProblemKind::InvalidRequest,
+        _ => ProblemKind::Internal,
     };
     Response { status, ..Problem::new(kind, detail).response() }
 }
 
 fn route(api: &Api, request: &Request) -> Result<Response, Problem> {
-    let unknown = || Problem::new(Kind::UnknownPath, format!("there is no {}", request.path));
+    let unknown =
+        || Problem::new(ProblemKind::UnknownPath, format!("there is no {}", request.path));
     let path = request.path.strip_prefix(REST_BASE).ok_or_else(unknown)?;
     let segments: Vec<_> = path.split('/').collect();
     match segments[..] {
@@ -108,7 +109,7 @@ fn only(request: &Request, methods: &[Method], names: &'static str) -> Result<()
         return Ok(());
     }
     let detail = format!("{} is for {names}, not {}", request.path, request.method);
-    Err(Problem::new(Kind::Method(names), detail))
+    Err(Problem::new(ProblemKind::Method(names), detail))
 }
 
 /// The fork that the request names.
@@ -116,7 +117,7 @@ fn fork(request: &Request) -> Result<Fork, Problem> {
     let refuse = |what: &str| {
         let forks = Fork::ALL.map(Fork::name).join(", ");
         let detail = format!("Eth-Execution-Version {what}; it is one of {forks}");
-        Problem::new(Kind::UnsupportedFork, detail)
+        Problem::new(ProblemKind::UnsupportedFork, detail)
     };
     let value = request.headers.get(EXECUTION_VERSION).ok_or_else(|| refuse("is missing"))?;
     let name = value.to_str().map_err(|_| refuse("is not text"))?;
@@ -130,12 +131,12 @@ fn ssz_body(request: &Request) -> Result<Bytes, Problem> {
     if !essence.eq_ignore_ascii_case(OCTET_STREAM) {
         let got = given.map_or_else(|| "nothing".to_owned(), |given| format!("{given:?}"));
         let detail = format!("Content-Type must be {OCTET_STREAM}, and is {got}");
-        return Err(Problem::new(Kind::UnsupportedMediaType, detail));
+        return Err(Problem::new(ProblemKind::UnsupportedMediaType, detail));
     }
     let bytes = request.body.len();
     if bytes > limits::REQUEST_BYTES {
         let detail = format!("{bytes} bytes, at most {} are allowed", limits::REQUEST_BYTES);
-        return Err(Problem::new(Kind::RequestTooLarge, detail));
+        return Err(Problem::new(ProblemKind::RequestTooLarge, detail));
     }
     Ok(request.body.clone().into())
 }
@@ -169,7 +170,7 @@ fn not_stored(mut response: Response) -> Response {
 fn segment<const N: usize>(name: &str, digits: &str) -> Result<[u8; N], Problem> {
     let refuse = |_| {
         let detail = format!("{name} in {:?} must be {N} bytes in hex", cut(digits));
-        Problem::new(Kind::InvalidRequest, detail)
+        Problem::new(ProblemKind::InvalidRequest, detail)
     };
     alloy_primitives::hex::decode_to_array(digits).map_err(refuse)
 }
@@ -179,7 +180,7 @@ fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(100)]
 }
 
-/// What we can do: the forks, the endpoints, and how much of each.
+/// The capabilities: forks, endpoints and limits.
 fn capabilities() -> Response {
     json_body(&json!({
         "supported_forks": Fork::ALL.map(Fork::name),

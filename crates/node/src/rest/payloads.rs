@@ -16,8 +16,8 @@ use engine_api::ssz::{
 use execution::Transaction;
 use rpc::rest::{Request, Response};
 
-use super::body::Sending;
-use super::problem::{Kind, Problem};
+use super::body::WitnessBody;
+use super::problem::{Problem, ProblemKind};
 use super::{code_files, fork, held, not_stored, pieces, rules, segment, ssz, ssz_body, verdict};
 use crate::answers::payload_status;
 use crate::api::{self, Api, refusal};
@@ -41,19 +41,19 @@ pub(super) fn witness(api: &Api, request: &Request) -> Result<Response, Problem>
         let parts = with_witness_parts(&status.encode(), None, &[]).map_err(Problem::of_answer)?;
         return Ok(with_headers(api, hash, &status, ssz(pieces(parts))));
     };
-    let missing = || Problem::new(Kind::Internal, format!("there is no block {hash}"));
+    let missing = || Problem::new(ProblemKind::Internal, format!("there is no block {hash}"));
     let record = api.engine.block(hash).map_err(refusal)?.ok_or_else(missing)?;
     let keys = api.engine.public_keys(&record.block).map_err(refusal)?;
     let whole = assembled.witness.clone();
-    let (sending, codes) = if are_mapped {
-        (code_files::named(api, &assembled)?.sending(whole), Some(code_files::MAPPED))
-    } else if let Some(lacking) = held::lacking(request, &assembled) {
-        let first = lacking.header();
-        (lacking.sending(whole), Some(first))
+    let (witness_body, codes) = if are_mapped {
+        (code_files::located(api, &assembled)?.witness_body(whole), Some(code_files::MAPPED))
+    } else if let Some(unheld) = held::unheld(request, &assembled) {
+        let first = unheld.header();
+        (unheld.witness_body(whole), Some(first))
     } else {
-        (Sending::whole(whole), None)
+        (WitnessBody::whole(whole), None)
     };
-    let body = sending.body_with(&status.encode(), &keys).map_err(|fault| {
+    let body = witness_body.body_with(&status.encode(), &keys).map_err(|fault| {
         held::forget(request);
         Problem::of_answer(fault)
     })?;
@@ -79,7 +79,7 @@ fn read(api: &Api, request: &Request) -> Result<(B256, Payload), Problem> {
     Ok((hash, payload(api, fork, envelope)?))
 }
 
-/// What JSON-RPC's parameters would be, after the same checks.
+/// The payload of an envelope, after the checks of JSON-RPC's parameters.
 fn payload(api: &Api, fork: Fork, envelope: ExecutionPayloadEnvelope) -> Result<Payload, Problem> {
     let ExecutionPayloadEnvelope { payload, parent_beacon_block_root, execution_requests } =
         envelope;
@@ -122,7 +122,7 @@ pub(super) fn built_with_witness(
     let (fork, built) = find(api, request, id)?;
     let keys = api.engine.public_keys(&built.block).map_err(refusal)?;
     let body =
-        Sending::whole(built.witness.clone().into()).body_with(&encode(fork, &built)?, &keys);
+        WitnessBody::whole(built.witness.clone().into()).body_with(&encode(fork, &built)?, &keys);
     Ok(not_stored(ssz(body.map_err(Problem::of_answer)?)))
 }
 

@@ -1,4 +1,4 @@
-//! Why a request was not answered, as `application/problem+json`.
+//! Refusals, as `application/problem+json`.
 
 use rpc::Code;
 use rpc::rest::header::{ALLOW, CONTENT_TYPE};
@@ -8,9 +8,9 @@ use witness::container::{MAX_BYTES, SszError, SszProblem};
 
 use crate::api::detail;
 
-/// What the HTTP status and the `type` say.
+/// The kind of a problem, which decides the HTTP status and the `type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ProblemKind {
     /// Path, query or headers are not as they must be.
     InvalidRequest,
     /// The body is not the container that it must be.
@@ -49,7 +49,7 @@ pub(super) enum Kind {
     ResponseTooLarge,
 }
 
-impl Kind {
+impl ProblemKind {
     /// The status, and the end of the `type`. Those that execution-apis #793 has not are ours:
     /// `unknown-block`, `pruned-history`, `range-not-satisfiable`, `unavailable` and
     /// `response-too-large`.
@@ -87,12 +87,12 @@ impl Kind {
 /// A request that was not answered.
 #[derive(Debug)]
 pub(super) struct Problem {
-    pub(super) kind: Kind,
+    pub(super) kind: ProblemKind,
     pub(super) detail: String,
 }
 
 impl Problem {
-    pub(super) fn new(kind: Kind, detail: impl ToString) -> Self {
+    pub(super) fn new(kind: ProblemKind, detail: impl ToString) -> Self {
         Self { kind, detail: detail.to_string() }
     }
 
@@ -101,7 +101,7 @@ impl Problem {
         let body = json!({"type": format!("/engine-api/errors/{name}"), "detail": self.detail});
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if let Kind::Method(methods) = self.kind {
+        if let ProblemKind::Method(methods) = self.kind {
             headers.insert(ALLOW, HeaderValue::from_static(methods));
         }
         Response { status, headers, body: body.to_string().into_bytes().into(), file: None }
@@ -111,34 +111,34 @@ impl Problem {
 /// The JSON-RPC errors whose likes there are.
 impl From<rpc::Error> for Problem {
     fn from(error: rpc::Error) -> Self {
-        const KINDS: [(Code, Kind); 8] = [
-            (Code::InvalidParams, Kind::InvalidBody),
-            (Code::UnknownPayload, Kind::UnknownPayload),
-            (Code::InvalidForkchoiceState, Kind::InvalidForkchoice),
-            (Code::InvalidPayloadAttributes, Kind::InvalidAttributes),
-            (Code::TooLargeRequest, Kind::RequestTooLarge),
-            (Code::UnsupportedFork, Kind::UnsupportedFork),
-            (Code::TooDeepReorg, Kind::ReorgTooDeep),
-            (Code::PrunedHistory, Kind::PrunedHistory),
+        const KINDS: [(Code, ProblemKind); 8] = [
+            (Code::InvalidParams, ProblemKind::InvalidBody),
+            (Code::UnknownPayload, ProblemKind::UnknownPayload),
+            (Code::InvalidForkchoiceState, ProblemKind::InvalidForkchoice),
+            (Code::InvalidPayloadAttributes, ProblemKind::InvalidAttributes),
+            (Code::TooLargeRequest, ProblemKind::RequestTooLarge),
+            (Code::UnsupportedFork, ProblemKind::UnsupportedFork),
+            (Code::TooDeepReorg, ProblemKind::ReorgTooDeep),
+            (Code::PrunedHistory, ProblemKind::PrunedHistory),
         ];
         let found = KINDS.iter().find(|(code, _)| error.is(*code));
-        Self::new(found.map_or(Kind::Internal, |(_, kind)| *kind), detail(&error))
+        Self::new(found.map_or(ProblemKind::Internal, |(_, kind)| *kind), detail(&error))
     }
 }
 
-/// What is wrong with a body, with the field's name.
+/// A malformed body, with the name of the field.
 impl From<SszError> for Problem {
     fn from(error: SszError) -> Self {
-        Self::new(Kind::SszDecode, error)
+        Self::new(ProblemKind::SszDecode, error)
     }
 }
 
 impl Problem {
-    /// What is wrong with a body that is a list of hashes: how many it may have is one of the
+    /// A malformed body that is a list of hashes: the number of these is one of the
     /// limits that `GET /capabilities` names.
     pub(super) fn of_hashes(error: SszError) -> Self {
         match error.problem {
-            SszProblem::TooManyItems { .. } => Self::new(Kind::RequestTooLarge, error),
+            SszProblem::TooManyItems { .. } => Self::new(ProblemKind::RequestTooLarge, error),
             _ => error.into(),
         }
     }
@@ -147,7 +147,7 @@ impl Problem {
     pub(super) fn of_answer(error: SszError) -> Self {
         match error.problem {
             SszProblem::TooLong { got, limit } if limit == MAX_BYTES => Self::too_large(got),
-            _ => Self::new(Kind::Internal, error),
+            _ => Self::new(ProblemKind::Internal, error),
         }
     }
 
@@ -158,7 +158,7 @@ impl Problem {
             "the answer has {bytes} bytes, and the offsets of SSZ reach no further than {limit}; \
              the witness can be had as RLP, in ranges, and over JSON-RPC"
         );
-        Self::new(Kind::ResponseTooLarge, detail)
+        Self::new(ProblemKind::ResponseTooLarge, detail)
     }
 }
 

@@ -7,7 +7,7 @@ use rpc::Pieces;
 use rpc::rest::header::{ACCEPT_RANGES, CONTENT_RANGE, ETAG, IF_NONE_MATCH, IF_RANGE, RANGE};
 use rpc::rest::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 
-use super::problem::{Kind, Problem};
+use super::problem::{Problem, ProblemKind};
 use super::ssz;
 
 /// A strong entity tag: a block and the form of what is given of it.
@@ -47,16 +47,16 @@ impl ETag {
 /// All of `content`, or the range that is asked for.
 pub(super) fn respond(request: &Request, tag: &ETag, content: Pieces) -> Result<Response, Problem> {
     let bytes = content.len_bytes();
-    let (mut answer, content_range) = match wanted(request, tag, bytes) {
-        Wanted::All => (ssz(content), None),
-        Wanted::Part(range) => {
+    let (mut answer, content_range) = match requested(request, tag, bytes) {
+        RequestedRange::All => (ssz(content), None),
+        RequestedRange::Part(range) => {
             let content_range = format!("bytes {}-{}/{bytes}", range.start, range.end - 1);
             let part = ssz(content.slice(range));
             (Response { status: StatusCode::PARTIAL_CONTENT, ..part }, Some(content_range))
         }
-        Wanted::Nothing => {
+        RequestedRange::Nothing => {
             let detail = format!("the range lies behind the end: there are {bytes} bytes");
-            let problem = Problem::new(Kind::RangeNotSatisfiable, detail);
+            let problem = Problem::new(ProblemKind::RangeNotSatisfiable, detail);
             (problem.response(), Some(format!("bytes */{bytes}")))
         }
     };
@@ -69,30 +69,30 @@ pub(super) fn respond(request: &Request, tag: &ETag, content: Pieces) -> Result<
     Ok(answer)
 }
 
-/// What is asked for of a content.
+/// The range of a content that a request asks for.
 #[derive(Debug, PartialEq, Eq)]
-enum Wanted {
+enum RequestedRange {
     All,
     Part(Range<usize>),
     /// A range that begins behind the end.
     Nothing,
 }
 
-fn wanted(request: &Request, tag: &ETag, bytes: usize) -> Wanted {
+fn requested(request: &Request, tag: &ETag, bytes: usize) -> RequestedRange {
     let mut values = request.headers.get_all(RANGE).iter();
-    let (Some(value), None) = (values.next(), values.next()) else { return Wanted::All };
+    let (Some(value), None) = (values.next(), values.next()) else { return RequestedRange::All };
     if request.method != Method::GET || !tag.is_same(request) {
-        return Wanted::All;
+        return RequestedRange::All;
     }
-    value.to_str().map_or(Wanted::All, |value| range(value, bytes))
+    value.to_str().map_or(RequestedRange::All, |value| range(value, bytes))
 }
 
-/// What a single range asks for. Several, and what is malformed, may be ignored, and are.
-fn range(value: &str, bytes: usize) -> Wanted {
-    let Some((unit, spec)) = value.split_once('=') else { return Wanted::All };
-    let Some((first, last)) = spec.trim().split_once('-') else { return Wanted::All };
+/// Reads a single range. Several ranges and malformed ones may be ignored, and are.
+fn range(value: &str, bytes: usize) -> RequestedRange {
+    let Some((unit, spec)) = value.split_once('=') else { return RequestedRange::All };
+    let Some((first, last)) = spec.trim().split_once('-') else { return RequestedRange::All };
     if !unit.trim().eq_ignore_ascii_case("bytes") {
-        return Wanted::All;
+        return RequestedRange::All;
     }
     // A number that is too large lies behind the end like any other that is.
     let number = |digits: &str| match digits.bytes().all(|digit| digit.is_ascii_digit()) {
@@ -100,14 +100,14 @@ fn range(value: &str, bytes: usize) -> Wanted {
         true => Ok(None),
         false => Err(()),
     };
-    let (Ok(first), Ok(last)) = (number(first), number(last)) else { return Wanted::All };
+    let (Ok(first), Ok(last)) = (number(first), number(last)) else { return RequestedRange::All };
     let (start, end) = match (first, last) {
-        (None, None) => return Wanted::All,
-        (Some(first), Some(last)) if first > last => return Wanted::All,
+        (None, None) => return RequestedRange::All,
+        (Some(first), Some(last)) if first > last => return RequestedRange::All,
         (Some(first), last) => (first, last.unwrap_or(usize::MAX).saturating_add(1).min(bytes)),
         (None, Some(suffix)) => (bytes - suffix.min(bytes), bytes),
     };
-    if start < end { Wanted::Part(start..end) } else { Wanted::Nothing }
+    if start < end { RequestedRange::Part(start..end) } else { RequestedRange::Nothing }
 }
 
 #[cfg(test)]

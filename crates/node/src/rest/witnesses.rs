@@ -9,8 +9,8 @@ use execution::stateless::input::{NewPayloadRequest, StatelessInput};
 use rpc::rest::{Request, Response};
 use witness::{DecodeError, Witness};
 
-use super::body::Sending;
-use super::problem::{Kind, Problem};
+use super::body::WitnessBody;
+use super::problem::{Problem, ProblemKind};
 use super::resource::{self, ETag};
 use super::{pieces, segment};
 use crate::api::{Api, Stored, refusal};
@@ -33,9 +33,9 @@ pub(super) fn witness(api: &Api, request: &Request, name: &str) -> Result<Respon
             content.read_from(&Stored);
             content
         }
-        _ => Sending::whole(witness).body().map_err(|error| match error {
+        _ => WitnessBody::whole(witness).body().map_err(|error| match error {
             DecodeError::TooLarge { got, .. } => Problem::too_large(got),
-            error => Problem::new(Kind::Internal, error),
+            error => Problem::new(ProblemKind::Internal, error),
         })?,
     };
     resource::respond(request, &tag, content)
@@ -51,7 +51,7 @@ pub(super) fn stateless_input(
     let fork = api.engine.chain().fork_at(record.block.header.timestamp);
     if fork != EthereumHardfork::Amsterdam {
         let detail = format!("the block is in {fork}, and only Amsterdam has a stateless input");
-        return Err(Problem::new(Kind::UnsupportedFork, detail));
+        return Err(Problem::new(ProblemKind::UnsupportedFork, detail));
     }
     let tag = ETag::new(record.hash(), "input");
     if tag.is_known(request) {
@@ -75,15 +75,16 @@ pub(super) fn stateless_input(
 /// A valid block that was executed.
 fn block(api: &Api, hash: &str) -> Result<Arc<BlockRecord>, Problem> {
     let hash = B256::new(segment("the block's hash", hash)?);
-    let unknown = || Problem::new(Kind::UnknownBlock, format!("there is no valid block {hash}"));
+    let unknown =
+        || Problem::new(ProblemKind::UnknownBlock, format!("there is no valid block {hash}"));
     if hash == api.engine.heads().genesis {
         let detail = "genesis was not executed on a parent, so it has no witness";
-        return Err(Problem::new(Kind::UnknownBlock, detail));
+        return Err(Problem::new(ProblemKind::UnknownBlock, detail));
     }
     api.engine.block(hash).map_err(refusal)?.ok_or_else(unknown)
 }
 
 fn assemble(api: &Api, hash: B256) -> Result<Arc<Witness>, Problem> {
     let witness = api.engine.witness(hash).map_err(refusal)?;
-    witness.ok_or_else(|| Problem::new(Kind::UnknownBlock, format!("{hash} has no witness")))
+    witness.ok_or_else(|| Problem::new(ProblemKind::UnknownBlock, format!("{hash} has no witness")))
 }
