@@ -1,9 +1,14 @@
 //! Errors of the client.
 
-use rpc::{ClientError, Code};
+use engine_api::headers::PROBLEM_JSON;
+use rpc::rest::HeaderValue;
+use rpc::rest::header::CONTENT_TYPE;
+use rpc::{ClientError, Code, Reply};
 use serde::Deserialize;
 use witness::DecodeError;
 use witness::container::SszError;
+
+use crate::limits::QUOTE_CHARS;
 
 /// The reason why a call has no answer, split by what the caller does next.
 #[derive(Debug, thiserror::Error)]
@@ -108,5 +113,18 @@ impl From<engine_api::Error> for Error {
 impl From<serde_json::Error> for Error {
     fn from(error: serde_json::Error) -> Self {
         Self::Decode(error.to_string())
+    }
+}
+
+impl Error {
+    /// The error in an answer over REST: a problem, or the text of a server that does not speak it.
+    pub(crate) fn of(reply: &Reply) -> Self {
+        let status = reply.status.as_u16();
+        let content_type = reply.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        if content_type.is_some_and(|found| found.starts_with(PROBLEM_JSON.as_bytes())) {
+            return Problem::read(status, &reply.body).map_or_else(|error| error, Self::Problem);
+        }
+        let text = String::from_utf8_lossy(&reply.body).trim().chars().take(QUOTE_CHARS).collect();
+        Self::Transport(ClientError::Http { status, text })
     }
 }

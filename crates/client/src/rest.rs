@@ -1,16 +1,15 @@
 //! The REST Engine API: requests and answers.
 
 use alloy_rpc_types_engine::{ForkchoiceUpdated, PayloadStatus};
-use engine_api::headers::{EXECUTION_VERSION, OCTET_STREAM, PROBLEM_JSON};
+use engine_api::headers::{EXECUTION_VERSION, OCTET_STREAM};
 use engine_api::{Fork, ForkchoiceUpdateResponse, WithWitness};
+use rpc::Reply;
 use rpc::rest::header::CONTENT_TYPE;
 use rpc::rest::{DESCRIPTOR, HeaderMap, HeaderValue, StatusCode};
-use rpc::{ClientError, Reply};
 use serde::Deserialize;
 
 use crate::answers::{status_of, updated};
-use crate::limits::QUOTE_CHARS;
-use crate::{Capabilities, Error, Problem, Timings, Wire, WitnessAnswer};
+use crate::{Capabilities, Error, Timings, Wire, WitnessAnswer};
 
 /// The headers of a request: the fork, if it is about a block, and SSZ as the type of the body.
 pub(crate) fn headers(wire: Wire, fork: Option<Fork>) -> HeaderMap {
@@ -27,18 +26,7 @@ pub(crate) fn headers(wire: Wire, fork: Option<Fork>) -> HeaderMap {
 
 /// An answer, unless it is a refusal.
 pub(crate) fn checked(reply: Reply) -> Result<Reply, Error> {
-    if reply.status == StatusCode::OK { Ok(reply) } else { Err(refused(&reply)) }
-}
-
-/// The error in an answer: a problem, or the text of a server that does not speak REST.
-pub(crate) fn refused(reply: &Reply) -> Error {
-    let status = reply.status.as_u16();
-    let content_type = reply.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-    if content_type.is_some_and(|found| found.starts_with(PROBLEM_JSON.as_bytes())) {
-        return Problem::read(status, &reply.body).map_or_else(|error| error, Error::Problem);
-    }
-    let text = String::from_utf8_lossy(&reply.body).trim().chars().take(QUOTE_CHARS).collect();
-    Error::Transport(ClientError::Http { status, text })
+    if reply.status == StatusCode::OK { Ok(reply) } else { Err(Error::of(&reply)) }
 }
 
 /// Reads `PayloadStatus`.

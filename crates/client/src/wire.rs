@@ -7,7 +7,6 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::Error;
-use crate::rest::refused;
 
 /// The form in which calls and answers travel. Answers are the same over each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +38,7 @@ impl Wire {
             StatusCode::OK if serde_json::from_slice::<Rest>(&reply.body).is_ok() => {
                 Ok(if address.starts_with("unix:") { Self::Descriptor } else { Self::Ssz })
             }
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(refused(&reply)),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(Error::of(&reply)),
             _ => Ok(Self::Json),
         }
     }

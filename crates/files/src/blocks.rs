@@ -1,11 +1,7 @@
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
 
-use alloy_eips::eip7685::Requests;
-use alloy_primitives::{Bytes, U256};
-use execution::SealedBlock;
-
+use crate::FileBlock;
 use crate::e2store;
 use crate::era::Era;
 use crate::era1::Era1;

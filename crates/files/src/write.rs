@@ -10,7 +10,8 @@ use alloy_rpc_types_engine::{
 use execution::SealedBlock;
 use serde::Serialize;
 
-use crate::blocks::{BlockForm, BlockReader, FileBlock};
+use crate::FileBlock;
+use crate::blocks::{BlockForm, BlockReader};
 use crate::error::Error;
 use crate::output::{self, Output};
 use crate::rlp;

@@ -44,18 +44,18 @@ impl<'de> Deserialize<'de> for Witness {
 
 #[derive(Deserialize)]
 struct Document {
-    state: List<{ limits::ITEMS }>,
-    codes: List<{ limits::ITEMS }>,
-    headers: List<{ limits::HEADERS }>,
+    state: HexList<{ limits::ITEMS }>,
+    codes: HexList<{ limits::ITEMS }>,
+    headers: HexList<{ limits::HEADERS }>,
 }
 
 /// A list of at most `MOST` items; items beyond are only counted.
-struct List<const MOST: usize> {
-    items: Vec<Item>,
+struct HexList<const MOST: usize> {
+    items: Vec<HexItem>,
     count: usize,
 }
 
-impl<'de, const MOST: usize> Deserialize<'de> for List<MOST> {
+impl<'de, const MOST: usize> Deserialize<'de> for HexList<MOST> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_seq(ListVisitor)
     }
@@ -64,17 +64,17 @@ impl<'de, const MOST: usize> Deserialize<'de> for List<MOST> {
 struct ListVisitor<const MOST: usize>;
 
 impl<'de, const MOST: usize> Visitor<'de> for ListVisitor<MOST> {
-    type Value = List<MOST>;
+    type Value = HexList<MOST>;
 
     fn expecting(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("a sequence")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<List<MOST>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<HexList<MOST>, A::Error> {
         let mut items = Vec::new();
         while items.len() < MOST {
             let Some(item) = list.next_element()? else {
-                return Ok(List { count: items.len(), items });
+                return Ok(HexList { count: items.len(), items });
             };
             items.push(item);
         }
@@ -82,14 +82,14 @@ impl<'de, const MOST: usize> Visitor<'de> for ListVisitor<MOST> {
         while list.next_element::<IgnoredAny>()?.is_some() {
             count += 1;
         }
-        Ok(List { items, count })
+        Ok(HexList { items, count })
     }
 }
 
 /// One item: `0x` and its hex digits, the only form that the specification has.
-struct Item(Bytes);
+struct HexItem(Bytes);
 
-impl<'de> Deserialize<'de> for Item {
+impl<'de> Deserialize<'de> for HexItem {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_str(ItemVisitor)
     }
@@ -98,18 +98,18 @@ impl<'de> Deserialize<'de> for Item {
 struct ItemVisitor;
 
 impl Visitor<'_> for ItemVisitor {
-    type Value = Item;
+    type Value = HexItem;
 
     fn expecting(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("hex digits after 0x")
     }
 
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Item, E> {
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<HexItem, E> {
         let wrong = || E::invalid_value(Unexpected::Other("another string"), &self);
         if !text.starts_with("0x") {
             return Err(wrong());
         }
-        const_hex::decode(text).map(|bytes| Item(bytes.into())).map_err(|_| wrong())
+        const_hex::decode(text).map(|bytes| HexItem(bytes.into())).map_err(|_| wrong())
     }
 }
 
@@ -124,11 +124,11 @@ impl TryFrom<Document> for Witness {
             ("headers", &headers.items, headers.count, limits::HEADERS),
         ] {
             DecodeError::check(field, count, limit)?;
-            for Item(item) in items {
+            for HexItem(item) in items {
                 DecodeError::check(field, item.len(), limits::ITEM_BYTES)?;
             }
         }
-        let bytes = |items: Vec<Item>| items.into_iter().map(|Item(bytes)| bytes);
+        let bytes = |items: Vec<HexItem>| items.into_iter().map(|HexItem(bytes)| bytes);
         let state = NodeList::from_iter(bytes(state.items));
         let (codes, headers) = (bytes(codes.items).collect(), bytes(headers.items).collect());
         Ok(Self { state, codes, headers })

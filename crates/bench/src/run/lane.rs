@@ -136,14 +136,14 @@ impl Lane {
                 true => (format!("unix:{}", unix()?.display()), None),
                 false => (address.to_owned(), secret.clone()),
             };
-            let mut client =
-                runtime.block_on(EngineClient::connect_over(form, &address, secret))?;
+            let codes = match wire {
+                Wire::Held => CodeCache::Held { most_bytes: HELD_BYTES },
+                Wire::Mapped => CodeCache::Mapped,
+                _ => CodeCache::Off,
+            };
+            let options = ConnectOptions { secret, wire: Some(form), codes };
+            let mut client = runtime.block_on(EngineClient::connect_with(&address, options))?;
             client.set_timeout(ANSWER_TIME);
-            match wire {
-                Wire::Held => client.hold_codes(HELD_BYTES),
-                Wire::Mapped => client.map_codes(true),
-                _ => {}
-            }
             let (client, last_used) = (Box::new(client), Instant::now());
             anyhow::Ok(Link::Typed { runtime, client, last_used })
         };

@@ -1,8 +1,8 @@
 //! The Engine API over REST and SSZ, from Paris on: execution-apis #793 as merged, the witness
 //! endpoint of #885, and what we add.
 //!
-//! Bodies are the containers of [`engine_api::ssz`], the header `Eth-Execution-Version` names the fork,
-//! and refusals are `application/problem+json`. The endpoints do what their
+//! Bodies are the containers of [`engine_api::ssz`], the header `Eth-Execution-Version` names the
+//! fork, and refusals are `application/problem+json`. The endpoints do what their
 //! JSON-RPC twins do, through the same functions. `docs/transports.md` lists them all.
 
 mod bodies;
