@@ -13,7 +13,7 @@ use alloy_rpc_types_engine::{
     PayloadStatusEnum, PraguePayloadFields,
 };
 use anyhow::{Context, bail};
-use client::{EngineClient, WitnessAnswer, read_payload_status};
+use client::{CodeCache, ConnectOptions, EngineClient, WitnessAnswer, read_payload_status};
 use rpc::{ClientError, JwtSecret, RawValue, SessionClient, Spare, response};
 use tokio::runtime::Runtime;
 use witness::Witness;
