@@ -3,7 +3,8 @@
 
 use super::document::first_words;
 use super::draw::{self, NARROW, Scene, WIDE};
-use super::{Cell, Column, Content, Document, Table, Unit, svg};
+use super::svg::{self, escape};
+use super::{Cell, Column, Content, Document, Table, Unit};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -129,23 +130,4 @@ fn table(table: &Table) -> String {
          <tbody>\n{rows}</tbody>\n</table></div>\n",
         escape(&table.title)
     )
-}
-
-/// The text as a page shows it, in an element or in an attribute.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out += "&amp;",
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '"' => out += "&quot;",
-            '\'' => out += "&#39;",
-            // Those that pages may not have, and those that turn the text around them.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
-            c if c.is_control() => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
 }

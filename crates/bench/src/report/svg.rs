@@ -1,7 +1,6 @@
 //! Drawings as SVG: for the page, which has the colours, and as files, which have their own.
 
 use super::draw::{Anchor, Ink, Scene, Shape};
-use super::html::escape;
 
 /// Colours of series, and of everything else, on white: those of the page's light scheme.
 pub(super) const COLOURS: [&str; 8] =
@@ -104,4 +103,23 @@ fn one(shape: &Shape, colour: &dyn Fn(Ink) -> String) -> String {
             )
         }
     }
+}
+
+/// The text as a page or a drawing shows it, in an element or in an attribute.
+pub(super) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out += "&amp;",
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '"' => out += "&quot;",
+            '\'' => out += "&#39;",
+            // Those that pages may not have, and those that turn the text around them.
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
 }
