@@ -249,7 +249,8 @@ impl LoadArgs {
         // The same endpoint twice shows what the differences are worth.
         for at in 1..contenders.len() {
             let (before, this) = contenders.split_at_mut(at);
-            let same = before.iter().filter(|other| other.endpoint.to_string() == this[0].name);
+            let same =
+                before.iter().filter(|other| other.name.split(" (").next() == Some(&*this[0].name));
             let same = same.count();
             if same > 0 {
                 this[0].name.push_str(&format!(" ({})", same + 1));

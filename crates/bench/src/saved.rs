@@ -12,8 +12,8 @@ use crate::report;
 /// What `report` is given.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// Saved reports: the report.json of other commands.
-    #[arg(required_unless_present = "compare", value_name = "FILE")]
+    /// Saved reports: the folders of other commands' results, or their report.json.
+    #[arg(required_unless_present = "compare", value_name = "DIR")]
     files: Vec<PathBuf>,
     /// Where all of them are written as one: report.html, report.md, report.json and the tables.
     #[arg(long, value_name = "DIR")]
@@ -35,6 +35,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
         documents.push(compare::compare([a, b].map(PathBuf::as_path))?);
     }
     for path in &args.files {
+        let path = &if path.is_dir() { path.join("report.json") } else { path.clone() };
         let text = std::fs::read_to_string(path);
         let text = text.with_context(|| format!("cannot read {}", path.display()))?;
         documents.extend(report::read(&text).with_context(|| path.display().to_string())?);
@@ -68,8 +69,7 @@ mod tests {
         assert_eq!(report::read(&text("report.json")).expect("a report"), documents);
         assert_eq!(text("report.html"), report::html(&documents));
         // And again, from what was written.
-        run(&ReportArgs { files: vec![path("both/report.json")], out, compare: None })
-            .expect("a report");
+        run(&ReportArgs { files: vec![path("both")], out, compare: None }).expect("a report");
         assert_eq!(text("report.md"), report::markdown(&documents));
 
         std::fs::write(&files[1], r#"{"version": 2}"#).expect("written");

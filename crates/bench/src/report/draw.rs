@@ -339,7 +339,7 @@ pub(super) fn ratios(answer: &Answer, width: f64) -> Option<Scene> {
         scene.shapes.push(Shape::Rect {
             at: [scale.place(0.0), y + 20.0],
             size: [scale.place(ratio) - scale.place(0.0), BAR_HEIGHT],
-            ink: if index == 0 { Ink::Quiet } else { Ink::Series(index - 1) },
+            ink: Ink::Series(index),
             said: format!("{name}: {words}"),
         });
         if let (true, [low, high]) = (index > 0, interval.map(|end| scale.place(end))) {

@@ -3,8 +3,8 @@
 
 use super::document::first_words;
 use super::draw::{self, NARROW, Scene, WIDE};
-use super::svg::escape;
-use super::{Cell, Column, Content, Document, Table, Unit, svg};
+use super::svg::{self, escape};
+use super::{Cell, Column, Content, Document, Table, Unit};
 
 const STYLE: &str = include_str!("page.css");
 

@@ -105,7 +105,7 @@ fn one(shape: &Shape, colour: &dyn Fn(Ink) -> String) -> String {
     }
 }
 
-/// The text as a page shows it, in an element or in an attribute.
+/// The text as a page or a drawing shows it, in an element or in an attribute.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
