@@ -2,11 +2,11 @@
 //!
 //! | module | feature | gives |
 //! |---|---|---|
-//! | [`world`] | `world` | blocks on a small chain in memory, and their witnesses checked in every way |
-//! | [`asm`] | `world` | EVM code, op by op |
-//! | [`oracle`] | `oracle` | the slow twin of the tries |
-//! | [`disks`] | `disks` | disks that fail, and disks that report accesses |
-//! | [`geth`] | | geth's commands |
+//! | `world` | `world` | blocks on a small chain in memory, and their witnesses checked in every way |
+//! | `asm` | `world` | EVM code, op by op |
+//! | `oracle` | `oracle` | the slow twin of the tries |
+//! | `disks` | `disks` | disks that fail, and disks that report accesses |
+//! | `geth` | | geth's commands |
 
 #[cfg(feature = "world")]
 pub mod asm;

@@ -168,7 +168,8 @@ fn odd_answers_count_for_what_they_are() {
         odd(move |number, call| if number % 3 == 2 { bad(call) } else { good(call) })
     };
     let sequential = plan(Mode::Sequential, 30);
-    let cases: [(fn(&Value) -> Option<String>, Failure); 5] = [
+    type BadAnswer = fn(&Value) -> Option<String>;
+    let cases: [(BadAnswer, Failure); 5] = [
         (|_| http("200 OK", "", &result(&json!(7_000))), Failure::WrongId),
         (|_| http("500 No", "", "<html>"), Failure::Status(500)),
         (|_| http("200 OK", "", "{\"id\":1000000002,"), Failure::Malformed),

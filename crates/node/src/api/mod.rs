@@ -142,7 +142,8 @@ impl Api {
 }
 
 fn plain(tables: &[&'static [Entry]]) -> impl Iterator<Item = Entry> + use<> {
-    tables.to_vec().into_iter().flatten().copied()
+    let entries: Vec<Entry> = tables.iter().copied().flatten().copied().collect();
+    entries.into_iter()
 }
 
 impl fmt::Debug for Api {

@@ -158,13 +158,13 @@ impl<R: Records + ?Sized, S: RecordSink> Sweep<'_, R, S> {
         depth: usize,
         trie: &SweptTrie<'_>,
     ) -> Result<[NodeAddress; 16], Error> {
-        for nibble in 0..16 {
+        for (nibble, child) in children.iter_mut().enumerate() {
             let key = with_nibble(*key, depth, nibble);
             let is_done = compare_prefixes(&key, &trie.from, depth + 1) == Ordering::Less;
-            if is_done || self.stop.is_some() || children[nibble].is_none() {
+            if is_done || self.stop.is_some() || child.is_none() {
                 continue;
             }
-            children[nibble] = self.node(children[nibble], &key, depth + 1, trie)?;
+            *child = self.node(*child, &key, depth + 1, trie)?;
         }
         Ok(children)
     }
