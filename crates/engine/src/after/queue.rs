@@ -29,7 +29,7 @@ pub(crate) struct RanBlock {
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     state: Mutex<QueueState>,
-    /// For the thread that seals.
+    /// For the thread that seals, and the one that reads the newest nodes while no block runs.
     ran: Condvar,
     /// For the thread that persists, and those that wait for it.
     changed: Condvar,
@@ -67,7 +67,8 @@ impl Queue {
     /// Has a block sealed.
     pub(crate) fn push(&self, block: RanBlock) {
         self.state().to_seal.push_back(block);
-        self.ran.notify_one();
+        // Not one: the thread that reads the newest nodes may wait on it too.
+        self.ran.notify_all();
     }
 
     /// The next block to seal; `None` when no more come.
