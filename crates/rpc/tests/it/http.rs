@@ -1,6 +1,6 @@
 //! The server at its socket: what it answers, what it refuses, what it survives.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::support::{PATIENCE, Server, call, post};
 use base64::Engine;
@@ -373,11 +373,15 @@ fn small_answers_wait_for_no_larger_one() {
     slow.post(call("hex", "[50000000]"));
     assert!(slow.more());
     waiting.post(call("hex", "[60000000]"));
-    std::thread::sleep(BRIEF);
     server.check_alive();
     server.post(call("echo", "[\"quick\"]")).check(200, "quick");
-    // A third would hold memory too.
-    server.post(call("hex", "[100000]")).check(503, "too many answers wait");
+    // A third would hold memory too, as soon as the second one waits.
+    let third = || server.post(call("hex", "[100000]"));
+    let begun = Instant::now();
+    let refused = std::iter::repeat_with(third)
+        .find(|reply| reply.status == 503 || begun.elapsed() > PATIENCE)
+        .expect("the iterator does not end");
+    refused.check(503, "too many answers wait");
     assert_eq!(slow.reply().body.len(), 100_000_000 + 38);
     assert_eq!(waiting.reply().body.len(), 120_000_000 + 38);
 }
