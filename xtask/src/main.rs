@@ -8,12 +8,14 @@ mod tidy;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use test::Extent;
 
 const HELP: &str = "\
 cargo xtask test                       formatting, tidy, clippy, then every test
 cargo xtask tidy                       the rules of the house, in a second (CONTRIBUTING.md)
-cargo xtask ci                         all of CI: the same, and rustdoc and cargo-deny before the
-                                       tests, of which none may be left out
+cargo xtask ci [--full]                all of CI: the same, and before the tests packages,
+                                       cargo-deny and rustdoc; no test may be left out; --full
+                                       repeats the random tests more often (CONTRIBUTING.md)
 cargo xtask conformance DIR [FILTER]   the published consensus tests in DIR (docs/conformance.md);
                                        FILTER: a part of a test file's path
 cargo xtask bench state [..]           clients side by side on a large state: latencies, targets;
@@ -21,6 +23,7 @@ cargo xtask bench depths [..]          witnesses of older blocks;
 cargo xtask bench transports [..]      blocks with large witnesses over all transports, beside geth;
 cargo xtask bench crowd [..]           a thousand small calls beside a witness of 500 MB;
                                        `cargo xtask bench help` says more
+cargo xtask picture                    measures and draws docs/newpayload.svg, beside geth
 cargo xtask help                       this text
 
 The exit status is 0 when all is well, that of the command that failed, or 2 for a wrong call.";
@@ -29,12 +32,14 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments.as_slice() {
-        ["test"] => test::run_all(std::env::var_os("CI").is_some()),
-        ["ci"] => test::run_all(true),
+        ["test"] if std::env::var_os("CI").is_none() => test::run_all(Extent::Tests),
+        ["test" | "ci"] => test::run_all(Extent::Ci),
+        ["ci", "--full"] => test::run_all(Extent::Full),
         ["tidy"] => tidy::check(),
         ["conformance", directory] => conformance::run(directory, None),
         ["conformance", directory, filter] => conformance::run(directory, Some(filter)),
         ["bench", rest @ ..] => bench::run(rest),
+        ["picture"] => bench::picture(),
         ["help" | "--help" | "-h"] => {
             println!("{HELP}");
             Ok(())

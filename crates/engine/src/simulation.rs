@@ -418,8 +418,7 @@ impl Simulation {
 }
 
 fn simulate(seed: u64, options: EngineOptions) {
-    let steps = std::env::var("DEPONENT_STEPS").ok();
-    let steps = steps.map_or(120, |steps| steps.parse().expect("DEPONENT_STEPS is a number"));
+    let steps = testing::rounds("DEPONENT_STEPS", 120, 400);
     // Witnesses of no block are in memory, of a few, or of all since the last start.
     let witness_cache_bytes = [0, 40 << 10, options.witness_cache_bytes][seed as usize % 3];
     let options = EngineOptions { witness_cache_bytes, ..options };

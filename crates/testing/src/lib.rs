@@ -23,4 +23,4 @@ pub mod world;
 
 pub use fixtures::fixtures;
 pub use folder::Folder;
-pub use random::Random;
+pub use random::{Random, rounds};

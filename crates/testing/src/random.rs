@@ -1,3 +1,17 @@
+/// How often a test with random input repeats itself: the number in the environment variable
+/// `name`; without one `usual`, or `full` where `DEPONENT_FULL` is set, as by
+/// `cargo xtask ci --full`.
+///
+/// # Panics
+/// If the variable is not a number.
+pub fn rounds(name: &str, usual: u32, full: u32) -> u32 {
+    match std::env::var(name) {
+        Ok(rounds) => rounds.parse().unwrap_or_else(|_| panic!("{name}={rounds} is no number")),
+        Err(_) if std::env::var_os("DEPONENT_FULL").is_some() => full,
+        Err(_) => usual,
+    }
+}
+
 /// A generator of pseudo-random numbers (SplitMix64). Its seed is printed.
 #[derive(Debug)]
 pub struct Random(u64);

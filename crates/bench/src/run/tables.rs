@@ -45,7 +45,7 @@ pub(crate) fn fill(document: &mut Document, measured: &Measured) {
         }
         let own = of_stage(runs, stage);
         document.table(latencies("newPayload", &own, |block| Some(block.new_payload)));
-        document.chart(distribution(&own));
+        document.chart(distribution(&own)).chart(medians(stage, &own));
         let chosen = |block: &Block| (block.forkchoice > 0.0).then_some(block.forkchoice);
         document.table(latencies("forkchoiceUpdated", &own, chosen));
         let waited = |block: &Block| (block.queue_wait > 0.001).then_some(block.queue_wait);
@@ -148,6 +148,20 @@ pub(crate) fn distribution(runs: &[Run]) -> Lines {
     let mut chart = Lines::distribution("newPayload", Axis::new("time", Unit::Ms));
     for client in names(runs) {
         chart.values(client, blocks(runs, client).into_iter().map(|block| block.new_payload));
+    }
+    chart
+}
+
+/// The median of newPayload, a bar a client.
+fn medians(stage: &str, runs: &[Run]) -> Bars {
+    let clients = names(runs);
+    let of_all: Vec<_> = clients.iter().flat_map(|client| blocks(runs, client)).collect();
+    let gas = of_all.iter().map(|block| block.gas_used as f64).sum::<f64>() / of_all.len() as f64;
+    let title = format!("engine_newPayload, {stage} blocks of {:.0} Mgas", gas / 1e6);
+    let mut chart = Bars::new(title, Axis::new("median, less is better", Unit::Ms));
+    for client in clients {
+        let times = Sorted::new(blocks(runs, client).into_iter().map(|block| block.new_payload));
+        chart.bar(client, [(client, times.median())]);
     }
     chart
 }

@@ -9,11 +9,6 @@ use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
 use testing::disks::{Fault, FaultDisk};
 
-/// Where the power fails: `DEPONENT_CUTS` operations, drawn at random, or 300.
-fn cuts() -> usize {
-    std::env::var("DEPONENT_CUTS").map_or(300, |cuts| cuts.parse().expect("a number"))
-}
-
 /// Gives the blocks to the engine, each of which becomes the head, and every fifth of the first
 /// ones final. Says in `last_final` which final one was said to be on the disk.
 fn feed(
@@ -39,7 +34,8 @@ fn feed(
 #[test]
 fn a_power_cut_loses_no_final_block_and_what_is_left_goes_on() {
     let seed = seed();
-    let cuts = cuts();
+    // Operations, drawn at random, at which the power fails.
+    let cuts = testing::rounds("DEPONENT_CUTS", 100, 300);
     println!("DEPONENT_SEED={seed} DEPONENT_CUTS={cuts}");
     let mut simulation = Simulation::new(seed, sweeping());
     let first = simulation.fast().heads().genesis;

@@ -27,8 +27,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Random chains of up to five blocks beside the published tests, unless `DEPONENT_CHAINS` says.
-const RANDOM_CHAINS: u64 = 400;
 /// Seeds that have found something, run each time.
 const FOUND: [u64; 9] = [
     1795726188, 1795727078, 1795727964, 1795731467, 1795734823, 4000000174, 4000002652, 5300001706,
@@ -178,11 +176,11 @@ fn run_access_lists(test: &Test, counts: &mut access_lists::Counts) -> Outcome {
     }
 }
 
-/// Random chains, judged as the published ones are.
+/// Random chains of up to five blocks, judged as the published ones are.
 fn run_random() -> Report {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let seed = number("DEPONENT_SEED").unwrap_or(now.map_or(1, |now| now.as_secs()));
-    let chains = number("DEPONENT_CHAINS").unwrap_or(RANDOM_CHAINS);
+    let chains = u64::from(testing::rounds("DEPONENT_CHAINS", 400, 4_000));
     println!("random chains: {chains} from DEPONENT_SEED={seed} on");
     let seeds: Vec<u64> = (0..chains).map(|index| seed.wrapping_add(index)).chain(FOUND).collect();
     side_by_side(&seeds, |&seed| {

@@ -110,11 +110,6 @@ fn number(block: &Value) -> u64 {
     u64::from_str_radix(&block["number"].as_str().expect("hex")[2..], 16).expect("hex")
 }
 
-/// How often the node is killed: `DEPONENT_KILLS`, or 500 times.
-fn kills() -> u32 {
-    std::env::var("DEPONENT_KILLS").map_or(500, |kills| kills.parse().expect("a number"))
-}
-
 /// Withdrawals to some of four thousand accounts, so that a block changes paths all over the state.
 fn withdrawals(rng: &mut StdRng) -> Value {
     let withdrawal = |index: u64| {
@@ -146,7 +141,7 @@ async fn a_node_that_is_killed_comes_back_with_every_block_that_it_called_final(
     let mut rng = StdRng::seed_from_u64(seed());
     let dir = directory();
     let mut last_final = Value::Null;
-    for kill in 0..kills() {
+    for kill in 0..testing::rounds("DEPONENT_KILLS", 100, 500) {
         let mut node = Process::start(dir.path()).await;
         let mut head = node.head().await;
         if !last_final.is_null() {
