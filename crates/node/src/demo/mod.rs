@@ -18,12 +18,18 @@ use witness::Witness;
 
 use crate::{Node, NodeOptions};
 
-/// The rows of the table: a name, and how many contracts a block reads.
-const ROWS: [(&str, usize); 3] = [("empty", 0), ("17 MB", 691), ("100 MB", 4_069)];
+/// The columns of the table: a name, and how many contracts a block reads.
+const SIZES: [(&str, usize); 3] = [("empty", 0), ("17 MB", 691), ("100 MB", 4_069)];
 
-/// The columns with a witness.
-const FLOWS: [&str; 6] =
-    ["two calls", "one call", "SSZ, TCP", "SSZ, Unix", "descriptor", "codes held"];
+/// The rows of the table that end with a witness: a short name, and what is done.
+const FLOWS: [(&str, &str); 6] = [
+    ("two calls", "newPayload, then debug_executionWitness, JSON"),
+    ("one call", "newPayloadWithWitness, JSON"),
+    ("SSZ, TCP", "POST payloads/witness, SSZ"),
+    ("SSZ, Unix", "the same on a Unix socket"),
+    ("descriptor", "the same, the answer as a memory file"),
+    ("codes held", "the same, without codes that the client has"),
+];
 
 /// Seconds that the demo takes on two cores: for the genesis, and for each round.
 const SETUP_SECONDS: u32 = 5;
@@ -53,38 +59,37 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
 }
 
 async fn demo(rounds: u32) -> anyhow::Result<()> {
-    let blocks = rounds as usize * ROWS.len() * FLOWS.len();
+    let blocks = rounds as usize * SIZES.len() * FLOWS.len();
     println!(
-        "Building and validating {blocks} blocks, with witnesses of up to 100 MB, on a temporary \
-         node: about {} seconds.\n",
+        "Building and validating {blocks} blocks on a temporary node: about {} seconds.\n",
         SETUP_SECONDS + ROUND_SECONDS * rounds
     );
     let bar = progress_bar(blocks as u64);
-    bar.set_message("making a genesis with 100 MB of contracts");
-    let mut world = World::new(ROWS[ROWS.len() - 1].1)?;
+    bar.set_message("making the genesis");
+    let mut world = World::new(SIZES[SIZES.len() - 1].1)?;
     let directory = tempfile::tempdir().context("no temporary directory")?;
     let data_dir = directory.path().to_path_buf();
     let ipc = Some(data_dir.join("deponent.ipc"));
     let options = NodeOptions { ipc, ..NodeOptions::new(world.genesis.clone(), data_dir) };
     let node = Node::start(options).await?;
     let mut flows = connect(&node).await?;
-    let mut rows = Vec::new();
-    for (name, contracts) in ROWS {
-        let mut row = Row { name, ..Row::default() };
+    let mut columns = Vec::new();
+    for (name, contracts) in SIZES {
+        let mut column = Column { name, ..Column::default() };
         for _ in 0..rounds {
             for (index, flow) in flows.iter_mut().enumerate() {
-                bar.set_message(format!("{name} block, {}", FLOWS[index]));
+                bar.set_message(format!("{name} block, {}", FLOWS[index].0));
                 let (payload, sidecar) = world.build(node.engine(), contracts)?;
                 let answer = flow.measure(&payload, &sidecar).await?;
                 check(&node, &payload, &answer.witness)?;
-                row.add(index, &answer);
+                column.add(index, &answer);
                 bar.inc(1);
             }
         }
-        rows.push(row);
+        columns.push(column);
     }
     bar.finish_and_clear();
-    print(&rows, rounds);
+    print(&columns, rounds);
     node.stop().await;
     Ok(())
 }
@@ -184,7 +189,7 @@ fn check(node: &Node, payload: &ExecutionPayload, witness: &Witness) -> anyhow::
 
 /// The measurements of one size.
 #[derive(Default)]
-struct Row {
+struct Column {
     name: &'static str,
     content_bytes: usize,
     items: usize,
@@ -193,7 +198,7 @@ struct Row {
     totals: [Vec<Duration>; FLOWS.len()],
 }
 
-impl Row {
+impl Column {
     fn add(&mut self, flow: usize, Answer { verdict, total, witness }: &Answer) {
         let Witness { state, codes, headers } = witness;
         self.content_bytes = witness.content_bytes();
@@ -203,31 +208,26 @@ impl Row {
     }
 }
 
-fn print(rows: &[Row], rounds: u32) {
-    print!("{:<6} {:>10} {:>7} {:>10}", "block", "witness MB", "items", "verdict ms");
-    for name in FLOWS {
-        print!(" {name:>11}");
+/// The table fits a terminal of 80 columns.
+fn print(columns: &[Column], rounds: u32) {
+    let line = |name: &str, cell: &dyn Fn(&Column) -> String| {
+        let cells: Vec<_> = columns.iter().map(|column| format!("{:>9}", cell(column))).collect();
+        println!("{name:<46}{}", cells.concat());
+    };
+    line("block", &|column| column.name.into());
+    line("size of its witness, MB", &|column| format!("{:.2}", column.content_bytes as f64 / 1e6));
+    line("nodes, codes and headers in it", &|column| column.items.to_string());
+    println!("\nmilliseconds until the client has decoded the answer, medians of {rounds} blocks");
+    line("newPayload, without the witness", &|column| milliseconds(&column.verdicts));
+    for (flow, (_, name)) in FLOWS.iter().enumerate() {
+        line(name, &|column| milliseconds(&column.totals[flow]));
     }
-    println!();
-    for row in rows {
-        let megabytes = row.content_bytes as f64 / 1e6;
-        let verdict = median_ms(&row.verdicts);
-        print!("{:<6} {megabytes:>10.2} {:>7} {verdict:>10.1}", row.name, row.items);
-        for times in &row.totals {
-            print!(" {:>11.1}", median_ms(times));
-        }
-        println!();
-    }
-    println!(
-        "\nEvery witness verified its block statelessly. The columns are medians of {rounds} \
-         blocks, in ms,\nup to the moment when the client has decoded the answer.\n\
-         verdict ms   engine_newPayloadV4, without the witness\n\
-         two calls    the same, then debug_executionWitness: JSON over HTTP\n\
-         one call     engine_newPayloadWithWitnessV4: JSON over HTTP\n\
-         SSZ          POST /engine/v1/payloads/witness\n\
-         descriptor   the same, the answer as a memory file over a Unix socket\n\
-         codes held   the same, without the codes that the client has from earlier answers"
-    );
+    println!("\nEvery witness verified its block statelessly.");
+}
+
+/// The median.
+fn milliseconds(times: &[Duration]) -> String {
+    format!("{:.1}", median_ms(times))
 }
 
 fn median_ms(times: &[Duration]) -> f64 {
