@@ -15,8 +15,8 @@
 //! #     fn call(&self, method: &str, _: Option<&RawValue>) -> Result<Json, Error> {
 //! #         match method {
 //! #             "engine_newPayloadV1" => Json::of(&std::collections::BTreeMap::from([
-//! #                 ("status", Some("SYNCING")), ("latestValidHash", None), ("validationError",
-//! None),
+//! #                 ("status", Some("SYNCING")), ("latestValidHash", None),
+//! #                 ("validationError", None),
 //! #             ])),
 //! #             "eth_chainId" => Json::of(&"0x1"),
 //! #             _ => Err(Error::method_not_found(method)),

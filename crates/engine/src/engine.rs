@@ -153,6 +153,9 @@ impl Engine {
     }
 
     /// A valid block by its hash, whatever branch it is on.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
     pub fn block(&self, hash: B256) -> Result<Option<Arc<BlockRecord>>, Error> {
         self.shared.chain.block(&hash)
     }
@@ -166,6 +169,9 @@ impl Engine {
     }
 
     /// The hash of block `number` of the canonical chain.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
     pub fn canonical_hash(&self, number: u64) -> Result<Option<B256>, Error> {
         self.shared.chain.canonical_hash(number)
     }

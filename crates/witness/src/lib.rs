@@ -10,8 +10,8 @@
 //! ```
 //! use alloy_consensus::Header;
 //! use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
-//! use deponent_witness::{AccountInfo, BlockState, Change, State, TrieState, Witness,
-//! WitnessIndex}; use deponent_witness::{StateError, json, rlp, ssz};
+//! use deponent_witness::{AccountInfo, BlockState, Change, State, StateError, TrieState};
+//! use deponent_witness::{Witness, WitnessIndex, json, rlp, ssz};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // A state with one account, made on the empty state of a first block.

@@ -43,6 +43,9 @@ pub struct GenesisAccount {
 impl Genesis {
     /// The genesis that a geth-style `genesis.json` describes: the header gets the fields of the
     /// forks that are active at its time, with their initial values where the file is silent.
+    ///
+    /// # Errors
+    /// [`Error::Genesis`] when the base fee has more than 64 bits.
     pub fn new(genesis: &alloy_genesis::Genesis, chain: &ChainSpec) -> Result<Self, Error> {
         let alloc: BTreeMap<_, _> = genesis
             .alloc
@@ -55,6 +58,9 @@ impl Genesis {
     }
 
     /// The header of such a file's first block, when its state has this root.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new).
     pub fn header(
         genesis: &alloy_genesis::Genesis,
         chain: &ChainSpec,

@@ -189,7 +189,10 @@ impl StatelessInput {
         })
     }
 
-    /// The encoding in one buffer; errors as [`Self::write`].
+    /// The encoding in one buffer.
+    ///
+    /// # Errors
+    /// As for [`Self::write`].
     pub fn encode(&self) -> Result<Vec<u8>, SszError> {
         self.check()?;
         let mut out = Vec::with_capacity(size_of::<u16>() + self.ssz_bytes());
@@ -211,7 +214,10 @@ impl StatelessInput {
     }
 
     /// The encoding as byte strings that follow each other, to be sent without being joined: the
-    /// witness's large items are among them as they are, uncopied. Errors as [`Self::write`].
+    /// witness's large items are among them as they are, uncopied.
+    ///
+    /// # Errors
+    /// As for [`Self::write`].
     pub fn parts(&self) -> Result<Vec<Bytes>, SszError> {
         self.check()?;
         let mut parts = vec![self.before_witness().into()];

@@ -34,6 +34,10 @@ pub fn validate_input(chain: &ChainSpec, input: &Bytes) -> StatelessValidationRe
 }
 
 /// As [`validate_input`], with the reason when the payload is not valid.
+///
+/// # Errors
+/// [`VerifyError::Witness`] when the witness is not one of this block, [`VerifyError::Block`] when
+/// the block breaks a rule, is of another chain, or the witness is incomplete.
 pub fn verify_input(chain: &ChainSpec, input: &StatelessInput) -> Result<(), VerifyError> {
     if input.chain_id != chain.chain_id() {
         let (got, expected) = (input.chain_id, chain.chain_id());
