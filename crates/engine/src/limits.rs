@@ -103,6 +103,13 @@ pub const BACKGROUND_NICE: i32 = 19;
 /// How long a turn of such a thread is where the system lets it say so: the shortest that there is.
 pub const BACKGROUND_TURN: Duration = Duration::from_micros(100);
 
+/// How long after a verdict a block is sealed if no fork choice comes: the answer has to be encoded
+/// and read first, and where processors are few sealing would take one away from that.
+pub const SEAL_AFTER_VERDICT: Duration = Duration::from_millis(3);
+
+/// The same after the fork choice, whose answer is short.
+pub const SEAL_AFTER_CHOICE: Duration = Duration::from_micros(500);
+
 /// How long the reading of the newest nodes rests while a block runs.
 pub const READ_AHEAD_PAUSE: Duration = Duration::from_millis(5);
 

@@ -113,6 +113,7 @@ impl Engine {
             // Another body may be the right one for this hash: it is not remembered.
             return Ok(Verdict::Invalid { latest_valid_hash: None, reason: shortened(&reason) });
         }
+        self.after.seal_now();
         self.new_listed_block(block, None, AnswerContent::Nothing)
     }
 
@@ -122,6 +123,7 @@ impl Engine {
         wanted: AnswerContent,
     ) -> Result<Verdict, Error> {
         // Its state is wanted by the time that the payload is decoded.
+        self.after.seal_now();
         if let Some(parent) = self.shared.chain.tree().recent(&payload.execution.parent_hash()) {
             parent.seal.want();
         }

@@ -45,6 +45,11 @@ impl After {
         self.queue.push(block);
     }
 
+    /// Has the blocks that wait sealed from now on.
+    pub(crate) fn seal_now(&self) {
+        self.queue.seal_now();
+    }
+
     /// Seals a block on the calling thread.
     pub(crate) fn seal_here(&self, block: RanBlock) {
         let _wanted = self.shared.background.want();

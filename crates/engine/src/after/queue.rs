@@ -4,12 +4,13 @@ use crate::chain::record::BlockRecord;
 use crate::chain::sealed::Seal;
 use crate::chain::unsealed::UnsealedBlock;
 use crate::error::NO_PANIC;
+use crate::limits;
 use crate::tries::Tries;
 use crate::witnesses::recent::RecentWitness;
 use alloy_primitives::{B256, Bytes};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A valid block that has run, and all that is left to do about it behind its answer.
 #[derive(Debug)]
@@ -26,18 +27,20 @@ pub(crate) struct RanBlock {
 }
 
 /// Blocks to seal, and reasons to persist.
-#[derive(Debug, Default)]
-pub(crate) struct Queue {
-    state: Mutex<QueueState>,
+#[derive(Debug)]
+pub(crate) struct Queue<B = RanBlock> {
+    state: Mutex<QueueState<B>>,
     /// For the thread that seals, and the one that reads the newest nodes while no block runs.
     ran: Condvar,
     /// For the thread that persists, and those that wait for it.
     changed: Condvar,
 }
 
-#[derive(Debug, Default)]
-struct QueueState {
-    to_seal: VecDeque<RanBlock>,
+#[derive(Debug)]
+struct QueueState<B> {
+    to_seal: VecDeque<B>,
+    /// When the first of them is sealed, unless that is now.
+    seal_at: Option<Instant>,
     /// No more blocks come.
     is_closed: bool,
     /// Blocks sealed and not persisted.
@@ -52,29 +55,72 @@ struct QueueState {
     rounds: u64,
 }
 
-impl QueueState {
+impl<B> QueueState<B> {
+    /// How long the first block to seal waits for its time.
+    fn time_left(&self, now: Instant) -> Duration {
+        self.seal_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now))
+    }
+
     fn is_quiet(&self) -> bool {
         let is_wanted = self.sealed > 0 || self.is_choice_new || self.is_persist_wanted;
         !is_wanted && !self.is_stopped
     }
 }
 
-impl Queue {
-    fn state(&self) -> MutexGuard<'_, QueueState> {
+impl<B> Default for Queue<B> {
+    fn default() -> Self {
+        let state = QueueState {
+            to_seal: VecDeque::new(),
+            seal_at: None,
+            is_closed: false,
+            sealed: 0,
+            is_choice_new: false,
+            is_persist_wanted: false,
+            is_stopped: false,
+            rounds: 0,
+        };
+        Self { state: state.into(), ran: Condvar::new(), changed: Condvar::new() }
+    }
+}
+
+impl<B> Queue<B> {
+    fn state(&self) -> MutexGuard<'_, QueueState<B>> {
         self.state.lock().expect(NO_PANIC)
     }
 
-    /// Has a block sealed.
-    pub(crate) fn push(&self, block: RanBlock) {
-        self.state().to_seal.push_back(block);
+    /// Has a block sealed: soon after the fork choice, or when none comes or the next block does.
+    pub(crate) fn push(&self, block: B) {
+        let mut state = self.state();
+        if state.to_seal.is_empty() {
+            state.seal_at = Some(Instant::now() + limits::SEAL_AFTER_VERDICT);
+        }
+        state.to_seal.push_back(block);
         // Not one: the thread that reads the newest nodes may wait on it too.
         self.ran.notify_all();
     }
 
-    /// The next block to seal; `None` when no more come.
-    pub(crate) fn next_block(&self) -> Option<RanBlock> {
-        let is_idle = |state: &mut QueueState| state.to_seal.is_empty() && !state.is_closed;
-        self.ran.wait_while(self.state(), is_idle).expect(NO_PANIC).to_seal.pop_front()
+    /// Has the blocks that wait sealed from now on: the next one needs their state.
+    pub(crate) fn seal_now(&self) {
+        if self.state().seal_at.take().is_some() {
+            self.ran.notify_all();
+        }
+    }
+
+    /// The next block to seal, when its time has come; `None` when no more come.
+    pub(crate) fn next_block(&self) -> Option<B> {
+        let mut state = self.state();
+        loop {
+            let is_empty = state.to_seal.is_empty();
+            let left = state.time_left(Instant::now());
+            if state.is_closed || !is_empty && left.is_zero() {
+                state.seal_at = None;
+                return state.to_seal.pop_front();
+            }
+            state = match is_empty {
+                true => self.ran.wait(state).expect(NO_PANIC),
+                false => self.ran.wait_timeout(state, left).expect(NO_PANIC).0,
+            };
+        }
     }
 
     /// Says that no more blocks come.
@@ -89,8 +135,13 @@ impl Queue {
     }
 
     pub(crate) fn fork_choice_changed(&self) {
-        self.state().is_choice_new = true;
+        let mut state = self.state();
+        state.is_choice_new = true;
         self.changed.notify_all();
+        if let Some(at) = &mut state.seal_at {
+            *at = (*at).min(Instant::now() + limits::SEAL_AFTER_CHOICE);
+            self.ran.notify_all();
+        }
     }
 
     /// Asks for everything to be persisted soon.
@@ -153,3 +204,6 @@ impl Queue {
         self.changed.notify_all();
     }
 }
+
+#[cfg(test)]
+mod tests;
