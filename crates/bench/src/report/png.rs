@@ -1,23 +1,21 @@
 //! Drawings as PNG (RFC 2083), for places that show no SVG: on white, twice as large as drawn.
 //!
-//! What has to be drawn is rectangles, lines, discs and text; the letters are those of a crate,
-//! since a machine that measures need not have fonts.
+//! Shapes are rectangles, lines, discs and text; the letters are those of a crate, since a machine
+//! that measures need not have fonts.
 
 use std::io::Write;
 
 use flate2::write::ZlibEncoder;
 use flate2::{Compression, Crc};
-use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_width};
+use spleen_font::{FONT_12X24, PSF2Font};
 
 use super::draw::{Anchor, Ink, Scene, Shape};
 use super::svg::{colour, dashes};
 
 /// Pixels of a unit of the drawing.
 const SCALE: f64 = 2.0;
-const WEIGHT: FontWeight = FontWeight::Regular;
-const LETTERS: RasterHeight = RasterHeight::Size32;
-/// Where letters stand in their rasters, from above.
-const BASELINE: f64 = 25.0;
+/// From the top of a letter's bitmap to the line on which letters stand, in pixels.
+const BASELINE: f64 = 19.0;
 
 /// The bytes of the file.
 pub(super) fn file(scene: &Scene) -> Vec<u8> {
@@ -33,12 +31,14 @@ struct Canvas {
     height: usize,
     /// Red, green and blue, row by row.
     pixels: Vec<u8>,
+    font: PSF2Font<'static>,
 }
 
 impl Canvas {
     fn new(width: f64, height: f64) -> Self {
         let [width, height] = [width, height].map(|side| (side * SCALE).ceil() as usize);
-        Self { width, height, pixels: vec![0xff; 3 * width * height] }
+        let font = PSF2Font::new(FONT_12X24).expect("the crate's own font is one");
+        Self { width, height, pixels: vec![0xff; 3 * width * height], font }
     }
 
     fn draw(&mut self, shape: &Shape) {
@@ -118,7 +118,7 @@ impl Canvas {
     }
 
     fn text(&mut self, [x, y]: [f64; 2], anchor: Anchor, ink: Ink, text: &str) {
-        let width = get_raster_width(WEIGHT, LETTERS) as f64;
+        let width = f64::from(self.font.width);
         let before = match anchor {
             Anchor::Start => 0.0,
             Anchor::Middle => 0.5,
@@ -127,17 +127,14 @@ impl Canvas {
         let left = (x * SCALE - before * width * text.chars().count() as f64).round();
         let top = (y * SCALE - BASELINE).round();
         for (place, letter) in text.chars().enumerate() {
-            let letter = if letter == '…' { '~' } else { letter };
-            let raster = get_raster(letter, WEIGHT, LETTERS);
-            let Some(raster) = raster.or_else(|| get_raster('?', WEIGHT, LETTERS)) else {
-                continue;
-            };
-            let from = left + place as f64 * width;
-            let sides = [from, top, from + raster.width() as f64, top + raster.height() as f64];
-            self.paint(sides, ink, |[x, y]| {
-                let [x, y] = [x - from, y - top].map(|place| place.max(0.0) as usize);
-                f64::from(raster.pixel(x, y).unwrap_or(0)) / 255.0
-            });
+            let known = self.font.glyph_for_utf8(letter.encode_utf8(&mut [0; 4]).as_bytes());
+            let rows = known.or_else(|| self.font.glyph_for_utf8(b"?")).into_iter().flatten();
+            for (row, pixels) in rows.enumerate() {
+                for column in pixels.enumerate().filter_map(|(at, is_set)| is_set.then_some(at)) {
+                    let [x, y] = [left + place as f64 * width + column as f64, top + row as f64];
+                    self.paint([x, y, x + 1.0, y + 1.0], ink, |_| 1.0);
+                }
+            }
         }
     }
 
