@@ -1,13 +1,12 @@
 //! `deponent bench rpc`: many small calls, one after the other, pipelined and in batches, over
 //! HTTP/1.1, WebSocket and Unix sockets, to any endpoint.
 //!
-//! Calls are made by the client of the crate `rpc`, on a few threads. What it can do at most is
-//! measured against a server that does nothing ([`null`]), and the report says where that was the
-//! limit.
+//! Calls are made by the clients of the crate `rpc`, on a few threads. Their limit is measured
+//! against a server that does nothing ([`null`]), and the report says where that was the limit.
 
 mod caller;
+mod connection;
 mod endpoint;
-mod link;
 mod mix;
 mod null;
 mod overhead;
@@ -20,13 +19,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 
 pub(crate) use self::caller::{Caller, CallerArgs};
 pub(crate) use self::overhead::{OverheadArgs, overhead};
 
-use self::endpoint::{Access, Admission, Endpoint, Wire};
+use self::endpoint::{Access, AccessArgs, Endpoint, Transport};
 use self::mix::Mix;
 use self::null::NullServer;
 use self::tally::Tally;
@@ -36,14 +35,16 @@ use crate::progress;
 use crate::report::{Document, console, results_folder};
 use crate::turns::whose;
 
-/// Most calls on their way at a time, each of which may have a connection.
+/// Most calls under way at a time, each of which may have a connection.
 const MOST_CONNECTIONS: usize = 10_000;
 /// Most calls of a batch.
 const MOST_DEPTH: usize = 100_000;
-/// How long the null server is measured.
+/// For measuring the null server.
 const NULL_TIME: Duration = Duration::from_secs(1);
+/// Never reached by a turn of counted calls.
+const ENDLESS: Duration = Duration::from_secs(1 << 30);
 
-/// What `rpc` is given.
+/// The arguments of `rpc`.
 #[derive(Debug, Args)]
 pub(crate) struct LoadArgs {
     /// Where calls go: http(s)://host:port/path, ws(s)://host:port/path, the path of a Unix socket,
@@ -56,8 +57,8 @@ pub(crate) struct LoadArgs {
     /// Connections to each endpoint, all at the same time.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = count::<usize>)]
     connections: usize,
-    /// Calls on their way when pipelined, over HTTP each on a connection of its own, and calls of a
-    /// batch.
+    /// Calls under way when pipelined, over HTTP each on a connection of its own that is kept for
+    /// the next ones, and calls of a batch.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = count::<usize>)]
     depth: usize,
     /// Threads that drive the connections; otherwise one for every two processors.
@@ -83,7 +84,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     timeout: f64,
     #[command(flatten)]
-    access: Access,
+    access: AccessArgs,
     /// Do not measure a server that does nothing for comparison.
     #[arg(long)]
     no_null: bool,
@@ -92,7 +93,7 @@ pub(crate) struct LoadArgs {
     results: Option<PathBuf>,
 }
 
-/// How calls follow each other on a connection.
+/// The order of calls and answers on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Mode {
     /// The next one when the last was answered.
@@ -115,9 +116,9 @@ impl Mode {
     }
 }
 
-/// What a turn does.
+/// The calls of a turn.
 #[derive(Clone, Debug)]
-struct Plan {
+struct TurnPlan {
     mode: Mode,
     connections: usize,
     depth: usize,
@@ -130,18 +131,8 @@ struct Plan {
     max_rate: Option<f64>,
 }
 
-/// Never reached by a turn of counted calls.
-const ENDLESS: Duration = Duration::from_secs(1 << 30);
-
-impl Plan {
-    /// The same calls for another time, as fast as can be.
-    fn free(&self, duration: Duration) -> Self {
-        Self { duration, calls: None, max_rate: None, ..self.clone() }
-    }
-}
-
-/// An endpoint, and what came of its calls.
-struct Contender {
+/// An endpoint and its name in the report.
+struct LoadTarget {
     name: String,
     endpoint: Arc<Endpoint>,
     /// Where the endpoint is our own null server.
@@ -153,7 +144,7 @@ struct Outcome {
     name: String,
     mode: Mode,
     rounds: Vec<Tally>,
-    /// What the null server does a second over the same wire.
+    /// The calls of the null server a second over the same transport.
     null_rate: Option<f64>,
 }
 
@@ -172,37 +163,34 @@ impl Outcome {
 /// Makes the calls, prints the report and writes it.
 ///
 /// # Errors
-/// What was wrong with the arguments; an endpoint that gave no result to any call, after the report
-/// is written.
+/// Wrong arguments; an endpoint that gave no result to any call, after the report is written.
 pub(crate) fn load(args: &LoadArgs) -> anyhow::Result<()> {
-    let admission = args.access.admission()?;
+    let access = args.access.read()?;
     let mix = Arc::new(Mix::parse(&args.method)?);
-    let contenders = args.contenders(&admission)?;
+    let targets = args.targets(&access)?;
     let mut document = Document::new("JSON-RPC calls");
-    for contender in contenders.iter().filter(|contender| contender.null.is_none()) {
+    for target in targets.iter().filter(|target| target.null.is_none()) {
         let timeout = seconds("--timeout", args.timeout)?;
-        let version =
-            Caller::on(Arc::clone(&contender.endpoint), timeout, Duration::ZERO)?.version();
-        let version = version.with_context(|| format!("no answer from {}", contender.endpoint))?;
-        document.client(&contender.name, &version, &[]);
+        let version = Caller::to(Arc::clone(&target.endpoint), timeout)?.version();
+        let version = version.with_context(|| format!("no answer from {}", target.endpoint))?;
+        document.client(&target.name, &version, &[]);
     }
-    let plans = args.mode.iter().map(|mode| args.plan(*mode, admission.max_rate));
-    let plans = plans.collect::<anyhow::Result<Vec<_>>>()?;
+    let plans = args.mode.iter().map(|mode| args.plan(*mode, access.max_rate));
     let mut outcomes = Vec::new();
-    for plan in plans {
-        outcomes.extend(args.measure(&contenders, &mix, &plan)?);
+    for plan in plans.collect::<anyhow::Result<Vec<_>>>()? {
+        outcomes.extend(args.measure(&targets, &mix, &plan)?);
     }
-    args.introduce(&mix, admission.max_rate, &mut document);
+    args.introduce(&mix, access.max_rate, &mut document);
     if process::interrupted() {
         document.text("It was interrupted: rounds are missing.");
     }
-    let has_rate = admission.max_rate.is_some();
+    let has_rate = access.max_rate.is_some();
     report::describe(&mix, &args.mode, &outcomes, has_rate, &mut document);
-    let folder = write(&document, args.results.as_ref())?;
-    println!("{}", folder.display());
+    println!("{}", write(&document, args.results.as_ref())?.display());
     let silent = outcomes.iter().find(|outcome| outcome.total().latency().count() == 0);
-    let silent = silent.map(|outcome| format!("{}, {}", outcome.name, outcome.mode.name()));
-    ensure!(silent.is_none(), "no call has a result: {}", silent.unwrap_or_default());
+    if let Some(Outcome { name, mode, .. }) = silent {
+        bail!("no call has a result: {name}, {}", mode.name());
+    }
     Ok(())
 }
 
@@ -226,60 +214,57 @@ fn usual_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).div_ceil(2)
 }
 
-/// A null server that speaks over this wire, and an endpoint that is it.
-fn null_contender(wire: Wire) -> anyhow::Result<Contender> {
-    let null = NullServer::start(wire).context("no null server")?;
-    let endpoint = Arc::new(Endpoint::new(&null.url, &Admission::default())?);
-    Ok(Contender { name: format!("null:{}", wire.name()), endpoint, null: Some(null) })
+/// A null server over this transport, and an endpoint that is it.
+fn null_endpoint(transport: Transport) -> anyhow::Result<(NullServer, Arc<Endpoint>)> {
+    let null = NullServer::start(transport).context("no null server")?;
+    let endpoint = Arc::new(Endpoint::new(&null.url, &Access::default())?);
+    Ok((null, endpoint))
 }
 
 impl LoadArgs {
-    fn contenders(&self, admission: &Admission) -> anyhow::Result<Vec<Contender>> {
-        let urls = if self.url.is_empty() { &admission.urls } else { &self.url };
+    fn targets(&self, access: &Access) -> anyhow::Result<Vec<LoadTarget>> {
+        let urls = if self.url.is_empty() { &access.urls } else { &self.url };
         ensure!(!urls.is_empty(), "no endpoint: --url, or DEPONENT_RPC_URL in the --env file");
-        let one = |url: &String| {
-            let null = Wire::ALL.into_iter().find(|wire| *url == format!("null:{}", wire.name()));
-            if let Some(wire) = null {
-                return null_contender(wire);
-            }
-            let endpoint = Arc::new(Endpoint::new(url, admission)?);
-            Ok(Contender { name: endpoint.to_string(), endpoint, null: None })
+        let mut names: Vec<String> = Vec::new();
+        let target = |url: &String| {
+            let mut transports = Transport::ALL.into_iter();
+            let null = transports.find(|it| *url == format!("null:{}", it.name()));
+            let (null, endpoint) = match null.map(null_endpoint).transpose()? {
+                Some((null, endpoint)) => (Some(null), endpoint),
+                None => (None, Arc::new(Endpoint::new(url, access)?)),
+            };
+            let shown = if null.is_some() { url.clone() } else { endpoint.to_string() };
+            names.push(shown.clone());
+            // The same endpoint twice shows how much a difference has to be.
+            let name = match names.iter().filter(|name| **name == shown).count() {
+                1 => shown,
+                times => format!("{shown} ({times})"),
+            };
+            Ok(LoadTarget { name, endpoint, null })
         };
-        let mut contenders: Vec<Contender> = urls.iter().map(one).collect::<anyhow::Result<_>>()?;
-        // The same endpoint twice shows what the differences are worth.
-        for at in 1..contenders.len() {
-            let (before, this) = contenders.split_at_mut(at);
-            let same =
-                before.iter().filter(|other| other.name.split(" (").next() == Some(&*this[0].name));
-            let same = same.count();
-            if same > 0 {
-                this[0].name.push_str(&format!(" ({})", same + 1));
-            }
-        }
-        Ok(contenders)
+        urls.iter().map(target).collect()
     }
 
-    fn plan(&self, mode: Mode, rate: Option<f64>) -> anyhow::Result<Plan> {
+    fn plan(&self, mode: Mode, rate: Option<f64>) -> anyhow::Result<TurnPlan> {
         let open = self.connections * if mode == Mode::Pipelined { self.depth } else { 1 };
-        ensure!(open <= MOST_CONNECTIONS, "{open} calls on their way: {MOST_CONNECTIONS} at most");
+        ensure!(open <= MOST_CONNECTIONS, "{open} calls under way: {MOST_CONNECTIONS} at most");
         ensure!(self.depth <= MOST_DEPTH, "a depth of {}: {MOST_DEPTH} at most", self.depth);
-        let threads = self.threads.unwrap_or_else(usual_threads);
         let a_batch_each = self.depth as f64 * self.connections as f64;
         ensure!(
             mode != Mode::Batched
                 || self.calls.is_some()
                 || rate.is_none_or(|rate| rate * self.duration >= a_batch_each),
-            "at {} calls a second no connection has a batch of {} in {} s: lower --depth or \
+            "at {} calls a second not every connection has a batch of {} in {} s: lower --depth or \
              --connections, raise --duration, or leave batched out of --mode",
             rate.unwrap_or_default(),
             self.depth,
             self.duration
         );
-        Ok(Plan {
+        Ok(TurnPlan {
             mode,
             connections: self.connections,
             depth: self.depth,
-            threads: threads.max(1),
+            threads: self.threads.unwrap_or_else(usual_threads),
             duration: match self.calls {
                 Some(_) => ENDLESS,
                 None => seconds("--duration", self.duration)?,
@@ -290,45 +275,43 @@ impl LoadArgs {
         })
     }
 
-    /// All rounds of one mode: each endpoint has a turn, then each has the next one; who comes
-    /// first changes.
+    /// All rounds of one mode: in each every endpoint has a turn, and the first one changes.
     fn measure(
         &self,
-        contenders: &[Contender],
+        targets: &[LoadTarget],
         mix: &Arc<Mix>,
-        plan: &Plan,
+        plan: &TurnPlan,
     ) -> anyhow::Result<Vec<Outcome>> {
-        let outcome = |contender: &Contender| {
-            let null = !self.no_null && contender.null.is_none();
-            let null = null.then(|| null_contender(contender.endpoint.wire)).transpose()?;
-            let null_rate = null.map(|null| turn::run(&null.endpoint, mix, &plan.free(NULL_TIME)));
-            anyhow::Ok(Outcome {
-                name: contender.name.clone(),
+        let mut outcomes = Vec::new();
+        for LoadTarget { name, endpoint, null } in targets {
+            let mut null_rate = None;
+            if !self.no_null && null.is_none() {
+                let (_server, endpoint) = null_endpoint(endpoint.transport)?;
+                let free =
+                    TurnPlan { duration: NULL_TIME, calls: None, max_rate: None, ..plan.clone() };
+                null_rate = Some(turn::run(&endpoint, mix, &free)?.rate());
+            }
+            outcomes.push(Outcome {
+                name: name.clone(),
                 mode: plan.mode,
                 rounds: Vec::new(),
-                null_rate: null_rate.transpose()?.map(|tally| tally.rate()),
-            })
-        };
-        let mut outcomes = contenders.iter().map(outcome).collect::<anyhow::Result<Vec<_>>>()?;
-        let warm_up = Duration::try_from_secs_f64(self.warm_up).context("--warm-up")?;
-        if !warm_up.is_zero() {
-            let plan = Plan { duration: warm_up, calls: None, ..plan.clone() };
-            for contender in contenders {
-                turn::run(&contender.endpoint, mix, &plan)?;
-            }
+                null_rate,
+            });
         }
-        let bar = progress::bar(plan.mode.name(), self.rounds * contenders.len());
-        'rounds: for round in 0..self.rounds {
-            for place in 0..contenders.len() {
-                if process::interrupted() {
-                    break 'rounds;
-                }
-                let at = whose(round, place, contenders.len());
-                let tally = turn::run(&contenders[at].endpoint, mix, plan)?;
-                // A turn that was cut short is none.
-                if process::interrupted() {
-                    break 'rounds;
-                }
+        let warm_up = Duration::try_from_secs_f64(self.warm_up).context("--warm-up")?;
+        let warm_up = TurnPlan { duration: warm_up, calls: None, ..plan.clone() };
+        for target in targets.iter().filter(|_| !warm_up.duration.is_zero()) {
+            turn::run(&target.endpoint, mix, &warm_up)?;
+        }
+        let bar = progress::bar(plan.mode.name(), self.rounds * targets.len());
+        for turn in 0..self.rounds * targets.len() {
+            if process::interrupted() {
+                break;
+            }
+            let at = whose(turn / targets.len(), turn % targets.len(), targets.len());
+            let tally = turn::run(&targets[at].endpoint, mix, plan)?;
+            // A turn that was cut short is none.
+            if !process::interrupted() {
                 outcomes[at].rounds.push(tally);
                 bar.inc(1);
             }
@@ -336,7 +319,7 @@ impl LoadArgs {
         Ok(outcomes)
     }
 
-    /// What a reader of the tables has to know.
+    /// The method, for readers of the tables.
     fn introduce(&self, mix: &Mix, rate: Option<f64>, document: &mut Document) {
         let Self { connections, depth, rounds, .. } = self;
         let calls = mix.calls.iter().enumerate().map(|(at, call)| {
@@ -345,10 +328,10 @@ impl LoadArgs {
         });
         let calls = calls.collect::<Vec<_>>().join(", ");
         document.method(format!(
-            "Connections to each endpoint: {connections}. Calls on their way on each when \
-             pipelined, over HTTP/1.1 each on a connection of its own, and calls of a batch: \
-             {depth}. Rounds, in which the endpoints take turns: \
-             {rounds}. The calls, over and over: {calls}."
+            "Connections to each endpoint: {connections}. Calls under way on each when pipelined, \
+             over HTTP/1.1 each on a connection of its own, which is kept and used again, and \
+             calls of a batch: {depth}. Rounds, in which the endpoints take turns: {rounds}. The \
+             calls, over and over: {calls}."
         ));
         document.method(match rate {
             None => "Latency counts from when a call was sent until its answer was read, in a \

@@ -1,5 +1,5 @@
 //! One call at a time to one endpoint, for commands that want its answers: it waits where the
-//! endpoint asks for patience, and connects again where a connection ends.
+//! endpoint limits the rate, and connects again where a connection ends.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use anyhow::{Context, anyhow, bail, ensure};
 use rpc::{ClientError, RawValue};
 use tokio::runtime::{Builder, Runtime};
 
-use super::endpoint::{Access, Endpoint};
-use super::link::Link;
+use super::connection::Connection;
+use super::endpoint::{AccessArgs, Endpoint};
 use super::mix::Call;
-use super::tally::Failure;
+use super::tally::CallFailure;
 use crate::clients::process;
 use crate::fault::Fault;
 use crate::number::count;
 
-/// How often a call is sent that gets no answer, or is told to wait; pauses grow to a minute.
+/// Tries of a call that gets no answer, or is told to wait; pauses grow to a minute.
 const MOST_TRIES: usize = 20;
 
-/// An endpoint, and what lets calls in.
+/// An endpoint and its credentials.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CallerArgs {
     /// Where calls go: http(s)://host:port/path, ws(s)://host:port/path, or the path of a Unix
@@ -31,52 +31,54 @@ pub(crate) struct CallerArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = count::<u64>)]
     timeout: u64,
     #[command(flatten)]
-    access: Access,
+    access: AccessArgs,
 }
 
 /// Calls an [`Endpoint`].
 pub(crate) struct Caller {
     runtime: Runtime,
     endpoint: Arc<Endpoint>,
-    link: Option<Link>,
+    connection: Option<Connection>,
     timeout: Duration,
     /// Between two calls, and when the next one may be sent.
     interval: Duration,
     due: Instant,
-    /// Whether it ever answered: before that there may be no server.
+    /// It answered once: before that there may be no server.
     has_answered: bool,
 }
 
-/// Why a call gave no result this time.
-enum Trouble {
-    /// The connection ended, or the server is overwhelmed; it may say for how many seconds.
-    Passing(anyhow::Error, Option<u64>),
-    /// It will not do better next time.
-    Lasting(anyhow::Error),
+/// Why a call has no result.
+struct NoResult {
+    error: anyhow::Error,
+    /// Another try may do better: the connection ended, or the server is overwhelmed.
+    is_passing: bool,
+    /// The server answered that it is overwhelmed, and wants a pause of so many seconds, or of any.
+    pause: Option<Option<u64>>,
 }
 
 impl Caller {
     pub(crate) fn new(args: &CallerArgs) -> anyhow::Result<Self> {
-        let admission = args.access.admission()?;
-        let url = args.rpc.as_ref().or_else(|| admission.urls.first());
+        let access = args.access.read()?;
+        let url = args.rpc.as_ref().or_else(|| access.urls.first());
         let url = url.context("no endpoint: --rpc, or DEPONENT_RPC_URL in the --env file")?;
-        let rate = admission.max_rate;
-        let interval = rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(1.0 / rate));
-        Self::on(
-            Arc::new(Endpoint::new(url, &admission)?),
-            Duration::from_secs(args.timeout),
-            interval,
-        )
+        let endpoint = Arc::new(Endpoint::new(url, &access)?);
+        let mut caller = Self::to(endpoint, Duration::from_secs(args.timeout))?;
+        caller.interval =
+            access.max_rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(1.0 / rate));
+        Ok(caller)
     }
 
-    pub(super) fn on(
-        endpoint: Arc<Endpoint>,
-        timeout: Duration,
-        interval: Duration,
-    ) -> anyhow::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let (link, due, has_answered) = (None, Instant::now(), false);
-        Ok(Self { runtime, endpoint, link, timeout, interval, due, has_answered })
+    /// To an endpoint that sets no rate.
+    pub(super) fn to(endpoint: Arc<Endpoint>, timeout: Duration) -> anyhow::Result<Self> {
+        Ok(Self {
+            runtime: Builder::new_current_thread().enable_all().build()?,
+            endpoint,
+            connection: None,
+            timeout,
+            interval: Duration::ZERO,
+            due: Instant::now(),
+            has_answered: false,
+        })
     }
 
     /// Calls a method; `params` is a JSON array.
@@ -86,23 +88,25 @@ impl Caller {
     pub(crate) fn call(&mut self, method: &str, params: &str) -> anyhow::Result<Box<RawValue>> {
         let call = Call::new(method, RawValue::from_string(params.to_owned())?);
         for tried in 1.. {
-            process::sleep_until(self.due.max(self.endpoint.patience.until()));
+            process::sleep_until(self.due.max(self.endpoint.backoff.until()));
             ensure!(!process::interrupted(), "interrupted");
             self.due = Instant::now() + self.interval;
             match self.exchange(&call) {
                 Ok(result) => {
-                    self.endpoint.patience.answered();
+                    self.endpoint.backoff.succeeded();
                     return Ok(result);
                 }
-                Err(Trouble::Lasting(error)) => return Err(error.context(method.to_owned())),
-                Err(Trouble::Passing(error, seconds)) => {
-                    if tried == MOST_TRIES {
-                        return Err(error.context(format!("{method}, {tried} times")));
-                    }
-                    // A connection that was closed while it was idle is opened again at once.
-                    if tried > 1 || seconds.is_some() {
-                        self.endpoint.patience.asked(seconds.filter(|s| *s > 0), Instant::now());
-                    }
+                Err(NoResult { error, is_passing: false, .. }) => {
+                    return Err(error.context(method.to_owned()));
+                }
+                Err(NoResult { error, .. }) if tried == MOST_TRIES => {
+                    return Err(error.context(format!("{method}, {tried} times")));
+                }
+                // A connection that was closed while it was idle is opened again at once.
+                Err(NoResult { pause: None, .. }) if tried == 1 => {}
+                Err(NoResult { pause, .. }) => {
+                    let seconds = pause.flatten().filter(|seconds| *seconds > 0);
+                    self.endpoint.backoff.extend(seconds, Instant::now());
                 }
             }
         }
@@ -110,37 +114,35 @@ impl Caller {
     }
 
     /// One message there and one back.
-    fn exchange(&mut self, call: &Call) -> Result<Box<RawValue>, Trouble> {
-        let Self { runtime, endpoint, link, timeout, .. } = self;
-        let answered = runtime.block_on(async {
-            let mut open = match link.take() {
+    fn exchange(&mut self, call: &Call) -> Result<Box<RawValue>, NoResult> {
+        let Self { runtime, endpoint, connection, timeout, .. } = self;
+        let reply = runtime.block_on(async {
+            let mut open = match connection.take() {
                 Some(open) => open,
                 None => endpoint.open(*timeout).await?,
             };
-            let answered = open.exchange(&[call], false).await?;
-            *link = Some(open);
-            Ok(answered)
+            let reply = open.exchange(&[call], false).await?;
+            *connection = Some(open);
+            Ok(reply)
         });
-        let mut answered = answered.map_err(|error| self.unanswered(error))?;
+        let mut reply = reply.map_err(|error| self.unanswered(error))?;
         self.has_answered = true;
-        let said = answered.said.unwrap_or_default();
-        let seconds = answered.limited.map(|seconds| seconds.unwrap_or(0));
-        let words = |failure| anyhow!("{} answers {failure}: {said}", self.endpoint);
-        match answered.outcomes.pop() {
-            Some(Ok(result)) => Ok(result),
-            Some(Err(failure @ Failure::Limited)) => Err(Trouble::Passing(words(failure), seconds)),
-            Some(Err(failure @ Failure::Status(500..))) => {
-                Err(Trouble::Passing(words(failure), Some(0)))
-            }
-            Some(Err(failure @ (Failure::Code(_) | Failure::Status(_)))) => {
-                Err(Trouble::Lasting(words(failure).context(Fault::Refusing)))
-            }
-            Some(Err(failure)) => Err(Trouble::Lasting(words(failure).context(Fault::Garbled))),
-            None => Err(Trouble::Lasting(anyhow!("no call was made"))),
-        }
+        let result = reply.results.pop().unwrap_or(Err(CallFailure::Missing));
+        result.map_err(|failure| {
+            let error = anyhow!("{} answers {failure}: {}", self.endpoint, reply.error_text);
+            let (error, pause) = match failure {
+                CallFailure::Limited => (error, Some(reply.retry_after)),
+                CallFailure::Status(500..) => (error, Some(None)),
+                CallFailure::Code(_) | CallFailure::Status(_) => {
+                    (error.context(Fault::Refusing), None)
+                }
+                _ => (error.context(Fault::Garbled), None),
+            };
+            NoResult { error, is_passing: pause.is_some(), pause }
+        })
     }
 
-    fn unanswered(&self, error: ClientError) -> Trouble {
+    fn unanswered(&self, error: ClientError) -> NoResult {
         let lasts = match &error {
             ClientError::Connect { source, .. } => match source.kind() {
                 ErrorKind::PermissionDenied | ErrorKind::Unsupported => true,
@@ -151,29 +153,26 @@ impl Caller {
             _ => false,
         };
         let error = anyhow::Error::new(error).context(format!("no answer of {}", self.endpoint));
-        if lasts { Trouble::Lasting(error) } else { Trouble::Passing(error, None) }
+        NoResult { error, is_passing: !lasts, pause: None }
     }
 
-    /// What the server says that it is.
+    /// The name and version that the server gives.
     ///
     /// # Errors
     /// It cannot be reached, or wants a token.
     pub(super) fn version(&mut self) -> anyhow::Result<String> {
         let call = Call::new("web3_clientVersion", RawValue::from_string("[]".into())?);
-        match self.exchange(&call) {
+        let none = || "does not say its version".to_owned();
+        let error = match self.exchange(&call) {
             Ok(version) => {
-                let version = serde_json::from_str(version.get());
-                Ok(version.unwrap_or_else(|_| "does not say its version".into()))
+                return Ok(serde_json::from_str(version.get()).unwrap_or_else(|_| none()));
             }
-            Err(Trouble::Lasting(error) | Trouble::Passing(error, _)) => {
-                let words = format!("{error:#}");
-                let is_locked = ["status 401", "status 403"].iter().any(|it| words.contains(it));
-                match is_locked {
-                    true => Err(error.context("--jwt-secret or --header?")),
-                    false if Fault::of(&error).is_some() => Ok("does not say its version".into()),
-                    false => Err(error),
-                }
-            }
+            Err(NoResult { error, .. }) => error,
+        };
+        let words = format!("{error:#}");
+        if ["status 401", "status 403"].iter().any(|status| words.contains(status)) {
+            return Err(error.context("--jwt-secret or --header?"));
         }
+        if Fault::of(&error).is_some() { Ok(none()) } else { Err(error) }
     }
 }

@@ -1,27 +1,27 @@
-//! An endpoint: where calls go, what lets them in, and how long it wants to be left alone.
+//! An endpoint: its address, its credentials, and the pause that it asks for.
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use rpc::rest::{HeaderMap, HeaderName, HeaderValue, header};
 use rpc::{Client, ClientError, ConnectOptions, JwtSecret, SessionClient};
 
-use super::link::Link;
+use super::connection::Connection;
 use super::tls::TlsDial;
 
 /// For a server to take a connection, and to become a WebSocket.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
-/// The first pause where a server asks for patience and does not say how long; it doubles.
+/// The first pause where a server limits the rate and does not say for how long; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause, whatever the server asks for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// What lets calls in, for all commands that call an endpoint.
+/// Credentials and limits, for all commands that call an endpoint.
 #[derive(Debug, Default, clap::Args)]
-pub(crate) struct Access {
+pub(crate) struct AccessArgs {
     /// Calls a second to each endpoint, at most.
     #[arg(long, value_name = "N")]
     pub(super) max_rate: Option<f64>,
@@ -40,9 +40,9 @@ pub(crate) struct Access {
     pub(super) cacert: Option<PathBuf>,
 }
 
-/// [`Access`] as read: the flags together with the file.
+/// [`AccessArgs`] as read: the flags together with the file.
 #[derive(Debug, Default)]
-pub(super) struct Admission {
+pub(super) struct Access {
     /// Endpoints that the file names.
     pub(super) urls: Vec<String>,
     /// Calls a second.
@@ -52,14 +52,14 @@ pub(super) struct Admission {
     cacert: Option<PathBuf>,
 }
 
-impl Access {
+impl AccessArgs {
     /// Reads the files, and checks the flags.
-    pub(super) fn admission(&self) -> anyhow::Result<Admission> {
-        let mut admission = Admission {
+    pub(super) fn read(&self) -> anyhow::Result<Access> {
+        let mut access = Access {
             max_rate: self.max_rate,
             secret: self.jwt_secret.as_deref().map(JwtSecret::load).transpose()?,
             cacert: self.cacert.clone(),
-            ..Admission::default()
+            ..Access::default()
         };
         for text in &self.header {
             let parts = text.split_once(':').and_then(|(name, value)| {
@@ -67,31 +67,31 @@ impl Access {
             });
             let (name, value): (HeaderName, _) =
                 parts.with_context(|| format!("{text:?} is no name: value"))?;
-            admission.headers.append(name, value);
+            access.headers.append(name, value);
         }
         if let Some(path) = &self.env {
             let text = std::fs::read_to_string(path);
-            admission.read(&text.with_context(|| format!("no {}", path.display()))?)?;
+            access.add(&text.with_context(|| format!("no {}", path.display()))?)?;
         }
-        if let Some(rate) = admission.max_rate {
+        if let Some(rate) = access.max_rate {
             ensure!((1e-3..1e9).contains(&rate), "{rate} calls a second: 0.001 to 1,000,000,000");
         }
-        Ok(admission)
+        Ok(access)
     }
 }
 
-impl Admission {
+impl Access {
     /// Reads lines of `NAME=value`, `export` before them or not, quotes around the value or not;
     /// other names, and lines that begin with `#`, are ignored.
-    fn read(&mut self, text: &str) -> anyhow::Result<()> {
+    fn add(&mut self, text: &str) -> anyhow::Result<()> {
         for (number, line) in (1..).zip(text.lines().map(str::trim)) {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
             let line = line.strip_prefix("export ").unwrap_or(line);
-            let parts = line.split_once('=');
-            let (name, value) =
-                parts.with_context(|| format!("line {number} of the .env file has no ="))?;
+            let (name, value) = line
+                .split_once('=')
+                .with_context(|| format!("line {number} of the .env file has no ="))?;
             let value = value.trim();
             let quoted = |quote| value.strip_prefix(quote)?.strip_suffix(quote);
             let value = quoted('"').or_else(|| quoted('\'')).unwrap_or(value);
@@ -115,16 +115,16 @@ impl Admission {
     }
 }
 
-/// What carries the calls.
+/// The protocol that carries the calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wire {
+pub(super) enum Transport {
     Http,
     WebSocket,
     /// A value of JSON follows the other, as geth frames them over its Unix socket.
     Ipc,
 }
 
-impl Wire {
+impl Transport {
     pub(super) const ALL: [Self; 3] = [Self::Http, Self::WebSocket, Self::Ipc];
 
     pub(super) const fn name(self) -> &'static str {
@@ -139,14 +139,14 @@ impl Wire {
 /// An endpoint.
 #[derive(Debug)]
 pub(super) struct Endpoint {
-    pub(super) wire: Wire,
+    pub(super) transport: Transport,
     /// As the client wants it: without TLS, which is in its options.
     address: String,
     path: String,
     /// Without what may be a key: the path of a URL.
     shown: String,
     options: ConnectOptions,
-    pub(super) patience: Patience,
+    pub(super) backoff: Backoff,
 }
 
 impl Endpoint {
@@ -156,45 +156,41 @@ impl Endpoint {
     /// # Errors
     /// `url` is none of these. Over TLS the server is asked for its certificate, which has to be
     /// good.
-    pub(super) fn new(url: &str, admission: &Admission) -> anyhow::Result<Self> {
-        let (secret, headers) = (admission.secret.clone(), admission.headers.clone());
+    pub(super) fn new(url: &str, access: &Access) -> anyhow::Result<Self> {
+        let (secret, headers) = (access.secret.clone(), access.headers.clone());
         let mut options = ConnectOptions { secret, headers, dial: None };
-        let patience = Patience::default();
-        let (wire, is_secure, rest) = match url.split_once("://") {
-            Some(("http", rest)) => (Wire::Http, false, rest),
-            Some(("https", rest)) => (Wire::Http, true, rest),
-            Some(("ws", rest)) => (Wire::WebSocket, false, rest),
-            Some(("wss", rest)) => (Wire::WebSocket, true, rest),
-            Some(_) => bail!("{url} is neither http(s):// nor ws(s):// nor the path of a socket"),
-            None => {
-                ensure!(!url.is_empty(), "an endpoint without a name");
-                let path = std::path::absolute(url).with_context(|| url.to_owned())?;
-                let (address, path) = (format!("unix:{}", path.display()), String::new());
-                let (wire, shown) = (Wire::Ipc, url.to_owned());
-                return Ok(Self { wire, address, path, shown, options, patience });
-            }
+        let backoff = Backoff::default();
+        let Some((scheme, rest)) = url.split_once("://") else {
+            ensure!(!url.is_empty(), "an endpoint without a name");
+            let path = std::path::absolute(url).with_context(|| url.to_owned())?;
+            let (address, path) = (format!("unix:{}", path.display()), String::new());
+            let (transport, shown) = (Transport::Ipc, url.to_owned());
+            return Ok(Self { transport, address, path, shown, options, backoff });
+        };
+        let (transport, usual_port) = match scheme {
+            "http" => (Transport::Http, 80),
+            "https" => (Transport::Http, 443),
+            "ws" => (Transport::WebSocket, 80),
+            "wss" => (Transport::WebSocket, 443),
+            _ => bail!("{url} is neither http(s):// nor ws(s):// nor the path of a socket"),
         };
         let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
         ensure!(!host.is_empty(), "{url} names no host");
         let is_clean = !url.contains(|c: char| c.is_ascii_control() || c == ' ');
         ensure!(is_clean, "{url:?} is no address");
         let has_port = host.rsplit(']').next().is_some_and(|end| end.contains(':'));
-        let port = if is_secure { 443 } else { 80 };
-        let place = if has_port { host.to_owned() } else { format!("{host}:{port}") };
-        if is_secure {
-            let dial = TlsDial::new(&place, admission.cacert.as_deref())?;
-            options.dial = Some(Arc::new(dial));
+        let host = if has_port { host.to_owned() } else { format!("{host}:{usual_port}") };
+        if scheme.ends_with('s') && scheme != "ws" {
+            options.dial = Some(Arc::new(TlsDial::new(&host, access.cacert.as_deref())?));
         }
-        let name = wire.name();
-        let (secure, hidden) =
-            (if is_secure { "s" } else { "" }, if path.is_empty() { "" } else { "/…" });
-        let (shown, path) = (format!("{name}{secure}://{place}{hidden}"), format!("/{path}"));
-        let address = format!("{name}://{place}{path}");
-        Ok(Self { wire, address, path, shown, options, patience })
+        let hidden = if path.is_empty() { "" } else { "/…" };
+        let (shown, path) = (format!("{scheme}://{host}{hidden}"), format!("/{path}"));
+        let address = format!("{}://{host}{path}", transport.name());
+        Ok(Self { transport, address, path, shown, options, backoff })
     }
 
     /// Opens a connection, each call on which has `timeout`.
-    pub(super) async fn open(&self, timeout: Duration) -> Result<Link, ClientError> {
+    pub(super) async fn open(&self, timeout: Duration) -> Result<Connection, ClientError> {
         let opened = tokio::time::timeout(CONNECT_TIME, self.connect(timeout)).await;
         opened.unwrap_or_else(|_| {
             let address = self.shown.clone();
@@ -202,20 +198,16 @@ impl Endpoint {
         })
     }
 
-    async fn connect(&self, timeout: Duration) -> Result<Link, ClientError> {
+    async fn connect(&self, timeout: Duration) -> Result<Connection, ClientError> {
         let options = self.options.clone();
-        Ok(match self.wire {
-            Wire::Http => {
-                let mut client = Client::connect_with(&self.address, options).await?;
-                client.set_timeout(timeout);
-                Link::Http { client: Box::new(client), path: self.path.clone(), next_id: 1 }
-            }
-            Wire::WebSocket | Wire::Ipc => {
-                let mut client = SessionClient::connect_with(&self.address, options).await?;
-                client.set_timeout(timeout);
-                Link::Socket(client)
-            }
-        })
+        if self.transport == Transport::Http {
+            let mut client = Box::new(Client::connect_with(&self.address, options).await?);
+            client.set_timeout(timeout);
+            return Ok(Connection::Http { client, path: self.path.clone(), next_id: 1 });
+        }
+        let mut client = SessionClient::connect_with(&self.address, options).await?;
+        client.set_timeout(timeout);
+        Ok(Connection::Session(client))
     }
 }
 
@@ -225,53 +217,52 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// How long a server wants to be left alone: all connections to it wait together.
+/// The pause of all connections to an endpoint that limits the rate of calls.
 #[derive(Debug)]
-pub(super) struct Patience(Mutex<Pause>);
+pub(super) struct Backoff(Mutex<Pause>);
 
 #[derive(Clone, Copy, Debug)]
 struct Pause {
     until: Instant,
-    /// How long the last one was, if nothing was answered since.
+    /// The length of the last one, if no call succeeded since.
     last: Option<Duration>,
 }
 
-impl Default for Patience {
+impl Default for Backoff {
     fn default() -> Self {
         Self(Mutex::new(Pause { until: Instant::now(), last: None }))
     }
 }
 
-impl Patience {
-    fn with<T>(&self, act: impl FnOnce(&mut Pause) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+impl Backoff {
+    fn pause(&self) -> MutexGuard<'_, Pause> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// When calls may be sent again.
     pub(super) fn until(&self) -> Instant {
-        self.with(|pause| pause.until)
+        self.pause().until
     }
 
-    /// Notes that the server asked for patience, for `seconds` or without saying how long; by how
-    /// much the pause is longer now. Calls that were sent together are refused together: that is
-    /// one time.
-    pub(super) fn asked(&self, seconds: Option<u64>, now: Instant) -> Duration {
-        self.with(|pause| {
-            if pause.until > now && seconds.is_none() {
-                return Duration::ZERO;
-            }
-            let doubled = pause.last.map_or(FIRST_PAUSE, |last| last * 2);
-            let wanted = seconds.map_or(doubled, Duration::from_secs).min(LONGEST_PAUSE);
-            let until = pause.until.max(now + wanted);
-            let longer = until - pause.until.max(now);
-            *pause = Pause { until, last: Some(wanted.max(FIRST_PAUSE)) };
-            longer
-        })
+    /// Notes that the server refused a call, for `seconds` or without saying how long; by how much
+    /// the pause is longer now. Calls that were sent together are refused together: that is one
+    /// time.
+    pub(super) fn extend(&self, seconds: Option<u64>, now: Instant) -> Duration {
+        let mut pause = self.pause();
+        if pause.until > now && seconds.is_none() {
+            return Duration::ZERO;
+        }
+        let doubled = pause.last.map_or(FIRST_PAUSE, |last| last * 2);
+        let wanted = seconds.map_or(doubled, Duration::from_secs).min(LONGEST_PAUSE);
+        let until = pause.until.max(now + wanted);
+        let longer = until - pause.until.max(now);
+        *pause = Pause { until, last: Some(wanted.max(FIRST_PAUSE)) };
+        longer
     }
 
     /// Notes that a call has succeeded.
-    pub(super) fn answered(&self) {
-        self.with(|pause| pause.last = None);
+    pub(super) fn succeeded(&self) {
+        self.pause().last = None;
     }
 }
 
@@ -281,51 +272,51 @@ mod tests {
 
     #[test]
     fn an_address_is_a_url_or_a_path_and_is_shown_without_keys() {
-        let none = Admission::default();
-        let check = |url: &str, wire, address: &str, shown: &str| {
+        let none = Access::default();
+        for (url, transport, address, shown) in [
+            ("http://a:1", Transport::Http, "http://a:1/", "http://a:1"),
+            ("http://a/key?x", Transport::Http, "http://a:80/key?x", "http://a:80/…"),
+            ("ws://[::1]:8546/", Transport::WebSocket, "ws://[::1]:8546/", "ws://[::1]:8546"),
+            ("ws://[::1]", Transport::WebSocket, "ws://[::1]:80/", "ws://[::1]:80"),
+            ("/run/geth.ipc", Transport::Ipc, "unix:/run/geth.ipc", "/run/geth.ipc"),
+        ] {
             let endpoint = Endpoint::new(url, &none).expect(url);
-            assert_eq!((endpoint.wire, &*endpoint.address), (wire, address));
+            assert_eq!((endpoint.transport, &*endpoint.address), (transport, address));
             assert_eq!(endpoint.to_string(), shown);
-        };
-        check("http://a:1", Wire::Http, "http://a:1/", "http://a:1");
-        check("http://a/key?x", Wire::Http, "http://a:80/key?x", "http://a:80/…");
-        check("ws://[::1]:8546/", Wire::WebSocket, "ws://[::1]:8546/", "ws://[::1]:8546");
-        check("ws://[::1]", Wire::WebSocket, "ws://[::1]:80/", "ws://[::1]:80");
-        check("/run/geth.ipc", Wire::Ipc, "unix:/run/geth.ipc", "/run/geth.ipc");
+        }
         for fault in ["ftp://a", "http://", "https://", "", "http://a/b c", "ws://a\r\n"] {
             Endpoint::new(fault, &none).expect_err(fault);
         }
         let header = vec!["no header".to_owned()];
-        Access { header, ..Access::default() }.admission().expect_err("no colon");
+        AccessArgs { header, ..AccessArgs::default() }.read().expect_err("no colon");
     }
 
     #[test]
     fn an_env_file_may_have_quotes_comments_and_other_names() {
         let text = "# a comment\n\nexport DEPONENT_RPC_URL='http://a/k=1, ws://b'\nOTHER=1\n\
                     DEPONENT_RPC_TOKEN = \"t\"\nDEPONENT_RPC_MAX_RATE=2.5\n";
-        let mut admission = Admission::default();
-        admission.read(text).expect("lines");
-        assert_eq!(admission.urls, ["http://a/k=1", "ws://b"]);
-        assert_eq!(admission.headers["authorization"], "Bearer t");
-        assert_eq!(admission.max_rate, Some(2.5));
-        admission.read("DEPONENT_RPC_MAX_RATE=3").expect("a number");
-        assert_eq!(admission.max_rate, Some(2.5), "what was said first wins");
-        admission.read("DEPONENT_RPC_MAX_RATE=fast").expect_err("no number");
-        admission.read("DEPONENT_RPC_URL").expect_err("no value");
+        let mut access = Access::default();
+        access.add(text).expect("lines");
+        assert_eq!(access.urls, ["http://a/k=1", "ws://b"]);
+        assert_eq!(access.headers["authorization"], "Bearer t");
+        assert_eq!(access.max_rate, Some(2.5));
+        access.add("DEPONENT_RPC_MAX_RATE=3").expect("a number");
+        assert_eq!(access.max_rate, Some(2.5), "what was said first wins");
+        access.add("DEPONENT_RPC_MAX_RATE=fast").expect_err("no number");
+        access.add("DEPONENT_RPC_URL").expect_err("no value");
     }
 
     #[test]
-    fn patience_doubles_until_a_call_succeeds() {
-        let (patience, start) = (Patience::default(), Instant::now());
+    fn a_pause_doubles_until_a_call_succeeds() {
+        let (backoff, start) = (Backoff::default(), Instant::now());
         let secs = Duration::from_secs;
-        assert_eq!(patience.asked(None, start), secs(1));
-        assert_eq!(patience.asked(None, start), Duration::ZERO);
-        assert_eq!(patience.asked(None, start + secs(2)), secs(2));
-        assert_eq!(patience.asked(None, start + secs(5)), secs(4));
-        patience.answered();
-        assert_eq!(patience.asked(None, start + secs(10)), secs(1));
-        assert_eq!(patience.asked(Some(30), start + secs(10)), secs(29));
-        assert_eq!(patience.until(), start + secs(40));
-        assert_eq!(patience.asked(Some(3_600), start + secs(50)), secs(60));
+        for (seconds, at, expected) in [(None, 0, 1), (None, 0, 0), (None, 2, 2), (None, 5, 4)] {
+            assert_eq!(backoff.extend(seconds, start + secs(at)), secs(expected));
+        }
+        backoff.succeeded();
+        assert_eq!(backoff.extend(None, start + secs(10)), secs(1));
+        assert_eq!(backoff.extend(Some(30), start + secs(10)), secs(29));
+        assert_eq!(backoff.until(), start + secs(40));
+        assert_eq!(backoff.extend(Some(3_600), start + secs(50)), secs(60));
     }
 }

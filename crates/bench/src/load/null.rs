@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
-use super::endpoint::Wire;
+use super::endpoint::Transport;
 
 /// A server on a free port of 127.0.0.1, or on a Unix socket, that answers `"0x1"` to every call.
 /// It ends when it is dropped.
@@ -42,11 +42,11 @@ impl Handler for Null {
 }
 
 impl NullServer {
-    pub(super) fn start(wire: Wire) -> std::io::Result<Self> {
+    pub(super) fn start(transport: Transport) -> std::io::Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (listener, url, socket) = runtime.block_on(async {
-            if wire == Wire::Ipc {
+            if transport == Transport::Ipc {
                 let number = NUMBER.fetch_add(1, Ordering::SeqCst);
                 let name = format!("deponent-null-{}-{number}.ipc", std::process::id());
                 let path = std::env::temp_dir().join(name);
@@ -54,7 +54,7 @@ impl NullServer {
                 return Ok((listener, path.display().to_string(), Some(path)));
             }
             let listener = TcpListener::bind("127.0.0.1:0").await?;
-            let url = format!("{}://{}", wire.name(), listener.local_addr()?);
+            let url = format!("{}://{}", transport.name(), listener.local_addr()?);
             std::io::Result::Ok((Listener::from(listener), url, None))
         })?;
         let limits = Limits {
@@ -68,13 +68,7 @@ impl NullServer {
         std::thread::spawn(move || {
             let options = ServerOptions { jwt: None, limits };
             let ended = async { drop(ended.await) };
-            runtime.block_on(async {
-                tokio::select! {
-                    () = serve(listener, options, Arc::new(Null), std::future::pending()) => {}
-                    () = ended => {}
-                }
-            });
-            runtime.shutdown_background();
+            runtime.block_on(serve(listener, options, Arc::new(Null), ended));
         });
         Ok(Self { url, socket, _running: running })
     }

@@ -7,14 +7,14 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use clap::Args;
 
-use super::endpoint::Wire;
+use super::endpoint::Transport;
 use super::mix::Mix;
-use super::{Mode, Plan, null_contender, turn, usual_threads, write};
+use super::{Mode, TurnPlan, null_endpoint, turn, usual_threads, write};
 use crate::cells;
 use crate::number::count;
 use crate::report::{Document, Table, Unit};
 
-/// What `overhead` is given.
+/// The arguments of `overhead`.
 #[derive(Debug, Args)]
 pub(crate) struct OverheadArgs {
     /// Seconds of each measurement.
@@ -44,8 +44,9 @@ pub(crate) fn overhead(args: &OverheadArgs) -> anyhow::Result<()> {
         .column("our busiest thread", Unit::Percent)
         .column("our processor time a call", Unit::Us)
         .column("failed", Unit::Count);
-    for (wire, mode) in Wire::ALL.into_iter().flat_map(|wire| Mode::ALL.map(|mode| (wire, mode))) {
-        let plan = Plan {
+    let transports = Transport::ALL.into_iter();
+    for (transport, mode) in transports.flat_map(|it| Mode::ALL.map(|mode| (it, mode))) {
+        let plan = TurnPlan {
             mode,
             connections: args.connections,
             depth: args.depth,
@@ -55,14 +56,15 @@ pub(crate) fn overhead(args: &OverheadArgs) -> anyhow::Result<()> {
             timeout: Duration::from_secs(10),
             max_rate: None,
         };
-        let null = null_contender(wire)?;
-        let tally = turn::run(&null.endpoint, &mix, &plan)?;
+        let (_server, endpoint) = null_endpoint(transport)?;
+        let tally = turn::run(&endpoint, &mix, &plan)?;
         let latency = tally.latency();
         let [p50, p99] = [0.5, 0.99].map(|share| latency.percentile(share) / 1e9);
         let (rate, busiest) = (tally.rate(), tally.busiest);
-        let threads = plan.threads.min(plan.lanes(wire)) as f64;
+        let threads = plan.threads.min(plan.connections_over(transport)) as f64;
         let cpu = busiest * threads / rate;
-        table.row(cells![wire.name(), mode.name(), rate, p50, p99, busiest, cpu, tally.failed()]);
+        let names = [transport.name(), mode.name()];
+        table.row(cells![names[0], names[1], rate, p50, p99, busiest, cpu, tally.failed()]);
     }
     let mut document = Document::new("The instrument's own overhead");
     document.text(

@@ -1,7 +1,7 @@
-//! The tables and the remarks of the report.
+//! The tables and the remarks of the report of `rpc`.
 
 use super::mix::Mix;
-use super::tally::{Failure, Tally};
+use super::tally::{CallFailure, Tally};
 use super::{Mode, Outcome};
 use crate::cells;
 use crate::measure::{Comparison, Histogram};
@@ -17,7 +17,7 @@ const MOST_APART: f64 = 0.01;
 /// Points of a distribution that are kept.
 const POINTS: usize = 400;
 
-/// Writes what was found out.
+/// Writes the results into a document.
 pub(super) fn describe(
     mix: &Mix,
     modes: &[Mode],
@@ -89,13 +89,10 @@ fn speeds(outcomes: &[Outcome]) -> Table {
     table
 }
 
-/// What of a round is compared.
-type Time = fn(&Tally) -> f64;
-
-/// Each endpoint against the first one: the rounds are the pairs. Where calls are sent at a rate
-/// that was given, it is their latency that tells, and not how many there are.
+/// Each endpoint against the first one: the rounds are the pairs. Where calls are sent at a given
+/// rate, their latency is compared, and not their number.
 fn compared(outcomes: &[Outcome], has_rate: bool, document: &mut Document) -> Table {
-    let times: &[(&str, Time)] = match has_rate {
+    let times: &[(&str, fn(&Tally) -> f64)] = match has_rate {
         false => &[("time a call", |round| 1.0 / round.rate())],
         true => &[
             ("latency p50", |round| round.latency().percentile(0.5)),
@@ -104,29 +101,30 @@ fn compared(outcomes: &[Outcome], has_rate: bool, document: &mut Document) -> Ta
     };
     let table = table("Comparison", [("against", Unit::Text), ("of", Unit::Text)]);
     let mut table = Comparison::columns(table);
-    for base in outcomes {
-        let of_mode = || outcomes.iter().filter(|outcome| outcome.mode == base.mode);
-        if !of_mode().next().is_some_and(|first| std::ptr::eq(first, base)) {
+    for (at, base) in outcomes.iter().enumerate() {
+        let is_of_mode = |outcome: &&Outcome| outcome.mode == base.mode;
+        if outcomes[..at].iter().any(|outcome| is_of_mode(&outcome)) {
             continue;
         }
-        for (at, (of, time)) in times.iter().enumerate() {
+        for (of, time) in times {
             let mut answer = Answer::new(format!("{of}, {}", base.mode.name()), &*base.name);
-            for outcome in of_mode().skip(1) {
+            for outcome in outcomes[at + 1..].iter().filter(is_of_mode) {
                 let rounds = outcome.rounds.iter().zip(&base.rounds);
                 let pairs: Vec<_> = rounds.map(|(a, b)| vec![[time(a), time(b)]]).collect();
-                let cells = if is_same_work(outcome, base) {
-                    let compared = Comparison::new(&pairs, 0.5);
+                let compared = Comparison::new(&pairs, 0.5);
+                let mut cells = compared.cells();
+                if is_same_work(outcome, base) {
                     answer.side(&*outcome.name, &compared);
-                    compared.cells()
                 } else {
-                    let none = None::<f64>;
-                    cells![none, none, none, none, "the work was unequal"]
-                };
+                    cells = [const { Cell::Missing }; 5];
+                    cells[4] = "the work was unequal".into();
+                }
                 let [ratio, low, high, floor, verdict] = cells;
                 let (against, of) = (base.name.clone().into(), (*of).into());
                 row(&mut table, outcome, [against, of, ratio, low, high, floor, verdict]);
             }
-            if at == 0 {
+            // The median is the answer.
+            if *of == times[0].0 {
                 document.answer(answer);
             }
         }
@@ -134,8 +132,8 @@ fn compared(outcomes: &[Outcome], has_rate: bool, document: &mut Document) -> Ta
     table
 }
 
-/// Whether both endpoints have something to say to the same calls: one that lacks a block answers
-/// `null`, and one that lacks a method an error, sooner than one that has it.
+/// Both endpoints answer the same calls with results: one that lacks a block answers `null`, and
+/// one that lacks a method an error, sooner than one that has it.
 fn is_same_work(a: &Outcome, b: &Outcome) -> bool {
     let shares = |outcome: &Outcome| {
         let total = outcome.total();
@@ -146,12 +144,12 @@ fn is_same_work(a: &Outcome, b: &Outcome) -> bool {
         std::iter::once(failed).chain(nulls).collect::<Vec<_>>()
     };
     let are_near = |(a, b): (f64, f64)| (a - b).abs() <= MOST_APART;
-    // Who is gone answers nothing any more.
+    // A server that is gone answers nothing any more.
     let has_gone = |outcome: &Outcome| outcome.total().given_up > 0;
     has_gone(a) == has_gone(b) && shares(a).into_iter().zip(shares(b)).all(are_near)
 }
 
-/// What was sent and received, and what we needed for that.
+/// Calls and bytes, and the load of our own threads.
 fn work(outcomes: &[Outcome]) -> Table {
     let columns = [
         ("calls sent", Unit::Count),
@@ -170,7 +168,7 @@ fn work(outcomes: &[Outcome]) -> Table {
             total.sent,
             total.latency().count() - total.unsent,
             total.failed(),
-            total.count(Failure::Limited),
+            total.count(CallFailure::Limited),
             total.sent_bytes,
             total.received_bytes,
             total.busiest,
@@ -181,7 +179,7 @@ fn work(outcomes: &[Outcome]) -> Table {
     table
 }
 
-/// What became of calls without a result.
+/// The reasons of calls without a result.
 fn failures(outcomes: &[Outcome]) -> Table {
     let columns = [("what", Unit::Text), ("times", Unit::Count)];
     let mut table = table("Without a result", columns);
@@ -220,47 +218,40 @@ fn each_round(outcomes: &[Outcome]) -> Table {
     table
 }
 
-/// What a reader has to know about the numbers of an endpoint.
+/// The remarks that explain the numbers of an endpoint.
 fn remarks(outcome: &Outcome) -> Vec<String> {
-    let total = outcome.total();
+    let (total, mut remarks) = (outcome.total(), Vec::new());
     let share = outcome.null_rate.map_or(0.0, |null| total.rate() / null);
     let [busiest, of_null] = [total.busiest, share].map(|share| share * 100.0);
-    let (paused, unsent, given_up) = (total.paused.as_secs_f64(), total.unsent, total.given_up);
-    let remarks = [
-        (
-            total.busiest > BUSY,
-            format!(
-                "the instrument is the bottleneck: its busiest thread used {busiest:.0} % of a \
-                 processor. More --threads may help, where there are processors."
-            ),
-        ),
-        (
-            share > NEAR_NULL && total.busiest <= BUSY,
-            format!(
-                "this is {of_null:.0} % of what a server that does nothing reaches: much of it is \
-                 the system's time and the instrument's."
-            ),
-        ),
-        (
-            total.count(Failure::Limited) > 0,
-            format!("the server limits its rate. It was left alone for {paused:.1} s in all."),
-        ),
-        (
-            unsent > 0,
-            format!(
-                "{unsent} calls were due and not sent before the end: the server does not keep up \
-                 with --max-rate. They are among the latencies with the time that they had waited."
-            ),
-        ),
-        (
-            given_up > 0,
-            format!(
-                "{given_up} times a connection was given up: it ended ten times in a row without \
-                 an answer."
-            ),
-        ),
-    ];
     let (name, mode) = (&outcome.name, outcome.mode.name());
-    let there = remarks.into_iter().filter(|(is_so, _)| *is_so);
-    there.map(|(_, text)| format!("{name}, {mode}: {text}")).collect()
+    let mut remark = |text: String| remarks.push(format!("{name}, {mode}: {text}"));
+    if total.busiest > BUSY {
+        remark(format!(
+            "the instrument is the bottleneck: its busiest thread used {busiest:.0} % of a \
+             processor. More --threads may help, where there are processors."
+        ));
+    } else if share > NEAR_NULL {
+        remark(format!(
+            "this is {of_null:.0} % of what a server that does nothing reaches: much of it is the \
+             system's time and the instrument's."
+        ));
+    }
+    if total.count(CallFailure::Limited) > 0 {
+        let paused = total.paused.as_secs_f64();
+        remark(format!("the server limits its rate. It was left alone for {paused:.1} s in all."));
+    }
+    if total.unsent > 0 {
+        remark(format!(
+            "{} calls were due and not sent before the end: the server does not keep up with \
+             --max-rate. They are among the latencies with the time that they had waited.",
+            total.unsent
+        ));
+    }
+    if total.given_up > 0 {
+        remark(format!(
+            "{} times a connection was given up: it ended ten times in a row without an answer.",
+            total.given_up
+        ));
+    }
+    remarks
 }

@@ -1,4 +1,4 @@
-//! What became of calls, counted while they run.
+//! Counts of results and failures, made while calls run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use crate::measure::Histogram;
 
-/// What became of a call that has no result.
+/// The reason why a call has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Failure {
-    /// The server asked for patience: HTTP 429, or an error of a code for that.
+pub(super) enum CallFailure {
+    /// The server limits the rate: HTTP 429, or an error of a code for that.
     Limited,
     /// An error of JSON-RPC.
     Code(i64),
@@ -29,31 +29,31 @@ pub(super) enum Failure {
     Connect,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CallFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Limited => f.write_str("rate limited"),
-            Self::Code(code) => write!(f, "JSON-RPC error {code}"),
-            Self::Status(status) => write!(f, "HTTP status {status}"),
-            Self::WrongId => f.write_str("wrong id"),
-            Self::Malformed => f.write_str("malformed answer"),
-            Self::Missing => f.write_str("missing from the batch"),
-            Self::Timeout => f.write_str("timeout"),
-            Self::Closed => f.write_str("connection closed"),
-            Self::Connect => f.write_str("connection refused or not made (no call)"),
-        }
+        f.write_str(match self {
+            Self::Code(code) => return write!(f, "JSON-RPC error {code}"),
+            Self::Status(status) => return write!(f, "HTTP status {status}"),
+            Self::Limited => "rate limited",
+            Self::WrongId => "wrong id",
+            Self::Malformed => "malformed answer",
+            Self::Missing => "missing from the batch",
+            Self::Timeout => "timeout",
+            Self::Closed => "connection closed",
+            Self::Connect => "connection refused or not made (no call)",
+        })
     }
 }
 
-/// What came of the calls of one turn, or of several.
-#[derive(Clone, Debug)]
+/// The counts of one turn, or of several.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     /// Latencies of calls with a result, by kind of call.
     pub(super) latencies: Vec<Histogram>,
     /// Calls with a result, by kind of call, and how many of the results are `null`.
     pub(super) results: Vec<u64>,
     pub(super) nulls: Vec<u64>,
-    pub(super) failures: BTreeMap<Failure, u64>,
+    pub(super) failures: BTreeMap<CallFailure, u64>,
     /// Calls that were sent.
     pub(super) sent: u64,
     /// Calls with a result that was there before the turn's end.
@@ -64,7 +64,7 @@ pub(super) struct Tally {
     pub(super) received_bytes: u64,
     /// From the first call to the turn's end, or to the last answer where the calls were counted.
     pub(super) elapsed: Duration,
-    /// For how long the server had asked for patience.
+    /// The pauses that the server had asked for.
     pub(super) paused: Duration,
     /// The share of a processor that the busiest thread of ours used.
     pub(super) busiest: f64,
@@ -74,27 +74,12 @@ pub(super) struct Tally {
 
 impl Tally {
     pub(super) fn new(kinds: usize) -> Self {
-        Self {
-            latencies: vec![Histogram::new(); kinds],
-            results: vec![0; kinds],
-            nulls: vec![0; kinds],
-            failures: BTreeMap::new(),
-            sent: 0,
-            in_time: 0,
-            unsent: 0,
-            sent_bytes: 0,
-            received_bytes: 0,
-            elapsed: Duration::ZERO,
-            paused: Duration::ZERO,
-            busiest: 0.0,
-            given_up: 0,
-        }
+        let latencies = vec![Histogram::new(); kinds];
+        Self { latencies, results: vec![0; kinds], nulls: vec![0; kinds], ..Self::default() }
     }
 
-    pub(super) fn fail(&mut self, failure: Failure, count: u64) {
-        if count > 0 {
-            *self.failures.entry(failure).or_default() += count;
-        }
+    pub(super) fn fail(&mut self, failure: CallFailure, count: u64) {
+        *self.failures.entry(failure).or_default() += count;
     }
 
     /// Adds what another thread counted at the same time, or another turn's: then `elapsed` of both
@@ -128,13 +113,13 @@ impl Tally {
         self.in_time as f64 / self.elapsed.as_secs_f64()
     }
 
-    pub(super) fn count(&self, failure: Failure) -> u64 {
+    pub(super) fn count(&self, failure: CallFailure) -> u64 {
         self.failures.get(&failure).copied().unwrap_or_default()
     }
 
     /// Calls without a result, those apart that the server put off.
     pub(super) fn failed(&self) -> u64 {
-        let apart = [Failure::Limited, Failure::Connect];
+        let apart = [CallFailure::Limited, CallFailure::Connect];
         let failures = self.failures.iter().filter(|(failure, _)| !apart.contains(failure));
         failures.map(|(_, count)| count).sum()
     }

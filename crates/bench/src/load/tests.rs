@@ -15,16 +15,16 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::tally::Failure;
+use super::tally::CallFailure;
 use super::*;
 use crate::fault::Fault;
 
-/// What a server does with the message of this number on a connection, from 0: its answer as it
-/// goes over the wire; none ends the connection.
+/// The answer of a server, as it goes over the wire, to the message of this number on a
+/// connection, from 0; none ends the connection.
 type Odd = dyn Fn(usize, &Value) -> Option<String> + Send + Sync;
 
 fn endpoint(url: &str) -> Arc<Endpoint> {
-    Arc::new(Endpoint::new(url, &Admission::default()).expect("an address"))
+    Arc::new(Endpoint::new(url, &Access::default()).expect("an address"))
 }
 
 /// A server of HTTP on a free port.
@@ -105,8 +105,8 @@ fn good(call: &Value) -> Option<String> {
     }
 }
 
-fn plan(mode: Mode, calls: u64) -> Plan {
-    Plan {
+fn plan(mode: Mode, calls: u64) -> TurnPlan {
+    TurnPlan {
         mode,
         connections: 1,
         depth: 4,
@@ -119,15 +119,15 @@ fn plan(mode: Mode, calls: u64) -> Plan {
 }
 
 /// Calls for so long, at a hundred a second.
-fn at_a_rate(millis: u64) -> Plan {
+fn at_a_rate(millis: u64) -> TurnPlan {
     let duration = Duration::from_millis(millis);
-    Plan { duration, calls: None, max_rate: Some(100.0), ..plan(Mode::Sequential, 0) }
+    TurnPlan { duration, calls: None, max_rate: Some(100.0), ..plan(Mode::Sequential, 0) }
 }
 
-fn run(endpoint: &Arc<Endpoint>, plan: &Plan) -> Tally {
+fn run(endpoint: &Arc<Endpoint>, plan: &TurnPlan) -> Tally {
     let mix = Arc::new(Mix::parse(&["2*a".into(), "b [1]".into()]).expect("calls"));
     let tally = turn::run(endpoint, &mix, plan).expect("a turn");
-    let failed = tally.failures.values().sum::<u64>() - tally.count(Failure::Connect);
+    let failed = tally.failures.values().sum::<u64>() - tally.count(CallFailure::Connect);
     assert_eq!(tally.latency().count() + failed, tally.sent + tally.unsent, "{:?}", tally.failures);
     tally
 }
@@ -135,9 +135,9 @@ fn run(endpoint: &Arc<Endpoint>, plan: &Plan) -> Tally {
 /// Makes the calls; so many have a result, and the others failed like this.
 fn check(
     endpoint: &Arc<Endpoint>,
-    plan: &Plan,
+    plan: &TurnPlan,
     results: u64,
-    failures: &[(Failure, u64)],
+    failures: &[(CallFailure, u64)],
 ) -> Tally {
     let tally = run(endpoint, plan);
     let expected: BTreeMap<_, _> = failures.iter().copied().collect();
@@ -147,19 +147,34 @@ fn check(
 
 #[test]
 fn the_null_server_answers_everything_over_every_wire() {
-    for wire in Wire::ALL {
-        let null = null_contender(wire).expect("a server");
+    for transport in Transport::ALL {
+        let (_server, endpoint) = null_endpoint(transport).expect("a server");
         for mode in Mode::ALL {
             for (connections, threads) in [(1, 1), (3, 2)] {
-                let plan = Plan { connections, threads, ..plan(mode, 600) };
-                let tally = check(&null.endpoint, &plan, 600, &[]);
+                let plan = TurnPlan { connections, threads, ..plan(mode, 600) };
+                let tally = check(&endpoint, &plan, 600, &[]);
                 let counts = tally.latencies.iter().map(|one| one.count());
                 let [a, b] = counts.collect::<Vec<_>>()[..] else { panic!("two kinds") };
-                assert!(a.abs_diff(2 * b) <= 3 * plan.lanes(wire) as u64, "{a} and {b} calls");
+                assert!(
+                    a.abs_diff(2 * b) <= 3 * plan.connections_over(transport) as u64,
+                    "{a} and {b} calls"
+                );
                 assert!(tally.sent_bytes > 600 * 45 && tally.received_bytes > 600 * 30);
             }
         }
     }
+}
+
+#[test]
+fn pipelined_calls_over_http_use_their_connections_again() {
+    let opened = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&opened);
+    let server = odd(move |number, call| {
+        counted.fetch_add(usize::from(number == 0), Ordering::SeqCst);
+        good(call)
+    });
+    check(&server, &TurnPlan { connections: 2, ..plan(Mode::Pipelined, 400) }, 400, &[]);
+    assert!(opened.load(Ordering::SeqCst) <= 8);
 }
 
 #[test]
@@ -169,43 +184,43 @@ fn odd_answers_count_for_what_they_are() {
     };
     let sequential = plan(Mode::Sequential, 30);
     type BadAnswer = fn(&Value) -> Option<String>;
-    let cases: [(BadAnswer, Failure); 5] = [
-        (|_| http("200 OK", "", &result(&json!(7_000))), Failure::WrongId),
-        (|_| http("500 No", "", "<html>"), Failure::Status(500)),
-        (|_| http("200 OK", "", "{\"id\":1000000002,"), Failure::Malformed),
-        (|_| http("200 OK", "", r#"{"id":null,"error":{"code":-32601}}"#), Failure::WrongId),
+    let cases: [(BadAnswer, CallFailure); 5] = [
+        (|_| http("200 OK", "", &result(&json!(7_000))), CallFailure::WrongId),
+        (|_| http("500 No", "", "<html>"), CallFailure::Status(500)),
+        (|_| http("200 OK", "", "{\"id\":1000000002,"), CallFailure::Malformed),
+        (|_| http("200 OK", "", r#"{"id":null,"error":{"code":-32601}}"#), CallFailure::WrongId),
         (
             |_| http("200 OK", "", r#"{"id":null,"error":{"code":-32601,"message":"no"}}"#),
-            Failure::Code(-32601),
+            CallFailure::Code(-32601),
         ),
     ];
     for (bad, failure) in cases {
         check(&server(bad), &sequential, 20, &[(failure, 10)]);
     }
     // Every third message of a connection ends it, or is no HTTP.
-    check(&server(|_| None), &sequential, 20, &[(Failure::Closed, 10)]);
+    check(&server(|_| None), &sequential, 20, &[(CallFailure::Closed, 10)]);
     check(
         &server(|_| Some("nonsense\r\n\r\n".into())),
         &sequential,
         20,
-        &[(Failure::Malformed, 10)],
+        &[(CallFailure::Malformed, 10)],
     );
     // A server that only ever hangs up is left in the end, and so is one that is not there.
     let endless = plan(Mode::Sequential, 1_000_000);
     let tally = run(&odd(|_, _| None), &endless);
-    assert_eq!((tally.given_up, tally.count(Failure::Closed)), (1, 10));
+    assert_eq!((tally.given_up, tally.count(CallFailure::Closed)), (1, 10));
     let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("one");
     let nobody = endpoint(&format!("http://{port}"));
-    let tally = check(&nobody, &endless, 0, &[(Failure::Connect, 10)]);
+    let tally = check(&nobody, &endless, 0, &[(CallFailure::Connect, 10)]);
     assert_eq!((tally.given_up, tally.sent), (1, 0));
 }
 
 #[test]
 fn a_call_without_an_answer_is_given_up() {
     let timeout = Duration::from_secs(1);
-    let plan_of = |mode, calls| Plan { timeout, ..plan(mode, calls) };
+    let plan_of = |mode, calls| TurnPlan { timeout, ..plan(mode, calls) };
     let silent = odd(|number, call| if number == 2 { Some(String::new()) } else { good(call) });
-    check(&silent, &plan_of(Mode::Sequential, 5), 4, &[(Failure::Timeout, 1)]);
+    check(&silent, &plan_of(Mode::Sequential, 5), 4, &[(CallFailure::Timeout, 1)]);
     // Over a socket, the other calls have their answers, in any order and perhaps twice.
     let held = std::sync::Mutex::new(Value::Null);
     let (_folder, ipc) = odd_ipc(move |number, call| {
@@ -213,7 +228,7 @@ fn a_call_without_an_answer_is_given_up() {
         let both = || [result(&call["id"]), result(&before), result(&before)].concat();
         Some(if number % 2 == 1 { both() } else { String::new() })
     });
-    check(&ipc, &plan_of(Mode::Pipelined, 21), 20, &[(Failure::Timeout, 1)]);
+    check(&ipc, &plan_of(Mode::Pipelined, 21), 20, &[(CallFailure::Timeout, 1)]);
 }
 
 #[test]
@@ -227,7 +242,7 @@ fn batches_are_shuffled_short_or_refused_as_a_whole() {
             _ => format!("[{}]", answers.join(",")),
         }
     };
-    let failures = [(Failure::Missing, 1), (Failure::Code(-32600), 4)];
+    let failures = [(CallFailure::Missing, 1), (CallFailure::Code(-32600), 4)];
     let over_http = odd(move |number, calls| http("200 OK", "", &answer(number, calls)));
     check(&over_http, &plan(Mode::Batched, 15), 10, &failures);
     let (_folder, ipc) = odd_ipc(move |number, calls| Some(answer(number, calls)));
@@ -241,7 +256,7 @@ fn a_server_that_asks_for_patience_is_left_alone_and_counted_apart() {
         _ => good(call),
     });
     let start = Instant::now();
-    let tally = check(&limited, &plan(Mode::Sequential, 8), 7, &[(Failure::Limited, 1)]);
+    let tally = check(&limited, &plan(Mode::Sequential, 8), 7, &[(CallFailure::Limited, 1)]);
     assert!(start.elapsed() >= Duration::from_secs(1) && tally.failed() == 0);
     assert!(tally.paused > Duration::from_millis(900), "{:?}", tally.paused);
     // Two calls of the first window are refused, which is one time.
@@ -249,7 +264,7 @@ fn a_server_that_asks_for_patience_is_left_alone_and_counted_apart() {
         let error = json!({"id": call["id"], "error": {"code": -32005, "message": "slow down"}});
         Some(if (2..4).contains(&number) { error.to_string() } else { result(&call["id"]) })
     });
-    let tally = check(&limited, &plan(Mode::Pipelined, 8), 6, &[(Failure::Limited, 2)]);
+    let tally = check(&limited, &plan(Mode::Pipelined, 8), 6, &[(CallFailure::Limited, 2)]);
     assert!(tally.paused >= Duration::from_secs(1), "{:?}", tally.paused);
 }
 
@@ -263,14 +278,14 @@ fn at_a_rate_a_stall_is_charged_to_every_call_that_it_kept_waiting() {
         }
         good(call)
     });
-    let plan_of = Plan { max_rate: Some(100.0), ..plan(Mode::Sequential, 60) };
+    let plan_of = TurnPlan { max_rate: Some(100.0), ..plan(Mode::Sequential, 60) };
     let latency = check(&stalls, &plan_of, 60, &[]).latency();
     let quick = latency.distribution().into_iter().rfind(|(nanos, _)| *nanos < 250e6);
     let quick = quick.map_or(0.0, |(_, share)| share * 60.0);
     assert!(quick < 36.0, "{quick} calls waited less than a quarter of a second");
     // Calls that a lost server, or a slow one, kept from being sent have waited too.
     let tally = run(&odd(|_, _| None), &at_a_rate(2_500));
-    assert_eq!((tally.given_up, tally.count(Failure::Closed)), (1, 10));
+    assert_eq!((tally.given_up, tally.count(CallFailure::Closed)), (1, 10));
     assert!((230..=240).contains(&tally.unsent), "{}", tally.unsent);
     let slow = odd(|number, call| {
         if number > 0 {
@@ -283,7 +298,7 @@ fn at_a_rate_a_stall_is_charged_to_every_call_that_it_kept_waiting() {
     assert_eq!(tally.latency().count(), tally.sent + tally.unsent);
     assert!(tally.latency().percentile(0.5) > 200e6, "{:?}", tally.latency().percentile(0.5));
     // A batch goes when its last call is due: nine are, and four go at a time.
-    let batches = Plan { mode: Mode::Batched, max_rate: Some(20.0), ..at_a_rate(450) };
+    let batches = TurnPlan { mode: Mode::Batched, max_rate: Some(20.0), ..at_a_rate(450) };
     let tally = run(&odd(|_, calls| good(calls)), &batches);
     assert_eq!((tally.sent, tally.unsent), (8, 0));
 }
@@ -328,7 +343,7 @@ fn a_caller_waits_connects_again_and_gives_up_on_a_refusal_alone() {
         }
         _ => http("403 Forbidden", "", "no"),
     });
-    let caller = Caller::on(server, Duration::from_secs(20), Duration::ZERO);
+    let caller = Caller::to(server, Duration::from_secs(20));
     let (mut caller, start) = (caller.expect("a runtime"), Instant::now());
     assert_eq!(caller.call("a", "[]").expect("a result").get(), "7");
     assert!(start.elapsed() >= Duration::from_secs(1));
@@ -365,8 +380,8 @@ fn secure(tcp: TcpStream) -> Option<StreamOwned<ServerConnection, TcpStream>> {
 fn calls_over_tls_are_answered_and_an_untrusted_server_is_asked_once() {
     let port = listen(Arc::new(|_: usize, call: &Value| good(call)), secure);
     let to = |url: &str, trusted: &str| {
-        let access = Access { cacert: Some(file(trusted)), ..Access::default() };
-        Endpoint::new(url, &access.admission().expect("flags")).map(Arc::new)
+        let access = AccessArgs { cacert: Some(file(trusted)), ..AccessArgs::default() };
+        Endpoint::new(url, &access.read().expect("flags")).map(Arc::new)
     };
     let url = format!("https://localhost:{port}/key");
     let trusted = to(&url, "localhost.pem").expect("an address");
@@ -374,7 +389,7 @@ fn calls_over_tls_are_answered_and_an_untrusted_server_is_asked_once() {
     for mode in Mode::ALL {
         // Batches of megabytes go out in parts.
         let depth = if mode == Mode::Batched { 20_000 } else { 4 };
-        check(&trusted, &Plan { depth, ..plan(mode, 500) }, 500, &[]);
+        check(&trusted, &TurnPlan { depth, ..plan(mode, 500) }, 500, &[]);
     }
     let plain = TcpListener::bind("127.0.0.1:0").expect("a port");
     let plain_port = plain.local_addr().expect("it has an address").port();
@@ -389,12 +404,11 @@ fn calls_over_tls_are_answered_and_an_untrusted_server_is_asked_once() {
         (&format!("https://127.0.0.1:{plain_port}"), "localhost.pem", "speaks no TLS"),
     ] {
         let other = to(url, cacert).expect("an address");
-        let mut caller =
-            Caller::on(Arc::clone(&other), Duration::from_secs(20), Duration::ZERO).expect("one");
+        let mut caller = Caller::to(Arc::clone(&other), Duration::from_secs(20)).expect("one");
         // It would be for minutes if it were tried again.
         let error = format!("{:#}", caller.call("a", "[]").expect_err("not trusted"));
         assert!(error.contains(words), "{error}");
-        let tally = check(&other, &plan(Mode::Sequential, 10), 0, &[(Failure::Connect, 10)]);
+        let tally = check(&other, &plan(Mode::Sequential, 10), 0, &[(CallFailure::Connect, 10)]);
         assert_eq!((tally.given_up, tally.sent), (1, 0));
     }
     for (cacert, words) in [("localhost.key", "has no certificates"), ("none.pem", "none.pem")] {

@@ -1,4 +1,4 @@
-//! TLS under the connections of `rpc`'s clients: the one place of this workspace that knows it.
+//! TLS under the connections of `rpc`'s clients.
 
 use std::io::{self, Error, ErrorKind};
 use std::path::Path;
@@ -18,15 +18,15 @@ use tokio_rustls::TlsConnector;
 pub(super) struct TlsDial {
     config: Arc<ClientConfig>,
     /// `host:port`.
-    place: String,
+    address: String,
     name: ServerName<'static>,
 }
 
 impl TlsDial {
-    /// Trusts those whom the system trusts, or in their stead those whose certificates, in PEM, are
-    /// in the file `cacert`.
-    pub(super) fn new(place: &str, cacert: Option<&Path>) -> anyhow::Result<Self> {
-        let host = place.rsplit_once(':').map_or(place, |(host, _)| host);
+    /// Trusts the system's authorities, or in their stead those whose certificates, in PEM, are in
+    /// the file `cacert`.
+    pub(super) fn new(address: &str, cacert: Option<&Path>) -> anyhow::Result<Self> {
+        let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(host.clone());
         let name = name.with_context(|| format!("{host} is no name of TLS"))?;
@@ -36,16 +36,16 @@ impl TlsDial {
             .context("no version of TLS")?;
         let mut config = config.with_root_certificates(roots(cacert)?).with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self { config: Arc::new(config), place: place.into(), name })
+        Ok(Self { config: Arc::new(config), address: address.into(), name })
     }
 }
 
 fn roots(cacert: Option<&Path>) -> anyhow::Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     if let Some(path) = cacert {
-        let place = || format!("--cacert {}", path.display());
-        for certificate in CertificateDer::pem_file_iter(path).with_context(place)? {
-            roots.add(certificate.with_context(place)?).with_context(place)?;
+        let flag = || format!("--cacert {}", path.display());
+        for certificate in CertificateDer::pem_file_iter(path).with_context(flag)? {
+            roots.add(certificate.with_context(flag)?).with_context(flag)?;
         }
         ensure!(!roots.is_empty(), "--cacert {} has no certificates", path.display());
         return Ok(roots);
@@ -66,7 +66,7 @@ impl Dial for TlsDial {
     /// speaks no TLS, or none that we do.
     fn dial(&self) -> Dialing<'_> {
         Box::pin(async {
-            let tcp = TcpStream::connect(&self.place).await?;
+            let tcp = TcpStream::connect(&self.address).await?;
             tcp.set_nodelay(true)?;
             let connector = TlsConnector::from(Arc::clone(&self.config));
             let mut tls = connector.connect(self.name.clone(), tcp).await.map_err(refused)?;
@@ -78,7 +78,7 @@ impl Dial for TlsDial {
     }
 }
 
-/// What a fault of TLS means for the address that was given.
+/// The meaning of a fault of TLS for the address that was given.
 fn refused(error: io::Error) -> io::Error {
     use rustls::Error::{InvalidCertificate, InvalidMessage};
     let error = match error.downcast::<rustls::Error>() {

@@ -1,12 +1,12 @@
 //! A turn of one endpoint: all its connections at once, on a few threads.
 //!
-//! A [`Lane`] is a connection with a schedule. Its workers take the next message from the schedule,
-//! wait until that is due, send it and wait for the answer. There is one worker a lane, but for
-//! calls that are pipelined over a socket: there, as many as calls may be on their way.
+//! All workers take messages from one [`Schedule`], wait until theirs is due, send it and wait for
+//! the answer. A connection over HTTP has one worker, which keeps it from call to call; a session
+//! that is pipelined has as many workers as calls may be under way.
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::time::{
@@ -15,15 +15,14 @@ use rustix::time::{
 };
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, sleep_until};
 
-use super::endpoint::{Endpoint, Wire};
-use super::link::{Answered, Link, failure};
+use super::connection::{CallReply, Connection, failure};
+use super::endpoint::{Endpoint, Transport};
 use super::mix::Mix;
-use super::tally::{Failure, Tally};
-use super::{Mode, Plan};
+use super::tally::{CallFailure, Tally};
+use super::{Mode, TurnPlan};
 use crate::clients::process;
 
 /// Connections that end, one after the other, without an answer; then there is no further one.
@@ -34,23 +33,29 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Makes the calls of one turn. The connections are opened before the clock starts.
-pub(super) fn run(endpoint: &Arc<Endpoint>, mix: &Arc<Mix>, plan: &Plan) -> anyhow::Result<Tally> {
-    let lanes = plan.lanes(endpoint.wire);
-    let turn = Arc::new(Turn {
+pub(super) fn run(
+    endpoint: &Arc<Endpoint>,
+    mix: &Arc<Mix>,
+    plan: &TurnPlan,
+) -> anyhow::Result<Tally> {
+    let connections = plan.connections_over(endpoint.transport);
+    let threads = plan.threads.min(connections);
+    let left = plan.calls.unwrap_or(u64::MAX);
+    let turn = Arc::new(TurnState {
         endpoint: Arc::clone(endpoint),
         mix: Arc::clone(mix),
         plan: plan.clone(),
-        lanes,
-        opened: Barrier::new(lanes),
+        interval: plan.max_rate.map(|rate| Duration::from_secs_f64(1.0 / rate)),
+        opened: Barrier::new(threads),
         start: OnceLock::new(),
+        schedule: Mutex::new(Schedule { place: 0, due: Duration::ZERO, left }),
     });
-    let threads = plan.threads.min(lanes);
     let runtime = |_| Builder::new_current_thread().enable_all().build();
     let runtimes = (0..threads).map(runtime).collect::<io::Result<Vec<_>>>()?;
     let tallies: Vec<Tally> = std::thread::scope(|scope| {
         let drive = |(thread, runtime)| {
-            let turn = &turn;
-            scope.spawn(move || drive(turn, runtime, (thread..lanes).step_by(threads)))
+            let (turn, own) = (&turn, (thread..connections).step_by(threads).count());
+            scope.spawn(move || drive(turn, &runtime, own))
         };
         let running: Vec<_> = (0..).zip(runtimes).map(drive).collect();
         running.into_iter().map(|thread| thread.join().expect("it does not panic")).collect()
@@ -62,236 +67,126 @@ pub(super) fn run(endpoint: &Arc<Endpoint>, mix: &Arc<Mix>, plan: &Plan) -> anyh
     }
     if plan.calls.is_none() {
         all.elapsed = plan.duration;
+        turn.count_unsent(&mut all);
     }
     Ok(all)
 }
 
-/// Drives the lanes of these numbers until all calls are done.
-fn drive(turn: &Arc<Turn>, runtime: Runtime, numbers: impl Iterator<Item = usize>) -> Tally {
-    let thread = Arc::new(Thread {
-        begun: OnceLock::new(),
-        tally: Mutex::new(Tally::new(turn.mix.calls.len())),
-    });
-    runtime.block_on(async {
-        let mut lanes = JoinSet::new();
-        for number in numbers {
-            lanes.spawn(Arc::new(Lane::new(turn, &thread, number)).run());
-        }
-        let interrupted = async {
-            while !process::interrupted() {
-                sleep(LOOK_PAUSE).await;
-            }
-        };
-        tokio::select! {
-            () = async { while lanes.join_next().await.is_some() {} } => {}
-            () = interrupted => {}
-        }
-    });
-    let mut tally = lock(&thread.tally).clone();
-    if let Some((begun, cpu)) = thread.begun.get() {
-        tally.busiest = (thread_cpu() - *cpu).as_secs_f64() / begun.elapsed().as_secs_f64();
-    }
+/// Drives so many connections on this thread until all calls are done.
+fn drive(turn: &Arc<TurnState>, runtime: &Runtime, connections: usize) -> Tally {
+    let tally = Arc::new(Mutex::new(Tally::new(turn.mix.calls.len())));
+    let new = |_| Arc::new(Channel::new(turn, &tally));
+    let channels: Vec<Arc<Channel>> = (0..connections).map(new).collect();
+    runtime.block_on(all(channels.iter().map(|channel| Arc::clone(channel).open_first())));
+    turn.opened.wait();
+    let (begun, used) = (Instant::now(), thread_cpu());
+    turn.start.get_or_init(|| begun);
+    let workers = turn.plan.workers_over(turn.endpoint.transport);
+    let workers = channels.iter().flat_map(|channel| std::iter::repeat_n(channel, workers));
+    runtime.block_on(all(workers.map(|channel| Arc::clone(channel).work())));
+    let mut tally = lock(&tally).clone();
+    tally.busiest = (thread_cpu() - used).as_secs_f64() / begun.elapsed().as_secs_f64();
     tally
 }
 
-/// What all lanes share.
+/// Runs tasks until all have ended, or the program is interrupted.
+async fn all(tasks: impl Iterator<Item = impl Future<Output = ()> + Send + 'static>) {
+    let mut running: JoinSet<()> = tasks.collect();
+    let interrupted = async {
+        while !process::interrupted() {
+            sleep(LOOK_PAUSE).await;
+        }
+    };
+    tokio::select! {
+        () = async { while running.join_next().await.is_some() {} } => {}
+        () = interrupted => {}
+    }
+}
+
+/// The calls of a turn, for all connections. Times are counted from its start.
 #[derive(Debug)]
-struct Turn {
+struct TurnState {
     endpoint: Arc<Endpoint>,
     mix: Arc<Mix>,
-    plan: Plan,
-    lanes: usize,
-    /// All lanes have opened their connection, or have tried to.
+    plan: TurnPlan,
+    /// From one call to the next, where a rate is set.
+    interval: Option<Duration>,
+    /// All threads have opened their connections, or have tried to.
     opened: Barrier,
     start: OnceLock<Instant>,
-}
-
-/// What the lanes of a thread share.
-#[derive(Debug)]
-struct Thread {
-    /// When its calls began, and the processor time that it had used by then.
-    begun: OnceLock<(Instant, Duration)>,
-    tally: Mutex<Tally>,
-}
-
-/// A connection with a schedule. Times are nanoseconds from the start of the turn.
-#[derive(Debug)]
-struct Lane {
-    turn: Arc<Turn>,
-    thread: Arc<Thread>,
     schedule: Mutex<Schedule>,
-    connection: tokio::sync::Mutex<Connection>,
-    /// From one call to the next: zero where no rate is set.
-    interval: u64,
 }
 
+/// The next call.
 #[derive(Debug)]
 struct Schedule {
-    /// The place in the mix.
+    /// Its place in the mix.
     place: usize,
-    /// When the next call is due.
-    due: u64,
+    due: Duration,
     /// Calls that may still be sent.
     left: u64,
-    is_given_up: bool,
-}
-
-/// A connection, or when there may be another one.
-#[derive(Debug)]
-struct Connection {
-    link: Option<Link>,
-    /// How many were lost before.
-    number: u64,
-    /// How many were lost since the last answer.
-    lost: u32,
-    connect_at: Instant,
 }
 
 /// The calls of one message.
 #[derive(Debug)]
-struct Ticket {
+struct Message {
     place: usize,
     count: usize,
-    due: u64,
+    due: Duration,
 }
 
-impl Lane {
-    fn new(turn: &Arc<Turn>, thread: &Arc<Thread>, number: usize) -> Self {
-        let (plan, lanes) = (&turn.plan, turn.lanes as u64);
-        let interval = plan.max_rate.map_or(0, |rate| (1e9 * lanes as f64 / rate) as u64);
-        let left = plan
-            .calls
-            .map_or(u64::MAX, |calls| calls / lanes + u64::from((number as u64) < calls % lanes));
-        let schedule = Schedule {
-            // Connections begin at different calls.
-            place: turn.mix.cycle.len() * number / turn.lanes,
-            due: interval * number as u64 / lanes,
-            left,
-            is_given_up: false,
-        };
-        let connection = Connection { link: None, number: 0, lost: 0, connect_at: Instant::now() };
-        Self {
-            turn: Arc::clone(turn),
-            thread: Arc::clone(thread),
-            schedule: Mutex::new(schedule),
-            connection: tokio::sync::Mutex::new(connection),
-            interval,
-        }
+impl TurnState {
+    fn now(&self) -> Duration {
+        self.start.get().map_or(Duration::ZERO, Instant::elapsed)
     }
 
-    async fn run(self: Arc<Self>) {
-        self.open(&mut *self.connection.lock().await).await;
-        self.turn.opened.wait().await;
-        self.turn.start.get_or_init(Instant::now);
-        self.thread.begun.get_or_init(|| (Instant::now(), thread_cpu()));
-        let mut workers = JoinSet::new();
-        for _ in 0..self.turn.plan.workers(self.turn.endpoint.wire) {
-            workers.spawn(Arc::clone(&self).work());
-        }
-        while workers.join_next().await.is_some() {}
-        self.end();
-    }
-
-    fn now(&self) -> u64 {
-        self.turn.start.get().map_or(0, |start| nanos(start.elapsed()))
-    }
-
-    fn at(&self, time: u64) -> Instant {
-        *self.turn.start.get().unwrap_or(&Instant::now()) + Duration::from_nanos(time)
+    fn at(&self, time: Duration) -> Instant {
+        *self.start.get().unwrap_or(&Instant::now()) + time
     }
 
     fn is_over(&self) -> bool {
-        self.now() >= nanos(self.turn.plan.duration) || lock(&self.schedule).is_given_up
+        self.now() >= self.plan.duration
     }
 
-    fn batch_len(&self) -> u64 {
-        if self.turn.plan.mode == Mode::Batched { self.turn.plan.depth as u64 } else { 1 }
-    }
-
-    /// Sends what is due, one message after the other, until the turn is over.
-    async fn work(self: Arc<Self>) {
-        let alarm = if self.interval > 0 { Alarm::new().ok() } else { None };
-        while let Some(mut ticket) = self.take() {
-            if !self.wait(&mut ticket, alarm.as_ref()).await {
-                return;
-            }
-            let Some((number, mut link)) = self.connect().await else {
-                return self.leave_unsent(&ticket);
-            };
-            let sent = self.now();
-            let from = if self.interval > 0 { ticket.due } else { sent };
-            let kinds = || self.kinds(ticket.place, ticket.count);
-            let calls: Vec<_> = kinds().map(|kind| &self.turn.mix.calls[kind]).collect();
-            {
-                let mut tally = lock(&self.thread.tally);
-                tally.sent += ticket.count as u64;
-                tally.sent_bytes += calls.iter().map(|call| call.bytes as u64).sum::<u64>();
-            }
-            let is_batch = self.turn.plan.mode == Mode::Batched;
-            match link.exchange(&calls, is_batch).await {
-                Ok(answered) => {
-                    self.count(answered, kinds(), from);
-                    let mut connection = self.connection.lock().await;
-                    connection.lost = 0;
-                    if link.share().is_none() {
-                        connection.link = Some(link);
-                    }
-                }
-                Err(error) => {
-                    let failure = match failure(&error) {
-                        Failure::Connect => Failure::Closed,
-                        failure => failure,
-                    };
-                    lock(&self.thread.tally).fail(failure, ticket.count as u64);
-                    // Over a socket, the answers to other calls may still come.
-                    if failure != Failure::Timeout || link.share().is_none() {
-                        self.lose(&mut *self.connection.lock().await, number);
-                    }
-                }
-            }
-        }
+    /// The kinds of the calls of a message.
+    fn kinds(&self, message: &Message) -> impl Iterator<Item = usize> + '_ {
+        let cycle = &self.mix.cycle;
+        let places = message.place..message.place + message.count;
+        places.map(|place| usize::from(cycle[place % cycle.len()]))
     }
 
     /// The calls of the next message; none where there are no more.
-    fn take(&self) -> Option<Ticket> {
-        if self.is_over() {
-            return None;
-        }
+    fn take(&self) -> Option<Message> {
+        let most = if self.plan.mode == Mode::Batched { self.plan.depth as u64 } else { 1 };
+        let interval = self.interval.unwrap_or_default();
         let mut schedule = lock(&self.schedule);
-        let count = schedule.left.min(self.batch_len());
+        let count = schedule.left.min(most) as u32;
         // A batch goes when the last of its calls is due.
-        let due = schedule.due + self.interval * count.checked_sub(1)?;
-        let ticket = Ticket { place: schedule.place, count: count as usize, due };
-        schedule.place = (schedule.place + ticket.count) % self.turn.mix.cycle.len();
-        schedule.due += self.interval * count;
-        schedule.left -= count;
-        Some(ticket)
+        let due = schedule.due + interval * count.checked_sub(1)?;
+        let message = Message { place: schedule.place, count: count as usize, due };
+        schedule.place = (schedule.place + message.count) % self.mix.cycle.len();
+        schedule.due += interval * count;
+        schedule.left -= u64::from(count);
+        Some(message)
     }
 
-    fn kinds(&self, place: usize, count: usize) -> impl Iterator<Item = usize> + '_ {
-        let cycle = &self.turn.mix.cycle;
-        (place..place + count).map(|place| usize::from(cycle[place % cycle.len()]))
-    }
-
-    /// Waits until a message is due and the server is not to be left alone; `false` where the turn
-    /// is over before.
-    async fn wait(&self, ticket: &mut Ticket, alarm: Option<&Alarm>) -> bool {
-        let end = nanos(self.turn.plan.duration);
+    /// Waits until a message is due and the server may be called; `false` where the turn is over
+    /// before.
+    async fn wait(&self, message: &mut Message, alarm: Option<&Alarm>) -> bool {
         loop {
-            let paused = self.turn.endpoint.patience.until();
-            let paused = nanos(paused.saturating_duration_since(self.at(0)));
+            let paused = self.endpoint.backoff.until().saturating_duration_since(self.at_start());
             let now = self.now();
             if now < paused {
                 // We chose to wait: calls are due later, not late.
-                ticket.due = ticket.due.max(paused);
+                message.due = message.due.max(paused);
                 let mut schedule = lock(&self.schedule);
                 schedule.due = schedule.due.max(paused);
             }
-            let until = if self.interval > 0 { ticket.due.max(paused) } else { paused };
+            let until = self.interval.map_or(paused, |_| message.due.max(paused));
             if until <= now {
                 return true;
             }
-            if until >= end {
+            if until >= self.plan.duration {
                 return false;
             }
             match alarm {
@@ -301,105 +196,177 @@ impl Lane {
         }
     }
 
-    /// The connection and its number; another one where the last was lost, and none where the turn
-    /// is over before there is one.
-    async fn connect(&self) -> Option<(u64, Link)> {
-        let mut connection = self.connection.lock().await;
-        while connection.link.is_none() {
-            let end = self.at(nanos(self.turn.plan.duration).min(u64::MAX / 2));
-            sleep_until(connection.connect_at.min(end).into()).await;
-            if self.is_over() {
-                return None;
-            }
-            self.open(&mut connection).await;
-        }
-        let shared = connection.link.as_ref().and_then(Link::share);
-        Some((connection.number, shared.or_else(|| connection.link.take())?))
+    fn at_start(&self) -> Instant {
+        self.at(Duration::ZERO)
     }
 
-    async fn open(&self, connection: &mut Connection) {
+    /// Counts the calls of a message that was due and not sent: they have waited until the end at
+    /// least. `false` where it was not due.
+    fn leave_unsent(&self, message: &Message, tally: &mut Tally) -> bool {
+        let Some(waited) = self.plan.duration.checked_sub(message.due) else { return false };
+        if self.interval.is_none() || self.plan.calls.is_some() || waited.is_zero() {
+            return false;
+        }
+        for kind in self.kinds(message) {
+            tally.latencies[kind].push(nanos(waited));
+            tally.unsent += 1;
+        }
+        true
+    }
+
+    /// The turn is over: counts all that was due meanwhile and that no worker took.
+    fn count_unsent(&self, tally: &mut Tally) {
+        while self.take().is_some_and(|message| self.leave_unsent(&message, tally)) {}
+    }
+}
+
+/// A connection and its state, for its workers.
+#[derive(Debug)]
+struct Channel {
+    turn: Arc<TurnState>,
+    /// The counts of the thread.
+    tally: Arc<Mutex<Tally>>,
+    state: tokio::sync::Mutex<ChannelState>,
+}
+
+#[derive(Debug)]
+struct ChannelState {
+    /// Absent while a worker of HTTP calls over it, and where it was lost.
+    connection: Option<Connection>,
+    /// Connections that were lost before.
+    number: u64,
+    /// Connections that were lost since the last answer.
+    lost: u32,
+    connect_at: Instant,
+}
+
+impl Channel {
+    fn new(turn: &Arc<TurnState>, tally: &Arc<Mutex<Tally>>) -> Self {
+        let state =
+            ChannelState { connection: None, number: 0, lost: 0, connect_at: Instant::now() };
+        let (turn, tally) = (Arc::clone(turn), Arc::clone(tally));
+        Self { turn, tally, state: tokio::sync::Mutex::new(state) }
+    }
+
+    async fn open_first(self: Arc<Self>) {
+        self.open(&mut *self.state.lock().await).await;
+    }
+
+    /// Sends messages, one after the other, until the turn is over.
+    async fn work(self: Arc<Self>) {
+        let turn = &self.turn;
+        let alarm = turn.interval.and_then(|_| Alarm::new().ok());
+        while !turn.is_over()
+            && let Some(mut message) = turn.take()
+        {
+            if !turn.wait(&mut message, alarm.as_ref()).await {
+                return;
+            }
+            let Some((number, mut connection)) = self.connect().await else {
+                turn.leave_unsent(&message, &mut lock(&self.tally));
+                return;
+            };
+            let from = turn.interval.map_or_else(|| turn.now(), |_| message.due);
+            let calls: Vec<_> = turn.kinds(&message).map(|kind| &turn.mix.calls[kind]).collect();
+            {
+                let mut tally = lock(&self.tally);
+                tally.sent += message.count as u64;
+                tally.sent_bytes += calls.iter().map(|call| call.bytes as u64).sum::<u64>();
+            }
+            match connection.exchange(&calls, turn.plan.mode == Mode::Batched).await {
+                Ok(reply) => {
+                    self.count(reply, &message, from);
+                    let mut state = self.state.lock().await;
+                    state.lost = 0;
+                    if !connection.is_shared() {
+                        state.connection = Some(connection);
+                    }
+                }
+                Err(error) => {
+                    let failure = match failure(&error) {
+                        CallFailure::Connect => CallFailure::Closed,
+                        failure => failure,
+                    };
+                    lock(&self.tally).fail(failure, message.count as u64);
+                    // Over a session, the answers to other calls may still come.
+                    if failure != CallFailure::Timeout || !connection.is_shared() {
+                        self.lose(&mut *self.state.lock().await, number);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The connection and its number; another one where the last was lost, and none where the turn
+    /// is over before there is one, or the connection was given up.
+    async fn connect(&self) -> Option<(u64, Connection)> {
+        let mut state = self.state.lock().await;
+        while state.connection.is_none() {
+            let end = self.turn.at(self.turn.plan.duration);
+            sleep_until(state.connect_at.min(end).into()).await;
+            if self.turn.is_over() || state.lost >= MOST_LOST {
+                return None;
+            }
+            self.open(&mut state).await;
+        }
+        let shared = state.connection.as_ref().and_then(Connection::share);
+        Some((state.number, shared.or_else(|| state.connection.take())?))
+    }
+
+    async fn open(&self, state: &mut ChannelState) {
         match self.turn.endpoint.open(self.turn.plan.timeout).await {
-            Ok(link) => connection.link = Some(link),
+            Ok(connection) => state.connection = Some(connection),
             Err(error) => {
-                let mut tally = lock(&self.thread.tally);
-                if tally.count(Failure::Connect) == 0 {
+                let mut tally = lock(&self.tally);
+                if tally.count(CallFailure::Connect) == 0 {
                     eprintln!("{error}");
                 }
-                tally.fail(Failure::Connect, 1);
+                tally.fail(CallFailure::Connect, 1);
                 drop(tally);
-                self.lose(connection, connection.number);
+                self.lose(state, state.number);
             }
         }
     }
 
     /// The connection of this number has ended, and its calls were counted.
-    fn lose(&self, connection: &mut Connection, number: u64) {
-        if connection.number != number {
+    fn lose(&self, state: &mut ChannelState, number: u64) {
+        if state.number != number {
             return;
         }
-        connection.link = None;
-        connection.number += 1;
-        connection.lost += 1;
-        let pause = if connection.lost > 1 { RECONNECT_PAUSE } else { Duration::ZERO };
-        connection.connect_at = Instant::now() + pause;
-        if connection.lost == MOST_LOST {
-            lock(&self.schedule).is_given_up = true;
-            lock(&self.thread.tally).given_up += 1;
+        state.connection = None;
+        state.number += 1;
+        state.lost += 1;
+        let pause = if state.lost > 1 { RECONNECT_PAUSE } else { Duration::ZERO };
+        state.connect_at = Instant::now() + pause;
+        if state.lost == MOST_LOST {
+            lock(&self.tally).given_up += 1;
         }
     }
 
-    /// Counts what became of the calls of a message, whose latency counts from `from`.
-    fn count(&self, answered: Answered, kinds: impl Iterator<Item = usize>, from: u64) {
-        let (now, end) = (self.now(), nanos(self.turn.plan.duration));
-        let patience = &self.turn.endpoint.patience;
-        let mut tally = lock(&self.thread.tally);
-        tally.received_bytes += answered.received_bytes as u64;
-        for (outcome, kind) in answered.outcomes.into_iter().zip(kinds) {
-            match outcome {
+    /// Counts the results and failures of a message, whose latency counts from `from`.
+    fn count(&self, reply: CallReply, message: &Message, from: Duration) {
+        let (now, backoff) = (self.turn.now(), &self.turn.endpoint.backoff);
+        let mut tally = lock(&self.tally);
+        tally.received_bytes += reply.received_bytes as u64;
+        let mut is_limited = false;
+        for (result, kind) in reply.results.into_iter().zip(self.turn.kinds(message)) {
+            match result {
                 Ok(result) => {
-                    tally.latencies[kind].push(now.saturating_sub(from));
+                    tally.latencies[kind].push(nanos(now.saturating_sub(from)));
                     tally.results[kind] += 1;
                     tally.nulls[kind] += u64::from(result.get() == "null");
-                    tally.in_time += u64::from(now <= end);
-                    tally.elapsed = tally.elapsed.max(Duration::from_nanos(now));
-                    patience.answered();
+                    tally.in_time += u64::from(now <= self.turn.plan.duration);
+                    tally.elapsed = tally.elapsed.max(now);
+                    backoff.succeeded();
                 }
-                Err(failure) => tally.fail(failure, 1),
+                Err(failure) => {
+                    is_limited |= failure == CallFailure::Limited;
+                    tally.fail(failure, 1);
+                }
             }
         }
-        if let Some(seconds) = answered.limited {
-            tally.paused += patience.asked(seconds, Instant::now());
-        }
-    }
-
-    /// Counts calls that were due and were not sent: they have waited until the end at least.
-    fn leave_unsent(&self, ticket: &Ticket) {
-        let end = nanos(self.turn.plan.duration);
-        if self.interval == 0 || self.turn.plan.calls.is_some() || ticket.due >= end {
-            return;
-        }
-        let mut tally = lock(&self.thread.tally);
-        for kind in self.kinds(ticket.place, ticket.count) {
-            tally.latencies[kind].push(end - ticket.due);
-            tally.unsent += 1;
-        }
-    }
-
-    /// The turn is over: what was due meanwhile is left.
-    fn end(&self) {
-        if self.interval == 0 || self.turn.plan.calls.is_some() {
-            return;
-        }
-        let (end, count) = (nanos(self.turn.plan.duration), self.batch_len());
-        let mut schedule = lock(&self.schedule);
-        loop {
-            let due = schedule.due + self.interval * (count - 1);
-            if due >= end {
-                return;
-            }
-            self.leave_unsent(&Ticket { place: schedule.place, count: count as usize, due });
-            schedule.place += count as usize;
-            schedule.due += self.interval * count;
+        if is_limited {
+            tally.paused += backoff.extend(reply.retry_after, Instant::now());
         }
     }
 }
@@ -445,19 +412,19 @@ fn thread_cpu() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-impl Plan {
-    /// Lanes to an endpoint: HTTP/1.1 has a connection for each call that is on its way.
-    pub(super) const fn lanes(&self, wire: Wire) -> usize {
-        match (self.mode, wire) {
-            (Mode::Pipelined, Wire::Http) => self.connections * self.depth,
+impl TurnPlan {
+    /// HTTP/1.1 has a connection for each call that is under way, and keeps it for the next one.
+    pub(super) const fn connections_over(&self, transport: Transport) -> usize {
+        match (self.mode, transport) {
+            (Mode::Pipelined, Transport::Http) => self.connections * self.depth,
             _ => self.connections,
         }
     }
 
-    /// Workers of a lane.
-    const fn workers(&self, wire: Wire) -> usize {
-        match (self.mode, wire) {
-            (Mode::Pipelined, Wire::WebSocket | Wire::Ipc) => self.depth,
+    /// Workers of a connection.
+    const fn workers_over(&self, transport: Transport) -> usize {
+        match (self.mode, transport) {
+            (Mode::Pipelined, Transport::WebSocket | Transport::Ipc) => self.depth,
             _ => 1,
         }
     }
