@@ -229,7 +229,7 @@ pub(crate) struct CrowdArgs {
     seconds: u64,
 }
 
-/// What is sent to a client, and at which pace.
+/// The payloads for a client, and their pace.
 #[derive(Clone, Debug, Args)]
 struct Feed {
     /// Payload files, one after the other: lines {"method": .., "params": [..]}, plain, gzip, zstd.
@@ -323,7 +323,7 @@ pub(crate) struct CompareArgs {
 /// Runs a command, and prints its report.
 ///
 /// # Errors
-/// What was wrong, in words for the program's user.
+/// The fault, in words for the program's user.
 pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
     match command {
         Command::Quick(args) => quick(args),
@@ -342,20 +342,34 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
     }
 }
 
-/// What a report says beside its tables.
+/// The comparison of clients with the first one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Compared {
+    No,
+    /// On blocks that have to be the same for all.
+    OnSameBlocks,
+    /// Each on blocks of its own.
+    OnOwnBlocks,
+}
+
+/// The parts of a report beside its tables.
 struct Words<'a> {
     title: String,
-    /// How it was measured, in sentences.
+    /// The method, in sentences.
     method: Vec<String>,
-    /// Clients are compared with the first one.
-    compares: bool,
-    /// The blocks of all clients are the same.
-    is_same_work: bool,
+    compared: Compared,
     sweep: Option<&'a Sweep>,
 }
 
+impl Words<'_> {
+    fn new(title: impl Into<String>, method: &[&str], compared: Compared) -> Self {
+        let method = method.iter().map(|text| (*text).to_owned()).collect();
+        Self { title: title.into(), method, compared, sweep: None }
+    }
+}
+
 /// Checks a plan, says how long it takes, runs it, and writes the report after each part of it.
-/// Where nothing was measured no folder is left.
+/// No folder is left if nothing was measured.
 fn run_plan(
     plan: &Plan,
     contenders: &[Contender],
@@ -385,7 +399,7 @@ fn run_checked(
     let course = Course::new(plan)?;
     let measured = course.run(contenders, |measured| document(measured).write(&plan.results))?;
     finish(&document(&measured), &plan.results, &measured)?;
-    match unequal_work(&measured.runs).filter(|_| words.compares && words.is_same_work) {
+    match unequal_work(&measured.runs).filter(|_| words.compared == Compared::OnSameBlocks) {
         Some(why) => Err(anyhow::Error::msg(why)).context("the work was unequal: no verdict"),
         None => Ok(()),
     }
@@ -410,8 +424,8 @@ fn documented(
     let mut document = Document::new(words.title.clone());
     document.clients = ran.to_vec();
     document.machine.busy.clone_from(&measured.busy);
-    if words.compares {
-        verdicts(&mut document, measured, words);
+    if words.compared != Compared::No {
+        verdicts(&mut document, measured, words.compared);
     }
     for text in &words.method {
         document.method(text.clone());
@@ -432,9 +446,9 @@ fn documented(
 }
 
 /// The ratios of all clients to the first one, or why there are none.
-fn verdicts(document: &mut Document, measured: &Measured, words: &Words<'_>) {
+fn verdicts(document: &mut Document, measured: &Measured, compared: Compared) {
     let runs = &measured.runs;
-    if let Some(why) = unequal_work(runs).filter(|_| words.is_same_work) {
+    if let Some(why) = unequal_work(runs).filter(|_| compared == Compared::OnSameBlocks) {
         document.text(format!("No verdict: the work was unequal. {why}"));
         return;
     }
@@ -507,6 +521,10 @@ fn chain(world: &World, builder: &str, clients: &ClientArgs) -> anyhow::Result<C
     generate(world, &clients.programs.dir, &clients.programs.needed(builder)?)
 }
 
+fn stage_of(chain: &Chain, part: Part) -> Stage {
+    Stage { files: vec![chain.part(part)], ..Stage::default() }
+}
+
 fn plan_of(ground: Ground, stages: Vec<Stage>, clients: &ClientArgs) -> anyhow::Result<Plan> {
     Ok(Plan {
         ground,
@@ -537,29 +555,29 @@ fn quick(args: &QuickArgs) -> anyhow::Result<()> {
     let world = World { warm_blocks, block_gas: [4_000_000, 12_000_000], ..mini };
     eprintln!("A small chain, {} rounds: some minutes.", args.rounds);
     let chain = chain(&world, "deponent", clients)?;
-    let empty = Stage { files: vec![chain.part(Part::Empty)], is_fed: true, ..Stage::default() };
-    let files = vec![chain.part(Part::Warm)];
-    let warm = Stage { files, warm_up: QUICK_WARM_UP, ..Stage::default() };
-    let mut plan = plan_of(chain.ground(), vec![empty, warm], clients)?;
+    let warm = Stage { warm_up: QUICK_WARM_UP, ..stage_of(&chain, Part::Warm) };
+    let stages = vec![Stage { is_fed: true, ..stage_of(&chain, Part::Empty) }, warm];
+    let mut plan = plan_of(chain.ground(), stages, clients)?;
     plan.rounds = args.rounds;
     plan.pace.pause = Duration::from_millis(20);
-    let words = Words {
-        title: "Quick comparison".into(),
-        method: vec![
-            "Full blocks of 4 to 12 million gas on a small state that fits into memory. For blocks \
-             like those of a network: deponent bench state."
-                .into(),
-            INTERLEAVED.into(),
-        ],
-        compares: contenders.len() > 1,
-        is_same_work: true,
-        sweep: None,
-    };
+    let method = "Full blocks of 4 to 12 million gas on a small state that fits into memory. For \
+                  blocks like those of a network: deponent bench state.";
+    let words = Words::new("Quick comparison", &[method, INTERLEAVED], compared(&contenders));
     run_plan(&plan, &contenders, clients, &words)?;
     let page = plan.results.join("report.html");
     println!("{}", page.display());
     show(&page);
     Ok(())
+}
+
+/// Clients that are compared if there are several.
+fn compared(contenders: &[Contender]) -> Compared {
+    if contenders.len() > 1 { Compared::OnSameBlocks } else { Compared::No }
+}
+
+/// The names of clients, between commas.
+fn listed(contenders: &[Contender]) -> String {
+    contenders.iter().map(|contender| &*contender.name).collect::<Vec<_>>().join(", ")
 }
 
 /// Opens a page where there is a screen.
@@ -595,13 +613,12 @@ fn state(args: &StateArgs) -> anyhow::Result<()> {
         let warm_up = args.warm_up.unwrap_or_else(|| 30.min(blocks / 4));
         stages.push(Stage {
             name: part.name().into(),
-            files: vec![chain.part(part)],
             warm_up: if part == Part::Warm { warm_up } else { 0 },
             count: args.blocks,
             start: if part == Part::Cold { cold } else { Start::Running },
             twins: args.invalid && part == Part::Reorgs,
             is_fed: !measured.contains(&part),
-            ..Stage::default()
+            ..stage_of(&chain, part)
         });
     }
     let mut plan = plan_of(chain.ground(), stages, clients)?;
@@ -612,20 +629,13 @@ fn state(args: &StateArgs) -> anyhow::Result<()> {
     let name = chain.state.file_name().unwrap_or_default().to_string_lossy();
     let frozen = if args.no_freeze { "idle" } else { "stopped" };
     let pause = args.pause;
-    let mut method = vec![
-        INTERLEAVED.into(),
-        format!("Pause after each block: {pause} ms; the others were {frozen}."),
-    ];
-    if args.invalid {
-        method.push(
-            "Each block of the reorgs was followed by one that is invalid, before its fork choice: \
-             its time is nowhere, CPU and memory include it."
-                .into(),
-        );
-    }
+    let pause = format!("Pause after each block: {pause} ms; the others were {frozen}.");
+    let invalid = "Each block of the reorgs was followed by one that is invalid, before its fork \
+                   choice: its time is nowhere, CPU and memory include it.";
+    let method = [INTERLEAVED, &pause, invalid];
+    let method = if args.invalid { &method[..] } else { &method[..2] };
     let title = format!("State benchmark: {name}");
-    let compares = contenders.len() > 1;
-    let words = Words { title, method, compares, is_same_work: true, sweep: None };
+    let words = Words::new(title, method, compared(&contenders));
     run_plan(&plan, &contenders, clients, &words)
 }
 
@@ -634,25 +644,17 @@ fn depths(args: &DepthsArgs) -> anyhow::Result<()> {
     let mut contenders = clients.contenders(&["geth", "deponent"])?;
     contenders.iter_mut().for_each(|contender| contender.wire = Wire::Later);
     let chain = chain(&args.world.world()?, &args.world.builder, clients)?;
-    let empty = Stage { files: vec![chain.part(Part::Empty)], is_fed: true, ..Stage::default() };
-    let files = vec![chain.part(Part::Warm)];
-    let warm = Stage { files, count: args.blocks, ..Stage::default() };
-    let mut plan = plan_of(chain.ground(), vec![empty, warm], clients)?;
+    let warm = Stage { count: args.blocks, ..stage_of(&chain, Part::Warm) };
+    let stages = vec![Stage { is_fed: true, ..stage_of(&chain, Part::Empty) }, warm];
+    let mut plan = plan_of(chain.ground(), stages, clients)?;
     plan.together = false;
     plan.pace.depths.clone_from(&args.depths);
     plan.pace.every = args.every;
     plan.pace.asks = false;
-    let words = Words {
-        title: "Witnesses of older blocks".into(),
-        method: vec![
-            "debug_executionWitness between blocks that are validated without a pause. The ratio \
-             is that of the same block's witness to the first depth, the median over blocks."
-                .into(),
-        ],
-        compares: false,
-        is_same_work: true,
-        sweep: None,
-    };
+    let method = "debug_executionWitness between blocks that are validated without a pause. The \
+                  ratio is that of the same block's witness to the first depth, the median over \
+                  blocks.";
+    let words = Words::new("Witnesses of older blocks", &[method], Compared::No);
     run_plan(&plan, &contenders, clients, &words)
 }
 
@@ -739,8 +741,7 @@ fn transports(args: &TransportsArgs) -> anyhow::Result<()> {
     let contenders = args.sizes.contenders(&args.clients, None)?;
     let rounds = |size| if size < LARGE_MB { args.rounds } else { args.large_rounds };
     let plan = args.sizes.plan(&args.clients, &contenders, rounds)?;
-    let (title, method) = ("Transports".into(), vec![WITNESSES.into()]);
-    let words = Words { title, method, compares: true, is_same_work: false, sweep: None };
+    let words = Words::new("Transports", &[WITNESSES], Compared::OnOwnBlocks);
     run_plan(&plan, &contenders, &args.clients, &words)
 }
 
@@ -776,13 +777,7 @@ fn witness(args: &WitnessArgs) -> anyhow::Result<()> {
         measured.remarks.extend(deep.remarks);
         measured.busy = measured.busy.or(deep.busy);
     }
-    let words = Words {
-        title: "Witness flows".into(),
-        method: vec![WITNESSES.into()],
-        compares: true,
-        is_same_work: false,
-        sweep: None,
-    };
+    let words = Words::new("Witness flows", &[WITNESSES], Compared::OnOwnBlocks);
     let ran = versions(&contenders)?;
     finish(&documented(&measured, &contenders, &ran, clients, &words), &plan.results, &measured)
 }
@@ -833,7 +828,7 @@ impl Feed {
         Ok(plan)
     }
 
-    /// What is sent, at which pace, and what is measured, in sentences.
+    /// The payloads, their pace and the measurement, in sentences.
     fn words(&self) -> String {
         let files: Vec<String> = self.payloads.iter().map(|it| it.display().to_string()).collect();
         let mut text = format!("The payloads of {}", files.join(", "));
@@ -872,16 +867,15 @@ fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     }
     ensure!(feed.genesis.is_some(), "a client is started from a genesis: --genesis FILE");
     let mut contenders = clients.contenders(&["deponent"])?;
-    let names: Vec<&str> = contenders.iter().map(|contender| &*contender.name).collect();
-    let mut title = format!("Replay to {}", names.join(", "));
+    let mut title = format!("Replay to {}", listed(&contenders));
     if let Some(sweep) = &args.sweep {
         ensure!(contenders.len() == 1, "a sweep is of one client: --clients NAME");
         (title, contenders) = (sweep.title(&contenders[0]), sweep.contenders(&contenders[0]));
     }
     let usual = if args.sweep.is_some() { LEAST_PAIRS } else { 1 };
     plan.rounds = args.rounds.unwrap_or(usual);
-    let (method, sweep) = (vec![feed.words()], args.sweep.as_ref());
-    let words = Words { title, method, compares: false, is_same_work: true, sweep };
+    let mut words = Words::new(title, &[&feed.words()], Compared::No);
+    words.sweep = args.sweep.as_ref();
     run_plan(&plan, &contenders, clients, &words)
 }
 
@@ -921,13 +915,7 @@ fn replay_to(args: &ReplayArgs, url: &str, plan: &Plan) -> anyhow::Result<()> {
     let server = Server { client: Some(client), data, idle: Usage::default(), knows_timings: true };
     let measured = Course::new(plan)?.run_on(session, server)?;
     let ran = [Ran { name: url.into(), version, arguments: Vec::new() }];
-    let words = Words {
-        title: format!("Replay to {url}"),
-        method: vec![args.feed.words()],
-        compares: false,
-        is_same_work: true,
-        sweep: None,
-    };
+    let words = Words::new(format!("Replay to {url}"), &[&args.feed.words()], Compared::No);
     let document = documented(&measured, &[], &ran, &args.clients, &words);
     finish(&document, &plan.results, &measured)
 }
@@ -939,21 +927,11 @@ fn compare(args: &CompareArgs) -> anyhow::Result<()> {
     ensure!(contenders.len() > 1, "two clients at least: --clients geth,deponent");
     let mut plan = feed.plan(clients)?;
     (plan.rounds, plan.together) = (args.rounds, !args.by_run);
-    let names: Vec<&str> = contenders.iter().map(|contender| &*contender.name).collect();
-    let interleaved = match args.by_run {
-        true => {
-            "Runs are interleaved: each client runs all payloads, one client after the other, \
-             round by round."
-        }
-        false => INTERLEAVED,
-    };
-    let words = Words {
-        title: format!("Comparison of {}", names.join(", ")),
-        method: vec![feed.words(), interleaved.into()],
-        compares: true,
-        is_same_work: true,
-        sweep: None,
-    };
+    let by_run = "Runs are interleaved: each client runs all payloads, one client after the other, \
+                  round by round.";
+    let interleaved = if args.by_run { by_run } else { INTERLEAVED };
+    let title = format!("Comparison of {}", listed(&contenders));
+    let words = Words::new(title, &[&feed.words(), interleaved], Compared::OnSameBlocks);
     run_plan(&plan, &contenders, clients, &words)
 }
 

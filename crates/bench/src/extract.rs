@@ -31,7 +31,7 @@ use crate::progress;
 
 type Transaction = EthereumTxEnvelope<TxEip4844>;
 
-/// What `extract` is given.
+/// The arguments of `extract`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

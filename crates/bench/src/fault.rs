@@ -1,4 +1,4 @@
-//! What a client did instead of answering rightly, told apart so that reports call it what it is.
+//! The kinds of failures of clients, told apart for reports.
 
 use std::fmt;
 
@@ -49,8 +49,8 @@ impl Fault {
         anyhow::Error::msg(said).context(self)
     }
 
-    /// Whether the client worked on something else than it was given, or did it otherwise: such
-    /// work is not compared.
+    /// The client worked on something else than it was given, or did it otherwise: such work is not
+    /// compared.
     pub(crate) const fn is_unequal_work(self) -> bool {
         matches!(self, Self::Lying | Self::NoWitness | Self::Compressed | Self::Behind)
     }

@@ -1,4 +1,4 @@
-//! What a command found out: one document, which every form of report is written from.
+//! The findings of a command: one document, from which every form of report is written.
 //!
 //! A [`Document`] says what was run, on what, has an [`Answer`] first, and holds texts, [`Table`]s
 //! and charts in the order of reading. Quantities go in as they are measured: times in seconds,

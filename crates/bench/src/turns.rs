@@ -1,6 +1,6 @@
-//! Who comes first, where clients are measured one after the other.
+//! The order of clients that are measured one after the other.
 
-/// Whose turn is the `place`-th of this round, among `count`.
+/// The client, among `count`, whose turn is the `place`-th of this round.
 ///
 /// Each has each place, and each comes before each other as often as behind it: the order is turned
 /// by one from round to round, and goes the other way round in every second `count` of them.

@@ -86,7 +86,7 @@ fn the_page_can_be_read_in_a_browser() {
         assert!(first.contains("2.00 times as fast as geth"), "{first}");
         assert!(said["texts"].as_u64() > Some(60), "{said}");
     }
-    // That the check can fail.
+    // The check can fail.
     let broken = page.replace("text-anchor=\"middle\"", "text-anchor=\"start\"");
     let broken = broken
         .replace("</style>", "table { min-width: 1300px } .scroll { overflow: visible }</style>");
@@ -97,7 +97,7 @@ fn the_page_can_be_read_in_a_browser() {
     assert!(console.contains("Content Security Policy"), "{console}");
 }
 
-/// What [`LOOK`] finds in a page, and what the browser says on its console.
+/// The findings of [`LOOK`] in a page, and the messages on the browser's console.
 fn look(browser: &Path, folder: &Path, page: &str, width: u32) -> (Value, String) {
     let attribute = page.replace('&', "&amp;").replace('"', "&quot;");
     let frame = format!(
@@ -124,7 +124,7 @@ fn look(browser: &Path, folder: &Path, page: &str, width: u32) -> (Value, String
     (said, console.join("\n"))
 }
 
-/// Chromium, or what is made of it, on the path.
+/// Chromium or Chrome, on the path.
 fn browser() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let names = ["chromium", "chromium-browser", "google-chrome"];
@@ -141,17 +141,21 @@ fn browser() -> Option<PathBuf> {
     found
 }
 
-/// A report as they are: two clients, many numbers, each kind of chart.
+/// A report: three clients, many numbers, each kind of chart.
 fn document() -> Document {
     let mut document = Document::new("Witnesses, beside geth");
-    let mut table = Table::new("newPayload with witness");
-    table = table.column("client", Unit::Text).column("transport", Unit::Text);
-    for name in ["p50", "p90", "p95", "p99", "max", "mean"] {
-        table = table.column(name, Unit::Ms);
-    }
-    table = table.column("sent", Unit::Mb).column("gas", Unit::MgasPerSecond);
-    table = table.column("memory", Unit::Mib).column("geth / this", Unit::Ratio);
-    table = table.column("target met", Unit::Text);
+    let table = Table::new("newPayload with witness")
+        .column("client", Unit::Text)
+        .column("transport", Unit::Text);
+    let times = ["p50", "p90", "p95", "p99", "max", "mean"];
+    let mut table = times
+        .into_iter()
+        .fold(table, |table, name| table.column(name, Unit::Ms))
+        .column("sent", Unit::Mb)
+        .column("gas", Unit::MgasPerSecond)
+        .column("memory", Unit::Mib)
+        .column("geth / this", Unit::Ratio)
+        .column("target met", Unit::Text);
     let latency = Axis::new("newPayload", Unit::Ms);
     let mut latencies = Lines::distribution("newPayload, 300 blocks", latency.clone());
     let mut sizes = Lines::new(
@@ -172,20 +176,14 @@ fn document() -> Document {
         let times = parts.iter().enumerate();
         let times = times.map(|(part, name)| (*name, scale * (1 + part * 3 % 5) as f64));
         stages.bar(format!("{client}, HTTP and JSON"), times);
-        for transport in ["json", "ssz-unix"] {
-            let ms = scale * if transport == "json" { 1.0 } else { 0.6 };
-            let decode = (index == 0).then_some("not separable");
-            let p95 = decode.map_or(cells![ms * 1.8], |why| cells![why]);
-            let [p95] = p95;
-            let mut row = cells![client, transport, ms, ms * 1.6].to_vec();
-            row.push(p95);
-            row.extend(cells![ms * 2.4, ms * 3.0, ms * 1.05, 33e6, 20e6 / ms, 889e6]);
-            row.extend(cells![0.226 / ms, index > 0]);
-            table.row(row);
+        for (transport, ms) in [("json", scale), ("ssz-unix", scale * 0.6)] {
+            let [p95] = if index == 0 { cells!["not separable"] } else { cells![ms * 1.8] };
+            let times = cells![ms, ms * 1.6, p95, ms * 2.4, ms * 3.0, ms * 1.05];
+            let others = cells![33e6, 20e6 / ms, 889e6, 0.226 / ms, index > 0];
+            table.row(cells![client, transport].into_iter().chain(times).chain(others));
         }
     }
-    for quantile in ["p50", "p99"] {
-        let factor = if quantile == "p50" { 0.05 } else { 0.13 };
+    for (quantile, factor) in [("p50", 0.05), ("p99", 0.13)] {
         let points = [15.0, 30.0, 60.0, 120.0, 240.0].map(|x: f64| [x, factor * (1.0 + 9.0 / x)]);
         sweep.series(quantile, points);
     }

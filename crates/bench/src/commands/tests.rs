@@ -2,14 +2,8 @@ use clap::Parser;
 
 use super::*;
 
-#[derive(Debug, Parser)]
-struct Line {
-    #[command(subcommand)]
-    _command: Command,
-}
-
-fn parse(line: &str) -> Result<Line, clap::Error> {
-    Line::try_parse_from(std::iter::once("bench").chain(line.split(' ')))
+fn parse(line: &str) -> Result<crate::CommandLine, clap::Error> {
+    crate::CommandLine::try_parse_from(std::iter::once("bench").chain(line.split(' ')))
 }
 
 #[test]
@@ -101,17 +95,10 @@ fn a_busy_machine_and_unequal_work_withhold_verdicts() {
     };
     let runs: Vec<Run> =
         (0..LEAST_PAIRS).flat_map(|round| ["a", "b"].map(|client| run(client, round))).collect();
-    let words = Words {
-        title: "t".into(),
-        method: Vec::new(),
-        compares: true,
-        is_same_work: true,
-        sweep: None,
-    };
     let report = |measured: &Measured| {
         let mut document = Document::new("t");
         document.machine.busy.clone_from(&measured.busy);
-        verdicts(&mut document, measured, &words);
+        verdicts(&mut document, measured, Compared::OnSameBlocks);
         crate::report::markdown(&[document])
     };
     let mut measured = Measured { runs, ..Measured::default() };

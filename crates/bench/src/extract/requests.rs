@@ -15,7 +15,7 @@ use crate::load::Caller;
 const DEPOSIT_EVENT: B256 =
     b256!("649bbc62d0e31342afea4e5cd82d4049e7e1ee912fc0889aa790803be39038c5");
 const DEPOSIT_BYTES: usize = 576;
-/// Where in the data the key, the credentials, the amount, the signature and the index lie.
+/// The places of the key, the credentials, the amount, the signature and the index in the data.
 const DEPOSIT_FIELDS: [std::ops::Range<usize>; 5] =
     [192..240, 288..320, 352..360, 416..512, 544..552];
 
@@ -87,7 +87,8 @@ pub(super) fn requests(
     anyhow::bail!("neither its receipts nor the queues of its contracts give the hash {expected}")
 }
 
-/// What the header has the hash of: deposits, then what the queues gave; empty ones are left out.
+/// The list whose hash is in the header: deposits, then requests of the queues; empty ones are left
+/// out.
 fn list(deposits: &[u8], queues: &[Vec<u8>]) -> Requests {
     let kinds = QUEUES.iter().map(|queue| queue.kind).zip(queues.iter().map(|data| &data[..]));
     let all = std::iter::once((0, deposits)).chain(kinds).filter(|(_, data)| !data.is_empty());
@@ -121,7 +122,7 @@ impl Queue {
             anyhow::bail!("one slot was asked for");
         };
         let head = u64::try_from(head).context("the queue's head")?;
-        // What was taken is not cleared.
+        // Requests that were taken are not cleared.
         let start = head.checked_mul(self.slots).and_then(|at| at.checked_add(QUEUE_START));
         let start = start.context("the queue's head")?;
         let slots: Vec<u64> = (0..self.most * self.slots).map(|at| start + at).collect();

@@ -1,4 +1,4 @@
-//! What a reader wants first: which side was faster, by how much, and how sure that is.
+//! The first words of a report: the faster side, the ratio, and its confidence.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::measure::{Comparison, Verdict};
 /// Sides that were measured next to each other, beside one of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// What was timed: "newPayload, p50".
+    /// The time that was measured: "newPayload, p50".
     pub of: String,
     /// The side that the others are compared with.
     pub base: String,
@@ -22,9 +22,9 @@ pub struct Side {
     pub name: String,
     /// Its time over that of the other.
     pub ratio: f64,
-    /// What the ratio lies between, with a confidence of 95 %.
+    /// The ends of the ratio's interval, with a confidence of 95 %.
     pub interval: [f64; 2],
-    /// Whether that is a difference.
+    /// The verdict on that difference.
     pub verdict: Verdict,
 }
 

@@ -7,21 +7,21 @@ use super::Unit;
 /// The shares at which a distribution is kept, between its smallest value and its largest.
 pub(super) const DISTRIBUTION_STEPS: usize = 400;
 
-/// What is along an axis of a chart.
+/// An axis of a chart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Axis {
     /// Its title, without the unit.
     pub name: String,
-    /// What its numbers are.
+    /// The unit of its numbers.
     pub unit: Unit,
-    /// Whether equal distances are equal ratios.
+    /// Equal distances are equal ratios.
     pub logarithmic: bool,
 }
 
 /// Curves: of a quantity along another, or of the share of values up to each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lines {
-    /// What the chart shows.
+    /// The subject of the chart.
     pub title: String,
     /// The quantity to the right.
     pub x: Axis,
@@ -40,7 +40,7 @@ pub(super) struct Series {
 /// Bars that are made up of parts: what a call is spent on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bars {
-    /// What the chart shows.
+    /// The subject of the chart.
     pub title: String,
     /// The quantity along the bars.
     pub axis: Axis,

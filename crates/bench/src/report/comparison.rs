@@ -5,7 +5,7 @@ use super::{Cell, Table, Unit};
 use crate::measure::{Comparison, Sorted};
 
 impl Comparison {
-    /// What these columns say, for those who read the table.
+    /// The meaning of these columns, for readers of the table.
     pub(crate) const WORDS: &str = "A ratio is the client's time over the other's: below 1 it is \
         faster. It lies between both ends of the 95% interval, a bootstrap's over the pairs. There \
         is a verdict when the interval leaves out 1 and the ratio is beyond the noise of two equal \

@@ -1,4 +1,4 @@
-//! What one run of a command found out, and how it is kept.
+//! The findings of a command, and their form in JSON.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -15,20 +15,20 @@ const VERSION: u64 = 1;
 /// The heading of columns of verdicts.
 pub(super) const VERDICT: &str = "verdict";
 
-/// What one run of a command found out.
+/// The findings of one run of a command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Document {
-    /// What it is about.
+    /// Its subject.
     pub title: String,
     /// The command line that runs it again.
     pub command: String,
     /// When it was made: UTC, as RFC 3339 has it.
     pub made: String,
-    /// What it ran on.
+    /// The machine of the run.
     pub machine: Machine,
     /// The programs that ran.
     pub clients: Vec<Ran>,
-    /// What is said first: who was faster.
+    /// The first words of a report: the faster side.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Answer>,
     /// Texts, tables and charts, in the order of reading.
@@ -42,7 +42,7 @@ pub struct Ran {
     pub name: String,
     /// The program's own words.
     pub version: String,
-    /// What it was started with; what each start has of its own is a `{place}`.
+    /// Its arguments; values that differ from start to start are a `{place}`.
     pub arguments: Vec<String>,
 }
 
@@ -213,7 +213,7 @@ pub fn read(text: &str) -> anyhow::Result<Vec<Document>> {
     Ok(file.reports)
 }
 
-/// What is said before everything else: the answers, and whether the machine was busy.
+/// The words before everything else: the answers, and that the machine was busy.
 pub(super) fn first_words(document: &Document) -> Vec<String> {
     let busy = document.machine.busy.as_ref();
     let answers = document.answers.iter().map(|answer| answer.sentence(busy.is_some()));

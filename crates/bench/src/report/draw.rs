@@ -1,4 +1,4 @@
-//! Where everything of a chart lies: the same drawing for the page and for the files.
+//! The layout of charts: the same drawing for the page and for the files.
 //!
 //! A drawing's text is of one size whatever its width, so that it can be read on a phone, for which
 //! it is laid out narrow, and on a screen.
@@ -9,7 +9,7 @@ use super::{Answer, Unit};
 /// The width of a phone's page, and that of a screen's and of a file.
 pub(super) const NARROW: f64 = 340.0;
 pub(super) const WIDE: f64 = 760.0;
-/// What a character takes to the right, and a line of text downwards.
+/// The width of a character, and the height of a line of text.
 const CHARACTER: f64 = 7.0;
 const LINE: f64 = 18.0;
 /// Around everything.
@@ -138,13 +138,13 @@ fn shortened(text: &str, room: usize) -> String {
     }
 }
 
-/// Where numbers of an axis lie in a drawing.
+/// The places of an axis' numbers in a drawing.
 struct Scale {
     unit: Unit,
     logarithmic: bool,
     /// The numbers at both ends.
     domain: [f64; 2],
-    /// Where the ends are drawn.
+    /// The places of both ends.
     range: [f64; 2],
 }
 
@@ -248,7 +248,7 @@ pub(super) fn lines(chart: &Lines, width: f64) -> Option<Scene> {
     scene.text([EDGE, scene.height - 4.0], Anchor::Start, Ink::Quiet, name(&chart.y));
     let top = scene.height + 8.0;
     scene.height = top + (width * 0.42).clamp(200.0, 300.0);
-    // What one axis cannot show counts on neither.
+    // A point that one axis cannot show counts on neither.
     let can = |axis: &Axis, value: f64| !axis.logarithmic || value > 0.0;
     let is_shown = |[x, y]: &&[f64; 2]| can(&chart.x, *x) && can(&chart.y, *y);
     let shown = || chart.series.iter().flat_map(|series| series.points.iter().filter(is_shown));

@@ -1,4 +1,4 @@
-//! Where the results of a command go.
+//! The folder of a command's results.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::time::SystemTime;
 
 use anyhow::{Context, ensure};
 
-/// Where the results of a command go, which is made: `given`, or a new folder below `dir`, named
-/// after the time.
+/// Makes the folder of a command's results: `given`, or a new one below `dir`, named after the
+/// time.
 pub(crate) fn results_folder(given: Option<&PathBuf>, dir: &Path) -> anyhow::Result<PathBuf> {
     let cannot = |folder: &Path| format!("cannot make {}", folder.display());
     if let Some(folder) = given {

@@ -1,16 +1,16 @@
-//! What a run says of itself: the machine, the time, the command line.
+//! The machine, the time and the command line of a run.
 
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-/// What a reader wants to know of the machine, as far as the system says it.
+/// The machine of a run, as far as the system describes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Machine {
     /// The name of the processor.
     pub processor: String,
-    /// How many of its cores may be used.
+    /// The cores that may be used.
     pub cores: usize,
     /// Memory in bytes.
     pub memory_bytes: u64,
@@ -18,7 +18,7 @@ pub struct Machine {
     pub kernel: String,
     /// The load averages when the report was made, as the system has them.
     pub load: String,
-    /// That something else ran on it, in a sentence: then there are no verdicts.
+    /// The other load on it, in a sentence: then there are no verdicts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy: Option<String>,
 }
@@ -43,7 +43,7 @@ impl Machine {
         }
     }
 
-    /// Whether the other one is the same, or as good as that.
+    /// The other one has the same hardware and kernel.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         let unloaded = |it: &Self| Self { load: String::new(), busy: None, ..it.clone() };
         unloaded(self) == unloaded(other)
@@ -60,23 +60,19 @@ impl Machine {
 /// A time in UTC, to the second.
 pub(super) fn rfc3339(time: SystemTime) -> String {
     let seconds = time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let (mut days, second) = (seconds / 86_400, seconds % 86_400);
-    let leap =
-        |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
-    let mut year = 1970;
-    while days >= 365 + u64::from(leap(year)) {
-        days -= 365 + u64::from(leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(leap(year));
-    let lengths = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let mut month = 0;
-    while days >= lengths[month] {
-        days -= lengths[month];
-        month += 1;
-    }
-    let [hour, minute, second] = [second / 3600, second / 60 % 60, second % 60];
-    format!("{year}-{:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", month + 1, days + 1)
+    // Days from 1 March of the year 0, so that a leap day is the last one of its year.
+    let days = seconds / 86_400 + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let leap_days = day_of_era / 1_460 - day_of_era / 36_524 + day_of_era / 146_096;
+    let year_of_era = (day_of_era - leap_days) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    // Months from March on have 153 days in every five.
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = (month_from_march + 2) % 12 + 1;
+    let year = 400 * era + year_of_era + u64::from(month < 3);
+    let [hour, minute, second] = [seconds / 3600 % 24, seconds / 60 % 60, seconds % 60];
+    format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
 /// A command line that a shell takes apart into these words again.
@@ -101,16 +97,16 @@ mod tests {
 
     #[test]
     fn times_are_dates() {
-        let check = |seconds, expected: &str| {
-            let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-            assert_eq!(rfc3339(time), expected);
-        };
-        check(0, "1970-01-01T00:00:00Z");
-        check(951_782_399, "2000-02-28T23:59:59Z");
-        check(951_782_400, "2000-02-29T00:00:00Z");
-        check(1_735_689_599, "2024-12-31T23:59:59Z");
-        check(1_767_747_671, "2026-01-07T01:01:11Z");
-        check(4_107_542_400, "2100-03-01T00:00:00Z");
+        for (seconds, expected) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_735_689_599, "2024-12-31T23:59:59Z"),
+            (1_767_747_671, "2026-01-07T01:01:11Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(rfc3339(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)), expected);
+        }
     }
 
     #[test]

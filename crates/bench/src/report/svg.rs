@@ -16,7 +16,7 @@ pub(super) const fn colour(ink: Ink) -> &'static str {
     }
 }
 
-/// How the line of a series is dashed: lengths drawn and left out, in turns. It differs where a
+/// The dashes of a series' line: lengths drawn and left out, in turns. They differ where a
 /// colour comes again.
 pub(super) const fn dashes(series: usize) -> &'static [f64] {
     match (series + series / COLOURS.len()) % 4 {

@@ -1,7 +1,5 @@
 //! Tables of typed cells.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 
 use super::Unit;
@@ -9,11 +7,11 @@ use super::Unit;
 /// Rows of typed cells.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Table {
-    /// What the rows say.
+    /// The subject of the rows.
     pub title: String,
-    /// What each cell of a row is.
+    /// The columns, from left to right.
     pub columns: Vec<Column>,
-    pub(super) rows: Vec<Vec<Cell>>,
+    pub(crate) rows: Vec<Vec<Cell>>,
 }
 
 /// A column of a [`Table`].
@@ -21,7 +19,7 @@ pub struct Table {
 pub struct Column {
     /// Its heading, without the unit.
     pub name: String,
-    /// What its numbers are.
+    /// The unit of its numbers.
     pub unit: Unit,
 }
 
@@ -32,7 +30,7 @@ pub struct Column {
 pub enum Cell {
     /// A finite number.
     Number(f64),
-    /// Whether something holds: a target that is met, answers that are equal.
+    /// Yes or no: a target that is met, answers that are equal.
     Answer(bool),
     /// A name, or in a column of numbers why there is none: "not separable", "refused".
     Text(String),
@@ -52,11 +50,6 @@ impl Table {
         assert!(self.rows.is_empty(), "columns come before rows");
         self.columns.push(Column { name: name.into(), unit });
         self
-    }
-
-    /// All rows.
-    pub(crate) fn rows(&self) -> &[Vec<Cell>] {
-        &self.rows
     }
 
     /// Adds a row, of as many cells as there are columns: see [`cells!`](crate::cells).
@@ -92,8 +85,8 @@ impl Cell {
     }
 }
 
-/// The cells of a row of a [`Table`](crate::report::Table), from numbers, durations, texts and
-/// whether something holds; `None` and NaN are missing.
+/// The cells of a row of a [`Table`](crate::report::Table), from numbers, texts, and yes or no;
+/// `None` and NaN are missing.
 #[macro_export]
 macro_rules! cells {
     ($($cell:expr),* $(,)?) => { [$($crate::report::Cell::from($cell)),*] };
@@ -115,12 +108,6 @@ impl From<u64> for Cell {
 impl From<usize> for Cell {
     fn from(value: usize) -> Self {
         Self::Number(value as f64)
-    }
-}
-
-impl From<Duration> for Cell {
-    fn from(value: Duration) -> Self {
-        Self::Number(value.as_secs_f64())
     }
 }
 

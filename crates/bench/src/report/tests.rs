@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use super::chart::DISTRIBUTION_STEPS;
 use super::*;
 use crate::cells;
@@ -28,7 +26,7 @@ pub(super) fn sample() -> Document {
         .column("blocks", Unit::Count)
         .column("met", Unit::Text);
     table.row(cells!["geth", 0.22613, "not separable", 300_usize, None::<bool>]);
-    table.row(cells!["deponent", Duration::from_micros(58_920), 0.0, 300_u64, true]);
+    table.row(cells!["deponent", 0.05892, 0.0, 300_u64, true]);
     table.row(cells![HOSTILE, f64::NAN, None::<f64>, 0_u64, false]);
     let x = Axis::new("newPayload", Unit::Ms);
     let mut distribution = Lines::distribution("Latencies", x.clone());

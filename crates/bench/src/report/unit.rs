@@ -1,18 +1,16 @@
-//! Units: what a number is shown in, and how.
+//! Units, and how numbers of them are shown.
 
 use serde::{Deserialize, Serialize};
 
-/// What the numbers of a column or along an axis are.
+/// The unit of the numbers of a column or along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Unit {
     /// Names: no numbers.
-    #[serde(rename = "text")]
     Text,
-    /// How many.
-    #[serde(rename = "count")]
+    /// Numbers of things.
     Count,
-    /// How many times another.
-    #[serde(rename = "ratio")]
+    /// Multiples of another quantity.
     Ratio,
     /// Hundredths, of a share.
     #[serde(rename = "%")]
@@ -21,10 +19,8 @@ pub enum Unit {
     #[serde(rename = "s")]
     Seconds,
     /// Milliseconds, of seconds.
-    #[serde(rename = "ms")]
     Ms,
     /// Microseconds, of seconds.
-    #[serde(rename = "us")]
     Us,
     /// Kilobytes: 1000 bytes.
     #[serde(rename = "kB")]
@@ -44,41 +40,39 @@ pub enum Unit {
     /// Megabytes a second, of bytes a second.
     #[serde(rename = "MB/s")]
     MbPerSecond,
-    /// How many a second.
+    /// Numbers of things a second.
     #[serde(rename = "1/s")]
     PerSecond,
 }
 
 impl Unit {
-    /// How many of this unit a quantity is, which is in seconds, bytes, gas or pieces.
-    pub fn of(self, quantity: f64) -> f64 {
+    /// The symbol, and by what a quantity is multiplied and divided to be in this unit.
+    const fn symbol_and_factors(self) -> (&'static str, f64, f64) {
         match self {
-            Self::Text | Self::Count | Self::Ratio | Self::Seconds | Self::PerSecond => quantity,
-            Self::Percent => quantity * 100.0,
-            Self::Ms => quantity * 1e3,
-            Self::Us => quantity * 1e6,
-            Self::Kb => quantity / 1e3,
-            Self::Mb | Self::Mgas | Self::MgasPerSecond | Self::MbPerSecond => quantity / 1e6,
-            Self::Mib => quantity / f64::from(1 << 20),
+            Self::Text | Self::Count | Self::Ratio => ("", 1.0, 1.0),
+            Self::Percent => ("%", 100.0, 1.0),
+            Self::Seconds => ("s", 1.0, 1.0),
+            Self::Ms => ("ms", 1e3, 1.0),
+            Self::Us => ("µs", 1e6, 1.0),
+            Self::Kb => ("kB", 1.0, 1e3),
+            Self::Mb => ("MB", 1.0, 1e6),
+            Self::Mib => ("MiB", 1.0, 1_048_576.0),
+            Self::Mgas => ("Mgas", 1.0, 1e6),
+            Self::MgasPerSecond => ("Mgas/s", 1.0, 1e6),
+            Self::MbPerSecond => ("MB/s", 1.0, 1e6),
+            Self::PerSecond => ("/s", 1.0, 1.0),
         }
     }
 
-    /// What stands behind a number; nothing for names, counts and ratios.
+    /// A quantity in this unit, given in seconds, bytes, gas or pieces.
+    pub fn of(self, quantity: f64) -> f64 {
+        let (_, times, over) = self.symbol_and_factors();
+        quantity * times / over
+    }
+
+    /// The symbol behind a number; nothing for names, counts and ratios.
     pub const fn symbol(self) -> &'static str {
-        match self {
-            Self::Text | Self::Count | Self::Ratio => "",
-            Self::Percent => "%",
-            Self::Seconds => "s",
-            Self::Ms => "ms",
-            Self::Us => "µs",
-            Self::Kb => "kB",
-            Self::Mb => "MB",
-            Self::Mib => "MiB",
-            Self::Mgas => "Mgas",
-            Self::MgasPerSecond => "Mgas/s",
-            Self::MbPerSecond => "MB/s",
-            Self::PerSecond => "/s",
-        }
+        self.symbol_and_factors().0
     }
 
     /// A name with the unit behind it, where there is one and the name is not the unit itself.
@@ -111,42 +105,44 @@ mod tests {
 
     #[test]
     fn quantities_are_given_in_units() {
-        let check = |unit: Unit, quantity: f64, expected: f64| {
+        for (unit, quantity, expected) in [
+            (Unit::Ms, 0.0125, 12.5),
+            (Unit::Us, 0.0125, 12_500.0),
+            (Unit::Seconds, 0.0125, 0.0125),
+            (Unit::Kb, 162.0, 0.162),
+            (Unit::Mb, 17_000_000.0, 17.0),
+            (Unit::Mib, 17.0 * 1_048_576.0, 17.0),
+            (Unit::Mb, 1_048_576.0, 1.048_576),
+            (Unit::Mgas, 30e6, 30.0),
+            // 30 million gas in 60 ms.
+            (Unit::MgasPerSecond, 30e6 / 0.060, 500.0),
+            // 500 MB in a quarter of a second.
+            (Unit::MbPerSecond, 500e6 / 0.25, 2000.0),
+            (Unit::PerSecond, 200_000.0, 200_000.0),
+            (Unit::Percent, 0.05, 5.0),
+            (Unit::Ratio, 1.5, 1.5),
+        ] {
             let got = unit.of(quantity);
             assert!((got - expected).abs() < 1e-9, "{quantity} is {got} {}", unit.symbol());
-        };
-        check(Unit::Ms, 0.0125, 12.5);
-        check(Unit::Us, 0.0125, 12_500.0);
-        check(Unit::Seconds, 0.0125, 0.0125);
-        check(Unit::Kb, 162.0, 0.162);
-        check(Unit::Mb, 17_000_000.0, 17.0);
-        check(Unit::Mib, 17.0 * 1_048_576.0, 17.0);
-        check(Unit::Mb, 1_048_576.0, 1.048_576);
-        check(Unit::Mgas, 30e6, 30.0);
-        // 30 million gas in 60 ms.
-        check(Unit::MgasPerSecond, 30e6 / 0.060, 500.0);
-        // 500 MB in a quarter of a second.
-        check(Unit::MbPerSecond, 500e6 / 0.25, 2000.0);
-        check(Unit::PerSecond, 200_000.0, 200_000.0);
-        check(Unit::Percent, 0.05, 5.0);
-        check(Unit::Ratio, 1.5, 1.5);
+        }
     }
 
     #[test]
     fn numbers_have_three_digits() {
-        let check = |unit: Unit, value: f64, expected: &str| {
+        for (unit, value, expected) in [
+            (Unit::Ms, 0.0, "0"),
+            (Unit::Ms, 10_062.4, "10062"),
+            (Unit::Ms, 226.13, "226"),
+            (Unit::Ms, 58.92, "58.9"),
+            (Unit::Ms, 2.994, "2.99"),
+            (Unit::Ms, 0.242, "0.242"),
+            (Unit::Ms, 0.000_042, "0.0000420"),
+            (Unit::Ratio, -0.067, "-0.0670"),
+            (Unit::Count, 1_234_567.0, "1234567"),
+            (Unit::Count, 2.5, "2.50"),
+        ] {
             assert_eq!(unit.show(value), expected, "{value}");
-        };
-        check(Unit::Ms, 0.0, "0");
-        check(Unit::Ms, 10_062.4, "10062");
-        check(Unit::Ms, 226.13, "226");
-        check(Unit::Ms, 58.92, "58.9");
-        check(Unit::Ms, 2.994, "2.99");
-        check(Unit::Ms, 0.242, "0.242");
-        check(Unit::Ms, 0.000_042, "0.0000420");
-        check(Unit::Ratio, -0.067, "-0.0670");
-        check(Unit::Count, 1_234_567.0, "1234567");
-        check(Unit::Count, 2.5, "2.50");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::run::tables::{self, Pairing, answer_beside, verdict_columns, verdict_
 
 /// An earlier run.
 struct Saved<'a> {
-    /// What it is called here: `A` or `B`.
+    /// Its name here: `A` or `B`.
     side: &'static str,
     folder: &'a Path,
     runs: Vec<Run>,
@@ -94,8 +94,8 @@ fn common<'a>(a: &'a Saved<'_>, b: &'a Saved<'_>) -> anyhow::Result<Vec<[&'a str
     }
 }
 
-/// Whether the fork choice went back and forth after a block on one side alone: it disturbs the
-/// next ones.
+/// A fork choice that went back and forth after a block on one side alone: it disturbs the next
+/// ones.
 fn other_fork_choices(runs: &[Run]) -> Option<String> {
     let first = runs.first()?;
     let moved =
@@ -145,13 +145,13 @@ impl<'a> Saved<'a> {
         runs.map(|run| Run { client: name.clone(), ..run.clone() }).collect()
     }
 
-    /// What the report says that went wrong with a client.
+    /// The failure of a client, from the report.
     fn fault(&self, client: &str) -> Option<String> {
         let tables = self.report.content.iter().filter_map(|content| match content {
             Content::Table(table) if table.title == tables::FAULTS => Some(table),
             _ => None,
         });
-        let mut rows = tables.flat_map(|table| table.rows());
+        let mut rows = tables.flat_map(|table| &table.rows);
         let row = rows.find(|row| row.first() == Some(&Cell::from(client)))?;
         let words = row.iter().rev().take(2).rev().map(|cell| match cell {
             Cell::Text(text) => text.as_str(),
@@ -161,7 +161,7 @@ impl<'a> Saved<'a> {
         Some(format!("{} {client} failed: {words}", self.side))
     }
 
-    /// Where it lies, and what made it.
+    /// Its folder, and the command that made it.
     fn words(&self) -> String {
         let Self { side, folder, report, .. } = self;
         let Document { made, command, machine, .. } = report;

@@ -72,7 +72,7 @@ fn verdicts(document: &Document) -> Vec<[String; 3]> {
         Cell::Text(text) => text.clone(),
         other => panic!("{other:?} is no text"),
     };
-    let rows = table.expect("it has verdicts").rows().iter();
+    let rows = table.expect("it has verdicts").rows.iter();
     let medians = rows.filter(|row| row[2] == Cell::from("p50"));
     medians.map(|row| [&row[0], &row[1], &row[row.len() - 1]].map(text)).collect()
 }
@@ -149,7 +149,7 @@ fn unequal_work_has_no_verdict() {
     };
     let error = format!("{:#}", compared_to("geth").expect_err("it failed"));
     assert!(error.contains("A geth failed: wrong verdict: bad root"), "{error}");
-    // Who is not compared may fail.
+    // A client that is not compared may fail.
     compared_to("reth").expect("equal work");
 }
 
