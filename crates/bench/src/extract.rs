@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     ensure!(from <= to, "block {from} comes after block {to}");
     ensure!(!out.exists(), "{} is there", out.display());
     let mut source = Source::new(Caller::new(&args.endpoint)?)?;
-    let mut part = Part::open(out, *from..=*to, source.chain_id)?;
+    let mut part = PartialFile::open(out, *from..=*to, source.chain_id)?;
     let bar = progress::bar("extract", (to - from + 1) as usize);
     bar.set_position(part.next - from);
     if part.next > *from {
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// A file that is not whole: lines as they are, from the first block on.
-struct Part {
+struct PartialFile {
     path: PathBuf,
     file: File,
     numbers: RangeInclusive<u64>,
@@ -89,7 +89,7 @@ struct Part {
     head: Option<B256>,
 }
 
-impl Part {
+impl PartialFile {
     /// Opens what an earlier run has left, or begins.
     fn open(out: &Path, numbers: RangeInclusive<u64>, chain_id: u64) -> anyhow::Result<Self> {
         let mut path = out.as_os_str().to_owned();

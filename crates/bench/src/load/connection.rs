@@ -213,6 +213,7 @@ mod tests {
             (NONE, Some(10), "JSON-RPC error -32700"),
             (r#"{"id":10}"#, Some(10), "malformed answer"),
             (r#"{"id":"10","result":1}"#, Some(10), "wrong id"),
+            (r#"{"id":null,"error":{"code":-32601}}"#, Some(10), "wrong id"),
             ("{", Some(10), "malformed answer"),
         ] {
             let reply = CallReply::to_call(&Bytes::from_static(text.as_bytes()), id);

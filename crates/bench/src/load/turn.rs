@@ -45,7 +45,8 @@ pub(super) fn run(
         endpoint: Arc::clone(endpoint),
         mix: Arc::clone(mix),
         plan: plan.clone(),
-        interval: plan.max_rate.map(|rate| Duration::from_secs_f64(1.0 / rate)),
+        // Rounded up: it is a rate at most.
+        interval: plan.max_rate.map(|rate| Duration::from_nanos((1e9 / rate).ceil() as u64)),
         opened: Barrier::new(threads),
         start: OnceLock::new(),
         schedule: Mutex::new(Schedule { place: 0, due: Duration::ZERO, left }),

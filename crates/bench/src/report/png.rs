@@ -7,7 +7,7 @@ use std::io::Write;
 
 use flate2::write::ZlibEncoder;
 use flate2::{Compression, Crc};
-use spleen_font::{FONT_12X24, PSF2Font};
+use spleen_font::{FONT_12X24, Glyph, PSF2Font};
 
 use super::draw::{Anchor, Ink, Scene, Shape};
 use super::svg::{colour, dashes};
@@ -24,6 +24,18 @@ pub(super) fn file(scene: &Scene) -> Vec<u8> {
         canvas.draw(shape);
     }
     canvas.encoded()
+}
+
+/// The pixels of a letter. The font lists letters that look alike in one entry, which is found by
+/// all of them together.
+fn glyph(font: &mut PSF2Font<'static>, letter: char) -> Option<Glyph<'static>> {
+    let mut bytes = [0; 4];
+    let entry = match letter {
+        'µ' => "µμ",
+        '–' => "-",
+        letter => letter.encode_utf8(&mut bytes),
+    };
+    font.glyph_for_utf8(entry.as_bytes())
 }
 
 struct Canvas {
@@ -127,8 +139,8 @@ impl Canvas {
         let left = (x * SCALE - before * width * text.chars().count() as f64).round();
         let top = (y * SCALE - BASELINE).round();
         for (place, letter) in text.chars().enumerate() {
-            let known = self.font.glyph_for_utf8(letter.encode_utf8(&mut [0; 4]).as_bytes());
-            let rows = known.or_else(|| self.font.glyph_for_utf8(b"?")).into_iter().flatten();
+            let known = glyph(&mut self.font, letter);
+            let rows = known.or_else(|| glyph(&mut self.font, '?')).into_iter().flatten();
             for (row, pixels) in rows.enumerate() {
                 for column in pixels.enumerate().filter_map(|(at, is_set)| is_set.then_some(at)) {
                     let [x, y] = [left + place as f64 * width + column as f64, top + row as f64];
@@ -160,5 +172,19 @@ impl Canvas {
             file.extend(crc.sum().to_be_bytes());
         }
         file
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_font_has_the_letters_of_reports() {
+        let mut font = PSF2Font::new(FONT_12X24).expect("a font");
+        for letter in "Az09%/µ×…·–é".chars() {
+            assert!(glyph(&mut font, letter).is_some(), "{letter}");
+        }
+        assert!(glyph(&mut font, '\u{1f600}').is_none());
     }
 }
