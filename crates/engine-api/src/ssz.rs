@@ -285,6 +285,7 @@ pub fn with_witness_bytes(
 ///
 /// # Errors
 /// As [`with_witness_parts`].
+#[expect(clippy::missing_panics_doc, reason = "the whole length was checked")]
 pub fn write_with_witness(
     content: &[u8],
     witness: Option<Lists<'_>>,

@@ -35,6 +35,7 @@ const PARTS: usize = 16;
 
 impl CommittedChanges {
     /// Adds the changes that the next transaction has made to an account.
+    #[expect(clippy::missing_panics_doc, reason = "nothing panics while a part is locked")]
     pub fn put(&self, change: &Change) {
         let part = &self.parts[part(&change.address)];
         let mut part = part.write().expect(NO_PANIC);

@@ -77,6 +77,7 @@ impl Progress {
     }
 
     /// Sets the file: `total_bytes`, if known, of which `done_bytes` are done already.
+    #[expect(clippy::missing_panics_doc, reason = "the templates are constant")]
     pub fn file(&mut self, total_bytes: Option<u64>, done_bytes: u64) {
         (self.total, self.begun_at, self.begun) = (total_bytes, done_bytes, Instant::now());
         self.now.done = done_bytes;

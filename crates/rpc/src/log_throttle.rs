@@ -9,6 +9,7 @@ pub struct LogThrottle(Mutex<Option<Instant>>);
 
 impl LogThrottle {
     /// True at most once a second.
+    #[expect(clippy::missing_panics_doc, reason = "nothing panics while it is locked")]
     pub fn is_due(&self) -> bool {
         let mut last = self.0.lock().expect("nothing panics while it is locked");
         let is_due = last.is_none_or(|last| last.elapsed() >= Duration::from_secs(1));

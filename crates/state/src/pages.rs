@@ -491,6 +491,7 @@ impl NodeBatch {
     ///
     /// # Errors
     /// When an earlier write failed; the records are dropped then.
+    #[expect(clippy::missing_panics_doc, reason = "nothing panics while they are locked")]
     pub fn seal(mut self) -> Result<(), Error> {
         let shared = &*self.nodes.shared;
         shared.health.check()?;

@@ -122,6 +122,7 @@ impl<'a, S: RecordSink> StateBuilder<'a, S> {
 
     /// Ends the last account: it has all its slots. Adding the next account does so too. Returns
     /// the finished account; `None` if it has ended before or there is none.
+    #[expect(clippy::missing_panics_doc, reason = "an account has a hash")]
     pub fn end_account(&mut self) -> Option<(B256, Account)> {
         self.slot = None;
         let AccountInfo { nonce, balance, code_hash } = self.account.take()?;

@@ -59,6 +59,7 @@ impl WitnessIndex {
     }
 
     /// RLP of the parent's header.
+    #[expect(clippy::missing_panics_doc, reason = "an index has a parent")]
     pub fn parent_rlp(&self) -> &Bytes {
         &self.headers.last().expect("there is a parent").rlp
     }

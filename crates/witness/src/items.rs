@@ -50,11 +50,13 @@ impl<'a> Items<'a> {
     }
 
     /// All items.
+    #[expect(clippy::missing_panics_doc, reason = "indices are below the length")]
     pub fn iter(self) -> impl ExactSizeIterator<Item = &'a [u8]> {
         (0..self.len()).map(move |index| self.get(index).expect("it is below the length"))
     }
 
     /// All items, as slices of the memory that they are in.
+    #[expect(clippy::missing_panics_doc, reason = "indices are below the length")]
     pub fn iter_shared(self) -> impl ExactSizeIterator<Item = Bytes> {
         (0..self.len()).map(move |index| self.share(index).expect("it is below the length"))
     }

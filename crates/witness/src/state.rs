@@ -12,21 +12,36 @@ use trie::{Account, AccountChange, AccountInfo, NodeSource, StateChanges, StateT
 /// it is incomplete, or cannot be read.
 pub trait State: Debug {
     /// The account at `address`, `None` when there is none.
+    ///
+    /// # Errors
+    /// When a node on its path is missing or wrong, or the state cannot be read.
     fn account(&mut self, address: Address) -> Result<Option<Account>, StateError>;
 
     /// The value in `slot` of the account at `address`, zero when never written.
+    ///
+    /// # Errors
+    /// As for [`account`](Self::account), with the paths of the account and of the slot.
     fn storage(&mut self, address: Address, slot: U256) -> Result<U256, StateError>;
 
     /// The code whose keccak-256 hash is `code_hash`.
+    ///
+    /// # Errors
+    /// [`StateError::MissingCode`] when the state lacks it, and when it cannot be read.
     fn code(&mut self, code_hash: B256) -> Result<Bytes, StateError>;
 
     /// As [`code`](Self::code), with the bytes behind the code and its jump table, where the state
     /// has them.
+    ///
+    /// # Errors
+    /// As for [`code`](Self::code).
     fn code_to_run(&mut self, code_hash: B256) -> Result<Code, StateError> {
         Ok(self.code(code_hash)?.into())
     }
 
     /// The hash of ancestor `number`; asked only for the 256 blocks before the one running.
+    ///
+    /// # Errors
+    /// When the state lacks that ancestor, or cannot be read.
     fn block_hash(&mut self, number: u64) -> Result<B256, StateError>;
 
     /// A transaction, a system call or the withdrawals have run with these changes, each account at

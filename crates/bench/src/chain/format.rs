@@ -130,6 +130,9 @@ impl Chain {
     }
 
     /// The payloads of a part, read one at a time.
+    ///
+    /// # Errors
+    /// If the part's file cannot be opened.
     pub fn payloads(
         &self,
         part: Part,

@@ -182,6 +182,7 @@ struct File<Reports> {
 }
 
 /// Documents as JSON: `{"version": 1, "reports": [..]}`.
+#[expect(clippy::missing_panics_doc, reason = "names and numbers are JSON")]
 pub fn json(documents: &[Document]) -> String {
     let file = File { version: VERSION, reports: documents };
     serde_json::to_string_pretty(&file).expect("names and numbers are JSON") + "\n"

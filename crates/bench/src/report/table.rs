@@ -45,6 +45,9 @@ impl Table {
     }
 
     /// With a further column, to the right.
+    ///
+    /// # Panics
+    /// If there are rows already.
     #[must_use]
     pub fn column(mut self, name: impl Into<String>, unit: Unit) -> Self {
         assert!(self.rows.is_empty(), "columns come before rows");
@@ -53,6 +56,9 @@ impl Table {
     }
 
     /// Adds a row, of as many cells as there are columns: see [`cells!`](crate::cells).
+    ///
+    /// # Panics
+    /// If there are more or fewer.
     pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let mut cells: Vec<Cell> = cells.into_iter().collect();
         assert_eq!(cells.len(), self.columns.len(), "a cell a column: {}", self.title);

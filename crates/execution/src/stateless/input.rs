@@ -205,6 +205,7 @@ impl StatelessInput {
     ///
     /// # Errors
     /// When the input breaks a limit of the schema; nothing has been written then.
+    #[expect(clippy::missing_panics_doc, reason = "the whole length was checked")]
     pub fn write(&self, sink: &mut impl FnMut(&[u8])) -> Result<(), SszError> {
         self.check()?;
         sink(&self.before_witness());
@@ -218,6 +219,7 @@ impl StatelessInput {
     ///
     /// # Errors
     /// As for [`Self::write`].
+    #[expect(clippy::missing_panics_doc, reason = "the whole length was checked")]
     pub fn parts(&self) -> Result<Vec<Bytes>, SszError> {
         self.check()?;
         let mut parts = vec![self.before_witness().into()];

@@ -1,4 +1,5 @@
 //! The node from outside: its ports, its program, and other clients and libraries beside it.
+#![allow(clippy::too_many_lines)] // a test of the node is a story
 
 mod bad_input;
 mod benchmark;

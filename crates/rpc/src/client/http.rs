@@ -302,6 +302,7 @@ impl Client {
     ///
     /// # Errors
     /// If there is no answer, or a file that comes by descriptor cannot be mapped.
+    #[expect(clippy::missing_panics_doc, reason = "all parts of the request were parsed")]
     pub async fn request(
         &mut self,
         method: Method,

@@ -31,6 +31,7 @@ impl MemoryDisk {
     }
 
     /// A copy of all files by name, as they are at one moment, for tests.
+    #[expect(clippy::missing_panics_doc, reason = "nothing panics while it is locked")]
     pub fn contents(&self) -> BTreeMap<String, Vec<u8>> {
         let files = self.files.lock().expect("no thread panics with it");
         // All files are locked before the first one is copied.
@@ -45,6 +46,7 @@ impl MemoryDisk {
     }
 
     /// A directory with these files, for tests.
+    #[expect(clippy::missing_panics_doc, reason = "memory does not fail")]
     pub fn with_contents(files: &BTreeMap<String, Vec<u8>>) -> Self {
         let disk = Self::new();
         for (name, bytes) in files {
