@@ -47,10 +47,13 @@ fn a_block_wakes_the_thread_that_seals_beside_one_that_waits_for_the_end() {
             std::iter::from_fn(|| queue.next_block()).for_each(|block| send.send(block).unwrap());
             drop(send);
         });
-        for block in 0..20 {
-            queue.push(block);
-            assert_eq!(sealed.recv_timeout(Duration::from_secs(60)), Ok(block));
-        }
+        let sealed: Vec<i32> = (0..20)
+            .map_while(|block| {
+                queue.push(block);
+                sealed.recv_timeout(Duration::from_secs(60)).ok()
+            })
+            .collect();
         queue.close();
+        assert!(sealed.into_iter().eq(0..20), "a block stayed where it was");
     });
 }
