@@ -30,7 +30,7 @@
 //! bytes that writing makes: no gaps between parts, no bytes left over.
 
 use crate::{Items, NodeList, Witness};
-use alloy_primitives::{Bytes, FixedBytes};
+use alloy_primitives::Bytes;
 use std::ops::Range;
 
 mod items;
@@ -272,18 +272,6 @@ pub trait Item: Sized {
 
     /// Appends the value.
     fn write(&self, out: &mut Vec<u8>);
-}
-
-impl<const N: usize> Item for FixedBytes<N> {
-    const FIELDS_BYTES: &'static [usize] = &[N];
-
-    fn read(fixed: &mut Fixed<'_>) -> Self {
-        fixed.bytes()
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.as_slice());
-    }
 }
 
 /// Reads an `Optional[T]` of a fixed-size value.

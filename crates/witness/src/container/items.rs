@@ -6,110 +6,76 @@ use alloy_eips::eip6110::DepositRequest;
 use alloy_eips::eip7002::WithdrawalRequest;
 use alloy_eips::eip7251::ConsolidationRequest;
 use alloy_eips::eip8282::{BuilderDepositRequest, BuilderExitRequest};
+use alloy_primitives::{Address, B256, FixedBytes};
 
-impl Item for Withdrawal {
-    const FIELDS_BYTES: &'static [usize] = &[8, 8, 20, 8];
+impl Item for u64 {
+    const FIELDS_BYTES: &'static [usize] = &[8];
 
     fn read(fixed: &mut Fixed<'_>) -> Self {
-        Self {
-            index: fixed.u64(),
-            validator_index: fixed.u64(),
-            address: fixed.bytes(),
-            amount: fixed.u64(),
+        fixed.u64()
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.to_le_bytes());
+    }
+}
+
+impl<const N: usize> Item for FixedBytes<N> {
+    const FIELDS_BYTES: &'static [usize] = &[N];
+
+    fn read(fixed: &mut Fixed<'_>) -> Self {
+        fixed.bytes()
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.as_slice());
+    }
+}
+
+impl Item for Address {
+    const FIELDS_BYTES: &'static [usize] = &[20];
+
+    fn read(fixed: &mut Fixed<'_>) -> Self {
+        fixed.bytes()
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.as_slice());
+    }
+}
+
+/// Containers, by their fields in order.
+macro_rules! items {
+    ($($item:ty { $($field:ident: $type:ty),* })*) => {$(
+        impl Item for $item {
+            const FIELDS_BYTES: &'static [usize] = &[$(<$type as Item>::BYTES),*];
+
+            fn read(fixed: &mut Fixed<'_>) -> Self {
+                Self { $($field: Item::read(fixed)),* }
+            }
+
+            fn write(&self, out: &mut Vec<u8>) {
+                $(self.$field.write(out);)*
+            }
         }
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.index.to_le_bytes());
-        out.extend_from_slice(&self.validator_index.to_le_bytes());
-        out.extend_from_slice(self.address.as_slice());
-        out.extend_from_slice(&self.amount.to_le_bytes());
-    }
+    )*};
 }
 
-impl Item for DepositRequest {
-    const FIELDS_BYTES: &'static [usize] = &[48, 32, 8, 96, 8];
+type BlsKey = FixedBytes<48>;
+type BlsSignature = FixedBytes<96>;
 
-    fn read(fixed: &mut Fixed<'_>) -> Self {
-        Self {
-            pubkey: fixed.bytes(),
-            withdrawal_credentials: fixed.bytes(),
-            amount: fixed.u64(),
-            signature: fixed.bytes(),
-            index: fixed.u64(),
-        }
+items! {
+    Withdrawal { index: u64, validator_index: u64, address: Address, amount: u64 }
+    DepositRequest {
+        pubkey: BlsKey, withdrawal_credentials: B256, amount: u64, signature: BlsSignature,
+        index: u64
     }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.pubkey.as_slice());
-        out.extend_from_slice(self.withdrawal_credentials.as_slice());
-        out.extend_from_slice(&self.amount.to_le_bytes());
-        out.extend_from_slice(self.signature.as_slice());
-        out.extend_from_slice(&self.index.to_le_bytes());
+    WithdrawalRequest { source_address: Address, validator_pubkey: BlsKey, amount: u64 }
+    ConsolidationRequest {
+        source_address: Address, source_pubkey: BlsKey, target_pubkey: BlsKey
     }
-}
-
-impl Item for WithdrawalRequest {
-    const FIELDS_BYTES: &'static [usize] = &[20, 48, 8];
-
-    fn read(fixed: &mut Fixed<'_>) -> Self {
-        Self { source_address: fixed.bytes(), validator_pubkey: fixed.bytes(), amount: fixed.u64() }
+    BuilderDepositRequest {
+        pubkey: BlsKey, withdrawal_credentials: B256, amount: u64, signature: BlsSignature
     }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.source_address.as_slice());
-        out.extend_from_slice(self.validator_pubkey.as_slice());
-        out.extend_from_slice(&self.amount.to_le_bytes());
-    }
-}
-
-impl Item for ConsolidationRequest {
-    const FIELDS_BYTES: &'static [usize] = &[20, 48, 48];
-
-    fn read(fixed: &mut Fixed<'_>) -> Self {
-        Self {
-            source_address: fixed.bytes(),
-            source_pubkey: fixed.bytes(),
-            target_pubkey: fixed.bytes(),
-        }
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.source_address.as_slice());
-        out.extend_from_slice(self.source_pubkey.as_slice());
-        out.extend_from_slice(self.target_pubkey.as_slice());
-    }
-}
-
-impl Item for BuilderDepositRequest {
-    const FIELDS_BYTES: &'static [usize] = &[48, 32, 8, 96];
-
-    fn read(fixed: &mut Fixed<'_>) -> Self {
-        Self {
-            pubkey: fixed.bytes(),
-            withdrawal_credentials: fixed.bytes(),
-            amount: fixed.u64(),
-            signature: fixed.bytes(),
-        }
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.pubkey.as_slice());
-        out.extend_from_slice(self.withdrawal_credentials.as_slice());
-        out.extend_from_slice(&self.amount.to_le_bytes());
-        out.extend_from_slice(self.signature.as_slice());
-    }
-}
-
-impl Item for BuilderExitRequest {
-    const FIELDS_BYTES: &'static [usize] = &[20, 48];
-
-    fn read(fixed: &mut Fixed<'_>) -> Self {
-        Self { source_address: fixed.bytes(), pubkey: fixed.bytes() }
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.source_address.as_slice());
-        out.extend_from_slice(self.pubkey.as_slice());
-    }
+    BuilderExitRequest { source_address: Address, pubkey: BlsKey }
 }
