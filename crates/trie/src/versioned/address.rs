@@ -87,18 +87,6 @@ impl<R: Records + ?Sized> Records for &R {
     }
 }
 
-impl<R: Records + ?Sized> Records for std::sync::Arc<R> {
-    type Record = R::Record;
-
-    fn record(&self, at: NodeAddress) -> Result<Self::Record, RecordError> {
-        (**self).record(at)
-    }
-
-    fn look<T>(&self, at: NodeAddress, look: impl FnOnce(&[u8]) -> T) -> Result<T, RecordError> {
-        (**self).look(at, look)
-    }
-}
-
 /// A reader of records with a state of its own, such as recently read pages.
 pub trait RecordReader {
     /// Calls `see` with the bytes of a record; more may follow. See [`Records::record`].

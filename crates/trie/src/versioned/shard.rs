@@ -88,33 +88,13 @@ impl<R: Records> Shard<R> {
         }
     }
 
-    /// Loads the path of an account, without making it part of the witness.
-    ///
-    /// # Errors
-    /// See [`Shard`].
-    pub fn prefetch(&mut self, hashed_address: &B256) -> Result<Option<Account>, Error> {
-        self.load(hashed_address, false)
-    }
-
-    /// Loads the paths of an account and one of its slots, without making them part of the
-    /// witness.
-    ///
-    /// # Errors
-    /// See [`Shard`].
-    pub fn prefetch_slot(
-        &mut self,
-        hashed_address: &B256,
-        hashed_slot: &B256,
-    ) -> Result<U256, Error> {
-        self.load_slot(hashed_address, hashed_slot, false)
-    }
-
     /// Reads an account: its path belongs to the witness.
     ///
     /// # Errors
     /// See [`Shard`].
     pub fn touch(&mut self, hashed_address: &B256) -> Result<Option<Account>, Error> {
-        self.load(hashed_address, true)
+        let leaf = self.find(hashed_address, true)?;
+        leaf.map(|leaf| self.part.overlay.base_account(leaf)).transpose()
     }
 
     /// Reads a slot, zero if it is not set: its path, and that of the account, belong to the
@@ -123,7 +103,17 @@ impl<R: Records> Shard<R> {
     /// # Errors
     /// See [`Shard`].
     pub fn touch_slot(&mut self, hashed_address: &B256, hashed_slot: &B256) -> Result<U256, Error> {
-        self.load_slot(hashed_address, hashed_slot, true)
+        let Some(leaf) = self.find(hashed_address, true)? else { return Ok(U256::ZERO) };
+        let Some(index) = self.loaded_storage(leaf) else { return Ok(U256::ZERO) };
+        let (found, part) = self.walk_slot(index, hashed_slot, true)?;
+        let overlay = match part {
+            Some(part) => &part.overlay,
+            None => &self.part.overlay,
+        };
+        match found {
+            WalkEnd::Leaf(leaf) => overlay.base_slot(leaf),
+            WalkEnd::Vacancy | WalkEnd::Divergence => Ok(U256::ZERO),
+        }
     }
 
     /// As [`touch`](Self::touch) and [`touch_slot`](Self::touch_slot) of all of these.
@@ -140,11 +130,6 @@ impl<R: Records> Shard<R> {
         Ok(())
     }
 
-    fn load(&mut self, hashed_address: &B256, is_captured: bool) -> Result<Option<Account>, Error> {
-        let leaf = self.find(hashed_address, is_captured)?;
-        leaf.map(|leaf| self.part.overlay.base_account(leaf)).transpose()
-    }
-
     /// The leaf of an account.
     fn find(&mut self, hashed_address: &B256, is_captured: bool) -> Result<Option<usize>, Error> {
         self.is_touched |= is_captured;
@@ -152,25 +137,6 @@ impl<R: Records> Shard<R> {
         match overlay.walk(&self.records, tree, hashed_address, is_captured)? {
             WalkEnd::Leaf(leaf) => Ok(Some(leaf)),
             WalkEnd::Vacancy | WalkEnd::Divergence => Ok(None),
-        }
-    }
-
-    fn load_slot(
-        &mut self,
-        hashed_address: &B256,
-        hashed_slot: &B256,
-        is_captured: bool,
-    ) -> Result<U256, Error> {
-        let Some(leaf) = self.find(hashed_address, is_captured)? else { return Ok(U256::ZERO) };
-        let Some(index) = self.loaded_storage(leaf) else { return Ok(U256::ZERO) };
-        let (found, part) = self.walk_slot(index, hashed_slot, is_captured)?;
-        let overlay = match part {
-            Some(part) => &part.overlay,
-            None => &self.part.overlay,
-        };
-        match found {
-            WalkEnd::Leaf(leaf) => overlay.base_slot(leaf),
-            WalkEnd::Vacancy | WalkEnd::Divergence => Ok(U256::ZERO),
         }
     }
 

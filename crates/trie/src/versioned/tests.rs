@@ -17,8 +17,6 @@ mod sweeping;
 /// Events while a block runs that must have no influence on its result.
 #[derive(Clone, Debug)]
 pub(crate) enum Noise {
-    Prefetch(B256),
-    PrefetchSlot(B256, B256),
     SetAhead(B256, Option<AccountInfo>, Vec<(B256, U256)>),
     HashAhead(B256, usize),
 }
@@ -48,8 +46,6 @@ struct Scene {
 fn noise() -> impl Strategy<Value = Vec<Noise>> {
     let slots = prop::collection::vec((hash(), slot_value()), 0..6);
     let noise = prop_oneof![
-        1 => hash().prop_map(Noise::Prefetch),
-        2 => (hash(), hash()).prop_map(|(address, slot)| Noise::PrefetchSlot(address, slot)),
         4 => (hash(), prop::option::of(info()), slots)
             .prop_map(|(address, info, slots)| Noise::SetAhead(address, info, slots)),
         1 => (hash(), 0..30usize).prop_map(|(address, budget)| Noise::HashAhead(address, budget)),
@@ -86,17 +82,9 @@ pub(crate) fn run(runner: Runner, units: &mut [WorkUnit<'_>]) {
     }
 }
 
-fn make_noise(trie: &mut BlockTrie<MemoryRecords>, flat: &Flat, noise: &[Noise]) {
+fn make_noise(trie: &mut BlockTrie<MemoryRecords>, noise: &[Noise]) {
     for noise in noise {
         match noise {
-            Noise::Prefetch(address) => {
-                let found = trie.shard_mut(address).prefetch(address);
-                assert_eq!(found, Ok(flat.account(address)));
-            }
-            Noise::PrefetchSlot(address, slot) => {
-                let found = trie.shard_mut(address).prefetch_slot(address, slot);
-                assert_eq!(found, Ok(flat.slot(address, slot)));
-            }
             Noise::SetAhead(address, info, slots) => {
                 trie.shard_mut(address).set_ahead(address, *info, slots).unwrap();
             }
@@ -135,7 +123,7 @@ impl World {
         read(&mut twin, block, flat, &self.store).unwrap();
 
         let mut trie = BlockTrie::new(self.records.clone(), parent.version).unwrap();
-        make_noise(&mut trie, flat, &scene.noise_before);
+        make_noise(&mut trie, &scene.noise_before);
         let mut shards = trie.take_shards();
         let mut late_keys = Vec::new();
         for (index, (address, Access { slots_read, .. })) in block.iter().enumerate() {
@@ -158,7 +146,7 @@ impl World {
             twin.clone().take_witness_nodes()
         );
         let mut trie = Arc::into_inner(shared).expect("the nodes are dropped");
-        make_noise(&mut trie, flat, &scene.noise_after);
+        make_noise(&mut trie, &scene.noise_after);
         if scene.is_foreseen {
             for change in &changes.accounts {
                 let address = &change.hashed_address;
