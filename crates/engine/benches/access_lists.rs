@@ -5,15 +5,12 @@
 //! it gives each a small block, and compares the witnesses.
 
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256};
-use alloy_rpc_types_engine::{
-    ExecutionPayload, ExecutionPayloadSidecar, ExecutionPayloadV4, PayloadAttributes,
-};
+use alloy_rpc_types_engine::{ExecutionPayload, PayloadAttributes};
 use deponent_engine::{Engine, EngineOptions, Genesis, Payload, Verdict};
 use execution::{ChainSpec, Transaction};
 use state::{Database, MemoryDisk};
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use testing::world::{self, Signer, StartAccount, system_contracts};
+use testing::world::{self, Signer, StartAccount, genesis_alloc};
 
 const HASHER: Address = Address::repeat_byte(0xa1);
 const WRITER: Address = Address::repeat_byte(0xa2);
@@ -38,8 +35,7 @@ struct Scale {
     transactions: &'static [usize],
 }
 
-fn genesis(scale: &Scale) -> (ChainSpec, alloy_genesis::Genesis) {
-    let config = world::config("amsterdam");
+fn genesis(scale: &Scale) -> alloy_genesis::Genesis {
     let filled = || (0..scale.slots_count).map(|slot| (slot, slot + 1));
     let contracts = [
         (HASHER, StartAccount::contract(HASH)),
@@ -47,57 +43,35 @@ fn genesis(scale: &Scale) -> (ChainSpec, alloy_genesis::Genesis) {
         (READER, StartAccount::contract(slots(&[0x54, 0x50, 0x50])).storage(filled())),
     ];
     let signers = (1..=SIGNERS).map(|n| (Signer::new(n).address(), StartAccount::rich()));
-    let accounts = system_contracts().into_iter().chain(contracts).chain(signers);
-    let alloc: BTreeMap<_, _> = accounts
-        .map(|(address, account)| {
-            let word = |(slot, value): (&U256, &U256)| (B256::from(*slot), B256::from(*value));
-            let entry = alloy_genesis::GenesisAccount {
-                nonce: Some(account.nonce),
-                balance: account.balance,
-                code: Some(account.code).filter(|code| !code.is_empty()),
-                storage: Some(account.storage.iter().map(word).collect()),
-                ..Default::default()
-            };
-            (address, entry)
-        })
-        .collect();
-    let genesis = alloy_genesis::Genesis {
-        config: config.clone(),
+    alloy_genesis::Genesis {
+        config: world::config("amsterdam"),
         gas_limit: 200_000_000,
         // So little that it stays below what the transactions offer.
         base_fee_per_gas: Some(7),
-        alloc,
+        alloc: genesis_alloc(contracts.into_iter().chain(signers)),
         ..Default::default()
-    };
-    (ChainSpec::from_config(&config).unwrap(), genesis)
+    }
 }
 
-fn engine(chain: &ChainSpec, genesis: &alloy_genesis::Genesis, options: EngineOptions) -> Engine {
+fn engine(genesis: &alloy_genesis::Genesis, ahead_gas: u64) -> Engine {
+    let chain = ChainSpec::from_config(&genesis.config).unwrap();
     let database = Database::open(MemoryDisk::new(), &state::Options::default()).unwrap();
-    let genesis = Genesis::new(genesis, chain).unwrap();
-    Engine::open(chain.clone(), Some(genesis), database, options).unwrap()
+    let genesis = Genesis::new(genesis, &chain).unwrap();
+    let options = EngineOptions { ahead_gas, ..EngineOptions::default() };
+    Engine::open(chain, Some(genesis), database, options).unwrap()
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Kind {
-    Transfer,
-    Hash,
-    Write,
-    Read,
-}
-
-fn transaction(kind: Kind, number: u64) -> Transaction {
+/// A call of a contract, or a transfer.
+fn transaction(contract: Option<Address>, number: u64) -> Transaction {
     let signer = Signer::new(1 + (number % u64::from(SIGNERS)) as u8);
     let nonce = number / u64::from(SIGNERS);
     let seed = B256::from(U256::from(number));
-    match kind {
-        Kind::Transfer => {
+    match contract {
+        Some(contract) => signer.call(nonce, contract, seed),
+        None => {
             let to = Address::from_word(alloy_primitives::keccak256(seed));
             signer.transact(nonce, TxKind::Call(to), U256::from(1), Bytes::new())
         }
-        Kind::Hash => signer.call(nonce, HASHER, seed),
-        Kind::Write => signer.call(nonce, WRITER, seed),
-        Kind::Read => signer.call(nonce, READER, seed),
     }
 }
 
@@ -114,20 +88,21 @@ fn attributes(timestamp: u64) -> PayloadAttributes {
 }
 
 /// Gives blocks of one kind to the three engines; what each took, and the gas of a block.
-fn measure(scale: &Scale, kind: Kind, transactions_count: usize) -> ([Vec<Duration>; 3], u64) {
-    let (chain, genesis) = genesis(scale);
-    let in_order = EngineOptions { ahead_gas: u64::MAX, ..EngineOptions::default() };
-    let options =
-        [in_order.clone(), in_order, EngineOptions { ahead_gas: 0, ..EngineOptions::default() }];
-    let engines = options.map(|options| engine(&chain, &genesis, options));
-    let builder = engine(&chain, &genesis, EngineOptions::default());
+fn measure(
+    scale: &Scale,
+    contract: Option<Address>,
+    transactions_count: usize,
+) -> ([Vec<Duration>; 3], u64) {
+    let genesis = genesis(scale);
+    let engines = [u64::MAX, u64::MAX, 0].map(|ahead_gas| engine(&genesis, ahead_gas));
+    let builder = engine(&genesis, u64::MAX);
     let mut head = builder.heads().head;
     let mut times = [const { Vec::new() }; 3];
     let mut gas_used = 0;
     for number in 0..=scale.blocks_count {
         let first = (number * transactions_count) as u64;
         let numbers = first..first + transactions_count as u64;
-        let transactions = numbers.map(|number| transaction(kind, number)).collect();
+        let transactions = numbers.map(|number| transaction(contract, number)).collect();
         let attributes = attributes(12 * (1 + number as u64));
         let built = builder.build(head, attributes, transactions, Bytes::new()).unwrap();
         head = built.block.hash();
@@ -148,9 +123,9 @@ fn measure(scale: &Scale, kind: Kind, transactions_count: usize) -> ([Vec<Durati
 
 fn give(engine: &Engine, with_list: bool, built: &deponent_engine::Built) -> Duration {
     let (block, list) = (built.block.clone(), built.block_access_list.clone().unwrap());
-    let sidecar = ExecutionPayloadSidecar::from_block(&block);
-    let execution = ExecutionPayloadV4::from_block_unchecked_with_bal(block.hash(), &block, list);
-    let payload = Payload { execution: ExecutionPayload::V4(execution), sidecar };
+    let (execution, sidecar) =
+        ExecutionPayload::from_block_unchecked_with_bal(block.hash(), &block, list);
+    let payload = Payload { execution, sidecar };
     let start = Instant::now();
     let verdict = if with_list { engine.new_payload(payload) } else { engine.new_block(block) };
     let took = start.elapsed();
@@ -171,13 +146,13 @@ fn main() {
         Scale { slots_count: 1 << 8, blocks_count: 1, transactions: &[3] }
     };
     println!("kind      transactions       gas   no list   tries   ratio   ahead   ratio");
-    for kind in [Kind::Transfer, Kind::Hash, Kind::Write, Kind::Read] {
+    let contracts = [None, Some(HASHER), Some(WRITER), Some(READER)];
+    for (kind, contract) in ["Transfer", "Hash", "Write", "Read"].into_iter().zip(contracts) {
         for &count in scale.transactions {
-            let (times, gas_used) = measure(&scale, kind, count);
+            let (times, gas_used) = measure(&scale, contract, count);
             let [plain, tries, ahead] = times.map(|mut times| median(&mut times).as_secs_f64());
             println!(
-                "{:<10}{count:>12}{gas_used:>10}{:>10.2}{:>8.2}{:>8.2}{:>8.2}{:>8.2}",
-                format!("{kind:?}"),
+                "{kind:<10}{count:>12}{gas_used:>10}{:>10.2}{:>8.2}{:>8.2}{:>8.2}{:>8.2}",
                 plain * 1e3,
                 tries * 1e3,
                 plain / tries,

@@ -9,7 +9,6 @@ use alloy_consensus::constants::EMPTY_OMMER_ROOT_HASH;
 use alloy_consensus::{Block as AlloyBlock, BlockBody, Header, Transaction as _, proofs};
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{B256, Bytes, U256, keccak256};
-use alloy_rlp::Encodable;
 use alloy_rpc_types_engine::{PayloadAttributes, PayloadId};
 use execution::{BlockError, Executed, RunOptions, SealedBlock, Transaction};
 use std::sync::Arc;
@@ -52,7 +51,8 @@ impl Engine {
     ) -> Result<Built, Error> {
         let parent = self.shared.chain.known_block(&parent)?;
         self.check_attributes(&parent, &attributes)?;
-        let senders = self.recover(&transactions).map_err(Error::Build)?;
+        let signers = self.recover_at(u64::MAX, &transactions).map_err(Error::Build)?;
+        let senders: Vec<_> = signers.into_iter().map(|signer| signer.address).collect();
         let draft = SealedBlock::new(self.draft(&parent, attributes, transactions, extra_data));
         let header = &parent.block.header;
         let _running = self.running();
@@ -205,24 +205,9 @@ fn block_value(header: &Header, transactions: &[Transaction], executed: &Execute
 
 /// An identifier that names parent, attributes, version and the wish for a witness.
 fn payload_id(parent: B256, request: &BuildRequest) -> PayloadId {
-    let attributes = &request.attributes;
-    let mut content = Vec::new();
-    parent.encode(&mut content);
-    attributes.timestamp.encode(&mut content);
-    attributes.prev_randao.encode(&mut content);
-    attributes.suggested_fee_recipient.encode(&mut content);
-    if let Some(withdrawals) = &attributes.withdrawals {
-        withdrawals.encode(&mut content);
-    }
-    if let Some(root) = &attributes.parent_beacon_block_root {
-        root.encode(&mut content);
-    }
-    for number in [attributes.slot_number, attributes.target_gas_limit].into_iter().flatten() {
-        number.encode(&mut content);
-    }
-    request.with_witness.encode(&mut content);
-    let mut id = [0; 8];
-    id.copy_from_slice(&keccak256(content)[..8]);
+    // All fields are in its text, and no other process is told of it.
+    let hash = keccak256(format!("{parent}{request:?}"));
+    let mut id = *hash.first_chunk().expect("a hash is longer");
     id[0] = request.version;
     PayloadId::new(id)
 }

@@ -21,7 +21,8 @@ impl Engine {
         let (chain, background) = (&self.shared.chain, &self.shared.background);
         let record = chain.known_block(&block_hash)?;
         let version = chain.sealed(background, &record)?.version;
-        let state = VersionState::new(chain, &record, version).for_call();
+        let mut state = VersionState::new(chain, &record, version);
+        state.is_call = true;
         let outcome = execution::call(self.chain(), &record.block.header, call, overrides, state);
         outcome.map_err(|error| match (chain.sealed(background, &record), error) {
             // Its nodes were deleted while it was read.

@@ -17,7 +17,7 @@ use crate::read::view::StateView;
 use crate::shared::Shared;
 use crate::witnesses::assemble::Witnesses;
 use crate::witnesses::assembled::Assembled;
-use alloy_primitives::{Address, B256};
+use alloy_primitives::B256;
 use execution::{ChainSpec, CodeCache, InvalidBlock, PublicKey, SealedBlock, Signer, Transaction};
 use state::{Database, MemoryDisk};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -183,19 +183,12 @@ impl Engine {
     /// When the database cannot be read.
     pub fn canonical_range(&self, start: u64, end: u64) -> Result<Vec<Option<B256>>, Error> {
         loop {
-            let (reorgs, newest) = {
+            let (reorgs, head) = {
                 let tree = self.shared.chain.tree();
-                let (head, _) = tree.known_link(&tree.heads.head)?;
-                let numbers = start..end.min(head + 1);
-                let newest = numbers.map(|number| Ok((number, tree.newest_canonical(number)?)));
-                (tree.reorgs, newest.collect::<Result<Vec<_>, Error>>()?)
+                (tree.reorgs, tree.known_link(&tree.heads.head)?.0)
             };
-            // The tree is not locked meanwhile.
-            let hashes = newest.into_iter().map(|(number, known)| match known {
-                Some(known) => Ok(known),
-                None => Ok(self.shared.chain.database.canonical(number)?),
-            });
-            let hashes = hashes.collect::<Result<_, Error>>()?;
+            let hashes = (start..end.min(head + 1)).map(|number| self.canonical_hash(number));
+            let hashes = hashes.collect::<Result<_, _>>()?;
             if self.shared.chain.tree().reorgs == reorgs {
                 return Ok(hashes);
             }
@@ -278,17 +271,8 @@ impl Engine {
         Ok(signers.into_iter().map(|signer| signer.public_key).collect())
     }
 
-    /// The senders of `transactions`, recovered on all cores.
-    pub(crate) fn recover(
-        &self,
-        transactions: &[Transaction],
-    ) -> Result<Vec<Address>, InvalidBlock> {
-        let signers = self.recover_at(u64::MAX, transactions)?;
-        Ok(signers.into_iter().map(|signer| signer.address).collect())
-    }
-
-    /// The signers by the rules of block `number`.
-    fn recover_at(
+    /// The signers by the rules of block `number`, recovered on all cores.
+    pub(crate) fn recover_at(
         &self,
         number: u64,
         transactions: &[Transaction],
@@ -308,10 +292,5 @@ impl Engine {
 
     pub(crate) fn last(&self) -> MutexGuard<'_, Option<LastBlock>> {
         self.last.lock().expect(NO_PANIC)
-    }
-
-    #[cfg(test)]
-    pub(crate) fn shared(&self) -> &Shared {
-        &self.shared
     }
 }

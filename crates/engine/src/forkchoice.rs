@@ -2,9 +2,9 @@
 
 use crate::builds::BuildRequest;
 use crate::chain::tree::BlockTree;
+use crate::chain::verdict::Verdict;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::new_payload::Verdict;
 use alloy_primitives::B256;
 use alloy_rpc_types_engine::{ForkchoiceState, PayloadId};
 use std::sync::atomic::Ordering;
@@ -73,8 +73,8 @@ impl Engine {
         let record = self.shared.chain.block(&head)?;
         let _left = {
             let mut tree = self.shared.chain.tree_mut();
-            if let Some(invalid) = tree.invalid(&head) {
-                return not_applied(Verdict::invalid(invalid.clone()));
+            if let Some(invalid) = tree.invalid.get(&head) {
+                return not_applied(invalid.clone());
             }
             let Some(record) = &record else { return not_applied(Verdict::Syncing) };
             // Point 3: the consensus layer begins with the last block of proof of work.
@@ -118,7 +118,7 @@ impl Engine {
             // The head is asked for all the time.
             tree.insert(record.clone())
         };
-        self.after.fork_choice_changed();
+        self.after.queue.fork_choice_changed();
         let payload_id = match build {
             Some(request) => Some(self.begin_build(head, request)?),
             None => None,

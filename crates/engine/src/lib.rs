@@ -99,15 +99,16 @@ mod witnesses;
 
 pub use block::timings::Timings;
 pub use builds::{BuildRequest, Built};
-pub use chain::genesis::{Genesis, GenesisAccount, StateEntry, initialise};
+pub use chain::genesis::{Genesis, StateEntry, initialise};
 pub use chain::persisted::PersistedBlock;
 pub use chain::record::{BlockRecord, WitnessBytes, WitnessSize};
 pub use chain::stored::block_header;
 pub use chain::tree::Heads;
+pub use chain::verdict::Verdict;
 pub use engine::Engine;
 pub use error::Error;
 pub use forkchoice::ForkchoiceOutcome;
-pub use new_payload::{Payload, Verdict};
+pub use new_payload::Payload;
 pub use options::EngineOptions;
 pub use read::view::StateView;
 pub use witnesses::assembled::Assembled;

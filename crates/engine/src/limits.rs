@@ -132,7 +132,7 @@ pub const RETAIN_HISTORY: u64 = 2048;
 pub const COPY_PAUSE: Duration = Duration::from_millis(20);
 
 /// Blocks before the head whose copies may wait for such a pause: the nodes of so many are in
-/// memory.
+/// memory. Of those that are late so many are made at a time.
 pub const COPIES_BEHIND: u64 = 32;
 
 /// How often a copy is tried that cannot be made: what a disk fails to read once it mostly reads

@@ -3,25 +3,22 @@
 use crate::after::queue::RanBlock;
 use crate::block::ahead::{BeforeTurn, RunAhead, RunningBlock, Schedule};
 use crate::block::live::{BlockTries, FinishedTries};
-use crate::block::plan::{Foresight, Plan, is_worth_threads};
+use crate::block::plan::{Plan, is_worth_threads};
 use crate::block::prefetch::{ColdWatch, ReadAhead};
 use crate::block::senders::{BlockSenders, SendersAhead};
 use crate::block::timings::Timings;
 use crate::chain::record::BlockRecord;
 use crate::chain::sealed::Seal;
-use crate::chain::tree::InvalidRecord;
+use crate::chain::verdict::Verdict;
 use crate::engine::{Engine, LastBlock};
 use crate::threads::pool;
 use crate::witnesses::assembled::Assembled;
 use crate::witnesses::recent::RecentWitness;
 use crate::{Error, limits};
-use alloy_consensus::Transaction as _;
-use alloy_eips::eip2718::{Decodable2718, Encodable2718};
 use alloy_primitives::{B256, Bytes};
 use alloy_rpc_types_engine::{ExecutionPayload, ExecutionPayloadSidecar};
 use execution::{
     AccessList, AheadOutcomes, BlockError, Executed, InvalidBlock, RunOptions, SealedBlock,
-    Transaction,
 };
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -35,29 +32,6 @@ pub struct Payload {
     pub execution: ExecutionPayload,
     /// The other parameters of `engine_newPayload`: versioned hashes, beacon root, requests.
     pub sidecar: ExecutionPayloadSidecar,
-}
-
-/// The answer on a payload or a head.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// The block and all its ancestors are valid; it is itself the latest valid block.
-    Valid,
-    /// The block, or one before it, breaks a rule.
-    Invalid {
-        /// The last valid block of the branch, `None` when that is not known.
-        latest_valid_hash: Option<B256>,
-        /// The rule broken.
-        reason: String,
-    },
-    /// The block's parent is not known, so nothing can be said.
-    Syncing,
-}
-
-impl Verdict {
-    pub(crate) fn invalid(record: InvalidRecord) -> Self {
-        let InvalidRecord { latest_valid_hash, reason } = record;
-        Self::Invalid { latest_valid_hash, reason }
-    }
 }
 
 /// The content of an answer.
@@ -113,7 +87,7 @@ impl Engine {
             // Another body may be the right one for this hash: it is not remembered.
             return Ok(Verdict::Invalid { latest_valid_hash: None, reason: shortened(&reason) });
         }
-        self.after.seal_now();
+        self.after.queue.seal_now();
         self.new_listed_block(block, None, AnswerContent::Nothing)
     }
 
@@ -123,7 +97,7 @@ impl Engine {
         wanted: AnswerContent,
     ) -> Result<Verdict, Error> {
         // Its state is wanted by the time that the payload is decoded.
-        self.after.seal_now();
+        self.after.queue.seal_now();
         if let Some(parent) = self.shared.chain.tree().recent(&payload.execution.parent_hash()) {
             parent.seal.want();
         }
@@ -172,7 +146,7 @@ impl Engine {
         }
         while chain.database.unpersisted_bytes() > limit {
             let _wanted = background.want();
-            self.after.want_persist();
+            self.after.queue.want_persist();
             chain.database.wait_for_room(limit, limits::ROOM_PAUSE)?;
             chain.check()?;
         }
@@ -188,13 +162,13 @@ impl Engine {
             return Ok(Some(Verdict::Valid));
         }
         let tree = chain.tree();
-        if let Some(invalid) = tree.invalid(&hash) {
-            return Ok(Some(Verdict::invalid(invalid.clone())));
+        if let Some(invalid) = tree.invalid.get(&hash) {
+            return Ok(Some(invalid.clone()));
         }
-        let Some(invalid) = tree.invalid(&parent_hash).cloned() else { return Ok(None) };
+        let Some(invalid) = tree.invalid.get(&parent_hash).cloned() else { return Ok(None) };
         drop(tree);
-        chain.tree_mut().insert_invalid(hash, invalid.clone());
-        Ok(Some(Verdict::invalid(invalid)))
+        chain.tree_mut().invalid.insert(hash, invalid.clone());
+        Ok(Some(invalid))
     }
 
     /// Runs a block, and remembers it when it is valid.
@@ -260,7 +234,7 @@ impl Engine {
             // time.
             self.after.seal_here(ran);
         } else {
-            self.after.seal(ran);
+            self.after.queue.push(ran);
         }
         Ok(())
     }
@@ -305,8 +279,7 @@ impl Engine {
         timings: &mut Timings,
     ) -> Result<(BlockTries<'_>, Executed), Failure> {
         let RunningBlock { spec, parent, block, .. } = running;
-        let foresight = Foresight::of(spec, block, list.is_some());
-        let plan = Plan::new(&self.threads, &self.shared.options, block, foresight);
+        let plan = Plan::new(&self.threads, &self.shared.options, spec, block, list.is_some());
         let (ahead, reads) = (OnceLock::<RunAhead<'_>>::new(), OnceLock::<ReadAhead<'_>>::new());
         let recover = || senders.recover_ahead();
         let run_ahead = || ahead.get().into_iter().for_each(RunAhead::run);
@@ -319,7 +292,7 @@ impl Engine {
             let start = Instant::now();
             let mut state = BlockTries::new(&self.shared, parent.clone(), plan.tries, list)?;
             timings.parent += start.elapsed();
-            let (version, listed) = (state.version(), state.listed().cloned());
+            let (version, listed) = (state.version(), state.listed.clone());
             let schedule = plan.ahead.map(|(pool, count)| {
                 let before = match &listed {
                     Some(listed) => BeforeTurn::Listed(listed.clone()),
@@ -334,7 +307,7 @@ impl Engine {
             let watch = plan.readers.map(|pool| ColdWatch {
                 reads: reads.get_or_init(|| ReadAhead::new(running, version, listed)),
                 inner: schedule,
-                waited: state.waited(),
+                waited: state.waited.clone(),
                 limit: self.shared.options.prefetch_after,
                 scope,
                 pool,
@@ -372,10 +345,11 @@ impl Engine {
                 // Paris, payload validation, point 3: zero when that is a block of proof of work.
                 let is_mined = !parent.block.header.difficulty.is_zero();
                 let latest_valid_hash = Some(if is_mined { B256::ZERO } else { parent.hash() });
-                let record = InvalidRecord { latest_valid_hash, reason: shortened(&reason) };
-                tracing::warn!(%hash, reason = record.reason, "an invalid block");
-                self.shared.chain.tree_mut().insert_invalid(hash, record.clone());
-                Ok(Verdict::invalid(record))
+                let reason = shortened(&reason);
+                tracing::warn!(%hash, reason, "an invalid block");
+                let invalid = Verdict::Invalid { latest_valid_hash, reason };
+                self.shared.chain.tree_mut().invalid.insert(hash, invalid.clone());
+                Ok(invalid)
             }
             // Paris, `engine_newPayloadV1`, point 6: what it takes to validate it is missing, where
             // the chain begins later than BLOCKHASH reaches.
@@ -439,33 +413,12 @@ fn decode(payload: Payload) -> Result<(SealedBlock, Option<Bytes>), InvalidBlock
     let Payload { execution, sidecar } = payload;
     let got = execution.block_hash();
     let list = execution.block_access_list().cloned();
-    let transactions_root = trie::ordered_root(execution.transactions());
-    let block = execution
-        .into_block_with_sidecar_raw_with_transactions_root(&sidecar, transactions_root)
-        .map_err(|error| InvalidBlock::Payload(error.to_string()))?;
-    let mut encoded = Vec::new();
-    let transaction = |bytes: Bytes| {
-        let decoded = Transaction::decode_2718_exact(&bytes)
-            .map_err(|error| InvalidBlock::Payload(error.to_string()))?;
-        // The header has the root of the bytes as they came.
-        encoded.clear();
-        decoded.encode_2718(&mut encoded);
-        if encoded != bytes {
-            let reason = format!("transaction {} is encoded in another way", decoded.tx_hash());
-            return Err(InvalidBlock::Payload(reason));
-        }
-        Ok(decoded)
-    };
-    let block = SealedBlock::new(block.try_map_transactions(transaction)?);
+    let block = execution::decode_payload(execution, &sidecar)?;
     if block.hash() != got {
         return Err(InvalidBlock::BlockHash { got, expected: block.hash() });
     }
-    if let Some(versioned_hashes) = sidecar.versioned_hashes() {
-        let transactions = block.body.transactions.iter();
-        let expected = transactions.flat_map(|tx| tx.blob_versioned_hashes().into_iter().flatten());
-        if !expected.eq(versioned_hashes) {
-            return Err(InvalidBlock::VersionedHashes);
-        }
+    if let Some(given) = sidecar.versioned_hashes() {
+        execution::validate_versioned_hashes(&block, given)?;
     }
     Ok((block, list))
 }

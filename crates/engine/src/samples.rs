@@ -1,20 +1,23 @@
 //! Floor 5. A chain for tests, and payloads on it.
 
-use crate::world::{self, Signer, StartAccount, system_contracts};
-use crate::{BuildRequest, Built, Engine, Error, ForkchoiceOutcome, Genesis, Payload, Verdict};
+use crate::world::{self, Signer, StartAccount};
+use crate::{
+    BuildRequest, Built, Engine, EngineOptions, Error, ForkchoiceOutcome, Genesis, Payload, Verdict,
+};
 use alloy_consensus::Signed;
 use alloy_genesis::ChainConfig;
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{Address, B256, Bytes, Signature, U256};
-use alloy_rpc_types_engine::{
-    ExecutionPayload, ExecutionPayloadSidecar, ExecutionPayloadV4, ForkchoiceState,
-    PayloadAttributes,
-};
+use alloy_rpc_types_engine::{ExecutionPayload, ForkchoiceState, PayloadAttributes};
 use execution::{ChainSpec, SealedBlock, Transaction};
-use std::collections::BTreeMap;
+use state::{Database, Disk};
 
 /// A contract that stores the block's number in the slot with that number.
 pub(crate) const COUNTER: Address = Address::repeat_byte(0xc0);
+
+pub(crate) fn counter() -> (Address, StartAccount) {
+    (COUNTER, StartAccount::contract(vec![0x43, 0x43, 0x55]))
+}
 
 pub(crate) fn sender() -> Signer {
     Signer::new(1)
@@ -22,28 +25,35 @@ pub(crate) fn sender() -> Signer {
 
 /// The genesis of [`engine`], as a geth-style file describes it.
 pub(crate) fn genesis_file(config: ChainConfig) -> alloy_genesis::Genesis {
-    let accounts = system_contracts().into_iter().chain([
-        (sender().address(), StartAccount::rich()),
-        (COUNTER, StartAccount::contract(vec![0x43, 0x43, 0x55])),
-    ]);
-    let alloc: BTreeMap<_, _> = accounts
-        .map(|(address, account)| {
-            let entry = alloy_genesis::GenesisAccount {
-                nonce: Some(account.nonce),
-                balance: account.balance,
-                code: Some(account.code).filter(|code| !code.is_empty()),
-                ..Default::default()
-            };
-            (address, entry)
-        })
-        .collect();
+    let alloc = world::genesis_alloc([(sender().address(), StartAccount::rich()), counter()]);
     alloy_genesis::Genesis { config, gas_limit: 30_000_000, alloc, ..Default::default() }
 }
 
-pub(crate) fn engine_of(config: ChainConfig) -> Engine {
-    let chain = ChainSpec::from_config(&config).unwrap();
-    let genesis = Genesis::new(&genesis_file(config), &chain).unwrap();
+/// The rules and the first block that a file describes.
+pub(crate) fn read(file: &alloy_genesis::Genesis) -> (ChainSpec, Genesis) {
+    let chain = ChainSpec::from_config(&file.config).unwrap();
+    let genesis = Genesis::new(file, &chain).unwrap();
+    (chain, genesis)
+}
+
+/// The chain on this disk, which begins with this file.
+pub(crate) fn open(
+    disk: impl Disk + 'static,
+    file: &alloy_genesis::Genesis,
+    database: &state::Options,
+    options: EngineOptions,
+) -> Result<Engine, Error> {
+    let (chain, genesis) = read(file);
+    Engine::open(chain, Some(genesis), Database::open(disk, database)?, options)
+}
+
+pub(crate) fn engine_from(file: &alloy_genesis::Genesis) -> Engine {
+    let (chain, genesis) = read(file);
     Engine::new(chain, genesis).unwrap()
+}
+
+pub(crate) fn engine_of(config: ChainConfig) -> Engine {
+    engine_from(&genesis_file(config))
 }
 
 pub(crate) fn engine() -> Engine {
@@ -109,14 +119,10 @@ pub(crate) fn branch(engine: &Engine, parent: B256, tag: u8, length: usize) -> V
 }
 
 pub(crate) fn payload(block: &SealedBlock, access_list: Option<Bytes>) -> Payload {
-    let hash = block.hash();
-    let execution = match access_list {
-        Some(list) => ExecutionPayload::V4(ExecutionPayloadV4::from_block_unchecked_with_bal(
-            hash, block, list,
-        )),
-        None => ExecutionPayload::from_block_unchecked(hash, block).0,
-    };
-    Payload { execution, sidecar: ExecutionPayloadSidecar::from_block(block) }
+    let list = access_list.unwrap_or_default();
+    let (execution, sidecar) =
+        ExecutionPayload::from_block_unchecked_with_bal(block.hash(), block, list);
+    Payload { execution, sidecar }
 }
 
 /// The block with a changed header, and the hash that belongs to it.

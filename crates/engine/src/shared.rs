@@ -11,7 +11,7 @@ use crate::chain::unsealed::Unsealed;
 use crate::error::{Error, NO_PANIC};
 use crate::options::EngineOptions;
 use crate::threads::background::Background;
-use crate::witnesses::copied::{ChainEnds, CopySchedule};
+use crate::witnesses::copied::CopySchedule;
 use crate::witnesses::recent::RecentWitnesses;
 use alloy_primitives::{B256, Bytes};
 use state::Database;
@@ -50,11 +50,9 @@ impl Shared {
         heads: Heads,
     ) -> Result<Self, Error> {
         let chain = Chain::new(database, heads)?;
-        let ends =
-            ChainEnds { first: chain.number(&heads.genesis)?, head: chain.number(&heads.head)? };
         let recent = RecentWitnesses::new(options.witness_cache_bytes);
-        let (copies, background) = (CopySchedule::new(ends), Background::default());
-        Ok(Self { options, chain, recent, copies, background })
+        let copies = CopySchedule::new(chain.number(&heads.genesis)?);
+        Ok(Self { options, chain, recent, copies, background: Background::default() })
     }
 }
 
@@ -160,9 +158,9 @@ impl Chain {
 
     /// Whether the version after a block with this number is kept.
     fn keeps(&self, floors: &Floors, number: u64, sealed: &Sealed) -> bool {
-        let start = floors.start().max(self.database.nodes().start());
+        let start = floors.start.max(self.database.nodes().start());
         let has_nodes = sealed.version.address.is_none() || sealed.sweep.floor >= start;
-        floors.first() <= number && has_nodes
+        floors.first <= number && has_nodes
     }
 
     /// Whether the state after a valid block is known not to be kept any more. Fails where it could
@@ -170,7 +168,7 @@ impl Chain {
     pub(crate) fn is_pruned(&self, record: &BlockRecord) -> Result<bool, Error> {
         Ok(match record.seal.is_kept().then(|| record.seal.wait()).transpose() {
             Ok(Some(sealed)) => !self.keeps(&self.floors(), record.number(), sealed),
-            Ok(None) => record.number() < self.floors().first(),
+            Ok(None) => record.number() < self.floors().first,
             Err(Error::Pruned(_)) => true,
             Err(error) => return Err(error),
         })

@@ -4,10 +4,11 @@
 //! The seed is printed; `DEPONENT_SEED` repeats a run, `DEPONENT_STEPS` makes it longer.
 
 use crate::after::prune::prune;
-use crate::samples::{attributes, branch, changed, choose, extend, genesis_file, heads, sender};
-use crate::witnesses::copied::CopyDue;
+use crate::samples::{
+    self, attributes, branch, changed, choose, counter, extend, genesis_file, heads, sender,
+};
 use crate::witnesses::copies::copy_a_witness;
-use crate::world;
+use crate::world::{self, StartAccount, World, genesis_alloc};
 use crate::{Engine, EngineOptions, Error, Genesis, Verdict};
 use alloy_consensus::Header;
 use alloy_primitives::map::{B256Map, B256Set};
@@ -16,11 +17,11 @@ use execution::{ChainSpec, SealedBlock, Transaction};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
-use state::{Database, Disk, MemoryDisk, Options, Retained};
+use state::{Disk, MemoryDisk, Options, Retained};
+use std::iter::successors;
 use std::sync::Arc;
 use std::time::Duration;
-use trie::{AccountChange, AccountInfo, NodeSource, StateChanges, StateTrie};
-use witness::{Ancestor, Source, TrieState, Witness};
+use witness::Witness;
 
 mod power_cuts;
 
@@ -31,123 +32,47 @@ fn ledger(number: u8) -> Address {
     Address::repeat_byte(0xd0 + number)
 }
 
-/// A genesis with this number.
-fn genesis(number: u64) -> (ChainSpec, Genesis, alloy_genesis::Genesis) {
-    let mut file = genesis_file(world::config("osaka"));
-    file.number = Some(number);
-    for number in 0..LEDGERS {
-        let code = Bytes::from_static(&[0x60, 0x20, 0x35, 0x60, 0, 0x35, 0x55]);
-        let slots = (0..u64::from(number) * 40)
-            .map(|n| (B256::from(U256::from(n)), B256::with_last_byte(1)));
-        let account = alloy_genesis::GenesisAccount {
-            code: Some(code),
-            storage: Some(slots.collect()),
-            ..Default::default()
-        };
-        file.alloc.insert(ledger(number), account);
-    }
+fn accounts() -> Vec<(Address, StartAccount)> {
+    let ledgers = (0..LEDGERS).map(|number| {
+        let contract = StartAccount::contract(vec![0x60, 0x20, 0x35, 0x60, 0, 0x35, 0x55]);
+        (ledger(number), contract.storage((0..u64::from(number) * 40).map(|slot| (slot, 1))))
+    });
     // Enough accounts for the state's root to have all its children.
-    for number in 0..400u64 {
+    let others = (0..400u64).map(|number| {
         let address = Address::from_word(keccak256(number.to_be_bytes()));
-        let balance = U256::from(number + 1);
-        let account = alloy_genesis::GenesisAccount { balance, ..Default::default() };
-        file.alloc.insert(address, account);
-    }
-    let chain = ChainSpec::from_config(&file.config).unwrap();
-    let genesis = Genesis::new(&file, &chain).unwrap();
-    (chain, genesis, file)
+        (address, StartAccount { balance: U256::from(number + 1), ..StartAccount::default() })
+    });
+    let sender = (sender().address(), StartAccount::rich());
+    ledgers.chain(others).chain([sender, counter()]).collect()
 }
 
 /// Nodes by hash in a map, tries made for each block: no versions, threads, caches or files.
 #[derive(Debug)]
 struct Slow {
-    chain: ChainSpec,
-    nodes: B256Map<Bytes>,
-    codes: B256Map<Bytes>,
+    /// Its headers are those of one branch.
+    world: World,
     headers: B256Map<Header>,
     witnesses: B256Map<Witness>,
 }
 
 impl Slow {
-    fn new(chain: ChainSpec, genesis: &Genesis) -> Self {
-        let (mut nodes, mut codes) = (B256Map::default(), B256Map::default());
-        let accounts = genesis.alloc.iter().map(|(address, account)| {
-            let code_hash = keccak256(&account.code);
-            codes.insert(code_hash, account.code.clone());
-            let (nonce, balance) = (account.nonce, account.balance);
-            let slot =
-                |(slot, value): (&U256, &U256)| (keccak256(slot.to_be_bytes::<32>()), *value);
-            AccountChange {
-                hashed_address: keccak256(address),
-                account: Some(AccountInfo { nonce, balance, code_hash }),
-                storage_wiped: false,
-                storage: account.storage.iter().map(slot).collect(),
-            }
-        });
-        let changes = StateChanges { accounts: accounts.collect() };
-        let mut trie = StateTrie::new(trie::EMPTY_ROOT_HASH);
-        let root = trie.apply(&changes, &B256Map::<Bytes>::default()).unwrap();
-        assert_eq!(root, genesis.header.state_root);
-        trie.new_nodes(&mut |hash, rlp| drop(nodes.insert(hash, rlp)));
-        let headers = [(genesis.header.hash_slow(), genesis.header.clone())];
-        let headers = headers.into_iter().collect();
-        Self { chain, nodes, codes, headers, witnesses: B256Map::default() }
+    fn new(chain: ChainSpec, header: Header) -> Self {
+        let world = World::new(chain, accounts());
+        assert_eq!(world.parent().state_root, header.state_root);
+        let headers = [(header.hash_slow(), header)].into_iter().collect();
+        Self { world, headers, witnesses: B256Map::default() }
     }
 
     /// Whether the block is valid on its parent; remembers it then.
     fn validate(&mut self, block: &SealedBlock) -> bool {
-        let parent_hash = block.header.parent_hash;
-        let parent = self.headers[&parent_hash].clone();
-        let senders = execution::recover_senders(&block.body.transactions).unwrap();
-        let view = View { slow: self, parent: parent_hash };
-        let mut state = TrieState::new(parent.state_root, &view);
-        let executed = execution::validate(
-            &self.chain,
-            &parent,
-            parent_hash,
-            block,
-            &senders,
-            execution::RunOptions::default(),
-            &mut state,
-        );
-        let Ok(executed) = executed else { return false };
-        let witness = executed.witness(&mut state, &block.header).unwrap();
-        let mut nodes = Vec::new();
-        state.new_nodes(&mut |hash, rlp| nodes.push((hash, rlp)));
-        self.nodes.extend(nodes);
-        self.codes.extend(executed.new_codes);
+        let parent = |header: &Header| self.headers.get(&header.parent_hash).cloned();
+        self.world.headers = successors(parent(&block.header), parent).collect();
+        self.world.headers.reverse();
+        let Ok(validated) = self.world.validate(block) else { return false };
         self.headers.insert(block.hash(), block.header.clone());
-        self.witnesses.insert(block.hash(), witness);
+        self.witnesses.insert(block.hash(), validated.witness.clone());
+        self.world.extend(block, validated);
         true
-    }
-}
-
-#[derive(Debug)]
-struct View<'a> {
-    slow: &'a Slow,
-    parent: B256,
-}
-
-impl NodeSource for View<'_> {
-    fn node(&self, hash: &B256) -> Option<Bytes> {
-        self.slow.nodes.get(hash).cloned()
-    }
-}
-
-impl Source for View<'_> {
-    fn code(&self, code_hash: &B256) -> Option<Bytes> {
-        self.slow.codes.get(code_hash).cloned()
-    }
-
-    fn ancestor(&self, number: u64) -> Option<Ancestor> {
-        let mut hash = self.parent;
-        loop {
-            let header = self.slow.headers.get(&hash)?;
-            if header.number == number {
-                return Some(Ancestor { hash, rlp: alloy_rlp::encode(header).into() });
-            }
-            hash = header.parent_hash;
-        }
     }
 }
 
@@ -159,10 +84,7 @@ fn open(
 ) -> Result<Engine, Error> {
     let small =
         Options { segment_bytes: 64 << 10, witness_segment_bytes: 4 << 10, ..Options::default() };
-    let database = Database::open(disk, &small)?;
-    let chain = ChainSpec::from_config(&genesis.config).unwrap();
-    let genesis = Genesis::new(genesis, &chain).unwrap();
-    Engine::open(chain, Some(genesis), database, options)
+    samples::open(disk, genesis, &small, options)
 }
 
 /// The two engines, and what is known of the chain.
@@ -176,8 +98,6 @@ struct Simulation {
     slow: Slow,
     /// Every valid block but the first, in the order of validation.
     blocks: Vec<SealedBlock>,
-    /// Transactions sent on the branch of each block.
-    nonces: B256Map<u64>,
 }
 
 impl Simulation {
@@ -187,19 +107,20 @@ impl Simulation {
 
     /// A chain whose genesis has this number.
     fn beginning_at(number: u64, seed: u64, options: EngineOptions) -> Self {
-        let (chain, genesis, file) = genesis(number);
-        let slow = Slow::new(chain.clone(), &genesis);
-        let disk = MemoryDisk::new();
-        let nonces = [(genesis.header.hash_slow(), 0)].into_iter().collect();
+        let genesis = alloy_genesis::Genesis {
+            number: Some(number),
+            alloc: genesis_alloc(accounts()),
+            ..genesis_file(world::config("osaka"))
+        };
+        let (chain, Genesis { header, .. }) = samples::read(&genesis);
         let mut simulation = Self {
             random: StdRng::seed_from_u64(seed),
-            disk,
+            disk: MemoryDisk::new(),
             options,
-            genesis: file,
+            genesis,
             fast: None,
-            slow,
+            slow: Slow::new(chain, header),
             blocks: Vec::new(),
-            nonces,
         };
         simulation.open();
         simulation
@@ -215,8 +136,11 @@ impl Simulation {
 
     fn step(&mut self) {
         match self.random.random_range(0..100) {
-            0..50 => self.extend(),
-            50..60 => self.offer_a_bad_block(),
+            0..50 => _ = self.extend(),
+            50..60 => {
+                let parent = self.parent();
+                self.offer_a_bad_block_on(parent);
+            }
             60..75 => self.choose_a_head(),
             75..90 => self.ask_for_a_witness(),
             90..94 => self.fast().persist().unwrap(),
@@ -233,42 +157,33 @@ impl Simulation {
     }
 
     fn transactions(&mut self, parent: B256) -> Vec<Transaction> {
-        let mut nonce = self.nonces[&parent];
-        let count = self.random.random_range(0..6);
-        let transactions = (0..count).map(|_| {
-            let transaction = match self.random.random_range(0..4) {
-                0 => {
-                    let to = Address::with_last_byte(self.random.random_range(20..60));
-                    sender().transact(nonce, TxKind::Call(to), U256::from(1), Bytes::new())
-                }
-                _ => {
-                    let slot = U256::from(self.random.random_range(0..90u64));
-                    let value = U256::from(self.random.random_range(0..3u64));
-                    let to = ledger(self.random.random_range(0..LEDGERS));
-                    let words = [slot.to_be_bytes::<32>(), value.to_be_bytes::<32>()];
-                    sender().call(nonce, to, words.concat())
-                }
-            };
-            nonce += 1;
-            transaction
+        let state = self.fast().state(parent).unwrap();
+        let nonce = state.account(sender().address()).unwrap().unwrap().nonce;
+        let transactions = (0..self.random.random_range(0..6)).map(|index| {
+            let nonce = nonce + index;
+            if self.random.random_range(0..4) == 0 {
+                let to = Address::with_last_byte(self.random.random_range(20..60));
+                return sender().transact(nonce, TxKind::Call(to), U256::from(1), Bytes::new());
+            }
+            let slot = U256::from(self.random.random_range(0..90u64));
+            let value = U256::from(self.random.random_range(0..3u64));
+            let to = ledger(self.random.random_range(0..LEDGERS));
+            let words = [slot.to_be_bytes::<32>(), value.to_be_bytes::<32>()];
+            sender().call(nonce, to, words.concat())
         });
         transactions.collect()
     }
 
     fn build_on(&mut self, parent: B256) -> SealedBlock {
         let transactions = self.transactions(parent);
-        let count = transactions.len() as u64;
         let attributes = attributes(self.fast(), parent);
         let tag = Bytes::from(vec![self.random.random::<u8>()]);
-        let block = self.fast().build(parent, attributes, transactions, tag).unwrap().block;
-        let nonce = self.nonces[&parent] + count;
-        self.nonces.insert(block.hash(), nonce);
-        block
+        self.fast().build(parent, attributes, transactions, tag).unwrap().block
     }
 
-    fn extend(&mut self) {
+    fn extend(&mut self) -> B256 {
         let parent = self.parent();
-        self.extend_on(parent);
+        self.extend_on(parent)
     }
 
     fn extend_on(&mut self, parent: B256) -> B256 {
@@ -295,8 +210,7 @@ impl Simulation {
     /// So many blocks more, each of which becomes the head.
     fn grow(&mut self, count: usize) {
         for _ in 0..count {
-            self.extend();
-            let head = self.blocks.last().expect("one was added").hash();
+            let head = self.extend();
             assert_eq!(choose(self.fast(), head), Verdict::Valid);
         }
     }
@@ -327,17 +241,9 @@ impl Simulation {
         copy_witnesses(self);
         for block in self.canonical() {
             let copy = self.fast().database().witness(&block.hash()).unwrap();
-            assert!(
-                matches!(copy, Retained::Present(_)),
-                "block {}: {copy:?}",
-                block.header.number
-            );
+            let number = block.header.number;
+            assert!(matches!(copy, Retained::Present(_)), "block {number}: {copy:?}");
         }
-    }
-
-    fn offer_a_bad_block(&mut self) {
-        let parent = self.parent();
-        self.offer_a_bad_block_on(parent);
     }
 
     fn offer_a_bad_block_on(&mut self, parent: B256) {
@@ -387,6 +293,11 @@ impl Simulation {
         }
     }
 
+    fn restart_with(&mut self, options: EngineOptions) {
+        self.options = options;
+        self.restart();
+    }
+
     /// Opens the files as they are in the middle of things: what is lost is a tail of the blocks.
     fn crash(&mut self) {
         let files = self.disk.contents();
@@ -422,7 +333,7 @@ fn simulate(seed: u64, options: EngineOptions) {
     // Witnesses of no block are in memory, of a few, or of all since the last start.
     let witness_cache_bytes = [0, 40 << 10, options.witness_cache_bytes][seed as usize % 3];
     let options = EngineOptions { witness_cache_bytes, ..options };
-    println!("DEPONENT_SEED={seed} DEPONENT_STEPS={steps}, {options:?}");
+    println!("DEPONENT_STEPS={steps}, {options:?}");
     let mut simulation = Simulation::new(seed, options);
     for _ in 0..steps {
         simulation.step();
@@ -431,10 +342,10 @@ fn simulate(seed: u64, options: EngineOptions) {
 }
 
 fn seed() -> u64 {
-    match std::env::var("DEPONENT_SEED") {
-        Ok(seed) => seed.parse().expect("DEPONENT_SEED is a number"),
-        Err(_) => rand::random(),
-    }
+    let seed = std::env::var("DEPONENT_SEED").ok();
+    let seed = seed.map_or_else(rand::random, |seed| seed.parse().expect("a number"));
+    println!("DEPONENT_SEED={seed}");
+    seed
 }
 
 /// Sweeps that begin at once and move little at a time, so that they are always under way.
@@ -478,9 +389,7 @@ fn history_that_is_not_kept_is_refused_and_nothing_else_is() {
     let options = EngineOptions { retain_history, ..sweeping() };
     let mut simulation = Simulation::new(1, options);
     for _ in 0..length {
-        let head = simulation.blocks.last().map(SealedBlock::hash);
-        let head = head.unwrap_or(simulation.fast().heads().genesis);
-        let hash = simulation.extend_on(head);
+        let hash = simulation.extend_on(simulation.fast().heads().head);
         assert_eq!(choose(simulation.fast(), hash), Verdict::Valid);
         simulation.fast().persist().unwrap();
     }
@@ -521,12 +430,12 @@ fn history_that_is_not_kept_is_refused_and_nothing_else_is() {
 fn the_parent_of_a_block_that_is_not_sealed_keeps_its_state() {
     let options = EngineOptions { retain_history: 0, unpersisted_bytes: 1 << 20, ..sweeping() };
     let simulation = Simulation::new(8, options);
-    let (engine, shared) = (simulation.fast(), simulation.fast().shared());
+    let (engine, shared) = (simulation.fast(), &simulation.fast().shared);
     let grow = || {
         let head = extend(engine, engine.heads().head, 0);
         assert_eq!(choose(engine, head), Verdict::Valid);
         engine.prune(&mut |_| ()).unwrap();
-        shared.chain.floors().first()
+        shared.chain.floors().first
     };
     assert_eq!((grow(), grow()), (1, 2));
     let mut unsealed = shared.chain.unsealed.begin(3);
@@ -550,8 +459,7 @@ fn what_only_pruned_states_need_is_deleted_right_after_a_restart_too() {
     simulation.grow_persisted(150);
     let start = |simulation: &Simulation| simulation.fast().database().nodes().start();
     assert!(start(&simulation).is_none(), "all states are kept");
-    simulation.options.retain_history = 8;
-    simulation.restart();
+    simulation.restart_with(EngineOptions { retain_history: 8, ..sweeping() });
     simulation.fast().prune(&mut |_| ()).unwrap();
     assert!(!start(&simulation).is_none(), "segments are left that nobody needs");
     simulation.restart();
@@ -594,12 +502,28 @@ fn a_witness_that_is_not_kept_is_refused_and_no_other() {
     assert!((1..100).contains(&refused_count), "{refused_count}");
 }
 
+/// History that is pruned soon, of blocks that nothing persists but a request.
+fn lazy() -> EngineOptions {
+    EngineOptions {
+        retain_history: 8,
+        witness_cache_bytes: 0,
+        persistence_threshold: usize::MAX,
+        ..sweeping()
+    }
+}
+
+/// A chain whose genesis has this number, and `count` blocks of whose witnesses none has a copy.
+fn uncopied(number: u64, seed: u64, count: usize) -> Simulation {
+    let options = EngineOptions { retain_witness_blocks: 0, ..sweeping() };
+    let mut simulation = Simulation::beginning_at(number, seed, options);
+    simulation.grow(count);
+    simulation
+}
+
 /// Makes all copies of witnesses that are due.
 fn copy_witnesses(simulation: &Simulation) {
     simulation.fast().persist().unwrap();
-    for due in [CopyDue::Now, CopyDue::InTime] {
-        while copy_a_witness(simulation.fast().shared(), due, u64::MAX) {}
-    }
+    while copy_a_witness(&simulation.fast().shared, u64::MAX).unwrap() {}
     simulation.fast().persist().unwrap();
 }
 
@@ -607,7 +531,7 @@ fn copy_witnesses(simulation: &Simulation) {
 fn every_canonical_block_has_its_copy_after_reorgs_and_restarts() {
     let mut simulation = Simulation::new(6, sweeping());
     for round in 0..30 {
-        (0..5).for_each(|_| simulation.extend());
+        (0..5).for_each(|_| _ = simulation.extend());
         simulation.choose_a_head();
         if round % 10 == 9 {
             // Copies that were due stay due.
@@ -623,13 +547,11 @@ fn every_canonical_block_has_its_copy_after_reorgs_and_restarts() {
 #[test]
 fn a_state_is_forgotten_when_its_witnesses_have_copies_and_not_before() {
     // Some were never copied, since nothing was to be, and the others come without a pause.
-    let none = EngineOptions { retain_witness_blocks: 0, ..sweeping() };
-    let mut simulation = Simulation::new(9, none);
-    simulation.grow(60);
+    let mut simulation = uncopied(0, 9, 60);
     // The deepest reorg is of 9 blocks. What gets canonical by a deeper one may have been forgotten
     // before.
-    simulation.options = EngineOptions { retain_history: 10, witness_cache_bytes: 0, ..sweeping() };
-    simulation.restart();
+    let options = EngineOptions { retain_history: 10, witness_cache_bytes: 0, ..sweeping() };
+    simulation.restart_with(options);
     simulation.grow(60);
     simulation.fast().persist().unwrap();
     simulation.fast().prune(&mut |_| ()).unwrap();
@@ -639,49 +561,32 @@ fn a_state_is_forgotten_when_its_witnesses_have_copies_and_not_before() {
 
 #[test]
 fn a_state_is_not_forgotten_before_its_copies_can_be_read() {
-    let none = EngineOptions { retain_witness_blocks: 0, ..sweeping() };
-    let mut simulation = Simulation::new(12, none);
-    simulation.grow(60);
-    simulation.options = EngineOptions {
-        retain_history: 8,
-        witness_cache_bytes: 0,
-        persistence_threshold: usize::MAX,
-        ..sweeping()
-    };
-    simulation.restart();
+    let mut simulation = uncopied(0, 12, 100);
+    simulation.restart_with(lazy());
     let mut parts = vec![0.0];
     simulation.fast().prune(&mut |part| parts.push(part)).unwrap();
     assert!(parts.is_sorted() && parts.len() > 9 && parts.ends_with(&[1.0]), "{parts:?}");
-    assert!(simulation.fast().shared().chain.floors().first() > 8);
+    assert!(simulation.fast().shared.chain.floors().first > 8);
     simulation.canonical().iter().for_each(|block| simulation.check_witness(block));
 }
 
 #[test]
 fn a_state_is_not_forgotten_before_its_blocks_are_persisted() {
-    let options = EngineOptions {
-        retain_history: 8,
-        witness_cache_bytes: 0,
-        persistence_threshold: usize::MAX,
-        ..sweeping()
-    };
-    let mut simulation = Simulation::new(10, options);
+    let mut simulation = Simulation::new(10, lazy());
     for _ in 0..3 {
         simulation.grow(30);
         // As when the fork choice goes on while a round persists.
-        prune(simulation.fast().shared(), &mut |_| ()).unwrap();
+        prune(&simulation.fast().shared, &mut |_| ()).unwrap();
         simulation.fast().persist().unwrap();
     }
-    assert!(simulation.fast().shared().chain.floors().first() > 8);
+    assert!(simulation.fast().shared.chain.floors().first > 8);
     simulation.canonical().iter().for_each(|block| simulation.check_witness(block));
 }
 
 #[test]
 fn a_chain_that_begins_late_has_its_copies_too() {
-    let none = EngineOptions { retain_witness_blocks: 0, ..sweeping() };
-    let mut simulation = Simulation::beginning_at(1000, 11, none);
-    simulation.grow(20);
-    simulation.options = sweeping();
-    simulation.restart();
+    let mut simulation = uncopied(1000, 11, 20);
+    simulation.restart_with(sweeping());
     simulation.check_copies();
 }
 
@@ -689,8 +594,7 @@ fn a_chain_that_begins_late_has_its_copies_too() {
 fn a_chain_that_begins_late_passes_over_what_was_before() {
     for (number, is_taken) in [(0, false), (1000, true)] {
         let mut simulation = Simulation::beginning_at(number, 13, sweeping());
-        simulation.extend();
-        let head = simulation.blocks.last().expect("one was added").hash();
+        let head = simulation.extend();
         let before = B256::repeat_byte(9);
         let named = |finalized| heads(head, finalized, finalized);
         let outcome = simulation.fast().forkchoice_updated(named(before), None);
@@ -701,60 +605,34 @@ fn a_chain_that_begins_late_passes_over_what_was_before() {
     }
 }
 
-/// Only sweeping comes by it.
-#[test]
-fn a_damaged_page_that_no_block_reads_stops_nothing() {
-    let mut simulation = Simulation::new(12, sweeping());
-    let first = branch(simulation.fast(), simulation.fast().heads().genesis, 0, 5);
-    assert_eq!(choose(simulation.fast(), first[4]), Verdict::Valid);
-    simulation.fast().persist().unwrap();
-    drop(simulation.fast.take());
-    let contents = simulation.disk.contents();
-    let (nodes, bytes) = contents.iter().find(|(name, _)| name.starts_with("nodes-")).unwrap();
-    let mut goes_on = |page: usize, options: EngineOptions| {
-        let mut contents = contents.clone();
-        contents.get_mut(nodes).unwrap()[page * 4096 + 100] ^= 1;
-        simulation.disk = MemoryDisk::with_contents(&contents);
-        simulation.options = options;
-        simulation.open();
-        let (engine, parent) = (simulation.fast(), simulation.fast().heads().head);
-        let run = || {
-            let blocks = branch(engine, parent, 1, 30);
-            blocks.iter().all(|block| choose(engine, *block) == Verdict::Valid)
-        };
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_ok_and(|is_valid| is_valid)
-    };
-    let never = EngineOptions { sweep_min_bytes: u64::MAX, ..EngineOptions::default() };
-    let unread: Vec<_> =
-        (0..bytes.len() / 4096).filter(|page| goes_on(*page, never.clone())).collect();
-    assert!(!unread.is_empty());
-    for page in unread {
-        assert!(goes_on(page, sweeping()), "page {page}");
-    }
+/// A page of a file that is spoilt.
+struct Damage {
+    file: &'static str,
+    /// Bytes before the first page, and those that a page takes.
+    start: usize,
+    stride: usize,
 }
 
-/// Only pruning, and looking for witnesses without a copy, come by it.
-#[test]
-fn a_damaged_page_of_the_index_that_no_block_needs_stops_nothing() {
-    const BLOCKS: usize = 700;
-    const AT: usize = 12288;
-    const STRIDE: usize = 4100;
-    let mut simulation = Simulation::new(14, sweeping());
-    let first = branch(simulation.fast(), simulation.fast().heads().genesis, 0, BLOCKS);
-    assert_eq!(choose(simulation.fast(), first[first.len() - 1]), Verdict::Valid);
+/// Spoils the pages of a file one by one, on a chain of `length` blocks. Those that stop no block
+/// under `lazy` options stop none under `eager` ones, by which they are read as well.
+fn check_damage(damage: &Damage, length: usize, lazy: &EngineOptions, eager: &EngineOptions) {
+    let Damage { file, start, stride } = *damage;
+    let mut simulation = Simulation::new(12, sweeping());
+    let first = branch(simulation.fast(), simulation.fast().heads().genesis, 0, length);
+    assert_eq!(choose(simulation.fast(), first[length - 1]), Verdict::Valid);
     simulation.fast().persist().unwrap();
     drop(simulation.fast.take());
     let contents = simulation.disk.contents();
-    let mut goes_on = |page: usize, retain_history: u64| {
+    let (name, bytes) = contents.iter().find(|(name, _)| name.starts_with(file)).unwrap();
+    let mut goes_on = |page: usize, options: &EngineOptions| {
         let mut contents = contents.clone();
-        contents.get_mut("index").unwrap()[AT + page * STRIDE + 100] ^= 1;
+        contents.get_mut(name).unwrap()[start + page * stride + 100] ^= 1;
         simulation.disk = MemoryDisk::with_contents(&contents);
-        simulation.options = EngineOptions { retain_history, ..EngineOptions::default() };
+        simulation.options = options.clone();
         let run = || {
             simulation.open();
             let (engine, parent) = (simulation.fast(), simulation.fast().heads().head);
-            let blocks = branch(engine, parent, 1, 3);
-            blocks.iter().all(|block| {
+            branch(engine, parent, 1, 30).iter().all(|block| {
                 let is_valid = choose(engine, *block) == Verdict::Valid;
                 engine.persist().is_ok() && is_valid
             })
@@ -763,26 +641,38 @@ fn a_damaged_page_of_the_index_that_no_block_needs_stops_nothing() {
         drop(simulation.fast.take());
         ran.is_ok_and(|is_valid| is_valid)
     };
-    let pages = (contents["index"].len() - AT) / STRIDE;
-    let unread: Vec<_> = (0..pages).filter(|page| goes_on(*page, u64::MAX)).collect();
+    let pages = 0..(bytes.len() - start) / stride;
+    let unread: Vec<_> = pages.filter(|page| goes_on(*page, lazy)).collect();
     assert!(!unread.is_empty());
     for page in unread {
-        assert!(goes_on(page, BLOCKS as u64 - 50), "page {page}");
+        assert!(goes_on(page, eager), "page {page}");
     }
+}
+
+/// Only sweeping comes by it.
+#[test]
+fn a_damaged_page_that_no_block_reads_stops_nothing() {
+    let never = EngineOptions { sweep_min_bytes: u64::MAX, ..EngineOptions::default() };
+    check_damage(&Damage { file: "nodes-", start: 0, stride: 4096 }, 5, &never, &sweeping());
+}
+
+/// Only pruning, and looking for witnesses without a copy, come by it.
+#[test]
+fn a_damaged_page_of_the_index_that_no_block_needs_stops_nothing() {
+    let keeping = |retain_history| EngineOptions { retain_history, ..EngineOptions::default() };
+    let index = Damage { file: "index", start: 12288, stride: 4100 };
+    check_damage(&index, 700, &keeping(u64::MAX), &keeping(650));
 }
 
 #[test]
 fn a_copy_is_enough_whatever_else_is_deleted() {
-    let none = EngineOptions { retain_witness_blocks: 0, ..sweeping() };
-    let mut simulation = Simulation::new(7, none);
-    simulation.grow(100);
-    simulation.options = sweeping();
-    simulation.restart();
+    let mut simulation = uncopied(0, 7, 100);
+    simulation.restart_with(sweeping());
     copy_witnesses(&simulation);
     let log_bytes = simulation.fast().database().stats().unwrap().witnesses.kept_bytes;
     // The read sets of blocks come first in the log.
-    simulation.options.retain_witness_bytes = log_bytes * 9 / 10;
-    simulation.restart();
+    let retain_witness_bytes = log_bytes * 9 / 10;
+    simulation.restart_with(EngineOptions { retain_witness_bytes, ..sweeping() });
     simulation.fast().prune(&mut |_| ()).unwrap();
     simulation.restart();
     let database = simulation.fast().database().clone();
@@ -798,9 +688,7 @@ fn a_copy_is_enough_whatever_else_is_deleted() {
 
 #[test]
 fn two_heads_change_places_a_thousand_times_between_valid_invalid_and_sibling_payloads() {
-    let seed = seed();
-    println!("DEPONENT_SEED={seed}");
-    let mut simulation = Simulation::new(seed, sweeping());
+    let mut simulation = Simulation::new(seed(), sweeping());
     let first = simulation.fast().heads().genesis;
     let common = simulation.branch(first, 10)[9];
     let branches = [simulation.branch(common, 20), simulation.branch(common, 30)];
@@ -816,8 +704,8 @@ fn two_heads_change_places_a_thousand_times_between_valid_invalid_and_sibling_pa
         // One on the head, one beside it, and one that is not valid: what the caches hold is of
         // one branch, and wanted for the other.
         match round % 6 / 2 {
-            0 => drop(simulation.extend_on(head)),
-            1 => drop(simulation.extend_on(branch[branch.len() - 2])),
+            0 => _ = simulation.extend_on(head),
+            1 => _ = simulation.extend_on(branch[branch.len() - 2]),
             _ => simulation.offer_a_bad_block_on(head),
         }
         simulation.ask_for_a_witness();
@@ -828,9 +716,7 @@ fn two_heads_change_places_a_thousand_times_between_valid_invalid_and_sibling_pa
 
 #[test]
 fn reorgs_of_1_to_512_blocks_end_in_the_state_that_the_slow_engine_has() {
-    let seed = seed();
-    println!("DEPONENT_SEED={seed}");
-    let mut simulation = Simulation::new(seed, sweeping());
+    let mut simulation = Simulation::new(seed(), sweeping());
     let first = simulation.fast().heads().genesis;
     let branches = [simulation.branch(first, 513), simulation.branch(first, 513)];
     let mut last = None;

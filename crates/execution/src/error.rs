@@ -22,6 +22,8 @@ pub enum BlockError {
 pub enum InvalidBlock {
     #[error("block RLP: {0}")]
     Rlp(String),
+    #[error("{0}")]
+    Genesis(String),
     #[error("chain id {got}, the chain's is {expected}")]
     ChainId { got: u64, expected: u64 },
     #[error("{fork} is the fork at {timestamp}; stateless inputs are defined for Amsterdam")]

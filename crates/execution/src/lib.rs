@@ -72,9 +72,11 @@ mod committed;
 mod error;
 mod evm;
 mod execute;
+mod genesis;
 mod header;
 mod jumps;
 mod ommers;
+mod payload;
 mod proof_of_work;
 mod recorder;
 mod rules;
@@ -95,11 +97,13 @@ pub use code_cache::CodeCache;
 pub use committed::CommittedChanges;
 pub use error::{BlockError, InvalidBlock};
 pub use execute::{Executed, execute, execute_exact, run};
+pub use genesis::{first_header, validate_first_header};
 pub use header::{
     GAS_LIMIT_MINIMUM, next_base_fee, next_excess_blob_gas, validate_header, validate_parent,
 };
 pub use jumps::jump_table;
 pub use ommers::{OMMER_GENERATIONS, validate_ancestry};
+pub use payload::{decode_payload, validate_versioned_hashes};
 pub use proof_of_work::next_difficulty;
 pub use validate::{
     Roots, Verified, VerifyError, execute_statelessly, validate, validate_access_list,

@@ -21,7 +21,7 @@ use std::ops::Index;
 /// nodes.sort();
 /// assert!(nodes.iter().eq([&b"branch"[..], b"leaf"]));
 /// ```
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct NodeList {
     pieces: Vec<Bytes>,
     spans: Vec<NodeSpan>,
@@ -105,9 +105,27 @@ impl NodeList {
         self.spans.iter().map(|span| span.len as usize).sum()
     }
 
-    /// Reserves memory for `count` more nodes.
-    pub fn reserve(&mut self, count: usize) {
-        self.spans.reserve(count);
+    /// The number of pieces of memory that the nodes are slices of.
+    pub const fn pieces_count(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// Copies the nodes into pieces of `piece_bytes`, or as long as the node that is longer.
+    pub fn compact(&self, piece_bytes: usize) -> Self {
+        let mut left = self.content_bytes();
+        let mut pieces: Vec<Vec<u8>> = Vec::with_capacity(left / piece_bytes + 2);
+        let mut spans = Vec::with_capacity(self.len());
+        for node in self {
+            if pieces.last().is_none_or(|piece| piece.len() + node.len() > piece.capacity()) {
+                pieces.push(Vec::with_capacity(left.min(piece_bytes).max(node.len())));
+            }
+            let number = pieces.len() as u32 - 1;
+            let piece = pieces.last_mut().expect("there is one");
+            spans.push(NodeSpan { start: piece.len(), piece: number, len: node.len() as u32 });
+            piece.extend_from_slice(node);
+            left -= node.len();
+        }
+        Self { pieces: pieces.into_iter().map(Bytes::from).collect(), spans }
     }
 
     /// Removes all nodes and keeps the memory of the list.
@@ -185,6 +203,18 @@ impl NodeList {
     /// The memory of the spans.
     pub(crate) fn into_spans(self) -> Vec<NodeSpan> {
         self.spans
+    }
+}
+
+impl Clone for NodeList {
+    fn clone(&self) -> Self {
+        Self { pieces: self.pieces.clone(), spans: self.spans.clone() }
+    }
+
+    /// Keeps the memory of the list.
+    fn clone_from(&mut self, other: &Self) {
+        self.pieces.clone_from(&other.pieces);
+        self.spans.clone_from(&other.spans);
     }
 }
 
@@ -338,6 +368,7 @@ mod tests {
             assert_eq!(list.content_bytes(), slow.iter().map(|node| node.len()).sum::<usize>());
             assert_eq!(list, slow);
             assert_eq!(list, NodeList::from(slow.clone()));
+            assert_eq!(list.compact(3), list);
             assert_ne!(list, [&slow[..], &[Bytes::new()]].concat());
             assert_eq!(format!("{list:?}"), format!("{slow:?}"));
             list.sort();

@@ -17,7 +17,7 @@ pub(crate) mod warm;
 #[derive(Debug)]
 pub(crate) struct After {
     shared: Arc<Shared>,
-    queue: Arc<Queue>,
+    pub(crate) queue: Arc<Queue>,
     sealer: Option<JoinedThread>,
     persister: Option<JoinedThread>,
     /// Ends by itself.
@@ -40,29 +40,10 @@ impl After {
         Self { shared: shared.clone(), queue, sealer, persister, warmer }
     }
 
-    /// Has a block sealed behind its answer.
-    pub(crate) fn seal(&self, block: RanBlock) {
-        self.queue.push(block);
-    }
-
-    /// Has the blocks that wait sealed from now on.
-    pub(crate) fn seal_now(&self) {
-        self.queue.seal_now();
-    }
-
     /// Seals a block on the calling thread.
     pub(crate) fn seal_here(&self, block: RanBlock) {
         let _wanted = self.shared.background.want();
         seal::seal(&self.shared, &self.queue, block);
-    }
-
-    pub(crate) fn fork_choice_changed(&self) {
-        self.queue.fork_choice_changed();
-    }
-
-    /// Asks for everything to be persisted soon.
-    pub(crate) fn want_persist(&self) {
-        self.queue.want_persist();
     }
 
     /// Has everything persisted that is sealed by now, and waits for it.

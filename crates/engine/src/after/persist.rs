@@ -4,8 +4,7 @@ use crate::after::prune::prune;
 use crate::after::queue::Queue;
 use crate::chain::persisted::PersistedBlock;
 use crate::shared::{Chain, Shared};
-use crate::witnesses::copied::CopyDue;
-use crate::witnesses::copies::{copy_a_witness, copy_late_witnesses, persist_copies};
+use crate::witnesses::copies::copy_a_witness;
 use crate::{Error, limits};
 
 /// Persists whenever there is a reason, until it is told to stop, or fails.
@@ -20,7 +19,6 @@ pub(crate) fn run(shared: &Shared, queue: &Queue) {
 fn run_rounds(shared: &Shared, queue: &Queue) -> Result<(), Error> {
     while queue.wait_for_round(shared.options.persistence_threshold) {
         persist(&shared.chain)?;
-        copy_late_witnesses(shared)?;
         if let Err(error) = prune(shared, &mut |_| ()) {
             // After a failed write there is no other.
             if shared.chain.database.check().is_err() {
@@ -30,7 +28,7 @@ fn run_rounds(shared: &Shared, queue: &Queue) -> Result<(), Error> {
             tracing::warn!(%error, "what is no longer kept cannot be deleted yet");
         }
         queue.round_ended();
-        copy_in_peace(shared, queue)?;
+        copy_witnesses(shared, queue)?;
     }
     Ok(())
 }
@@ -53,16 +51,15 @@ fn persist(chain: &Chain) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes copies of witnesses as long as no block runs and no round is due.
-fn copy_in_peace(shared: &Shared, queue: &Queue) -> Result<(), Error> {
+/// Makes copies of witnesses as long as no block runs and no round is due, and those that are late
+/// because blocks follow each other without a pause: later on their nodes would have to be read
+/// from the disk.
+fn copy_witnesses(shared: &Shared, queue: &Queue) -> Result<(), Error> {
+    let head = shared.chain.number(&shared.chain.persisted.get().head)?;
+    let is_late = || shared.copies.last() + limits::COPIES_BEHIND < head;
     let is_quiet =
         || queue.stays_quiet(limits::COPY_PAUSE) && !shared.background.is_block_running();
-    while is_quiet() && copy_a_witness(shared, CopyDue::Now, u64::MAX) {
-        persist_copies(shared)?;
-    }
-    // One a round is soon enough.
-    if is_quiet() {
-        copy_a_witness(shared, CopyDue::InTime, u64::MAX);
-    }
+    let mut late = 0..limits::COPIES_BEHIND;
+    while (is_late() && late.next().is_some() || is_quiet()) && copy_a_witness(shared, u64::MAX)? {}
     Ok(())
 }

@@ -2,8 +2,7 @@
 
 use crate::error::Error;
 use crate::shared::Shared;
-use crate::witnesses::copied::CopyDue;
-use crate::witnesses::copies::copy_witnesses;
+use crate::witnesses::copies::copy_a_witness;
 
 /// Forgets versions that are too old, and deletes the segments that no version needs. `progress` is
 /// told the part that is done, from 0 to 1.
@@ -18,7 +17,7 @@ pub(crate) fn prune(shared: &Shared, progress: &mut dyn FnMut(f64)) -> Result<()
     let persisted = chain.number(&chain.persisted.get().head)?;
     let cutoff = chain.number(&head)?.min(persisted).saturating_sub(options.retain_history);
     let cutoff = chain.unsealed.lowest().map_or(cutoff, |lowest| cutoff.min(lowest.max(1) - 1));
-    let first = chain.floors().first();
+    let first = chain.floors().first;
     let copied_from = first.max(persisted.saturating_sub(blocks));
     if cutoff <= first {
         return Ok(());
@@ -27,12 +26,11 @@ pub(crate) fn prune(shared: &Shared, progress: &mut dyn FnMut(f64)) -> Result<()
     let Some(hash) = chain.canonical_hash(cutoff)? else { return Ok(()) };
     // This is the last chance for witnesses without a copy.
     let mut has_copied = false;
-    for due in [CopyDue::InTime, CopyDue::Now] {
+    while copy_a_witness(shared, cutoff)? {
+        has_copied = true;
         // Copies are all that takes long.
-        has_copied |= copy_witnesses(shared, due, cutoff, &mut |number| {
-            let (done, all) = (number - copied_from, cutoff - copied_from);
-            progress(done as f64 / all as f64);
-        })?;
+        let done = shared.copies.last().saturating_sub(copied_from);
+        progress(done as f64 / (cutoff - copied_from) as f64);
     }
     if has_copied {
         // They are found from then on, and their sources are about to go.

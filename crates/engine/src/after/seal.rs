@@ -5,7 +5,7 @@ use crate::after::sweep::sweep_on;
 use crate::chain::read_set::ReadNodes;
 use crate::chain::record::BlockRecord;
 use crate::chain::sealed::{Seal, Sealed};
-use crate::chain::stored::EncodedBlock;
+use crate::chain::stored::{add_block, encode_block};
 use crate::error::Error;
 use crate::shared::{Chain, Shared};
 use crate::tries::Tries;
@@ -47,10 +47,10 @@ fn try_seal(
     let version = tries.write(&mut batch);
     let appended_bytes = batch.bytes() as u64;
     batch.seal()?;
-    let encoded = EncodedBlock::of(record);
+    let block = encode_block(record, new_codes);
     // The little that comes after it is waited for by a thread that comes meanwhile.
     let sealed = sweep_on(shared, version, parent.sweep, appended_bytes, &record.seal)?;
-    encoded.add(&chain.database, record, &sealed, new_codes)?;
+    add_block(&chain.database, block, &sealed)?;
     chain.floors().add(record.number(), &sealed.sweep);
     Ok(sealed)
 }

@@ -7,6 +7,7 @@ use crate::read::found::Guess;
 use crate::read::listed::AccessListState;
 use crate::read::view::VersionState;
 use crate::shared::Chain;
+use crate::threads::on_drop::OnDrop;
 use alloy_consensus::Transaction as _;
 use execution::{
     AheadExecutor, AheadOutcome, AheadOutcomes, ChainSpec, CodeCache, PriorChanges, SealedBlock,
@@ -71,13 +72,15 @@ impl<'a> RunAhead<'a> {
     /// Runs transactions ahead on this thread, as long as there are any.
     pub(crate) fn run(&self) {
         let RunningBlock { chain, parent, spec, codes, block, senders } = self.running;
-        let state = VersionState::new(chain, parent, self.version);
-        let (before, state) = match &self.before {
+        let mut state = VersionState::new(chain, parent, self.version);
+        let before = match &self.before {
             BeforeTurn::Listed(listed) => {
-                (PriorChanges::List(&listed.list), state.listed(Some(listed)))
+                state.listed = Some(listed);
+                PriorChanges::List(&listed.list)
             }
             BeforeTurn::Guessed(guess) => {
-                (PriorChanges::Committed(&guess.so_far), state.sharing(&guess.reads))
+                state.shared = Some(&guess.reads);
+                PriorChanges::Committed(&guess.so_far)
             }
         };
         let of = AheadExecutor { chain: spec, block, senders, before, codes: Some(codes) };
@@ -159,13 +162,15 @@ impl Schedule {
 
     /// Runs transactions ahead on this thread, as long as there are any.
     fn help(&self, of: &AheadExecutor<'_>, state: VersionState<'_>) {
-        let begun = BegunTransaction { schedule: self, index: Cell::new(None) };
+        let begun = Cell::new(None);
+        // If the thread ends by a bug, no other waits for what it has begun.
+        let _put = OnDrop(|| begun.get().into_iter().for_each(|index| self.put(index, None)));
         let next = || {
-            begun.index.set(self.next());
-            begun.index.get()
+            begun.set(self.next());
+            begun.get()
         };
         of.run(state, next, |index, ran, gas_used| {
-            begun.index.set(None);
+            begun.set(None);
             self.burned(gas_used);
             self.put(index, ran);
         });
@@ -200,8 +205,11 @@ impl Schedule {
 
     /// No more transactions are begun once this is dropped, also when the block's thread panics:
     /// threads that are too far ahead would wait for it.
-    pub(crate) fn stopping(&self) -> StopAhead<'_> {
-        StopAhead(self)
+    pub(crate) fn stopping(&self) -> OnDrop<impl FnMut()> {
+        OnDrop(|| {
+            self.left().queue.clear();
+            self.stopped.notify_all();
+        })
     }
 
     fn left(&self) -> MutexGuard<'_, Unbegun> {
@@ -227,31 +235,6 @@ impl AheadOutcomes for Schedule {
             std::hint::spin_loop();
         }
         self.ran[index].wait().lock().expect(NO_PANIC).take()
-    }
-}
-
-/// See [`Schedule::stopping`].
-#[derive(Debug)]
-pub(crate) struct StopAhead<'a>(&'a Schedule);
-
-impl Drop for StopAhead<'_> {
-    fn drop(&mut self) {
-        self.0.left().queue.clear();
-        self.0.stopped.notify_all();
-    }
-}
-
-/// A transaction that a thread has begun. If the thread ends by a bug, no other waits for it.
-struct BegunTransaction<'a> {
-    schedule: &'a Schedule,
-    index: Cell<Option<usize>>,
-}
-
-impl Drop for BegunTransaction<'_> {
-    fn drop(&mut self) {
-        if let Some(index) = self.index.get() {
-            self.schedule.put(index, None);
-        }
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct BlockTries<'a> {
     accounts: AddressMap<KnownAccount>,
     work: TrieWork<'a>,
     /// The state that the block's access list names, which the workers were told at once.
-    listed: Option<Arc<AccessListState>>,
+    pub(crate) listed: Option<Arc<AccessListState>>,
     /// Of that, what the block has asked for.
     coverage: ListCoverage,
     /// Shared with the threads that run transactions ahead.
@@ -43,7 +43,7 @@ pub(crate) struct BlockTries<'a> {
     so_far: AddressMap<Change>,
     /// The nodes that these roots needed.
     needed_so_far: Vec<NodeAddress>,
-    waited: DiskWait,
+    pub(crate) waited: DiskWait,
     pub(crate) timings: RootTimings,
 }
 
@@ -78,7 +78,7 @@ enum TrieWork<'a> {
     /// This thread, as it goes.
     Here(Box<Tries>),
     /// The trie workers, who hold the shards meanwhile.
-    Beside { session: TrieSession<'a>, tries: Box<Tries>, pool: &'a ThreadPool },
+    Beside { session: TrieSession<'a>, tries: Box<Tries>, threads: TrieThreads<'a> },
 }
 
 /// The threads that tend the tries of a block that is worth them.
@@ -104,9 +104,7 @@ impl<'a> BlockTries<'a> {
         let tries = Box::new(Tries::new(nodes.clone(), version)?);
         let mut work = match threads {
             None => TrieWork::Here(tries),
-            Some(TrieThreads { workers, pool, chunk_size }) => {
-                TrieWork::begin(tries, workers, chunk_size, pool)
-            }
+            Some(threads) => TrieWork::begin(tries, threads),
         };
         let (mut coverage, mut listed) = (ListCoverage::default(), None);
         if let (TrieWork::Beside { session, .. }, Some(list)) = (&mut work, list) {
@@ -134,16 +132,6 @@ impl<'a> BlockTries<'a> {
     /// The state's version after the parent.
     pub(crate) fn version(&self) -> Version {
         self.reader.version()
-    }
-
-    /// The state that the block's access list names, if the workers were told.
-    pub(crate) const fn listed(&self) -> Option<&Arc<AccessListState>> {
-        self.listed.as_ref()
-    }
-
-    /// How long the block waits for the disk, from now on.
-    pub(crate) fn waited(&self) -> DiskWait {
-        self.waited.clone()
     }
 
     /// From now on, changes of transactions are told to the threads that run others ahead, and the
@@ -253,15 +241,9 @@ impl<'a> BlockTries<'a> {
 }
 
 impl<'a> TrieWork<'a> {
-    fn begin(
-        mut tries: Box<Tries>,
-        workers: &'a TrieWorkers,
-        chunk_size: usize,
-        pool: &'a ThreadPool,
-    ) -> Self {
-        let shards = tries.take_shards();
-        let session = workers.begin(shards, chunk_size);
-        Self::Beside { session, tries, pool }
+    fn begin(mut tries: Box<Tries>, threads: TrieThreads<'a>) -> Self {
+        let session = threads.workers.begin(tries.take_shards(), threads.chunk_size);
+        Self::Beside { session, tries, threads }
     }
 }
 
@@ -323,9 +305,9 @@ impl BlockState for BlockTries<'_> {
         let tries = Box::new(Tries::new(self.nodes.clone(), self.version())?);
         self.work = match &mut self.work {
             TrieWork::Here(_) => TrieWork::Here(tries),
-            TrieWork::Beside { session, pool, .. } => {
+            TrieWork::Beside { session, threads, .. } => {
                 session.give_up();
-                TrieWork::begin(tries, session.workers(), session.chunk_size(), pool)
+                TrieWork::begin(tries, *threads)
             }
         };
         Ok(())
@@ -336,7 +318,7 @@ impl BlockState for BlockTries<'_> {
         let changes = Change::hashed(changes);
         let root = match &mut self.work {
             TrieWork::Here(tries) => tries.finish(&changes, &run_serially)?,
-            TrieWork::Beside { session, tries, pool } => {
+            TrieWork::Beside { session, tries, threads: TrieThreads { pool, .. } } => {
                 let (shards, left) = session.end()?;
                 tries.put_shards(shards);
                 let run: &dyn Fn(&mut [WorkUnit<'_>]) = match left.len() < limits::SHARED_KEYS {

@@ -36,33 +36,14 @@ pub(crate) struct Plan<'a> {
     pub(crate) readers: Option<&'a ThreadPool>,
 }
 
-/// By what the changes of earlier transactions are known to those that run ahead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Foresight {
-    /// The block came with an access list.
-    Listed,
-    /// There is none, but most transactions do not depend on each other.
-    Guessed,
-    /// Without its list a block of Amsterdam has no guess.
-    None,
-}
-
-impl Foresight {
-    pub(crate) fn of(spec: &ChainSpec, block: &SealedBlock, has_list: bool) -> Self {
-        match has_list {
-            true => Self::Listed,
-            false if spec.is_amsterdam_active_at_timestamp(block.header.timestamp) => Self::None,
-            false => Self::Guessed,
-        }
-    }
-}
-
 impl<'a> Plan<'a> {
+    /// For a block that came with an access list, or without.
     pub(crate) fn new(
         threads: &'a BlockThreads,
         options: &EngineOptions,
+        spec: &ChainSpec,
         block: &SealedBlock,
-        foresight: Foresight,
+        has_list: bool,
     ) -> Self {
         let (gas_used, count) = (block.header.gas_used, block.body.transactions.len());
         let senders = threads.sender_threads(count);
@@ -72,11 +53,13 @@ impl<'a> Plan<'a> {
         let pool = threads.pool();
         let workers = threads.workers(options);
         let tries = TrieThreads { workers, pool, chunk_size: options.multiproof_chunk_size };
-        let ahead = match foresight {
+        let ahead = match has_list {
             _ if gas_used < options.ahead_gas => 0,
-            Foresight::Listed => pool.threads_count() - 1,
-            Foresight::Guessed => options.ahead_threads,
-            Foresight::None => 0,
+            true => pool.threads_count() - 1,
+            // Without its list a block of Amsterdam has no guess.
+            false if spec.is_amsterdam_active_at_timestamp(block.header.timestamp) => 0,
+            // Most transactions do not depend on each other.
+            false => options.ahead_threads,
         };
         let ahead = ahead.min(count.saturating_sub(1));
         let ahead = (ahead > 0).then_some((pool, ahead));

@@ -55,8 +55,8 @@ impl<'a> ReadAhead<'a> {
             is_wanted.then_some(index)
         };
         let listed = self.listed.as_deref();
-        let state = VersionState::new(self.running.chain, self.running.parent, self.version);
-        let mut state = state.listed(listed).until(&self.is_over);
+        let mut state = VersionState::new(self.running.chain, self.running.parent, self.version);
+        (state.listed, state.is_over) = (listed, Some(&self.is_over));
         match listed {
             None => {
                 let RunningBlock { spec, block, senders, codes, .. } = self.running;

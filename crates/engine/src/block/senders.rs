@@ -1,6 +1,7 @@
 //! Floor 4. The signatures of a block's transactions, recovered while it runs: by other threads
 //! ahead of it, and by its own where these are behind.
 
+use crate::threads::on_drop::OnDrop;
 use crate::threads::pool::{self, ThreadPool};
 use alloy_primitives::Address;
 use execution::{ChainSpec, InvalidBlock, Senders, Signer, Transaction};
@@ -51,8 +52,8 @@ impl<'a> BlockSenders<'a> {
     }
 
     /// Once this is dropped, no thread begins with another signature.
-    pub(crate) fn stopping(&self) -> StopRecovery<'_> {
-        StopRecovery(self)
+    pub(crate) fn stopping(&self) -> OnDrop<impl FnMut()> {
+        OnDrop(|| self.next.store(self.transactions.len(), Ordering::Relaxed))
     }
 
     /// Takes the next transaction that no thread has begun with.
@@ -113,16 +114,6 @@ impl Senders for BlockSenders<'_> {
         let sender = self.signer(index).clone().map(|signer| signer.address);
         self.spent.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
         sender
-    }
-}
-
-/// See [`BlockSenders::stopping`].
-#[derive(Debug)]
-pub(crate) struct StopRecovery<'a>(&'a BlockSenders<'a>);
-
-impl Drop for StopRecovery<'_> {
-    fn drop(&mut self) {
-        self.0.next.store(self.0.transactions.len(), Ordering::Relaxed);
     }
 }
 

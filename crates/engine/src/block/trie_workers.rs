@@ -152,15 +152,7 @@ pub(crate) struct TrieSession<'a> {
     is_open: bool,
 }
 
-impl<'a> TrieSession<'a> {
-    pub(crate) const fn chunk_size(&self) -> usize {
-        self.chunk_size
-    }
-
-    pub(crate) const fn workers(&self) -> &'a TrieWorkers {
-        self.workers
-    }
-
+impl TrieSession<'_> {
     /// Tells what the block's access list names, before anything else.
     pub(crate) fn list(&mut self, listed: &Arc<AccessListState>) {
         for worker in &self.workers.workers {
@@ -241,9 +233,7 @@ impl<'a> TrieSession<'a> {
         };
         self.workers.workers.iter().map(end).collect()
     }
-}
 
-impl TrieSession<'_> {
     /// Ends the block without its shards. A session must have ended before the next one begins.
     pub(crate) fn give_up(&mut self) {
         if self.is_open {
@@ -279,15 +269,21 @@ impl WorkerBlock {
         self.is_wanted.load(Ordering::Relaxed)
     }
 
+    /// The shard of an account, if it is the worker's.
+    fn shard(&mut self, hashed_address: &B256) -> Option<&mut Shard<NodeStore>> {
+        let index = shard_of(hashed_address, self.count);
+        let shard = self.shards.iter_mut().find(|(place, _)| *place == index);
+        shard.map(|(_, shard)| shard)
+    }
+
     fn do_task(&mut self, task: TrieTask) -> Result<(), TrieError> {
         if self.shards_are_wanted() {
             self.left.extend(task.key());
             return Ok(());
         }
         let TrieTask { hashed_address, kind } = task;
-        let index = shard_of(&hashed_address, self.count);
-        let shard = self.shards.iter_mut().find(|(place, _)| *place == index);
-        let (_, shard) = shard.expect("tasks come to the worker that has the shard");
+        let shard = self.shard(&hashed_address);
+        let shard = shard.expect("tasks come to the worker that has the shard");
         match kind {
             TaskKind::Account => shard.touch(&hashed_address).map(drop),
             TaskKind::Slot(slot) => shard.touch_slot(&hashed_address, &slot).map(drop),
@@ -305,21 +301,22 @@ impl WorkerBlock {
         let accounts = list.accounts();
         let addresses: Vec<_> = accounts.iter().map(ListedAccount::address).collect();
         for (account, hashed_address) in accounts.iter().zip(hashed_all(&addresses)) {
-            let index = shard_of(&hashed_address, self.count);
-            let shard = self.shards.iter_mut().find(|(place, _)| *place == index);
-            let Some((_, shard)) = shard else { continue };
-            if self.is_wanted.load(Ordering::Relaxed) {
-                self.left.push((hashed_address, None));
+            let is_wanted = self.shards_are_wanted();
+            let Some(shard) = self.shard(&hashed_address) else { continue };
+            let hashed_slots = || {
                 let slots: Vec<_> = account.slots().map(|slot| slot.to_be_bytes::<32>()).collect();
-                let keys = hashed_all(&slots).into_iter().map(|slot| (hashed_address, Some(slot)));
+                hashed_all(&slots)
+            };
+            if is_wanted {
+                self.left.push((hashed_address, None));
+                let keys = hashed_slots().into_iter().map(|slot| (hashed_address, Some(slot)));
                 self.left.extend(keys);
                 continue;
             }
             let Some(before) = shard.touch(&hashed_address)? else { continue };
             let mut after = Vec::new();
             if before.storage_root != EMPTY_ROOT_HASH {
-                let slots: Vec<_> = account.slots().map(|slot| slot.to_be_bytes::<32>()).collect();
-                let hashed_slots = hashed_all(&slots);
+                let hashed_slots = hashed_slots();
                 for hashed_slot in &hashed_slots {
                     shard.touch_slot(&hashed_address, hashed_slot)?;
                 }

@@ -9,9 +9,9 @@ use trie::versioned::NodeAddress;
 #[derive(Debug)]
 pub(crate) struct Floors {
     /// The first number whose versions are kept.
-    first: u64,
+    pub(crate) first: u64,
     /// Below it all nodes are deleted, or are about to be.
-    start: NodeAddress,
+    pub(crate) start: NodeAddress,
     /// For each number the lowest address of the versions that were added since the database was
     /// opened, with that number or a later one. Where it is the same, the last of them says so:
     /// both ascend.
@@ -22,16 +22,6 @@ impl Floors {
     pub(crate) fn of(database: &Database) -> Self {
         let start = database.nodes().start();
         Self { first: database.versions_from(), start, added: BTreeMap::new() }
-    }
-
-    /// The first number whose versions are kept.
-    pub(crate) fn first(&self) -> u64 {
-        self.first
-    }
-
-    /// Below it all nodes are deleted, or are about to be.
-    pub(crate) fn start(&self) -> NodeAddress {
-        self.start
     }
 
     /// Notes a version.

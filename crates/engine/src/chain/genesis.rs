@@ -2,42 +2,27 @@
 
 use crate::chain::record::BlockRecord;
 use crate::chain::sealed::{Seal, Sealed, SweepState};
-use crate::chain::stored::{EncodedBlock, new_codes};
+use crate::chain::stored::{add_block, encode_block, new_codes};
 use crate::chain::tree::Heads;
 use crate::{Error, limits};
-use alloy_consensus::constants::EMPTY_WITHDRAWALS;
 use alloy_consensus::{Block as AlloyBlock, BlockBody, Header};
-use alloy_eips::eip1559::INITIAL_BASE_FEE;
-use alloy_eips::eip7685::EMPTY_REQUESTS_HASH;
-use alloy_hardforks::{EthereumHardfork, EthereumHardforks};
+use alloy_genesis::GenesisAccount;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use execution::{ChainSpec, SealedBlock};
 use state::{Database, NodeBatch};
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use trie::bulk::StateBuilder;
 use trie::versioned::{NodeAddress, RecordSink, Version};
-use trie::{Account, AccountInfo, hashed_slot};
+use trie::{Account, AccountInfo};
 
 /// The first block: its header and the state after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Genesis {
     /// The header; its state root must be that of `alloc`.
     pub header: Header,
-    /// Every account.
+    /// Every account. Slots with the value zero are left out of the state.
     pub alloc: BTreeMap<Address, GenesisAccount>,
-}
-
-/// One account of a [`Genesis`].
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct GenesisAccount {
-    /// The account's nonce.
-    pub nonce: u64,
-    /// The account's balance in wei.
-    pub balance: U256,
-    /// The account's code, empty for none.
-    pub code: Bytes,
-    /// Slots and their values; zero values are left out of the state.
-    pub storage: BTreeMap<U256, U256>,
 }
 
 impl Genesis {
@@ -47,12 +32,8 @@ impl Genesis {
     /// # Errors
     /// [`Error::Genesis`] when the base fee has more than 64 bits.
     pub fn new(genesis: &alloy_genesis::Genesis, chain: &ChainSpec) -> Result<Self, Error> {
-        let alloc: BTreeMap<_, _> = genesis
-            .alloc
-            .iter()
-            .map(|(address, account)| (*address, GenesisAccount::new(account)))
-            .collect();
-        let root = state(&alloc, &mut Nowhere::default())?.0.root;
+        let alloc = genesis.alloc.clone();
+        let root = write_state::<Error>(entries(&alloc), &mut Nowhere::default())?.root;
         let header = Self::header(genesis, chain, root)?;
         Ok(Self { header, alloc })
     }
@@ -66,54 +47,15 @@ impl Genesis {
         chain: &ChainSpec,
         state_root: B256,
     ) -> Result<Header, Error> {
-        let (number, timestamp) = (genesis.number.unwrap_or(0), genesis.timestamp);
-        let london = chain.is_ethereum_fork_active_at_block(EthereumHardfork::London, number);
-        let shanghai = chain.is_shanghai_active_at_timestamp(timestamp);
-        let cancun = chain.is_cancun_active_at_timestamp(timestamp);
-        let prague = chain.is_prague_active_at_timestamp(timestamp);
-        let amsterdam = chain.is_amsterdam_active_at_timestamp(timestamp);
-        let base_fee = match genesis.base_fee_per_gas {
-            Some(fee) => u64::try_from(fee)
-                .map_err(|_| Error::Genesis(format!("baseFeePerGas {fee} is over 64 bits")))?,
-            None => INITIAL_BASE_FEE,
-        };
-        Ok(Header {
-            parent_hash: genesis.parent_hash.unwrap_or_default(),
-            beneficiary: genesis.coinbase,
-            state_root,
-            difficulty: genesis.difficulty,
-            number,
-            gas_limit: genesis.gas_limit,
-            timestamp,
-            extra_data: genesis.extra_data.clone(),
-            mix_hash: genesis.mix_hash,
-            nonce: genesis.nonce.into(),
-            base_fee_per_gas: london.then_some(base_fee),
-            withdrawals_root: shanghai.then_some(EMPTY_WITHDRAWALS),
-            blob_gas_used: cancun.then_some(genesis.blob_gas_used.unwrap_or(0)),
-            excess_blob_gas: cancun.then_some(genesis.excess_blob_gas.unwrap_or(0)),
-            parent_beacon_block_root: cancun.then_some(B256::ZERO),
-            requests_hash: prague.then_some(EMPTY_REQUESTS_HASH),
-            // keccak-256 of the RLP of an empty list (EIP-7928).
-            block_access_list_hash: amsterdam.then(|| keccak256([0xc0])),
-            slot_number: amsterdam.then_some(genesis.slot_number.unwrap_or(0)),
-            ..Header::default()
-        })
+        execution::first_header(genesis, chain, state_root).map_err(refused)
     }
 
     /// Writes the first block and the state after it to an empty database, durably.
     pub(crate) fn write(self, chain: &ChainSpec, database: &Database) -> Result<Heads, Error> {
-        check_first_header(&self.header, chain)?;
-        let begun = database.nodes().end();
-        let mut batch = database.batch();
-        let (version, codes) = state(&self.alloc, &mut batch)?;
-        if version.root != self.header.state_root {
-            let (got, root) = (self.header.state_root, version.root);
-            let reason = format!("state root {got} in the header, the accounts give {root}");
-            return Err(Error::Genesis(reason));
-        }
-        batch.seal()?;
-        write_first_block(database, self.header, version, begun, codes)
+        let codes = self.alloc.values().filter_map(|account| account.code.as_ref());
+        let codes = codes.filter(|code| !code.is_empty());
+        let codes = codes.map(|code| Ok((keccak256(code), code.clone())));
+        initialise(chain, database, entries(&self.alloc), codes, |_| Ok(self.header.clone()))
     }
 
     /// Checks that the database's chain begins with this genesis.
@@ -131,30 +73,8 @@ impl Genesis {
     }
 }
 
-/// Checks that a chain may begin with this header.
-fn check_first_header(header: &Header, chain: &ChainSpec) -> Result<(), Error> {
-    // Where the configuration says that it has come, that is of the chain as it is, not of its
-    // beginning.
-    let is_merged = chain.is_merged_at(header.number.saturating_add(1)) == Some(true);
-    if is_merged && header.base_fee_per_gas.is_none() {
-        let reason = "London is not active at genesis, but the merge builds on it: \
-                      londonBlock must not be after the first block";
-        return Err(Error::Genesis(reason.into()));
-    }
-    if header.gas_limit < execution::GAS_LIMIT_MINIMUM {
-        let (got, least) = (header.gas_limit, execution::GAS_LIMIT_MINIMUM);
-        let reason = format!("gasLimit is {got}, no block can have less than {least}");
-        return Err(Error::Genesis(reason));
-    }
-    if header.number > 0 && !header.difficulty.is_zero() {
-        let number = header.number;
-        let reason = format!(
-            "block {number} has proof of work: what follows needs the total difficulty up to it, \
-             and the blocks before it for ommers; begin with block 0, or behind the merge"
-        );
-        return Err(Error::Genesis(reason));
-    }
-    execution::validate_parent(header).map_err(|error| Error::Genesis(error.to_string()))
+fn refused(reason: impl Display) -> Error {
+    Error::Genesis(reason.to_string())
 }
 
 /// A part of a state, in the order of its trie.
@@ -193,24 +113,10 @@ pub fn initialise<E: From<Error>>(
 ) -> Result<Heads, E> {
     let begun = database.nodes().end();
     let mut sink = LargeBatch { database, batch: Some(database.batch()), failure: None };
-    let mut builder = StateBuilder::new(&mut sink);
-    let mut expected = None;
-    for entry in entries {
-        let added = match entry? {
-            StateEntry::Account { hashed_address, info, storage_root } => {
-                check_storage(builder.end_account(), expected)?;
-                expected = storage_root;
-                builder.account(hashed_address, info)
-            }
-            StateEntry::Slot { hashed_slot, value } => builder.slot(hashed_slot, value),
-        };
-        added.map_err(|error| Error::Genesis(error.to_string()))?;
-    }
-    check_storage(builder.end_account(), expected)?;
-    let version = builder.finish();
+    let version = write_state(entries, &mut sink)?;
     sink.finish()?;
     let header = header(version.root)?;
-    check_first_header(&header, chain)?;
+    execution::validate_first_header(&header, chain).map_err(refused)?;
     if header.state_root != version.root {
         let (got, root) = (header.state_root, version.root);
         let reason = format!("state root {got} in the header, the accounts give {root}");
@@ -228,6 +134,28 @@ pub fn initialise<E: From<Error>>(
         }
     }
     Ok(write_first_block(database, header, version, begun, some)?)
+}
+
+/// Writes the nodes of a state to `sink`.
+fn write_state<E: From<Error>>(
+    entries: impl Iterator<Item = Result<StateEntry, E>>,
+    sink: &mut impl RecordSink,
+) -> Result<Version, E> {
+    let mut builder = StateBuilder::new(sink);
+    let mut expected = None;
+    for entry in entries {
+        let added = match entry? {
+            StateEntry::Account { hashed_address, info, storage_root } => {
+                check_storage(builder.end_account(), expected)?;
+                expected = storage_root;
+                builder.account(hashed_address, info)
+            }
+            StateEntry::Slot { hashed_slot, value } => builder.slot(hashed_slot, value),
+        };
+        added.map_err(refused)?;
+    }
+    check_storage(builder.end_account(), expected)?;
+    Ok(builder.finish())
 }
 
 fn check_storage(built: Option<(B256, Account)>, expected: Option<B256>) -> Result<(), Error> {
@@ -278,7 +206,7 @@ impl RecordSink for LargeBatch<'_> {
 
 /// Writes the first block of a chain, whose state is in the database already, durably. Its nodes
 /// are those from `begun` on: an `init` that came to no end may have left others.
-pub(crate) fn write_first_block(
+fn write_first_block(
     database: &Database,
     header: Header,
     version: Version,
@@ -308,53 +236,31 @@ pub(crate) fn write_first_block(
     };
     let (number, hash) = (record.number(), record.hash());
     let heads = Heads { genesis: hash, head: hash, safe: None, finalized: None };
-    EncodedBlock::of(&record).add(database, &record, &sealed, codes)?;
+    add_block(database, encode_block(&record, codes), &sealed)?;
     database.set_canonical(&[(number, Some(hash))], heads.to_stored())?;
     database.persist()?;
     Ok(heads)
 }
 
-impl GenesisAccount {
-    fn new(account: &alloy_genesis::GenesisAccount) -> Self {
-        let slots = account.storage.iter().flatten();
-        Self {
-            nonce: account.nonce.unwrap_or(0),
-            balance: account.balance,
-            code: account.code.clone().unwrap_or_default(),
-            storage: slots.map(|(slot, value)| ((*slot).into(), (*value).into())).collect(),
-        }
-    }
-}
-
-/// Writes the state to `sink`; also gives all codes.
-fn state(
+/// The accounts and slots in the order of their tries.
+fn entries<E>(
     alloc: &BTreeMap<Address, GenesisAccount>,
-    sink: &mut impl RecordSink,
-) -> Result<(Version, Vec<(B256, Bytes)>), Error> {
-    let mut codes = Vec::new();
+) -> impl Iterator<Item = Result<StateEntry, E>> {
     let mut sorted: Vec<_> =
         alloc.iter().map(|(address, account)| (keccak256(address), account)).collect();
     sorted.sort_unstable_by_key(|(hashed_address, _)| *hashed_address);
-    let mut builder = StateBuilder::new(sink);
-    let failed = |error: trie::bulk::OrderError| Error::Genesis(error.to_string());
-    for (hashed_address, account) in sorted {
-        let mut code_hash = KECCAK256_EMPTY;
-        if !account.code.is_empty() {
-            code_hash = keccak256(&account.code);
-            codes.push((code_hash, account.code.clone()));
-        }
-        let GenesisAccount { nonce, balance, .. } = *account;
-        builder
-            .account(hashed_address, AccountInfo { nonce, balance, code_hash })
-            .map_err(failed)?;
-        let slots = account.storage.iter().filter(|(_, value)| !value.is_zero());
-        let mut slots: Vec<_> = slots.map(|(slot, value)| (hashed_slot(*slot), *value)).collect();
-        slots.sort_unstable_by_key(|(slot, _)| *slot);
-        for (slot, value) in slots {
-            builder.slot(slot, value).map_err(failed)?;
-        }
-    }
-    Ok((builder.finish(), codes))
+    sorted.into_iter().flat_map(|(hashed_address, account)| {
+        let GenesisAccount { nonce, balance, code, storage, .. } = account;
+        let code_hash = code.as_ref().map_or(KECCAK256_EMPTY, keccak256);
+        let info = AccountInfo { nonce: nonce.unwrap_or(0), balance: *balance, code_hash };
+        let slots: BTreeMap<_, _> =
+            storage.iter().flatten().map(|(slot, value)| (keccak256(slot), *value)).collect();
+        let slots = slots
+            .into_iter()
+            .map(|(hashed_slot, value)| Ok(StateEntry::Slot { hashed_slot, value: value.into() }));
+        let account = StateEntry::Account { hashed_address, info, storage_root: None };
+        std::iter::once(Ok(account)).chain(slots)
+    })
 }
 
 /// Takes records and keeps none: for the root alone.

@@ -9,3 +9,4 @@ pub(crate) mod sealed;
 pub(crate) mod stored;
 pub(crate) mod tree;
 pub(crate) mod unsealed;
+pub(crate) mod verdict;

@@ -9,43 +9,28 @@ use alloy_rlp::{Decodable, Header};
 use state::{Database, NewBlock, NewCode, Retained};
 use std::sync::Arc;
 
-/// A block as the database keeps it, its state aside.
-#[derive(Debug)]
-pub(crate) struct EncodedBlock {
-    block: Bytes,
-    read_set: Option<Bytes>,
+/// A block as the database takes it, but for its state.
+pub(crate) fn encode_block(record: &BlockRecord, codes: Vec<(B256, Bytes)>) -> NewBlock {
+    NewBlock {
+        hash: record.hash(),
+        number: record.number(),
+        parent_hash: record.block.header.parent_hash,
+        block: record.to_stored(),
+        touched: record.read_set.as_ref().map(ReadSet::to_stored),
+        codes: new_codes(codes),
+        ..NewBlock::default()
+    }
 }
 
-impl EncodedBlock {
-    pub(crate) fn of(record: &BlockRecord) -> Self {
-        Self {
-            block: record.to_stored(),
-            read_set: record.read_set.as_ref().map(ReadSet::to_stored),
-        }
-    }
-
-    /// Hands the block with its state to the database.
-    pub(crate) fn add(
-        self,
-        database: &Database,
-        record: &BlockRecord,
-        sealed: &Sealed,
-        codes: Vec<(B256, Bytes)>,
-    ) -> Result<(), Error> {
-        database.add(NewBlock {
-            hash: record.hash(),
-            number: record.number(),
-            parent_hash: record.block.header.parent_hash,
-            version: sealed.version,
-            floor: sealed.sweep.floor,
-            sweep: sealed.sweep.to_stored(),
-            block: self.block,
-            touched: self.read_set,
-            codes: new_codes(codes),
-            witness: None,
-        })?;
-        Ok(())
-    }
+/// Hands a block with its state to the database.
+pub(crate) fn add_block(
+    database: &Database,
+    block: NewBlock,
+    sealed: &Sealed,
+) -> Result<(), Error> {
+    let Sealed { version, sweep } = *sealed;
+    let (floor, sweep) = (sweep.floor, sweep.to_stored());
+    Ok(database.add(NewBlock { version, floor, sweep, ..block })?)
 }
 
 /// These codes as the database takes them: with their tables of jump destinations.

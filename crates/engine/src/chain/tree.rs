@@ -2,6 +2,7 @@
 
 use crate::chain::record::BlockRecord;
 use crate::chain::stored::stored_link;
+use crate::chain::verdict::Verdict;
 use crate::{Error, limits};
 use alloy_primitives::B256;
 use alloy_primitives::map::B256Map;
@@ -35,13 +36,6 @@ impl Heads {
     }
 }
 
-/// Why a block is invalid, and where its branch was last valid.
-#[derive(Debug, Clone)]
-pub(crate) struct InvalidRecord {
-    pub(crate) latest_valid_hash: Option<B256>,
-    pub(crate) reason: String,
-}
-
 /// Every valid block, any number of branches, and which of them is canonical: the database, and
 /// before it what is too new for it.
 #[derive(Debug)]
@@ -63,7 +57,8 @@ pub(crate) struct BlockTree {
     /// Whether `canonical` or `heads` have changed since the database was told.
     is_changed: bool,
     pub(crate) heads: Heads,
-    invalid: Bounded<InvalidRecord>,
+    /// The verdicts on blocks that are invalid, the newest of them.
+    pub(crate) invalid: Bounded<Verdict>,
 }
 
 /// The canonical chain as it goes to the database.
@@ -102,7 +97,7 @@ impl BlockTree {
 
     /// A valid block, if it is one of the newest; those that are not sealed all are.
     pub(crate) fn recent(&self, hash: &B256) -> Option<&Arc<BlockRecord>> {
-        self.recent.get(hash)
+        self.recent.by_hash.get(hash)
     }
 
     /// Number and parent of a valid block.
@@ -115,7 +110,7 @@ impl BlockTree {
 
     /// The same of one of the newest.
     pub(crate) fn recent_link(&self, hash: &B256) -> Option<(u64, B256)> {
-        let recent = self.recent.get(hash).map(|record| record.link());
+        let recent = self.recent(hash).map(|record| record.link());
         recent.or_else(|| self.links.get(hash).copied())
     }
 
@@ -233,14 +228,6 @@ impl BlockTree {
         }
         self.is_changed = !self.canonical.is_empty() || self.heads != stored.heads;
     }
-
-    pub(crate) fn invalid(&self, hash: &B256) -> Option<&InvalidRecord> {
-        self.invalid.get(hash)
-    }
-
-    pub(crate) fn insert_invalid(&mut self, hash: B256, record: InvalidRecord) {
-        self.invalid.insert(hash, record);
-    }
 }
 
 /// The newest blocks, under a byte budget. Blocks that are not sealed stay, however many they are:
@@ -253,10 +240,6 @@ struct Recent {
 }
 
 impl Recent {
-    fn get(&self, hash: &B256) -> Option<&Arc<BlockRecord>> {
-        self.by_hash.get(hash)
-    }
-
     /// Gives what is not among the newest any more.
     fn insert(&mut self, record: Arc<BlockRecord>) -> Vec<Arc<BlockRecord>> {
         let (hash, bytes) = (record.hash(), record.bytes());

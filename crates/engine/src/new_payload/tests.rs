@@ -1,5 +1,4 @@
 use super::*;
-use crate::chain::genesis::Genesis;
 use crate::chain::stored::stored_block;
 use crate::options::EngineOptions;
 use crate::samples::*;
@@ -7,11 +6,9 @@ use crate::shared::Shared;
 use crate::{Built, world};
 use alloy_consensus::proofs;
 use alloy_primitives::{U256, keccak256};
-use execution::ChainSpec;
-use state::{Database, MemoryDisk};
+use state::MemoryDisk;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use testing::disks::{Access, WatchedDisk};
-use witness::Witness;
 
 const UNKNOWN: B256 = B256::repeat_byte(0xee);
 
@@ -37,36 +34,36 @@ fn all_forks() -> Vec<(&'static str, alloy_genesis::ChainConfig)> {
     forks
 }
 
-/// The block's witness must verify it statelessly, and again as it records itself.
-fn check_witness(engine: &Engine, block: &SealedBlock, witness: &Witness) {
-    let verified = execution::verify(engine.chain(), block, None, witness).unwrap();
-    assert_eq!(verified.witness, *witness);
+/// Builds `length` blocks. Each is valid, and so is its witness, which verifies it statelessly and
+/// is recorded again then.
+fn check_built(fork: &str, engine: &Engine, length: u64) {
+    let mut parent = genesis(engine);
+    for number in 1..=length {
+        let transactions = vec![count(engine, parent)];
+        let Built { block, block_access_list, witness, .. } =
+            build(engine, parent, transactions, 0);
+        let verified = execution::verify(engine.chain(), &block, None, &witness).unwrap();
+        assert_eq!(verified.witness, witness);
+        let payload = payload(&block, block_access_list.clone());
+        assert_eq!(engine.new_payload(payload).unwrap(), Verdict::Valid, "{fork}: {number}");
+        let record = engine.block(block.hash()).unwrap().unwrap();
+        assert_eq!(record.block, block);
+        assert_eq!(record.number(), number);
+        assert_eq!(record.senders, [sender().address()]);
+        assert_eq!(record.block_access_list, block_access_list);
+        assert_eq!(*engine.witness(block.hash()).unwrap().unwrap(), witness, "{fork}");
+        let hashes: Vec<_> = witness.codes.iter().map(keccak256).collect();
+        assert!(!hashes.is_empty());
+        assert_eq!(engine.assembled(block.hash()).unwrap().unwrap().code_hashes[..], hashes);
+        assert_eq!(choose(engine, block.hash()), Verdict::Valid);
+        parent = block.hash();
+    }
 }
 
 #[test]
 fn what_is_built_is_valid_under_every_fork() {
     for (fork, config) in all_forks() {
-        let engine = engine_of(config);
-        let mut parent = genesis(&engine);
-        for _ in 0..3 {
-            let transactions = vec![count(&engine, parent)];
-            let Built { block, block_access_list, witness, .. } =
-                build(&engine, parent, transactions, 0);
-            check_witness(&engine, &block, &witness);
-            let payload = payload(&block, block_access_list.clone());
-            assert_eq!(engine.new_payload(payload).unwrap(), Verdict::Valid, "{fork}");
-            let record = engine.block(block.hash()).unwrap().unwrap();
-            assert_eq!(record.block, block);
-            assert_eq!(record.senders, [sender().address()]);
-            assert_eq!(record.block_access_list, block_access_list);
-            assert_eq!(*engine.witness(block.hash()).unwrap().unwrap(), witness, "{fork}");
-            let hashes: Vec<_> = witness.codes.iter().map(keccak256).collect();
-            assert!(!hashes.is_empty());
-            assert_eq!(engine.assembled(block.hash()).unwrap().unwrap().code_hashes[..], hashes);
-            assert_eq!(choose(&engine, block.hash()), Verdict::Valid);
-            parent = block.hash();
-        }
-        assert_eq!(engine.block(parent).unwrap().unwrap().block.header.number, 3);
+        check_built(fork, &engine_of(config), 3);
     }
 }
 
@@ -80,17 +77,7 @@ fn a_chain_crosses_its_forks() {
     config.bpo1_time = Some(100);
     config.bpo2_time = Some(120);
     config.amsterdam_time = Some(140);
-    let engine = engine_of(config);
-    let mut parent = genesis(&engine);
-    for number in 1..=15 {
-        let transactions = vec![count(&engine, parent)];
-        let built = build(&engine, parent, transactions, 0);
-        let block = built.block;
-        let payload = payload(&block, built.block_access_list);
-        assert_eq!(engine.new_payload(payload).unwrap(), Verdict::Valid, "block {number}");
-        check_witness(&engine, &block, &built.witness);
-        parent = block.hash();
-    }
+    check_built("all", &engine_of(config), 15);
 }
 
 #[test]
@@ -100,7 +87,9 @@ fn a_block_whose_parent_is_unknown_is_not_judged() {
     let orphan = changed(&block, |block| block.header.parent_hash = UNKNOWN);
     assert_eq!(engine.new_block(orphan.clone()).unwrap(), Verdict::Syncing);
     assert!(engine.block(orphan.hash()).unwrap().is_none());
+    let before = engine.heads();
     assert_eq!(choose(&engine, orphan.hash()), Verdict::Syncing);
+    assert_eq!(engine.heads(), before);
 }
 
 #[test]
@@ -154,33 +143,25 @@ fn a_body_that_is_not_the_headers_condemns_nobody() {
 }
 
 #[test]
-fn a_payload_whose_hash_is_wrong_condemns_nobody() {
+fn a_payload_whose_hash_or_versioned_hashes_are_wrong_condemns_nobody() {
     let engine = engine();
-    let block = build(&engine, genesis(&engine), Vec::new(), 0).block;
-    let mut wrong = payload(&block, None);
-    let ExecutionPayload::V3(inner) = &mut wrong.execution else { panic!("Osaka") };
-    inner.payload_inner.payload_inner.gas_used += 1;
-    let (latest_valid_hash, reason) = invalid(engine.new_payload(wrong).unwrap());
-    assert_eq!(latest_valid_hash, None);
-    assert!(reason.starts_with("block hash mismatch"), "{reason}");
-    assert_eq!(engine.new_payload(payload(&block, None)).unwrap(), Verdict::Valid);
-}
-
-#[test]
-fn versioned_hashes_are_those_of_the_transactions() {
-    let engine = engine();
-    let first = genesis(&engine);
-    let block = build(&engine, first, vec![sender().blob(0, COUNTER)], 0).block;
+    let block = build(&engine, genesis(&engine), vec![sender().blob(0, COUNTER)], 0).block;
     let right = payload(&block, None);
+    let mut misnamed = right.clone();
+    let ExecutionPayload::V3(inner) = &mut misnamed.execution else { panic!("Osaka") };
+    inner.payload_inner.payload_inner.gas_used += 1;
+    let mut all = vec![(misnamed, "block hash mismatch")];
     for hashes in [vec![], vec![UNKNOWN], vec![UNKNOWN; 2]] {
         let mut cancun = right.sidecar.cancun().unwrap().clone();
         cancun.versioned_hashes = hashes;
         let prague = right.sidecar.prague().unwrap().clone();
         let sidecar = ExecutionPayloadSidecar::v4(cancun, prague);
-        let wrong = Payload { sidecar, ..right.clone() };
+        all.push((Payload { sidecar, ..right.clone() }, "ersioned hashes"));
+    }
+    for (wrong, expected) in all {
         let (latest_valid_hash, reason) = invalid(engine.new_payload(wrong).unwrap());
         assert_eq!(latest_valid_hash, None);
-        assert!(reason.contains("ersioned hashes"), "{reason}");
+        assert!(reason.contains(expected), "{reason}");
     }
     assert_eq!(engine.new_payload(right).unwrap(), Verdict::Valid);
 }
@@ -214,45 +195,10 @@ fn wrong_claims_of_a_header_are_refused_with_their_reason() {
 }
 
 #[test]
-fn the_head_moves_between_branches_and_back() {
-    let engine = engine();
-    let long = branch(&engine, genesis(&engine), 1, 4);
-    let short = branch(&engine, long[0], 2, 2);
-    let canonical =
-        || (0..6).map_while(|number| engine.canonical_hash(number).unwrap()).collect::<Vec<_>>();
-    let line = |hashes: &[B256]| [&[genesis(&engine)], hashes].concat();
-    for _ in 0..2 {
-        assert_eq!(choose(&engine, long[3]), Verdict::Valid);
-        assert_eq!(canonical(), line(&long));
-        assert_eq!(choose(&engine, short[1]), Verdict::Valid);
-        assert_eq!(canonical(), line(&[long[0], short[0], short[1]]));
-    }
-    // A block on a branch that is not canonical is built on and validated like any other.
-    let tip = extend(&engine, long[3], 3);
-    assert_eq!(engine.heads().head, short[1]);
-    assert_eq!(choose(&engine, tip), Verdict::Valid);
-    assert_eq!(canonical(), line(&[&long[..], &[tip]].concat()));
-}
-
-#[test]
-fn an_unknown_or_invalid_head_changes_nothing() {
-    let engine = engine();
-    let head = extend(&engine, genesis(&engine), 0);
-    choose(&engine, head);
-    let before = engine.heads();
-    assert_eq!(choose(&engine, UNKNOWN), Verdict::Syncing);
-    let block = build(&engine, head, Vec::new(), 0).block;
-    let bad = changed(&block, |block| block.header.state_root = UNKNOWN);
-    engine.new_block(bad.clone()).unwrap();
-    assert_eq!(invalid(choose(&engine, bad.hash())).0, Some(head));
-    assert_eq!(engine.heads(), before);
-}
-
-#[test]
 fn neither_choices_nor_new_blocks_read_the_disk_also_after_a_restart() {
     let disk = MemoryDisk::new();
     let reads = Arc::new(AtomicUsize::new(0));
-    let open = || {
+    let reopen = || {
         let (reads, here) = (reads.clone(), std::thread::current().id());
         let watch = move |_: &str, access| {
             let is_read = matches!(access, Access::Read(_));
@@ -262,17 +208,15 @@ fn neither_choices_nor_new_blocks_read_the_disk_also_after_a_restart() {
         };
         // Nothing of the index stays in memory but what the engine keeps.
         let options = state::Options { index_cache_bytes: 0, ..state::Options::default() };
-        let database = Database::open(WatchedDisk::new(disk.clone(), watch), &options).unwrap();
-        let config = world::config("osaka");
-        let chain = ChainSpec::from_config(&config).unwrap();
-        let first = Genesis::new(&genesis_file(config), &chain).unwrap();
-        Engine::open(chain, Some(first), database, EngineOptions::default()).unwrap()
+        let disk = WatchedDisk::new(disk.clone(), watch);
+        let file = genesis_file(world::config("osaka"));
+        open(disk, &file, &options, EngineOptions::default()).unwrap()
     };
-    let engine = open();
+    let engine = reopen();
     let chain = branch(&engine, genesis(&engine), 1, 40);
     choose(&engine, chain[39]);
     drop(engine);
-    let engine = open();
+    let engine = reopen();
     let mut head = chain[39];
     for tag in 2..8 {
         // Each on the last, but one beside it.
@@ -353,60 +297,27 @@ fn a_build_is_finished_when_it_is_asked_for_and_then_kept() {
 }
 
 #[test]
-fn attributes_that_do_not_fit_are_refused_after_the_head_is_set() {
-    let engine = engine();
-    let head = extend(&engine, genesis(&engine), 0);
-    let right = attributes(&engine, head);
-    let wrong = [
-        alloy_rpc_types_engine::PayloadAttributes { timestamp: 12, ..right.clone() },
-        alloy_rpc_types_engine::PayloadAttributes { withdrawals: None, ..right.clone() },
-        alloy_rpc_types_engine::PayloadAttributes { slot_number: Some(1), ..right.clone() },
-        alloy_rpc_types_engine::PayloadAttributes { parent_beacon_block_root: None, ..right },
-    ];
-    for attributes in wrong {
-        choose(&engine, genesis(&engine));
-        let request = crate::BuildRequest { attributes, version: 3, with_witness: false };
-        let state = heads(head, B256::ZERO, B256::ZERO);
-        let error = engine.forkchoice_updated(state, Some(request)).unwrap_err();
-        assert!(matches!(error, Error::InvalidAttributes(_)), "{error}");
-        assert_eq!(engine.heads().head, head);
-    }
-}
-
-#[test]
 fn a_transaction_that_cannot_run_is_not_built() {
     let engine = engine();
     let first = genesis(&engine);
     let wrong_nonce = sender().call(5, COUNTER, []);
     let attributes = attributes(&engine, first);
-    let error = engine.build(first, attributes, vec![wrong_nonce], Default::default());
+    let build = |parent, transactions| {
+        engine.build(parent, attributes.clone(), transactions, Default::default())
+    };
+    let error = build(first, vec![wrong_nonce]);
     assert!(matches!(error, Err(Error::Build(InvalidBlock::Transaction { index: 0, .. }))));
-    let error = engine.build(UNKNOWN, attributes_of_any(), Vec::new(), Default::default());
+    let error = build(UNKNOWN, Vec::new());
     assert!(matches!(error, Err(Error::UnknownBlock(UNKNOWN))));
 }
 
-fn attributes_of_any() -> alloy_rpc_types_engine::PayloadAttributes {
-    let engine = engine();
-    attributes(&engine, genesis(&engine))
-}
-
-#[test]
-fn many_senders_are_recovered_in_order() {
-    let engine = engine();
-    let first = genesis(&engine);
-    let transactions: Vec<_> = (0..40).map(|nonce| sender().call(nonce, COUNTER, [])).collect();
-    let block = build(&engine, first, transactions, 0).block;
-    assert_eq!(engine.new_block(block.clone()).unwrap(), Verdict::Valid);
-    let record = engine.block(block.hash()).unwrap().unwrap();
-    assert_eq!(record.senders, [sender().address(); 40]);
-}
-
-/// A block of so many transactions, of which one has an impossible signature.
+/// A block of so many transactions, without and with one that has an impossible signature.
 fn check_wrong_signature(fork: &str, count: u64, wrong: usize) {
     let engine = engine_of(world::config(fork));
     let first = genesis(&engine);
     let transactions: Vec<_> = (0..count).map(|nonce| sender().call(nonce, COUNTER, [])).collect();
     let Built { block, block_access_list, .. } = build(&engine, first, transactions, 0);
+    let right = payload(&block, block_access_list.clone());
     let mut block = block.into_block();
     block.body.transactions[wrong] = spoilt(&block.body.transactions[wrong]);
     block.header.transactions_root = proofs::calculate_transaction_root(&block.body.transactions);
@@ -419,10 +330,14 @@ fn check_wrong_signature(fork: &str, count: u64, wrong: usize) {
     assert!(engine.block(block.hash()).unwrap().is_none());
     // It is remembered.
     assert_eq!(invalid(new_payload()).1, reason);
+    let hash = right.execution.block_hash();
+    assert_eq!(engine.new_payload(right).unwrap(), Verdict::Valid);
+    let senders = &engine.block(hash).unwrap().unwrap().senders;
+    assert_eq!(*senders, vec![sender().address(); count as usize]);
 }
 
 #[test]
-fn a_wrong_signature_is_named_and_the_block_is_refused() {
+fn senders_are_recovered_in_order_and_a_wrong_signature_is_named() {
     for fork in ["osaka", "amsterdam"] {
         check_wrong_signature(fork, 1, 0);
         check_wrong_signature(fork, 3, 2);
@@ -459,11 +374,9 @@ fn a_witness_is_put_together_again_the_same() {
 #[test]
 fn the_latest_valid_hash_is_zero_where_that_block_was_mined() {
     for (difficulty, is_mined) in [(0, false), (1, true)] {
-        let config = world::config("osaka");
-        let chain = ChainSpec::from_config(&config).unwrap();
-        let mut file = genesis_file(config);
+        let mut file = genesis_file(world::config("osaka"));
         file.difficulty = U256::from(difficulty);
-        let engine = Engine::new(chain.clone(), Genesis::new(&file, &chain).unwrap()).unwrap();
+        let engine = engine_from(&file);
         let first = genesis(&engine);
         let block = build(&engine, first, Vec::new(), 0).block;
         let bad = changed(&block, |block| block.header.state_root = UNKNOWN);
@@ -478,13 +391,11 @@ fn the_latest_valid_hash_is_zero_where_that_block_was_mined() {
 #[test]
 fn a_consensus_layer_begins_with_the_last_block_of_proof_of_work() {
     for (difficulty, may_begin) in [(4, false), (5, true)] {
-        let mut config = world::config("osaka");
-        config.terminal_total_difficulty = Some(U256::from(5));
-        config.terminal_total_difficulty_passed = false;
-        let chain = ChainSpec::from_config(&config).unwrap();
-        let mut file = genesis_file(config);
+        let mut file = genesis_file(world::config("osaka"));
+        file.config.terminal_total_difficulty = Some(U256::from(5));
+        file.config.terminal_total_difficulty_passed = false;
         file.difficulty = U256::from(difficulty);
-        let engine = Engine::new(chain.clone(), Genesis::new(&file, &chain).unwrap()).unwrap();
+        let engine = engine_from(&file);
         let first = genesis(&engine);
         let outcome = choose_and_build(&engine, first).unwrap();
         assert_eq!(outcome.is_applied, may_begin);
@@ -501,11 +412,9 @@ fn a_consensus_layer_begins_with_the_last_block_of_proof_of_work() {
 
 #[test]
 fn below_the_first_block_of_a_chain_there_is_none() {
-    let config = world::config("osaka");
-    let chain = ChainSpec::from_config(&config).unwrap();
-    let mut file = genesis_file(config);
+    let mut file = genesis_file(world::config("osaka"));
     file.number = Some(3);
-    let engine = Engine::new(chain.clone(), Genesis::new(&file, &chain).unwrap()).unwrap();
+    let engine = engine_from(&file);
     let first = genesis(&engine);
     let block = build(&engine, first, Vec::new(), 0).block;
     assert_eq!(engine.new_block(block.clone()).unwrap(), Verdict::Valid);
@@ -522,7 +431,7 @@ fn a_thread_that_makes_an_earlier_witness_keeps_no_block_waiting() {
     let engine = engine();
     let parent = branch(&engine, genesis(&engine), 1, 2)[1];
     let block = build(&engine, parent, vec![count(&engine, parent)], 0).block;
-    let recent = &engine.shared().recent;
+    let recent = &engine.shared.recent;
     let earlier = recent.entry(&genesis(&engine));
     earlier
         .get_or_assemble(|| {
@@ -615,7 +524,7 @@ fn the_head_moves_while_everything_is_persisted_again_and_again() {
 fn what_could_not_be_written_is_not_called_pruned() {
     let engine = engine();
     let hash = extend(&engine, engine.heads().genesis, 0);
-    let Shared { chain, background, .. } = engine.shared();
+    let Shared { chain, background, .. } = &*engine.shared;
     chain.sealed(background, &engine.block(hash).unwrap().unwrap()).unwrap();
     let read = || Arc::into_inner(stored_block(&chain.database, &hash).unwrap().unwrap());
     assert_eq!(chain.is_pruned(&read().unwrap()), Ok(false));

@@ -20,16 +20,17 @@ use witness::{Account, Code, State, StateError};
 #[derive(Debug)]
 pub(crate) struct VersionState<'a> {
     reader: VersionReader<'a>,
-    listed: Option<&'a AccessListState>,
-    /// Reads that threads share.
-    shared: Option<&'a SharedReads>,
+    /// What a list names is read once with all other threads.
+    pub(crate) listed: Option<&'a AccessListState>,
+    /// Reads that are shared with other threads.
+    pub(crate) shared: Option<&'a SharedReads>,
     /// Accounts that no list names and no other thread looks for.
     accounts: AddressMap<KnownAccount>,
     ancestors: Ancestors<'a>,
-    /// Set when no read is of use any more.
-    is_over: Option<&'a AtomicBool>,
-    /// Ancestors need no header then.
-    is_call: bool,
+    /// Has reads fail once it is set, so that the thread comes to an end soon.
+    pub(crate) is_over: Option<&'a AtomicBool>,
+    /// It is for a message call, which has no witness: ancestors need no header.
+    pub(crate) is_call: bool,
 }
 
 impl<'a> VersionState<'a> {
@@ -43,26 +44,6 @@ impl<'a> VersionState<'a> {
             is_over: None,
             is_call: false,
         }
-    }
-
-    /// Reads once with all other threads what a list names.
-    pub(crate) fn listed(self, listed: Option<&'a AccessListState>) -> Self {
-        Self { listed, ..self }
-    }
-
-    /// Shares its reads with other threads.
-    pub(crate) fn sharing(self, shared: &'a SharedReads) -> Self {
-        Self { shared: Some(shared), ..self }
-    }
-
-    /// For a message call, which has no witness.
-    pub(crate) fn for_call(self) -> Self {
-        Self { is_call: true, ..self }
-    }
-
-    /// Has reads fail once `is_over` is set, so that the thread comes to an end soon.
-    pub(crate) fn until(self, is_over: &'a AtomicBool) -> Self {
-        Self { is_over: Some(is_over), ..self }
     }
 
     fn known(&mut self, address: Address) -> Result<KnownAccount, StateError> {

@@ -36,7 +36,7 @@ fn a_power_cut_loses_no_final_block_and_what_is_left_goes_on() {
     let seed = seed();
     // Operations, drawn at random, at which the power fails.
     let cuts = testing::rounds("DEPONENT_CUTS", 100, 300);
-    println!("DEPONENT_SEED={seed} DEPONENT_CUTS={cuts}");
+    println!("DEPONENT_CUTS={cuts}");
     let mut simulation = Simulation::new(seed, sweeping());
     let first = simulation.fast().heads().genesis;
     let trunk = simulation.branch(first, 20);

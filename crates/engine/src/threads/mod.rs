@@ -3,4 +3,5 @@
 pub(crate) mod affinity;
 pub(crate) mod background;
 pub(crate) mod joined;
+pub(crate) mod on_drop;
 pub(crate) mod pool;

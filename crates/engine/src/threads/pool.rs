@@ -17,20 +17,19 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use trie::versioned::WorkUnit;
 
 /// A number of threads. Dropping it ends them.
-#[derive(Debug)]
 pub(crate) struct ThreadPool {
     queue: Arc<WorkQueue>,
     threads: Vec<JoinedThread>,
     affinity: Option<Arc<Affinity>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct WorkQueue {
     state: Mutex<WorkQueueState>,
     changed: Condvar,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct WorkQueueState {
     /// Work, and how many more threads are to do it; the oldest first.
     asked: VecDeque<(Arc<Work>, usize)>,
@@ -223,16 +222,9 @@ impl Work {
     }
 }
 
-impl fmt::Debug for Scope<'_> {
+impl fmt::Debug for ThreadPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let asked = self.asked.lock().expect(NO_PANIC).len();
-        f.debug_struct("Scope").field("asked", &asked).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Work {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Work").field("running", &self.progress().running).finish_non_exhaustive()
+        f.debug_tuple("ThreadPool").field(&self.threads).finish()
     }
 }
 

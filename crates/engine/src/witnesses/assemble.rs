@@ -111,7 +111,7 @@ impl<'a> Witnesses<'a> {
         let state = if let (Some(tries), Some(pool)) = (entry.tries.upgrade(), self.pool) {
             list_captured(&tries, lister, pool, sort)
         } else if let Some(nodes) = self.recent.nodes(&hash) {
-            nodes.list(lister.room())
+            lister.copy(&nodes)
         } else if let Retained::Present(copy) = self.chain.database.witness(&hash)? {
             WitnessCopy::unpack(&copy)?.state
         } else {

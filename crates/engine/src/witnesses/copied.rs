@@ -1,49 +1,21 @@
 //! Floor 2. Which witnesses have their copies on disk.
 
 use crate::error::NO_PANIC;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// When a witness is to be copied.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum CopyDue {
-    /// That of a block since the database was opened: soon, while its nodes are in memory.
-    Now,
-    /// That of a block before, which has none because the process ended too soon: before its
-    /// parent's state is forgotten.
-    InTime,
-}
-
-/// Which witnesses have their copies.
+/// Up to which number each canonical block's witness has its copy, or gets none.
 #[derive(Debug)]
 pub(crate) struct CopySchedule {
-    progress: Mutex<CopyProgress>,
+    last: AtomicU64,
     /// Held while a copy is made.
     making: Mutex<()>,
-    /// The head's number when the database was opened.
-    opened_at: u64,
-}
-
-/// Up to which number each witness of a canonical block has its copy, or gets none.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct CopyProgress {
-    now: u64,
-    in_time: u64,
-    /// How often other blocks became canonical.
-    branches: u64,
-}
-
-/// The numbers of a chain's first block and of its head.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ChainEnds {
-    pub(crate) first: u64,
-    pub(crate) head: u64,
 }
 
 impl CopySchedule {
-    /// For a chain that is opened with these ends.
-    pub(crate) fn new(ChainEnds { first, head }: ChainEnds) -> Self {
-        let progress = CopyProgress { now: head, in_time: first, branches: 0 };
-        Self { progress: progress.into(), making: Mutex::new(()), opened_at: head }
+    /// For a chain whose first block has this number.
+    pub(crate) fn new(first: u64) -> Self {
+        Self { last: first.into(), making: Mutex::new(()) }
     }
 
     /// Held while a copy is made.
@@ -51,51 +23,25 @@ impl CopySchedule {
         self.making.lock().expect(NO_PANIC)
     }
 
-    pub(crate) fn progress(&self) -> CopyProgress {
-        *self.lock()
+    /// The number up to which copies are made.
+    pub(crate) fn last(&self) -> u64 {
+        self.last.load(Ordering::SeqCst)
     }
 
-    /// The last number whose copy is due, up to `last`.
-    pub(crate) fn last(&self, due: CopyDue, last: u64) -> u64 {
-        match due {
-            CopyDue::Now => last,
-            CopyDue::InTime => last.min(self.opened_at),
-        }
-    }
-
-    /// Notes that all copies up to `number` are made, unless other blocks became canonical since
-    /// `seen`: those are looked at again.
-    pub(crate) fn made(&self, due: CopyDue, number: u64, seen: CopyProgress) {
-        let mut progress = self.lock();
-        if progress.branches == seen.branches {
-            *progress.number_mut(due) = number;
-        }
+    /// Takes the next number in `first..=last`. If the caller looks up the block with it after
+    /// this, no block that becomes canonical meanwhile is left out: its number comes again.
+    pub(crate) fn next(&self, first: u64, last: u64) -> Option<u64> {
+        let mut next = None;
+        let take = |copied: u64| {
+            next = Some((copied + 1).max(first)).filter(|next| *next <= last);
+            next
+        };
+        let _ = self.last.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take);
+        next
     }
 
     /// Notes that other blocks are canonical above `number`: they may have no copies yet.
     pub(crate) fn branched_off(&self, number: u64) {
-        let mut progress = self.lock();
-        progress.now = progress.now.min(number);
-        progress.branches += 1;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, CopyProgress> {
-        self.progress.lock().expect(NO_PANIC)
-    }
-}
-
-impl CopyProgress {
-    pub(crate) fn number(&self, due: CopyDue) -> u64 {
-        match due {
-            CopyDue::Now => self.now,
-            CopyDue::InTime => self.in_time,
-        }
-    }
-
-    fn number_mut(&mut self, due: CopyDue) -> &mut u64 {
-        match due {
-            CopyDue::Now => &mut self.now,
-            CopyDue::InTime => &mut self.in_time,
-        }
+        self.last.fetch_min(number, Ordering::SeqCst);
     }
 }

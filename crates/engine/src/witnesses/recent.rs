@@ -8,8 +8,8 @@
 use crate::error::NO_PANIC;
 use crate::tries::Tries;
 use crate::witnesses::assembled::Assembled;
+use alloy_primitives::B256;
 use alloy_primitives::map::B256Map;
-use alloy_primitives::{B256, Bytes};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 use trie::NodeList;
@@ -45,19 +45,10 @@ pub(crate) struct RecentWitness {
 /// Nodes of witnesses by the hash of their block.
 #[derive(Debug, Default)]
 struct NodeRing {
-    nodes: B256Map<Arc<WitnessNodes>>,
+    nodes: B256Map<Arc<NodeList>>,
     /// The first is the oldest.
     order: VecDeque<B256>,
     bytes: usize,
-}
-
-/// The nodes of one witness.
-#[derive(Debug)]
-pub(crate) struct WitnessNodes {
-    /// Each node lies in one piece.
-    pieces: Vec<Bytes>,
-    /// Of each node, in order.
-    lens: Vec<u32>,
 }
 
 /// Bytes of a piece: a size that the allocator soon gives out again, see `trie`'s lists.
@@ -66,6 +57,9 @@ const PIECE_BYTES: usize = 16 << 10;
 /// Bytes that a piece takes besides its content: its place, its count, and the end that no node
 /// went into.
 const PIECE_COSTS_BYTES: usize = 384;
+
+/// Bytes that a node takes besides its content.
+const NODE_COSTS_BYTES: usize = 16;
 
 /// Listers that are kept: one for the newest block, one for older ones, one for copies.
 const LISTERS: usize = 3;
@@ -174,7 +168,7 @@ impl RecentWitnesses {
     }
 
     /// The nodes of a block's witness, if they are here.
-    pub(crate) fn nodes(&self, hash: &B256) -> Option<Arc<WitnessNodes>> {
+    pub(crate) fn nodes(&self, hash: &B256) -> Option<Arc<NodeList>> {
         self.ring().nodes.get(hash).cloned()
     }
 
@@ -195,10 +189,10 @@ impl RecentWitnesses {
         // A new witness never comes on top of all that there may be.
         drop(self.make_room(bytes));
         let nodes = match assembled {
-            Some(assembled) => WitnessNodes::copy(&assembled.witness.state),
+            Some(assembled) => assembled.witness.state.compact(PIECE_BYTES),
             None => self.with_lister(|lister| {
                 let listed = tries.witness(lister, 1, &run_serially);
-                let nodes = WitnessNodes::copy(&listed);
+                let nodes = listed.compact(PIECE_BYTES);
                 lister.recycle(listed);
                 nodes
             }),
@@ -208,20 +202,20 @@ impl RecentWitnesses {
 
     /// Evicts the oldest until so many bytes more are within the limit. The caller drops them when
     /// the lock is free.
-    fn make_room(&self, bytes: usize) -> Vec<Arc<WitnessNodes>> {
+    fn make_room(&self, bytes: usize) -> Vec<Arc<NodeList>> {
         let mut evicted = Vec::new();
         let mut ring = self.ring();
         while ring.bytes + bytes > self.limit_bytes {
             let Some(oldest) = ring.order.pop_front() else { break };
             let nodes = ring.nodes.remove(&oldest).expect("each in the order is there");
-            ring.bytes -= nodes.bytes();
+            ring.bytes -= bytes_of(&nodes);
             evicted.push(nodes);
         }
         evicted
     }
 
-    fn insert(&self, hash: B256, nodes: WitnessNodes) {
-        let bytes = nodes.bytes();
+    fn insert(&self, hash: B256, nodes: NodeList) {
+        let bytes = bytes_of(&nodes);
         if bytes > self.limit_bytes {
             return;
         }
@@ -235,44 +229,10 @@ impl RecentWitnesses {
     }
 }
 
-impl WitnessNodes {
-    fn copy(listed: &NodeList) -> Self {
-        let mut left = listed.content_bytes();
-        let mut pieces: Vec<Vec<u8>> = Vec::with_capacity(left / PIECE_BYTES + 2);
-        for node in listed {
-            if pieces.last().is_none_or(|piece| piece.len() + node.len() > piece.capacity()) {
-                pieces.push(Vec::with_capacity(left.min(PIECE_BYTES).max(node.len())));
-            }
-            pieces.last_mut().expect("there is one").extend_from_slice(node);
-            left -= node.len();
-        }
-        let lens = listed.iter().map(|node| node.len() as u32).collect();
-        Self { pieces: pieces.into_iter().map(Bytes::from).collect(), lens }
-    }
-
-    /// Adds the nodes to a list that has room for them.
-    pub(crate) fn list(&self, mut room: NodeList) -> NodeList {
-        room.reserve(self.lens.len());
-        let mut pieces = self.pieces.iter();
-        let mut rest: &[u8] = &[];
-        for len in self.lens.iter().map(|len| *len as usize) {
-            if len > rest.len() {
-                let piece = pieces.next().expect("each node is in a piece");
-                room.push_piece(piece.clone());
-                rest = piece;
-            }
-            let (node, others) = rest.split_at(len);
-            room.push_slice(node);
-            rest = others;
-        }
-        room
-    }
-
-    /// About the bytes that it holds in memory.
-    fn bytes(&self) -> usize {
-        let pieces = self.pieces.iter().map(|piece| piece.len() + PIECE_COSTS_BYTES);
-        size_of::<Self>() + self.lens.len() * size_of::<u32>() + pieces.sum::<usize>()
-    }
+/// About the bytes that nodes take in memory.
+fn bytes_of(nodes: &NodeList) -> usize {
+    let costs = nodes.len() * NODE_COSTS_BYTES + nodes.pieces_count() * PIECE_COSTS_BYTES;
+    size_of::<NodeList>() + nodes.content_bytes() + costs
 }
 
 #[cfg(test)]

@@ -10,8 +10,9 @@ mod result;
 pub use result::StatelessValidationResult;
 pub use witness::container::{SszError, SszProblem};
 
+use crate::payload::validate_versioned_hashes;
 use crate::{BlockError, ChainSpec, InvalidBlock, SealedBlock, Transaction, VerifyError, verify};
-use alloy_consensus::{Block, BlockBody, Header, Transaction as _, proofs};
+use alloy_consensus::{Block, BlockBody, Header, proofs};
 use alloy_eips::Decodable2718;
 use alloy_hardforks::EthereumHardfork;
 use alloy_primitives::{Bytes, keccak256};
@@ -99,10 +100,6 @@ fn block(request: &NewPayloadRequest) -> Result<SealedBlock, InvalidBlock> {
     if got != expected {
         return Err(InvalidBlock::BlockHash { got, expected });
     }
-    let hashes = block.body.transactions.iter();
-    let hashes = hashes.flat_map(|tx| tx.blob_versioned_hashes().into_iter().flatten());
-    if !hashes.eq(&request.versioned_hashes) {
-        return Err(InvalidBlock::VersionedHashes);
-    }
+    validate_versioned_hashes(&block, &request.versioned_hashes)?;
     Ok(block)
 }

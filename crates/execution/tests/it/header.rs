@@ -1,10 +1,14 @@
 //! The rules that a header is held to.
 
 use alloy_consensus::Header;
+use alloy_consensus::constants::EMPTY_WITHDRAWALS;
+use alloy_eips::eip1559::INITIAL_BASE_FEE;
 use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
-use alloy_primitives::{B64, B256, Bytes, U256};
+use alloy_eips::eip7685::EMPTY_REQUESTS_HASH;
+use alloy_primitives::{B64, B256, Bytes, U256, keccak256};
 use deponent_execution::*;
 use testing::world::{self, World};
+use trie::EMPTY_ROOT_HASH;
 
 /// The valid header of `fork` with a change, and the rule that it breaks then.
 fn check(fork: &str, change: impl Fn(&mut Header), expected: Result<(), InvalidBlock>) {
@@ -171,4 +175,25 @@ fn blob_gas_is_whole_blobs_under_the_limit_and_the_excess_follows() {
         let error = InvalidBlock::ExcessBlobGas { got: 1, expected: 0 };
         refused(fork, |header| header.excess_blob_gas = Some(1), error);
     }
+}
+
+#[test]
+fn a_first_header_has_the_fields_of_the_fork_it_begins_with() {
+    let genesis = alloy_genesis::Genesis::default();
+    for (index, fork) in FORKS.into_iter().enumerate() {
+        let header = first_header(&genesis, &world::chain(fork), EMPTY_ROOT_HASH).unwrap();
+        assert_eq!(header.base_fee_per_gas, Some(INITIAL_BASE_FEE));
+        assert_eq!(header.withdrawals_root, (index >= 1).then_some(EMPTY_WITHDRAWALS), "{fork}");
+        assert_eq!(header.blob_gas_used, (index >= 2).then_some(0), "{fork}");
+        assert_eq!(header.excess_blob_gas, (index >= 2).then_some(0), "{fork}");
+        let beacon_root = header.parent_beacon_block_root;
+        assert_eq!(beacon_root, (index >= 2).then_some(B256::ZERO), "{fork}");
+        assert_eq!(header.requests_hash, (index >= 3).then_some(EMPTY_REQUESTS_HASH), "{fork}");
+        let list = header.block_access_list_hash;
+        assert_eq!(list, (index >= 5).then(|| keccak256([0xc0])), "{fork}");
+        assert_eq!(header.slot_number, (index >= 5).then_some(0), "{fork}");
+    }
+    let genesis = alloy_genesis::Genesis { base_fee_per_gas: Some(1 << 64), ..genesis };
+    let error = first_header(&genesis, &world::chain("osaka"), EMPTY_ROOT_HASH).unwrap_err();
+    assert_eq!(error.to_string(), "baseFeePerGas 18446744073709551616 is over 64 bits");
 }

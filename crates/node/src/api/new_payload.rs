@@ -1,11 +1,10 @@
 //! `engine_newPayload`, alone and with the witness, and `engine_executeStatelessPayload`.
 
-use alloy_consensus::Transaction as _;
 use alloy_primitives::B256;
 use engine::{Assembled, Payload, Verdict};
 use engine_api::json::Data;
 use engine_api::{PayloadStatus, Status};
-use execution::{Roots, SealedBlock, Transaction};
+use execution::{Roots, SealedBlock};
 use rpc::{Error, Json, Params, Pieces};
 use serde::Serialize;
 use witness::Witness;
@@ -110,15 +109,11 @@ struct StatelessStatus {
 /// The block that a payload describes, whatever its block hash; the versioned hashes must be right.
 fn block(payload: Payload) -> Result<SealedBlock, String> {
     let Payload { execution, sidecar } = payload;
-    let block = execution
-        .try_into_block_with_sidecar::<Transaction>(&sidecar)
-        .map_err(|fault| fault.to_string())?;
-    if let Some(versioned_hashes) = sidecar.versioned_hashes() {
-        let transactions = block.body.transactions.iter();
-        let hashes = transactions.flat_map(|tx| tx.blob_versioned_hashes().into_iter().flatten());
-        if !hashes.eq(versioned_hashes) {
-            return Err("expectedBlobVersionedHashes differ from the transactions' own".into());
-        }
+    let block =
+        execution::decode_payload(execution, &sidecar).map_err(|fault| fault.to_string())?;
+    if let Some(hashes) = sidecar.versioned_hashes() {
+        let differ = |_| "expectedBlobVersionedHashes differ from the transactions' own";
+        execution::validate_versioned_hashes(&block, hashes).map_err(differ)?;
     }
-    Ok(SealedBlock::new(block))
+    Ok(block)
 }

@@ -3,9 +3,9 @@
 use alloy_consensus::Header;
 use alloy_eip7928::AccountChanges;
 use alloy_eips::eip7840::BlobParams;
-use alloy_genesis::ChainConfig;
+use alloy_genesis::{ChainConfig, GenesisAccount};
 use alloy_primitives::{Address, B64, B256, Bloom, Bytes, U256};
-use engine::{Genesis, GenesisAccount};
+use engine::Genesis;
 use execution::ChainSpec;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -131,11 +131,13 @@ impl Test {
         if got != expected {
             return Err(format!("genesis header hashes to {got}, not {expected}"));
         }
+        let word = |(slot, value): (&U256, &U256)| (B256::from(*slot), B256::from(*value));
         let account = |account: &FixtureAccount| GenesisAccount {
-            nonce: account.nonce.to(),
+            nonce: Some(account.nonce.to()),
             balance: account.balance,
-            code: account.code.clone(),
-            storage: account.storage.clone(),
+            code: Some(account.code.clone()),
+            storage: Some(account.storage.iter().map(word).collect()),
+            ..GenesisAccount::default()
         };
         let alloc = self.pre.iter().map(|(address, a)| (*address, account(a)));
         Ok(Genesis { header, alloc: alloc.collect() })

@@ -48,12 +48,13 @@ impl FlatState {
     pub(crate) fn new(genesis: &Genesis) -> Self {
         let mut state = Self::default();
         for (address, account) in &genesis.alloc {
-            let code_hash = keccak256(&account.code);
-            state.codes.insert(code_hash, account.code.clone());
-            let slots = account.storage.iter().filter(|(_, value)| !value.is_zero());
-            let slots = slots.map(|(slot, value)| (keccak256(slot.to_be_bytes::<32>()), *value));
+            let code = account.code.clone().unwrap_or_default();
+            let code_hash = keccak256(&code);
+            state.codes.insert(code_hash, code);
+            let slots = account.storage.iter().flatten().filter(|(_, value)| !value.is_zero());
+            let slots = slots.map(|(slot, value)| (keccak256(slot), (*value).into()));
             let storage = slots.collect();
-            let (nonce, balance) = (account.nonce, account.balance);
+            let (nonce, balance) = (account.nonce.unwrap_or(0), account.balance);
             let account = FlatAccount { nonce, balance, code_hash, storage };
             state.accounts.insert(keccak256(address), account);
         }

@@ -6,7 +6,7 @@ use crate::blocks::{Judge, difference, set_head, unknown_parent};
 use crate::fixture::Test;
 use crate::report::Witnesses;
 use alloy_primitives::map::B256Map;
-use alloy_primitives::{B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
+use alloy_primitives::{B256, Bytes, U256, keccak256};
 use engine::{Engine, Genesis, Verdict};
 use execution::{BlockError, ChainSpec, OMMER_GENERATIONS, RunOptions, SealedBlock};
 use std::rc::Rc;
@@ -92,18 +92,16 @@ impl Plain {
     fn new(chain: ChainSpec, genesis: &Genesis) -> Result<Self, String> {
         let mut codes = B256Map::default();
         let changes = genesis.alloc.iter().map(|(address, account)| {
-            let code_hash = match account.code.is_empty() {
-                true => KECCAK256_EMPTY,
-                false => keccak256(&account.code),
-            };
-            codes.insert(code_hash, account.code.clone());
-            let (nonce, balance) = (account.nonce, account.balance);
-            let slots = account.storage.iter().filter(|(_, value)| !value.is_zero());
+            let code = account.code.clone().unwrap_or_default();
+            let code_hash = keccak256(&code);
+            codes.insert(code_hash, code);
+            let (nonce, balance) = (account.nonce.unwrap_or(0), account.balance);
+            let slots = account.storage.iter().flatten().filter(|(_, value)| !value.is_zero());
             Change {
                 address: *address,
                 account: Some(AccountInfo { nonce, balance, code_hash }),
                 storage_wiped: false,
-                slots: slots.map(|(slot, value)| (*slot, *value)).collect(),
+                slots: slots.map(|(slot, value)| ((*slot).into(), (*value).into())).collect(),
             }
         });
         let changes: Vec<_> = changes.collect();

@@ -9,12 +9,12 @@ use alloy_eips::eip7702::SignedAuthorization;
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{Address, Bytes, TxKind, U256, keccak256};
 use alloy_rpc_types_engine::{ExecutionPayload, ExecutionPayloadSidecar, ExecutionPayloadV4};
-use engine::{Engine, EngineOptions, Genesis, GenesisAccount, Payload, Verdict};
+use engine::{Engine, EngineOptions, Genesis, Payload, Verdict};
 use execution::{SealedBlock, Transaction};
 use state::{Database, MemoryDisk};
 use std::collections::BTreeMap;
 use testing::asm::*;
-use testing::world::{self, Signer, StartAccount, World, marker, system_contracts};
+use testing::world::{self, Signer, StartAccount, World, genesis_alloc, marker};
 use witness::Witness;
 
 /// Blocks in a chain, at most.
@@ -68,11 +68,7 @@ fn check(world: &mut World, judge: &mut FlatState, block: &SealedBlock) -> Resul
 
 /// The first block of a new world.
 fn genesis(world: &World, accounts: Vec<(Address, StartAccount)>) -> Genesis {
-    let alloc = system_contracts().into_iter().chain(accounts).map(|(address, account)| {
-        let StartAccount { nonce, balance, code, storage } = account;
-        (address, GenesisAccount { nonce, balance, code, storage })
-    });
-    Genesis { header: world.parent().clone(), alloc: alloc.collect() }
+    Genesis { header: world.parent().clone(), alloc: genesis_alloc(accounts) }
 }
 
 /// An engine that runs the smallest block on all its threads.

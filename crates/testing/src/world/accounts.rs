@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
 use alloy_eips::{eip2935, eip4788, eip7002, eip7251};
-use alloy_primitives::{Address, Bytes, U256, address};
+use alloy_genesis::GenesisAccount;
+use alloy_primitives::{Address, B256, Bytes, U256, address};
 
 /// The contracts that EIP-8282 calls at the end of a block.
 pub const BUILDER_CONTRACTS: [Address; 2] = [
@@ -59,6 +60,22 @@ pub fn system_contracts() -> Vec<(Address, StartAccount)> {
         (BUILDER_CONTRACTS[1], Bytes::from_static(&[0])),
     ];
     codes.map(|(address, code)| (address, StartAccount::contract(code))).into()
+}
+
+/// These accounts and the system contracts, as a genesis file has them.
+pub fn genesis_alloc(
+    accounts: impl IntoIterator<Item = (Address, StartAccount)>,
+) -> BTreeMap<Address, GenesisAccount> {
+    let word = |(slot, value): (U256, U256)| (B256::from(slot), B256::from(value));
+    let entry = |account: StartAccount| GenesisAccount {
+        nonce: Some(account.nonce),
+        balance: account.balance,
+        code: Some(account.code).filter(|code| !code.is_empty()),
+        storage: Some(account.storage.into_iter().map(word).collect()),
+        ..GenesisAccount::default()
+    };
+    let accounts = system_contracts().into_iter().chain(accounts);
+    accounts.map(|(address, account)| (address, entry(account))).collect()
 }
 
 /// The code of an account that delegates to `target` (EIP-7702).

@@ -5,12 +5,12 @@ mod ahead;
 mod chains;
 mod signer;
 
-pub use accounts::{BUILDER_CONTRACTS, StartAccount, marker, system_contracts};
+pub use accounts::{BUILDER_CONTRACTS, StartAccount, genesis_alloc, marker, system_contracts};
 pub use ahead::{FollowedState, RanBefore, RunInBatches, summary};
 pub use chains::{CHAIN_ID, COINBASE, GAS_PRICE, chain, config, old_chain};
 pub use signer::Signer;
 
-use alloy_consensus::constants::{EMPTY_OMMER_ROOT_HASH, EMPTY_WITHDRAWALS};
+use alloy_consensus::constants::EMPTY_OMMER_ROOT_HASH;
 use alloy_consensus::{BlockBody, Header, Transaction as _, proofs};
 use alloy_eips::eip4895::Withdrawal;
 use alloy_hardforks::EthereumHardforks;
@@ -43,7 +43,7 @@ pub struct Validated {
 pub struct World {
     /// The rules.
     pub chain: ChainSpec,
-    /// Headers by number, from 0 on; the last is the parent of the next block.
+    /// Headers by number, without gaps; the last is the parent of the next block.
     pub headers: Vec<Header>,
     /// Trie nodes by hash.
     pub nodes: B256Map<Bytes>,
@@ -91,25 +91,14 @@ impl World {
     }
 
     fn first_header(&self, state_root: B256) -> Header {
-        let chain = &self.chain;
-        let cancun = chain.is_cancun_active_at_timestamp(0);
-        let amsterdam = chain.is_amsterdam_active_at_timestamp(0);
-        let merged = chain.is_merged_at(0) == Some(true);
-        Header {
-            ommers_hash: EMPTY_OMMER_ROOT_HASH,
-            state_root,
+        let merged = self.chain.is_merged_at(0) == Some(true);
+        let genesis = alloy_genesis::Genesis {
             difficulty: U256::from(if merged { 0 } else { 1_000_000 }),
             gas_limit: 100_000_000,
-            base_fee_per_gas: chain.is_london_active_at_block(0).then_some(7),
-            withdrawals_root: chain.is_shanghai_active_at_timestamp(0).then_some(EMPTY_WITHDRAWALS),
-            blob_gas_used: cancun.then_some(0),
-            excess_blob_gas: cancun.then_some(0),
-            parent_beacon_block_root: cancun.then_some(B256::ZERO),
-            requests_hash: chain.is_prague_active_at_timestamp(0).then_some(B256::ZERO),
-            block_access_list_hash: amsterdam.then_some(B256::ZERO),
-            slot_number: amsterdam.then_some(0),
-            ..Header::default()
-        }
+            base_fee_per_gas: Some(7),
+            ..Default::default()
+        };
+        execution::first_header(&genesis, &self.chain, state_root).expect("a small base fee")
     }
 
     /// Puts `count` blocks in which nothing happens on top, without running them.
@@ -390,7 +379,9 @@ impl Source for World {
     }
 
     fn ancestor(&self, number: u64) -> Option<Ancestor> {
-        let rlp = Bytes::from(alloy_rlp::encode(self.headers.get(usize::try_from(number).ok()?)?));
+        let index = number.checked_sub(self.headers.first()?.number)?;
+        let header = self.headers.get(usize::try_from(index).ok()?)?;
+        let rlp = Bytes::from(alloy_rlp::encode(header));
         Some(Ancestor { hash: keccak256(&rlp), rlp })
     }
 }

@@ -155,9 +155,11 @@ impl Lister {
         }
     }
 
-    /// An empty list, with the memory of a recycled one if there is one.
-    pub fn room(&mut self) -> NodeList {
-        NodeList::new(Vec::new(), mem::take(&mut self.spare))
+    /// Copies a list, into the memory of a recycled one if there is one. The nodes are shared.
+    pub fn copy(&mut self, nodes: &NodeList) -> NodeList {
+        let mut copy = NodeList::new(Vec::new(), mem::take(&mut self.spare));
+        copy.clone_from(nodes);
+        copy
     }
 
     /// Lists the nodes captured in overlays, and `roots` that are in no overlay, on at most

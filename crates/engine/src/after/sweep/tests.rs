@@ -1,40 +1,32 @@
 use super::*;
-use crate::samples::{branch, genesis_file};
-use crate::{Engine, EngineOptions, Genesis, world};
+use crate::samples::{branch, genesis_file, open};
+use crate::{Engine, EngineOptions, world};
+use alloy_genesis::{Genesis, GenesisAccount};
 use alloy_primitives::{Address, U256};
-use execution::ChainSpec;
-use state::{Database, MemoryDisk};
+use state::MemoryDisk;
+
+fn sweeping_engine(file: &Genesis) -> Engine {
+    let options = EngineOptions { sweep_min_bytes: 1, ..EngineOptions::default() };
+    open(MemoryDisk::new(), file, &state::Options::default(), options).unwrap()
+}
 
 /// All of it is in use.
 #[test]
 fn the_state_that_a_chain_begins_with_is_not_swept_at_once() {
-    let config = world::config("osaka");
-    let chain = ChainSpec::from_config(&config).unwrap();
-    let mut file = genesis_file(config);
+    let rich = || GenesisAccount { balance: U256::MAX, ..Default::default() };
+    let mut file = genesis_file(world::config("osaka"));
     file.alloc.extend((1..2_000u64).map(|n| (Address::from_word(U256::from(n).into()), rich())));
-    let genesis = Genesis::new(&file, &chain).unwrap();
-    let database = Database::open(MemoryDisk::new(), &state::Options::default()).unwrap();
-    let options = EngineOptions { sweep_min_bytes: 1, ..EngineOptions::default() };
-    let engine = Engine::open(chain, Some(genesis), database, options).unwrap();
+    let engine = sweeping_engine(&file);
     let head = *branch(&engine, engine.heads().genesis, 0, 3).last().unwrap();
     let sealed = engine.block(head).unwrap().unwrap().seal.wait().unwrap().sweep;
     assert_eq!((sealed.cycle, sealed.owed_bytes), (None, 0));
     assert!(sealed.live_bytes > 100_000, "{sealed:?}");
 }
 
-fn rich() -> alloy_genesis::GenesisAccount {
-    alloy_genesis::GenesisAccount { balance: U256::MAX, ..Default::default() }
-}
-
 #[test]
 fn a_sweep_is_in_nobodys_way() {
-    let config = world::config("osaka");
-    let chain = ChainSpec::from_config(&config).unwrap();
-    let genesis = Genesis::new(&genesis_file(config), &chain).unwrap();
-    let database = Database::open(MemoryDisk::new(), &state::Options::default()).unwrap();
-    let options = EngineOptions { sweep_min_bytes: 1, ..EngineOptions::default() };
-    let engine = Engine::open(chain, Some(genesis), database, options).unwrap();
-    let shared = engine.shared();
+    let engine = sweeping_engine(&genesis_file(world::config("osaka")));
+    let shared = &engine.shared;
     let head = *branch(&engine, engine.heads().genesis, 0, 3).last().unwrap();
     let record = engine.block(head).unwrap().unwrap();
     let (version, below) =

@@ -33,7 +33,7 @@ impl Sample {
     }
 
     fn reads(&self, listed: Option<Arc<AccessListState>>) -> ReadAhead<'_> {
-        let shared = self.engine.shared();
+        let shared = &self.engine.shared;
         let running = RunningBlock {
             chain: &shared.chain,
             spec: self.engine.chain(),
@@ -78,8 +78,8 @@ fn a_block_is_cold_once_it_has_waited_long() {
 fn nothing_is_read_ahead_once_the_transactions_have_run() {
     let sample = Sample::new("osaka", false);
     let reads = sample.reads(None);
-    let mut state =
-        VersionState::new(reads.running.chain, &sample.parent, reads.version).until(&reads.is_over);
+    let mut state = VersionState::new(reads.running.chain, &sample.parent, reads.version);
+    state.is_over = Some(&reads.is_over);
     assert!(state.account(COUNTER).unwrap().is_some());
     watch(&reads, 1, |watch| watch.end());
     state.account(COUNTER).unwrap_err();

@@ -1,5 +1,5 @@
 use super::*;
-use alloy_primitives::U256;
+use alloy_primitives::{Bytes, U256};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -24,7 +24,7 @@ fn the_newest_are_there_as_they_were_and_no_more_than_the_limit() {
     let mut kept = Vec::new();
     for number in 0..300u64 {
         let (hash, listed) = (B256::from(U256::from(number)), some(rng));
-        recent.insert(hash, WitnessNodes::copy(&listed));
+        recent.insert(hash, listed.compact(PIECE_BYTES));
         kept.push((hash, listed));
     }
     let there: Vec<_> = kept.iter().map(|(hash, _)| recent.nodes(hash)).collect();
@@ -32,18 +32,18 @@ fn the_newest_are_there_as_they_were_and_no_more_than_the_limit() {
     assert!(first > 0 && there[first..].iter().all(Option::is_some));
     let mut there_bytes = 0;
     for ((_, listed), nodes) in kept[first..].iter().zip(there[first..].iter().flatten()) {
-        assert_eq!(nodes.list(NodeList::default()), *listed);
-        there_bytes += nodes.bytes();
+        assert_eq!(**nodes, *listed);
+        there_bytes += bytes_of(nodes);
     }
     assert_eq!(there_bytes, recent.ring().bytes);
-    let next_bytes = WitnessNodes::copy(&kept[first - 1].1).bytes();
+    let next_bytes = bytes_of(&kept[first - 1].1.compact(PIECE_BYTES));
     assert!(there_bytes <= 1 << 20 && there_bytes + next_bytes > 1 << 20);
 }
 
 #[test]
 fn a_witness_is_not_counted_twice_and_one_that_is_too_large_evicts_nothing() {
     let recent = RecentWitnesses::new(1_000);
-    let nodes = |len: usize| WitnessNodes::copy(&vec![Bytes::from(vec![7; len])].into());
+    let nodes = |len: usize| NodeList::from(vec![Bytes::from(vec![7; len])]);
     let (one, other) = (B256::with_last_byte(1), B256::with_last_byte(2));
     recent.insert(one, nodes(100));
     let bytes = recent.ring().bytes;
