@@ -66,7 +66,6 @@ pub(crate) enum Command {
     Overhead(OverheadArgs),
 }
 
-/// The arguments of `quick`.
 #[derive(Debug, Args)]
 pub(crate) struct QuickArgs {
     #[command(flatten)]
@@ -79,7 +78,6 @@ pub(crate) struct QuickArgs {
     rounds: usize,
 }
 
-/// The arguments of `generate`.
 #[derive(Debug, Args)]
 pub(crate) struct GenerateArgs {
     #[command(flatten)]
@@ -97,7 +95,6 @@ pub(crate) struct GenerateArgs {
     read: Read,
 }
 
-/// The arguments of `state`.
 #[derive(Debug, Args)]
 pub(crate) struct StateArgs {
     #[command(flatten)]
@@ -135,7 +132,6 @@ pub(crate) struct StateArgs {
     invalid: bool,
 }
 
-/// The arguments of `depths`.
 #[derive(Debug, Args)]
 pub(crate) struct DepthsArgs {
     #[command(flatten)]
@@ -178,7 +174,6 @@ struct SizeArgs {
     pause: u64,
 }
 
-/// The arguments of `transports`.
 #[derive(Debug, Args)]
 pub(crate) struct TransportsArgs {
     #[command(flatten)]
@@ -193,7 +188,6 @@ pub(crate) struct TransportsArgs {
     large_rounds: usize,
 }
 
-/// The arguments of `witness`.
 #[derive(Debug, Args)]
 pub(crate) struct WitnessArgs {
     #[command(flatten)]
@@ -214,7 +208,6 @@ pub(crate) struct WitnessArgs {
     minutes: u64,
 }
 
-/// The arguments of `crowd`.
 #[derive(Debug, Args)]
 pub(crate) struct CrowdArgs {
     #[command(flatten)]
@@ -267,7 +260,6 @@ struct Feed {
     reorg: Option<u64>,
 }
 
-/// The arguments of `replay`.
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
     #[command(flatten)]
@@ -304,7 +296,6 @@ pub(crate) struct ReplayArgs {
     rounds: Option<usize>,
 }
 
-/// The arguments of `compare`.
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
     #[command(flatten)]

@@ -12,14 +12,16 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use alloy_consensus::constants::EMPTY_OMMER_ROOT_HASH;
-use alloy_consensus::{Block, EthereumTxEnvelope, Transaction as _, TxEip4844, proofs};
+use alloy_consensus::{Block, EthereumTxEnvelope, TxEip4844, proofs};
 use alloy_eips::eip7685::{EMPTY_REQUESTS_HASH, Requests};
 use alloy_primitives::{B256, Bytes, U64, keccak256};
 use alloy_rlp::Decodable;
 use alloy_rpc_types_engine::{
-    ExecutionPayloadV1, ExecutionPayloadV2, ExecutionPayloadV3, ExecutionPayloadV4,
+    ExecutionPayload, ExecutionPayloadV1, ExecutionPayloadV2, ExecutionPayloadV3,
+    ExecutionPayloadV4,
 };
 use anyhow::{Context, bail, ensure};
+use engine_api::{EngineMethod, NewPayload};
 use rpc::RawValue;
 use serde::Deserialize;
 use serde_json::json;
@@ -31,7 +33,6 @@ use crate::progress;
 
 type Transaction = EthereumTxEnvelope<TxEip4844>;
 
-/// The arguments of `extract`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -174,37 +175,21 @@ impl PartialFile {
     }
 }
 
-/// In which form an endpoint gives a block: each takes one call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    /// RLP.
-    Rlp,
-    /// JSON with whole transactions.
-    Json,
-}
-
-impl Form {
-    const ALL: [Self; 2] = [Self::Rlp, Self::Json];
-
-    const fn method(self) -> &'static str {
-        match self {
-            Self::Rlp => "debug_getRawBlock",
-            Self::Json => "eth_getBlockByNumber",
-        }
-    }
-}
+/// The methods that give a block in one call: as RLP, and as JSON with whole transactions.
+const RLP_BLOCK: &str = "debug_getRawBlock";
+const JSON_BLOCK: &str = "eth_getBlockByNumber";
 
 struct Source {
     caller: Caller,
     chain_id: u64,
-    /// Those that the endpoint did not refuse.
-    forms: Vec<Form>,
+    /// The methods for blocks that the endpoint did not refuse.
+    methods: Vec<&'static str>,
 }
 
 impl Source {
     fn new(mut caller: Caller) -> anyhow::Result<Self> {
         let chain_id: U64 = serde_json::from_str(caller.call("eth_chainId", "[]")?.get())?;
-        Ok(Self { caller, chain_id: chain_id.to(), forms: Form::ALL.to_vec() })
+        Ok(Self { caller, chain_id: chain_id.to(), methods: vec![RLP_BLOCK, JSON_BLOCK] })
     }
 
     /// The call that brought a block.
@@ -228,19 +213,16 @@ impl Source {
     /// A block with the roots that its header says.
     fn block(&mut self, number: u64) -> anyhow::Result<Block<Transaction>> {
         let mut reasons = Vec::new();
-        for form in self.forms.clone() {
-            let block = match form {
-                Form::Rlp => self.rlp(number),
-                Form::Json => self.json(number),
-            };
+        for method in self.methods.clone() {
+            let block = if method == RLP_BLOCK { self.rlp(number) } else { self.json(number) };
             match block.and_then(|block| check_roots(&block).map(|()| block)) {
                 Ok(block) => return Ok(block),
                 Err(error) => {
                     // Asked for another block, it would say the same.
-                    if Fault::of(&error) == Some(Fault::Refusing) && self.forms.len() > 1 {
-                        self.forms.retain(|other| *other != form);
+                    if Fault::of(&error) == Some(Fault::Refusing) && self.methods.len() > 1 {
+                        self.methods.retain(|other| *other != method);
                     }
-                    reasons.push(format!("{}: {error:#}", form.method()));
+                    reasons.push(format!("{method}: {error:#}"));
                 }
             }
         }
@@ -248,7 +230,7 @@ impl Source {
     }
 
     fn rlp(&mut self, number: u64) -> anyhow::Result<Block<Transaction>> {
-        let raw = self.caller.call("debug_getRawBlock", &json!([hex(number)]).to_string())?;
+        let raw = self.caller.call(RLP_BLOCK, &json!([hex(number)]).to_string())?;
         let raw: Bytes = serde_json::from_str(raw.get()).context("no RLP")?;
         let block = Block::decode(&mut &raw[..])?;
         Ok(block)
@@ -256,18 +238,23 @@ impl Source {
 
     fn json(&mut self, number: u64) -> anyhow::Result<Block<Transaction>> {
         type Answer = alloy_rpc_types_eth::Block<alloy_rpc_types_eth::Transaction<Transaction>>;
-        let block: Answer = parse_block(&self.answer(number, true)?)?;
-        let hash = block.header.hash;
+        let answer = self.answer(number, true)?;
+        ensure!(answer.get() != "null", "there is no such block");
+        let block: Answer = serde_json::from_str(answer.get()).context("not a block")?;
+        let expected = block.header.hash;
         ensure!(
             block.transactions.is_full() || block.transactions.is_empty(),
             "hashes instead of transactions"
         );
         let block = block.map_transactions(|transaction| transaction.into_inner());
-        same_hash(block.into_consensus(), hash)
+        let block = block.into_consensus();
+        let hash = block.header.hash_slow();
+        ensure!(hash == expected, "its fields give the hash {hash}, it says {expected}");
+        Ok(block)
     }
 
     fn answer(&mut self, number: u64, whole: bool) -> anyhow::Result<Box<RawValue>> {
-        self.caller.call("eth_getBlockByNumber", &json!([hex(number), whole]).to_string())
+        self.caller.call(JSON_BLOCK, &json!([hex(number), whole]).to_string())
     }
 
     fn hash_of(&mut self, number: u64) -> anyhow::Result<B256> {
@@ -298,17 +285,6 @@ fn hex(number: u64) -> String {
     format!("{number:#x}")
 }
 
-fn parse_block<'a, T: Deserialize<'a>>(answer: &'a RawValue) -> anyhow::Result<T> {
-    ensure!(answer.get() != "null", "there is no such block");
-    serde_json::from_str(answer.get()).context("not a block")
-}
-
-fn same_hash(block: Block<Transaction>, expected: B256) -> anyhow::Result<Block<Transaction>> {
-    let hash = block.header.hash_slow();
-    ensure!(hash == expected, "its fields give the hash {hash}, it says {expected}");
-    Ok(block)
-}
-
 fn check_roots(block: &Block<Transaction>) -> anyhow::Result<()> {
     let (header, body) = (&block.header, &block.body);
     let transactions = proofs::calculate_transaction_root(&body.transactions);
@@ -329,26 +305,28 @@ fn new_payload(
     let is_mined = !header.difficulty.is_zero() || header.ommers_hash != EMPTY_OMMER_ROOT_HASH;
     ensure!(!is_mined, "it is of proof of work, which no payload describes");
     let hash = header.hash_slow();
-    if header.withdrawals_root.is_none() {
-        let payload = ExecutionPayloadV1::from_block_unchecked(hash, block);
-        return Payload::of("engine_newPayloadV1", &(payload,));
-    }
-    if header.blob_gas_used.is_none() {
-        let payload = ExecutionPayloadV2::from_block_unchecked(hash, block);
-        return Payload::of("engine_newPayloadV2", &(payload,));
-    }
-    let payload = ExecutionPayloadV3::from_block_unchecked(hash, block);
-    let transactions = block.body.transactions.iter();
-    let blobs = transactions.flat_map(|tx| tx.blob_versioned_hashes().into_iter().flatten());
-    let blobs: Vec<B256> = blobs.copied().collect();
-    let root = header.parent_beacon_block_root.context("it has no parent beacon block root")?;
-    let Some(requests) = requests else {
-        return Payload::of("engine_newPayloadV3", &(payload, blobs, root));
+    let payload = if header.withdrawals_root.is_none() {
+        ExecutionPayload::V1(ExecutionPayloadV1::from_block_unchecked(hash, block))
+    } else if header.blob_gas_used.is_none() {
+        ExecutionPayload::V2(ExecutionPayloadV2::from_block_unchecked(hash, block))
+    } else {
+        let payload_inner = ExecutionPayloadV3::from_block_unchecked(hash, block);
+        header.parent_beacon_block_root.context("it has no parent beacon block root")?;
+        match access_list {
+            None => ExecutionPayload::V3(payload_inner),
+            Some(block_access_list) => ExecutionPayload::V4(ExecutionPayloadV4 {
+                payload_inner,
+                block_access_list,
+                slot_number: header.slot_number.context("it has no slot number")?,
+            }),
+        }
     };
-    let Some(block_access_list) = access_list else {
-        return Payload::of("engine_newPayloadV4", &(payload, blobs, root, requests));
+    let call = NewPayload {
+        payload,
+        versioned_hashes: block.body.blob_versioned_hashes_iter().copied().collect(),
+        parent_beacon_block_root: header.parent_beacon_block_root,
+        execution_requests: requests.map(|requests| requests.iter().cloned().collect()),
     };
-    let slot_number = header.slot_number.context("it has no slot number")?;
-    let payload = ExecutionPayloadV4 { payload_inner: payload, block_access_list, slot_number };
-    Payload::of("engine_newPayloadV5", &(payload, blobs, root, requests))
+    let version = EngineMethod::NewPayload.version(call.forks()[0]);
+    Payload::of(EngineMethod::NewPayload.name(version), &call.to_json()?)
 }

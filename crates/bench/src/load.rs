@@ -44,7 +44,6 @@ const NULL_TIME: Duration = Duration::from_secs(1);
 /// Never reached by a turn of counted calls.
 const ENDLESS: Duration = Duration::from_secs(1 << 30);
 
-/// The arguments of `rpc`.
 #[derive(Debug, Args)]
 pub(crate) struct LoadArgs {
     /// Where calls go: http(s)://host:port/path, ws(s)://host:port/path, the path of a Unix socket,
@@ -172,7 +171,8 @@ pub(crate) fn load(args: &LoadArgs) -> anyhow::Result<()> {
     for target in targets.iter().filter(|target| target.null.is_none()) {
         let timeout = seconds("--timeout", args.timeout)?;
         let version = Caller::to(Arc::clone(&target.endpoint), timeout)?.version();
-        let version = version.with_context(|| format!("no answer from {}", target.endpoint))?;
+        let version =
+            version.with_context(|| format!("no answer from {}", target.endpoint.shown))?;
         document.client(&target.name, &version, &[]);
     }
     let plans = args.mode.iter().map(|mode| args.plan(*mode, access.max_rate));
@@ -233,7 +233,7 @@ impl LoadArgs {
                 Some((null, endpoint)) => (Some(null), endpoint),
                 None => (None, Arc::new(Endpoint::new(url, access)?)),
             };
-            let shown = if null.is_some() { url.clone() } else { endpoint.to_string() };
+            let shown = if null.is_some() { url.clone() } else { endpoint.shown.clone() };
             names.push(shown.clone());
             // The same endpoint twice shows how much a difference has to be.
             let name = match names.iter().filter(|name| **name == shown).count() {

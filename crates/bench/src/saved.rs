@@ -9,7 +9,6 @@ use clap::Args;
 
 use crate::report;
 
-/// The arguments of `report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
     /// Saved reports: the folders of other commands' results, or their report.json.

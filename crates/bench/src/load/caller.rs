@@ -129,7 +129,7 @@ impl Caller {
         self.has_answered = true;
         let result = reply.results.pop().unwrap_or(Err(CallFailure::Missing));
         result.map_err(|failure| {
-            let error = anyhow!("{} answers {failure}: {}", self.endpoint, reply.error_text);
+            let error = anyhow!("{} answers {failure}: {}", self.endpoint.shown, reply.error_text);
             let (error, pause) = match failure {
                 CallFailure::Limited => (error, Some(reply.retry_after)),
                 CallFailure::Status(500..) => (error, Some(None)),
@@ -152,7 +152,8 @@ impl Caller {
             ClientError::Http { .. } | ClientError::Address { .. } => true,
             _ => false,
         };
-        let error = anyhow::Error::new(error).context(format!("no answer of {}", self.endpoint));
+        let error =
+            anyhow::Error::new(error).context(format!("no answer of {}", self.endpoint.shown));
         NoResult { error, is_passing: !lasts, pause: None }
     }
 

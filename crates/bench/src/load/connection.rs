@@ -78,16 +78,8 @@ impl Connection {
     }
 
     /// Several calls may be under way on it at a time.
-    pub(super) const fn is_shared(&self) -> bool {
+    pub(super) const fn is_session(&self) -> bool {
         matches!(self, Self::Session(_))
-    }
-
-    /// The same connection once more, where it is shared.
-    pub(super) fn share(&self) -> Option<Self> {
-        match self {
-            Self::Http { .. } => None,
-            Self::Session(client) => Some(Self::Session(client.clone())),
-        }
     }
 }
 
@@ -176,9 +168,6 @@ fn id_of(answer: &RawValue) -> Option<u64> {
 /// The failure of all calls of a message that has no answer.
 pub(super) fn failure(error: &ClientError) -> CallFailure {
     match error {
-        ClientError::Connect { .. } | ClientError::Http { .. } | ClientError::Address { .. } => {
-            CallFailure::Connect
-        }
         ClientError::Timeout { .. } => CallFailure::Timeout,
         ClientError::Broken { source, .. } if source.is_parse() => CallFailure::Malformed,
         ClientError::Malformed(_) | ClientError::TooLong { .. } => CallFailure::Malformed,

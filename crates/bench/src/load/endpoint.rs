@@ -1,6 +1,5 @@
 //! An endpoint: its address, its credentials, and the pause that it asks for.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -143,8 +142,8 @@ pub(super) struct Endpoint {
     /// As the client wants it: without TLS, which is in its options.
     address: String,
     path: String,
-    /// Without what may be a key: the path of a URL.
-    shown: String,
+    /// The address as reports show it: the path of a URL may be a key.
+    pub(super) shown: String,
     options: ConnectOptions,
     pub(super) backoff: Backoff,
 }
@@ -208,12 +207,6 @@ impl Endpoint {
         let mut client = SessionClient::connect_with(&self.address, options).await?;
         client.set_timeout(timeout);
         Ok(Connection::Session(client))
-    }
-}
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shown)
     }
 }
 
@@ -282,7 +275,7 @@ mod tests {
         ] {
             let endpoint = Endpoint::new(url, &none).expect(url);
             assert_eq!((endpoint.transport, &*endpoint.address), (transport, address));
-            assert_eq!(endpoint.to_string(), shown);
+            assert_eq!(endpoint.shown, shown);
         }
         for fault in ["ftp://a", "http://", "https://", "", "http://a/b c", "ws://a\r\n"] {
             Endpoint::new(fault, &none).expect_err(fault);

@@ -14,7 +14,6 @@ use crate::cells;
 use crate::number::count;
 use crate::report::{Document, Table, Unit};
 
-/// The arguments of `overhead`.
 #[derive(Debug, Args)]
 pub(crate) struct OverheadArgs {
     /// Seconds of each measurement.

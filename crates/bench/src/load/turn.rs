@@ -175,7 +175,8 @@ impl TurnState {
     /// before.
     async fn wait(&self, message: &mut Message, alarm: Option<&Alarm>) -> bool {
         loop {
-            let paused = self.endpoint.backoff.until().saturating_duration_since(self.at_start());
+            let start = self.at(Duration::ZERO);
+            let paused = self.endpoint.backoff.until().saturating_duration_since(start);
             let now = self.now();
             if now < paused {
                 // We chose to wait: calls are due later, not late.
@@ -195,10 +196,6 @@ impl TurnState {
                 _ => sleep_until(self.at(until).into()).await,
             }
         }
-    }
-
-    fn at_start(&self) -> Instant {
-        self.at(Duration::ZERO)
     }
 
     /// Counts the calls of a message that was due and not sent: they have waited until the end at
@@ -279,18 +276,15 @@ impl Channel {
                     self.count(reply, &message, from);
                     let mut state = self.state.lock().await;
                     state.lost = 0;
-                    if !connection.is_shared() {
+                    if !connection.is_session() {
                         state.connection = Some(connection);
                     }
                 }
                 Err(error) => {
-                    let failure = match failure(&error) {
-                        CallFailure::Connect => CallFailure::Closed,
-                        failure => failure,
-                    };
+                    let failure = failure(&error);
                     lock(&self.tally).fail(failure, message.count as u64);
                     // Over a session, the answers to other calls may still come.
-                    if failure != CallFailure::Timeout || !connection.is_shared() {
+                    if failure != CallFailure::Timeout || !connection.is_session() {
                         self.lose(&mut *self.state.lock().await, number);
                     }
                 }
@@ -310,8 +304,11 @@ impl Channel {
             }
             self.open(&mut state).await;
         }
-        let shared = state.connection.as_ref().and_then(Connection::share);
-        Some((state.number, shared.or_else(|| state.connection.take())?))
+        let connection = match &state.connection {
+            Some(Connection::Session(client)) => Connection::Session(client.clone()),
+            _ => state.connection.take()?,
+        };
+        Some((state.number, connection))
     }
 
     async fn open(&self, state: &mut ChannelState) {

@@ -143,18 +143,4 @@ impl Bars {
         self.bars.push(Bar { name: name.into(), parts: parts.collect() });
         self
     }
-
-    /// Adds a bar of `total`, divided as its parts are to each other. The parts of a median, each a
-    /// median itself, do not add up to it: so the bar says what the table says.
-    pub fn bar_of<'a>(
-        &mut self,
-        name: impl Into<String>,
-        total: f64,
-        parts: impl IntoIterator<Item = (&'a str, f64)>,
-    ) -> &mut Self {
-        let parts: Vec<_> = parts.into_iter().filter(|(_, value)| value.is_finite()).collect();
-        let sum: f64 = parts.iter().map(|(_, value)| value).sum();
-        let share = if sum > 0.0 { total / sum } else { 0.0 };
-        self.bar(name, parts.into_iter().map(|(name, value)| (name, value * share)))
-    }
 }

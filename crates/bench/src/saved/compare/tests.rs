@@ -156,30 +156,21 @@ fn unequal_work_has_no_verdict() {
 #[test]
 fn what_is_no_folder_of_such_results_is_called_that() {
     let good = saved(&runs(&["geth"], &[1.0]), &Document::new("Replay"));
-    let check = |spoil: fn(&Path), words: &str| {
+    let two = report::json(&["a", "b"].map(Document::new));
+    for (file, content, words) in [
+        ("samples.jsonl", None, "cannot read"),
+        ("report.json", None, "report.json"),
+        ("samples.jsonl", Some(""), "no samples"),
+        ("samples.jsonl", Some("{\"client\": \"a\"}"), "line 1 is not one of replay"),
+        ("report.json", Some(&*two), "several reports"),
+    ] {
         let bad = saved(&runs(&["geth"], &[1.0]), &Document::new("Replay"));
-        spoil(bad.path());
+        let file = bad.path().join(file);
+        match content {
+            None => fs::remove_file(file).expect("it is there"),
+            Some(content) => fs::write(file, content).expect("written"),
+        }
         let error = format!("{:#}", compare([good.path(), bad.path()]).expect_err(words));
         assert!(error.contains(words), "{words} is not in {error}");
-    };
-    check(
-        |folder| fs::remove_file(folder.join("samples.jsonl")).expect("it is there"),
-        "cannot read",
-    );
-    check(
-        |folder| fs::remove_file(folder.join("report.json")).expect("it is there"),
-        "report.json",
-    );
-    check(|folder| fs::write(folder.join("samples.jsonl"), "").expect("written"), "no samples");
-    check(
-        |folder| fs::write(folder.join("samples.jsonl"), "{\"client\": \"a\"}").expect("written"),
-        "line 1 is not one of replay",
-    );
-    check(
-        |folder| {
-            let two = ["a", "b"].map(Document::new);
-            fs::write(folder.join("report.json"), report::json(&two)).expect("written");
-        },
-        "several reports",
-    );
+    }
 }
