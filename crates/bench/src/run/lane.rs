@@ -167,7 +167,7 @@ impl Lane {
             Wire::WebSocket | Wire::Ipc => {
                 let runtime = port::runtime()?;
                 let (address, secret) = match wire {
-                    Wire::Ipc => (format!("ipc:{}", unix()?.display()), None),
+                    Wire::Ipc => (format!("unix:{}", unix()?.display()), None),
                     _ => (address.to_owned(), secret.clone()),
                 };
                 let client = session(&runtime, &address, secret.clone())?;
