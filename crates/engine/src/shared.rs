@@ -5,6 +5,7 @@ use crate::chain::floors::Floors;
 use crate::chain::persisted::PersistedHeads;
 use crate::chain::record::BlockRecord;
 use crate::chain::sealed::Sealed;
+use crate::chain::slots::SlotCache;
 use crate::chain::stored::{stored_block, stored_header, stored_link};
 use crate::chain::tree::{BlockTree, Heads};
 use crate::chain::unsealed::Unsealed;
@@ -33,6 +34,7 @@ pub(crate) struct Shared {
 /// The valid blocks, on disk and in memory.
 pub(crate) struct Chain {
     pub(crate) database: Arc<Database>,
+    pub(crate) slots: SlotCache,
     tree: RwLock<BlockTree>,
     floors: Mutex<Floors>,
     pub(crate) unsealed: Arc<Unsealed>,
@@ -60,6 +62,7 @@ impl Chain {
     fn new(database: Arc<Database>, heads: Heads) -> Result<Self, Error> {
         let chain = Self {
             tree: RwLock::new(BlockTree::new(database.clone(), heads)?),
+            slots: SlotCache::default(),
             floors: Mutex::new(Floors::of(&database)),
             database,
             unsealed: Arc::default(),

@@ -116,7 +116,7 @@ impl<'a> BlockTries<'a> {
         Ok(Self {
             ancestors: Ancestors::new(chain, parent),
             nodes,
-            reader: VersionReader::new(&chain.database, version),
+            reader: VersionReader::of(chain, version),
             accounts: AddressMap::default(),
             work,
             listed,

@@ -6,6 +6,7 @@ pub(crate) mod persisted;
 pub(crate) mod read_set;
 pub(crate) mod record;
 pub(crate) mod sealed;
+pub(crate) mod slots;
 pub(crate) mod stored;
 pub(crate) mod tree;
 pub(crate) mod unsealed;

@@ -1,7 +1,9 @@
 //! Floor 3. The reader of a version: accounts, slots and codes.
 
+use crate::chain::slots::{CachedSlot, SlotCache};
 use crate::error::storage_error;
 use crate::limits;
+use crate::shared::Chain;
 use alloy_primitives::map::AddressMap;
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use state::{Database, NodeReader, StoredCode};
@@ -40,6 +42,8 @@ pub(crate) struct VersionReader<'a> {
     nodes: NodeReader,
     accounts: TrieReader,
     storages: AddressMap<TrieReader>,
+    /// Slots that were read in any version.
+    slots: Option<&'a SlotCache>,
 }
 
 /// Reads one trie of a version.
@@ -70,7 +74,12 @@ impl<'a> VersionReader<'a> {
     pub(crate) fn new(database: &'a Database, version: Version) -> Self {
         let nodes = NodeReader::new(database.nodes().clone());
         let accounts = TrieReader::new(version);
-        Self { database, nodes, accounts, storages: AddressMap::default() }
+        Self { database, nodes, accounts, storages: AddressMap::default(), slots: None }
+    }
+
+    /// As [`new`](Self::new), with the slots that others have read.
+    pub(crate) fn of(chain: &'a Chain, version: Version) -> Self {
+        Self { slots: Some(&chain.slots), ..Self::new(&chain.database, version) }
     }
 
     pub(crate) fn version(&self) -> Version {
@@ -106,12 +115,21 @@ impl<'a> VersionReader<'a> {
         slot: U256,
     ) -> Result<Option<(B256, U256)>, StateError> {
         let Some(storage) = known.storage() else { return Ok(None) };
-        let hash = hashed_slot(slot);
         let trie = self.storages.entry(address).or_insert_with(|| TrieReader::new(storage));
-        let value = match trie.shortcuts() {
-            Some(shortcuts) => shortcuts.slot(&mut self.nodes, &hash)?,
-            None => versioned::slot(&mut self.nodes, &storage, &hash)?,
+        let Some(shortcuts) = trie.shortcuts() else {
+            let hash = hashed_slot(slot);
+            return Ok(Some((hash, versioned::slot(&mut self.nodes, &storage, &hash)?)));
         };
+        let cached = self.slots.and_then(|slots| slots.get(address, slot));
+        let hash = cached.map_or_else(|| hashed_slot(slot), |cached| cached.hash);
+        let before = cached.map(|cached| cached.read);
+        let read = shortcuts.slot(&mut self.nodes, &hash, before)?;
+        if let Some(slots) = self.slots
+            && before != Some(read)
+        {
+            slots.insert(address, slot, CachedSlot { hash, read });
+        }
+        let value = read.value;
         Ok(Some((hash, value)))
     }
 

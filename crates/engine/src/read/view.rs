@@ -36,7 +36,7 @@ pub(crate) struct VersionState<'a> {
 impl<'a> VersionState<'a> {
     pub(crate) fn new(chain: &'a Chain, parent: &Arc<BlockRecord>, version: Version) -> Self {
         Self {
-            reader: VersionReader::new(&chain.database, version),
+            reader: VersionReader::of(chain, version),
             listed: None,
             shared: None,
             accounts: AddressMap::default(),

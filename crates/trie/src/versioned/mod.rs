@@ -30,7 +30,7 @@ pub use address::{NodeAddress, RecordError, RecordReader, RecordSink, Records, V
 pub use block::BlockTrie;
 pub use listing::Lister;
 pub use memory::MemoryRecords;
-pub use read::{Shortcuts, account, account_proof, slot};
+pub use read::{Shortcuts, SlotRead, account, account_proof, slot};
 pub use shard::{Shard, StateKey};
 pub use sweep::{SweepCursor, sweep};
 pub use unit::{WorkUnit, run_serially};

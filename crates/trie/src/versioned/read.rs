@@ -22,7 +22,7 @@ pub fn account(
     hashed_address: &B256,
 ) -> Result<Option<(Account, Version)>, Error> {
     let (at, in_leaf) = (RecordPosition::root(version), account_in_leaf(hashed_address));
-    walk(&mut records, at, hashed_address, None, |_| {}, in_leaf)
+    walk(&mut records, at, hashed_address, None, |_| true, in_leaf)
 }
 
 /// The value of a slot in a version of a storage, zero if it is not set.
@@ -35,8 +35,19 @@ pub fn slot(
     hashed_slot: &B256,
 ) -> Result<U256, Error> {
     let (at, in_leaf) = (RecordPosition::root(storage), slot_in_leaf(hashed_slot));
-    let value = walk(&mut records, at, hashed_slot, None, |_| {}, in_leaf)?;
+    let value = walk(&mut records, at, hashed_slot, None, |_| true, in_leaf)?;
     Ok(value.unwrap_or_default())
+}
+
+/// The value of a slot, zero if it is not set, and the record three nibbles below the storage's
+/// root that the walk to it has passed. A record never changes, so the value is the same in every
+/// version in which the walk passes that record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotRead {
+    /// The record's address; none if there is no record at that depth.
+    pub past: NodeAddress,
+    /// The value.
+    pub value: U256,
 }
 
 /// Where the nodes below the first nibbles of a version's trie stand, as far as reads have come by
@@ -68,11 +79,16 @@ impl Shortcuts {
         mut records: impl RecordReader,
         hashed_address: &B256,
     ) -> Result<Option<(Account, Version)>, Error> {
-        let (start, pass) = self.start(hashed_address);
+        let (start, mut pass) = self.start(hashed_address);
+        let pass = |at| {
+            pass(at);
+            true
+        };
         walk(&mut records, start, hashed_address, None, pass, account_in_leaf(hashed_address))
     }
 
-    /// As [`slot`](self::slot).
+    /// As [`slot`](self::slot). It ends early where `before`, an earlier read of the slot in any
+    /// version of the storage, says what is below the record that it has come to.
     ///
     /// # Errors
     /// See [`account`](self::account).
@@ -80,10 +96,26 @@ impl Shortcuts {
         &mut self,
         mut records: impl RecordReader,
         hashed_slot: &B256,
-    ) -> Result<U256, Error> {
-        let (start, pass) = self.start(hashed_slot);
-        let value = walk(&mut records, start, hashed_slot, None, pass, slot_in_leaf(hashed_slot))?;
-        Ok(value.unwrap_or_default())
+        before: Option<SlotRead>,
+    ) -> Result<SlotRead, Error> {
+        let (start, mut pass) = self.start(hashed_slot);
+        let mut past = NodeAddress::NONE;
+        let mut is_new = |at: RecordPosition| {
+            pass(at);
+            if at.depth == SHORTCUT_NIBBLES {
+                past = at.address;
+            }
+            past.is_none() || before.is_none_or(|before| before.past != past)
+        };
+        let in_leaf = slot_in_leaf(hashed_slot);
+        let mut value = None;
+        if is_new(start) {
+            value = walk(&mut records, start, hashed_slot, None, &mut is_new, in_leaf)?;
+        }
+        match before {
+            Some(before) if !past.is_none() && before.past == past => Ok(before),
+            _ => Ok(SlotRead { past, value: value.unwrap_or_default() }),
+        }
     }
 
     /// Where a walk to this key begins, and what it is to tell of where it passes.
@@ -122,7 +154,7 @@ pub fn account_proof<R: Records + ?Sized>(
     let mut keep = |rlp: &[u8]| proof.push(Bytes::copy_from_slice(rlp));
     let in_leaf = account_in_leaf(hashed_address);
     let (mut records, at) = (records, RecordPosition::root(version));
-    let found = walk(&mut records, at, hashed_address, Some(&mut keep), |_| {}, in_leaf)?;
+    let found = walk(&mut records, at, hashed_address, Some(&mut keep), |_| true, in_leaf)?;
     let proof = mem::take(&mut proof);
     let storage_root = found.map_or(Version::EMPTY, |(_, storage)| storage);
     let mut storage = Vec::with_capacity(hashed_slots.len());
@@ -130,7 +162,7 @@ pub fn account_proof<R: Records + ?Sized>(
         let mut proof = Vec::new();
         let mut keep = |rlp: &[u8]| proof.push(Bytes::copy_from_slice(rlp));
         let (at, in_leaf) = (RecordPosition::root(&storage_root), slot_in_leaf(&hashed_slot));
-        let value = walk(&mut records, at, &hashed_slot, Some(&mut keep), |_| {}, in_leaf)?;
+        let value = walk(&mut records, at, &hashed_slot, Some(&mut keep), |_| true, in_leaf)?;
         storage.push(StorageProof { hashed_slot, value: value.unwrap_or_default(), proof });
     }
     Ok(AccountProof { account: found.map(|(account, _)| account), proof, storage })
@@ -189,13 +221,14 @@ impl RecordPosition {
 type RlpSink<'a> = dyn FnMut(&[u8]) + 'a;
 
 /// Follows `key` from a record. Hands the RLP of each node that is not embedded to `see`, where
-/// that is given, and each record that it comes to to `pass`.
+/// that is given, and each record that it comes to to `pass`. Where `pass` says no it ends, with
+/// nothing found.
 fn walk<T>(
     records: &mut impl RecordReader,
     RecordPosition { mut address, mut depth }: RecordPosition,
     key: &B256,
     mut see: Option<&mut RlpSink<'_>>,
-    mut pass: impl FnMut(RecordPosition),
+    mut pass: impl FnMut(RecordPosition) -> bool,
     in_leaf: impl Fn(&RecordLeaf<'_>) -> LeafResult<T>,
 ) -> Result<Option<T>, Error> {
     while !address.is_none() {
@@ -216,7 +249,9 @@ fn walk<T>(
         match step.map_err(|reason| Error::MalformedRecord { address, reason })? {
             WalkNext::Record(next) => {
                 address = next;
-                pass(RecordPosition { address, depth });
+                if !pass(RecordPosition { address, depth }) {
+                    return Ok(None);
+                }
             }
             WalkNext::Done(None) => return Ok(None),
             WalkNext::Done(Some(found)) => return found.map(Some),
@@ -270,7 +305,7 @@ mod tests {
     use alloy_primitives::KECCAK256_EMPTY;
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeSet, HashMap};
 
     /// Keys that share their first nibbles in all ways: with many others, with one, with none.
     fn keys(rng: &mut StdRng, count: usize) -> BTreeSet<B256> {
@@ -300,12 +335,19 @@ mod tests {
             }
             let version = builder.finish();
             let (_, storage) = account(&records, &version, &owner).unwrap().unwrap();
-            let mut shortcuts = Shortcuts::new(storage);
-            for key in there.iter().copied().chain(keys(rng, count)) {
-                let expected = slot(&records, &storage, &key).unwrap();
-                // The second time it goes by what the first one has found.
-                for _ in 0..2 {
-                    assert_eq!(shortcuts.slot(&records, &key).unwrap(), expected, "{key}");
+            let mut before = HashMap::new();
+            // The second one has what the first one has read.
+            for _ in 0..2 {
+                let mut shortcuts = Shortcuts::new(storage);
+                for key in there.iter().copied().chain(keys(rng, count)) {
+                    let expected = slot(&records, &storage, &key).unwrap();
+                    // The second time it goes by what the first one has found.
+                    for _ in 0..2 {
+                        let earlier = before.get(&key).copied();
+                        let read = shortcuts.slot(&records, &key, earlier).unwrap();
+                        assert_eq!(read.value, expected, "{key}");
+                        before.insert(key, read);
+                    }
                 }
             }
         }

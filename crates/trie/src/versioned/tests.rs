@@ -7,7 +7,8 @@ use crate::{
 };
 use alloy_primitives::{B256, KECCAK256_EMPTY, U256, keccak256};
 use proptest::prelude::*;
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 mod damage;
@@ -106,11 +107,14 @@ struct Known {
 struct World {
     records: MemoryRecords,
     store: Store,
+    /// The last read of each slot, in whatever version.
+    reads: RefCell<HashMap<(B256, B256), SlotRead>>,
 }
 
 impl Default for World {
     fn default() -> Self {
-        Self { records: MemoryRecords::spread_out(), store: Store::default() }
+        let (records, store) = (MemoryRecords::spread_out(), Store::default());
+        Self { records, store, reads: RefCell::default() }
     }
 }
 
@@ -228,7 +232,11 @@ impl World {
                 assert_eq!(value, Ok(flat.slot(&address, hashed_slot)));
                 // The second time it goes by what the first one has found.
                 for _ in 0..2 {
-                    assert_eq!(shortcuts.slot(&self.records, hashed_slot), value);
+                    let mut reads = self.reads.borrow_mut();
+                    let before = reads.get(&(address, *hashed_slot)).copied();
+                    let read = shortcuts.slot(&self.records, hashed_slot, before).unwrap();
+                    assert_eq!(Ok(read.value), value);
+                    reads.insert((address, *hashed_slot), read);
                 }
             }
             let proof = account_proof(&self.records, version, &address, &slots);
