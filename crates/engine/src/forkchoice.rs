@@ -21,7 +21,7 @@ pub struct ForkchoiceOutcome {
     pub payload_id: Option<PayloadId>,
 }
 
-/// Who chooses the head.
+/// The side that chooses the head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Leader {
     /// It begins with the last block of proof of work.

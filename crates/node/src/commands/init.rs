@@ -89,7 +89,7 @@ pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the arguments say of the first block.
+/// The first block, as far as the arguments describe it.
 struct Expected {
     genesis: alloy_genesis::Genesis,
     chain: ChainSpec,
