@@ -108,22 +108,13 @@ impl Engine {
             return Err(Error::InvalidAttributes(reason));
         }
         let chain = self.chain();
+        let shanghai = chain.is_shanghai_active_at_timestamp(timestamp);
+        let cancun = chain.is_cancun_active_at_timestamp(timestamp);
+        let amsterdam = chain.is_amsterdam_active_at_timestamp(timestamp);
         let fields = [
-            (
-                "withdrawals",
-                attributes.withdrawals.is_some(),
-                chain.is_shanghai_active_at_timestamp(timestamp),
-            ),
-            (
-                "parentBeaconBlockRoot",
-                attributes.parent_beacon_block_root.is_some(),
-                chain.is_cancun_active_at_timestamp(timestamp),
-            ),
-            (
-                "slotNumber",
-                attributes.slot_number.is_some(),
-                chain.is_amsterdam_active_at_timestamp(timestamp),
-            ),
+            ("withdrawals", attributes.withdrawals.is_some(), shanghai),
+            ("parentBeaconBlockRoot", attributes.parent_beacon_block_root.is_some(), cancun),
+            ("slotNumber", attributes.slot_number.is_some(), amsterdam),
         ];
         for (name, present, active) in fields {
             if present != active {

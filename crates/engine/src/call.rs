@@ -22,7 +22,7 @@ impl Engine {
         let record = chain.known_block(&block_hash)?;
         let version = chain.sealed(background, &record)?.version;
         let mut state = VersionState::new(chain, &record, version);
-        state.is_call = true;
+        state.ancestors.is_call = true;
         let outcome = execution::call(self.chain(), &record.block.header, call, overrides, state);
         outcome.map_err(|error| match (chain.sealed(background, &record), error) {
             // Its nodes were deleted while it was read.

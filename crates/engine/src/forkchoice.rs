@@ -1,7 +1,7 @@
 //! Floor 5. The fork choice: which branch is canonical.
 
 use crate::builds::BuildRequest;
-use crate::chain::tree::BlockTree;
+use crate::chain::tree::{BlockTree, Heads};
 use crate::chain::verdict::Verdict;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -102,18 +102,11 @@ impl Engine {
             if self.shared.chain.is_pruned(record)? {
                 return Err(Error::TooDeepReorg(head));
             }
-            let safe = on_branch(&tree, "safe", state.safe_block_hash, head)?;
-            let finalized = on_branch(&tree, "finalized", state.finalized_block_hash, head)?;
+            let Heads { safe, finalized, .. } = tree.heads;
+            let safe = on_branch(&tree, "safe", state.safe_block_hash, safe, head)?;
+            let finalized =
+                on_branch(&tree, "finalized", state.finalized_block_hash, finalized, head)?;
             self.shared.copies.branched_off(tree.set_head(head)?);
-            // A block that the consensus layer does not name stays, if it is on the head's branch.
-            let safe = match safe {
-                Some(safe) => Some(safe),
-                None => kept(&tree, tree.heads.safe, head)?,
-            };
-            let finalized = match finalized {
-                Some(finalized) => Some(finalized),
-                None => kept(&tree, tree.heads.finalized, head)?,
-            };
             tree.set_safe(safe, finalized);
             // The head is asked for all the time.
             tree.insert(record.clone())
@@ -132,24 +125,28 @@ impl Engine {
     }
 }
 
-/// `block` when it is on the branch of `head`.
-fn kept(tree: &BlockTree, block: Option<B256>, head: B256) -> Result<Option<B256>, Error> {
-    match block {
-        Some(block) if tree.is_ancestor(&block, &head)? => Ok(Some(block)),
+/// `hash` when it is a block on the branch of `head`. Where the consensus layer names none, by the
+/// zero hash, the last one stays, if it is on that branch.
+fn on_branch(
+    tree: &BlockTree,
+    name: &str,
+    hash: B256,
+    last: Option<B256>,
+    head: B256,
+) -> Result<Option<B256>, Error> {
+    let last = || match last {
+        Some(last) if tree.is_ancestor(&last, &head)? => Ok(Some(last)),
         _ => Ok(None),
-    }
-}
-
-/// `hash` when it is a block on the branch of `head`, `None` for the zero hash.
-fn on_branch(tree: &BlockTree, name: &str, hash: B256, head: B256) -> Result<Option<B256>, Error> {
+    };
     if hash.is_zero() {
-        return Ok(None);
+        return last();
     }
     if !tree.is_ancestor(&hash, &head)? {
         // A chain that begins with a later state does not know what is before that, and the
         // consensus layer names nothing else until its own first blocks are final.
-        if tree.begins_late()? && tree.heads.finalized.is_none() && tree.link(&hash)?.is_none() {
-            return Ok(None);
+        let begins_late = tree.known_link(&tree.heads.genesis)?.0 > 0;
+        if begins_late && tree.heads.finalized.is_none() && tree.link(&hash)?.is_none() {
+            return last();
         }
         let reason = format!("{name} block {hash} is not an ancestor of the head {head}");
         return Err(Error::InvalidForkchoiceState(reason));

@@ -93,12 +93,11 @@ impl Chain {
         self.sealing.lock().expect(NO_PANIC)
     }
 
-    /// A valid block, `None` when there is none.
+    /// A valid block, `None` when there is none. One that is not among the newest is in the
+    /// database, which is not read while the tree is locked: the fork choice would wait for that.
     pub(crate) fn block(&self, hash: &B256) -> Result<Option<Arc<BlockRecord>>, Error> {
-        match self.recent(hash) {
-            Some(record) => Ok(Some(record)),
-            None => stored_block(&self.database, hash),
-        }
+        let recent = self.tree().recent(hash).cloned();
+        recent.map_or_else(|| stored_block(&self.database, hash), |record| Ok(Some(record)))
     }
 
     /// A valid block that must be there.
@@ -108,16 +107,11 @@ impl Chain {
 
     /// The RLP of a valid block's header.
     pub(crate) fn header_rlp(&self, hash: &B256) -> Result<Option<Bytes>, Error> {
-        match self.recent(hash) {
+        let recent = self.tree().recent(hash).cloned();
+        match recent {
             Some(record) => Ok(Some(alloy_rlp::encode(&record.block.header).into())),
             None => self.database.block(hash)?.map(|stored| stored_header(&stored)).transpose(),
         }
-    }
-
-    /// A valid block, if it is one of the newest. All others are in the database, which is not
-    /// read while the tree is locked: the fork choice would wait for that.
-    fn recent(&self, hash: &B256) -> Option<Arc<BlockRecord>> {
-        self.tree().recent(hash).cloned()
     }
 
     /// Number and parent of a valid block, `None` when there is none.

@@ -8,20 +8,17 @@ use crate::samples::{
     self, attributes, branch, changed, choose, counter, extend, genesis_file, heads, sender,
 };
 use crate::witnesses::copies::copy_a_witness;
-use crate::world::{self, StartAccount, World, genesis_alloc};
+use crate::world::{self, Branches, StartAccount, genesis_alloc};
 use crate::{Engine, EngineOptions, Error, Genesis, Verdict};
-use alloy_consensus::Header;
-use alloy_primitives::map::{B256Map, B256Set};
+use alloy_primitives::map::B256Set;
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, keccak256};
-use execution::{ChainSpec, SealedBlock, Transaction};
+use execution::{SealedBlock, Transaction};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use state::{Disk, MemoryDisk, Options, Retained};
-use std::iter::successors;
 use std::sync::Arc;
 use std::time::Duration;
-use witness::Witness;
 
 mod power_cuts;
 
@@ -46,36 +43,6 @@ fn accounts() -> Vec<(Address, StartAccount)> {
     ledgers.chain(others).chain([sender, counter()]).collect()
 }
 
-/// Nodes by hash in a map, tries made for each block: no versions, threads, caches or files.
-#[derive(Debug)]
-struct Slow {
-    /// Its headers are those of one branch.
-    world: World,
-    headers: B256Map<Header>,
-    witnesses: B256Map<Witness>,
-}
-
-impl Slow {
-    fn new(chain: ChainSpec, header: Header) -> Self {
-        let world = World::new(chain, accounts());
-        assert_eq!(world.parent().state_root, header.state_root);
-        let headers = [(header.hash_slow(), header)].into_iter().collect();
-        Self { world, headers, witnesses: B256Map::default() }
-    }
-
-    /// Whether the block is valid on its parent; remembers it then.
-    fn validate(&mut self, block: &SealedBlock) -> bool {
-        let parent = |header: &Header| self.headers.get(&header.parent_hash).cloned();
-        self.world.headers = successors(parent(&block.header), parent).collect();
-        self.world.headers.reverse();
-        let Ok(validated) = self.world.validate(block) else { return false };
-        self.headers.insert(block.hash(), block.header.clone());
-        self.witnesses.insert(block.hash(), validated.witness.clone());
-        self.world.extend(block, validated);
-        true
-    }
-}
-
 /// An engine whose segments are small, so that there are many.
 fn open(
     disk: impl Disk + 'static,
@@ -95,7 +62,7 @@ struct Simulation {
     genesis: alloy_genesis::Genesis,
     /// `None` only while it is opened again.
     fast: Option<Engine>,
-    slow: Slow,
+    slow: Branches,
     /// Every valid block but the first, in the order of validation.
     blocks: Vec<SealedBlock>,
 }
@@ -119,7 +86,7 @@ impl Simulation {
             options,
             genesis,
             fast: None,
-            slow: Slow::new(chain, header),
+            slow: Branches::new(chain, accounts(), header),
             blocks: Vec::new(),
         };
         simulation.open();

@@ -242,11 +242,6 @@ impl NodeStore {
         NodeAddress::new(self.shared.end.load(Ordering::Acquire))
     }
 
-    /// Whether the cache takes more pages without evicting others.
-    pub fn cache_has_room(&self) -> bool {
-        self.shared.cache.has_room()
-    }
-
     /// The first address that is not deleted.
     pub fn start(&self) -> NodeAddress {
         NodeAddress::new(self.shared.start.load(Ordering::Relaxed))
@@ -493,6 +488,14 @@ impl NodeBatch {
     /// When an earlier write failed; the records are dropped then.
     #[expect(clippy::missing_panics_doc, reason = "nothing panics while they are locked")]
     pub fn seal(mut self) -> Result<(), Error> {
+        self.flush()
+    }
+
+    /// As [`seal`](Self::seal), of the records so far: the batch goes on behind them.
+    ///
+    /// # Errors
+    /// As [`seal`](Self::seal).
+    pub fn flush(&mut self) -> Result<(), Error> {
         let shared = &*self.nodes.shared;
         shared.health.check()?;
         let pages = std::mem::take(&mut self.pages);
@@ -502,6 +505,7 @@ impl NodeBatch {
         }
         shared.waiting.write().expect("no thread panics with it").extend(pages);
         shared.end.store(self.next * PAGE, Ordering::Release);
+        self.used = PAGE_CONTENT_BYTES;
         Ok(())
     }
 

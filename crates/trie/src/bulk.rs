@@ -113,6 +113,11 @@ impl<'a, S: RecordSink> StateBuilder<'a, S> {
         Ok(())
     }
 
+    /// The sink, between two entries.
+    pub fn sink(&mut self) -> &mut S {
+        self.sink
+    }
+
     /// Writes the remaining nodes. Returns the root hash of the state and the address of its
     /// record.
     pub fn finish(mut self) -> Version {

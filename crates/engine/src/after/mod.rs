@@ -27,16 +27,18 @@ pub(crate) struct After {
 impl After {
     pub(crate) fn start(shared: &Arc<Shared>) -> Self {
         let queue = Arc::<Queue>::default();
-        let sealer = start("seal", shared, &queue, seal_all);
-        let persister = start("persist", shared, &queue, persist::run);
-        let mut warmer = None;
-        if shared.options.read_ahead_bytes > 0 {
+        let sealer = Some(start("seal", shared, &queue, |shared, queue| {
+            while let Some(block) = queue.next_block() {
+                seal::seal(shared, queue, block);
+            }
+        }));
+        let persister = Some(start("persist", shared, &queue, persist::run));
+        let warmer = (shared.options.read_ahead_bytes > 0).then(|| {
             // Nodes that come later are in memory, and may not be written yet.
             let end = shared.chain.database.nodes().end();
             let read = move |shared: &Shared, queue: &Queue| warm::read_newest(shared, queue, end);
-            warmer = Some(start("read-ahead", shared, &queue, read));
-        }
-        let (sealer, persister) = (Some(sealer), Some(persister));
+            start("read-ahead", shared, &queue, read)
+        });
         Self { shared: shared.clone(), queue, sealer, persister, warmer }
     }
 
@@ -64,12 +66,6 @@ fn start(
         lower_priority();
         run(&shared, &queue);
     })
-}
-
-fn seal_all(shared: &Shared, queue: &Queue) {
-    while let Some(block) = queue.next_block() {
-        seal::seal(shared, queue, block);
-    }
 }
 
 /// Blocks are sealed first, then persisted: the order is written here, and nowhere else.

@@ -1,7 +1,7 @@
 //! Floor 4. The state as a block of the chain reads and changes it: a version in the database, and
 //! tries that grow above it, on other threads when the block is worth it.
 
-use crate::block::timings::RootTimings;
+use crate::block::timings::Timings;
 use crate::block::trie_workers::{TrieSession, TrieWorkers};
 use crate::chain::read_set::{ReadNodes, ReadSet};
 use crate::chain::record::BlockRecord;
@@ -44,7 +44,8 @@ pub(crate) struct BlockTries<'a> {
     /// The nodes that these roots needed.
     needed_so_far: Vec<NodeAddress>,
     pub(crate) waited: DiskWait,
-    pub(crate) timings: RootTimings,
+    /// Those of the root alone.
+    pub(crate) timings: Timings,
 }
 
 /// How long a block's thread has waited for the disk, in nanoseconds; clones are the same.
@@ -125,7 +126,7 @@ impl<'a> BlockTries<'a> {
             so_far: AddressMap::default(),
             needed_so_far: Vec::new(),
             waited: DiskWait::default(),
-            timings: RootTimings::default(),
+            timings: Timings::default(),
         })
     }
 
@@ -330,7 +331,7 @@ impl BlockState for BlockTries<'_> {
                 tries.finish(&changes, &|units| pool.run(units))?
             }
         };
-        self.timings.applying = start.elapsed() - self.timings.catching_up;
+        self.timings.root = start.elapsed();
         Ok(root)
     }
 

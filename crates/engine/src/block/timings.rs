@@ -21,20 +21,10 @@ pub struct Timings {
     pub witness: Duration,
 }
 
-/// How long the root took after the last transaction.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct RootTimings {
-    /// Until all that was read is loaded: waiting for the workers, and what they have left.
-    pub(crate) catching_up: Duration,
-    /// Applying what was left, and hashing.
-    pub(crate) applying: Duration,
-}
-
 impl Timings {
-    /// Adds the phases of a block that has run, which took `elapsed` in all.
-    pub(crate) fn add(&mut self, root: RootTimings, recovery: Duration, elapsed: Duration) {
-        self.catching_up = root.catching_up;
-        self.root = root.catching_up + root.applying;
+    /// Adds the phases of a block that has run, which took `elapsed` in all, to those of its root.
+    pub(crate) fn add(&mut self, root: Self, recovery: Duration, elapsed: Duration) {
+        (self.catching_up, self.root) = (root.catching_up, root.root);
         self.recovery = recovery;
         self.execution = elapsed.saturating_sub(self.parent + self.root + self.recovery);
     }

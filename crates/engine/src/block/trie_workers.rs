@@ -23,31 +23,19 @@ use witness::Change;
 /// The shards of one block, all or some, each with its place among them.
 type Shards = Vec<(usize, Shard<NodeStore>)>;
 
-/// Something to do with an account.
+/// Something to do with an account, or with a slot of it.
 #[derive(Debug)]
 struct TrieTask {
-    hashed_address: B256,
-    kind: TaskKind,
-}
-
-#[derive(Debug)]
-enum TaskKind {
-    /// The block has read the account.
-    Account,
-    /// The block has read a slot.
-    Slot(B256),
-    /// A transaction has left this. In a box, as there are few of these and many of the others.
-    Ran(Box<(AccountInfo, Vec<(U256, U256)>)>),
+    key: StateKey,
+    /// What a transaction has left of the account; else the block has read the key. In a box, as
+    /// there are few of these and many of the others.
+    ran: Option<Box<(AccountInfo, Vec<(U256, U256)>)>>,
 }
 
 impl TrieTask {
-    /// The key that it reads.
+    /// The key, if it is to be read.
     fn key(&self) -> Option<StateKey> {
-        match &self.kind {
-            TaskKind::Account => Some((self.hashed_address, None)),
-            TaskKind::Slot(slot) => Some((self.hashed_address, Some(*slot))),
-            TaskKind::Ran(_) => None,
-        }
+        self.ran.is_none().then_some(self.key)
     }
 }
 
@@ -84,7 +72,7 @@ pub(crate) struct TrieWorkers {
 #[derive(Debug)]
 struct TrieWorker {
     sender: Option<Sender<Message>>,
-    thread: Option<JoinedThread>,
+    _thread: JoinedThread,
 }
 
 impl TrieWorkers {
@@ -122,7 +110,7 @@ impl TrieWorker {
             affinity.join();
             run(&receiver);
         });
-        Self { sender: Some(sender), thread: Some(thread) }
+        Self { sender: Some(sender), _thread: thread }
     }
 
     fn send(&self, message: Message) {
@@ -133,9 +121,8 @@ impl TrieWorker {
 
 impl Drop for TrieWorker {
     fn drop(&mut self) {
-        // The thread ends when it has no sender.
+        // The thread, which is waited for after this, ends when it has no sender.
         self.sender = None;
-        self.thread = None;
     }
 }
 
@@ -161,26 +148,24 @@ impl TrieSession<'_> {
     }
 
     pub(crate) fn touch_account(&mut self, hashed_address: B256) {
-        self.push(TrieTask { hashed_address, kind: TaskKind::Account });
+        self.push(TrieTask { key: (hashed_address, None), ran: None });
     }
 
     pub(crate) fn touch_slot(&mut self, hashed_address: B256, hashed_slot: B256) {
-        self.push(TrieTask { hashed_address, kind: TaskKind::Slot(hashed_slot) });
+        self.push(TrieTask { key: (hashed_address, Some(hashed_slot)), ran: None });
     }
 
     /// Tells what a transaction left of an account.
     pub(crate) fn ran(&mut self, hashed_address: B256, change: Change) {
         // Deletions are not made ahead.
         if let (Some(account), false) = (change.account, change.storage_wiped) {
-            self.push(TrieTask {
-                hashed_address,
-                kind: TaskKind::Ran(Box::new((account, change.slots))),
-            });
+            let ran = Some(Box::new((account, change.slots)));
+            self.push(TrieTask { key: (hashed_address, None), ran });
         }
     }
 
     fn push(&mut self, task: TrieTask) {
-        let shard = shard_of(&task.hashed_address, self.shards);
+        let shard = shard_of(&task.key.0, self.shards);
         let index = shard % self.chunks.len();
         let chunk = &mut self.chunks[index];
         chunk.push(task);
@@ -281,13 +266,13 @@ impl WorkerBlock {
             self.left.extend(task.key());
             return Ok(());
         }
-        let TrieTask { hashed_address, kind } = task;
+        let TrieTask { key: (hashed_address, slot), ran } = task;
         let shard = self.shard(&hashed_address);
         let shard = shard.expect("tasks come to the worker that has the shard");
-        match kind {
-            TaskKind::Account => shard.touch(&hashed_address).map(drop),
-            TaskKind::Slot(slot) => shard.touch_slot(&hashed_address, &slot).map(drop),
-            TaskKind::Ran(left) => {
+        match (ran, slot) {
+            (None, None) => shard.touch(&hashed_address).map(drop),
+            (None, Some(slot)) => shard.touch_slot(&hashed_address, &slot).map(drop),
+            (Some(left), _) => {
                 let (account, slots) = *left;
                 let slots: Vec<_> =
                     slots.into_iter().map(|(slot, value)| (hashed_slot(slot), value)).collect();
@@ -357,16 +342,13 @@ fn run(messages: &Receiver<Message>) {
     let mut block = WorkerBlock::default();
     loop {
         let message = match messages.try_recv() {
-            Ok(message) => message,
-            Err(TryRecvError::Disconnected) => return,
             Err(TryRecvError::Empty) if !block.shards_are_wanted() && block.hash_ahead() => {
                 continue;
             }
-            Err(TryRecvError::Empty) => match messages.recv() {
-                Ok(message) => message,
-                Err(_) => return,
-            },
+            Err(TryRecvError::Empty) => messages.recv().ok(),
+            received => received.ok(),
         };
+        let Some(message) = message else { return };
         match message {
             Message::Begin(shards, count, is_wanted) => {
                 block = WorkerBlock { shards, count, is_wanted, ..WorkerBlock::default() };

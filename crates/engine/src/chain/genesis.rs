@@ -9,11 +9,11 @@ use alloy_consensus::{Block as AlloyBlock, BlockBody, Header};
 use alloy_genesis::GenesisAccount;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use execution::{ChainSpec, SealedBlock};
-use state::{Database, NodeBatch};
+use state::Database;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use trie::bulk::StateBuilder;
-use trie::versioned::{NodeAddress, RecordSink, Version};
+use trie::versioned::{MemoryRecords, NodeAddress, RecordSink, Version};
 use trie::{Account, AccountInfo};
 
 /// The first block: its header and the state after it.
@@ -33,8 +33,9 @@ impl Genesis {
     /// [`Error::Genesis`] when the base fee has more than 64 bits.
     pub fn new(genesis: &alloy_genesis::Genesis, chain: &ChainSpec) -> Result<Self, Error> {
         let alloc = genesis.alloc.clone();
-        let root = write_state::<Error>(entries(&alloc), &mut Nowhere::default())?.root;
-        let header = Self::header(genesis, chain, root)?;
+        let mut records = MemoryRecords::default();
+        let version = write_state::<_, Error>(entries(&alloc), &mut records, &mut |_| Ok(()))?;
+        let header = Self::header(genesis, chain, version.root)?;
         Ok(Self { header, alloc })
     }
 
@@ -112,9 +113,16 @@ pub fn initialise<E: From<Error>>(
     header: impl FnOnce(B256) -> Result<Header, Error>,
 ) -> Result<Heads, E> {
     let begun = database.nodes().end();
-    let mut sink = LargeBatch { database, batch: Some(database.batch()), failure: None };
-    let version = write_state(entries, &mut sink)?;
-    sink.finish()?;
+    let mut batch = database.batch();
+    let version = write_state(entries, &mut batch, &mut |batch| {
+        // They go to the disk as they come.
+        if batch.bytes() > limits::INIT_BATCH_BYTES {
+            batch.flush()?;
+            database.persist()?;
+        }
+        Ok(())
+    })?;
+    batch.seal().map_err(Error::from)?;
     let header = header(version.root)?;
     execution::validate_first_header(&header, chain).map_err(refused)?;
     if header.state_root != version.root {
@@ -136,10 +144,11 @@ pub fn initialise<E: From<Error>>(
     Ok(write_first_block(database, header, version, begun, some)?)
 }
 
-/// Writes the nodes of a state to `sink`.
-fn write_state<E: From<Error>>(
+/// Writes the nodes of a state to `sink`, of which `next` is told after each entry.
+fn write_state<S: RecordSink, E: From<Error>>(
     entries: impl Iterator<Item = Result<StateEntry, E>>,
-    sink: &mut impl RecordSink,
+    sink: &mut S,
+    next: &mut dyn FnMut(&mut S) -> Result<(), Error>,
 ) -> Result<Version, E> {
     let mut builder = StateBuilder::new(sink);
     let mut expected = None;
@@ -153,6 +162,7 @@ fn write_state<E: From<Error>>(
             StateEntry::Slot { hashed_slot, value } => builder.slot(hashed_slot, value),
         };
         added.map_err(refused)?;
+        next(builder.sink())?;
     }
     check_storage(builder.end_account(), expected)?;
     Ok(builder.finish())
@@ -164,43 +174,6 @@ fn check_storage(built: Option<(B256, Account)>, expected: Option<B256>) -> Resu
             Err(Error::StorageRoot { hashed_address, got: account.storage_root, expected })
         }
         _ => Ok(()),
-    }
-}
-
-/// Takes any number of records, and brings them to the disk as they come.
-#[derive(Debug)]
-struct LargeBatch<'a> {
-    database: &'a Database,
-    batch: Option<NodeBatch>,
-    failure: Option<Error>,
-}
-
-impl LargeBatch<'_> {
-    fn persist(&mut self) -> Result<(), Error> {
-        self.batch.take().expect("there is always one").seal()?;
-        self.database.persist()?;
-        self.batch = Some(self.database.batch());
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<(), Error> {
-        match self.failure.take() {
-            Some(error) => Err(error),
-            None => Ok(self.batch.take().expect("there is always one").seal()?),
-        }
-    }
-}
-
-impl RecordSink for LargeBatch<'_> {
-    fn append(&mut self, record: &[u8]) -> NodeAddress {
-        if self.batch.as_ref().is_some_and(|batch| batch.bytes() > limits::INIT_BATCH_BYTES)
-            && let Err(error) = self.persist()
-        {
-            // The builder goes on, and what it makes is thrown away in the end.
-            self.failure.get_or_insert(error);
-            self.batch = Some(self.database.batch());
-        }
-        self.batch.as_mut().expect("there is always one").append(record)
     }
 }
 
@@ -261,17 +234,6 @@ fn entries<E>(
         let account = StateEntry::Account { hashed_address, info, storage_root: None };
         std::iter::once(Ok(account)).chain(slots)
     })
-}
-
-/// Takes records and keeps none: for the root alone.
-#[derive(Debug, Default)]
-struct Nowhere(u64);
-
-impl RecordSink for Nowhere {
-    fn append(&mut self, record: &[u8]) -> NodeAddress {
-        self.0 += record.len() as u64;
-        NodeAddress::new(self.0)
-    }
 }
 
 #[cfg(test)]

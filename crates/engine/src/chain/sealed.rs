@@ -104,11 +104,6 @@ impl Seal {
         self.0.sealed.set(sealed).expect("a block is sealed once");
     }
 
-    #[cfg(test)]
-    pub(crate) fn keep_for_tests(&self) {
-        self.keep(Ok(Sealed { version: Version::EMPTY, sweep: SweepState::default() }));
-    }
-
     /// Whether waiting is over.
     pub(crate) fn is_kept(&self) -> bool {
         self.0.sealed.get().is_some()

@@ -114,11 +114,6 @@ impl BlockTree {
         recent.or_else(|| self.links.get(hash).copied())
     }
 
-    /// Whether the chain begins with another block than number 0.
-    pub(crate) fn begins_late(&self) -> Result<bool, Error> {
-        Ok(self.known_link(&self.heads.genesis)?.0 > 0)
-    }
-
     /// As [`link`](Self::link), of a block that must be there.
     pub(crate) fn known_link(&self, hash: &B256) -> Result<(u64, B256), Error> {
         self.link(hash)?.ok_or(Error::UnknownBlock(*hash))

@@ -14,18 +14,22 @@ pub(crate) struct Ancestors<'a> {
     parent: Arc<BlockRecord>,
     /// Hashes from the parent downwards, as far as they have been asked for.
     hashes: Vec<B256>,
+    /// For a message call, which has no witness: headers need not be there.
+    pub(crate) is_call: bool,
 }
 
 impl<'a> Ancestors<'a> {
     pub(crate) fn new(chain: &'a Chain, parent: Arc<BlockRecord>) -> Self {
         let hashes = vec![parent.hash()];
-        Self { chain, parent, hashes }
+        Self { chain, parent, hashes, is_call: false }
     }
 
     /// The hash of ancestor `number`, `None` when its header is not there.
     pub(crate) fn hash(&mut self, number: u64) -> Result<Option<B256>, Error> {
-        let Some(hash) = self.named(number)? else { return Ok(None) };
-        Ok(self.chain.link(&hash)?.map(|_| hash))
+        match self.named(number)? {
+            Some(hash) if self.is_call || self.chain.link(&hash)?.is_some() => Ok(Some(hash)),
+            _ => Ok(None),
+        }
     }
 
     /// The hash of ancestor `number`, whose header may not be there: the first block of a chain
@@ -44,15 +48,13 @@ impl<'a> Ancestors<'a> {
         Ok(Some(self.hashes[depth]))
     }
 
-    /// The hash of ancestor `number`, as `BLOCKHASH` asks for it in a block: its witness needs the
-    /// header.
+    /// The hash of ancestor `number`, as `BLOCKHASH` asks for it.
     pub(crate) fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {
-        found(number, self.hash(number))
-    }
-
-    /// The hash of ancestor `number`, as `BLOCKHASH` asks for it in a call.
-    pub(crate) fn block_hash_for_call(&mut self, number: u64) -> Result<B256, StateError> {
-        found(number, self.named(number))
+        let hash = self.hash(number).map_err(|error| match error {
+            Error::State(error) => error,
+            error => storage_error(error),
+        })?;
+        hash.ok_or(StateError::MissingHeader(number))
     }
 
     /// The RLP of the headers from ancestor `first` to the parent, ascending.
@@ -67,12 +69,4 @@ impl<'a> Ancestors<'a> {
         headers.push(alloy_rlp::encode(&self.parent.block.header).into());
         Ok(headers)
     }
-}
-
-fn found(number: u64, hash: Result<Option<B256>, Error>) -> Result<B256, StateError> {
-    let hash = hash.map_err(|error| match error {
-        Error::State(error) => error,
-        error => storage_error(error),
-    })?;
-    hash.ok_or(StateError::MissingHeader(number))
 }

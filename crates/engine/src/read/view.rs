@@ -26,11 +26,9 @@ pub(crate) struct VersionState<'a> {
     pub(crate) shared: Option<&'a SharedReads>,
     /// Accounts that no list names and no other thread looks for.
     accounts: AddressMap<KnownAccount>,
-    ancestors: Ancestors<'a>,
+    pub(crate) ancestors: Ancestors<'a>,
     /// Has reads fail once it is set, so that the thread comes to an end soon.
     pub(crate) is_over: Option<&'a AtomicBool>,
-    /// It is for a message call, which has no witness: ancestors need no header.
-    pub(crate) is_call: bool,
 }
 
 impl<'a> VersionState<'a> {
@@ -42,7 +40,6 @@ impl<'a> VersionState<'a> {
             accounts: AddressMap::default(),
             ancestors: Ancestors::new(chain, parent.clone()),
             is_over: None,
-            is_call: false,
         }
     }
 
@@ -104,10 +101,7 @@ impl State for VersionState<'_> {
     }
 
     fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {
-        match self.is_call {
-            true => self.ancestors.block_hash_for_call(number),
-            false => self.ancestors.block_hash(number),
-        }
+        self.ancestors.block_hash(number)
     }
 }
 

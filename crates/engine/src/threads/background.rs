@@ -1,6 +1,7 @@
 //! Floor 1. Work behind the answers: its priority, and when it gives way.
 
 use crate::limits;
+use crate::threads::on_drop::OnDrop;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// By what background work decides whether to go on with what can be left for later.
@@ -11,19 +12,11 @@ pub(crate) struct Background {
     waiting: AtomicUsize,
 }
 
-/// A block runs until this is dropped.
-#[derive(Debug)]
-pub(crate) struct BlockRuns<'a>(&'a Background);
-
-/// A thread waits for background work until this is dropped.
-#[derive(Debug)]
-pub(crate) struct Wanted<'a>(&'a Background);
-
 impl Background {
-    /// Notes that a block runs, to which the processors are better left.
-    pub(crate) fn block_runs(&self) -> BlockRuns<'_> {
+    /// Notes that a block runs, to which the processors are better left, until this is dropped.
+    pub(crate) fn block_runs(&self) -> OnDrop<impl FnMut()> {
         self.runs_block.store(true, Ordering::Relaxed);
-        BlockRuns(self)
+        OnDrop(|| self.runs_block.store(false, Ordering::Relaxed))
     }
 
     /// Whether a block runs.
@@ -31,10 +24,10 @@ impl Background {
         self.runs_block.load(Ordering::Relaxed)
     }
 
-    /// Notes that the calling thread waits for background work.
-    pub(crate) fn want(&self) -> Wanted<'_> {
+    /// Notes that the calling thread waits for background work, until this is dropped.
+    pub(crate) fn want(&self) -> OnDrop<impl FnMut()> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        Wanted(self)
+        OnDrop(|| _ = self.waiting.fetch_sub(1, Ordering::Relaxed))
     }
 
     /// Whether a thread waits for background work.
@@ -45,18 +38,6 @@ impl Background {
     /// Whether work that no thread waits for is better left for later.
     pub(crate) fn gives_way(&self) -> bool {
         self.is_block_running() || self.is_wanted()
-    }
-}
-
-impl Drop for BlockRuns<'_> {
-    fn drop(&mut self) {
-        self.0.runs_block.store(false, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Wanted<'_> {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -11,14 +11,14 @@ use crate::witnesses::assembled::Assembled;
 use alloy_primitives::B256;
 use alloy_primitives::map::B256Map;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use trie::NodeList;
 use trie::versioned::{Lister, run_serially};
 use witness::{ReadCode, Witness};
 
 /// The newest witnesses: whole ones of the newest block and of the last older one that was asked
 /// for, and the nodes of others, under a byte budget.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RecentWitnesses {
     limit_bytes: usize,
     ring: Mutex<NodeRing>,
@@ -84,23 +84,13 @@ impl RecentWitness {
 
     /// The witness, if it has been put together. Does not wait for a thread that does so now.
     fn assembled(&self) -> Option<Assembled> {
-        match self.assembled.try_lock() {
-            Ok(assembled) => assembled.clone(),
-            Err(TryLockError::WouldBlock) => None,
-            Err(TryLockError::Poisoned(_)) => panic!("{NO_PANIC}"),
-        }
+        self.assembled.try_lock().ok()?.clone()
     }
 }
 
 impl RecentWitnesses {
     pub(crate) fn new(limit_bytes: usize) -> Self {
-        Self {
-            limit_bytes,
-            ring: Mutex::default(),
-            newest: Mutex::default(),
-            asked: Mutex::default(),
-            listers: Mutex::default(),
-        }
+        Self { limit_bytes, ..Self::default() }
     }
 
     fn ring(&self) -> MutexGuard<'_, NodeRing> {

@@ -2,11 +2,13 @@
 
 mod accounts;
 mod ahead;
+mod branches;
 mod chains;
 mod signer;
 
 pub use accounts::{BUILDER_CONTRACTS, StartAccount, genesis_alloc, marker, system_contracts};
 pub use ahead::{FollowedState, RanBefore, RunInBatches, summary};
+pub use branches::Branches;
 pub use chains::{CHAIN_ID, COINBASE, GAS_PRICE, chain, config, old_chain};
 pub use signer::Signer;
 

@@ -4,35 +4,7 @@ use crate::samples::read;
 use alloy_primitives::address;
 
 /// A genesis file as operators write them, all forks but Amsterdam from a later time on.
-const FILE: &str = r#"{
-    "config": {
-        "chainId": 7023, "homesteadBlock": 0, "eip150Block": 0, "eip155Block": 0,
-        "eip158Block": 0, "byzantiumBlock": 0, "constantinopleBlock": 0, "petersburgBlock": 0,
-        "istanbulBlock": 0, "berlinBlock": 0, "londonBlock": 0, "terminalTotalDifficulty": 0,
-        "shanghaiTime": 0, "cancunTime": 0, "pragueTime": 1700000012, "osakaTime": 1700000024,
-        "blobSchedule": {
-            "cancun": {"target": 3, "max": 6, "baseFeeUpdateFraction": 3338477},
-            "prague": {"target": 6, "max": 9, "baseFeeUpdateFraction": 5007716}
-        }
-    },
-    "nonce": "0x1234", "timestamp": "0x6553f100", "extraData": "0x636f6666",
-    "gasLimit": "0x1c9c380", "difficulty": "0x0",
-    "coinbase": "0x0000000000000000000000000000000000000001",
-    "mixHash": "0x0000000000000000000000000000000000000000000000000000000000000002",
-    "baseFeePerGas": "0x7",
-    "alloc": {
-        "00000000000000000000000000000000000000aa": {"balance": "0x64"},
-        "00000000000000000000000000000000000000bb": {
-            "balance": "0x0", "nonce": "0x1", "code": "0x6001",
-            "storage": {
-                "0x0000000000000000000000000000000000000000000000000000000000000001":
-                    "0x0000000000000000000000000000000000000000000000000000000000000002",
-                "0x0000000000000000000000000000000000000000000000000000000000000003":
-                    "0x0000000000000000000000000000000000000000000000000000000000000000"
-            }
-        }
-    }
-}"#;
+const FILE: &str = include_str!("tests.json");
 
 fn file() -> alloy_genesis::Genesis {
     serde_json::from_str(FILE).unwrap()
