@@ -160,34 +160,6 @@ fn a_payload_whose_hash_or_versioned_hashes_are_wrong_condemns_nobody() {
 }
 
 #[test]
-fn wrong_claims_of_a_header_are_refused_with_their_reason() {
-    let engine = engine();
-    let first = genesis(&engine);
-    let right = build(&engine, first, vec![count(&engine, first)], 0).block;
-    type Change = fn(&mut execution::Block);
-    let changes: [(&str, Change); 7] = [
-        ("state root", |block| block.header.state_root = UNKNOWN),
-        ("receipts root", |block| block.header.receipts_root = UNKNOWN),
-        ("gas used", |block| block.header.gas_used -= 1),
-        ("logs bloom", |block| block.header.logs_bloom = [1; 256].into()),
-        ("requests hash", |block| block.header.requests_hash = Some(UNKNOWN)),
-        ("base fee", |block| block.header.base_fee_per_gas = Some(1)),
-        ("transaction 0: nonce", |block| {
-            block.body.transactions = vec![sender().call(7, COUNTER, [])];
-            let transactions = &block.body.transactions;
-            block.header.transactions_root = proofs::calculate_transaction_root(transactions);
-        }),
-    ];
-    for (expected, change) in changes {
-        let wrong = payload(&changed(&right, change), None);
-        let (latest_valid_hash, reason) = invalid(engine.new_payload(wrong).unwrap());
-        assert_eq!(latest_valid_hash, Some(first));
-        assert!(reason.starts_with(expected), "{reason}");
-    }
-    assert_eq!(engine.new_payload(payload(&right, None)).unwrap(), Verdict::Valid);
-}
-
-#[test]
 fn neither_choices_nor_new_blocks_read_the_disk_also_after_a_restart() {
     let disk = MemoryDisk::new();
     let reads = Arc::new(AtomicUsize::new(0));
@@ -287,21 +259,6 @@ fn a_build_is_finished_when_it_is_asked_for_and_then_kept() {
     assert_eq!(*engine.witness(built.block.hash()).unwrap().unwrap(), built.witness);
     let unknown = alloy_rpc_types_engine::PayloadId::new([9; 8]);
     assert!(engine.built(unknown).unwrap().is_none());
-}
-
-#[test]
-fn a_transaction_that_cannot_run_is_not_built() {
-    let engine = engine();
-    let first = genesis(&engine);
-    let wrong_nonce = sender().call(5, COUNTER, []);
-    let attributes = attributes(&engine, first);
-    let build = |parent, transactions| {
-        engine.build(parent, attributes.clone(), transactions, Default::default())
-    };
-    let error = build(first, vec![wrong_nonce]);
-    assert!(matches!(error, Err(Error::Build(InvalidBlock::Transaction { index: 0, .. }))));
-    let error = build(UNKNOWN, Vec::new());
-    assert!(matches!(error, Err(Error::UnknownBlock(UNKNOWN))));
 }
 
 /// A block of so many transactions, without and with one that has an impossible signature.
