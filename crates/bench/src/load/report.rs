@@ -89,10 +89,13 @@ fn speeds(outcomes: &[Outcome]) -> Table {
     table
 }
 
+/// The time of a round that is compared.
+type Time = fn(&Tally) -> f64;
+
 /// Each endpoint against the first one: the rounds are the pairs. Where calls are sent at a given
 /// rate, their latency is compared, and not their number.
 fn compared(outcomes: &[Outcome], has_rate: bool, document: &mut Document) -> Table {
-    let times: &[(&str, fn(&Tally) -> f64)] = match has_rate {
+    let times: &[(&str, Time)] = match has_rate {
         false => &[("time a call", |round| 1.0 / round.rate())],
         true => &[
             ("latency p50", |round| round.latency().percentile(0.5)),
