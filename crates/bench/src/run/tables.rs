@@ -154,13 +154,12 @@ pub(crate) fn distribution(runs: &[Run]) -> Lines {
 
 /// The median of newPayload, a bar a client.
 fn medians(stage: &str, runs: &[Run]) -> Bars {
-    let clients = names(runs);
-    let of_all: Vec<_> = clients.iter().flat_map(|client| blocks(runs, client)).collect();
+    let of_all: Vec<&Block> = by_client(runs).flat_map(|(_, blocks)| blocks).collect();
     let gas = of_all.iter().map(|block| block.gas_used as f64).sum::<f64>() / of_all.len() as f64;
     let title = format!("engine_newPayload, {stage} blocks of {:.0} Mgas", gas / 1e6);
     let mut chart = Bars::new(title, Axis::new("median, less is better", Unit::Ms));
-    for client in clients {
-        let times = Sorted::new(blocks(runs, client).into_iter().map(|block| block.new_payload));
+    for (client, blocks) in by_client(runs) {
+        let times = Sorted::new(blocks.into_iter().map(|block| block.new_payload));
         chart.bar(client, [(client, times.median())]);
     }
     chart
