@@ -67,9 +67,6 @@ pub(crate) struct ClientArgs {
     /// Give verdicts though the machine is busy with something else.
     #[arg(long)]
     pub(crate) ignore_load: bool,
-    /// Add a table of what this project wants Deponent to reach.
-    #[arg(long, hide = true)]
-    pub(crate) our_targets: bool,
 }
 
 /// A chain that is generated.

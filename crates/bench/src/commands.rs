@@ -25,10 +25,9 @@ use crate::number::count;
 use crate::report::{Document, Ran, console};
 use crate::run::course::Course;
 use crate::run::crowd::{self, Crowd};
-use crate::run::goals;
 use crate::run::lane::{Lane, Wire};
 use crate::run::plan::{Contender, Pace, Persistence, Plan, Stage, Start, duration};
-use crate::run::sample::{Measured, Run, names, unequal_work};
+use crate::run::sample::{Measured, Run, names, stages, unequal_work};
 use crate::run::session::{Server, Session};
 use crate::run::siblings::{Builder, Published};
 use crate::run::sweep::Sweep;
@@ -383,10 +382,10 @@ fn run_checked(
 ) -> anyhow::Result<()> {
     eprintln!("{}", plan.check(contenders)?);
     for name in &clients.reimport {
-        prepare::forget(&clients.programs.target(name)?.plain(), &plan.ground, &plan.dir)?;
+        prepare::forget(&clients.programs.target(name)?, &plan.ground, &plan.dir)?;
     }
     let ran = versions(contenders)?;
-    let document = |measured: &Measured| documented(measured, contenders, &ran, clients, words);
+    let document = |measured: &Measured| documented(measured, contenders, &ran, words);
     let course = Course::new(plan)?;
     let measured = course.run(contenders, |measured| document(measured).write(&plan.results))?;
     finish(&document(&measured), &plan.results, &measured)?;
@@ -409,7 +408,6 @@ fn documented(
     measured: &Measured,
     contenders: &[Contender],
     ran: &[Ran],
-    clients: &ClientArgs,
     words: &Words<'_>,
 ) -> Document {
     let mut document = Document::new(words.title.clone());
@@ -429,9 +427,6 @@ fn documented(
     tables::fill(&mut document, measured);
     if let Some(sweep) = words.sweep {
         sweep.add(&mut document, &measured.runs);
-    }
-    if clients.our_targets {
-        document.table(goals::table(&measured.runs));
     }
     document
 }
@@ -457,13 +452,7 @@ fn verdicts(document: &mut Document, measured: &Measured, compared: Compared) {
         }
     });
     document.method(Comparison::WORDS);
-    let mut stages: Vec<&str> = Vec::new();
-    for block in runs.iter().flat_map(Run::counted) {
-        if !stages.contains(&&*block.stage) {
-            stages.push(&block.stage);
-        }
-    }
-    for stage in stages {
+    for stage in stages(runs) {
         let own = tables::of_stage(runs, stage);
         let mut table = verdict_columns();
         if !stage.is_empty() {
@@ -770,7 +759,7 @@ fn witness(args: &WitnessArgs) -> anyhow::Result<()> {
     }
     let words = Words::new("Witness flows", &[WITNESSES], Compared::OnOwnBlocks);
     let ran = versions(&contenders)?;
-    finish(&documented(&measured, &contenders, &ran, clients, &words), &plan.results, &measured)
+    finish(&documented(&measured, &contenders, &ran, &words), &plan.results, &measured)
 }
 
 fn crowd(args: &CrowdArgs) -> anyhow::Result<()> {
@@ -902,12 +891,12 @@ fn replay_to(args: &ReplayArgs, url: &str, plan: &Plan) -> anyhow::Result<()> {
         persisted,
         run: Run::of(url, 0),
     };
-    let data = plan.results.join("none");
-    let server = Server { client: Some(client), data, idle: Usage::default(), knows_timings: true };
+    let (client, idle) = (Some(client), Usage::default());
+    let server = Server { client, owner: None, idle, knows_timings: true };
     let measured = Course::new(plan)?.run_on(session, server)?;
     let ran = [Ran { name: url.into(), version, arguments: Vec::new() }];
     let words = Words::new(format!("Replay to {url}"), &[&args.feed.words()], Compared::No);
-    let document = documented(&measured, &[], &ran, &args.clients, &words);
+    let document = documented(&measured, &[], &ran, &words);
     finish(&document, &plan.results, &measured)
 }
 

@@ -3,7 +3,6 @@
 pub(crate) mod busy;
 pub(crate) mod course;
 pub(crate) mod crowd;
-pub(crate) mod goals;
 pub(crate) mod lane;
 pub(crate) mod plan;
 pub(crate) mod sample;

@@ -1,53 +1,23 @@
 //! An assembler of a few lines for the contracts of the workload.
 //!
-//! A word is an opcode in lower case, a number (pushed, as short as it is), `:label` (a
-//! `jumpdest` with a name) or `@label` (its place, pushed). `//` begins a comment.
+//! A word is an opcode in lower case, a number (pushed, as short as it is), `#number` (pushed as two
+//! bytes), `:label` (a `jumpdest` with a name) or `@label` (its place, pushed as two bytes). `//`
+//! begins a comment.
 
 use std::collections::HashMap;
 
-const OPCODES: &[(&str, u8)] = &[
-    ("stop", 0x00),
-    ("add", 0x01),
-    ("sub", 0x03),
-    ("mulmod", 0x09),
-    ("lt", 0x10),
-    ("eq", 0x14),
-    ("and", 0x16),
-    ("or", 0x17),
-    ("shr", 0x1c),
-    ("keccak256", 0x20),
-    ("address", 0x30),
-    ("caller", 0x33),
-    ("calldataload", 0x35),
-    ("calldatasize", 0x36),
-    ("calldatacopy", 0x37),
-    ("codesize", 0x38),
-    ("codecopy", 0x39),
-    ("extcodesize", 0x3b),
-    ("extcodecopy", 0x3c),
-    ("timestamp", 0x42),
-    ("pop", 0x50),
-    ("mload", 0x51),
-    ("mstore", 0x52),
-    ("sload", 0x54),
-    ("sstore", 0x55),
-    ("jump", 0x56),
-    ("jumpi", 0x57),
-    ("gas", 0x5a),
-    ("dup1", 0x80),
-    ("dup2", 0x81),
-    ("dup3", 0x82),
-    ("dup5", 0x84),
-    ("dup6", 0x85),
-    ("dup7", 0x86),
-    ("swap1", 0x90),
-    ("log3", 0xa3),
-    ("log4", 0xa4),
-    ("call", 0xf1),
-    ("return", 0xf3),
-    ("create2", 0xf5),
-    ("revert", 0xfd),
-];
+/// The opcodes that the contracts use: each byte before its name.
+const OPCODES: &str = "
+    00 stop          01 add           03 sub           09 mulmod        10 lt
+    14 eq            16 and           17 or            1c shr           20 keccak256
+    30 address       33 caller        35 calldataload  36 calldatasize  37 calldatacopy
+    38 codesize      39 codecopy      3b extcodesize   3c extcodecopy   42 timestamp
+    50 pop           51 mload         52 mstore        54 sload         55 sstore
+    56 jump          57 jumpi         5a gas           80 dup1          81 dup2
+    82 dup3          84 dup5          85 dup6          86 dup7          90 swap1
+    a3 log3          a4 log4          f1 call          f3 return        f5 create2
+    fd revert
+";
 
 const PUSH0: u8 = 0x5f;
 const JUMPDEST: u8 = 0x5b;
@@ -65,11 +35,16 @@ pub(crate) fn assemble(text: &str) -> Vec<u8> {
         } else if let Some(label) = word.strip_prefix('@') {
             places.push((label, code.len() + 1));
             code.extend_from_slice(&[PUSH0 + 2, 0, 0]);
+        } else if let Some(number) = word.strip_prefix('#') {
+            code.push(PUSH0 + 2);
+            code.extend(number.parse::<u16>().expect("a number of two bytes").to_be_bytes());
         } else if let Ok(number) = word.parse::<u64>() {
-            push(&mut code, number);
+            let bytes = number.to_be_bytes();
+            let short = &bytes[(number.leading_zeros() / 8) as usize..];
+            code.push(PUSH0 + short.len() as u8);
+            code.extend_from_slice(short);
         } else {
-            let known = OPCODES.iter().find(|(name, _)| *name == word);
-            code.push(known.unwrap_or_else(|| panic!("no opcode {word}")).1);
+            code.push(opcode(word));
         }
     }
     for (label, at) in places {
@@ -80,11 +55,14 @@ pub(crate) fn assemble(text: &str) -> Vec<u8> {
     code
 }
 
-fn push(code: &mut Vec<u8>, number: u64) {
-    let bytes = number.to_be_bytes();
-    let short = &bytes[(number.leading_zeros() / 8) as usize..];
-    code.push(PUSH0 + short.len() as u8);
-    code.extend_from_slice(short);
+fn opcode(word: &str) -> u8 {
+    let mut words = OPCODES.split_whitespace();
+    while let (Some(byte), Some(name)) = (words.next(), words.next()) {
+        if name == word {
+            return u8::from_str_radix(byte, 16).expect("two hex digits");
+        }
+    }
+    panic!("no opcode {word}")
 }
 
 #[cfg(test)]
@@ -94,7 +72,7 @@ mod tests {
     #[test]
     fn numbers_are_pushed_as_short_as_they_are_and_labels_have_two_bytes() {
         let check = |text: &str, expected: &[u8]| assert_eq!(assemble(text), expected, "{text}");
-        check("0 1 256", &[0x5f, 0x60, 1, 0x61, 1, 0]);
+        check("0 1 256 #1", &[0x5f, 0x60, 1, 0x61, 1, 0, 0x61, 0, 1]);
         check(":a @a jump // here", &[0x5b, 0x61, 0, 0, 0x56]);
         check("@end jump :end stop", &[0x61, 0, 4, 0x56, 0x5b, 0]);
     }

@@ -6,33 +6,39 @@
 
 use std::sync::LazyLock;
 
-use alloy_primitives::{Address, B256, Bytes, U256};
+use alloy_primitives::{Address, Bytes, U256};
 
 use crate::chain::asm::assemble;
 use crate::random::Random;
 
-/// Sets the slots from word 1 to before word 2 to 80 bits of their own keys.
-const FILL: u64 = 1;
-/// Sends 56 bits of wei to each derived account from word 1 to before word 2.
-const PAY: u64 = 2;
-/// Moves word 3 from the balance of index word 1 to that of word 2.
-const TRANSFER: u64 = 3;
-/// Sets the allowance of spender word 2 for owner word 1 to word 3.
-const APPROVE: u64 = 4;
-/// Makes token word 1 for owner word 2: two entries and a counter.
-const MINT: u64 = 5;
-/// Clears the slot with index word 1.
-const BURN: u64 = 6;
-/// Reads the slots whose indices follow.
-const READ: u64 = 7;
-/// Hashes and multiplies, word 1 times.
-const COMPUTE: u64 = 8;
-/// Moves tokens of two contracts, and changes reserves and ticks: see [`Swap`].
-const SWAP: u64 = 9;
-/// Makes the calls that follow: address, length, data.
-const MULTICALL: u64 = 10;
+/// A method of the contracts, with the words of its call.
+#[derive(Clone, Copy, Debug)]
+#[repr(u64)]
+pub(crate) enum Method {
+    /// Sets the slots from word 1 to before word 2 to 80 bits of their own keys.
+    Fill = 1,
+    /// Sends 56 bits of wei to each derived account from word 1 to before word 2.
+    Pay,
+    /// Moves word 3 from the balance of index word 1 to that of word 2.
+    Transfer,
+    /// Sets the allowance of spender word 2 for owner word 1 to word 3.
+    Approve,
+    /// Makes token word 1 for owner word 2: two entries and a counter.
+    Mint,
+    /// Clears the slot with index word 1.
+    Burn,
+    /// Reads the slots whose indices follow.
+    Read,
+    /// Hashes and multiplies, word 1 times.
+    Compute,
+    /// Moves tokens of two contracts, and changes reserves and ticks: see [`Swap`].
+    Swap,
+    /// Makes the calls that follow: address, length, data.
+    Multicall,
+}
 
-/// Gas of one slot that [`fill`] sets, and of one account that [`pay`] makes.
+/// Gas of one slot that [`Method::Fill`] sets, and of one account that
+/// [`Method::Pay`] makes.
 pub(crate) const FILL_GAS: u64 = 22_280;
 pub(crate) const PAY_GAS: u64 = 34_480;
 
@@ -158,55 +164,21 @@ pub(crate) fn code(seed: u64, len: usize) -> Bytes {
 
 /// Creation code that sets two slots and leaves a contract of `len` bytes, which only stops.
 pub(crate) fn deployment(seed: u64, len: u16) -> Bytes {
-    let start = |body: u16| {
-        // Places and lengths are pushed with two bytes, so that the head has one length.
-        let mut head = assemble("1 0 sstore caller 1 sstore");
-        for number in [len, body] {
-            head.push(0x61);
-            head.extend_from_slice(&number.to_be_bytes());
-        }
-        head.extend(assemble("0 codecopy"));
-        head.push(0x61);
-        head.extend_from_slice(&len.to_be_bytes());
-        head.extend(assemble("0 return"));
-        head
+    let head = |start: usize| {
+        let text = "1 0 sstore caller 1 sstore #LEN #START 0 codecopy #LEN 0 return";
+        assemble(&text.replace("LEN", &len.to_string()).replace("START", &start.to_string()))
     };
-    let mut code = start(start(0).len() as u16);
+    let mut code = head(head(0).len());
     code.push(0);
     code.extend(Random::new(seed).bytes(usize::from(len) - 1));
     code.into()
 }
 
-pub(crate) fn fill(start: u64, end: u64) -> Bytes {
-    words(&[FILL, start, end])
-}
-
-pub(crate) fn pay(start: u64, end: u64) -> Bytes {
-    words(&[PAY, start, end])
-}
-
-pub(crate) fn transfer(from: u64, to: u64, amount: u64) -> Bytes {
-    words(&[TRANSFER, from, to, amount])
-}
-
-pub(crate) fn approve(owner: u64, spender: u64, value: u64) -> Bytes {
-    words(&[APPROVE, owner, spender, value])
-}
-
-pub(crate) fn mint(token: u64, owner: u64) -> Bytes {
-    words(&[MINT, token, owner])
-}
-
-pub(crate) fn burn(slot: u64) -> Bytes {
-    words(&[BURN, slot])
-}
-
-pub(crate) fn read(slots: &[u64]) -> Bytes {
-    words(&[&[READ], slots].concat())
-}
-
-pub(crate) fn compute(rounds: u64) -> Bytes {
-    words(&[COMPUTE, rounds])
+impl Method {
+    /// The data of a call.
+    pub(crate) fn call(self, arguments: &[u64]) -> Bytes {
+        words(&[&[self as u64], arguments].concat()).into()
+    }
 }
 
 /// A trade with a pool.
@@ -227,7 +199,7 @@ pub(crate) struct Swap {
 
 impl Swap {
     pub(crate) fn data(&self) -> Bytes {
-        let mut data = words(&[SWAP]).to_vec();
+        let mut data = words(&[Method::Swap as u64]);
         self.tokens.iter().for_each(|token| data.extend_from_slice(token.into_word().as_slice()));
         data.extend(words(&[self.trader, self.pool, self.amount, self.rounds]));
         data.extend(words(&self.ticks));
@@ -235,8 +207,9 @@ impl Swap {
     }
 }
 
+/// The data of [`Method::Multicall`].
 pub(crate) fn multicall(calls: &[(Address, Bytes)]) -> Bytes {
-    let mut data = words(&[MULTICALL]).to_vec();
+    let mut data = words(&[Method::Multicall as u64]);
     for (target, input) in calls {
         data.extend_from_slice(target.into_word().as_slice());
         data.extend(words(&[input.len() as u64]));
@@ -245,9 +218,8 @@ pub(crate) fn multicall(calls: &[(Address, Bytes)]) -> Bytes {
     data.into()
 }
 
-fn words(words: &[u64]) -> Bytes {
-    let words: Vec<B256> = words.iter().map(|word| U256::from(*word).into()).collect();
-    words.concat().into()
+fn words(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| U256::from(*word).to_be_bytes::<32>()).collect()
 }
 
 #[cfg(test)]

@@ -6,16 +6,12 @@ use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use alloy_consensus::{EthereumTxEnvelope, Transaction as _, TxEip4844};
-use alloy_eips::eip2718::{Decodable2718 as _, EIP4844_TX_TYPE_ID};
-use alloy_eips::eip7685::Requests;
-use alloy_primitives::{B256, Bytes, U64, keccak256};
-use alloy_rpc_types_engine::ExecutionPayloadV3;
+use alloy_primitives::{B256, U64, keccak256};
 use anyhow::{Context, ensure};
+use engine_api::{EngineMethod, NewPayload};
 use flate2::bufread::MultiGzDecoder;
 use rpc::RawValue;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use crate::chain::world::World;
 
@@ -312,7 +308,7 @@ impl Writer {
 /// A call of `engine_newPayload`, and what the benchmark wants to know of its block.
 #[derive(Debug)]
 pub struct Payload {
-    line: Line,
+    line: RawCall,
     /// The block's number.
     pub number: u64,
     /// The block's hash.
@@ -330,14 +326,14 @@ pub struct Payload {
 }
 
 #[derive(Debug, Deserialize, Serialize)]
-struct Line {
+struct RawCall {
     method: String,
     params: Box<RawValue>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Fields {
+struct PayloadFields {
     block_number: U64,
     block_hash: B256,
     parent_hash: B256,
@@ -355,27 +351,27 @@ impl Payload {
     /// A call of `method`, whose first parameter is the payload.
     pub(crate) fn of(method: &str, params: &impl Serialize) -> anyhow::Result<Self> {
         let params = serde_json::value::to_raw_value(params)?;
-        Self::new(Line { method: method.into(), params })
+        Self::new(RawCall { method: method.into(), params })
     }
 
-    /// The call that sends what `testing_buildBlockV1` answered: of the version and with the
-    /// versioned hashes that it takes.
-    pub(crate) fn built(mut built: Value, beacon_root: &Value) -> anyhow::Result<Self> {
-        let [payload, requests] =
-            ["executionPayload", "executionRequests"].map(|name| built[name].take());
-        let requests = if requests.is_null() { json!([]) } else { requests };
-        let method = match payload["blockAccessList"].is_null() {
-            true => PRAGUE,
-            false => "engine_newPayloadV5",
-        };
-        let hashes = versioned_hashes(&payload["transactions"])?;
-        Self::of(method, &json!([payload, hashes, beacon_root, requests]))
+    /// The call of the version that the block's fork has.
+    pub(crate) fn sending(call: &NewPayload) -> anyhow::Result<Self> {
+        let version = EngineMethod::NewPayload.version(call.forks()[0]);
+        let method = EngineMethod::NewPayload.name(version).into();
+        Self::new(RawCall { method, params: call.to_json()? })
     }
 
-    fn new(line: Line) -> anyhow::Result<Self> {
+    /// The block and what is sent beside it.
+    pub(crate) fn call(&self) -> anyhow::Result<NewPayload> {
+        let method = &self.line.method;
+        let known = EngineMethod::named(method).with_context(|| format!("no method {method}"))?;
+        Ok(NewPayload::from_json(known.1, self.params())?)
+    }
+
+    fn new(line: RawCall) -> anyhow::Result<Self> {
         let params: Vec<&RawValue> = serde_json::from_str(line.params.get())?;
         let payload = params.first().context("a call without a payload")?;
-        let fields: Fields = serde_json::from_str(payload.get()).context("not a payload")?;
+        let fields: PayloadFields = serde_json::from_str(payload.get()).context("not a payload")?;
         Ok(Self {
             number: fields.block_number.to(),
             hash: fields.block_hash,
@@ -391,16 +387,14 @@ impl Payload {
     /// A block as this one, with another state root: it is invalid, and to find that out a client
     /// has to execute it. Of Prague and Osaka alone.
     pub(crate) fn invalid_twin(&self) -> anyhow::Result<Self> {
-        let method = &self.line.method;
-        ensure!(method == PRAGUE, "no invalid twin is made of a block that {method} takes");
-        let params = serde_json::from_str(self.params());
-        let (payload, versioned_hashes, beacon_root, requests) =
-            params.context("not a payload of Prague or Osaka")?;
-        let mut call = PragueCall { payload, versioned_hashes, beacon_root, requests };
+        let mut call = self.call()?;
+        let is_known = call.forks().contains(&engine_api::Fork::Prague);
+        ensure!(is_known, "no invalid twin is made of a block that {} takes", self.line.method);
         // Or it would be refused for its hash, and not executed.
-        ensure!(call.hash()? == self.hash, "the hash of block {} cannot be made again", self.hash);
-        call.payload.payload_inner.payload_inner.state_root = keccak256(self.state_root);
-        call.hashed()
+        ensure!(hash_of(&call)? == self.hash, "the hash of block {} is another", self.number);
+        call.payload.as_v1_mut().state_root = keccak256(self.state_root);
+        call.payload.as_v1_mut().block_hash = hash_of(&call)?;
+        Self::sending(&call)
     }
 
     /// The line of a file.
@@ -408,12 +402,10 @@ impl Payload {
         &self.line
     }
 
-    /// The method, and the one that also asks for the witness.
+    /// The method, or the one that also asks for the witness.
     pub(crate) fn method(&self, with_witness: bool) -> String {
-        match with_witness {
-            false => self.line.method.clone(),
-            true => self.line.method.replacen("newPayload", "newPayloadWithWitness", 1),
-        }
+        let name = if with_witness { "newPayloadWithWitness" } else { "newPayload" };
+        self.line.method.replacen("newPayload", name, 1)
     }
 
     /// The call's parameters, as they are sent.
@@ -427,43 +419,10 @@ impl Payload {
     }
 }
 
-/// The method for payloads of Prague and Osaka.
-const PRAGUE: &str = "engine_newPayloadV4";
-
-/// A call of it.
-pub(crate) struct PragueCall {
-    pub(crate) payload: ExecutionPayloadV3,
-    pub(crate) versioned_hashes: Vec<B256>,
-    pub(crate) beacon_root: B256,
-    pub(crate) requests: Requests,
-}
-
-impl PragueCall {
-    /// The call, with the block hash that comes of all else.
-    pub(crate) fn hashed(mut self) -> anyhow::Result<Payload> {
-        self.payload.payload_inner.payload_inner.block_hash = self.hash()?;
-        let Self { payload, versioned_hashes, beacon_root, requests } = self;
-        Payload::of(PRAGUE, &(payload, versioned_hashes, beacon_root, requests))
-    }
-
-    fn hash(&self) -> anyhow::Result<B256> {
-        type Transaction = EthereumTxEnvelope<TxEip4844>;
-        let mut header = self.payload.clone().try_into_block::<Transaction>()?.header;
-        header.parent_beacon_block_root = Some(self.beacon_root);
-        header.requests_hash = Some(self.requests.requests_hash());
-        Ok(header.hash_slow())
-    }
-}
-
-/// The versioned hashes of all blobs of these transactions.
-fn versioned_hashes(transactions: &Value) -> anyhow::Result<Vec<B256>> {
-    let transactions = Vec::<Bytes>::deserialize(transactions).context("no transactions")?;
-    let mut hashes = Vec::new();
-    for raw in transactions.iter().filter(|raw| raw.first() == Some(&EIP4844_TX_TYPE_ID)) {
-        let transaction = EthereumTxEnvelope::<TxEip4844>::decode_2718_exact(raw)?;
-        hashes.extend(transaction.blob_versioned_hashes().into_iter().flatten());
-    }
-    Ok(hashes)
+/// The hash that the block of a call has, whatever the payload says.
+fn hash_of(call: &NewPayload) -> anyhow::Result<B256> {
+    let block = call.payload.clone().into_block_with_sidecar_raw(&call.sidecar())?;
+    Ok(block.header.hash_slow())
 }
 
 /// Writes `genesis.json`, as a whole or not at all.

@@ -5,10 +5,11 @@ mod readme;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use alloy_primitives::{Address, B256, U64, keccak256};
+use alloy_eips::eip4895::Withdrawal;
+use alloy_primitives::{Address, B256, keccak256};
+use alloy_rpc_types_engine::PayloadAttributes;
 use anyhow::ensure;
-use indicatif::{ProgressBar, ProgressIterator as _};
-use serde_json::{Value, json};
+use indicatif::ProgressIterator as _;
 
 use crate::chain::format::{self, About, Chain, Part, Payload, Writer};
 use crate::chain::sign::sign_all;
@@ -123,23 +124,21 @@ impl Driver {
         if first == Part::State {
             self.part(chain, Part::State, state.into_iter())?;
         }
-        let empty = || BlockPlan { transactions: Vec::new(), withdrawals: Vec::new() };
+        let empty = (0..world.empty_blocks).map(|_| BlockPlan::plain(Vec::new()));
+        if first <= Part::Empty {
+            self.part(chain, Part::Empty, empty)?;
+        }
         for (part, blocks) in [
-            (Part::Empty, world.empty_blocks),
             (Part::Warm, world.warm_blocks),
+            (Part::Reorgs, reorg_numbers(world)),
             (Part::Cold, world.cold_blocks),
         ] {
-            if part == Part::Cold {
-                self.reorgs(world, chain, &mut workload, Part::Reorgs >= first)?;
-            }
-            let mut plans = (0..blocks).map(|_| match part {
-                Part::Empty => empty(),
-                _ => workload.block(),
-            });
-            if part >= first {
-                self.part(chain, part, plans)?;
+            if part < first {
+                (0..blocks).for_each(|_| drop(workload.block()));
+            } else if part == Part::Reorgs {
+                self.reorgs(world, chain, &mut workload)?;
             } else {
-                plans.by_ref().for_each(drop);
+                self.part(chain, part, (0..blocks).map(|_| workload.block()))?;
             }
         }
         Ok(())
@@ -158,7 +157,7 @@ impl Driver {
     /// A file with one block, which does not become the head.
     pub(crate) fn aside(&mut self, path: PathBuf, plan: &BlockPlan) -> anyhow::Result<()> {
         let mut writer = self.begin(path, 1)?;
-        let payload = self.build(plan, &json!(sign_all(&plan.transactions)), 0)?;
+        let payload = self.build(plan, 0)?;
         writer.push(&payload)?;
         self.client.new_payload_patiently(&payload)?;
         writer.end()
@@ -174,10 +173,8 @@ impl Driver {
         let mut writer = self.begin(chain.part(part), blocks as u64)?;
         let bar = progress::bar(part.name(), blocks);
         for plan in plans.progress_with(bar) {
-            let transactions = sign_all(&plan.transactions);
-            let payload = self.build(&plan, &json!(transactions), 0)?;
-            writer.push(&payload)?;
-            self.import(&payload)?;
+            let payload = self.build(&plan, 0)?;
+            self.push(&mut writer, &payload)?;
         }
         writer.end()
     }
@@ -190,105 +187,70 @@ impl Driver {
         world: &World,
         chain: &Chain,
         workload: &mut Workload,
-        is_wanted: bool,
     ) -> anyhow::Result<()> {
-        let numbers = world.branch_lengths().sum::<u64>() + 1;
-        if !is_wanted {
-            (0..numbers).for_each(|_| drop(workload.block()));
-            return Ok(());
-        }
+        let numbers = reorg_numbers(world);
         let mut writer = self.begin(chain.part(Part::Reorgs), numbers)?;
         let bar = progress::bar(Part::Reorgs.name(), 2 * numbers as usize - 1);
-        let signed = |workload: &mut Workload| {
-            let plan = workload.block();
-            let transactions = json!(sign_all(&plan.transactions));
-            (plan, transactions)
-        };
         for blocks in world.branch_lengths() {
-            let draw = |from: &mut Workload| (0..blocks).map(|_| signed(from)).collect();
-            let own: Option<Vec<_>> =
-                (!world.branches.is_empty()).then(|| draw(&mut workload.branch()));
-            let staying: Vec<_> = draw(workload);
+            let draw =
+                |from: &mut Workload| (0..blocks).map(|_| from.block()).collect::<Vec<BlockPlan>>();
+            let own = (!world.branches.is_empty()).then(|| draw(&mut workload.branch()));
+            let staying = draw(workload);
             let leaving = own.as_ref().unwrap_or(&staying);
-            self.twice([&staying, leaving], &mut writer, &bar)?;
+            // geth builds on its head alone: both first blocks are built before either is there.
+            let firsts = [self.build(&staying[0], 0)?, self.build(&leaving[0], 1)?];
+            let (start, mut end) = (self.number, None);
+            for (branch, first) in firsts.into_iter().enumerate() {
+                self.number = start;
+                self.push(&mut writer, &first)?;
+                bar.inc(1);
+                for plan in &[&staying, leaving][branch][1..] {
+                    let payload = self.build(plan, branch as u64)?;
+                    self.push(&mut writer, &payload)?;
+                    bar.inc(1);
+                }
+                end.get_or_insert((self.head, self.number));
+            }
+            let (head, number) = end.expect("there are two branches");
+            self.choose(head, number)?;
         }
-        let (last, transactions) = signed(workload);
-        let payload = self.build(&last, &transactions, 0)?;
-        writer.push(&payload)?;
-        self.import(&payload)?;
+        let last = self.build(&workload.block(), 0)?;
+        self.push(&mut writer, &last)?;
         bar.inc(1);
         writer.end()
     }
 
-    /// Two branches, and back to the first. geth builds on its head alone, so that both first
-    /// blocks are built before either is there.
-    fn twice(
-        &mut self,
-        branches: [&[(BlockPlan, Value)]; 2],
-        writer: &mut Writer,
-        bar: &ProgressBar,
-    ) -> anyhow::Result<()> {
-        let start = self.number;
-        let mut first = |branch: usize| {
-            let (plan, signed) = &branches[branch][0];
-            self.build(plan, signed, branch as u64)
-        };
-        let [one, other] = [first(0)?, first(1)?];
-        let mut follow = |first: Payload, branch: usize| {
-            self.number = start;
-            writer.push(&first)?;
-            self.import(&first)?;
-            bar.inc(1);
-            for (plan, signed) in &branches[branch][1..] {
-                let payload = self.build(plan, signed, branch as u64)?;
-                writer.push(&payload)?;
-                self.import(&payload)?;
-                bar.inc(1);
-            }
-            anyhow::Ok((self.head, self.number))
-        };
-        let (head, number) = follow(one, 0)?;
-        follow(other, 1)?;
-        self.choose(head, number)
-    }
-
     /// A payload on the head. `branch` goes into its random value, and so into its hash.
-    fn build(
-        &mut self,
-        plan: &BlockPlan,
-        transactions: &Value,
-        branch: u64,
-    ) -> anyhow::Result<Payload> {
+    fn build(&mut self, plan: &BlockPlan, branch: u64) -> anyhow::Result<Payload> {
         let number = self.number + 1;
-        let withdrawals = plan.withdrawals.iter().enumerate().map(|(place, address)| {
-            json!({
-                "index": format!("{:#x}", number * 16 + place as u64),
-                "validatorIndex": format!("{:#x}", number % 1000 * 16 + place as u64),
-                "address": address,
-                "amount": format!("{:#x}", workload::withdrawal_gwei(number, place)),
-            })
+        let withdrawals = plan.withdrawals.iter().enumerate().map(|(place, address)| Withdrawal {
+            index: number * 16 + place as u64,
+            validator_index: number % 1000 * 16 + place as u64,
+            address: *address,
+            amount: workload::withdrawal_gwei(number, place),
         });
-        let beacon_root = keccak256(format!("beacon block {number}"));
         let proposer = keccak256(format!("proposer {}", number % FEE_RECIPIENTS));
-        let mut attributes = json!({
-            "timestamp": format!("{:#x}", World::time(number)),
-            "prevRandao": keccak256(format!("randao {number} {branch}")),
-            "suggestedFeeRecipient": Address::from_word(proposer),
-            "withdrawals": withdrawals.collect::<Vec<Value>>(),
-            "parentBeaconBlockRoot": beacon_root,
-        });
-        if self.plan.fork == Fork::Amsterdam && number > self.plan.prague_blocks {
-            attributes["slotNumber"] = json!(U64::from(number));
-            attributes["targetGasLimit"] = json!(U64::from(self.plan.gas_limit));
-        }
-        let built = self.client.build(&json!([self.head, attributes, transactions]))?;
-        let payload = Payload::built(built, &json!(beacon_root))?;
-        let planned = plan.transactions.len();
+        let is_amsterdam = self.plan.fork == Fork::Amsterdam && number > self.plan.prague_blocks;
+        let attributes = PayloadAttributes {
+            timestamp: World::time(number),
+            prev_randao: keccak256(format!("randao {number} {branch}")),
+            suggested_fee_recipient: Address::from_word(proposer),
+            withdrawals: Some(withdrawals.collect()),
+            parent_beacon_block_root: Some(keccak256(format!("beacon block {number}"))),
+            slot_number: is_amsterdam.then_some(number),
+            target_gas_limit: is_amsterdam.then_some(self.plan.gas_limit),
+        };
+        let transactions = sign_all(&plan.transactions);
+        let call = self.client.build(self.head, &attributes, &transactions, None)?;
+        let payload = Payload::sending(&call)?;
+        let planned = transactions.len();
         ensure!(payload.transactions == planned, "{} of {planned}", payload.transactions);
         Ok(payload)
     }
 
-    fn import(&mut self, payload: &Payload) -> anyhow::Result<()> {
+    /// Writes a payload, which becomes the head.
+    fn push(&mut self, writer: &mut Writer, payload: &Payload) -> anyhow::Result<()> {
+        writer.push(payload)?;
         self.client.new_payload_patiently(payload)?;
         self.ancestry.push(payload);
         self.choose(payload.hash, payload.number)
@@ -299,4 +261,9 @@ impl Driver {
         (self.head, self.number) = (head, number);
         Ok(())
     }
+}
+
+/// Numbers of the blocks of the part with reorganizations.
+fn reorg_numbers(world: &World) -> u64 {
+    world.branch_lengths().sum::<u64>() + 1
 }

@@ -1,12 +1,12 @@
 //! Signs planned transactions, on all processors.
 
-use alloy_consensus::{SignableTransaction, TxEip1559, TxEip4844, TxEip7702, TxLegacy};
-use alloy_eips::eip2718::Encodable2718;
+use alloy_consensus::SignableTransaction as _;
+use alloy_eips::eip2718::Encodable2718 as _;
 use alloy_eips::eip7702::Authorization;
-use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U256};
-use k256::ecdsa::SigningKey;
+use alloy_primitives::{B256, Bytes, Signature, U256};
+use alloy_rpc_types_eth::TransactionRequest;
 
-use crate::chain::workload::{Plan, PlanKind, versioned_hash};
+use crate::chain::workload::{PlannedKind, PlannedTransaction, versioned_hash};
 use crate::chain::world::{self, CHAIN_ID};
 
 const MAX_FEE: u128 = 100_000_000_000;
@@ -14,7 +14,7 @@ const PRIORITY_FEE: u128 = 1_000_000_000;
 const MAX_BLOB_FEE: u128 = 1_000_000_000;
 
 /// The transactions as blocks hold them, in the order of their plans.
-pub(crate) fn sign_all(plans: &[Plan]) -> Vec<Bytes> {
+pub(crate) fn sign_all(plans: &[PlannedTransaction]) -> Vec<Bytes> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let share = plans.len().div_ceil(threads).max(1);
     std::thread::scope(|scope| {
@@ -26,92 +26,40 @@ pub(crate) fn sign_all(plans: &[Plan]) -> Vec<Bytes> {
     })
 }
 
-fn signed(plan: &Plan) -> Bytes {
-    let Plan { nonce, to, gas_limit, .. } = *plan;
-    let (value, input) = (U256::from(plan.value), plan.input.clone());
-    let key = world::sender(plan.sender);
+fn signed(plan: &PlannedTransaction) -> Bytes {
+    let mut request = TransactionRequest {
+        chain_id: Some(CHAIN_ID),
+        nonce: Some(plan.nonce),
+        gas: Some(plan.gas_limit),
+        max_fee_per_gas: Some(MAX_FEE),
+        max_priority_fee_per_gas: Some(PRIORITY_FEE),
+        to: Some(plan.to),
+        value: Some(U256::from(plan.value)),
+        input: plan.input.clone().into(),
+        ..TransactionRequest::default()
+    };
     match plan.kind {
-        PlanKind::Legacy => {
-            let chain_id = Some(CHAIN_ID);
-            let gas_price = PRIORITY_FEE * 2;
-            let legacy = TxLegacy { chain_id, nonce, gas_price, gas_limit, to, value, input };
-            encoded(legacy, &key)
-        }
-        PlanKind::Eip1559 => {
-            let transaction = TxEip1559 {
-                chain_id: CHAIN_ID,
-                nonce,
-                gas_limit,
-                max_fee_per_gas: MAX_FEE,
-                max_priority_fee_per_gas: PRIORITY_FEE,
-                to,
-                value,
-                input,
-                ..TxEip1559::default()
-            };
-            encoded(transaction, &key)
-        }
-        PlanKind::Delegation { authority, authority_nonce, delegate } => {
-            let authorization = Authorization {
-                chain_id: U256::from(CHAIN_ID),
-                address: delegate,
-                nonce: authority_nonce,
-            };
-            let hash = authorization.signature_hash();
+        PlannedKind::Legacy => request.gas_price = Some(PRIORITY_FEE * 2),
+        PlannedKind::Eip1559 => {}
+        PlannedKind::Delegation { authority, authority_nonce, delegate } => {
+            let chain_id = U256::from(CHAIN_ID);
             let authorization =
-                authorization.into_signed(signature(hash, &world::sender(authority)));
-            let transaction = TxEip7702 {
-                chain_id: CHAIN_ID,
-                nonce,
-                gas_limit,
-                max_fee_per_gas: MAX_FEE,
-                max_priority_fee_per_gas: PRIORITY_FEE,
-                to: called(to),
-                value,
-                input,
-                authorization_list: vec![authorization],
-                ..TxEip7702::default()
-            };
-            encoded(transaction, &key)
+                Authorization { chain_id, address: delegate, nonce: authority_nonce };
+            let signature = signature(authorization.signature_hash(), authority);
+            request.authorization_list = Some(vec![authorization.into_signed(signature)]);
         }
-        PlanKind::Blobs { first, count } => {
-            let transaction = TxEip4844 {
-                chain_id: CHAIN_ID,
-                nonce,
-                gas_limit,
-                max_fee_per_gas: MAX_FEE,
-                max_priority_fee_per_gas: PRIORITY_FEE,
-                to: called(to),
-                value,
-                input,
-                blob_versioned_hashes: (first..first + count).map(versioned_hash).collect(),
-                max_fee_per_blob_gas: MAX_BLOB_FEE,
-                ..TxEip4844::default()
-            };
-            encoded(transaction, &key)
+        PlannedKind::Blobs { first, count } => {
+            request.max_fee_per_blob_gas = Some(MAX_BLOB_FEE);
+            request.blob_versioned_hashes =
+                Some((first..first + count).map(versioned_hash).collect());
         }
     }
+    let transaction = request.build_consensus_tx().expect("each kind has its fields");
+    let signature = signature(transaction.signature_hash(), plan.sender);
+    transaction.into_envelope(signature).encoded_2718().into()
 }
 
-/// The recipient of a transaction of a type that cannot create.
-const fn called(to: TxKind) -> Address {
-    match to {
-        TxKind::Call(to) => to,
-        TxKind::Create => Address::ZERO,
-    }
-}
-
-fn encoded<T>(transaction: T, key: &SigningKey) -> Bytes
-where
-    T: SignableTransaction<Signature>,
-    alloy_consensus::Signed<T>: Encodable2718,
-{
-    let signature = signature(transaction.signature_hash(), key);
-    transaction.into_signed(signature).encoded_2718().into()
-}
-
-fn signature(hash: B256, key: &SigningKey) -> Signature {
-    let (signature, recovery) =
-        key.sign_prehash_recoverable(hash.as_slice()).expect("a hash can be signed");
-    Signature::from_bytes_and_parity(&signature.to_bytes(), recovery.is_y_odd())
+fn signature(hash: B256, sender: usize) -> Signature {
+    let signed = world::sender(sender).sign_prehash_recoverable(hash.as_slice());
+    signed.expect("a hash can be signed").into()
 }

@@ -15,8 +15,8 @@ use serde_json::json;
 use self::codes::{CODE_BYTES, Contracts};
 use crate::chain::format::{self, Chain, Part};
 use crate::chain::generate::{Blueprint, Driver};
-use crate::chain::workload::{BlockPlan, Plan, PlanKind};
-use crate::chain::world::{self, Alloc, FUNDER, Fork, address_of, sender, short_hash};
+use crate::chain::workload::{BlockPlan, PlannedKind, PlannedTransaction};
+use crate::chain::world::{self, Alloc, FUNDER, Fork, pieces, sender, short_hash};
 use crate::clients::target::Target;
 
 /// It changes when the same sizes begin to give other blocks.
@@ -135,7 +135,8 @@ impl WitnessSizes {
 
     fn genesis(&self, contracts: &Contracts) -> serde_json::Value {
         let wealth = json!({"balance": U256::from(10).pow(U256::from(30))});
-        let mut alloc = Alloc::from_iter([(address_of(&sender(FUNDER)).to_string(), wealth)]);
+        let mut alloc =
+            Alloc::from_iter([(Address::from_private_key(&sender(FUNDER)).to_string(), wealth)]);
         let Contracts { factory, factory_code, reader, reader_code, .. } = contracts;
         for (address, code) in [(factory, factory_code), (reader, reader_code)] {
             let account = json!({"balance": "0x0", "nonce": "0x1", "code": code});
@@ -192,19 +193,14 @@ fn reads(megabytes: u64) -> u64 {
     megabytes * MEGABYTE / (CODE_BYTES + NODE_BYTES)
 }
 
-/// `from..end` cut into pieces.
-fn pieces(from: u64, end: u64, len: u64) -> impl Iterator<Item = [u64; 2]> {
-    (from..end).step_by(len as usize).map(move |from| [from, (from + len).min(end)])
-}
-
-fn call(to: Address, input: Bytes, gas: u64, nonce: u64) -> Plan {
-    Plan {
+fn call(to: Address, input: Bytes, gas: u64, nonce: u64) -> PlannedTransaction {
+    PlannedTransaction {
         sender: FUNDER,
         nonce,
         to: TxKind::Call(to),
         value: 0,
         input,
         gas_limit: gas + 100_000,
-        kind: PlanKind::Eip1559,
+        kind: PlannedKind::Eip1559,
     }
 }

@@ -9,8 +9,8 @@ mod hostile;
 use alloy_eips::eip4844;
 use alloy_primitives::{Address, B256, Bytes, TxKind, keccak256};
 
-use crate::chain::contracts::{self, FILL_GAS, PAY_GAS, Swap};
-use crate::chain::world::{self, ChainKind, FUNDER, PAYER, World};
+use crate::chain::contracts::{self, FILL_GAS, Method, PAY_GAS, Swap};
+use crate::chain::world::{self, ChainKind, FUNDER, PAYER, World, pieces};
 use crate::random::{Random, Zipf};
 
 /// Share of slots and accounts that were touched not long before.
@@ -34,18 +34,18 @@ const BLOCK_BLOBS: u64 = 6;
 
 /// A transaction that is not signed yet.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct PlannedTransaction {
     pub(crate) sender: usize,
     pub(crate) nonce: u64,
     pub(crate) to: TxKind,
     pub(crate) value: u64,
     pub(crate) input: Bytes,
     pub(crate) gas_limit: u64,
-    pub(crate) kind: PlanKind,
+    pub(crate) kind: PlannedKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PlanKind {
+pub(crate) enum PlannedKind {
     Legacy,
     Eip1559,
     /// EIP-7702: `authority`, another sender, with its nonce, lets a contract speak for it.
@@ -64,7 +64,7 @@ pub(crate) enum PlanKind {
 /// The withdrawals and other parts of a block beside its transactions.
 #[derive(Clone, Debug)]
 pub(crate) struct BlockPlan {
-    pub(crate) transactions: Vec<Plan>,
+    pub(crate) transactions: Vec<PlannedTransaction>,
     /// Accounts that the consensus layer pays.
     pub(crate) withdrawals: Vec<Address>,
 }
@@ -77,16 +77,24 @@ pub(crate) fn state_blocks(world: &World) -> Vec<BlockPlan> {
     let slots_a_fill = SLOTS_A_FILL.min(world.state_block_gas / FILL_GAS);
     let accounts_a_pay = ACCOUNTS_A_PAY.min(world.state_block_gas / PAY_GAS);
     let filled = world.slots_by_contract().into_iter().enumerate().flat_map(|(index, slots)| {
-        chunks(slots, slots_a_fill)
-            .map(move |[from, to]| (index, contracts::fill(from, to), (to - from) * FILL_GAS))
+        pieces(0, slots, slots_a_fill)
+            .map(move |[from, to]| (index, Method::Fill.call(&[from, to]), (to - from) * FILL_GAS))
     });
-    let paid = chunks(world.accounts, accounts_a_pay)
-        .map(|[from, to]| (PAYER, contracts::pay(from, to), (to - from) * PAY_GAS));
+    let paid = pieces(0, world.accounts, accounts_a_pay)
+        .map(|[from, to]| (PAYER, Method::Pay.call(&[from, to]), (to - from) * PAY_GAS));
     for (contract, input, gas) in filled.chain(paid) {
         let to = TxKind::Call(world::contract(contract));
         let gas_limit = gas + gas / 50 + 100_000;
-        let kind = PlanKind::Eip1559;
-        transactions.push(Plan { sender: FUNDER, nonce, to, value: 0, input, gas_limit, kind });
+        let kind = PlannedKind::Eip1559;
+        transactions.push(PlannedTransaction {
+            sender: FUNDER,
+            nonce,
+            to,
+            value: 0,
+            input,
+            gas_limit,
+            kind,
+        });
         nonce += 1;
         block_gas += gas;
         if block_gas >= world.state_block_gas {
@@ -101,13 +109,8 @@ pub(crate) fn state_blocks(world: &World) -> Vec<BlockPlan> {
     blocks
 }
 
-/// `0..end` cut into pieces.
-fn chunks(end: u64, len: u64) -> impl Iterator<Item = [u64; 2]> {
-    (0..end).step_by(len as usize).map(move |from| [from, (from + len).min(end)])
-}
-
 impl BlockPlan {
-    pub(crate) const fn plain(transactions: Vec<Plan>) -> Self {
+    pub(crate) const fn plain(transactions: Vec<PlannedTransaction>) -> Self {
         Self { transactions, withdrawals: Vec::new() }
     }
 }
@@ -181,7 +184,7 @@ impl Workload {
     }
 
     /// A transaction and about the gas that it uses.
-    fn transaction(&mut self) -> (Plan, u64) {
+    fn transaction(&mut self) -> (PlannedTransaction, u64) {
         match self.random.below(1000) {
             0..300 => self.payment(),
             300..310 => self.blobs(),
@@ -198,27 +201,27 @@ impl Workload {
         }
     }
 
-    fn payment(&mut self) -> (Plan, u64) {
+    fn payment(&mut self) -> (PlannedTransaction, u64) {
         let (to, value) = (self.account(), self.random.between(1, 1 << 50));
         let mut plan = self.call(to, Bytes::new(), 21_000);
         plan.value = value;
         (plan, 21_000)
     }
 
-    fn token_transfer(&mut self) -> (Plan, u64) {
-        let token = self.by_contract.draw(&mut self.random);
-        let input = contracts::transfer(self.slot(token), self.slot(token), 1);
+    fn token_transfer(&mut self) -> (PlannedTransaction, u64) {
+        let token = self.any_contract();
+        let input = Method::Transfer.call(&[self.slot(token), self.slot(token), 1]);
         (self.call(world::contract(token), input, 120_000), 43_000)
     }
 
     /// A route through one to three pools.
-    fn trade(&mut self) -> (Plan, u64) {
+    fn trade(&mut self) -> (PlannedTransaction, u64) {
         let hops = 1 + self.random.below(10) / 5 + self.random.below(10) / 8;
         let mut calls = Vec::new();
         for _ in 0..hops {
-            let pool = self.by_contract.draw(&mut self.random);
+            let pool = self.any_contract();
             // One side of most pools is one of a few tokens.
-            let [a, b] = [self.random.below(4) as usize, self.by_contract.draw(&mut self.random)];
+            let [a, b] = [self.random.below(4) as usize, self.any_contract()];
             let ticks = self.random.between(2, 8);
             let swap = Swap {
                 tokens: [world::contract(a), world::contract(b)],
@@ -229,74 +232,74 @@ impl Workload {
                 ticks: (0..ticks).map(|_| self.random.below(2_000)).collect(),
             };
             calls.push((world::contract(pool), swap.data()));
-            let oracle = self.by_contract.draw(&mut self.random);
+            let oracle = self.any_contract();
             let slots: Vec<u64> =
                 (0..self.random.between(1, 8)).map(|_| self.slot(oracle)).collect();
-            calls.push((world::contract(oracle), contracts::read(&slots)));
+            calls.push((world::contract(oracle), Method::Read.call(&slots)));
         }
-        let router = world::contract(self.random.below(3) as usize);
+        let router = self.router();
         let plan = self.call(router, contracts::multicall(&calls), 60_000 + hops * 400_000);
         (plan, 30_000 + hops * 120_000)
     }
 
-    fn approval(&mut self) -> (Plan, u64) {
+    fn approval(&mut self) -> (PlannedTransaction, u64) {
         if !self.allowances.is_empty() && self.random.chance(0.45) {
             let which = self.random.below(self.allowances.len() as u64) as usize;
             let (token, owner, spender) = self.allowances.swap_remove(which);
-            let input = contracts::approve(owner, spender, 0);
+            let input = Method::Approve.call(&[owner, spender, 0]);
             return (self.call(world::contract(token), input, 100_000), 27_000);
         }
-        let token = self.by_contract.draw(&mut self.random);
+        let token = self.any_contract();
         let (owner, spender) = (self.slot(token), self.random.below(200));
         self.allowances.push((token, owner, spender));
-        let input = contracts::approve(owner, spender, u64::MAX);
+        let input = Method::Approve.call(&[owner, spender, u64::MAX]);
         (self.call(world::contract(token), input, 100_000), 47_000)
     }
 
-    fn new_token(&mut self) -> (Plan, u64) {
-        let collection = self.by_contract.draw(&mut self.random);
-        let input = contracts::mint(self.tokens_made, self.slot(collection));
+    fn new_token(&mut self) -> (PlannedTransaction, u64) {
+        let collection = self.any_contract();
+        let input = Method::Mint.call(&[self.tokens_made, self.slot(collection)]);
         self.tokens_made += 1;
         (self.call(world::contract(collection), input, 150_000), 60_000)
     }
 
-    fn burn(&mut self) -> (Plan, u64) {
-        let contract = self.by_contract.draw(&mut self.random);
-        let input = contracts::burn(self.slot(contract));
+    fn burn(&mut self) -> (PlannedTransaction, u64) {
+        let contract = self.any_contract();
+        let input = Method::Burn.call(&[self.slot(contract)]);
         (self.call(world::contract(contract), input, 80_000), 23_000)
     }
 
-    fn airdrop(&mut self) -> (Plan, u64) {
-        let token = self.by_contract.draw(&mut self.random);
+    fn airdrop(&mut self) -> (PlannedTransaction, u64) {
+        let token = self.any_contract();
         let count = self.random.between(5, 25);
         let from = self.slot(token);
         let calls: Vec<(Address, Bytes)> = (0..count)
-            .map(|_| (world::contract(token), contracts::transfer(from, self.slot(token), 1)))
+            .map(|_| (world::contract(token), Method::Transfer.call(&[from, self.slot(token), 1])))
             .collect();
         let input = contracts::multicall(&calls);
-        let router = world::contract(self.random.below(3) as usize);
+        let router = self.router();
         (self.call(router, input, 60_000 + count * 50_000), 30_000 + count * 13_000)
     }
 
-    fn reads(&mut self) -> (Plan, u64) {
-        let contract = self.by_contract.draw(&mut self.random);
+    fn reads(&mut self) -> (PlannedTransaction, u64) {
+        let contract = self.any_contract();
         let count = self.random.between(20, 80);
         let slots: Vec<u64> = (0..count).map(|_| self.slot(contract)).collect();
-        let input = contracts::read(&slots);
+        let input = Method::Read.call(&slots);
         (
             self.call(world::contract(contract), input, 50_000 + count * 3_500),
             24_000 + count * 2_700,
         )
     }
 
-    fn computation(&mut self) -> (Plan, u64) {
+    fn computation(&mut self) -> (PlannedTransaction, u64) {
         let rounds = self.random.between(1_000, 12_000);
-        let contract = world::contract(self.by_contract.draw(&mut self.random));
-        let plan = self.call(contract, contracts::compute(rounds), 50_000 + rounds * 160);
+        let contract = world::contract(self.any_contract());
+        let plan = self.call(contract, Method::Compute.call(&[rounds]), 50_000 + rounds * 160);
         (plan, 22_000 + rounds * 125)
     }
 
-    fn deployment(&mut self) -> (Plan, u64) {
+    fn deployment(&mut self) -> (PlannedTransaction, u64) {
         let len = 50 + (6_000.0 * self.random.unit().powi(3)) as u64;
         let input = contracts::deployment(self.random.word(), len as u16);
         let gas = 100_000 + len * 220;
@@ -305,42 +308,51 @@ impl Workload {
         (plan, gas)
     }
 
-    fn delegation(&mut self) -> (Plan, u64) {
+    fn delegation(&mut self) -> (PlannedTransaction, u64) {
         let to = self.account();
         let mut plan = self.call(to, Bytes::new(), 90_000);
         let authority = 1 + self.random.below(self.world.senders as u64 - 1) as usize;
         if authority != plan.sender {
             let authority_nonce = self.next_nonce(authority);
-            let delegate = world::contract(self.random.below(3) as usize);
-            plan.kind = PlanKind::Delegation { authority, authority_nonce, delegate };
+            let delegate = self.router();
+            plan.kind = PlannedKind::Delegation { authority, authority_nonce, delegate };
         }
         (plan, 46_000)
     }
 
     /// A batch of a rollup, to an account of its own.
-    fn blobs(&mut self) -> (Plan, u64) {
+    fn blobs(&mut self) -> (PlannedTransaction, u64) {
         let (mut plan, gas) = self.payment();
         let count = self.random.between(1, TRANSACTION_BLOBS).min(self.blobs_left);
         if count > 0 {
-            plan.kind = PlanKind::Blobs { first: self.blobs_made, count };
+            plan.kind = PlannedKind::Blobs { first: self.blobs_made, count };
             self.blobs_left -= count;
             self.blobs_made += count;
         }
         (plan, gas)
     }
 
-    fn call(&mut self, to: Address, input: Bytes, gas_limit: u64) -> Plan {
+    fn call(&mut self, to: Address, input: Bytes, gas_limit: u64) -> PlannedTransaction {
         let sender = self.by_sender.draw(&mut self.random);
         let legacy = self.random.chance(0.15);
-        Plan {
+        PlannedTransaction {
             sender,
             nonce: self.next_nonce(sender),
             to: TxKind::Call(to),
             value: 0,
             input,
             gas_limit,
-            kind: if legacy { PlanKind::Legacy } else { PlanKind::Eip1559 },
+            kind: if legacy { PlannedKind::Legacy } else { PlannedKind::Eip1559 },
         }
+    }
+
+    fn any_contract(&mut self) -> usize {
+        self.by_contract.draw(&mut self.random)
+    }
+
+    /// One of a few contracts that many call.
+    fn router(&mut self) -> Address {
+        world::contract(self.random.below(3) as usize)
     }
 
     fn next_nonce(&mut self, sender: usize) -> u64 {
@@ -435,17 +447,6 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_gives_one_workload() {
-        let world = World::preset("mini").expect("a preset");
-        let draw = || {
-            let mut workload = Workload::new(&world, 3);
-            let blocks: Vec<BlockPlan> = (0..5).map(|_| workload.block()).collect();
-            format!("{blocks:?}")
-        };
-        assert_eq!(draw(), draw());
-    }
-
-    #[test]
     fn a_block_has_no_more_blobs_than_it_may_have() {
         let world =
             World { block_gas: [30_000_000; 2], ..World::preset("mini").expect("a preset") };
@@ -454,7 +455,7 @@ mod tests {
         for _ in 0..50 {
             let before = next;
             for plan in workload.block().transactions {
-                if let PlanKind::Blobs { first, count } = plan.kind {
+                if let PlannedKind::Blobs { first, count } = plan.kind {
                     assert_eq!(first, next);
                     assert!((1..=TRANSACTION_BLOBS).contains(&count));
                     next += count;

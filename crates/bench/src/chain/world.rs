@@ -2,8 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use alloy_eips::{eip2935, eip4788, eip6110, eip7002, eip7251, eip8282};
+use alloy_eips::eip2935::{HISTORY_STORAGE_ADDRESS, HISTORY_STORAGE_CODE};
+use alloy_eips::eip4788::{BEACON_ROOTS_ADDRESS, BEACON_ROOTS_CODE};
+use alloy_eips::eip6110::MAINNET_DEPOSIT_CONTRACT_ADDRESS;
+use alloy_eips::eip7002::{
+    WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS, WITHDRAWAL_REQUEST_PREDEPLOY_CODE,
+};
+use alloy_eips::eip7251::{
+    CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS, CONSOLIDATION_REQUEST_PREDEPLOY_CODE,
+};
+use alloy_eips::eip8282::{
+    BUILDER_DEPOSIT_CONTRACT_ADDRESS, BUILDER_DEPOSIT_CONTRACT_CODE, BUILDER_EXIT_CONTRACT_ADDRESS,
+    BUILDER_EXIT_CONTRACT_CODE,
+};
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
+use clap::ValueEnum;
 use k256::ecdsa::SigningKey;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -31,7 +44,7 @@ const SHARED_CODES: usize = 20;
 const CODE_BYTES: [u64; 2] = [1_200, 24_576];
 
 /// The purpose of the blocks of a chain.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChainKind {
     /// They do what those of a public network do.
@@ -45,19 +58,6 @@ pub enum ChainKind {
 }
 
 impl ChainKind {
-    /// As the command line calls it.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Mainnet => "mainnet",
-            Self::Hostile => "hostile",
-            Self::WitnessSize => "witness-size",
-        }
-    }
-
-    const fn is_mainnet(&self) -> bool {
-        matches!(self, Self::Mainnet)
-    }
-
     /// Blocks of the branches that reorganizations leave, one after the other, over and over. A
     /// branch is not longer than what usually lies between the head and the safe block.
     const fn branches(self) -> &'static [u64] {
@@ -69,7 +69,7 @@ impl ChainKind {
 }
 
 /// The rules of the measured blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Fork {
     /// Osaka.
@@ -81,18 +81,6 @@ pub enum Fork {
 }
 
 impl Fork {
-    /// As the command line calls it.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Osaka => "osaka",
-            Self::Amsterdam => "amsterdam",
-        }
-    }
-
-    const fn is_osaka(&self) -> bool {
-        matches!(self, Self::Osaka)
-    }
-
     /// The gas limit of a transaction that has enough with `gas` in Osaka.
     pub(crate) const fn gas_limit(self, gas: u64) -> u64 {
         match self {
@@ -103,16 +91,25 @@ impl Fork {
     }
 }
 
+/// A value of an option, as the command line calls it.
+pub(crate) fn option_name(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map(|value| value.get_name().into()).unwrap_or_default()
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 /// Sizes of a chain; the chain follows from them alone.
 #[derive(Clone, Debug, Serialize)]
 pub struct World {
     /// The name of the sizes.
     pub name: String,
     /// The purpose of the measured blocks. The first chains had no kind.
-    #[serde(skip_serializing_if = "ChainKind::is_mainnet")]
+    #[serde(skip_serializing_if = "is_default")]
     pub kind: ChainKind,
     /// The rules of the measured blocks. The first chains had one.
-    #[serde(skip_serializing_if = "Fork::is_osaka")]
+    #[serde(skip_serializing_if = "is_default")]
     pub fork: Fork,
     /// The seed of all random choices.
     pub seed: u64,
@@ -215,7 +212,7 @@ impl World {
         let sizes = (seed, accounts, slots, contracts, senders, block_gas, settling);
         let name = match self.fork {
             Fork::Osaka => self.name.clone(),
-            fork => format!("{}-{}", self.name, fork.name()),
+            fork => format!("{}-{}", self.name, option_name(&fork)),
         };
         folder.join(format!("{name}-{}", short_hash(&sizes)))
     }
@@ -258,7 +255,7 @@ impl World {
         for index in 0..self.senders {
             let wealth = if index == FUNDER { 30 } else { 24 };
             let account = json!({"balance": U256::from(10).pow(U256::from(wealth))});
-            alloc.insert(address_of(&sender(index)).to_string(), account);
+            alloc.insert(Address::from_private_key(&sender(index)).to_string(), account);
         }
         genesis(alloc, self.gas_limit(), state_blocks, self.fork)
     }
@@ -283,22 +280,16 @@ pub(crate) type Alloc = serde_json::Map<String, Value>;
 /// on `fork`.
 pub(crate) fn genesis(mut alloc: Alloc, gas_limit: u64, state_blocks: u64, fork: Fork) -> Value {
     let mut system = vec![
-        (eip4788::BEACON_ROOTS_ADDRESS, eip4788::BEACON_ROOTS_CODE.clone()),
-        (eip2935::HISTORY_STORAGE_ADDRESS, eip2935::HISTORY_STORAGE_CODE.clone()),
-        (
-            eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS,
-            eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_CODE.clone(),
-        ),
-        (
-            eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS,
-            eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_CODE.clone(),
-        ),
+        (BEACON_ROOTS_ADDRESS, &BEACON_ROOTS_CODE),
+        (HISTORY_STORAGE_ADDRESS, &HISTORY_STORAGE_CODE),
+        (WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS, &WITHDRAWAL_REQUEST_PREDEPLOY_CODE),
+        (CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS, &CONSOLIDATION_REQUEST_PREDEPLOY_CODE),
     ];
     if fork == Fork::Amsterdam {
-        let deposits = eip8282::BUILDER_DEPOSIT_CONTRACT_CODE.clone();
-        let exits = eip8282::BUILDER_EXIT_CONTRACT_CODE.clone();
-        system.push((eip8282::BUILDER_DEPOSIT_CONTRACT_ADDRESS, deposits));
-        system.push((eip8282::BUILDER_EXIT_CONTRACT_ADDRESS, exits));
+        system.extend([
+            (BUILDER_DEPOSIT_CONTRACT_ADDRESS, &BUILDER_DEPOSIT_CONTRACT_CODE),
+            (BUILDER_EXIT_CONTRACT_ADDRESS, &BUILDER_EXIT_CONTRACT_CODE),
+        ]);
     }
     for (address, code) in system {
         let account = json!({"balance": "0x0", "nonce": "0x1", "code": code});
@@ -332,7 +323,7 @@ fn config(osaka_time: u64, fork: Fork) -> Value {
         "berlinBlock": 0, "londonBlock": 0, "mergeNetsplitBlock": 0,
         "terminalTotalDifficulty": 0, "terminalTotalDifficultyPassed": true,
         "shanghaiTime": 0, "cancunTime": 0, "pragueTime": 0, "osakaTime": osaka_time,
-        "depositContractAddress": eip6110::MAINNET_DEPOSIT_CONTRACT_ADDRESS,
+        "depositContractAddress": MAINNET_DEPOSIT_CONTRACT_ADDRESS,
         "blobSchedule": {
             "cancun": {"target": 3, "max": 6, "baseFeeUpdateFraction": 3_338_477},
             "prague": {"target": 6, "max": 9, "baseFeeUpdateFraction": 5_007_716},
@@ -352,11 +343,6 @@ pub(crate) fn sender(index: usize) -> SigningKey {
     SigningKey::from_slice(secret.as_slice()).expect("a hash is a secret key, but for 1 in 2^128")
 }
 
-pub(crate) fn address_of(key: &SigningKey) -> Address {
-    let point = key.verifying_key().to_encoded_point(false);
-    Address::from_raw_public_key(&point.as_bytes()[1..])
-}
-
 /// Contracts lie anywhere in the state's trie, as those of a public network do.
 pub(crate) fn contract(index: usize) -> Address {
     Address::from_word(keccak256(format!("deponent bench contract {index}")))
@@ -365,6 +351,11 @@ pub(crate) fn contract(index: usize) -> Address {
 /// The accounts that the [`PAYER`] makes: the low bytes of their index's hash.
 pub(crate) fn account(index: u64) -> Address {
     Address::from_word(keccak256(word(index)))
+}
+
+/// `from..end` cut into pieces.
+pub(crate) fn pieces(from: u64, end: u64, len: u64) -> impl Iterator<Item = [u64; 2]> {
+    (from..end).step_by(len as usize).map(move |from| [from, (from + len).min(end)])
 }
 
 fn word(number: u64) -> B256 {

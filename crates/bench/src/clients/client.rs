@@ -2,13 +2,16 @@
 
 use std::path::PathBuf;
 
+use alloy_consensus::{EthereumTxEnvelope, TxEip4844};
+use alloy_primitives::{B256, Bytes, U64};
+use alloy_rpc_types_engine::PayloadAttributes;
 use anyhow::bail;
+use engine_api::{BuiltPayload, NewPayload};
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::chain::format::Payload;
 use crate::clients::port::Port;
-use crate::clients::process::{self, Process, Usage};
+use crate::clients::process::Process;
 use crate::fault::Fault;
 
 /// Attempts with a payload that takes too long; each time takes ten minutes.
@@ -78,41 +81,33 @@ impl Client {
         }
     }
 
-    /// Its memory and processor time, if it was started by this program.
-    pub(crate) fn usage(&self) -> Option<Usage> {
-        Some(Usage::of(self.process.as_ref()?.id()))
-    }
-
-    /// The same once it has come to rest after its start.
-    pub(crate) fn settled(&self) -> Usage {
-        self.process.as_ref().map(Process::settled).unwrap_or_default()
-    }
-
-    /// Forgets the most memory that it ever had, if that is permitted.
-    pub(crate) fn reset_peak(&self) {
-        if let Some(process) = &self.process {
-            process::reset_peak(process.id());
-        }
-    }
-
-    /// The memory of its files in memory that it has not mapped.
-    pub(crate) fn unmapped_files_kib(&self) -> u64 {
-        self.process.as_ref().map_or(0, |process| process::unmapped_files_kib(process.id()))
-    }
-
     /// The number of the head.
     pub(crate) fn block_number(&mut self) -> anyhow::Result<u64> {
-        let number: alloy_primitives::U64 = self.public.read("eth_blockNumber", [(); 0])?;
+        let number: U64 = self.public.read("eth_blockNumber", [(); 0])?;
         Ok(number.to())
     }
 
-    /// `testing_buildBlockV1`.
-    pub(crate) fn build(&mut self, params: &Value) -> anyhow::Result<Value> {
+    /// A block on `parent` that `testing_buildBlockV1` makes, with what is sent beside it.
+    pub(crate) fn build(
+        &mut self,
+        parent: B256,
+        attributes: &PayloadAttributes,
+        transactions: &[Bytes],
+        extra_data: Option<&Bytes>,
+    ) -> anyhow::Result<NewPayload> {
         let port = match self.builds_on {
             Some(BuilderPort::Engine) => &mut self.engine,
             Some(BuilderPort::Public) => &mut self.public,
             None => bail!("{} builds no blocks for us", self.name),
         };
-        port.read("testing_buildBlockV1", params)
+        let params = (parent, attributes, transactions, extra_data);
+        let built: BuiltPayload = port.read("testing_buildBlockV1", params)?;
+        let block = built.payload.clone().try_into_block::<EthereumTxEnvelope<TxEip4844>>()?;
+        Ok(NewPayload {
+            payload: built.payload,
+            versioned_hashes: block.body.blob_versioned_hashes_iter().copied().collect(),
+            parent_beacon_block_root: attributes.parent_beacon_block_root,
+            execution_requests: Some(built.execution_requests.unwrap_or_default()),
+        })
     }
 }

@@ -1,13 +1,14 @@
 //! Which blocks a client has persisted, as it tells those that subscribe.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
 use anyhow::Context;
-use rpc::{JwtSecret, SessionClient};
+use rpc::{ClientError, JwtSecret, SessionClient};
 use serde::Deserialize;
 use serde_json::json;
+use tokio::runtime::Runtime;
 
 use crate::fault::Fault;
 
@@ -16,34 +17,44 @@ const METHOD: &str = "reth_subscribePersistedBlock";
 
 /// The notification of a block; it has the number, too.
 #[derive(Deserialize)]
-struct Block {
+struct PersistedBlock {
     hash: B256,
 }
 
 /// A subscription to the blocks that a client persists.
 #[derive(Debug)]
 pub(crate) struct Persisted {
-    /// Hashes; what ended the subscription comes last.
-    told: Receiver<anyhow::Result<B256>>,
+    /// Reads the notifications meanwhile.
+    _runtime: Runtime,
+    /// Blocks; the end of the subscription comes last.
+    told: Receiver<Result<PersistedBlock, ClientError>>,
     last: B256,
 }
 
 impl Persisted {
     /// Subscribes over a WebSocket at `host:port`, with a token where that is the engine port.
     pub(crate) fn subscribe(address: &str, secret: Option<JwtSecret>) -> anyhow::Result<Self> {
-        let (sender, told) = channel();
-        let (begun, beginning) = channel();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let to = address.to_owned();
-        std::thread::spawn(move || runtime.block_on(follow(&to, secret, &begun, &sender)));
-        let began = beginning.recv().context("the subscribing thread ended")?;
-        began.context(Fault::NotPersisting).with_context(|| {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        let runtime = runtime.worker_threads(1).enable_all().build()?;
+        let subscribed = runtime.block_on(async {
+            let client = SessionClient::connect(address, secret).await?;
+            client.subscribe::<PersistedBlock>(METHOD, json!([])).await
+        });
+        let mut blocks = subscribed.context(Fault::NotPersisting).with_context(|| {
             format!(
                 "no subscription {METHOD} at {address}: leave out --wait-for-persistence where a \
                  client does not tell what it has persisted"
             )
         })?;
-        Ok(Self { told, last: B256::ZERO })
+        let (sender, told) = channel();
+        runtime.spawn(async move {
+            let mut is_open = true;
+            while is_open {
+                let block = blocks.next().await;
+                is_open = block.is_ok() & sender.send(block).is_ok();
+            }
+        });
+        Ok(Self { _runtime: runtime, told, last: B256::ZERO })
     }
 
     /// Waits until a block is persisted that was chosen as the head.
@@ -57,34 +68,8 @@ impl Persisted {
                     "block {hash} is not persisted after {seconds} s; the last one is {last}"
                 ))
             })?;
-            self.last = told.context(Fault::NotPersisting)?;
+            self.last = told.context(Fault::NotPersisting)?.hash;
         }
         Ok(())
-    }
-}
-
-async fn follow(
-    address: &str,
-    secret: Option<JwtSecret>,
-    begun: &Sender<anyhow::Result<()>>,
-    sender: &Sender<anyhow::Result<B256>>,
-) {
-    let subscribed = async {
-        let client = SessionClient::connect(address, secret).await?;
-        client.subscribe::<Block>(METHOD, json!([])).await
-    };
-    let mut blocks = match subscribed.await {
-        Ok(blocks) => blocks,
-        Err(error) => return drop(begun.send(Err(error.into()))),
-    };
-    begun.send(Ok(())).ok();
-    loop {
-        let told = blocks.next().await.map_err(anyhow::Error::from);
-        let hash = told.map(|Block { hash }| hash);
-        let is_end = hash.is_err();
-        // The receiver is gone once the run is over.
-        if sender.send(hash).is_err() || is_end {
-            return;
-        }
     }
 }

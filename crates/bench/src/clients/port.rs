@@ -1,10 +1,13 @@
-//! A JSON-RPC port of a client: `rpc`'s client, for callers without a runtime.
+//! A port of a client: the client library's connection, for callers without a runtime.
 
 use std::time::{Duration, Instant};
 
 use alloy_primitives::{B256, U64};
+use alloy_rpc_types_engine::ForkchoiceState;
 use anyhow::Context;
 use bytes::Bytes;
+use client::{ConnectOptions, EngineClient};
+use engine_api::{EngineMethod, Fork, GET_CLIENT_VERSION};
 use rpc::{CallTimes, ClientError, JwtSecret, RawValue, response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,32 +18,33 @@ use crate::chain::format::Payload;
 use crate::fault::Fault;
 
 /// The longest that a call may take: a block that makes state takes seconds.
-const ANSWER_TIME: Duration = Duration::from_secs(600);
+pub(crate) const ANSWER_TIME: Duration = Duration::from_secs(600);
 /// A connection that was not used for so long is not used again: its server may be about to close
 /// it. A server that was stopped meanwhile does so when it goes on, which is when the call comes.
-pub(crate) const IDLE_TIME: Duration = Duration::from_secs(5);
+const IDLE_TIME: Duration = Duration::from_secs(5);
 /// The forms in which an answer says that there is no witness.
 const NO_BYTES: [&str; 3] = ["null", "\"\"", "\"0x\""];
 
-/// The times at which parts of an answer were there, counted from when the rendered request began
-/// to be sent.
+/// The times at which parts of an answer were there, in seconds since the rendered request began to
+/// be sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Timing {
-    pub(crate) first_byte: Duration,
-    pub(crate) last_byte: Duration,
+    pub(crate) first_byte: f64,
+    pub(crate) last_byte: f64,
     /// When the caller has what it asked for: with decoding, if there is some.
-    pub(crate) whole: Duration,
+    pub(crate) whole: f64,
     pub(crate) answer_bytes: usize,
 }
 
 impl Timing {
     /// Of a call that is over now.
-    pub(crate) fn of(times: CallTimes) -> Self {
-        let since = |at: Option<Instant>| at.map_or(Duration::ZERO, |at| at - times.sent);
+    fn of(times: CallTimes) -> Self {
+        let whole = times.sent.elapsed().as_secs_f64();
+        let since = |at: Option<Instant>| at.map_or(0.0, |at| (at - times.sent).as_secs_f64());
         Self {
             first_byte: since(times.first_byte),
             last_byte: since(times.last_byte),
-            whole: times.sent.elapsed(),
+            whole,
             answer_bytes: times.body_bytes,
         }
     }
@@ -51,59 +55,71 @@ pub(crate) fn runtime() -> anyhow::Result<Runtime> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }
 
-/// The fault that an error of a call means; `times` are those of the call.
-pub(crate) fn fault(error: &ClientError, times: Option<CallTimes>) -> Fault {
-    match error {
-        ClientError::Rpc(_) | ClientError::Http { .. } => Fault::Refusing,
-        ClientError::Timeout { .. } => Fault::Hanging,
-        ClientError::Connect { .. } => Fault::Unreachable,
-        ClientError::Broken { .. } | ClientError::Closed { .. } => {
-            let has_begun = times.is_some_and(|times| times.first_byte.is_some());
-            if has_begun { Fault::Truncated } else { Fault::HungUp }
+/// An error of a call with the [`Fault`] that it means; `times` are those of the call.
+pub(crate) fn failed(error: impl Into<client::Error>, times: Option<CallTimes>) -> anyhow::Error {
+    let error = error.into();
+    let has_begun = times.is_some_and(|times| times.first_byte.is_some());
+    let fault = match &error {
+        client::Error::Rpc(_) | client::Error::Problem(_) => Fault::Refusing,
+        client::Error::Transport(ClientError::Http { .. }) => Fault::Refusing,
+        client::Error::Transport(ClientError::Timeout { .. }) => Fault::Hanging,
+        client::Error::Transport(ClientError::Connect { .. }) => Fault::Unreachable,
+        client::Error::Transport(ClientError::Broken { .. } | ClientError::Closed { .. }) => {
+            if has_begun {
+                Fault::Truncated
+            } else {
+                Fault::HungUp
+            }
         }
         other if other.to_string().contains("not asked for") => Fault::Compressed,
         _ => Fault::Garbled,
-    }
+    };
+    anyhow::Error::new(error).context(fault)
 }
 
-/// A connection to a JSON-RPC port, used for one call at a time.
+/// A connection to a port, used for one call at a time.
 #[derive(Debug)]
 pub(crate) struct Port {
     runtime: Runtime,
-    client: rpc::Client,
+    client: Box<EngineClient>,
     address: String,
     secret: Option<JwtSecret>,
     last_used: Instant,
+    /// Whether it is used again after a while: both sides remember what came over it.
+    lasts: bool,
 }
 
-/// The answer to a call.
+/// The answer to a call, as it came.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct RawAnswer {
     pub(crate) timing: Timing,
     body: Bytes,
 }
 
-impl Answer {
+impl RawAnswer {
     /// The result.
     pub(crate) fn result(&self) -> anyhow::Result<&RawValue> {
-        response::result(&self.body).map_err(|error| {
-            let is_refusal = matches!(error, ClientError::Rpc(_));
-            let fault = if is_refusal { Fault::Refusing } else { Fault::Garbled };
-            anyhow::Error::new(error).context(fault)
-        })
+        response::result(&self.body).map_err(|error| failed(error, None))
     }
 }
 
 impl Port {
-    /// Connects to `host:port`.
+    /// Connects to `host:port`, for JSON-RPC.
     pub(crate) fn open(address: &str, secret: Option<JwtSecret>) -> anyhow::Result<Self> {
-        let runtime = runtime()?;
-        let mut client = runtime
-            .block_on(rpc::Client::connect(address, secret.clone()))
-            .map_err(|error| anyhow::Error::new(error).context(Fault::Unreachable))?;
-        client.set_timeout(ANSWER_TIME);
-        let address = address.into();
-        Ok(Self { runtime, client, address, secret, last_used: Instant::now() })
+        let wire = Some(client::Wire::Json);
+        Self::open_with(address, ConnectOptions { secret, wire, ..ConnectOptions::default() })
+    }
+
+    /// Connects with options that name the wire.
+    pub(crate) fn open_with(address: &str, options: ConnectOptions) -> anyhow::Result<Self> {
+        let (runtime, secret) = (runtime()?, options.secret.clone());
+        let lasts = options.wire == Some(client::Wire::Descriptor);
+        let connected = runtime.block_on(EngineClient::connect_with(address, options));
+        let client = connected.map_err(anyhow::Error::new).context(Fault::Unreachable)?;
+        let (address, client, last_used) = (address.into(), Box::new(client), Instant::now());
+        let mut port = Self { runtime, client, address, secret, last_used, lasts };
+        port.set_patience(ANSWER_TIME);
+        Ok(port)
     }
 
     /// Bounds the time of a call.
@@ -116,25 +132,37 @@ impl Port {
         (&self.address, self.secret.clone())
     }
 
-    /// Calls a method.
-    pub(crate) fn call(&mut self, method: &str, params: impl Serialize) -> anyhow::Result<Answer> {
-        let Self { runtime, client, address, .. } = self;
-        let at = || format!("no answer to {method} at {address}");
+    /// Makes a call of the client library.
+    pub(crate) fn make<T>(
+        &mut self,
+        call: impl AsyncFnOnce(&mut EngineClient) -> Result<T, client::Error>,
+    ) -> anyhow::Result<(Timing, T)> {
+        let Self { runtime, client, .. } = self;
+        let is_idle = !self.lasts && self.last_used.elapsed() > IDLE_TIME;
         let answered = runtime.block_on(async {
-            if self.last_used.elapsed() > IDLE_TIME {
-                client.reopen().await?;
+            if is_idle {
+                client.connection().reopen().await?;
             }
-            client.call_raw(method, params).await
+            call(client).await
         });
-        let times = client.last_times();
         self.last_used = Instant::now();
-        let body = answered.map_err(|error| {
-            let fault = fault(&error, times);
-            anyhow::Error::new(error).context(fault)
+        let times = client.connection().last_times();
+        let answer = answered.map_err(|error| failed(error, times))?;
+        Ok((times.map(Timing::of).context("a call that was answered has times")?, answer))
+    }
+
+    /// Calls a method.
+    pub(crate) fn call(
+        &mut self,
+        method: &str,
+        params: impl Serialize,
+    ) -> anyhow::Result<RawAnswer> {
+        let call = self.make(async |client: &mut EngineClient| {
+            Ok(client.connection().call_raw(method, params).await?)
         });
-        let body = body.with_context(at)?;
-        let timing = times.map(Timing::of).context("a call that was answered has times")?;
-        Ok(Answer { timing, body })
+        let (timing, body) =
+            call.with_context(|| format!("no answer to {method} at {}", self.address))?;
+        Ok(RawAnswer { timing, body })
     }
 
     /// Calls a method and reads its result.
@@ -159,7 +187,14 @@ impl Port {
     ) -> anyhow::Result<Timing> {
         let method = payload.method(with_witness);
         let answer = self.call(&method, payload.raw_params())?;
-        check_verdict(payload, with_witness, answer.result().context(method)?)?;
+        let result = answer.result().with_context(|| method.clone())?;
+        let fields = response::fields(result, ["status", "latestValidHash", "witness"]);
+        let [status, valid, witness] = fields.context(Fault::Garbled)?;
+        let status = status.map_or("none", |status| status.get().trim_matches('"'));
+        let valid = valid.and_then(|hash| serde_json::from_str(hash.get()).ok());
+        let has_witness = witness.is_some_and(|bytes| !NO_BYTES.contains(&bytes.get()));
+        check_verdict(payload, status, valid, !with_witness || has_witness)
+            .map_err(|fault| fault.error(format!("{method} answers {:.500}", result.get())))?;
         Ok(answer.timing)
     }
 
@@ -173,28 +208,25 @@ impl Port {
             "\"SYNCING\"" | "\"ACCEPTED\"" => Fault::Behind,
             _ => Fault::Lying,
         };
-        let said = result.get();
-        Err(fault
-            .error(format!("block {}, which is invalid, is answered {said:.500}", payload.hash)))
+        let (hash, said) = (payload.hash, result.get());
+        Err(fault.error(format!("block {hash}, which is invalid, is answered {said:.500}")))
     }
 
-    /// `engine_forkchoiceUpdated` without payload attributes.
-    pub(crate) fn forkchoice_updated(&mut self, heads: Heads) -> anyhow::Result<Timing> {
-        let Heads { head, safe, finalized } = heads;
-        let state = json!({
-            "headBlockHash": head, "safeBlockHash": safe, "finalizedBlockHash": finalized,
-        });
-        let answer = self.call("engine_forkchoiceUpdatedV3", (state, None::<()>))?;
+    /// `engine_forkchoiceUpdated` without payload attributes; the seconds that it took.
+    pub(crate) fn forkchoice_updated(&mut self, heads: ForkchoiceState) -> anyhow::Result<f64> {
+        // The version has no bound without attributes.
+        let method = EngineMethod::ForkchoiceUpdated;
+        let method = method.name(method.version(Fork::Osaka));
+        let answer = self.call(method, (heads, None::<()>))?;
         let result = answer.result()?;
-        let status = response::field(result, "payloadStatus").and_then(|payload| {
-            response::field(payload, "status").map(|status| status.get().to_owned())
-        });
-        let fault = match status.context(Fault::Garbled)?.as_str() {
-            "\"VALID\"" => return Ok(answer.timing),
+        let status = response::field(result, "payloadStatus")
+            .and_then(|payload| response::field(payload, "status"));
+        let fault = match status.context(Fault::Garbled)?.get() {
+            "\"VALID\"" => return Ok(answer.timing.whole),
             "\"SYNCING\"" => Fault::Behind,
             _ => Fault::Lying,
         };
-        let said = result.get();
+        let (head, said) = (heads.head_block_hash, result.get());
         Err(fault.error(format!("the fork choice {head} is answered {said:.500}")))
     }
 
@@ -204,7 +236,7 @@ impl Port {
             "code": "XX", "name": "deponent bench", "version": env!("CARGO_PKG_VERSION"),
             "commit": "0x00000000",
         }]);
-        let said: Value = self.read("engine_getClientVersionV1", ours).ok()?;
+        let said: Value = self.read(GET_CLIENT_VERSION, ours).ok()?;
         let words = ["name", "version", "commit"].map(|key| said[0][key].as_str());
         Some(words.into_iter().flatten().collect::<Vec<_>>().join(" "))
     }
@@ -221,37 +253,19 @@ impl Port {
     }
 }
 
-/// The blocks that a fork choice names.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Heads {
-    pub(crate) head: B256,
-    pub(crate) safe: B256,
-    pub(crate) finalized: B256,
-}
-
-/// Checks that a payload's answer is `VALID` of this very block, and has the witness if it was
-/// asked for; anything else is a [`Fault`].
-fn check_verdict(payload: &Payload, with_witness: bool, result: &RawValue) -> anyhow::Result<()> {
-    let fields = response::fields(result, ["status", "latestValidHash", "witness"]);
-    let [status, valid, witness] = fields.context(Fault::Garbled)?;
-    let fault = match status.map_or("none", |status| status.get()) {
-        "\"VALID\"" => {
-            let valid: Option<B256> = valid.and_then(|hash| serde_json::from_str(hash.get()).ok());
-            let is_there = witness.is_some_and(|bytes| !NO_BYTES.contains(&bytes.get()));
-            match valid {
-                valid if valid != Some(payload.hash) => Some(Fault::Lying),
-                _ if with_witness && !is_there => Some(Fault::NoWitness),
-                _ => None,
-            }
-        }
-        "\"SYNCING\"" | "\"ACCEPTED\"" => Some(Fault::Behind),
-        _ => Some(Fault::Lying),
-    };
-    match fault {
-        Some(fault) => {
-            let method = payload.method(with_witness);
-            Err(fault.error(format!("{method} answers {:.500}", result.get())))
-        }
-        None => Ok(()),
+/// Checks that the answer to a payload is `VALID` of this very block, with the witness if there had
+/// to be one.
+pub(crate) fn check_verdict(
+    payload: &Payload,
+    status: &str,
+    valid: Option<B256>,
+    is_complete: bool,
+) -> Result<(), Fault> {
+    match status {
+        "VALID" if valid != Some(payload.hash) => Err(Fault::Lying),
+        "VALID" if !is_complete => Err(Fault::NoWitness),
+        "VALID" => Ok(()),
+        "SYNCING" | "ACCEPTED" => Err(Fault::Behind),
+        _ => Err(Fault::Lying),
     }
 }

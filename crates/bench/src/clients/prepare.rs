@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use alloy_primitives::B256;
+use alloy_rpc_types_engine::ForkchoiceState;
 use anyhow::Context;
 
 use crate::chain::format::{About, Ground, Payload, count_of, payloads_of};
 use crate::chain::world::short_hash;
 use crate::clients::client::Client;
-use crate::clients::port::Heads;
 use crate::clients::target::{Reset, Target};
 use crate::progress;
 
@@ -47,9 +47,12 @@ impl Ancestry {
     }
 
     /// The fork choice for `head`.
-    pub(crate) fn heads(&self, head: B256) -> Heads {
-        let safe = self.ancestor(head, SAFE_DEPTH + self.deeper);
-        Heads { head, safe, finalized: self.ancestor(head, FINALIZED_DEPTH + self.deeper) }
+    pub(crate) fn heads(&self, head: B256) -> ForkchoiceState {
+        ForkchoiceState {
+            head_block_hash: head,
+            safe_block_hash: self.ancestor(head, SAFE_DEPTH + self.deeper),
+            finalized_block_hash: self.ancestor(head, FINALIZED_DEPTH + self.deeper),
+        }
     }
 
     /// The ancestor `depth` blocks before `hash`; zero when the chain is not that long.
@@ -106,8 +109,8 @@ fn has_all(files: &[PathBuf], have: u64) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Where the directory of a client is kept that has all blocks of the ground: it belongs to its
-/// program, version and arguments.
+/// The kept directory of a client that has all blocks of the ground: it belongs to its program,
+/// version and arguments.
 pub(crate) fn kept_folder(
     target: &Target,
     ground: &Ground,
@@ -125,9 +128,10 @@ pub(crate) fn kept_folder(
     Ok(folder.join("prepared").join(files).join(name))
 }
 
-/// Throws the directory away that is kept of a client.
+/// Removes the directory that is kept of a client.
 pub(crate) fn forget(target: &Target, ground: &Ground, folder: &Path) -> anyhow::Result<()> {
-    Ok(fs::remove_dir_all(kept_folder(target, ground, folder)?).or_else(absent)?)
+    let kept = kept_folder(&target.importing(), ground, folder)?;
+    Ok(fs::remove_dir_all(kept).or_else(absent)?)
 }
 
 /// Makes the directory `data` of a client that has all blocks of the ground: a copy of the one that
@@ -141,14 +145,14 @@ pub(crate) fn place(
     data: &Path,
 ) -> anyhow::Result<()> {
     fs::remove_dir_all(data).or_else(absent)?;
-    // What is imported is the same whatever is measured on it.
-    let plain = target.plain().importing();
+    // The import is the same whatever is measured on it.
+    let plain = target.importing();
     let import = |data: &Path| {
         let mut client = plain.start(data, &ground.genesis, false)?;
         let blocks = feed(&mut client, &ground.setup, 0)?;
         anyhow::Ok((client, blocks))
     };
-    if target.reset() == Reset::Delete {
+    if target.reset == Reset::Delete {
         return import(data)?.0.stop();
     }
     let kept = kept_folder(&plain, ground, folder)?;
@@ -276,15 +280,16 @@ mod tests {
     #[test]
     fn a_fork_choice_names_ancestors_or_none() {
         let hash = |number: u8| B256::repeat_byte(number);
-        let parents = (1..=80).map(|number| (hash(number), hash(number - 1))).collect();
-        let mut ancestry = Ancestry { parents, deeper: 0 };
-        let heads = ancestry.heads(hash(80));
-        assert_eq!((heads.head, heads.safe, heads.finalized), (hash(80), hash(48), hash(16)));
-        let heads = ancestry.heads(hash(40));
-        assert_eq!((heads.safe, heads.finalized), (hash(8), B256::ZERO));
+        let parents: HashMap<B256, B256> =
+            (1..=80).map(|number| (hash(number), hash(number - 1))).collect();
+        let check = |deeper: usize, head: u8, safe: B256, finalized: B256| {
+            let heads = Ancestry { parents: parents.clone(), deeper }.heads(hash(head));
+            assert_eq!(heads.head_block_hash, hash(head));
+            assert_eq!((heads.safe_block_hash, heads.finalized_block_hash), (safe, finalized));
+        };
+        check(0, 80, hash(48), hash(16));
+        check(0, 40, hash(8), B256::ZERO);
         // Where branches of 37 blocks are left.
-        ancestry.deeper = 5;
-        let heads = ancestry.heads(hash(80));
-        assert_eq!((heads.safe, heads.finalized), (hash(43), hash(11)));
+        check(5, 80, hash(43), hash(11));
     }
 }

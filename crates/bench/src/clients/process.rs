@@ -205,7 +205,7 @@ impl Process {
     }
 
     /// Its number, for `/proc`: where a script started the program, that of the largest process.
-    pub(crate) fn id(&self) -> u32 {
+    fn id(&self) -> u32 {
         let largest = self.members().into_iter().max_by_key(|id| Usage::of(*id).resident_kib);
         largest.unwrap_or_else(|| self.child.id())
     }
@@ -225,20 +225,44 @@ impl Process {
         ids.filter(is_member).collect()
     }
 
-    /// What it uses once it has started and waits: when its memory stays what it is, or after
+    /// Its memory and processor time.
+    pub(crate) fn usage(&self) -> Usage {
+        Usage::of(self.id())
+    }
+
+    /// The same once it has started and waits: when its memory stays what it is, or after
     /// [`SETTLE_TIME`].
     pub(crate) fn settled(&self) -> Usage {
         let end = Instant::now() + SETTLE_TIME;
-        let mut last = Usage::of(self.id());
+        let mut last = self.usage();
         loop {
             std::thread::sleep(SETTLE_PAUSE);
-            let now = Usage::of(self.id());
+            let now = self.usage();
             let is_still = now.resident_kib.abs_diff(last.resident_kib) < SETTLED_KIB;
             if is_still || Instant::now() >= end {
                 return now;
             }
             last = now;
         }
+    }
+
+    /// Makes the most memory that it had what it has now, where that is permitted.
+    pub(crate) fn reset_peak(&self) {
+        std::fs::write(format!("/proc/{}/clear_refs", self.id()), "5").ok();
+    }
+
+    /// The memory of the files that it has in memory and not mapped, in KiB: what is mapped counts
+    /// as resident.
+    pub(crate) fn unmapped_files_kib(&self) -> u64 {
+        let id = self.id();
+        let paths = std::fs::read_dir(format!("/proc/{id}/fd")).into_iter().flatten().flatten();
+        let in_memory = paths.map(|entry| entry.path()).filter(|path| {
+            std::fs::read_link(path).is_ok_and(|to| to.to_string_lossy().starts_with("/memfd:"))
+        });
+        let files = in_memory.filter_map(|path| std::fs::metadata(path).ok());
+        // A file may have many descriptors; a block is half a KiB.
+        let sizes: BTreeMap<u64, u64> = files.map(|file| (file.ino(), file.blocks() / 2)).collect();
+        sizes.values().sum::<u64>().saturating_sub(Usage::of(id).shared_kib)
     }
 
     /// Stops its threads where they are, until [`Process::thaw`].
@@ -296,32 +320,12 @@ fn tee(printed: PipeReader, mut file: std::fs::File) -> Receiver<String> {
     receiver
 }
 
-/// Makes the most memory that the process `id` had what it has now, where that is permitted.
-pub(crate) fn reset_peak(id: u32) {
-    std::fs::write(format!("/proc/{id}/clear_refs"), "5").ok();
-}
-
-/// The memory of the files that the process `id` has in memory and not mapped, in KiB: what is
-/// mapped counts as resident.
-pub(crate) fn unmapped_files_kib(id: u32) -> u64 {
-    let descriptors = std::fs::read_dir(format!("/proc/{id}/fd")).into_iter().flatten().flatten();
-    let paths = descriptors.map(|descriptor| descriptor.path());
-    let in_memory = paths.filter(|path| {
-        let target = std::fs::read_link(path).unwrap_or_default();
-        target.to_string_lossy().starts_with("/memfd:")
-    });
-    let files = in_memory.filter_map(|path| std::fs::metadata(path).ok());
-    // A file may have many descriptors; a block is half a KiB.
-    let sizes: BTreeMap<u64, u64> = files.map(|file| (file.ino(), file.blocks() / 2)).collect();
-    sizes.values().sum::<u64>().saturating_sub(Usage::of(id).shared_kib)
-}
-
 /// The memory and processor time of a process, as the system counts them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     /// Memory that is resident now, in KiB.
     pub(crate) resident_kib: u64,
-    /// The most that ever was, or since [`reset_peak`].
+    /// The most that ever was, or since [`Process::reset_peak`].
     pub(crate) peak_kib: u64,
     /// Of what is resident, that of mapped files in memory.
     pub(crate) shared_kib: u64,

@@ -62,7 +62,7 @@ pub(crate) struct Target {
     websocket: Option<Listens>,
     builds_on: Option<BuilderPort>,
     #[serde(default)]
-    reset: Reset,
+    pub(crate) reset: Reset,
     #[serde(default)]
     pub(crate) witness: bool,
     #[serde(default)]
@@ -181,67 +181,39 @@ impl Targets {
     }
 }
 
-/// Places that a table's arguments may name.
-struct Places<'a> {
-    data: &'a Path,
-    genesis: &'a Path,
-    secret: &'a Path,
-    socket: &'a Path,
-    /// The configuration file, if there is one.
-    config: Option<&'a Path>,
-    /// The ports of the Engine API, of HTTP, and of WebSockets.
-    ports: [u16; 3],
-}
+/// The values of the names that a table's arguments may have in braces.
+type Places = BTreeMap<&'static str, String>;
 
-impl Places<'_> {
-    /// The value of a placeholder.
-    fn get(&self, name: &str) -> Option<String> {
-        let path = |path: &Path| Some(path.display().to_string());
-        match name {
-            "datadir" => path(self.data),
-            "genesis" => path(self.genesis),
-            "jwt" => path(self.secret),
-            "ipc" => path(self.socket),
-            "config" => path(self.config?),
-            "engine_port" => Some(self.ports[0].to_string()),
-            "http_port" => Some(self.ports[1].to_string()),
-            "ws_port" => Some(self.ports[2].to_string()),
-            _ => None,
-        }
-    }
-
-    fn fill_all(&self, key: &str, arguments: &[String]) -> anyhow::Result<Vec<String>> {
-        arguments.iter().map(|text| fill(key, text, |name| self.get(name))).collect()
-    }
-}
+/// Those names, beside `config`.
+const PLACES: [&str; 7] =
+    ["datadir", "genesis", "jwt", "ipc", "engine_port", "http_port", "ws_port"];
 
 /// Fills the `{names}` in `text`, of the key `key`.
-fn fill(key: &str, text: &str, get: impl Fn(&str) -> Option<String>) -> anyhow::Result<String> {
+fn fill(key: &str, text: &str, places: &Places) -> anyhow::Result<String> {
     let mut pieces = text.split('{');
     let mut filled = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
         let (name, rest) = piece.split_once('}').with_context(|| {
             format!("key {key}: {text} has a brace without an end: write {{datadir}} or the like")
         })?;
-        let value = get(name)
+        let value = places
+            .get(name)
             .with_context(|| format!("key {key}: {{{name}}} in {text} is nothing that we know"))?;
-        filled.push_str(&value);
+        filled.push_str(value);
         filled.push_str(rest);
     }
     Ok(filled)
 }
 
+fn fill_all(key: &str, arguments: &[String], places: &Places) -> anyhow::Result<Vec<String>> {
+    arguments.iter().map(|text| fill(key, text, places)).collect()
+}
+
 impl Target {
     /// Finds mistakes before anything is started.
     fn check(&self) -> anyhow::Result<()> {
-        let places = Places {
-            data: "data".as_ref(),
-            genesis: "genesis".as_ref(),
-            secret: "secret".as_ref(),
-            socket: "socket".as_ref(),
-            config: self.config.is_some().then_some("config".as_ref()),
-            ports: [1; 3],
-        };
+        let mut places: Places = PLACES.map(|name| (name, String::new())).into();
+        places.extend(self.config.iter().map(|text| ("config", text.clone())));
         for (key, arguments) in [
             ("init", &self.init),
             ("start", &self.start),
@@ -249,7 +221,7 @@ impl Target {
             ("no_ipc", &self.no_ipc),
             ("import", &self.import),
         ] {
-            places.fill_all(key, arguments)?;
+            fill_all(key, arguments, &places)?;
         }
         self.paths()?;
         for (key, listens, port) in
@@ -266,13 +238,11 @@ impl Target {
     /// The paths at which the program is looked for.
     fn paths(&self) -> anyhow::Result<Vec<PathBuf>> {
         let here = std::env::current_exe().unwrap_or_default();
-        let get = |name: &str| match name {
-            "home" => Some(std::env::home_dir()?.display().to_string()),
-            "here" => Some(here.parent()?.display().to_string()),
-            _ => None,
-        };
+        let home = std::env::home_dir().unwrap_or_default();
+        let folders = [("home", &*home), ("here", here.parent().unwrap_or(&home))];
+        let places = folders.map(|(name, folder)| (name, folder.display().to_string())).into();
         let mut paths = Vec::new();
-        let program = fill("program", &self.program, get)?;
+        let program = fill("program", &self.program, &places)?;
         if program.contains('/') {
             paths.push(PathBuf::from(program));
         } else {
@@ -281,7 +251,7 @@ impl Target {
             paths.extend(std::env::split_paths(&path).map(|folder| folder.join(&program)));
         }
         if let Some(also) = &self.also {
-            paths.push(fill("also", also, get)?.into());
+            paths.push(fill("also", also, &places)?.into());
         }
         Ok(paths)
     }
@@ -326,25 +296,15 @@ impl Target {
         Ok(short_hash(&(path, given)))
     }
 
-    /// Itself without the arguments that are to be measured, and without bounds.
-    pub(crate) fn plain(&self) -> Self {
-        Self { arguments: Vec::new(), bounds: Bounds::default(), ..self.clone() }
-    }
-
-    /// Itself, for blocks that are not measured.
+    /// Itself for blocks that are not measured: without the arguments that are, and without bounds.
     pub(crate) fn importing(&self) -> Self {
-        let arguments = self.arguments.iter().chain(&self.import).cloned().collect();
-        Self { arguments, ..self.clone() }
+        Self { arguments: self.import.clone(), bounds: Bounds::default(), ..self.clone() }
     }
 
     /// The arguments that it is started with, for reports: places are named in braces.
     pub(crate) fn shown(&self, with_socket: bool) -> Vec<String> {
         let ipc = if with_socket { &self.ipc } else { &self.no_ipc };
         [&self.start, ipc, &self.arguments].into_iter().flatten().cloned().collect()
-    }
-
-    pub(crate) const fn reset(&self) -> Reset {
-        self.reset
     }
 
     /// Starts it on a directory, which is made from the genesis when it is empty, with a Unix
@@ -363,24 +323,20 @@ impl Target {
         fs::create_dir_all(data).with_context(|| format!("cannot make {}", data.display()))?;
         let data = data.canonicalize()?;
         let mut command = self.bounds.command(&self.needed_binary()?, &data)?;
-        let secret_file = data.join("jwt.hex");
+        let [secret_file, socket, config] =
+            ["jwt.hex", "bench.ipc", "bench.config"].map(|name| data.join(name));
         let secret = JwtSecret::load_or_create(&secret_file)?;
-        let socket = data.join("bench.ipc");
-        let config = self.config.as_ref().map(|text| (data.join("bench.config"), text));
-        if let Some((file, text)) = &config {
-            fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
+        let shown = [&data, genesis, &secret_file, &socket].map(|path| path.display().to_string());
+        let values = shown.into_iter().chain(free_ports()?.map(|port| port.to_string()));
+        let mut places: Places = PLACES.into_iter().zip(values).collect();
+        if let Some(text) = &self.config {
+            fs::write(&config, text)
+                .with_context(|| format!("cannot write {}", config.display()))?;
+            places.insert("config", config.display().to_string());
         }
-        let places = Places {
-            data: &data,
-            genesis,
-            secret: &secret_file,
-            socket: &socket,
-            config: config.as_ref().map(|(file, _)| file.as_path()),
-            ports: free_ports()?,
-        };
         if !self.init.is_empty() && !data.join(&self.init_makes).exists() {
             let output = Command::new(self.needed_binary()?)
-                .args(places.fill_all("init", &self.init)?)
+                .args(fill_all("init", &self.init, &places)?)
                 .envs(&self.environment)
                 .output()?;
             let said = String::from_utf8_lossy(&output.stderr);
@@ -389,8 +345,8 @@ impl Target {
         let ipc = if with_socket { &self.ipc } else { &self.no_ipc };
         command
             .envs(&self.environment)
-            .args(places.fill_all("start", &self.start)?)
-            .args(places.fill_all("ipc", ipc)?)
+            .args(fill_all("start", &self.start, &places)?)
+            .args(fill_all("ipc", ipc, &places)?)
             .args(&self.arguments);
         let end = Instant::now() + Duration::from_secs(self.start_seconds);
         let mut process = Process::start(command, &data.join("bench.log"))?;
@@ -412,12 +368,12 @@ impl Target {
         Ok(client)
     }
 
-    /// Where it listens: the Engine API, the public port, and WebSockets, which are empty where
-    /// they are on the public port.
+    /// The addresses at which it listens: the Engine API, the public port, and WebSockets, which is
+    /// empty where they are on the public port.
     fn addresses(
         &self,
         process: &mut Process,
-        places: &Places<'_>,
+        places: &Places,
         end: Instant,
     ) -> anyhow::Result<[String; 3]> {
         let told = [&self.engine, &self.public, &self.websocket];
@@ -429,9 +385,9 @@ impl Target {
             })?;
             found[port] = Some(address);
         }
-        for port in [0, 1] {
+        for (port, place) in [(0, "engine_port"), (1, "http_port")] {
             if told[port].is_none() {
-                let address = format!("127.0.0.1:{}", places.ports[port]);
+                let address = format!("127.0.0.1:{}", places[place]);
                 while TcpStream::connect(&address).is_err() {
                     if let Some(how) = process.ended() {
                         bail!("it {how} before it listened at {address}: {}", process.last_words());
@@ -450,12 +406,8 @@ impl Target {
 fn free_ports() -> anyhow::Result<[u16; 3]> {
     let bind = || TcpListener::bind("127.0.0.1:0");
     // All at once, or they would be the same.
-    let listeners = [bind()?, bind()?, bind()?];
-    let mut ports = [0; 3];
-    for (port, listener) in ports.iter_mut().zip(&listeners) {
-        *port = listener.local_addr()?.port();
-    }
-    Ok(ports)
+    let [a, b, c] = [bind()?, bind()?, bind()?];
+    Ok([a.local_addr()?.port(), b.local_addr()?.port(), c.local_addr()?.port()])
 }
 
 #[cfg(test)]

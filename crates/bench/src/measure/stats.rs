@@ -14,8 +14,8 @@ const CONFIDENCE: f64 = 0.95;
 /// on the same side of 1 in one comparison of 16, of six in one of 32.
 pub(crate) const LEAST_PAIRS: usize = 6;
 
-/// What two runs of one program differ by though nothing changed, as reth's benchmarks found it:
-/// of medians, of percentiles up to the 90th, and of those beyond.
+/// The difference between two runs of one program though nothing changed, as reth's benchmarks found
+/// it: of medians, of percentiles up to the 90th, and of those beyond.
 const NOISE: [(f64, f64); 3] = [(0.5, 0.012), (0.9, 0.0135), (1.0, 0.05)];
 
 /// Values in rising order.
@@ -78,7 +78,7 @@ pub(crate) struct Comparison {
     pub(crate) verdict: Verdict,
 }
 
-/// What a comparison of times says of the side.
+/// The result of a comparison of times, for the side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -200,7 +200,7 @@ mod tests {
         check(&ten, 0.5, 52.5);
         check(&ten, 0.0, 15.0);
         check(&ten, 1.0, 100.0);
-        assert!((Sorted::new(ten).mean() - 52.5).abs() < 1e-9);
+        assert_eq!(Sorted::new(ten).mean(), 52.5);
         assert!(Sorted::new([]).median().is_nan());
     }
 
@@ -323,43 +323,41 @@ mod tests {
         assert!(verdicts.iter().all(|count| *count > 10), "{verdicts:?}");
     }
 
-    /// Of two equal sides, whose rounds differ by more than the blocks of a round.
-    #[test]
-    fn equal_sides_seldom_get_a_verdict() {
-        let mut random = Random::new(11);
-        let mut wrong = 0;
+    /// Of 200 comparisons of `pairs`, in how many the interval holds `truth`, and in how many it
+    /// leaves out 1.
+    fn covered(truth: f64, mut pairs: impl FnMut() -> Vec<Vec<[f64; 2]>>) -> [u32; 2] {
+        let (mut holding, mut separating) = (0, 0);
         for _ in 0..200 {
-            let rounds: Vec<_> = (0..LEAST_PAIRS)
-                .map(|_| {
-                    let sides = [(); 2].map(|()| 1.0 + 0.1 * random.unit());
-                    let mut block = || sides.map(|side| side * (1.0 + 0.02 * random.unit()));
-                    (0..20).map(|_| block()).collect::<Vec<_>>()
-                })
-                .collect();
-            let ratios = Sorted::new(resampled(&rounds, 0.5, 400));
+            let ratios = Sorted::new(resampled(&pairs(), 0.5, 400));
             let [low, high] = [0.025, 0.975].map(|share| ratios.percentile(share));
-            wrong += u32::from(high < 1.0 || low > 1.0);
+            holding += u32::from((low..=high).contains(&truth));
+            separating += u32::from(!(low..=high).contains(&1.0));
         }
-        assert!(wrong <= 24, "{wrong} of 200");
+        [holding, separating]
     }
 
     #[test]
     fn intervals_hold_what_is_true() {
+        // Of two equal sides, whose rounds differ by more than the blocks of a round.
+        let mut random = Random::new(11);
+        let [_, separating] = covered(1.0, || {
+            let round = |_| {
+                let sides = [(); 2].map(|()| 1.0 + 0.1 * random.unit());
+                (0..20).map(|_| sides.map(|side| side * (1.0 + 0.02 * random.unit()))).collect()
+            };
+            (0..LEAST_PAIRS).map(round).collect()
+        });
+        assert!(separating <= 24, "{separating} of 200");
         // Blocks of very different work, a side that takes 0.9 of the other's time, noise of 10 %.
         let mut random = Random::new(7);
-        let (mut held, mut faster) = (0, 0);
-        for _ in 0..200 {
-            let pairs = (0..60).map(|_| {
+        let [holding, separating] = covered(0.9, || {
+            let block = |_| {
                 let work = 1.0 + random.unit();
-                [0.9, 1.0].map(|factor| factor * work * (0.95 + 0.1 * random.unit()))
-            });
-            let pairs = blocks(&pairs.collect::<Vec<_>>());
-            let ratios = Sorted::new(resampled(&pairs, 0.5, 400));
-            let [low, high] = [0.025, 0.975].map(|share| ratios.percentile(share));
-            held += u32::from(low <= 0.9 && 0.9 <= high);
-            faster += u32::from(high < 1.0);
-        }
-        assert!((180..=200).contains(&held), "{held} of 200");
-        assert!(faster > 150, "{faster} of 200");
+                vec![[0.9, 1.0].map(|factor| factor * work * (0.95 + 0.1 * random.unit()))]
+            };
+            (0..60).map(block).collect()
+        });
+        assert!((180..=200).contains(&holding), "{holding} of 200");
+        assert!(separating > 150, "{separating} of 200");
     }
 }

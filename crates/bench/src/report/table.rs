@@ -55,6 +55,12 @@ impl Table {
         self
     }
 
+    /// With further columns of one unit.
+    #[must_use]
+    pub fn columns<'a>(self, unit: Unit, names: impl IntoIterator<Item = &'a str>) -> Self {
+        names.into_iter().fold(self, |table, name| table.column(name, unit))
+    }
+
     /// Adds a row, of as many cells as there are columns: see [`cells!`](crate::cells).
     ///
     /// # Panics

@@ -20,14 +20,14 @@ use crate::chain::format::{Ground, Payload, count_of, payloads_of};
 use crate::clients::client::Client;
 use crate::clients::persisted::Persisted;
 use crate::clients::prepare::{self, Ancestry, absent, file_name};
-use crate::clients::process::{self, Usage};
+use crate::clients::process::{self, Process, Usage};
 use crate::fault::Fault;
 use crate::progress;
 use crate::run::busy::Watch;
 use crate::run::lane::Lane;
 use crate::run::plan::{Contender, Persistence, Plan, Stage, Start};
 use crate::run::sample::{Block, Measured, Run};
-use crate::run::session::{Server, Session, Turn};
+use crate::run::session::{BlockTurn, Server, Session};
 use crate::run::tables;
 use crate::turns::whose;
 
@@ -54,13 +54,11 @@ impl Drop for Course<'_> {
     }
 }
 
-/// Those who run at the same time.
+/// The clients that run at the same time.
 #[derive(Default)]
 struct Team {
     servers: Vec<Server>,
     sessions: Vec<Session>,
-    /// The contender of each server.
-    owners: Vec<Contender>,
 }
 
 impl<'a> Course<'a> {
@@ -110,7 +108,7 @@ impl<'a> Course<'a> {
     /// The stages on a client that runs already.
     pub(crate) fn run_on(mut self, session: Session, server: Server) -> anyhow::Result<Measured> {
         self.open()?;
-        let team = Team { servers: vec![server], sessions: vec![session], owners: Vec::new() };
+        let team = Team { servers: vec![server], sessions: vec![session] };
         self.stages(team)?;
         Ok(self.end())
     }
@@ -139,58 +137,53 @@ impl<'a> Course<'a> {
     fn start(&mut self, contenders: &[Contender], round: usize) -> Team {
         let mut team = Team::default();
         for contender in contenders {
-            let mut run = Run::of(&contender.name, round);
-            match self.join(&mut team, contender) {
-                Ok((lane, server, persisted)) => {
-                    let place = team.sessions.iter().filter(|s| s.server == server).count();
-                    let reconnect = Duration::ZERO;
-                    team.sessions.push(Session { lane, server, place, reconnect, persisted, run });
-                }
-                Err(error) => {
-                    run.fail(Fault::NotStarting, None, &error);
-                    self.measured.runs.push(run);
-                }
+            if let Err(error) = self.join(&mut team, contender, round) {
+                let mut run = Run::of(&contender.name, round);
+                run.fail(Fault::NotStarting, None, &error);
+                self.measured.runs.push(run);
             }
         }
         team
     }
 
     /// Connects a contender to its server, which is started unless it is shared and runs.
-    fn join(
-        &mut self,
-        team: &mut Team,
-        contender: &Contender,
-    ) -> anyhow::Result<(Lane, usize, Option<Persisted>)> {
-        let is_same = |owner: &Contender| owner.target.table == contender.target.table;
-        let running = team.owners.iter().position(is_same).filter(|_| self.plan.shared);
-        let index = match running {
-            Some(index) => index,
-            None => {
-                let Plan { ground, dir, shared, .. } = self.plan;
-                let data = self.work.join(file_name(&contender.name));
-                prepare::place(&contender.target, ground, dir, &data)?;
-                let with_socket = *shared || contender.wire.is_unix();
-                let client = prepare::start(&contender.target, ground, &data, with_socket)?;
-                let idle = self.idle(&client);
-                self.open()?;
-                let client = Some(client);
-                team.servers.push(Server { client, data, idle, knows_timings: true });
-                team.owners.push(contender.clone());
-                team.servers.len() - 1
-            }
+    fn join(&mut self, team: &mut Team, contender: &Contender, round: usize) -> anyhow::Result<()> {
+        let Plan { ground, dir, shared, pace, .. } = self.plan;
+        let is_same = |server: &Server| {
+            let owner = server.owner.as_ref();
+            owner.is_some_and(|(owner, _)| owner.target.table == contender.target.table)
         };
+        let running = team.servers.iter().position(is_same).filter(|_| *shared);
+        let index = running.unwrap_or(team.servers.len());
+        if running.is_none() {
+            let data = self.work.join(file_name(&contender.name));
+            prepare::place(&contender.target, ground, dir, &data)?;
+            let with_socket = *shared || contender.wire.is_unix();
+            let client = prepare::start(&contender.target, ground, &data, with_socket)?;
+            let idle = self.idle(&client);
+            self.open()?;
+            let (client, owner) = (Some(client), Some((contender.clone(), data)));
+            team.servers.push(Server { client, owner, idle, knows_timings: true });
+        }
         let client = team.servers[index].client.as_ref().context("it runs")?;
-        let waits = self.plan.pace.persistence != Persistence::Never;
+        let waits = pace.persistence != Persistence::Never;
         let persisted = waits.then(|| Persisted::subscribe(&client.websocket, None)).transpose()?;
-        Ok((Lane::open(contender.wire, client)?, index, persisted))
+        team.sessions.push(Session {
+            lane: Lane::open(contender.wire, client)?,
+            server: index,
+            place: team.sessions.iter().filter(|session| session.server == index).count(),
+            reconnect: Duration::ZERO,
+            persisted,
+            run: Run::of(&contender.name, round),
+        });
+        Ok(())
     }
 
-    /// What a client uses that was started just now; at rest, where that is what is measured.
+    /// The memory and processor time of a client that was started just now; at rest, where memory is
+    /// measured.
     fn idle(&self, client: &Client) -> Usage {
-        match self.plan.pace.compares {
-            true => client.settled(),
-            false => client.usage().unwrap_or_default(),
-        }
+        let usage = if self.plan.pace.compares { Process::settled } else { Process::usage };
+        client.process.as_ref().map(usage).unwrap_or_default()
     }
 
     /// All stages, and the end of the team.
@@ -199,8 +192,7 @@ impl<'a> Course<'a> {
             return Ok(());
         }
         let ran = self.each_stage(&mut team);
-        let Team { servers, mut sessions, owners } = team;
-        let mut servers: Vec<Server> = servers;
+        let Team { mut servers, mut sessions } = team;
         for session in &mut sessions {
             let server = &mut servers[session.server];
             if let Some(client) = &mut server.client {
@@ -211,32 +203,33 @@ impl<'a> Course<'a> {
             }
         }
         for (index, server) in servers.into_iter().enumerate() {
-            let Server { client, data, .. } = server;
-            let own = sessions.iter_mut().find(|session| session.server == index);
-            if let (Some(Err(error)), Some(own)) = (client.map(Client::stop), own) {
-                own.run.remarks.push(format!("{error:#}."));
+            let mut own: Vec<&mut Session> =
+                sessions.iter_mut().filter(|session| session.server == index).collect();
+            if let (Some(Err(error)), Some(first)) =
+                (server.client.map(Client::stop), own.first_mut())
+            {
+                first.run.remarks.push(format!("{error:#}."));
             }
-            if let Some(owner) = owners.get(index) {
+            if let Some((owner, data)) = server.owner {
                 owner.target.bounds.clean_up(&data);
+                self.keep_log(&data, &mut own)?;
+                fs::remove_dir_all(&data).or_else(absent)?;
             }
-            self.keep_log(&data, &mut sessions, index)?;
-            fs::remove_dir_all(&data).or_else(absent)?;
         }
         self.measured.runs.extend(sessions.into_iter().map(|session| session.run));
         tables::write_csv(&self.measured.runs, &self.plan.results)?;
         ran
     }
 
-    /// Keeps a client's log beside the results, and names it there.
-    fn keep_log(&self, data: &Path, sessions: &mut [Session], server: usize) -> anyhow::Result<()> {
+    /// Keeps the log of the client of these sessions beside the results, and names it there.
+    fn keep_log(&self, data: &Path, own: &mut [&mut Session]) -> anyhow::Result<()> {
         let log = data.join("bench.log");
-        let mut own = sessions.iter_mut().filter(|session| session.server == server).peekable();
-        let Some(first) = own.peek() else { return Ok(()) };
+        let Some(first) = own.first() else { return Ok(()) };
         let name = format!("{}-{}.log", file_name(&first.run.client), first.run.round + 1);
         let kept = self.plan.results.join(name);
         if log.is_file() && fs::copy(&log, &kept).is_ok() {
             let log = log.canonicalize()?;
-            own.for_each(|session| session.run.name_log(&log, &kept));
+            own.iter_mut().for_each(|session| session.run.name_log(&log, &kept));
         }
         Ok(())
     }
@@ -249,11 +242,10 @@ impl<'a> Course<'a> {
                 self.restart(team, stage, &fed)?;
             }
             if stage.is_fed {
-                let mut files = fed.clone();
-                files.extend_from_slice(&stage.files);
-                for server in team.servers.iter_mut().filter_map(|s| s.client.as_mut()) {
-                    server.thaw()?;
-                    prepare::feed(server, &files, ground.longest_branch)?;
+                let files = [&fed[..], &stage.files].concat();
+                for client in team.clients() {
+                    client.thaw()?;
+                    prepare::feed(client, &files, ground.longest_branch)?;
                 }
             } else {
                 self.stage(team, stage, ancestry.clone())?;
@@ -282,15 +274,15 @@ impl<'a> Course<'a> {
                 Err(remark) => self.measured.remarks.push(remark),
             }
         }
-        for (index, (server, owner)) in team.servers.iter_mut().zip(&team.owners).enumerate() {
+        for (index, server) in team.servers.iter_mut().enumerate() {
             let mut own: Vec<&mut Session> =
                 team.sessions.iter_mut().filter(|session| session.server == index).collect();
+            let Some((owner, data)) = &server.owner else { continue };
             if own.iter().any(|session| session.run.failure.is_some()) {
                 continue;
             }
             let with_socket = self.plan.shared || owner.wire.is_unix();
-            let genesis = &self.plan.ground.genesis;
-            let mut client = owner.target.start(&server.data, genesis, with_socket)?;
+            let mut client = owner.target.start(data, &self.plan.ground.genesis, with_socket)?;
             let lost = prepare::feed(&mut client, fed, 0)?;
             if lost > 0 {
                 let (name, stage) = (&owner.name, &stage.name);
@@ -306,30 +298,26 @@ impl<'a> Course<'a> {
     }
 
     /// The blocks of a stage, each to all contenders.
-    fn stage(
-        &mut self,
-        team: &mut Team,
-        stage: &Stage,
-        mut ancestry: Ancestry,
-    ) -> anyhow::Result<()> {
-        let disk = File::open(&self.work)?;
-        let mut steps = Steps::of(self.plan, stage, team)?;
+    fn stage(&mut self, team: &mut Team, stage: &Stage, ancestry: Ancestry) -> anyhow::Result<()> {
+        let mut steps = Steps::of(self, stage, team, ancestry)?;
         if steps.freezes {
-            team.freeze()?;
+            team.clients().try_for_each(Client::freeze)?;
         }
         let width = stage.siblings.max(1);
-        let mut payloads = payloads_of(&stage.files)?.take(steps.last.saturating_mul(width));
-        let mut index = 0;
-        loop {
+        let mut payloads = payloads_of(&stage.files)?;
+        for index in 0..steps.last {
             let step = payloads.by_ref().take(width).collect::<anyhow::Result<Vec<Payload>>>()?;
             if step.len() < width {
                 break;
             }
-            step.iter().for_each(|payload| ancestry.push(payload));
-            index += 1;
-            let Some(sent) = (index - 1usize).checked_sub(stage.skip) else { continue };
+            step.iter().for_each(|payload| steps.ancestry.push(payload));
+            let Some(sent) = index.checked_sub(stage.skip) else { continue };
             if process::interrupted() {
-                team.fail_all(step[0].number);
+                let (servers, block) = (&mut team.servers, step[0].number);
+                for session in &mut team.sessions {
+                    let server = &mut servers[session.server];
+                    session.failed(server, block, anyhow!("interrupted"), false);
+                }
                 break;
             }
             if self.plan.until.is_some_and(|until| Instant::now() > until) {
@@ -337,12 +325,12 @@ impl<'a> Course<'a> {
                 self.measured.remarks.push(said);
                 break;
             }
-            if !self.step(team, stage, &mut steps, &step, &ancestry, (sent, &disk))? {
+            if !self.step(team, stage, &mut steps, &step, sent)? {
                 break;
             }
             steps.bar.inc(1);
         }
-        team.servers.iter_mut().filter_map(|s| s.client.as_mut()).try_for_each(|c| c.thaw())
+        team.clients().try_for_each(Client::thaw)
     }
 
     /// One block of each contender; whether any of them goes on.
@@ -352,8 +340,7 @@ impl<'a> Course<'a> {
         stage: &Stage,
         steps: &mut Steps,
         step: &[Payload],
-        ancestry: &Ancestry,
-        (sent, disk): (usize, &File),
+        sent: usize,
     ) -> anyhow::Result<bool> {
         let (pace, clients) = (&self.plan.pace, team.sessions.len());
         let left = steps.left(&step[0]);
@@ -378,10 +365,11 @@ impl<'a> Course<'a> {
             goes_on = true;
             let slot = steps.slot(pace.wait_time, clients, sent)?;
             process::sleep_until(slot);
-            let turn = Turn {
+            let turn = BlockTurn {
                 payload,
                 twin: twin.as_ref(),
-                ancestry,
+                heads: steps.ancestry.heads(payload.hash),
+                back: steps.back(payload, pace.reorg, sent + 1),
                 pace,
                 sent: sent + 1,
                 slot,
@@ -409,7 +397,8 @@ impl<'a> Course<'a> {
             if let (true, Some(client)) = (steps.freezes, &mut server.client) {
                 client.freeze()?;
                 if steps.writes_out {
-                    rustix::fs::syncfs(disk).context("what was written could not be synced")?;
+                    let synced = rustix::fs::syncfs(&steps.disk);
+                    synced.context("what was written could not be synced")?;
                 }
             }
         }
@@ -426,14 +415,8 @@ impl<'a> Course<'a> {
 }
 
 impl Team {
-    fn freeze(&mut self) -> anyhow::Result<()> {
-        self.servers.iter_mut().filter_map(|s| s.client.as_mut()).try_for_each(|c| c.freeze())
-    }
-
-    fn fail_all(&mut self, block: u64) {
-        for session in &mut self.sessions {
-            session.failed(&mut self.servers[session.server], block, anyhow!("interrupted"), false);
-        }
+    fn clients(&mut self) -> impl Iterator<Item = &mut Client> {
+        self.servers.iter_mut().filter_map(|server| server.client.as_mut())
     }
 }
 
@@ -442,33 +425,52 @@ struct Steps {
     /// Steps up to the last one, those left out included.
     last: usize,
     freezes: bool,
+    /// The disk on which the clients write, which is synced while they are stopped.
+    disk: File,
     writes_out: bool,
     bar: indicatif::ProgressBar,
     first_slot: Option<Instant>,
+    ancestry: Ancestry,
     /// The block that is head, and its number.
     head: Option<(B256, u64)>,
     hashes: Vec<B256>,
 }
 
 impl Steps {
-    fn of(plan: &Plan, stage: &Stage, team: &Team) -> anyhow::Result<Self> {
+    fn of(
+        course: &Course<'_>,
+        stage: &Stage,
+        team: &Team,
+        ancestry: Ancestry,
+    ) -> anyhow::Result<Self> {
         let before = stage.skip.saturating_add(stage.warm_up);
         let last = stage.count.map_or(usize::MAX, |count| before.saturating_add(count));
         let steps = count_of(&stage.files)? / stage.siblings.max(1);
         let names: Vec<&str> = team.sessions.iter().map(|it| it.run.client.as_str()).collect();
         let what = if stage.name.is_empty() { names.join(", ") } else { stage.name.clone() };
-        let freezes = plan.pace.freeze && team.servers.len() > 1;
+        let freezes = course.plan.pace.freeze && team.servers.len() > 1;
         // A throttled client's pages would be waited for at the pace of its disk.
-        let is_throttled = team.owners.iter().any(|it| it.target.bounds.disk_bytes.is_some());
+        let mut owners = team.servers.iter().filter_map(|server| server.owner.as_ref());
+        let is_throttled = owners.any(|(owner, _)| owner.target.bounds.disk_bytes.is_some());
         Ok(Self {
             last,
             freezes,
+            disk: File::open(&course.work)?,
             writes_out: freezes && !is_throttled,
             bar: progress::bar(what, steps.min(last).saturating_sub(stage.skip)),
             first_slot: None,
+            ancestry,
             head: None,
             hashes: Vec::new(),
         })
+    }
+
+    /// The ancestor to which the fork choice goes back after the `sent`-th block, if it is due.
+    fn back(&self, payload: &Payload, reorg: Option<u64>, sent: usize) -> Option<B256> {
+        let depth =
+            reorg.map(|depth| depth as usize).filter(|depth| sent.is_multiple_of(*depth))?;
+        let ancestor = self.ancestry.ancestor(payload.hash, depth);
+        (!ancestor.is_zero()).then_some(ancestor)
     }
 
     /// Blocks of the branch that is left for this one; 0 if its parent is the head.

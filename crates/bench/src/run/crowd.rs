@@ -51,9 +51,7 @@ pub(crate) fn run(
     let mut table = Table::new("Small calls")
         .column("beside", Unit::Text)
         .column("calls", Unit::Count)
-        .column("p50", Unit::Ms)
-        .column("p99", Unit::Ms)
-        .column("most", Unit::Ms)
+        .columns(Unit::Ms, ["p50", "p99", "most"])
         .column("large answers", Unit::Count)
         .column("median", Unit::Ms)
         .column("of the time", Unit::Percent);
@@ -70,23 +68,15 @@ pub(crate) fn run(
         let mut large = Vec::new();
         while contender.is_some() && !calling.is_finished() {
             let (timing, _witness) = lane.new_payload(&mut client, &ready, true)?;
-            large.push(timing.whole.as_secs_f64());
+            large.push(timing.whole);
         }
         let calls = calling.join().expect("a panic was printed")?;
         let share = large.iter().sum::<f64>() / begun.elapsed().as_secs_f64();
         let (calls, large) = (Sorted::new(calls), Sorted::new(large));
         let name = contender.map_or("nothing", |contender| &*contender.name);
-        let [p50, p99] = [0.5, 0.99].map(|share| calls.percentile(share));
-        table.row(cells![
-            name,
-            calls.len(),
-            p50,
-            p99,
-            calls.max(),
-            large.len(),
-            large.median(),
-            share
-        ]);
+        let times = [0.5, 0.99, 1.0].map(|share| calls.percentile(share).into());
+        let own = cells![name, calls.len()].into_iter().chain(times);
+        table.row(own.chain(cells![large.len(), large.median(), share]));
         chart.values(name, calls.values());
     }
     client.stop()?;
@@ -140,11 +130,10 @@ fn call_all(
 
 fn request(host: &str, secret: &JwtSecret) -> Bytes {
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}"#;
+    let (token, length) = (secret.token(), body.len());
     let request = format!(
         "POST / HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n\
-         authorization: Bearer {}\r\ncontent-length: {}\r\n\r\n{body}",
-        secret.token(),
-        body.len()
+         authorization: Bearer {token}\r\ncontent-length: {length}\r\n\r\n{body}"
     );
     request.into()
 }

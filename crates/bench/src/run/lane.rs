@@ -5,27 +5,22 @@
 //! that decode stop it when each item of the witness is a slice of the caller's memory.
 
 use std::hash::{DefaultHasher, Hasher};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use alloy_primitives::{B256, Bytes};
-use alloy_rpc_types_engine::{
-    CancunPayloadFields, ExecutionPayload, ExecutionPayloadSidecar, PayloadStatus,
-    PayloadStatusEnum, PraguePayloadFields,
-};
-use anyhow::{Context, bail};
-use client::{CodeCache, ConnectOptions, EngineClient, WitnessAnswer, read_payload_status};
-use rpc::{ClientError, JwtSecret, RawValue, SessionClient, Spare, response};
+use alloy_primitives::B256;
+use alloy_rpc_types_engine::{ExecutionPayload, ExecutionPayloadSidecar};
+use anyhow::Context;
+use client::{CodeCache, ConnectOptions, EngineClient, read_payload_status};
+use rpc::{ClientError, JwtSecret, SessionClient, Spare, response};
 use tokio::runtime::Runtime;
 use witness::Witness;
 
 use crate::chain::format::Payload;
 use crate::clients::client::Client;
-use crate::clients::port::{self, IDLE_TIME, Timing};
+use crate::clients::port::{self, ANSWER_TIME, Port, Timing};
 use crate::fault::Fault;
 use crate::run::sample::Items;
 
-/// The longest wait for an answer.
-const ANSWER_TIME: Duration = Duration::from_secs(600);
 /// Codes that are held, at most: those of the largest witness, and then some.
 const HELD_BYTES: usize = 2 << 30;
 
@@ -87,15 +82,8 @@ impl Wire {
 
     /// Whether the client needs a Unix socket for it.
     pub(crate) const fn is_unix(self) -> bool {
-        matches!(
-            self,
-            Self::JsonUnix
-                | Self::Ipc
-                | Self::SszUnix
-                | Self::Descriptor
-                | Self::Held
-                | Self::Mapped
-        )
+        let is_tcp = matches!(self, Self::Verdict | Self::Plain | Self::Json | Self::Ssz);
+        !is_tcp && !matches!(self, Self::WebSocket | Self::Later)
     }
 
     /// Whether the answer has the witness, at once or in a second call.
@@ -107,13 +95,20 @@ impl Wire {
 /// A connection to a client over a wire.
 pub(crate) struct Lane {
     pub(crate) wire: Wire,
-    link: Option<Link>,
+    link: LaneLink,
     spare: Spare,
 }
 
-enum Link {
-    Typed { runtime: Runtime, client: Box<EngineClient>, last_used: Instant },
-    Session { runtime: Runtime, client: SessionClient, address: String, secret: Option<JwtSecret> },
+enum LaneLink {
+    /// The client's own ports.
+    Ports,
+    Typed(Port),
+    Session {
+        runtime: Runtime,
+        client: SessionClient,
+        address: String,
+        secret: Option<JwtSecret>,
+    },
 }
 
 /// A payload as a lane sends it: what a wire needs is made before the clock starts.
@@ -126,52 +121,36 @@ impl Lane {
     /// A connection to a running client.
     pub(crate) fn open(wire: Wire, server: &Client) -> anyhow::Result<Self> {
         let (address, secret) = server.engine.endpoint();
-        let unix = || {
-            let path = server.socket.clone();
-            path.with_context(|| format!("{} listens on no Unix socket", server.name))
-        };
-        let typed = |form: client::Wire, to_unix: bool| {
-            let runtime = port::runtime()?;
-            let (address, secret) = match to_unix {
-                true => (format!("unix:{}", unix()?.display()), None),
-                false => (address.to_owned(), secret.clone()),
-            };
-            let codes = match wire {
-                Wire::Held => CodeCache::Held { most_bytes: HELD_BYTES },
-                Wire::Mapped => CodeCache::Mapped,
-                _ => CodeCache::Off,
-            };
-            let options = ConnectOptions { secret, wire: Some(form), codes };
-            let mut client = runtime.block_on(EngineClient::connect_with(&address, options))?;
-            client.set_timeout(ANSWER_TIME);
-            let (client, last_used) = (Box::new(client), Instant::now());
-            anyhow::Ok(Link::Typed { runtime, client, last_used })
+        let (address, secret) = match wire.is_unix() {
+            true => {
+                let path = server
+                    .socket
+                    .as_ref()
+                    .with_context(|| format!("{} listens on no Unix socket", server.name))?;
+                (format!("unix:{}", path.display()), None)
+            }
+            false => (address.to_owned(), secret),
         };
         let link = match wire {
-            Wire::Verdict | Wire::Plain => None,
-            Wire::Json => Some(typed(client::Wire::Json, false)?),
-            Wire::JsonUnix => Some(typed(client::Wire::Json, true)?),
-            Wire::Ssz => Some(typed(client::Wire::Ssz, false)?),
-            Wire::SszUnix => Some(typed(client::Wire::Ssz, true)?),
-            Wire::Descriptor | Wire::Held | Wire::Mapped => {
-                Some(typed(client::Wire::Descriptor, true)?)
-            }
-            Wire::Later => {
-                let (address, _) = server.public.endpoint();
-                let runtime = port::runtime()?;
-                let opened = EngineClient::connect_over(client::Wire::Json, address, None);
-                let mut client = Box::new(runtime.block_on(opened)?);
-                client.set_timeout(ANSWER_TIME);
-                Some(Link::Typed { runtime, client, last_used: Instant::now() })
-            }
+            Wire::Verdict | Wire::Plain | Wire::Later => LaneLink::Ports,
             Wire::WebSocket | Wire::Ipc => {
                 let runtime = port::runtime()?;
-                let (address, secret) = match wire {
-                    Wire::Ipc => (format!("unix:{}", unix()?.display()), None),
-                    _ => (address.to_owned(), secret.clone()),
-                };
                 let client = session(&runtime, &address, secret.clone())?;
-                Some(Link::Session { runtime, client, address, secret })
+                LaneLink::Session { runtime, client, address, secret }
+            }
+            _ => {
+                let form = match wire {
+                    Wire::Json | Wire::JsonUnix => client::Wire::Json,
+                    Wire::Ssz | Wire::SszUnix => client::Wire::Ssz,
+                    _ => client::Wire::Descriptor,
+                };
+                let codes = match wire {
+                    Wire::Held => CodeCache::Held { most_bytes: HELD_BYTES },
+                    Wire::Mapped => CodeCache::Mapped,
+                    _ => CodeCache::Off,
+                };
+                let options = ConnectOptions { secret, wire: Some(form), codes };
+                LaneLink::Typed(Port::open_with(&address, options)?)
             }
         };
         Ok(Self { wire, link, spare: Spare::default() })
@@ -179,8 +158,12 @@ impl Lane {
 
     /// Prepares a payload for this lane.
     pub(crate) fn ready<'a>(&self, payload: &'a Payload) -> anyhow::Result<Ready<'a>> {
-        let is_typed = matches!(self.link, Some(Link::Typed { .. })) && self.wire != Wire::Later;
-        Ok(Ready { payload, typed: is_typed.then(|| typed(payload)).transpose()? })
+        let typed = matches!(self.link, LaneLink::Typed(_)).then(|| {
+            let call = payload.call()?;
+            let sidecar = call.sidecar();
+            anyhow::Ok((call.payload, sidecar))
+        });
+        Ok(Ready { payload, typed: typed.transpose()? })
     }
 
     /// Sends a payload. The witness that comes with the verdict is given where the wire decodes it.
@@ -190,28 +173,15 @@ impl Lane {
         ready: &Ready<'_>,
         with_witness: bool,
     ) -> anyhow::Result<(Timing, Option<Witness>)> {
-        let Ready { payload, typed } = ready;
-        let spare = &self.spare;
-        let (timing, status, answer) = match (&mut self.link, typed) {
-            (Some(Link::Typed { runtime, client, last_used }), Some((payload, sidecar))) => {
-                let keeps = matches!(self.wire, Wire::Held | Wire::Mapped | Wire::Descriptor);
-                let idle = last_used.elapsed() > IDLE_TIME && !keeps;
-                let answered = runtime.block_on(async {
-                    if idle {
-                        client.connection().reopen().await.map_err(client::Error::Transport)?;
-                    }
-                    match with_witness {
-                        true => client.new_payload_with_witness(payload, sidecar).await,
-                        false => Ok((client.new_payload(payload, sidecar).await?, None)),
-                    }
-                });
-                *last_used = Instant::now();
-                let times = client.connection().last_times();
-                let (status, witness) = answered.map_err(|error| failed(error, times))?;
-                let timing = Timing::of(times.context("a call that was answered has times")?);
-                (timing, status, witness)
+        let payload = ready.payload;
+        let (timing, (status, answer)) = match (&mut self.link, &ready.typed) {
+            (LaneLink::Typed(port), Some((payload, sidecar))) => {
+                port.make(async |client: &mut EngineClient| match with_witness {
+                    true => client.new_payload_with_witness(payload, sidecar).await,
+                    false => Ok((client.new_payload(payload, sidecar).await?, None)),
+                })?
             }
-            (Some(Link::Session { runtime, client, address, secret }), _) => {
+            (LaneLink::Session { runtime, client, address, secret }, _) => {
                 let method = payload.method(with_witness);
                 let began = Instant::now();
                 let called = runtime.block_on(client.call_raw(&method, payload.raw_params()));
@@ -222,17 +192,23 @@ impl Lane {
                     }
                     called => called,
                 };
-                let body = body.map_err(|error| failed(client::Error::Transport(error), None))?;
-                let here = began.elapsed();
-                let (status, answer) = read(&body, spare)?;
-                (all_at(here, began, body.len()), status, answer)
+                let body = body.map_err(|error| port::failed(error, None))?;
+                // The answer came as a whole.
+                let here = began.elapsed().as_secs_f64();
+                let result = response::result(&body).map_err(|error| port::failed(error, None))?;
+                let read = read_payload_status(result, &self.spare).context(Fault::Garbled)?;
+                let (whole, answer_bytes) = (began.elapsed().as_secs_f64(), body.len());
+                (Timing { first_byte: here, last_byte: here, whole, answer_bytes }, read)
             }
             _ => {
                 let in_one = with_witness && self.wire == Wire::Plain;
                 return Ok((server.engine.new_payload(payload, in_one)?, None));
             }
         };
-        check(payload, &status, with_witness && answer.is_none())?;
+        let (word, valid) = (status.status.as_str(), status.latest_valid_hash);
+        port::check_verdict(payload, word, valid, !with_witness || answer.is_some()).map_err(
+            |fault| fault.error(format!("block {} is answered {status:?}", payload.hash)),
+        )?;
         Ok((timing, answer.map(|answer| answer.witness)))
     }
 
@@ -247,20 +223,9 @@ impl Lane {
         if let (true, Some(ready)) = (self.wire != Wire::Later, again) {
             return self.new_payload(server, ready, true);
         }
-        let Some(Link::Typed { runtime, client, last_used }) = &mut self.link else {
-            bail!("it has no connection to the public port")
-        };
-        let idle = last_used.elapsed() > IDLE_TIME;
-        let answered = runtime.block_on(async {
-            if idle {
-                client.connection().reopen().await.map_err(client::Error::Transport)?;
-            }
-            client.witness(hash).await
-        });
-        *last_used = Instant::now();
-        let times = client.connection().last_times();
-        let witness = answered.map_err(|error| failed(error, times))?;
-        Ok((Timing::of(times.context("a call that was answered has times")?), Some(witness)))
+        let asked =
+            server.public.make(async |client: &mut EngineClient| client.witness(hash).await);
+        asked.map(|(timing, witness)| (timing, Some(witness)))
     }
 }
 
@@ -273,68 +238,6 @@ fn session(
     let mut client = runtime.block_on(SessionClient::connect(address, secret))?;
     client.set_timeout(ANSWER_TIME);
     Ok(client)
-}
-
-/// Times of an answer that came as a whole.
-fn all_at(here: Duration, began: Instant, answer_bytes: usize) -> Timing {
-    Timing { first_byte: here, last_byte: here, whole: began.elapsed(), answer_bytes }
-}
-
-/// Reads an answer to `engine_newPayloadWithWitness` that came outside of [`EngineClient`].
-fn read(body: &[u8], spare: &Spare) -> anyhow::Result<(PayloadStatus, Option<WitnessAnswer>)> {
-    let result = response::result(body).map_err(|error| {
-        let fault = port::fault(&error, None);
-        anyhow::Error::new(error).context(fault)
-    })?;
-    read_payload_status(result, spare).context(Fault::Garbled)
-}
-
-/// An error of the typed client, as a [`Fault`].
-fn failed(error: client::Error, times: Option<rpc::CallTimes>) -> anyhow::Error {
-    let fault = match &error {
-        client::Error::Transport(error) => port::fault(error, times),
-        client::Error::Rpc(_) | client::Error::Problem(_) => Fault::Refusing,
-        _ => Fault::Garbled,
-    };
-    anyhow::Error::new(error).context(fault)
-}
-
-/// Checks that a payload's answer is `VALID` of this very block, with the witness if there had to
-/// be one.
-fn check(payload: &Payload, status: &PayloadStatus, lacks_witness: bool) -> anyhow::Result<()> {
-    let fault = match status.status {
-        PayloadStatusEnum::Valid if status.latest_valid_hash != Some(payload.hash) => Fault::Lying,
-        PayloadStatusEnum::Valid if lacks_witness => {
-            return Err(Fault::NoWitness.error("VALID, with no witness".into()));
-        }
-        PayloadStatusEnum::Valid => return Ok(()),
-        PayloadStatusEnum::Syncing | PayloadStatusEnum::Accepted => Fault::Behind,
-        PayloadStatusEnum::Invalid { .. } => Fault::Lying,
-    };
-    Err(fault.error(format!("block {} is answered {status:?}", payload.hash)))
-}
-
-/// A payload in the types of the client.
-fn typed(payload: &Payload) -> anyhow::Result<(ExecutionPayload, ExecutionPayloadSidecar)> {
-    let params: Vec<&RawValue> = serde_json::from_str(payload.params())?;
-    let text = |place: usize| params.get(place).map_or("null", |param| param.get());
-    let execution: ExecutionPayload = serde_json::from_str(text(0)).context("not a payload")?;
-    let versioned_hashes: Option<Vec<B256>> = serde_json::from_str(text(1))?;
-    let root: Option<B256> = serde_json::from_str(text(2))?;
-    let requests: Option<Vec<Bytes>> = serde_json::from_str(text(3))?;
-    let Some(parent_beacon_block_root) = root else {
-        return Ok((execution, ExecutionPayloadSidecar::none()));
-    };
-    let versioned_hashes = versioned_hashes.unwrap_or_default();
-    let cancun = CancunPayloadFields { parent_beacon_block_root, versioned_hashes };
-    let sidecar = match requests {
-        None => ExecutionPayloadSidecar::v3(cancun),
-        Some(requests) => {
-            let requests = alloy_eips::eip7685::Requests::new(requests);
-            ExecutionPayloadSidecar::v4(cancun, PraguePayloadFields::new(requests))
-        }
-    };
-    Ok((execution, sidecar))
 }
 
 impl Items {

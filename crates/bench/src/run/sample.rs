@@ -54,11 +54,11 @@ pub(crate) struct Block {
     pub(crate) witness: Option<Items>,
     /// Calls for witnesses after the block.
     #[serde(default)]
-    pub(crate) asked: Vec<Asked>,
+    pub(crate) asked: Vec<WitnessCall>,
     /// Of a client that this program started.
     #[serde(default)]
     pub(crate) resources: Option<Resources>,
-    /// What the client itself says that its stages took, in microseconds.
+    /// The times of its stages as the client itself says, in microseconds.
     #[serde(default)]
     pub(crate) server_us: BTreeMap<String, f64>,
 }
@@ -69,19 +69,24 @@ impl Block {
         !self.warm_up && !self.interrupted
     }
 
+    /// The call for its witness, where that does not come with the verdict.
+    pub(crate) fn later_call(&self) -> Option<&WitnessCall> {
+        self.asked.iter().find(|call| call.depth.is_none() && !call.repeated)
+    }
+
     /// Until the caller has the verdict and the witness that was asked for first, in one call or in
     /// two; `None` if the second one failed.
     pub(crate) fn with_later(&self) -> Option<f64> {
-        match self.asked.iter().find(|asked| asked.depth.is_none() && !asked.repeated) {
+        match self.later_call() {
             None => Some(self.new_payload),
-            Some(asked) => Some(self.new_payload + asked.seconds?),
+            Some(call) => Some(self.new_payload + call.seconds?),
         }
     }
 }
 
 /// A call for a block's witness.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct WitnessCall {
     pub(crate) hash: B256,
     /// Blocks between the block and the head; `None` if it is the block that was sent just now.
     pub(crate) depth: Option<usize>,
@@ -192,9 +197,25 @@ pub(crate) fn names(runs: &[Run]) -> Vec<&str> {
     names
 }
 
+/// The stages of counted blocks, in their order.
+pub(crate) fn stages(runs: &[Run]) -> Vec<&str> {
+    let mut stages: Vec<&str> = Vec::new();
+    for block in runs.iter().flat_map(Run::counted) {
+        if !stages.contains(&&*block.stage) {
+            stages.push(&block.stage);
+        }
+    }
+    stages
+}
+
 /// The counted blocks of a client's runs.
 pub(crate) fn blocks<'a>(runs: &'a [Run], client: &str) -> Vec<&'a Block> {
     runs.iter().filter(|run| run.client == client).flat_map(Run::counted).collect()
+}
+
+/// The names of the clients, each with its counted blocks.
+pub(crate) fn by_client(runs: &[Run]) -> impl Iterator<Item = (&str, Vec<&Block>)> {
+    names(runs).into_iter().map(move |client| (client, blocks(runs, client)))
 }
 
 /// The reason for which runs cannot be compared: other blocks, or a client that did something else

@@ -6,21 +6,21 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use alloy_primitives::{B256, U64, keccak256};
+use alloy_primitives::{B256, keccak256};
+use alloy_rpc_types_engine::PayloadAttributes;
 use anyhow::{Context, ensure};
+use engine_api::NewPayload;
 use rpc::RawValue;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use crate::chain::format::{Ground, Payload, Writer, count_of, payloads_of};
+use crate::chain::world::SECONDS_A_SLOT;
 use crate::clients::client::Client;
 use crate::clients::prepare::{self, Ancestry};
 use crate::clients::target::Target;
 
 /// The file of what a generated chain is built on.
 const GENERATED: &str = "state.jsonl.zst";
-/// Seconds of a slot.
-const SLOT: u64 = 12;
 
 /// A published chain: `genesis.json`, and `payloads.jsonl` with one payload a line and its label;
 /// or one that `generate` made, with a file for what is built on and one for each size.
@@ -36,12 +36,6 @@ pub(crate) struct Parent {
     folder: PathBuf,
 }
 
-#[derive(Deserialize)]
-struct Line {
-    label: String,
-    params: Box<RawValue>,
-}
-
 /// The client that builds further blocks, and the folder in which it runs.
 pub(crate) struct Builder<'a> {
     pub(crate) target: &'a Target,
@@ -54,10 +48,15 @@ impl Published {
         if !path.is_file() && folder.join(GENERATED).is_file() {
             return Self::read_generated(folder);
         }
+        #[derive(Deserialize)]
+        struct Labelled {
+            label: String,
+            params: Box<RawValue>,
+        }
         let file = File::open(&path).with_context(|| format!("no {}", path.display()))?;
         let payloads = BufReader::new(file).lines().map(|line| {
-            let Line { label, params } = serde_json::from_str(&line?).context("not a payload")?;
-            Ok((label, Payload::of("engine_newPayloadV4", &params)?))
+            let labelled: Labelled = serde_json::from_str(&line?).context("not a payload")?;
+            Ok((labelled.label, Payload::of("engine_newPayloadV4", &labelled.params)?))
         });
         let payloads = payloads.collect::<anyhow::Result<_>>()?;
         Ok(Self { genesis: folder.join("genesis.json"), payloads })
@@ -204,54 +203,50 @@ impl Builder<'_> {
 
 /// A sibling of `like`.
 fn sibling(client: &mut Client, like: &Payload, number: usize) -> anyhow::Result<Payload> {
-    let mut params: Value = serde_json::from_str(like.params())?;
-    let beacon_root = &params[2];
-    let payload = &params[0];
-    let mut attributes = json!({
-        "timestamp": payload["timestamp"],
-        "prevRandao": keccak256(format!("sibling {number} of {}", like.hash)),
-        "suggestedFeeRecipient": payload["feeRecipient"],
-        "withdrawals": payload["withdrawals"],
-        "parentBeaconBlockRoot": beacon_root,
-    });
-    add_slot(&mut attributes, payload, 0)?;
-    let transactions = &payload["transactions"];
-    let mut built =
-        client.build(&json!([like.parent, attributes, transactions, payload["extraData"]]))?;
-    let built = built["executionPayload"].take();
-    for name in ["gasUsed", "gasLimit", "transactions"] {
-        ensure!(built[name] == payload[name], "{name} of a sibling is {}", built[name]);
-    }
-    params[0] = built;
-    Payload::of(&like.method(false), &params)
+    let call = like.call()?;
+    let block = call.payload.as_v1();
+    let attributes = PayloadAttributes {
+        prev_randao: keccak256(format!("sibling {number} of {}", like.hash)),
+        ..attributes_like(&call)
+    };
+    let extra_data = Some(&block.extra_data);
+    let built = client.build(like.parent, &attributes, &block.transactions, extra_data)?;
+    let other = built.payload.as_v1();
+    ensure!(
+        (other.gas_used, other.gas_limit, &other.transactions)
+            == (block.gas_used, block.gas_limit, &block.transactions),
+        "a sibling of block {} has other gas or transactions",
+        like.hash
+    );
+    Payload::sending(&built)
 }
 
 /// A block without transactions on `parent`, which is the head.
 fn child(client: &mut Client, parent: &Payload) -> anyhow::Result<Payload> {
-    let params: Value = serde_json::from_str(parent.params())?;
-    let payload = &params[0];
-    let time: U64 = serde_json::from_value(payload["timestamp"].clone())?;
-    let mut attributes = json!({
-        "timestamp": U64::from(time.to::<u64>() + SLOT),
-        "prevRandao": payload["prevRandao"],
-        "suggestedFeeRecipient": payload["feeRecipient"],
-        "withdrawals": [],
-        "parentBeaconBlockRoot": params[2],
-    });
-    add_slot(&mut attributes, payload, 1)?;
-    let built = client.build(&json!([parent.hash, attributes, [], payload["extraData"]]))?;
-    Payload::built(built, &params[2])
+    let call = parent.call()?;
+    let like = attributes_like(&call);
+    let attributes = PayloadAttributes {
+        timestamp: like.timestamp + SECONDS_A_SLOT,
+        withdrawals: Some(Vec::new()),
+        slot_number: like.slot_number.map(|slot| slot + 1),
+        ..like
+    };
+    let extra_data = Some(&call.payload.as_v1().extra_data);
+    Payload::sending(&client.build(parent.hash, &attributes, &[], extra_data)?)
 }
 
-/// Adds what attributes of Amsterdam have beside, if `payload` is of Amsterdam: the block is so
-/// many slots after it.
-fn add_slot(attributes: &mut Value, payload: &Value, slots: u64) -> anyhow::Result<()> {
-    if let Some(slot) = payload.get("slotNumber") {
-        let slot: U64 = serde_json::from_value(slot.clone())?;
-        attributes["slotNumber"] = json!(U64::from(slot.to::<u64>() + slots));
-        attributes["targetGasLimit"] = payload["gasLimit"].clone();
+/// The attributes of a block as that of a call.
+fn attributes_like(call: &NewPayload) -> PayloadAttributes {
+    let (block, amsterdam) = (call.payload.as_v1(), call.payload.as_v4());
+    PayloadAttributes {
+        timestamp: block.timestamp,
+        prev_randao: block.prev_randao,
+        suggested_fee_recipient: block.fee_recipient,
+        withdrawals: call.payload.as_v2().map(|payload| payload.withdrawals.clone()),
+        parent_beacon_block_root: call.parent_beacon_block_root,
+        slot_number: amsterdam.map(|payload| payload.slot_number),
+        target_gas_limit: amsterdam.map(|_| block.gas_limit),
     }
-    Ok(())
 }
 
 /// Whether a file is there and has at least so many payloads.

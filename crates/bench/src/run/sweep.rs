@@ -57,9 +57,7 @@ impl Sweep {
     pub(crate) fn add(&self, document: &mut Document, runs: &[Run]) {
         let table = Table::new(format!("sweep of {}", self.key))
             .column(&*self.key, Unit::Text)
-            .column("p50", Unit::Ms)
-            .column("p95", Unit::Ms)
-            .column("p99", Unit::Ms)
+            .columns(Unit::Ms, ["p50", "p95", "p99"])
             .column("gas", Unit::MgasPerSecond);
         let mut table = Comparison::columns(table);
         let mut curves: [Vec<[f64; 2]>; 3] = Default::default();

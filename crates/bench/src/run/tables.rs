@@ -9,7 +9,7 @@ use crate::cells;
 use crate::clients::prepare::file_name;
 use crate::measure::{Comparison, Sorted};
 use crate::report::{Answer, Axis, Bars, Cell, Document, Lines, Table, Unit};
-use crate::run::sample::{Asked, Block, Measured, Run, blocks, names};
+use crate::run::sample::{Block, Measured, Run, WitnessCall, by_client, stages};
 
 /// The shares that tables of times have.
 const SHARES: [(&str, f64); 5] =
@@ -33,13 +33,7 @@ pub(crate) enum Pairing {
 /// Writes what was measured into a document, stage by stage.
 pub(crate) fn fill(document: &mut Document, measured: &Measured) {
     let runs = &measured.runs;
-    let mut stages: Vec<&str> = Vec::new();
-    for block in runs.iter().flat_map(Run::counted) {
-        if !stages.contains(&&*block.stage) {
-            stages.push(&block.stage);
-        }
-    }
-    for stage in stages {
+    for stage in stages(runs) {
         if !stage.is_empty() {
             document.section(stage);
         }
@@ -80,9 +74,7 @@ pub(crate) fn of_stage(runs: &[Run], stage: &str) -> Vec<Run> {
 /// The columns of a table that [`verdict_rows`] fills.
 pub(crate) fn verdict_columns() -> Table {
     let table = Table::new("verdicts on newPayload and forkchoiceUpdated together")
-        .column("client", Unit::Text)
-        .column("against", Unit::Text)
-        .column("of", Unit::Text)
+        .columns(Unit::Text, ["client", "against", "of"])
         .column("pairs", Unit::Count);
     Comparison::columns(table)
 }
@@ -146,8 +138,8 @@ pub(crate) fn pairs(runs: &[Run], pairing: Pairing, sides: [&str; 2]) -> Vec<Vec
 /// How long newPayload took, a curve a client.
 pub(crate) fn distribution(runs: &[Run]) -> Lines {
     let mut chart = Lines::distribution("newPayload", Axis::new("time", Unit::Ms));
-    for client in names(runs) {
-        chart.values(client, blocks(runs, client).into_iter().map(|block| block.new_payload));
+    for (client, blocks) in by_client(runs) {
+        chart.values(client, blocks.into_iter().map(|block| block.new_payload));
     }
     chart
 }
@@ -167,13 +159,10 @@ fn medians(stage: &str, runs: &[Run]) -> Bars {
 
 /// How long something took, a row a client; without rows where nothing was measured.
 pub(crate) fn latencies(title: &str, runs: &[Run], read: impl Fn(&Block) -> Option<f64>) -> Table {
-    let mut table = Table::new(title).column("client", Unit::Text).column("blocks", Unit::Count);
-    for (name, _) in SHARES {
-        table = table.column(name, Unit::Ms);
-    }
-    table = table.column("mean", Unit::Ms);
-    for client in names(runs) {
-        let times = Sorted::new(blocks(runs, client).into_iter().filter_map(&read));
+    let table = Table::new(title).column("client", Unit::Text).column("blocks", Unit::Count);
+    let mut table = table.columns(Unit::Ms, SHARES.map(|(name, _)| name)).column("mean", Unit::Ms);
+    for (client, blocks) in by_client(runs) {
+        let times = Sorted::new(blocks.into_iter().filter_map(&read));
         if times.len() > 0 {
             let mut row: Vec<Cell> = cells![client, times.len()].into();
             row.extend(SHARES.map(|(_, share)| times.tail(share)));
@@ -190,12 +179,9 @@ pub(crate) fn speeds(runs: &[Run]) -> Table {
     let mut table = Table::new("gas a second")
         .column("client", Unit::Text)
         .column("gas", Unit::Mgas)
-        .column("newPayload", Unit::MgasPerSecond)
-        .column("both calls", Unit::MgasPerSecond)
-        .column("wall clock", Unit::MgasPerSecond)
+        .columns(Unit::MgasPerSecond, ["newPayload", "both calls", "wall clock"])
         .column("mean answer", Unit::Kb);
-    for client in names(runs) {
-        let blocks = blocks(runs, client);
+    for (client, blocks) in by_client(runs) {
         let sum = |read: fn(&Block) -> f64| blocks.iter().map(|block| read(block)).sum::<f64>();
         let gas = sum(|block| block.gas_used as f64);
         let payloads = sum(|block| block.new_payload);
@@ -220,14 +206,9 @@ fn wall(run: &Run) -> f64 {
 fn branches(runs: &[Run]) -> Table {
     let mut table = Table::new("First blocks of another branch")
         .column("client", Unit::Text)
-        .column("blocks left", Unit::Count)
-        .column("times", Unit::Count)
-        .column("newPayload p50", Unit::Ms)
-        .column("max", Unit::Ms)
-        .column("FCU p50", Unit::Ms)
-        .column("FCU max", Unit::Ms);
-    for client in names(runs) {
-        let blocks = blocks(runs, client);
+        .columns(Unit::Count, ["blocks left", "times"])
+        .columns(Unit::Ms, ["newPayload p50", "max", "FCU p50", "FCU max"]);
+    for (client, blocks) in by_client(runs) {
         let depths: BTreeSet<u64> = blocks.iter().map(|block| block.left).collect();
         for left in depths.into_iter().filter(|left| *left > 0) {
             let of = |read: fn(&Block) -> f64| {
@@ -242,27 +223,18 @@ fn branches(runs: &[Run]) -> Table {
     table
 }
 
-/// The table of what a witness is spent on, without rows.
-fn witness_table() -> Table {
-    let mut table = Table::new("What a witness is spent on").column("client", Unit::Text);
-    for name in ["total", "min", "max", "newPayload", "first byte", "transfer", "decode", "again"] {
-        table = table.column(name, Unit::Ms);
-    }
-    table.column("sent", Unit::Mb).column("witness", Unit::Mb)
-}
-
 /// Adds the times of witnesses that were decoded, or asked for after the block.
 fn witnesses(document: &mut Document, runs: &[Run]) {
-    let asked = |block: &Block| {
-        block.asked.iter().find(|asked| asked.depth.is_none() && !asked.repeated).cloned()
-    };
-    let mut table = witness_table();
+    let times = ["total", "min", "max", "newPayload", "first byte", "transfer", "decode", "again"];
+    let mut table = Table::new("What a witness is spent on")
+        .column("client", Unit::Text)
+        .columns(Unit::Ms, times)
+        .columns(Unit::Mb, ["sent", "witness"]);
     let mut chart = Bars::new("What a witness is spent on", Axis::new("median", Unit::Ms));
     let mut contents = BTreeSet::new();
-    for client in names(runs) {
-        let blocks = blocks(runs, client);
-        let items = |block: &Block| block.witness.or_else(|| asked(block)?.witness);
-        if !blocks.iter().any(|block| items(block).is_some() || asked(block).is_some()) {
+    for (client, blocks) in by_client(runs) {
+        let items = |block: &Block| block.witness.or_else(|| block.later_call()?.witness);
+        if !blocks.iter().any(|block| items(block).is_some() || block.later_call().is_some()) {
             continue;
         }
         contents.extend(blocks.iter().filter_map(|block| items(block)).map(|it| it.content));
@@ -271,41 +243,36 @@ fn witnesses(document: &mut Document, runs: &[Run]) {
         };
         // The median time of the call that brings the witness.
         let of_call = |read: fn([f64; 3]) -> f64| {
-            let times = |block: &Block| match asked(block) {
-                Some(asked) => Some(read([asked.first_byte, asked.last_byte, asked.seconds?])),
+            let times = |block: &Block| match block.later_call() {
+                Some(call) => Some(read([call.first_byte, call.last_byte, call.seconds?])),
                 None => Some(read([block.first_byte, block.last_byte, block.new_payload])),
             };
             of(&times).median()
         };
         let totals = of(&Block::with_later);
-        let payload = of(&|block| asked(block).map(|_| block.new_payload)).median();
+        let payload = of(&|block| block.later_call().map(|_| block.new_payload)).median();
         let first_byte = of_call(|[first, ..]| first);
         let transfer = of_call(|[first, last, _]| last - first);
         let decode = of_call(|[_, last, whole]| whole - last);
-        let again: Vec<Asked> = blocks
-            .iter()
-            .flat_map(|block| &block.asked)
-            .filter(|asked| asked.repeated && asked.depth.is_none())
-            .cloned()
-            .collect();
-        let bytes = |block: &Block| match asked(block) {
-            Some(asked) => Some(asked.answer_bytes as f64),
-            None => Some(block.answer_bytes as f64),
+        let bytes = |block: &Block| {
+            let answer_bytes = block.later_call().map_or(block.answer_bytes, |it| it.answer_bytes);
+            Some(answer_bytes as f64)
         };
-        let of_items = |block: &Block| Some(items(block)?.bytes as f64);
-        let first: Vec<Asked> = blocks.iter().filter_map(|block| asked(block)).collect();
+        let later: Vec<_> = blocks.iter().filter_map(|block| block.later_call()).collect();
+        let own = blocks.iter().flat_map(|block| &block.asked).filter(|it| it.depth.is_none());
+        let again: Vec<_> = own.filter(|call| call.repeated).collect();
         table.row(cells![
             client,
-            refused(&first).unwrap_or_else(|| totals.median().into()),
+            refused(&later).unwrap_or_else(|| totals.median().into()),
             totals.percentile(0.0),
             totals.max(),
             payload,
             first_byte,
             transfer,
             decode,
-            refused(&again).unwrap_or_else(|| median_of(&again).into()),
+            median_of(&again),
             of(&bytes).median(),
-            of(&of_items).median(),
+            of(&|block| Some(items(block)?.bytes as f64)).median(),
         ]);
         let parts = [("newPayload", payload), ("until the first byte", first_byte)];
         let after = [("transfer", transfer), ("decoding after it", decode)];
@@ -321,66 +288,62 @@ fn witnesses(document: &mut Document, runs: &[Run]) {
 }
 
 /// The refusal of a client that gave no witness: its beginning and its end.
-fn refused(asked: &[Asked]) -> Option<Cell> {
-    let refusal = asked.iter().find_map(|asked| asked.refusal.as_ref())?;
-    let words: Vec<char> = refusal.rsplit(": ").next().unwrap_or(refusal).chars().collect();
-    if words.len() <= REFUSAL_CHARS {
-        return Some(words.into_iter().collect::<String>().into());
+fn refused(calls: &[&WitnessCall]) -> Option<Cell> {
+    let refusal = calls.iter().find_map(|call| call.refusal.as_ref())?;
+    let words = refusal.rsplit(": ").next().unwrap_or(refusal);
+    let count = words.chars().count();
+    if count <= REFUSAL_CHARS {
+        return Some(words.into());
     }
-    let (start, end) = (&words[..REFUSAL_CHARS / 2], &words[words.len() - REFUSAL_CHARS / 2..]);
-    Some(
-        format!("{} … {}", start.iter().collect::<String>(), end.iter().collect::<String>()).into(),
-    )
+    let start: String = words.chars().take(REFUSAL_CHARS / 2).collect();
+    let end: String = words.chars().skip(count - REFUSAL_CHARS / 2).collect();
+    Some(format!("{start} … {end}").into())
 }
 
-fn median_of(asked: &[Asked]) -> f64 {
-    Sorted::new(asked.iter().filter_map(|asked| asked.seconds)).median()
+/// The median time of calls for witnesses, or why there is none.
+fn median_of(calls: &[&WitnessCall]) -> Cell {
+    let times = Sorted::new(calls.iter().filter_map(|call| call.seconds));
+    refused(calls).unwrap_or_else(|| times.median().into())
 }
 
 /// Witnesses of older blocks, by how far below the head they are.
 fn depths(document: &mut Document, runs: &[Run]) {
     let mut table = Table::new("Witnesses of older blocks")
         .column("client", Unit::Text)
-        .column("depth", Unit::Count)
-        .column("witnesses", Unit::Count)
-        .column("p50", Unit::Ms)
-        .column("min", Unit::Ms)
-        .column("max", Unit::Ms)
-        .column("again", Unit::Ms)
+        .columns(Unit::Count, ["depth", "witnesses"])
+        .columns(Unit::Ms, ["p50", "min", "max", "again"])
         .column("sent", Unit::Mb)
         .column("ratio to the first depth", Unit::Ratio)
         .column("equal", Unit::Text);
     let x = Axis::new("blocks below the head", Unit::Count);
     let mut chart = Lines::new("Time by depth", x, Axis::new("p50", Unit::Ms));
-    for client in names(runs) {
-        let all = blocks(runs, client).into_iter().flat_map(|block| &block.asked);
-        let all: Vec<&Asked> = all.filter(|asked| asked.depth.is_some()).collect();
-        let levels: BTreeSet<usize> = all.iter().filter_map(|asked| asked.depth).collect();
-        let Some(least) = levels.first() else { continue };
-        let at = |depth: usize, repeated: bool| -> Vec<Asked> {
-            let is_it = |a: &&&Asked| a.depth == Some(depth) && a.repeated == repeated;
-            all.iter().filter(is_it).map(|asked| (*asked).clone()).collect()
-        };
-        let base = at(*least, false);
+    for (client, blocks) in by_client(runs) {
+        let all = blocks.into_iter().flat_map(|block| &block.asked);
+        let mut levels = BTreeMap::<usize, [Vec<&WitnessCall>; 2]>::new();
+        for call in all {
+            if let Some(depth) = call.depth {
+                levels.entry(depth).or_default()[usize::from(call.repeated)].push(call);
+            }
+        }
+        let Some(base) = levels.values().next().map(|[first, _]| first.clone()) else { continue };
         let mut points = Vec::new();
-        for depth in &levels {
-            let [first, again] = [at(*depth, false), at(*depth, true)];
-            let of = |asked: &Asked| base.iter().find(|base| base.hash == asked.hash).cloned();
-            let ratios = first.iter().filter_map(|a| Some(a.seconds? / of(a)?.seconds?));
-            let content = |asked: &Asked| asked.witness.map(|items| items.content);
-            let is_equal = |asked: &Asked| of(asked).is_some_and(|b| content(&b) == content(asked));
-            let times = Sorted::new(first.iter().filter_map(|asked| asked.seconds));
-            let bytes = Sorted::new(first.iter().map(|asked| asked.answer_bytes as f64));
-            let refusal = refused(&first);
-            let equal = refusal.is_none().then(|| first.iter().all(is_equal));
+        for (depth, [first, again]) in &levels {
+            let of = |call: &WitnessCall| base.iter().find(|base| base.hash == call.hash);
+            let ratios = first.iter().filter_map(|call| Some(call.seconds? / of(call)?.seconds?));
+            let content = |call: &WitnessCall| call.witness.map(|items| items.content);
+            let is_equal =
+                |call: &&WitnessCall| of(call).is_some_and(|it| content(it) == content(call));
+            let times = Sorted::new(first.iter().filter_map(|call| call.seconds));
+            let bytes = Sorted::new(first.iter().map(|call| call.answer_bytes as f64));
+            let equal = refused(first).is_none().then(|| first.iter().all(is_equal));
             table.row(cells![
                 client,
                 *depth,
                 first.len(),
-                refusal.unwrap_or_else(|| times.median().into()),
+                median_of(first),
                 times.percentile(0.0),
                 times.max(),
-                refused(&again).unwrap_or_else(|| median_of(&again).into()),
+                median_of(again),
                 bytes.median(),
                 Sorted::new(ratios).median(),
                 equal,
@@ -396,13 +359,9 @@ fn depths(document: &mut Document, runs: &[Run]) {
 fn resources(runs: &[Run]) -> Table {
     let mut table = Table::new("memory and processor time of the clients")
         .column("client", Unit::Text)
-        .column("at the start", Unit::Mib)
-        .column("at the end", Unit::Mib)
-        .column("peak", Unit::Mib)
-        .column("peak beyond the start", Unit::Mib)
+        .columns(Unit::Mib, ["at the start", "at the end", "peak", "peak beyond the start"])
         .column("CPU a block", Unit::Ms);
-    for client in names(runs) {
-        let blocks = blocks(runs, client);
+    for (client, blocks) in by_client(runs) {
         let own: Vec<_> = blocks.iter().filter_map(|block| block.resources).collect();
         let (Some(first), Some(last)) = (own.first(), own.last()) else { continue };
         let peak = own.iter().map(|it| it.peak_kib + it.files_kib).max().unwrap_or_default();
@@ -417,14 +376,10 @@ fn resources(runs: &[Run]) -> Table {
 /// Adds the times of stages, of clients that tell them.
 fn server_stages(document: &mut Document, runs: &[Run]) {
     let mut table = Table::new("stages, as the client says")
-        .column("client", Unit::Text)
-        .column("stage", Unit::Text)
-        .column("p50", Unit::Us)
-        .column("p99", Unit::Us)
-        .column("mean", Unit::Us);
+        .columns(Unit::Text, ["client", "stage"])
+        .columns(Unit::Us, ["p50", "p99", "mean"]);
     let mut chart = Bars::new("stages, as the client says", Axis::new("mean", Unit::Us));
-    for client in names(runs) {
-        let blocks = blocks(runs, client);
+    for (client, blocks) in by_client(runs) {
         let all: BTreeSet<&String> =
             blocks.iter().flat_map(|block| block.server_us.keys()).collect();
         let of = |name: &str| {
@@ -447,11 +402,8 @@ fn server_stages(document: &mut Document, runs: &[Run]) {
 pub(crate) fn faults(document: &mut Document, runs: &[Run]) {
     let mut table = Table::new(FAULTS)
         .column("client", Unit::Text)
-        .column("round", Unit::Count)
-        .column("blocks before", Unit::Count)
-        .column("at block", Unit::Count)
-        .column("fault", Unit::Text)
-        .column("what was seen", Unit::Text);
+        .columns(Unit::Count, ["round", "blocks before", "at block"])
+        .columns(Unit::Text, ["fault", "what was seen"]);
     for run in runs {
         if let Some(failure) = &run.failure {
             let said = failure.said.replace('\n', " ");

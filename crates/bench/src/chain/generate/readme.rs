@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use crate::chain::format::{About, Chain, Part};
-use crate::chain::world::World;
+use crate::chain::world::{World, option_name};
 
 /// The command that makes a chain of these sizes.
 pub(super) fn command(world: &World) -> String {
     let [low, high] = world.block_gas.map(|gas| gas / 1_000_000);
     let World { name, warm_blocks, kind, fork, reorgs, branches, .. } = world;
-    let (kind, fork) = (kind.name(), fork.name());
+    let (kind, fork) = (option_name(kind), option_name(fork));
     let mut command = format!(
         "deponent bench generate --kind {kind} --fork {fork} --preset {name} \
          --warm-blocks {warm_blocks} --block-mgas {low} {high}"

@@ -135,39 +135,20 @@ fn dictionary(seed: u64, codes: Codes) -> Vec<[[u8; WORD]; 2]> {
 
 /// The sequences that compilers write most, in hex; `xx` is any byte, `1x` the high byte of a place
 /// in the code.
-const IDIOMS: [&str; 24] = [
-    "604051",
-    "600080fd",
-    "5b5061 1xxx56",
-    "8152602001",
-    "61 1xxx565b",
-    "1561 1xxx57",
-    "8063xxxxxxxx1461 1xxx57",
-    "505050565b",
-    "9150509190 50",
-    "73ffffffffffffffffffffffffffffffffffffffff16",
-    "60xx54",
-    "60xx8201",
-    "9081 52",
-    "600435",
-    "81019080",
-    "6001600160a01b0316",
-    "82526020 0152",
-    "5f5f9054",
-    "61 1xxx61 1xxx565b",
-    "60405180910390fd",
-    "80831061 1xxx57",
-    "63xxxxxxxx60e01b",
-    "91 9290",
-    "3d60003e3d6000fd",
-];
+const IDIOMS: &str = "
+    604051        600080fd      5b50611xxx56          8152602001    611xxx565b    15611xxx57
+    8063xxxxxxxx14611xxx57      505050565b            915050919050
+    73ffffffffffffffffffffffffffffffffffffffff16      60xx54        60xx8201      908152
+    600435        81019080      6001600160a01b0316    825260200152  5f5f9054
+    611xxx611xxx565b            60405180910390fd      808310611xxx57
+    63xxxxxxxx60e01b            919290                3d60003e3d6000fd
+";
 
 /// A word of idioms, cut off where it ends, and the bits that are any.
 fn idioms(random: &mut Random) -> [[u8; WORD]; 2] {
-    let mut digits = String::new();
+    let (all, mut digits) = (IDIOMS.split_whitespace().collect::<Vec<_>>(), String::new());
     while digits.len() < 2 * WORD {
-        let idiom = IDIOMS[random.below(IDIOMS.len() as u64) as usize];
-        digits.extend(idiom.chars().filter(|digit| *digit != ' '));
+        digits += all[random.below(all.len() as u64) as usize];
     }
     let half = |any: [u8; 2], own: fn(u8) -> u8| {
         std::array::from_fn(|at| {

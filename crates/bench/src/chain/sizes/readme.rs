@@ -1,22 +1,17 @@
 //! The README.md beside a chain of witness sizes.
 
-use clap::ValueEnum as _;
-
 use super::{WitnessSizes, reads};
-use crate::chain::world::ChainKind;
+use crate::chain::world::{ChainKind, option_name};
 
 /// The command that makes such a chain.
 pub(super) fn command(world: &WitnessSizes) -> String {
-    let name = |value: Option<clap::builder::PossibleValue>| {
-        value.map(|value| value.get_name().to_owned()).unwrap_or_default()
-    };
     format!(
         "deponent bench generate --kind {} --fork {} --sizes {} --codes {} --read {}",
-        ChainKind::WitnessSize.name(),
-        world.fork.name(),
+        option_name(&ChainKind::WitnessSize),
+        option_name(&world.fork),
         sizes(world),
-        name(world.codes.to_possible_value()),
-        name(world.read.to_possible_value())
+        option_name(&world.codes),
+        option_name(&world.read)
     )
 }
 

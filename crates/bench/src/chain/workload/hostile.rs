@@ -3,8 +3,8 @@
 
 use alloy_primitives::{Address, Bytes};
 
-use super::{Plan, Workload};
-use crate::chain::contracts::{self, FILL_GAS, PAY_GAS};
+use super::{PlannedTransaction, Workload};
+use crate::chain::contracts::{self, FILL_GAS, Method, PAY_GAS};
 use crate::chain::world::{self, PAYER};
 
 /// Share of blocks without anything.
@@ -22,7 +22,7 @@ const ABSENT: u64 = 1 << 40;
 
 impl Workload {
     /// A transaction and about the gas that it uses.
-    pub(super) fn hostile(&mut self) -> (Plan, u64) {
+    pub(super) fn hostile(&mut self) -> (PlannedTransaction, u64) {
         match self.random.below(100) {
             0..35 => self.new_slots(),
             35..75 => self.deletions(),
@@ -37,43 +37,46 @@ impl Workload {
         self.random.between(LEAST, most.max(LEAST))
     }
 
-    fn new_slots(&mut self) -> (Plan, u64) {
-        let (contract, count) = (self.by_contract.draw(&mut self.random), self.many(FILL_GAS));
+    fn new_slots(&mut self) -> (PlannedTransaction, u64) {
+        let (contract, count) = (self.any_contract(), self.many(FILL_GAS));
         let [from, to] = self.slots[contract].extend(count);
         let gas = count * FILL_GAS;
-        let input = contracts::fill(from, to);
+        let input = Method::Fill.call(&[from, to]);
         (self.call(world::contract(contract), input, gas + gas / 50 + 100_000), gas)
     }
 
     /// Slots from anywhere in a contract's storage.
-    fn deletions(&mut self) -> (Plan, u64) {
+    fn deletions(&mut self) -> (PlannedTransaction, u64) {
         let [used, needed] = DELETE_GAS;
-        let (contract, count) = (self.by_contract.draw(&mut self.random), self.many(needed));
+        let (contract, count) = (self.any_contract(), self.many(needed));
         let slots = self.slots[contract].count;
         let calls: Vec<(Address, Bytes)> = (0..count)
-            .map(|_| (world::contract(contract), contracts::burn(self.random.below(slots))))
+            .map(|_| (world::contract(contract), Method::Burn.call(&[self.random.below(slots)])))
             .collect();
-        let router = world::contract(self.random.below(3) as usize);
+        let router = self.router();
         let plan = self.call(router, contracts::multicall(&calls), count * needed + 100_000);
         (plan, 30_000 + count * used)
     }
 
-    fn absences(&mut self) -> (Plan, u64) {
+    fn absences(&mut self) -> (PlannedTransaction, u64) {
         let [used, needed] = ABSENCE_GAS;
-        let (contract, count) = (self.by_contract.draw(&mut self.random), self.many(needed));
+        let (contract, count) = (self.any_contract(), self.many(needed));
         let end = self.slots[contract].count;
         let slots: Vec<u64> =
             (0..count).map(|_| end + ABSENT + self.random.below(ABSENT)).collect();
-        let plan =
-            self.call(world::contract(contract), contracts::read(&slots), count * needed + 100_000);
+        let plan = self.call(
+            world::contract(contract),
+            Method::Read.call(&slots),
+            count * needed + 100_000,
+        );
         (plan, 24_000 + count * used)
     }
 
-    fn new_accounts(&mut self) -> (Plan, u64) {
+    fn new_accounts(&mut self) -> (PlannedTransaction, u64) {
         let count = self.many(PAY_GAS);
         let [from, to] = self.accounts.extend(count);
         let gas = count * PAY_GAS;
-        let input = contracts::pay(from, to);
+        let input = Method::Pay.call(&[from, to]);
         (self.call(world::contract(PAYER), input, gas + gas / 50 + 100_000), gas)
     }
 }

@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::mpsc::{Sender, channel};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -19,7 +18,7 @@ use crate::run::sample::unequal_work;
 use crate::run::sweep::Sweep;
 use crate::run::tables::{Pairing, pairs};
 
-/// What a server does with a block.
+/// The way in which a server answers a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Does {
     Right,
@@ -94,93 +93,80 @@ fn plan(folder: &Path, stage: Stage, pace: Pace) -> Plan {
 
 /// A server that does `what` with block [`AT`]; where it listens.
 fn server(what: Does) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let mut listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     std::thread::spawn(move || {
-        let (mut head, mut done) = (B256::ZERO, false);
-        let mut listener = Some(listener);
+        let (mut head, mut done) = (Value::Null, false);
         loop {
-            let listening = listener.take().expect("it listens");
-            let (stream, _) = listening.accept().expect("a client");
-            let (restart, restarts) = channel();
-            serve(stream, what, &mut head, &mut done, &restart);
-            if restarts.try_recv().is_ok() {
-                drop(listening);
+            let (stream, _) = listener.accept().expect("a client");
+            if serve(&stream, what, &mut head, &mut done) {
+                drop((stream, listener));
                 std::thread::sleep(SLOWNESS);
-                listener = Some(TcpListener::bind(address).expect("the same port"));
-            } else {
-                listener = Some(listening);
+                listener = TcpListener::bind(address).expect("the same port");
             }
         }
     });
     address.to_string()
 }
 
-/// One connection. `done` is whether `what` was done.
-fn serve(stream: TcpStream, what: Does, head: &mut B256, done: &mut bool, restart: &Sender<()>) {
-    let mut reader = BufReader::new(stream.try_clone().expect("a copy"));
-    let mut stream = stream;
+/// One connection; whether the server is to restart. `done` is whether it did.
+fn serve(mut stream: &TcpStream, what: Does, head: &mut Value, done: &mut bool) -> bool {
+    let mut reader = BufReader::new(stream);
     while let Some(request) = request(&mut reader) {
-        let method = request["method"].as_str().expect("a method");
-        let valid = |hash: &Value| json!({"status": "VALID", "latestValidHash": hash});
         let payload = &request["params"][0];
+        let valid = |hash: &Value, witness: &str| json!({"status": "VALID", "latestValidHash": hash, "witness": witness});
         let is_at = payload["blockNumber"] == format!("{AT:#x}") && !*done;
-        let result = match method {
-            "eth_getBlockByNumber" => json!({"hash": *head}),
-            "engine_forkchoiceUpdatedV3" => {
-                *head = serde_json::from_value(payload["headBlockHash"].clone()).expect("a hash");
-                json!({"payloadStatus": valid(&payload["headBlockHash"])})
-            }
-            _ => {
-                let mut result = valid(&payload["blockHash"]);
-                result["witness"] = json!("0xc0");
-                result
-            }
-        };
         let does = if is_at { what } else { Does::Right };
-        *done |= is_at && matches!(what, Does::Restarts);
-        let answer =
-            |result: Value| json!({"jsonrpc": "2.0", "id": 1, "result": result}).to_string();
-        let right = answer(result.clone());
-        let body = match does {
-            Does::Right | Does::Gzip | Does::Truncates => right,
-            Does::Wrong => answer(json!({"status": "INVALID", "validationError": "bad root"})),
-            Does::OtherHash => answer(valid(&json!(hash(AT, 9)))),
-            Does::EmptyWitness => {
-                let mut result = result;
-                result["witness"] = json!("0x");
-                answer(result)
+        let result = match (request["method"].as_str().expect("a method"), does) {
+            ("eth_getBlockByNumber", _) => json!({"number": "0x1", "hash": head}),
+            ("engine_forkchoiceUpdatedV3", _) => {
+                *head = payload["headBlockHash"].clone();
+                json!({"payloadStatus": valid(head, "0x")})
             }
-            Does::Syncing => answer(json!({"status": "SYNCING", "latestValidHash": null})),
-            Does::Refuses => {
-                json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": "busy"}})
-                    .to_string()
-            }
-            Does::CutsOff => right[..right.len() / 2].to_owned(),
-            Does::HangsUp => return,
-            Does::Restarts => return restart.send(()).expect("it is read"),
-            // Until the client has gone.
-            Does::Hangs => return drop(reader.fill_buf()),
-            Does::IsSlow => {
-                std::thread::sleep(SLOWNESS);
-                right
-            }
+            (_, Does::Wrong) => json!({"status": "INVALID", "validationError": "bad root"}),
+            (_, Does::OtherHash) => valid(&json!(hash(AT, 9)), "0xc0"),
+            (_, Does::EmptyWitness) => valid(&payload["blockHash"], "0x"),
+            (_, Does::Syncing) => json!({"status": "SYNCING", "latestValidHash": null}),
+            _ => valid(&payload["blockHash"], "0xc0"),
         };
-        let (mut body, mut encoding) = (body.into_bytes(), "identity");
-        if does == Does::Gzip {
-            let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
-            packed.write_all(&body).expect("packed");
-            (body, encoding) = (packed.finish().expect("packed"), "gzip");
+        let error = json!({"code": -32000, "message": "busy"});
+        let (key, value) =
+            if does == Does::Refuses { ("error", error) } else { ("result", result) };
+        let mut body = json!({"jsonrpc": "2.0", "id": 1, key: value}).to_string().into_bytes();
+        let (mut encoding, mut missing) = ("identity", 0);
+        match does {
+            Does::HangsUp => return false,
+            Does::Restarts => {
+                *done = true;
+                return true;
+            }
+            Does::Hangs => {
+                // Until the client has gone.
+                reader.fill_buf().ok();
+                return false;
+            }
+            Does::IsSlow => std::thread::sleep(SLOWNESS),
+            Does::CutsOff => body.truncate(body.len() / 2),
+            Does::Truncates => missing = 10,
+            Does::Gzip => (encoding, body) = ("gzip", gzip(&body)),
+            _ => {}
         }
-        let length = body.len() + if does == Does::Truncates { 10 } else { 0 };
+        let length = body.len() + missing;
         let start = format!(
             "HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {length}\r\n\r\n"
         );
         let written = stream.write_all(start.as_bytes()).and_then(|()| stream.write_all(&body));
-        if written.is_err() || does == Does::Truncates {
-            return;
+        if written.is_err() || missing > 0 {
+            return false;
         }
     }
+    false
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(bytes).expect("packed");
+    packed.finish().expect("packed")
 }
 
 /// The body of a request; none when the client has gone.
@@ -204,17 +190,12 @@ fn request(reader: &mut impl BufRead) -> Option<Value> {
     Some(serde_json::from_slice(&body).expect("JSON"))
 }
 
-/// A contender on a server of [`server`], which is the `index`-th of its team.
-fn member(
-    address: &str,
-    index: usize,
-    wire: Wire,
-    reconnect: Duration,
-    patience: Duration,
-) -> (Session, Server) {
-    let open = || Port::open(address, Some(rpc::JwtSecret::random())).expect("it listens");
+/// A contender on a [`server`] that does `what`, which is the `index`-th of its team.
+fn member(what: Does, index: usize) -> (Session, Server) {
+    let address = server(what);
+    let open = || Port::open(&address, Some(rpc::JwtSecret::random())).expect("it listens");
     let mut client = Client {
-        name: address.into(),
+        name: address.clone(),
         builds_on: None,
         engine: open(),
         public: open(),
@@ -222,21 +203,24 @@ fn member(
         socket: None,
         process: None,
     };
-    client.engine.set_patience(patience);
-    let lane = Lane::open(wire, &client).expect("no connection of its own");
-    let run = Run::of(address, 0);
-    let session = Session { lane, server: index, place: 0, reconnect, persisted: None, run };
-    let data = PathBuf::from("none");
-    (session, Server { client: Some(client), data, idle: Usage::default(), knows_timings: false })
+    client.engine.set_patience(PATIENCE[usize::from(what != Does::Hangs)]);
+    let wire = if what == Does::EmptyWitness { Wire::Plain } else { Wire::Verdict };
+    let session = Session {
+        lane: Lane::open(wire, &client).expect("no connection of its own"),
+        server: index,
+        place: 0,
+        reconnect: Duration::from_secs(if what == Does::Restarts { 20 } else { 0 }),
+        persisted: None,
+        run: Run::of(&address, 0),
+    };
+    let (client, idle) = (Some(client), Usage::default());
+    (session, Server { client, owner: None, idle, knows_timings: false })
 }
 
 /// The run of a client that does `what` with block [`AT`].
 fn run_of(what: Does, stage: Stage, pace: Pace) -> Run {
     let folder = tempfile::tempdir().expect("a folder");
-    let reconnect = if what == Does::Restarts { Duration::from_secs(20) } else { Duration::ZERO };
-    let wire = if what == Does::EmptyWitness { Wire::Plain } else { Wire::Verdict };
-    let patience = PATIENCE[usize::from(what != Does::Hangs)];
-    let (session, server) = member(&server(what), 0, wire, reconnect, patience);
+    let (session, server) = member(what, 0);
     let plan = plan(folder.path(), stage, pace);
     let course = Course::new(&plan).expect("a folder to work in");
     course.run_on(session, server).expect("it runs").runs.remove(0)
@@ -276,21 +260,10 @@ fn payloads_are_replayed_on_an_endpoint() {
     let [payloads, secret, dir] = ["payloads.jsonl", "jwt", "dir"].map(place);
     fs::write(&payloads, lines(1)).expect("written");
     fs::write(&secret, "11".repeat(32)).expect("written");
-    let results = place("results");
-    crate::run([
-        "deponent-bench",
-        "replay",
-        &payloads,
-        "--engine-url",
-        &url,
-        "--jwt-secret",
-        &secret,
-        "--dir",
-        &dir,
-        "--results",
-        &results,
-    ])
-    .expect("it answers");
+    let (results, command) = (place("results"), "deponent-bench replay".split(' '));
+    let flags = [&*payloads, "--engine-url", &url, "--jwt-secret", &secret, "--dir", &dir];
+    let flags = flags.into_iter().chain(["--results", &results]);
+    crate::run(command.chain(flags)).expect("it answers");
     let csv = fs::read_to_string(folder.path().join("results/combined_latency.csv"));
     assert_eq!(csv.expect("written").lines().count() as u64, 1 + BLOCKS);
 }
@@ -342,9 +315,9 @@ fn one_of_two_fails_and_the_other_goes_on() {
     course.open().expect("a folder");
     let mut team = Team::default();
     for (index, what) in [Does::Right, Does::Wrong].into_iter().enumerate() {
-        let of = member(&server(what), index, Wire::Verdict, Duration::ZERO, PATIENCE[1]);
-        team.sessions.push(of.0);
-        team.servers.push(of.1);
+        let (session, server) = member(what, index);
+        team.sessions.push(session);
+        team.servers.push(server);
     }
     course.stages(team).expect("it runs");
     let runs = course.end().runs;
@@ -407,14 +380,12 @@ fn files_may_be_packed_and_mistakes_in_them_have_a_line() {
         fs::write(&path, bytes).expect("written");
         path
     };
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-    gzip.write_all(lines(1).as_bytes()).expect("packed");
     // Two frames, as files that were put together have them.
     let zstd =
         [lines(1), lines(2)].map(|text| zstd::encode_all(text.as_bytes(), 1).expect("a frame"));
     let paths = [
         write("plain", lines(1).as_bytes()),
-        write("gzip", &gzip.finish().expect("packed")),
+        write("gzip", &gzip(lines(1).as_bytes())),
         write("zstd", &zstd.concat()),
     ];
     let payloads = payloads_of(&paths).expect("files").collect::<Result<Vec<_>, _>>();
