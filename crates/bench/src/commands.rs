@@ -29,7 +29,7 @@ use crate::run::lane::{Lane, Wire};
 use crate::run::plan::{Contender, Pace, Persistence, Plan, Stage, Start, duration};
 use crate::run::sample::{Measured, Run, names, stages, unequal_work};
 use crate::run::session::{Server, Session};
-use crate::run::siblings::{Builder, Published};
+use crate::run::siblings::SizedChain;
 use crate::run::sweep::Sweep;
 use crate::run::tables::{self, Pairing, answer_beside, verdict_columns, verdict_rows};
 use crate::saved::{self, ReportArgs};
@@ -648,15 +648,18 @@ const WITNESSES: &str = "A payload with its witness, from the request until the 
     then debug_executionWitness; the other wires have both in one call.";
 
 impl SizeArgs {
-    fn published(&self) -> anyhow::Result<Published> {
+    /// The chain up to the parent of the blocks of these sizes.
+    fn chain(&self, clients: &ClientArgs, sizes: &[u64]) -> anyhow::Result<SizedChain> {
         let usual = || {
             let fixtures = std::env::var_os("DEPONENT_FIXTURES")?;
             Some(PathBuf::from(fixtures).join("witness-chain"))
         };
         let folder = self.chain.clone().or_else(usual);
-        Published::read(
-            &folder.context("no chain: --chain, or DEPONENT_FIXTURES in the environment")?,
-        )
+        let folder =
+            folder.context("no chain: --chain, or DEPONENT_FIXTURES in the environment")?;
+        let labels: Vec<String> = sizes.iter().map(label).collect();
+        let Programs { dir, .. } = &clients.programs;
+        SizedChain::open(&folder, &labels, clients.programs.target(&self.builder)?, dir)
     }
 
     /// The clients over their wires; `first` comes before those that are named.
@@ -685,18 +688,14 @@ impl SizeArgs {
         contenders: &[Contender],
         rounds: impl Fn(u64) -> usize,
     ) -> anyhow::Result<Plan> {
-        let label = |size: &u64| format!("w{size}");
-        let published = self.published()?;
-        let target = clients.programs.needed(&self.builder)?;
-        let builder = Builder { target: &target, dir: &clients.programs.dir };
-        let labels: Vec<String> = self.sizes.iter().map(label).collect();
-        let parent = published.parent(&labels, &clients.programs.dir)?;
+        clients.programs.needed(&self.builder)?;
+        let chain = self.chain(clients, &self.sizes)?;
         let of = |table: &str| contenders.iter().filter(|c| c.target.table == table).count();
         let most = contenders.iter().map(|c| of(&c.target.table)).max().unwrap_or(1);
         let mut stages = Vec::new();
         for size in &self.sizes {
             let steps = rounds(*size) + 1;
-            let file = published.enough(&label(size), steps * most, &parent, &builder)?;
+            let file = chain.enough(&label(size), steps * most)?;
             stages.push(Stage {
                 name: format!("{size} MB"),
                 files: vec![file],
@@ -708,13 +707,18 @@ impl SizeArgs {
                 ..Stage::default()
             });
         }
-        let mut plan = plan_of(parent.ground, stages, clients)?;
+        let mut plan = plan_of(chain.ground, stages, clients)?;
         plan.shared = true;
         plan.pace.pause = Duration::from_millis(self.pause);
         plan.pace.chooses = false;
         plan.pace.compares = true;
         Ok(plan)
     }
+}
+
+/// The label of a block with a witness of so many megabytes.
+fn label(size: &u64) -> String {
+    format!("w{size}")
 }
 
 fn transports(args: &TransportsArgs) -> anyhow::Result<()> {
@@ -735,12 +739,8 @@ fn witness(args: &WitnessArgs) -> anyhow::Result<()> {
     let mut measured = Course::new(&plan)?.run(&contenders, |_| Ok(()))?;
     if args.depth_size > 0 && !args.depths.is_empty() {
         let deepest = args.depths.iter().max().copied().unwrap_or_default();
-        let published = sizes.published()?;
-        let label = format!("w{}", args.depth_size);
-        let parent = published.parent(std::slice::from_ref(&label), &plan.dir)?;
-        let target = clients.programs.needed(&sizes.builder)?;
-        let builder = Builder { target: &target, dir: &plan.dir };
-        let file = published.buried(&label, deepest, &parent, &builder)?;
+        let chain = sizes.chain(clients, &[args.depth_size])?;
+        let file = chain.buried(&label(&args.depth_size), deepest)?;
         let names = clients.names(&["geth", "deponent"])?;
         let over: Vec<_> =
             names.into_iter().map(|name| (name, vec!["public-port".to_owned()])).collect();
@@ -765,9 +765,7 @@ fn witness(args: &WitnessArgs) -> anyhow::Result<()> {
 fn crowd(args: &CrowdArgs) -> anyhow::Result<()> {
     let CrowdArgs { clients, sizes, .. } = args;
     let size = sizes.sizes.iter().max().copied().unwrap_or_default();
-    let published = sizes.published()?;
-    let label = format!("w{size}");
-    let parent = published.parent(std::slice::from_ref(&label), &clients.programs.dir)?;
+    let chain = sizes.chain(clients, &[size])?;
     let name = clients.names(&["deponent"])?.remove(0);
     let wires = match sizes.transports.is_empty() {
         true => ["json", "ssz", "ssz-unix"].map(str::to_owned).to_vec(),
@@ -775,8 +773,8 @@ fn crowd(args: &CrowdArgs) -> anyhow::Result<()> {
     };
     let contenders = clients.over(&[(name, wires)])?;
     let crowd = Crowd {
-        ground: &parent.ground,
-        payload: published.siblings(&label).next().context("the size has a block")?,
+        ground: &chain.ground,
+        payload: chain.like(&label(&size))?,
         clients: args.connections,
         time: Duration::from_secs(args.seconds),
         dir: &clients.programs.dir,

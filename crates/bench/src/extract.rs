@@ -21,7 +21,7 @@ use alloy_rpc_types_engine::{
     ExecutionPayloadV4,
 };
 use anyhow::{Context, bail, ensure};
-use engine_api::{EngineMethod, NewPayload};
+use engine_api::NewPayload;
 use rpc::RawValue;
 use serde::Deserialize;
 use serde_json::json;
@@ -321,12 +321,10 @@ fn new_payload(
             }),
         }
     };
-    let call = NewPayload {
+    Payload::sending(&NewPayload {
         payload,
         versioned_hashes: block.body.blob_versioned_hashes_iter().copied().collect(),
         parent_beacon_block_root: header.parent_beacon_block_root,
         execution_requests: requests.map(|requests| requests.iter().cloned().collect()),
-    };
-    let version = EngineMethod::NewPayload.version(call.forks()[0]);
-    Payload::of(EngineMethod::NewPayload.name(version), &call.to_json()?)
+    })
 }

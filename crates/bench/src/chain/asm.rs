@@ -1,8 +1,8 @@
 //! An assembler of a few lines for the contracts of the workload.
 //!
-//! A word is an opcode in lower case, a number (pushed, as short as it is), `#number` (pushed as two
-//! bytes), `:label` (a `jumpdest` with a name) or `@label` (its place, pushed as two bytes). `//`
-//! begins a comment.
+//! A word is an opcode in lower case, a number (pushed, as short as it is), `#number` (pushed as
+//! two bytes), `:label` (a `jumpdest` with a name) or `@label` (its place, pushed as two bytes).
+//! `//` begins a comment.
 
 use std::collections::HashMap;
 

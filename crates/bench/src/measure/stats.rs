@@ -14,8 +14,8 @@ const CONFIDENCE: f64 = 0.95;
 /// on the same side of 1 in one comparison of 16, of six in one of 32.
 pub(crate) const LEAST_PAIRS: usize = 6;
 
-/// The difference between two runs of one program though nothing changed, as reth's benchmarks found
-/// it: of medians, of percentiles up to the 90th, and of those beyond.
+/// The difference between two runs of one program though nothing changed, as reth's benchmarks
+/// found it: of medians, of percentiles up to the 90th, and of those beyond.
 const NOISE: [(f64, f64); 3] = [(0.5, 0.012), (0.9, 0.0135), (1.0, 0.05)];
 
 /// Values in rising order.

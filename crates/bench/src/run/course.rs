@@ -179,8 +179,8 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    /// The memory and processor time of a client that was started just now; at rest, where memory is
-    /// measured.
+    /// The memory and processor time of a client that was started just now; at rest, where memory
+    /// is measured.
     fn idle(&self, client: &Client) -> Usage {
         let usage = if self.plan.pace.compares { Process::settled } else { Process::usage };
         client.process.as_ref().map(usage).unwrap_or_default()

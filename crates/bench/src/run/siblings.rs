@@ -22,75 +22,46 @@ use crate::clients::target::Target;
 /// The file of what a generated chain is built on.
 const GENERATED: &str = "state.jsonl.zst";
 
-/// A published chain: `genesis.json`, and `payloads.jsonl` with one payload a line and its label;
-/// or one that `generate` made, with a file for what is built on and one for each size.
-#[derive(Debug)]
-pub(crate) struct Published {
-    genesis: PathBuf,
+/// A chain with large witnesses: a published one, `genesis.json` and `payloads.jsonl` with one
+/// payload a line and its label, or one that `generate` made, with a file for what is built on and
+/// one for each size.
+pub(crate) struct SizedChain {
     payloads: Vec<(String, Payload)>,
-}
-
-/// A chain to the parent of the siblings, below a folder in which further blocks are kept.
-pub(crate) struct Parent {
+    /// The blocks up to the parent of the siblings.
     pub(crate) ground: Ground,
+    /// The folder in which further blocks are kept.
     folder: PathBuf,
+    /// The client that builds them.
+    builder: Target,
+    dir: PathBuf,
 }
 
-/// The client that builds further blocks, and the folder in which it runs.
-pub(crate) struct Builder<'a> {
-    pub(crate) target: &'a Target,
-    pub(crate) dir: &'a Path,
-}
-
-impl Published {
-    pub(crate) fn read(folder: &Path) -> anyhow::Result<Self> {
-        let path = folder.join("payloads.jsonl");
-        if !path.is_file() && folder.join(GENERATED).is_file() {
-            return Self::read_generated(folder);
-        }
-        #[derive(Deserialize)]
-        struct Labelled {
-            label: String,
-            params: Box<RawValue>,
-        }
-        let file = File::open(&path).with_context(|| format!("no {}", path.display()))?;
-        let payloads = BufReader::new(file).lines().map(|line| {
-            let labelled: Labelled = serde_json::from_str(&line?).context("not a payload")?;
-            Ok((labelled.label, Payload::of("engine_newPayloadV4", &labelled.params)?))
-        });
-        let payloads = payloads.collect::<anyhow::Result<_>>()?;
-        Ok(Self { genesis: folder.join("genesis.json"), payloads })
-    }
-
-    /// The labels are the names of the files.
-    fn read_generated(folder: &Path) -> anyhow::Result<Self> {
-        let mut payloads = Vec::new();
-        for entry in std::fs::read_dir(folder)? {
-            let path = entry?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let Some(label) = name.strip_suffix(".jsonl.zst") else { continue };
-            for payload in payloads_of(std::slice::from_ref(&path))? {
-                payloads.push((label.to_owned(), payload?));
-            }
-        }
-        Ok(Self { genesis: folder.join("genesis.json"), payloads })
-    }
-
-    /// The blocks up to the parent of those with these labels, as a chain below `dir`.
-    pub(crate) fn parent(&self, labels: &[String], dir: &Path) -> anyhow::Result<Parent> {
-        let parents = labels.iter().map(|label| Ok(self.like(label)?.parent));
+impl SizedChain {
+    /// Reads the chain in `folder`. The blocks up to the parent of those with these labels are put
+    /// below `dir`, in which the builder runs, too.
+    pub(crate) fn open(
+        folder: &Path,
+        labels: &[String],
+        builder: Target,
+        dir: &Path,
+    ) -> anyhow::Result<Self> {
+        let payloads = match folder.join("payloads.jsonl") {
+            path if path.is_file() || !folder.join(GENERATED).is_file() => published(&path)?,
+            _ => generated(folder)?,
+        };
+        let parents = labels.iter().map(|label| Ok(like(&payloads, label)?.parent));
         let parents = parents.collect::<anyhow::Result<Vec<B256>>>()?;
         let parent = *parents.first().context("no size to measure")?;
         ensure!(parents.iter().all(|other| *other == parent), "the blocks have several parents");
         let name = format!("transports-{}", &parent.to_string()[2..10]);
-        let folder = dir.join("chains").join(name);
-        let (genesis, state) = (folder.join("genesis.json"), folder.join("state.jsonl"));
+        let own = dir.join("chains").join(name);
+        let (genesis, state) = (own.join("genesis.json"), own.join("state.jsonl"));
         if !state.is_file() {
-            std::fs::create_dir_all(&folder)?;
-            std::fs::copy(&self.genesis, &genesis)
-                .with_context(|| format!("no {}", self.genesis.display()))?;
+            std::fs::create_dir_all(&own)?;
+            let source = folder.join("genesis.json");
+            std::fs::copy(&source, &genesis).with_context(|| format!("no {}", source.display()))?;
             let by_hash: HashMap<B256, &Payload> =
-                self.payloads.iter().map(|(_, payload)| (payload.hash, payload)).collect();
+                payloads.iter().map(|(_, payload)| (payload.hash, payload)).collect();
             let mut ancestors = Vec::new();
             let mut at = parent;
             while let Some(payload) = by_hash.get(&at) {
@@ -101,45 +72,35 @@ impl Published {
             ancestors.iter().rev().try_for_each(|payload| writer.push(payload))?;
             writer.end()?;
         }
-        Ok(Parent { ground: Ground { genesis, setup: vec![state], longest_branch: 0 }, folder })
+        let ground = Ground { genesis, setup: vec![state], longest_branch: 0 };
+        Ok(Self { payloads, ground, folder: own, builder, dir: dir.into() })
     }
 
-    pub(crate) fn siblings(&self, label: &str) -> impl Iterator<Item = &Payload> {
-        let called = move |(name, payload)| (name == label).then_some(payload);
-        self.payloads.iter().map(|(name, payload)| (name.as_str(), payload)).filter_map(called)
+    /// The first block with a label.
+    pub(crate) fn like(&self, label: &str) -> anyhow::Result<&Payload> {
+        like(&self.payloads, label)
     }
 
-    fn like(&self, label: &str) -> anyhow::Result<&Payload> {
-        self.siblings(label).next().with_context(|| format!("no block is called {label}"))
-    }
-
-    /// A file of at least `count` siblings with a label: the published ones, and others that are
+    /// A file of at least `count` siblings with a label: those of the chain, and others that are
     /// built and kept for the next time.
-    pub(crate) fn enough(
-        &self,
-        label: &str,
-        count: usize,
-        parent: &Parent,
-        builder: &Builder<'_>,
-    ) -> anyhow::Result<PathBuf> {
-        let path = parent.folder.join(format!("{label}.jsonl"));
+    pub(crate) fn enough(&self, label: &str, count: usize) -> anyhow::Result<PathBuf> {
+        let path = self.folder.join(format!("{label}.jsonl"));
         if has(&path, count)? {
             return Ok(path);
         }
         let mut writer = Writer::create(path.clone())?;
+        let own = self.payloads.iter().filter(|(name, _)| name == label);
         let mut published = 0;
-        for payload in self.siblings(label) {
+        for (_, payload) in own {
             writer.push(payload)?;
             published += 1;
         }
         if published < count {
             eprintln!("{} more blocks like {label} are built", count - published);
             let like = self.like(label)?;
-            builder.run(&parent.ground, |client| {
-                for number in published..count {
-                    writer.push(&sibling(client, like, number)?)?;
-                }
-                Ok(())
+            self.build(|client| {
+                (published..count)
+                    .try_for_each(|number| writer.push(&sibling(client, like, number)?))
             })?;
         }
         writer.end()?;
@@ -148,22 +109,16 @@ impl Published {
 
     /// A file of a block with a label and at least `count` blocks without transactions after it,
     /// which are built and kept for the next time.
-    pub(crate) fn buried(
-        &self,
-        label: &str,
-        count: usize,
-        parent: &Parent,
-        builder: &Builder<'_>,
-    ) -> anyhow::Result<PathBuf> {
-        let path = parent.folder.join(format!("buried-{label}.jsonl"));
+    pub(crate) fn buried(&self, label: &str, count: usize) -> anyhow::Result<PathBuf> {
+        let path = self.folder.join(format!("buried-{label}.jsonl"));
         if has(&path, count + 1)? {
             return Ok(path);
         }
         eprintln!("{count} blocks after {label} are built");
         let like = self.like(label)?;
         let mut writer = Writer::create(path.clone())?;
-        let mut ancestry = Ancestry::of(&parent.ground.setup, 0)?;
-        builder.run(&parent.ground, |client| {
+        let mut ancestry = Ancestry::of(&self.ground.setup, 0)?;
+        self.build(|client| {
             writer.push(like)?;
             let mut last = None;
             for number in 0..=count {
@@ -182,23 +137,50 @@ impl Published {
         writer.end()?;
         Ok(path)
     }
-}
 
-impl Builder<'_> {
-    /// Starts it for `build` on a copy that has the ground.
-    fn run(
-        &self,
-        ground: &Ground,
-        build: impl FnOnce(&mut Client) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
-        let work = prepare::working_folder(self.dir, "building")?;
+    /// Starts the builder for `build` on a copy that has the ground.
+    fn build(&self, build: impl FnOnce(&mut Client) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let work = prepare::working_folder(&self.dir, "building")?;
         let data = work.join("builder");
-        prepare::place(self.target, ground, self.dir, &data)?;
-        let mut client = prepare::start(self.target, ground, &data, false)?;
+        prepare::place(&self.builder, &self.ground, &self.dir, &data)?;
+        let mut client = prepare::start(&self.builder, &self.ground, &data, false)?;
         build(&mut client)?;
         client.stop()?;
         Ok(std::fs::remove_dir_all(&work)?)
     }
+}
+
+fn published(path: &Path) -> anyhow::Result<Vec<(String, Payload)>> {
+    #[derive(Deserialize)]
+    struct Labelled {
+        label: String,
+        params: Box<RawValue>,
+    }
+    let file = File::open(path).with_context(|| format!("no {}", path.display()))?;
+    let payloads = BufReader::new(file).lines().map(|line| {
+        let labelled: Labelled = serde_json::from_str(&line?).context("not a payload")?;
+        Ok((labelled.label, Payload::of("engine_newPayloadV4", &labelled.params)?))
+    });
+    payloads.collect()
+}
+
+/// The labels are the names of the files.
+fn generated(folder: &Path) -> anyhow::Result<Vec<(String, Payload)>> {
+    let mut payloads = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let Some(label) = name.strip_suffix(".jsonl.zst") else { continue };
+        for payload in payloads_of(std::slice::from_ref(&path))? {
+            payloads.push((label.to_owned(), payload?));
+        }
+    }
+    Ok(payloads)
+}
+
+fn like<'a>(payloads: &'a [(String, Payload)], label: &str) -> anyhow::Result<&'a Payload> {
+    let found = payloads.iter().find(|(name, _)| name == label);
+    found.map(|(_, payload)| payload).with_context(|| format!("no block is called {label}"))
 }
 
 /// A sibling of `like`.

@@ -114,7 +114,10 @@ fn serve(mut stream: &TcpStream, what: Does, head: &mut Value, done: &mut bool) 
     let mut reader = BufReader::new(stream);
     while let Some(request) = request(&mut reader) {
         let payload = &request["params"][0];
-        let valid = |hash: &Value, witness: &str| json!({"status": "VALID", "latestValidHash": hash, "witness": witness});
+        let valid = |hash: &Value, witness: &str| {
+            let status = "VALID";
+            json!({"status": status, "latestValidHash": hash, "witness": witness})
+        };
         let is_at = payload["blockNumber"] == format!("{AT:#x}") && !*done;
         let does = if is_at { what } else { Does::Right };
         let result = match (request["method"].as_str().expect("a method"), does) {
@@ -153,7 +156,8 @@ fn serve(mut stream: &TcpStream, what: Does, head: &mut Value, done: &mut bool) 
         }
         let length = body.len() + missing;
         let start = format!(
-            "HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {length}\r\n\r\n"
+            "HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\n\
+             Content-Length: {length}\r\n\r\n"
         );
         let written = stream.write_all(start.as_bytes()).and_then(|()| stream.write_all(&body));
         if written.is_err() || missing > 0 {
