@@ -138,19 +138,12 @@ impl Era1 {
         passed_over: bool,
     ) -> Result<Option<BlockBody<Transaction>>, Error> {
         let at = input.offset();
-        let entry = match e2store::next(input)? {
-            Some(entry) if entry.kind == e2store::COMPRESSED_BODY => entry,
-            Some(entry) if entry.kind == e2store::COMPRESSED_HEADER => {
-                let problem = "CompressedBody expected, another CompressedHeader found: \
-                               this is an ere file, which is not read; era1 files are";
-                return Err(input.error(at, problem));
-            }
-            Some(entry) => {
-                let found = e2store::name(entry.kind);
-                return Err(input.error(at, format!("CompressedBody expected, {found} found")));
-            }
-            None => return Err(input.error(at, "CompressedBody expected, the file ends")),
-        };
+        if input.fill(2)?.starts_with(&e2store::COMPRESSED_HEADER.to_le_bytes()) {
+            let problem = "CompressedBody expected, another CompressedHeader found: \
+                           this is an ere file, which is not read; era1 files are";
+            return Err(input.error(at, problem));
+        }
+        let entry = e2store::expect(input, e2store::COMPRESSED_BODY)?;
         if passed_over {
             input.skip(entry.value_bytes)?;
             return Ok(None);

@@ -1,16 +1,14 @@
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Seek, SeekFrom, Stdin};
+use std::io::{self, BufReader, Chain, Cursor, Read, Seek, SeekFrom, Stdin};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
-use ruzstd::decoding::FrameDecoder;
-use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 
 use crate::error::{Error, Location};
-use crate::limits::{INPUT_BUFFER_BYTES, ZSTD_WINDOW_BYTES};
+use crate::limits::{INPUT_BUFFER_BYTES, ZSTD_WINDOW_LOG};
 
 /// A file or the standard input, decompressed and read in order, with positions for errors.
 ///
@@ -32,7 +30,7 @@ pub(super) struct Input {
 enum Decoder {
     Plain(CountingReader<RawInput>),
     Gzip(Box<MultiGzDecoder<CompressedReader>>),
-    Zstd(Box<ZstdFrames<CompressedReader>>),
+    Zstd(zstd::Decoder<'static, CompressedReader>),
 }
 
 /// The bytes read to recognise the compression, and then the rest.
@@ -50,11 +48,15 @@ impl Input {
         let head = input.fill(8)?;
         let magic: [u8; 4] = std::array::from_fn(|at| head.get(at).copied().unwrap_or(0));
         match magic {
-            [0x1f, 0x8b, ..] => input.unpack(|raw| Decoder::Gzip(MultiGzDecoder::new(raw).into())),
-            // A frame, or a skippable frame.
-            [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => {
-                input.unpack(|raw| Decoder::Zstd(ZstdFrames::new(raw).into()));
+            [0x1f, 0x8b, ..] => {
+                input.unpack(|raw| Ok(Decoder::Gzip(MultiGzDecoder::new(raw).into())))?;
             }
+            // A frame, or a skippable frame.
+            [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => input.unpack(|raw| {
+                let mut decoder = zstd::Decoder::with_buffer(raw)?;
+                decoder.window_log_max(ZSTD_WINDOW_LOG)?;
+                Ok(Decoder::Zstd(decoder))
+            })?,
             [b'B', b'Z', b'h', b'1'..=b'9'] => {
                 let problem = "bzip2, which is not read: unpack it first (bunzip2)";
                 return Err(input.error(0, problem));
@@ -91,17 +93,22 @@ impl Input {
     }
 
     /// Reads through a decoder, from the beginning.
-    fn unpack(&mut self, decoder: impl FnOnce(CompressedReader) -> Decoder) {
+    fn unpack(
+        &mut self,
+        decoder: impl FnOnce(CompressedReader) -> io::Result<Decoder>,
+    ) -> Result<(), Error> {
         let head = self.buffer[self.start..self.end].to_vec();
         let nothing = CountingReader { raw: RawInput::Stdin(io::stdin()), read: Arc::default() };
         match std::mem::replace(&mut self.source, Decoder::Plain(nothing)) {
             Decoder::Plain(rest) => {
                 let packed = Cursor::new(head).chain(rest);
-                self.source = decoder(BufReader::with_capacity(INPUT_BUFFER_BYTES, packed));
+                let packed = BufReader::with_capacity(INPUT_BUFFER_BYTES, packed);
+                self.source = decoder(packed).map_err(|error| Error::io(&self.file, error))?;
             }
             Decoder::Gzip(_) | Decoder::Zstd(_) => unreachable!("unpacked once"),
         }
         (self.start, self.end) = (0, 0);
+        Ok(())
     }
 
     pub(super) const fn file(&self) -> &Arc<Path> {
@@ -299,72 +306,5 @@ impl<R: Read> Read for CountingReader<R> {
         let read = self.raw.read(out)?;
         self.read.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
-    }
-}
-
-/// The frames of a zstd file in sequence, with their checksums checked.
-struct ZstdFrames<R> {
-    decoder: FrameDecoder,
-    source: R,
-    within_frame: bool,
-}
-
-impl<R: BufRead> ZstdFrames<R> {
-    fn new(source: R) -> Self {
-        let mut decoder = FrameDecoder::new();
-        decoder.set_max_window_size(ZSTD_WINDOW_BYTES);
-        Self { decoder, source, within_frame: false }
-    }
-
-    /// Begins the next frame, if there is one.
-    fn next_frame(&mut self) -> io::Result<bool> {
-        while !self.source.fill_buf()?.is_empty() {
-            match self.decoder.reset(&mut self.source) {
-                Ok(()) => {
-                    self.within_frame = true;
-                    return Ok(true);
-                }
-                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
-                    length,
-                    ..
-                })) => {
-                    let mut skipped = (&mut self.source).take(u64::from(length));
-                    if io::copy(&mut skipped, &mut io::sink())? < u64::from(length) {
-                        return Err(io::ErrorKind::UnexpectedEof.into());
-                    }
-                }
-                Err(error) => return Err(io::Error::other(error)),
-            }
-        }
-        Ok(false)
-    }
-
-    fn end_frame(&mut self) -> io::Result<()> {
-        self.within_frame = false;
-        let expected = self.decoder.get_checksum_from_data();
-        if expected.is_some() && expected != self.decoder.get_calculated_checksum() {
-            return Err(io::Error::other("a frame's content does not match its checksum"));
-        }
-        Ok(())
-    }
-}
-
-impl<R: BufRead> Read for ZstdFrames<R> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        use ruzstd::decoding::BlockDecodingStrategy::UptoBlocks;
-        loop {
-            if !self.within_frame && !self.next_frame()? {
-                return Ok(0);
-            }
-            while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
-                self.decoder
-                    .decode_blocks(&mut self.source, UptoBlocks(1))
-                    .map_err(io::Error::other)?;
-            }
-            if self.decoder.can_collect() > 0 {
-                return self.decoder.read(out);
-            }
-            self.end_frame()?;
-        }
     }
 }

@@ -32,8 +32,9 @@ pub(super) const ERA_SLOTS: u64 = 8192;
 /// The number of bytes read from a file at a time.
 pub(super) const INPUT_BUFFER_BYTES: usize = 256 << 10;
 
-/// The largest window of a zstd frame, in bytes: `zstd -d` accepts and `zstd --long` makes it.
-pub(super) const ZSTD_WINDOW_BYTES: u64 = 128 << 20;
+/// The largest window of a zstd frame, as a power of two in bytes: `zstd -d` accepts and `zstd
+/// --long` makes it.
+pub(super) const ZSTD_WINDOW_LOG: u32 = 27;
 
 /// The number of bytes at a file's beginning that are hashed to recognise it when a sort continues.
 pub(super) const IDENTITY_BYTES: usize = 64 << 10;

@@ -1,12 +1,15 @@
 //! The command line.
 
+use std::env::{VarError, var};
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::commands::{self, DbArgs, ExportArgs, ImportArgs, InitArgs, NodeArgs};
 use crate::demo::DemoArgs;
@@ -17,8 +20,9 @@ use crate::verify::VerifyArgs;
 #[command(name = "deponent", version)]
 #[command(
     after_help = "The environment variable RUST_LOG sets the level of the log on the standard \
-                  error: error, warn, info (the default; warn for demo), debug or trace, also for \
-                  single crates, as in engine=debug."
+                  error: off, error, warn, info (the default; warn for demo), debug or trace. A \
+                  single crate or module has its own level by CRATE=LEVEL; a comma separates \
+                  several, as in info,deponent_engine=debug."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -54,17 +58,30 @@ enum Command {
     Demo(DemoArgs),
 }
 
+/// The exit status where the program is called wrongly; clap's too.
+const USAGE_STATUS: u8 = 2;
+
 /// Runs the program with the arguments of its process.
 pub fn main() -> ExitCode {
     let Cli { command } = Cli::parse();
     // The demo prints a table, which no routine messages are to interrupt.
-    let level = if matches!(command, Command::Demo(_)) { "warn" } else { "info" };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let is_demo = matches!(command, Command::Demo(_));
+    let level = if is_demo { LevelFilter::WARN } else { LevelFilter::INFO };
+    let filter = match log_filter(level) {
+        Ok(filter) => filter,
+        Err(problem) => {
+            eprintln!(
+                "deponent: RUST_LOG {problem}. It takes a level (off, error, warn, info, debug or \
+                 trace), CRATE=LEVEL, or several of them with commas between, as in \
+                 info,deponent_engine=debug. Correct it or unset it"
+            );
+            return ExitCode::from(USAGE_STATUS);
+        }
+    };
+    let log = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
+        .with_ansi(std::io::stderr().is_terminal());
+    tracing_subscriber::registry().with(filter).with(log).init();
     raise_open_files();
     let outcome = match command {
         Command::Node(args) => commands::run_node(args),
@@ -85,6 +102,42 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// The filter of the log: that of `RUST_LOG`, else `default` for all. The error says what is wrong
+/// with the variable.
+fn log_filter(default: LevelFilter) -> Result<Targets, String> {
+    match var("RUST_LOG") {
+        Err(VarError::NotPresent) => Ok(Targets::new().with_default(default)),
+        Ok(text) if text.trim().is_empty() => Ok(Targets::new().with_default(default)),
+        Ok(text) => parse_log_filter(&text),
+        Err(VarError::NotUnicode(_)) => Err("is not text in UTF-8".into()),
+    }
+}
+
+/// Reads levels and `TARGET=LEVEL` with commas between. `Targets` itself reads any other word as a
+/// target, so that a misspelt level would switch the log off.
+fn parse_log_filter(text: &str) -> Result<Targets, String> {
+    let is_of_path = |byte: u8| byte.is_ascii_alphanumeric() || b"_:-".contains(&byte);
+    let mut targets = Targets::new();
+    for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
+        let (target, level) = match item.split_once('=') {
+            Some((target, level)) => (Some(target), level),
+            None => (None, item),
+        };
+        let parsed = level.parse::<LevelFilter>().ok().filter(|_| !level.is_empty());
+        let level = parsed.ok_or_else(|| format!("has {item:?}, and {level:?} is no level"))?;
+        targets = match target {
+            None => targets.with_default(level),
+            Some(target) if !target.is_empty() && target.bytes().all(is_of_path) => {
+                targets.with_target(target, level)
+            }
+            Some(target) => {
+                return Err(format!("has {item:?}, and {target:?} is no crate or module"));
+            }
+        };
+    }
+    Ok(targets)
+}
+
 /// Raises the limit of open files and sockets to the highest that the process may set: a shell's
 /// default of 1024 is less than the connections of a port.
 fn raise_open_files() {
@@ -92,5 +145,33 @@ fn raise_open_files() {
     // Some systems enforce a lower bound than they report.
     if let Err(fault) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
         tracing::debug!(%fault, ?current, ?maximum, "the limit of open files stays");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing::Level;
+
+    #[test]
+    fn levels_are_set_for_all_and_for_single_crates() {
+        let filter = parse_log_filter(" warn, deponent_engine::after=trace ,hyper=OFF,").unwrap();
+        let logs = |target, level| filter.would_enable(target, &level);
+        assert!(logs("deponent_node", Level::WARN) && !logs("deponent_node", Level::INFO));
+        assert!(logs("deponent_engine::after::seal", Level::TRACE) && !logs("hyper", Level::ERROR));
+    }
+
+    #[test]
+    fn what_is_no_level_is_named() {
+        for (text, problem) in [
+            ("debgu", r#"has "debgu", and "debgu" is no level"#),
+            ("info,engine=loud", r#"has "engine=loud", and "loud" is no level"#),
+            ("engine=", r#"and "" is no level"#),
+            ("=info", r#"and "" is no crate or module"#),
+            ("engine[block]=info", r#"and "engine[block]" is no crate or module"#),
+        ] {
+            let found = parse_log_filter(text).expect_err(text);
+            assert!(found.contains(problem), "{found}");
+        }
     }
 }

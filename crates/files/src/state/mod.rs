@@ -21,7 +21,7 @@ pub use merge::{SortedCodes, SortedEntries};
 pub use read::{AccountReader, read_genesis, read_genesis_head};
 
 /// An account as it stands in a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileAccount {
     /// The address, unless the file has only its hash.
     pub address: Option<Address>,
@@ -63,7 +63,7 @@ impl FileAccount {
 }
 
 /// The position of an account in a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AccountPosition {
     /// The line, from 1.
     pub line: u64,

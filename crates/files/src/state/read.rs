@@ -1,9 +1,10 @@
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 
 use alloy_genesis::{Genesis, GenesisAccount};
-use alloy_primitives::{Address, B256, Bytes, U256, hex};
+use alloy_primitives::{Address, B256, U256, hex};
 use serde::Deserialize as _;
 
 use super::manifest::Cut;
@@ -40,39 +41,13 @@ pub struct AccountReader {
 /// An account of which a part has been read.
 #[derive(Debug)]
 struct PartialAccount {
-    at: AccountPosition,
+    account: FileAccount,
+    /// Whether its balance has been read.
+    has_balance: bool,
     /// Whether no member has been read.
     first: bool,
     /// `Some` inside its storage: whether no slot has been read.
     storage: Option<bool>,
-    address: Option<Address>,
-    hashed_address: Option<B256>,
-    nonce: u64,
-    balance: Option<U256>,
-    code: Bytes,
-    code_hash: Option<B256>,
-    storage_root: Option<B256>,
-}
-
-impl PartialAccount {
-    const fn new(
-        at: AccountPosition,
-        address: Option<Address>,
-        hashed_address: Option<B256>,
-    ) -> Self {
-        Self {
-            at,
-            first: true,
-            storage: None,
-            address,
-            hashed_address,
-            nonce: 0,
-            balance: None,
-            code: Bytes::new(),
-            code_hash: None,
-            storage_root: None,
-        }
-    }
 }
 
 impl AccountReader {
@@ -200,7 +175,7 @@ impl AccountReader {
         }
         loop {
             let open = self.open.as_mut().expect("an account has begun");
-            let at = open.at;
+            let at = open.account.at;
             if open.storage.is_some() && !self.read_slots()? {
                 return Ok(Some(AccountPiece::Slots(at, std::mem::take(&mut self.slots))));
             }
@@ -239,7 +214,9 @@ impl AccountReader {
         self.json.peek()?;
         let at = AccountPosition { line: self.json.line(), offset: self.json.input().offset() };
         self.json.expect(b'{')?;
-        self.open = Some(PartialAccount::new(at, address, hashed_address));
+        let account = FileAccount { address, hashed_address, at, ..FileAccount::default() };
+        let (has_balance, storage) = (false, None);
+        self.open = Some(PartialAccount { account, has_balance, first: true, storage });
         Ok(true)
     }
 
@@ -278,7 +255,7 @@ impl AccountReader {
         if !json.member(std::mem::take(&mut open.first), name)? {
             return Ok(false);
         }
-        if let Some(known) = known(&ACCOUNT_MEMBERS, name) {
+        if let Some(known) = known(ACCOUNT_MEMBERS, name) {
             known.as_bytes().clone_into(name);
         }
         match &name[..] {
@@ -315,31 +292,20 @@ impl AccountReader {
     fn take_word(&mut self) -> Result<(), String> {
         let Self { name, word, .. } = self;
         let open = self.open.as_mut().expect("an account has begun");
+        let account = &mut open.account;
         match &name[..] {
-            b"balance" => open.balance = Some(number(word)?),
+            b"balance" => (account.balance, open.has_balance) = (number(word)?, true),
             b"nonce" => {
                 let nonce = number(word)?;
-                open.nonce = nonce.try_into().map_err(|_| format!("{nonce} is over 64 bits"))?;
+                account.nonce = nonce.try_into().map_err(|_| format!("{nonce} is over 64 bits"))?;
             }
-            b"root" => open.storage_root = Some(fixed(word)?.into()),
-            b"codeHash" => open.code_hash = Some(fixed(word)?.into()),
-            b"address" => {
-                let address = Address::from(fixed(word)?);
-                if let Some(key) = open.address.filter(|key| *key != address) {
-                    return Err(format!("{address}, under the key {key}"));
-                }
-                open.address = Some(address);
-            }
-            b"key" => {
-                let hashed = B256::from(fixed(word)?);
-                if let Some(key) = open.hashed_address.filter(|key| *key != hashed) {
-                    return Err(format!("{hashed}, under the key {key}"));
-                }
-                open.hashed_address = Some(hashed);
-            }
+            b"root" => account.storage_root = Some(fixed(word)?.into()),
+            b"codeHash" => account.code_hash = Some(fixed(word)?.into()),
+            b"address" => take_key(&mut account.address, fixed(word)?.into())?,
+            b"key" => take_key(&mut account.hashed_address, fixed(word)?.into())?,
             _ => {
                 let code = hex::decode(&word[..]);
-                open.code = code.map_err(|why| format!("hex expected: {why}"))?.into();
+                account.code = code.map_err(|why| format!("hex expected: {why}"))?.into();
             }
         }
         Ok(())
@@ -372,24 +338,18 @@ impl AccountReader {
     }
 
     fn end(&mut self) -> Result<AccountPiece, Error> {
-        let open = self.open.take().expect("an account has begun");
-        let wrong = |problem: &str| self.source().error(open.at, problem);
-        if open.address.is_none() && open.hashed_address.is_none() {
-            return Err(wrong("an account without \"address\" and without \"key\""));
+        let PartialAccount { mut account, has_balance, .. } =
+            self.open.take().expect("an account has begun");
+        let wrong = |problem: &str| Err(self.source().error(account.at, problem));
+        if account.address.is_none() && account.hashed_address.is_none() {
+            return wrong("an account without \"address\" and without \"key\"");
         }
-        let balance = open.balance.ok_or_else(|| wrong("an account without \"balance\""))?;
+        if !has_balance {
+            return wrong("an account without \"balance\"");
+        }
         self.accounts += 1;
-        Ok(AccountPiece::Account(Box::new(FileAccount {
-            address: open.address,
-            hashed_address: open.hashed_address,
-            nonce: open.nonce,
-            balance,
-            code: open.code,
-            code_hash: open.code_hash,
-            storage_root: open.storage_root,
-            storage: std::mem::take(&mut self.slots),
-            at: open.at,
-        })))
+        account.storage = std::mem::take(&mut self.slots);
+        Ok(AccountPiece::Account(Box::new(account)))
     }
 
     fn read_fixed<const BYTES: usize>(
@@ -398,6 +358,14 @@ impl AccountReader {
         text: &[u8],
     ) -> Result<[u8; BYTES], Error> {
         fixed(text).map_err(|problem| self.json.error(format!("{what}: {problem}")))
+    }
+}
+
+/// Notes what an account says of itself, which must be what it is filed under.
+fn take_key<T: Copy + PartialEq + Display>(key: &mut Option<T>, found: T) -> Result<(), String> {
+    match key.replace(found) {
+        Some(key) if key != found => Err(format!("{found}, under the key {key}")),
+        _ => Ok(()),
     }
 }
 
@@ -503,67 +471,26 @@ fn read_accounts(reader: &mut AccountReader) -> Result<BTreeMap<Address, Genesis
 }
 
 /// The members of a genesis other than its accounts.
-const MEMBERS: [&str; 15] = [
-    "config",
-    "nonce",
-    "timestamp",
-    "extraData",
-    "gasLimit",
-    "difficulty",
-    "mixHash",
-    "coinbase",
-    "number",
-    "parentHash",
-    "baseFeePerGas",
-    "blobGasUsed",
-    "excessBlobGas",
-    "slotNumber",
-    "gasUsed",
-];
+const MEMBERS: &str = "\
+    config nonce timestamp extraData gasLimit difficulty mixHash coinbase number parentHash
+    baseFeePerGas blobGasUsed excessBlobGas slotNumber gasUsed";
 
 /// The members of an account that are read.
 const ACCOUNT_MEMBERS: [&str; 8] =
     ["balance", "nonce", "code", "storage", "root", "codeHash", "address", "key"];
 
 /// The members of a genesis's `config` that are read.
-const CONFIG_MEMBERS: [&str; 32] = [
-    "chainId",
-    "homesteadBlock",
-    "daoForkBlock",
-    "daoForkSupport",
-    "eip150Block",
-    "eip155Block",
-    "eip158Block",
-    "byzantiumBlock",
-    "constantinopleBlock",
-    "petersburgBlock",
-    "istanbulBlock",
-    "muirGlacierBlock",
-    "berlinBlock",
-    "londonBlock",
-    "arrowGlacierBlock",
-    "grayGlacierBlock",
-    "mergeNetsplitBlock",
-    "terminalTotalDifficulty",
-    "terminalTotalDifficultyPassed",
-    "shanghaiTime",
-    "cancunTime",
-    "pragueTime",
-    "osakaTime",
-    "bpo1Time",
-    "bpo2Time",
-    "bpo3Time",
-    "bpo4Time",
-    "bpo5Time",
-    "amsterdamTime",
-    "bogotaTime",
-    "depositContractAddress",
-    "blobSchedule",
-];
+const CONFIG_MEMBERS: &str = "\
+    chainId homesteadBlock daoForkBlock daoForkSupport eip150Block eip155Block eip158Block
+    byzantiumBlock constantinopleBlock petersburgBlock istanbulBlock muirGlacierBlock
+    berlinBlock londonBlock arrowGlacierBlock grayGlacierBlock mergeNetsplitBlock
+    terminalTotalDifficulty terminalTotalDifficultyPassed shanghaiTime cancunTime pragueTime
+    osakaTime bpo1Time bpo2Time bpo3Time bpo4Time bpo5Time amsterdamTime bogotaTime
+    depositContractAddress blobSchedule";
 
 /// The member of this name in any case.
-fn known<'a>(members: &[&'a str], name: &[u8]) -> Option<&'a str> {
-    members.iter().find(|member| member.as_bytes().eq_ignore_ascii_case(name)).copied()
+fn known<'a>(members: impl IntoIterator<Item = &'a str>, name: &[u8]) -> Option<&'a str> {
+    members.into_iter().find(|member| member.as_bytes().eq_ignore_ascii_case(name))
 }
 
 /// Reads a genesis without its accounts, whose object `accounts` reads or skips.
@@ -588,7 +515,7 @@ fn read_members(
             let problem = format!("over {GENESIS_HEAD_BYTES} bytes beside the accounts");
             return Err(json.error(problem));
         }
-        let Some(name) = known(&MEMBERS, &name) else { continue };
+        let Some(name) = known(MEMBERS.split_ascii_whitespace(), &name) else { continue };
         let mut value: serde_json::Value = serde_json::from_slice(&value)
             .map_err(|problem| json.error(format!("\"{name}\": {problem}")))?;
         let gas_used = Option::<U256>::deserialize(&value).ok().flatten().unwrap_or_default();
@@ -598,7 +525,8 @@ fn read_members(
         }
         if let ("config", Some(config)) = (name, value.as_object_mut()) {
             let members = std::mem::take(config).into_iter().map(|(name, value)| {
-                let known = known(&CONFIG_MEMBERS, name.as_bytes()).map(str::to_owned);
+                let known = known(CONFIG_MEMBERS.split_ascii_whitespace(), name.as_bytes())
+                    .map(str::to_owned);
                 (known.unwrap_or(name), value)
             });
             *config = members.collect();
