@@ -1,7 +1,8 @@
 //! The go-ethereum binary that some tests run beside.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 /// The program that `GETH` names, else the one on `PATH`, else the one in `~/go/bin`.
 pub fn binary() -> Option<PathBuf> {
@@ -52,6 +53,46 @@ impl Geth {
         let log = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "geth {arguments:?}: {log}");
         String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
+    /// Starts a node on a new data directory, without peers, with an engine port of this secret.
+    ///
+    /// # Panics
+    /// If geth fails.
+    pub fn start(&self, data: &Path, jwt_file: &Path, arguments: &[&str]) -> RunningGeth {
+        self.run(data, &["init", path_text(&self.genesis)]);
+        let mut command = Command::new(&self.binary);
+        command.arg("--datadir").arg(data).arg("--authrpc.jwtsecret").arg(jwt_file);
+        command.args(["--authrpc.addr", "127.0.0.1", "--authrpc.port", "0", "--port", "0"]);
+        command.args(["--nodiscover", "--maxpeers", "0", "--syncmode", "full"]).args(arguments);
+        let mut process =
+            command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("geth starts");
+        let log = BufReader::new(process.stderr.take().expect("piped"));
+        let mut geth = RunningGeth { process, engine_address: String::new() };
+        let mut lines = log.lines().map_while(Result::ok);
+        geth.engine_address = lines
+            .by_ref()
+            .filter(|line| line.contains("HTTP server started") && line.contains("auth=true"))
+            .find_map(|line| Some(line.split("endpoint=").nth(1)?.split(' ').next()?.to_owned()))
+            .expect("geth says where it listens");
+        // Its log must be read on, or geth would wait for room in the pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        geth
+    }
+}
+
+/// A node of geth's, killed on drop.
+#[derive(Debug)]
+pub struct RunningGeth {
+    process: Child,
+    /// The address of its engine port.
+    pub engine_address: String,
+}
+
+impl Drop for RunningGeth {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
     }
 }
 

@@ -17,6 +17,11 @@ pub fn rounds(name: &str, usual: u32, full: u32) -> u32 {
 pub struct Random(u64);
 
 impl Random {
+    /// A generator with this seed.
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     /// A generator seeded with the number in the environment variable `name`, or with the clock.
     pub fn from_env(name: &str) -> Self {
         let given = std::env::var(name).ok().and_then(|seed| seed.parse().ok());
@@ -41,6 +46,22 @@ impl Random {
     /// If `bound` is zero.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.number() % bound as u64) as usize
+    }
+
+    /// Whether the next number is a multiple of `count`.
+    ///
+    /// # Panics
+    /// If `count` is zero.
+    pub fn one_in(&mut self, count: usize) -> bool {
+        self.below(count) == 0
+    }
+
+    /// One of the values.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())].clone()
     }
 
     /// A damaged copy of `bytes`: truncated, or with bytes changed, inserted or removed.

@@ -1,3 +1,4 @@
+use crate::Random;
 use state::{Disk, File};
 use std::collections::BTreeMap;
 use std::io;
@@ -117,11 +118,11 @@ impl FaultDisk {
     /// The files after a power cut, one of the many possible ways.
     pub fn after_power_cut(&self, seed: u64) -> BTreeMap<String, Vec<u8>> {
         let state = self.state();
-        let mut coin = Coin(seed);
+        let mut coin = Random::new(seed);
         let mut names = state.durable_names.clone();
         for (name, inode) in &state.renames {
             match inode {
-                _ if coin.toss(2) == 0 => None,
+                _ if coin.below(2) == 0 => None,
                 Some(inode) => names.insert(name.clone(), *inode),
                 None => names.remove(name),
             };
@@ -182,10 +183,10 @@ impl Inode {
         self.waiting.push(change);
     }
 
-    fn survives(&self, coin: &mut Coin) -> Vec<u8> {
+    fn survives(&self, coin: &mut Random) -> Vec<u8> {
         let mut bytes = self.durable.clone();
         for change in &self.waiting {
-            match (change, coin.toss(4)) {
+            match (change, coin.below(4)) {
                 (_, 0) => {}
                 (Waiting::Length(length), _) => bytes.resize(*length as usize, 0),
                 (Waiting::Write(offset, written), 1) => overwrite(&mut bytes, *offset, written),
@@ -195,7 +196,7 @@ impl Inode {
                 }
                 (Waiting::Write(offset, written), _) => {
                     for (at, sector) in sectors(*offset, written) {
-                        if coin.toss(2) == 0 {
+                        if coin.below(2) == 0 {
                             overwrite(&mut bytes, at, sector);
                         }
                     }
@@ -222,19 +223,6 @@ fn sectors(mut offset: u64, mut bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8
         (offset, bytes) = (offset + sector.len() as u64, rest);
         (!sector.is_empty()).then_some((at, sector))
     })
-}
-
-/// Chance from a seed (SplitMix64).
-struct Coin(u64);
-
-impl Coin {
-    fn toss(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (word ^ (word >> 31)) % sides
-    }
 }
 
 impl Disk for FaultDisk {
