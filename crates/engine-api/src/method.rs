@@ -54,48 +54,18 @@ impl EngineMethod {
 
     /// The names of all versions, from the first on.
     pub const fn names(self) -> &'static [&'static str] {
+        macro_rules! names {
+            ($name:literal: $($version:literal)*) => { &[$(concat!($name, "V", $version)),*] };
+        }
         match self {
-            Self::NewPayload => &[
-                "engine_newPayloadV1",
-                "engine_newPayloadV2",
-                "engine_newPayloadV3",
-                "engine_newPayloadV4",
-                "engine_newPayloadV5",
-            ],
-            Self::NewPayloadWithWitness => &[
-                "engine_newPayloadWithWitnessV1",
-                "engine_newPayloadWithWitnessV2",
-                "engine_newPayloadWithWitnessV3",
-                "engine_newPayloadWithWitnessV4",
-                "engine_newPayloadWithWitnessV5",
-            ],
-            Self::ExecuteStatelessPayload => &[
-                "engine_executeStatelessPayloadV1",
-                "engine_executeStatelessPayloadV2",
-                "engine_executeStatelessPayloadV3",
-                "engine_executeStatelessPayloadV4",
-                "engine_executeStatelessPayloadV5",
-            ],
-            Self::ForkchoiceUpdated => &[
-                "engine_forkchoiceUpdatedV1",
-                "engine_forkchoiceUpdatedV2",
-                "engine_forkchoiceUpdatedV3",
-                "engine_forkchoiceUpdatedV4",
-            ],
-            Self::ForkchoiceUpdatedWithWitness => &[
-                "engine_forkchoiceUpdatedWithWitnessV1",
-                "engine_forkchoiceUpdatedWithWitnessV2",
-                "engine_forkchoiceUpdatedWithWitnessV3",
-                "engine_forkchoiceUpdatedWithWitnessV4",
-            ],
-            Self::GetPayload => &[
-                "engine_getPayloadV1",
-                "engine_getPayloadV2",
-                "engine_getPayloadV3",
-                "engine_getPayloadV4",
-                "engine_getPayloadV5",
-                "engine_getPayloadV6",
-            ],
+            Self::NewPayload => names!("engine_newPayload": 1 2 3 4 5),
+            Self::NewPayloadWithWitness => names!("engine_newPayloadWithWitness": 1 2 3 4 5),
+            Self::ExecuteStatelessPayload => names!("engine_executeStatelessPayload": 1 2 3 4 5),
+            Self::ForkchoiceUpdated => names!("engine_forkchoiceUpdated": 1 2 3 4),
+            Self::ForkchoiceUpdatedWithWitness => {
+                names!("engine_forkchoiceUpdatedWithWitness": 1 2 3 4)
+            }
+            Self::GetPayload => names!("engine_getPayload": 1 2 3 4 5 6),
         }
     }
 

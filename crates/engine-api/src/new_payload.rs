@@ -8,7 +8,7 @@ use alloy_rpc_types_engine::{
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::json::{Data, FixedData, Object, PayloadFields};
+use crate::json::{Data, FixedData, Object, PayloadFields, missing, unknown};
 use crate::ssz::encode_envelope;
 use crate::{Error, Fork, SszError};
 
@@ -60,46 +60,63 @@ impl NewPayload {
         })
     }
 
-    /// Reads the parameters that `version` of `engine_newPayload` takes, a JSON array, strictly.
+    /// The names of the parameters that `version` of `engine_newPayload` takes.
+    pub const fn parameters(version: u8) -> &'static [&'static str] {
+        match version {
+            ..3 => PARAMETERS.split_at(1).0,
+            3 => PARAMETERS.split_at(3).0,
+            4.. => &PARAMETERS,
+        }
+    }
+
+    /// Reads [`parameters`](Self::parameters) strictly; those behind them are not looked at.
     ///
     /// # Errors
     /// [`Error::Json`] when the parameters are not those of the version. What the fork of the
     /// payload decides, and the order of the requests, is not checked.
+    pub fn read(version: u8, params: &[&RawValue]) -> Result<Self, Error> {
+        let Object(fields): Object<PayloadFields> = read(params, 0)?;
+        fields.check(version)?;
+        let (mut versioned_hashes, mut parent_beacon_block_root) = (Vec::new(), None);
+        if version >= 3 {
+            let hashes: Vec<FixedData<32>> = read(params, 1)?;
+            let root: FixedData<32> = read(params, 2)?;
+            versioned_hashes = hashes.into_iter().map(B256::from).collect();
+            parent_beacon_block_root = Some(root.into());
+        }
+        let mut execution_requests = None;
+        if version >= 4 {
+            let requests: Vec<Data> = read(params, 3)?;
+            execution_requests = Some(requests.into_iter().map(|data| data.0).collect());
+        }
+        let payload = fields.into_payload();
+        Ok(Self { payload, versioned_hashes, parent_beacon_block_root, execution_requests })
+    }
+
+    /// As [`read`](Self::read), from a JSON array of all parameters.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), and when there are more parameters.
     pub fn from_json(version: u8, params: &str) -> Result<Self, Error> {
         let params: Vec<&RawValue> = serde_json::from_str(params)?;
-        let names: &[&str] = match version {
-            ..3 => &["executionPayload"],
-            3 => &["executionPayload", "expectedBlobVersionedHashes", "parentBeaconBlockRoot"],
-            4.. => &[
-                "executionPayload",
-                "expectedBlobVersionedHashes",
-                "parentBeaconBlockRoot",
-                "executionRequests",
-            ],
-        };
-        if params.len() != names.len() {
-            let names = names.join(", ");
+        if params.len() > Self::parameters(version).len() {
+            let names = Self::parameters(version).join(", ");
             return Err(Error::Json(format!("{} params instead of {names}", params.len())));
         }
-        let Object(fields): Object<PayloadFields> = read(&params, names, 0)?;
-        fields.check(version)?;
-        let mut call = Self {
-            payload: fields.into_payload(),
-            versioned_hashes: Vec::new(),
-            parent_beacon_block_root: None,
-            execution_requests: None,
-        };
-        if version >= 3 {
-            let hashes: Vec<FixedData<32>> = read(&params, names, 1)?;
-            let root: FixedData<32> = read(&params, names, 2)?;
-            call.versioned_hashes = hashes.into_iter().map(B256::from).collect();
-            call.parent_beacon_block_root = Some(root.into());
+        Self::read(version, &params)
+    }
+
+    /// Checks the one member that the fork decides about: shanghai.md, `engine_newPayloadV2`, takes
+    /// either structure.
+    ///
+    /// # Errors
+    /// When withdrawals are missing from Shanghai on, or are there before.
+    pub fn check_withdrawals(&self, has_fork_withdrawals: bool) -> Result<(), Error> {
+        match (has_fork_withdrawals, self.payload.as_v2().is_some()) {
+            (true, false) => Err(missing("withdrawals")),
+            (false, true) => Err(unknown("withdrawals", 1)),
+            _ => Ok(()),
         }
-        if version >= 4 {
-            let requests: Vec<Data> = read(&params, names, 3)?;
-            call.execution_requests = Some(requests.into_iter().map(|data| data.0).collect());
-        }
-        Ok(call)
     }
 
     /// The parameters over JSON-RPC, a JSON array: those of the version whose fields there are.
@@ -151,13 +168,20 @@ impl NewPayload {
     }
 }
 
-fn read<'a, T: Deserialize<'a>>(
-    params: &[&'a RawValue],
-    names: &[&str],
-    index: usize,
-) -> Result<T, Error> {
-    let fault = |error| Error::Json(format!("params[{index}] ({}): {error}", names[index]));
-    serde_json::from_str(params[index].get()).map_err(fault)
+/// The parameters of the newest version.
+const PARAMETERS: [&str; 4] = [
+    "executionPayload",
+    "expectedBlobVersionedHashes",
+    "parentBeaconBlockRoot",
+    "executionRequests",
+];
+
+fn read<'a, T: Deserialize<'a>>(params: &[&'a RawValue], index: usize) -> Result<T, Error> {
+    let name = PARAMETERS[index];
+    let param = params.get(index);
+    let param = param.ok_or_else(|| Error::Json(format!("params[{index}] ({name}) is missing")))?;
+    serde_json::from_str(param.get())
+        .map_err(|fault| Error::Json(format!("params[{index}] ({name}): {fault}")))
 }
 
 #[cfg(test)]

@@ -167,7 +167,7 @@ mod tests {
     fn a_chain_is_from_a_state_only_when_it_began_with_one() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = |balance: &str| -> alloy_genesis::Genesis {
-            let text = include_str!("../../../docs/genesis.json");
+            let text = include_str!("demo/genesis.json");
             let mut genesis: serde_json::Value = serde_json::from_str(text).expect("JSON");
             genesis["alloc"]["0x00000000000000000000000000000000000000aa"] =
                 serde_json::json!({"balance": balance});
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn rules_change_for_later_blocks_only() {
         let directory = tempfile::tempdir().expect("a directory");
-        let text = include_str!("../../../docs/genesis.json");
+        let text = include_str!("demo/genesis.json");
         let genesis: alloy_genesis::Genesis = serde_json::from_str(text).expect("JSON");
         let open = |change: &dyn Fn(&mut alloy_genesis::ChainConfig)| {
             let mut genesis = genesis.clone();

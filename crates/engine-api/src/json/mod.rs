@@ -14,3 +14,4 @@ pub use attributes::{AttributesFields, ForkchoiceStateFields};
 pub use hex::{Data, FixedData, Quantity, Quantity256, parse_str};
 pub use object::Object;
 pub use payload::{PayloadFields, WithdrawalFields};
+pub(crate) use payload::{missing, unknown};

@@ -57,14 +57,9 @@ impl From<Object<WithdrawalFields>> for Withdrawal {
 }
 
 impl PayloadFields {
-    /// Seconds since 1970, by which the payload's fork goes.
-    pub const fn timestamp(&self) -> u64 {
-        self.timestamp.0
-    }
-
     /// Checks that the members are those of the structure that `version` of `engine_newPayload`
     /// takes. Whether the second version needs withdrawals is the fork's to say:
-    /// [`check_withdrawals`](Self::check_withdrawals).
+    /// [`NewPayload::check_withdrawals`](crate::NewPayload::check_withdrawals).
     ///
     /// # Errors
     /// When a member is missing, or is not part of the structure.
@@ -90,19 +85,6 @@ impl PayloadFields {
             }
         }
         Ok(())
-    }
-
-    /// Checks the one member that the fork decides about: shanghai.md, `engine_newPayloadV2`, takes
-    /// either structure.
-    ///
-    /// # Errors
-    /// When withdrawals are missing from Shanghai on, or are there before.
-    pub fn check_withdrawals(&self, has_fork_withdrawals: bool) -> Result<(), Error> {
-        match (has_fork_withdrawals, self.withdrawals.is_some()) {
-            (true, false) => Err(missing("withdrawals")),
-            (false, true) => Err(unknown("withdrawals", 1)),
-            _ => Ok(()),
-        }
     }
 
     /// The payload of the structure whose members there are.
@@ -133,10 +115,10 @@ impl PayloadFields {
     }
 }
 
-fn missing(name: &str) -> Error {
+pub(crate) fn missing(name: &str) -> Error {
     Error::Json(format!("executionPayload.{name} is missing"))
 }
 
-fn unknown(name: &str, structure: u8) -> Error {
+pub(crate) fn unknown(name: &str, structure: u8) -> Error {
     Error::Json(format!("executionPayload.{name} is not part of ExecutionPayloadV{structure}"))
 }

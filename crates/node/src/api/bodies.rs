@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use alloy_eips::Encodable2718;
 use alloy_hardforks::EthereumHardfork;
 use alloy_primitives::B256;
+use alloy_rpc_types_engine::{ExecutionPayloadBodyV1, ExecutionPayloadBodyV2};
 use engine::BlockRecord;
 use engine_api::json::{FixedData, Quantity};
-use rpc::{Code, Error, Json, Params, push_hex};
+use rpc::{Code, Error, Json, Params};
 
 use super::{Api, refusal};
 use crate::limits::{BLOB_HASHES, BODIES, BODIES_BYTES};
@@ -87,44 +87,22 @@ fn check_count(count: u64, most: u64) -> Result<(), Error> {
     Err(Error::new(Code::TooLargeRequest, detail))
 }
 
+/// The list of `ExecutionPayloadBodyV1` or `V2`, with `null` for each block that is not known.
 fn bodies(blocks: &[Option<Arc<BlockRecord>>], version: u8) -> Result<Json, Error> {
-    let mut out = vec![b'['];
-    for (index, record) in blocks.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
+    let body = |record: &Arc<BlockRecord>| {
+        let body = &record.block.body;
+        let withdrawals = body.withdrawals.clone();
+        let list = record.block_access_list.clone();
+        ExecutionPayloadBodyV2::new(withdrawals, &body.transactions, list)
+    };
+    let bodies = blocks.iter().map(|record| record.as_ref().map(body));
+    match version {
+        1 => {
+            let bodies = bodies.map(|body| body.map(ExecutionPayloadBodyV1::from));
+            Json::of(&bodies.collect::<Vec<_>>())
         }
-        match record {
-            Some(record) => push_body(&mut out, record, version),
-            None => out.extend_from_slice(b"null"),
-        }
+        _ => Json::of(&bodies.collect::<Vec<_>>()),
     }
-    out.push(b']');
-    Ok(out.into())
-}
-
-/// `ExecutionPayloadBodyV1` or `V2`.
-fn push_body(out: &mut Vec<u8>, record: &BlockRecord, version: u8) {
-    out.extend_from_slice(br#"{"transactions":["#);
-    let mut raw = Vec::new();
-    for (index, transaction) in record.block.body.transactions.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        raw.clear();
-        transaction.encode_2718(&mut raw);
-        push_hex(out, &raw);
-    }
-    out.extend_from_slice(br#"],"withdrawals":"#);
-    serde_json::to_writer(&mut *out, &record.block.body.withdrawals)
-        .expect("numbers and addresses have a JSON form");
-    if version >= 2 {
-        out.extend_from_slice(br#","blockAccessList":"#);
-        match &record.block_access_list {
-            Some(list) => push_hex(out, list),
-            None => out.extend_from_slice(b"null"),
-        }
-    }
-    out.push(b'}');
 }
 
 /// `engine_getBlobs`: the first version has a `null` for each blob, the others are `null`

@@ -112,7 +112,7 @@ fn json(value: &impl Serialize) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(value).map_err(|fault| Error::new(Code::Internal, fault))
 }
 
-pub(crate) fn execution_payload(built: &Built) -> ExecutionPayload {
+fn execution_payload(built: &Built) -> ExecutionPayload {
     let Built { block, block_access_list, .. } = built;
     let list = block_access_list.clone().unwrap_or_default();
     ExecutionPayload::from_block_unchecked_with_bal(block.hash(), block, list).0
@@ -120,7 +120,7 @@ pub(crate) fn execution_payload(built: &Built) -> ExecutionPayload {
 
 /// The answer to `engine_getPayload` from the second version on: with the fields that `version`
 /// has, or with all that the block has.
-fn envelope(built: &Built, version: Option<u8>) -> BuiltPayload {
+pub(crate) fn envelope(built: &Built, version: Option<u8>) -> BuiltPayload {
     let has = |since: u8| version.is_none_or(|version| version >= since);
     let has_requests = has(4) && built.block.header.requests_hash.is_some();
     BuiltPayload {

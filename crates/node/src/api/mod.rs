@@ -24,7 +24,7 @@ use rpc::{Code, Error, Json, Method, Params, RawValue, Topic};
 use witness::StateError;
 
 pub(crate) use bodies::{blocks_by_hash, blocks_by_range};
-pub(crate) use build::{built, detail, execution_payload, update_forkchoice};
+pub(crate) use build::{built, detail, envelope, update_forkchoice};
 pub(crate) use identity::our_version;
 pub(crate) use payload::{check_fork, check_requests};
 pub(crate) use stored::Stored;

@@ -9,8 +9,7 @@ use rpc::{Error, Json, Params, Pieces};
 use serde::Serialize;
 use witness::Witness;
 
-use super::payload::NewPayload;
-use super::{Api, Stored, refusal};
+use super::{Api, Stored, payload, refusal};
 use crate::answers::payload_status;
 
 /// `engine_newPayload`.
@@ -42,9 +41,9 @@ fn read(
     mut params: Params<'_>,
     version: u8,
 ) -> Result<(B256, Payload, Option<Payload>), Error> {
-    let request = NewPayload::read(&mut params, version)?;
+    let call = payload::read(&mut params, version)?;
     params.end()?;
-    let payload = request.payload(api.engine.chain())?;
+    let payload = payload::payload(call, version, api.engine.chain())?;
     let hash = payload.execution.block_hash();
     let copy = (version == 1).then(|| payload.clone());
     Ok((hash, payload, copy))
@@ -77,11 +76,11 @@ pub(super) fn push_witness(out: &mut Pieces, witness: &Witness) {
 /// `engine_executeStatelessPayload`, as geth has it: the block hash is not looked at, the roots
 /// are returned for the caller to compare, and a bad witness makes the payload INVALID.
 pub(super) fn stateless(api: &Api, mut params: Params<'_>, version: u8) -> Result<Json, Error> {
-    let request = NewPayload::read(&mut params, version)?;
+    let call = payload::read(&mut params, version)?;
     let witness: Data = params.next("witness")?;
     params.end()?;
     let chain = api.engine.chain();
-    let payload = request.payload(chain)?;
+    let payload = payload::payload(call, version, chain)?;
     let outcome = block(payload).and_then(|block| {
         let witness = witness::rlp::decode(&witness.0).map_err(|fault| fault.to_string())?;
         execution::execute_statelessly(chain, &block, &witness).map_err(|fault| fault.to_string())

@@ -3,60 +3,33 @@
 
 use std::ops::Range;
 
-use alloy_eips::eip7685::Requests;
 use alloy_hardforks::EthereumHardfork;
-use alloy_primitives::{B256, Bytes};
-use alloy_rpc_types_engine::{CancunPayloadFields, ExecutionPayloadSidecar, PraguePayloadFields};
+use alloy_primitives::Bytes;
 use engine::Payload;
-use engine_api::EngineMethod;
-use engine_api::json::{Data, FixedData, Object, PayloadFields};
+use engine_api::{EngineMethod, NewPayload};
 use execution::ChainSpec;
 use rpc::{Code, Error, Params};
 
 use crate::forks::rules_of;
 
-/// The parameters of `engine_newPayload`, their structure checked, their fork not yet.
-pub(crate) struct NewPayload {
-    version: u8,
-    fields: PayloadFields,
-    sidecar: ExecutionPayloadSidecar,
+/// Takes the parameters of `version` from a call: their structure is checked, their fork not yet.
+pub(super) fn read(params: &mut Params<'_>, version: u8) -> Result<NewPayload, Error> {
+    let own = params.take(NewPayload::parameters(version).len());
+    let call = NewPayload::read(version, own).map_err(Error::invalid_params)?;
+    check_requests(call.execution_requests.as_deref().unwrap_or_default())?;
+    Ok(call)
 }
 
-impl NewPayload {
-    /// Takes the parameters of `version` from a call.
-    pub(crate) fn read(params: &mut Params<'_>, version: u8) -> Result<Self, Error> {
-        let Object(fields): Object<PayloadFields> = params.next("executionPayload")?;
-        fields.check(version).map_err(Error::invalid_params)?;
-        let sidecar = if version >= 3 {
-            let hashes: Vec<FixedData<32>> = params.next("expectedBlobVersionedHashes")?;
-            let root: FixedData<32> = params.next("parentBeaconBlockRoot")?;
-            let hashes = hashes.into_iter().map(B256::from).collect();
-            let cancun = CancunPayloadFields::new(root.into(), hashes);
-            if version >= 4 {
-                let requests: Vec<Data> = params.next("executionRequests")?;
-                let requests = requests.into_iter().map(|request| request.0).collect();
-                let prague = PraguePayloadFields::new(check_requests(requests)?);
-                ExecutionPayloadSidecar::v4(cancun, prague)
-            } else {
-                ExecutionPayloadSidecar::v3(cancun)
-            }
-        } else {
-            ExecutionPayloadSidecar::none()
-        };
-        Ok(Self { version, fields, sidecar })
+/// The payload of a call, if its fork is one that the version is for.
+pub(super) fn payload(call: NewPayload, version: u8, chain: &ChainSpec) -> Result<Payload, Error> {
+    let timestamp = call.payload.timestamp();
+    check_fork(chain, timestamp, &rules_of(EngineMethod::NewPayload.forks(version)))?;
+    if version == 2 {
+        let has_withdrawals = chain.fork_at(timestamp) >= EthereumHardfork::Shanghai;
+        call.check_withdrawals(has_withdrawals).map_err(Error::invalid_params)?;
     }
-
-    /// The payload, if its fork is one that the version is for.
-    pub(crate) fn payload(self, chain: &ChainSpec) -> Result<Payload, Error> {
-        let Self { version, fields, sidecar } = self;
-        let timestamp = fields.timestamp();
-        check_fork(chain, timestamp, &rules_of(EngineMethod::NewPayload.forks(version)))?;
-        if version == 2 {
-            let has_withdrawals = chain.fork_at(timestamp) >= EthereumHardfork::Shanghai;
-            fields.check_withdrawals(has_withdrawals).map_err(Error::invalid_params)?;
-        }
-        Ok(Payload { execution: fields.into_payload(), sidecar })
-    }
+    let sidecar = call.sidecar();
+    Ok(Payload { execution: call.payload, sidecar })
 }
 
 /// `-38005` unless the fork at `timestamp` is one of `forks`.
@@ -79,7 +52,7 @@ pub(crate) fn check_fork(
 }
 
 /// prague.md, `engine_newPayloadV4`: ascending by type, each type once, none without content.
-pub(crate) fn check_requests(requests: Vec<Bytes>) -> Result<Requests, Error> {
+pub(crate) fn check_requests(requests: &[Bytes]) -> Result<(), Error> {
     let mut last = None;
     for (index, request) in requests.iter().enumerate() {
         let refuse = |reason: &str| {
@@ -94,5 +67,5 @@ pub(crate) fn check_requests(requests: Vec<Bytes>) -> Result<Requests, Error> {
             _ => last = Some(kind),
         }
     }
-    Ok(Requests::from_requests(requests))
+    Ok(())
 }

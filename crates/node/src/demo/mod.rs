@@ -3,7 +3,7 @@
 
 mod world;
 
-pub use world::{CODE_BYTES, World};
+pub use world::World;
 
 use std::time::{Duration, Instant};
 

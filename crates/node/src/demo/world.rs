@@ -6,9 +6,7 @@
 
 use alloy_consensus::crypto::secp256k1::sign_message;
 use alloy_consensus::{SignableTransaction, TxEip1559};
-use alloy_eips::eip2718::Encodable2718;
-use alloy_eips::{eip2935, eip4788, eip7002, eip7251};
-use alloy_genesis::{ChainConfig, Genesis, GenesisAccount};
+use alloy_genesis::{Genesis, GenesisAccount};
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address, bytes, keccak256};
 use alloy_rpc_types_engine::{
     CancunPayloadFields, ExecutionPayload, ExecutionPayloadSidecar, PayloadAttributes,
@@ -19,12 +17,11 @@ use engine::Engine;
 use execution::Transaction;
 
 /// Bytes of each contract's code: the limit of EIP-170.
-pub const CODE_BYTES: usize = 24_576;
+const CODE_BYTES: usize = 24_576;
 
 /// Gas that the loop takes for one contract: a cold `EXTCODESIZE` (2,600) and the loop around it.
 const GAS_A_CONTRACT: u64 = 2_637;
 
-const CHAIN_ID: u64 = 764_773;
 const FIRST_CONTRACT: Address = address!("0xc0de000000000000000000000000000000000000");
 const LOOP: Address = address!("0x100900000000000000000000000000000000c0de");
 
@@ -37,7 +34,7 @@ const SECONDS_A_SLOT: u64 = 12;
 /// A genesis, and the account that pays for all transactions.
 #[derive(Debug)]
 pub struct World {
-    /// A geth-style genesis: Osaka from the first block on.
+    /// A geth-style genesis: Osaka from the first block on, as in `docs/genesis.json`.
     pub genesis: Genesis,
     key: B256,
     /// The nonce of the next transaction of [`World::build`].
@@ -53,27 +50,8 @@ impl World {
         let key = keccak256("deponent demo");
         let sender = sign_message(key, key)?.recover_address_from_prehash(&key)?;
         let account = |code| GenesisAccount { code: Some(code), ..GenesisAccount::default() };
-        let mut genesis = Genesis {
-            config: config(),
-            gas_limit: 60_000_000,
-            timestamp: 1_767_747_671,
-            ..Genesis::default()
-        };
-        let system = [
-            (eip4788::BEACON_ROOTS_ADDRESS, eip4788::BEACON_ROOTS_CODE.clone()),
-            (eip2935::HISTORY_STORAGE_ADDRESS, eip2935::HISTORY_STORAGE_CODE.clone()),
-            (
-                eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS,
-                eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_CODE.clone(),
-            ),
-            (
-                eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS,
-                eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_CODE.clone(),
-            ),
-        ];
-        for (address, code) in system {
-            genesis.alloc.insert(address, account(code).with_nonce(Some(1)));
-        }
+        let mut genesis: Genesis = serde_json::from_str(include_str!("genesis.json"))?;
+        genesis.timestamp = 1_767_747_671;
         genesis.alloc.insert(LOOP, account(LOOP_CODE));
         let rich = GenesisAccount::default().with_balance(U256::from(10).pow(U256::from(24)));
         genesis.alloc.insert(sender, rich);
@@ -105,7 +83,7 @@ impl World {
         };
         let mut transactions = Vec::new();
         if contracts > 0 {
-            transactions.push(self.read(self.nonce, contracts)?);
+            transactions.push(self.read_codes(self.nonce, contracts)?);
             self.nonce += 1;
         }
         let built = engine.build(head, attributes, transactions, Bytes::new())?;
@@ -118,22 +96,18 @@ impl World {
         Ok((payload, sidecar))
     }
 
-    /// A signed transaction that reads the code sizes of `contracts` contracts, as blocks hold it.
+    /// A signed transaction that reads the code sizes of `contracts` contracts.
     ///
     /// # Errors
     /// If the key cannot sign.
-    pub fn read_codes(&self, nonce: u64, contracts: usize) -> anyhow::Result<Bytes> {
-        Ok(self.read(nonce, contracts)?.encoded_2718().into())
-    }
-
-    fn read(&self, nonce: u64, contracts: usize) -> anyhow::Result<Transaction> {
+    pub fn read_codes(&self, nonce: u64, contracts: usize) -> anyhow::Result<Transaction> {
         let end = U256::from_be_slice(FIRST_CONTRACT.as_slice()) + U256::from(contracts);
         let input = [contract(0).into_word(), B256::from(end)].concat().into();
         let gas_limit = 30_000 + GAS_A_CONTRACT * contracts as u64;
-        self.transaction(nonce, TxKind::Call(LOOP), input, gas_limit)
+        self.sign(nonce, TxKind::Call(LOOP), input, gas_limit)
     }
 
-    /// A signed transaction of the paying account, as blocks hold it.
+    /// A signed transaction of the paying account.
     ///
     /// # Errors
     /// If the key cannot sign.
@@ -143,19 +117,9 @@ impl World {
         to: TxKind,
         input: Bytes,
         gas_limit: u64,
-    ) -> anyhow::Result<Bytes> {
-        Ok(self.transaction(nonce, to, input, gas_limit)?.encoded_2718().into())
-    }
-
-    fn transaction(
-        &self,
-        nonce: u64,
-        to: TxKind,
-        input: Bytes,
-        gas_limit: u64,
     ) -> anyhow::Result<Transaction> {
         let transaction = TxEip1559 {
-            chain_id: CHAIN_ID,
+            chain_id: self.genesis.config.chain_id,
             nonce,
             gas_limit,
             max_fee_per_gas: 100_000_000_000,
@@ -166,37 +130,6 @@ impl World {
         };
         let signature = sign_message(self.key, transaction.signature_hash())?;
         Ok(transaction.into_signed(signature).into())
-    }
-}
-
-fn config() -> ChainConfig {
-    ChainConfig {
-        chain_id: CHAIN_ID,
-        homestead_block: Some(0),
-        eip150_block: Some(0),
-        eip155_block: Some(0),
-        eip158_block: Some(0),
-        byzantium_block: Some(0),
-        constantinople_block: Some(0),
-        petersburg_block: Some(0),
-        istanbul_block: Some(0),
-        berlin_block: Some(0),
-        london_block: Some(0),
-        merge_netsplit_block: Some(0),
-        terminal_total_difficulty: Some(U256::ZERO),
-        terminal_total_difficulty_passed: true,
-        shanghai_time: Some(0),
-        cancun_time: Some(0),
-        prague_time: Some(0),
-        osaka_time: Some(0),
-        blob_schedule: [
-            ("cancun".into(), alloy_eips::eip7840::BlobParams::cancun()),
-            ("prague".into(), alloy_eips::eip7840::BlobParams::prague()),
-            ("osaka".into(), alloy_eips::eip7840::BlobParams::osaka()),
-        ]
-        .into(),
-        deposit_contract_address: Some(alloy_eips::eip6110::MAINNET_DEPOSIT_CONTRACT_ADDRESS),
-        ..ChainConfig::default()
     }
 }
 

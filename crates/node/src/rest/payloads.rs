@@ -5,14 +5,10 @@ use std::sync::Arc;
 use alloy_consensus::Transaction as _;
 use alloy_eips::Decodable2718;
 use alloy_primitives::{B256, Bytes};
-use alloy_rpc_types_engine::{
-    CancunPayloadFields, ExecutionPayloadSidecar, PayloadId, PraguePayloadFields,
-};
+use alloy_rpc_types_engine::PayloadId;
 use engine::{Built, Payload};
-use engine_api::Fork;
-use engine_api::ssz::{
-    BlobsBundle, BuiltPayload, ExecutionPayloadEnvelope, PayloadStatus, Status, with_witness_parts,
-};
+use engine_api::ssz::{ExecutionPayloadEnvelope, PayloadStatus, Status, with_witness_parts};
+use engine_api::{EngineMethod, Fork, NewPayload};
 use execution::Transaction;
 use rpc::rest::{Request, Response};
 
@@ -83,18 +79,13 @@ fn read(api: &Api, request: &Request) -> Result<(B256, Payload), Problem> {
 fn payload(api: &Api, fork: Fork, envelope: ExecutionPayloadEnvelope) -> Result<Payload, Problem> {
     let ExecutionPayloadEnvelope { payload, parent_beacon_block_root, execution_requests } =
         envelope;
-    let requests = execution_requests.map(api::check_requests).transpose()?;
+    api::check_requests(execution_requests.as_deref().unwrap_or_default())?;
     api::check_fork(api.engine.chain(), payload.timestamp(), &rules(fork))?;
-    let cancun = parent_beacon_block_root.map(|root| {
-        let hashes = versioned_hashes(payload.transactions());
-        CancunPayloadFields::new(root, hashes)
-    });
-    let sidecar = match (cancun, requests.map(PraguePayloadFields::new)) {
-        (Some(cancun), Some(prague)) => ExecutionPayloadSidecar::v4(cancun, prague),
-        (Some(cancun), None) => ExecutionPayloadSidecar::v3(cancun),
-        (None, _) => ExecutionPayloadSidecar::none(),
-    };
-    Ok(Payload { execution: payload, sidecar })
+    let versioned_hashes = versioned_hashes(payload.transactions());
+    let call =
+        NewPayload { payload, versioned_hashes, parent_beacon_block_root, execution_requests };
+    let sidecar = call.sidecar();
+    Ok(Payload { execution: call.payload, sidecar })
 }
 
 /// The versioned hashes of all blobs. A transaction that cannot be read has none; the engine will
@@ -133,13 +124,6 @@ fn find(api: &Api, request: &Request, id: &str) -> Result<(Fork, Arc<Built>), Pr
 }
 
 fn encode(fork: Fork, built: &Built) -> Result<Vec<u8>, Problem> {
-    let requests = || built.requests.iter().cloned().collect();
-    let built = BuiltPayload {
-        payload: api::execution_payload(built),
-        block_value: built.block_value,
-        // No pool, so no blobs.
-        blobs: (fork >= Fork::Cancun).then(|| (BlobsBundle::default(), false)),
-        execution_requests: (fork >= Fork::Prague).then(requests),
-    };
-    built.encode().map_err(Problem::of_answer)
+    let version = EngineMethod::GetPayload.version(fork);
+    api::envelope(built, Some(version)).encode().map_err(Problem::of_answer)
 }

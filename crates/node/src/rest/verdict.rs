@@ -1,6 +1,5 @@
 //! A verdict as a status, and the headers that go with it.
 
-use std::fmt;
 use std::time::Duration;
 
 use alloy_primitives::B256;
@@ -30,7 +29,7 @@ pub(super) fn add_headers(api: &Api, hash: B256, headers: &mut HeaderMap) {
             None => {}
         }
         if let Some(timings) = timings.filter(|timings| !timings.witness.is_zero()) {
-            text += &format!(", ms={}", Milliseconds(timings.witness));
+            text += &format!(", ms={}", milliseconds(timings.witness));
         }
         insert(WITNESS, format!("/engine/v1/witnesses/{hash}"));
         insert(WITNESS_ITEMS, text);
@@ -44,19 +43,15 @@ pub(super) fn add_headers(api: &Api, hash: B256, headers: &mut HeaderMap) {
             ("catching-up", timings.catching_up),
             ("witness", timings.witness),
         ];
-        let parts = parts.map(|(name, time)| format!("{name};dur={}", Milliseconds(time)));
+        let parts = parts.map(|(name, time)| format!("{name};dur={}", milliseconds(time)));
         insert(TIMINGS, parts.join(", "));
     }
 }
 
 /// A time in milliseconds, with three decimals.
-struct Milliseconds(Duration);
-
-impl fmt::Display for Milliseconds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let micros = self.0.as_micros();
-        write!(f, "{}.{:03}", micros / 1000, micros % 1000)
-    }
+fn milliseconds(time: Duration) -> String {
+    let micros = time.as_micros();
+    format!("{}.{:03}", micros / 1000, micros % 1000)
 }
 
 #[cfg(test)]
@@ -66,7 +61,7 @@ mod tests {
     #[test]
     fn milliseconds_have_three_decimals() {
         for (micros, expected) in [(0, "0.000"), (7, "0.007"), (90_050, "90.050")] {
-            assert_eq!(Milliseconds(Duration::from_micros(micros)).to_string(), expected);
+            assert_eq!(milliseconds(Duration::from_micros(micros)), expected);
         }
     }
 }

@@ -4,7 +4,6 @@
 use crate::draft::{STAND_INS, WithStandIns};
 use crate::fixture::{FixtureBlock, Test};
 use crate::judge::{FlatState, Log};
-use crate::random_blocks::Random;
 use alloy_eip7928::{
     AccountChanges, BalanceChange, BlockAccessIndex, CodeChange, NonceChange, SlotChanges,
     StorageChange,
@@ -15,6 +14,7 @@ use execution::{
     AccessList, AheadExecutor, AheadOutcomes, ChainSpec, PriorChanges, RunOptions, SealedBlock,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use testing::Random;
 use testing::world::{RanBefore, summary};
 
 /// The numbers of blocks compared.
@@ -166,11 +166,12 @@ fn check_ahead(
         executed.map(|executed| (summary(&executed), log.keys)).map_err(|error| error.to_string())
     };
     let in_order = run(None);
-    let mut random = Random(u64::from_be_bytes(block.hash()[..8].try_into().expect("8 bytes")));
+    let mut random =
+        Random::new(u64::from_be_bytes(block.hash()[..8].try_into().expect("8 bytes")));
     for attempt in 0..ATTEMPTS {
         let (list, left_out) = match attempt {
             0 => (list.clone(), 0),
-            _ => (falsified(&mut random, list), random.next()),
+            _ => (falsified(&mut random, list), random.number()),
         };
         let Some(list) = AccessList::decode(&list, u64::MAX) else { continue };
         let before = PriorChanges::List(&list);

@@ -7,8 +7,6 @@
 mod access_lists;
 mod blocks;
 mod draft;
-#[path = "../it/common/envelope.rs"]
-mod envelope;
 mod fixture;
 mod followed;
 mod judge;

@@ -5,29 +5,14 @@ use crate::blocks::{Judge, check_reason};
 use crate::fixture::{FixturePayload, Test};
 use crate::report::Witnesses;
 use crate::wires::{self, Rest};
-use alloy_primitives::{B256, Bytes};
+use alloy_primitives::B256;
 use deponent_node::Api;
 use engine::Engine;
+use engine_api::{ForkchoiceUpdateResponse, Status};
 use execution::ChainSpec;
 use rpc::{Error, Handler, Json, RawValue};
-use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
-
-#[derive(Deserialize, Debug)]
-#[serde(rename_all = "camelCase")]
-struct Status {
-    status: String,
-    latest_valid_hash: Option<B256>,
-    witness: Option<Bytes>,
-    validation_error: Option<String>,
-}
-
-#[derive(Deserialize, Debug)]
-#[serde(rename_all = "camelCase")]
-struct Updated {
-    payload_status: Status,
-}
 
 pub(crate) fn run(
     test: &Test,
@@ -72,11 +57,12 @@ fn run_payload(
         };
     }
     let answer = answer.map_err(|error| format!("{method}: {error:?}"))?;
-    let status: Status = parse(&answer.to_vec())?;
+    let read = wires::read(&answer)?;
+    let status = &read.content;
     if let Some(expected) = &payload.validation_error {
         check_reason(expected, status.validation_error.as_deref().unwrap_or_default())?;
-        return match status.status.as_str() {
-            "INVALID" if status.witness.is_none() => match status.latest_valid_hash {
+        return match status.status {
+            Status::Invalid if read.witness.is_none() => match status.latest_valid_hash {
                 None => Ok(Ok(answer)),
                 Some(hash) if engine.block(hash).is_ok_and(|block| block.is_some()) => {
                     Ok(Ok(answer))
@@ -86,8 +72,8 @@ fn run_payload(
             _ => Err(format!("{status:?}, expected INVALID, {expected}")),
         };
     }
-    let (Some(hash), Some(witness), "VALID") =
-        (status.latest_valid_hash, &status.witness, status.status.as_str())
+    let (Some(hash), Some(witness), Status::Valid) =
+        (status.latest_valid_hash, &read.witness, status.status)
     else {
         return Err(format!("{status:?}"));
     };
@@ -96,7 +82,7 @@ fn run_payload(
     let record = record.ok_or("a valid block is unknown")?;
     judge.block(engine, &record.block, witnesses)?;
     let kept = engine.witness(hash).map_err(|error| error.to_string())?;
-    if witness::rlp::decode(witness).ok() != kept.map(|witness| (*witness).clone()) {
+    if Some(witness) != kept.as_deref() {
         return Err("the answer's witness is not the engine's".into());
     }
     // A repeated call gets the same answer, the witness included.
@@ -115,18 +101,8 @@ fn rest_payload(
     counts: &mut wires::Counts,
 ) -> Result<(), String> {
     let version = payload.new_payload_version.parse::<u8>().map_err(|error| error.to_string())?;
-    let read = |answer: Json| {
-        let status: Status = parse(&answer.to_vec())?;
-        let witness = status.witness.map(|rlp| witness::rlp::decode(&rlp)).transpose();
-        Ok::<_, String>(wires::Answer {
-            status: status.status,
-            latest_valid_hash: status.latest_valid_hash,
-            has_error: status.validation_error.is_some(),
-            witness: witness.map_err(|error| error.to_string())?,
-        })
-    };
     let expected = match answer {
-        Ok(answer) => Ok(read(answer)?),
+        Ok(answer) => Ok(wires::read(&answer)?),
         Err(error) => Err(error),
     };
     rest.payload(version, payload.params.get(), &expected, counts)
@@ -140,13 +116,10 @@ fn set_head(api: &Api, payload: &FixturePayload, hash: B256) -> Result<(), Strin
     let params: Box<RawValue> = params.map_err(|error| error.to_string())?;
     let answer =
         api.call(&method, Some(&params)).map_err(|error| format!("{method}: {error:?}"))?;
-    let updated: Updated = parse(&answer.to_vec())?;
-    match updated.payload_status.status.as_str() {
-        "VALID" => Ok(()),
+    let updated: ForkchoiceUpdateResponse =
+        serde_json::from_slice(&answer.to_vec()).map_err(|error| format!("answer: {error}"))?;
+    match updated.payload_status.status {
+        Status::Valid => Ok(()),
         _ => Err(format!("{method}: {updated:?}")),
     }
-}
-
-fn parse<'a, T: Deserialize<'a>>(answer: &'a [u8]) -> Result<T, String> {
-    serde_json::from_slice(answer).map_err(|error| format!("answer: {error}"))
 }

@@ -13,6 +13,7 @@ use engine::{Engine, EngineOptions, Genesis, Payload, Verdict};
 use execution::{SealedBlock, Transaction};
 use state::{Database, MemoryDisk};
 use std::collections::BTreeMap;
+use testing::Random;
 use testing::asm::*;
 use testing::world::{self, Signer, StartAccount, World, genesis_alloc, marker};
 use witness::Witness;
@@ -31,7 +32,7 @@ const MOST: u128 = 1_000_000 * world::GAS_PRICE + 1;
 
 /// Runs the random chain of a few blocks that `seed` makes, and returns how many blocks it has.
 pub(crate) fn run(seed: u64) -> Result<usize, String> {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let fork = random.pick(&FORKS);
     let accounts = accounts(&mut random, fork);
     let mut world = World::new(world::chain(fork), accounts.clone());
@@ -102,7 +103,7 @@ fn check_ahead(
     let in_order = world.validate(block).map_err(|error| error.to_string())?;
     let list = in_order.executed.block_access_list.as_ref().ok_or("no access list")?;
     for _ in 0..3 {
-        let (list, left_out) = (falsified(random, list), random.next());
+        let (list, left_out) = (falsified(random, list), random.number());
         let is_left_out = |index| left_out >> index & 1 == 1;
         let ahead = world.validate_ahead(block, &list, is_left_out);
         in_order.check_same(&ahead.map_err(|error| error.to_string())?)?;
@@ -151,31 +152,6 @@ fn payload(block: &SealedBlock, list: Bytes) -> Payload {
     let payload = ExecutionPayloadV4::from_block_unchecked_with_bal(block.hash(), block, list);
     let sidecar = ExecutionPayloadSidecar::from_block(block);
     Payload { execution: ExecutionPayload::V4(payload), sidecar }
-}
-
-/// Numbers that follow from the seed (SplitMix64).
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-
-    fn one_in(&mut self, count: usize) -> bool {
-        self.below(count) == 0
-    }
-
-    fn pick<T: Clone>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())].clone()
-    }
 }
 
 /// The values that transactions and contracts choose from.

@@ -2,26 +2,21 @@
 //! its own. Status, latest valid hash, whether there is an error, and the witness must be those of
 //! JSON-RPC.
 
-use crate::envelope::envelope;
 use alloy_consensus::Transaction as _;
 use alloy_eips::Decodable2718;
 use alloy_primitives::{B256, Bytes};
 use alloy_rpc_types_engine::ForkchoiceState;
 use client::Fork;
-use client::ssz::{
-    ExecutionPayloadEnvelope, ForkchoiceUpdate, ForkchoiceUpdateResponse, PayloadStatus, Status,
-    WithWitness,
-};
+use client::ssz::{ForkchoiceUpdate, ForkchoiceUpdateResponse, PayloadStatus, Status, WithWitness};
 use deponent_node::Api;
 use deponent_node::rest::rules;
 use engine::{Engine, Genesis};
+use engine_api::NewPayload;
 use execution::{ChainSpec, Transaction};
 use rpc::rest::{HeaderMap, HeaderValue, Method, Request, Resources as _, Response, StatusCode};
-use rpc::{Code, Error};
-use serde_json::Value;
+use rpc::{Code, Error, Json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use witness::Witness;
 
 /// The results of the comparisons.
 #[derive(Default)]
@@ -48,12 +43,13 @@ impl Counts {
     }
 }
 
-/// An answer of JSON-RPC.
-pub(crate) struct Answer {
-    pub(crate) status: String,
-    pub(crate) latest_valid_hash: Option<B256>,
-    pub(crate) has_error: bool,
-    pub(crate) witness: Option<Witness>,
+/// An answer of either wire; those of JSON-RPC have no public keys.
+pub(crate) type Answer = WithWitness<PayloadStatus>;
+
+/// Reads an answer of JSON-RPC.
+pub(crate) fn read(answer: &Json) -> Result<Answer, String> {
+    let text = String::from_utf8(answer.to_vec()).map_err(|error| error.to_string())?;
+    Answer::from_json(&text).map_err(|error| format!("answer: {error}"))
 }
 
 /// A chain that is spoken to over REST alone.
@@ -83,8 +79,7 @@ impl Rest {
         if self.is_behind {
             return counts.exempt("blocks after one that SSZ cannot carry");
         }
-        let params: Value = serde_json::from_str(params).map_err(|error| error.to_string())?;
-        let Some((envelope, hashes)) = envelope(version, &params) else {
+        let Ok(call) = NewPayload::from_json(version, params) else {
             return match expected {
                 Err(error) if error.is(Code::InvalidParams) => {
                     counts.exempt("parameters without something that a container always has")
@@ -92,22 +87,23 @@ impl Rest {
                 _ => Err("the parameters have no SSZ form".into()),
             };
         };
-        let timestamp = envelope.payload.timestamp();
+        let timestamp = call.payload.timestamp();
         let era = self.engine.chain().fork_at(timestamp);
         // The fork of the block where the version is for it, so that both say that it is not.
         let candidates = forks(version).iter();
         let fork = candidates.copied().find(|fork| rules(*fork).contains(&era));
         let fork = fork.unwrap_or(*forks(version).last().expect("each version is for some"));
-        let answer = self.post("payloads/witness", fork, encode(&envelope)?);
-        let exempt = exemption(version, &envelope, &hashes, rules(fork).contains(&era), expected);
+        let answer = self.post("payloads/witness", fork, encode(&call)?);
+        let exempt = exemption(version, &call, rules(fork).contains(&era), expected);
         if let Some(reason) = exempt {
-            self.is_behind = matches!(expected, Ok(answer) if answer.status == "VALID");
+            self.is_behind =
+                matches!(expected, Ok(answer) if answer.content.status == Status::Valid);
             return counts.exempt(reason);
         }
         compare(&answer, expected)?;
         counts.alike += 1;
-        match expected {
-            Ok(Answer { status, latest_valid_hash: Some(hash), .. }) if status == "VALID" => {
+        match expected.as_ref().map(|answer| &answer.content) {
+            Ok(PayloadStatus { status: Status::Valid, latest_valid_hash: Some(hash), .. }) => {
                 self.set_head(fork, *hash)
             }
             _ => Ok(()),
@@ -161,24 +157,23 @@ impl Counts {
     }
 }
 
-fn encode(envelope: &ExecutionPayloadEnvelope) -> Result<Vec<u8>, String> {
-    envelope.encode().map_err(|error| error.to_string())
+fn encode(call: &NewPayload) -> Result<Vec<u8>, String> {
+    call.to_ssz().map_err(|error| error.to_string())
 }
 
 /// Why SSZ may answer otherwise, by the specification.
 fn exemption(
     version: u8,
-    envelope: &ExecutionPayloadEnvelope,
-    hashes: &[B256],
+    call: &NewPayload,
     is_of_fork: bool,
     expected: &Result<Answer, Error>,
 ) -> Option<&'static str> {
-    let payload = &envelope.payload;
+    let payload = &call.payload;
     let decoded = payload.transactions().iter().map(|raw| Transaction::decode_2718_exact(raw).ok());
     let decoded: Option<Vec<_>> = decoded.collect();
     let own = decoded.iter().flatten().filter_map(|tx| tx.blob_versioned_hashes()).flatten();
-    let is_invalid = matches!(expected, Ok(answer) if answer.status == "INVALID");
-    if version >= 3 && decoded.is_some() && is_invalid && !own.eq(hashes) {
+    let is_invalid = matches!(expected, Ok(answer) if answer.content.status == Status::Invalid);
+    if version >= 3 && decoded.is_some() && is_invalid && !own.eq(&call.versioned_hashes) {
         return Some("wrong expectedBlobVersionedHashes, which SSZ has not");
     }
     if version == 1 && !is_of_fork && is_invalid {
@@ -213,31 +208,25 @@ fn compare(answer: &Response, expected: &Result<Answer, Error>) -> Result<(), St
         }
     };
     if answer.status != StatusCode::OK {
-        return Err(format!("SSZ: {} {}, JSON: {}", answer.status, problem(), expected.status));
+        let expected = &expected.content;
+        return Err(format!("SSZ: {} {}, JSON: {expected:?}", answer.status, problem()));
     }
-    let read = WithWitness::<PayloadStatus>::decode(&body).map_err(|error| error.to_string())?;
-    let PayloadStatus { status, latest_valid_hash, validation_error } = &read.content;
-    let name = match status {
-        Status::Valid => "VALID",
-        Status::Invalid => "INVALID",
-        Status::Syncing => "SYNCING",
-        Status::Accepted => "ACCEPTED",
-        Status::InvalidBlockHash => "INVALID_BLOCK_HASH",
-    };
+    let read = Answer::decode(&body).map_err(|error| error.to_string())?;
+    let (found, expected_status) = (&read.content, &expected.content);
     // JSON-RPC's first version alone has a status of its own for a wrong hash.
-    let same_status =
-        name == expected.status || (name == "INVALID" && expected.status == "INVALID_BLOCK_HASH");
+    let same_status = found.status == expected_status.status
+        || (found.status, expected_status.status) == (Status::Invalid, Status::InvalidBlockHash);
     let same = same_status
-        && *latest_valid_hash == expected.latest_valid_hash
-        && validation_error.is_some() == expected.has_error;
+        && found.latest_valid_hash == expected_status.latest_valid_hash
+        && found.validation_error.is_some() == expected_status.validation_error.is_some();
     if !same {
-        return Err(format!("SSZ: {:?}, JSON: {}", read.content, expected.status));
+        return Err(format!("SSZ: {found:?}, JSON: {expected_status:?}"));
     }
     if read.witness != expected.witness {
         return Err("the witness over SSZ is not the one over JSON-RPC".into());
     }
-    match (name, answer.headers.get("deponent-witness"), read.public_keys.is_empty()) {
-        ("VALID", Some(_), _) | ("INVALID" | "SYNCING", None, true) => Ok(()),
+    match (found.status, answer.headers.get("deponent-witness"), read.public_keys.is_empty()) {
+        (Status::Valid, Some(_), _) | (Status::Invalid | Status::Syncing, None, true) => Ok(()),
         _ => Err("the headers or keys are not those of the status".into()),
     }
 }

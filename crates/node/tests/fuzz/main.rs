@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use targets::{TARGETS, Target};
+use testing::Random;
 
 fn corpus(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/corpus").join(target)
@@ -65,10 +66,10 @@ fn no_change_of_the_corpus_makes_a_target_panic() {
             scope.spawn(move || {
                 let calls = calls * times as usize;
                 let inputs: Vec<_> = inputs(name).into_iter().map(|(_, data)| data).collect();
-                let mut chance = Chance(u64::from(seed));
+                let mut random = Random::new(seed.into());
                 let mut well_formed = 0;
                 for at in 0..calls {
-                    let data = chance.changed(&inputs);
+                    let data = changed(&mut random, &inputs);
                     let context = format!("seed {seed}, call {at}");
                     well_formed += usize::from(call(name, *target, &data, &context));
                 }
@@ -78,60 +79,43 @@ fn no_change_of_the_corpus_makes_a_target_panic() {
     });
 }
 
-/// Chance from a seed (SplitMix64).
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
+/// One of the inputs, changed in a few places.
+fn changed(random: &mut Random, inputs: &[Vec<u8>]) -> Vec<u8> {
+    let mut data = random.pick(inputs);
+    for _ in 0..=random.below(4) {
+        change(random, &mut data, inputs);
     }
+    data
+}
 
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit.max(1) as u64) as usize
-    }
-
-    /// One of the inputs, changed in a few places.
-    fn changed(&mut self, inputs: &[Vec<u8>]) -> Vec<u8> {
-        let mut data = inputs[self.below(inputs.len())].clone();
-        for _ in 0..=self.below(4) {
-            self.change(&mut data, inputs);
+fn change(random: &mut Random, data: &mut Vec<u8>, inputs: &[Vec<u8>]) {
+    const BYTES: [u8; 16] = *b"\x00\x01\x7f\x80\x81\xb7\xb8\xbf\xc0\xf7\xf8\xff\"{0,";
+    let at = random.below(data.len().max(1));
+    let end = (at + 1 + random.below(40)).min(data.len());
+    match random.below(8) {
+        _ if data.is_empty() => data.push(random.number() as u8),
+        0 => data[at] ^= 1 << random.below(8),
+        1 => data[at] = random.pick(&BYTES),
+        2 => data.insert(at, random.number() as u8),
+        3 => drop(data.drain(at..end)),
+        4 => {
+            let piece = data[at..end].to_vec();
+            data.splice(at..at, piece);
         }
-        data
-    }
-
-    fn change(&mut self, data: &mut Vec<u8>, inputs: &[Vec<u8>]) {
-        const BYTES: [u8; 16] = *b"\x00\x01\x7f\x80\x81\xb7\xb8\xbf\xc0\xf7\xf8\xff\"{0,";
-        let at = self.below(data.len());
-        let end = (at + 1 + self.below(40)).min(data.len());
-        match self.below(8) {
-            _ if data.is_empty() => data.push(self.next() as u8),
-            0 => data[at] ^= 1 << self.below(8),
-            1 => data[at] = BYTES[self.below(BYTES.len())],
-            2 => data.insert(at, self.next() as u8),
-            3 => drop(data.drain(at..end)),
-            4 => {
-                let piece = data[at..end].to_vec();
-                data.splice(at..at, piece);
-            }
-            5 => data.truncate(at),
-            6 => {
-                // A piece of another input.
-                let other = &inputs[self.below(inputs.len())];
-                let from = self.below(other.len());
-                let to = (from + 1 + self.below(200)).min(other.len());
-                data.splice(at..end, other[from..to].iter().copied());
-            }
-            _ => {
-                // A number that is a little or a lot off.
-                let end = (at + 4).min(data.len());
-                let number = [0, 1, 4, 12, u32::MAX, 1 << 31][self.below(6)];
-                let number = number + [0, 1][self.below(2)] * u32::from(number < 99);
-                data[at..end].copy_from_slice(&number.to_le_bytes()[..end - at]);
-            }
+        5 => data.truncate(at),
+        6 => {
+            // A piece of another input.
+            let other = &inputs[random.below(inputs.len())];
+            let from = random.below(other.len().max(1));
+            let to = (from + 1 + random.below(200)).min(other.len());
+            data.splice(at..end, other[from..to].iter().copied());
+        }
+        _ => {
+            // A number that is a little or a lot off.
+            let end = (at + 4).min(data.len());
+            let number = [0, 1, 4, 12, u32::MAX, 1 << 31][random.below(6)];
+            let number = number + [0, 1][random.below(2)] * u32::from(number < 99);
+            data[at..end].copy_from_slice(&number.to_le_bytes()[..end - at]);
         }
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use alloy_primitives::map::AddressMap;
-use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, hex, keccak256};
 use client::Fork;
 use client::ssz::{
     BodiesResponse, BuiltPayload, ExecutionPayloadEnvelope, ForkchoiceUpdate,
@@ -205,10 +205,8 @@ pub fn rpc_answer(data: &[u8]) -> bool {
         status.map(RawValue::get)
     );
     if let Some(Ok(bytes)) = witness.map(response::bytes) {
-        let mut written = Vec::new();
-        rpc::push_hex(&mut written, &bytes);
-        let read = witness.expect("just decoded").get().as_bytes();
-        assert!(written.eq_ignore_ascii_case(read));
+        let written = format!("\"{}\"", hex::encode_prefixed(bytes));
+        assert!(written.eq_ignore_ascii_case(witness.expect("just decoded").get()));
     }
     true
 }

@@ -6,12 +6,13 @@ use std::net::TcpStream;
 
 use crate::common::*;
 use alloy_primitives::B256;
+use engine_api::NewPayload;
 use rpc::{Code, JwtSecret};
 use serde_json::{Value, json};
 
 /// A node in Osaka with one block, and a payload for the next.
 async fn node_and_payload() -> (TestNode, Value) {
-    let mut node = TestNode::start(genesis(config(true))).await;
+    let mut node = TestNode::start(genesis_of_osaka()).await;
     node.extend(OSAKA, 1, &transactions()).await;
     let id = node.begin(OSAKA, 2, false).await;
     let envelope = node.built(OSAKA, id).await;
@@ -70,15 +71,10 @@ async fn a_payload_whose_hash_is_wrong_is_invalid() {
 
 /// The same payload with the hash that its fields have.
 fn reseal(mut params: Value) -> Value {
-    let payload: alloy_rpc_types_engine::ExecutionPayloadV3 =
-        serde_json::from_value(params[0].clone()).expect("a payload");
-    let sidecar = alloy_rpc_types_engine::ExecutionPayloadSidecar::v4(
-        alloy_rpc_types_engine::CancunPayloadFields::new(BEACON_ROOT, vec![]),
-        alloy_rpc_types_engine::PraguePayloadFields::new(alloy_eips::eip7685::Requests::default()),
-    );
-    let block = alloy_rpc_types_engine::ExecutionPayload::V3(payload)
-        .try_into_block_with_sidecar::<execution::Transaction>(&sidecar)
-        .expect("a block");
+    let call = NewPayload::from_json(4, &params.to_string()).expect("a payload");
+    let sidecar = call.sidecar();
+    let block = call.payload.try_into_block_with_sidecar::<execution::Transaction>(&sidecar);
+    let block = block.expect("a block");
     params[0]["blockHash"] = json!(block.header.hash_slow());
     params
 }
@@ -124,7 +120,7 @@ async fn a_sealed_block_that_breaks_a_rule_names_its_valid_parent() {
 
 #[tokio::test]
 async fn the_first_version_tells_a_wrong_hash_from_other_faults() {
-    let mut node = TestNode::start(genesis(config(false))).await;
+    let mut node = TestNode::start(genesis_of_all_forks()).await;
     let id = node.begin(ALL_FORKS[0], 1, false).await;
     let envelope = node.built(ALL_FORKS[0], id).await;
     let params = new_payload(1, &envelope);
@@ -144,7 +140,7 @@ async fn a_payload_of_an_unknown_parent_is_syncing() {
     let (mut node, _) = node_and_payload().await;
     let head = node.head().await;
     // A payload whose parent another node has built.
-    let mut other = TestNode::start(genesis(config(true))).await;
+    let mut other = TestNode::start(genesis_of_osaka()).await;
     other.extend(OSAKA, 3, &[]).await;
     let id = other.begin(OSAKA, 4, false).await;
     let envelope = other.built(OSAKA, id).await;
@@ -212,7 +208,7 @@ async fn parameters_of_a_payload_are_taken_strictly() {
 
 #[tokio::test]
 async fn the_structure_of_a_payload_goes_by_its_version_and_fork() {
-    let mut node = TestNode::start(genesis(config(false))).await;
+    let mut node = TestNode::start(genesis_of_all_forks()).await;
     let mut envelopes = Vec::new();
     for fork in ALL_FORKS {
         let id = node.begin(fork, fork.time, false).await;
@@ -254,7 +250,7 @@ async fn the_structure_of_a_payload_goes_by_its_version_and_fork() {
 
 #[tokio::test]
 async fn attributes_are_looked_at_once_the_head_is_applied() {
-    let mut node = TestNode::start(genesis(config(false))).await;
+    let mut node = TestNode::start(genesis_of_all_forks()).await;
     use Code::{InvalidPayloadAttributes as Invalid, UnsupportedFork};
     let bad = [
         (1, json!(5), Invalid, "invalid type"),
@@ -314,29 +310,11 @@ async fn the_values_of_an_object_are_not_the_object() {
     let method = "engine_newPayloadV4";
     let given = with(&params, 0, "withdrawals", withdrawals);
     node.refused(method, given, Code::InvalidParams, words).await;
-    let names = [
-        "parentHash",
-        "feeRecipient",
-        "stateRoot",
-        "receiptsRoot",
-        "logsBloom",
-        "prevRandao",
-        "blockNumber",
-        "gasLimit",
-        "gasUsed",
-        "timestamp",
-        "extraData",
-        "baseFeePerGas",
-        "blockHash",
-        "transactions",
-        "withdrawals",
-        "blobGasUsed",
-        "excessBlobGas",
-        "blockAccessList",
-        "slotNumber",
-    ];
+    let names = "parentHash feeRecipient stateRoot receiptsRoot logsBloom prevRandao blockNumber \
+        gasLimit gasUsed timestamp extraData baseFeePerGas blockHash transactions withdrawals \
+        blobGasUsed excessBlobGas blockAccessList slotNumber";
     let mut given = params.clone();
-    given[0] = list(&params[0], &names);
+    given[0] = list(&params[0], &names.split(' ').collect::<Vec<_>>());
     node.refused(method, given, Code::InvalidParams, words).await;
     let client = json!([["CL", "a client", "1", "0x00000000"]]);
     node.refused("engine_getClientVersionV1", client, Code::InvalidParams, words).await;
@@ -529,7 +507,7 @@ const FUTURE: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpYXQiOjQxMDI0NDQ4M
 
 #[tokio::test]
 async fn the_engine_port_needs_a_fresh_token_of_its_secret() {
-    let mut node = TestNode::start_with_secret(genesis(config(true)), Some(SECRET)).await;
+    let mut node = TestNode::start_with_secret(genesis_of_osaka(), SECRET).await;
     let body = br#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
     let ours = JwtSecret::from_hex(SECRET).expect("a secret");
     assert_eq!(node.node.jwt, ours);

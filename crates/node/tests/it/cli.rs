@@ -21,7 +21,7 @@ fn write(dir: &Path, name: &str, value: &Value) -> String {
 
 /// A block with its witness, as `deponent verify` reads it.
 async fn document() -> Value {
-    let mut node = TestNode::start(genesis(config(true))).await;
+    let mut node = TestNode::start(genesis_of_osaka()).await;
     let envelope = node.extend(OSAKA, 1, &transactions()).await;
     let hash = &envelope["executionPayload"]["blockHash"];
     let witness = node.public("debug_executionWitness", json!([hash])).await.expect("a witness");
@@ -45,7 +45,7 @@ fn check(output: Output, success: bool, words: &[&str]) {
 #[tokio::test]
 async fn verify_says_what_it_verified_or_precisely_why_not() {
     let dir = tempfile::tempdir().expect("a directory");
-    let chain = write(dir.path(), "genesis.json", &genesis(config(true)));
+    let chain = write(dir.path(), "genesis.json", &genesis_of_osaka());
     let good = document().await;
     let verify = |document: &Value| {
         let file = write(dir.path(), "block.json", document);
@@ -89,7 +89,7 @@ async fn verify_says_what_it_verified_or_precisely_why_not() {
 #[test]
 fn a_node_says_where_it_listens_and_stops_on_a_signal() {
     let dir = tempfile::tempdir().expect("a directory");
-    let chain = write(dir.path(), "genesis.json", &genesis(config(true)));
+    let chain = write(dir.path(), "genesis.json", &genesis_of_osaka());
     let data = dir.path().join("data");
     let mut node = Command::new("sh")
         .args(["-c", "ulimit -Sn 256; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_deponent")])
@@ -118,6 +118,17 @@ fn a_node_says_where_it_listens_and_stops_on_a_signal() {
     let mut bad = deponent();
     bad.args(["node", "--chain", "/absent.json", "--datadir"]).arg(&data);
     check(bad.output().expect("run"), false, &["/absent.json"]);
+}
+
+#[test]
+fn a_value_of_rust_log_that_is_no_filter_is_named() {
+    let output = deponent().args(["verify", "-"]).env("RUST_LOG", "info,engine=loud").output();
+    let output = output.expect("run");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    for words in ["RUST_LOG", "\"loud\" is no level", "info,deponent_engine=debug"] {
+        assert!(said.contains(words), "{said}");
+    }
 }
 
 #[test]

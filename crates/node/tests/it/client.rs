@@ -1,8 +1,9 @@
 //! The typed client: the same answers over every wire.
 
-use crate::common::envelope::envelope;
 use crate::common::{ALL_FORKS, BEACON_ROOT, Fork as Versions, OSAKA, TestNode};
-use crate::common::{attributes, config, genesis, new_payload, raw, transactions};
+use crate::common::{
+    attributes, genesis_of_all_forks, genesis_of_osaka, new_payload_call, raw, transactions,
+};
 use alloy_eips::eip7685::Requests;
 use alloy_primitives::{B256, Bytes};
 use alloy_rpc_types_engine::{
@@ -10,6 +11,7 @@ use alloy_rpc_types_engine::{
     PayloadAttributes, PayloadId, PayloadStatusEnum, PraguePayloadFields,
 };
 use client::{CodeCache, ConnectOptions, EngineClient, Error, Fork, Wire};
+use engine_api::NewPayload;
 use execution::{SealedBlock, Transaction};
 use rpc::{ClientError, Code, JwtSecret};
 use serde_json::{Value, json};
@@ -18,18 +20,9 @@ type Payload = (ExecutionPayload, ExecutionPayloadSidecar);
 
 /// The parameters of `engine_newPayload` in alloy's types.
 fn payload(versions: Versions, built: &Value) -> Payload {
-    let (envelope, hashes) = envelope(versions.new, &new_payload(versions.new, built)).unwrap();
-    let cancun =
-        envelope.parent_beacon_block_root.map(|root| CancunPayloadFields::new(root, hashes));
-    let prague = envelope
-        .execution_requests
-        .map(|requests| PraguePayloadFields::new(Requests::new(requests)));
-    let sidecar = match (cancun, prague) {
-        (Some(cancun), Some(prague)) => ExecutionPayloadSidecar::v4(cancun, prague),
-        (Some(cancun), None) => ExecutionPayloadSidecar::v3(cancun),
-        _ => ExecutionPayloadSidecar::none(),
-    };
-    (envelope.payload, sidecar)
+    let call = new_payload_call(versions.new, built);
+    let sidecar = call.sidecar();
+    (call.payload, sidecar)
 }
 
 /// The payload, changed, under the hash that it has then.
@@ -70,7 +63,7 @@ fn head(head_block_hash: B256) -> ForkchoiceState {
 
 #[tokio::test]
 async fn a_payload_has_the_same_answer_over_every_wire() {
-    let mut node = TestNode::start(genesis(config(true))).await;
+    let mut node = TestNode::start(genesis_of_osaka()).await;
     let parent = node.head().await;
     let params = json!([parent, attributes(1, 3), raw(&transactions()), "0x"]);
     let mut built = node.ok("testing_buildBlockV1", params).await;
@@ -160,7 +153,7 @@ async fn a_payload_has_the_same_answer_over_every_wire() {
 #[tokio::test]
 async fn the_forks_follow_from_the_fields() {
     for over in 0..6 {
-        let node = TestNode::start(genesis(config(false))).await;
+        let node = TestNode::start(genesis_of_all_forks()).await;
         let mut client = clients(&node).await.swap_remove(over);
         let mut last = B256::ZERO;
         for (versions, fork) in ALL_FORKS.into_iter().zip(Fork::ALL) {
@@ -176,15 +169,13 @@ async fn the_forks_follow_from_the_fields() {
             assert_eq!(built.blobs.is_some(), fork >= Fork::Cancun);
             last = built.payload.block_hash();
 
-            let cancun = CancunPayloadFields::new(BEACON_ROOT, Vec::new());
-            let sidecar = match built.execution_requests {
-                Some(requests) => {
-                    let requests = Requests::new(requests);
-                    ExecutionPayloadSidecar::v4(cancun, PraguePayloadFields::new(requests))
-                }
-                None if fork >= Fork::Cancun => ExecutionPayloadSidecar::v3(cancun),
-                None => ExecutionPayloadSidecar::none(),
+            let call = NewPayload {
+                payload: built.payload.clone(),
+                versioned_hashes: Vec::new(),
+                parent_beacon_block_root: (fork >= Fork::Cancun).then_some(BEACON_ROOT),
+                execution_requests: built.execution_requests,
             };
+            let sidecar = call.sidecar();
             let answer = client.new_payload_with_witness(&built.payload, &sidecar).await;
             let (status, answer) = answer.unwrap_or_else(|error| panic!("{fork}: {error}"));
             assert_eq!(status.latest_valid_hash, Some(last));
@@ -207,7 +198,7 @@ async fn the_forks_follow_from_the_fields() {
 
 #[tokio::test]
 async fn errors_say_what_the_server_said() {
-    let mut node = TestNode::start(genesis(config(true))).await;
+    let mut node = TestNode::start(genesis_of_osaka()).await;
     let built = node.extend(OSAKA, 1, &[]).await;
     let (payload, sidecar) = payload(OSAKA, &built);
     let hash = payload.block_hash();
@@ -253,7 +244,7 @@ async fn errors_say_what_the_server_said() {
 
 #[tokio::test]
 async fn a_wrong_token_is_refused_over_every_wire() {
-    let node = TestNode::start(genesis(config(true))).await;
+    let node = TestNode::start(genesis_of_osaka()).await;
     let address = node.node.engine_addr.to_string();
     for jwt in [None, Some(JwtSecret::random())] {
         let is_refusal = |error: Error| match error {
@@ -275,7 +266,7 @@ async fn a_wrong_token_is_refused_over_every_wire() {
 
 #[tokio::test]
 async fn the_best_wire_is_the_fastest_that_there_is() {
-    let node = TestNode::start(genesis(config(true))).await;
+    let node = TestNode::start(genesis_of_osaka()).await;
     let mut identity = None;
     for ((address, jwt), best) in addresses(&node).into_iter().zip([Wire::Ssz, Wire::Descriptor]) {
         let mut client = EngineClient::connect(&address, jwt).await.expect("connects");

@@ -28,7 +28,7 @@ fn verify(node: &TestNode, hash: &Value, witness: &Witness) {
 
 #[tokio::test]
 async fn a_payload_is_built_validated_adopted_and_comes_with_its_witness() {
-    let mut node = TestNode::start(genesis(config(true))).await;
+    let mut node = TestNode::start(genesis_of_osaka()).await;
     let id = node.begin(OSAKA, 1, false).await;
     assert_eq!(node.begin(OSAKA, 1, false).await, id, "one build for the same attributes");
     let envelope = node.built(OSAKA, id).await;
@@ -67,7 +67,7 @@ async fn a_payload_is_built_validated_adopted_and_comes_with_its_witness() {
 
 #[tokio::test]
 async fn a_payload_built_with_witness_carries_it_last() {
-    let mut node = TestNode::start(genesis(config(false))).await;
+    let mut node = TestNode::start(genesis_of_all_forks()).await;
     for fork in ALL_FORKS {
         let id = node.begin(fork, fork.time, true).await;
         let plain = node.begin(fork, fork.time, false).await;
@@ -89,7 +89,7 @@ async fn a_payload_built_with_witness_carries_it_last() {
 
 #[tokio::test]
 async fn every_fork_has_its_versions_and_refuses_the_others() {
-    let mut node = TestNode::start(genesis(config(false))).await;
+    let mut node = TestNode::start(genesis_of_all_forks()).await;
     for fork in ALL_FORKS {
         let id = node.begin(fork, fork.time, false).await;
         let envelope = node.built(fork, id.clone()).await;
@@ -119,7 +119,7 @@ async fn every_fork_has_its_versions_and_refuses_the_others() {
 
 #[tokio::test]
 async fn a_block_is_executed_from_its_witness_alone() {
-    let mut node = TestNode::start(genesis(config(true))).await;
+    let mut node = TestNode::start(genesis_of_osaka()).await;
     let envelope = node.extend(OSAKA, 1, &transactions()).await;
     let mut params = new_payload(4, &envelope);
     let status = node.ok("engine_newPayloadWithWitnessV4", params.clone()).await;
@@ -148,7 +148,7 @@ async fn a_block_is_executed_from_its_witness_alone() {
 
 #[tokio::test]
 async fn witnesses_are_shown_of_every_block_on_any_branch() {
-    let mut node = TestNode::start(genesis(config(true))).await;
+    let mut node = TestNode::start(genesis_of_osaka()).await;
     let genesis_hash = node.head().await;
     let first = node.extend(OSAKA, 1, &[]).await["executionPayload"]["blockHash"].clone();
     let second = node.extend(OSAKA, 2, &[]).await["executionPayload"]["blockHash"].clone();
@@ -201,7 +201,7 @@ async fn witnesses_are_shown_of_every_block_on_any_branch() {
 
 #[tokio::test]
 async fn bodies_are_those_of_the_blocks() {
-    let mut node = TestNode::start(genesis(config(false))).await;
+    let mut node = TestNode::start(genesis_of_all_forks()).await;
     let mut expected = Vec::new();
     for fork in ALL_FORKS {
         let transactions = if fork.time == 41 { transactions() } else { Vec::new() };
@@ -242,7 +242,7 @@ async fn bodies_are_those_of_the_blocks() {
 
 #[tokio::test]
 async fn capabilities_are_the_methods_of_the_engine_port() {
-    let mut node = TestNode::start(genesis(config(true))).await;
+    let mut node = TestNode::start(genesis_of_osaka()).await;
     let theirs = json!([["engine_newPayloadV4"]]);
     let names = node.ok("engine_exchangeCapabilities", theirs).await;
     let names: Vec<String> = serde_json::from_value(names).expect("names");
@@ -273,7 +273,7 @@ async fn capabilities_are_the_methods_of_the_engine_port() {
 
 #[tokio::test]
 async fn the_node_says_who_it_is() {
-    let mut node = TestNode::start(genesis(config(true))).await;
+    let mut node = TestNode::start(genesis_of_osaka()).await;
     let theirs = json!([{"code": "ZZ", "name": "other", "version": "1", "commit": "0x00000000"}]);
     let ours = node.ok("engine_getClientVersionV1", theirs).await;
     assert_eq!(ours[0]["name"], "Deponent");
@@ -297,7 +297,7 @@ async fn the_node_says_who_it_is() {
 
 #[tokio::test]
 async fn blobs_are_null_without_a_pool() {
-    let mut node = TestNode::start(genesis(config(false))).await;
+    let mut node = TestNode::start(genesis_of_all_forks()).await;
     let hashes = json!([[B256::ZERO, B256::ZERO]]);
     assert_eq!(node.ok("engine_getBlobsV1", hashes.clone()).await, json!([null, null]));
     assert_eq!(node.ok("engine_getBlobsV2", hashes.clone()).await, Value::Null);
@@ -310,7 +310,7 @@ async fn blobs_are_null_without_a_pool() {
 
 #[tokio::test]
 async fn transactions_and_receipts_are_found_by_their_place() {
-    let mut node = TestNode::start(genesis(config(true))).await;
+    let mut node = TestNode::start(genesis_of_osaka()).await;
     let transactions = transactions();
     let envelope = node.extend(OSAKA, 1, &transactions).await;
     let hash = &envelope["executionPayload"]["blockHash"];
@@ -389,7 +389,7 @@ async fn transactions_and_receipts_are_found_by_their_place() {
 
 #[tokio::test]
 async fn blocks_are_shown_with_every_type_of_transaction() {
-    let mut node = TestNode::start(genesis(config(true))).await;
+    let mut node = TestNode::start(genesis_of_osaka()).await;
     let transactions = transactions();
     let envelope = node.extend(OSAKA, 1, &transactions).await;
     let payload = &envelope["executionPayload"];
@@ -415,25 +415,13 @@ async fn blocks_are_shown_with_every_type_of_transaction() {
         assert_eq!(shown["hash"], json!(transaction.hash()));
         assert_eq!(shown["type"], json!(format!("{index:#x}")));
         assert_eq!(shown["transactionIndex"], json!(format!("{index:#x}")));
-        let mut names = vec![
-            "blockHash",
-            "blockNumber",
-            "blockTimestamp",
-            "from",
-            "gas",
-            "gasPrice",
-            "input",
-            "nonce",
-            "r",
-            "s",
-            "to",
-            "v",
-            "value",
-            "chainId",
-        ];
-        names.extend([&[][..], &["accessList", "yParity"]][usize::from(index > 0)]);
-        names.extend([&[][..], &["maxFeePerGas", "maxPriorityFeePerGas"]][usize::from(index > 1)]);
-        for name in names {
+        let mut names =
+            "blockHash blockNumber blockTimestamp from gas gasPrice input nonce r s to v \
+            value chainId"
+                .to_owned();
+        names += ["", " accessList yParity"][usize::from(index > 0)];
+        names += ["", " maxFeePerGas maxPriorityFeePerGas"][usize::from(index > 1)];
+        for name in names.split(' ') {
             assert!(!shown[name].is_null(), "type {index} has no {name}: {shown}");
         }
     }
@@ -472,7 +460,7 @@ async fn blocks_are_shown_with_every_type_of_transaction() {
 
 #[tokio::test]
 async fn safe_and_finalized_are_those_named_last() {
-    let mut node = TestNode::start(genesis(config(true))).await;
+    let mut node = TestNode::start(genesis_of_osaka()).await;
     let first = node.extend(OSAKA, 1, &[]).await["executionPayload"]["blockHash"].clone();
     let second = node.extend(OSAKA, 2, &[]).await["executionPayload"]["blockHash"].clone();
     let state =
@@ -501,7 +489,7 @@ async fn safe_and_finalized_are_those_named_last() {
 
 #[tokio::test]
 async fn timings_are_those_of_the_last_block() {
-    let mut node = TestNode::start(genesis(config(true))).await;
+    let mut node = TestNode::start(genesis_of_osaka()).await;
     assert_eq!(node.ok("deponent_lastTimings", json!([])).await, Value::Null);
     for number in 1..3 {
         let hash = node.extend(OSAKA, number, &[]).await["executionPayload"]["blockHash"].clone();
@@ -530,12 +518,12 @@ fn bare(path: &std::path::Path, request: &Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_unix_socket_answers_as_both_ports_do_without_a_token() {
-    let mut node = TestNode::start(genesis(config(true))).await;
+    let mut node = TestNode::start(genesis_of_osaka()).await;
     let id = node.begin(OSAKA, 1, false).await;
     let envelope = node.built(OSAKA, id).await;
     let params = new_payload(4, &envelope);
     let path = node.node.ipc_path.clone().expect("it listens");
-    let mut client = Client::connect(&format!("unix:{}", path.display()), None).await.unwrap();
+    let mut client = node.unix_client().await;
     let called: Value =
         client.call("engine_newPayloadWithWitnessV4", params.clone()).await.expect("a result");
     assert_eq!(called["status"], "VALID");
@@ -552,6 +540,25 @@ async fn the_unix_socket_answers_as_both_ports_do_without_a_token() {
     assert!(!path.exists(), "a node that stops takes its socket away");
 }
 
+/// Asks for the verdict on a payload and its witness, with a further header.
+async fn post_payload(
+    client: &mut Client,
+    sent: &[u8],
+    more: Option<(&'static str, &'static str)>,
+) -> (HeaderMap, Bytes) {
+    let headers =
+        [("content-type", "application/octet-stream"), ("eth-execution-version", "osaka")];
+    let headers = headers
+        .into_iter()
+        .chain(more)
+        .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+    let path = "/engine/v1/payloads/witness";
+    let asked = client.request(Method::POST, path, headers.collect(), sent.to_vec());
+    let reply = asked.await.expect("an answer");
+    assert_eq!(reply.status, StatusCode::OK);
+    (reply.headers, Bytes::from(reply.body))
+}
+
 /// Splits what a client that holds codes is answered.
 fn held(body: &Bytes) -> (WithWitness<PayloadStatus>, Vec<u32>) {
     let offset = |at: usize| u32::from_le_bytes(body[at..at + 4].try_into().unwrap()) as usize;
@@ -564,40 +571,23 @@ fn held(body: &Bytes) -> (WithWitness<PayloadStatus>, Vec<u32>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_on_the_same_host_gets_each_code_once_and_large_answers_by_descriptor() {
-    let mut node = TestNode::start(genesis(config(true))).await;
+    let mut node = TestNode::start(genesis_of_osaka()).await;
     let id = node.begin(OSAKA, 1, false).await;
     let built = node.built(OSAKA, id).await;
-    let (sent, _) = envelope::envelope(4, &new_payload(4, &built)).expect("a payload");
-    let sent = sent.encode().expect("short");
-    let path = node.node.ipc_path.clone().expect("it listens");
-    let mut client = Client::connect(&format!("unix:{}", path.display()), None).await.unwrap();
-    let headers = HeaderMap::from_iter([
-        (rest::header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
-        (HeaderName::from_static("eth-execution-version"), HeaderValue::from_static("osaka")),
-    ]);
-    let mut ask = async |more: &[&'static str]| {
-        let more =
-            more.iter().map(|name| (HeaderName::from_static(name), HeaderValue::from_static("1")));
-        let headers = headers.clone().into_iter().filter_map(|(name, value)| Some((name?, value)));
-        let asked = client.request(
-            Method::POST,
-            "/engine/v1/payloads/witness",
-            headers.chain(more).collect(),
-            sent.clone(),
-        );
-        let reply = asked.await.expect("an answer");
-        assert_eq!(reply.status, StatusCode::OK);
-        (reply.headers, Bytes::from(reply.body))
+    let sent = new_payload_call(4, &built).to_ssz().expect("short");
+    let mut client = node.unix_client().await;
+    let mut ask = async |more: Option<&'static str>| {
+        post_payload(&mut client, &sent, more.map(|name| (name, "1"))).await
     };
-    let (_, whole) = ask(&[]).await;
+    let (_, whole) = ask(None).await;
     let whole = WithWitness::<PayloadStatus>::decode(&whole).expect("an answer");
     let witness = whole.witness.clone().expect("VALID");
     assert!(!witness.codes.is_empty());
 
-    let (headers, first) = ask(&["deponent-codes"]).await;
+    let (headers, first) = ask(Some("deponent-codes")).await;
     assert_eq!(headers["deponent-codes"], "0");
     assert_eq!(held(&first), (whole.clone(), Vec::new()));
-    let (headers, second) = ask(&["deponent-codes"]).await;
+    let (headers, second) = ask(Some("deponent-codes")).await;
     assert_eq!(headers["deponent-codes"], witness.codes.len().to_string());
     let (answer, numbers) = held(&second);
     let lacking = Witness { codes: Vec::new(), ..witness.clone() };
@@ -605,7 +595,7 @@ async fn a_client_on_the_same_host_gets_each_code_once_and_large_answers_by_desc
     assert_eq!(numbers, (0..witness.codes.len() as u32).collect::<Vec<_>>());
 
     // Too small to be worth a file.
-    let (headers, small) = ask(&["deponent-descriptor"]).await;
+    let (headers, small) = ask(Some("deponent-descriptor")).await;
     assert!(!headers.contains_key(rest::DESCRIPTOR));
     assert_eq!(WithWitness::<PayloadStatus>::decode(&small), Ok(whole));
     node.node.stop().await;
@@ -613,27 +603,10 @@ async fn a_client_on_the_same_host_gets_each_code_once_and_large_answers_by_desc
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_on_the_same_host_reads_codes_in_the_nodes_files() {
-    let mut node = TestNode::start(genesis(config(true))).await;
+    let mut node = TestNode::start(genesis_of_osaka()).await;
     let id = node.begin(OSAKA, 1, false).await;
     let built = node.built(OSAKA, id).await;
-    let (sent, _) = envelope::envelope(4, &new_payload(4, &built)).expect("a payload");
-    let sent = sent.encode().expect("short");
-    let path = node.node.ipc_path.clone().expect("it listens");
-    let connect = async || Client::connect(&format!("unix:{}", path.display()), None).await;
-    let ask = async |client: &mut Client, codes: Option<&'static str>| {
-        let codes = codes.map(|value| ("deponent-codes", value));
-        let headers =
-            [("content-type", "application/octet-stream"), ("eth-execution-version", "osaka")];
-        let headers = headers
-            .into_iter()
-            .chain(codes)
-            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
-        let path = "/engine/v1/payloads/witness";
-        let asked = client.request(Method::POST, path, headers.collect(), sent.clone());
-        let reply = asked.await.expect("an answer");
-        assert_eq!(reply.status, StatusCode::OK);
-        (reply.headers, Bytes::from(reply.body))
-    };
+    let sent = new_payload_call(4, &built).to_ssz().expect("short");
     let file = async |client: &mut Client, segment: &str, is_asked_for: bool| {
         let name = HeaderName::from_static("deponent-descriptor");
         let header = is_asked_for.then_some((name, rest::OWN_FILE));
@@ -641,16 +614,17 @@ async fn a_client_on_the_same_host_reads_codes_in_the_nodes_files() {
         let asked = client.request(Method::GET, &path, header.into_iter().collect(), Vec::new());
         asked.await.expect("an answer")
     };
-    let mut client = connect().await.expect("connected");
-    let (_, whole) = ask(&mut client, None).await;
+    let mut client = node.unix_client().await;
+    let (_, whole) = post_payload(&mut client, &sent, None).await;
     let whole = WithWitness::<PayloadStatus>::decode(&whole).expect("an answer");
     let witness = whole.witness.clone().expect("VALID");
     assert!(!witness.codes.is_empty());
 
     // A client that disconnects leaves nothing behind.
     drop(client);
-    let mut client = connect().await.expect("connected");
-    let (headers, body) = ask(&mut client, Some("mapped")).await;
+    let mut client = node.unix_client().await;
+    let mapped = Some(("deponent-codes", "mapped"));
+    let (headers, body) = post_payload(&mut client, &sent, mapped).await;
     assert_eq!(headers["deponent-codes"], "mapped");
     let offset = |at: usize| u32::from_le_bytes(body[at..at + 4].try_into().unwrap()) as usize;
     let answer = WithWitness::<PayloadStatus>::decode(&body.slice(8..offset(4)));
@@ -675,8 +649,7 @@ async fn a_client_on_the_same_host_reads_codes_in_the_nodes_files() {
         assert_eq!(refused.headers["content-type"], "application/problem+json");
     }
     // Over TCP nothing can be mapped, and nothing is run to say so.
-    let address = node.node.engine_addr.to_string();
-    let mut tcp = Client::connect(&address, Some(node.node.jwt.clone())).await.expect("connected");
+    let tcp = &mut node.engine;
     let headers = HeaderMap::from_iter([(HeaderName::from_static("deponent-codes"), "mapped")])
         .into_iter()
         .filter_map(|(name, value)| Some((name?, HeaderValue::from_static(value))));
@@ -686,7 +659,7 @@ async fn a_client_on_the_same_host_reads_codes_in_the_nodes_files() {
     assert_eq!(refused.status, StatusCode::BAD_REQUEST);
     let text = String::from_utf8_lossy(&refused.body);
     assert!(text.contains("invalid-request") && text.contains("Unix socket"), "{text}");
-    let refused = file(&mut tcp, "0", true).await;
+    let refused = file(tcp, "0", true).await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST);
 
     // Mapped memory outlives the node and its files.

@@ -2,7 +2,7 @@
 //! from ours, over a limited endpoint too, and Osaka from geth where it is.
 
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use crate::common::bench_program::bench_program;
 use crate::common::{ALL_FORKS, Fork, OSAKA, TestNode, new_payload, transactions};
@@ -13,7 +13,7 @@ use alloy_primitives::{Address, TxKind, U256, keccak256};
 use execution::Transaction;
 use rpc::{Client, JwtSecret};
 use serde_json::{Value, json};
-use testing::geth;
+use testing::geth::Geth;
 
 const SECRET: &str = "7365637265747365637265747365637265747365637265747365637265747365";
 
@@ -63,7 +63,10 @@ fn asking() -> Vec<Transaction> {
 }
 
 fn genesis(osaka_only: bool) -> Value {
-    let mut genesis = crate::common::genesis(crate::common::config(osaka_only));
+    let mut genesis = match osaka_only {
+        true => crate::common::genesis_of_osaka(),
+        false => crate::common::genesis_of_all_forks(),
+    };
     let deposits = eip6110::MAINNET_DEPOSIT_CONTRACT_ADDRESS;
     genesis["alloc"][deposits.to_string()] = json!({"balance": "0x0", "code": DEPOSIT_CODE});
     genesis["config"]["depositContractAddress"] = json!(deposits);
@@ -76,7 +79,7 @@ fn genesis(osaka_only: bool) -> Value {
 
 /// A node with blocks of these forks, and the calls that brought them.
 async fn chain(osaka_only: bool) -> (TestNode, Vec<Value>) {
-    let mut node = TestNode::start_with_secret(genesis(osaka_only), Some(SECRET)).await;
+    let mut node = TestNode::start_with_secret(genesis(osaka_only), SECRET).await;
     let (all, asking) = (transactions(), asking());
     let blocks: Vec<(Fork, u64, Vec<Transaction>)> = if osaka_only {
         [all, asking, vec![], vec![]].into_iter().map(|txs| (OSAKA, 1, txs)).collect()
@@ -171,50 +174,19 @@ async fn what_our_node_was_fed_comes_back() {
     node.node.stop().await;
 }
 
-/// A process that ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn what_geth_was_fed_comes_back() {
-    let Some(binary) = geth::binary() else {
-        println!("not run: no geth");
-        return;
-    };
-    let (node, fed) = chain(true).await;
     let folder = tempfile::tempdir().expect("a directory");
     let path = |name: &str| folder.path().join(name);
+    let Some(geth) = Geth::find(path("genesis.json")) else { return };
+    let (node, fed) = chain(true).await;
     std::fs::write(path("genesis.json"), genesis(true).to_string()).expect("written");
     std::fs::write(path("secret.hex"), SECRET).expect("written");
-    let init = Command::new(&binary)
-        .args(["init", "--datadir"])
-        .args([path("data"), path("genesis.json")])
-        .output()
-        .expect("geth runs");
-    assert!(init.status.success(), "{}", words(&init));
-    let geth = Command::new(&binary)
-        .arg("--datadir")
-        .arg(path("data"))
-        .arg("--authrpc.jwtsecret")
-        .arg(path("secret.hex"))
-        .arg("--ipcpath")
-        .arg(path("geth.ipc"))
-        .args(["--authrpc.addr", "127.0.0.1", "--authrpc.port", "0", "--port", "0"])
-        .args(["--nodiscover", "--maxpeers", "0", "--syncmode", "full"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("geth starts");
-    let mut geth = Running(geth);
-    let engine = listening(&mut geth.0);
+    let ipc = path("geth.ipc").display().to_string();
+    let geth = geth.start(&path("data"), &path("secret.hex"), &["--ipcpath", &ipc]);
     let secret = JwtSecret::load(&path("secret.hex")).expect("a secret");
-    let mut client = Client::connect(&engine, Some(secret)).await.expect("geth answers");
+    let mut client =
+        Client::connect(&geth.engine_address, Some(secret)).await.expect("geth answers");
     for call in &fed {
         let method = call["method"].as_str().expect("a name");
         let status: Value = client.call(method, call["params"].clone()).await.expect("an answer");
@@ -224,7 +196,6 @@ async fn what_geth_was_fed_comes_back() {
         let chosen: Value = chosen.expect("an answer");
         assert_eq!(chosen["payloadStatus"]["status"], "VALID", "{chosen}");
     }
-    let ipc = path("geth.ipc").display().to_string();
     let ours = node.dir.path().join("node.ipc").display().to_string();
     // From both, packed: the same bytes.
     let files = [("geth.jsonl.zst", &ipc), ("ours.jsonl.zst", &ours)].map(|(name, url)| {
@@ -238,18 +209,4 @@ async fn what_geth_was_fed_comes_back() {
     assert!(output.status.success(), "{}", words(&output));
     assert_eq!(read(&out).1, fed[1..]);
     node.node.stop().await;
-}
-
-/// Where geth's engine port is; its log is read on.
-fn listening(process: &mut Child) -> String {
-    use std::io::{BufRead, BufReader};
-    let log = BufReader::new(process.stderr.take().expect("piped"));
-    let mut lines = log.lines().map_while(Result::ok);
-    let address = lines
-        .by_ref()
-        .filter(|line| line.contains("HTTP server started") && line.contains("auth=true"))
-        .find_map(|line| Some(line.split("endpoint=").nth(1)?.split(' ').next()?.to_owned()))
-        .expect("geth says where it listens");
-    std::thread::spawn(move || lines.for_each(drop));
-    address
 }

@@ -1,17 +1,14 @@
 //! Deponent and geth agree: on every block that our node builds, on its roots, and on each other's
 //! witnesses. Runs when a geth binary is there: `GETH`, on the path, or where `go install` puts it.
 
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-
+use alloy_eips::eip2718::Encodable2718;
 use alloy_genesis::GenesisAccount;
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address, bytes};
 use deponent_node::demo::World;
 use deponent_node::{Node, NodeOptions};
 use rpc::{Client, ClientError};
 use serde_json::{Value, json};
-use testing::geth;
+use testing::geth::Geth;
 
 /// Stores word 1 of the call's data in the slot that word 0 names.
 const LEDGER_CODE: Bytes = bytes!("60203560003555");
@@ -33,25 +30,22 @@ const DEPLOY: Bytes = bytes!("600160005360016000f3");
 
 #[tokio::test(flavor = "multi_thread")]
 async fn geth_accepts_our_chain_and_each_verifies_the_others_witnesses() {
-    let Some(binary) = geth::binary() else {
-        println!(
-            "not run: no geth. `go install github.com/ethereum/go-ethereum/cmd/geth@v1.17.8`, or \
-             name it in GETH"
-        );
-        return;
-    };
     let directory = tempfile::tempdir().expect("a temporary directory");
+    let genesis = directory.path().join("genesis.json");
+    let Some(geth) = Geth::find(genesis.clone()) else { return };
     let world = world();
+    std::fs::write(genesis, serde_json::to_vec(&world.genesis).expect("JSON")).expect("written");
     let options = NodeOptions {
         testing: true,
         ..NodeOptions::new(world.genesis.clone(), directory.path().join("ours"))
     };
     let ours = Node::start(options).await.expect("our node starts");
-    let geth = Geth::start(&binary, directory.path(), &world);
+    let jwt_file = directory.path().join("ours/jwt.hex");
+    let geth = geth.start(&directory.path().join("geth"), &jwt_file, &["--ipcdisable"]);
     let secret = Some(ours.jwt.clone());
     let mut pair = Pair {
         ours: Client::connect(&ours.engine_addr.to_string(), secret.clone()).await.unwrap(),
-        geth: Client::connect(&geth.engine_addr, secret).await.expect("geth answers"),
+        geth: Client::connect(&geth.engine_address, secret).await.expect("geth answers"),
         node: &ours,
         timestamp: world.genesis.timestamp,
         head: ours.engine().heads().head,
@@ -74,9 +68,9 @@ async fn geth_accepts_our_chain_and_each_verifies_the_others_witnesses() {
 /// and deleted until branches collapse.
 fn blocks(world: &World) -> Vec<Vec<Bytes>> {
     let mut nonce = 0;
-    let mut sign = |to, input: Bytes, gas| {
+    let mut sign = |to, input: Bytes, gas| -> Bytes {
         nonce += 1;
-        world.sign(nonce - 1, to, input, gas).expect("signs")
+        world.sign(nonce - 1, to, input, gas).expect("signs").encoded_2718().into()
     };
     let store = |slot: u64, value: u64| -> Bytes {
         [B256::from(U256::from(slot)), B256::from(U256::from(value))].concat().into()
@@ -92,9 +86,10 @@ fn blocks(world: &World) -> Vec<Vec<Bytes>> {
     ]);
     blocks
         .push((0..LEDGER_SLOTS / 2).map(|s| sign(ledger, store(s * 2 + 1, 0), 100_000)).collect());
-    blocks.push(vec![world.read_codes(nonce, 40).expect("signs")]);
-    blocks.push(vec![world.read_codes(nonce + 1, 691).expect("signs")]);
-    blocks.push(vec![world.read_codes(nonce + 2, CONTRACTS).expect("signs")]);
+    for (nonce, contracts) in (nonce..).zip([40, 691, CONTRACTS]) {
+        let transaction = world.read_codes(nonce, contracts).expect("signs");
+        blocks.push(vec![transaction.encoded_2718().into()]);
+    }
     blocks.push(vec![]);
     blocks
 }
@@ -289,57 +284,5 @@ impl Pair<'_> {
             beacon_root,
             built["executionRequests"].take()
         ])
-    }
-}
-
-/// A geth process, stopped when dropped.
-struct Geth {
-    process: Child,
-    engine_addr: String,
-}
-
-impl Geth {
-    fn start(binary: &Path, directory: &Path, world: &World) -> Self {
-        let genesis = directory.join("genesis.json");
-        let text = serde_json::to_vec(&world.genesis).expect("a genesis is JSON");
-        std::fs::write(&genesis, text).expect("the genesis is written");
-        let data = directory.join("geth");
-        let init = Command::new(binary)
-            .arg("init")
-            .arg("--datadir")
-            .arg(&data)
-            .arg(&genesis)
-            .output()
-            .expect("geth runs");
-        assert!(init.status.success(), "geth init: {}", String::from_utf8_lossy(&init.stderr));
-        let mut process = Command::new(binary)
-            .arg("--datadir")
-            .arg(&data)
-            .arg("--authrpc.jwtsecret")
-            .arg(directory.join("ours").join("jwt.hex"))
-            .args(["--authrpc.addr", "127.0.0.1", "--authrpc.port", "0", "--port", "0"])
-            .args(["--nodiscover", "--maxpeers", "0", "--ipcdisable", "--syncmode", "full"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("geth starts");
-        let log = BufReader::new(process.stderr.take().expect("piped"));
-        let mut geth = Self { process, engine_addr: String::new() };
-        let mut lines = log.lines().map_while(Result::ok);
-        geth.engine_addr = lines
-            .by_ref()
-            .filter(|line| line.contains("HTTP server started") && line.contains("auth=true"))
-            .find_map(|line| Some(line.split("endpoint=").nth(1)?.split(' ').next()?.to_owned()))
-            .expect("geth says where it listens");
-        // Its log must be read on, or geth would wait for room in the pipe.
-        std::thread::spawn(move || lines.for_each(drop));
-        geth
-    }
-}
-
-impl Drop for Geth {
-    fn drop(&mut self) {
-        self.process.kill().ok();
-        self.process.wait().ok();
     }
 }

@@ -35,8 +35,8 @@ fn arguments(text: &str) -> Vec<String> {
 #[tokio::test]
 async fn calls_are_made_over_every_wire_of_both_ports() {
     let secret = "7365637265747365637265747365637265747365637265747365637265747365";
-    let genesis = crate::common::genesis(crate::common::config(true));
-    let node = TestNode::start_with_secret(genesis, Some(secret)).await;
+    let genesis = crate::common::genesis_of_osaka();
+    let node = TestNode::start_with_secret(genesis, secret).await;
     let (public, engine) = (node.node.http_addr, node.node.engine_addr);
     let folder = node.dir.path();
     let ipc = folder.join("node.ipc");

@@ -101,7 +101,7 @@ impl Drop for Process {
 
 fn directory() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a directory");
-    let genesis = genesis(config(true)).to_string();
+    let genesis = genesis_of_osaka().to_string();
     std::fs::write(dir.path().join("genesis.json"), genesis).expect("written");
     dir
 }

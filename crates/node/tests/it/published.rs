@@ -2,9 +2,10 @@
 //! methods: what we answer to each request on their chain is the answer that they expect.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
+use crate::common::published_chain;
 use alloy_rpc_types_engine::ForkchoiceState;
 use deponent_node::Api;
 use engine::{Engine, Genesis, Verdict};
@@ -19,21 +20,9 @@ const OTHER_WORDS: [&str; 2] = [
     "eth_getStorageAt/get-storage-invalid-key.io",
 ];
 
-fn fixtures() -> Option<PathBuf> {
-    let folder = std::env::var_os("DEPONENT_FIXTURES").map(PathBuf::from);
-    if folder.is_none() {
-        assert!(std::env::var_os("CI").is_none(), "CI needs DEPONENT_FIXTURES");
-        println!("not run: set DEPONENT_FIXTURES to the folder of docs/conformance.md");
-    }
-    folder.map(|folder| folder.join("execution-apis/tests"))
-}
-
 /// The published chain, and its public port.
-fn port(fixtures: &Path) -> Api {
-    let genesis = fs::read_to_string(fixtures.join("genesis.json")).expect("a file");
-    // We have these two forks at once only; no block of this chain tells them apart.
-    let genesis = genesis.replace(r#""petersburgBlock": 15"#, r#""petersburgBlock": 12"#);
-    let genesis: alloy_genesis::Genesis = serde_json::from_str(&genesis).expect("a genesis");
+fn port(fixtures: &Path, genesis: &str) -> Api {
+    let genesis: alloy_genesis::Genesis = serde_json::from_str(genesis).expect("a genesis");
     let chain = ChainSpec::from_config(&genesis.config).expect("a chain");
     let first = Genesis::new(&genesis, &chain).expect("a genesis");
     let engine = Engine::new(chain, first).expect("an engine");
@@ -72,8 +61,8 @@ fn exchanges(test: &str) -> Vec<(Value, Value)> {
 
 #[test]
 fn the_published_answers_are_ours() {
-    let Some(fixtures) = fixtures() else { return };
-    let port = port(&fixtures);
+    let Some((fixtures, genesis)) = published_chain() else { return };
+    let port = port(&fixtures, &genesis);
     let (mut count, mut others) = (0, Vec::new());
     let mut methods: Vec<_> = port.methods().collect();
     methods.sort_unstable();

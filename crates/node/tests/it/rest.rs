@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
-use crate::common::envelope::envelope;
-use crate::common::{ALL_FORKS, BEACON_ROOT, Fork as Versions, attributes, config, genesis};
-use crate::common::{new_payload, raw, state, transactions};
+use crate::common::{
+    ALL_FORKS, Fork as Versions, OSAKA, TestNode, attributes, genesis_of_all_forks,
+    genesis_of_osaka, new_payload, new_payload_call, raw, state, transactions,
+};
 use alloy_eips::Decodable2718;
 use alloy_primitives::{Address, B256, Bytes, keccak256};
 use alloy_rpc_types_engine::{ForkchoiceState, PayloadAttributes, PayloadId};
 use client::Fork;
 use client::ssz::{
-    BodiesResponse, BuiltPayload, ExecutionPayloadEnvelope, ForkchoiceUpdate,
-    ForkchoiceUpdateResponse, PayloadStatus, Status, WithWitness, write_hashes_request,
+    BodiesResponse, BuiltPayload, ForkchoiceUpdate, ForkchoiceUpdateResponse, PayloadStatus,
+    Status, WithWitness, write_hashes_request,
 };
-use deponent_node::{Api, Node, NodeOptions};
+use deponent_node::{Api, NodeOptions};
 use engine::{Engine, Genesis};
+use engine_api::NewPayload;
 use execution::stateless::input::StatelessInput;
 use execution::{ChainSpec, Transaction};
 use rpc::rest::{
@@ -22,6 +24,7 @@ use rpc::rest::{
 };
 use rpc::{Client, Handler};
 use serde_json::{Value, json};
+use testing::Random;
 use witness::Witness;
 
 /// A chain in memory, and what its engine port answers.
@@ -32,8 +35,8 @@ struct Chain {
 
 impl Chain {
     fn new(osaka_only: bool) -> Self {
-        let genesis: alloy_genesis::Genesis =
-            serde_json::from_value(genesis(config(osaka_only))).expect("a genesis");
+        let genesis = if osaka_only { genesis_of_osaka() } else { genesis_of_all_forks() };
+        let genesis: alloy_genesis::Genesis = serde_json::from_value(genesis).expect("a genesis");
         let chain = ChainSpec::from_config(&genesis.config).expect("a chain");
         let genesis = Genesis::new(&genesis, &chain).expect("a first block");
         let engine = Arc::new(Engine::new(chain, genesis).expect("an engine"));
@@ -96,7 +99,7 @@ impl Chain {
     fn extend(&self, versions: Versions, transactions: &[Transaction]) -> B256 {
         let fork = fork(versions);
         let sent = sent(versions, &self.build(versions, transactions));
-        let answer = self.post("payloads", fork, &sent.encode().expect("short"));
+        let answer = self.post("payloads", fork, &sent.to_ssz().expect("short"));
         let status = PayloadStatus::decode(&body(&answer)).expect("a status");
         assert_eq!(status.status, Status::Valid, "{status:?}");
         self.adopt(fork, sent.payload.block_hash());
@@ -113,7 +116,6 @@ impl Chain {
 
 const VERSION: &str = "Eth-Execution-Version";
 const SSZ: (&str, &str) = ("Content-Type", "application/octet-stream");
-const OSAKA: Versions = crate::common::OSAKA;
 
 fn fork(versions: Versions) -> Fork {
     let at = ALL_FORKS.iter().position(|fork| fork.time == versions.time);
@@ -123,9 +125,8 @@ fn fork(versions: Versions) -> Fork {
     }
 }
 
-/// The parameters of `engine_newPayload` as an envelope.
-fn sent(versions: Versions, built: &Value) -> ExecutionPayloadEnvelope {
-    envelope(versions.new, &new_payload(versions.new, built)).expect("whole").0
+fn sent(versions: Versions, built: &Value) -> NewPayload {
+    new_payload_call(versions.new, built)
 }
 
 fn update(head: B256, attributes: Option<PayloadAttributes>) -> ForkchoiceUpdate {
@@ -192,7 +193,7 @@ fn every_fork_goes_around_over_ssz() {
         is_problem(&answer, 400, "unsupported-fork", "");
 
         let hash = built.payload.block_hash();
-        let answer = chain.post("payloads/witness", fork, &sent.encode().expect("short"));
+        let answer = chain.post("payloads/witness", fork, &sent.to_ssz().expect("short"));
         let read = WithWitness::<PayloadStatus>::decode(&body(&answer)).expect("a status");
         assert_eq!(read.witness, with.witness, "{fork}");
         assert_eq!(read.content.latest_valid_hash, Some(hash));
@@ -218,7 +219,7 @@ fn each_valid_answer_has_the_witness_and_the_keys() {
     let transactions = transactions();
     let built = chain.build(OSAKA, &transactions);
     let sent = sent(OSAKA, &built);
-    let ssz = sent.encode().expect("short");
+    let ssz = sent.to_ssz().expect("short");
     let hash = sent.payload.block_hash();
     let (mut answers, mut items_seen) = (Vec::new(), String::new());
     // The first runs the block, the others find it known, and the last on a side branch.
@@ -280,8 +281,8 @@ fn each_valid_answer_has_the_witness_and_the_keys() {
 fn no_other_answer_has_a_witness() {
     let chain = Chain::new(true);
     let first = sent(OSAKA, &chain.build(OSAKA, &[]));
-    let post = |sent: &ExecutionPayloadEnvelope| {
-        let answer = chain.post("payloads/witness", Fork::Osaka, &sent.encode().expect("short"));
+    let post = |sent: &NewPayload| {
+        let answer = chain.post("payloads/witness", Fork::Osaka, &sent.to_ssz().expect("short"));
         assert_eq!(header(&answer, "deponent-witness"), None);
         body(&answer)
     };
@@ -294,21 +295,15 @@ fn no_other_answer_has_a_witness() {
     chain.extend(OSAKA, &[]);
     let next = sent(OSAKA, &chain.build(Versions { time: 2, ..OSAKA }, &[]));
     let fresh = Chain::new(true);
-    let answer = fresh.post("payloads/witness", Fork::Osaka, &next.encode().expect("short"));
+    let answer = fresh.post("payloads/witness", Fork::Osaka, &next.to_ssz().expect("short"));
     let syncing = [0x0c, 0, 0, 0, 0x15, 0, 0, 0, 0x15, 0, 0, 0, 0x02, 0x09, 0, 0, 0, 0x09, 0, 0, 0];
     assert_eq!(body(&answer), syncing[..]);
 
     let mut broken = next;
     broken.payload.as_v1_mut().gas_used += 1;
-    let mut block = broken.payload.clone().try_into_block_with_sidecar::<Transaction>(
-        &alloy_rpc_types_engine::ExecutionPayloadSidecar::v4(
-            alloy_rpc_types_engine::CancunPayloadFields::new(BEACON_ROOT, Vec::new()),
-            alloy_rpc_types_engine::PraguePayloadFields::new(
-                alloy_eips::eip7685::Requests::default(),
-            ),
-        ),
-    );
-    let hash = block.as_mut().expect("a block").header.hash_slow();
+    let block =
+        broken.payload.clone().try_into_block_with_sidecar::<Transaction>(&broken.sidecar());
+    let hash = block.expect("a block").header.hash_slow();
     broken.payload.as_v1_mut().block_hash = hash;
     let read = WithWitness::<PayloadStatus>::decode(&post(&broken)).expect("a status");
     assert_eq!(read.content.status, Status::Invalid);
@@ -353,12 +348,12 @@ fn what_cannot_be_answered_is_a_problem() {
 
     let mut sent = sent(OSAKA, &chain.build(OSAKA, &[]));
     sent.execution_requests = Some(vec![Bytes::from_static(&[1, 1]), Bytes::from_static(&[0, 1])]);
-    let answer = chain.post("payloads", Fork::Osaka, &sent.encode().expect("short"));
+    let answer = chain.post("payloads", Fork::Osaka, &sent.to_ssz().expect("short"));
     is_problem(&answer, 422, "invalid-body", "executionRequests[1]");
-    let answer = chain.post("payloads", Fork::Prague, &sent.encode().expect("short"));
+    let answer = chain.post("payloads", Fork::Prague, &sent.to_ssz().expect("short"));
     is_problem(&answer, 422, "invalid-body", "executionRequests[1]");
     sent.execution_requests = Some(Vec::new());
-    let answer = chain.post("payloads", Fork::Prague, &sent.encode().expect("short"));
+    let answer = chain.post("payloads", Fork::Prague, &sent.to_ssz().expect("short"));
     is_problem(&answer, 400, "unsupported-fork", "Osaka");
 
     let get = |path: &str| chain.get(path, &[osaka]);
@@ -560,30 +555,25 @@ fn we_say_who_we_are_and_what_we_can() {
 #[test]
 fn random_requests_get_an_answer() {
     let chain = Chain::new(true);
-    let mut random = crate::common::seed();
-    let mut next = || {
-        // xorshift: 0 would stay 0.
-        random = (random | 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-        random as usize
-    };
-    let whole = sent(OSAKA, &chain.build(OSAKA, &transactions())).encode().expect("short");
+    let mut random = Random::new(crate::common::seed());
+    let whole = sent(OSAKA, &chain.build(OSAKA, &transactions())).to_ssz().expect("short");
     let endpoints =
         ["payloads", "payloads/witness", "forkchoice", "bodies/hash", "blobs/v1", "blobs/v4"];
     for _ in 0..2000 {
-        let mut bytes = match next() % 3 {
-            0 => (0..next() % 300).map(|_| next() as u8).collect(),
+        let mut bytes = match random.below(3) {
+            0 => (0..random.below(300)).map(|_| random.number() as u8).collect(),
             1 => update(chain.head(), None).encode(Fork::Osaka),
             _ => whole.clone(),
         };
-        for _ in 0..next() % 4 {
+        for _ in 0..random.below(4) {
             if !bytes.is_empty() {
-                let at = next() % bytes.len();
-                bytes[at] = next() as u8;
+                let at = random.below(bytes.len());
+                bytes[at] = random.number() as u8;
             }
         }
-        bytes.truncate(if next() % 4 == 0 { next() % 700 } else { usize::MAX });
-        let fork = Fork::ALL[next() % 6];
-        let answer = chain.post(endpoints[next() % endpoints.len()], fork, &bytes);
+        bytes.truncate(if random.one_in(4) { random.below(700) } else { usize::MAX });
+        let fork = random.pick(&Fork::ALL);
+        let answer = chain.post(random.pick(&endpoints), fork, &bytes);
         assert_ne!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
     }
 }
@@ -604,33 +594,24 @@ fn transactions_come_back_in_bodies() {
 
 #[tokio::test]
 async fn the_port_and_the_socket_offer_it() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let genesis = serde_json::from_value(genesis(config(true))).expect("a genesis");
-    let ipc = Some(dir.path().join("node.ipc"));
-    let data = dir.path().join("data");
-    let options = NodeOptions { ipc, testing: true, ..NodeOptions::new(genesis, data) };
-    let node = Node::start(options).await.expect("a node");
-    let address = node.engine_addr.to_string();
-    let mut port = Client::connect(&address, Some(node.jwt.clone())).await.expect("connects");
-    let parent = node.engine().heads().head;
-    let params = json!([parent, attributes(1, 3), raw(&transactions()[..1]), "0x"]);
-    let built: Value = port.call("testing_buildBlockV1", params).await.expect("built");
+    let mut node = TestNode::start(genesis_of_osaka()).await;
+    let params = json!([node.head().await, attributes(1, 3), raw(&transactions()[..1]), "0x"]);
+    let built = node.ok("testing_buildBlockV1", params).await;
     let sent = sent(OSAKA, &built);
     let mut headers = HeaderMap::new();
     headers.insert(VERSION, HeaderValue::from_static("osaka"));
     headers.insert(SSZ.0, HeaderValue::from_static(SSZ.1));
     let path = "/engine/v1/payloads/witness";
-    let body = sent.encode().expect("short");
-    let answer = port.request(Method::POST, path, headers, body).await.expect("an answer");
+    let body = sent.to_ssz().expect("short");
+    let answer = node.engine.request(Method::POST, path, headers, body).await.expect("an answer");
     assert_eq!(answer.status, StatusCode::OK);
     let read = WithWitness::<PayloadStatus>::decode(&answer.body.into()).expect("a status");
     let witness = read.witness.expect("VALID");
 
-    let socket = format!("unix:{}", node.ipc_path.as_ref().expect("given").display());
-    let mut socket = Client::connect(&socket, None).await.expect("connects");
+    let mut socket = node.unix_client().await;
     let link = answer.headers["deponent-witness"].to_str().expect("text");
     let whole = witness::ssz::encode(&witness).expect("short");
-    for client in [&mut port, &mut socket] {
+    for client in [&mut node.engine, &mut socket] {
         let get = client.request(Method::GET, link, HeaderMap::new(), Vec::new()).await;
         assert_eq!(get.expect("an answer").body, whole);
         let head = client.request(Method::HEAD, link, HeaderMap::new(), Vec::new()).await;
@@ -638,44 +619,37 @@ async fn the_port_and_the_socket_offer_it() {
         assert_eq!(head.headers["content-length"], whole.len().to_string());
         assert!(head.body.is_empty());
     }
+    let address = node.node.engine_addr.to_string();
     let mut stranger = Client::connect(&address, None).await.expect("connects");
     let refused = stranger.request(Method::GET, link, HeaderMap::new(), Vec::new()).await;
     assert_eq!(refused.expect("an answer").status, StatusCode::UNAUTHORIZED);
-    let public = node.http_addr.to_string();
-    let mut public = Client::connect(&public, None).await.expect("connects");
-    let refused = public.request(Method::GET, link, HeaderMap::new(), Vec::new()).await;
+    let refused = node.public.request(Method::GET, link, HeaderMap::new(), Vec::new()).await;
     assert_eq!(refused.expect("an answer").status, StatusCode::NOT_FOUND);
-    node.stop().await;
+    node.node.stop().await;
 }
 
 #[tokio::test]
 async fn a_witness_comes_in_zstd_to_who_asks_for_it() {
     for zstd in [true, false] {
-        let dir = tempfile::tempdir().expect("a directory");
-        let genesis = serde_json::from_value(genesis(config(true))).expect("a genesis");
-        let data = dir.path().join("data");
-        let options = NodeOptions { zstd, testing: true, ..NodeOptions::new(genesis, data) };
-        let node = Node::start(options).await.expect("a node");
-        let address = node.engine_addr.to_string();
-        let mut port = Client::connect(&address, Some(node.jwt.clone())).await.expect("connects");
-        let parent = node.engine().heads().head;
-        let params = json!([parent, attributes(1, 3), raw(&transactions()), "0x"]);
-        let built: Value = port.call("testing_buildBlockV1", params).await.expect("built");
+        let set = |options: &mut NodeOptions| options.zstd = zstd;
+        let mut node = TestNode::start_with(genesis_of_osaka(), set).await;
+        let params = json!([node.head().await, attributes(1, 3), raw(&transactions()), "0x"]);
+        let built = node.ok("testing_buildBlockV1", params).await;
         let envelope = sent(OSAKA, &built);
         let hash = envelope.payload.block_hash();
         let headers = HeaderMap::from_iter([
             (HeaderName::from_static("eth-execution-version"), HeaderValue::from_static("osaka")),
             (HeaderName::from_static("content-type"), HeaderValue::from_static(SSZ.1)),
         ]);
-        let body = envelope.encode().expect("short");
-        let posted = port.request(Method::POST, "/engine/v1/payloads", headers, body).await;
+        let body = envelope.to_ssz().expect("short");
+        let posted = node.engine.request(Method::POST, "/engine/v1/payloads", headers, body).await;
         assert_eq!(posted.expect("an answer").status, StatusCode::OK);
-        let witness = node.engine().witness(hash).expect("kept").expect("executed");
+        let witness = node.node.engine().witness(hash).expect("kept").expect("executed");
         let whole = witness::ssz::encode(&witness).expect("short");
 
         let path = format!("/engine/v1/witnesses/{hash}");
         let mut get = async |accepts: bool, header: Option<(&'static str, &str)>| {
-            port.set_zstd(accepts);
+            node.engine.set_zstd(accepts);
             // It is a short one, and compressed because nothing else is taken.
             let only = (accepts && zstd).then_some(("accept-encoding", "identity;q=0"));
             let headers = header.into_iter().chain(only).map(|(name, value)| {
@@ -683,7 +657,7 @@ async fn a_witness_comes_in_zstd_to_who_asks_for_it() {
                 (HeaderName::from_static(name), value)
             });
             let headers = headers.collect();
-            let asked = port.request(Method::GET, &path, headers, Vec::new());
+            let asked = node.engine.request(Method::GET, &path, headers, Vec::new());
             asked.await.expect("an answer")
         };
         let plain = get(false, None).await;

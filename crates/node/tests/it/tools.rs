@@ -108,7 +108,7 @@ impl Chain {
         };
         let creation = execution::Transaction::from(creation.into_signed(signature()));
         let creator = creation.recover_signer().expect("a point of the curve");
-        let mut genesis = genesis(config(true));
+        let mut genesis = genesis_of_osaka();
         genesis["alloc"][creator.to_string()] = json!({"balance": "0xde0b6b3a7640000"});
         let contract = &mut genesis["alloc"][CONTRACT.to_string()];
         contract["code"] = json!(CODE);

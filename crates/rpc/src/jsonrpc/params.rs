@@ -86,6 +86,13 @@ impl<'a> Params<'a> {
         self.next(name)
     }
 
+    /// The next parameters, at most so many, as they stand there.
+    pub fn take(&mut self, most: usize) -> &[&'a RawValue] {
+        let taken = self.taken;
+        self.taken = self.list.len().min(taken + most);
+        &self.list[taken..self.taken]
+    }
+
     /// Checks that no parameter is left: one that is ignored is a mistake of the caller.
     ///
     /// # Errors

@@ -1,18 +1,27 @@
 //! A node in this process, on free ports of 127.0.0.1, with one client on each.
 
 pub(crate) mod bench_program;
-pub(crate) mod envelope;
 
-use alloy_consensus::transaction::SignerRecoverable;
+use std::path::PathBuf;
+
 use alloy_consensus::{SignableTransaction, TxEip1559, TxEip2930, TxEip4844, TxEip7702, TxLegacy};
 use alloy_eips::eip2718::Encodable2718;
 use alloy_eips::eip7702::Authorization;
-use alloy_eips::{eip2935, eip4788, eip7002, eip7251, eip8282};
-use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U256, address, hex, uint};
+use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U256, address, uint};
 use deponent_node::{Node, NodeOptions};
+use engine_api::NewPayload;
 use execution::Transaction;
 use rpc::{Client, ClientError, Code, Error};
 use serde_json::{Value, json};
+
+/// The folder of the published chain, with its genesis, if there are fixtures.
+pub(crate) fn published_chain() -> Option<(PathBuf, String)> {
+    let folder = testing::fixtures()?.join("execution-apis/tests");
+    let genesis = std::fs::read_to_string(folder.join("genesis.json")).expect("a file");
+    // We have these two forks at once only; no block of this chain tells them apart.
+    let genesis = genesis.replace(r#""petersburgBlock": 15"#, r#""petersburgBlock": 12"#);
+    Some((folder, genesis))
+}
 
 /// The seed of a test's random choices, which it prints: `DEPONENT_SEED`, or any.
 pub(crate) fn seed() -> u64 {
@@ -43,57 +52,25 @@ pub(crate) struct Fork {
 
 pub(crate) const OSAKA: Fork = Fork { time: 1, forkchoice: 3, get: 5, new: 4 };
 
-/// The forks of a genesis: all, ten seconds each, or Osaka from the start.
-pub(crate) fn config(osaka_only: bool) -> Value {
-    let time = |time: u64| if osaka_only { 0 } else { time };
-    let mut config = json!({
-        "chainId": 1337, "homesteadBlock": 0, "eip150Block": 0, "eip155Block": 0,
-        "eip158Block": 0, "byzantiumBlock": 0, "constantinopleBlock": 0, "petersburgBlock": 0,
-        "istanbulBlock": 0, "berlinBlock": 0, "londonBlock": 0, "mergeNetsplitBlock": 0,
-        "terminalTotalDifficulty": 0, "terminalTotalDifficultyPassed": true,
-        "shanghaiTime": time(10), "cancunTime": time(20), "pragueTime": time(30),
-        "osakaTime": time(40),
-        "blobSchedule": {
-            "cancun": {"target": 3, "max": 6, "baseFeeUpdateFraction": 3338477},
-            "prague": {"target": 6, "max": 9, "baseFeeUpdateFraction": 5007716},
-            "osaka": {"target": 6, "max": 9, "baseFeeUpdateFraction": 5007716},
-        },
-    });
-    if !osaka_only {
-        config["amsterdamTime"] = json!(50);
-        config["blobSchedule"]["amsterdam"] = config["blobSchedule"]["osaka"].clone();
-    }
-    config
+/// A genesis with the system contracts, [`CONTRACT`], and funds for the sender of each of
+/// [`transactions`]. Its forks are [`ALL_FORKS`].
+pub(crate) fn genesis_of_all_forks() -> Value {
+    serde_json::from_str(include_str!("../../fuzz/genesis.json")).expect("JSON")
 }
 
-/// A genesis with the system contracts, and funds for the sender of each of [`transactions`].
-pub(crate) fn genesis(config: Value) -> Value {
-    let contract = |code: &Bytes| json!({"balance": "0x0", "nonce": "0x1", "code": code});
-    let mut alloc = json!({
-        eip4788::BEACON_ROOTS_ADDRESS.to_string(): contract(&eip4788::BEACON_ROOTS_CODE),
-        eip2935::HISTORY_STORAGE_ADDRESS.to_string(): contract(&eip2935::HISTORY_STORAGE_CODE),
-        eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS.to_string():
-            contract(&eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_CODE),
-        eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS.to_string():
-            contract(&eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_CODE),
-        eip8282::BUILDER_DEPOSIT_CONTRACT_ADDRESS.to_string():
-            contract(&eip8282::BUILDER_DEPOSIT_CONTRACT_CODE),
-        eip8282::BUILDER_EXIT_CONTRACT_ADDRESS.to_string():
-            contract(&eip8282::BUILDER_EXIT_CONTRACT_CODE),
-        CONTRACT.to_string(): contract(&hex!("60015f5500").into()),
-    });
-    for transaction in transactions() {
-        let sender = transaction.recover_signer().expect("a point of the curve");
-        alloc[sender.to_string()] = json!({"balance": "0xde0b6b3a7640000"});
+/// The same, in Osaka from the start.
+pub(crate) fn genesis_of_osaka() -> Value {
+    let mut genesis = genesis_of_all_forks();
+    let config = genesis["config"].as_object_mut().expect("an object");
+    config.remove("amsterdamTime");
+    config["blobSchedule"].as_object_mut().expect("an object").remove("amsterdam");
+    for name in ["shanghaiTime", "cancunTime", "pragueTime", "osakaTime"] {
+        config[name] = json!(0);
     }
-    json!({
-        "config": config, "nonce": "0x0", "timestamp": "0x0", "extraData": "0x",
-        "gasLimit": "0x2faf080", "difficulty": "0x0", "mixHash": B256::ZERO,
-        "coinbase": Address::ZERO, "baseFeePerGas": "0x7", "alloc": alloc,
-    })
+    genesis
 }
 
-/// It stores 1 in slot 0.
+/// A contract of the genesis, which stores 1 in slot 0.
 pub(crate) const CONTRACT: Address = address!("00000000000000000000000000000000c0de0001");
 
 /// One transaction of each type; each signature is made up, and so is the sender that it gives.
@@ -155,29 +132,34 @@ pub(crate) fn raw(transactions: &[Transaction]) -> Vec<Bytes> {
 pub(crate) struct TestNode {
     pub(crate) node: Node,
     pub(crate) dir: tempfile::TempDir,
-    engine: Client,
-    public: Client,
+    pub(crate) engine: Client,
+    pub(crate) public: Client,
 }
 
 impl TestNode {
     pub(crate) async fn start(genesis: Value) -> Self {
-        Self::start_with_secret(genesis, None).await
+        Self::start_with(genesis, |_| ()).await
     }
 
-    pub(crate) async fn start_with_secret(genesis: Value, secret: Option<&str>) -> Self {
-        let dir = tempfile::tempdir().expect("a directory");
-        let jwt_file = secret.map(|secret| {
-            let file = dir.path().join("secret.hex");
+    /// With a secret of the test's, in the file `secret.hex`.
+    pub(crate) async fn start_with_secret(genesis: Value, secret: &str) -> Self {
+        let set = |options: &mut NodeOptions| {
+            let file = options.data_dir.with_file_name("secret.hex");
             std::fs::write(&file, secret).expect("written");
-            file
-        });
+            options.jwt_file = Some(file);
+        };
+        Self::start_with(genesis, set).await
+    }
+
+    pub(crate) async fn start_with(genesis: Value, set: impl FnOnce(&mut NodeOptions)) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
         let genesis = serde_json::from_value(genesis).expect("a genesis");
-        let options = NodeOptions {
+        let mut options = NodeOptions {
             ipc: Some(dir.path().join("node.ipc")),
-            jwt_file,
             testing: true,
             ..NodeOptions::new(genesis, dir.path().join("data"))
         };
+        set(&mut options);
         let node = Node::start(options).await.expect("a node");
         let connect = async |address: std::net::SocketAddr, jwt| {
             Client::connect(&address.to_string(), jwt).await.expect("a connection")
@@ -185,6 +167,12 @@ impl TestNode {
         let engine = connect(node.engine_addr, Some(node.jwt.clone())).await;
         let public = connect(node.http_addr, None).await;
         Self { node, dir, engine, public }
+    }
+
+    /// A client of the Unix socket.
+    pub(crate) async fn unix_client(&self) -> Client {
+        let path = self.node.ipc_path.as_ref().expect("it listens");
+        Client::connect(&format!("unix:{}", path.display()), None).await.expect("a connection")
     }
 
     /// Calls a method of the engine port.
@@ -317,6 +305,12 @@ pub(crate) fn attributes(time: u64, version: u8) -> Value {
 }
 
 pub(crate) const BEACON_ROOT: B256 = B256::repeat_byte(6);
+
+/// The call for an envelope.
+pub(crate) fn new_payload_call(version: u8, envelope: &Value) -> NewPayload {
+    let params = new_payload(version, envelope).to_string();
+    NewPayload::from_json(version, &params).expect("a payload")
+}
 
 /// The parameters of `engine_newPayload` for an envelope.
 pub(crate) fn new_payload(version: u8, envelope: &Value) -> Value {

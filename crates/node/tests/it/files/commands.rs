@@ -18,8 +18,9 @@ use state::{Database, DirectoryDisk, MemoryDisk};
 use trie::versioned::RecordSink;
 
 use super::{blocks, read};
+use crate::common::published_chain;
 use testing::geth::path_text as text;
-use testing::{Folder, fixtures, geth};
+use testing::{Folder, geth};
 
 /// Blocks of proof of work in the chain, the genesis not counted.
 const MINED: usize = 35;
@@ -33,11 +34,7 @@ struct Chain {
 
 impl Chain {
     fn new() -> Option<Self> {
-        let fixtures = fixtures()?.join("execution-apis/tests");
-        let folder = Folder::new();
-        let genesis = fs::read_to_string(fixtures.join("genesis.json")).expect("a file");
-        // We have these two forks at once only; no block of this chain tells them apart.
-        let genesis = genesis.replace(r#""petersburgBlock": 15"#, r#""petersburgBlock": 12"#);
+        let ((fixtures, genesis), folder) = (published_chain()?, Folder::new());
         let genesis = folder.write("genesis.json", genesis);
         Some(Self { folder, genesis, file: fixtures.join("chain.rlp") })
     }

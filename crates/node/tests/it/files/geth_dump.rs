@@ -5,17 +5,16 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use testing::Folder;
 use testing::geth::{Geth, path_text as text};
-use testing::{Folder, fixtures};
 
 use super::read;
+use crate::common::published_chain;
 
 /// Where geth leaves out what it knows only the hashes of, that is refused and said.
 #[test]
 fn a_chain_begins_with_a_dump_of_geth() {
-    let Some(fixtures) = fixtures().map(|fixtures| fixtures.join("execution-apis/tests")) else {
-        return;
-    };
+    let Some((fixtures, genesis)) = published_chain() else { return };
     let Some(geth) = Geth::find(fixtures.join("genesis.json")) else { return };
     let folder = Folder::new();
     let (data, chain_file) = (folder.path("theirs"), fixtures.join("chain.rlp"));
@@ -34,18 +33,17 @@ fn a_chain_begins_with_a_dump_of_geth() {
     let by_hash = geth.run(&hashed, &["dump", "--incompletes", &number]);
     let by_hash = folder.write("by-hash.jsonl", by_hash);
 
-    let genesis = fs::read_to_string(&geth.genesis).expect("a genesis");
-    // We have these two forks at once only; no block of this chain tells them apart.
-    let genesis = genesis.replace(r#""petersburgBlock": 15"#, r#""petersburgBlock": 12"#);
     let genesis = folder.write("genesis.json", genesis);
     let ours = folder.path("from-dump");
-    let init = |dump: &Path| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
-        command.arg("init").arg("--chain").arg(&genesis).arg("--datadir").arg(&ours);
-        let output = command.arg("--state").arg(dump).arg("--header").arg(&head).output();
-        let output = output.expect("run");
+    let deponent = |command: &str, genesis: &Path, arguments: &[&Path]| {
+        let mut run = Command::new(env!("CARGO_BIN_EXE_deponent"));
+        run.arg(command).arg("--chain").arg(genesis).arg("--datadir").arg(&ours).args(arguments);
+        let output = run.output().expect("run");
         let said = [output.stdout, output.stderr].concat();
         (output.status.success(), String::from_utf8(said).expect("UTF-8"))
+    };
+    let init = |dump: &Path| {
+        deponent("init", &genesis, &["--state".as_ref(), dump, "--header".as_ref(), &head])
     };
     for (dump, lacks) in [(&without, "accounts"), (&by_hash, "slots")] {
         let (done, said) = init(dump);
@@ -54,13 +52,7 @@ fn a_chain_begins_with_a_dump_of_geth() {
     let (done, said) = init(&dump);
     assert!(done && said.contains(&header.hash_slow().to_string()), "{said}");
     // The genesis file, whose block it does not begin with, may come to name more forks.
-    let import = |genesis: &Path| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
-        command.arg("import").arg("--chain").arg(genesis).arg("--datadir").arg(&ours);
-        let output = command.arg(&chain_file).output().expect("run");
-        let said = [output.stdout, output.stderr].concat();
-        (output.status.success(), String::from_utf8(said).expect("UTF-8"))
-    };
+    let import = |genesis: &Path| deponent("import", genesis, &[&chain_file]);
     let (done, said) = import(&genesis);
     assert!(
         done && said.contains(&format!("0 blocks imported; the head is block {number}")),
