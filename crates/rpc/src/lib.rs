@@ -16,8 +16,8 @@
 //!
 //! # The clients
 //!
-//! - [`Client`]: HTTP/1.1 or HTTP/2, on TCP or a Unix socket; calls, batches and resources one
-//!   after the other.
+//! - [`Client`]: HTTP/1.1, on TCP or a Unix socket; calls, batches and resources one after the
+//!   other.
 //! - [`SessionClient`]: a WebSocket, or a Unix socket without HTTP (IPC); many calls and batches at
 //!   a time, and subscriptions.
 //!
@@ -132,14 +132,14 @@ pub use client::error::ClientError;
 #[cfg(feature = "client")]
 pub use client::http::{CallTimes, Client, Reply};
 #[cfg(feature = "client")]
-pub use client::session::{Notifications, SessionClient, SessionClient as WsClient};
+pub use client::session::{Notifications, SessionClient};
 pub use http::resource as rest;
 #[cfg(feature = "server")]
 pub use http::server::serve;
 pub use jsonrpc::error::{Code, Error};
 #[cfg(feature = "server")]
 pub use jsonrpc::handler::{Handler, Method};
-pub use jsonrpc::json::{Json, push_hex};
+pub use jsonrpc::json::Json;
 #[cfg(feature = "server")]
 pub use jsonrpc::message::answer;
 pub use jsonrpc::params::Params;
@@ -150,7 +150,7 @@ pub use jsonrpc::subscription::{Subscription, SubscriptionMethods, Topic};
 pub use jwt::{JwtError, JwtSecret};
 pub use limits::Limits;
 pub use log_throttle::LogThrottle;
-pub use pieces::{ItemList, MappedFiles, Pieces, push_digits};
+pub use pieces::{ItemList, MappedFiles, Pieces};
 #[cfg(feature = "server")]
 pub use port::ServerOptions;
 pub use serde_json::value::RawValue;

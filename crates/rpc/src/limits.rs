@@ -281,9 +281,6 @@ pub(crate) const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// Bound of one call of a client, from its first byte written to its last byte read: geth needs 19
 /// s for the largest witness on a cold process.
 pub(crate) const CALL_TIME: Duration = Duration::from_secs(120);
-/// Windows of an HTTP/2 client for one stream and for its connection, in bytes: a large witness
-/// takes few round trips.
-pub(crate) const CLIENT_WINDOW_BYTES: u32 = 16 << 20;
 /// Wait of a client for a connection that it has used to be ready again; then it opens another.
 pub(crate) const READY_TIME: Duration = Duration::from_secs(1);
 /// Longest wait of a client for the server to read 256 KiB, or all there are; over WebSockets also

@@ -468,8 +468,7 @@ fn hex(byte: &u8) -> [u8; 2] {
 }
 
 /// Appends the digits of `bytes`, without prefix and quotes.
-#[expect(clippy::missing_panics_doc, reason = "the digits have their exact length")]
-pub fn push_digits(out: &mut Vec<u8>, bytes: &[u8]) {
+fn push_digits(out: &mut Vec<u8>, bytes: &[u8]) {
     out.reserve(2 * bytes.len());
     // In chunks, so that the zeroes are overwritten while they are in the cache.
     for chunk in bytes.chunks(HEX_CHUNK_BYTES) {

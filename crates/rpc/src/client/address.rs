@@ -6,7 +6,6 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use hyper::http::uri::PathAndQuery;
 use hyper::{HeaderMap, Uri};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
@@ -110,15 +109,6 @@ impl Address {
     /// The value of the header `host`: empty for a Unix socket (RFC 9112 section 3.2).
     pub(crate) fn authority(&self) -> &str {
         if self.is_unix() { "" } else { &self.host }
-    }
-
-    /// The URI of a path with the authority in front, as HTTP/2 wants it.
-    pub(crate) fn uri(&self, path: &Uri) -> Uri {
-        let authority = if self.is_unix() { "localhost" } else { &self.host };
-        let path = path.path_and_query().cloned();
-        let uri = Uri::builder().scheme("http").authority(authority);
-        let uri = uri.path_and_query(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
-        uri.build().expect("an address was parsed from its parts")
     }
 
     pub(crate) fn broken(&self, source: hyper::Error) -> ClientError {

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
-use hyper::client::conn::{http1, http2};
+use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::http::request;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -26,10 +26,7 @@ use crate::http::resource as rest;
 use crate::jsonrpc::error::quote;
 use crate::jsonrpc::response::AnswerEnvelope;
 use crate::jwt::JwtSecret;
-use crate::limits::{
-    ANSWER_BYTES, CALL_TIME, CLIENT_WINDOW_BYTES, HTTP2_FRAME_BYTES, READY_TIME, RESERVED_BYTES,
-    SERVER_IDLE,
-};
+use crate::limits::{ANSWER_BYTES, CALL_TIME, READY_TIME, RESERVED_BYTES, SERVER_IDLE};
 use crate::spare::Spare;
 use crate::transport::descriptor::{Descriptors, ReceivedFiles};
 use crate::transport::socket::Socket;
@@ -42,7 +39,6 @@ use crate::transport::socket::Socket;
 #[derive(Debug)]
 pub struct Client {
     address: Address,
-    version: HttpVersion,
     secret: Option<JwtSecret>,
     /// Further headers of each request.
     headers: HeaderMap,
@@ -76,40 +72,8 @@ pub struct CallTimes {
 /// An open connection, and the descriptors that come with it.
 #[derive(Debug)]
 struct OpenConnection {
-    requests: RequestSender,
+    requests: SendRequest<Full<Bytes>>,
     descriptors: Option<Descriptors>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum HttpVersion {
-    Http1,
-    Http2,
-}
-
-#[derive(Debug)]
-enum RequestSender {
-    Http1(http1::SendRequest<Full<Bytes>>),
-    Http2(http2::SendRequest<Full<Bytes>>),
-}
-
-/// The fault of a request, and the request if nothing of it was sent.
-type Unsent = (Option<Request<Full<Bytes>>>, hyper::Error);
-
-impl RequestSender {
-    async fn ready(&mut self) -> hyper::Result<()> {
-        match self {
-            Self::Http1(sender) => sender.ready().await,
-            Self::Http2(sender) => sender.ready().await,
-        }
-    }
-
-    async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Unsent> {
-        let sent = match self {
-            Self::Http1(sender) => sender.try_send_request(request).await,
-            Self::Http2(sender) => sender.try_send_request(request).await,
-        };
-        sent.map_err(|mut fault| (fault.take_message(), fault.into_error()))
-    }
 }
 
 /// The answer to a request for a resource.
@@ -143,32 +107,11 @@ impl Client {
     /// # Errors
     /// If the address cannot be used, or there is no connection.
     pub async fn connect_with(address: &str, options: ConnectOptions) -> Result<Self, ClientError> {
-        Self::connect_in(HttpVersion::Http1, address, options).await
-    }
-
-    /// As [`connect_with`](Self::connect_with), over HTTP/2 without TLS, which begins without an
-    /// upgrade.
-    ///
-    /// # Errors
-    /// If the address cannot be used, or there is no connection.
-    pub async fn connect_http2(
-        address: &str,
-        options: ConnectOptions,
-    ) -> Result<Self, ClientError> {
-        Self::connect_in(HttpVersion::Http2, address, options).await
-    }
-
-    async fn connect_in(
-        version: HttpVersion,
-        address: &str,
-        options: ConnectOptions,
-    ) -> Result<Self, ClientError> {
         let ConnectOptions { secret, headers, dial } = options;
         let address = Address { dial, ..Address::parse(address, "http")? };
-        let kept = Some(open(version, &address).await?);
+        let kept = Some(open(&address).await?);
         Ok(Self {
             address,
-            version,
             secret,
             headers,
             call_time: CALL_TIME,
@@ -207,7 +150,7 @@ impl Client {
         self.hang_up();
         self.received.forget();
         self.connections += 1;
-        self.kept = Some(open(self.version, &self.address).await?);
+        self.kept = Some(open(&self.address).await?);
         Ok(())
     }
 
@@ -378,13 +321,9 @@ impl Client {
     }
 
     fn begin(&self, method: Method, path: Uri) -> request::Builder {
-        let mut request = Request::builder().method(method);
-        request = match self.version {
-            HttpVersion::Http1 => request.uri(path).header(header::HOST, self.address.authority()),
-            // The authority is a part of the URI (RFC 9113 section 8.3.1).
-            HttpVersion::Http2 => request.uri(self.address.uri(&path)),
-        };
-        request = request.header(header::ACCEPT_ENCODING, self.accepted);
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header(header::HOST, self.address.authority());
+        let mut request = request.header(header::ACCEPT_ENCODING, self.accepted);
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
@@ -411,38 +350,31 @@ impl Client {
         if let Some(mut kept) = self.kept.take()
             && let Ok(Ok(())) = timeout(READY_TIME, kept.requests.ready()).await
         {
-            match kept.requests.send(request).await {
+            match kept.requests.try_send_request(request).await {
                 Ok(response) => return Ok((kept, response)),
-                Err((Some(unsent), _)) => request = unsent,
-                Err((None, fault)) => return Err(self.address.broken(fault)),
+                Err(mut fault) => match fault.take_message() {
+                    Some(unsent) => request = unsent,
+                    None => return Err(self.address.broken(fault.into_error())),
+                },
             }
         }
         // The files lent on the last connection went back with it.
         self.received.forget();
         self.connections += 1;
-        let mut fresh = open(self.version, &self.address).await?;
-        let sent = fresh.requests.send(request).await;
-        sent.map(|response| (fresh, response)).map_err(|(_, fault)| self.address.broken(fault))
+        let mut fresh = open(&self.address).await?;
+        let sent = fresh.requests.send_request(request).await;
+        sent.map(|response| (fresh, response)).map_err(|fault| self.address.broken(fault))
     }
 }
 
-async fn open(version: HttpVersion, address: &Address) -> Result<OpenConnection, ClientError> {
+async fn open(address: &Address) -> Result<OpenConnection, ClientError> {
     let socket = Socket::new(address.dial().await?, SERVER_IDLE);
-    let broken = |fault| address.broken(fault);
-    if version == HttpVersion::Http2 {
-        let mut http = http2::Builder::new(TokioExecutor::new());
-        http.initial_stream_window_size(CLIENT_WINDOW_BYTES)
-            .initial_connection_window_size(CLIENT_WINDOW_BYTES)
-            .max_frame_size(HTTP2_FRAME_BYTES);
-        let (requests, driver) = http.handshake(TokioIo::new(socket)).await.map_err(broken)?;
-        tokio::spawn(async move { driver.await.unwrap_or_default() });
-        return Ok(OpenConnection { requests: RequestSender::Http2(requests), descriptors: None });
-    }
     let descriptors = socket.descriptors().inspect(Descriptors::want);
-    let (requests, driver) = http1::handshake(TokioIo::new(socket)).await.map_err(broken)?;
+    let opened = handshake(TokioIo::new(socket)).await;
+    let (requests, driver) = opened.map_err(|fault| address.broken(fault))?;
     // The task ends with the connection, whose faults are those of the calls.
     tokio::spawn(async move { driver.await.unwrap_or_default() });
-    Ok(OpenConnection { requests: RequestSender::Http1(requests), descriptors })
+    Ok(OpenConnection { requests, descriptors })
 }
 
 /// The body of an answer, in memory that was used before if there is some: the first use of memory

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::jsonrpc::error::{Code, Error};
-use crate::pieces::{Pieces, push_digits};
+use crate::pieces::Pieces;
 
 /// A rendered JSON value, as pieces that are sent without being joined.
 ///
@@ -72,44 +72,13 @@ pub(crate) fn failure(id: Option<&RawValue>, error: &Error) -> Json {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}").into_bytes().into()
 }
 
-/// Appends `bytes` as a JSON string, `"0x..."`.
-pub fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.reserve(4 + 2 * bytes.len());
-    out.extend_from_slice(b"\"0x");
-    push_digits(out, bytes);
-    out.push(b'"');
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::HEX_CHUNK_BYTES;
-    use proptest::prelude::*;
-
-    #[test]
-    fn hex_of_nothing_is_0x() {
-        let mut out = b"x".to_vec();
-        push_hex(&mut out, &[]);
-        assert_eq!(out, b"x\"0x\"");
-    }
 
     #[test]
     fn a_type_without_json_form_is_an_internal_error() {
         let map = std::collections::BTreeMap::from([((1, 2), 3)]);
         assert!(Json::of(&map).expect_err("keys are not strings").is(Code::Internal));
-    }
-
-    proptest! {
-        #[test]
-        fn hex_agrees_with_formatting_byte_by_byte(
-            seed in any::<u8>(),
-            length in 0..4 * HEX_CHUNK_BYTES,
-        ) {
-            let bytes: Vec<u8> = (0..length).map(|i| (i as u8).wrapping_mul(seed)).collect();
-            let mut fast = Vec::new();
-            push_hex(&mut fast, &bytes);
-            let slow: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            prop_assert_eq!(fast, format!("\"0x{slow}\"").into_bytes());
-        }
     }
 }

@@ -246,32 +246,6 @@ fn a_body_cut_short_is_not_called() {
 }
 
 #[test]
-fn a_client_that_does_not_read_is_cut_off() {
-    // Room for one answer: the second waits until the first connection is given up.
-    let limits = Limits { write_idle: BRIEF, answers_bytes: 1 << 20, ..Limits::public() };
-    let server = Server::start(None, limits);
-    let mut stalled = server.connect();
-    stalled.post(call("hex", "[50000000]"));
-    assert!(stalled.more());
-    server.post(call("hex", "[100000]")).check(200, "0x");
-    assert!(stalled.rest().len() < 100_000_000);
-}
-
-#[test]
-fn who_reads_slowly_is_cut_off_when_others_have_no_room() {
-    let limits = Limits { room_time: BRIEF, answers_bytes: 1 << 20, ..Limits::public() };
-    let server = Server::start(None, limits);
-    let [mut stalled, mut other] = [(); 2].map(|()| server.connect());
-    stalled.post(call("hex", "[20000000]"));
-    assert!(stalled.more());
-    // No client is evicted for a small one, which has memory of its own.
-    server.check_alive();
-    other.post(call("hex", "[100000]"));
-    other.reply().check(200, "0x");
-    assert!(stalled.rest().len() < 40_000_000);
-}
-
-#[test]
 fn bodies_that_come_slowly_make_room_for_others() {
     let bytes = 16 << 16;
     let limits =
@@ -347,19 +321,6 @@ fn who_has_no_room_for_a_body_may_write_to_its_end() {
     second.reply().check(503, "busy");
     first.send(&request[23_000_000..]);
     first.reply().check(200, "xxx");
-}
-
-#[test]
-fn a_batch_ends_when_its_client_hangs_up() {
-    let server = Server::public();
-    let mut raw = server.connect();
-    raw.post(format!("[{0},{0},{0}]", call("wait", "[]")));
-    server.began.recv_timeout(PATIENCE).expect("it runs");
-    drop(raw);
-    std::thread::sleep(10 * BRIEF);
-    server.go.send(()).expect("it waits");
-    server.check_alive();
-    assert!(server.began.recv_timeout(2 * BRIEF).is_err(), "nobody waits for the second");
 }
 
 #[test]
@@ -577,19 +538,5 @@ proptest! {
             let answer: Value = serde_json::from_slice(&reply.body).expect("JSON");
             prop_assert!(answer["error"]["code"].is_i64(), "{}", answer);
         }
-    }
-
-    #[test]
-    fn any_bytes_on_the_socket_are_survived(
-        noise in prop::collection::vec(any::<u8>(), 0..500),
-        valid in 0..120usize,
-    ) {
-        let server = Server::public();
-        let mut raw = server.connect();
-        let request = post("", call("echo", "[]"));
-        raw.try_send([&request[..valid], &noise].concat());
-        raw.finish();
-        raw.rest();
-        server.check_alive();
     }
 }

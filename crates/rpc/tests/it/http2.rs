@@ -1,17 +1,18 @@
-//! Connections of HTTP/2 that give nothing, take nothing or may nothing: each ends.
+//! HTTP/2: calls and resources side by side; connections that give nothing, take nothing or may
+//! nothing, which end.
 
 use std::convert::Infallible;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
-use crate::support::{PATIENCE, Server, call, within};
+use crate::support::{PATIENCE, Server, call, pattern, within};
 use bytes::Bytes;
 use deponent_rpc::{JwtSecret, Limits};
 use futures_util::stream;
 use http_body_util::{BodyExt, Either, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::client::conn::http2::{Builder, Connection, SendRequest};
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -50,30 +51,30 @@ impl Client {
 
     /// As [`call`](Self::call), for a client that takes these codings.
     async fn call_for(&mut self, codings: &str, method: &str, params: &str) -> Response<Incoming> {
-        within(self.begin_for(codings, method, params)).await.expect("an answer")
+        let answer = self.send(codings, Method::POST, "/", call(method, params));
+        within(answer).await.expect("an answer")
     }
 
     /// As [`call`](Self::call), with others on the way.
-    fn begin(
-        &mut self,
-        method: &str,
-        params: &str,
-    ) -> impl Future<Output = hyper::Result<Response<Incoming>>> + use<> {
-        self.begin_for("identity", method, params)
+    fn begin(&mut self, method: &str, params: &str) -> PendingResponse {
+        self.send("identity", Method::POST, "/", call(method, params))
     }
 
-    fn begin_for(
+    fn send(
         &mut self,
         codings: &str,
-        method: &str,
-        params: &str,
-    ) -> impl Future<Output = hyper::Result<Response<Incoming>>> + use<> {
-        let request = Request::post("http://localhost/")
+        method: Method,
+        path: &str,
+        body: impl Into<Bytes>,
+    ) -> PendingResponse {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("http://localhost{path}"))
             .header("content-type", "application/json")
             .header("accept-encoding", codings)
-            .body(Full::from(call(method, params)))
+            .body(Full::from(body.into()))
             .expect("a request");
-        self.requests.send_request(request)
+        Box::pin(self.requests.send_request(request))
     }
 
     /// Waits for the server to end the connection.
@@ -82,8 +83,14 @@ impl Client {
     }
 }
 
+type PendingResponse = Pin<Box<dyn Future<Output = hyper::Result<Response<Incoming>>> + Send>>;
+
+async fn body(answer: Response<Incoming>) -> Bytes {
+    within(answer.into_body().collect()).await.expect("a body").to_bytes()
+}
+
 async fn length(answer: Response<Incoming>) -> usize {
-    within(answer.into_body().collect()).await.expect("a body").to_bytes().len()
+    body(answer).await.len()
 }
 
 #[tokio::test]
@@ -250,7 +257,44 @@ async fn who_has_no_token_does_not_keep_the_connection() {
     let mut client = Client::connect(&server).await;
     let refused = client.call("echo", "[]").await;
     assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
-    let text = within(refused.into_body().collect()).await.expect("a body").to_bytes();
+    let text = body(refused).await;
     assert!(text.starts_with(b"missing token"), "{text:?}");
     client.end().await;
+}
+
+#[tokio::test]
+async fn calls_and_resources_go_side_by_side() {
+    let server = Server::public();
+    let mut client = Client::connect(&server).await;
+    let path = "/things/bytes?1000000";
+    let called = client.begin("digits", "[200000]");
+    let got = client.send("identity", Method::GET, path, "");
+    let (called, got) = tokio::join!(called, got);
+    let called = body(called.expect("an answer")).await;
+    let answer: serde_json::Value = serde_json::from_slice(&called).expect("JSON");
+    assert_eq!(answer["result"].as_str().map(str::len), Some(400_002));
+    assert!(body(got.expect("an answer")).await == pattern(1_000_000));
+    let head = client.send("identity", Method::HEAD, path, "").await.expect("an answer");
+    assert_eq!(head.headers()["content-length"], "1000000");
+    assert!(body(head).await.is_empty());
+    let probe = client.send("identity", Method::GET, "/", "").await.expect("an answer");
+    assert_eq!(probe.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn resources_come_in_zstd_to_who_asks_for_it() {
+    let server = Server::public();
+    let mut client = Client::connect(&server).await;
+    let mut get = async |accepted: &str| {
+        let got = client.send(accepted, Method::GET, "/things/bytes?1000000", "").await;
+        let got = got.expect("an answer");
+        (got.status(), got.headers().get("content-encoding").cloned(), body(got).await)
+    };
+    let (_, encoding, coded) = get("gzip, zstd;q=0.8").await;
+    assert_eq!(encoding.expect("coded"), "zstd");
+    assert!(zstd::stream::decode_all(&coded[..]).expect("zstd") == pattern(1_000_000));
+    let (_, encoding, plain) = get("*, zstd;q=0").await;
+    assert!(encoding.is_none() && plain == pattern(1_000_000));
+    let (status, ..) = get("gzip, identity;q=0").await;
+    assert_eq!(status, StatusCode::NOT_ACCEPTABLE);
 }

@@ -1,11 +1,13 @@
 //! A server and its clients over every wire.
 
-mod client;
+mod clients;
 mod crowd;
 mod http;
 mod http2;
+mod http_client;
 mod session_client;
 mod subscriptions;
 mod support;
 mod unix;
 mod websocket;
+mod wires;

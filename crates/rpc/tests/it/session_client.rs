@@ -1,15 +1,13 @@
-//! The WebSocket client against our own server, and against servers without manners.
+//! The session client against our own server, and against servers without manners.
 
-use std::time::Duration;
-
-use crate::support::{PATIENCE, Server, pattern, within};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::support::{PATIENCE, Server, within};
 use deponent_rpc::rest::{HeaderMap, HeaderValue, header};
 use deponent_rpc::{
-    Client, ClientError, Code, ConnectOptions, Dial, Dialing, Error, Handler, Json, JwtSecret,
-    Limits, Notifications, RawValue, ServerOptions, SessionClient, bind_unix, response, serve,
+    Client, ClientError, Code, ConnectOptions, Dial, Dialing, Limits, Notifications, RawValue,
+    SessionClient,
 };
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -35,79 +33,6 @@ fn check_closed<T: std::fmt::Debug>(outcome: Result<T, ClientError>, part: &str)
 }
 
 #[tokio::test]
-async fn a_call_gives_its_result_or_a_typed_error() {
-    let server = Server::public();
-    let client = client(&server).await;
-    let echoed: Value = client.call("echo", json!([1, {"a": "é"}])).await.expect("a result");
-    assert_eq!(echoed, json!([1, {"a": "é"}]));
-    match client.call::<Value>("nothing", ()).await {
-        Err(ClientError::Rpc(error)) => assert!(error.is(Code::MethodNotFound), "{error}"),
-        other => panic!("{other:?}"),
-    }
-    match client.call::<u64>("echo", ["text"]).await {
-        Err(ClientError::Malformed(reason)) => assert!(reason.contains("invalid type")),
-        other => panic!("{other:?}"),
-    }
-    match client.subscribe::<u64>("test_subscribe", ["weather"]).await {
-        Err(ClientError::Rpc(error)) => assert!(error.is(Code::InvalidParams), "{error}"),
-        other => panic!("{other:?}"),
-    }
-    let echoed: [u64; 1] = client.call("echo", [5]).await.expect("the client goes on");
-    assert_eq!(echoed, [5]);
-}
-
-#[tokio::test]
-async fn many_calls_run_at_once_and_each_gets_its_own_answer() {
-    let server = Server::public();
-    let client = client(&server).await;
-    let slow = tokio::spawn({
-        let client = client.clone();
-        async move { client.call::<bool>("wait", ()).await }
-    });
-    let calls: Vec<_> = (0..500u64)
-        .map(|i| {
-            let client = client.clone();
-            tokio::spawn(async move { (i, client.call::<[u64; 1]>("echo", [i]).await) })
-        })
-        .collect();
-    for call in calls {
-        let (i, echoed) = call.await.expect("no panic");
-        assert_eq!(echoed.expect("a result"), [i]);
-    }
-    server.go.send(()).expect("it waits");
-    assert!(slow.await.expect("no panic").expect("a result"));
-}
-
-#[tokio::test]
-async fn a_secret_opens_the_engine_port() {
-    let secret = JwtSecret::random();
-    let server = Server::start(Some(secret.clone()), Limits::engine());
-    let address = format!("ws://{}/", server.address);
-    let good = SessionClient::connect(&address, Some(secret)).await.expect("connected");
-    assert_eq!(good.call::<[u64; 1]>("echo", [1]).await.expect("a result"), [1]);
-    for other in [None, Some(JwtSecret::random())] {
-        match SessionClient::connect(&address, other).await {
-            Err(ClientError::Http { status: 401, text }) => {
-                assert!(text.contains("token") || text.contains("signature"), "{text}");
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-}
-
-#[tokio::test]
-async fn fifty_megabytes_come_back_as_they_are() {
-    let server = Server::start(None, Limits { body_bytes: 50 << 20, ..Limits::public() });
-    let client = client(&server).await;
-    let body = client.call_raw("hex", [50_000_000]).await.expect("an answer");
-    let result = response::result(&body).expect("a result");
-    assert!(response::bytes(result).expect("hex") == pattern(50_000_000));
-    let text = "ab".repeat(20 << 20);
-    let [echoed]: [String; 1] = client.call("echo", [&text]).await.expect("a result");
-    assert!(echoed == text);
-}
-
-#[tokio::test]
 async fn a_subscription_gives_value_after_value() {
     let server = Server::public();
     let client = client(&server).await;
@@ -126,6 +51,10 @@ async fn a_subscription_gives_value_after_value() {
     }
     server.publish(json!(7));
     assert_eq!(within(first.next()).await.expect("a value"), 7);
+    match client.subscribe::<u64>("test_subscribe", ["weather"]).await {
+        Err(ClientError::Rpc(error)) => assert!(error.is(Code::InvalidParams), "{error}"),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[tokio::test]
@@ -147,25 +76,6 @@ async fn a_subscription_that_nobody_reads_is_given_up_alone() {
         count += 1;
     };
     assert!(matches!(end, ClientError::FellBehind { limit } if limit as u64 == count), "{end}");
-}
-
-#[tokio::test]
-async fn a_call_without_answer_times_out_and_the_connection_goes_on() {
-    let server = Server::public();
-    let client = client(&server).await;
-    let mut brief = client.clone();
-    brief.set_timeout(Duration::from_millis(50));
-    match brief.call::<bool>("wait", ()).await {
-        Err(fault @ ClientError::Timeout { .. }) => {
-            assert!(fault.to_string().contains("within 50ms"), "{fault}");
-        }
-        other => panic!("{other:?}"),
-    }
-    server.go.send(()).expect("it waits");
-    // The late answer belongs to no call.
-    for i in 0..10 {
-        assert_eq!(client.call::<[u64; 1]>("echo", [i]).await.expect("a result"), [i]);
-    }
 }
 
 #[tokio::test]
@@ -287,28 +197,9 @@ async fn a_server_that_does_not_shake_hands_is_no_websocket() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_an_error_with_the_address() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let address = listener.local_addr().expect("bound").to_string();
-    drop(listener);
-    let error = SessionClient::connect(&address, None).await.expect_err("nobody listens");
-    assert!(matches!(error, ClientError::Connect { .. }), "{error}");
-    let error = SessionClient::connect("http://127.0.0.1:1", None).await.expect_err("not ws://");
-    assert!(error.to_string().contains("only ws://"), "{error}");
-}
-
-#[tokio::test]
 async fn a_batch_gets_its_answer_in_any_order_or_one_error() {
-    let server = Server::public();
-    let (client, wait) = (client(&server).await, json!([1]).to_string());
-    let params: &RawValue = serde_json::from_str(&wait).expect("JSON");
+    let params: &RawValue = serde_json::from_str("[1]").expect("JSON");
     let calls = [("echo", params), ("nothing", params)];
-    let (ids, answer) = within(client.batch_raw(&calls)).await.expect("an answer");
-    let answers: Vec<Value> = serde_json::from_slice(&answer).expect("a list");
-    assert_eq!((ids, &answers[0]["result"], answers.len()), (1..3, &json!([1]), 2));
-    let (ids, _) = within(client.batch_raw(&calls)).await.expect("an answer");
-    assert_eq!(ids, 3..5);
-
     let answers = r#"[{"id":2,"result":2},{"result":1,"id":1}]"#;
     let refusal = r#"{"id":null,"error":{"code":1,"message":"?"}}"#;
     for text in [answers, refusal] {
@@ -316,14 +207,6 @@ async fn a_batch_gets_its_answer_in_any_order_or_one_error() {
         let client = SessionClient::connect(&address, None).await.expect("connected");
         let (_, answer) = within(client.batch_raw(&calls)).await.expect("an answer");
         assert_eq!(answer, text);
-    }
-}
-
-struct Echo;
-
-impl Handler for Echo {
-    fn call(&self, _: &str, params: Option<&RawValue>) -> Result<Json, Error> {
-        Ok(params.map_or("null", RawValue::get).as_bytes().to_vec().into())
     }
 }
 
@@ -338,19 +221,10 @@ impl Dial for Detour {
 }
 
 #[tokio::test]
-async fn a_unix_socket_has_bare_json_and_a_connection_may_be_the_callers() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("server.ipc");
-    let listener = bind_unix(&path).expect("bound");
-    let options = ServerOptions { jwt: None, limits: Limits::public() };
-    tokio::spawn(serve(listener, options, Arc::new(Echo), std::future::pending()));
-    let client = SessionClient::connect(&format!("unix:{}", path.display()), None).await;
-    let client = client.expect("connected");
-    let echoed: [u64; 1] = within(client.call("echo", [5])).await.expect("a result");
-    assert_eq!(echoed, [5]);
-
+async fn a_connection_may_be_the_callers() {
+    let server = Server::public();
     let headers = HeaderMap::from_iter([(header::ORIGIN, HeaderValue::from_static("a"))]);
-    let dial: Option<Arc<dyn Dial>> = Some(Arc::new(Detour(path)));
+    let dial: Option<Arc<dyn Dial>> = Some(Arc::new(Detour(server.path.clone())));
     let options = |headers| ConnectOptions { headers, dial: dial.clone(), ..Default::default() };
     let client = SessionClient::connect_with("ws://nowhere:1", options(HeaderMap::new())).await;
     let echoed: [u64; 1] = client.expect("connected").call("echo", [6]).await.expect("a result");

@@ -1,19 +1,25 @@
-//! A server on a free port, and clients that write what they like.
+//! A server on a free port and a Unix socket, and clients that write what they like.
 
+use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use deponent_rpc::rest::{self, HeaderMap, StatusCode};
 use deponent_rpc::{
-    Error, Handler, Json, JwtSecret, Limits, Method, Params, RawValue, ServerOptions, Subscription,
-    SubscriptionMethods, Topic, push_hex,
+    Error, Handler, Json, JwtSecret, Limits, Method, Params, Pieces, RawValue, ServerOptions,
+    Subscription, SubscriptionMethods, Topic, bind_unix, serve,
 };
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
+use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
@@ -21,9 +27,12 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 /// A bound on every wait of a test; none is as long on a healthy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// `echo`, `hex` of so many bytes, `panic`, and `wait`, which says that it began and then waits
-/// for a word; `turn` notes its number, in order. `test_subscribe` takes the name of a topic:
-/// `news`, and nothing else.
+/// `echo`, `hex` and `digits` of so many bytes, the second made while they are sent, `panic`, and
+/// `wait`, which says that it began and then waits for a word; `turn` notes its number, in order.
+/// `test_subscribe` takes the name of a topic: `news`, and nothing else.
+///
+/// Resources are below `/things/`: `echo`, `hits` counts on a connection, `bytes` has as many as
+/// the query says, `file` is the file that it names, others are not there.
 pub(crate) struct Methods {
     began: SyncSender<()>,
     go: Mutex<Receiver<()>>,
@@ -50,9 +59,14 @@ impl Handler for Methods {
             "echo" => Ok(params.map_or("null", RawValue::get).as_bytes().to_vec().into()),
             "hex" => {
                 let length: usize = Params::of(params)?.next("length")?;
-                let mut text = Vec::new();
-                push_hex(&mut text, &pattern(length));
-                Ok(text.into())
+                Json::of(&const_hex::encode_prefixed(pattern(length)))
+            }
+            "digits" => {
+                let mut pieces = Pieces::default();
+                pieces.push(&b"\"0x"[..]);
+                pieces.push_hex(pattern(Params::of(params)?.next("length")?));
+                pieces.push(&b"\""[..]);
+                Ok(pieces.into())
             }
             "panic" => panic!("as asked"),
             "wait" => {
@@ -82,6 +96,10 @@ impl Handler for Methods {
         METHODS
     }
 
+    fn resources(&self) -> Option<&dyn rest::Resources> {
+        Some(self)
+    }
+
     fn subscriptions(&self) -> &[SubscriptionMethods] {
         SUBSCRIPTIONS
     }
@@ -99,6 +117,45 @@ impl Handler for Methods {
     }
 }
 
+impl rest::Resources for Methods {
+    fn prefix(&self) -> &str {
+        "/things/"
+    }
+
+    fn answer(&self, request: rest::Request) -> rest::Response {
+        let query = request.query.as_deref().unwrap_or_default();
+        let body: Pieces = match &request.path["/things/".len()..] {
+            "echo" => {
+                let text = format!("{} {} {query} ", request.method, request.path);
+                vec![text.into(), request.body].into()
+            }
+            "hits" => {
+                let hits = request.connection.with(|hits: &mut u32| {
+                    *hits += 1;
+                    *hits
+                });
+                hits.to_string().into_bytes().into()
+            }
+            "bytes" => {
+                let all = pattern(query.parse().expect("a number"));
+                let parts = all.chunks(1000).map(bytes::Bytes::copy_from_slice);
+                parts.collect::<Vec<_>>().into()
+            }
+            "file" => {
+                let file = File::open(query).expect("a path");
+                return rest::Response { file: Some(Arc::new(file)), ..Default::default() };
+            }
+            "panic" => panic!("as asked"),
+            _ => return self.refuse(StatusCode::NOT_FOUND, "no such thing"),
+        };
+        rest::Response { status: StatusCode::OK, headers: HeaderMap::new(), body, file: None }
+    }
+
+    fn refuse(&self, status: StatusCode, detail: &str) -> rest::Response {
+        rest::Response::text(status, format!("refused: {detail}"))
+    }
+}
+
 /// Whether the one parameter says so.
 fn is_quick(params: Option<&RawValue>) -> bool {
     params.is_some_and(|params| params.get() == "[\"quick\"]")
@@ -111,18 +168,21 @@ pub(crate) fn pattern(length: usize) -> Vec<u8> {
 
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
+    /// The Unix socket.
+    pub(crate) path: PathBuf,
     /// One message for each `wait` that began.
     pub(crate) began: Receiver<()>,
     /// One message lets one `wait` end.
     pub(crate) go: SyncSender<()>,
-    pub(crate) stop: Option<oneshot::Sender<()>>,
-    /// Tells that [`deponent_rpc::serve`] returned.
+    pub(crate) stop: Option<watch::Sender<()>>,
+    /// Tells that [`serve`] returned for both.
     pub(crate) ended: Receiver<()>,
     /// The numbers that `turn` has noted.
     pub(crate) turns: Arc<Mutex<Vec<u64>>>,
     /// The topic of the subscriptions.
     pub(crate) news: Option<Topic>,
     runtime: Option<Runtime>,
+    _directory: TempDir,
 }
 
 impl Server {
@@ -143,7 +203,7 @@ impl Server {
         let runtime = runtime.build().expect("a runtime");
         let (began_in, began) = sync_channel(100);
         let (go, go_out) = sync_channel(100);
-        let (stop, stopped) = oneshot::channel();
+        let (stop, stopped) = watch::channel(());
         let (ended_in, ended) = sync_channel(1);
         let news = Topic::new();
         let topic = Mutex::new(Some(news.clone()));
@@ -151,14 +211,25 @@ impl Server {
         let go_out = Mutex::new(go_out);
         let methods = Methods { began: began_in, go: go_out, news: topic, turns: turns.clone() };
         let options = ServerOptions { jwt, limits };
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("test.ipc");
+        let context = runtime.enter();
+        let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
+        let unix = bind_unix(&path).expect("a socket");
+        drop(context);
         runtime.spawn(async move {
-            let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
-            let shutdown = async { stopped.await.unwrap_or_default() };
-            deponent_rpc::serve(listener, options, Arc::new(methods), shutdown).await;
+            let methods = Arc::new(methods);
+            let shutdown = || {
+                let mut stopped = stopped.clone();
+                async move { while stopped.changed().await.is_ok() {} }
+            };
+            let tcp = serve(listener, options.clone(), methods.clone(), shutdown());
+            tokio::join!(tcp, serve(unix, options, methods, shutdown()));
             ended_in.send(()).unwrap_or_default();
         });
         let (stop, news, runtime) = (Some(stop), Some(news), Some(runtime));
-        Self { address, began, go, stop, ended, turns, news, runtime }
+        let _directory = directory;
+        Self { address, path, began, go, stop, ended, turns, news, runtime, _directory }
     }
 
     pub(crate) fn public() -> Self {
@@ -166,7 +237,23 @@ impl Server {
     }
 
     pub(crate) fn connect(&self) -> Raw {
-        Raw::connect(self.address)
+        let socket = TcpStream::connect(self.address).expect("somebody listens");
+        socket.set_read_timeout(Some(PATIENCE)).expect("set");
+        socket.set_write_timeout(Some(PATIENCE)).expect("set");
+        Raw { socket: File::from(OwnedFd::from(socket)), read: Vec::new() }
+    }
+
+    /// A connection to the Unix socket.
+    pub(crate) fn connect_unix(&self) -> Raw {
+        let socket = UnixStream::connect(&self.path).expect("somebody listens");
+        socket.set_read_timeout(Some(PATIENCE)).expect("set");
+        socket.set_write_timeout(Some(PATIENCE)).expect("set");
+        Raw { socket: File::from(OwnedFd::from(socket)), read: Vec::new() }
+    }
+
+    /// The address of the Unix socket.
+    pub(crate) fn unix_address(&self) -> String {
+        format!("unix:{}", self.path.display())
     }
 
     /// A WebSocket of another make.
@@ -212,9 +299,9 @@ impl Drop for Server {
     }
 }
 
-/// A connection without manners.
+/// A connection without manners, of either kind.
 pub(crate) struct Raw {
-    socket: TcpStream,
+    socket: File,
     read: Vec<u8>,
 }
 
@@ -238,13 +325,6 @@ impl Reply {
 }
 
 impl Raw {
-    pub(crate) fn connect(address: SocketAddr) -> Self {
-        let socket = TcpStream::connect(address).expect("somebody listens");
-        socket.set_read_timeout(Some(PATIENCE)).expect("set");
-        socket.set_write_timeout(Some(PATIENCE)).expect("set");
-        Self { socket, read: Vec::new() }
-    }
-
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.socket.write_all(bytes.as_ref()).expect("sent");
     }
@@ -260,7 +340,7 @@ impl Raw {
 
     /// Ends our side of the conversation, with a server that may have closed.
     pub(crate) fn finish(&mut self) {
-        self.socket.shutdown(std::net::Shutdown::Write).unwrap_or_default();
+        rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write).unwrap_or_default();
     }
 
     /// Reads one reply.
@@ -305,6 +385,15 @@ impl Raw {
         }
     }
 
+    /// Reads so many lines of JSON.
+    pub(crate) fn lines(&mut self, count: usize) -> Vec<Value> {
+        while self.read.iter().filter(|byte| **byte == b'\n').count() < count {
+            assert!(self.more(), "ended after {:?}", String::from_utf8_lossy(&self.read));
+        }
+        let text = String::from_utf8(std::mem::take(&mut self.read)).expect("UTF-8");
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+
     /// Reads up to where a text has come.
     pub(crate) fn until(&mut self, text: &str) {
         while !String::from_utf8_lossy(&self.read).contains(text) {
@@ -329,6 +418,7 @@ impl Ws {
         let reply = raw.reply();
         assert_eq!(reply.status, 101, "{reply:?}");
         let Raw { socket, read } = raw;
+        let socket = TcpStream::from(OwnedFd::from(socket));
         socket.set_nonblocking(true).expect("set");
         let socket = tokio::net::TcpStream::from_std(socket).expect("a runtime");
         let config = WebSocketConfig::default().max_message_size(None).max_frame_size(None);

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::support::{PATIENCE, Server, call, frame, pattern, upgrade};
 use deponent_rpc::{JwtSecret, Limits};
-use proptest::prelude::*;
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
@@ -335,31 +334,6 @@ async fn a_client_that_waits_for_an_answer_may_be_silent() {
     raw.until(r#""result":true"#);
 }
 
-#[test]
-fn a_client_that_does_not_read_is_cut_off() {
-    // Room for one answer: the second waits until the first connection is given up.
-    let limits = Limits { write_idle: BRIEF, answers_bytes: 1 << 20, ..Limits::public() };
-    let server = Server::start(None, limits);
-    let mut stalled = server.connect();
-    stalled.send(upgrade(""));
-    stalled.send(frame(0x81, call("hex", "[50000000]")));
-    stalled.until("0x");
-    server.post(call("hex", "[100000]")).check(200, "0x");
-}
-
-#[test]
-fn who_reads_slowly_is_cut_off_when_others_have_no_room() {
-    let limits = Limits { room_time: BRIEF, answers_bytes: 1 << 20, ..Limits::public() };
-    let server = Server::start(None, limits);
-    let mut stalled = server.connect();
-    stalled.send(upgrade(""));
-    stalled.send(frame(0x81, call("hex", "[20000000]")));
-    stalled.until("0x");
-    let mut other = server.connect();
-    other.post(call("hex", "[100000]"));
-    other.reply().check(200, "0x");
-}
-
 /// Small answers, each of which it takes soon enough, do not keep the room of a large one.
 #[test]
 fn who_reads_small_answers_slowly_is_cut_off_too() {
@@ -462,18 +436,6 @@ async fn who_reads_goes_on_however_much_waits_for_it() {
     }
 }
 
-#[tokio::test]
-async fn a_batch_ends_when_its_client_hangs_up() {
-    let server = Server::public();
-    let mut ws = server.websocket();
-    ws.send(format!("[{0},{0},{0}]", call("wait", "[]"))).await;
-    server.began.recv_timeout(PATIENCE).expect("it runs");
-    drop(ws);
-    tokio::time::sleep(10 * BRIEF).await;
-    server.go.send(()).expect("it waits");
-    assert!(server.began.recv_timeout(2 * BRIEF).is_err(), "nobody waits for the second");
-}
-
 /// Its client was told that the call was not answered.
 #[tokio::test]
 async fn a_subscription_without_room_for_its_answer_does_not_begin() {
@@ -539,24 +501,4 @@ async fn a_stop_answers_what_was_asked_and_says_goodbye() {
     assert_eq!(busy.json().await["result"], true);
     busy.check_goodbye(1001, "stopping").await;
     server.ended.recv_timeout(PATIENCE).expect("serve returned");
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-
-    #[test]
-    fn any_bytes_after_the_handshake_are_survived(
-        noise in prop::collection::vec(any::<u8>(), 0..500),
-        valid in 0..58usize,
-        bit in 0..464usize,
-    ) {
-        let server = Server::public();
-        let mut request = frame(0x81, call("echo", "[]"));
-        request[bit / 8] ^= 1 << (bit % 8);
-        let mut raw = server.connect();
-        raw.send([upgrade("").as_bytes(), &request[..valid], &noise].concat());
-        raw.finish();
-        raw.rest();
-        server.check_alive();
-    }
 }

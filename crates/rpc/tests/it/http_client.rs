@@ -5,73 +5,13 @@ use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-use crate::support::{PATIENCE, Server, pattern};
+use crate::support::{PATIENCE, Server};
 use deponent_rpc::rest::{HeaderMap, Method};
-use deponent_rpc::{
-    Client, ClientError, Code, ConnectOptions, JwtSecret, Limits, RawValue, response,
-};
-use serde_json::{Value, json};
+use deponent_rpc::{Client, ClientError, JwtSecret, Limits};
+use serde_json::Value;
 
 async fn client(server: &Server) -> Client {
     Client::connect(&server.address.to_string(), None).await.expect("connected")
-}
-
-#[tokio::test]
-async fn a_call_gives_its_result_or_a_typed_error() {
-    let server = Server::public();
-    let mut client = client(&server).await;
-    let echoed: Value = client.call("echo", json!([1, {"a": "é"}])).await.expect("a result");
-    assert_eq!(echoed, json!([1, {"a": "é"}]));
-    match client.call::<Value>("nothing", ()).await {
-        Err(ClientError::Rpc(error)) => {
-            assert!(error.is(Code::MethodNotFound), "{error}");
-            assert!(error.to_string().contains("\"nothing\""), "{error}");
-        }
-        other => panic!("{other:?}"),
-    }
-    match client.call::<u64>("echo", ["text"]).await {
-        Err(ClientError::Malformed(reason)) => assert!(reason.contains("invalid type")),
-        other => panic!("{other:?}"),
-    }
-    let echoed: [u64; 1] = client.call("echo", [5]).await.expect("the client goes on");
-    assert_eq!(echoed, [5]);
-}
-
-#[tokio::test]
-async fn a_secret_opens_the_engine_port() {
-    let secret = JwtSecret::random();
-    let server = Server::start(Some(secret.clone()), Limits::engine());
-    let address = format!("http://{}/", server.address);
-    let mut good = Client::connect(&address, Some(secret)).await.expect("connected");
-    for i in 0..3 {
-        assert_eq!(good.call::<[u64; 1]>("echo", [i]).await.expect("a result"), [i]);
-    }
-    for other in [None, Some(JwtSecret::random())] {
-        let mut bad = Client::connect(&address, other).await.expect("connected");
-        match bad.call::<Value>("echo", ()).await {
-            Err(ClientError::Http { status: 401, text }) => {
-                assert!(text.contains("token") || text.contains("signature"), "{text}");
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-}
-
-#[tokio::test]
-async fn fifty_megabytes_come_back_as_they_are() {
-    let server = Server::public();
-    let mut client = client(&server).await;
-    let body = client.call_raw("hex", [50_000_000]).await.expect("an answer");
-    let result = response::result(&body).expect("a result");
-    let bytes = response::bytes(result).expect("hex");
-    assert!(bytes == pattern(50_000_000));
-    // And there: 40 MB in one request.
-    let limits = Limits { body_bytes: 50 << 20, ..Limits::public() };
-    let server = Server::start(None, limits);
-    let mut client = self::client(&server).await;
-    let text = "ab".repeat(20 << 20);
-    let [echoed]: [String; 1] = client.call("echo", [&text]).await.expect("a result");
-    assert!(echoed == text);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -187,22 +127,6 @@ async fn an_answer_that_breaks_off_is_an_error_and_the_next_call_works() {
 }
 
 #[tokio::test]
-async fn a_call_without_answer_times_out_and_takes_its_connection_along() {
-    let (address, closed) = scripted(vec![String::new(), result(2)]);
-    let mut client = Client::connect(&address, None).await.expect("connected");
-    client.set_timeout(Duration::from_millis(50));
-    match client.call::<String>("x", ()).await {
-        Err(fault @ ClientError::Timeout { .. }) => {
-            assert!(fault.to_string().contains("within 50ms"), "{fault}");
-        }
-        other => panic!("{other:?}"),
-    }
-    client.set_timeout(PATIENCE);
-    assert_eq!(client.call::<String>("x", ()).await.expect("a result"), "2");
-    closed.recv_timeout(PATIENCE).expect("the first connection was closed");
-}
-
-#[tokio::test]
 async fn an_answer_to_something_else_is_malformed() {
     let replies = [
         (result(7), "its id is 7"),
@@ -220,16 +144,6 @@ async fn an_answer_to_something_else_is_malformed() {
             other => panic!("{other:?}"),
         }
     }
-}
-
-#[tokio::test]
-async fn nobody_there_is_an_error_with_the_address() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = listener.local_addr().expect("bound").to_string();
-    drop(listener);
-    let error = Client::connect(&address, None).await.expect_err("nobody listens");
-    assert!(matches!(error, ClientError::Connect { .. }), "{error}");
-    assert!(error.to_string().contains(&address), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -251,34 +165,13 @@ async fn memory_of_an_answer_is_used_again_when_nobody_looks_at_it() {
 }
 
 #[tokio::test]
-async fn a_batch_is_one_message() {
+async fn a_connection_is_kept_until_the_client_hangs_up() {
     let server = Server::public();
     let mut client = client(&server).await;
-    let params: &RawValue = serde_json::from_str("[1]").expect("JSON");
-    let (ids, answer) = client.batch_raw(&[("echo", params); 2]).await.expect("an answer");
-    let answers: Vec<Value> = serde_json::from_slice(&answer).expect("a list");
-    assert_eq!((ids, answers.len(), &answers[1]["result"]), (1..3, 2, &json!([1])));
-    assert_eq!(answers[1]["id"], 2);
-    assert_eq!(client.call::<[u32; 1]>("echo", [3]).await.expect("a result"), [3]);
-}
-
-#[tokio::test]
-async fn calls_and_resources_go_over_http2_too() {
-    let secret = JwtSecret::random();
-    let server = Server::start(Some(secret.clone()), Limits::engine());
-    let address = server.address.to_string();
-    let options = ConnectOptions { secret: Some(secret), ..Default::default() };
-    let mut http2 = Client::connect_http2(&address, options).await.expect("connected");
-    for n in 0..3 {
-        assert_eq!(http2.call::<[u32; 1]>("echo", [n]).await.expect("a result"), [n]);
-    }
-    let answer = http2.call_raw("hex", [3_000_000]).await.expect("an answer");
-    let hex = response::result(&answer).expect("a result");
-    assert!(response::bytes(hex).expect("hex") == pattern(3_000_000));
-    let reply = http2.request(Method::GET, "/", HeaderMap::new(), "").await.expect("a reply");
-    assert_eq!(reply.status, 200);
-    assert_eq!(http2.connections(), 1);
-    http2.hang_up();
-    assert_eq!(http2.call::<[u32; 1]>("echo", [4]).await.expect("a result"), [4]);
-    assert_eq!(http2.connections(), 2);
+    client.call::<Value>("echo", ()).await.expect("a result");
+    let reply = client.request(Method::GET, "/", HeaderMap::new(), "").await.expect("a reply");
+    assert_eq!((reply.status.as_u16(), client.connections()), (200, 1));
+    client.hang_up();
+    client.call::<Value>("echo", ()).await.expect("a result");
+    assert_eq!(client.connections(), 2);
 }
