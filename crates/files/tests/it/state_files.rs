@@ -108,11 +108,22 @@ fn real_genesis_files_have_the_roots_of_their_headers() {
         assert_eq!(root, genesis.header.state_root, "{name}");
         // As `deponent node` reads it.
         let read = read_genesis(&path).expect("a genesis");
-        assert_eq!(Genesis::new(&read, &chain).expect("a genesis"), genesis);
+        let read = Genesis::new(&read, &chain).expect("a genesis");
+        assert_eq!(with_defaults(read), with_defaults(genesis));
         // All but the accounts is read without them.
         let head = read_genesis_head(&path).expect("a head");
         assert_eq!(head, alloy_genesis::Genesis { alloc: BTreeMap::new(), ..whole });
     }
+}
+
+/// A member of an account that is left out means its default.
+fn with_defaults(mut genesis: Genesis) -> Genesis {
+    for account in genesis.alloc.values_mut() {
+        account.nonce.get_or_insert_default();
+        account.code.get_or_insert_default();
+        account.storage.get_or_insert_default();
+    }
+    genesis
 }
 
 #[test]
