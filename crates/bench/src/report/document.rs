@@ -70,7 +70,7 @@ impl Document {
         let arguments: Vec<String> = std::env::args().skip(1).collect();
         Self {
             title: title.into(),
-            command: command_line("deponent", &arguments),
+            command: command_line("deponent bench", &arguments),
             made: rfc3339(SystemTime::now()),
             machine: Machine::this(),
             clients: Vec::new(),

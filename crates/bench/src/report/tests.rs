@@ -44,6 +44,12 @@ pub(super) fn sample() -> Document {
 }
 
 #[test]
+fn a_report_ends_with_a_command_that_can_be_given_again() {
+    let command = Document::new("a").command;
+    assert!(command.starts_with("deponent bench"), "{command}");
+}
+
+#[test]
 fn every_number_is_read_back() {
     let seed = Random::new(u64::from(std::process::id())).word();
     println!("seed {seed}");

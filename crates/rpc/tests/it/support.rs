@@ -59,7 +59,10 @@ impl Handler for Methods {
             "echo" => Ok(params.map_or("null", RawValue::get).as_bytes().to_vec().into()),
             "hex" => {
                 let length: usize = Params::of(params)?.next("length")?;
-                Json::of(&const_hex::encode_prefixed(pattern(length)))
+                let mut text = b"\"0x".to_vec();
+                text.extend_from_slice(const_hex::encode(pattern(length)).as_bytes());
+                text.push(b'"');
+                Ok(text.into())
             }
             "digits" => {
                 let mut pieces = Pieces::default();
