@@ -591,15 +591,20 @@ fn state(args: &StateArgs) -> anyhow::Result<()> {
         let cold = if args.keep_page_cache { Start::Again } else { Start::Cold };
         let blocks = chain.count(part)?;
         let warm_up = args.warm_up.unwrap_or_else(|| 30.min(blocks / 4));
+        let warm_up = if part == Part::Warm { warm_up } else { 0 };
         stages.push(Stage {
             name: part.name().into(),
-            warm_up: if part == Part::Warm { warm_up } else { 0 },
+            warm_up,
             count: args.blocks,
             start: if part == Part::Cold { cold } else { Start::Running },
             twins: args.invalid && part == Part::Reorgs,
             is_fed: !measured.contains(&part),
             ..stage_of(&chain, part)
         });
+        // The next part begins where all blocks of this one end.
+        if part < last && args.blocks.is_some_and(|count| count + warm_up < blocks) {
+            stages.push(Stage { is_fed: true, ..stage_of(&chain, part) });
+        }
     }
     let mut plan = plan_of(chain.ground(), stages, clients)?;
     plan.rounds = args.rounds;

@@ -250,7 +250,8 @@ impl<'a> Course<'a> {
             } else {
                 self.stage(team, stage, ancestry.clone())?;
             }
-            if stage.siblings == 0 {
+            // A part of which some blocks were measured is fed once more.
+            if stage.siblings == 0 && !fed.ends_with(&stage.files) {
                 fed.extend_from_slice(&stage.files);
                 for payload in payloads_of(&stage.files)? {
                     ancestry.push(&payload?);
