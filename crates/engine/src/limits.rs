@@ -105,7 +105,7 @@ pub const BACKGROUND_TURN: Duration = Duration::from_micros(100);
 
 /// How long after a verdict a block is sealed if no fork choice comes: the answer has to be encoded
 /// and read first, and where processors are few sealing would take one away from that.
-pub const SEAL_AFTER_VERDICT: Duration = Duration::from_millis(3);
+pub const SEAL_AFTER_VERDICT: Duration = Duration::from_millis(10);
 
 /// The same after the fork choice, whose answer is short.
 pub const SEAL_AFTER_CHOICE: Duration = Duration::from_micros(500);
