@@ -1,9 +1,8 @@
 //! An Ethereum execution engine: payloads in, verdicts and execution witnesses out.
 //!
 //! [`Engine`] validates payloads, follows the fork choice, builds payloads, makes calls, and
-//! answers every block that it finds valid with its execution witness, on the first call and on
-//! every later one. It is a library: it speaks no wire and starts no runtime. `deponent node` puts
-//! it behind the Engine API.
+//! answers every valid block with its execution witness, on the first call and on every later one.
+//! It speaks no protocol and starts no runtime; `deponent node` puts it behind the Engine API.
 //!
 //! # Example
 //!
@@ -11,10 +10,11 @@
 //! without the state:
 //!
 //! ```
+//! # extern crate execution as deponent_execution;
 //! use alloy_primitives::Bytes;
 //! use alloy_rpc_types_engine::{ExecutionPayload, ExecutionPayloadSidecar, PayloadAttributes};
 //! use deponent_engine::{Engine, Genesis, Payload, Verdict};
-//! use execution::ChainSpec;
+//! use deponent_execution::ChainSpec;
 //!
 //! // A chain of its own, merged and on Shanghai from its first block on.
 //! let file: alloy_genesis::Genesis = serde_json::from_str(
@@ -41,7 +41,7 @@
 //! let (verdict, assembled) = engine.new_payload_with_witness(payload)?;
 //! assert_eq!(verdict, Verdict::Valid);
 //! let witness = assembled.expect("a valid block has a witness").witness;
-//! execution::verify(&chain, &block, None, &witness)?;
+//! deponent_execution::verify(&chain, &block, None, &witness)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -1,5 +1,4 @@
-//! Executes and validates Ethereum blocks: on any [`witness::State`], or statelessly, on an
-//! execution witness alone.
+//! Executes and validates Ethereum blocks: on any [`State`](witness::State), or on a witness alone.
 //!
 //! - [`verify`] validates a block on its witness; [`execute_statelessly`] returns the two roots
 //!   instead of comparing them.
@@ -13,14 +12,15 @@
 //! gas, values and fees are in wei, times in seconds since the epoch.
 //!
 //! ```
+//! # extern crate trie as deponent_trie;
+//! # extern crate witness as deponent_witness;
 //! use alloy_consensus::{BlockBody, Header, proofs::calculate_withdrawals_root};
 //! use alloy_eips::eip4895::Withdrawal;
 //! use alloy_primitives::{Address, B256};
-//! use deponent_execution::{
-//!     Block, ChainSpec, SealedBlock, execute_statelessly, next_base_fee, verify,
-//! };
-//! use trie::EMPTY_ROOT_HASH;
-//! use witness::Witness;
+//! use deponent_execution::{Block, ChainSpec, SealedBlock};
+//! use deponent_execution::{execute_statelessly, next_base_fee, verify};
+//! use deponent_trie::EMPTY_ROOT_HASH;
+//! use deponent_witness::Witness;
 //!
 //! // The parent, with an empty state, and the witness of its child: the parent's header.
 //! let chain = ChainSpec::from_chain_id(560_048)?;

@@ -1,7 +1,6 @@
 //! Ethereum chain files and state dumps: reading, writing and sorting, in bounded memory.
 //!
-//! [`BlockReader`] reads the blocks of a file one at a time. The content determines the form, not
-//! the name:
+//! [`BlockReader`] reads a file block by block. The content determines the form, not the name:
 //!
 //! | form | written by | checks |
 //! |---|---|---|
@@ -17,8 +16,9 @@
 //! them on disk into the order of the state trie.
 //!
 //! ```
+//! # extern crate execution as deponent_execution;
+//! use deponent_execution::{Block, SealedBlock};
 //! use deponent_files::{BlockForm, BlockReader, BlockWriter, ExportBlock};
-//! use execution::{Block, SealedBlock};
 //!
 //! # let directory = tempfile::tempdir()?;
 //! let path = directory.path().join("chain.rlp.gz");

@@ -5,9 +5,9 @@
 //! Engine API over REST and SSZ. The command line is in [`cli`].
 //!
 //! ```
-//! use client::EngineClient;
-//! use deponent_node::demo::World;
-//! use deponent_node::{Node, NodeOptions};
+//! # extern crate client as deponent_client;
+//! use deponent_client::EngineClient;
+//! use deponent_node::{Node, NodeOptions, demo::World};
 //!
 //! # tokio::runtime::Runtime::new()?.block_on(async {
 //! // A chain on free ports of 127.0.0.1, in a temporary directory.

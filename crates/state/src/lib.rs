@@ -5,13 +5,13 @@
 //! [`Disk`], with an index (redb) of their locations. A block can be read as soon as it is added,
 //! and is durable once [`Database::persist`] has returned. After a crash the store opens with the
 //! state of the last `persist`, or of one that was under way. See docs/design/state.md.
-//!
 //! The crate has no features. Sizes are in bytes; an address is a byte offset in a log.
 //!
 //! ```
+//! # extern crate trie as deponent_trie;
 //! use alloy_primitives::Bytes;
 //! use deponent_state::{Database, MemoryDisk, NewBlock, Options};
-//! use trie::versioned::{RecordSink, Records};
+//! use deponent_trie::versioned::{RecordSink, Records};
 //!
 //! let disk = MemoryDisk::new();
 //! let store = Database::open(disk.clone(), &Options::default())?;
