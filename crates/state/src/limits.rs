@@ -83,13 +83,13 @@ pub const READS_AFTER_WAITING: u32 = 16;
 /// Bytes of one read-ahead request. Of a larger request Linux silently reads only the first part.
 pub const ANNOUNCED_BYTES: u64 = 128 << 10;
 
-/// Bytes of the log of nodes that are read ahead before one looks whether somebody else wants the
-/// processor, and that the system is asked for at once, while those before are read: it lets nobody
-/// run meanwhile, for 60 µs.
+/// Bytes of the log of nodes that one call of `read_ahead` reads into the cache, while the system
+/// is asked for as many before them. The system lets no other thread run on that processor for the
+/// 60 µs that the request takes.
 pub const READ_AHEAD_BYTES: u64 = 256 << 10;
 
-/// Bytes of these that one call of the system reads. Not every system lets others run before it has
-/// copied all, and a guest's first look at a page may take its host 50 µs.
+/// Bytes of these that one read of the file takes. Not every system lets other threads run before
+/// it has copied all, and a guest's first access to a page may take its host 50 µs.
 pub const READ_PART_BYTES: usize = 16 << 10;
 
 /// The most open files of one log; a process has 1,024 descriptors by default on Linux.
