@@ -111,6 +111,7 @@ impl NodeList {
     }
 
     /// Copies the nodes into pieces of `piece_bytes`, or as long as the node that is longer.
+    #[expect(clippy::missing_panics_doc, reason = "a node is never without a piece")]
     pub fn compact(&self, piece_bytes: usize) -> Self {
         let mut left = self.content_bytes();
         let mut pieces: Vec<Vec<u8>> = Vec::with_capacity(left / piece_bytes + 2);
