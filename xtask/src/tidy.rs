@@ -116,8 +116,8 @@ impl Repository {
         let riddles: usize = self.crates.iter().map(words::riddles).sum();
         let crates = self.crates.len();
         format!(
-            "{crates} crates, {files} files, {lines} lines of Rust: no circle of modules, no \
-             upward import; {riddles} comments left that begin with What, Who or Whoever"
+            "{crates} crates, {files} files, {lines} lines of Rust: no circle of files, no upward \
+              import; {riddles} comments left that begin with What, Who or Whoever"
         )
     }
 }

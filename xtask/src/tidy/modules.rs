@@ -1,13 +1,13 @@
 //! Who imports whom inside a crate: no circles, and no arrow to a higher floor.
 
 use super::Problem;
-use super::source::{Crate, SourceFile};
+use super::source::{Crate, SourceFile, whole_words};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Modules by their path, each with those that it imports from.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// Each circle of modules is a problem, told with the imports that make it.
+/// Each circle of files is a problem, told with the imports that make it.
 pub(super) fn circles(one: &Crate) -> Vec<Problem> {
     let graph = graph(one);
     let problem = |circle: Vec<String>| {
@@ -17,9 +17,33 @@ pub(super) fn circles(one: &Crate) -> Vec<Problem> {
             format!("{module} imports {}", others.join(", "))
         });
         let imports: Vec<_> = imports.collect();
-        Problem::new(&one.folder, format!("a circle of modules: {}", imports.join("; ")))
+        Problem::new(&one.folder, format!("a circle of files: {}", imports.join("; ")))
     };
-    strongly_connected(&graph).into_iter().map(problem).collect()
+    circles_in(&graph).into_iter().map(problem).collect()
+}
+
+/// The circles but for those of a file with the files in its own folder: a file may use its parts,
+/// and they its types.
+fn circles_in(graph: &Graph) -> Vec<Vec<String>> {
+    let mut circles = Vec::new();
+    for group in strongly_connected(graph) {
+        let is_head =
+            |one: &&String| group.iter().all(|other| *one == other || is_below(other, one));
+        let Some(head) = group.iter().find(is_head) else {
+            circles.push(group);
+            continue;
+        };
+        let inside = |module: &String| {
+            let imports = graph[module].iter().filter(|other| group.contains(other));
+            (module.clone(), imports.filter(|_| module != head).cloned().collect())
+        };
+        circles.extend(circles_in(&group.iter().map(inside).collect()));
+    }
+    circles
+}
+
+fn is_below(module: &str, other: &str) -> bool {
+    module.strip_prefix(other).is_some_and(|rest| rest.starts_with("::"))
 }
 
 /// Modules say `//! Floor 2.` at their beginning; one may import from its own floor and from those
@@ -31,7 +55,8 @@ pub(super) fn upward_imports(one: &Crate) -> Vec<Problem> {
         return Vec::new();
     }
     let mut problems = Vec::new();
-    for (module, imports) in graph(one) {
+    for (module, mut imports) in graph(one) {
+        imports.retain(|import| !is_below(import, &module));
         let (Some(from), file) = floors[&module] else {
             // A folder's own file may only name its modules.
             if !imports.is_empty() {
@@ -55,7 +80,8 @@ fn floor(text: &str) -> Option<u32> {
 }
 
 /// Who imports from whom. A name that a file re-exports counts as one of the module that it comes
-/// from. A file is the face of the modules in its folder, so what it takes from them is no import.
+/// from. A file is the face of the modules in its folder, so a name that it only re-exports from
+/// them is no import.
 fn graph(one: &Crate) -> Graph {
     let files: BTreeMap<String, &SourceFile> = one.modules().collect();
     let exports: BTreeMap<&str, BTreeMap<String, Vec<String>>> =
@@ -63,10 +89,12 @@ fn graph(one: &Crate) -> Graph {
     let mut graph = Graph::new();
     for (module, file) in &files {
         let mut imports = BTreeSet::new();
-        for (path, _) in paths(module, &file.shipped) {
+        for (path, is_public) in paths(module, &file.shipped) {
             let Some(target) = resolve(&path, &files, &exports) else { continue };
-            let is_below = target.starts_with(&format!("{module}::")) || module.is_empty();
-            if target != *module && !target.is_empty() && !is_below {
+            let name = path.last().filter(|_| path.join("::") != target);
+            let is_used = name.is_some_and(|name| whole_words(&file.shipped, name).count() > 1);
+            let is_face = is_public && is_below(&target, module) && !is_used;
+            if target != *module && !target.is_empty() && !is_face {
                 imports.insert(target);
             }
         }

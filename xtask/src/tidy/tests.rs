@@ -22,7 +22,7 @@ fn a_planted_circle_is_found() {
     let lib = ("lib.rs", "mod x;\nmod y;\nmod z;\npub use z::Z;\n");
     let x = ("x.rs", "use crate::y::Y;\n");
     check(&modules::circles(&one(&[lib, x, ("y.rs", ""), ("z.rs", "")])), &[]);
-    let circle = ["crates/a: a circle of modules: x imports y; y imports x"];
+    let circle = ["crates/a: a circle of files: x imports y; y imports x"];
     check(
         &modules::circles(&one(&[lib, x, ("y.rs", "use super::{x::X as W, z};"), ("z.rs", "")])),
         &circle,
@@ -32,7 +32,7 @@ fn a_planted_circle_is_found() {
         &circle,
     );
     // Through what the crate's root re-exports.
-    let circle = ["crates/a: a circle of modules: y imports z; z imports y"];
+    let circle = ["crates/a: a circle of files: y imports z; z imports y"];
     check(
         &modules::circles(&one(&[
             lib,
@@ -62,6 +62,36 @@ fn a_folders_file_is_the_face_of_its_modules() {
     let lib = ("lib.rs", "mod x;\n");
     let x = ("x/mod.rs", "mod part;\npub(crate) use part::P;\nstruct X;");
     check(&modules::circles(&one(&[lib, x, ("x/part.rs", "use super::X;")])), &[]);
+}
+
+#[test]
+fn a_circle_through_a_files_own_part_is_found() {
+    let lib = ("lib.rs", "mod a;\nmod b;\n");
+    let a = ("a.rs", "use crate::b::B;\n");
+    let part = ("b/part.rs", "use crate::a::A;\n");
+    let circle = ["crates/a: a circle of files: a imports b; b imports b::part; b::part imports a"];
+    for b in [
+        "mod part;\nuse part::P;\nstruct B(P);\n",
+        "mod part;\nstruct B(part::P);\n",
+        "mod part;\npub(crate) use part::P;\nstruct B(P);\n",
+    ] {
+        check(&modules::circles(&one(&[lib, a, ("b.rs", b), part])), &circle);
+    }
+    for b in ["mod part;\npub(crate) use part::P;\nstruct B;\n", "mod part;\nstruct B;\n"] {
+        check(&modules::circles(&one(&[lib, a, ("b.rs", b), part])), &[]);
+    }
+}
+
+#[test]
+fn a_file_and_its_own_parts_may_use_each_other_but_the_parts_make_no_circle() {
+    let lib = ("lib.rs", "mod x;\n");
+    let x = ("x.rs", "mod part;\nmod other;\nuse part::P;\nstruct X(P);\n");
+    let part = ("x/part.rs", "use super::X;\nuse super::other::O;\n");
+    check(&modules::circles(&one(&[lib, x, part, ("x/other.rs", "use super::X;\n")])), &[]);
+    let circle =
+        ["crates/a: a circle of files: x::other imports x::part; x::part imports x::other"];
+    let other = ("x/other.rs", "use super::part::P;\n");
+    check(&modules::circles(&one(&[lib, x, part, other])), &circle);
 }
 
 #[test]
