@@ -17,28 +17,50 @@ pub(super) struct Dependencies {
 impl Dependencies {
     pub(super) fn of(manifest: &str) -> Self {
         let mut found = Self::default();
-        let mut section = String::new();
+        let mut section = Vec::new();
         for line in manifest.lines().map(str::trim) {
-            if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
-                section = name.to_owned();
-                continue;
-            }
-            let name: String = line
-                .chars()
-                .take_while(|char| char.is_alphanumeric() || ['-', '_'].contains(char))
-                .collect();
-            if name.is_empty() {
-                continue;
-            }
-            if section.ends_with("dev-dependencies") {
-                found.tests.insert(name);
-            } else if section.ends_with("dependencies") {
-                found.shipped.insert(name);
+            let head = line.strip_prefix('[').and_then(|line| line.split_once(']'));
+            let path = match (head, line.split_once('=')) {
+                (Some((name, _)), _) => {
+                    section = keys(name);
+                    section.clone()
+                }
+                (None, Some((key, _))) => section.iter().cloned().chain(keys(key)).collect(),
+                (None, None) => continue,
+            };
+            let tables: &[String] = match path.first().map(String::as_str) {
+                Some("workspace") => &path[1..],
+                Some("target") => path.get(2..).unwrap_or_default(),
+                _ => &path,
+            };
+            match tables {
+                [table, name, ..] if table == "dev-dependencies" => {
+                    found.tests.insert(name.clone());
+                }
+                [table, name, ..] if ["dependencies", "build-dependencies"].contains(&&**table) => {
+                    found.shipped.insert(name.clone());
+                }
+                _ => {}
             }
         }
         found.tests.retain(|name| !found.shipped.contains(name));
         found
     }
+}
+
+/// The parts of a key of TOML: `target.'cfg(unix)'.dependencies` has three.
+fn keys(key: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut quote = None;
+    for char in key.trim().chars() {
+        match (char, quote) {
+            ('.', None) => parts.push(String::new()),
+            ('"' | '\'', None) => quote = Some(char),
+            (end, Some(begin)) if end == begin => quote = None,
+            _ => parts.last_mut().expect("one is there").push(char),
+        }
+    }
+    parts.iter().map(|part| part.trim().to_owned()).collect()
 }
 
 /// The table of who may depend on whom is exact, tests included.
@@ -150,6 +172,25 @@ mod tests {
         ];
         assert_eq!(edges(&planted, table).len(), 1);
         assert_eq!(edges(&crates, "").len(), 2);
+    }
+
+    #[test]
+    fn dependencies_are_found_in_every_form() {
+        for (manifest, shipped, tests) in [
+            ("[dependencies]\na.workspace = true\n[features]\nb = []\n", "a", ""),
+            ("[dependencies.a]\nversion = \"1\"\n[dev-dependencies.b]\npath = \"b\"\n", "a", "b"),
+            ("[target.'cfg(a.b)'.dependencies.c]\nversion = \"1\"\n", "c", ""),
+            ("[target.'cfg(unix)'.dev-dependencies] # why\na = \"1\"\n", "", "a"),
+            ("[build-dependencies.a]\n[workspace.dependencies.b]\nversion = \"1\"\n", "a b", ""),
+        ] {
+            let found = Dependencies::of(manifest);
+            let text = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(" ");
+            assert_eq!(
+                (&*text(found.shipped), &*text(found.tests)),
+                (shipped, tests),
+                "{manifest}"
+            );
+        }
     }
 
     #[test]
