@@ -5,6 +5,7 @@ mod conformance;
 mod test;
 mod tidy;
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -68,10 +69,15 @@ impl Failure {
     }
 }
 
-/// The repository's root.
+/// The repository's root: that of the checkout in which cargo runs, since a copied one may run the
+/// program that was built in another.
 fn root() -> PathBuf {
-    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
-    xtask.parent().expect("xtask is a folder of the repository").into()
+    root_above(std::env::var_os("CARGO_MANIFEST_DIR"))
+}
+
+fn root_above(xtask: Option<OsString>) -> PathBuf {
+    let xtask = xtask.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&xtask).parent().expect("xtask is a folder of the repository").into()
 }
 
 fn cargo(arguments: &[&str]) -> Command {
@@ -92,4 +98,15 @@ fn run(mut command: Command) -> Result<(), Failure> {
     }
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
     Err(Failure { status: code, ..Failure::new(format!("{shown} failed: {status}")) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_root_is_that_of_the_checkout_that_runs() {
+        assert_eq!(root_above(Some("/copy/xtask".into())), Path::new("/copy"));
+        assert!(root_above(None).join("ARCHITECTURE.md").is_file());
+    }
 }
