@@ -63,8 +63,9 @@ impl Repository {
         };
         let mut crates = Vec::new();
         for manifest in source::files(root, "toml") {
+            let is_package = |text: &str| text.lines().any(|line| line.trim() == "[package]");
             if manifest.file_name().is_some_and(|name| name == "Cargo.toml")
-                && manifest.with_file_name("src").is_dir()
+                && is_package(&read(&manifest)?)
             {
                 let folder = manifest.parent().expect("a manifest is in a folder");
                 let below = folder.strip_prefix(root).expect("it was found below the root");

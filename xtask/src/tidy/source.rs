@@ -1,5 +1,6 @@
 //! Rust source as text: which files there are, and what of them is code.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -61,6 +62,32 @@ impl Crate {
     }
 }
 
+impl Crate {
+    /// The files in `tests` folders and those of modules behind `#[cfg(test)]`.
+    pub(super) fn test_files(&self) -> BTreeSet<&str> {
+        let mut modules = BTreeSet::from([format!("{}/tests", self.folder)]);
+        for file in &self.files {
+            let (folder, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
+            let is_root = ["lib.rs", "main.rs", "mod.rs"].contains(&name);
+            let folder = if is_root { folder } else { file.path.trim_end_matches(".rs") };
+            for (at, attribute) in file.shipped.match_indices("#[cfg(test)]") {
+                let rest = file.shipped[at + attribute.len()..].trim_start();
+                let rest = rest.strip_prefix("pub(crate) ").unwrap_or(rest);
+                if let Some((name, _)) = rest.strip_prefix("mod ").and_then(|r| r.split_once(';')) {
+                    modules.insert(format!("{folder}/{name}"));
+                }
+            }
+        }
+        let is_test = |path: &&str| {
+            modules.iter().any(|module| {
+                let rest = path.strip_prefix(module.as_str());
+                rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+            })
+        };
+        self.files.iter().map(|file| file.path.as_str()).filter(is_test).collect()
+    }
+}
+
 impl SourceFile {
     pub(super) fn new(path: String, text: String) -> Self {
         let shipped = without_test_modules(&blanked(&text));
@@ -113,7 +140,7 @@ enum Within {
     RawText(usize),
 }
 
-/// Replaces comments and the insides of strings and characters by spaces.
+/// Replaces comments, strings and characters by as many spaces as they have bytes.
 pub(super) fn blanked(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let mut out = String::with_capacity(text.len());
@@ -146,7 +173,7 @@ pub(super) fn blanked(text: &str) -> String {
             inside => (inside, 1),
         };
         for char in chars.iter().skip(at).take(taken) {
-            out.push(if *char == '\n' { '\n' } else { ' ' });
+            out.extend((0..char.len_utf8()).map(|_| if *char == '\n' { '\n' } else { ' ' }));
         }
         (within, at) = (next, at + taken);
     }
@@ -194,16 +221,25 @@ fn without_test_modules(code: &str) -> String {
         let body = out.len() - rest.len();
         let Some(end) = end_of_block(&out, body) else { continue };
         let blank: String =
-            out[start..end].chars().map(|char| if char == '\n' { '\n' } else { ' ' }).collect();
+            out[start..end].bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }).collect();
         out.replace_range(start..end, &blank);
     }
     out
 }
 
 /// Where the block ends that begins at the first brace behind `from`, if none but it comes before a
-/// semicolon.
+/// semicolon; those in brackets, `[u8; 32]`, are neither.
 pub(super) fn end_of_block(code: &str, from: usize) -> Option<usize> {
-    let open = from + code[from..].find(['{', ';'])?;
+    let mut brackets = 0usize;
+    let is_end = |byte: u8| {
+        match byte {
+            b'[' | b'(' => brackets += 1,
+            b']' | b')' => brackets = brackets.saturating_sub(1),
+            _ => {}
+        }
+        brackets == 0 && [b'{', b';'].contains(&byte)
+    };
+    let open = from + code[from..].bytes().position(is_end)?;
     if code.as_bytes()[open] == b';' {
         return None;
     }

@@ -138,6 +138,36 @@ fn unsafe_code_that_is_not_listed_is_found() {
 }
 
 #[test]
+fn unsafe_code_in_files_that_only_sound_like_tests_is_found() {
+    let code = "fn a() { unsafe { b() } }";
+    let lib = ("lib.rs", "mod oracle;\n#[cfg(test)]\nmod samples;\n");
+    let files = [lib, ("oracle.rs", code), ("samples.rs", code), ("samples/x.rs", code)];
+    let listed = "unsafe code that ARCHITECTURE.md does not list";
+    let mut planted = one(&files);
+    for path in ["build.rs", "tests/it/main.rs", "testing/x.rs"] {
+        planted.files.push(source::SourceFile::new(format!("crates/a/{path}"), code.into()));
+    }
+    check(
+        &words::unsafe_files(&[planted], ""),
+        &["build.rs", "src/oracle.rs", "testing/x.rs"]
+            .map(|path| format!("crates/a/{path}: {listed}"))
+            .each_ref()
+            .map(String::as_str),
+    );
+}
+
+#[test]
+fn a_long_function_with_an_array_in_its_head_is_found() {
+    let lines = "\n".repeat(80);
+    let found = |head| lengths::of_rust(&one(&[("x.rs", &format!("{head} {{{lines}}}"))]).files[0]);
+    check(
+        &found("fn a(b: [u8; 32]) -> [u8; 4]"),
+        &["crates/a/src/x.rs:1: a function of 81 lines, at most 70"],
+    );
+    check(&found("fn a(b: [u8; 32]) -> [u8; 4];\nstruct A"), &[]);
+}
+
+#[test]
 fn what_may_only_fall_is_told_when_it_rises() {
     let ratchets = tables::Ratchets::parse("# what\nlines a 3\n").unwrap();
     let crates = |text| one(&[("x.rs", text)]);
