@@ -4,7 +4,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use crate::common::*;
+use crate::support::*;
 use alloy_primitives::B256;
 use engine_api::NewPayload;
 use rpc::{Code, JwtSecret};

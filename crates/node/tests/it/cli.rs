@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::common::*;
+use crate::support::*;
 use alloy_primitives::Bytes;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! The typed client: the same answers over every wire.
 
-use crate::common::{ALL_FORKS, BEACON_ROOT, Fork as Versions, OSAKA, TestNode};
-use crate::common::{
+use crate::support::{ALL_FORKS, BEACON_ROOT, Fork as Versions, OSAKA, TestNode};
+use crate::support::{
     attributes, genesis_of_all_forks, genesis_of_osaka, new_payload_call, raw, transactions,
 };
 use alloy_eips::eip7685::Requests;
@@ -67,7 +67,7 @@ async fn a_payload_has_the_same_answer_over_every_wire() {
     let parent = node.head().await;
     let params = json!([parent, attributes(1, 3), raw(&transactions()), "0x"]);
     let mut built = node.ok("testing_buildBlockV1", params).await;
-    built["versionedHashes"] = json!([crate::common::BLOB_HASH]);
+    built["versionedHashes"] = json!([crate::support::BLOB_HASH]);
     let valid = payload(OSAKA, &built);
     let invalid = changed(&valid, |payload| payload.as_v1_mut().gas_used += 1);
     let orphan = changed(&valid, |payload| payload.as_v1_mut().parent_hash = B256::repeat_byte(9));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 
-use crate::common::*;
+use crate::support::*;
 use alloy_primitives::{B256, Bytes, U64};
 use client::ssz::{PayloadStatus, WithWitness};
 use rpc::rest::{self, HeaderMap, HeaderName, HeaderValue, Method, StatusCode};

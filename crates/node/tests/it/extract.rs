@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::common::bench_program::bench_program;
-use crate::common::{ALL_FORKS, Fork, OSAKA, TestNode, new_payload, transactions};
+use crate::support::bench_program::bench_program;
+use crate::support::{ALL_FORKS, Fork, OSAKA, TestNode, new_payload, transactions};
 use alloy_consensus::transaction::SignerRecoverable;
 use alloy_consensus::{SignableTransaction, TxLegacy};
 use alloy_eips::{eip6110, eip7002, eip7251};
@@ -41,7 +41,7 @@ fn asking() -> Vec<Transaction> {
             input: input.into(),
             ..TxLegacy::default()
         };
-        legacy.into_signed(crate::common::signature()).into()
+        legacy.into_signed(crate::support::signature()).into()
     };
     let withdrawals = (0..WITHDRAWALS)
         .map(|seed| sign(eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS, bytes(56, seed)));
@@ -64,8 +64,8 @@ fn asking() -> Vec<Transaction> {
 
 fn genesis(osaka_only: bool) -> Value {
     let mut genesis = match osaka_only {
-        true => crate::common::genesis_of_osaka(),
-        false => crate::common::genesis_of_all_forks(),
+        true => crate::support::genesis_of_osaka(),
+        false => crate::support::genesis_of_all_forks(),
     };
     let deposits = eip6110::MAINNET_DEPOSIT_CONTRACT_ADDRESS;
     genesis["alloc"][deposits.to_string()] = json!({"balance": "0x0", "code": DEPOSIT_CODE});
@@ -191,7 +191,7 @@ async fn what_geth_was_fed_comes_back() {
         let method = call["method"].as_str().expect("a name");
         let status: Value = client.call(method, call["params"].clone()).await.expect("an answer");
         assert_eq!(status["status"], "VALID", "{status}");
-        let state = crate::common::state(&call["params"][0]["blockHash"]);
+        let state = crate::support::state(&call["params"][0]["blockHash"]);
         let chosen = client.call("engine_forkchoiceUpdatedV3", json!([state, null])).await;
         let chosen: Value = chosen.expect("an answer");
         assert_eq!(chosen["payloadStatus"]["status"], "VALID", "{chosen}");

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::common::TestNode;
-use crate::common::bench_program::bench_program;
+use crate::support::TestNode;
+use crate::support::bench_program::bench_program;
 use serde_json::{Value, json};
 
 /// Runs `deponent bench` with these arguments; the rows of its report's tables, by their titles.
@@ -35,7 +35,7 @@ fn arguments(text: &str) -> Vec<String> {
 #[tokio::test]
 async fn calls_are_made_over_every_wire_of_both_ports() {
     let secret = "7365637265747365637265747365637265747365637265747365637265747365";
-    let genesis = crate::common::genesis_of_osaka();
+    let genesis = crate::support::genesis_of_osaka();
     let node = TestNode::start_with_secret(genesis, secret).await;
     let (public, engine) = (node.node.http_addr, node.node.engine_addr);
     let folder = node.dir.path();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::common::*;
+use crate::support::*;
 use alloy_primitives::{Address, keccak256};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::common::published_chain;
+use crate::support::published_chain;
 use alloy_rpc_types_engine::ForkchoiceState;
 use deponent_node::Api;
 use engine::{Engine, Genesis, Verdict};

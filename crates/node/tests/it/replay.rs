@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 
-use crate::common::bench_program::bench_program;
+use crate::support::bench_program::bench_program;
 use bench::report::{Document, read};
 use bench::{Chain, ChainKind, Fork, Part, Payload, World};
 use testing::geth;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{
+use crate::support::{
     ALL_FORKS, Fork as Versions, OSAKA, TestNode, attributes, genesis_of_all_forks,
     genesis_of_osaka, new_payload, new_payload_call, raw, state, transactions,
 };
@@ -555,7 +555,7 @@ fn we_say_who_we_are_and_what_we_can() {
 #[test]
 fn random_requests_get_an_answer() {
     let chain = Chain::new(true);
-    let mut random = Random::new(crate::common::seed());
+    let mut random = Random::new(crate::support::seed());
     let whole = sent(OSAKA, &chain.build(OSAKA, &transactions())).to_ssz().expect("short");
     let endpoints =
         ["payloads", "payloads/witness", "forkchoice", "bodies/hash", "blobs/v1", "blobs/v4"];

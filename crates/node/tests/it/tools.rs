@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::*;
+use crate::support::*;
 use alloy_consensus::transaction::SignerRecoverable;
 use alloy_consensus::{SignableTransaction, Transaction as _, TxEip1559};
 use alloy_eips::eip2718::Typed2718;

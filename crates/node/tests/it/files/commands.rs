@@ -18,7 +18,7 @@ use state::{Database, DirectoryDisk, MemoryDisk};
 use trie::versioned::RecordSink;
 
 use super::{blocks, read};
-use crate::common::published_chain;
+use crate::support::published_chain;
 use testing::geth::path_text as text;
 use testing::{Folder, geth};
 

@@ -9,7 +9,7 @@ use testing::Folder;
 use testing::geth::{Geth, path_text as text};
 
 use super::read;
-use crate::common::published_chain;
+use crate::support::published_chain;
 
 /// Where geth leaves out what it knows only the hashes of, that is refused and said.
 #[test]
