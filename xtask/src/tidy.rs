@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: the rules of the house that no compiler checks. CONTRIBUTING.md has them
 //! in words; the figures that may only fall are in `xtask/tidy.txt`.
 
+mod code_map;
 mod lengths;
 mod links;
 mod manifests;
@@ -92,11 +93,12 @@ impl Repository {
             problems.extend(modules::circles(one));
             problems.extend(modules::upward_imports(one));
             problems.extend(words::banned_names(one));
+            problems.extend(words::foreign_targets(one));
             let doubled = words::doubled_types(one);
             problems.extend(self.ratchets.left_over("doubled", one.name(), doubled));
             for file in &one.files {
                 problems.extend(lengths::of_rust(file));
-                problems.extend(words::foreign_paths(file));
+                problems.extend(words::foreign_paths(one, file));
                 problems.extend(words::sleeps(one, file));
             }
             problems.extend(self.ratchets.lines(one));
@@ -107,6 +109,10 @@ impl Repository {
         problems.extend(self.ratchets.at_most("riddles", "all", voices));
         problems.extend(manifests::edges(&self.crates, &self.architecture));
         problems.extend(manifests::dependencies(&self.root, &self.crates, &self.architecture));
+        problems.extend(code_map::stale_rows(&self.crates, &self.architecture));
+        let contributing = self.markdown.iter().find(|(path, _)| path == "CONTRIBUTING.md");
+        let contributing = contributing.map_or("", |(_, text)| text);
+        problems.extend(code_map::stale_walk(&self.crates, contributing));
         problems.extend(words::unsafe_files(&self.crates, &self.architecture));
         problems
     }

@@ -168,6 +168,52 @@ fn a_long_function_with_an_array_in_its_head_is_found() {
 }
 
 #[test]
+fn files_from_outside_of_a_crate_are_found() {
+    for (text, found) in [
+        ("#[path = \"../../b/x.rs\"]\nmod x;", 1),
+        ("#[allow(unused)] #[path = \"../../b/x.rs\"]\nmod x;", 1),
+        ("#[cfg_attr(unix, path = \"../../b/x.rs\")]\nmod x;", 1),
+        ("#[path = \"/tmp/x.rs\"]\nmod x;", 1),
+        ("include!(\"../../b/x.rs\");", 1),
+        ("include!(concat!(env!(\"A\"), \"/../../x.rs\"));", 1),
+        ("#[path = \"../tests/x.rs\"]\nmod x;", 0),
+        ("include!(\"x.rs\");\n// include!(\"../../x.rs\")", 0),
+        ("const A: &str = include_str!(\"../../../x.json\");", 0),
+    ] {
+        let one = one(&[("x.rs", text)]);
+        assert_eq!(words::foreign_paths(&one, &one.files[0]).len(), found, "{text}");
+    }
+    let mut one = one(&[]);
+    one.manifest = "[lib]\npath = \"../b/x.rs\"\n[dependencies]\n".into();
+    check(&words::foreign_targets(&one), &["crates/a/Cargo.toml: ../b/x.rs is out of a crate"]);
+}
+
+#[test]
+fn stale_rows_of_the_code_map_and_the_walk_are_found() {
+    let crates = [one(&[("x/y.rs", "struct Found;\nfn run() {}"), ("z.rs", "")])];
+    let map = |row| format!("\n## Code map\n\n**a**: b.\n\n| Module | Does |\n|---|---|\n{row}\n");
+    check(&code_map::stale_rows(&crates, &map("| `x/`, `{z, x/y}.rs` | `y.rs` |")), &[]);
+    check(
+        &code_map::stale_rows(&crates, &map("| `x/`, `{z, w}.rs`, `v/` | `u.rs` |")),
+        &["w.rs", "v/", "u.rs"]
+            .map(|path| format!("ARCHITECTURE.md: the crate a has no src/{path}"))
+            .each_ref()
+            .map(String::as_str),
+    );
+    let walk =
+        |row| format!("\n## A newcomer's walk\n\n| Where | In | Look |\n|---|---|---|\n{row}\n");
+    let right = walk("| it | a, `x/y.rs` | `run` of `Found` |");
+    check(&code_map::stale_walk(&crates, &right), &[]);
+    check(
+        &code_map::stale_walk(&crates, &walk("| it | a, `x.rs` | `Lost` |")),
+        &[
+            "CONTRIBUTING.md: the crate a has no src/x.rs",
+            "CONTRIBUTING.md: nothing is named Lost there",
+        ],
+    );
+}
+
+#[test]
 fn what_may_only_fall_is_told_when_it_rises() {
     let ratchets = tables::Ratchets::parse("# what\nlines a 3\n").unwrap();
     let crates = |text| one(&[("x.rs", text)]);

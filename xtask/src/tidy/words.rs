@@ -1,9 +1,10 @@
 //! Names and words: banned ones, doubled ones, comments that are riddles, places of `unsafe`.
 
 use super::Problem;
-use super::source::{Crate, SourceFile, line_of, whole_words};
+use super::source::{Crate, SourceFile, blanked, line_of, whole_words};
 use super::tables::rows;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// Words that say nothing of what a type or a file is.
 const BANNED: [&str; 6] = ["helper", "base", "common", "util", "manager", "core"];
@@ -67,7 +68,7 @@ pub(super) fn doubled_types(one: &Crate) -> Vec<Problem> {
 
 /// The types that a file defines outside of functions, each with its line; not those that take the
 /// place of others where these are compiled out (`#[cfg(not(..))]`).
-fn types(code: &str) -> Vec<(usize, String)> {
+pub(super) fn types(code: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut is_alternative = false;
     for (index, line) in code.lines().enumerate() {
@@ -106,19 +107,67 @@ fn riddles_in(text: &str) -> usize {
     text.lines().filter(is_riddle).count()
 }
 
-/// A file of another crate, compiled into this one.
-pub(super) fn foreign_paths(file: &SourceFile) -> Vec<Problem> {
-    let lines = file.text.lines().enumerate();
-    // Folders between the crate's own, `crates/NAME`, and the file.
-    let depth = file.path.split('/').count().saturating_sub(3);
-    let is_foreign =
-        |line: &str| line.trim_start().starts_with("#[path") && line.matches("../").count() > depth;
-    lines
-        .filter(|(_, line)| is_foreign(line))
-        .map(|(index, _)| {
-            Problem::new(format!("{}:{}", file.path, index + 1), "#[path] out of a crate")
+/// Files of another crate or from outside, compiled into this one: `#[path = ".."]`, also in
+/// `cfg_attr`, and `include!("..")`.
+pub(super) fn foreign_paths(one: &Crate, file: &SourceFile) -> Vec<Problem> {
+    let code = blanked(&file.text);
+    let below = file.path.strip_prefix(&one.folder).unwrap_or(&file.path);
+    // Folders between the crate's own and the file.
+    let depth = below.trim_start_matches('/').matches('/').count();
+    let attributes = code.match_indices("#[").filter(|(at, _)| {
+        let attribute = code[*at..].split(']').next().unwrap_or_default();
+        whole_words(attribute, "path").next().is_some()
+    });
+    let includes = whole_words(&code, "include")
+        .filter(|at| code[at + "include".len()..].trim_start().starts_with('!'));
+    attributes
+        .map(|(at, _)| (at, "#[path]"))
+        .chain(includes.map(|at| (at, "include!")))
+        .filter(|(at, _)| {
+            let end = code[*at..].find([']', ';']).map_or(code.len(), |end| at + end);
+            file.text[*at..end].split('"').skip(1).step_by(2).any(|path| leads_out(path, depth))
+        })
+        .map(|(at, what)| {
+            let place = format!("{}:{}", file.path, line_of(&code, at));
+            Problem::new(place, format!("{what} out of a crate"))
         })
         .collect()
+}
+
+/// The path in `fuzz/Cargo.toml` out of its crate: cargo-fuzz needs a package of its own, and the
+/// targets are those that the tests of the node run.
+const FUZZ_TARGETS: &str = "../crates/node/tests/fuzz/targets.rs";
+
+/// Paths in a manifest that make a file of another crate a part of this one.
+pub(super) fn foreign_targets(one: &Crate) -> Vec<Problem> {
+    let lines = one.manifest.lines().map(str::trim);
+    let paths = lines.filter_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        let value = value.trim().strip_prefix('"')?.split('"').next()?;
+        let is_foreign = ["path", "build"].contains(&key.trim()) && value.ends_with(".rs");
+        (is_foreign && leads_out(value, 0)).then_some(value)
+    });
+    paths
+        .filter(|path| !(one.folder == "fuzz" && *path == FUZZ_TARGETS))
+        .map(|path| {
+            Problem::new(format!("{}/Cargo.toml", one.folder), format!("{path} is out of a crate"))
+        })
+        .collect()
+}
+
+/// Whether a path is absolute, or leads up further than `depth` folders.
+fn leads_out(path: &str, depth: usize) -> bool {
+    let mut left = depth;
+    let is_up = |part: &str| {
+        match part {
+            "" | "." => {}
+            ".." if left == 0 => return true,
+            ".." => left -= 1,
+            _ => left += 1,
+        }
+        false
+    };
+    Path::new(path).is_absolute() || path.split(['/', '\\']).any(is_up)
 }
 
 /// A thread that sleeps instead of waiting for something, outside of tests and of `bench`.
