@@ -116,6 +116,16 @@ fn a_banned_name_and_a_doubled_one_are_found() {
         "crates/a/src/pool_helper.rs:1: BlockManager: manager is a banned name",
     ];
     check(&found, &problems);
+    let text = "pub(in crate::x) struct AllCore;\nmod y {\n    struct Utils(u8);\n}\n";
+    let mut planted = one(&[("common/x.rs", text)]);
+    planted.folder = "crates/node-core".into();
+    let problems = [
+        "crates/node-core: core is a banned name",
+        "crates/a/src/common/x.rs: common is a banned name",
+        "crates/a/src/common/x.rs:1: AllCore: core is a banned name",
+        "crates/a/src/common/x.rs:3: Utils: util is a banned name",
+    ];
+    check(&words::banned_names(&planted), &problems);
     let found =
         words::doubled_types(&one(&[("x.rs", "struct Part;\n"), ("y.rs", "enum Part {}\n")]));
     let problem =

@@ -9,13 +9,17 @@ use std::path::Path;
 /// Words that say nothing of what a type or a file is.
 const BANNED: [&str; 6] = ["helper", "base", "common", "util", "manager", "core"];
 
-/// Files and types with a banned word in their names.
+/// Crates, files and types with a banned word in their names; and folders, in tests too.
 pub(super) fn banned_names(one: &Crate) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for (module, file) in one.modules() {
-        let name = module.rsplit("::").next().unwrap_or_default();
+    problems.extend(
+        banned(one.name().split(['-', '_']))
+            .map(|word| Problem::new(&one.folder, format!("{word} is a banned name"))),
+    );
+    for file in &one.files {
+        let below = file.path.strip_prefix(&one.folder).unwrap_or(&file.path);
         problems.extend(
-            banned(name.split('_'))
+            banned(below.trim_end_matches(".rs").split(['/', '_']))
                 .map(|word| Problem::new(&file.path, format!("{word} is a banned name"))),
         );
         for (line, name) in types(&file.shipped) {
@@ -66,30 +70,52 @@ pub(super) fn doubled_types(one: &Crate) -> Vec<Problem> {
     places.into_iter().map(problem).collect()
 }
 
-/// The types that a file defines outside of functions, each with its line; not those that take the
-/// place of others where these are compiled out (`#[cfg(not(..))]`).
+/// The types that a file defines outside of functions, in modules too, each with its line; not
+/// those that take the place of others where these are compiled out (`#[cfg(not(..))]`).
 pub(super) fn types(code: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
-    let mut is_alternative = false;
-    for (index, line) in code.lines().enumerate() {
-        if line.starts_with("#[") {
-            is_alternative |= line.starts_with("#[cfg(not(");
-            continue;
-        }
-        let line = ["pub ", "pub(crate) ", "pub(super) ", "unsafe "]
-            .iter()
-            .fold(line, |line, prefix| line.strip_prefix(prefix).unwrap_or(line));
+    let (mut start, mut outside) = (0, Vec::new());
+    for (at, char) in code.char_indices().filter(|(_, char)| ['{', '}', ';'].contains(char)) {
+        let head = &code[start..at];
+        start = at + 1;
+        let (item, is_alternative) = without_attributes(head);
+        let is_module = item.starts_with("mod ");
         let kinds = ["struct ", "enum ", "trait ", "union ", "type "];
-        if let Some(rest) = kinds.iter().find_map(|kind| line.strip_prefix(kind)) {
-            let name =
-                rest.chars().take_while(|char| char.is_alphanumeric() || *char == '_').collect();
+        let rest = kinds.iter().find_map(|kind| item.strip_prefix(kind));
+        if let Some(rest) = rest.filter(|_| outside.iter().all(|is_module| *is_module)) {
+            let end = rest.find(|char: char| !(char.is_alphanumeric() || char == '_'));
+            let name = &rest[..end.unwrap_or(rest.len())];
             if !is_alternative {
-                found.push((index + 1, name));
+                found.push((line_of(code, at - rest.len()), name.to_owned()));
             }
         }
-        is_alternative &= line.trim().is_empty();
+        match char {
+            '{' => outside.push(is_module),
+            '}' => drop(outside.pop()),
+            _ => {}
+        }
     }
     found
+}
+
+/// An item behind its attributes and `pub(..)`, and whether it is one of `#[cfg(not(..))]`.
+fn without_attributes(head: &str) -> (&str, bool) {
+    let (mut item, mut is_alternative) = (head.trim_start(), false);
+    while item.starts_with("#[") || item.starts_with("#![") {
+        is_alternative |= item.starts_with("#[cfg(not(");
+        let mut depth = 0usize;
+        let end = item.find(|char| {
+            depth += usize::from(char == '[');
+            depth -= usize::from(char == ']' && depth > 0);
+            char == ']' && depth == 0
+        });
+        item = end.map_or("", |end| item[end + 1..].trim_start());
+    }
+    if let Some(rest) = item.strip_prefix("pub") {
+        let inside = rest.strip_prefix('(').and_then(|rest| rest.split_once(')'));
+        item = inside.map_or(rest, |(_, rest)| rest).trim_start();
+    }
+    (item.strip_prefix("unsafe ").unwrap_or(item), is_alternative)
 }
 
 /// Comments that begin with What, Who or Whoever: the subject is to come first.
@@ -224,13 +250,17 @@ mod tests {
 
     #[test]
     fn types_are_found_with_their_lines() {
-        let code = "pub(crate) struct One<T>;\nimpl X { type Error = E; }\n    struct Inner;\n\
-                    enum Two {}\n";
-        assert_eq!(types(code), [(1, "One".to_owned()), (4, "Two".to_owned())]);
+        let code = "pub(crate) struct One<T>;\nimpl X { type Error = E; }\n\
+                    fn a() {\n    struct Inner;\n}\nenum Two {}\n";
+        assert_eq!(types(code), [(1, "One".to_owned()), (6, "Two".to_owned())]);
         assert_eq!(
             types("#[cfg(not(unix))]\n#[derive(Debug)]\nstruct One;\nstruct Two;\n").len(),
             1
         );
+        let code = "pub(in crate::a) struct A;\nmod b {\n    #[derive(Debug)]\n\
+                    pub struct B { a: u8 }\n\
+                    }\nfn c() { struct D; }\nimpl B { type E = u8; }\n";
+        assert_eq!(types(code), [(1, "A".to_owned()), (4, "B".to_owned())]);
     }
 
     #[test]
