@@ -486,7 +486,6 @@ impl NodeBatch {
     ///
     /// # Errors
     /// When an earlier write failed; the records are dropped then.
-    #[expect(clippy::missing_panics_doc, reason = "nothing panics while they are locked")]
     pub fn seal(mut self) -> Result<(), Error> {
         self.flush()
     }
@@ -495,6 +494,7 @@ impl NodeBatch {
     ///
     /// # Errors
     /// As [`seal`](Self::seal).
+    #[expect(clippy::missing_panics_doc, reason = "nothing panics while they are locked")]
     pub fn flush(&mut self) -> Result<(), Error> {
         let shared = &*self.nodes.shared;
         shared.health.check()?;
