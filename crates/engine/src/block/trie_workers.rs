@@ -23,13 +23,16 @@ use witness::Change;
 /// The shards of one block, all or some, each with its place among them.
 type Shards = Vec<(usize, Shard<NodeStore>)>;
 
+/// An account and its slots as a transaction has left them.
+type RanAccount = (AccountInfo, Vec<(U256, U256)>);
+
 /// Something to do with an account, or with a slot of it.
 #[derive(Debug)]
 struct TrieTask {
     key: StateKey,
     /// What a transaction has left of the account; else the block has read the key. In a box, as
     /// there are few of these and many of the others.
-    ran: Option<Box<(AccountInfo, Vec<(U256, U256)>)>>,
+    ran: Option<Box<RanAccount>>,
 }
 
 impl TrieTask {

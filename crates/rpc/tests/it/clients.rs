@@ -41,7 +41,7 @@ impl Transport {
         secret: Option<JwtSecret>,
     ) -> Result<AnyClient, ClientError> {
         Ok(match self {
-            Http | UnixHttp => AnyClient::Single(Client::connect(address, secret).await?),
+            Http | UnixHttp => AnyClient::Single(Client::connect(address, secret).await?.into()),
             WebSocket | Ipc => AnyClient::Session(SessionClient::connect(address, secret).await?),
         })
     }
@@ -50,7 +50,7 @@ impl Transport {
 /// Either client.
 #[derive(Debug)]
 enum AnyClient {
-    Single(Client),
+    Single(Box<Client>),
     Session(SessionClient),
 }
 
