@@ -116,7 +116,8 @@ pub const READ_AHEAD_PAUSE: Duration = Duration::from_millis(5);
 /// Reads of a storage in a block from which on it has shortcuts, whose 34 KiB are cleared first.
 pub const SHORTCUT_READS: usize = 64;
 
-/// Slots that are cached between blocks, some 160 bytes each.
+/// Slots that are cached between blocks: 128 bytes each, beside what the cache keeps for itself, so
+/// about 25 MB, which is little beside the cache of nodes.
 pub const CACHED_SLOTS: usize = 200_000;
 
 /// Threads that read ahead of a block that waits for the disk: as many requests as a solid-state

@@ -1,5 +1,5 @@
-//! JSON-RPC 2.0 and REST over HTTP/1.1, HTTP/2, WebSockets and Unix sockets, both ends, for answers
-//! of hundreds of megabytes: what Deponent's engine port and public port speak.
+//! JSON-RPC 2.0 and REST over HTTP/1.1, HTTP/2, WebSockets and Unix sockets, both ends (of HTTP/2
+//! the server's), for answers of hundreds of megabytes: what Deponent's ports speak.
 //!
 //! # The server
 //!
