@@ -51,6 +51,7 @@ impl After {
     /// Has everything persisted that is sealed by now, and waits for it.
     pub(crate) fn flush(&self) {
         let _wanted = self.shared.background.want();
+        self.queue.seal_now();
         self.queue.flush();
     }
 }
