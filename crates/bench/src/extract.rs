@@ -259,8 +259,8 @@ impl Source {
 
     fn hash_of(&mut self, number: u64) -> anyhow::Result<B256> {
         let answer = self.answer(number, false)?;
-        let hash = rpc::response::field(&answer, "hash")?;
-        Ok(serde_json::from_str(hash.get())?)
+        let hash = rpc::response::field(answer.get(), "hash")?;
+        Ok(serde_json::from_str(hash)?)
     }
 
     /// The block access list, which engine ports alone tell.

@@ -197,7 +197,7 @@ impl EngineClient {
                     };
                     let method = method.name(method.version(forks.now));
                     let spare = self.spare.clone();
-                    let read = |result: &RawValue| json::status(result, &spare);
+                    let read = |result: &str| json::status(result, &spare);
                     self.json_call(method, params, REPEATS, read).await
                 }
                 PayloadBody::Ssz(body) if with_witness => {
@@ -262,7 +262,7 @@ impl EngineClient {
                 Wire::Json => {
                     let method = EngineMethod::GetPayload;
                     let method = method.name(method.version(forks.now));
-                    let read = |built: &RawValue| Ok(serde_json::from_str(built.get())?);
+                    let read = |built: &str| Ok(serde_json::from_str(built)?);
                     self.json_call(method, &[id], REPEATS, read).await
                 }
                 Wire::Ssz | Wire::Descriptor => {
@@ -295,7 +295,7 @@ impl EngineClient {
             return Ok(witness::ssz::decode(&reply.body.into())?);
         }
         let spare = self.spare.clone();
-        let read = |result: &RawValue| json::witness(result, &spare);
+        let read = |result: &str| json::witness(result, &spare);
         for method in ["debug_executionWitnessByBlockHash", "debug_executionWitnessByHash"] {
             match self.json_call(method, &[block_hash], REPEATS, read).await {
                 Err(Error::Rpc(error)) if error.is(Code::MethodNotFound) => {}
@@ -326,7 +326,7 @@ impl EngineClient {
         if self.wire != Wire::Json {
             return rest::capabilities(&self.get("capabilities", None).await?);
         }
-        let read = |result: &RawValue| Ok(serde_json::from_str(result.get())?);
+        let read = |result: &str| Ok(serde_json::from_str(result)?);
         // A consensus client would list its own methods here.
         let ours: [[&str; 0]; 1] = [[]];
         let endpoints = self.json_call(EXCHANGE_CAPABILITIES, &ours, REPEATS, read).await?;
@@ -343,7 +343,7 @@ impl EngineClient {
             let reply = self.get("identity", None).await?;
             return Ok(serde_json::from_slice(&reply.body)?);
         }
-        let read = |result: &RawValue| Ok(serde_json::from_str(result.get())?);
+        let read = |result: &str| Ok(serde_json::from_str(result)?);
         let ours = ClientVersion {
             code: "DP".into(),
             name: env!("CARGO_PKG_NAME").into(),
@@ -363,7 +363,7 @@ impl EngineClient {
         method: &str,
         params: &impl Serialize,
     ) -> Result<Box<RawValue>, Error> {
-        self.json_call(method, params, 0, |result| Ok(result.to_owned())).await
+        self.json_call(method, params, 0, |result| Ok(serde_json::from_str(result)?)).await
     }
 
     /// Calls a method over JSON-RPC, up to `repeats` times more if the connection breaks.
@@ -372,7 +372,7 @@ impl EngineClient {
         method: &str,
         params: &impl Serialize,
         mut repeats: usize,
-        read: impl Fn(&RawValue) -> Result<T, Error>,
+        read: impl Fn(&str) -> Result<T, Error>,
     ) -> Result<T, Error> {
         loop {
             match self.rpc.call_raw(method, params).await {

@@ -25,7 +25,7 @@ pub(crate) fn params(params: &impl Serialize) -> Result<Box<RawValue>, Error> {
 /// # Errors
 /// [`Error::Decode`] when the result is not that of the specification, or its witness is malformed.
 pub fn status(
-    result: &RawValue,
+    result: &str,
     spare: &Spare,
 ) -> Result<(PayloadStatus, Option<WitnessAnswer>), Error> {
     let names = ["status", "latestValidHash", "validationError", "witness"];
@@ -35,12 +35,12 @@ pub fn status(
         latest_valid_hash: optional(hash)?.flatten(),
         validation_error: optional(error)?.flatten(),
     };
-    let witness = match witness.filter(|witness| witness.get() != "null") {
+    let witness = match witness.filter(|witness| *witness != "null") {
         Some(rlp) => {
             let mut bytes = spare.take();
             response::bytes_into(rlp, &mut bytes)?;
             let witness = witness::rlp::decode(&spare.lend(bytes).into())?;
-            let (public_keys, received_bytes) = (Vec::new(), result.get().len());
+            let (public_keys, received_bytes) = (Vec::new(), result.len());
             Some(WitnessAnswer { witness, public_keys, timings: None, received_bytes })
         }
         None => None,
@@ -48,19 +48,19 @@ pub fn status(
     Ok((status_of(status), witness))
 }
 
-fn optional<'a, T: Deserialize<'a>>(field: Option<&'a RawValue>) -> Result<Option<T>, Error> {
-    Ok(field.map(|field| serde_json::from_str(field.get())).transpose()?)
+fn optional<'a, T: Deserialize<'a>>(field: Option<&'a str>) -> Result<Option<T>, Error> {
+    Ok(field.map(|field| serde_json::from_str(field)).transpose()?)
 }
 
 /// Reads the answer to `engine_forkchoiceUpdated`.
-pub(crate) fn forkchoice_updated(result: &RawValue) -> Result<ForkchoiceUpdated, Error> {
-    let read: ForkchoiceUpdateResponse = serde_json::from_str(result.get())?;
+pub(crate) fn forkchoice_updated(result: &str) -> Result<ForkchoiceUpdated, Error> {
+    let read: ForkchoiceUpdateResponse = serde_json::from_str(result)?;
     Ok(updated(read))
 }
 
 /// Reads the answer to `debug_executionWitness`: all items into one buffer, in memory of `spare`.
 /// geth writes headers as objects.
-pub(crate) fn witness(result: &RawValue, spare: &Spare) -> Result<Witness, Error> {
+pub(crate) fn witness(result: &str, spare: &Spare) -> Result<Witness, Error> {
     #[derive(Deserialize)]
     struct Items<'a> {
         #[serde(borrow)]
@@ -70,7 +70,7 @@ pub(crate) fn witness(result: &RawValue, spare: &Spare) -> Result<Witness, Error
         #[serde(borrow)]
         headers: Vec<&'a RawValue>,
     }
-    let Items { state, codes, headers } = serde_json::from_str(result.get())?;
+    let Items { state, codes, headers } = serde_json::from_str(result)?;
     check("headers", headers.len(), limits::HEADERS)?;
     let headers = headers.into_iter().map(header).collect::<Result<Vec<_>, _>>()?;
     let headers = headers.iter().map(|header| &**header).collect();

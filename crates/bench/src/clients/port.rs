@@ -8,7 +8,7 @@ use anyhow::Context;
 use bytes::Bytes;
 use client::{ConnectOptions, EngineClient};
 use engine_api::{EngineMethod, Fork, GET_CLIENT_VERSION};
-use rpc::{CallTimes, ClientError, JwtSecret, RawValue, response};
+use rpc::{CallTimes, ClientError, JwtSecret, response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -98,7 +98,7 @@ pub(crate) struct RawAnswer {
 
 impl RawAnswer {
     /// The result.
-    pub(crate) fn result(&self) -> anyhow::Result<&RawValue> {
+    pub(crate) fn result(&self) -> anyhow::Result<&str> {
         response::result(&self.body).map_err(|error| failed(error, None))
     }
 }
@@ -173,9 +173,7 @@ impl Port {
     ) -> anyhow::Result<T> {
         let answer = self.call(method, params)?;
         let result = answer.result().with_context(|| method.to_owned())?;
-        serde_json::from_str(result.get())
-            .context(Fault::Garbled)
-            .with_context(|| method.to_owned())
+        serde_json::from_str(result).context(Fault::Garbled).with_context(|| method.to_owned())
     }
 
     /// `engine_newPayload`, with or without the witness; anything but `VALID` of this very block,
@@ -190,11 +188,11 @@ impl Port {
         let result = answer.result().with_context(|| method.clone())?;
         let fields = response::fields(result, ["status", "latestValidHash", "witness"]);
         let [status, valid, witness] = fields.context(Fault::Garbled)?;
-        let status = status.map_or("none", |status| status.get().trim_matches('"'));
-        let valid = valid.and_then(|hash| serde_json::from_str(hash.get()).ok());
-        let has_witness = witness.is_some_and(|bytes| !NO_BYTES.contains(&bytes.get()));
+        let status = status.map_or("none", |status| status.trim_matches('"'));
+        let valid = valid.and_then(|hash| serde_json::from_str(hash).ok());
+        let has_witness = witness.is_some_and(|bytes| !NO_BYTES.contains(&bytes));
         check_verdict(payload, status, valid, !with_witness || has_witness)
-            .map_err(|fault| fault.error(format!("{method} answers {:.500}", result.get())))?;
+            .map_err(|fault| fault.error(format!("{method} answers {:.500}", result)))?;
         Ok(answer.timing)
     }
 
@@ -203,12 +201,12 @@ impl Port {
         let answer = self.call(&payload.method(false), payload.raw_params())?;
         let result = answer.result()?;
         let status = response::field(result, "status").context(Fault::Garbled)?;
-        let fault = match status.get() {
+        let fault = match status {
             "\"INVALID\"" => return Ok(()),
             "\"SYNCING\"" | "\"ACCEPTED\"" => Fault::Behind,
             _ => Fault::Lying,
         };
-        let (hash, said) = (payload.hash, result.get());
+        let (hash, said) = (payload.hash, result);
         Err(fault.error(format!("block {hash}, which is invalid, is answered {said:.500}")))
     }
 
@@ -221,12 +219,12 @@ impl Port {
         let result = answer.result()?;
         let status = response::field(result, "payloadStatus")
             .and_then(|payload| response::field(payload, "status"));
-        let fault = match status.context(Fault::Garbled)?.get() {
+        let fault = match status.context(Fault::Garbled)? {
             "\"VALID\"" => return Ok(answer.timing.whole),
             "\"SYNCING\"" => Fault::Behind,
             _ => Fault::Lying,
         };
-        let (head, said) = (heads.head_block_hash, result.get());
+        let (head, said) = (heads.head_block_hash, result);
         Err(fault.error(format!("the fork choice {head} is answered {said:.500}")))
     }
 

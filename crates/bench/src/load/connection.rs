@@ -154,7 +154,8 @@ impl CallReply {
                 Err(if is_limited { CallFailure::Limited } else { CallFailure::Code(error.code) })
             }
             _ if !is_right(id) => Err(CallFailure::WrongId),
-            Ok(result) => Ok(result.to_owned()),
+            Ok(result) => RawValue::from_string(result.to_owned())
+                .map_err(|_| self.malformed(answer.get().as_bytes())),
             Err(_) => Err(self.malformed(answer.get().as_bytes())),
         }
     }
@@ -162,7 +163,7 @@ impl CallReply {
 
 /// The id of an answer, where it is a number.
 fn id_of(answer: &RawValue) -> Option<u64> {
-    response::field(answer, "id").ok()?.get().parse().ok()
+    response::field(answer.get(), "id").ok()?.parse().ok()
 }
 
 /// The failure of all calls of a message that has no answer.

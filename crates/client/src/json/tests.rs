@@ -2,10 +2,6 @@ use super::*;
 use alloy_rpc_types_engine::PayloadStatusEnum;
 use proptest::prelude::*;
 
-fn raw(text: &str) -> &RawValue {
-    serde_json::from_str(text).expect("JSON")
-}
-
 fn items(most: usize) -> impl Strategy<Value = Vec<Bytes>> {
     let item = prop::collection::vec(any::<u8>(), 0..40).prop_map(Bytes::from);
     prop::collection::vec(item, 0..most)
@@ -21,14 +17,14 @@ proptest! {
         witness::json::write(&witness, &mut text);
         let text = String::from_utf8(text).expect("ASCII");
         prop_assert_eq!(witness::json::decode(text.as_bytes()), Ok(witness.clone()));
-        prop_assert_eq!(super::witness(raw(&text), &Spare::default()).ok(), Some(witness.clone()));
+        prop_assert_eq!(super::witness(&text, &Spare::default()).ok(), Some(witness.clone()));
 
         // In RLP, headers are lists.
         let headers = vec![Bytes::from_static(&[0xc0]); witness.headers.len()];
         let witness = Witness { headers, ..witness };
         let rlp = hex::encode(witness::rlp::encode(&witness));
         let answer = format!(r#"{{"witness":"0x{rlp}","status":"VALID"}}"#);
-        let (_, read) = status(raw(&answer), &Spare::default()).expect("a status");
+        let (_, read) = status(&answer, &Spare::default()).expect("a status");
         prop_assert_eq!(read.map(|read| read.witness), Some(witness));
     }
 }
@@ -46,7 +42,7 @@ fn a_witness_that_its_slow_twin_refuses_is_refused() {
     for text in texts {
         let shown: String = text.chars().take(80).collect();
         assert!(witness::json::decode(text.as_bytes()).is_err(), "{shown}");
-        let error = witness(raw(&text), &Spare::default()).expect_err(&shown);
+        let error = witness(&text, &Spare::default()).expect_err(&shown);
         assert!(matches!(error, Error::Decode(_)), "{shown}: {error}");
     }
 }
@@ -60,37 +56,37 @@ fn headers_may_be_objects() {
     object["hash"] = serde_json::json!(header.hash_slow());
     let json = serde_json::json!({"state": [], "codes": ["0x60"], "headers": [object, rlp]});
     let json = json.to_string();
-    let read = witness(raw(&json), &Spare::default()).expect("a witness");
+    let read = witness(&json, &Spare::default()).expect("a witness");
     assert_eq!(read.headers, [rlp.clone(), rlp]);
     assert_eq!(read.codes, [Bytes::from_static(&[0x60])]);
     let bad = r#"{"state": [], "codes": [], "headers": [{"number": 7}]}"#;
-    witness(raw(bad), &Spare::default()).expect_err("half a header");
+    witness(bad, &Spare::default()).expect_err("half a header");
 }
 
 #[test]
 fn the_memory_of_a_witness_is_used_again_when_nobody_holds_a_slice() {
     let text = r#"{"state":["0x0102","0x03"],"codes":["0x0405"],"headers":[]}"#;
     let spare = Spare::default();
-    let first = witness(raw(text), &spare).expect("a witness");
+    let first = witness(text, &spare).expect("a witness");
     let (at, kept) = (first.state[0].as_ptr(), first.codes[0].clone());
     assert_eq!(first.codes[0].as_ptr(), at.wrapping_add(3), "one buffer");
     drop(first);
-    let second = witness(raw(text), &spare).expect("a witness");
+    let second = witness(text, &spare).expect("a witness");
     assert_ne!(second.state[0].as_ptr(), at, "one slice is held");
     assert_eq!(kept[..], [4, 5]);
     drop((second, kept));
-    let third = witness(raw(text), &spare).expect("a witness");
-    let fourth = witness(raw(text), &spare).expect("a witness");
+    let third = witness(text, &spare).expect("a witness");
+    let fourth = witness(text, &spare).expect("a witness");
     assert_ne!(third.state[0].as_ptr(), fourth.state[0].as_ptr());
     let known = third.state[0].as_ptr();
     drop(third);
-    assert_eq!(witness(raw(text), &spare).expect("a witness").state[0].as_ptr(), known);
+    assert_eq!(witness(text, &spare).expect("a witness").state[0].as_ptr(), known);
 }
 
 #[test]
 fn a_status_is_read_with_what_it_has() {
     let check = |text: &str, expected: Option<PayloadStatusEnum>| {
-        let read = status(raw(text), &Spare::default());
+        let read = status(text, &Spare::default());
         assert_eq!(read.ok().map(|(status, _)| status.status), expected, "{text}");
     };
     let invalid =

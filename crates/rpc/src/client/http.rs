@@ -181,12 +181,12 @@ impl Client {
         let answer = AnswerEnvelope::read(&body)?;
         // An error comes first: it has no id where the server could not read ours.
         let result = answer.result()?;
-        let answered = answer.id.map_or("none", |id| id.get());
+        let answered = answer.id.unwrap_or("none");
         if answered != id {
             let answered = quote(answered);
             return Err(malformed(format_args!("its id is {answered}, the call's is {id}")));
         }
-        serde_json::from_str(result.get()).map_err(malformed)
+        serde_json::from_str(result).map_err(malformed)
     }
 
     /// Calls a method and returns the whole answer as it came, for callers that scan large results

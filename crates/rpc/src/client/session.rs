@@ -103,7 +103,7 @@ impl SessionClient {
         params: impl Serialize,
     ) -> Result<T, ClientError> {
         let answer = self.call_raw(method, params).await?;
-        serde_json::from_str(AnswerEnvelope::read(&answer)?.result()?.get()).map_err(malformed)
+        serde_json::from_str(AnswerEnvelope::read(&answer)?.result()?).map_err(malformed)
     }
 
     /// Calls a method and returns the whole answer as it came, for callers that scan large results
@@ -133,6 +133,7 @@ impl SessionClient {
         let text = |id| call_text(id, method, params);
         let (_, answer) = self.exchange(None, Some(sender), text).await?;
         let id = AnswerEnvelope::read(&answer)?.result()?.to_owned();
+        let id = RawValue::from_string(id).map_err(malformed)?;
         Ok(Notifications { client: self.clone(), id, values, kind: PhantomData })
     }
 
@@ -338,28 +339,28 @@ impl Routes {
         if is_list && self.table().calls.values().any(|waiting| waiting.is_batch) {
             let answers: Vec<&RawValue> =
                 serde_json::from_str(message.as_str()).map_err(malformed)?;
-            let mut ids = answers.iter().filter_map(|answer| field(answer, "id").ok());
-            let id = ids.find_map(|id| id.get().parse().ok());
+            let mut ids = answers.iter().filter_map(|answer| field(answer.get(), "id").ok());
+            let id = ids.find_map(|id| id.parse().ok());
             return self.route_answer(id, message.into());
         }
         match MessageKind::of(message.as_str())? {
             MessageKind::Answer { id } => {
                 // A server that cannot read a batch does not know an id.
-                let number = id.get().parse().ok();
+                let number = id.parse().ok();
                 self.route_answer(number, message.clone().into()).map_err(|_| {
                     // It is not known which call this answers.
-                    malformed(format_args!("its id is {}", quote(id.get())))
+                    malformed(format_args!("its id is {}", quote(id)))
                 })
             }
             MessageKind::Notification { subscription, result } => {
                 let mut table = self.table();
-                let Some(values) = table.subscriptions.get(subscription.get()) else {
+                let Some(values) = table.subscriptions.get(subscription) else {
                     // Its `Notifications` were dropped.
                     return Ok(());
                 };
-                let value = Bytes::copy_from_slice(result.get().as_bytes());
+                let value = Bytes::copy_from_slice(result.as_bytes());
                 if values.try_send(value).is_err() {
-                    table.subscriptions.remove(subscription.get());
+                    table.subscriptions.remove(subscription);
                 }
                 Ok(())
             }
@@ -391,7 +392,7 @@ impl Routes {
             && let Ok(subscription) = AnswerEnvelope::read(&answer)?.result()
         {
             // Done here, as the first value may be the very next message.
-            table.subscriptions.insert(subscription.get().into(), notifications);
+            table.subscriptions.insert(subscription.into(), notifications);
         }
         waits.send(answer).unwrap_or_default();
         Ok(())

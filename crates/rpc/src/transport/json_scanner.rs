@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use memchr::memchr2;
+
 /// Finds where JSON values end. It looks at every byte once, however they come.
 #[derive(Debug, Default)]
 pub(crate) struct JsonScanner {
@@ -30,17 +32,20 @@ impl JsonScanner {
     /// caller removes the message from the buffer.
     pub(crate) fn scan(&mut self, bytes: &[u8]) -> Scanned {
         while let Some(byte) = bytes.get(self.seen) {
-            self.seen += 1;
-            if self.is_in_string {
-                match byte {
-                    _ if self.is_escaped => self.is_escaped = false,
-                    b'\\' => self.is_escaped = true,
-                    b'"' => self.is_in_string = false,
-                    _ => {}
-                }
+            if self.is_in_string && !self.is_escaped {
+                // A string may be a witness of hundreds of megabytes.
+                let Some(length) = memchr2(b'"', b'\\', &bytes[self.seen..]) else {
+                    self.seen = bytes.len();
+                    break;
+                };
+                self.seen += length + 1;
+                self.is_escaped = bytes[self.seen - 1] == b'\\';
+                self.is_in_string = self.is_escaped;
                 continue;
             }
+            self.seen += 1;
             match byte {
+                _ if self.is_escaped => self.is_escaped = false,
                 b'{' | b'[' => {
                     if self.depth == 0 {
                         self.start = self.seen - 1;
@@ -73,7 +78,7 @@ impl JsonScanner {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
     use serde_json::{Value, json};
@@ -98,7 +103,7 @@ mod tests {
         assert_eq!(JsonScanner::default().scan(b" {\"a\":[}"), Scanned::Part);
     }
 
-    fn any_json() -> impl Strategy<Value = Value> {
+    pub(crate) fn any_json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(json!(null)),
             any::<u32>().prop_map(Value::from),

@@ -4,7 +4,7 @@
 pub(crate) mod budget;
 pub(crate) mod descriptor;
 pub(crate) mod ipc;
-mod json_scanner;
+pub(crate) mod json_scanner;
 #[cfg(feature = "server")]
 pub(crate) mod listener;
 pub(crate) mod messages;

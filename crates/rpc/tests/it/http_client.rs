@@ -131,7 +131,7 @@ async fn an_answer_to_something_else_is_malformed() {
     let replies = [
         (result(7), "its id is 7"),
         (reply("content-encoding: gzip\r\n", "x"), "gzip"),
-        (reply("", "<html>"), "expected value"),
+        (reply("", "<html>"), "not an object: <html>"),
         (reply("", r#"{"jsonrpc":"2.0","id":1}"#), "neither result nor error"),
     ];
     for (reply, expected) in replies {

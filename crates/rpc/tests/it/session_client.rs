@@ -149,11 +149,11 @@ async fn a_server_of_other_habits_is_understood() {
 async fn a_server_that_makes_no_sense_is_left() {
     let bye = CloseFrame { code: CloseCode::Again, reason: "full".into() };
     let cases = [
-        (Message::text("<html>"), "expected value"),
+        (Message::text("<html>"), "not an object: <html>"),
         (Message::text("[]"), "an object"),
         (Message::text(r#"{"id":null,"error":{"code":1,"message":"?"}}"#), "its id is null"),
         (Message::text(r#"{"method":"x"}"#), "neither id nor params"),
-        (Message::binary("<html>"), "expected value"),
+        (Message::binary("<html>"), "not an object: <html>"),
         (Message::binary(&b"\xff"[..]), "UTF-8"),
         (Message::Close(Some(bye)), "left (1013): full"),
     ];
