@@ -602,8 +602,9 @@ fn state(args: &StateArgs) -> anyhow::Result<()> {
             ..stage_of(&chain, part)
         });
         // The next part begins where all blocks of this one end.
-        if part < last && args.blocks.is_some_and(|count| count + warm_up < blocks) {
-            stages.push(Stage { is_fed: true, ..stage_of(&chain, part) });
+        let rest = args.blocks.map(|count| count + warm_up).filter(|sent| *sent < blocks);
+        if let Some(skip) = rest.filter(|_| part < last && measured.contains(&part)) {
+            stages.push(Stage { is_fed: true, skip, ..stage_of(&chain, part) });
         }
     }
     let mut plan = plan_of(chain.ground(), stages, clients)?;

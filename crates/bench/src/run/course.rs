@@ -241,7 +241,9 @@ impl<'a> Course<'a> {
             if stage.start != Start::Running {
                 self.restart(team, stage, &fed)?;
             }
-            if stage.is_fed {
+            if stage.is_fed && stage.skip > 0 {
+                send_rest(team, stage, ancestry.clone())?;
+            } else if stage.is_fed {
                 let files = [&fed[..], &stage.files].concat();
                 for client in team.clients() {
                     client.thaw()?;
@@ -250,7 +252,7 @@ impl<'a> Course<'a> {
             } else {
                 self.stage(team, stage, ancestry.clone())?;
             }
-            // A part of which some blocks were measured is fed once more.
+            // The rest of a part of which some blocks were measured is a stage of its own.
             if stage.siblings == 0 && !fed.ends_with(&stage.files) {
                 fed.extend_from_slice(&stage.files);
                 for payload in payloads_of(&stage.files)? {
@@ -413,6 +415,26 @@ impl<'a> Course<'a> {
         let samples = self.samples.as_mut().context("there is a folder for results")?;
         Ok(samples.write_all(format!("{line}\n").as_bytes())?)
     }
+}
+
+/// Sends the blocks of a stage behind its first ones, in order: a client chooses each branch when
+/// its turn comes, as it does where all blocks are measured.
+fn send_rest(team: &mut Team, stage: &Stage, mut ancestry: Ancestry) -> anyhow::Result<()> {
+    team.clients().try_for_each(Client::thaw)?;
+    for (index, payload) in payloads_of(&stage.files)?.enumerate() {
+        let payload = payload?;
+        ancestry.push(&payload);
+        if index < stage.skip {
+            continue;
+        }
+        let heads = ancestry.heads(payload.hash);
+        for client in team.clients() {
+            let sent = client.new_payload_patiently(&payload);
+            let chosen = sent.and_then(|()| client.engine.forkchoice_updated(heads));
+            chosen.map_err(|error| client.blame(error))?;
+        }
+    }
+    Ok(())
 }
 
 impl Team {

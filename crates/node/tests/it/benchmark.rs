@@ -80,10 +80,10 @@ fn the_benchmarks_run_in_miniature() {
     let folder = dir.join("state-part");
     let path = folder.display().to_string();
     let flags = ["--clients", "deponent", "--blocks", "2", "--warm-up", "1", "--parts"];
-    let flags = [&flags[..], &["warm,reorgs", "--results", &path, "--ignore-load"]].concat();
+    let flags = [&flags[..], &["warm,reorgs,cold", "--results", &path, "--ignore-load"]].concat();
     run("state", &[&chain_flags[..], &flags].concat(), dir);
     let (samples, report) = results(&folder);
-    assert_eq!(samples.len(), 1 + 2 + 2, "{report}");
+    assert_eq!(samples.len(), 1 + 2 + 2 + 2, "{report}");
 
     let folder = dir.join("quick");
     let path = folder.display().to_string();
