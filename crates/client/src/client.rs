@@ -16,7 +16,7 @@ use std::time::Duration;
 use witness::Witness;
 
 use crate::codes::{ClientCodes, HeldCodes, MappedFiles, PartialAnswer};
-use crate::limits::REPEATS;
+use crate::limits::{LONG_ANSWER_BYTES as LONG, REPEATS, SHORT_ANSWER_BYTES as SHORT};
 use crate::{Capabilities, ClientVersion, CodeCache, Error, Wire, WitnessAnswer, json, rest};
 
 /// Options of a connection.
@@ -126,6 +126,7 @@ impl EngineClient {
     /// The connection of all calls, for calls that this client has no function for, and for the
     /// [times](Client::last_times) of the last answer.
     pub const fn connection(&mut self) -> &mut Client {
+        self.rpc.set_answer_bytes(LONG);
         &mut self.rpc
     }
 
@@ -198,13 +199,14 @@ impl EngineClient {
                     let method = method.name(method.version(forks.now));
                     let spare = self.spare.clone();
                     let read = |result: &str| json::status(result, &spare);
-                    self.json_call(method, params, REPEATS, read).await
+                    let most_bytes = if with_witness { LONG } else { SHORT };
+                    self.json_call(method, params, most_bytes, REPEATS, read).await
                 }
                 PayloadBody::Ssz(body) if with_witness => {
                     self.post_for_witness(forks.now, body).await
                 }
                 PayloadBody::Ssz(body) => {
-                    let reply = self.post("payloads", forks.now, body, REPEATS).await;
+                    let reply = self.post("payloads", forks.now, body, SHORT, REPEATS).await;
                     reply.and_then(|reply| Ok((rest::status(reply)?, None)))
                 }
             };
@@ -236,11 +238,11 @@ impl EngineClient {
                 Wire::Json => {
                     let method = EngineMethod::ForkchoiceUpdated;
                     let method = method.name(method.version(forks.now));
-                    self.json_call(method, &params, 0, json::forkchoice_updated).await
+                    self.json_call(method, &params, SHORT, 0, json::forkchoice_updated).await
                 }
                 Wire::Ssz | Wire::Descriptor => {
                     let body = update.encode(forks.now).into();
-                    let reply = self.post("forkchoice", forks.now, &body, 0).await;
+                    let reply = self.post("forkchoice", forks.now, &body, SHORT, 0).await;
                     reply.and_then(rest::forkchoice_updated)
                 }
             };
@@ -262,11 +264,11 @@ impl EngineClient {
                 Wire::Json => {
                     let method = EngineMethod::GetPayload;
                     let method = method.name(method.version(forks.now));
-                    let read = |built: &str| Ok(serde_json::from_str(built)?);
-                    self.json_call(method, &[id], REPEATS, read).await
+                    let read = |built: &str| Ok(rpc::read_json(built)?);
+                    self.json_call(method, &[id], LONG, REPEATS, read).await
                 }
                 Wire::Ssz | Wire::Descriptor => {
-                    let reply = self.get(&format!("payloads/{id}"), Some(forks.now)).await;
+                    let reply = self.get(&format!("payloads/{id}"), Some(forks.now), LONG).await;
                     let read = |reply: Reply| BuiltPayload::decode(forks.now, &reply.body.into());
                     reply.and_then(|reply| Ok(read(reply)?))
                 }
@@ -291,18 +293,18 @@ impl EngineClient {
     /// it cannot be read.
     pub async fn witness(&mut self, block_hash: B256) -> Result<Witness, Error> {
         if self.wire != Wire::Json {
-            let reply = self.get(&format!("witnesses/{block_hash}"), None).await?;
+            let reply = self.get(&format!("witnesses/{block_hash}"), None, LONG).await?;
             return Ok(witness::ssz::decode(&reply.body.into())?);
         }
         let spare = self.spare.clone();
         let read = |result: &str| json::witness(result, &spare);
         for method in ["debug_executionWitnessByBlockHash", "debug_executionWitnessByHash"] {
-            match self.json_call(method, &[block_hash], REPEATS, read).await {
+            match self.json_call(method, &[block_hash], LONG, REPEATS, read).await {
                 Err(Error::Rpc(error)) if error.is(Code::MethodNotFound) => {}
                 outcome => return outcome,
             }
         }
-        self.json_call("debug_executionWitness", &[block_hash], REPEATS, read).await
+        self.json_call("debug_executionWitness", &[block_hash], LONG, REPEATS, read).await
     }
 
     /// The input of a prover for an Amsterdam block, EIP-8025's `StatelessInput` behind its schema:
@@ -314,7 +316,7 @@ impl EngineClient {
         if self.wire == Wire::Json {
             return Err(Error::NotOverJson("stateless input"));
         }
-        let reply = self.get(&format!("stateless-inputs/{block_hash}"), None).await?;
+        let reply = self.get(&format!("stateless-inputs/{block_hash}"), None, LONG).await?;
         Ok(reply.body.into())
     }
 
@@ -324,12 +326,12 @@ impl EngineClient {
     /// When no answer came, or it is a refusal, or it cannot be read.
     pub async fn capabilities(&mut self) -> Result<Capabilities, Error> {
         if self.wire != Wire::Json {
-            return rest::capabilities(&self.get("capabilities", None).await?);
+            return rest::capabilities(&self.get("capabilities", None, SHORT).await?);
         }
-        let read = |result: &str| Ok(serde_json::from_str(result)?);
+        let read = |result: &str| Ok(rpc::read_json(result)?);
         // A consensus client would list its own methods here.
         let ours: [[&str; 0]; 1] = [[]];
-        let endpoints = self.json_call(EXCHANGE_CAPABILITIES, &ours, REPEATS, read).await?;
+        let endpoints = self.json_call(EXCHANGE_CAPABILITIES, &ours, SHORT, REPEATS, read).await?;
         Ok(Capabilities { endpoints, ..Capabilities::default() })
     }
 
@@ -340,17 +342,17 @@ impl EngineClient {
     /// When no answer came, or it is a refusal, or it cannot be read.
     pub async fn identity(&mut self) -> Result<Vec<ClientVersion>, Error> {
         if self.wire != Wire::Json {
-            let reply = self.get("identity", None).await?;
-            return Ok(serde_json::from_slice(&reply.body)?);
+            let reply = self.get("identity", None, SHORT).await?;
+            return Ok(rpc::read_json_bytes(&reply.body)?);
         }
-        let read = |result: &str| Ok(serde_json::from_str(result)?);
+        let read = |result: &str| Ok(rpc::read_json(result)?);
         let ours = ClientVersion {
             code: "DP".into(),
             name: env!("CARGO_PKG_NAME").into(),
             version: concat!("v", env!("CARGO_PKG_VERSION")).into(),
             commit: "0x00000000".into(),
         };
-        self.json_call(GET_CLIENT_VERSION, &[ours], REPEATS, read).await
+        self.json_call(GET_CLIENT_VERSION, &[ours], SHORT, REPEATS, read).await
     }
 
     /// Calls any method over JSON-RPC, whatever the wire, and returns the result as it came. The
@@ -363,17 +365,20 @@ impl EngineClient {
         method: &str,
         params: &impl Serialize,
     ) -> Result<Box<RawValue>, Error> {
-        self.json_call(method, params, 0, |result| Ok(serde_json::from_str(result)?)).await
+        self.json_call(method, params, LONG, 0, |result| Ok(rpc::read_json(result)?)).await
     }
 
-    /// Calls a method over JSON-RPC, up to `repeats` times more if the connection breaks.
+    /// Calls a method over JSON-RPC, up to `repeats` times more if the connection breaks. The
+    /// answer has at most `most_bytes`.
     async fn json_call<T>(
         &mut self,
         method: &str,
         params: &impl Serialize,
+        most_bytes: usize,
         mut repeats: usize,
         read: impl Fn(&str) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        self.rpc.set_answer_bytes(most_bytes);
         loop {
             match self.rpc.call_raw(method, params).await {
                 Err(ClientError::Broken { .. }) if repeats > 0 => repeats -= 1,
@@ -461,6 +466,8 @@ impl EngineClient {
         let connection = self.rpc.connections();
         let path = format!("{REST_BASE}code-files/{segment}");
         let headers = HeaderMap::from_iter([(DESCRIPTOR, OWN_FILE)]);
+        // The file itself does not come as a body.
+        self.rpc.set_answer_bytes(SHORT);
         let reply = match self.rpc.request(Method::GET, &path, headers, Bytes::new().0).await {
             Err(ClientError::Broken { .. }) => return Ok(None),
             reply => reply?,
@@ -474,41 +481,52 @@ impl EngineClient {
     async fn request_witness(&mut self, fork: Fork, body: &Bytes) -> Result<Reply, Error> {
         let mut headers = rest::headers(self.wire, Some(fork));
         headers.extend(self.codes.header());
-        self.request(Method::POST, "payloads/witness", headers, body, REPEATS).await
+        let body = RequestBody { bytes: body, repeats: REPEATS };
+        self.request(Method::POST, "payloads/witness", headers, body, LONG).await
     }
 
     async fn request_all_codes(&mut self, fork: Fork, body: &Bytes) -> Result<Reply, Error> {
-        self.post("payloads/witness", fork, body, REPEATS).await
+        self.post("payloads/witness", fork, body, LONG, REPEATS).await
     }
 
     async fn post(
         &mut self,
         path: &str,
         fork: Fork,
-        body: &Bytes,
+        bytes: &Bytes,
+        most_bytes: usize,
         repeats: usize,
     ) -> Result<Reply, Error> {
         let headers = rest::headers(self.wire, Some(fork));
-        self.request(Method::POST, path, headers, body, repeats).await
+        let body = RequestBody { bytes, repeats };
+        self.request(Method::POST, path, headers, body, most_bytes).await
     }
 
-    async fn get(&mut self, path: &str, fork: Option<Fork>) -> Result<Reply, Error> {
+    async fn get(
+        &mut self,
+        path: &str,
+        fork: Option<Fork>,
+        most_bytes: usize,
+    ) -> Result<Reply, Error> {
         let headers = rest::headers(self.wire, fork);
-        self.request(Method::GET, path, headers, &Bytes::new(), REPEATS).await
+        let body = RequestBody { bytes: &Bytes::new(), repeats: REPEATS };
+        self.request(Method::GET, path, headers, body, most_bytes).await
     }
 
-    /// Asks for a resource.
+    /// Asks for a resource, whose body has at most `most_bytes`.
     async fn request(
         &mut self,
         method: Method,
         path: &str,
         headers: HeaderMap,
-        body: &Bytes,
-        mut repeats: usize,
+        body: RequestBody<'_>,
+        most_bytes: usize,
     ) -> Result<Reply, Error> {
+        let RequestBody { bytes, mut repeats } = body;
+        self.rpc.set_answer_bytes(most_bytes);
         let path = format!("{REST_BASE}{path}");
         loop {
-            let body = body.0.clone();
+            let body = bytes.0.clone();
             match self.rpc.request(method.clone(), &path, headers.clone(), body).await {
                 Err(ClientError::Broken { .. }) if repeats > 0 => repeats -= 1,
                 reply => return rest::checked(reply?),
@@ -536,6 +554,12 @@ impl EngineClient {
         }
         true
     }
+}
+
+/// A body as it is sent, up to `repeats` times more if the connection breaks.
+struct RequestBody<'a> {
+    bytes: &'a Bytes,
+    repeats: usize,
 }
 
 /// A payload as it is sent.

@@ -3,12 +3,10 @@
 use engine_api::headers::PROBLEM_JSON;
 use rpc::rest::HeaderValue;
 use rpc::rest::header::CONTENT_TYPE;
-use rpc::{ClientError, Code, Reply};
+use rpc::{ClientError, Code, Reply, quote, read_json_bytes, shortened};
 use serde::Deserialize;
 use witness::DecodeError;
 use witness::container::SszError;
-
-use crate::limits::QUOTE_CHARS;
 
 /// The reason why a call has no answer, split by what the caller does next.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +34,7 @@ pub enum Error {
 
 /// `application/problem+json`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{} ({status}): {detail}", self.name())]
+#[error("{} ({status}): {}", quote(self.name()), quote(.detail))]
 pub struct Problem {
     /// The HTTP status.
     pub status: u16,
@@ -60,7 +58,7 @@ impl Problem {
             #[serde(default)]
             detail: String,
         }
-        let Fields { kind, detail } = serde_json::from_slice(body)?;
+        let Fields { kind, detail } = read_json_bytes(body)?;
         Ok(Self { status, kind, detail })
     }
 }
@@ -89,7 +87,7 @@ impl From<ClientError> for Error {
 
 impl From<DecodeError> for Error {
     fn from(error: DecodeError) -> Self {
-        Self::Decode(error.to_string())
+        Self::Decode(shortened(error))
     }
 }
 
@@ -104,7 +102,7 @@ impl From<engine_api::Error> for Error {
         match error {
             engine_api::Error::Missing(_) => Self::Encode(error.to_string()),
             engine_api::Error::Json(_) | engine_api::Error::Witness(_) => {
-                Self::Decode(error.to_string())
+                Self::Decode(shortened(error))
             }
         }
     }
@@ -112,7 +110,7 @@ impl From<engine_api::Error> for Error {
 
 impl From<serde_json::Error> for Error {
     fn from(error: serde_json::Error) -> Self {
-        Self::Decode(error.to_string())
+        Self::Decode(shortened(error))
     }
 }
 
@@ -124,7 +122,7 @@ impl Error {
         if content_type.is_some_and(|found| found.starts_with(PROBLEM_JSON.as_bytes())) {
             return Problem::read(status, &reply.body).map_or_else(|error| error, Self::Problem);
         }
-        let text = String::from_utf8_lossy(&reply.body).trim().chars().take(QUOTE_CHARS).collect();
+        let text = quote(String::from_utf8_lossy(&reply.body).trim());
         Self::Transport(ClientError::Http { status, text })
     }
 }

@@ -6,7 +6,7 @@ use alloy_consensus::Header;
 use alloy_primitives::{Bytes, hex};
 use alloy_rpc_types_engine::{ForkchoiceUpdated, PayloadStatus};
 use engine_api::ForkchoiceUpdateResponse;
-use rpc::{RawValue, Spare, response};
+use rpc::{RawValue, Spare, read_json, response};
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 use witness::{DecodeError, NodeList, Witness, limits};
@@ -49,12 +49,12 @@ pub fn status(
 }
 
 fn optional<'a, T: Deserialize<'a>>(field: Option<&'a str>) -> Result<Option<T>, Error> {
-    Ok(field.map(|field| serde_json::from_str(field)).transpose()?)
+    Ok(field.map(read_json).transpose()?)
 }
 
 /// Reads the answer to `engine_forkchoiceUpdated`.
 pub(crate) fn forkchoice_updated(result: &str) -> Result<ForkchoiceUpdated, Error> {
-    let read: ForkchoiceUpdateResponse = serde_json::from_str(result)?;
+    let read: ForkchoiceUpdateResponse = read_json(result)?;
     Ok(updated(read))
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn witness(result: &str, spare: &Spare) -> Result<Witness, Error> {
         #[serde(borrow)]
         headers: Vec<&'a RawValue>,
     }
-    let Items { state, codes, headers } = serde_json::from_str(result)?;
+    let Items { state, codes, headers } = read_json(result)?;
     check("headers", headers.len(), limits::HEADERS)?;
     let headers = headers.into_iter().map(header).collect::<Result<Vec<_>, _>>()?;
     let headers = headers.iter().map(|header| &**header).collect();
@@ -114,10 +114,10 @@ pub(crate) fn witness(result: &str, spare: &Spare) -> Result<Witness, Error> {
 /// A header in hex, which is written as a string or as an object.
 fn header(json: &RawValue) -> Result<Cow<'_, str>, Error> {
     if json.get().starts_with('{') {
-        let header: Header = serde_json::from_str(json.get())?;
+        let header: Header = read_json(json.get())?;
         return Ok(hex::encode_prefixed(alloy_rlp::encode(&header)).into());
     }
-    Ok(serde_json::from_str::<&str>(json.get())?.into())
+    Ok(read_json::<&str>(json.get())?.into())
 }
 
 fn check(field: &'static str, got: usize, limit: usize) -> Result<(), Error> {

@@ -69,7 +69,7 @@ pub(crate) fn capabilities(reply: &Reply) -> Result<Capabilities, Error> {
         #[serde(default)]
         limits: std::collections::BTreeMap<String, u64>,
     }
-    let fields: Fields = serde_json::from_slice(&reply.body)?;
+    let fields: Fields = rpc::read_json_bytes(&reply.body)?;
     let mut endpoints = fields.fork_scoped_endpoints;
     endpoints.extend(fields.unscoped_endpoints);
     Ok(Capabilities { forks: fields.supported_forks, endpoints, limits: fields.limits })

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::Error;
+use crate::limits::SHORT_ANSWER_BYTES;
 
 /// The form in which calls and answers travel. Answers are the same over each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +33,11 @@ impl Wire {
             #[serde(rename = "supported_forks")]
             _forks: IgnoredAny,
         }
+        client.set_answer_bytes(SHORT_ANSWER_BYTES);
         let path = format!("{REST_BASE}capabilities");
         let reply = client.request(Method::GET, &path, HeaderMap::new(), Vec::new()).await?;
         match reply.status {
-            StatusCode::OK if serde_json::from_slice::<Rest>(&reply.body).is_ok() => {
+            StatusCode::OK if rpc::read_json_bytes::<Rest>(&reply.body).is_ok() => {
                 Ok(if address.starts_with("unix:") { Self::Descriptor } else { Self::Ssz })
             }
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(Error::of(&reply)),

@@ -84,6 +84,7 @@ mod chain;
 mod engine;
 mod error;
 mod forkchoice;
+mod invalid_log;
 pub mod limits;
 mod new_payload;
 mod options;

@@ -6,6 +6,12 @@ use std::time::Duration;
 /// consensus client asks about few; an attacker can make many.
 pub const INVALID_BLOCKS: usize = 1024;
 
+/// Pause between two lines of the log about invalid blocks: a caller can send thousands a second.
+pub(crate) const INVALID_LOG_PAUSE: Duration = Duration::from_secs(5);
+
+/// Characters of the reason that such a line has, which may repeat what the block says.
+pub(crate) const LOGGED_REASON_CHARS: usize = 200;
+
 /// Bytes of the reason why a block is invalid: a sentence or two, with what the block says.
 pub const REASON_BYTES: usize = 1024;
 

@@ -11,6 +11,7 @@ use crate::chain::record::BlockRecord;
 use crate::chain::sealed::Seal;
 use crate::chain::verdict::Verdict;
 use crate::engine::{Engine, LastBlock};
+use crate::invalid_log::log_invalid;
 use crate::threads::pool;
 use crate::witnesses::assembled::Assembled;
 use crate::witnesses::recent::RecentWitness;
@@ -106,8 +107,9 @@ impl Engine {
             Ok((block, list)) => self.new_listed_block(block, list, wanted),
             Err(reason) => {
                 // The hash cannot be trusted to name these bytes: it is not remembered.
-                tracing::warn!(%block_hash, %reason, "an invalid payload");
-                Ok(Verdict::Invalid { latest_valid_hash: None, reason: shortened(&reason) })
+                let reason = shortened(&reason);
+                log_invalid(block_hash, &reason);
+                Ok(Verdict::Invalid { latest_valid_hash: None, reason })
             }
         }
     }
@@ -346,7 +348,7 @@ impl Engine {
                 let is_mined = !parent.block.header.difficulty.is_zero();
                 let latest_valid_hash = Some(if is_mined { B256::ZERO } else { parent.hash() });
                 let reason = shortened(&reason);
-                tracing::warn!(%hash, reason, "an invalid block");
+                log_invalid(hash, &reason);
                 let invalid = Verdict::Invalid { latest_valid_hash, reason };
                 self.shared.chain.tree_mut().invalid.insert(hash, invalid.clone());
                 Ok(invalid)

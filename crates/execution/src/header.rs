@@ -20,7 +20,7 @@ const COMPUTED_MAXIMUM: u64 = 1 << 62;
 /// The most blobs that a schedule can allow, 2^16, at 2^17 gas each; times 2^16 it is below 2^64.
 const BLOB_GAS_MAXIMUM: u64 = 1 << 33;
 const GAS_LIMIT_BOUND_DIVISOR: u64 = 1024;
-const EXTRA_DATA_BYTES: usize = 32;
+pub(crate) const EXTRA_DATA_BYTES: usize = 32;
 
 /// Checks everything about `header` that needs only its parent: numbers, time, gas limit, base
 /// fee, blob gas, and that it has just the fields of its fork. Of a block with proof of work it

@@ -1,5 +1,6 @@
 //! Blocks as payloads of the Engine API.
 
+use crate::header::EXTRA_DATA_BYTES;
 use crate::{InvalidBlock, SealedBlock, Transaction};
 use alloy_consensus::Transaction as _;
 use alloy_eips::eip2718::{Decodable2718, Encodable2718};
@@ -15,6 +16,11 @@ pub fn decode_payload(
     payload: ExecutionPayload,
     sidecar: &ExecutionPayloadSidecar,
 ) -> Result<SealedBlock, InvalidBlock> {
+    // alloy's error would repeat all of it, in hex.
+    let extra_data_bytes = payload.as_v1().extra_data.len();
+    if extra_data_bytes > EXTRA_DATA_BYTES {
+        return Err(InvalidBlock::ExtraData(extra_data_bytes));
+    }
     let transactions_root = trie::ordered_root(payload.transactions());
     let block = payload
         .into_block_with_sidecar_raw_with_transactions_root(sidecar, transactions_root)

@@ -96,10 +96,16 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("deponent: {error:#}");
+            eprintln!("deponent: {}", printed(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// An error with its causes, on one line. Each may quote a file or a server: it is cut, and printed
+/// without control characters.
+fn printed(error: &anyhow::Error) -> String {
+    error.chain().map(rpc::shortened).collect::<Vec<_>>().join(": ")
 }
 
 /// The filter of the log: that of `RUST_LOG`, else `default` for all. The error says what is wrong

@@ -17,11 +17,19 @@ pub const BODIES_BYTES: usize = 256 << 20;
 /// The most versioned hashes in one `engine_getBlobs` call, which the specification demands.
 pub const BLOB_HASHES: usize = 128;
 
+/// The most names in one `engine_exchangeCapabilities` call: all specifications together have some
+/// sixty.
+pub const CAPABILITIES: usize = 4096;
+
 /// The most slots in one `eth_getProof` call: a proof has about 4 KB. geth serves 1024.
 pub const PROOF_SLOTS: usize = 1024;
 
 /// The most gas of one `eth_call`, even if it asks for more: geth's default, a second of work.
 pub const CALL_GAS: u64 = 50_000_000;
+
+/// The longest file with a header that `deponent init` reads, in bytes: a header has some 600, and
+/// twice as many digits.
+pub const HEADER_FILE_BYTES: u64 = 64 << 10;
 
 /// The longest file that `deponent verify` reads, in bytes: a block and a witness of 1 GB, in hex.
 pub const VERIFY_FILE_BYTES: u64 = 3 << 30;

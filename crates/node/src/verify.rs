@@ -9,6 +9,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use engine_api::json::Data;
 use execution::{ChainSpec, SealedBlock, Verified};
+use rpc::read_json_bytes;
 use serde::Deserialize;
 use witness::Witness;
 
@@ -39,11 +40,10 @@ struct Document {
 /// Verifies the file's block and prints a report.
 pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<()> {
     let text = read(&args.file)?;
-    let Document { chain_id, block, witness } =
-        serde_json::from_slice(&text).with_context(|| {
-            let file = args.file.display();
-            format!("{file} is not a block with its witness (deponent verify --help has the form)")
-        })?;
+    let Document { chain_id, block, witness } = read_json_bytes(&text).with_context(|| {
+        let file = args.file.display();
+        format!("{file} is not a block with its witness (deponent verify --help has the form)")
+    })?;
     drop(text);
     let chain = chain(args, chain_id)?;
     let block = execution::decode_block(&block.0)?;

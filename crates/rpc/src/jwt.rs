@@ -4,9 +4,9 @@
 //! 60 seconds of the server's clock. Other claims are ignored, but an `exp` is respected.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,10 +14,12 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use hmac::{Hmac, Mac};
 use rand::TryRngCore;
+use rustix::fs::OFlags;
 use serde::Deserialize;
 use serde_json::json;
 use sha2::Sha256;
 
+use crate::foreign_json::read_json_bytes;
 use crate::limits::{SECRET_FILE_BYTES, TOKEN_AGE};
 
 /// Why a secret or its file cannot be used.
@@ -98,17 +100,27 @@ impl JwtSecret {
         }
     }
 
-    /// Reads the secret from a file.
+    /// Reads the secret from a regular file. The log has a warning if every user of the machine may
+    /// read it, and if all of its digits are zeroes: geth takes both.
     ///
     /// # Errors
-    /// If the file cannot be read, or its content is not a secret.
+    /// If the file cannot be read, is a pipe or a device, or its content is not a secret.
     pub fn load(path: &Path) -> Result<Self, JwtError> {
-        let mut text = Vec::new();
-        File::open(path)
-            .and_then(|file| file.take(SECRET_FILE_BYTES).read_to_end(&mut text))
-            .map_err(|reason| JwtError::Read { path: path.into(), reason })?;
-        Self::from_hex(&String::from_utf8_lossy(&text))
-            .map_err(|reason| JwtError::Content { path: path.into(), reason: reason.into() })
+        let (text, mode) =
+            read_file(path).map_err(|reason| JwtError::Read { path: path.into(), reason })?;
+        let secret = Self::from_hex(&String::from_utf8_lossy(&text))
+            .map_err(|reason| JwtError::Content { path: path.into(), reason: reason.into() })?;
+        let path = path.display();
+        if let Some(warning) = mode_warning(mode) {
+            tracing::warn!("the JWT secret file {path} {warning}");
+        }
+        if secret.0 == [0; 32] {
+            tracing::warn!(
+                "the JWT secret in {path} is all zeroes, the first that anyone tries: delete the \
+                 file, and a secret from the operating system's generator takes its place"
+            );
+        }
+        Ok(secret)
     }
 
     /// Reads the secret from a file, or creates a file with a fresh one that only its owner may
@@ -169,6 +181,31 @@ impl JwtSecret {
     }
 }
 
+/// The start of a regular file, and its permissions. The start of a pipe without a writer would
+/// never come.
+fn read_file(path: &Path) -> io::Result<(Vec<u8>, u32)> {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let data = file.metadata()?;
+    if data.is_dir() {
+        return Err(ErrorKind::IsADirectory.into());
+    }
+    if !data.is_file() {
+        return Err(io::Error::other("it is a pipe, a socket or a device: name a file"));
+    }
+    let mut text = Vec::new();
+    file.take(SECRET_FILE_BYTES).read_to_end(&mut text)?;
+    Ok((text, data.permissions().mode()))
+}
+
+/// The fault of a secret's permissions. A group is left to the operator: the consensus client may
+/// be another user of it.
+fn mode_warning(mode: u32) -> Option<String> {
+    let mode = mode & 0o777;
+    (mode & 0o007 != 0)
+        .then(|| format!("is open to every user of this machine (mode {mode:03o}): chmod 600"))
+}
+
 #[derive(Deserialize)]
 struct TokenHeader {
     alg: String,
@@ -185,7 +222,7 @@ fn decode<T: serde::de::DeserializeOwned>(part: &str, name: &str) -> Result<T, S
     let text = BASE64_URL_SAFE_NO_PAD
         .decode(part)
         .map_err(|_| format!("malformed token: its {name} is not base64url"))?;
-    serde_json::from_slice(&text)
+    read_json_bytes(&text)
         .map_err(|fault| format!("malformed token: its {name} cannot be read: {fault}"))
 }
 
@@ -219,7 +256,6 @@ fn now_secs() -> f64 {
 mod tests {
     use super::*;
     use serde_json::Value;
-    use std::os::unix::fs::PermissionsExt;
 
     const DIGITS: &str = "f79ae8046bc11c9927afe911db7143c51a806c4a537cc08e0d37140b0192f430";
 
@@ -257,6 +293,22 @@ mod tests {
         check(json!({}), json!({ "iat": now }), Err("its header cannot be read"));
         check(json!({"alg": "HS256"}), json!({}), Err("missing field `iat`"));
         check(json!({"alg": "HS256"}), json!({"iat": "1"}), Err("its claims cannot be read"));
+    }
+
+    /// Both are signed with the right secret.
+    #[test]
+    fn an_array_is_no_header_and_no_claims() {
+        let now = now_secs();
+        check(json!(["HS256"]), json!({ "iat": now }), Err("its header cannot be read"));
+        check(json!({"alg": "HS256"}), json!([now, null]), Err("its claims cannot be read"));
+    }
+
+    #[test]
+    fn a_refusal_repeats_the_start_of_a_header_alone() {
+        let secret = JwtSecret::random();
+        let header = BASE64_URL_SAFE_NO_PAD.encode(json!("\u{7f}".repeat(1 << 20)).to_string());
+        let reason = secret.verify(&format!("{header}.e30.AA")).expect_err("no header");
+        assert!(reason.contains("expected an object") && reason.len() < 2000, "{reason}");
     }
 
     #[test]
@@ -323,6 +375,28 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(JwtSecret::load_or_create(&path).expect("read"), made);
         assert_eq!(JwtSecret::load(&path).expect("read"), made);
+    }
+
+    #[test]
+    fn a_secret_that_every_user_may_read_is_warned_about() {
+        assert_eq!(mode_warning(0o100_600), None);
+        assert_eq!(mode_warning(0o100_640), None);
+        let warning = mode_warning(0o100_644).expect("a warning");
+        assert!(warning.contains("mode 644") && warning.contains("chmod 600"), "{warning}");
+    }
+
+    /// Opening a pipe that has no writer would wait for one.
+    #[test]
+    fn a_secret_is_not_read_from_a_pipe_or_a_device() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let pipe = dir.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).expect("a pipe");
+        for path in [&*pipe, Path::new("/dev/zero")] {
+            for outcome in [JwtSecret::load(path), JwtSecret::load_or_create(path)] {
+                let error = outcome.expect_err("no file").to_string();
+                assert!(error.contains("a pipe, a socket or a device"), "{error}");
+            }
+        }
     }
 
     #[test]

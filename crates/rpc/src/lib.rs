@@ -114,6 +114,7 @@
 
 #[cfg(feature = "client")]
 mod client;
+mod foreign_json;
 mod http;
 mod jsonrpc;
 mod jwt;
@@ -122,6 +123,7 @@ mod log_throttle;
 mod pieces;
 #[cfg(feature = "server")]
 mod port;
+mod quote;
 mod spare;
 mod transport;
 
@@ -133,6 +135,7 @@ pub use client::error::ClientError;
 pub use client::http::{CallTimes, Client, Reply};
 #[cfg(feature = "client")]
 pub use client::session::{Notifications, SessionClient};
+pub use foreign_json::{read_json, read_json_bytes};
 pub use http::resource as rest;
 #[cfg(feature = "server")]
 pub use http::server::serve;
@@ -153,6 +156,7 @@ pub use log_throttle::LogThrottle;
 pub use pieces::{ItemList, MappedFiles, Pieces};
 #[cfg(feature = "server")]
 pub use port::ServerOptions;
+pub use quote::{quote, shortened};
 pub use serde_json::value::RawValue;
 pub use spare::Spare;
 #[cfg(feature = "server")]

@@ -214,8 +214,12 @@ pub(crate) const CLOSE_TIME: Duration = Duration::from_secs(5);
 pub(crate) const TOPIC_LEN: usize = 1024;
 /// Silence after which a peer is pinged, see [`Limits::silence`].
 const SILENCE: Duration = Duration::from_secs(30);
-/// Characters of foreign text (a method, a panic, an HTTP error page) that a message repeats.
+/// Characters of a foreign text (a parameter, a method, a panic, an HTTP error page) that a message
+/// repeats.
 pub(crate) const QUOTE_CHARS: usize = 200;
+/// Characters of a message with the foreign texts in it: the longest of ours lists the names of
+/// twenty members.
+pub(crate) const MESSAGE_CHARS: usize = 1000;
 /// Most bytes of an answer handed to the socket at a time: what is written for it, digits mostly,
 /// is still in the second-level cache when the system copies it. So many a client has to take
 /// within [`Limits::write_idle`].
@@ -290,5 +294,7 @@ pub(crate) const SERVER_IDLE: Duration = SILENCE;
 pub(crate) const NOTIFICATIONS_LEN: usize = 1024;
 /// Most memory that a client reserves for the announced length of an answer, in bytes.
 pub(crate) const RESERVED_BYTES: usize = GIB;
+/// Longest text of a server that refuses a WebSocket, in bytes: an error quotes its start.
+pub(crate) const REFUSAL_BYTES: usize = MIB;
 /// Longest answer a client takes, in bytes: four of the largest witnesses in hex.
 pub(crate) const ANSWER_BYTES: usize = 4 * GIB;

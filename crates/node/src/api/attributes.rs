@@ -5,7 +5,7 @@ use alloy_rpc_types_engine::PayloadAttributes;
 use engine_api::EngineMethod;
 use engine_api::json::{AttributesFields, Object, Quantity};
 use execution::ChainSpec;
-use rpc::{Code, Error, RawValue};
+use rpc::{Code, Error, RawValue, read_json};
 use serde::Deserialize;
 
 use super::payload::check_fork;
@@ -19,7 +19,7 @@ pub(crate) fn read(
     chain: &ChainSpec,
 ) -> Result<PayloadAttributes, Error> {
     let Object(fields): Object<AttributesFields> =
-        serde_json::from_str(json.get()).map_err(|fault| invalid(&fault))?;
+        read_json(json.get()).map_err(|fault| invalid(&fault))?;
     let timestamp = fields.timestamp();
     let fork = chain.fork_at(timestamp);
     // shanghai.md, `engine_forkchoiceUpdatedV2`: the structure goes by the fork.
@@ -35,8 +35,7 @@ pub(crate) fn read(
 
 /// Reads attributes of whatever version the fork at their timestamp has.
 pub(crate) fn read_any(json: &RawValue, chain: &ChainSpec) -> Result<PayloadAttributes, Error> {
-    let Object(Timestamp { timestamp }) =
-        serde_json::from_str(json.get()).map_err(|fault| invalid(&fault))?;
+    let Object(Timestamp { timestamp }) = read_json(json.get()).map_err(|fault| invalid(&fault))?;
     let fork = chain.fork_at(timestamp.0);
     let version = 1 + [Shanghai, Cancun, Amsterdam].iter().filter(|first| fork >= **first).count();
     read(json, version as u8, chain)

@@ -14,7 +14,7 @@ use crate::limits::{BLOB_HASHES, BODIES, BODIES_BYTES};
 
 /// `engine_getPayloadBodiesByHash`.
 pub(super) fn by_hash(api: &Api, mut params: Params<'_>, version: u8) -> Result<Json, Error> {
-    let hashes: Vec<FixedData<32>> = params.next("blockHashes")?;
+    let hashes: Vec<FixedData<32>> = params.list("blockHashes", BODIES as usize)?;
     params.end()?;
     let hashes: Vec<_> = hashes.into_iter().map(B256::from).collect();
     bodies(&blocks_by_hash(api, &hashes, BODIES, |_| true)?, version)
@@ -108,12 +108,8 @@ fn bodies(blocks: &[Option<Arc<BlockRecord>>], version: u8) -> Result<Json, Erro
 /// `engine_getBlobs`: the first version has a `null` for each blob, the others are `null`
 /// altogether where there is no pool (osaka.md, `engine_getBlobsV2` point 4, `V3` point 5).
 pub(super) fn blobs(api: &Api, mut params: Params<'_>, version: u8) -> Result<Json, Error> {
-    let hashes: Vec<FixedData<32>> = params.next("versionedHashes")?;
+    let hashes: Vec<FixedData<32>> = params.list("versionedHashes", BLOB_HASHES)?;
     params.end()?;
-    if hashes.len() > BLOB_HASHES {
-        let detail = format!("{} blobs asked for, at most {BLOB_HASHES} are allowed", hashes.len());
-        return Err(Error::new(Code::TooLargeRequest, detail));
-    }
     if version > 1 {
         return Json::of(&());
     }

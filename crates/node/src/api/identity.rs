@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use engine_api::EXCHANGE_CAPABILITIES;
 use engine_api::json::Object;
-use rpc::{Error, Json, Params};
+use rpc::{Error, Json, Params, quote};
 use serde::{Deserialize, Serialize};
 
 use super::Api;
+use crate::limits::CAPABILITIES;
 
 /// Our two letters: free in execution-apis `src/engine/identification.md`.
 const CLIENT_CODE: &str = "DP";
@@ -22,7 +23,7 @@ const COMMIT: &str = match option_env!("DEPONENT_COMMIT") {
 
 /// `engine_exchangeCapabilities`.
 pub(super) fn exchange_capabilities(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let _theirs: Vec<String> = params.next("capabilities")?;
+    let _theirs: Vec<String> = params.list("capabilities", CAPABILITIES)?;
     params.end()?;
     let ours = api.methods().filter(|name| name.starts_with("engine_"));
     Json::of(&ours.filter(|name| *name != EXCHANGE_CAPABILITIES).collect::<Vec<_>>())
@@ -42,6 +43,7 @@ pub(super) fn engine_client_version(_: &Api, mut params: Params<'_>) -> Result<J
     let Object(version): Object<ClientVersion> = params.next("clientVersion")?;
     let ClientVersion { code, name, version, commit } = version;
     params.end()?;
+    let [code, name, version, commit] = [code, name, version, commit].map(quote);
     tracing::debug!(code, name, version, commit, "the consensus client");
     Json::of(&[our_version()])
 }

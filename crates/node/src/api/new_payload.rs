@@ -5,7 +5,7 @@ use engine::{Assembled, Payload, Verdict};
 use engine_api::json::Data;
 use engine_api::{PayloadStatus, Status};
 use execution::{Roots, SealedBlock};
-use rpc::{Error, Json, Params, Pieces};
+use rpc::{Error, Json, Params, Pieces, shortened};
 use serde::Serialize;
 use witness::Witness;
 
@@ -89,7 +89,7 @@ pub(super) fn stateless(api: &Api, mut params: Params<'_>, version: u8) -> Resul
         Ok(roots) => ("VALID", roots, None),
         Err(reason) => {
             let roots = Roots { state_root: B256::ZERO, receipts_root: B256::ZERO };
-            ("INVALID", roots, Some(reason))
+            ("INVALID", roots, Some(shortened(reason)))
         }
     };
     let Roots { state_root, receipts_root } = roots;

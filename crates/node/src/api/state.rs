@@ -5,7 +5,7 @@ use alloy_rpc_types_eth::{EIP1186AccountProofResponse, EIP1186StorageProof};
 use alloy_serde::JsonStorageKey;
 use engine::StateView;
 use engine_api::json::FixedData;
-use rpc::{Code, Error, Json, Params};
+use rpc::{Code, Error, Json, Params, quote};
 use trie::{Account, EMPTY_ROOT_HASH};
 
 use super::blocks::{BlockId, NumberOrTag};
@@ -43,11 +43,7 @@ pub(super) fn storage_at(api: &Api, mut params: Params<'_>) -> Result<Json, Erro
 /// `eth_getProof` (EIP-1186).
 pub(super) fn proof(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let address = address(&mut params)?;
-    let keys: Vec<String> = params.next("storage keys")?;
-    if keys.len() > PROOF_SLOTS {
-        let detail = format!("{} slots asked for, at most {PROOF_SLOTS} are allowed", keys.len());
-        return Err(Error::new(Code::TooLargeRequest, detail));
-    }
+    let keys: Vec<String> = params.list("storage keys", PROOF_SLOTS)?;
     let keys = keys.iter().map(|key| slot(key)).collect::<Result<Vec<_>, _>>()?;
     let slots: Vec<U256> = keys.iter().map(|key| key.as_b256().into()).collect();
     let proof = state(api, params)?.proof(address, &slots).map_err(refusal)?;
@@ -87,7 +83,7 @@ fn slot(text: &str) -> Result<JsonStorageKey, Error> {
     });
     let number = digits.and_then(|digits| U256::from_str_radix(digits, 16).ok());
     let Some(number) = number else {
-        let detail = format!("storage slot: {text:?} is not 0x and 1 to 64 hex digits");
+        let detail = format!("storage slot: \"{}\" is not 0x and 1 to 64 hex digits", quote(text));
         return Err(Error::invalid_params(detail));
     };
     Ok(if text.len() == 66 {

@@ -20,9 +20,9 @@ use alloy_primitives::Bytes;
 use engine_api::Fork;
 use engine_api::headers::{CLIENT_VERSION, EXECUTION_VERSION, OCTET_STREAM};
 use engine_api::{REST_BASE, limits};
-use rpc::Pieces;
 use rpc::rest::header::{CACHE_CONTROL, CONTENT_TYPE};
 use rpc::rest::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use rpc::{Pieces, quote};
 use serde_json::json;
 
 use crate::api::{Api, our_version};
@@ -33,7 +33,7 @@ pub use crate::forks::rules;
 /// Answers one request, which may take its time. Every request has an answer.
 pub(crate) fn answer(api: &Api, request: Request) -> Response {
     let client = request.headers.get(CLIENT_VERSION);
-    tracing::debug!(method = %request.method, path = request.path, ?client, "REST");
+    tracing::debug!(method = %request.method, path = quote(&request.path), ?client, "REST");
     route(api, &request).unwrap_or_else(Problem::response)
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn refuse(status: StatusCode, detail: &str) -> Response {
 
 fn route(api: &Api, request: &Request) -> Result<Response, Problem> {
     let unknown =
-        || Problem::new(ProblemKind::UnknownPath, format!("there is no {}", request.path));
+        || Problem::new(ProblemKind::UnknownPath, format!("there is no {}", quote(&request.path)));
     let path = request.path.strip_prefix(REST_BASE).ok_or_else(unknown)?;
     let segments: Vec<_> = path.split('/').collect();
     match segments[..] {
@@ -108,7 +108,8 @@ fn only(request: &Request, methods: &[Method], names: &'static str) -> Result<()
     if methods.contains(&request.method) {
         return Ok(());
     }
-    let detail = format!("{} is for {names}, not {}", request.path, request.method);
+    let (path, method) = (quote(&request.path), quote(&request.method));
+    let detail = format!("{path} is for {names}, not {method}");
     Err(Problem::new(ProblemKind::Method(names), detail))
 }
 
@@ -129,7 +130,8 @@ fn ssz_body(request: &Request) -> Result<Bytes, Problem> {
     let given = request.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let essence = given.unwrap_or_default().split(';').next().unwrap_or_default().trim();
     if !essence.eq_ignore_ascii_case(OCTET_STREAM) {
-        let got = given.map_or_else(|| "nothing".to_owned(), |given| format!("{given:?}"));
+        let got =
+            given.map_or_else(|| "nothing".to_owned(), |given| format!("\"{}\"", quote(given)));
         let detail = format!("Content-Type must be {OCTET_STREAM}, and is {got}");
         return Err(Problem::new(ProblemKind::UnsupportedMediaType, detail));
     }
@@ -169,15 +171,10 @@ fn not_stored(mut response: Response) -> Response {
 /// The bytes of a path segment: hex, with or without its prefix.
 fn segment<const N: usize>(name: &str, digits: &str) -> Result<[u8; N], Problem> {
     let refuse = |_| {
-        let detail = format!("{name} in {:?} must be {N} bytes in hex", cut(digits));
+        let detail = format!("{name} in \"{}\" must be {N} bytes in hex", quote(digits));
         Problem::new(ProblemKind::InvalidRequest, detail)
     };
     alloy_primitives::hex::decode_to_array(digits).map_err(refuse)
-}
-
-/// The start of a foreign text, short enough to be repeated in a message.
-fn cut(text: &str) -> &str {
-    &text[..text.floor_char_boundary(100)]
 }
 
 /// The capabilities: forks, endpoints and limits.

@@ -92,8 +92,8 @@ pub(super) struct Problem {
 }
 
 impl Problem {
-    pub(super) fn new(kind: ProblemKind, detail: impl ToString) -> Self {
-        Self { kind, detail: detail.to_string() }
+    pub(super) fn new(kind: ProblemKind, detail: impl std::fmt::Display) -> Self {
+        Self { kind, detail: rpc::shortened(detail) }
     }
 
     pub(super) fn response(self) -> Response {

@@ -11,9 +11,9 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
 use crate::client::error::ClientError;
-use crate::jsonrpc::error::quote;
 use crate::jwt::JwtSecret;
 use crate::limits::CONNECT_TIME;
+use crate::quote::quote;
 use crate::transport::socket::Stream;
 
 /// The options of a client's connections.
@@ -56,8 +56,7 @@ const UNIX: &str = "unix:";
 impl Address {
     /// Reads `host:port`, `unix:/path/of/a/socket`, or a URL of the one scheme that is spoken.
     pub(crate) fn parse(text: &str, scheme: &str) -> Result<Self, ClientError> {
-        let fault =
-            |reason: String| ClientError::Address { address: quote(text).into_owned(), reason };
+        let fault = |reason: String| ClientError::Address { address: quote(text), reason };
         if let Some(path) = text.strip_prefix(UNIX) {
             if !path.starts_with('/') {
                 return Err(fault("the path of the socket is to be absolute".into()));

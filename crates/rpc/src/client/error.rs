@@ -5,6 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use crate::jsonrpc::error::Error;
+use crate::quote::shortened;
 
 /// Why a client has no result.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +31,7 @@ pub enum ClientError {
         limit: Duration,
     },
     /// The address cannot be used.
-    #[error("cannot use {address:?} as an address: {reason}")]
+    #[error("cannot use \"{address}\" as an address: {reason}")]
     Address {
         /// The text that was given.
         address: String,
@@ -86,6 +87,7 @@ pub enum ClientError {
     },
 }
 
+/// [`ClientError::Malformed`], with the start of a long reason.
 pub(crate) fn malformed(fault: impl fmt::Display) -> ClientError {
-    ClientError::Malformed(fault.to_string())
+    ClientError::Malformed(shortened(fault))
 }

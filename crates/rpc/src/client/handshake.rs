@@ -11,8 +11,9 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 
 use crate::client::address::{Address, ConnectOptions};
 use crate::client::error::{ClientError, malformed};
-use crate::client::http::{read, refused};
-use crate::limits::{ANSWER_BYTES, SERVER_IDLE};
+use crate::client::http::{WantedBody, read, refused};
+use crate::http::coding::IDENTITY;
+use crate::limits::{ANSWER_BYTES, REFUSAL_BYTES, SERVER_IDLE};
 use crate::spare::Spare;
 use crate::transport::socket::Socket;
 use crate::transport::websocket::WebSocket;
@@ -45,7 +46,9 @@ pub(super) async fn open_websocket(
     let response = connection.send_request(request).await.map_err(broken)?;
     let status = response.status();
     if status != StatusCode::SWITCHING_PROTOCOLS {
-        return Err(refused(status, &read(address, response, &Spare::default()).await?));
+        let wanted = WantedBody { coding: IDENTITY, most_bytes: REFUSAL_BYTES };
+        let text = read(address, response, wanted, &Spare::default()).await?;
+        return Err(refused(status, &text));
     }
     let accepted = response.headers().get(header::SEC_WEBSOCKET_ACCEPT);
     if accepted.is_none_or(|accepted| *accepted != derive_accept_key(key.as_bytes())) {

@@ -18,15 +18,16 @@ use tokio::time::timeout;
 use crate::client::address::{Address, ConnectOptions};
 use crate::client::call::{batch_text, call_text};
 use crate::client::error::{ClientError, malformed};
+use crate::foreign_json::read_json;
 use crate::http::coding::IDENTITY;
 #[cfg(feature = "zstd")]
 use crate::http::coding::ZSTD;
 use crate::http::coding::decode::{BodyDecoder, DecodeError};
 use crate::http::resource as rest;
-use crate::jsonrpc::error::quote;
 use crate::jsonrpc::response::AnswerEnvelope;
 use crate::jwt::JwtSecret;
 use crate::limits::{ANSWER_BYTES, CALL_TIME, READY_TIME, RESERVED_BYTES, SERVER_IDLE};
+use crate::quote::quote;
 use crate::spare::Spare;
 use crate::transport::descriptor::{Descriptors, ReceivedFiles};
 use crate::transport::socket::Socket;
@@ -45,6 +46,8 @@ pub struct Client {
     call_time: Duration,
     /// The value of `Accept-Encoding`.
     accepted: &'static str,
+    /// Longest answer, in bytes.
+    answer_bytes: usize,
     next_id: u64,
     /// Absent while a call runs, so that an abandoned one takes its connection with it.
     kept: Option<OpenConnection>,
@@ -116,6 +119,7 @@ impl Client {
             headers,
             call_time: CALL_TIME,
             accepted: IDENTITY,
+            answer_bytes: ANSWER_BYTES,
             next_id: 1,
             kept,
             received: ReceivedFiles::default(),
@@ -128,6 +132,12 @@ impl Client {
     /// Bounds each call from now on, including the time to open a connection.
     pub fn set_timeout(&mut self, call_time: Duration) {
         self.call_time = call_time;
+    }
+
+    /// Bounds the bytes of each answer from now on, after decompression; at first by 4 GiB. Of a
+    /// longer one no more is read, and its connection is given up.
+    pub const fn set_answer_bytes(&mut self, most_bytes: usize) {
+        self.answer_bytes = most_bytes;
     }
 
     /// The number of connections opened so far: it grows when the client opens another one.
@@ -186,7 +196,7 @@ impl Client {
             let answered = quote(answered);
             return Err(malformed(format_args!("its id is {answered}, the call's is {id}")));
         }
-        serde_json::from_str(result).map_err(malformed)
+        read_json(result).map_err(malformed)
     }
 
     /// Calls a method and returns the whole answer as it came, for callers that scan large results
@@ -255,7 +265,7 @@ impl Client {
     ) -> Result<Reply, ClientError> {
         let path = path.parse().map_err(|fault| {
             let reason = format!("the path cannot be asked for: {fault}");
-            ClientError::Address { address: quote(path).into_owned(), reason }
+            ClientError::Address { address: quote(path), reason }
         })?;
         let mut request = self.begin(method, path);
         for (name, value) in &headers {
@@ -308,7 +318,8 @@ impl Client {
         if let Some(times) = &mut self.times {
             times.first_byte = Some(Instant::now());
         }
-        let body = read(&self.address, response, &self.spare).await?;
+        let wanted = WantedBody { coding: self.accepted, most_bytes: self.answer_bytes };
+        let body = read(&self.address, response, wanted, &self.spare).await?;
         self.note_end(body.len());
         Ok(body)
     }
@@ -350,6 +361,7 @@ impl Client {
         if let Some(mut kept) = self.kept.take()
             && let Ok(Ok(())) = timeout(READY_TIME, kept.requests.ready()).await
         {
+            kept.descriptors.iter().for_each(Descriptors::want_one);
             match kept.requests.try_send_request(request).await {
                 Ok(response) => return Ok((kept, response)),
                 Err(mut fault) => match fault.take_message() {
@@ -369,7 +381,7 @@ impl Client {
 
 async fn open(address: &Address) -> Result<OpenConnection, ClientError> {
     let socket = Socket::new(address.dial().await?, SERVER_IDLE);
-    let descriptors = socket.descriptors().inspect(Descriptors::want);
+    let descriptors = socket.descriptors().inspect(Descriptors::want_one);
     let opened = handshake(TokioIo::new(socket)).await;
     let (requests, driver) = opened.map_err(|fault| address.broken(fault))?;
     // The task ends with the connection, whose faults are those of the calls.
@@ -377,27 +389,41 @@ async fn open(address: &Address) -> Result<OpenConnection, ClientError> {
     Ok(OpenConnection { requests, descriptors })
 }
 
+/// The body of an answer that a client takes.
+pub(crate) struct WantedBody {
+    /// The only coding, but for none.
+    pub(crate) coding: &'static str,
+    pub(crate) most_bytes: usize,
+}
+
 /// The body of an answer, in memory that was used before if there is some: the first use of memory
 /// is the most expensive part of reading.
 pub(crate) async fn read(
     address: &Address,
     response: Response<Incoming>,
+    wanted: WantedBody,
     spare: &Spare,
 ) -> Result<Bytes, ClientError> {
-    let mut decoder = BodyDecoder::new(response.headers().get(header::CONTENT_ENCODING))?;
+    let WantedBody { coding, most_bytes } = wanted;
+    let too_long = ClientError::TooLong { limit_bytes: most_bytes };
+    let mut decoder = BodyDecoder::new(response.headers().get(header::CONTENT_ENCODING), coding)?;
     let mut body = response.into_body();
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if announced > most_bytes {
+        return Err(too_long);
+    }
     // Reserved memory is not used before it is needed, so a wrong length costs nothing.
     let mut answer = spare.take_for(announced.min(RESERVED_BYTES));
     answer.clear();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|fault| address.broken(fault))?;
         let Ok(data) = frame.into_data() else { continue };
-        decoder.push(&data, &mut answer, ANSWER_BYTES).map_err(|fault| match fault {
+        match decoder.push(&data, &mut answer, most_bytes) {
+            Ok(()) => {}
             #[cfg(feature = "zstd")]
-            DecodeError::Malformed(fault) => malformed(fault),
-            DecodeError::TooLong => TOO_LONG,
-        })?;
+            Err(DecodeError::Malformed(fault)) => return Err(malformed(fault)),
+            Err(DecodeError::TooLong) => return Err(too_long),
+        }
     }
     if !decoder.is_whole() {
         return Err(malformed("its compressed form ends early"));
@@ -405,10 +431,8 @@ pub(crate) async fn read(
     Ok(spare.lend(answer))
 }
 
-const TOO_LONG: ClientError = ClientError::TooLong { limit_bytes: ANSWER_BYTES };
-
 /// A refusal by a server that speaks HTTP, with the start of its text.
 pub(crate) fn refused(status: StatusCode, body: &[u8]) -> ClientError {
-    let text = quote(String::from_utf8_lossy(body).trim()).into_owned();
+    let text = quote(String::from_utf8_lossy(body).trim());
     ClientError::Http { status: status.as_u16(), text }
 }

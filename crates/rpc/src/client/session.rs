@@ -21,10 +21,11 @@ use crate::client::address::{Address, ConnectOptions};
 use crate::client::call::{batch_text, call_text};
 use crate::client::error::{ClientError, malformed};
 use crate::client::handshake::open_websocket;
-use crate::jsonrpc::error::quote;
+use crate::foreign_json::{read_json, read_json_bytes};
 use crate::jsonrpc::response::{AnswerEnvelope, MessageKind, field};
 use crate::jwt::JwtSecret;
 use crate::limits::{ANSWER_BYTES, CALL_TIME, NOTIFICATIONS_LEN, OUTGOING_LEN, SERVER_IDLE};
+use crate::quote::quote;
 use crate::transport::ipc;
 use crate::transport::messages::{Ending, MessageReader, OutgoingMessage};
 use crate::transport::socket::Socket;
@@ -103,7 +104,7 @@ impl SessionClient {
         params: impl Serialize,
     ) -> Result<T, ClientError> {
         let answer = self.call_raw(method, params).await?;
-        serde_json::from_str(AnswerEnvelope::read(&answer)?.result()?).map_err(malformed)
+        read_json(AnswerEnvelope::read(&answer)?.result()?).map_err(malformed)
     }
 
     /// Calls a method and returns the whole answer as it came, for callers that scan large results
@@ -201,7 +202,7 @@ impl<T: DeserializeOwned> Notifications<T> {
     /// there is none.
     pub async fn next(&mut self) -> Result<T, ClientError> {
         match self.values.recv().await {
-            Some(value) => serde_json::from_slice(&value).map_err(malformed),
+            Some(value) => read_json_bytes(&value).map_err(malformed),
             None => Err(self.client.routes.subscription_ended()),
         }
     }
@@ -337,8 +338,7 @@ impl Routes {
     fn route(&self, message: Utf8Bytes) -> Result<(), ClientError> {
         let is_list = message.as_str().trim_start().starts_with('[');
         if is_list && self.table().calls.values().any(|waiting| waiting.is_batch) {
-            let answers: Vec<&RawValue> =
-                serde_json::from_str(message.as_str()).map_err(malformed)?;
+            let answers: Vec<&RawValue> = read_json(message.as_str()).map_err(malformed)?;
             let mut ids = answers.iter().filter_map(|answer| field(answer.get(), "id").ok());
             let id = ids.find_map(|id| id.parse().ok());
             return self.route_answer(id, message.into());

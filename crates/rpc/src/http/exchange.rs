@@ -23,6 +23,7 @@ use crate::http::response_body::{Content, ResponseBody};
 use crate::jsonrpc::message::{self, panic_text};
 use crate::jsonrpc::schedule::Pace;
 use crate::port::{Port, ReservedAnswer, Unanswered};
+use crate::quote::{quote, shortened};
 use crate::transport::budget::{Reservation, UnreadAnswers};
 use crate::transport::socket::Socket;
 use crate::transport::turns::{Turn, TurnQueue};
@@ -248,7 +249,7 @@ fn ask(resources: &dyn rest::Resources, request: rest::Request) -> rest::Respons
     let path = request.path.clone();
     catch_unwind(AssertUnwindSafe(|| resources.answer(request))).unwrap_or_else(|panic| {
         let reason = panic_text(&*panic);
-        tracing::error!(path, reason, "a resource panicked");
+        tracing::error!(path = quote(path), reason = shortened(reason), "a resource panicked");
         let text = "the request failed; the server's log says why";
         resources.refuse(StatusCode::INTERNAL_SERVER_ERROR, text)
     })

@@ -5,6 +5,7 @@ use hyper::{Response, StatusCode};
 
 use crate::http::response_body::ResponseBody;
 use crate::port::Unanswered;
+use crate::quote::shortened;
 
 /// A request that is refused before a handler sees it.
 pub(super) struct Refusal {
@@ -14,7 +15,7 @@ pub(super) struct Refusal {
 
 impl Refusal {
     pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {
-        Self { status, text: text.into() }
+        Self { status, text: shortened(text.into()) }
     }
 
     pub(super) fn too_long(most_bytes: usize) -> Self {

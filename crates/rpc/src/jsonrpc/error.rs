@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::limits::QUOTE_CHARS;
+use crate::quote::{quote, shortened};
 
 /// The errors of JSON-RPC 2.0 and of the Engine API.
 ///
@@ -84,11 +84,12 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error that says what was wrong this time.
+    /// An error that says what was wrong this time. A detail of more than 1,000 characters is cut;
+    /// those that repeat a foreign text [quote](crate::quote()) no more than its start.
     pub fn new(code: Code, detail: impl fmt::Display) -> Self {
-        let (code, message) = code.wire();
-        let data = Some(json!({ "err": detail.to_string() }));
-        Self { code, message: Cow::Borrowed(message), data }
+        let (code, words) = code.wire();
+        let data = Some(json!({ "err": shortened(detail) }));
+        Self { code, message: Cow::Borrowed(words), data }
     }
 
     /// [`Code::InvalidParams`].
@@ -99,7 +100,7 @@ impl Error {
     /// [`Code::MethodNotFound`], for a handler that does not know `method`.
     pub fn method_not_found(method: &str) -> Self {
         let method = quote(method);
-        Self::new(Code::MethodNotFound, format_args!("there is no method {method:?} here"))
+        Self::new(Code::MethodNotFound, format_args!("there is no method \"{method}\" here"))
     }
 
     /// [`Code::MethodNotFound`], for a subscription asked for where none can be delivered.
@@ -120,7 +121,7 @@ impl Error {
     pub fn reverted(reason: Option<&str>, output: String) -> Self {
         let (code, message) = Code::Reverted.wire();
         let message = match reason {
-            Some(reason) => Cow::Owned(format!("{message}: {reason}")),
+            Some(reason) => Cow::Owned(format!("{message}: {}", quote(reason))),
             None => Cow::Borrowed(message),
         };
         Self { code, message, data: Some(Value::String(output)) }
@@ -129,7 +130,7 @@ impl Error {
     /// [`Code::Server`] for a call that failed, or could not begin: the reason is the message.
     pub fn failed_call(reason: String) -> Self {
         let (code, _) = Code::Server.wire();
-        Self { code, message: Cow::Owned(reason), data: None }
+        Self { code, message: Cow::Owned(shortened(reason)), data: None }
     }
 
     /// The same error with what was wrong as its message: programs that know no Engine API show
@@ -149,24 +150,17 @@ impl Error {
     }
 }
 
+/// With the start of a long message, and of long data: they may be foreign.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.message, self.code)?;
+        write!(f, "{} ({})", quote(&self.message), self.code)?;
         match &self.data {
             None | Some(Value::Null) => Ok(()),
             Some(data) => match data.get("err").and_then(Value::as_str) {
-                Some(detail) => write!(f, ": {detail}"),
-                None => write!(f, ": {data}"),
+                Some(detail) => write!(f, ": {}", quote(detail)),
+                None => write!(f, ": {}", quote(data)),
             },
         }
-    }
-}
-
-/// The start of a foreign text, short enough to be repeated in a message.
-pub(crate) fn quote(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(QUOTE_CHARS) {
-        None => Cow::Borrowed(text),
-        Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),
     }
 }
 
@@ -208,12 +202,5 @@ mod tests {
             serde_json::from_str(r#"{"code":3,"message":"execution reverted"}"#).expect("reads");
         assert_eq!((error.code, error.data.as_ref()), (3, None));
         assert_eq!(error.to_string(), "execution reverted (3)");
-    }
-
-    #[test]
-    fn a_long_foreign_text_is_cut_between_characters() {
-        assert_eq!(quote("short"), "short");
-        let long = "é".repeat(QUOTE_CHARS + 1);
-        assert_eq!(quote(&long), format!("{}...", "é".repeat(QUOTE_CHARS)));
     }
 }

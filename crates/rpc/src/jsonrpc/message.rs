@@ -10,12 +10,13 @@ use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::error::{Code, Error, quote};
+use crate::jsonrpc::error::{Code, Error};
 use crate::jsonrpc::handler::Handler;
 use crate::jsonrpc::json::{Json, failure, success};
 use crate::jsonrpc::params::elements;
 use crate::limits::{ID_BYTES, Limits};
 use crate::pieces::Pieces;
+use crate::quote::{quote, shortened};
 
 /// Answers one message: a request, or a batch of them, called one after the other.
 ///
@@ -133,7 +134,11 @@ fn call(request: &CallRequest<'_>, calls: &mut Calls<'_>) -> Result<Json, Error>
     // A handler's own state is its own business after a panic: locks there are poisoned.
     catch_unwind(AssertUnwindSafe(|| calls(request))).unwrap_or_else(|panic| {
         let reason = panic_text(&*panic);
-        tracing::error!(method = %request.method, reason, "a method panicked");
+        tracing::error!(
+            method = quote(&request.method),
+            reason = shortened(reason),
+            "a method panicked"
+        );
         Err(Error::new(Code::Internal, "the method failed; the server's log says why"))
     })
 }

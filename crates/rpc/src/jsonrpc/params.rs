@@ -6,7 +6,8 @@ use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::error::Error;
+use crate::foreign_json::{Foreign, read_json};
+use crate::jsonrpc::error::{Code, Error};
 use crate::limits::PARAMS_COUNT;
 
 /// The parameters of one call, read from first to last.
@@ -70,7 +71,7 @@ impl<'a> Params<'a> {
             Error::invalid_params(format_args!("params[{position}] ({name}) is missing"))
         })?;
         self.taken += 1;
-        serde_json::from_str(raw.get()).map_err(|fault| {
+        read_json(raw.get()).map_err(|fault| {
             Error::invalid_params(format_args!("params[{position}] ({name}): {fault}"))
         })
     }
@@ -84,6 +85,28 @@ impl<'a> Params<'a> {
             return Ok(None);
         }
         self.next(name)
+    }
+
+    /// The next parameter, a list of at most `most` items. A longer one is counted, and no more of
+    /// it is held.
+    ///
+    /// # Errors
+    /// [`Code::TooLargeRequest`] if it has more items, and
+    /// [`Code::InvalidParams`](crate::Code::InvalidParams) if it is no list of `T`s.
+    pub fn list<T: Deserialize<'a>>(&mut self, name: &str, most: usize) -> Result<Vec<T>, Error> {
+        let position = self.taken;
+        let list: &RawValue = self.next(name)?;
+        let invalid = |fault: serde_json::Error| {
+            Error::invalid_params(format_args!("params[{position}] ({name}): {fault}"))
+        };
+        let Elements { list, count } = elements(list.get(), most).map_err(invalid)?;
+        if count > most {
+            let detail = format_args!(
+                "params[{position}] ({name}): {count} are asked for, at most {most} are allowed"
+            );
+            return Err(Error::new(Code::TooLargeRequest, detail));
+        }
+        list.into_iter().map(|item| read_json(item.get()).map_err(invalid)).collect()
     }
 
     /// The next parameters, at most so many, as they stand there.
@@ -143,7 +166,7 @@ pub(crate) fn elements(text: &str, most: usize) -> Result<Elements<'_>, serde_js
         }
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let elements = deserializer.deserialize_seq(Split { most })?;
+    let elements = Foreign(&mut deserializer).deserialize_seq(Split { most })?;
     deserializer.end()?;
     Ok(elements)
 }
@@ -151,7 +174,6 @@ pub(crate) fn elements(text: &str, most: usize) -> Result<Elements<'_>, serde_js
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jsonrpc::error::Code;
 
     fn raw(text: &str) -> Option<&RawValue> {
         Some(serde_json::from_str(text).expect("JSON"))
@@ -186,6 +208,18 @@ mod tests {
         check(raw(r#"["a", 2, 3]"#), Err("3 params, this method takes 2"));
         check(raw(r#"{"name": "a"}"#), Err("params are an object"));
         check(raw(&format!("[{}0]", "0,".repeat(PARAMS_COUNT))), Err("17 params"));
+    }
+
+    #[test]
+    fn a_list_has_a_bound() {
+        let read = |text| Params::of(raw(text)).expect("params").list::<u8>("numbers", 3);
+        assert_eq!(read("[[1,2,3]]").expect("a list"), [1, 2, 3]);
+        let error = read("[[1,2,3,4,\"a\"]]").expect_err("too many");
+        assert!(error.is(Code::TooLargeRequest), "{error}");
+        assert!(error.to_string().contains("5 are asked for, at most 3"), "{error}");
+        for text in ["[[1,\"a\"]]", "[\"aaa\"]", "[{}]", "[]"] {
+            assert!(read(text).expect_err(text).is(Code::InvalidParams), "{text}");
+        }
     }
 
     #[test]

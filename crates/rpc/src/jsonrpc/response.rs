@@ -6,7 +6,9 @@ use std::borrow::Cow;
 use memchr::memchr2;
 
 use crate::client::error::{ClientError, malformed};
-use crate::jsonrpc::error::{Error, quote};
+use crate::foreign_json::read_json;
+use crate::jsonrpc::error::Error;
+use crate::quote::quote;
 use crate::transport::json_scanner::{JsonScanner, Scanned};
 
 /// The `result` of an answer, as it stands in the body. Whether it is JSON is found when it is
@@ -74,7 +76,7 @@ impl<'a> AnswerEnvelope<'a> {
     pub(crate) fn result(&self) -> Result<&'a str, ClientError> {
         match (self.error, self.result) {
             (Some(error), _) => {
-                let error = serde_json::from_str::<Error>(error).map_err(malformed)?;
+                let error = read_json::<Error>(error).map_err(malformed)?;
                 Err(ClientError::Rpc(error))
             }
             (None, Some(result)) => Ok(result),

@@ -126,6 +126,94 @@ async fn an_answer_that_breaks_off_is_an_error_and_the_next_call_works() {
     assert_eq!(client.call::<String>("x", ()).await.expect("a result"), "2");
 }
 
+/// zstd of 1 MiB of zeroes, in 60 bytes.
+#[tokio::test]
+async fn a_coding_that_was_not_asked_for_is_not_decoded() {
+    let packed = zstd::encode_all(&vec![0; 1 << 20][..], 1).expect("packed");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("bound").to_string();
+    std::thread::spawn(move || {
+        for socket in listener.incoming().take(2) {
+            let mut socket = socket.expect("a connection");
+            socket.read(&mut [0; 4096]).expect("a request");
+            let length = packed.len();
+            let head = "HTTP/1.1 200 OK\r\ncontent-encoding: zstd\r\nconnection: close\r\n";
+            let head = format!("{head}content-length: {length}\r\n\r\n");
+            socket.write_all(&[head.as_bytes(), &packed].concat()).expect("written");
+        }
+    });
+    let mut client = Client::connect(&address, None).await.expect("connected");
+    let get = async |client: &mut Client| {
+        client.request(Method::GET, "/x", HeaderMap::new(), Vec::new()).await
+    };
+    match get(&mut client).await {
+        Err(ClientError::Malformed(fault)) => {
+            assert_eq!(fault, "it came as \"zstd\", which was not asked for");
+        }
+        other => panic!("{other:?}"),
+    }
+    client.set_zstd(true);
+    client.set_answer_bytes(1 << 19);
+    match get(&mut client).await {
+        Err(ClientError::TooLong { limit_bytes }) => assert_eq!(limit_bytes, 1 << 19),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_answer_has_the_bound_that_was_set() {
+    let long = |length: usize| reply("", &"x".repeat(length));
+    let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_owned()
+        + &format!("64\r\n{}\r\n", "x".repeat(100)).repeat(11)
+        + "0\r\n\r\n";
+    // Of the third only the length comes.
+    let announced = "HTTP/1.1 200 OK\r\ncontent-length: 4000000000\r\n\r\n".to_owned();
+    for (reply, is_read) in
+        [(long(1000), true), (long(1001), false), (announced, false), (chunked, false)]
+    {
+        let (address, _closed) = scripted(vec![reply]);
+        let mut client = Client::connect(&address, None).await.expect("connected");
+        client.set_answer_bytes(1000);
+        match client.send("{}").await {
+            Ok(body) if is_read => assert_eq!(body.len(), 1000),
+            Err(ClientError::TooLong { limit_bytes: 1000 }) if !is_read => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// A megabyte of what grows most when it is escaped.
+#[tokio::test]
+async fn an_error_repeats_the_start_of_an_answer_alone() {
+    let long = "\u{7f}".repeat(1 << 20);
+    let texts = [
+        format!("\"{long}\""),
+        long.clone(),
+        format!(r#"{{"{long}":1}}"#),
+        format!(r#"{{"id":1,"result":"{long}"}}"#),
+        format!(r#"{{"id":1,"result":["{long}"]}}"#),
+        format!(r#"{{"id":"{long}","result":"1"}}"#),
+        format!(r#"{{"id":1,"error":"{long}"}}"#),
+        format!(r#"{{"id":1,"error":{{"code":"{long}","message":""}}}}"#),
+        format!(r#"{{"id":1,"error":{{"code":1,"message":"{long}","data":"{long}"}}}}"#),
+        format!(r#"{{"id":1,"error":{{"code":1,"message":"","data":{{"err":"{long}"}}}}}}"#),
+    ];
+    let replies = texts.iter().map(|text| reply("", text));
+    let refusals = [
+        format!("HTTP/1.1 500 X\r\ncontent-length: {}\r\n\r\n{long}", long.len()),
+        reply(&format!("content-encoding: {}\r\n", "x".repeat(5000)), ""),
+    ];
+    for reply in replies.chain(refusals) {
+        let (address, _closed) = scripted(vec![reply.clone()]);
+        let mut client = Client::connect(&address, None).await.expect("connected");
+        let fault = client.call::<u64>("x", ()).await.expect_err("no number").to_string();
+        let repeated = fault.matches(['\u{7f}', 'x']).count() + fault.matches("7f").count();
+        assert!(repeated <= 2 * 200 + 10, "{repeated} characters: {reply:.60}");
+        assert!(fault.len() < 3000, "{} bytes: {reply:.60}", fault.len());
+        assert!(!fault.contains(char::is_control), "{reply:.60}");
+    }
+}
+
 #[tokio::test]
 async fn an_answer_to_something_else_is_malformed() {
     let replies = [

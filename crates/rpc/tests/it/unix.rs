@@ -1,6 +1,6 @@
 //! Unix sockets: JSON-RPC with and without HTTP, resources, answers by descriptor.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
@@ -370,4 +370,61 @@ fn a_port_may_speak_no_zstd() {
     assert!(!reply.head.contains("content-encoding"), "{}", reply.head);
     raw.send(post("accept-encoding: zstd, identity;q=0\r\n", &call));
     raw.reply().check(406, "identity");
+}
+
+/// A server that sends descriptors with each byte of an answer fills no table of its client.
+#[tokio::test]
+async fn one_descriptor_is_received_for_an_answer() {
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("socket");
+    let listener = std::os::unix::net::UnixListener::bind(&path).expect("bound");
+    let file = tempfile::NamedTempFile::new_in(dir.path()).expect("a file");
+    let name = file.path().to_owned();
+    let (sent, all_sent) = std::sync::mpsc::channel();
+    let (looked, wait_looked) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().expect("a connection");
+        for _ in 0..2 {
+            socket.read(&mut [0; 4096]).expect("a request");
+            let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: 40\r\n\r\n{}", "x".repeat(40));
+            let (last, most) = answer.as_bytes().split_last().expect("bytes");
+            for byte in most {
+                let descriptors = [std::os::fd::AsFd::as_fd(&file); 4];
+                let mut space =
+                    [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+                let mut control = SendAncillaryBuffer::new(&mut space);
+                assert!(control.push(SendAncillaryMessage::ScmRights(&descriptors)));
+                let bytes = [std::io::IoSlice::new(std::slice::from_ref(byte))];
+                sendmsg(&socket, &bytes, &mut control, SendFlags::empty()).expect("sent");
+            }
+            // They have come, and the answer is not complete.
+            sent.send(()).expect("looked for");
+            wait_looked.recv().expect("looked");
+            socket.write_all(&[*last]).expect("written");
+        }
+    });
+    let held = move || {
+        let all = std::fs::read_dir("/proc/self/fd").expect("Linux");
+        let names = all.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+        names.filter(|found| *found == name).count()
+    };
+    let address = format!("unix:{}", path.display());
+    let mut client = Client::connect(&address, None).await.expect("connected");
+    for _ in 0..2 {
+        let looking = async {
+            while all_sent.try_recv().is_err() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            // One is the server's own. All bytes may not be read yet; what is read is bounded.
+            for _ in 0..50 {
+                assert!(held() <= 2, "{} are held", held());
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            looked.send(()).expect("waited for");
+        };
+        let (reply, ()) = tokio::join!(get(&mut client, "/x", HeaderMap::new()), looking);
+        assert_eq!(reply.body.len(), 40);
+        assert!(held() <= 2, "{} are held", held());
+    }
 }

@@ -13,6 +13,7 @@ use crate::http::coding::IDENTITY;
 use crate::http::coding::ZSTD;
 #[cfg(feature = "zstd")]
 use crate::limits::{CODED_BYTES, RESERVED_BYTES, ZSTD_WINDOW_LOG};
+use crate::quote::quote;
 
 /// Decodes a body that comes in the coding that its headers name.
 pub(crate) enum BodyDecoder {
@@ -32,17 +33,22 @@ pub(crate) enum DecodeError {
 }
 
 impl BodyDecoder {
-    /// For the value of `Content-Encoding`.
-    pub(crate) fn new(encoding: Option<&HeaderValue>) -> Result<Self, ClientError> {
+    #[cfg_attr(not(feature = "zstd"), allow(unused_variables, reason = "there is one coding"))]
+    /// For the value of `Content-Encoding`, of an answer to a request that `accepted` one coding.
+    pub(crate) fn new(
+        encoding: Option<&HeaderValue>,
+        accepted: &'static str,
+    ) -> Result<Self, ClientError> {
         match encoding {
             None => Ok(Self::Identity),
             Some(encoding) if encoding == IDENTITY => Ok(Self::Identity),
             #[cfg(feature = "zstd")]
-            Some(encoding) if encoding == ZSTD => {
+            Some(encoding) if encoding == ZSTD && accepted == ZSTD => {
                 ZstdDecoder::new().map(Self::Zstd).map_err(malformed)
             }
             Some(other) => {
-                Err(malformed(format_args!("it came as {other:?}, which was not asked for")))
+                let coding = quote(String::from_utf8_lossy(other.as_bytes()));
+                Err(malformed(format_args!("it came as \"{coding}\", which was not asked for")))
             }
         }
     }
@@ -105,7 +111,7 @@ impl ZstdDecoder {
         {
             // New memory is not touched before it is needed, so that a wrong length costs nothing.
             let announced = usize::try_from(announced).unwrap_or(usize::MAX);
-            body.reserve(announced.min(RESERVED_BYTES));
+            body.reserve(announced.min(RESERVED_BYTES).min(most_bytes));
         }
         let mut input = InBuffer::around(coded);
         loop {

@@ -55,7 +55,7 @@ impl Descriptors {
         0
     }
 
-    pub(crate) const fn want(&self) {}
+    pub(crate) const fn want_one(&self) {}
 
     pub(crate) const fn take(&self) -> Option<OwnedFd> {
         None

@@ -12,6 +12,7 @@ use rustix::fs::SealFlags;
 
 use crate::client::error::{ClientError, malformed};
 use crate::limits::LENT_FILES;
+use crate::quote::quote;
 
 /// The files that came on one connection.
 #[derive(Debug, Default)]
@@ -136,5 +137,8 @@ fn read(named: &HeaderValue) -> Result<(Option<u64>, usize), ClientError> {
         let id = if id == "file" { None } else { Some(id.parse().ok()?) };
         Some((id, length.parse().ok()?))
     });
-    read.ok_or_else(|| malformed(format_args!("{named:?} does not name a file and a length")))
+    read.ok_or_else(|| {
+        let named = quote(String::from_utf8_lossy(named.as_bytes()));
+        malformed(format_args!("\"{named}\" does not name a file and a length"))
+    })
 }

@@ -23,8 +23,10 @@ pub(crate) struct Descriptors(Arc<Mutex<DescriptorQueues>>);
 struct DescriptorQueues {
     /// Sent with the next bytes that are written, one with each write.
     outgoing: VecDeque<PassedFile>,
-    /// Received; `None` where none are wanted.
-    incoming: Option<VecDeque<OwnedFd>>,
+    /// Whether they are received; before that, the operating system closes them.
+    is_receiving: bool,
+    /// The one that came first since it was wanted.
+    incoming: Option<OwnedFd>,
 }
 
 impl PassedFile {
@@ -47,14 +49,16 @@ impl Descriptors {
         self.queues().outgoing.len()
     }
 
-    /// Takes descriptors from now on; before that, the operating system closes them.
-    pub(crate) fn want(&self) {
-        self.queues().incoming.get_or_insert_default();
+    /// Receives one descriptor from now on. All others are closed as they come: the other side
+    /// could fill the table of this process with them.
+    pub(crate) fn want_one(&self) {
+        let mut queues = self.queues();
+        (queues.is_receiving, queues.incoming) = (true, None);
     }
 
-    /// The descriptor that came first, of those not taken yet.
+    /// The descriptor that has come since one was wanted.
     pub(crate) fn take(&self) -> Option<OwnedFd> {
-        self.queues().incoming.as_mut()?.pop_front()
+        self.queues().incoming.take()
     }
 
     fn queues(&self) -> MutexGuard<'_, DescriptorQueues> {
@@ -82,15 +86,18 @@ impl Descriptors {
         Some(sent)
     }
 
-    /// Reads from a Unix socket, and takes the descriptors that come with the bytes.
+    /// Reads from a Unix socket, and takes the first descriptor that comes with the bytes.
     pub(crate) fn read(
         &self,
         socket: &UnixStream,
         buf: &mut ReadBuf<'_>,
     ) -> Option<io::Result<()>> {
         let mut queues = self.queues();
-        let incoming = queues.incoming.as_mut()?;
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+        if !queues.is_receiving {
+            return None;
+        }
+        // The system closes those for which there is no room here.
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let bytes = buf.initialize_unfilled();
         let received = socket.try_io(Interest::READABLE, || {
@@ -100,7 +107,9 @@ impl Descriptors {
         Some(received.map(|count| {
             for message in control.drain() {
                 if let RecvAncillaryMessage::ScmRights(descriptors) = message {
-                    incoming.extend(descriptors);
+                    for descriptor in descriptors {
+                        queues.incoming.get_or_insert(descriptor);
+                    }
                 }
             }
             buf.advance(count);

@@ -1,0 +1,93 @@
+//! Foreign text in messages and logs: cut, and safe to print.
+
+use std::fmt::{self, Write};
+
+use crate::limits::{MESSAGE_CHARS, QUOTE_CHARS};
+
+/// The start of a foreign text, short enough to be repeated in a message: 200 characters, and `...`
+/// where there are more.
+///
+/// Control characters, and those that turn the direction of writing, are escaped as in Rust. A text
+/// whose control characters are escaped already stays as it is, so that nothing is escaped twice.
+///
+/// ```
+/// assert_eq!(deponent_rpc::quote("one\ntwo"), r"one\ntwo");
+/// assert_eq!(deponent_rpc::quote(deponent_rpc::quote("one\ntwo")), r"one\ntwo");
+/// assert_eq!(deponent_rpc::quote("a".repeat(9_000_000)).len(), 203);
+/// ```
+pub fn quote(text: impl fmt::Display) -> String {
+    cut(text, QUOTE_CHARS)
+}
+
+/// A message of ours that may repeat foreign texts: as [`quote`], with 1,000 characters.
+pub fn shortened(text: impl fmt::Display) -> String {
+    cut(text, MESSAGE_CHARS)
+}
+
+/// Writes no more than the start, however long the text is.
+fn cut(text: impl fmt::Display, most_chars: usize) -> String {
+    let mut start = Start { text: String::new(), left: most_chars };
+    if write!(start, "{text}").is_err() {
+        start.text.push_str("...");
+    }
+    start.text
+}
+
+struct Start {
+    text: String,
+    left: usize,
+}
+
+impl Write for Start {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for character in text.chars() {
+            self.left = self.left.checked_sub(1).ok_or(fmt::Error)?;
+            match is_unsafe_to_print(character) {
+                true => self.text.extend(character.escape_default()),
+                false => self.text.push(character),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a terminal, or a reader of logs by lines, would take the character for more than itself.
+fn is_unsafe_to_print(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' |
+                    '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_foreign_text_is_cut_between_characters() {
+        assert_eq!(quote("short"), "short");
+        let whole = "é".repeat(QUOTE_CHARS);
+        assert_eq!(quote(&whole), whole);
+        assert_eq!(quote(format!("{whole}é")), format!("{whole}..."));
+    }
+
+    #[test]
+    fn control_characters_are_escaped_once() {
+        let text = "\u{1b}[31m \"red\"\\ \u{7f}\u{202e}\r\n";
+        let escaped = r#"\u{1b}[31m "red"\ \u{7f}\u{202e}\r\n"#;
+        assert_eq!(quote(text), escaped);
+        assert_eq!(quote(quote(text)), escaped);
+    }
+
+    /// A text that would be 9 exabytes long is written no further than its start.
+    #[test]
+    fn the_rest_of_a_text_is_not_even_written() {
+        struct Endless;
+        impl fmt::Display for Endless {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                (0..u64::MAX).try_for_each(|_| f.write_str("x"))
+            }
+        }
+        assert_eq!(quote(Endless).len(), QUOTE_CHARS + 3);
+        assert_eq!(shortened(Endless).len(), MESSAGE_CHARS + 3);
+    }
+}
