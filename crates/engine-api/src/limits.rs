@@ -14,6 +14,10 @@ pub const TRANSACTIONS: Limits = Limits { items: 1 << 20, item_bytes: 1 << 30 };
 /// Withdrawals in a payload, `MAX_WITHDRAWALS_PER_PAYLOAD`.
 pub const WITHDRAWALS: usize = 16;
 
+/// Withdrawals in a payload or in attributes over JSON-RPC, where no document has a bound, and test
+/// networks have had more than SSZ takes.
+pub const JSON_WITHDRAWALS: usize = 1 << 16;
+
 /// Bytes of a block access list, `MAX_BAL_BYTES`: what a transaction may have, until EIP-7928 has a
 /// number of its own.
 pub const ACCESS_LIST_BYTES: usize = 1 << 30;

@@ -8,7 +8,8 @@ use alloy_rpc_types_engine::{
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::json::{Data, FixedData, Object, PayloadFields, missing, unknown};
+use crate::json::{Data, FixedData, List, Object, PayloadFields, missing, unknown};
+use crate::limits::{COMMITMENTS, REQUESTS};
 use crate::ssz::encode_envelope;
 use crate::{Error, Fork, SszError};
 
@@ -79,14 +80,14 @@ impl NewPayload {
         fields.check(version)?;
         let (mut versioned_hashes, mut parent_beacon_block_root) = (Vec::new(), None);
         if version >= 3 {
-            let hashes: Vec<FixedData<32>> = read(params, 1)?;
+            let List(hashes): List<FixedData<32>, COMMITMENTS> = read(params, 1)?;
             let root: FixedData<32> = read(params, 2)?;
             versioned_hashes = hashes.into_iter().map(B256::from).collect();
             parent_beacon_block_root = Some(root.into());
         }
         let mut execution_requests = None;
         if version >= 4 {
-            let requests: Vec<Data> = read(params, 3)?;
+            let List(requests): List<Data, { REQUESTS.items }> = read(params, 3)?;
             execution_requests = Some(requests.into_iter().map(|data| data.0).collect());
         }
         let payload = fields.into_payload();
@@ -98,9 +99,10 @@ impl NewPayload {
     /// # Errors
     /// As [`read`](Self::read), and when there are more parameters.
     pub fn from_json(version: u8, params: &str) -> Result<Self, Error> {
-        let params: Vec<&RawValue> = serde_json::from_str(params)?;
-        if params.len() > Self::parameters(version).len() {
-            let names = Self::parameters(version).join(", ");
+        let names = Self::parameters(version);
+        let List(params): List<&RawValue, 16> = serde_json::from_str(params)?;
+        if params.len() > names.len() {
+            let names = names.join(", ");
             return Err(Error::Json(format!("{} params instead of {names}", params.len())));
         }
         Self::read(version, &params)

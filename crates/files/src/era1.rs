@@ -16,7 +16,7 @@ use crate::FileBlock;
 use crate::e2store::{self, EntryHeader};
 use crate::error::Error;
 use crate::input::Input;
-use crate::limits::{BLOCK_BYTES, ERA1_BLOCKS};
+use crate::limits::{BLOCK_BYTES, ERA1_BLOCKS, ERA1_HEADER_BYTES};
 use crate::output::Output;
 
 /// The state of reading an era1 file.
@@ -94,7 +94,7 @@ impl Era1 {
         if self.records.len() == ERA1_BLOCKS {
             return wrong(input, format!("more than {ERA1_BLOCKS} blocks in one era1 file"));
         }
-        e2store::unpacked(input, entry, BLOCK_BYTES, &mut self.buffer)?;
+        e2store::unpacked(input, entry, ERA1_HEADER_BYTES, &mut self.buffer)?;
         let header: Header = match decode(&self.buffer) {
             Ok(header) => header,
             Err(error) => return wrong(input, format!("CompressedHeader: {error}")),

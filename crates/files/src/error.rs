@@ -3,6 +3,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::limits::QUOTE_CHARS;
+
 /// The reason why a file could not be read or written, with the file and the position in it.
 #[derive(Debug)]
 pub struct Error {
@@ -68,6 +70,25 @@ impl Error {
     pub const fn is_content(&self) -> bool {
         matches!(self.problem, Problem::Content(_))
     }
+}
+
+/// The start of what a file says, for a problem: 200 characters, and `...` where there are more.
+pub(super) fn quote(text: impl fmt::Display) -> String {
+    struct Start(String, usize);
+    impl fmt::Write for Start {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            for character in text.chars() {
+                self.1 = self.1.checked_sub(1).ok_or(fmt::Error)?;
+                self.0.push(character);
+            }
+            Ok(())
+        }
+    }
+    let mut start = Start(String::new(), QUOTE_CHARS);
+    if fmt::Write::write_fmt(&mut start, format_args!("{text}")).is_err() {
+        start.0.push_str("...");
+    }
+    start.0
 }
 
 impl fmt::Display for Error {

@@ -9,6 +9,20 @@ pub const BLOCK_BYTES: u64 = 256 << 20;
 /// and 64 MiB for names.
 pub const BLOCK_JSON_BYTES: usize = (BLOCK_BYTES as usize) * 2 + (64 << 20);
 
+/// The number of characters of a file's text that an error repeats.
+pub(super) const QUOTE_CHARS: usize = 200;
+
+/// The most transactions, withdrawals, requests and versioned hashes in a payload as JSON: the
+/// bounds of the Engine API's containers (execution-apis #793), but for withdrawals, of which test
+/// networks have had more.
+pub(super) const TRANSACTIONS: usize = 1 << 20;
+pub(super) const WITHDRAWALS: usize = 1 << 16;
+pub(super) const REQUESTS: usize = 1 << 8;
+pub(super) const BLOB_HASHES: usize = 1 << 12;
+
+/// The most parameters of a request: engine_newPayload has 4.
+pub(super) const PARAMS: usize = 16;
+
 /// The longest name, number, hash or address in a state dump, in bytes. Valid ones have at most 32
 /// bytes in hex, or 78 decimal digits.
 pub(super) const WORD_BYTES: usize = 256;
@@ -25,6 +39,10 @@ pub(super) const JSON_DEPTH: usize = 128;
 
 /// The most blocks in one era1 file, by the limit of the format's accumulator.
 pub const ERA1_BLOCKS: usize = 8192;
+
+/// The longest header in an era1 file, in bytes: those of proof of work have some 540, those of
+/// test networks that were sealed by authorities up to some KiB of signers.
+pub(super) const ERA1_HEADER_BYTES: u64 = 64 << 10;
 
 /// The number of slots in one era (SLOTS_PER_HISTORICAL_ROOT of the consensus specification).
 pub(super) const ERA_SLOTS: u64 = 8192;

@@ -1,11 +1,14 @@
 use std::fs::{self, File, Metadata};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use rustix::fs::OFlags;
+use rustix::process::geteuid;
 
 use crate::error::{Error, Location};
 use crate::limits::MOST_LINKS;
@@ -110,14 +113,10 @@ impl Output {
             (path.into(), Err(io::ErrorKind::IsADirectory.into()))
         } else {
             let partial = partial(path);
-            let open = || {
-                let mut file =
-                    File::options().write(true).create(true).truncate(false).open(&partial)?;
-                file.set_len(bytes)?;
-                file.seek(SeekFrom::End(0))?;
-                Ok(file)
+            let file = match bytes {
+                0 => create_partial(&partial),
+                _ => open_partial(&partial, bytes),
             };
-            let file = open();
             (partial.into(), file)
         };
         let file = file.map_err(|error| Error::io(&written, error))?;
@@ -171,6 +170,30 @@ impl Output {
         };
         finish().map_err(|error| Error::io(&written, error))
     }
+}
+
+/// Creates a file in place of an unfinished one. It is always a new one: whoever else may write to
+/// the directory could have put a link to another file of ours there.
+fn create_partial(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    File::options().write(true).create_new(true).open(path)
+}
+
+/// Opens an unfinished file behind its first `bytes`, and truncates the rest.
+fn open_partial(path: &Path, bytes: u64) -> io::Result<File> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let mut file = File::options().write(true).custom_flags(flags).open(path)?;
+    let data = file.metadata()?;
+    if !data.is_file() || data.nlink() != 1 || data.uid() != geteuid().as_raw() {
+        let problem = "it is a link, or another user's: remove it, and the export begins anew";
+        return Err(io::Error::other(problem));
+    }
+    file.set_len(bytes)?;
+    file.seek(SeekFrom::End(0))?;
+    Ok(file)
 }
 
 /// Syncs the directory of `path`.

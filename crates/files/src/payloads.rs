@@ -1,6 +1,9 @@
 //! Payloads and blocks as JSON values in sequence, usually one a line, in the forms of clients and
 //! their tests.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use alloy_consensus::Block;
 use alloy_eips::eip4895::Withdrawal;
 use alloy_eips::eip7685::Requests;
@@ -10,15 +13,15 @@ use alloy_rpc_types_engine::{
     ExecutionPayloadV4,
 };
 use execution::{SealedBlock, Transaction};
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{Error as _, IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::FileBlock;
 use crate::era1::check_roots;
-use crate::error::Error;
+use crate::error::{Error, quote};
 use crate::json::{Scanner, name};
-use crate::limits::BLOCK_JSON_BYTES;
+use crate::limits::{BLOB_HASHES, BLOCK_JSON_BYTES, PARAMS, REQUESTS, TRANSACTIONS, WITHDRAWALS};
 use crate::seal::{PayloadParameters, seal};
 
 /// The state of reading a file of payloads.
@@ -94,7 +97,7 @@ impl Payloads {
 
     fn block(&self, first: u64) -> Result<Object, String> {
         match self.text.first() {
-            Some(b'[') => params(parse(&self.text)?, first),
+            Some(b'[') => params(parse::<Bounded<_, PARAMS>>(&self.text)?.0, first),
             _ => object(&self.text, first),
         }
     }
@@ -135,7 +138,7 @@ struct ObjectMembers<'a> {
     version: Option<u32>,
     method: Option<String>,
     #[serde(borrow)]
-    params: Option<Vec<&'a RawValue>>,
+    params: Option<Bounded<&'a RawValue, PARAMS>>,
     #[serde(borrow)]
     result: Option<&'a RawValue>,
     block_hash: Option<IgnoredAny>,
@@ -143,28 +146,30 @@ struct ObjectMembers<'a> {
 }
 
 fn object(text: &[u8], first: u64) -> Result<Object, String> {
-    let form: ObjectMembers<'_> = parse(text)?;
+    let form: ObjectMembers<'_> = parse_object(text)?;
     match form {
         ObjectMembers { deponent: Some(what), version, .. } => {
             if (&*what, version) == ("payloads", Some(1)) {
                 return Ok(Object::Other);
             }
             let version = version.unwrap_or_default();
+            let what = quote(what);
             Err(format!("a file of {what}, version {version}; payloads, version 1 are read"))
         }
         ObjectMembers { method: Some(method), params: Some(list), .. } => {
             if method.starts_with("engine_newPayload") {
-                params(list, first)
+                params(list.0, first)
             } else if method.starts_with("engine_forkchoiceUpdated") {
                 Ok(Object::Other)
             } else {
+                let method = quote(method);
                 Err(format!("a request of {method}, where engine_newPayload is expected"))
             }
         }
-        ObjectMembers { params: Some(list), .. } => params(list, first),
+        ObjectMembers { params: Some(list), .. } => params(list.0, first),
         ObjectMembers { result: Some(result), .. } => rpc_block(result.get().as_bytes(), first),
         ObjectMembers { block_hash: Some(_), .. } => {
-            let fields: PayloadFields = parse(text)?;
+            let fields: PayloadFields = parse_object(text)?;
             fields.block(first)
         }
         ObjectMembers { hash: Some(_), .. } => rpc_block(text, first),
@@ -177,9 +182,50 @@ fn object(text: &[u8], first: u64) -> Result<Object, String> {
 fn parse<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, String> {
     serde_json::from_slice(text).map_err(|error| {
         // For a value on one line, the column suffices.
+        // The text of a value of the wrong type is in there.
+        let place = format!(" at line {} column {}", error.line(), error.column());
         let problem = error.to_string();
+        let problem =
+            problem.strip_suffix(&place).map_or(quote(&problem), |what| quote(what) + &place);
         problem.replace(" at line 1 column ", ", at its byte ")
     })
+}
+
+/// As [`parse`], of an object: serde would take an array for the list of its members.
+fn parse_object<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, String> {
+    match text.trim_ascii_start().first() {
+        Some(b'{') => parse(text),
+        _ => Err("an object expected".into()),
+    }
+}
+
+/// A list of at most `MOST` items. Of a longer one no more is read than that: an item of two
+/// characters can take ten times as much memory.
+struct Bounded<T, const MOST: usize>(Vec<T>);
+
+impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for Bounded<T, MOST> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        struct Items<T, const MOST: usize>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for Items<T, MOST> {
+            type Value = Bounded<T, MOST>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut items = Vec::new();
+                while let Some(item) = list.next_element()? {
+                    if items.len() == MOST {
+                        return Err(A::Error::custom(format_args!("more than {MOST} items")));
+                    }
+                    items.push(item);
+                }
+                Ok(Bounded(items))
+            }
+        }
+        json.deserialize_seq(Items(PhantomData))
+    }
 }
 
 /// The parameters of any version of `engine_newPayload`.
@@ -187,7 +233,7 @@ fn params(list: Vec<&RawValue>, first: u64) -> Result<Object, String> {
     let parameter = |index: usize| list.get(index).map(|value| value.get().as_bytes());
     let text = parameter(0).ok_or("a payload expected, the list of parameters is empty")?;
     let mut fields: PayloadFields =
-        parse(text).map_err(|problem| format!("the payload: {problem}"))?;
+        parse_object(text).map_err(|problem| format!("the payload: {problem}"))?;
     if let Some(text) = parameter(1) {
         fields.versioned_hashes = parse(text)?;
     }
@@ -221,16 +267,16 @@ struct PayloadFields {
     extra_data: Bytes,
     base_fee_per_gas: U256,
     block_hash: B256,
-    transactions: Vec<Bytes>,
-    withdrawals: Option<Vec<Withdrawal>>,
+    transactions: Bounded<Bytes, TRANSACTIONS>,
+    withdrawals: Option<Bounded<Withdrawal, WITHDRAWALS>>,
     blob_gas_used: Option<U64>,
     excess_blob_gas: Option<U64>,
     block_access_list: Option<Bytes>,
     slot_number: Option<U64>,
     parent_beacon_block_root: Option<B256>,
     #[serde(alias = "expectedBlobVersionedHashes")]
-    versioned_hashes: Option<Vec<B256>>,
-    execution_requests: Option<Vec<Bytes>>,
+    versioned_hashes: Option<Bounded<B256, BLOB_HASHES>>,
+    execution_requests: Option<Bounded<Bytes, REQUESTS>>,
 }
 
 impl PayloadFields {
@@ -244,8 +290,8 @@ impl PayloadFields {
         }
         let beside = PayloadParameters {
             beacon_root: self.parent_beacon_block_root,
-            versioned_hashes: self.versioned_hashes.take(),
-            requests: self.execution_requests.take().map(Requests::new),
+            versioned_hashes: self.versioned_hashes.take().map(|list| list.0),
+            requests: self.execution_requests.take().map(|list| Requests::new(list.0)),
         };
         Ok(Object::Block(seal(self.into_payload(), beside)?.into()))
     }
@@ -265,9 +311,11 @@ impl PayloadFields {
             extra_data: self.extra_data,
             base_fee_per_gas: self.base_fee_per_gas,
             block_hash: self.block_hash,
-            transactions: self.transactions,
+            transactions: self.transactions.0,
         };
-        let Some(withdrawals) = self.withdrawals else { return ExecutionPayload::V1(first) };
+        let Some(Bounded(withdrawals)) = self.withdrawals else {
+            return ExecutionPayload::V1(first);
+        };
         let second = ExecutionPayloadV2 { payload_inner: first, withdrawals };
         let (Some(used), Some(excess)) = (self.blob_gas_used, self.excess_blob_gas) else {
             return ExecutionPayload::V2(second);

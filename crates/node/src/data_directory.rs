@@ -1,5 +1,6 @@
 //! The chain in a data directory: opening it, and what a node notes there for other commands.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use alloy_primitives::Bytes;
@@ -28,6 +29,7 @@ pub(crate) fn open_engine(
         return Err(has_none());
     }
     let disk = DirectoryDisk::open(&directory)?;
+    [data_dir, &directory].into_iter().for_each(warn_of_writers);
     let database = Database::open(disk, &database)?;
     let stored = database.meta(CONFIG)?;
     let config = match (&stored, genesis) {
@@ -63,6 +65,16 @@ pub(crate) fn open_engine(
     }
     let options = options(&database)?;
     Ok(Engine::open(chain, genesis, database, options)?)
+}
+
+/// Logs that other users may write to a directory, as an earlier version made it under a umask of
+/// zero.
+fn warn_of_writers(directory: &Path) {
+    let mode = directory.metadata().map_or(0, |data| data.permissions().mode() & 0o777);
+    if mode & 0o022 != 0 {
+        let directory = directory.display();
+        tracing::warn!("other users may write to {directory} (mode {mode:03o}): chmod 700");
+    }
 }
 
 /// Checks that the rules given agree with those by which the head and its ancestors were validated.

@@ -5,9 +5,11 @@ use alloy_rpc_types_engine::{ForkchoiceState, PayloadAttributes};
 use serde::Deserialize;
 
 use super::hex::{FixedData, Quantity};
+use super::list::List;
 use super::object::Object;
 use super::payload::WithdrawalFields;
 use crate::Error;
+use crate::limits::JSON_WITHDRAWALS;
 
 /// `ForkchoiceStateV1`.
 #[derive(Debug, Deserialize)]
@@ -36,7 +38,7 @@ pub struct AttributesFields {
     timestamp: Quantity,
     prev_randao: FixedData<32>,
     suggested_fee_recipient: FixedData<20>,
-    withdrawals: Option<Vec<Object<WithdrawalFields>>>,
+    withdrawals: Option<List<Object<WithdrawalFields>, JSON_WITHDRAWALS>>,
     parent_beacon_block_root: Option<FixedData<32>>,
     slot_number: Option<Quantity>,
     target_gas_limit: Option<Quantity>,
@@ -80,7 +82,7 @@ impl AttributesFields {
             suggested_fee_recipient: self.suggested_fee_recipient.into(),
             withdrawals: self
                 .withdrawals
-                .map(|list| list.into_iter().map(Withdrawal::from).collect()),
+                .map(|list| list.0.into_iter().map(Withdrawal::from).collect()),
             parent_beacon_block_root: self.parent_beacon_block_root.map(Into::into),
             slot_number: self.slot_number.map(|slot| slot.0),
             target_gas_limit: self.target_gas_limit.map(|limit| limit.0),

@@ -5,8 +5,10 @@ use alloy_rpc_types_engine::{ExecutionPayload, ExecutionPayloadV1};
 use serde::Deserialize;
 
 use super::hex::{Data, FixedData, Quantity, Quantity256};
+use super::list::List;
 use super::object::Object;
 use crate::Error;
+use crate::limits::{JSON_WITHDRAWALS, TRANSACTIONS};
 use crate::ssz::payload_of_fields;
 
 /// The members of a payload of any version; which ones a version has is checked by
@@ -27,8 +29,8 @@ pub struct PayloadFields {
     extra_data: Data,
     base_fee_per_gas: Quantity256,
     block_hash: FixedData<32>,
-    transactions: Vec<Data>,
-    withdrawals: Option<Vec<Object<WithdrawalFields>>>,
+    transactions: List<Data, { TRANSACTIONS.items }>,
+    withdrawals: Option<List<Object<WithdrawalFields>, JSON_WITHDRAWALS>>,
     blob_gas_used: Option<Quantity>,
     excess_blob_gas: Option<Quantity>,
     block_access_list: Option<Data>,
@@ -103,10 +105,10 @@ impl PayloadFields {
             extra_data: self.extra_data.0,
             base_fee_per_gas: self.base_fee_per_gas.0,
             block_hash: self.block_hash.into(),
-            transactions: self.transactions.into_iter().map(|data| data.0).collect(),
+            transactions: self.transactions.0.into_iter().map(|data| data.0).collect(),
         };
         let withdrawals =
-            self.withdrawals.map(|list| list.into_iter().map(Withdrawal::from).collect());
+            self.withdrawals.map(|list| list.0.into_iter().map(Withdrawal::from).collect());
         let blob_gas = self.blob_gas_used.zip(self.excess_blob_gas);
         let blob_gas = blob_gas.map(|(used, excess)| [used.0, excess.0]);
         let amsterdam = self.block_access_list.zip(self.slot_number);

@@ -9,7 +9,7 @@ use serde::Deserialize as _;
 
 use super::manifest::Cut;
 use super::{AccountPiece, AccountPosition, FileAccount, StateForm};
-use crate::error::{Error, Location};
+use crate::error::{Error, Location, quote};
 use crate::input::Input;
 use crate::json::{Scanner, name};
 use crate::limits::{CODE_TEXT_BYTES, GENESIS_HEAD_BYTES, SLOTS_AT_ONCE, WORD_BYTES};
@@ -517,11 +517,14 @@ fn read_members(
         }
         let Some(name) = known(MEMBERS.split_ascii_whitespace(), &name) else { continue };
         let mut value: serde_json::Value = serde_json::from_slice(&value)
-            .map_err(|problem| json.error(format!("\"{name}\": {problem}")))?;
+            .map_err(|problem| json.error(format!("\"{name}\": {}", quote(problem))))?;
         let gas_used = Option::<U256>::deserialize(&value).ok().flatten().unwrap_or_default();
         if name == "gasUsed" && !gas_used.is_zero() {
             let problem = format!("\"gasUsed\" is {value}, but a first block has used no gas");
             return Err(json.error(problem));
+        }
+        if name == "config" && !value.is_object() {
+            return Err(json.error("\"config\" is an object"));
         }
         if let ("config", Some(config)) = (name, value.as_object_mut()) {
             let members = std::mem::take(config).into_iter().map(|(name, value)| {
@@ -538,7 +541,7 @@ fn read_members(
         return Err(json.error(format!("the end of the file expected, {found} found")));
     }
     let genesis = match head.contains_key("config") {
-        true => serde_json::from_value(head.into()).map_err(|problem| problem.to_string()),
+        true => serde_json::from_value(head.into()).map_err(quote),
         false => Err("it has no \"config\"".to_owned()),
     };
     genesis.map_err(|problem| {
@@ -593,9 +596,5 @@ fn number(text: &[u8]) -> Result<U256, String> {
 
 /// The text found, shortened for an error.
 fn shown(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(text);
-    match text.char_indices().nth(80) {
-        Some((end, _)) => format!("\"{}…\"", &text[..end]),
-        None => format!("\"{text}\""),
-    }
+    format!("\"{}\"", quote(String::from_utf8_lossy(text)))
 }

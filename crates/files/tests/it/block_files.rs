@@ -304,7 +304,8 @@ fn a_payload_that_is_wrong_is_refused_with_its_place() {
         ("[", "the file ends inside this value"),
         ("[[]]", "the payload: "),
         ("]", "none of them begins with ']'"),
-        ("[1]", "invalid type"),
+        ("[1]", "the payload: an object expected"),
+        ("[[], 2]", "the payload: an object expected"),
         ("[{\"method\":\"engine_forkchoiceUpdatedV1\",\"params\":[]}", "ends inside a list"),
         ("[{\"method\":\"engine_forkchoiceUpdatedV1\",\"params\":[]} 1]", "expected, '1' found"),
     ] {
@@ -312,6 +313,31 @@ fn a_payload_that_is_wrong_is_refused_with_its_place() {
     }
     let deep = format!("{{\"a\":{}", "[".repeat(100_000));
     refused(&folder.write("payloads.jsonl", deep), &["brackets inside one another"]);
+}
+
+/// A list of empty items takes ten times the memory of its text: it is read up to its bound.
+#[test]
+fn a_list_of_too_many_items_is_refused() {
+    let folder = Folder::new();
+    let refuse = |text: String, words: &str| {
+        refused(&folder.write("payloads.jsonl", text), &[words]);
+    };
+    let many = |item: &str, count: usize| format!("[{}{item}]", format!("{item},").repeat(count));
+    let address = "0x0000000000000000000000000000000000000000";
+    let withdrawal =
+        json!({"index": "0x0", "validatorIndex": "0x0", "address": address, "amount": "0x0"});
+    for (member, item, most) in [
+        ("transactions", json!("0x"), 1 << 20),
+        ("withdrawals", withdrawal, 1 << 16),
+        ("executionRequests", json!("0x"), 1 << 8),
+    ] {
+        let item = item.to_string();
+        let words = format!("more than {most} items");
+        let payload = format!("{{\"blockHash\":\"0x\",\"{member}\":{}}}", many(&item, most));
+        refuse(payload, &words);
+    }
+    refuse(format!("{{\"params\":{}}}", many("1", 16)), "more than 16 items");
+    refuse(many("1", 16), "more than 16 items");
 }
 
 #[test]

@@ -337,6 +337,9 @@ fn a_file_that_is_wrong_is_refused_with_its_place() {
     check(&|all| all[5].1[40] ^= 1, &["CompressedHeader: snappy frames expected"]);
     check(&|all| all[6].1[7] = 1, &["e2store entry ends with [0, 1]"]);
     check(&|all| all[5] = (3, packed_entry(3, &[0xc0])), &["CompressedHeader: "]);
+    // It packs into 3 KB.
+    let long = packed_entry(3, &[0; (64 << 10) + 1]);
+    check(&|all| all[5] = (3, long.clone()), &["CompressedHeader unpacks to over 65536 bytes"]);
     check(&|all| all[6] = (4, packed_entry(4, &[0xc0])), &["CompressedBody: "]);
     check(&|all| all[7] = (5, packed_entry(5, &[0xc2, 0x81])), &["CompressedReceipts: "]);
     check(&|all| all[8] = (6, entry(6, &[0; 31])), &["TotalDifficulty of 31 bytes"]);

@@ -175,3 +175,38 @@ fn an_interrupted_file_is_gone_on_with_wherever_it_was_cut() {
     writer.finish().expect("finished");
     assert_eq!(read(&path).len(), 1);
 }
+
+/// Another user may write to the directory, and has put a link to a file of ours there.
+#[test]
+fn an_unfinished_file_that_is_a_link_is_not_written_through() {
+    let folder = Folder::new();
+    let made: Vec<_> = (1..4).map(|number| made("capella", number).block).collect();
+    let all = read(&folder.write("chain.rlp", rlp(&made)));
+    let (path, victim) = (folder.path("out.rlp"), folder.path("victim"));
+    let partial = folder.path("out.rlp.partial");
+    let whole = rlp(&made);
+    for content in [&whole[..], &whole[..whole.len() / 2], b""] {
+        fs::write(&victim, content).expect("written");
+        // A new file takes the place of the link.
+        std::os::unix::fs::symlink(&victim, &partial).expect("a link");
+        write(&path, BlockForm::Rlp, &all);
+        assert_eq!(fs::read(&path).expect("a file"), whole);
+        assert!(!path.is_symlink());
+        assert_eq!(fs::read(&victim).expect("a file"), content);
+        fs::remove_file(&path).expect("removed");
+        if content.is_empty() {
+            continue;
+        }
+        // An export that would continue it is refused.
+        let hard: fn(&Path, &Path) -> std::io::Result<()> = |from, to| fs::hard_link(from, to);
+        for link in [hard, |from, to| std::os::unix::fs::symlink(from, to)] {
+            link(&victim, &partial).expect("a link");
+            let error = BlockWriter::resume(&path, BlockForm::Rlp).expect_err("refused");
+            let error = error.to_string();
+            let words = ["it is a link", "Too many levels of symbolic links"];
+            assert!(words.iter().any(|words| error.contains(words)), "{error}");
+            assert_eq!(fs::read(&victim).expect("a file"), content);
+            fs::remove_file(&partial).expect("removed");
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! `deponent init`.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use alloy_consensus::Header;
@@ -15,6 +16,7 @@ use trie::AccountInfo;
 
 use super::storage::StorageArgs;
 use crate::data_directory::{CONFIG, begin_from_state};
+use crate::limits::HEADER_FILE_BYTES;
 
 /// The arguments of `deponent init`.
 #[derive(Debug, Args)]
@@ -177,7 +179,14 @@ fn state_entry(entry: SortedEntry) -> StateEntry {
 
 fn read_header(file: &Path) -> anyhow::Result<Header> {
     let context = || format!("{} is not a header's RLP, or its hex", file.display());
-    let content = std::fs::read(file).with_context(context)?;
+    let mut content = Vec::new();
+    let mut start = std::fs::File::open(file).with_context(context)?.take(HEADER_FILE_BYTES + 1);
+    start.read_to_end(&mut content).with_context(context)?;
+    ensure!(
+        content.len() as u64 <= HEADER_FILE_BYTES,
+        "{} is longer than a header: {HEADER_FILE_BYTES} bytes at most",
+        file.display()
+    );
     let text = std::str::from_utf8(&content).map(str::trim);
     let rlp = match text.ok().and_then(|text| text.parse::<Bytes>().ok()) {
         Some(bytes) => bytes,

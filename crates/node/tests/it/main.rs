@@ -13,6 +13,7 @@ mod geth;
 mod load;
 mod persistence;
 mod published;
+mod quotes;
 mod replay;
 mod rest;
 mod support;

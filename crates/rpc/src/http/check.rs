@@ -1,7 +1,7 @@
 //! The checks of a request before its body is read: its token, its method, its content type.
 
 use hyper::body::{Body, Incoming};
-use hyper::header::{self, HeaderMap};
+use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode, Version};
 
@@ -24,6 +24,7 @@ pub(super) fn check(
         let text = format!("HTTP/1.1 needs one Host header, and this request has {hosts}");
         return Err(Refusal::new(StatusCode::BAD_REQUEST, text));
     }
+    check_framing(&head.headers)?;
     if let Some(secret) = &port.jwt {
         authorize(secret, &head.headers).map_err(|reason| {
             if port.unauthorized.is_due() {
@@ -47,6 +48,25 @@ pub(super) fn check(
     }
     if body.size_hint().lower() > port.limits.body_bytes as u64 {
         return Err(Refusal::too_long(port.limits.body_bytes));
+    }
+    Ok(())
+}
+
+/// Refuses headers that two readers could understand in two ways.
+fn check_framing(headers: &HeaderMap) -> Result<(), Refusal> {
+    // RFC 9112 section 6.1: what is coded beside being chunked is not decoded here.
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let is_chunked =
+        |coding: &HeaderValue| coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
+    if codings.next().is_some_and(|first| !is_chunked(first)) || codings.next().is_some() {
+        let text = "the transfer-encoding is not chunked alone: send the body as it is";
+        return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, text));
+    }
+    for name in [header::CONTENT_TYPE, header::CONTENT_ENCODING] {
+        if headers.get_all(&name).iter().count() > 1 {
+            let text = format!("more than one {name} header");
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, text));
+        }
     }
     Ok(())
 }

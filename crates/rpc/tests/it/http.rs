@@ -182,6 +182,35 @@ fn a_request_without_token_is_refused_before_its_body_is_read() {
     raw.reply().check(401, "missing token");
 }
 
+/// Two readers, one of them perhaps a proxy, could understand them in two ways.
+#[test]
+fn headers_that_contradict_each_other_are_refused() {
+    let server = Server::public();
+    let body = call("echo", "[]");
+    let chunked = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+    let check = |headers: &str, body: &str, status, part: &str| {
+        let mut raw = server.connect();
+        raw.send(format!("POST / HTTP/1.1\r\nhost: x\r\n{headers}\r\n{body}"));
+        raw.reply().check(status, part);
+    };
+    let json = "content-type: application/json\r\n";
+    let length = format!("content-length: {}\r\n", body.len());
+    check(&format!("{json}Transfer-Encoding: Chunked\r\n"), &chunked, 200, "result");
+    for coding in ["gzip, chunked", "chunked, chunked", "identity, chunked"] {
+        let headers = format!("{json}transfer-encoding: {coding}\r\n");
+        check(&headers, &chunked, 501, "not chunked alone");
+    }
+    let twice = format!("{json}transfer-encoding: gzip\r\ntransfer-encoding: chunked\r\n");
+    check(&twice, &chunked, 501, "not chunked alone");
+    let other = "content-type: text/plain\r\n";
+    check(&format!("{json}{other}{length}"), &body, 400, "more than one content-type");
+    check(&format!("{other}{json}{length}"), &body, 400, "more than one content-type");
+    let coding = "content-encoding: identity\r\n";
+    check(&format!("{json}{coding}{length}"), &body, 200, "result");
+    let codings = format!("{json}{coding}content-encoding: gzip\r\n{length}");
+    check(&codings, &body, 400, "more than one content-encoding");
+}
+
 #[test]
 fn a_client_that_asks_before_sending_gets_an_answer_first() {
     let limits = Limits { body_bytes: 1000, ..Limits::public() };

@@ -3,9 +3,11 @@ use crate::Error;
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use rustix::fs::OFlags;
 #[cfg(target_os = "linux")]
 use {crate::limits::ANNOUNCED_BYTES, rustix::fs::Advice, std::num::NonZeroU64};
 
@@ -36,7 +38,7 @@ impl DirectoryDisk {
         create_directory(&directory)
             .map_err(|source| failed(&directory, "create the directory", source))?;
         let path = directory.join(LOCK);
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+        let lock = open_lock(&path);
         let lock = lock.map_err(|source| failed(&path, "open the lock file", source))?;
         let handle = fs::File::open(&directory);
         let handle = handle.map_err(|source| failed(&directory, "open the directory", source))?;
@@ -50,7 +52,26 @@ impl DirectoryDisk {
     }
 }
 
+/// Opens the lock file, for its owner alone: another user who may open it could lock it. An earlier
+/// one that is open to others is closed to them.
+fn open_lock(path: &Path) -> io::Result<fs::File> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true).mode(0o600);
+    // Without it, opening a pipe would wait for a reader.
+    options.custom_flags((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed());
+    let lock = options.open(path)?;
+    let data = lock.metadata()?;
+    if !data.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    if data.permissions().mode() & 0o077 != 0 {
+        lock.set_permissions(fs::Permissions::from_mode(0o600))?;
+    }
+    Ok(lock)
+}
+
 /// Creates a directory and those above it that are not there, each made durable in the one above.
+/// Their owner alone may enter them.
 ///
 /// # Errors
 /// The system's.
@@ -63,7 +84,7 @@ pub fn create_directory(directory: &Path) -> io::Result<()> {
         _ => Path::new("."),
     };
     create_directory(above)?;
-    match fs::create_dir(directory) {
+    match fs::DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && directory.is_dir() => {}
         other => other?,
     }
@@ -148,5 +169,42 @@ impl File for fs::File {
 
     fn map(&self, bytes: u64) -> Option<&'static [u8]> {
         mapped::map(self, bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).expect("there").permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_directory_and_its_lock_are_the_owners_alone() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let chain = dir.path().join("data/chain");
+        drop(DirectoryDisk::open(&chain).expect("made"));
+        let lock = chain.join(LOCK);
+        let modes = [dir.path().join("data"), chain.clone(), lock.clone()].map(|path| mode(&path));
+        assert_eq!(modes, [0o700, 0o700, 0o600]);
+        // Made by an earlier version, which let others open it, and so hold it.
+        fs::set_permissions(&lock, fs::Permissions::from_mode(0o666)).expect("ours");
+        drop(DirectoryDisk::open(&chain).expect("there"));
+        assert_eq!(mode(&lock), 0o600);
+    }
+
+    #[test]
+    fn a_lock_that_is_no_file_is_refused_at_once() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let lock = dir.path().join(LOCK);
+        let pipe = rustix::fs::mkfifoat(rustix::fs::CWD, &lock, rustix::fs::Mode::RWXU);
+        pipe.expect("a pipe");
+        DirectoryDisk::open(dir.path()).expect_err("a pipe without a reader");
+        let _reader = OpenOptions::new().read(true).write(true).open(&lock).expect("both ends");
+        DirectoryDisk::open(dir.path()).expect_err("a pipe with a reader");
+        fs::remove_file(&lock).expect("ours");
+        std::os::unix::fs::symlink("/dev/null", &lock).expect("a link");
+        DirectoryDisk::open(dir.path()).expect_err("a link");
     }
 }

@@ -1,0 +1,55 @@
+//! Lists with a bound.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
+
+/// A list of at most `MOST` items. Of a longer one no more is read than that: an item of two
+/// characters can take ten times as much memory.
+#[derive(Debug)]
+pub struct List<T, const MOST: usize>(pub Vec<T>);
+
+impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for List<T, MOST> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        struct Items<T, const MOST: usize>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for Items<T, MOST> {
+            type Value = List<T, MOST>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<List<T, MOST>, A::Error> {
+                let mut items = Vec::new();
+                while items.len() < MOST {
+                    match list.next_element()? {
+                        Some(item) => items.push(item),
+                        None => return Ok(List(items)),
+                    }
+                }
+                match list.next_element::<IgnoredAny>()? {
+                    None => Ok(List(items)),
+                    Some(_) => Err(A::Error::custom(format_args!("more than {MOST} items"))),
+                }
+            }
+        }
+        json.deserialize_seq(Items(PhantomData))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_read_up_to_its_bound() {
+        let read = |text: &str| serde_json::from_str::<List<u8, 3>>(text);
+        assert!(read("[]").expect("a list").0.is_empty());
+        assert_eq!(read("[1,2,3]").expect("a list").0, [1, 2, 3]);
+        // The rest, behind the fourth, is not looked at.
+        let fault = read("[1,2,3,4,\"no number\"").expect_err("too long").to_string();
+        assert!(fault.starts_with("more than 3 items"), "{fault}");
+        assert!(read("{}").is_err() && read("[1,2,\"a\"]").is_err());
+    }
+}
