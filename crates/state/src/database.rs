@@ -12,6 +12,7 @@ use crate::back_pressure::BackPressure;
 use crate::disk::{Directory, Disk};
 use crate::header::{HEADER_BYTES, Header};
 use crate::index::{INDEX, Index, StoreState, StoredBlock, StoredHeads};
+use crate::journal::Journal;
 use crate::limits::{CODE_ENTRY_BYTES, MAX_META_BYTES, MAX_SWEEP_BYTES, PAGE_BYTES};
 use crate::log::{FrameLocation, Log, NewCode, StoredCode};
 use crate::pages::{NodeBatch, NodeStore, NodeStoreOptions};
@@ -39,6 +40,7 @@ pub struct Database {
     blocks: Log,
     codes: Log,
     witnesses: Log,
+    journal: Journal,
     /// A cache of codes that were read and checked.
     code_cache: Cache<B256, StoredCode, ByLength>,
     /// The changes that are not persisted yet. Readers look here first.
@@ -99,6 +101,9 @@ impl Database {
         let blocks = log(segments::BLOCKS, blocks, segment_bytes)?;
         let codes = log(segments::CODES, codes, segment_bytes)?;
         let witnesses = log(segments::WITNESSES, witnesses, options.witness_segment_bytes)?;
+        let mode = (options.journal, options.journal_file_bytes);
+        let persisted = |hash: &B256| Ok(index.block(hash)?.is_some());
+        let journal = Journal::recover(directory.clone(), mode, persisted)?;
         // A segment beyond the end must not come back when the log has grown past it: the one
         // before would end there. The process that wrote the format file may have been killed just
         // then.
@@ -109,6 +114,7 @@ impl Database {
             blocks,
             codes,
             witnesses,
+            journal,
             directory,
             index,
             code_cache: Cache::with_weighter(code_items, options.code_cache_bytes, ByLength),
@@ -122,6 +128,11 @@ impl Database {
     /// The log of nodes, for readers.
     pub fn nodes(&self) -> &NodeStore {
         &self.nodes
+    }
+
+    /// The journal of valid blocks and fork choices.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
     }
 
     /// A batch of new nodes; seal it before [`add`](Self::add) names its records.

@@ -35,6 +35,7 @@ mod disk;
 mod error;
 mod header;
 mod index;
+mod journal;
 pub mod limits;
 mod log;
 mod pages;
@@ -50,5 +51,6 @@ pub use disk::{
 };
 pub use error::Error;
 pub use header::FORMAT_VERSION;
+pub use journal::{Journal, JournalChoice, JournalMode, JournalTail};
 pub use log::{CodeLocation, NewCode, StoredCode};
 pub use pages::{NodeBatch, NodeReader, NodeRecord, NodeStore};

@@ -56,6 +56,10 @@ pub const MAPPED_PASSING_BYTES: usize = 16 << 20;
 /// Bytes of a frame's payload. The largest witness that we know of is 500 MB.
 pub const MAX_FRAME_BYTES: usize = 2 << 30;
 
+/// Bytes of a file of the journal from which on the next one is begun: some forty large blocks. It
+/// is read in milliseconds at a start, and a file is begun seldom.
+pub const JOURNAL_FILE_BYTES: u64 = 4 << 20;
+
 /// Bytes gathered before a write. A call takes a tenth of a millisecond, which other threads may
 /// have to wait for if there are few processors.
 pub const WRITE_BUFFER_BYTES: usize = 64 << 10;

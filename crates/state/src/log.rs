@@ -16,7 +16,7 @@ use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-const FRAME_HEADER_BYTES: usize = 8;
+pub(crate) const FRAME_HEADER_BYTES: usize = 8;
 
 /// The place of a frame, as the index names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -378,7 +378,12 @@ fn damaged(file: &Segment, offset: u64) -> Error {
     file.damaged(offset, "the frame does not match its length and checksum")
 }
 
-fn frame_header(location: FrameLocation, payload: &[u8], tail: &[u8]) -> [u8; FRAME_HEADER_BYTES] {
+/// The header of a frame: its payload's length, and the checksum.
+pub(crate) fn frame_header(
+    location: FrameLocation,
+    payload: &[u8],
+    tail: &[u8],
+) -> [u8; FRAME_HEADER_BYTES] {
     let length = location.bytes.to_le_bytes();
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&location.address.to_le_bytes());

@@ -50,6 +50,9 @@ impl Database {
             }
         }
         let heads = StoredHeads(heads);
+        // Its blocks would be run again with the next start. If the power fails now, they are lost
+        // before what is above goes.
+        self.failing(|| self.journal.clear())?;
         let mut after = StoreState::default();
         let dropped = self.failing(|| {
             self.index.write(|transaction| {
@@ -125,6 +128,7 @@ impl Database {
         let released = self.waiting_mut().persisted(plan.state.sequence);
         self.room.release(released);
         *state = plan.state;
+        self.journal.persisted(plan.blocks.iter().map(|(hash, _)| *hash))?;
         self.nodes.remove_below(state.logs[0].0)?;
         self.witnesses.remove_below(state.logs[3].0)?;
         Ok(plan.done)

@@ -1,7 +1,9 @@
 use crate::Error;
 use crate::index::StoredHeads;
+use crate::journal::JournalMode;
 use crate::limits::{
-    CODE_CACHE_BYTES, INDEX_CACHE_BYTES, PAGE_CACHE_BYTES, SEGMENT_BYTES, WITNESS_SEGMENT_BYTES,
+    CODE_CACHE_BYTES, INDEX_CACHE_BYTES, JOURNAL_FILE_BYTES, PAGE_CACHE_BYTES, SEGMENT_BYTES,
+    WITNESS_SEGMENT_BYTES,
 };
 use crate::log::NewCode;
 use alloy_primitives::{B256, Bytes};
@@ -21,6 +23,10 @@ pub struct Options {
     pub segment_bytes: u64,
     /// Bytes of a segment file of witnesses.
     pub witness_segment_bytes: u64,
+    /// How long what is appended to the journal lasts.
+    pub journal: JournalMode,
+    /// Bytes of a file of the journal from which on the next one is begun.
+    pub journal_file_bytes: u64,
 }
 
 impl Default for Options {
@@ -31,6 +37,8 @@ impl Default for Options {
             index_cache_bytes: INDEX_CACHE_BYTES,
             segment_bytes: SEGMENT_BYTES,
             witness_segment_bytes: WITNESS_SEGMENT_BYTES,
+            journal: JournalMode::default(),
+            journal_file_bytes: JOURNAL_FILE_BYTES,
         }
     }
 }

@@ -4,6 +4,7 @@ mod codes;
 mod crash;
 mod damage;
 mod hints;
+mod journal;
 mod model;
 mod reader;
 mod workload;

@@ -1,7 +1,9 @@
 //! A scripted workload, and the plain maps that the store must agree with.
 
 use alloy_primitives::{B256, Bytes, keccak256};
-use deponent_state::{Database, Disk, Error, Heads, NewBlock, NewCode, Options, Retained};
+use deponent_state::{
+    Database, Disk, Error, Heads, JournalMode, NewBlock, NewCode, Options, Retained,
+};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +17,8 @@ pub(crate) const OPTIONS: Options = Options {
     index_cache_bytes: 256 << 10,
     segment_bytes: 3 * (16 << 10),
     witness_segment_bytes: 4 << 10,
+    journal: JournalMode::Write,
+    journal_file_bytes: 1 << 10,
 };
 
 /// A block, and the nodes that its version has.
