@@ -67,6 +67,7 @@ impl Engine {
             cache_bytes: limits::MEMORY_CACHE_BYTES,
             code_cache_bytes: limits::MEMORY_CACHE_BYTES,
             index_cache_bytes: limits::MEMORY_CACHE_BYTES as usize,
+            journal: state::JournalMode::Off,
             ..state::Options::default()
         };
         let database = Database::open(MemoryDisk::new(), &options)?;
@@ -77,7 +78,8 @@ impl Engine {
         Self::open(chain, Some(genesis), database, options)
     }
 
-    /// The chain in `database`; when that is empty, a chain that consists of `genesis`.
+    /// The chain in `database`; when that is empty, a chain that consists of `genesis`. The blocks
+    /// of its journal that are not persisted run again.
     ///
     /// # Errors
     /// [`Error::Genesis`] when the database holds another chain, when it is empty and there is no
@@ -102,7 +104,7 @@ impl Engine {
         };
         let codes = CodeCache::new(options.code_cache_bytes, state::look_at_mapped);
         let shared = Arc::new(Shared::new(options, database, heads)?);
-        Ok(Self {
+        let engine = Self {
             chain,
             after: After::start(&shared),
             shared,
@@ -113,7 +115,9 @@ impl Engine {
             last: Mutex::new(None),
             was_cold: AtomicBool::new(false),
             chosen_in_us: AtomicU64::new(0),
-        })
+        };
+        engine.replay_journal()?;
+        Ok(engine)
     }
 
     /// The chain's rules.

@@ -28,6 +28,8 @@ enum Leader {
     ConsensusLayer,
     /// An import: any block of proof of work may be the head.
     None,
+    /// An earlier process, whose last fork choice is made again.
+    Journal,
 }
 
 impl Engine {
@@ -38,7 +40,7 @@ impl Engine {
     /// [`Error::TooDeepReorg`] when the state after the head is not kept any more, and
     /// [`Error::InvalidForkchoiceState`] when safe or finalized are not on the head's branch, and
     /// nothing changes; [`Error::InvalidAttributes`] when the head has been set, but nothing can be
-    /// built from the attributes.
+    /// built from the attributes; [`Error::Storage`] after a failed write.
     pub fn forkchoice_updated(
         &self,
         state: ForkchoiceState,
@@ -60,6 +62,14 @@ impl Engine {
         self.update_forkchoice(state, None, Leader::None)
     }
 
+    /// Makes the last fork choice of the journal again.
+    pub(crate) fn choose_journaled(
+        &self,
+        state: ForkchoiceState,
+    ) -> Result<ForkchoiceOutcome, Error> {
+        self.update_forkchoice(state, None, Leader::Journal)
+    }
+
     fn update_forkchoice(
         &self,
         state: ForkchoiceState,
@@ -69,8 +79,10 @@ impl Engine {
         let head = state.head_block_hash;
         let not_applied =
             |verdict| Ok(ForkchoiceOutcome { verdict, is_applied: false, payload_id: None });
+        self.shared.chain.check()?;
         // An older one is read and decoded, before others have to wait for the tree.
         let record = self.shared.chain.block(&head)?;
+        let is_noted = leader != Leader::Journal;
         let _left = {
             let mut tree = self.shared.chain.tree_mut();
             if let Some(invalid) = tree.invalid.get(&head) {
@@ -106,12 +118,17 @@ impl Engine {
             let safe = on_branch(&tree, "safe", state.safe_block_hash, safe, head)?;
             let finalized =
                 on_branch(&tree, "finalized", state.finalized_block_hash, finalized, head)?;
+            let heads = Heads { head, safe, finalized, ..tree.heads };
+            if is_noted && heads != tree.heads {
+                self.note_choice(&mut tree, heads)?;
+            }
             self.shared.copies.branched_off(tree.set_head(head)?);
             tree.set_safe(safe, finalized);
             // The head is asked for all the time.
             tree.insert(record.clone())
         };
         self.after.queue.fork_choice_changed();
+        self.sync_choice()?;
         let payload_id = match build {
             Some(request) => Some(self.begin_build(head, request)?),
             None => None,

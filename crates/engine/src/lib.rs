@@ -85,6 +85,7 @@ mod engine;
 mod error;
 mod forkchoice;
 mod invalid_log;
+mod journal;
 pub mod limits;
 mod new_payload;
 mod options;

@@ -40,6 +40,8 @@ pub struct Payload {
 enum AnswerContent {
     /// No answer is sent.
     Nothing,
+    /// No answer is sent, and the block is in the journal already.
+    Journaled,
     Verdict,
     Witness,
 }
@@ -90,6 +92,12 @@ impl Engine {
         }
         self.after.queue.seal_now();
         self.new_listed_block(block, None, AnswerContent::Nothing)
+    }
+
+    /// Runs a block of the journal again.
+    pub(crate) fn new_journaled_block(&self, block: SealedBlock) -> Result<Verdict, Error> {
+        self.after.queue.seal_now();
+        self.new_listed_block(block, None, AnswerContent::Journaled)
     }
 
     fn new_payload_wanted(
@@ -210,6 +218,9 @@ impl Engine {
         });
         unsealed.holds(limits::UNSEALED_NODE_BYTES * tries.nodes_count() as u64);
         let hash = record.hash();
+        if wanted != AnswerContent::Journaled {
+            self.note_block(&record.block)?;
+        }
         // The tree comes last: a block that is in it has its witness.
         let nodes = if has_all_nodes { Arc::downgrade(&tries) } else { Weak::new() };
         let old_witness = self.shared.recent.begin(RecentWitness::new(hash, nodes, codes));
@@ -231,7 +242,7 @@ impl Engine {
             unsealed,
             freed: (old_records, old_witness),
         };
-        if is_small && wanted == AnswerContent::Nothing {
+        if is_small && matches!(wanted, AnswerContent::Nothing | AnswerContent::Journaled) {
             // No client waits for an answer, and waking a thread would take a good part of the
             // time.
             self.after.seal_here(ran);

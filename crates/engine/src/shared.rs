@@ -176,6 +176,12 @@ impl Chain {
         let _ = self.failure.set(error);
     }
 
+    /// The same, for an error that is passed on.
+    pub(crate) fn failed(&self, error: Error) -> Error {
+        self.fail(error.clone());
+        error
+    }
+
     /// An error when the engine has stopped.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match self.failure.get() {

@@ -2,6 +2,7 @@
 
 use crate::after::prune::prune;
 use crate::after::queue::Queue;
+use crate::chain::choice::store_choice;
 use crate::chain::persisted::PersistedBlock;
 use crate::shared::{Chain, Shared};
 use crate::witnesses::copies::copy_a_witness;
@@ -40,6 +41,7 @@ fn persist(chain: &Chain) -> Result<(), Error> {
         // With the head its ancestors are sealed too.
         chain.known_block(&changes.heads.head)?.seal.wait()?;
         chain.database.set_canonical(&changes.numbers, changes.heads.to_stored())?;
+        store_choice(&chain.database, changes.choice)?;
     }
     chain.database.persist()?;
     if let Some(changes) = changes {

@@ -1,5 +1,6 @@
 //! Floor 2. The chain: its blocks, their states, the heads. Data alone, no threads.
 
+pub(crate) mod choice;
 pub(crate) mod floors;
 pub(crate) mod genesis;
 pub(crate) mod persisted;

@@ -1,5 +1,6 @@
 //! Floor 2. The tree of valid blocks and its heads.
 
+use crate::chain::choice::stored_choice;
 use crate::chain::record::BlockRecord;
 use crate::chain::stored::stored_link;
 use crate::chain::verdict::Verdict;
@@ -54,6 +55,8 @@ pub(crate) struct BlockTree {
     stored_canonical: BTreeMap<u64, B256>,
     /// How often canonical blocks were taken back.
     pub(crate) reorgs: u64,
+    /// The number of the last fork choice. They are counted over the life of the database.
+    pub(crate) choices: u64,
     /// Whether `canonical` or `heads` have changed since the database was told.
     is_changed: bool,
     pub(crate) heads: Heads,
@@ -66,6 +69,8 @@ pub(crate) struct BlockTree {
 pub(crate) struct CanonicalChanges {
     pub(crate) numbers: Vec<(u64, Option<B256>)>,
     pub(crate) heads: Heads,
+    /// The number of the fork choice that they are of.
+    pub(crate) choice: u64,
 }
 
 impl BlockTree {
@@ -81,7 +86,9 @@ impl BlockTree {
         }
         let mut links = Bounded::new(limits::LINKS);
         newest.iter().rev().for_each(|(hash, link)| links.insert(*hash, *link));
+        let journaled = database.journal().last_choice().map_or(0, |choice| choice.number);
         Ok(Self {
+            choices: stored_choice(&database)?.max(journaled),
             database,
             recent: Recent::default(),
             links,
@@ -204,7 +211,8 @@ impl BlockTree {
     /// Changes of the canonical chain that the database does not have, `None` without any.
     pub(crate) fn canonical_changes(&self) -> Option<CanonicalChanges> {
         let numbers = || self.canonical.iter().map(|(number, hash)| (*number, *hash)).collect();
-        self.is_changed.then(|| CanonicalChanges { numbers: numbers(), heads: self.heads })
+        let (heads, choice) = (self.heads, self.choices);
+        self.is_changed.then(|| CanonicalChanges { numbers: numbers(), heads, choice })
     }
 
     /// Forgets changes that the database has been told.
