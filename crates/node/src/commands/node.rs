@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use engine::EngineOptions;
 use files::read_genesis;
+use state::{JournalMode, Options as DatabaseOptions};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::storage::{StorageArgs, parse_bytes};
@@ -68,6 +69,11 @@ pub(crate) struct NodeArgs {
     #[arg(long = "engine.unpersisted-bytes", value_name = "BYTES", value_parser = parse_bytes,
           default_value_t = EngineOptions::default().unpersisted_bytes)]
     unpersisted_bytes: u64,
+    /// Sync the journal before each VALID and each fork choice is answered, so that they outlast a
+    /// power cut too. Without it they outlast the process, however it ends. It takes as long as the
+    /// disk takes for a sync.
+    #[arg(long = "journal.sync")]
+    journal_sync: bool,
     /// The number of trie keys handed to a worker thread at a time.
     #[arg(long = "engine.multiproof-chunk-size", value_name = "KEYS",
           default_value_t = EngineOptions::default().multiproof_chunk_size,
@@ -104,7 +110,10 @@ pub(crate) fn run_node(args: NodeArgs) -> anyhow::Result<()> {
         jwt_file: args.authrpc_jwtsecret,
         zstd: !args.zstd_disable,
         testing: args.testing,
-        database: args.storage.database(),
+        database: DatabaseOptions {
+            journal: if args.journal_sync { JournalMode::Sync } else { JournalMode::Write },
+            ..args.storage.database()
+        },
         engine_options: EngineOptions {
             persistence_threshold: args.persistence_threshold,
             unpersisted_bytes: args.unpersisted_bytes,

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use engine::EngineOptions;
-use state::Options as DatabaseOptions;
+use state::{JournalMode, Options as DatabaseOptions};
 
 use crate::data_directory::Retention;
 
@@ -43,6 +43,8 @@ impl StorageArgs {
         DatabaseOptions {
             cache_bytes: self.cache_bytes,
             code_cache_bytes: self.code_cache_bytes / 4,
+            // No command promises anyone a block before it is persisted.
+            journal: JournalMode::Off,
             ..DatabaseOptions::default()
         }
     }

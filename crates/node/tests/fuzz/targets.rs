@@ -23,7 +23,9 @@ use execution::stateless::input::StatelessInput;
 use execution::{AccessList, ChainSpec};
 use files::{AccountReader, BlockReader};
 use rpc::{Error, Handler, Json, JwtSecret, Limits, Params, RawValue, response};
-use state::{Database, MemoryDisk, NewBlock, NewCode, Options, Retained};
+use state::{
+    Database, JournalChoice, JournalMode, MemoryDisk, NewBlock, NewCode, Options, Retained,
+};
 use tempfile::TempDir;
 use testing::disks::{Fault, FaultDisk};
 use trie::AccountInfo;
@@ -320,7 +322,9 @@ pub fn store(data: &[u8]) -> bool {
         }
         let _ = store.canonical(number);
     }
-    store.verify(&mut |_| {}).is_ok_and(|report| report.damaged == 0)
+    let mut journaled = |_, _| Ok::<_, state::Error>(());
+    let is_read = store.journal().replay(&mut journaled).is_ok();
+    is_read && store.verify(&mut |_| {}).is_ok_and(|report| report.damaged == 0)
 }
 
 const OPTIONS: Options = Options {
@@ -329,6 +333,8 @@ const OPTIONS: Options = Options {
     index_cache_bytes: 256 << 10,
     segment_bytes: 16 << 10,
     witness_segment_bytes: 4 << 10,
+    journal: JournalMode::Write,
+    journal_file_bytes: 4 << 10,
 };
 
 fn hash(number: u64) -> B256 {
@@ -360,6 +366,10 @@ fn small_store() -> BTreeMap<String, Vec<u8>> {
         store.set_canonical(&[(number, Some(hash(number)))], heads).expect("memory");
         store.persist().expect("memory");
     }
+    let journaled = |out: &mut Vec<u8>| out.extend_from_slice(&[4; 60]);
+    store.journal().append_block(hash(3), 60, journaled).expect("memory");
+    let choice = JournalChoice { number: 1, choice: vec![5; 96].into() };
+    store.journal().append_choice(choice).expect("memory");
     drop(store);
     disk.after_restart()
 }

@@ -7,7 +7,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::support::*;
-use alloy_primitives::{Address, keccak256};
+use alloy_eips::eip2718::Encodable2718;
+use alloy_primitives::{Address, Bytes, keccak256};
+use deponent_node::demo::World;
+use deponent_node::{Node, NodeOptions};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rpc::{Client, JwtSecret, SessionClient};
@@ -22,13 +25,21 @@ struct Process {
 
 impl Process {
     async fn start(dir: &Path) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_deponent"))
-            .args(["node", "--testing", "--http.port", "0", "--authrpc.port", "0"])
-            .arg("--chain")
-            .arg(dir.join("genesis.json"))
+        Self::start_with(dir, &["--history.retain-blocks", "8", "--witness.retain-blocks", "8"])
+            .await
+    }
+
+    async fn start_with(dir: &Path, arguments: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
+        command.args(["node", "--testing", "--http.port", "0", "--authrpc.port", "0"]);
+        let genesis = dir.join("genesis.json");
+        if genesis.exists() {
+            command.arg("--chain").arg(genesis);
+        }
+        let mut child = command
             .arg("--datadir")
             .arg(dir.join("data"))
-            .args(["--history.retain-blocks", "8", "--witness.retain-blocks", "8"])
+            .args(arguments)
             .env("RUST_LOG", "info")
             .env("NO_COLOR", "1")
             .stderr(Stdio::piped())
@@ -57,6 +68,13 @@ impl Process {
     /// Adds a block with these withdrawals to `parent` and makes it the head and, when asked,
     /// finalized.
     async fn extend(&mut self, parent: &Value, withdrawals: Value, is_final: bool) -> Value {
+        let hash = self.add(parent, withdrawals, json!([])).await;
+        self.choose(&hash, is_final).await;
+        self.head().await
+    }
+
+    /// Has a block with these withdrawals and transactions called valid.
+    async fn add(&mut self, parent: &Value, withdrawals: Value, transactions: Value) -> Value {
         let number =
             |value: &Value| u64::from_str_radix(&value.as_str().unwrap()[2..], 16).unwrap();
         let attributes = json!({
@@ -66,13 +84,17 @@ impl Process {
             "withdrawals": withdrawals,
             "parentBeaconBlockRoot": parent["hash"],
         });
-        let params = json!([parent["hash"], attributes, [], null]);
+        let params = json!([parent["hash"], attributes, transactions, null]);
         let built: Value = self.engine.call("testing_buildBlockV1", params).await.expect("built");
         let payload = &built["executionPayload"];
         let params = json!([payload, [], parent["hash"], built["executionRequests"]]);
         let status: Value = self.engine.call("engine_newPayloadV4", params).await.expect("judged");
         assert_eq!(status["status"], "VALID", "{status}");
-        let hash = payload["blockHash"].clone();
+        payload["blockHash"].clone()
+    }
+
+    /// Makes a block the head and, when asked, finalized.
+    async fn choose(&mut self, hash: &Value, is_final: bool) {
         let zero = format!("0x{}", "00".repeat(32));
         let finalized = if is_final { hash.clone() } else { json!(zero) };
         let state = json!({
@@ -82,7 +104,11 @@ impl Process {
         let answer: Value =
             self.engine.call("engine_forkchoiceUpdatedV3", params).await.expect("chosen");
         assert_eq!(answer["payloadStatus"]["status"], "VALID", "{answer}");
-        self.head().await
+    }
+
+    /// A block by its hash, whatever branch it is on.
+    async fn block(&mut self, hash: &Value) -> Value {
+        self.engine.call("eth_getBlockByHash", json!([hash, false])).await.expect("an answer")
     }
 
     /// As `kill -9` does it.
@@ -170,6 +196,58 @@ async fn a_node_that_is_killed_comes_back_with_every_block_that_it_called_final(
         assert!(verified.status.success(), "kill {kill}: {told}");
     }
     assert!(!last_final.is_null(), "no block was called final");
+}
+
+/// Kills a node so long after it has called a block valid, or has taken it as the head. The node
+/// that comes next has the block, and the head is no older.
+async fn check_kills(dir: &Path, arguments: &[&str], transaction: impl Fn(u64) -> Value) {
+    let after_ms = [0, 5, 20, 50, 100, 200, 400];
+    let rounds = testing::rounds("DEPONENT_PROMPT_KILLS", 1, 50);
+    let mut last: Option<(Value, bool)> = None;
+    let mut nonce = 0;
+    for (round, is_chosen) in (0..rounds).flat_map(|round| [(round, false), (round, true)]) {
+        for wait_ms in after_ms {
+            let mut node = Process::start_with(dir, arguments).await;
+            let mut head = node.head().await;
+            if let Some((hash, was_chosen)) = last {
+                let context = format!("round {round}, chosen {is_chosen}, before {wait_ms} ms");
+                let block = node.block(&hash).await;
+                assert_eq!(block["hash"], hash, "{context}: a valid block is lost");
+                let expected = if was_chosen { &block["hash"] } else { &block["parentHash"] };
+                assert_eq!(&head["hash"], expected, "{context}: the head is another");
+                node.choose(&hash, false).await;
+                head = block;
+            }
+            let hash = node.add(&head, json!([]), transaction(nonce)).await;
+            nonce += 1;
+            if is_chosen {
+                node.choose(&hash, false).await;
+            }
+            tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+            node.kill();
+            last = Some((hash, is_chosen));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_block_that_was_called_valid_outlasts_a_kill_at_any_time_after() {
+    check_kills(directory().path(), &[], |_| json!([])).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_block_with_a_large_witness_that_was_called_valid_outlasts_a_kill_at_any_time_after() {
+    // 24 KB of witness each.
+    let contracts = if std::env::var_os("DEPONENT_FULL").is_some() { 4_200 } else { 400 };
+    let world = World::new(contracts).expect("a world");
+    let dir = tempfile::tempdir().expect("a directory");
+    let options = NodeOptions::new(world.genesis.clone(), dir.path().join("data"));
+    Node::start(options).await.expect("begun").stop().await;
+    let transaction = |nonce| {
+        let transaction = world.read_codes(nonce, contracts).expect("signed");
+        json!([Bytes::from(transaction.encoded_2718())])
+    };
+    check_kills(dir.path(), &["--journal.sync"], transaction).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
