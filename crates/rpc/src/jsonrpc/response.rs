@@ -39,7 +39,7 @@ pub fn fields<'a, const N: usize>(
     names: [&str; N],
 ) -> Result<[Option<&'a str>; N], ClientError> {
     let mut found = [None; N];
-    let mut members = Members::of(object)?;
+    let mut members = MemberScanner::of(object)?;
     while let Some((name, value)) = members.next()? {
         if let Some(place) = names.iter().position(|wanted| name == *wanted) {
             found[place].get_or_insert(value);
@@ -98,7 +98,7 @@ impl<'a> MessageKind<'a> {
     /// Reads an answer no further than its id, which mostly comes first.
     pub(crate) fn of(message: &'a str) -> Result<Self, ClientError> {
         let mut params = None;
-        let mut members = Members::of(message)?;
+        let mut members = MemberScanner::of(message)?;
         while let Some((name, value)) = members.next()? {
             match &*name {
                 "id" => return Ok(Self::Answer { id: value }),
@@ -146,12 +146,12 @@ pub fn bytes_into(hex: &str, out: &mut Vec<u8>) -> Result<(), ClientError> {
 /// The members of a JSON object, one after the other. The end of a value is found at the speed of
 /// memory, and nothing else of it is looked at: serde_json, which checks each byte, took a third of
 /// the time in which a client has a large witness.
-struct Members<'a> {
+struct MemberScanner<'a> {
     rest: &'a str,
     is_first: bool,
 }
 
-impl<'a> Members<'a> {
+impl<'a> MemberScanner<'a> {
     fn of(object: &'a str) -> Result<Self, ClientError> {
         let rest = skip_space(object).strip_prefix('{');
         let rest =
