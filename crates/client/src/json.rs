@@ -39,7 +39,9 @@ pub fn status(
         Some(rlp) => {
             let mut bytes = spare.take();
             response::bytes_into(rlp, &mut bytes)?;
-            let witness = witness::rlp::decode(&spare.lend(bytes).into())?;
+            let mut witness = witness::rlp::decode(&spare.lend(bytes).into())?;
+            // geth's have the newest first.
+            witness.sort_headers();
             let (public_keys, received_bytes) = (Vec::new(), result.len());
             Some(WitnessAnswer { witness, public_keys, timings: None, received_bytes })
         }
@@ -108,7 +110,9 @@ pub(crate) fn witness(result: &str, spare: &Spare) -> Result<Witness, Error> {
     let state = NodeList::of_piece(&bytes, items.by_ref().take(nodes).map(Ok::<_, Error>))?;
     let mut strings =
         |count| items.by_ref().take(count).map(|item| bytes.slice_ref(item)).collect();
-    Ok(Witness { state, codes: strings(codes), headers: strings(headers) })
+    let mut witness = Witness { state, codes: strings(codes), headers: strings(headers) };
+    witness.sort_headers();
+    Ok(witness)
 }
 
 /// A header in hex, which is written as a string or as an object.

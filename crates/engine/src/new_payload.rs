@@ -16,7 +16,7 @@ use crate::threads::pool;
 use crate::witnesses::assembled::Assembled;
 use crate::witnesses::recent::RecentWitness;
 use crate::{Error, limits};
-use alloy_primitives::{B256, Bytes};
+use alloy_primitives::B256;
 use alloy_rpc_types_engine::{ExecutionPayload, ExecutionPayloadSidecar};
 use execution::{
     AccessList, AheadOutcomes, BlockError, Executed, InvalidBlock, RunOptions, SealedBlock,
@@ -123,11 +123,11 @@ impl Engine {
     }
 
     /// Validates a block whose header has the roots of its body, and that may have come with an
-    /// access list, as RLP.
+    /// access list.
     fn new_listed_block(
         &self,
         block: SealedBlock,
-        list: Option<Bytes>,
+        list: Option<AccessList>,
         wanted: AnswerContent,
     ) -> Result<Verdict, Error> {
         // Before anything is held that the fork choice may need.
@@ -186,7 +186,7 @@ impl Engine {
         &self,
         parent: &Arc<BlockRecord>,
         block: SealedBlock,
-        list: Option<Bytes>,
+        list: Option<AccessList>,
         wanted: AnswerContent,
     ) -> Result<(), Failure> {
         let _runs = self.shared.background.block_runs();
@@ -258,7 +258,7 @@ impl Engine {
         &self,
         parent: &Arc<BlockRecord>,
         block: &SealedBlock,
-        list: Option<Bytes>,
+        list: Option<AccessList>,
         senders: &BlockSenders<'_>,
         timings: &mut Timings,
     ) -> Result<(BlockTries<'_>, Executed), Failure> {
@@ -272,7 +272,6 @@ impl Engine {
             senders: &senders_ahead,
         };
         let list = list.filter(|_| is_worth_threads(&self.shared.options, block));
-        let list = list.and_then(|list| AccessList::decode(&list, block.header.gas_limit));
         let (state, executed) = self.run_once(running, senders, list, timings)?;
         if state.has_asked_for_all_listed() {
             return Ok((state, executed));
@@ -421,8 +420,9 @@ fn shortened(reason: &InvalidBlock) -> String {
 }
 
 /// The block that a payload describes, if its hash and versioned hashes are right, and its access
-/// list, to which the hash commits.
-fn decode(payload: Payload) -> Result<(SealedBlock, Option<Bytes>), InvalidBlock> {
+/// list, to which the hash commits. Bytes that are no list are known to be wrong before the block
+/// is run (execution-apis #869: INVALID, and null as the latest valid hash).
+fn decode(payload: Payload) -> Result<(SealedBlock, Option<AccessList>), InvalidBlock> {
     let Payload { execution, sidecar } = payload;
     let got = execution.block_hash();
     let list = execution.block_access_list().cloned();
@@ -433,6 +433,8 @@ fn decode(payload: Payload) -> Result<(SealedBlock, Option<Bytes>), InvalidBlock
     if let Some(given) = sidecar.versioned_hashes() {
         execution::validate_versioned_hashes(&block, given)?;
     }
+    let gas_limit = block.header.gas_limit;
+    let list = list.map(|list| AccessList::decode(&list, gas_limit)).transpose()?.flatten();
     Ok((block, list))
 }
 

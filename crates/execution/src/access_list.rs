@@ -1,3 +1,4 @@
+use crate::InvalidBlock;
 use alloy_eip7928::{AccountChanges, BlockAccessIndex, CodeChange, SlotChanges, total_bal_items};
 use alloy_primitives::map::AddressMap;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
@@ -30,8 +31,16 @@ pub struct ListedAccount {
 impl AccessList {
     /// Reads a list from RLP. `None` if it is not ordered as the EIP demands, or has more items
     /// than a block with this gas limit may have: no valid block has such a list.
-    pub fn decode(mut rlp: &[u8], gas_limit: u64) -> Option<Self> {
-        let list = Vec::<AccountChanges>::decode(&mut rlp).ok().filter(|_| rlp.is_empty())?;
+    ///
+    /// # Errors
+    /// [`InvalidBlock::AccessListRlp`] if the bytes are no list at all.
+    pub fn decode(mut rlp: &[u8], gas_limit: u64) -> Result<Option<Self>, InvalidBlock> {
+        let list = Vec::<AccountChanges>::decode(&mut rlp)
+            .map_err(|error| InvalidBlock::AccessListRlp(error.to_string()))?;
+        if !rlp.is_empty() {
+            let reason = format!("{} bytes after the end", rlp.len());
+            return Err(InvalidBlock::AccessListRlp(reason));
+        }
         let is_ordered = list.is_sorted_by(|a, b| a.address < b.address)
             && list.iter().all(|account| {
                 account.storage_changes.is_sorted_by(|a, b| a.slot < b.slot)
@@ -39,7 +48,7 @@ impl AccessList {
                     && account.storage_reads.is_sorted_by(|a, b| a < b)
             });
         if !is_ordered || total_bal_items(&list) > gas_limit / ACCESS_LIST_ITEM_GAS {
-            return None;
+            return Ok(None);
         }
         let places = list.iter().enumerate().map(|(place, account)| (account.address, place));
         let places = places.collect();
@@ -49,7 +58,7 @@ impl AccessList {
             slots_count += changes.storage_changes.len() + changes.storage_reads.len();
             ListedAccount { changes, code_hashes: OnceLock::new(), first_slot }
         });
-        Some(Self { accounts: accounts.collect(), places, slots_count })
+        Ok(Some(Self { accounts: accounts.collect(), places, slots_count }))
     }
 
     /// The accounts, ordered by address.

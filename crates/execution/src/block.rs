@@ -142,13 +142,18 @@ pub fn recover_senders_at(
 /// right (EIP-2), before Spurious Dragon no signature names a chain (EIP-155).
 ///
 /// # Errors
-/// [`InvalidBlock::Signature`] if the signature is wrong under these rules.
+/// [`InvalidBlock::TransactionChain`] if the signature names another chain, and
+/// [`InvalidBlock::Signature`] if it is wrong under these rules.
 pub fn recover_signer_at(
     chain: &ChainSpec,
     number: u64,
     index: usize,
     transaction: &Transaction,
 ) -> Result<Signer, InvalidBlock> {
+    let expected = chain.chain_id();
+    if let Some(got) = transaction.chain_id().filter(|got| *got != expected) {
+        return Err(InvalidBlock::TransactionChain { index, got, expected });
+    }
     let names_chain = transaction.is_legacy() && transaction.chain_id().is_some();
     if names_chain && !chain.is_spurious_dragon_active_at_block(number) {
         let reason = "it names a chain, which is not known yet".to_owned();

@@ -143,12 +143,12 @@ impl ChainSpec {
                 .iter()
                 .find(|(key, _)| key.eq_ignore_ascii_case(name))
                 .map(|(_, params)| *params);
-            match scheduled.or_else(|| default_blobs(fork)) {
-                Some(params) => blobs.push((time, checked_blobs(fork, params)?)),
-                None if EthereumHardfork::bpo_variants().contains(&fork) => {
-                    return Err(ChainSpecError::MissingBlobSchedule(fork));
-                }
-                None => {}
+            // These forks are nothing but their entry, and mainnet's is another chain's.
+            if scheduled.is_none() && EthereumHardfork::bpo_variants().contains(&fork) {
+                return Err(ChainSpecError::MissingBlobSchedule(fork));
+            }
+            if let Some(params) = scheduled.or_else(|| default_blobs(fork)) {
+                blobs.push((time, checked_blobs(fork, params)?));
             }
         }
         blobs.sort_by_key(|(time, _)| *time);

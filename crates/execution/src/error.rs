@@ -79,6 +79,10 @@ pub enum InvalidBlock {
     TransactionsRoot { got: B256, expected: B256 },
     #[error("withdrawals root {}, body gives {expected}", shown(got))]
     WithdrawalsRoot { got: Option<B256>, expected: B256 },
+    #[error("block access list: {0}")]
+    AccessListRlp(String),
+    #[error("transaction {index} is for chain {got}, not for chain {expected}")]
+    TransactionChain { index: usize, got: u64, expected: u64 },
     #[error("transaction {index}: the sender's signature is invalid: {reason}")]
     Signature { index: usize, reason: String },
     #[error("transaction {index}: the public key given is not the signer's")]

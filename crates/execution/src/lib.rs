@@ -75,6 +75,7 @@ mod execute;
 mod genesis;
 mod header;
 mod jumps;
+mod named;
 mod ommers;
 mod payload;
 mod proof_of_work;
@@ -102,6 +103,7 @@ pub use header::{
     GAS_LIMIT_MINIMUM, next_base_fee, next_excess_blob_gas, validate_header, validate_parent,
 };
 pub use jumps::jump_table;
+pub use named::FailedRead;
 pub use ommers::{OMMER_GENERATIONS, validate_ancestry};
 pub use payload::{decode_payload, validate_versioned_hashes};
 pub use proof_of_work::next_difficulty;

@@ -1,5 +1,6 @@
 use crate::access_list::ACCESS_LIST_ITEM_GAS;
 use crate::block::check_public_keys;
+use crate::named::{FailedRead, NamedReads};
 use crate::ommers::validate_ommers_alone;
 use crate::{
     BlockError, ChainSpec, Executed, InvalidBlock, RunOptions, SealedBlock, Senders,
@@ -75,9 +76,9 @@ pub struct Verified {
 /// transaction: 65 bytes, `0x04 || X || Y`.
 ///
 /// # Errors
-/// [`VerifyError::Witness`] if the witness is not one of this block, and [`VerifyError::Block`]
-/// with [`BlockError::Invalid`] if the block breaks a rule, or [`BlockError::State`] if the witness
-/// lacks something.
+/// [`VerifyError::Witness`] if the witness is not one of this block, [`VerifyError::Block`]
+/// with [`BlockError::Invalid`] if the block breaks a rule, and [`VerifyError::Read`] if the
+/// witness lacks something.
 pub fn verify(
     chain: &ChainSpec,
     block: &SealedBlock,
@@ -91,10 +92,11 @@ pub fn verify(
     validate_body_roots(block).map_err(BlockError::from)?;
     validate_ommers_alone(block).map_err(BlockError::from)?;
     let parent_hash = block.header.parent_hash;
-    let mut state = TrieState::new(parent.state_root, &index);
-    let executed =
-        validate(chain, &parent, parent_hash, block, &senders, RunOptions::default(), &mut state)?;
-    let witness = executed.witness(&mut state, &block.header).map_err(BlockError::from)?;
+    let mut state = NamedReads::new(TrieState::new(parent.state_root, &index));
+    let options = RunOptions::default();
+    let executed = validate(chain, &parent, parent_hash, block, &senders, options, &mut state);
+    let executed = executed.map_err(|error| VerifyError::of(error, state.failed))?;
+    let witness = executed.witness(&mut state.state, &block.header).map_err(BlockError::from)?;
     Ok(Verified {
         state_root: block.header.state_root,
         receipts_root: block.header.receipts_root,
@@ -123,18 +125,19 @@ pub fn execute_statelessly(
     witness: &Witness,
 ) -> Result<Roots, VerifyError> {
     let OpenedWitness { senders, index, parent } = open(chain, block, witness)?;
-    let answer = || -> Result<Roots, BlockError> {
+    let mut state = NamedReads::new(TrieState::new(parent.state_root, &index));
+    let mut answer = || -> Result<Roots, BlockError> {
         validate_header(chain, &block.header, &parent, block.header.parent_hash)?;
         validate_body_roots(block)?;
         validate_ommers_alone(block)?;
         validate_body(chain, block)?;
-        let mut state = TrieState::new(parent.state_root, &index);
         let executed = run(chain, block, &senders, RunOptions::default(), &mut state)?;
         validate_results(&block.header, &executed)?;
         let receipts_root = executed.receipts_root();
         Ok(Roots { state_root: state.apply(&executed.changes)?, receipts_root })
     };
-    Ok(answer()?)
+    let roots = answer();
+    roots.map_err(|error| VerifyError::of(error, state.failed))
 }
 
 /// An indexed witness with the senders and the parent of its block.
@@ -163,16 +166,31 @@ pub enum VerifyError {
     /// The witness is not one of this block.
     #[error("witness: {0}")]
     Witness(#[from] DecodeError),
-    /// The block is invalid, or the witness incomplete.
+    /// The block is invalid.
     #[error(transparent)]
     Block(#[from] BlockError),
+    /// The witness lacks something, or it is malformed.
+    #[error("{error}: {read}")]
+    Read {
+        /// The item.
+        error: StateError,
+        /// The read of the block that needs it.
+        read: FailedRead,
+    },
 }
 
 impl VerifyError {
+    fn of(error: BlockError, failed: Option<FailedRead>) -> Self {
+        match (error, failed) {
+            (BlockError::State(error), Some(read)) => Self::Read { error, read },
+            (error, _) => Self::Block(error),
+        }
+    }
+
     /// The read that the witness could not answer, if that is the reason.
     pub const fn missing(&self) -> Option<&StateError> {
         match self {
-            Self::Block(BlockError::State(error)) => Some(error),
+            Self::Block(BlockError::State(error)) | Self::Read { error, .. } => Some(error),
             _ => None,
         }
     }

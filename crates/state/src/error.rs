@@ -40,7 +40,11 @@ pub enum Error {
         expected: String,
     },
     /// The file was written by a program with another format.
-    #[error("{file} has format version {found} at offset 8; this program supports {supported}")]
+    #[error(
+        "{file} has format version {found} at offset 8; this program supports {supported}: export \
+         the blocks with the version of deponent that wrote it (deponent export), and import them \
+         into a new data directory (deponent import)"
+    )]
     Version {
         /// The file.
         file: String,

@@ -83,15 +83,15 @@ impl Source for WitnessIndex {
 }
 
 /// The fields of a header that chain it to its parent and to its state.
-struct Links {
+pub(crate) struct Links {
     parent_hash: B256,
     state_root: B256,
-    number: u64,
+    pub(crate) number: u64,
 }
 
 impl Links {
     /// Reads fields 0, 3 and 8 of the header's list; the others may be anything.
-    fn decode(mut rlp: &[u8]) -> Result<Self, alloy_rlp::Error> {
+    pub(crate) fn decode(mut rlp: &[u8]) -> Result<Self, alloy_rlp::Error> {
         let mut fields = Header::decode_bytes(&mut rlp, true)?;
         if !rlp.is_empty() {
             return Err(alloy_rlp::Error::UnexpectedLength);

@@ -60,6 +60,7 @@ mod index;
 mod items;
 pub mod json;
 pub mod limits;
+mod order;
 mod parts;
 pub mod rlp;
 #[cfg(test)]
@@ -71,6 +72,7 @@ mod types;
 pub use error::{DecodeError, StateError};
 pub use index::WitnessIndex;
 pub use items::Items;
+pub use order::HeaderOrder;
 pub use state::{Ancestor, BlockState, Change, Source, State, TrieState};
 pub use trie::{Account, AccountInfo, NodeList};
 pub use types::{Code, Jumps, PublicKey, ReadCode, Witness};

@@ -5,6 +5,7 @@ use crate::samples::*;
 use crate::shared::Shared;
 use crate::{Built, world};
 use alloy_consensus::proofs;
+use alloy_eips::eip7840::BlobParams;
 use alloy_primitives::{U256, keccak256};
 use state::MemoryDisk;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -30,8 +31,15 @@ fn all_forks() -> Vec<(&'static str, alloy_genesis::ChainConfig)> {
         .into();
     let mut blobs = world::config("osaka");
     (blobs.bpo1_time, blobs.bpo2_time) = (Some(0), Some(20));
+    schedule_blobs(&mut blobs);
     forks.push(("bpo", blobs));
     forks
+}
+
+/// Mainnet's parameters, for a configuration with the forks that change these alone.
+fn schedule_blobs(config: &mut alloy_genesis::ChainConfig) {
+    let entries = [("bpo1", BlobParams::bpo1()), ("bpo2", BlobParams::bpo2())];
+    config.blob_schedule.extend(entries.map(|(name, params)| (name.to_owned(), params)));
 }
 
 /// Builds `length` blocks. Each is valid, also when it is known, and so is its witness, which
@@ -82,6 +90,7 @@ fn a_chain_crosses_its_forks() {
     config.bpo1_time = Some(100);
     config.bpo2_time = Some(120);
     config.amsterdam_time = Some(140);
+    schedule_blobs(&mut config);
     check_built("all", &engine_of(config), 15);
 }
 

@@ -32,7 +32,7 @@ fn account(address: Address) -> AccountChanges {
 }
 
 fn decode(list: &[AccountChanges], gas_limit: u64) -> Option<AccessList> {
-    AccessList::decode(&alloy_rlp::encode(list.to_vec()), gas_limit)
+    AccessList::decode(&alloy_rlp::encode(list.to_vec()), gas_limit).expect("a list")
 }
 
 #[test]
@@ -92,10 +92,10 @@ fn a_list_that_no_valid_block_has_is_none() {
     let empty = AccountChanges::new(LOW).with_storage_change(slot(1, &[]));
     assert!(decode(&[empty], 30_000_000).is_none());
     let mut rlp = alloy_rlp::encode(vec![account(LOW)]);
-    assert!(AccessList::decode(&rlp, 30_000_000).is_some());
+    assert!(AccessList::decode(&rlp, 30_000_000).is_ok_and(|list| list.is_some()));
     for length in 0..rlp.len() {
-        assert!(AccessList::decode(&rlp[..length], 30_000_000).is_none());
+        AccessList::decode(&rlp[..length], 30_000_000).expect_err("cut off");
     }
     rlp.push(0x80);
-    assert!(AccessList::decode(&rlp, 30_000_000).is_none());
+    AccessList::decode(&rlp, 30_000_000).expect_err("more behind the end");
 }

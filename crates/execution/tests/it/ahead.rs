@@ -92,7 +92,7 @@ fn counted(executed: &Executed) -> Vec<usize> {
 /// Runs a block with all transactions run ahead. Returns how many count as they ran ahead.
 fn forge(world: &World, block: &SealedBlock, list: &Bytes) -> usize {
     let senders = recover_senders(&block.body.transactions).unwrap();
-    let list = AccessList::decode(list, block.header.gas_limit).unwrap();
+    let list = AccessList::decode(list, block.header.gas_limit).unwrap().unwrap();
     let (chain, senders, codes) = (&world.chain, &senders, None);
     let (before, other) = (PriorChanges::List(&list), forged(block));
     let of = AheadExecutor { chain, block: &other, senders, before, codes };
@@ -257,7 +257,7 @@ fn a_transaction_that_has_no_room_is_refused_in_its_turn() {
     crowded.header.gas_limit = 1_000_000;
     let crowded = SealedBlock::new(crowded);
     let senders = recover_senders(&crowded.body.transactions).unwrap();
-    let list = AccessList::decode(&list, u64::MAX).unwrap();
+    let list = AccessList::decode(&list, u64::MAX).unwrap().unwrap();
     let (chain, codes) = (&world.chain, None);
     let of = AheadExecutor {
         chain,

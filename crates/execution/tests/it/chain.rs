@@ -28,7 +28,9 @@ fn refused(times: &str, expected: ChainSpecError) {
 }
 
 const ALL: &str = r#"{"shanghaiTime": 10, "cancunTime": 20, "pragueTime": 30, "osakaTime": 40,
-    "bpo1Time": 50, "bpo2Time": 60, "amsterdamTime": 70}"#;
+    "bpo1Time": 50, "bpo2Time": 60, "amsterdamTime": 70, "blobSchedule": {
+        "bpo1": {"target": 10, "max": 15, "baseFeeUpdateFraction": 8346193},
+        "bpo2": {"target": 14, "max": 21, "baseFeeUpdateFraction": 11684671}}}"#;
 
 /// Target and maximum of blobs in a block.
 fn blobs(chain: &ChainSpec, timestamp: u64) -> Option<(u64, u64)> {
@@ -125,6 +127,11 @@ fn blob_parameters_alone_do_not_change_before_osaka() {
     let before = r#""shanghaiTime": 0, "cancunTime": 0, "pragueTime": 0"#;
     let missing = ChainSpecError::ForkMissing { earlier: Osaka, later: Bpo1 };
     refused(&format!(r#"{{{before}, "bpo1Time": 5}}"#), missing);
+    // Mainnet's numbers are mainnet's; geth demands an entry, too.
+    for (name, fork) in [("bpo1", Bpo1), ("bpo2", Bpo2), ("bpo5", Bpo5)] {
+        let times = format!(r#"{{{before}, "osakaTime": 5, "{name}Time": 6}}"#);
+        refused(&times, ChainSpecError::MissingBlobSchedule(fork));
+    }
     let order =
         ChainSpecError::ForkOrder { earlier: Osaka, earlier_at: 10, later: Bpo2, later_at: 9 };
     refused(&format!(r#"{{{before}, "osakaTime": 10, "bpo2Time": 9}}"#), order);

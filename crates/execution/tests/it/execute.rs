@@ -429,7 +429,7 @@ fn check_undone_list(
         let validated = world.check(&block).unwrap();
         let codes = validated.witness.codes.clone();
         let list = validated.executed.block_access_list.clone().unwrap();
-        let list = AccessList::decode(&list, block.header.gas_limit).unwrap();
+        let list = AccessList::decode(&list, block.header.gas_limit).unwrap().unwrap();
         let is_read = list.place(&delegated().address()).is_some();
         let mut after = world.clone();
         after.extend(&block, validated);

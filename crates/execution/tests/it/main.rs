@@ -4,6 +4,7 @@ mod ahead;
 mod block;
 mod call;
 mod chain;
+mod collisions;
 mod execute;
 mod header;
 mod proof_of_work;

@@ -65,6 +65,7 @@ fn refused(fork: &str, change: impl Fn(&mut Block), expected: impl Fn(&Header) -
         world.validate(&wrong).map(drop),
         verify(&world.chain, &wrong, None, &witness).map(drop).map_err(|error| match error {
             VerifyError::Block(error) => error,
+            VerifyError::Read { error, .. } => BlockError::State(error),
             VerifyError::Witness(error) => panic!("{error}"),
         }),
     ] {

@@ -488,6 +488,19 @@ const CONFIG_MEMBERS: &str = "\
     osakaTime bpo1Time bpo2Time bpo3Time bpo4Time bpo5Time amsterdamTime bogotaTime
     depositContractAddress blobSchedule";
 
+/// A member of a configuration that schedules a fork by its name, `...Time` or `...Block`, but none
+/// that is read. geth ignores it, and follows another chain than its author meant.
+fn unknown_fork(config: &serde_json::Map<String, serde_json::Value>) -> Option<&str> {
+    let is_fork = |name: &str, value: &serde_json::Value| {
+        let name = name.to_ascii_lowercase();
+        (name.ends_with("time") || name.ends_with("block")) && !value.is_null()
+    };
+    let is_known =
+        |name: &str| known(CONFIG_MEMBERS.split_ascii_whitespace(), name.as_bytes()).is_some();
+    let found = config.iter().find(|(name, value)| is_fork(name, value) && !is_known(name));
+    found.map(|(name, _)| name.as_str())
+}
+
 /// The member of this name in any case.
 fn known<'a>(members: impl IntoIterator<Item = &'a str>, name: &[u8]) -> Option<&'a str> {
     members.into_iter().find(|member| member.as_bytes().eq_ignore_ascii_case(name))
@@ -527,6 +540,14 @@ fn read_members(
             return Err(json.error("\"config\" is an object"));
         }
         if let ("config", Some(config)) = (name, value.as_object_mut()) {
+            if let Some(unknown) = unknown_fork(config) {
+                let problem = format!(
+                    "\"config\" schedules \"{}\", which is no fork that this program knows: \
+                     correct or remove it",
+                    quote(unknown)
+                );
+                return Err(json.error(problem));
+            }
             let members = std::mem::take(config).into_iter().map(|(name, value)| {
                 let known = known(CONFIG_MEMBERS.split_ascii_whitespace(), name.as_bytes())
                     .map(str::to_owned);
@@ -540,9 +561,12 @@ fn read_members(
         let found = self::name(Some(found));
         return Err(json.error(format!("the end of the file expected, {found} found")));
     }
-    let genesis = match head.contains_key("config") {
-        true => serde_json::from_value(head.into()).map_err(quote),
-        false => Err("it has no \"config\"".to_owned()),
+    // geth demands the same.
+    let missing =
+        ["config", "difficulty", "gasLimit"].iter().find(|name| !head.contains_key(**name));
+    let genesis = match missing {
+        None => serde_json::from_value(head.into()).map_err(quote),
+        Some(name) => Err(format!("it has no \"{name}\"")),
     };
     genesis.map_err(|problem| {
         let problem = format!("a genesis expected: {problem}");

@@ -333,7 +333,7 @@ fn a_list_of_too_many_items_is_refused() {
     ] {
         let item = item.to_string();
         let words = format!("more than {most} items");
-        let payload = format!("{{\"blockHash\":\"0x\",\"{member}\":{}}}", many(&item, most));
+        let payload = format!("{{\"{member}\":{},\"blockHash\":\"0x\"}}", many(&item, most));
         refuse(payload, &words);
     }
     refuse(format!("{{\"params\":{}}}", many("1", 16)), "more than 16 items");

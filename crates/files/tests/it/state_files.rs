@@ -137,7 +137,8 @@ fn a_genesis_is_read_as_geth_does() {
                 "balance": "17", "privateKey": "0x12", "comment": "known to all",
                 "Storage": {{"0x1": "0x2", "0x3": "0x00"}}, "NONCE": "0x3", "Code": "0x6001"
             }}
-        }}, "mixhash": "{mix}", "GASLIMIT": "0x1c9c380", "gasUsed": "0x0", "coinbase": null"#
+        }}, "mixhash": "{mix}", "GASLIMIT": "0x1c9c380", "gasUsed": "0x0",
+        "Difficulty": "0x0", "coinbase": null"#
     ));
     let error = read_genesis(&path).expect_err("a coinbase that is none").to_string();
     assert!(error.contains("a genesis expected"), "{error}");
@@ -159,7 +160,15 @@ fn a_genesis_is_read_as_geth_does() {
     let account = r#""0x0000000000000000000000000000000000000001": {"balance": "0x1"}"#;
     for (members, problem) in [
         (r#""gasLimit": "0x5", "alloc": {}"#.to_owned(), "it has no \"config\""),
-        (r#""config": {}"#.to_owned(), "it has no \"alloc\", which may be {}"),
+        (
+            r#""config": {}, "gasLimit": "0x5", "difficulty": "0x0""#.to_owned(),
+            "it has no \"alloc\", which may be {}",
+        ),
+        (r#""config": {}, "gasLimit": "0x5", "alloc": {}"#.to_owned(), "it has no \"difficulty\""),
+        (r#""config": {}, "difficulty": "0x0", "alloc": {}"#.to_owned(), "it has no \"gasLimit\""),
+        (r#""config": [5], "alloc": {}"#.to_owned(), "\"config\" is an object"),
+        (r#""config": {"osakTime": 5}, "alloc": {}"#.to_owned(), "schedules \"osakTime\", which"),
+        (r#""config": {"LondnBlock": 0}, "alloc": {}"#.to_owned(), "schedules \"LondnBlock\""),
         (
             r#""gasUsed": "0x5", "alloc": {}"#.to_owned(),
             "\"gasUsed\" is \"0x5\", but a first block",

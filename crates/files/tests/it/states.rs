@@ -99,7 +99,10 @@ pub(crate) fn file(state: &State, dialect: Dialect) -> String {
                 (hex::encode(address), account)
             };
             let alloc: Map<String, Value> = state.iter().map(account).collect();
-            json!({"config": {"chainId": 9}, "alloc": alloc, "gasLimit": "0x10"}).to_string()
+            let config = json!({"chainId": 9});
+            let zero = "0x0";
+            json!({"config": config, "alloc": alloc, "gasLimit": "0x10", "difficulty": zero})
+                .to_string()
         }
     }
 }

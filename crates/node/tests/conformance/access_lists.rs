@@ -117,7 +117,10 @@ fn run_block(
         return state.advance(chain, block, &senders).map(drop);
     };
     let mut log = Log::new(state);
-    match execution::execute(chain, block, &senders, WithStandIns(&mut log)) {
+    // Not `execute`: where a creation met storage without code (EIP-7610), it has first run what
+    // the collision keeps from running, and has asked for the accounts of that.
+    let options = RunOptions::default();
+    match execution::run(chain, block, &senders, options, &mut WithStandIns(&mut log)) {
         Ok(executed) => {
             let list = executed.block_access_list.as_ref().ok_or("no access list")?;
             let mut made = decode(list)?;
@@ -173,7 +176,7 @@ fn check_ahead(
             0 => (list.clone(), 0),
             _ => (falsified(&mut random, list), random.number()),
         };
-        let Some(list) = AccessList::decode(&list, u64::MAX) else { continue };
+        let Ok(Some(list)) = AccessList::decode(&list, u64::MAX) else { continue };
         let before = PriorChanges::List(&list);
         let of = AheadExecutor { chain, block, senders: &senders, before, codes: None };
         let parent = WithStandIns(Log::new(state));

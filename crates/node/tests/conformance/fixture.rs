@@ -225,6 +225,9 @@ fn schedule(config: &mut ChainConfig, fork: &str, at: u64) -> Option<()> {
         slot.get_or_insert(number);
     }
     let Some(timed) = timed else { return Some(()) };
+    for (name, params) in [("bpo1", BlobParams::bpo1()), ("bpo2", BlobParams::bpo2())] {
+        config.blob_schedule.entry(name.into()).or_insert(params);
+    }
     config.terminal_total_difficulty.get_or_insert(U256::ZERO);
     let slots = [
         &mut config.shanghai_time,

@@ -107,7 +107,7 @@ pub fn block_rlp(data: &[u8]) -> bool {
 
 /// A block access list, whose lookups must find what it lists.
 pub fn access_list(data: &[u8]) -> bool {
-    let Some(list) = AccessList::decode(data, 60_000_000) else { return false };
+    let Ok(Some(list)) = AccessList::decode(data, 60_000_000) else { return false };
     let mut places = AddressMap::default();
     let mut slots = 0;
     let nobody = AccountInfo { nonce: 0, balance: U256::ZERO, code_hash: KECCAK256_EMPTY };

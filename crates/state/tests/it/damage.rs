@@ -154,7 +154,8 @@ fn another_format_version_is_refused_by_number() {
             "memory:{name} has format version 9 at offset 8; this program \
             supports 2"
         );
-        assert_eq!(text, expected);
+        assert!(text.starts_with(&expected), "{text}");
+        assert!(text.contains("deponent export") && text.contains("deponent import"), "{text}");
         files.get_mut(&name).expect("there")[8] = 2;
     }
 }

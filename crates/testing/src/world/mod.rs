@@ -216,7 +216,9 @@ impl World {
     ) -> Result<Validated, BlockError> {
         let senders = self.senders(block)?;
         let gas_limit = block.header.gas_limit;
-        let Some(list) = AccessList::decode(list, gas_limit) else { return self.validate(block) };
+        let Ok(Some(list)) = AccessList::decode(list, gas_limit) else {
+            return self.validate(block);
+        };
         let codes = Some(&self.code_cache);
         let before = PriorChanges::List(&list);
         let of = AheadExecutor { chain: &self.chain, block, senders: &senders, before, codes };

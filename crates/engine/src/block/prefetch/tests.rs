@@ -27,7 +27,8 @@ impl Sample {
         let senders = transactions.iter().map(|_| sender().address()).collect();
         let Built { block, block_access_list, .. } = build(&engine, parent.hash(), transactions, 0);
         let gas_limit = block.header.gas_limit;
-        let list = block_access_list.map(|list| AccessList::decode(&list, gas_limit).unwrap());
+        let list =
+            block_access_list.map(|list| AccessList::decode(&list, gas_limit).unwrap().unwrap());
         let codes = CodeCache::new(1 << 20, |_| ());
         Self { engine, codes, parent, block, senders, list }
     }
