@@ -12,12 +12,13 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::commands::{self, DbArgs, ExportArgs, ImportArgs, InitArgs, NodeArgs};
+use crate::console::{VERSION, printed};
 use crate::demo::DemoArgs;
 use crate::verify::VerifyArgs;
 
 /// An Ethereum execution engine whose every validated block comes with its execution witness.
 #[derive(Debug, Parser)]
-#[command(name = "deponent", version)]
+#[command(name = "deponent", version = VERSION, propagate_version = true)]
 #[command(
     after_help = "The environment variable RUST_LOG sets the level of the log on the standard \
                   error: off, error, warn, info (the default; warn for demo), debug or trace. A \
@@ -85,7 +86,7 @@ pub fn main() -> ExitCode {
     raise_open_files();
     let outcome = match command {
         Command::Node(args) => commands::run_node(args),
-        Command::Verify(args) => crate::verify::run(&args),
+        Command::Verify(args) => return crate::verify::run(&args),
         Command::Init(args) => commands::init(&args),
         Command::Import(args) => commands::import(&args),
         Command::Export(args) => commands::export(&args),
@@ -100,12 +101,6 @@ pub fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// An error with its causes, on one line. Each may quote a file or a server: it is cut, and printed
-/// without control characters.
-fn printed(error: &anyhow::Error) -> String {
-    error.chain().map(rpc::shortened).collect::<Vec<_>>().join(": ")
 }
 
 /// The filter of the log: that of `RUST_LOG`, else `default` for all. The error says what is wrong

@@ -46,7 +46,7 @@ pub fn read_json_bytes<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> serde_json::R
 pub(crate) struct Foreign<T>(pub(crate) T);
 
 /// A visitor of a struct.
-struct Members<V>(V);
+struct StructVisitor<V>(V);
 
 /// An error whose text is short.
 #[derive(Debug)]
@@ -143,7 +143,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Foreign<D> {
         _: &'static [&'static str],
         to: V,
     ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_any(Members(to))
+        self.0.deserialize_any(StructVisitor(to))
     }
 
     fn is_human_readable(&self) -> bool {
@@ -151,7 +151,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Foreign<D> {
     }
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for Members<V> {
+impl<'de, V: Visitor<'de>> Visitor<'de> for StructVisitor<V> {
     type Value = V::Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -298,7 +298,7 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Foreign<A> {
         _: &'static [&'static str],
         to: V,
     ) -> Result<V::Value, A::Error> {
-        self.0.newtype_variant_seed(AnyOf(Members(to)))
+        self.0.newtype_variant_seed(AnyOf(StructVisitor(to)))
     }
 }
 

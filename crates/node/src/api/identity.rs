@@ -15,11 +15,9 @@ const CLIENT_CODE: &str = "DP";
 const CLIENT_NAME: &str = "Deponent";
 const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 
-/// The first four bytes of the commit, where the build was told: `DEPONENT_COMMIT=1a2b3c4d`.
-const COMMIT: &str = match option_env!("DEPONENT_COMMIT") {
-    Some(commit) => commit,
-    None => "00000000",
-};
+/// The first four bytes of the commit, by `build.rs`: zeroes where the sources are in no
+/// repository.
+const COMMIT: &str = env!("DEPONENT_COMMIT");
 
 /// `engine_exchangeCapabilities`.
 pub(super) fn exchange_capabilities(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {

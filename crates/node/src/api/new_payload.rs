@@ -82,7 +82,9 @@ pub(super) fn stateless(api: &Api, mut params: Params<'_>, version: u8) -> Resul
     let chain = api.engine.chain();
     let payload = payload::payload(call, version, chain)?;
     let outcome = block(payload).and_then(|block| {
-        let witness = witness::rlp::decode(&witness.0).map_err(|fault| fault.to_string())?;
+        let mut witness = witness::rlp::decode(&witness.0).map_err(|fault| fault.to_string())?;
+        // geth's have the newest first.
+        witness.sort_headers();
         execution::execute_statelessly(chain, &block, &witness).map_err(|fault| fault.to_string())
     });
     let (status, roots, validation_error) = match outcome {

@@ -1,12 +1,12 @@
 //! The state after any kept block: accounts, slots, codes, and their proofs.
 
-use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U64, U256};
+use alloy_primitives::{Address, B256, U64, U256};
 use alloy_rpc_types_eth::{EIP1186AccountProofResponse, EIP1186StorageProof};
 use alloy_serde::JsonStorageKey;
 use engine::StateView;
 use engine_api::json::FixedData;
 use rpc::{Code, Error, Json, Params, quote};
-use trie::{Account, EMPTY_ROOT_HASH};
+use trie::Account;
 
 use super::blocks::{BlockId, NumberOrTag};
 use super::{Api, refusal};
@@ -47,11 +47,13 @@ pub(super) fn proof(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let keys = keys.iter().map(|key| slot(key)).collect::<Result<Vec<_>, _>>()?;
     let slots: Vec<U256> = keys.iter().map(|key| key.as_b256().into()).collect();
     let proof = state(api, params)?.proof(address, &slots).map_err(refusal)?;
+    // An account that is not there has neither code nor storage, and so no hashes of them, as in
+    // geth; EIP-1186 gives the hashes of emptiness to accounts that are there.
     let account = proof.account.unwrap_or(Account {
         nonce: 0,
         balance: U256::ZERO,
-        storage_root: EMPTY_ROOT_HASH,
-        code_hash: KECCAK256_EMPTY,
+        storage_root: B256::ZERO,
+        code_hash: B256::ZERO,
     });
     let storage = keys.into_iter().zip(proof.storage);
     let storage_proof = storage.map(|(key, slot)| EIP1186StorageProof {

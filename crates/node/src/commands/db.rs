@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use alloy_primitives::B256;
 use anyhow::{Context, bail, ensure};
+use clap::error::ErrorKind;
 use clap::{Args, Subcommand};
 use files::Progress;
 use state::{Database, DirectoryDisk};
@@ -43,7 +44,13 @@ enum DbCommand {
 
 /// Runs `deponent db`.
 pub(crate) fn db(args: &DbArgs) -> anyhow::Result<()> {
-    let datadir = args.datadir.as_deref().context("name the data directory with --datadir")?;
+    let Some(datadir) = args.datadir.as_deref() else {
+        // clap cannot demand an option that may stand before or after the subcommand.
+        let mut usage = DbArgs::augment_args(clap::Command::new("deponent db"));
+        usage
+            .error(ErrorKind::MissingRequiredArgument, "name the data directory: --datadir DIR")
+            .exit()
+    };
     match &args.command {
         DbCommand::Stats(storage) => stats(&open_database(datadir, storage)?),
         DbCommand::Verify(storage) => verify(datadir, storage),

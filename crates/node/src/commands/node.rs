@@ -26,13 +26,15 @@ pub(crate) struct NodeArgs {
     #[arg(long, value_name = "DIR")]
     datadir: PathBuf,
     /// The IP address on which the public JSON-RPC port listens.
-    #[arg(long = "http.addr", value_name = "IP", default_value_t = LOCALHOST)]
+    #[arg(long = "http.addr", value_name = "IP", value_parser = parse_ip,
+          default_value_t = LOCALHOST)]
     http_addr: IpAddr,
     /// The public JSON-RPC port; 0 takes any free one.
     #[arg(long = "http.port", value_name = "PORT", default_value_t = 8545)]
     http_port: u16,
     /// The IP address on which the Engine API's port listens.
-    #[arg(long = "authrpc.addr", value_name = "IP", default_value_t = LOCALHOST)]
+    #[arg(long = "authrpc.addr", value_name = "IP", value_parser = parse_ip,
+          default_value_t = LOCALHOST)]
     authrpc_addr: IpAddr,
     /// The Engine API's port; 0 takes any free one.
     #[arg(long = "authrpc.port", value_name = "PORT", default_value_t = 8551)]
@@ -148,14 +150,29 @@ pub(crate) fn run_node(args: NodeArgs) -> anyhow::Result<()> {
     })
 }
 
+/// An IP address; `localhost` is 127.0.0.1.
+fn parse_ip(text: &str) -> Result<IpAddr, String> {
+    match text {
+        "localhost" => Ok(LOCALHOST),
+        text => text.parse().map_err(|_| "not an IP address, nor localhost".to_owned()),
+    }
+}
+
 fn announce(node: &Node, jwt: &Path) {
     let (engine, http) = (node.engine_addr, node.http_addr);
     let (chain_id, genesis) = (node.engine().chain().chain_id(), node.engine().heads().genesis);
-    tracing::info!(chain_id, %genesis, "Deponent {}", env!("CARGO_PKG_VERSION"));
+    tracing::info!(chain_id, %genesis, "Deponent {}", crate::console::VERSION);
     let head = node.engine().heads().head;
     tracing::info!(%head, "chain opened");
     tracing::info!(%engine, jwt = %jwt.display(), "Engine API");
     tracing::info!(%http, "public JSON-RPC");
+    if !http.ip().is_loopback() {
+        tracing::warn!(
+            %http,
+            "the public port can be reached from other machines, and asks for no token: put a \
+             firewall or a proxy in front of it, or leave --http.addr at 127.0.0.1"
+        );
+    }
     if let Some(ipc) = &node.ipc_path {
         tracing::info!(ipc = %ipc.display(), "all methods, on a Unix socket");
     }

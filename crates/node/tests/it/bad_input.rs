@@ -70,8 +70,12 @@ async fn a_payload_whose_hash_is_wrong_is_invalid() {
 }
 
 /// The same payload with the hash that its fields have.
-fn reseal(mut params: Value) -> Value {
-    let call = NewPayload::from_json(4, &params.to_string()).expect("a payload");
+fn reseal(params: Value) -> Value {
+    reseal_as(4, params)
+}
+
+fn reseal_as(version: u8, mut params: Value) -> Value {
+    let call = NewPayload::from_json(version, &params.to_string()).expect("a payload");
     let sidecar = call.sidecar();
     let block = call.payload.try_into_block_with_sidecar::<execution::Transaction>(&sidecar);
     let block = block.expect("a block");
@@ -116,6 +120,33 @@ async fn a_sealed_block_that_breaks_a_rule_names_its_valid_parent() {
     assert_eq!(answer["payloadId"], Value::Null);
     assert_eq!(node.head().await, head);
     assert_eq!(json!(engine.heads().head), head);
+}
+
+/// The hash names what came as the list. execution-apis #869: null, and not the parent.
+#[tokio::test]
+async fn a_block_access_list_that_is_no_list_is_invalid_before_the_block_is_run() {
+    let amsterdam = ALL_FORKS[5];
+    let mut node = TestNode::start(genesis_of_all_forks()).await;
+    let head = node.head().await;
+    let id = node.begin(amsterdam, 51, false).await;
+    let envelope = node.built(amsterdam, id).await;
+    let good = new_payload(5, &envelope);
+    for list in ["0x", "0x01", "0xc1", "0xc101", "0xc1c0", "0xc0c0"] {
+        let bad = reseal_as(5, with(&good, 0, "blockAccessList", json!(list)));
+        for _ in 0..2 {
+            let status = node.ok("engine_newPayloadV5", bad.clone()).await;
+            assert_eq!(status["status"], "INVALID", "{list}: {status}");
+            assert_eq!(status["latestValidHash"], Value::Null, "{list}: {status}");
+            let reason = status["validationError"].as_str().expect("a reason");
+            assert!(reason.starts_with("block access list: "), "{list}: {reason}");
+        }
+    }
+    // A list of other accounts is one: the block is run, and its parent is the latest valid block.
+    let wrong = reseal_as(5, with(&good, 0, "blockAccessList", json!("0xc0")));
+    let status = node.ok("engine_newPayloadV5", wrong).await;
+    assert_eq!((&status["status"], &status["latestValidHash"]), (&json!("INVALID"), &head));
+    let status = node.ok("engine_newPayloadV5", good).await;
+    assert_eq!(status["status"], "VALID", "{status}");
 }
 
 #[tokio::test]

@@ -42,6 +42,21 @@ fn check(output: Output, success: bool, words: &[&str]) {
     }
 }
 
+/// Checks the verdict of `deponent verify`: the first word, and the exit status.
+#[track_caller]
+fn check_verdict(output: &Output, verdict: &str, words: &[&str]) {
+    let out = String::from_utf8_lossy(&output.stdout);
+    let statuses =
+        [("VALID", 0), ("INVALID", 1), ("INCOMPLETE", 3), ("UNREADABLE", 4), ("NOT CANONICAL", 5)];
+    let (_, status) = statuses.iter().find(|(name, _)| *name == verdict).expect("a verdict");
+    assert_eq!(output.status.code(), Some(*status), "{out}");
+    let first = out.strip_prefix(verdict).unwrap_or_else(|| panic!("not {verdict}: {out}"));
+    assert!(first.starts_with([':', '\n']), "{out}");
+    for words in words {
+        assert!(out.contains(words), "{words:?} is not in {out}");
+    }
+}
+
 #[tokio::test]
 async fn verify_says_what_it_verified_or_precisely_why_not() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -51,25 +66,35 @@ async fn verify_says_what_it_verified_or_precisely_why_not() {
         let file = write(dir.path(), "block.json", document);
         deponent().args(["verify", &file, "--chain", &chain]).output().expect("run")
     };
+    let check = |document: &Value, verdict: &str, words: &[&str]| {
+        check_verdict(&verify(document), verdict, words);
+    };
     let lines = ["state root", "gas used", "nodes", "codes", "headers", "bytes", "ms"];
-    check(verify(&good), true, &lines);
-
-    let mut bad = good.clone();
-    bad["witness"]["state"].as_array_mut().expect("a list").remove(0);
-    check(verify(&bad), false, &["block 1"]);
-    let mut bad = good.clone();
-    bad["witness"]["codes"] = json!([]);
-    check(verify(&bad), false, &["block 1", "code"]);
-    let mut bad = good.clone();
-    bad["witness"]["headers"] = json!([]);
-    check(verify(&bad), false, &["header"]);
-    let mut bad = good.clone();
-    bad["block"] = json!("0xc0");
-    check(verify(&bad), false, &["block RLP"]);
-    let mut bad = good.clone();
-    bad["chainId"] = json!(1);
-    check(verify(&bad), false, &["chain 1"]);
-    check(verify(&json!({"chainId": 1337})), false, &["missing field `block`"]);
+    check(&good, "VALID", &lines);
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut document = good.clone();
+        change(&mut document);
+        document
+    };
+    // Each node is missed by somebody, who is named.
+    let nodes = good["witness"]["state"].as_array().expect("a list").len();
+    for at in 0..nodes {
+        let bad = with(&|bad| drop(bad["witness"]["state"].as_array_mut().unwrap().remove(at)));
+        check(&bad, "INCOMPLETE", &["block 1 (0x", "trie node 0x", "is missing: "]);
+        let out = String::from_utf8(verify(&bad).stdout).expect("UTF-8");
+        let owners = ["account 0x", "for the state root after the block"];
+        assert!(owners.iter().any(|owner| out.contains(owner)), "{out}");
+    }
+    let bad = with(&|bad| bad["witness"]["codes"] = json!([]));
+    check(&bad, "INCOMPLETE", &["block 1", "is missing: the code of account 0x"]);
+    let bad = with(&|bad| bad["witness"]["codes"] = Value::Null);
+    check(&bad, "INCOMPLETE", &["is missing: the code of account 0x"]);
+    let bad = with(&|bad| bad["witness"]["headers"] = json!([]));
+    check(&bad, "INCOMPLETE", &["the header of its parent 0x", "is missing"]);
+    check(&with(&|bad| bad["block"] = json!("0xc0")), "UNREADABLE", &["block RLP"]);
+    check(&with(&|bad| bad["chainId"] = json!(1)), "UNREADABLE", &["chain 1"]);
+    check(&json!({"chainId": 1337}), "UNREADABLE", &["block is missing"]);
+    check(&json!([1337, "0x", {}]), "UNREADABLE", &["not an object"]);
 
     let mut unknown = deponent()
         .args(["verify", "-"])
@@ -81,9 +106,81 @@ async fn verify_says_what_it_verified_or_precisely_why_not() {
     let mut stdin = unknown.stdin.take().expect("piped");
     stdin.write_all(good.to_string().as_bytes()).expect("written");
     drop(stdin);
-    check(unknown.wait_with_output().expect("done"), false, &["chain 1337 is not built in"]);
+    let unknown = unknown.wait_with_output().expect("done");
+    check_verdict(&unknown, "UNREADABLE", &["chain 1337 is not built in"]);
     let absent = deponent().args(["verify", "/absent.json"]).output().expect("run");
-    check(absent, false, &["/absent.json"]);
+    check_verdict(&absent, "UNREADABLE", &["/absent.json"]);
+    let usage = deponent().args(["verify", "/absent.json", "--unknown"]).output().expect("run");
+    assert_eq!(usage.status.code(), Some(2));
+    // A block of another chain says so, and not that its signatures are wrong.
+    let block: Bytes = serde_json::from_value(good["block"].clone()).expect("RLP");
+    let mut other: Value = genesis_of_osaka();
+    other["config"]["chainId"] = json!(7331);
+    let other = write(dir.path(), "other.json", &other);
+    let foreign = with(&|foreign| drop(foreign.as_object_mut().unwrap().remove("chainId")));
+    let file = write(dir.path(), "block.json", &foreign);
+    let output = deponent().args(["verify", &file, "--chain", &other]).output().expect("run");
+    assert!(!block.is_empty());
+    check_verdict(&output, "INVALID", &["transaction 0 is for chain 1337, not for chain 7331"]);
+}
+
+/// Headers newest first, as geth has them, and other forms.
+#[tokio::test]
+async fn verify_reads_the_witnesses_of_other_tools_and_is_strict_if_told() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let chain = write(dir.path(), "genesis.json", &genesis_of_osaka());
+    let mut node = TestNode::start(genesis_of_osaka()).await;
+    node.extend(OSAKA, 1, &[]).await;
+    node.extend(OSAKA, 2, &[]).await;
+    let envelope = node.extend(OSAKA, 3, &transactions()).await;
+    let hash = &envelope["executionPayload"]["blockHash"];
+    let witness = node.public("debug_executionWitness", json!([hash])).await.expect("a witness");
+    let engine = node.node.engine().clone();
+    let record = |number: u64| {
+        let hash = engine.canonical_hash(number).expect("readable").expect("a block");
+        engine.block(hash).expect("readable").expect("a block")
+    };
+    let block: Bytes = alloy_rlp::encode(&*record(3).block).into();
+    let good = json!({"chainId": "0x539", "block": block, "witness": witness});
+    let verify = |document: &Value, strict: &[&str]| {
+        let file = write(dir.path(), "block.json", document);
+        deponent().args(["verify", &file, "--chain", &chain]).args(strict).output().expect("run")
+    };
+    check_verdict(&verify(&good, &["--strict"]), "VALID", &["block         3"]);
+    let header = |number| record(number).block.header.clone();
+    let rlp = |number| Bytes::from(alloy_rlp::encode(header(number)));
+    let check = |change: &dyn Fn(&mut Value), words: &[&str]| {
+        let mut other = good.clone();
+        change(&mut other);
+        check_verdict(&verify(&other, &[]), "VALID", &[]);
+        check_verdict(&verify(&other, &["--strict"]), "NOT CANONICAL", words);
+    };
+    check(
+        &|other| other["witness"]["headers"] = json!([rlp(2), rlp(1), rlp(0)]),
+        &["headers reversed; 2 headers that the block does not read"],
+    );
+    check(
+        &|other| other["witness"]["headers"] = json!([rlp(1), rlp(2), rlp(0), rlp(2)]),
+        &["headers out of order", "2 headers that the block does not read"],
+    );
+    check(
+        &|other| other["witness"]["headers"] = json!([header(2), header(1)]),
+        &["headers as JSON objects; headers reversed"],
+    );
+    check(&|other| other["witness"]["keys"] = Value::Null, &["keys given"]);
+    check(
+        &|other| other["witness"] = json!({"id": 1, "result": other["witness"]}),
+        &["inside an envelope"],
+    );
+    check(
+        &|other| {
+            let nodes = other["witness"]["state"].as_array_mut().expect("a list");
+            nodes.reverse();
+            nodes.push(nodes[0].clone());
+            nodes.push(json!("0xc0ffee"));
+        },
+        &["state not sorted; 1 nodes given twice; 1 nodes that the block does not read"],
+    );
 }
 
 #[test]
@@ -93,7 +190,8 @@ fn a_node_says_where_it_listens_and_stops_on_a_signal() {
     let data = dir.path().join("data");
     let mut node = Command::new("sh")
         .args(["-c", "ulimit -Sn 256; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_deponent")])
-        .args(["node", "--chain", &chain, "--http.port", "0", "--authrpc.port", "0", "--datadir"])
+        .args(["node", "--chain", &chain, "--http.port", "0", "--authrpc.port", "0"])
+        .args(["--http.addr", "localhost", "--datadir"])
         .arg(&data)
         .env_remove("RUST_LOG")
         .stderr(Stdio::piped())
@@ -118,6 +216,36 @@ fn a_node_says_where_it_listens_and_stops_on_a_signal() {
     let mut bad = deponent();
     bad.args(["node", "--chain", "/absent.json", "--datadir"]).arg(&data);
     check(bad.output().expect("run"), false, &["/absent.json"]);
+}
+
+#[test]
+fn every_command_has_the_version_with_its_commit() {
+    let shown = |arguments: &[&str]| {
+        let output = deponent().args(arguments).output().expect("run");
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let version = shown(&["--version"]);
+    let commit = env!("DEPONENT_COMMIT_SHOWN");
+    assert_eq!(version, format!("deponent {}-{commit}\n", env!("CARGO_PKG_VERSION")));
+    let node = shown(&["node", "--version"]);
+    assert!(node.ends_with(version.strip_prefix("deponent").expect("its name")), "{node}");
+    let is_commit = commit.len() == 8 && commit.bytes().all(|digit| digit.is_ascii_hexdigit());
+    assert!(is_commit || commit == "nogit" && env!("DEPONENT_COMMIT") == "00000000", "{commit}");
+}
+
+#[test]
+fn a_command_that_is_called_wrongly_ends_with_2() {
+    for arguments in [
+        &["db", "stats"][..],
+        &["db", "verify"],
+        &["node"],
+        &["node", "--datadir", "x", "--http.addr", "example.org"],
+        &["unknown"],
+    ] {
+        let output = deponent().args(arguments).output().expect("run");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    }
 }
 
 #[test]

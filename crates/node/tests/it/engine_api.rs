@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 
 use crate::support::*;
-use alloy_primitives::{B256, Bytes, U64};
+use alloy_primitives::{Address, B256, Bytes, U64};
 use client::ssz::{PayloadStatus, WithWitness};
 use rpc::rest::{self, HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use rpc::{Client, Code};
@@ -666,4 +666,23 @@ async fn a_client_on_the_same_host_reads_codes_in_the_nodes_files() {
     node.node.stop().await;
     drop((client, node.dir));
     assert_eq!(codes, witness.codes);
+}
+
+/// As in geth: an account that is not there has no hashes of code and storage.
+#[tokio::test]
+async fn the_proof_of_an_absent_account_has_zeroes_for_its_hashes() {
+    let mut node = TestNode::start(genesis_of_osaka()).await;
+    let absent = json!([Address::repeat_byte(0xab), ["0x1"], "latest"]);
+    let proof = node.public("eth_getProof", absent).await.expect("a proof");
+    for member in ["codeHash", "storageHash"] {
+        assert_eq!(proof[member], json!(B256::ZERO), "{proof}");
+    }
+    assert_eq!((&proof["nonce"], &proof["balance"]), (&json!("0x0"), &json!("0x0")));
+    assert_eq!(proof["storageProof"][0]["value"], "0x0");
+    assert!(!proof["accountProof"].as_array().expect("nodes").is_empty(), "{proof}");
+    let there = json!([CONTRACT, ["0x1"], "latest"]);
+    let proof = node.public("eth_getProof", there).await.expect("a proof");
+    assert_ne!(proof["codeHash"], json!(B256::ZERO), "{proof}");
+    // It has no storage yet.
+    assert_eq!(proof["storageHash"], json!(trie::EMPTY_ROOT_HASH), "{proof}");
 }

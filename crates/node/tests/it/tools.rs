@@ -207,7 +207,7 @@ fn expected(node: &TestNode, record: &BlockRecord, account: Address) -> Value {
     let count = record.block.body.transactions.len();
     let version = concat!("Deponent/v", env!("CARGO_PKG_VERSION"));
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
-    let commit = option_env!("DEPONENT_COMMIT").unwrap_or("00000000");
+    let commit = env!("DEPONENT_COMMIT");
     json!({
         "chainId": 1337,
         "blockNumber": 4,
