@@ -7,6 +7,7 @@ use crate::block::senders::BlockSenders;
 use crate::block::timings::Timings;
 use crate::builds::Build;
 use crate::chain::genesis::Genesis;
+use crate::chain::orphans::Orphans;
 use crate::chain::persisted::PersistedBlock;
 use crate::chain::record::{BlockRecord, WitnessSize};
 use crate::chain::tree::{Bounded, Heads};
@@ -40,6 +41,9 @@ pub struct Engine {
     /// Held while a block runs.
     running: Mutex<()>,
     builds: Mutex<Bounded<Build>>,
+    pub(crate) orphans: Mutex<Orphans>,
+    /// The number of the head when the chain was opened.
+    pub(crate) opened_at: u64,
     /// The block that was validated last.
     last: Mutex<Option<LastBlock>>,
     /// Whether the block that ran last has waited long for the disk.
@@ -104,14 +108,17 @@ impl Engine {
         };
         let codes = CodeCache::new(options.code_cache_bytes, state::look_at_mapped);
         let shared = Arc::new(Shared::new(options, database, heads)?);
+        let opened_at = shared.chain.number(&heads.head)?;
         let engine = Self {
             chain,
             after: After::start(&shared),
             shared,
+            opened_at,
             threads: BlockThreads::default(),
             codes,
             running: Mutex::new(()),
             builds: Mutex::new(Bounded::new(limits::BUILDS)),
+            orphans: Mutex::default(),
             last: Mutex::new(None),
             was_cold: AtomicBool::new(false),
             chosen_in_us: AtomicU64::new(0),
@@ -244,6 +251,20 @@ impl Engine {
     /// Has `listener` told of each canonical head that is persisted. It must not block.
     pub fn on_persisted(&self, listener: impl Fn(PersistedBlock) + Send + Sync + 'static) {
         self.shared.chain.persisted.listen(Box::new(listener));
+    }
+
+    /// Has `listener` told when a write has failed: nothing is validated from then on, and no head
+    /// chosen. It is told at once if that was before. It must not block.
+    pub fn on_failure(&self, listener: impl Fn(&Error) + Send + Sync + 'static) {
+        self.shared.chain.on_failure(Box::new(listener));
+    }
+
+    /// Whether blocks are validated.
+    ///
+    /// # Errors
+    /// The reason why not: a write that has failed.
+    pub fn check(&self) -> Result<(), Error> {
+        self.shared.chain.check()
     }
 
     /// The state after a valid block.

@@ -2,7 +2,7 @@
 
 use crate::builds::BuildRequest;
 use crate::chain::tree::{BlockTree, Heads};
-use crate::chain::verdict::Verdict;
+use crate::chain::verdict::{Missing, Verdict};
 use crate::engine::Engine;
 use crate::error::Error;
 use alloy_primitives::B256;
@@ -88,7 +88,12 @@ impl Engine {
             if let Some(invalid) = tree.invalid.get(&head) {
                 return not_applied(invalid.clone());
             }
-            let Some(record) = &record else { return not_applied(Verdict::Syncing) };
+            let Some(record) = &record else {
+                tree.is_head_unknown = true;
+                drop(tree);
+                self.log_unknown_head(head);
+                return not_applied(Verdict::Syncing(Missing::Head { hash: head }));
+            };
             // Point 3: the consensus layer begins with the last block of proof of work.
             let header = &record.block.header;
             if leader == Leader::ConsensusLayer

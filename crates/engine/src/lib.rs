@@ -55,10 +55,10 @@
 //! # Persistence
 //!
 //! A chain on disk is opened by [`Engine::open`] from a [`state::Database`]; [`Engine::new`] keeps
-//! one in memory. A block can be built on as soon as it is valid, and lasts once it is
-//! [persisted](Engine::on_persisted); a finalized block is reported as final after that
-//! ([`Engine::finalized`]). After a crash the chain opens with a prefix of the blocks. Dropping the
-//! engine persists all that it has.
+//! one in memory. A block can be built on as soon as it is valid. It is in the database's journal
+//! before that, and runs again after a crash unless it is [persisted](Engine::on_persisted); a
+//! finalized block is reported as final after that ([`Engine::finalized`]). Dropping the engine
+//! persists all that it has.
 //!
 //! # Limits
 //!
@@ -89,6 +89,7 @@ mod journal;
 pub mod limits;
 mod new_payload;
 mod options;
+mod orphans;
 mod read;
 #[cfg(test)]
 mod samples;
@@ -106,12 +107,13 @@ pub use chain::persisted::PersistedBlock;
 pub use chain::record::{BlockRecord, WitnessBytes, WitnessSize};
 pub use chain::stored::block_header;
 pub use chain::tree::Heads;
-pub use chain::verdict::Verdict;
+pub use chain::verdict::{Missing, Verdict};
 pub use engine::Engine;
 pub use error::Error;
 pub use forkchoice::ForkchoiceOutcome;
 pub use new_payload::Payload;
 pub use options::EngineOptions;
+pub use orphans::SyncProgress;
 pub use read::view::StateView;
 pub use witnesses::assembled::Assembled;
 

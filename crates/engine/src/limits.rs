@@ -15,6 +15,20 @@ pub(crate) const LOGGED_REASON_CHARS: usize = 200;
 /// Bytes of the reason why a block is invalid: a sentence or two, with what the block says.
 pub const REASON_BYTES: usize = 1024;
 
+/// Payloads kept whose parent is not known: a gap of an hour and a half, after which a consensus
+/// client begins anew.
+pub const ORPHANS: usize = 512;
+
+/// Bytes of such payloads: as many as the newest blocks may take, some hundred large ones.
+pub const ORPHAN_BYTES: usize = 64 << 20;
+
+/// How long an answer may wait for such payloads to run: an eighth of the time after which a
+/// consensus client gives up.
+pub const ORPHANS_TIME: Duration = Duration::from_secs(1);
+
+/// How often the log says that a block is missing.
+pub const MISSING_LOG_PAUSE: Duration = Duration::from_secs(60);
+
 /// Builds remembered. The consensus layer fetches a payload within its slot; geth keeps ten.
 pub const BUILDS: usize = 32;
 

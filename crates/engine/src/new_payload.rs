@@ -9,7 +9,7 @@ use crate::block::senders::{BlockSenders, SendersAhead};
 use crate::block::timings::Timings;
 use crate::chain::record::BlockRecord;
 use crate::chain::sealed::Seal;
-use crate::chain::verdict::Verdict;
+use crate::chain::verdict::{Missing, Verdict};
 use crate::engine::{Engine, LastBlock};
 use crate::invalid_log::log_invalid;
 use crate::threads::pool;
@@ -37,7 +37,7 @@ pub struct Payload {
 
 /// The content of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum AnswerContent {
+pub(crate) enum AnswerContent {
     /// No answer is sent.
     Nothing,
     /// No answer is sent, and the block is in the journal already.
@@ -133,13 +133,34 @@ impl Engine {
         // Before anything is held that the fork choice may need.
         self.wait_for_room()?;
         let _one_at_a_time = self.running();
+        let hash = block.hash();
+        self.orphans().take(&hash);
+        let verdict = self.judge_block(block, list, wanted)?;
+        if !matches!(verdict, Verdict::Syncing(_)) {
+            self.run_orphans(hash);
+        }
+        Ok(verdict)
+    }
+
+    /// The same for one block alone, when no other runs.
+    pub(crate) fn judge_block(
+        &self,
+        block: SealedBlock,
+        list: Option<AccessList>,
+        wanted: AnswerContent,
+    ) -> Result<Verdict, Error> {
         if let Some(verdict) = self.known(&block)? {
             return Ok(verdict);
         }
-        let Some(parent) = self.shared.chain.block(&block.header.parent_hash)? else {
-            return Ok(Verdict::Syncing);
+        let (hash, number, parent_hash) =
+            (block.hash(), block.header.number, block.header.parent_hash);
+        let Some(parent) = self.shared.chain.block(&parent_hash)? else {
+            if matches!(wanted, AnswerContent::Verdict | AnswerContent::Witness) {
+                return self.keep_orphan(block);
+            }
+            let number = number.saturating_sub(1);
+            return Ok(Verdict::Syncing(Missing::Block { number, hash: parent_hash }));
         };
-        let hash = block.hash();
         match self.validate(&parent, block, list, wanted) {
             Ok(()) => Ok(Verdict::Valid),
             Err(failure) => self.judge(hash, &parent, failure),
@@ -367,12 +388,15 @@ impl Engine {
             // the chain begins later than BLOCKHASH reaches.
             Failure::Block(BlockError::State(witness::StateError::MissingHeader(number))) => {
                 tracing::warn!(%hash, number, "a block needs an ancestor that is not there");
-                Ok(Verdict::Syncing)
+                Ok(Verdict::Syncing(Missing::Header { number }))
             }
             Failure::Block(BlockError::State(error)) => Err(error.into()),
             Failure::Block(BlockError::Internal(reason)) => Err(Error::Evm(reason)),
             // The same.
-            Failure::Engine(Error::Pruned(_)) => Ok(Verdict::Syncing),
+            Failure::Engine(Error::Pruned(parent)) => {
+                tracing::warn!(%hash, %parent, "a block needs a state that is not kept any more");
+                Ok(Verdict::Syncing(Missing::State { parent }))
+            }
             Failure::Engine(error) => Err(error),
         }
     }

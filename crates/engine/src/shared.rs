@@ -42,7 +42,11 @@ pub(crate) struct Chain {
     sealing: Mutex<()>,
     pub(crate) persisted: PersistedHeads,
     failure: OnceLock<Error>,
+    failure_listeners: Mutex<Vec<FailureListener>>,
 }
+
+/// Is called when the engine stops, with the reason.
+type FailureListener = Box<dyn Fn(&Error) + Send + Sync>;
 
 impl Shared {
     /// The chain in `database`, which has these heads.
@@ -69,6 +73,7 @@ impl Chain {
             sealing: Mutex::new(()),
             persisted: PersistedHeads::new(heads),
             failure: OnceLock::new(),
+            failure_listeners: Mutex::default(),
         };
         // The head is asked for all the time.
         let head = chain.block(&heads.head)?.ok_or(Error::UnknownBlock(heads.head))?;
@@ -171,9 +176,21 @@ impl Chain {
         })
     }
 
-    /// Remembers why the engine has stopped. The first reason stays.
+    /// Remembers why the engine has stopped, and tells the listeners. The first reason stays.
     pub(crate) fn fail(&self, error: Error) {
-        let _ = self.failure.set(error);
+        let listeners = self.failure_listeners.lock().expect(NO_PANIC);
+        if self.failure.set(error.clone()).is_ok() {
+            listeners.iter().for_each(|listener| listener(&error));
+        }
+    }
+
+    /// Has `listener` told when the engine stops, at once if it has.
+    pub(crate) fn on_failure(&self, listener: FailureListener) {
+        let mut listeners = self.failure_listeners.lock().expect(NO_PANIC);
+        if let Some(error) = self.failure.get() {
+            listener(error);
+        }
+        listeners.push(listener);
     }
 
     /// The same, for an error that is passed on.

@@ -9,7 +9,7 @@ use crate::samples::{
 };
 use crate::witnesses::copies::copy_a_witness;
 use crate::world::{self, Branches, StartAccount, genesis_alloc};
-use crate::{Engine, EngineOptions, Error, Genesis, Verdict};
+use crate::{Engine, EngineOptions, Error, Genesis, Missing, Verdict};
 use alloy_primitives::map::B256Set;
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, keccak256};
 use execution::{SealedBlock, Transaction};
@@ -384,7 +384,8 @@ fn history_that_is_not_kept_is_refused_and_nothing_else_is() {
                     child.header.number += 1;
                     child.header.timestamp += 12;
                 });
-                assert_eq!(simulation.fast().new_block(child), Ok(Verdict::Syncing));
+                let missing = Missing::State { parent: block.hash() };
+                assert_eq!(simulation.fast().new_block(child), Ok(Verdict::Syncing(missing)));
                 let state = heads(block.hash(), B256::ZERO, B256::ZERO);
                 let refused = simulation.fast().forkchoice_updated(state, None);
                 assert_eq!(refused, Err(Error::TooDeepReorg(block.hash())));

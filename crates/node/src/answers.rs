@@ -11,7 +11,7 @@ pub(crate) fn payload_status(verdict: Verdict, hash: B256) -> PayloadStatus {
         Verdict::Invalid { latest_valid_hash, reason } => {
             (Status::Invalid, latest_valid_hash, Some(reason))
         }
-        Verdict::Syncing => (Status::Syncing, None, None),
+        Verdict::Syncing(_) => (Status::Syncing, None, None),
     };
     PayloadStatus { status, latest_valid_hash, validation_error }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod choice;
 pub(crate) mod floors;
 pub(crate) mod genesis;
+pub(crate) mod orphans;
 pub(crate) mod persisted;
 pub(crate) mod read_set;
 pub(crate) mod record;

@@ -57,6 +57,10 @@ pub(crate) struct BlockTree {
     pub(crate) reorgs: u64,
     /// The number of the last fork choice. They are counted over the life of the database.
     pub(crate) choices: u64,
+    /// The highest number of a block that was validated since the last fork choice.
+    pub(crate) newest: u64,
+    /// Whether the last fork choice named a head that is not known.
+    pub(crate) is_head_unknown: bool,
     /// Whether `canonical` or `heads` have changed since the database was told.
     is_changed: bool,
     pub(crate) heads: Heads,
@@ -96,6 +100,8 @@ impl BlockTree {
             canonical: BTreeMap::new(),
             stored_canonical: newest.iter().map(|(hash, (number, _))| (*number, *hash)).collect(),
             reorgs: 0,
+            newest: 0,
+            is_head_unknown: false,
             is_changed: false,
             heads,
             invalid: Bounded::new(limits::INVALID_BLOCKS),
@@ -136,6 +142,7 @@ impl BlockTree {
     #[must_use]
     pub(crate) fn add_validated(&mut self, record: Arc<BlockRecord>) -> Vec<Arc<BlockRecord>> {
         self.validated.insert(record.hash(), ());
+        self.newest = self.newest.max(record.number());
         self.insert(record)
     }
 
@@ -198,6 +205,7 @@ impl BlockTree {
         self.canonical.extend(changes);
         self.reorgs += u64::from(next.0 < last);
         self.heads.head = hash;
+        (self.newest, self.is_head_unknown) = (0, false);
         self.is_changed = true;
         Ok(next.0)
     }

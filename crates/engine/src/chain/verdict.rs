@@ -1,6 +1,7 @@
 //! Floor 2. The verdict on a block.
 
 use alloy_primitives::B256;
+use std::fmt;
 
 /// The answer on a payload or a head.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +15,51 @@ pub enum Verdict {
         /// The rule broken.
         reason: String,
     },
-    /// The block's parent is not known, so nothing can be said.
-    Syncing,
+    /// Nothing can be said, since something is missing.
+    Syncing(Missing),
+}
+
+/// The part that is missing to judge a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missing {
+    /// A block before it: the first that is not known.
+    Block {
+        /// Its number, as its child has it.
+        number: u64,
+        /// Its hash.
+        hash: B256,
+    },
+    /// The state after its parent, which is known, and whose state is not kept any more.
+    State {
+        /// The parent's hash.
+        parent: B256,
+    },
+    /// The header of an ancestor that the block asks for, before the first block of the chain.
+    Header {
+        /// The ancestor's number.
+        number: u64,
+    },
+    /// The head that a fork choice names.
+    Head {
+        /// The head's hash.
+        hash: B256,
+    },
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Block { number, hash } => write!(f, "block {number}, {hash}, is not known"),
+            Self::State { parent } => write!(
+                f,
+                "the state after its parent {parent} is not kept any more; \
+                 --history.retain-blocks says how many stay"
+            ),
+            Self::Header { number } => write!(
+                f,
+                "it asks for the hash of block {number}, which is before the chain's first block"
+            ),
+            Self::Head { hash } => write!(f, "block {hash} is not known"),
+        }
+    }
 }

@@ -3,7 +3,7 @@ use crate::chain::stored::stored_block;
 use crate::options::EngineOptions;
 use crate::samples::*;
 use crate::shared::Shared;
-use crate::{Built, world};
+use crate::{Built, Missing, world};
 use alloy_consensus::proofs;
 use alloy_eips::eip7840::BlobParams;
 use alloy_primitives::{U256, keccak256};
@@ -99,10 +99,12 @@ fn a_block_whose_parent_is_unknown_is_not_judged() {
     let engine = engine();
     let block = build(&engine, genesis(&engine), Vec::new(), 0).block;
     let orphan = changed(&block, |block| block.header.parent_hash = UNKNOWN);
-    assert_eq!(engine.new_block(orphan.clone()).unwrap(), Verdict::Syncing);
+    let missing = Missing::Block { number: 0, hash: UNKNOWN };
+    assert_eq!(engine.new_block(orphan.clone()).unwrap(), Verdict::Syncing(missing));
     assert!(engine.block(orphan.hash()).unwrap().is_none());
     let before = engine.heads();
-    assert_eq!(choose(&engine, orphan.hash()), Verdict::Syncing);
+    let missing = Missing::Head { hash: orphan.hash() };
+    assert_eq!(choose(&engine, orphan.hash()), Verdict::Syncing(missing));
     assert_eq!(engine.heads(), before);
 }
 

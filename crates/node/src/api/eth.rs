@@ -3,13 +3,13 @@
 use alloy_primitives::{B256, U64, U256};
 use alloy_rlp::Encodable;
 use alloy_rpc_types_eth::{Block, BlockTransactions, Header, Transaction};
-use engine::BlockRecord;
+use engine::{BlockRecord, SyncProgress};
 use engine_api::json::FixedData;
 use rpc::{Error, Json, Params};
 
-use super::Api;
 use super::blocks::NumberOrTag;
 use super::transactions::transaction;
+use super::{Api, refusal};
 
 /// `eth_blockNumber`.
 pub(super) fn block_number(api: &Api, params: Params<'_>) -> Result<Json, Error> {
@@ -23,10 +23,18 @@ pub(super) fn chain_id(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     Json::of(&U64::from(api.engine.chain().chain_id()))
 }
 
-/// `eth_syncing`: there is no network that we could follow.
-pub(super) fn syncing(_: &Api, params: Params<'_>) -> Result<Json, Error> {
+/// `eth_syncing`: `false` while the chain is in step with what the consensus client sends.
+pub(super) fn syncing(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     params.end()?;
-    Json::of(&false)
+    let Some(progress) = api.engine.progress().map_err(refusal)? else {
+        return Json::of(&false);
+    };
+    let SyncProgress { starting, current, highest } = progress;
+    Json::of(&serde_json::json!({
+        "startingBlock": U64::from(starting),
+        "currentBlock": U64::from(current),
+        "highestBlock": U64::from(highest),
+    }))
 }
 
 /// `eth_getBlockByHash`: of any branch.

@@ -6,7 +6,7 @@ use alloy_primitives::B256;
 use alloy_rpc_types_engine::ForkchoiceState;
 use anyhow::bail;
 use clap::Args;
-use engine::{Engine, Verdict};
+use engine::{Engine, Missing, Verdict};
 use files::{BlockForm, BlockReader, FileBlock, Progress};
 
 use super::storage::StorageArgs;
@@ -94,10 +94,21 @@ impl Import {
             Verdict::Invalid { reason, .. } => {
                 bail!("{position}: block {number} ({hash}) is invalid: {reason}")
             }
-            Verdict::Syncing => {
-                let head = self.head;
-                let parent = "unknown, or its state is not kept any more";
-                bail!("{position}: the parent of block {number} is {parent}; the head is {head}")
+            Verdict::Syncing(missing) => {
+                let first = self.engine.heads().genesis;
+                let (head, last) = (self.head, self.last);
+                let hint = match missing {
+                    Missing::Block { number, .. }
+                        if Some(number) == self.engine.number(&first)? =>
+                    {
+                        ": the file is of another chain"
+                    }
+                    _ => "",
+                };
+                bail!(
+                    "{position}: block {number}, {hash}, cannot be run: {missing}{hint}; this \
+                     chain begins with {first}, and its head is block {head}, {last}"
+                )
             }
         }
         (self.head, self.last, self.is_new) = (number, hash, true);

@@ -34,7 +34,7 @@ pub(crate) fn run(test: &Test, chain: ChainSpec, witnesses: &mut Witnesses) -> R
             (Verdict::Invalid { reason, .. }, Some(exception)) => {
                 check_reason(exception, reason).map_err(context)?;
             }
-            (Verdict::Syncing, Some(exception)) if unknown_parent(exception) => {}
+            (Verdict::Syncing(_), Some(exception)) if unknown_parent(exception) => {}
             (verdict, None) => {
                 if let (Some(_), Verdict::Invalid { reason, .. }) =
                     (&fixture.execution_witness, verdict)

@@ -116,7 +116,7 @@ fn check_ahead(
         let verdict = engine.new_payload(payload(&false_block, list));
         let engines = match verdict.map_err(|error| error.to_string())? {
             Verdict::Invalid { reason, .. } => Some(reason),
-            Verdict::Valid | Verdict::Syncing => None,
+            Verdict::Valid | Verdict::Syncing(_) => None,
         };
         if reason != ahead || reason != engines {
             return Err(format!("{reason:?} in order, {ahead:?} ahead, {engines:?} in the engine"));

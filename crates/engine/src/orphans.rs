@@ -1,0 +1,141 @@
+//! Floor 5. Payloads whose parent is missing: they are kept, and run when it comes.
+
+use crate::chain::orphans::Orphans;
+use crate::chain::verdict::{Missing, Verdict};
+use crate::engine::Engine;
+use crate::error::{Error, NO_PANIC};
+use crate::limits;
+use crate::new_payload::AnswerContent;
+use alloy_primitives::B256;
+use execution::SealedBlock;
+use std::collections::VecDeque;
+use std::sync::MutexGuard;
+use std::time::Instant;
+
+/// How far the chain is, while it is not in step with what it was told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SyncProgress {
+    /// The number of the head when the chain was opened.
+    pub starting: u64,
+    /// The number of the head.
+    pub current: u64,
+    /// The highest number of a block that was heard of; that of the head where the fork choice
+    /// names a head that is not known.
+    pub highest: u64,
+}
+
+impl Engine {
+    /// How far the chain is; `None` where it is in step: no payload above the head waits for its
+    /// parent, the last fork choice is made, and no more than one valid block waits for the next.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn progress(&self) -> Result<Option<SyncProgress>, Error> {
+        let orphan = self.orphans().highest().unwrap_or(0);
+        let tree = self.shared.chain.tree();
+        let current = tree.known_link(&tree.heads.head)?.0;
+        let is_in_step = !tree.is_head_unknown && orphan <= current && tree.newest <= current + 1;
+        let highest = current.max(orphan).max(tree.newest);
+        Ok((!is_in_step).then_some(SyncProgress { starting: self.opened_at, current, highest }))
+    }
+
+    /// Keeps a block whose parent is not known. If only blocks are between that are kept too, they
+    /// run now, and so does the block.
+    pub(crate) fn keep_orphan(&self, block: SealedBlock) -> Result<Verdict, Error> {
+        let (hash, waiting_number) = (block.hash(), block.header.number);
+        let (number, missing) = {
+            let mut orphans = self.orphans();
+            let missing = orphans.missing_before(&block);
+            orphans.insert(block);
+            missing
+        };
+        if self.shared.chain.link(&missing)?.is_some() {
+            self.run_orphans(missing);
+            let tree = self.shared.chain.tree();
+            if tree.recent_link(&hash).is_some() {
+                return Ok(Verdict::Valid);
+            }
+            if let Some(invalid) = tree.invalid.get(&hash) {
+                return Ok(invalid.clone());
+            }
+        } else {
+            self.log_missing(number, missing, (waiting_number, hash))?;
+        }
+        Ok(Verdict::Syncing(Missing::Block { number, hash: missing }))
+    }
+
+    /// Runs the blocks that have waited for this one, and those that have waited for them, for so
+    /// long as a caller may wait. The rest runs with the next payload.
+    pub(crate) fn run_orphans(&self, parent: B256) {
+        let start = Instant::now();
+        let mut next = VecDeque::from(self.orphans().children_of(&parent));
+        while start.elapsed() < limits::ORPHANS_TIME
+            && let Some(hash) = next.pop_front()
+        {
+            let taken = self.orphans().take(&hash);
+            let Some(block) = taken else { continue };
+            let number = block.header.number;
+            match self.judge_block(block, None, AnswerContent::Nothing) {
+                Ok(verdict) => {
+                    tracing::info!(number, %hash, ?verdict, "a payload has run that waited");
+                    next.extend(self.orphans().children_of(&hash));
+                }
+                // The consensus client is told when it sends the block again.
+                Err(error) => {
+                    tracing::error!(number, %hash, %error, "a payload that waited cannot run");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Says what is missing: at once, then seldom.
+    fn log_missing(&self, number: u64, hash: B256, waiting: (u64, B256)) -> Result<(), Error> {
+        let count = {
+            let mut orphans = self.orphans();
+            if !orphans.is_log_due(Instant::now()) {
+                return Ok(());
+            }
+            orphans.count()
+        };
+        let genesis = self.heads().genesis;
+        let first = self.shared.chain.number(&genesis)?;
+        let (payload, payload_hash) = waiting;
+        if number <= first {
+            tracing::warn!(
+                payload, %payload_hash, missing = number, missing_hash = %hash, %genesis,
+                "a payload is of another chain, or from before the first block of this one: give \
+                 the consensus client and --chain the same network"
+            );
+            return Ok(());
+        }
+        tracing::warn!(
+            missing = number, missing_hash = %hash, payload, %payload_hash, waiting = count,
+            "a block is missing, and the payloads after it wait: if the consensus client does not \
+             send it, restart the client, or stop the node and import the missing blocks \
+             (docs/operations.md, a missing block)"
+        );
+        Ok(())
+    }
+
+    /// Says that the head of a fork choice is not known: at once, then seldom.
+    pub(crate) fn log_unknown_head(&self, hash: B256) {
+        let mut orphans = self.orphans();
+        let is_due = orphans.is_log_due(Instant::now());
+        drop(orphans);
+        if is_due {
+            tracing::warn!(
+                %hash,
+                "the fork choice names a head that is not known: the consensus client has to send \
+                 it, and the blocks before it"
+            );
+        }
+    }
+
+    pub(crate) fn orphans(&self) -> MutexGuard<'_, Orphans> {
+        self.orphans.lock().expect(NO_PANIC)
+    }
+}
+
+#[cfg(test)]
+mod tests;

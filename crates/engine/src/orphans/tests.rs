@@ -1,0 +1,124 @@
+use super::*;
+use crate::samples::*;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+
+/// The blocks of a chain that another engine has made, each on the one before.
+fn blocks(count: usize) -> Vec<SealedBlock> {
+    let maker = engine();
+    let hashes = branch(&maker, maker.heads().genesis, 0, count);
+    hashes.iter().map(|hash| maker.block(*hash).unwrap().unwrap().block.clone()).collect()
+}
+
+fn give(engine: &Engine, block: &SealedBlock) -> Verdict {
+    engine.new_payload(payload(block, None)).unwrap()
+}
+
+fn missing(block: &SealedBlock) -> Verdict {
+    let (number, hash) = (block.header.number, block.hash());
+    Verdict::Syncing(Missing::Block { number, hash })
+}
+
+#[test]
+fn payloads_wait_for_a_missing_block_and_run_when_it_comes() {
+    let blocks = blocks(6);
+    let engine = engine();
+    assert_eq!(engine.progress(), Ok(None));
+    assert_eq!(give(&engine, &blocks[0]), Verdict::Valid);
+    assert_eq!(choose(&engine, blocks[0].hash()), Verdict::Valid);
+    for block in &blocks[2..] {
+        assert_eq!(give(&engine, block), missing(&blocks[1]));
+        let highest = block.header.number;
+        let progress = SyncProgress { starting: 0, current: 1, highest };
+        assert_eq!(engine.progress(), Ok(Some(progress)));
+    }
+    let last = blocks[5].hash();
+    assert_eq!(choose(&engine, last), Verdict::Syncing(Missing::Head { hash: last }));
+    assert_eq!(give(&engine, &blocks[1]), Verdict::Valid);
+    assert_eq!(engine.orphans().count(), 0);
+    // The fork choice finds it run, and so does the same payload.
+    assert_eq!(choose(&engine, last), Verdict::Valid);
+    assert_eq!(engine.progress(), Ok(None));
+    assert!(blocks.iter().all(|block| give(&engine, block) == Verdict::Valid));
+    let (verdict, witness) = engine.new_payload_with_witness(payload(&blocks[4], None)).unwrap();
+    assert!(verdict == Verdict::Valid && witness.is_some());
+}
+
+#[test]
+fn an_invalid_block_among_those_that_wait_makes_the_later_ones_invalid() {
+    let blocks = blocks(3);
+    let bad = changed(&blocks[1], |block| block.header.state_root = B256::repeat_byte(9));
+    let child = changed(&blocks[2], |block| block.header.parent_hash = bad.hash());
+    let engine = engine();
+    assert_eq!(give(&engine, &child), missing(&bad));
+    assert_eq!(give(&engine, &bad), missing(&blocks[0]));
+    assert_eq!(give(&engine, &blocks[0]), Verdict::Valid);
+    for block in [&bad, &child] {
+        let verdict = choose(&engine, block.hash());
+        assert!(matches!(verdict, Verdict::Invalid { .. }), "{verdict:?}");
+        assert_eq!(give(&engine, block), verdict);
+    }
+}
+
+/// Those that an answer had no time for run with the next payload on them.
+#[test]
+fn payloads_that_could_have_run_do_with_the_next() {
+    let blocks = blocks(4);
+    let engine = engine();
+    assert_eq!(give(&engine, &blocks[0]), Verdict::Valid);
+    for block in &blocks[1..3] {
+        engine.orphans().insert(block.clone());
+    }
+    assert_eq!(give(&engine, &blocks[3]), Verdict::Valid);
+    assert_eq!(engine.orphans().count(), 0);
+}
+
+#[test]
+fn valid_blocks_that_no_fork_choice_follows_are_no_step() {
+    let blocks = blocks(3);
+    let engine = engine();
+    let highest = blocks.iter().map(|block| {
+        assert_eq!(give(&engine, block), Verdict::Valid);
+        engine.progress().unwrap().map(|progress| progress.highest)
+    });
+    assert_eq!(highest.collect::<Vec<_>>(), [None, Some(2), Some(3)]);
+    let unknown = B256::repeat_byte(7);
+    assert_eq!(choose(&engine, blocks[2].hash()), Verdict::Valid);
+    assert_eq!(engine.progress(), Ok(None));
+    assert_eq!(choose(&engine, unknown), Verdict::Syncing(Missing::Head { hash: unknown }));
+    let progress = SyncProgress { starting: 0, current: 3, highest: 3 };
+    assert_eq!(engine.progress(), Ok(Some(progress)));
+    assert_eq!(choose(&engine, blocks[2].hash()), Verdict::Valid);
+    assert_eq!(engine.progress(), Ok(None));
+}
+
+#[test]
+fn in_any_order_payloads_end_as_they_do_in_the_chains() {
+    let seed = rand::random();
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    for _ in 0..10 {
+        let maker = engine();
+        let mut hashes = vec![maker.heads().genesis];
+        let mut blocks = Vec::new();
+        for tag in 0..20 {
+            let parent = hashes[random.random_range(hashes.len().saturating_sub(4)..hashes.len())];
+            let hash = extend(&maker, parent, tag);
+            blocks.push(maker.block(hash).unwrap().unwrap().block.clone());
+            hashes.push(hash);
+        }
+        blocks.shuffle(&mut random);
+        let engine = engine();
+        for block in &blocks {
+            let verdict = give(&engine, block);
+            let parent_is_known = engine.block(block.header.parent_hash).unwrap().is_some();
+            assert_eq!(verdict == Verdict::Valid, parent_is_known, "{verdict:?}");
+        }
+        for block in &blocks {
+            let hash = block.hash();
+            assert!(engine.block(hash).unwrap().is_some());
+            assert_eq!(engine.witness(hash).unwrap(), maker.witness(hash).unwrap());
+        }
+    }
+}
