@@ -14,6 +14,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::commands::{self, DbArgs, ExportArgs, ImportArgs, InitArgs, NodeArgs};
 use crate::console::{VERSION, printed};
 use crate::demo::DemoArgs;
+use crate::disk::DiskFault;
 use crate::verify::VerifyArgs;
 
 /// An Ethereum execution engine whose every validated block comes with its execution witness.
@@ -96,10 +97,16 @@ pub fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("deponent: {}", printed(&error));
-            ExitCode::FAILURE
-        }
+        Err(error) => match error.downcast_ref::<DiskFault>() {
+            Some(fault) => {
+                eprintln!("deponent: {fault}");
+                ExitCode::from(DiskFault::EXIT_STATUS)
+            }
+            None => {
+                eprintln!("deponent: {}", printed(&error));
+                ExitCode::FAILURE
+            }
+        },
     }
 }
 

@@ -37,6 +37,7 @@ mod commands;
 mod console;
 mod data_directory;
 pub mod demo;
+mod disk;
 mod foreign_witness;
 mod forks;
 pub mod limits;
@@ -46,4 +47,5 @@ pub mod rest;
 mod verify;
 
 pub use api::Api;
+pub use disk::DiskFault;
 pub use node::{Node, NodeOptions};

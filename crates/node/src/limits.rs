@@ -42,6 +42,17 @@ pub const HELD_CODES: usize = 1 << 18;
 /// from their own places takes longer. An empty block's body has 16 KB, a full one's megabytes.
 pub const JOINED_BODY_BYTES: usize = 64 << 10;
 
+/// The free bytes of the data directory's disk below which a node stops: eight times as much as may
+/// wait to be written. A heavy block writes some hundred megabytes, and none is to fail between two
+/// looks.
+pub const MIN_FREE_BYTES: u64 = 2 << 30;
+
+/// How often the free space is looked at. It takes microseconds.
+pub const DISK_PAUSE: Duration = Duration::from_secs(10);
+
+/// How often the log says that there is little of it.
+pub const DISK_WARNING_PAUSE: Duration = Duration::from_secs(600);
+
 /// The file descriptors that connections leave to files and everything else: the logs of a chain of
 /// 200 GB have some hundred segments.
 pub(crate) const OTHER_DESCRIPTORS: usize = 512;

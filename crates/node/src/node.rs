@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::Api;
 use crate::data_directory::{Retention, open_engine};
+use crate::disk::{DiskFault, Faults, check_free, watch_free};
 
 /// The configuration of a [`Node`].
 #[derive(Debug, Clone)]
@@ -34,6 +35,8 @@ pub struct NodeOptions {
     pub zstd: bool,
     /// Whether the engine port offers `testing_buildBlockV1`.
     pub testing: bool,
+    /// The free bytes of the data directory's disk below which the node stops; 0 is no bound.
+    pub min_free_bytes: u64,
     /// Threads, caches and retention of the engine.
     pub engine_options: EngineOptions,
     /// Caches of the database.
@@ -53,6 +56,7 @@ impl NodeOptions {
             jwt_file: None,
             zstd: true,
             testing: false,
+            min_free_bytes: 0,
             engine_options: EngineOptions::default(),
             database: DatabaseOptions::default(),
         }
@@ -74,6 +78,9 @@ pub struct Node {
     /// Dropped to stop the ports.
     stop: watch::Sender<()>,
     ports: JoinSet<()>,
+    faults: Faults,
+    /// Looks at the free space.
+    _watch: JoinSet<()>,
 }
 
 impl Node {
@@ -82,13 +89,16 @@ impl Node {
     ///
     /// # Errors
     /// If the data directory holds no chain and no genesis is given, or another chain than the
-    /// genesis's; if files cannot be read or written; and if an address is taken.
+    /// genesis's; if files cannot be read or written; if an address is taken; [`DiskFault`] if the
+    /// disk has too little room.
     pub async fn start(options: NodeOptions) -> anyhow::Result<Self> {
         let NodeOptions { genesis, data_dir, http, engine, ipc, jwt_file, testing, .. } = options;
         if genesis.is_some() {
             state::create_directory(&data_dir)
                 .with_context(|| format!("cannot make the directory {}", data_dir.display()))?;
         }
+        let (watched, min_free_bytes) = (data_dir.clone(), options.min_free_bytes);
+        check_free(&watched, min_free_bytes)?;
         let (given, own_jwt) = (jwt_file.as_deref(), data_dir.join("jwt.hex"));
         let given = given.map(JwtSecret::load).transpose()?;
         // A large genesis takes seconds.
@@ -100,6 +110,13 @@ impl Node {
             })
         };
         let chain = Arc::new(tokio::task::spawn_blocking(open).await??);
+        let faults = Faults::default();
+        let failed = faults.clone();
+        chain.on_failure(move |error| failed.write_failed(error));
+        let mut watch = JoinSet::new();
+        if min_free_bytes > 0 {
+            watch.spawn(watch_free(watched, min_free_bytes, faults.clone()));
+        }
         let throttle = LogThrottle::default();
         chain.on_persisted(move |PersistedBlock { number, hash }| {
             // This runs on the persistence thread, so no fork choice waits for the log.
@@ -117,6 +134,8 @@ impl Node {
             engine: chain.clone(),
             stop: watch::Sender::new(()),
             ports: JoinSet::new(),
+            faults,
+            _watch: watch,
         };
         let most_connections = most_connections();
         let bounded = |jwt, limits: Limits| {
@@ -144,6 +163,12 @@ impl Node {
     /// The node's engine, for programs that run a node in their own process.
     pub const fn engine(&self) -> &Arc<Engine> {
         &self.engine
+    }
+
+    /// Waits until the disk is no good any more: a write has failed, or there is too little room.
+    /// The node answers with errors then, and is to be [stopped](Self::stop).
+    pub async fn disk_fault(&self) -> DiskFault {
+        self.faults.next().await
     }
 
     /// Stops listening, lets running calls finish, and returns when they have.

@@ -1,5 +1,6 @@
 //! A port: the methods of [`Api`] over JSON-RPC, and the Engine API over REST.
 
+use engine::SyncProgress;
 use rpc::rest::{Request, Resources, Response, StatusCode};
 use rpc::{Error, Handler, Json, Method, Params, RawValue};
 use rpc::{Subscription, SubscriptionMethods};
@@ -22,6 +23,15 @@ impl Handler for Api {
         &self.methods
     }
 
+    /// `/health` says that the process answers, `/ready` that it validates and is in step.
+    fn probe(&self, path: &str) -> Option<Result<(), String>> {
+        match path {
+            "/health" => Some(Ok(())),
+            "/ready" => Some(self.is_ready()),
+            _ => None,
+        }
+    }
+
     /// The Engine API over REST, on its own ports.
     fn resources(&self) -> Option<&dyn Resources> {
         self.offers_rest().then_some(self)
@@ -37,6 +47,20 @@ impl Handler for Api {
         }
         Params::of(params)?.end()?;
         Ok(self.persisted.subscribe())
+    }
+}
+
+impl Api {
+    /// Whether blocks are validated and the chain is in step; else why not.
+    fn is_ready(&self) -> Result<(), String> {
+        self.engine.check().map_err(|error| format!("a write has failed: {error}"))?;
+        match self.engine.progress() {
+            Ok(None) => Ok(()),
+            Ok(Some(SyncProgress { current, highest, .. })) => Err(format!(
+                "not in step: the head is block {current}, the highest block heard of {highest}"
+            )),
+            Err(error) => Err(error.to_string()),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::storage::{StorageArgs, parse_bytes};
 use crate::data_directory::Retention;
-use crate::{Node, NodeOptions, limits};
+use crate::{DiskFault, Node, NodeOptions, limits};
 
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -71,6 +71,11 @@ pub(crate) struct NodeArgs {
     #[arg(long = "engine.unpersisted-bytes", value_name = "BYTES", value_parser = parse_bytes,
           default_value_t = EngineOptions::default().unpersisted_bytes)]
     unpersisted_bytes: u64,
+    /// Stop when the disk of the data directory has fewer free bytes, with exit status 74. Warn
+    /// below twice as many. 0 never stops.
+    #[arg(long = "datadir.min-free", value_name = "BYTES", value_parser = parse_bytes,
+          default_value_t = limits::MIN_FREE_BYTES)]
+    min_free_bytes: u64,
     /// Sync the journal before each VALID and each fork choice is answered, so that they outlast a
     /// power cut too. Without it they outlast the process, however it ends. It takes as long as the
     /// disk takes for a sync.
@@ -93,7 +98,7 @@ pub(crate) struct NodeArgs {
     trie_workers: Option<usize>,
 }
 
-/// Runs a node until SIGINT or SIGTERM.
+/// Runs a node until SIGINT or SIGTERM, or a fault of the disk.
 pub(crate) fn run_node(args: NodeArgs) -> anyhow::Result<()> {
     // A panic is a broken invariant: no later answer could be trusted.
     let report = std::panic::take_hook();
@@ -112,6 +117,7 @@ pub(crate) fn run_node(args: NodeArgs) -> anyhow::Result<()> {
         jwt_file: args.authrpc_jwtsecret,
         zstd: !args.zstd_disable,
         testing: args.testing,
+        min_free_bytes: args.min_free_bytes,
         database: DatabaseOptions {
             journal: if args.journal_sync { JournalMode::Sync } else { JournalMode::Write },
             ..args.storage.database()
@@ -141,12 +147,21 @@ pub(crate) fn run_node(args: NodeArgs) -> anyhow::Result<()> {
             _ = terminate.recv() => return Ok(()),
         };
         announce(&node, &jwt_shown);
-        tokio::select! {
-            _ = interrupt.recv() => tracing::info!("SIGINT: stopping"),
-            _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
-        }
-        node.stop().await;
-        Ok(())
+        let fault = tokio::select! {
+            _ = interrupt.recv() => {
+                tracing::info!("SIGINT: stopping");
+                None
+            }
+            _ = terminate.recv() => {
+                tracing::info!("SIGTERM: stopping");
+                None
+            }
+            fault = node.disk_fault() => {
+                tracing::error!("stopping, for a fault of the disk");
+                Some(fault)
+            }
+        };
+        stop(node, fault).await
     })
 }
 
@@ -156,6 +171,15 @@ fn parse_ip(text: &str) -> Result<IpAddr, String> {
         "localhost" => Ok(LOCALHOST),
         text => text.parse().map_err(|_| "not an IP address, nor localhost".to_owned()),
     }
+}
+
+/// Stops the node. The error says what is wrong with the disk, also where only the last writes show
+/// it.
+async fn stop(node: Node, fault: Option<DiskFault>) -> anyhow::Result<()> {
+    let engine = node.engine().clone();
+    node.stop().await;
+    let last = engine.persist().map_err(|error| DiskFault::Write { reason: error.to_string() });
+    fault.map_or(Ok(()), Err).and(last).map_err(anyhow::Error::from)
 }
 
 fn announce(node: &Node, jwt: &Path) {

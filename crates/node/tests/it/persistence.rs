@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::support::*;
@@ -13,7 +14,7 @@ use deponent_node::demo::World;
 use deponent_node::{Node, NodeOptions};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use rpc::{Client, JwtSecret, SessionClient};
+use rpc::{Client, ClientError, JwtSecret, SessionClient};
 use serde_json::{Value, json};
 
 /// A `deponent node` in a process of its own.
@@ -21,6 +22,8 @@ struct Process {
     child: Child,
     engine: Client,
     public: String,
+    /// The rest of its log, once it has ended.
+    log: JoinHandle<Vec<String>>,
 }
 
 impl Process {
@@ -30,7 +33,11 @@ impl Process {
     }
 
     async fn start_with(dir: &Path, arguments: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
+        Self::start_by(Command::new(env!("CARGO_BIN_EXE_deponent")), dir, arguments).await
+    }
+
+    /// A node by a command that takes the program's arguments.
+    async fn start_by(mut command: Command, dir: &Path, arguments: &[&str]) -> Self {
         command.args(["node", "--testing", "--http.port", "0", "--authrpc.port", "0"]);
         let genesis = dir.join("genesis.json");
         if genesis.exists() {
@@ -55,10 +62,10 @@ impl Process {
         let engine = address("Engine API", "engine=");
         let public = address("public JSON-RPC", "http=");
         // Its log must be read on, or it would wait for room in the pipe.
-        std::thread::spawn(move || lines.for_each(drop));
+        let log = std::thread::spawn(move || lines.map_while(Result::ok).collect());
         let jwt = JwtSecret::load(&dir.join("data/jwt.hex")).expect("a secret");
         let engine = Client::connect(&engine, Some(jwt)).await.expect("a connection");
-        Self { child, engine, public }
+        Self { child, engine, public, log }
     }
 
     async fn head(&mut self) -> Value {
@@ -73,8 +80,36 @@ impl Process {
         self.head().await
     }
 
+    /// The same, as far as the node answers.
+    async fn try_add(&mut self, parent: &Value) -> Result<Value, ClientError> {
+        let payload = self.try_build(parent, json!([]), json!([])).await?;
+        let params = json!([payload["executionPayload"], [], parent["hash"], []]);
+        let status: Value = self.engine.call("engine_newPayloadV4", params).await?;
+        assert_eq!(status["status"], "VALID", "{status}");
+        let hash = &payload["executionPayload"]["blockHash"];
+        self.engine.call("eth_getBlockByHash", json!([hash, false])).await
+    }
+
     /// Has a block with these withdrawals and transactions called valid.
     async fn add(&mut self, parent: &Value, withdrawals: Value, transactions: Value) -> Value {
+        let built = self.build(parent, withdrawals, transactions).await;
+        let payload = &built["executionPayload"];
+        let params = json!([payload, [], parent["hash"], built["executionRequests"]]);
+        let status: Value = self.engine.call("engine_newPayloadV4", params).await.expect("judged");
+        assert_eq!(status["status"], "VALID", "{status}");
+        payload["blockHash"].clone()
+    }
+
+    async fn build(&mut self, parent: &Value, withdrawals: Value, transactions: Value) -> Value {
+        self.try_build(parent, withdrawals, transactions).await.expect("built")
+    }
+
+    async fn try_build(
+        &mut self,
+        parent: &Value,
+        withdrawals: Value,
+        transactions: Value,
+    ) -> Result<Value, ClientError> {
         let number =
             |value: &Value| u64::from_str_radix(&value.as_str().unwrap()[2..], 16).unwrap();
         let attributes = json!({
@@ -85,12 +120,7 @@ impl Process {
             "parentBeaconBlockRoot": parent["hash"],
         });
         let params = json!([parent["hash"], attributes, transactions, null]);
-        let built: Value = self.engine.call("testing_buildBlockV1", params).await.expect("built");
-        let payload = &built["executionPayload"];
-        let params = json!([payload, [], parent["hash"], built["executionRequests"]]);
-        let status: Value = self.engine.call("engine_newPayloadV4", params).await.expect("judged");
-        assert_eq!(status["status"], "VALID", "{status}");
-        payload["blockHash"].clone()
+        self.engine.call("testing_buildBlockV1", params).await
     }
 
     /// Makes a block the head and, when asked, finalized.
@@ -109,6 +139,18 @@ impl Process {
     /// A block by its hash, whatever branch it is on.
     async fn block(&mut self, hash: &Value) -> Value {
         self.engine.call("eth_getBlockByHash", json!([hash, false])).await.expect("an answer")
+    }
+
+    /// Waits until it ends by itself. Gives its exit status and the rest of its log.
+    async fn ended(mut self) -> (Option<i32>, String) {
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("it can be waited for") {
+                break status;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        let log = std::mem::replace(&mut self.log, std::thread::spawn(Vec::new));
+        (status.code(), log.join().expect("a thread that reads").join("\n"))
     }
 
     /// As `kill -9` does it.
@@ -248,6 +290,116 @@ async fn a_block_with_a_large_witness_that_was_called_valid_outlasts_a_kill_at_a
         json!([Bytes::from(transaction.encoded_2718())])
     };
     check_kills(dir.path(), &["--journal.sync"], transaction).await;
+}
+
+/// `deponent` with files of at most so many blocks of 512 bytes: later writes fail, as on a full
+/// disk.
+fn with_short_files(blocks: u64) -> Command {
+    let mut command = Command::new("sh");
+    let script = format!(r#"trap "" XFSZ; ulimit -f {blocks}; exec "$0" "$@""#);
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_deponent")]);
+    command
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_write_stops_the_node_with_its_own_status_and_loses_nothing() {
+    let dir = directory();
+    let mut node = Process::start(dir.path()).await;
+    let head = node.head().await;
+    node.extend(&head, json!([]), false).await;
+    node.kill();
+    let files = std::fs::read_dir(dir.path().join("data/chain")).expect("a directory");
+    let longest = files.map(|file| file.unwrap().metadata().unwrap().len()).max().expect("files");
+    // Half a mebibyte more than the longest has, in the unit of the shell.
+    let limit = (longest + (512 << 10)) / 512;
+    let mut node = Process::start_by(with_short_files(limit), dir.path(), &[]).await;
+    let mut last = node.head().await;
+    for _ in 0..100_000 {
+        match node.try_add(&last).await {
+            Ok(block) => last = block,
+            Err(_) => break,
+        }
+    }
+    let (status, log) = node.ended().await;
+    assert_eq!(status, Some(74), "{log}");
+    assert!(log.contains("a write has failed") && log.contains("start the node again"), "{log}");
+    let mut node = Process::start(dir.path()).await;
+    let block = node.block(&last["hash"]).await;
+    assert_eq!(block["hash"], last["hash"], "the last valid block is lost");
+    node.extend(&last, json!([]), false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_with_too_little_room_is_refused_with_its_own_status() {
+    let dir = directory();
+    let refused = Command::new(env!("CARGO_BIN_EXE_deponent"))
+        .args(["node", "--datadir.min-free", "1000T", "--http.port", "0", "--authrpc.port", "0"])
+        .arg("--chain")
+        .arg(dir.path().join("genesis.json"))
+        .arg("--datadir")
+        .arg(dir.path().join("data"))
+        .output()
+        .expect("the program runs");
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(74), "{told}");
+    assert!(told.contains("--datadir.min-free") && told.contains("Make room"), "{told}");
+    assert!(!dir.path().join("data/chain").exists(), "nothing is begun");
+}
+
+/// The status of `GET path` on the public port, and the answer.
+async fn probe(node: &Process, path: &str) -> (u16, String) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(&node.public).await.expect("a connection");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("read");
+    let status = answer.split(' ').nth(1).expect("a status").parse().expect("a number");
+    (status, answer)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gap_is_told_by_eth_syncing_and_ready_until_it_is_filled() {
+    let dir = directory();
+    let mut node = Process::start(dir.path()).await;
+    assert_eq!((probe(&node, "/health").await.0, probe(&node, "/ready").await.0), (200, 200));
+    assert_eq!(probe(&node, "/other").await.0, 404);
+    let genesis = node.head().await;
+    let first = node.extend(&genesis, json!([]), false).await;
+    let second = node.build(&first, json!([]), json!([])).await;
+    // Another chain has the blocks after that.
+    let other_dir = directory();
+    let mut other = Process::start(other_dir.path()).await;
+    let mut head = other.extend(&genesis, json!([]), false).await;
+    assert_eq!(head, first);
+    let mut params = Vec::new();
+    for _ in 0..3 {
+        let built = other.build(&head, json!([]), json!([])).await;
+        params.push(json!([built["executionPayload"], [], head["hash"], []]));
+        head = other.extend(&head, json!([]), false).await;
+    }
+    assert_eq!(params[0][0], second["executionPayload"]);
+    for params in &params[1..] {
+        let status: Value = node.engine.call("engine_newPayloadV4", params).await.expect("judged");
+        assert_eq!(status["status"], "SYNCING", "{status}");
+    }
+    let syncing = node.engine.call::<Value>("eth_syncing", json!([])).await.expect("an answer");
+    let expected = json!({"startingBlock": "0x0", "currentBlock": "0x1", "highestBlock": "0x4"});
+    assert_eq!(syncing, expected);
+    let (status, answer) = probe(&node, "/ready").await;
+    assert!(status == 503 && answer.contains("not in step: the head is block 1"), "{answer}");
+    assert_eq!(probe(&node, "/health").await.0, 200);
+    let status: Value = node.engine.call("engine_newPayloadV4", &params[0]).await.expect("judged");
+    assert_eq!(status["status"], "VALID", "{status}");
+    node.choose(&head["hash"], false).await;
+    assert_eq!(node.head().await, head);
+    let syncing = node.engine.call::<Value>("eth_syncing", json!([])).await.expect("an answer");
+    assert_eq!((syncing, probe(&node, "/ready").await.0), (json!(false), 200));
+    node.child.kill().expect("it runs");
+    let (_, log) = node.ended().await;
+    let missing = format!("missing=2 missing_hash={}", params[0][0]["blockHash"].as_str().unwrap());
+    assert_eq!(log.matches("a block is missing").count(), 1, "{log}");
+    assert!(log.contains(&missing), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -34,6 +34,9 @@ pub(super) fn check(
         })?;
     }
     if !is_resource {
+        if is_probe(head, body) && port.handler.probe(head.uri.path()).is_some() {
+            return Ok(());
+        }
         check_path(head)?;
         let is_handshake = handshake::is_asked(head) && head.version != Version::HTTP_2;
         if is_handshake || is_probe(head, body) {

@@ -85,7 +85,10 @@ impl HttpConnection {
             return refuse(refusal);
         }
         if !is_resource && is_probe(&head, &body) {
-            return Response::new(ResponseBody::from(String::new()));
+            return match self.port.handler.probe(head.uri.path()) {
+                Some(Err(reason)) => refuse(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, reason)),
+                Some(Ok(())) | None => Response::new(ResponseBody::from(String::new())),
+            };
         }
         if let (false, Some(upgrade)) = (is_resource, upgrade)
             && handshake::is_asked(&head)

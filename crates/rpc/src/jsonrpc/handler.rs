@@ -44,6 +44,13 @@ pub trait Handler: Send + Sync + 'static {
         Err(Error::method_not_found(method))
     }
 
+    /// Answers `GET path`, by which a monitor asks how the server is: `None` where nothing is
+    /// there, an error of one sentence for status 503. The server answers `/`. It must be quick.
+    fn probe(&self, path: &str) -> Option<Result<(), String>> {
+        _ = path;
+        None
+    }
+
     /// The resources that are offered over HTTP beside JSON-RPC.
     fn resources(&self) -> Option<&dyn Resources> {
         None
