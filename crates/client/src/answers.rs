@@ -6,6 +6,7 @@ use std::time::Duration;
 use alloy_rpc_types_engine::{ForkchoiceUpdated, PayloadStatus, PayloadStatusEnum};
 use engine_api::{ForkchoiceUpdateResponse, Status, headers};
 use rpc::rest::HeaderMap;
+use rpc::shortened;
 use serde::{Deserialize, Serialize};
 use witness::{PublicKey, Witness};
 
@@ -72,9 +73,9 @@ pub(crate) fn status_of(status: engine_api::PayloadStatus) -> PayloadStatus {
     let engine_api::PayloadStatus { status, latest_valid_hash, validation_error } = status;
     let status = match status {
         Status::Valid => PayloadStatusEnum::Valid,
-        Status::Invalid | Status::InvalidBlockHash => {
-            PayloadStatusEnum::Invalid { validation_error: validation_error.unwrap_or_default() }
-        }
+        Status::Invalid | Status::InvalidBlockHash => PayloadStatusEnum::Invalid {
+            validation_error: shortened(validation_error.unwrap_or_default()),
+        },
         Status::Syncing => PayloadStatusEnum::Syncing,
         Status::Accepted => PayloadStatusEnum::Accepted,
     };

@@ -109,6 +109,6 @@ pub use payload::{decode_payload, validate_versioned_hashes};
 pub use proof_of_work::next_difficulty;
 pub use validate::{
     Roots, Verified, VerifyError, execute_statelessly, validate, validate_access_list,
-    validate_body, validate_body_roots, verify,
+    validate_body, validate_body_roots, verify, verify_taking_missing_for_absent,
 };
 pub use witness::PublicKey;

@@ -41,11 +41,13 @@ pub(crate) struct NamedReads<S> {
     pub(crate) failed: Option<FailedRead>,
     /// An account for each code that one was read with.
     owners: B256Map<Address>,
+    /// The accounts that were taken for absent since nodes are missing, where that is allowed.
+    pub(crate) taken_for_absent: Option<Vec<Address>>,
 }
 
 impl<S> NamedReads<S> {
     pub(crate) fn new(state: S) -> Self {
-        Self { state, failed: None, owners: B256Map::default() }
+        Self { state, failed: None, owners: B256Map::default(), taken_for_absent: None }
     }
 
     fn note<T>(
@@ -63,6 +65,12 @@ impl<S> NamedReads<S> {
 impl<S: State> State for NamedReads<S> {
     fn account(&mut self, address: Address) -> Result<Option<Account>, StateError> {
         let account = self.state.account(address);
+        if let Some(absent) = &mut self.taken_for_absent
+            && let Err(StateError::Trie(trie::Error::MissingNode { .. })) = account
+        {
+            absent.push(address);
+            return Ok(None);
+        }
         if let Ok(Some(account)) = &account {
             self.owners.entry(account.code_hash).or_insert(address);
         }

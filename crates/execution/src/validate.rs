@@ -85,6 +85,30 @@ pub fn verify(
     public_keys: Option<&[Bytes]>,
     witness: &Witness,
 ) -> Result<Verified, VerifyError> {
+    verify_with(chain, block, public_keys, witness, false).map(|(verified, _)| verified)
+}
+
+/// As [`verify`], but an account of which the witness lacks a node is taken for absent, as geth's
+/// stateless run does. That proves less: also returns these accounts. A block that is only valid if
+/// they are absent verifies, whether they are or not.
+///
+/// # Errors
+/// As [`verify`]; a change of such an account still needs its nodes.
+pub fn verify_taking_missing_for_absent(
+    chain: &ChainSpec,
+    block: &SealedBlock,
+    witness: &Witness,
+) -> Result<(Verified, Vec<Address>), VerifyError> {
+    verify_with(chain, block, None, witness, true)
+}
+
+fn verify_with(
+    chain: &ChainSpec,
+    block: &SealedBlock,
+    public_keys: Option<&[Bytes]>,
+    witness: &Witness,
+    takes_for_absent: bool,
+) -> Result<(Verified, Vec<Address>), VerifyError> {
     let OpenedWitness { senders, index, parent } = open(chain, block, witness)?;
     if let Some(public_keys) = public_keys {
         check_public_keys(public_keys, &senders).map_err(BlockError::from)?;
@@ -93,16 +117,18 @@ pub fn verify(
     validate_ommers_alone(block).map_err(BlockError::from)?;
     let parent_hash = block.header.parent_hash;
     let mut state = NamedReads::new(TrieState::new(parent.state_root, &index));
+    state.taken_for_absent = takes_for_absent.then(Vec::new);
     let options = RunOptions::default();
     let executed = validate(chain, &parent, parent_hash, block, &senders, options, &mut state);
     let executed = executed.map_err(|error| VerifyError::of(error, state.failed))?;
     let witness = executed.witness(&mut state.state, &block.header).map_err(BlockError::from)?;
-    Ok(Verified {
+    let verified = Verified {
         state_root: block.header.state_root,
         receipts_root: block.header.receipts_root,
         gas_used: block.header.gas_used,
         witness,
-    })
+    };
+    Ok((verified, state.taken_for_absent.unwrap_or_default()))
 }
 
 /// The two roots that the execution of a block gives.

@@ -14,10 +14,11 @@ use witness::{HeaderOrder, NodeList, Witness, limits};
 
 /// A witness, in canonical form as far as that says nothing about its content.
 #[derive(Debug)]
-pub(crate) struct ForeignWitness {
-    pub(crate) witness: Witness,
+pub struct ForeignWitness {
+    /// The witness, its headers in canonical order.
+    pub witness: Witness,
     /// How the form differed from the canonical one.
-    pub(crate) differences: Vec<String>,
+    pub differences: Vec<String>,
 }
 
 /// Envelopes of JSON-RPC inside one another.
@@ -33,7 +34,7 @@ impl ForeignWitness {
     ///
     /// # Errors
     /// The reason why it cannot be read.
-    pub(crate) fn read(json: &str) -> Result<Self, String> {
+    pub fn read(json: &str) -> Result<Self, String> {
         let mut differences = Vec::new();
         let mut witness = lists(json, ENVELOPES, &mut differences)?;
         let order = match witness.sort_headers() {

@@ -38,7 +38,7 @@ mod console;
 mod data_directory;
 pub mod demo;
 mod disk;
-mod foreign_witness;
+pub mod foreign_witness;
 mod forks;
 pub mod limits;
 mod node;

@@ -41,6 +41,10 @@ pub(crate) struct VerifyArgs {
     /// Refuse a witness that is not canonical, in its form or in its content.
     #[arg(long)]
     strict: bool,
+    /// Take an account of which the witness lacks a node for absent, as geth does. That proves
+    /// less: each such account is named.
+    #[arg(long = "missing-is-absent", conflicts_with = "strict")]
+    missing_is_absent: bool,
 }
 
 /// The outcome for a block that was read.
@@ -84,7 +88,12 @@ fn verify(args: &VerifyArgs) -> anyhow::Result<Outcome> {
         )));
     }
     let start = Instant::now();
-    let verified = match execution::verify(&chain, &block, None, &given.witness) {
+    let outcome = match args.missing_is_absent {
+        true => execution::verify_taking_missing_for_absent(&chain, &block, &given.witness),
+        false => execution::verify(&chain, &block, None, &given.witness)
+            .map(|verified| (verified, Vec::new())),
+    };
+    let (verified, absent) = match outcome {
         Ok(verified) => verified,
         Err(VerifyError::Block(BlockError::Invalid(reason))) => {
             return Ok(Outcome::Invalid(format!("{at}: {reason}")));
@@ -99,7 +108,11 @@ fn verify(args: &VerifyArgs) -> anyhow::Result<Outcome> {
     if args.strict && (given.witness != verified.witness || !given.differences.is_empty()) {
         return Ok(Outcome::NotCanonical(format!("{at}: {}", differences())));
     }
-    Ok(Outcome::Valid(report(&chain, &block, &given, &verified, time)))
+    let mut report = report(&chain, &block, &given, &verified, time);
+    for address in absent {
+        report += &format!("{:<14}account {address}: it is not proven\n", "taken absent");
+    }
+    Ok(Outcome::Valid(report))
 }
 
 /// Whether the witness has nothing where it should have something, and not something else.

@@ -6,7 +6,8 @@
 use crate::{DecodeError, NodeList, Witness, limits};
 use alloy_primitives::Bytes;
 use serde::Deserialize;
-use serde::de::{IgnoredAny, SeqAccess, Unexpected, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 use std::fmt::Formatter;
 
 /// Appends the JSON object to `out`.
@@ -30,15 +31,38 @@ pub fn write(witness: &Witness, out: &mut Vec<u8>) {
 /// # Errors
 /// When the JSON is malformed, lacks a list, or exceeds a limit.
 pub fn decode(input: &[u8]) -> Result<Witness, DecodeError> {
-    serde_json::from_slice::<Document>(input)
-        .map_err(|error| DecodeError::malformed("witness", error))?
-        .try_into()
+    let Members(document) =
+        serde_json::from_slice(input).map_err(|error| DecodeError::malformed("witness", error))?;
+    document.try_into()
 }
 
 impl<'de> Deserialize<'de> for Witness {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let document = Document::deserialize(deserializer)?;
+        let Members(document) = Members::deserialize(deserializer)?;
         document.try_into().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A document that is an object: a derived `Deserialize` would also take an array of the lists.
+struct Members(Document);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Members;
+
+    fn expecting(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Members, A::Error> {
+        Document::deserialize(MapAccessDeserializer::new(members)).map(Members)
     }
 }
 

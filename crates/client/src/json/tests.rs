@@ -47,17 +47,17 @@ fn a_witness_that_its_slow_twin_refuses_is_refused() {
     }
 }
 
-/// As geth 1.17 writes them.
+/// As geth 1.17 writes them, the newest first.
 #[test]
-fn headers_may_be_objects() {
-    let header = Header { number: 7, base_fee_per_gas: Some(9), ..Header::default() };
-    let rlp = Bytes::from(alloy_rlp::encode(&header));
-    let mut object = serde_json::to_value(&header).expect("JSON");
-    object["hash"] = serde_json::json!(header.hash_slow());
-    let json = serde_json::json!({"state": [], "codes": ["0x60"], "headers": [object, rlp]});
+fn headers_may_be_objects_and_are_sorted() {
+    let header = |number| Header { number, base_fee_per_gas: Some(9), ..Header::default() };
+    let rlp = |number| Bytes::from(alloy_rlp::encode(header(number)));
+    let mut object = serde_json::to_value(header(8)).expect("JSON");
+    object["hash"] = serde_json::json!(header(8).hash_slow());
+    let json = serde_json::json!({"state": [], "codes": ["0x60"], "headers": [object, rlp(7)]});
     let json = json.to_string();
     let read = witness(&json, &Spare::default()).expect("a witness");
-    assert_eq!(read.headers, [rlp.clone(), rlp]);
+    assert_eq!(read.headers, [rlp(7), rlp(8)]);
     assert_eq!(read.codes, [Bytes::from_static(&[0x60])]);
     let bad = r#"{"state": [], "codes": [], "headers": [{"number": 7}]}"#;
     witness(bad, &Spare::default()).expect_err("half a header");

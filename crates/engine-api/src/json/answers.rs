@@ -5,6 +5,7 @@ use alloy_rpc_types_engine::ExecutionPayload;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use super::object::Object;
 use crate::Error;
 use crate::ssz::{BlobsBundle, BuiltPayload, PayloadStatus, Status, WithWitness};
 
@@ -23,7 +24,7 @@ impl WithWitness<PayloadStatus> {
             #[serde(borrow)]
             witness: Option<&'a RawValue>,
         }
-        let Fields { status, latest_valid_hash, validation_error, witness } =
+        let Object(Fields { status, latest_valid_hash, validation_error, witness }) =
             serde_json::from_str(input)?;
         let content = PayloadStatus { status, latest_valid_hash, validation_error };
         let read = |rlp: &RawValue| -> Result<_, Error> {

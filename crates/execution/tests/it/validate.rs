@@ -434,3 +434,34 @@ fn a_deletion_needs_the_sibling_that_remains() {
         assert_eq!(change.unwrap().slots, [(U256::ONE, U256::ZERO)]);
     }
 }
+
+/// A call to an account that is absent, whose path ends at the leaf of another one that the block
+/// does not touch otherwise: without that leaf nothing is known of it.
+#[test]
+fn a_missing_node_is_an_absence_for_those_alone_who_ask_for_that() {
+    let fillers = (1..40).map(|tag| (Address::repeat_byte(tag), StartAccount::rich()));
+    let sender = Signer::new(1);
+    let accounts = [(sender.address(), StartAccount::rich())].into_iter().chain(fillers);
+    let world = World::new(world::chain("osaka"), accounts);
+    let mut found = 0;
+    for tag in 100..=200 {
+        let absent = Address::repeat_byte(tag);
+        let block = world.block(vec![sender.call(0, absent, [])]);
+        let whole = world.check(&block).unwrap().witness;
+        for index in 0..whole.state.len() {
+            let mut less = whole.clone();
+            less.state.remove(index);
+            let error = verify(&world.chain, &block, None, &less).expect_err("it lacks a node");
+            let VerifyError::Read { read, .. } = error else { panic!("{error}") };
+            if read != FailedRead::Account(absent) {
+                continue;
+            }
+            // The leaf may be a system contract's, which is not absent.
+            let lenient = verify_taking_missing_for_absent(&world.chain, &block, &less);
+            let Ok((verified, taken)) = lenient else { continue };
+            assert_eq!((verified.state_root, taken), (block.header.state_root, vec![absent]));
+            found += 1;
+        }
+    }
+    assert!(found > 0, "no path ended at another leaf");
+}

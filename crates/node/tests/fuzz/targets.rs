@@ -18,6 +18,7 @@ use client::ssz::{
     write_hashes_request,
 };
 use deponent_node::Api;
+use deponent_node::foreign_witness::ForeignWitness;
 use engine::{Engine, Genesis};
 use execution::stateless::input::StatelessInput;
 use execution::{AccessList, ChainSpec};
@@ -41,6 +42,8 @@ pub const TARGETS: &[(&str, Target, usize)] = &[
     ("block_file", block_file, 10_000),
     ("block_rlp", block_rlp, 50_000),
     ("engine_port", engine_port, 10_000),
+    ("foreign_json", foreign_json, 100_000),
+    ("foreign_witness", foreign_witness, 50_000),
     ("jwt", jwt, 100_000),
     ("rest_container", rest_container, 100_000),
     ("rpc_answer", rpc_answer, 100_000),
@@ -64,6 +67,37 @@ pub fn witness_rlp(data: &[u8]) -> bool {
     let content = |mut rlp| alloy_rlp::Header::decode_bytes(&mut rlp, true).expect("it is a list");
     let (_keys, items) = content(&written).split_last().expect("four items");
     assert!(content(data).starts_with(items), "the items are written as they were read");
+    true
+}
+
+/// JSON of others: what serde_json reads, and short errors.
+pub fn foreign_json(data: &[u8]) -> bool {
+    let theirs = serde_json::from_slice::<serde_json::Value>(data);
+    let is_json = theirs.is_ok();
+    match rpc::read_json_bytes::<serde_json::Value>(data) {
+        Ok(value) => assert_eq!(theirs.ok(), Some(value)),
+        Err(error) => {
+            assert!(theirs.is_err(), "{error}");
+            assert!(error.to_string().len() < 10_000, "{error}");
+        }
+    }
+    is_json
+}
+
+/// A witness as other tools have it: the strict reader's content, and canonical when it is written.
+pub fn foreign_witness(data: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(data) else { return false };
+    let Ok(read) = ForeignWitness::read(text.trim()) else { return false };
+    if let Ok(mut strict) = witness::json::decode(data) {
+        strict.sort_headers();
+        assert_eq!(read.witness, strict);
+    }
+    let mut written = Vec::new();
+    witness::json::write(&read.witness, &mut written);
+    let again = ForeignWitness::read(std::str::from_utf8(&written).expect("hex"));
+    let again = again.expect("it was written here");
+    assert_eq!(again.witness, read.witness);
+    assert!(again.differences.is_empty(), "{:?}", again.differences);
     true
 }
 

@@ -58,7 +58,7 @@ fn other_members_are_passed_over() {
 
 #[test]
 fn other_types_are_refused() {
-    for input in ["null", "1", "\"0x\"", "[]", "true"] {
+    for input in ["null", "1", "\"0x\"", "[]", "true", "[[],[],[]]"] {
         refused(input, "witness: invalid");
     }
     for list in ["null", "{}", "\"0x\"", "1"] {
