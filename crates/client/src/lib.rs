@@ -27,7 +27,7 @@
 //! # tokio::runtime::Runtime::new()?.block_on(async {
 //! # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
 //! # let address = listener.local_addr()?.to_string();
-//! # let options = ServerOptions { jwt: None, limits: Limits::public() };
+//! # let options = ServerOptions::new(None, Limits::public());
 //! # tokio::spawn(serve(listener, options, std::sync::Arc::new(Server), std::future::pending()));
 //! # let payload = ExecutionPayload::V1(ExecutionPayloadV1 {
 //! #     parent_hash: Default::default(), fee_recipient: Default::default(),

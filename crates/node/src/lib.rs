@@ -41,6 +41,7 @@ mod disk;
 pub mod foreign_witness;
 mod forks;
 pub mod limits;
+mod memory;
 mod node;
 mod port;
 pub mod rest;
@@ -48,4 +49,5 @@ mod verify;
 
 pub use api::Api;
 pub use disk::DiskFault;
+pub use memory::NodeMemory;
 pub use node::{Node, NodeOptions};

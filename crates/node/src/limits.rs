@@ -53,6 +53,22 @@ pub const DISK_PAUSE: Duration = Duration::from_secs(10);
 /// How often the log says that there is little of it.
 pub const DISK_WARNING_PAUSE: Duration = Duration::from_secs(600);
 
+/// The least memory of a port, in bytes: some connections, and an answer of a megabyte.
+pub const LEAST_PORT_BYTES: u64 = 64 << 20;
+
+/// About the memory of a block while it runs, in bytes: up to 300 MiB were measured.
+pub const BLOCK_BYTES: u64 = 300 << 20;
+
+/// About the memory of a node that does nothing, in bytes.
+pub const PROGRAM_BYTES: u64 = 100 << 20;
+
+/// The nice value of threads that run calls of the public port: blocks go first, and a call is
+/// served before work in the background.
+pub const PUBLIC_NICE: i32 = 10;
+
+/// Connections of a port at least, however few descriptors there are.
+pub(crate) const LEAST_CONNECTIONS: usize = 64;
+
 /// The file descriptors that connections leave to files and everything else: the logs of a chain of
 /// 200 GB have some hundred segments.
 pub(crate) const OTHER_DESCRIPTORS: usize = 512;

@@ -4,15 +4,18 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use engine::{Engine, EngineOptions, PersistedBlock};
-use rpc::{JwtSecret, Limits, Listener, LogThrottle, ServerOptions, serve};
+use rpc::{JwtSecret, Limits, Listener, LogThrottle, PortMemory, ServerOptions, serve};
 use state::Options as DatabaseOptions;
 use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::Api;
 use crate::data_directory::{Retention, open_engine};
 use crate::disk::{DiskFault, Faults, check_free, watch_free};
+use crate::limits;
+use crate::memory::NodeMemory;
 
 /// The configuration of a [`Node`].
 #[derive(Debug, Clone)]
@@ -37,6 +40,8 @@ pub struct NodeOptions {
     pub testing: bool,
     /// The free bytes of the data directory's disk below which the node stops; 0 is no bound.
     pub min_free_bytes: u64,
+    /// Memory of the ports; that of the caches is in the options of engine and database.
+    pub memory: NodeMemory,
     /// Threads, caches and retention of the engine.
     pub engine_options: EngineOptions,
     /// Caches of the database.
@@ -57,6 +62,7 @@ impl NodeOptions {
             zstd: true,
             testing: false,
             min_free_bytes: 0,
+            memory: NodeMemory::default(),
             engine_options: EngineOptions::default(),
             database: DatabaseOptions::default(),
         }
@@ -81,6 +87,8 @@ pub struct Node {
     faults: Faults,
     /// Looks at the free space.
     _watch: JoinSet<()>,
+    /// The threads of the public port's calls.
+    _public_calls: PublicCalls,
 }
 
 impl Node {
@@ -136,16 +144,11 @@ impl Node {
             ports: JoinSet::new(),
             faults,
             _watch: watch,
+            _public_calls: PublicCalls::start()?,
         };
-        let most_connections = most_connections();
-        let bounded = |jwt, limits: Limits| {
-            let zstd_bytes = if options.zstd { limits.zstd_bytes } else { usize::MAX };
-            let connections = limits.connections.min(most_connections);
-            ServerOptions { jwt, limits: Limits { zstd_bytes, connections, ..limits } }
-        };
-        let authenticated = bounded(Some(node.jwt.clone()), Limits::engine());
-        let public = bounded(None, Limits::public());
-        let trusted = bounded(None, Limits::engine());
+        let calls = node._public_calls.handle();
+        let [public, authenticated, trusted] =
+            port_options(&options.memory, options.zstd, node.jwt.clone(), calls);
         let api = Api::engine_port(chain.clone(), testing);
         node.engine_addr = node.listen(engine, authenticated, api).await?;
         node.http_addr = node.listen(http, public, Api::public_port(chain.clone())).await?;
@@ -205,11 +208,62 @@ impl Node {
     }
 }
 
-/// The limit of connections of one of the three ports. Together they leave file descriptors to the
-/// database, which stops when it cannot open a file.
-fn most_connections() -> usize {
-    use rustix::process::{Resource, getrlimit};
-    let most = getrlimit(Resource::Nofile).current.and_then(|most| usize::try_from(most).ok());
-    let left = most.unwrap_or(usize::MAX).saturating_sub(crate::limits::OTHER_DESCRIPTORS);
-    (left / 3).max(64)
+/// The options of the public port, the Engine API's port and the Unix socket.
+fn port_options(
+    memory: &NodeMemory,
+    zstd: bool,
+    jwt: JwtSecret,
+    calls: Handle,
+) -> [ServerOptions; 3] {
+    let zstd = |limits: Limits| match zstd {
+        true => limits,
+        false => Limits { zstd_bytes: usize::MAX, ..limits },
+    };
+    let public = ServerOptions::new(None, zstd(memory.public_limits()));
+    let limits = zstd(memory.engine_limits());
+    // The users of the Unix socket may use the other port too.
+    let shared = Some(PortMemory::new(&limits));
+    let trusted = ServerOptions { memory: shared, ..ServerOptions::new(None, limits) };
+    let authenticated = ServerOptions { jwt: Some(jwt), ..trusted.clone() };
+    [ServerOptions { calls: Some(calls), ..public }, authenticated, trusted]
+}
+
+/// The threads on which calls of the public port run, below blocks in priority. Calls of the other
+/// ports, among them those that bring blocks, have the threads of the runtime that serves them: a
+/// thread cannot raise its priority again.
+#[derive(Debug)]
+struct PublicCalls(Option<Runtime>);
+
+impl PublicCalls {
+    fn start() -> anyhow::Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            // Blocking threads come as calls do.
+            .worker_threads(1)
+            .thread_name("public-calls")
+            .thread_keep_alive(limits::THREAD_KEPT)
+            .on_thread_start(lower_priority)
+            .build()?;
+        Ok(Self(Some(runtime)))
+    }
+
+    fn handle(&self) -> Handle {
+        self.0.as_ref().expect("it is there until it is dropped").handle().clone()
+    }
+}
+
+impl Drop for PublicCalls {
+    fn drop(&mut self) {
+        // Without waiting for calls: that may be where waiting is not allowed.
+        self.0.take().expect("dropped once").shutdown_background();
+    }
+}
+
+/// Lets threads that work on blocks go first. On Linux alone priority is a thread's own.
+fn lower_priority() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) =
+        rustix::process::setpriority_process(Some(rustix::thread::gettid()), limits::PUBLIC_NICE)
+    {
+        tracing::debug!(%error, "the priority of a thread stays as it is");
+    }
 }

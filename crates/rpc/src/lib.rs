@@ -57,7 +57,7 @@
 //! # tokio::runtime::Runtime::new()?.block_on(async {
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
 //! let address = listener.local_addr()?.to_string();
-//! let options = ServerOptions { jwt: None, limits: Limits::public() };
+//! let options = ServerOptions::new(None, Limits::public());
 //! tokio::spawn(serve(listener, options, Arc::new(Sum), std::future::pending()));
 //!
 //! let mut client = Client::connect(&address, None).await?;
@@ -96,7 +96,7 @@
 //! # tokio::runtime::Runtime::new()?.block_on(async {
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
 //! let address = listener.local_addr()?.to_string();
-//! let options = ServerOptions { jwt: None, limits: Limits::public() };
+//! let options = ServerOptions::new(None, Limits::public());
 //! let ticks = Topic::new();
 //! tokio::spawn(serve(listener, options, Arc::new(Clock(ticks.clone())), std::future::pending()));
 //!
@@ -112,6 +112,8 @@
 // Without all features, parts of the shared modules are unused.
 #![cfg_attr(not(all(feature = "server", feature = "client", feature = "zstd")), allow(dead_code))]
 
+#[cfg(feature = "server")]
+mod bounds;
 #[cfg(feature = "client")]
 mod client;
 mod foreign_json;
@@ -127,6 +129,8 @@ mod quote;
 mod spare;
 mod transport;
 
+#[cfg(feature = "server")]
+pub use bounds::Bound;
 #[cfg(feature = "client")]
 pub use client::address::{ConnectOptions, Dial, Dialing};
 #[cfg(feature = "client")]
@@ -155,7 +159,7 @@ pub use limits::Limits;
 pub use log_throttle::LogThrottle;
 pub use pieces::{ItemList, MappedFiles, Pieces};
 #[cfg(feature = "server")]
-pub use port::ServerOptions;
+pub use port::{PortMemory, ServerOptions};
 pub use quote::{quote, shortened};
 pub use serde_json::value::RawValue;
 pub use spare::Spare;

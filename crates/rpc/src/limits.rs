@@ -6,48 +6,80 @@ const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 const GIB: usize = 1 << 30;
 
-/// The bounds of one listening port. [`Limits::engine`] and [`Limits::public`] are the defaults.
+/// The bounds of one listening port. [`Limits::engine`] and [`Limits::public`] are the defaults;
+/// [`with_memory`](Limits::with_memory) divides another amount of memory. The sum of all is in
+/// [`Limits::bounds`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
+    /// Whether whoever gets an answer is trusted: the owner of the process, or a client with a
+    /// token. Then a connection may take all of a budget, and not a quarter.
+    pub is_trusted: bool,
     /// Longest request body, in bytes. A longer one is answered 413. Over WebSockets, the longest
     /// message, and the most that all messages of one connection hold that await their answers: a
     /// longer message ends the connection with 1009, one too many is not read yet.
     pub body_bytes: usize,
+    /// Bytes that are reserved and allocated for a body at once, if its announced length is as
+    /// much; the rest is as its bytes come. A stranger's announcement is no reason to hold memory.
+    pub body_start_bytes: usize,
     /// Most requests in one batch; a longer batch is refused as a whole. geth allows 100 too.
     pub batch_len: usize,
     /// Once the answers of a batch hold this many bytes, the rest of its calls are refused.
     pub batch_answer_bytes: usize,
-    /// Bytes of memory of all answers that wait for their readers; for a witness that is sent as
-    /// hex, those of the witness. A larger answer is sent alone. It keeps slow readers of large
-    /// witnesses from filling the memory. Not counted are answers that are being rendered and those
-    /// that wait for this memory, as many of each as there are [running
-    /// calls](Self::running_calls), and answers of at most 64 KiB, which never wait behind larger
-    /// ones: up to 256 MiB of them, and 64 MiB of those that wait.
+    /// Bytes of memory of all answers of more than 64 KiB that wait for their readers, and of the
+    /// memory files in which answers are passed by descriptor; for a witness that is sent as hex,
+    /// those of the witness. A larger answer is sent alone. It keeps slow readers of large
+    /// witnesses from filling the memory.
     pub answers_bytes: usize,
+    /// The same of shorter answers, which never wait behind larger ones.
+    pub small_answers_bytes: usize,
     /// Shortest answer that is compressed for a client that asks for zstd, in bytes; with
     /// [`usize::MAX`] none is.
     pub zstd_bytes: usize,
+    /// Answers that are compressed at a time. Others are sent as they are.
+    pub encoders: usize,
     /// Bytes of all memory files in which answers are passed by descriptor, including those that
-    /// wait to be reused. An answer beyond that is sent through the socket.
+    /// wait to be reused: a part of [`answers_bytes`](Self::answers_bytes). An answer beyond that
+    /// is sent through the socket.
     pub descriptor_bytes: usize,
-    /// Open connections. Further ones wait, unaccepted, in the listener's own queue.
+    /// Such files, two descriptors each.
+    pub descriptor_files: usize,
+    /// Open connections. When there are as many, the one that has been idle for the longest time is
+    /// ended for the next one; if none is idle, the next one waits in the listener's own queue.
     pub connections: usize,
-    /// Bytes of memory of all requests over HTTP and messages over WebSockets that are read, until
-    /// they are answered. Not counted are the first 64 KiB of each, for which there are 256 MiB
-    /// more over HTTP, so that small ones never wait behind larger ones; bytes that are received
-    /// and not read yet, up to 16 MiB of each connection of HTTP/2; and bare messages over a Unix
-    /// socket, which only the owner of the process can send.
+    /// Bytes of memory of the protocols of all connections that have begun to speak: buffers of
+    /// HTTP/1.1, windows and heads of HTTP/2, and buffers of WebSockets and bare connections. When
+    /// they are used up, the connection that has been idle for the longest time is ended.
+    pub protocols_bytes: usize,
+    /// Bytes of the buffers of a connection of HTTP/1.1, at least 8 KiB.
+    pub http1_buffer_bytes: usize,
+    /// Window of a connection of HTTP/2 for what we receive, in bytes.
+    pub http2_window_bytes: usize,
+    /// Bytes of memory of all requests over HTTP and messages over WebSockets, from when they are
+    /// received until they are answered, without the first 64 KiB of each.
     pub bodies_bytes: usize,
-    /// Open WebSockets and bare connections. One more is told that the port is busy.
+    /// The same of the first 64 KiB of each, so that small ones never wait behind larger ones. Of
+    /// less than 1 KiB nothing is counted: so much is a part of the connection's buffers.
+    pub small_bodies_bytes: usize,
+    /// Open WebSockets and bare connections. For one more the one that has been idle for the
+    /// longest time is ended; if none is idle, it is told that the port is busy.
     pub sessions: usize,
     /// Calls that run at the same time, each on its own thread; those that are
-    /// [quick](crate::rest::Resources::is_quick) aside.
+    /// [quick](crate::rest::Resources::is_quick) aside. A connection has at most a quarter of these
+    /// turns.
     pub running_calls: usize,
+    /// Bytes that one call may take while it runs, with its answer. It is what the handler
+    /// promises, and counts in [`bounds`](Self::bounds) alone.
+    pub call_bytes: usize,
+    /// Calls that wait for a turn; one more takes the place of one of the connection with the most,
+    /// or is refused.
+    pub waiting_calls: usize,
     /// Messages of one WebSocket connection that are on the way to the end of their answers at the
     /// same time; with so many, the next one is not read yet.
     pub messages: usize,
     /// Subscriptions of one WebSocket connection; one more is refused.
     pub subscriptions: usize,
+    /// Subscriptions of all connections of the port; one more is refused.
+    pub all_subscriptions: usize,
     /// Longest wait for a turn to run, or for memory to send; then 503, over WebSockets an error.
     pub turn_wait: Duration,
     /// From the end of one answer to the end of the next request's headers: it cuts slow headers
@@ -61,7 +93,8 @@ pub struct Limits {
     pub body_idle: Duration,
     /// When others wait for memory, a holder without progress for so long is evicted: a request
     /// that brings no further 64 KiB, with 408, and a connection whose client reads no further 256
-    /// KiB of an answer.
+    /// KiB of an answer. So is an answer that takes longer than eight times as long and a second
+    /// for each 4 MiB.
     pub room_time: Duration,
     /// Once the calls of a batch have run for so long, the rest of them is refused.
     pub batch_time: Duration,
@@ -76,34 +109,45 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The bounds of the authenticated Engine API port.
+    /// The bounds of the authenticated Engine API port, with 2304 MiB of memory.
     pub const fn engine() -> Self {
-        Self {
+        let limits = Self {
+            is_trusted: true,
             // engine_executeStatelessPayload carries a witness of up to 500 MB, in hex 1 GB.
-            body_bytes: 2 * GIB,
+            body_bytes: GIB,
+            // The token was right by then. A payload of 30 million bytes of calldata is as long.
+            body_start_bytes: 16 * MIB,
             batch_len: 100,
             batch_answer_bytes: GIB,
-            // Six of the largest witnesses.
-            answers_bytes: 3 * GIB,
+            answers_bytes: 0,
+            small_answers_bytes: 0,
             zstd_bytes: ZSTD_BYTES,
-            // Three of the largest witnesses.
-            descriptor_bytes: 3 * GIB / 2,
-            // One consensus client opens a handful; the rest is room for idle ones, which take a
-            // descriptor and some hundred bytes each.
-            connections: 16_384,
-            // Two of the longest.
-            bodies_bytes: 4 * GIB,
+            encoders: 0,
+            descriptor_bytes: 0,
+            // Of sixteen clients that keep all they may.
+            descriptor_files: 16 * LENT_FILES,
+            connections: 0,
+            protocols_bytes: 0,
+            // hyper's own default: payloads of megabytes come in few reads.
+            http1_buffer_bytes: 400 * KIB,
+            // The REST Engine API wants 1 MiB a stream at least.
+            http2_window_bytes: 4 * MIB,
+            bodies_bytes: 0,
+            small_bodies_bytes: 0,
             sessions: 1024,
-            // The engine has one writer; the rest are reads, which more threads hardly speed up.
-            running_calls: 16,
-            // Four times what can run: a client's next calls are at hand when a turn comes up.
+            running_calls: 0,
+            // A call of 50 million gas fills 100 MB of transient storage at most.
+            call_bytes: 96 * MIB,
+            // Two seconds of calls of a millisecond: a crowd that comes at once.
+            waiting_calls: 2048,
+            // A client's next calls are at hand when a turn comes up.
             messages: 64,
             // There are a handful of things to subscribe to, and a connection may want each twice.
             subscriptions: 64,
+            all_subscriptions: 0,
             // The Engine API's own timeouts are 8 seconds at most.
             turn_wait: Duration::from_secs(30),
-            // A consensus client may be silent for a slot or two (12 s each). Longer would let
-            // clients that only connect keep others out.
+            // A consensus client may be silent for a slot or two (12 s each).
             header_read: Duration::from_secs(30),
             // Only the owner may connect, and the system tells when a client is gone.
             unix_header_read: Duration::from_secs(3600),
@@ -116,24 +160,98 @@ impl Limits {
             // As geth; many proxies cut connections that are silent for a minute.
             silence: SILENCE,
             shutdown_grace: Duration::from_secs(30),
-        }
+        };
+        limits.with_memory(ENGINE_BYTES)
     }
 
-    /// The bounds of a port that anyone can reach.
+    /// The bounds of a port that anyone can reach, with 512 MiB of memory.
     pub const fn public() -> Self {
-        Self {
+        let limits = Self {
+            is_trusted: false,
             // A signed transaction with six blobs is below 2 MB in hex.
             body_bytes: 16 * MIB,
-            bodies_bytes: GIB,
+            body_start_bytes: 0,
             // As geth.
             batch_time: Duration::from_secs(30),
-            batch_answer_bytes: 256 * MIB,
-            // One of the largest witnesses in hex.
-            answers_bytes: GIB,
+            // geth's is 25 MB.
+            batch_answer_bytes: 32 * MIB,
+            http1_buffer_bytes: 64 * KIB,
+            http2_window_bytes: 512 * KIB,
             ..Self::engine()
+        };
+        limits.with_memory(PUBLIC_BYTES)
+    }
+
+    /// The same bounds, with so many bytes of memory for all that clients can make the port hold;
+    /// calls that run [aside](Self::call_bytes). Each kind has a fixed share. The longest body is
+    /// no longer than its share.
+    pub const fn with_memory(self, bytes: usize) -> Self {
+        // Parts of 128. On a trusted port long requests and answers have more of it.
+        let parts = match self.is_trusted {
+            true => [2, 8, 2, 56, 2, 56, 1, 1],
+            false => [8, 32, 8, 24, 8, 32, 8, 2],
+        };
+        let [connections, protocols, small_bodies, bodies, small_answers, answers, coded, news] =
+            parts;
+        let part = bytes / 128;
+        let (bodies_bytes, answers_bytes) = (bodies * part, answers * part);
+        Self {
+            connections: least(connections * part / CONNECTION_BYTES, MOST_CONNECTIONS),
+            protocols_bytes: protocols * part,
+            small_bodies_bytes: small_bodies * part,
+            bodies_bytes,
+            body_bytes: least(self.body_bytes, bodies_bytes),
+            small_answers_bytes: small_answers * part,
+            answers_bytes,
+            descriptor_bytes: answers_bytes,
+            encoders: coded * part / ENCODER_BYTES,
+            running_calls: turns(self.is_trusted, bytes),
+            all_subscriptions: least(news * part / SUBSCRIPTION_BYTES, MOST_SUBSCRIPTIONS),
+            ..self
         }
     }
 }
+
+/// As many calls run at a time as there is memory for what they work on; see
+/// [`MOST_RUNNING_CALLS`].
+const fn turns(is_trusted: bool, bytes: usize) -> usize {
+    let turns = least(bytes / if is_trusted { 256 * MIB } else { 64 * MIB }, MOST_RUNNING_CALLS);
+    if turns < 2 { 2 } else { turns }
+}
+
+/// The engine has one writer; the rest are reads, which more threads hardly speed up.
+const MOST_RUNNING_CALLS: usize = 8;
+
+const fn least(one: usize, other: usize) -> usize {
+    if one < other { one } else { other }
+}
+
+/// Memory of the engine port, in bytes: a request of 1 GB, or two of the largest witnesses, by
+/// descriptor, or on their way as hex; both directions at once.
+const ENGINE_BYTES: usize = 2304 * MIB;
+/// Memory of the public port, in bytes: a sixteenth of a machine of 8 GiB.
+const PUBLIC_BYTES: usize = 512 * MIB;
+/// Memory of a connection that has not begun to speak, and what the system and the runtime note of
+/// any, in bytes.
+pub(crate) const CONNECTION_BYTES: usize = 8 * KIB;
+/// Connections of a port at most, however much memory there is: each takes a descriptor.
+const MOST_CONNECTIONS: usize = 16_384;
+/// Memory of an answer that is being compressed, in bytes: the tables of zstd at its first level.
+pub(crate) const ENCODER_BYTES: usize = MIB;
+/// Memory of a subscription, with its part of the values that wait for it, in bytes.
+pub(crate) const SUBSCRIPTION_BYTES: usize = 8 * KIB;
+/// Subscriptions of a port at most, however much memory there is: each value is sent to all.
+const MOST_SUBSCRIPTIONS: usize = 1024;
+/// The longest answer there is, in bytes: a witness of 500 MB. One that is longer than the share of
+/// answers is sent alone.
+pub(crate) const LONGEST_ANSWER_BYTES: usize = 500_000_000;
+/// Longest answers but for witnesses, in bytes: an `eth_call` of 50 million gas returns 5 MB. As
+/// many as there are turns may wait for memory.
+pub(crate) const WAITING_ANSWER_BYTES: usize = 16 * MIB;
+/// Bytes of an answer that a client has to read in a second, on the whole, when others wait.
+pub(crate) const ROOM_BYTES_PER_SECOND: f64 = 4.0 * MIB as f64;
+/// How long a batch has a turn before others have theirs: less than anyone notices.
+pub(crate) const TURN_TIME: Duration = Duration::from_millis(10);
 
 /// Compressing an answer of one packet gains nothing, and one of a few less than it takes.
 const ZSTD_BYTES: usize = 4 * KIB;
@@ -161,16 +279,16 @@ pub(crate) const IN_ORDER_BYTES: usize = 64 * KIB;
 pub(crate) const PARAMS_COUNT: usize = 16;
 /// Request line and headers, in bytes; a token is about 200.
 pub(crate) const HEADER_BYTES: usize = 32 * KIB;
-/// First allocation for a body whose announced length is larger, in bytes: a length is only a
-/// claim.
-pub(crate) const BODY_START_BYTES: usize = 16 * MIB;
-/// Memory reserved for a body at the beginning, and whenever it grows further, in bytes.
+/// The same of one stream of HTTP/2, of which a connection has many, as RFC 9113 section 6.5.2
+/// counts them.
+pub(crate) const HTTP2_HEADER_BYTES: usize = 8 * KIB;
+/// Bytes of a body, or a message, that count as small; and those of a longer one that are progress.
 pub(crate) const BODY_STEP_BYTES: usize = 64 * KIB;
-/// Budget for the first [`BODY_STEP_BYTES`] of all bodies, in bytes: four thousand bodies.
-pub(crate) const SMALL_BODIES_BYTES: usize = 256 * MIB;
 /// Unit of the budgets of memory, in bytes: semaphores count to 2^29 at least, which would be too
 /// few bytes.
 pub(crate) const BUDGET_UNIT_BYTES: usize = KIB;
+/// Requests, or connections, that wait for each budget at a time; one more is refused.
+pub(crate) const WAITING_CONNECTIONS: usize = 512;
 /// Connections to a Unix socket that wait to be accepted; more are refused by the system.
 pub(crate) const BACKLOG: i32 = 1024;
 /// Finished answers of an HTTP/2 connection that are forgotten together, which is cheaper than one
@@ -191,17 +309,17 @@ pub(crate) const GONE_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Answers and notifications of one WebSocket connection that wait for the one being sent.
 pub(crate) const OUTGOING_LEN: usize = 16;
+/// Memory of these, in bytes, large answers aside, which have memory of their own: notifications,
+/// and errors.
+pub(crate) const OUTGOING_BYTES: usize = 32 * KIB;
 /// Longest WebSocket frame sent, in bytes; a longer message is sent as several. The library copies
-/// a frame once, which costs little while it stays in the second-level cache.
-pub(crate) const FRAME_BYTES: usize = 256 * KIB;
+/// a frame once, which costs little while it stays in the cache, and each connection keeps two.
+pub(crate) const FRAME_BYTES: usize = 64 * KIB;
 /// Unsent bytes that the WebSocket library may hold: a frame, its header, and pongs. Without this
 /// bound, pings of a peer that does not read would fill the memory.
 pub(crate) const UNSENT_BYTES: usize = FRAME_BYTES + 16 * KIB;
 /// A stream that is opened within this time after its client was told to go away was on its way.
 pub(crate) const CROSSING_TIME: Duration = Duration::from_secs(1);
-/// Answers of a port that are encoded at a time: about a megabyte of memory each. Others are sent
-/// as they are.
-pub(crate) const ENCODERS: usize = 128;
 /// Read from a WebSocket at a time, in bytes; each connection has twice as much, and, once a long
 /// message came, another [`FRAME_BYTES`].
 pub(crate) const READ_BYTES: usize = 32 * KIB;
@@ -227,11 +345,8 @@ pub(crate) const CHUNK_BYTES: usize = 256 * KIB;
 /// Longest answer, in bytes, that never waits for memory behind larger ones: sockets take as much
 /// at once, so it is soon sent, unless its client lets its windows of HTTP/2 fill up.
 pub(crate) const SMALL_ANSWER_BYTES: usize = 64 * KIB;
-/// Budget for such answers that wait for their readers, in bytes: four thousand of the longest.
-pub(crate) const SMALL_ANSWERS_BYTES: usize = 256 * MIB;
-/// Small answers that wait for that memory, as many as fit into a quarter of it: one more is
-/// refused.
-pub(crate) const SMALL_ANSWERS_WAITING: usize = 1024;
+/// Small answers that wait for memory; one more is refused.
+pub(crate) const SMALL_ANSWERS_WAITING: usize = 512;
 /// Bytes of an answer over a Unix socket that the system may hold; Linux
 /// doubles it for what it notes beside them. Writer and reader take turns on one processor, and
 /// with its own 208 KiB there are several times as many turns. Over TCP it finds a size itself.
@@ -241,11 +356,8 @@ pub(crate) const SEND_BUFFER_BYTES: usize = MIB;
 /// Bytes that a connection writes before others of its thread have their turn: some tenths of a
 /// millisecond. A peer that reads as fast as we write would keep the thread for longer.
 pub(crate) const TURN_BYTES: usize = MIB;
-/// Window of one HTTP/2 stream for what we receive, in bytes (RFC 9113 section 5.2); the REST
-/// Engine API wants 1 MiB at least.
-pub(crate) const STREAM_WINDOW_BYTES: u32 = 4 << 20;
-/// The same for all streams of a connection together.
-pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
+/// A stream of HTTP/2 has so much less of a window than its connection: others go on beside it.
+pub(crate) const HTTP2_WINDOW_PARTS: u32 = 4;
 /// Longest HTTP/2 frame that we take, in bytes.
 pub(crate) const HTTP2_FRAME_BYTES: u32 = 256 << 10;
 /// A slice of so many bytes is handed to the socket as it is; smaller ones are copied together,

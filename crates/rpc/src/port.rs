@@ -8,10 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-use tokio::task::{block_in_place, spawn_blocking};
+use tokio::sync::Semaphore;
+use tokio::task::{JoinHandle, block_in_place, spawn_blocking};
 use tokio::time::timeout;
 
+use crate::bounds::{
+    ANSWERS, BODIES, CALLS, CONNECTIONS, PROTOCOLS, SESSIONS, SMALL_ANSWERS, SMALL_BODIES,
+    SUBSCRIPTIONS,
+};
 use crate::http::resource::{self as rest, Resources};
 use crate::jsonrpc::handler::Handler;
 use crate::jsonrpc::json::Json;
@@ -19,15 +23,16 @@ use crate::jsonrpc::message::panic_text;
 use crate::jsonrpc::schedule::{MethodTable, Pace};
 use crate::jwt::JwtSecret;
 use crate::limits::{
-    ACCEPT_PAUSE, ENCODERS, Limits, SMALL_ANSWER_BYTES, SMALL_ANSWERS_BYTES, SMALL_ANSWERS_WAITING,
-    SMALL_BODIES_BYTES,
+    ACCEPT_PAUSE, Limits, SMALL_ANSWER_BYTES, SMALL_ANSWERS_WAITING, WAITING_CONNECTIONS,
 };
 use crate::log_throttle::LogThrottle;
 use crate::pieces::Pieces;
-use crate::transport::budget::{Busy, MemoryBudget, Reservation, UnreadAnswers, permits};
+use crate::transport::budget::{Budget, Busy, QueueFull, Reservation, Shares};
 use crate::transport::descriptor::MemoryFiles;
 use crate::transport::listener::Listener;
-use crate::transport::socket::{Socket, Stream};
+use crate::transport::peer::Peer;
+use crate::transport::slot::ConnectionSlot;
+use crate::transport::socket::Socket;
 
 /// The options of one port.
 #[derive(Clone, Debug)]
@@ -37,6 +42,98 @@ pub struct ServerOptions {
     pub jwt: Option<JwtSecret>,
     /// The port's bounds.
     pub limits: Limits,
+    /// The memory that the port shares with others, whose limits are the same; `None` is memory of
+    /// its own.
+    pub memory: Option<PortMemory>,
+    /// The runtime on whose blocking threads calls run that are not quick; `None` is the one that
+    /// serves the port. Threads of another may have another priority.
+    pub calls: Option<Handle>,
+}
+
+impl ServerOptions {
+    /// A port with memory of its own, whose calls run on the runtime that serves it.
+    pub const fn new(jwt: Option<JwtSecret>, limits: Limits) -> Self {
+        Self { jwt, limits, memory: None, calls: None }
+    }
+}
+
+/// Memory, turns and slots of one port, or of several together. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct PortMemory(Arc<PortBudgets>);
+
+impl PortMemory {
+    /// As much as the limits say.
+    pub fn new(limits: &Limits) -> Self {
+        Self(Arc::new(PortBudgets::new(limits)))
+    }
+}
+
+/// All that the connections of a port share, each with its bound in [`Limits::bounds`].
+#[derive(Debug)]
+pub(crate) struct PortBudgets {
+    connections: Arc<Budget>,
+    /// Bytes of buffers and windows.
+    pub(crate) protocols: Arc<Budget>,
+    /// For requests over HTTP and messages over WebSockets, without the first 64 KiB of each.
+    pub(crate) bodies: Arc<Budget>,
+    /// For the first 64 KiB of each.
+    pub(crate) small_bodies: Arc<Budget>,
+    /// For WebSockets and bare connections.
+    pub(crate) sessions: Arc<Budget>,
+    /// Turns of calls.
+    calls: Arc<Budget>,
+    pub(crate) answers: Arc<Budget>,
+    /// For small answers alone, which must not wait behind a large one.
+    small_answers: Arc<Budget>,
+    pub(crate) subscriptions: Arc<Budget>,
+    /// For answers that are passed by descriptor; their memory is that of answers.
+    pub(crate) files: Arc<MemoryFiles>,
+    /// For answers that are being encoded.
+    pub(crate) encoders: Arc<Semaphore>,
+}
+
+impl PortBudgets {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let time = limits.room_time;
+        let quarters = Shares::quarters;
+        // A client with a token may have it all.
+        let shares = |most, waiting| match limits.is_trusted {
+            true => Shares::whole(most, waiting),
+            false => Shares::quarters(most, waiting),
+        };
+        let queue = WAITING_CONNECTIONS;
+        let answers = shares(limits.answers_bytes, limits.running_calls);
+        let answers = Budget::new(ANSWERS, answers, time);
+        let small_answers = shares(limits.small_answers_bytes, SMALL_ANSWERS_WAITING);
+        let most_files = (limits.descriptor_files, limits.descriptor_bytes);
+        let calls = shares(limits.running_calls, limits.waiting_calls).least_first();
+        let bodies = shares(limits.bodies_bytes, queue);
+        let small_bodies = shares(limits.small_bodies_bytes, queue);
+        let subscriptions = Shares::whole(limits.all_subscriptions, 0);
+        Self {
+            connections: Budget::new(CONNECTIONS, quarters(limits.connections, queue), time),
+            protocols: Budget::new(PROTOCOLS, quarters(limits.protocols_bytes, queue), time),
+            bodies: Budget::new(BODIES, bodies, time),
+            small_bodies: Budget::new(SMALL_BODIES, small_bodies, time),
+            sessions: Budget::new(SESSIONS, quarters(limits.sessions, queue), time),
+            calls: Budget::new(CALLS, calls, time),
+            files: Arc::new(MemoryFiles::new(most_files, Arc::clone(&answers))),
+            answers,
+            small_answers: Budget::new(SMALL_ANSWERS, small_answers, time),
+            subscriptions: Budget::new(SUBSCRIPTIONS, subscriptions, time),
+            encoders: Arc::new(Semaphore::new(limits.encoders)),
+        }
+    }
+
+    /// All budgets, for tests of their bounds.
+    #[cfg(test)]
+    pub(crate) fn all(&self) -> Vec<Arc<Budget>> {
+        let Self { connections, protocols, bodies, small_bodies, sessions, calls, .. } = self;
+        // Those of the last two are bounded by others: a budget, and the table's own test.
+        let Self { answers, small_answers, subscriptions, files: _, encoders: _, .. } = self;
+        let first = [connections, protocols, bodies, small_bodies, sessions, calls];
+        first.into_iter().chain([answers, small_answers, subscriptions]).map(Arc::clone).collect()
+    }
 }
 
 /// One listening port.
@@ -45,27 +142,14 @@ pub(crate) struct Port {
     pub(crate) methods: MethodTable,
     pub(crate) jwt: Option<JwtSecret>,
     pub(crate) limits: Limits,
-    connections: Arc<Semaphore>,
-    /// For requests over HTTP and messages over WebSockets, without the first 64 KiB of each.
-    pub(crate) bodies: Arc<MemoryBudget>,
-    /// For the first 64 KiB of each request over HTTP.
-    pub(crate) small_bodies: Arc<MemoryBudget>,
-    /// For WebSockets and bare connections.
-    pub(crate) sessions: Arc<Semaphore>,
-    calls: Arc<Semaphore>,
-    answers: Arc<MemoryBudget>,
-    /// For small answers alone, which must not wait behind a large one.
-    small_answers: Arc<MemoryBudget>,
-    /// For answers that wait for memory, large ones and small ones.
-    waiting: Semaphore,
-    small_waiting: Semaphore,
+    pub(crate) budgets: Arc<PortBudgets>,
+    /// Where calls run that are not quick, if elsewhere.
+    calls_run: Option<Handle>,
     subscriptions_begun: AtomicU64,
-    /// For answers that are passed by descriptor.
-    pub(crate) files: Arc<MemoryFiles>,
-    /// For answers that are being encoded.
-    pub(crate) encoders: Arc<Semaphore>,
     /// Of the log's lines on requests without a valid token.
     pub(crate) unauthorized: LogThrottle,
+    /// Of those on connections that cannot be accepted.
+    unaccepted: LogThrottle,
 }
 
 /// The answer to a call or a request.
@@ -96,7 +180,7 @@ pub(crate) struct ReservedAnswer<A> {
 pub(crate) enum Unanswered {
     /// It had no turn, or its answer no memory, for so long.
     Busy(Busy),
-    /// Too many answers wait for memory.
+    /// Too many wait for a turn, or for memory.
     Full,
     /// A fault of ours.
     Lost,
@@ -106,29 +190,28 @@ impl fmt::Display for Unanswered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Busy(busy) => busy.fmt(f),
-            Self::Full => f.write_str("busy: too many answers wait to be sent, try again later"),
+            Self::Full => f.write_str(
+                "busy: too many requests wait for a turn or for memory, try again later",
+            ),
             Self::Lost => f.write_str("the call was lost; the log says why"),
         }
     }
 }
 
+impl From<QueueFull> for Unanswered {
+    fn from(_: QueueFull) -> Self {
+        Self::Full
+    }
+}
+
 impl Port {
     pub(crate) fn new(options: ServerOptions, handler: Arc<dyn Handler>) -> Self {
-        let ServerOptions { jwt, mut limits } = options;
+        let ServerOptions { jwt, mut limits, memory, calls } = options;
         if cfg!(not(feature = "zstd")) {
             limits.zstd_bytes = usize::MAX;
         }
-        let Limits {
-            connections,
-            sessions,
-            running_calls,
-            messages,
-            answers_bytes,
-            bodies_bytes,
-            body_bytes,
-            room_time,
-            ..
-        } = limits;
+        let Limits { connections, sessions, running_calls, messages, answers_bytes, .. } = limits;
+        let Limits { bodies_bytes, body_bytes, protocols_bytes, .. } = limits;
         assert!(
             [connections, sessions, running_calls, messages, answers_bytes, body_bytes]
                 .iter()
@@ -136,20 +219,16 @@ impl Port {
             "a port without connections, calls, messages or answers serves nobody"
         );
         assert!(bodies_bytes >= body_bytes, "there is no room for the longest of bodies");
+        let protocols = [limits.http1_bytes(), limits.http2_bytes(), limits.session_bytes()];
+        let has_room = protocols.iter().all(|bytes| *bytes <= protocols_bytes / 4);
+        assert!(has_room, "there is no room for the buffers and windows of four connections");
+        let PortMemory(budgets) = memory.unwrap_or_else(|| PortMemory::new(&limits));
         Self {
-            connections: Arc::new(Semaphore::new(connections)),
-            bodies: MemoryBudget::new(bodies_bytes, room_time),
-            small_bodies: MemoryBudget::new(bodies_bytes.min(SMALL_BODIES_BYTES), room_time),
-            sessions: Arc::new(Semaphore::new(sessions)),
-            calls: Arc::new(Semaphore::new(running_calls)),
-            answers: MemoryBudget::new(answers_bytes, room_time),
-            small_answers: MemoryBudget::new(answers_bytes.min(SMALL_ANSWERS_BYTES), room_time),
-            waiting: Semaphore::new(running_calls),
-            small_waiting: Semaphore::new(SMALL_ANSWERS_WAITING),
+            budgets,
+            calls_run: calls,
             subscriptions_begun: AtomicU64::new(0),
-            files: Arc::new(MemoryFiles::new(limits.descriptor_bytes)),
-            encoders: Arc::new(Semaphore::new(ENCODERS)),
             unauthorized: LogThrottle::default(),
+            unaccepted: LogThrottle::minutely(),
             methods: MethodTable::new(handler.methods()),
             handler,
             jwt,
@@ -177,83 +256,121 @@ impl Port {
         self.resources().is_some_and(|resources| resources.is_in_order(path))
     }
 
-    /// The next connection, and its permit.
+    /// The next connection, and its slot. Where there is none, the connection that has been idle
+    /// for the longest time is ended.
     pub(crate) async fn accept(
         &self,
         listener: &Listener,
-    ) -> Option<(Stream, OwnedSemaphorePermit)> {
-        let permit = permits(&self.connections, 1).await;
-        match listener.accept().await {
-            Ok(stream) => Some((stream, permit)),
+    ) -> Option<(Socket, Arc<ConnectionSlot>)> {
+        let (stream, address) = match listener.accept().await {
+            Ok(accepted) => accepted,
             Err(fault) => {
-                tracing::warn!(%fault, "cannot accept a connection");
+                if let Some(count) = self.unaccepted.count() {
+                    tracing::warn!(%fault, count, "cannot accept connections");
+                }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
-                None
+                return None;
             }
-        }
+        };
+        let socket = Socket::new(stream, self.limits.write_idle);
+        let (peer, unread) = (Peer::new(address), socket.unread_answers());
+        let slot = self.budgets.connections.reserve(peer, 1, unread.evicted()).await.ok()?;
+        // A client that need not show a token is trusted where all are.
+        let is_trusted = self.jwt.is_none() && self.limits.is_trusted;
+        Some((socket, ConnectionSlot::new(peer, unread, slot, is_trusted, self.limits.room_time)))
+    }
+
+    /// Takes memory for buffers and windows of a connection.
+    pub(crate) async fn speak(
+        &self,
+        slot: &ConnectionSlot,
+        bytes: usize,
+    ) -> Result<(), Unanswered> {
+        let reserved = self.budgets.protocols.reserve(slot.peer, bytes, slot.unread.evicted());
+        slot.keep_protocol(self.in_time(reserved).await??);
+        Ok(())
+    }
+
+    /// Takes a place among the sessions, and memory for its buffers.
+    pub(crate) async fn begin_session(&self, slot: &ConnectionSlot) -> Result<(), Unanswered> {
+        let reserved = self.budgets.sessions.reserve(slot.peer, 1, slot.unread.evicted());
+        let session = self.in_time(reserved).await??;
+        self.speak(slot, self.limits.session_bytes()).await?;
+        slot.keep_session(session);
+        Ok(())
     }
 
     /// Runs `answer`, then waits for memory to send its result. An answer that is not quick waits
-    /// for its turn, and runs on a thread that nothing else waits for. It is added to `unread`, the
+    /// for its turn, and runs on a thread that nothing else waits for. It is added to the unread
     /// answers of the connection.
     pub(crate) async fn run<A: PortAnswer>(
         &self,
         pace: Pace,
-        unread: &UnreadAnswers,
+        slot: &ConnectionSlot,
         answer: impl FnOnce() -> Option<A> + Send + 'static,
     ) -> Result<Option<ReservedAnswer<A>>, Unanswered> {
-        let answer = if pace == Pace::Quick {
-            answer()
-        } else {
-            let turn = self.turn(&self.calls, 1).await?;
-            // The call has the turn: a client that hangs up does not end its call.
-            let called = move || {
-                let answered = catch_unwind(AssertUnwindSafe(answer));
-                drop(turn);
-                answered.map_err(|panic| panic_text(&*panic).to_string())
-            };
-            let is_alone = self.calls.available_permits() + 1 == self.limits.running_calls;
-            let called = if pace == Pace::Long && is_alone && can_block_in_place() {
-                block_in_place(called)
-            } else {
-                let called = spawn_blocking(called).await;
-                called.unwrap_or_else(|fault| Err(fault.to_string()))
-            };
-            called.map_err(|reason| {
-                tracing::error!(reason, "a call was lost");
-                Unanswered::Lost
-            })?
+        let _call = slot.call();
+        let answer = match pace {
+            Pace::Quick => answer(),
+            _ => {
+                let turn = self.turn(slot).await?;
+                let may_block = self.calls_run.is_none() && can_block_in_place();
+                match pace == Pace::Long && may_block && self.budgets.calls.held() == 1 {
+                    true => block_in_place(called(Some(turn), answer)).map_err(lost)?,
+                    false => self.call_in_turn(Some(turn), answer).await?,
+                }
+            }
         };
         let Some(answer) = answer else { return Ok(None) };
-        let memory = self.answer_memory(answer.pieces().held_bytes(), unread.evicted()).await?;
-        Ok(Some(ReservedAnswer { answer, memory: unread.add(memory) }))
+        let memory = self.answer_memory(slot, answer.pieces().held_bytes()).await?;
+        Ok(Some(ReservedAnswer { answer, memory: slot.unread.add(memory) }))
     }
 
-    /// Waits for memory for an answer of so many bytes: a small one never behind larger ones.
-    async fn answer_memory(
+    /// Waits for a turn of a call.
+    pub(crate) async fn turn(&self, slot: &ConnectionSlot) -> Result<Reservation, Unanswered> {
+        let turn = self.budgets.calls.reserve(slot.peer, 1, slot.unread.evicted());
+        Ok(self.in_time(turn).await??)
+    }
+
+    /// Calls something that has a turn, on another thread. The call has the turn: a client that
+    /// hangs up does not end its call.
+    pub(crate) async fn call_in_turn<T: Send + 'static>(
         &self,
+        turn: Option<Reservation>,
+        call: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Unanswered> {
+        let called = self.spawn(called(turn, call)).await;
+        called.unwrap_or_else(|fault| Err(fault.to_string())).map_err(lost)
+    }
+
+    /// Runs something where calls run.
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        run: impl FnOnce() -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        match &self.calls_run {
+            Some(runtime) => runtime.spawn_blocking(run),
+            None => spawn_blocking(run),
+        }
+    }
+
+    /// Waits for memory for an answer of so many bytes: a small one never behind larger ones. An
+    /// answer that waits is in memory already, and holds no turn that others could have.
+    pub(crate) async fn answer_memory(
+        &self,
+        slot: &ConnectionSlot,
         bytes: usize,
-        evicted: &Arc<Notify>,
     ) -> Result<Reservation, Unanswered> {
-        let (answers, waiting) = match bytes {
-            ..=SMALL_ANSWER_BYTES => (&self.small_answers, &self.small_waiting),
-            _ => (&self.answers, &self.waiting),
-        };
-        if let Some(memory) = answers.try_reserve(bytes, evicted) {
+        let PortBudgets { answers, small_answers, files, .. } = &*self.budgets;
+        let (peer, evicted) = (slot.peer, slot.unread.evicted());
+        if bytes <= SMALL_ANSWER_BYTES {
+            return Ok(self.in_time(small_answers.reserve(peer, bytes, evicted)).await??);
+        }
+        if let Some(memory) = answers.try_reserve(peer, bytes, evicted) {
             return Ok(memory);
         }
-        // An answer that waits is in memory already, and holds no turn that others could have.
-        let _permit = waiting.try_acquire().map_err(|_| Unanswered::Full)?;
-        self.in_time(answers.reserve(bytes, evicted)).await
-    }
-
-    /// Waits for a turn, as long as a client may have to.
-    pub(crate) async fn turn(
-        &self,
-        queue: &Arc<Semaphore>,
-        count: u32,
-    ) -> Result<OwnedSemaphorePermit, Unanswered> {
-        self.in_time(permits(queue, count)).await
+        files.free_idle();
+        Ok(self.in_time(answers.reserve(peer, bytes, evicted)).await??)
     }
 
     /// Waits for something, as long as a client may have to.
@@ -270,6 +387,23 @@ impl Port {
         let begun = self.subscriptions_begun.fetch_add(1, Ordering::Relaxed);
         format!("0x{:x}", begun + 1)
     }
+}
+
+/// A call that has a turn. Its panic is an error.
+fn called<T>(
+    turn: Option<Reservation>,
+    call: impl FnOnce() -> T,
+) -> impl FnOnce() -> Result<T, String> {
+    move || {
+        let answered = catch_unwind(AssertUnwindSafe(call));
+        drop(turn);
+        answered.map_err(|panic| panic_text(&*panic).to_string())
+    }
+}
+
+fn lost(reason: String) -> Unanswered {
+    tracing::error!(reason, "a call was lost");
+    Unanswered::Lost
 }
 
 /// Whether another thread of the runtime can take over the work of this one.

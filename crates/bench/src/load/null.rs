@@ -62,11 +62,11 @@ impl NullServer {
             connections: 20_000,
             sessions: 20_000,
             messages: 100_000,
-            ..Limits::engine()
+            ..Limits::engine().with_memory(64 << 30)
         };
         let (running, ended) = oneshot::channel::<()>();
         std::thread::spawn(move || {
-            let options = ServerOptions { jwt: None, limits };
+            let options = ServerOptions::new(None, limits);
             let ended = async { drop(ended.await) };
             runtime.block_on(serve(listener, options, Arc::new(Null), ended));
         });

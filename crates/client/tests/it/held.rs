@@ -267,7 +267,7 @@ async fn send(codes: CodeCache) -> (usize, usize) {
     };
     let listener = bind_unix(&path).expect("a socket");
     let address = format!("unix:{}", path.display());
-    let options = ServerOptions { jwt: None, limits: Limits::engine() };
+    let options = ServerOptions::new(None, Limits::engine());
     tokio::spawn(serve(listener, options, Arc::new(server), std::future::pending()));
     let options = ConnectOptions { wire: Some(Wire::Ssz), codes, ..ConnectOptions::default() };
     let mut client = EngineClient::connect_with(&address, options).await.expect("connects");

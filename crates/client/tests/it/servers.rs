@@ -57,7 +57,7 @@ impl rest::Resources for Server {
 async fn start(server: Server) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound").to_string();
-    let options = ServerOptions { jwt: None, limits: Limits::engine() };
+    let options = ServerOptions::new(None, Limits::engine());
     tokio::spawn(serve(listener, options, Arc::new(server), std::future::pending()));
     address
 }

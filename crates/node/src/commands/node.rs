@@ -3,15 +3,17 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use clap::Args;
 use engine::EngineOptions;
 use files::read_genesis;
 use state::{JournalMode, Options as DatabaseOptions};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::storage::{StorageArgs, parse_bytes};
+use super::storage::{StorageArgs, parse_bytes, with_default};
 use crate::data_directory::Retention;
-use crate::{DiskFault, Node, NodeOptions, limits};
+use crate::memory::DEFAULT_MEMORY;
+use crate::{DiskFault, Node, NodeMemory, NodeOptions, limits};
 
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -23,8 +25,8 @@ pub(crate) struct NodeArgs {
     #[arg(long, value_name = "FILE")]
     chain: Option<PathBuf>,
     /// The data directory: chain, state, witnesses and secret. It is created if absent.
-    #[arg(long, value_name = "DIR")]
-    datadir: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "print_limits")]
+    datadir: Option<PathBuf>,
     /// The IP address on which the public JSON-RPC port listens.
     #[arg(long = "http.addr", value_name = "IP", value_parser = parse_ip,
           default_value_t = LOCALHOST)]
@@ -58,19 +60,21 @@ pub(crate) struct NodeArgs {
     testing: bool,
     #[command(flatten)]
     storage: StorageArgs,
-    /// Memory for the witnesses of the newest blocks, in bytes; 0 caches none.
     #[arg(long = "cache.witness-bytes", value_name = "BYTES", value_parser = parse_bytes,
-          default_value_t = EngineOptions::default().witness_cache_bytes as u64)]
-    witness_cache_bytes: u64,
+          help = with_default("Memory for the witnesses of the newest blocks, in bytes; 0 caches \
+                               none", DEFAULT_MEMORY.witnesses))]
+    witness_cache_bytes: Option<u64>,
+    #[command(flatten)]
+    memory: MemoryArgs,
     /// The number of blocks that may wait in memory before they are persisted.
     #[arg(long = "engine.persistence-threshold", value_name = "BLOCKS",
           default_value_t = EngineOptions::default().persistence_threshold)]
     persistence_threshold: usize,
-    /// The most bytes that may wait to be persisted. Beyond them newPayload waits for the disk;
-    /// forkchoiceUpdated never does.
     #[arg(long = "engine.unpersisted-bytes", value_name = "BYTES", value_parser = parse_bytes,
-          default_value_t = EngineOptions::default().unpersisted_bytes)]
-    unpersisted_bytes: u64,
+          help = with_default("The most bytes that may wait to be persisted. Beyond them \
+                               newPayload waits for the disk; forkchoiceUpdated never does",
+                              DEFAULT_MEMORY.unpersisted))]
+    unpersisted_bytes: Option<u64>,
     /// Stop when the disk of the data directory has fewer free bytes, with exit status 74. Warn
     /// below twice as many. 0 never stops.
     #[arg(long = "datadir.min-free", value_name = "BYTES", value_parser = parse_bytes,
@@ -98,40 +102,100 @@ pub(crate) struct NodeArgs {
     trie_workers: Option<usize>,
 }
 
+/// Memory of ports and caches together, and of each port.
+#[derive(Debug, Args)]
+struct MemoryArgs {
+    /// Memory of the node, in bytes, from which all ports and caches have their parts that are not
+    /// given: as much of it as they have of 8 GiB by default.
+    #[arg(long = "memory", value_name = "BYTES", value_parser = parse_bytes)]
+    total: Option<u64>,
+    #[arg(long = "http.memory", value_name = "BYTES", value_parser = parse_port_bytes,
+          help = with_default("Memory of all requests, answers and connections of the public \
+                               port, in bytes, calls that run aside", DEFAULT_MEMORY.http))]
+    http: Option<u64>,
+    #[arg(long = "authrpc.memory", value_name = "BYTES", value_parser = parse_port_bytes,
+          help = with_default("The same of the Engine API's port and the Unix socket together",
+                              DEFAULT_MEMORY.authrpc))]
+    authrpc: Option<u64>,
+    /// Print the bounds of all memory that ports and caches may take with these options, and their
+    /// sum, and exit.
+    #[arg(long = "print-limits")]
+    print_limits: bool,
+}
+
+/// Parses the memory of a port.
+fn parse_port_bytes(text: &str) -> Result<u64, String> {
+    let (bytes, least) = (parse_bytes(text)?, limits::LEAST_PORT_BYTES);
+    match bytes >= least {
+        true => Ok(bytes),
+        false => Err(format!("a port needs {} MiB at least", least >> 20)),
+    }
+}
+
+impl NodeArgs {
+    /// The options that were given, and else the parts of `--memory`.
+    fn memory(&self) -> NodeMemory {
+        let all = self.memory.total.map_or_else(NodeMemory::default, NodeMemory::of);
+        NodeMemory {
+            http: self.memory.http.unwrap_or(all.http),
+            authrpc: self.memory.authrpc.unwrap_or(all.authrpc),
+            pages: self.storage.cache_bytes.unwrap_or(all.pages),
+            codes: self.storage.code_cache_bytes.unwrap_or(all.codes),
+            witnesses: self.witness_cache_bytes.unwrap_or(all.witnesses),
+            unpersisted: self.unpersisted_bytes.unwrap_or(all.unpersisted),
+        }
+    }
+
+    fn engine_options(&self, memory: NodeMemory) -> EngineOptions {
+        EngineOptions {
+            persistence_threshold: self.persistence_threshold,
+            unpersisted_bytes: memory.unpersisted,
+            multiproof_chunk_size: self.multiproof_chunk_size,
+            ahead_threads: self.ahead_threads,
+            trie_workers: self.trie_workers,
+            read_ahead_bytes: memory.pages,
+            witness_cache_bytes: memory.witnesses as usize,
+            ..self.storage.engine(Retention::default())
+        }
+    }
+}
+
 /// Runs a node until SIGINT or SIGTERM, or a fault of the disk.
-pub(crate) fn run_node(args: NodeArgs) -> anyhow::Result<()> {
+pub(crate) fn run_node(mut args: NodeArgs) -> anyhow::Result<()> {
+    let memory = args.memory();
+    if args.memory.print_limits {
+        println!("{}", memory.table());
+        return Ok(());
+    }
+    // The storage's part of it.
+    args.storage.cache_bytes = Some(memory.pages);
+    args.storage.code_cache_bytes = Some(memory.codes);
     // A panic is a broken invariant: no later answer could be trusted.
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         report(panic);
         std::process::abort();
     }));
-    let jwt_shown = args.authrpc_jwtsecret.clone().unwrap_or_else(|| args.datadir.join("jwt.hex"));
-    let ipc = args.ipc_path.unwrap_or_else(|| args.datadir.join("deponent.ipc"));
+    let engine_options = args.engine_options(memory);
+    let data_dir = args.datadir.context("the option --datadir is missing")?;
+    let jwt_shown = args.authrpc_jwtsecret.clone().unwrap_or_else(|| data_dir.join("jwt.hex"));
+    let ipc = args.ipc_path.unwrap_or_else(|| data_dir.join("deponent.ipc"));
     let options = NodeOptions {
         ipc: (!args.ipc_disable).then_some(ipc),
         genesis: args.chain.as_deref().map(read_genesis).transpose()?,
-        data_dir: args.datadir,
+        data_dir,
         http: SocketAddr::new(args.http_addr, args.http_port),
         engine: SocketAddr::new(args.authrpc_addr, args.authrpc_port),
         jwt_file: args.authrpc_jwtsecret,
         zstd: !args.zstd_disable,
         testing: args.testing,
         min_free_bytes: args.min_free_bytes,
+        memory,
         database: DatabaseOptions {
             journal: if args.journal_sync { JournalMode::Sync } else { JournalMode::Write },
             ..args.storage.database()
         },
-        engine_options: EngineOptions {
-            persistence_threshold: args.persistence_threshold,
-            unpersisted_bytes: args.unpersisted_bytes,
-            multiproof_chunk_size: args.multiproof_chunk_size,
-            ahead_threads: args.ahead_threads,
-            trie_workers: args.trie_workers,
-            read_ahead_bytes: args.storage.cache_bytes,
-            witness_cache_bytes: args.witness_cache_bytes as usize,
-            ..args.storage.engine(Retention::default())
-        },
+        engine_options,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -5,20 +5,20 @@ use engine::EngineOptions;
 use state::{JournalMode, Options as DatabaseOptions};
 
 use crate::data_directory::Retention;
+use crate::memory::DEFAULT_MEMORY;
 
 /// Caches, and how much of the past is kept.
 #[derive(Debug, Args)]
 pub(crate) struct StorageArgs {
-    /// Memory for the cache of state pages, in bytes; the suffixes K, M, G and T are powers of
-    /// 1024.
     #[arg(long = "cache.bytes", value_name = "BYTES", value_parser = parse_bytes,
-          default_value_t = DatabaseOptions::default().cache_bytes)]
-    pub(super) cache_bytes: u64,
-    /// Memory for the cache of analysed contract codes, in bytes; a quarter as much again holds
-    /// codes as they are stored.
+          help = with_default("Memory for the cache of state pages, in bytes; the suffixes K, M, G \
+                               and T are powers of 1024", DEFAULT_MEMORY.pages))]
+    pub(super) cache_bytes: Option<u64>,
     #[arg(long = "cache.code-bytes", value_name = "BYTES", value_parser = parse_bytes,
-          default_value_t = EngineOptions::default().code_cache_bytes as u64)]
-    code_cache_bytes: u64,
+          help = with_default("Memory for the cache of analysed contract codes, in bytes; a \
+                               quarter as much again holds codes as they are stored",
+                              DEFAULT_MEMORY.codes))]
+    pub(super) code_cache_bytes: Option<u64>,
     #[arg(long = "history.retain-blocks", value_name = "BLOCKS",
           help = of_the_node("State history to keep, in blocks before the head",
                              Retention::default().history))]
@@ -38,11 +38,16 @@ fn of_the_node(what: &str, default: u64) -> String {
     format!("{what} [default: {default}; for commands other than node: as the node last ran]")
 }
 
+/// The help of an option of memory.
+pub(super) fn with_default(what: &str, default: u64) -> String {
+    format!("{what} [default: {default}]")
+}
+
 impl StorageArgs {
     pub(crate) fn database(&self) -> DatabaseOptions {
         DatabaseOptions {
-            cache_bytes: self.cache_bytes,
-            code_cache_bytes: self.code_cache_bytes / 4,
+            cache_bytes: self.cache_bytes.unwrap_or(DEFAULT_MEMORY.pages),
+            code_cache_bytes: self.code_cache_bytes.unwrap_or(DEFAULT_MEMORY.codes) / 4,
             // No command promises anyone a block before it is persisted.
             journal: JournalMode::Off,
             ..DatabaseOptions::default()
@@ -52,7 +57,7 @@ impl StorageArgs {
     /// The engine's options; `kept` holds for retention options that are not given.
     pub(crate) fn engine(&self, kept: Retention) -> EngineOptions {
         let options = EngineOptions {
-            code_cache_bytes: self.code_cache_bytes as usize,
+            code_cache_bytes: self.code_cache_bytes.unwrap_or(DEFAULT_MEMORY.codes) as usize,
             // No command serves witnesses.
             witness_cache_bytes: 0,
             ..EngineOptions::default()
@@ -67,8 +72,12 @@ impl StorageArgs {
 }
 
 /// Parses a number of bytes: digits, and optionally one of the suffixes K, M, G and T, which are
-/// powers of 1024.
+/// powers of 1024 and may be followed by `iB`.
 pub(super) fn parse_bytes(text: &str) -> Result<u64, String> {
+    let text = match text.strip_suffix("iB") {
+        Some(text) if !text.ends_with(|last: char| last.is_ascii_digit()) => text,
+        _ => text,
+    };
     let (digits, shift) = match text.char_indices().last() {
         Some((at, 'K' | 'k')) => (&text[..at], 10),
         Some((at, 'M' | 'm')) => (&text[..at], 20),

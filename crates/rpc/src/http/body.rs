@@ -11,9 +11,10 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::http::refusal::Refusal;
-use crate::limits::{BODY_START_BYTES, BODY_STEP_BYTES, DISCARD_BYTES, DISCARD_TIME};
-use crate::port::Port;
-use crate::transport::budget::Reservation;
+use crate::limits::{BODY_STEP_BYTES, DISCARD_BYTES, DISCARD_TIME, Limits, SHORT_BYTES};
+use crate::port::{Port, Unanswered};
+use crate::transport::budget::{Budget, QueueFull, Reservation};
+use crate::transport::peer::Peer;
 
 /// The body of a request.
 #[derive(Debug, Default)]
@@ -22,23 +23,62 @@ pub(super) struct RequestBody {
     pub(super) memory: Option<BodyMemory>,
 }
 
-/// The memory reserved for a body: for its first [`BODY_STEP_BYTES`], and for the rest.
+impl AsRef<[u8]> for RequestBody {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// The memory reserved for the buffer of a body: for its first [`BODY_STEP_BYTES`], and for the
+/// rest. One of at most [`SHORT_BYTES`] has none: it is a part of its connection's memory.
 #[derive(Debug)]
 pub(super) struct BodyMemory {
-    first: Reservation,
+    peer: Peer,
+    evicted: Arc<Notify>,
+    first: Option<Reservation>,
     rest: Option<Reservation>,
 }
 
 impl BodyMemory {
-    fn note_progress(&self) {
-        self.first.note_progress();
-        self.rest.iter().for_each(Reservation::note_progress);
+    fn new(peer: Peer) -> Self {
+        Self { peer, evicted: Arc::default(), first: None, rest: None }
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Reservation> {
+        self.first.iter().chain(&self.rest)
+    }
+
+    /// Waits for memory for a buffer of so many bytes.
+    async fn grow(&mut self, port: &Port, capacity: usize) -> Result<(), QueueFull> {
+        let (peer, evicted) = (self.peer, &self.evicted);
+        let first = capacity.min(BODY_STEP_BYTES);
+        grow(&mut self.first, &port.budgets.small_bodies, peer, first, evicted).await?;
+        grow(&mut self.rest, &port.budgets.bodies, peer, capacity - first, evicted).await?;
+        self.parts().for_each(Reservation::note_progress);
+        Ok(())
     }
 
     /// As [`Reservation::exempt`].
     fn exempt(&self) -> bool {
-        let is_exempt = self.first.exempt();
-        self.rest.as_ref().is_none_or(Reservation::exempt) && is_exempt
+        self.parts().fold(true, |is_exempt, part| part.exempt() && is_exempt)
+    }
+}
+
+/// Waits until so many bytes are reserved.
+async fn grow(
+    part: &mut Option<Reservation>,
+    budget: &Arc<Budget>,
+    peer: Peer,
+    bytes: usize,
+    evicted: &Arc<Notify>,
+) -> Result<(), QueueFull> {
+    match part {
+        Some(part) if part.amount() < bytes => part.grow(bytes - part.amount()).await,
+        None if bytes > 0 => {
+            *part = Some(budget.reserve(peer, bytes, evicted).await?);
+            Ok(())
+        }
+        _ => Ok(()),
     }
 }
 
@@ -52,27 +92,19 @@ fn too_slow(bytes: usize, begun: Instant) -> Refusal {
 
 /// Reads the body of a request. Where others wait for memory, a body that does not go on is
 /// refused.
-pub(super) async fn read(port: &Port, mut body: Incoming) -> Result<RequestBody, Refusal> {
+pub(super) async fn read(
+    port: &Port,
+    peer: Peer,
+    mut body: Incoming,
+) -> Result<RequestBody, Refusal> {
     if body.is_end_stream() {
         return Ok(RequestBody::default());
     }
-    let evicted = Arc::default();
-    let first = port.small_bodies.reserve(BODY_STEP_BYTES, &evicted);
-    let first = match port.in_time(first).await {
-        Ok(first) => first,
-        Err(unanswered) => {
-            tokio::spawn(discard(body));
-            return Err(Refusal::unanswered(unanswered));
-        }
-    };
-    first.note_progress();
-    let mut memory = BodyMemory { first, rest: None };
-    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    let mut bytes = Vec::with_capacity(announced.min(BODY_START_BYTES));
-    let begun = Instant::now();
+    let (mut bytes, mut memory, begun) = (Vec::new(), BodyMemory::new(peer), Instant::now());
+    let evicted = Arc::clone(&memory.evicted);
     let read = tokio::select! {
         biased;
-        read = read_all(port, &mut body, &mut bytes, &mut memory, &evicted) => read,
+        read = read_all(port, &mut body, &mut bytes, &mut memory) => read,
         () = evicted.notified() => Err(too_slow(bytes.len(), begun)),
     };
     match read {
@@ -91,28 +123,43 @@ async fn read_all(
     body: &mut Incoming,
     bytes: &mut Vec<u8>,
     memory: &mut BodyMemory,
-    evicted: &Arc<Notify>,
 ) -> Result<(), Refusal> {
-    let mut reserved_bytes = BODY_STEP_BYTES;
+    let Limits { body_bytes, body_start_bytes, .. } = port.limits;
+    let announced = body.size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok());
+    // A length is only a claim, and no more than a part of it is believed.
+    let mut capacity = SHORT_BYTES.max(announced.unwrap_or(0).min(body_start_bytes));
+    reserve(port, memory, capacity).await?;
+    let mut noted_bytes = 0;
     while let Some(data) = next_data(port, body, bytes.len()).await? {
-        if data.len() > port.limits.body_bytes - bytes.len() {
-            return Err(Refusal::too_long(port.limits.body_bytes));
+        if data.len() > body_bytes - bytes.len() {
+            return Err(Refusal::too_long(body_bytes));
+        }
+        let length = bytes.len() + data.len();
+        let most = announced.unwrap_or(body_bytes).max(length);
+        if length > capacity {
+            // Half of the buffer has come at least.
+            capacity = length.next_power_of_two().min(most);
+            reserve(port, memory, capacity).await?;
+        }
+        if bytes.capacity() < length {
+            bytes.reserve_exact(capacity.min(most) - bytes.len());
         }
         bytes.extend_from_slice(&data);
-        if bytes.len() > reserved_bytes {
-            let more = (bytes.len() - reserved_bytes).next_multiple_of(BODY_STEP_BYTES);
-            reserved_bytes += more;
-            let grown = async {
-                match &mut memory.rest {
-                    Some(rest) => rest.grow(more).await,
-                    None => memory.rest = Some(port.bodies.reserve(more, evicted).await),
-                }
-            };
-            port.in_time(grown).await.map_err(Refusal::unanswered)?;
-            memory.note_progress();
+        if length - noted_bytes >= BODY_STEP_BYTES {
+            noted_bytes = length;
+            memory.parts().for_each(Reservation::note_progress);
         }
     }
     Ok(())
+}
+
+/// Waits for memory for a buffer of so many bytes.
+async fn reserve(port: &Port, memory: &mut BodyMemory, capacity: usize) -> Result<(), Refusal> {
+    if capacity <= SHORT_BYTES {
+        return Ok(());
+    }
+    let grown = port.in_time(memory.grow(port, capacity)).await;
+    grown.and_then(|grown| grown.map_err(Unanswered::from)).map_err(Refusal::unanswered)
 }
 
 /// The next bytes of a body of which `read_bytes` have come.

@@ -9,7 +9,6 @@ use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::http::body::{self, RequestBody};
 use crate::http::check::{check, is_probe};
@@ -20,19 +19,20 @@ use crate::http::lending::{LendingConnection, ONLY_BY_DESCRIPTOR};
 use crate::http::refusal::Refusal;
 use crate::http::resource as rest;
 use crate::http::response_body::{Content, ResponseBody};
+use crate::jsonrpc::error::Error;
 use crate::jsonrpc::message::{self, panic_text};
 use crate::jsonrpc::schedule::Pace;
 use crate::port::{Port, ReservedAnswer, Unanswered};
 use crate::quote::{quote, shortened};
-use crate::transport::budget::{Reservation, UnreadAnswers};
+use crate::transport::budget::Reservation;
+use crate::transport::slot::ConnectionSlot;
 use crate::transport::socket::Socket;
 use crate::transport::turns::{Turn, TurnQueue};
 
 /// The shared state of the requests of one connection that speaks HTTP.
 pub(super) struct HttpConnection {
     port: Arc<Port>,
-    /// Answers that the client has not read yet.
-    pub(super) unread: Arc<UnreadAnswers>,
+    slot: Arc<ConnectionSlot>,
     /// For requests that come side by side.
     pub(super) turns: Arc<TurnQueue>,
     /// The values that the handler remembers of the connection.
@@ -40,8 +40,8 @@ pub(super) struct HttpConnection {
     lending: LendingConnection,
 }
 
-/// A connection that is about to become a WebSocket, and its permit as a session.
-pub(super) type Upgrade = (OnUpgrade, OwnedSemaphorePermit);
+/// A connection that is about to become a WebSocket, and has its place among the sessions.
+pub(super) type Upgrade = OnUpgrade;
 
 /// A response, or the refusal of its request.
 type Answer = Result<Response<ResponseBody>, Refusal>;
@@ -49,11 +49,16 @@ type Answer = Result<Response<ResponseBody>, Refusal>;
 impl HttpConnection {
     /// A connection over which files are passed by descriptor where `takes_files`, which HTTP/1.1
     /// alone can, and the socket's kind allows it.
-    pub(super) fn new(port: &Arc<Port>, socket: &Socket, takes_files: bool) -> Arc<Self> {
+    pub(super) fn new(
+        port: &Arc<Port>,
+        slot: &Arc<ConnectionSlot>,
+        socket: &Socket,
+        takes_files: bool,
+    ) -> Arc<Self> {
         let descriptors = if takes_files { socket.descriptors() } else { None };
         Arc::new(Self {
             port: Arc::clone(port),
-            unread: socket.unread_answers(),
+            slot: Arc::clone(slot),
             turns: Arc::default(),
             remembered: rest::Connection::default(),
             lending: LendingConnection::new(descriptors),
@@ -69,6 +74,7 @@ impl HttpConnection {
         upgrade: Option<&Mutex<Option<Upgrade>>>,
         turn: Option<Turn>,
     ) -> Response<ResponseBody> {
+        self.slot.note_progress();
         let upgraded = hyper::upgrade::on(&mut request);
         let (head, body) = request.into_parts();
         let is_resource = self.port.is_resource(head.uri.path());
@@ -83,6 +89,9 @@ impl HttpConnection {
                 tokio::spawn(body::discard(body));
             }
             return refuse(refusal);
+        }
+        if self.port.jwt.is_some() {
+            self.slot.trust();
         }
         if !is_resource && is_probe(&head, &body) {
             return match self.port.handler.probe(head.uri.path()) {
@@ -107,8 +116,8 @@ impl HttpConnection {
     ) -> Answer {
         let headers = handshake::accept(head);
         let headers = headers.map_err(|(status, text)| Refusal::new(status, text))?;
-        let permit = self.port.turn(&self.port.sessions, 1).await.map_err(Refusal::unanswered)?;
-        *upgrade.lock().expect("nothing panics while it is locked") = Some((upgraded, permit));
+        self.port.begin_session(&self.slot).await.map_err(Refusal::unanswered)?;
+        *upgrade.lock().expect("nothing panics while it is locked") = Some(upgraded);
         Ok(switching(headers))
     }
 
@@ -119,7 +128,8 @@ impl HttpConnection {
         is_resource: bool,
         turn: Option<Turn>,
     ) -> Answer {
-        let body = body::read(&self.port, body).await?;
+        let body = body::read(&self.port, self.slot.peer, body).await?;
+        let _call = self.slot.call();
         let turn = turn.filter(|_| match is_resource {
             true => self.port.is_resource_in_order(head.uri.path()),
             false => self.port.methods.may_be_in_order(&body.bytes),
@@ -151,14 +161,15 @@ impl HttpConnection {
     /// up before.
     async fn answer_message(&self, body: RequestBody, turn: Option<Turn>) -> Answer {
         let port = Arc::clone(&self.port);
-        let pace = port.methods.pace(&body.bytes);
         // Dropped when the client hangs up, and with it the future of this function.
         let waits = Arc::new(());
         let is_wanted = Arc::downgrade(&waits);
-        let called = self.port.run(pace, &self.unread, move || {
-            let _turn = turn;
-            let is_wanted = || is_wanted.strong_count() > 0;
-            message::answer_while(&body.bytes, &*port.handler, &port.limits, &is_wanted)
+        let called = self.port.answer_message(&self.slot, body, move |request| {
+            let _turn = &turn;
+            match is_wanted.strong_count() > 0 {
+                true => message::call_handler(&*port.handler, request),
+                false => Err(Error::hung_up()),
+            }
         });
         let called = called.await;
         let Some(ReservedAnswer { answer, memory }) = called.map_err(Refusal::unanswered)? else {
@@ -194,7 +205,7 @@ impl HttpConnection {
         let is_quick = self.port.resources().is_some_and(|all| all.is_quick(&request));
         let pace = if is_quick { Pace::Quick } else { Pace::Long };
         let connection = Arc::clone(self);
-        let called = self.port.run(pace, &self.unread, move || {
+        let called = self.port.run(pace, &self.slot, move || {
             let resources = connection.port.resources()?;
             let mut response = ask(resources, request);
             drop((memory, turn));
@@ -205,7 +216,7 @@ impl HttpConnection {
             };
             match passed {
                 Ok(()) if by_descriptor => {
-                    connection.lending.lend(&connection.port.files, &mut response);
+                    connection.lending.lend(&connection.port.budgets.files, &mut response);
                 }
                 Ok(()) => {}
                 Err((status, text)) => response = resources.refuse(status, text),
@@ -234,7 +245,7 @@ fn encode(
     let Content::AsIs(pieces) = &mut response.body_mut().content else { return Ok(response) };
     let pieces = std::mem::take(pieces);
     let body_bytes = pieces.len_bytes();
-    let encoder = Arc::clone(&port.encoders).try_acquire_owned().ok();
+    let encoder = Arc::clone(&port.budgets.encoders).try_acquire_owned().ok();
     // Without a free encoder, a client that takes the bytes as they are gets them so.
     let zstd = accepted.zstd && (encoder.is_some() || !accepted.identity);
     let accepted = AcceptedCodings { zstd, ..accepted };

@@ -14,19 +14,31 @@ use tokio::sync::watch;
 use crate::http::exchange::HttpConnection;
 use crate::http::response_body::{Content, ResponseBody};
 use crate::http::streams::{CloseReason, StreamWatch};
-use crate::jsonrpc::session::READ_TOO_SLOWLY;
-use crate::limits::{
-    CHUNK_BYTES, CONNECTION_WINDOW_BYTES, HEADER_BYTES, HTTP2_FRAME_BYTES, STREAM_WINDOW_BYTES,
-};
+use crate::jsonrpc::session::ENDED_FOR_OTHERS;
+use crate::limits::{CHUNK_BYTES, HTTP2_FRAME_BYTES, HTTP2_HEADER_BYTES, HTTP2_WINDOW_PARTS};
 use crate::port::Port;
+use crate::transport::slot::ConnectionSlot;
 use crate::transport::socket::Socket;
 
 /// Serves one connection until it ends, or until `stopped` closes and its calls are answered.
-pub(super) async fn converse(port: Arc<Port>, socket: Socket, mut stopped: watch::Receiver<()>) {
+pub(super) async fn converse(
+    port: Arc<Port>,
+    socket: Socket,
+    slot: Arc<ConnectionSlot>,
+    mut stopped: watch::Receiver<()>,
+) {
+    let unread = Arc::clone(&slot.unread);
+    let room = tokio::select! {
+        room = port.speak(&slot, port.limits.http2_bytes()) => room,
+        _ = stopped.changed() => return,
+        () = unread.evicted().notified() => return tracing::debug!("{ENDED_FOR_OTHERS}"),
+    };
+    if let Err(unanswered) = room {
+        return tracing::debug!(%unanswered, "a connection has no room");
+    }
     let http = builder(&port);
     let (idle, stalled) = (port.idle_time(&socket), port.limits.write_idle);
-    let connection = HttpConnection::new(&port, &socket, false);
-    let unread = Arc::clone(&connection.unread);
+    let connection = HttpConnection::new(&port, &slot, &socket, false);
     let streams = StreamWatch::new();
     let service = service_fn(|request| {
         let connection = Arc::clone(&connection);
@@ -54,7 +66,7 @@ pub(super) async fn converse(port: Arc<Port>, socket: Socket, mut stopped: watch
             biased;
             ended = &mut served => break ended,
             _ = stopped.changed(), if !is_ending => {}
-            () = unread.evicted().notified() => return tracing::debug!("{READ_TOO_SLOWLY}"),
+            () = unread.evicted().notified() => return tracing::debug!("{ENDED_FOR_OTHERS}"),
             reason = streams.closed(idle, stalled) => if reason == CloseReason::Stalled {
                 tracing::debug!("a connection was cut: the other side did not read");
                 return;
@@ -70,11 +82,12 @@ pub(super) async fn converse(port: Arc<Port>, socket: Socket, mut stopped: watch
 }
 
 fn builder(port: &Port) -> Builder<TokioExecutor> {
+    let window = u32::try_from(port.limits.http2_window_bytes).unwrap_or(u32::MAX >> 1);
     let mut http = Builder::new(TokioExecutor::new());
     http.timer(TokioTimer::new())
-        .max_header_list_size(HEADER_BYTES as u32)
-        .initial_stream_window_size(STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_header_list_size(HTTP2_HEADER_BYTES as u32)
+        .initial_stream_window_size(window / HTTP2_WINDOW_PARTS)
+        .initial_connection_window_size(window)
         .max_frame_size(HTTP2_FRAME_BYTES)
         .max_send_buf_size(CHUNK_BYTES)
         .max_concurrent_streams(u32::try_from(port.limits.messages).unwrap_or(u32::MAX))

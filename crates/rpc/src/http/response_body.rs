@@ -110,7 +110,8 @@ impl Body for ResponseBody {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::budget::MemoryBudget;
+    use crate::transport::budget::{Budget, Shares};
+    use crate::transport::peer::Peer;
     use std::task::Waker;
     use std::time::Duration;
 
@@ -118,8 +119,8 @@ mod tests {
     #[test]
     fn an_answer_has_its_memory_until_its_last_chunk_is_written() {
         let (bytes, evicted) = (3 * CHUNK_BYTES, Arc::default());
-        let budget = MemoryBudget::new(bytes, Duration::ZERO);
-        let memory = budget.try_reserve(bytes, &evicted).expect("it is empty");
+        let budget = Budget::new("answers", Shares::whole(bytes, 1), Duration::ZERO);
+        let memory = budget.try_reserve(Peer::new(None), bytes, &evicted).expect("it is empty");
         let mut answer = ResponseBody::new(vec![7; bytes].into(), Some(Arc::new(memory)));
         let mut chunks = Vec::new();
         let cx = &mut Context::from_waker(Waker::noop());
@@ -131,7 +132,10 @@ mod tests {
         drop(answer);
         assert_eq!(chunks.iter().map(Bytes::len).sum::<usize>(), bytes);
         while chunks.pop().is_some() {
-            assert_eq!(budget.try_reserve(1, &evicted).is_some(), chunks.is_empty());
+            assert_eq!(
+                budget.try_reserve(Peer::new(None), 1, &evicted).is_some(),
+                chunks.is_empty()
+            );
         }
     }
 }

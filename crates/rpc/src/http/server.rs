@@ -22,11 +22,12 @@ use tokio::time::timeout;
 
 use crate::http::{http1, http2};
 use crate::jsonrpc::handler::Handler;
-use crate::jsonrpc::session;
+use crate::jsonrpc::session::{self, ENDED_FOR_OTHERS};
 use crate::port::{Port, ServerOptions};
 use crate::transport::ipc;
 use crate::transport::listener::Listener;
-use crate::transport::socket::{Socket, Stream};
+use crate::transport::slot::ConnectionSlot;
+use crate::transport::socket::Socket;
 
 /// Serves until `shutdown` is done, then lets running calls finish for
 /// [`Limits::shutdown_grace`](crate::Limits::shutdown_grace). WebSockets are told that the server
@@ -55,12 +56,8 @@ pub async fn serve(
             () = &mut shutdown => break,
             accepted = port.accept(&listener) => accepted,
         };
-        let Some((stream, permit)) = accepted else { continue };
-        let (port, stopped) = (Arc::clone(&port), stopped.clone());
-        connections.spawn(async move {
-            converse(port, stream, stopped).await;
-            drop(permit);
-        });
+        let Some((socket, slot)) = accepted else { continue };
+        connections.spawn(converse(Arc::clone(&port), socket, slot, stopped.clone()));
     }
     // Refuse new connections at once, rather than leave them in the queue.
     drop(listener);
@@ -72,36 +69,49 @@ pub async fn serve(
 }
 
 /// Serves one connection until it ends, or until `stopped` closes and its calls are answered.
-async fn converse(port: Arc<Port>, stream: Stream, mut stopped: watch::Receiver<()>) {
-    let mut socket = Socket::new(stream, port.limits.write_idle);
+async fn converse(
+    port: Arc<Port>,
+    mut socket: Socket,
+    slot: Arc<ConnectionSlot>,
+    mut stopped: watch::Receiver<()>,
+) {
     let begun = timeout(port.limits.header_read, socket.peek(is_protocol_clear));
     let begun = tokio::select! {
         begun = begun => begun,
         _ = stopped.changed() => return,
+        () = slot.unread.evicted().notified() => return tracing::debug!("{ENDED_FOR_OTHERS}"),
     };
     match begun {
         // A client that says nothing is told nothing.
         Err(_) => {}
         Ok(Err(fault)) => tracing::debug!(%fault, "a connection broke"),
         Ok(Ok(begun)) if begun.is_empty() => {}
-        Ok(Ok(begun)) if begun.starts_with(PREFACE) => http2::converse(port, socket, stopped).await,
-        Ok(Ok(begun)) if socket.is_unix() && is_json(&begun) => {
-            converse_bare(port, socket, stopped).await;
+        Ok(Ok(begun)) if begun.starts_with(PREFACE) => {
+            http2::converse(port, socket, slot, stopped).await;
         }
-        Ok(Ok(_)) => http1::converse(port, socket, stopped).await,
+        Ok(Ok(begun)) if socket.is_unix() && is_json(&begun) => {
+            converse_bare(port, socket, slot, stopped).await;
+        }
+        Ok(Ok(_)) => http1::converse(port, socket, slot, stopped).await,
     }
 }
 
 /// Serves a connection that speaks JSON-RPC without HTTP around it.
-async fn converse_bare(port: Arc<Port>, socket: Socket, mut stopped: watch::Receiver<()>) {
-    let unread = socket.unread_answers();
-    let (reader, mut writer) = ipc::split(socket, port.limits.body_bytes);
-    let permit = tokio::select! {
-        permit = port.turn(&port.sessions, 1) => permit,
+async fn converse_bare(
+    port: Arc<Port>,
+    socket: Socket,
+    slot: Arc<ConnectionSlot>,
+    mut stopped: watch::Receiver<()>,
+) {
+    let (mut reader, mut writer) = ipc::split(socket, port.limits.body_bytes);
+    let budget = Arc::clone(&port.budgets.bodies);
+    reader.reserve_for_messages(slot.peer, budget, port.limits.turn_wait);
+    let begun = tokio::select! {
+        begun = port.begin_session(&slot) => begun,
         _ = stopped.changed() => return,
     };
-    match permit {
-        Ok(_permit) => session::converse(port, reader, writer, unread, stopped).await,
+    match begun {
+        Ok(()) => session::converse(port, reader, writer, slot, stopped).await,
         Err(unanswered) => writer.refuse(&unanswered).await,
     }
 }

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
@@ -24,26 +25,19 @@ use crate::quote::{quote, shortened};
 /// any length; no part of it is copied but ids and methods. Subscriptions are refused: they need a
 /// connection that lasts.
 pub fn answer(message: &[u8], handler: &dyn Handler, limits: &Limits) -> Option<Json> {
-    answer_while(message, handler, limits, &|| true)
+    answer_by(message, limits, &mut |request| call_handler(handler, request))
 }
 
-/// As [`answer`]. Once the answer is not wanted any more, no more calls of a batch are made.
-pub(crate) fn answer_while(
-    message: &[u8],
+/// Has the handler make a call; subscriptions are refused.
+pub(crate) fn call_handler(
     handler: &dyn Handler,
-    limits: &Limits,
-    is_wanted: &dyn Fn() -> bool,
-) -> Option<Json> {
-    answer_by(message, limits, &mut |request| {
-        if !is_wanted() {
-            return Err(Error::hung_up());
-        }
-        let method = &*request.method;
-        if handler.subscriptions().iter().any(|kind| kind.has(method)) {
-            return Err(Error::needs_websocket(method));
-        }
-        handler.call(method, request.params)
-    })
+    request: &CallRequest<'_>,
+) -> Result<Json, Error> {
+    let method = &*request.method;
+    if handler.subscriptions().iter().any(|kind| kind.has(method)) {
+        return Err(Error::needs_websocket(method));
+    }
+    handler.call(method, request.params)
 }
 
 /// Answers the single calls of a message.
@@ -51,61 +45,160 @@ pub(crate) type Calls<'c> = dyn FnMut(&CallRequest<'_>) -> Result<Json, Error> +
 
 /// As [`answer`], with `calls` instead of a handler. Their panics become internal errors.
 pub(crate) fn answer_by(message: &[u8], limits: &Limits, calls: &mut Calls<'_>) -> Option<Json> {
+    if !is_batch(message) {
+        return answer_single(message, calls);
+    }
+    let mut batch = Batch::begin(message, limits);
+    while batch.make_call(message, limits, calls).is_continue() {
+        batch.keep_answer();
+    }
+    batch.into_answer()
+}
+
+/// Whether a message is a list of requests.
+pub(crate) fn is_batch(message: &[u8]) -> bool {
+    message.iter().find(|byte| !SPACES.contains(&char::from(**byte))) == Some(&b'[')
+}
+
+/// White space of JSON.
+const SPACES: [char; 4] = [' ', '\t', '\r', '\n'];
+
+/// Answers a message that is no batch.
+pub(crate) fn answer_single(message: &[u8], calls: &mut Calls<'_>) -> Option<Json> {
     let text = match std::str::from_utf8(message) {
-        Ok(text) => text.trim_matches([' ', '\t', '\r', '\n']),
+        Ok(text) => text.trim_matches(SPACES),
         Err(fault) => return Some(failure(None, &Error::new(Code::Parse, fault))),
     };
-    match text.as_bytes().first() {
-        Some(b'[') => batch(text, limits, calls),
-        Some(_) => single(text, calls),
-        None => Some(failure(None, &Error::new(Code::Parse, "the message is empty"))),
+    match text.is_empty() {
+        false => single(text, calls),
+        true => Some(failure(None, &Error::new(Code::Parse, "the message is empty"))),
     }
 }
 
-fn batch(text: &str, limits: &Limits, calls: &mut Calls<'_>) -> Option<Json> {
-    let requests = match elements(text, limits.batch_len) {
-        Ok(requests) => requests,
-        Err(fault) => return Some(failure(None, &Error::new(Code::Parse, fault))),
-    };
+/// A batch whose calls are made one by one.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    /// Where the requests are in the message, the next one last.
+    requests: Vec<Range<usize>>,
+    answers: Pieces,
+    /// The last answer, and where its request is, until it is kept or refused.
+    last: Option<(Range<usize>, Json)>,
+    begun: Instant,
+    /// Why no more calls are made.
+    refusal: Option<(Code, String)>,
+    /// The answer to something that is no batch.
+    fault: Option<Json>,
+}
+
+impl Batch {
+    /// Finds the requests of a batch.
+    pub(crate) fn begin(message: &[u8], limits: &Limits) -> Self {
+        let (requests, fault) = match find_requests(message, limits) {
+            Ok(requests) => (requests, None),
+            Err(fault) => (Vec::new(), Some(failure(None, &fault))),
+        };
+        let (answers, begun) = (Pieces::default(), Instant::now());
+        Self { requests, answers, last: None, begun, refusal: None, fault }
+    }
+
+    /// Makes the next call. Its answer is then to be [kept](Self::keep_answer) or
+    /// [refused](Self::refuse_answer). It ends when there is none.
+    pub(crate) fn make_call(
+        &mut self,
+        message: &[u8],
+        limits: &Limits,
+        calls: &mut Calls<'_>,
+    ) -> ControlFlow<()> {
+        let Some(place) = self.requests.pop() else { return ControlFlow::Break(()) };
+        let text = text_at(message, &place);
+        let answer = match &self.refusal {
+            Some((code, reason)) => refuse(text, *code, reason),
+            None => single(text, calls),
+        };
+        self.last = answer.map(|answer| (place, answer));
+        let last_bytes = self.last.as_ref().map_or(0, |(_, answer)| answer.len_bytes());
+        if self.answers.len_bytes() + last_bytes > limits.batch_answer_bytes {
+            let most = limits.batch_answer_bytes;
+            let reason = format!("the answers before it in this batch exceed {most} bytes");
+            self.refuse_rest(Code::TooLargeRequest, reason);
+        } else if self.begun.elapsed() > limits.batch_time {
+            let most = limits.batch_time;
+            let reason = format!("the calls before it in this batch took more than {most:?}");
+            self.refuse_rest(Code::Server, reason);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Adds the last answer to the others.
+    pub(crate) fn keep_answer(&mut self) {
+        let Some((_, answer)) = self.last.take() else { return };
+        self.answers.push(Bytes::from_static(if self.answers.is_empty() { b"[" } else { b"," }));
+        self.answers.append(answer.pieces);
+    }
+
+    /// Adds an error instead of the last answer, and has the calls that are left refused.
+    pub(crate) fn refuse_answer(&mut self, message: &[u8], reason: impl fmt::Display) {
+        if let Some((place, answer)) = &mut self.last
+            && let Ok(CallRequest { id, .. }) = CallRequest::parse(text_at(message, place))
+        {
+            let detail = format_args!("called, and its answer is lost: {reason}");
+            *answer = failure(id, &Error::new(Code::Server, detail));
+        }
+        self.keep_answer();
+        self.refuse_rest(Code::Server, reason);
+    }
+
+    /// Has the calls that are left refused.
+    pub(crate) fn refuse_rest(&mut self, code: Code, reason: impl fmt::Display) {
+        self.refusal.get_or_insert_with(|| (code, reason.to_string()));
+    }
+
+    /// Bytes of memory of the answers so far, the last one too.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let last = self.last.as_ref().map_or(0, |(_, answer)| answer.pieces.held_bytes());
+        self.answers.held_bytes() + last
+    }
+
+    /// Whether all calls were made.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// The answers, once all calls were made.
+    pub(crate) fn into_answer(self) -> Option<Json> {
+        let Self { mut answers, fault, .. } = self;
+        if answers.is_empty() {
+            return fault;
+        }
+        answers.push(Bytes::from_static(b"]"));
+        Some(answers.into())
+    }
+}
+
+fn text_at<'m>(message: &'m [u8], place: &Range<usize>) -> &'m str {
+    std::str::from_utf8(&message[place.clone()]).expect("all of it was read as text")
+}
+
+/// Where the requests of a batch are, the first one last.
+fn find_requests(message: &[u8], limits: &Limits) -> Result<Vec<Range<usize>>, Error> {
+    let text = std::str::from_utf8(message).map_err(|fault| Error::new(Code::Parse, fault))?;
+    let requests = elements(text.trim_matches(SPACES), limits.batch_len);
+    let requests = requests.map_err(|fault| Error::new(Code::Parse, fault))?;
     if requests.count == 0 {
-        return Some(failure(None, &Error::new(Code::InvalidRequest, "the batch is empty")));
+        return Err(Error::new(Code::InvalidRequest, "the batch is empty"));
     }
     if requests.count > limits.batch_len {
         let detail = format_args!(
             "a batch of {} requests, at most {} are allowed: send several",
             requests.count, limits.batch_len
         );
-        return Some(failure(None, &Error::new(Code::InvalidRequest, detail)));
+        return Err(Error::new(Code::InvalidRequest, detail));
     }
-    let mut answers = Pieces::default();
-    let mut answers_bytes = 0;
-    let begun = Instant::now();
-    let mut is_late = false;
-    for request in requests.list {
-        let (most_bytes, most_time) = (limits.batch_answer_bytes, limits.batch_time);
-        let answer = if answers_bytes > most_bytes {
-            let reason =
-                format_args!("the answers before it in this batch exceed {most_bytes} bytes");
-            refuse(request.get(), Code::TooLargeRequest, &reason)
-        } else if is_late {
-            let reason =
-                format_args!("the calls before it in this batch took more than {most_time:?}");
-            refuse(request.get(), Code::Server, &reason)
-        } else {
-            single(request.get(), calls)
-        };
-        is_late = begun.elapsed() > most_time;
-        if let Some(answer) = answer {
-            answers_bytes += answer.len_bytes();
-            answers.push(Bytes::from_static(if answers.is_empty() { b"[" } else { b"," }));
-            answers.append(answer.pieces);
-        }
-    }
-    if answers.is_empty() {
-        return None;
-    }
-    answers.push(Bytes::from_static(b"]"));
-    Some(answers.into())
+    let place = |request: &RawValue| {
+        let from = request.get().as_ptr() as usize - message.as_ptr() as usize;
+        from..from + request.get().len()
+    };
+    Ok(requests.list.into_iter().rev().map(place).collect())
 }
 
 fn single(text: &str, calls: &mut Calls<'_>) -> Option<Json> {

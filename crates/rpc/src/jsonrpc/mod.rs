@@ -1,5 +1,7 @@
 //! JSON-RPC 2.0: messages, their parts, and the conversations in which they come.
 
+#[cfg(feature = "server")]
+pub(crate) mod batch;
 pub(crate) mod error;
 #[cfg(feature = "server")]
 pub(crate) mod handler;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::jsonrpc::handler::Method;
-use crate::jsonrpc::message::CallRequest;
+use crate::jsonrpc::message::{CallRequest, is_batch};
 use crate::limits::{IN_ORDER_BYTES, SHORT_BYTES};
 
 /// How long a call is expected to take, which decides where it runs.
@@ -69,10 +69,6 @@ impl MethodTable {
 fn common_prefix(one: &'static str, other: &'static str) -> &'static str {
     let same = one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
     &one[..one.floor_char_boundary(same)]
-}
-
-fn is_batch(message: &[u8]) -> bool {
-    message.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
 }
 
 #[cfg(test)]

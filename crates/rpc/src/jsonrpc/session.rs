@@ -5,7 +5,6 @@ use std::future::pending;
 use std::sync::Arc;
 
 use tokio::sync::{Semaphore, mpsc, watch};
-use tokio::task::spawn_blocking;
 use tokio_tungstenite::tungstenite::protocol::frame::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
@@ -14,10 +13,11 @@ use crate::jsonrpc::json::Json;
 use crate::jsonrpc::message::{CallRequest, answer_by};
 use crate::jsonrpc::params::Params;
 use crate::jsonrpc::subscription::{SubscriptionMethods, Subscriptions};
-use crate::limits::OUTGOING_LEN;
+use crate::limits::{BODY_STEP_BYTES, OUTGOING_LEN, SHORT_BYTES};
 use crate::port::{Port, ReservedAnswer, Unanswered};
-use crate::transport::budget::{UnreadAnswers, permits, semaphore, units};
+use crate::transport::budget::{Reservation, permits, semaphore, units};
 use crate::transport::messages::{Ending, MessagePermits, MessageReader, OutgoingMessage};
+use crate::transport::slot::ConnectionSlot;
 use crate::transport::turns::{Turn, TurnQueue};
 
 /// Serves one connection until it ends, or until `stopped` closes and its messages are answered.
@@ -25,15 +25,15 @@ pub(crate) async fn converse<R: MessageReader>(
     port: Arc<Port>,
     mut reader: R,
     mut writer: R::Writer,
-    unread: Arc<UnreadAnswers>,
+    slot: Arc<ConnectionSlot>,
     stopped: watch::Receiver<()>,
 ) {
     let (outgoing, mut queue) = mpsc::channel(OUTGOING_LEN);
-    let session = Arc::new(Session::new(port, unread, outgoing));
+    let session = Arc::new(Session::new(port, slot, outgoing));
     let ending = tokio::select! {
         ending = session.run(&mut reader, stopped) => ending,
         ending = R::send_all(&mut writer, &mut queue) => ending,
-        () = session.unread.evicted().notified() => Ending::Broken(READ_TOO_SLOWLY.into()),
+        () = session.slot.unread.evicted().notified() => Ending::Broken(ENDED_FOR_OTHERS.into()),
     };
     // The answers of calls that still run are dropped, and subscriptions end.
     drop(queue);
@@ -41,14 +41,14 @@ pub(crate) async fn converse<R: MessageReader>(
     reader.close(writer, &ending).await;
 }
 
-/// Logged when a connection is cut because others need its memory.
-pub(crate) const READ_TOO_SLOWLY: &str =
-    "a connection was cut: an answer was read too slowly while others had no room";
+/// Logged when a connection is cut because others need its memory or its slot.
+pub(crate) const ENDED_FOR_OTHERS: &str =
+    "a connection was cut: it was idle, or read too slowly, while others had no room";
 
 /// The shared state of the messages of one connection.
 struct Session {
     port: Arc<Port>,
-    unread: Arc<UnreadAnswers>,
+    slot: Arc<ConnectionSlot>,
     turns: Arc<TurnQueue>,
     outgoing: mpsc::Sender<OutgoingMessage>,
     subscriptions: Arc<Subscriptions>,
@@ -61,13 +61,14 @@ struct Session {
 impl Session {
     fn new(
         port: Arc<Port>,
-        unread: Arc<UnreadAnswers>,
+        slot: Arc<ConnectionSlot>,
         outgoing: mpsc::Sender<OutgoingMessage>,
     ) -> Self {
-        let limits = &port.limits;
-        let subscriptions = Subscriptions::new(limits.subscriptions, outgoing.clone());
+        let (limits, all) = (&port.limits, Arc::clone(&port.budgets.subscriptions));
+        let subscriptions =
+            Subscriptions::new(limits.subscriptions, all, slot.peer, outgoing.clone());
         Self {
-            unread,
+            slot,
             turns: Arc::default(),
             outgoing,
             subscriptions: Arc::new(subscriptions),
@@ -115,16 +116,32 @@ impl Session {
                 Ok(message) => message,
                 Err(ending) => return ending,
             };
-            let reservation = reader.take_reservation();
+            // Until then the message is a part of the connection's buffers.
+            let first = match self.first_memory(message.len()).await {
+                Ok(first) => first,
+                Err(unanswered) => return Ending::fault(CloseCode::Again, unanswered),
+            };
+            let reservations = [first, reader.take_reservation()];
             let units = units(message.len(), limits.body_bytes);
             // It is released by calls that run.
             let bytes = permits(&self.bytes, units).await;
             let permits =
-                MessagePermits { _slot: slot, message: Some((bytes, reservation)), _answer: None };
+                MessagePermits { _slot: slot, message: Some((bytes, reservations)), _answer: None };
             let is_in_order = self.port.methods.may_be_in_order(message.as_bytes());
             let turn = is_in_order.then(|| self.turns.enter());
             tokio::spawn(Arc::clone(self).answer(message, turn, permits));
         }
+    }
+
+    /// Waits for memory for the first 64 KiB of a message that is not short.
+    async fn first_memory(&self, bytes: usize) -> Result<Option<Reservation>, Unanswered> {
+        if bytes <= SHORT_BYTES {
+            return Ok(None);
+        }
+        let bytes = bytes.next_power_of_two().min(BODY_STEP_BYTES);
+        let evicted = Arc::default();
+        let reserved = self.port.budgets.small_bodies.reserve(self.slot.peer, bytes, &evicted);
+        Ok(Some(self.port.in_time(reserved).await??))
     }
 
     async fn answer(
@@ -137,15 +154,9 @@ impl Session {
             turn.wait().await;
         }
         let (answered, is_answered) = watch::channel(false);
-        let pace = self.port.methods.pace(message.as_bytes());
-        let called = self.port.run(pace, &self.unread, {
-            let (session, message) = (Arc::clone(&self), message.clone());
-            move || {
-                let mut calls = |request: &CallRequest<'_>| session.call(request, &is_answered);
-                answer_by(message.as_bytes(), &session.port.limits, &mut calls)
-            }
-        });
-        let called = called.await;
+        let session = Arc::clone(&self);
+        let calls = move |request: &CallRequest<'_>| session.call(request, &is_answered);
+        let called = self.port.answer_message(&self.slot, message.clone(), calls).await;
         drop(turn);
         let (text, is_refused) = match called {
             Ok(answered) => {
@@ -180,7 +191,7 @@ impl Session {
             let mut calls = |_: &CallRequest<'_>| Err(Error::new(code, unanswered));
             answer_by(message.as_bytes(), &port.limits, &mut calls)
         };
-        spawn_blocking(refuse).await.unwrap_or_default()
+        self.port.spawn(refuse).await.unwrap_or_default()
     }
 
     fn call(

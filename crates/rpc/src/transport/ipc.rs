@@ -3,6 +3,7 @@
 //! a line each.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -16,8 +17,11 @@ use crate::jsonrpc::error::{Code, Error};
 use crate::jsonrpc::json::failure;
 use crate::limits::{CHUNK_BYTES, CLOSE_TIME, GONE_PAUSE, READ_BYTES};
 use crate::pieces::Pieces;
+use crate::transport::budget::{Budget, Reservation};
 use crate::transport::json_scanner::{JsonScanner, Scanned};
+use crate::transport::message_memory::MessageMemory;
 use crate::transport::messages::{Ending, MessageReader, OutgoingMessage};
+use crate::transport::peer::Peer;
 use crate::transport::socket::{Socket, SocketActivity};
 
 /// The two halves of a connection.
@@ -25,7 +29,8 @@ pub(crate) fn split(socket: Socket, message_bytes: usize) -> (IpcReader, IpcWrit
     let activity = socket.activity();
     let (socket_in, socket_out) = tokio::io::split(socket);
     let (buffer, scanner) = (BytesMut::new(), JsonScanner::default());
-    let reader = IpcReader { socket: socket_in, activity, buffer, scanner, message_bytes };
+    let memory = None;
+    let reader = IpcReader { socket: socket_in, activity, buffer, scanner, message_bytes, memory };
     (reader, IpcWriter { socket: socket_out })
 }
 
@@ -37,6 +42,7 @@ pub(crate) struct IpcReader {
     buffer: BytesMut,
     scanner: JsonScanner,
     message_bytes: usize,
+    memory: Option<MessageMemory>,
 }
 
 /// The half that sends messages.
@@ -68,6 +74,7 @@ impl MessageReader for IpcReader {
                     if self.buffer.is_empty() || (is_long && self.buffer.len() <= READ_BYTES) {
                         self.buffer = BytesMut::from(&self.buffer[..]);
                     }
+                    self.memory.as_mut().map_or(Ok(()), MessageMemory::finish)?;
                     let text = Utf8Bytes::try_from(message);
                     return text.map_err(|_| fault("the message is not UTF-8"));
                 }
@@ -78,6 +85,9 @@ impl MessageReader for IpcReader {
                     return Err(self.too_long());
                 }
                 Scanned::Part => {}
+            }
+            if let Some(memory) = &mut self.memory {
+                memory.grow(self.buffer.len()).await?;
             }
             self.buffer.reserve(READ_BYTES);
             match self.socket.read_buf(&mut self.buffer).await {
@@ -90,6 +100,10 @@ impl MessageReader for IpcReader {
                 Err(fault) => return Err(broken(&fault)),
             }
         }
+    }
+
+    fn take_reservation(&mut self) -> Option<Reservation> {
+        self.memory.as_mut().and_then(MessageMemory::take_complete)
     }
 
     async fn gone(&mut self) {
@@ -140,6 +154,16 @@ impl MessageReader for IpcReader {
 }
 
 impl IpcReader {
+    /// Has long messages reserve memory, for which they wait at most for `most_wait`.
+    pub(crate) fn reserve_for_messages(
+        &mut self,
+        peer: Peer,
+        budget: Arc<Budget>,
+        most_wait: Duration,
+    ) {
+        self.memory = Some(MessageMemory::new(peer, budget, most_wait));
+    }
+
     fn too_long(&self) -> Ending {
         fault(format!("the message is too long: at most {} bytes are taken", self.message_bytes))
     }

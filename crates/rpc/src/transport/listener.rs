@@ -1,6 +1,7 @@
 //! Listening sockets, and the streams that they accept.
 
 use std::io;
+use std::net::IpAddr;
 use std::path::Path;
 
 use rustix::fs::Mode;
@@ -73,15 +74,16 @@ fn connect_at_once(path: &Path) -> Result<(), Errno> {
 }
 
 impl Listener {
-    pub(crate) async fn accept(&self) -> io::Result<Stream> {
+    /// The next connection, and the address that it comes from, if it has one.
+    pub(crate) async fn accept(&self) -> io::Result<(Stream, Option<IpAddr>)> {
         match self {
             Self::Tcp(listener) => {
-                let (socket, _) = listener.accept().await?;
+                let (socket, address) = listener.accept().await?;
                 // Without it, an answer's last bytes wait for an acknowledgement.
                 if let Err(fault) = socket.set_nodelay(true) {
                     tracing::debug!(%fault, "TCP_NODELAY");
                 }
-                Ok(Stream::Tcp(socket))
+                Ok((Stream::Tcp(socket), Some(address.ip())))
             }
             Self::Unix(listener) => {
                 let (socket, _) = listener.accept().await?;
@@ -89,7 +91,7 @@ impl Listener {
                 if let Err(fault) = set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES) {
                     tracing::debug!(%fault, "SO_SNDBUF");
                 }
-                Ok(Stream::Unix(socket))
+                Ok((Stream::Unix(socket), None))
             }
         }
     }

@@ -69,7 +69,7 @@ pub(crate) struct MessagePermits {
     pub(crate) _slot: OwnedSemaphorePermit,
     /// The memory of the message, until it is answered: its part of the connection's bytes and of
     /// the port's.
-    pub(crate) message: Option<(OwnedSemaphorePermit, Option<Reservation>)>,
+    pub(crate) message: Option<(OwnedSemaphorePermit, [Option<Reservation>; 2])>,
     /// The memory of the answer.
     pub(crate) _answer: Option<Arc<Reservation>>,
 }

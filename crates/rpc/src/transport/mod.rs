@@ -7,7 +7,10 @@ pub(crate) mod ipc;
 pub(crate) mod json_scanner;
 #[cfg(feature = "server")]
 pub(crate) mod listener;
+pub(crate) mod message_memory;
 pub(crate) mod messages;
+pub(crate) mod peer;
+pub(crate) mod slot;
 pub(crate) mod socket;
 mod split_frames;
 #[cfg(feature = "server")]

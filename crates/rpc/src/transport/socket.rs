@@ -17,8 +17,8 @@ use tokio::sync::Notify;
 use tokio::time::Sleep;
 
 use crate::limits::{BODY_STEP_BYTES, CHUNK_BYTES, LOOK_PAUSE, TURN_BYTES};
-use crate::transport::budget::UnreadAnswers;
 use crate::transport::descriptor::Descriptors;
+use crate::transport::slot::UnreadAnswers;
 
 /// Applies the same code to either kind of connection.
 macro_rules! on_either {

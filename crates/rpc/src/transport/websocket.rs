@@ -11,7 +11,7 @@ use futures_util::{SinkExt, StreamExt};
 use hyper::upgrade::{Parts, Upgraded};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::{CapacityError, Error, ProtocolError};
@@ -20,11 +20,13 @@ use tokio_tungstenite::tungstenite::protocol::frame::{Frame, Utf8Bytes};
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message, Role, WebSocketConfig};
 
 use crate::limits::{
-    BODY_STEP_BYTES, CLOSE_TIME, DISCARD_BYTES, FRAME_BYTES, READ_BYTES, REASON_BYTES, UNSENT_BYTES,
+    CLOSE_TIME, DISCARD_BYTES, FRAME_BYTES, READ_BYTES, REASON_BYTES, UNSENT_BYTES,
 };
 use crate::pieces::Pieces;
-use crate::transport::budget::{Busy, MemoryBudget, Reservation};
+use crate::transport::budget::{Budget, Reservation};
+use crate::transport::message_memory::MessageMemory;
 use crate::transport::messages::{Ending, MessagePermits, MessageReader, OutgoingMessage};
+use crate::transport::peer::Peer;
 use crate::transport::socket::{Socket, SocketActivity};
 use crate::transport::split_frames::SplitFrames;
 
@@ -92,62 +94,6 @@ pub(crate) struct WsReader {
     memory: Option<MessageMemory>,
 }
 
-/// The memory of the message that is being read, without its first 64 KiB.
-struct MessageMemory {
-    budget: Arc<MemoryBudget>,
-    /// Longest wait for memory.
-    most_wait: Duration,
-    reservation: Option<Reservation>,
-    /// That of the last message, which is complete.
-    complete: Option<Reservation>,
-    bytes: usize,
-    evicted: Arc<Notify>,
-}
-
-impl MessageMemory {
-    /// Reserves memory for a message of which so many bytes have come.
-    async fn grow(&mut self, bytes: usize) -> Result<(), Ending> {
-        let wanted = bytes.saturating_sub(BODY_STEP_BYTES).next_multiple_of(BODY_STEP_BYTES);
-        let more = wanted.saturating_sub(self.bytes);
-        if more > 0 {
-            let grown = async {
-                match &mut self.reservation {
-                    Some(reservation) => reservation.grow(more).await,
-                    None => {
-                        self.reservation = Some(self.budget.reserve(more, &self.evicted).await);
-                    }
-                }
-            };
-            let evicted = Arc::clone(&self.evicted);
-            tokio::select! {
-                biased;
-                () = evicted.notified() => return Err(Self::too_slow()),
-                grown = timeout(self.most_wait, grown) => {
-                    grown.map_err(|_| Ending::fault(CloseCode::Again, Busy(self.most_wait)))?;
-                }
-            }
-            self.bytes = wanted;
-            self.reservation.iter().for_each(Reservation::note_progress);
-        }
-        Ok(())
-    }
-
-    fn too_slow() -> Ending {
-        let reason = "the message came too slowly while others had no room, try again";
-        Ending::fault(CloseCode::Again, reason)
-    }
-
-    /// The message is complete. It keeps its memory as long as it wants, unless it was evicted.
-    fn finish(&mut self) -> Result<(), Ending> {
-        self.bytes = 0;
-        self.complete = self.reservation.take();
-        match self.complete.as_ref().is_none_or(Reservation::exempt) {
-            true => Ok(()),
-            false => Err(Self::too_slow()),
-        }
-    }
-}
-
 /// The events that a reader waits for.
 enum ReadEvent {
     Message(Option<Result<Message, Error>>),
@@ -160,16 +106,14 @@ enum ReadEvent {
 
 impl WsReader {
     /// Has long messages reserve memory, for which they wait at most for `most_wait`.
-    pub(crate) fn reserve_for_messages(&mut self, budget: Arc<MemoryBudget>, most_wait: Duration) {
+    pub(crate) fn reserve_for_messages(
+        &mut self,
+        peer: Peer,
+        budget: Arc<Budget>,
+        most_wait: Duration,
+    ) {
         self.activity.count();
-        self.memory = Some(MessageMemory {
-            budget,
-            most_wait,
-            reservation: None,
-            complete: None,
-            bytes: 0,
-            evicted: Arc::default(),
-        });
+        self.memory = Some(MessageMemory::new(peer, budget, most_wait));
     }
 
     fn finish(&mut self) -> Result<(), Ending> {
@@ -178,7 +122,7 @@ impl WsReader {
     }
 
     async fn wait(&mut self, silence: Duration) -> ReadEvent {
-        let evicted = self.memory.as_ref().map(|memory| Arc::clone(&memory.evicted));
+        let evicted = self.memory.as_ref().map(MessageMemory::evicted);
         let is_evicted = async {
             match evicted {
                 Some(evicted) => evicted.notified().await,
@@ -203,7 +147,7 @@ impl MessageReader for WsReader {
     const ANSWERS_BEFORE_FAULTS: bool = false;
 
     fn take_reservation(&mut self) -> Option<Reservation> {
-        self.memory.as_mut().and_then(|memory| memory.complete.take())
+        self.memory.as_mut().and_then(MessageMemory::take_complete)
     }
 
     /// Pings whenever nothing came for `silence`, and gives up after twice in a row.

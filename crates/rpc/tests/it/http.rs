@@ -276,18 +276,19 @@ fn a_body_cut_short_is_not_called() {
 
 #[test]
 fn bodies_that_come_slowly_make_room_for_others() {
-    let bytes = 16 << 16;
-    let limits =
-        Limits { room_time: BRIEF, bodies_bytes: bytes, body_bytes: bytes, ..Limits::public() };
+    // Sixteen of 64 KiB.
+    let limits = Limits { room_time: BRIEF, small_bodies_bytes: 16 << 16, ..Limits::public() };
     let server = Server::start(None, limits);
-    let request = post("", call("echo", "[]"));
+    let request = post("", call("echo", &format!("[\"{}\"]", "x".repeat(60_000))));
     let mut slow: Vec<_> = (0..16).map(|_| server.connect()).collect();
     for raw in &mut slow {
         raw.send(&request[..request.len() - 1]);
     }
     std::thread::sleep(2 * BRIEF);
     for _ in 0..20 {
-        server.check_alive();
+        let mut other = server.connect();
+        other.send(&request);
+        other.reply().check(200, "xxx");
         // They come again and again.
         let mut raw = server.connect();
         raw.send(&request[..request.len() - 1]);
@@ -371,7 +372,7 @@ fn small_answers_wait_for_no_larger_one() {
     let refused = std::iter::repeat_with(third)
         .find(|reply| reply.status == 503 || begun.elapsed() > PATIENCE)
         .expect("the iterator does not end");
-    refused.check(503, "too many answers wait");
+    refused.check(503, "too many requests wait");
     assert_eq!(slow.reply().body.len(), 100_000_000 + 38);
     assert_eq!(waiting.reply().body.len(), 120_000_000 + 38);
 }

@@ -98,7 +98,7 @@ async fn a_client_that_takes_nothing_of_an_answer_is_cut_off() {
     let limits = Limits { write_idle: SOON, ..Limits::public() };
     let server = Server::start(None, limits);
     let mut client = Client::connect(&server).await;
-    let stalled = client.call("hex", "[50000000]").await;
+    let stalled = client.call("hex", "[10000000]").await;
     assert_eq!(stalled.status(), StatusCode::OK);
     // Others of the same connection are answered until then.
     assert_eq!(length(client.call("hex", "[100000]").await).await, 200_038);
@@ -129,7 +129,7 @@ async fn an_answer_that_is_not_taken_keeps_its_room() {
 
 #[tokio::test]
 async fn so_many_answers_are_coded_at_a_time_and_others_are_as_they_are() {
-    let server = Server::public();
+    let server = Server::start(None, Limits { encoders: 128, ..Limits::public() });
     // More than is coded before anything of it is sent.
     let mut random = 1_u32;
     let digits = std::iter::repeat_with(|| {

@@ -213,7 +213,7 @@ impl Server {
         let turns = Arc::<Mutex<Vec<u64>>>::default();
         let go_out = Mutex::new(go_out);
         let methods = Methods { began: began_in, go: go_out, news: topic, turns: turns.clone() };
-        let options = ServerOptions { jwt, limits };
+        let options = ServerOptions::new(jwt, limits);
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("test.ipc");
         let context = runtime.enter();

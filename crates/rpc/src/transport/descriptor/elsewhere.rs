@@ -13,15 +13,19 @@ use tokio::net::UnixStream;
 use super::PassedFile;
 use crate::client::error::{ClientError, malformed};
 use crate::pieces::Pieces;
+use crate::transport::budget::Budget;
 
 /// No memory files.
 #[derive(Debug)]
 pub(crate) struct MemoryFiles;
 
 impl MemoryFiles {
-    pub(crate) const fn new(_: usize) -> Self {
+    pub(crate) fn new(_: (usize, usize), _: Arc<Budget>) -> Self {
         Self
     }
+
+    #[allow(clippy::unused_self, reason = "it has the face of the one that can")]
+    pub(crate) const fn free_idle(&self) {}
 
     #[allow(clippy::unused_self, reason = "it has the face of the one that can")]
     pub(crate) const fn fill(self: &Arc<Self>, _: &Pieces) -> io::Result<Option<LentFile>> {

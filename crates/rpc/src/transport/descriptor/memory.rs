@@ -15,11 +15,16 @@ use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
 
 use crate::limits::{FIRST_COPY_BYTES, SHARED_COPY_BYTES};
 use crate::pieces::Pieces;
+use crate::transport::budget::{Budget, Reservation};
+use crate::transport::peer::Peer;
 
 /// The memory files of one port.
 #[derive(Debug)]
 pub(crate) struct MemoryFiles {
+    most_files: usize,
     most_bytes: usize,
+    /// The memory of answers, of which files are a part.
+    answers: Arc<Budget>,
     state: Mutex<MemoryState>,
 }
 
@@ -28,6 +33,16 @@ struct MemoryState {
     idle: Vec<MemoryFile>,
     /// Of all files, idle and lent.
     bytes: usize,
+    /// All files, idle and lent.
+    count: usize,
+}
+
+impl MemoryState {
+    /// A file of so many bytes is gone.
+    const fn forget(&mut self, bytes: usize) {
+        self.bytes -= bytes;
+        self.count -= 1;
+    }
 }
 
 /// A file in memory that can grow, and cannot shrink.
@@ -39,6 +54,7 @@ struct MemoryFile {
     /// The file's memory, to write into: system calls take longer, a page at a time.
     map: MmapMut,
     bytes: usize,
+    memory: Reservation,
 }
 
 /// A file that holds an answer, for as long as the client wants it.
@@ -49,8 +65,16 @@ pub(crate) struct LentFile {
 }
 
 impl MemoryFiles {
-    pub(crate) fn new(most_bytes: usize) -> Self {
-        Self { most_bytes, state: Mutex::default() }
+    /// So many files of so many bytes together.
+    pub(crate) fn new((most_files, most_bytes): (usize, usize), answers: Arc<Budget>) -> Self {
+        Self { most_files, most_bytes, answers, state: Mutex::default() }
+    }
+
+    /// Gives the memory of idle files to others.
+    pub(crate) fn free_idle(&self) {
+        let mut state = self.state();
+        let idle = std::mem::take(&mut state.idle);
+        idle.iter().for_each(|file| state.forget(file.bytes));
     }
 
     /// Writes an answer into a file; `None` where it may take no more memory, or is sent as
@@ -76,24 +100,46 @@ impl MemoryFiles {
         // The largest of those that are too small grows; the others make room for it.
         state.idle.sort_unstable_by_key(|file| file.bytes);
         let mut file = state.idle.pop();
-        let added = |file: &Option<MemoryFile>| bytes - file.as_ref().map_or(0, |file| file.bytes);
-        while state.bytes + added(&file) > self.most_bytes {
-            let Some(smaller) = state.idle.pop().or_else(|| file.take()) else { return Ok(None) };
-            state.bytes -= smaller.bytes;
+        if file.is_none() && state.count >= self.most_files {
+            return Ok(None);
         }
-        let had = file.as_ref().map_or(0, |file| file.bytes);
-        state.bytes += bytes - had;
         // The next answer may be a little longer, and every growth is mapped anew.
-        let slack = (bytes / 8).min(self.most_bytes - state.bytes);
-        let bytes = bytes + slack;
-        state.bytes += slack;
+        let wanted = bytes + bytes / 16;
+        let (bytes, memory) = loop {
+            let had = file.as_ref().map_or(0, |file| file.bytes);
+            let most = had + self.most_bytes.saturating_sub(state.bytes);
+            let lengths =
+                [wanted.min(most), bytes].into_iter().filter(|&it| bytes <= it && it <= most);
+            if let Some(reserved) = lengths.into_iter().find_map(|it| self.reserve(it, &mut file)) {
+                state.bytes += reserved.0 - had;
+                state.count += usize::from(file.is_none());
+                break reserved;
+            }
+            let Some(smaller) = state.idle.pop().or_else(|| file.take()) else { return Ok(None) };
+            state.forget(smaller.bytes);
+        };
         drop(state);
         let grown = match file {
             Some(file) => file.grow(bytes),
-            None => MemoryFile::new(bytes),
+            None => MemoryFile::new(bytes, memory.expect("it is reserved for a new file")),
         };
         // A file that cannot grow is dropped.
-        grown.map(Some).inspect_err(|_| self.state().bytes -= bytes)
+        grown.map(Some).inspect_err(|_| self.state().forget(bytes))
+    }
+
+    /// Reserves memory for a file of so many bytes, or for a file to grow to so many.
+    fn reserve(
+        &self,
+        bytes: usize,
+        file: &mut Option<MemoryFile>,
+    ) -> Option<(usize, Option<Reservation>)> {
+        match file {
+            Some(file) => file.memory.try_grow(bytes - file.bytes).then_some((bytes, None)),
+            None => {
+                let memory = self.answers.try_reserve(Peer::PORT, bytes, &Arc::default())?;
+                Some((bytes, Some(memory)))
+            }
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, MemoryState> {
@@ -146,7 +192,7 @@ fn leave_processor() {
 }
 
 impl MemoryFile {
-    fn new(bytes: usize) -> io::Result<Self> {
+    fn new(bytes: usize, memory: Reservation) -> io::Result<Self> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let writable = rustix::fs::memfd_create("deponent-answer", flags)?;
         rustix::fs::ftruncate(&writable, bytes as u64)?;
@@ -156,7 +202,7 @@ impl MemoryFile {
         let path = format!("/proc/self/fd/{}", rustix::fd::AsRawFd::as_raw_fd(&writable));
         let readable = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let map = map(&writable)?;
-        Ok(Self { writable, readable, map, bytes })
+        Ok(Self { writable, readable, map, bytes, memory })
     }
 
     fn grow(self, bytes: usize) -> io::Result<Self> {
@@ -196,7 +242,7 @@ impl LentFile {
 impl Drop for LentFile {
     fn drop(&mut self) {
         if let Some(MemoryFile { bytes, .. }) = self.file.take() {
-            self.files.state().bytes -= bytes;
+            self.files.state().forget(bytes);
         }
     }
 }

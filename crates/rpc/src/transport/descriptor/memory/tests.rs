@@ -1,10 +1,13 @@
 //! Files that are lent, given back, and lent again.
 
 use super::*;
+use crate::transport::budget::Shares;
 use bytes::Bytes;
+use std::time::Duration;
 
 fn files(most_bytes: usize) -> Arc<MemoryFiles> {
-    Arc::new(MemoryFiles::new(most_bytes))
+    let answers = Budget::new("answers", Shares::whole(most_bytes, 0), Duration::ZERO);
+    Arc::new(MemoryFiles::new((16, most_bytes), answers))
 }
 
 fn content(lent: &LentFile, len: usize) -> Vec<u8> {
@@ -76,7 +79,7 @@ fn files_are_used_again_and_the_best_one_first() {
     assert_eq!(lend_again(1126), large_inode);
     // The largest grows.
     assert_eq!(lend_again(20_000), large_inode);
-    assert_eq!(files.state().bytes, 1_125 + 22_500);
+    assert_eq!(files.state().bytes, 1_062 + 21_250);
 }
 
 #[test]
@@ -109,6 +112,25 @@ fn the_bound_holds() {
     assert!(lend(10_001).is_none());
     assert!(lend(1).is_some());
     assert!(files.state().bytes <= 10_000);
+}
+
+/// Each takes two descriptors.
+#[test]
+fn so_many_files_are_lent_at_a_time() {
+    let files = files(1 << 20);
+    let lend = || files.fill(&vec![1; 10].into()).expect("written");
+    let mut lent: Vec<_> = std::iter::from_fn(lend).take(100).collect();
+    assert_eq!(lent.len(), 16);
+    lent.pop().expect("there are some").give_back();
+    lent.pop();
+    let again = [lend().expect("it is idle"), lend().expect("there is room")];
+    assert!(lend().is_none());
+    again.into_iter().next().expect("two").give_back();
+    drop(lent);
+    assert_eq!(files.state().count, 1, "the idle one is there");
+    files.free_idle();
+    let state = files.state();
+    assert_eq!((state.count, state.bytes), (0, 0));
 }
 
 #[test]
