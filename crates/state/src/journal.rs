@@ -384,11 +384,11 @@ fn read_records(
 }
 
 fn record(payload: &[u8], location: FrameLocation) -> Option<Record> {
-    match payload.first()? {
-        &BLOCK_TAG if payload.len() >= BLOCK_AT => {
+    match *payload.first()? {
+        BLOCK_TAG if payload.len() >= BLOCK_AT => {
             Some(Record::Block { hash: B256::from_slice(&payload[1..BLOCK_AT]), location })
         }
-        &CHOICE_TAG if payload.len() >= CHOICE_AT => {
+        CHOICE_TAG if payload.len() >= CHOICE_AT => {
             let number = u64::from_le_bytes(payload[1..CHOICE_AT].try_into().expect("eight"));
             let choice = Bytes::copy_from_slice(&payload[CHOICE_AT..]);
             Some(Record::Choice(JournalChoice { number, choice }))
