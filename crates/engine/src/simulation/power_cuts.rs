@@ -8,6 +8,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use state::{JournalMode, Options};
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use testing::disks::{Fault, FaultDisk};
 
 /// The answers of a run before the power failed.
@@ -15,6 +16,8 @@ use testing::disks::{Fault, FaultDisk};
 struct Told {
     /// The last block that was called final, which is said of persisted ones alone.
     last_final: Option<B256>,
+    /// The last head that was said to be persisted.
+    persisted: Arc<Mutex<Option<B256>>>,
     /// How many of the blocks were called valid.
     valid: usize,
     /// The heads after the last fork choice that was answered.
@@ -47,8 +50,13 @@ fn feed(
 
 impl Told {
     fn check_final(&self, engine: &Engine, blocks: &[SealedBlock], context: &str) {
+        let place = |hash| blocks.iter().position(|block| block.hash() == hash);
+        if let Some(hash) = *self.persisted.lock().unwrap() {
+            // The journal may have lost more than the index has.
+            let head = engine.heads().head;
+            assert!(place(head) >= place(hash), "{context}: back at {head} from {hash}");
+        }
         if let Some(hash) = self.last_final {
-            let place = |hash| blocks.iter().position(|block| block.hash() == hash);
             let finalized = engine.heads().finalized.expect("one was final");
             assert!(place(finalized) >= place(hash), "{context}: {finalized} instead of {hash}");
             assert!(engine.block(hash).unwrap().is_some(), "{context}: {hash} is gone");
@@ -89,6 +97,8 @@ fn no_kill_loses_a_valid_block_no_power_cut_a_final_or_synced_one_and_what_is_le
     };
     let run = |disk: &FaultDisk, journal, told: &mut Told| {
         let engine = open_on(disk, journal)?;
+        let persisted = told.persisted.clone();
+        engine.on_persisted(move |block| *persisted.lock().unwrap() = Some(block.hash));
         feed(&engine, &blocks, 15, told)
     };
     let operations = [JournalMode::Write, JournalMode::Sync].map(|journal| {
