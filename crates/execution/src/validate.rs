@@ -201,14 +201,14 @@ pub enum VerifyError {
         /// The item.
         error: StateError,
         /// The read of the block that needs it.
-        read: FailedRead,
+        read: Box<FailedRead>,
     },
 }
 
 impl VerifyError {
     fn of(error: BlockError, failed: Option<FailedRead>) -> Self {
         match (error, failed) {
-            (BlockError::State(error), Some(read)) => Self::Read { error, read },
+            (BlockError::State(error), Some(read)) => Self::Read { error, read: read.into() },
             (error, _) => Self::Block(error),
         }
     }

@@ -453,7 +453,7 @@ fn a_missing_node_is_an_absence_for_those_alone_who_ask_for_that() {
             less.state.remove(index);
             let error = verify(&world.chain, &block, None, &less).expect_err("it lacks a node");
             let VerifyError::Read { read, .. } = error else { panic!("{error}") };
-            if read != FailedRead::Account(absent) {
+            if *read != FailedRead::Account(absent) {
                 continue;
             }
             // The leaf may be a system contract's, which is not absent.

@@ -386,7 +386,7 @@ async fn one_descriptor_is_received_for_an_answer() {
     std::thread::spawn(move || {
         let (mut socket, _) = listener.accept().expect("a connection");
         for _ in 0..2 {
-            socket.read(&mut [0; 4096]).expect("a request");
+            assert!(socket.read(&mut [0; 4096]).expect("a request") > 0);
             let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: 40\r\n\r\n{}", "x".repeat(40));
             let (last, most) = answer.as_bytes().split_last().expect("bytes");
             for byte in most {
