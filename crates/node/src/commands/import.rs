@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use alloy_primitives::B256;
 use alloy_rpc_types_engine::ForkchoiceState;
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use clap::Args;
 use engine::{Engine, Missing, Verdict};
 use files::{BlockForm, BlockReader, FileBlock, Progress};
@@ -105,10 +105,11 @@ impl Import {
                     }
                     _ => "",
                 };
-                bail!(
-                    "{position}: block {number}, {hash}, cannot be run: {missing}{hint}; this \
-                     chain begins with {first}, and its head is block {head}, {last}"
-                )
+                // Three parts, each of which is printed whole.
+                let here =
+                    format!("this chain begins with {first}, and its head is block {head}, {last}");
+                let refused = format!("{position}: block {number}, {hash}, cannot be run");
+                return Err(anyhow!(here).context(format!("{missing}{hint}")).context(refused));
             }
         }
         (self.head, self.last, self.is_new) = (number, hash, true);

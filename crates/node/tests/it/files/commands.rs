@@ -196,6 +196,15 @@ fn an_import_passes_over_what_is_there_and_nothing_else() {
         &arguments,
         &format!("0 blocks imported; the head is {}", head(6, &side[3])),
     );
+    // A file of another chain: what is missing is named, and where this chain begins and is.
+    let other = chain.folder.write("other.json", json.replace("0x1c9c380", "0x1c9c381"));
+    let arguments = ["import", "--chain", text(&other), text(&chain.file)];
+    let (genesis, block) = (engine.heads().genesis, main[0].hash());
+    let words = format!(
+        "block 1, {block}, cannot be run: block 0, {genesis}, is not known: the file is of another \
+         chain: this chain begins with 0x"
+    );
+    chain.refused("other", &arguments, &words);
     // Ancestors of the head do not move it.
     let old = write("old.rlp", &main[..2]);
     import("one", &old, &format!("0 blocks imported; the head is {}", head(6, &side[3])));
