@@ -1,5 +1,6 @@
 //! A server and its clients over every wire.
 
+mod attacks;
 mod clients;
 mod crowd;
 mod http;
