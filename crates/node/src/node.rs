@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use engine::{Engine, EngineOptions, PersistedBlock};
-use rpc::{JwtSecret, Limits, Listener, LogThrottle, PortMemory, ServerOptions, serve};
+use rpc::{
+    AllowedOrigins, JwtSecret, Limits, Listener, LogThrottle, PortMemory, ServerOptions, serve,
+};
 use state::Options as DatabaseOptions;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -31,6 +33,10 @@ pub struct NodeOptions {
     /// The path of the Unix socket, if there is to be one: it offers all methods and resources of
     /// both ports, without tokens, to the owner of the process alone.
     pub ipc: Option<PathBuf>,
+    /// The names and the web pages that the public port serves.
+    pub http_origins: AllowedOrigins,
+    /// The same for the Engine API's port, where each request has a token.
+    pub engine_origins: AllowedOrigins,
     /// The file of the Engine API's secret, 32 bytes in hex; `None` is `jwt.hex` in the data
     /// directory, created if absent.
     pub jwt_file: Option<PathBuf>,
@@ -58,6 +64,8 @@ impl NodeOptions {
             http: free,
             engine: free,
             ipc: None,
+            http_origins: AllowedOrigins::default(),
+            engine_origins: any_name(),
             jwt_file: None,
             zstd: true,
             testing: false,
@@ -147,8 +155,9 @@ impl Node {
             _public_calls: PublicCalls::start()?,
         };
         let calls = node._public_calls.handle();
-        let [public, authenticated, trusted] =
+        let [mut public, mut authenticated, trusted] =
             port_options(&options.memory, options.zstd, node.jwt.clone(), calls);
+        (public.origins, authenticated.origins) = (options.http_origins, options.engine_origins);
         let api = Api::engine_port(chain.clone(), testing);
         node.engine_addr = node.listen(engine, authenticated, api).await?;
         node.http_addr = node.listen(http, public, Api::public_port(chain.clone())).await?;
@@ -208,6 +217,11 @@ impl Node {
     }
 }
 
+/// Any name and no web page, for ports that web pages cannot use.
+fn any_name() -> AllowedOrigins {
+    AllowedOrigins { hosts: vec!["*".into()], ..AllowedOrigins::default() }
+}
+
 /// The options of the public port, the Engine API's port and the Unix socket.
 fn port_options(
     memory: &NodeMemory,
@@ -223,7 +237,8 @@ fn port_options(
     let limits = zstd(memory.engine_limits());
     // The users of the Unix socket may use the other port too.
     let shared = Some(PortMemory::new(&limits));
-    let trusted = ServerOptions { memory: shared, ..ServerOptions::new(None, limits) };
+    let origins = any_name();
+    let trusted = ServerOptions { memory: shared, origins, ..ServerOptions::new(None, limits) };
     let authenticated = ServerOptions { jwt: Some(jwt), ..trusted.clone() };
     [ServerOptions { calls: Some(calls), ..public }, authenticated, trusted]
 }

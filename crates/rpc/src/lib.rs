@@ -140,8 +140,9 @@ pub use client::http::{CallTimes, Client, Reply};
 #[cfg(feature = "client")]
 pub use client::session::{Notifications, SessionClient};
 pub use foreign_json::{read_json, read_json_bytes};
-pub use http::resource as rest;
 #[cfg(feature = "server")]
+pub use http::origin::AllowedOrigins;
+pub use http::resource as rest;
 pub use http::server::serve;
 pub use jsonrpc::error::{Code, Error};
 #[cfg(feature = "server")]

@@ -325,6 +325,8 @@ pub(crate) const CROSSING_TIME: Duration = Duration::from_secs(1);
 pub(crate) const READ_BYTES: usize = 32 * KIB;
 /// Longest reason that a close frame can hold, in bytes (RFC 6455 section 5.5).
 pub(crate) const REASON_BYTES: usize = 123;
+/// Time of a connection without a call under way to end by itself when the server stops.
+pub(crate) const GOODBYE_TIME: Duration = Duration::from_millis(500);
 /// Wait for the other side of a WebSocket to say goodbye, too.
 pub(crate) const CLOSE_TIME: Duration = Duration::from_secs(5);
 /// Values of a topic that wait for its slowest subscription; the connection of one that falls

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, block_in_place, spawn_blocking};
 use tokio::time::timeout;
 
@@ -16,6 +16,7 @@ use crate::bounds::{
     ANSWERS, BODIES, CALLS, CONNECTIONS, PROTOCOLS, SESSIONS, SMALL_ANSWERS, SMALL_BODIES,
     SUBSCRIPTIONS,
 };
+use crate::http::origin::AllowedOrigins;
 use crate::http::resource::{self as rest, Resources};
 use crate::jsonrpc::handler::Handler;
 use crate::jsonrpc::json::Json;
@@ -48,12 +49,15 @@ pub struct ServerOptions {
     /// The runtime on whose blocking threads calls run that are not quick; `None` is the one that
     /// serves the port. Threads of another may have another priority.
     pub calls: Option<Handle>,
+    /// The names and the web pages that it serves.
+    pub origins: AllowedOrigins,
 }
 
 impl ServerOptions {
-    /// A port with memory of its own, whose calls run on the runtime that serves it.
-    pub const fn new(jwt: Option<JwtSecret>, limits: Limits) -> Self {
-        Self { jwt, limits, memory: None, calls: None }
+    /// A port with memory of its own, whose calls run on the runtime that serves it, and which is
+    /// called by IP addresses and as `localhost`, by no web page.
+    pub fn new(jwt: Option<JwtSecret>, limits: Limits) -> Self {
+        Self { jwt, limits, memory: None, calls: None, origins: AllowedOrigins::default() }
     }
 }
 
@@ -141,7 +145,10 @@ pub(crate) struct Port {
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) methods: MethodTable,
     pub(crate) jwt: Option<JwtSecret>,
+    pub(crate) origins: AllowedOrigins,
     pub(crate) limits: Limits,
+    /// Whether the server stops.
+    stopping: watch::Sender<bool>,
     pub(crate) budgets: Arc<PortBudgets>,
     /// Where calls run that are not quick, if elsewhere.
     calls_run: Option<Handle>,
@@ -184,6 +191,8 @@ pub(crate) enum Unanswered {
     Full,
     /// A fault of ours.
     Lost,
+    /// The server stops.
+    Stopping,
 }
 
 impl fmt::Display for Unanswered {
@@ -194,6 +203,7 @@ impl fmt::Display for Unanswered {
                 "busy: too many requests wait for a turn or for memory, try again later",
             ),
             Self::Lost => f.write_str("the call was lost; the log says why"),
+            Self::Stopping => f.write_str("the server stops: try again when it is back"),
         }
     }
 }
@@ -206,7 +216,7 @@ impl From<QueueFull> for Unanswered {
 
 impl Port {
     pub(crate) fn new(options: ServerOptions, handler: Arc<dyn Handler>) -> Self {
-        let ServerOptions { jwt, mut limits, memory, calls } = options;
+        let ServerOptions { jwt, mut limits, memory, calls, origins } = options;
         if cfg!(not(feature = "zstd")) {
             limits.zstd_bytes = usize::MAX;
         }
@@ -230,10 +240,22 @@ impl Port {
             unauthorized: LogThrottle::default(),
             unaccepted: LogThrottle::minutely(),
             methods: MethodTable::new(handler.methods()),
+            stopping: watch::Sender::new(false),
             handler,
             jwt,
+            origins,
             limits,
         }
+    }
+
+    /// Gives no turn and no memory any more.
+    pub(crate) fn stop(&self) {
+        self.stopping.send_replace(true);
+    }
+
+    /// Whether the server stops.
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
     }
 
     /// How long a client of HTTP may ask for nothing.
@@ -328,6 +350,9 @@ impl Port {
 
     /// Waits for a turn of a call.
     pub(crate) async fn turn(&self, slot: &ConnectionSlot) -> Result<Reservation, Unanswered> {
+        if self.is_stopping() {
+            return Err(Unanswered::Stopping);
+        }
         let turn = self.budgets.calls.reserve(slot.peer, 1, slot.unread.evicted());
         Ok(self.in_time(turn).await??)
     }
@@ -373,13 +398,18 @@ impl Port {
         Ok(self.in_time(answers.reserve(peer, bytes, evicted)).await??)
     }
 
-    /// Waits for something, as long as a client may have to.
+    /// Waits for something, as long as a client may have to, and until the server stops.
     pub(crate) async fn in_time<T>(
         &self,
         waited_for: impl Future<Output = T>,
     ) -> Result<T, Unanswered> {
         let wait = self.limits.turn_wait;
-        timeout(wait, waited_for).await.map_err(|_| Unanswered::Busy(Busy(wait)))
+        let mut stopping = self.stopping.subscribe();
+        tokio::select! {
+            biased;
+            done = timeout(wait, waited_for) => done.map_err(|_| Unanswered::Busy(Busy(wait))),
+            _ = stopping.wait_for(|is_stopping| *is_stopping) => Err(Unanswered::Stopping),
+        }
     }
 
     /// The id of a new subscription, never the same twice: hex, as Ethereum's clients expect.

@@ -7,8 +7,9 @@ use anyhow::Context;
 use clap::Args;
 use engine::EngineOptions;
 use files::read_genesis;
+use rpc::AllowedOrigins;
 use state::{JournalMode, Options as DatabaseOptions};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::storage::{StorageArgs, parse_bytes, with_default};
 use crate::data_directory::Retention;
@@ -34,6 +35,22 @@ pub(crate) struct NodeArgs {
     /// The public JSON-RPC port; 0 takes any free one.
     #[arg(long = "http.port", value_name = "PORT", default_value_t = 8545)]
     http_port: u16,
+    /// Host names under which the public port may be called, between commas, besides IP addresses;
+    /// * for any name.
+    #[arg(
+        long = "http.vhosts",
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "localhost"
+    )]
+    http_vhosts: Vec<String>,
+    /// Web pages that may call the public port (CORS), between commas: https://NAME, NAME:PORT or
+    /// NAME; * for any page.
+    #[arg(long = "http.corsdomain", value_name = "PAGES", value_delimiter = ',')]
+    http_corsdomain: Vec<String>,
+    /// Web pages that may open a WebSocket to the public port, in the same forms.
+    #[arg(long = "ws.origins", value_name = "PAGES", value_delimiter = ',')]
+    ws_origins: Vec<String>,
     /// The IP address on which the Engine API's port listens.
     #[arg(long = "authrpc.addr", value_name = "IP", value_parser = parse_ip,
           default_value_t = LOCALHOST)]
@@ -41,6 +58,15 @@ pub(crate) struct NodeArgs {
     /// The Engine API's port; 0 takes any free one.
     #[arg(long = "authrpc.port", value_name = "PORT", default_value_t = 8551)]
     authrpc_port: u16,
+    /// Host names under which the Engine API's port may be called, between commas, besides IP
+    /// addresses; * for any name.
+    #[arg(
+        long = "authrpc.vhosts",
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "*"
+    )]
+    authrpc_vhosts: Vec<String>,
     /// The Unix socket that offers all methods of both ports, without tokens, to the user who runs
     /// the node [default: deponent.ipc in the data directory].
     #[arg(long = "ipcpath", value_name = "FILE")]
@@ -160,7 +186,7 @@ impl NodeArgs {
     }
 }
 
-/// Runs a node until SIGINT or SIGTERM, or a fault of the disk.
+/// Runs a node until SIGINT, SIGTERM or SIGHUP, or a fault of the disk.
 pub(crate) fn run_node(mut args: NodeArgs) -> anyhow::Result<()> {
     let memory = args.memory();
     if args.memory.print_limits {
@@ -186,6 +212,12 @@ pub(crate) fn run_node(mut args: NodeArgs) -> anyhow::Result<()> {
         data_dir,
         http: SocketAddr::new(args.http_addr, args.http_port),
         engine: SocketAddr::new(args.authrpc_addr, args.authrpc_port),
+        http_origins: AllowedOrigins {
+            hosts: args.http_vhosts,
+            http: args.http_corsdomain,
+            websocket: args.ws_origins,
+        },
+        engine_origins: AllowedOrigins { hosts: args.authrpc_vhosts, ..AllowedOrigins::default() },
         jwt_file: args.authrpc_jwtsecret,
         zstd: !args.zstd_disable,
         testing: args.testing,
@@ -201,32 +233,62 @@ pub(crate) fn run_node(mut args: NodeArgs) -> anyhow::Result<()> {
         .enable_all()
         .thread_keep_alive(limits::THREAD_KEPT)
         .build()?;
-    runtime.block_on(async {
-        // The handlers come first, so that no signal is lost during the start.
-        let (mut interrupt, mut terminate) =
-            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-        let node = tokio::select! {
-            node = Node::start(options) => node?,
-            _ = interrupt.recv() => return Ok(()),
-            _ = terminate.recv() => return Ok(()),
-        };
-        announce(&node, &jwt_shown);
-        let fault = tokio::select! {
-            _ = interrupt.recv() => {
-                tracing::info!("SIGINT: stopping");
-                None
-            }
-            _ = terminate.recv() => {
-                tracing::info!("SIGTERM: stopping");
-                None
-            }
-            fault = node.disk_fault() => {
-                tracing::error!("stopping, for a fault of the disk");
-                Some(fault)
-            }
-        };
-        stop(node, fault).await
-    })
+    runtime.block_on(run_until_stopped(options, &jwt_shown))
+}
+
+/// Runs a node until it is told to stop, or has to.
+async fn run_until_stopped(options: NodeOptions, jwt_shown: &Path) -> anyhow::Result<()> {
+    // The handlers come first, so that no signal is lost during the start.
+    let mut signals = StopSignals::new()?;
+    let node = tokio::select! {
+        node = Node::start(options) => node?,
+        _ = signals.next() => return Ok(()),
+    };
+    announce(&node, jwt_shown);
+    let fault = tokio::select! {
+        name = signals.next() => {
+            tracing::info!("{name}: stopping; a second signal ends the node at once");
+            None
+        }
+        fault = node.disk_fault() => {
+            tracing::error!("stopping, for a fault of the disk");
+            Some(fault)
+        }
+    };
+    tokio::select! {
+        stopped = stop(node, fault) => stopped,
+        name = signals.next() => {
+            tracing::warn!("{name}: ended at once; what was called VALID is in the journal");
+            std::process::exit(FORCED)
+        }
+    }
+}
+
+/// The exit status of a node that a second signal ends.
+const FORCED: i32 = 130;
+
+/// The signals that stop a node.
+struct StopSignals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl StopSignals {
+    fn new() -> std::io::Result<Self> {
+        let [interrupt, terminate, hangup] =
+            [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
+        Ok(Self { interrupt: interrupt?, terminate: terminate?, hangup: hangup? })
+    }
+
+    /// Waits for the next one; its name.
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.hangup.recv() => "SIGHUP",
+        }
+    }
 }
 
 /// An IP address; `localhost` is 127.0.0.1.

@@ -25,6 +25,8 @@ pub(super) fn check(
         return Err(Refusal::new(StatusCode::BAD_REQUEST, text));
     }
     check_framing(&head.headers)?;
+    let named = port.origins.check_host(head);
+    named.map_err(|text| Refusal::new(StatusCode::FORBIDDEN, text))?;
     if let Some(secret) = &port.jwt {
         authorize(secret, &head.headers).map_err(|reason| {
             if port.unauthorized.is_due() {

@@ -16,6 +16,7 @@ use crate::http::coding::encode::EncodedBody;
 use crate::http::coding::negotiate::{AcceptedCodings, is_coded};
 use crate::http::handshake;
 use crate::http::lending::{LendingConnection, ONLY_BY_DESCRIPTOR};
+use crate::http::origin::share;
 use crate::http::refusal::Refusal;
 use crate::http::resource as rest;
 use crate::http::response_body::{Content, ResponseBody};
@@ -77,6 +78,26 @@ impl HttpConnection {
         self.slot.note_progress();
         let upgraded = hyper::upgrade::on(&mut request);
         let (head, body) = request.into_parts();
+        let origin = self.port.origins.allowed(&head.headers);
+        let is_preflight = self.port.origins.is_preflight(&head);
+        let mut response = match is_preflight {
+            true => no_content(),
+            false => self.respond_to(head, body, upgraded, upgrade, turn).await,
+        };
+        if let Some(origin) = origin {
+            share(response.headers_mut(), origin, is_preflight);
+        }
+        response
+    }
+
+    async fn respond_to(
+        self: Arc<Self>,
+        head: Parts,
+        body: Incoming,
+        upgraded: OnUpgrade,
+        upgrade: Option<&Mutex<Option<Upgrade>>>,
+        turn: Option<Turn>,
+    ) -> Response<ResponseBody> {
         let is_resource = self.port.is_resource(head.uri.path());
         let refuse = |refusal| self.refuse(is_resource, refusal);
         if is_resource {
@@ -114,6 +135,11 @@ impl HttpConnection {
         upgraded: OnUpgrade,
         upgrade: &Mutex<Option<Upgrade>>,
     ) -> Answer {
+        if !self.port.origins.may_open_websocket(&head.headers) {
+            let text = "WebSockets of this web page are not served: its origin is not allowed \
+                        (--ws.origins)";
+            return Err(Refusal::new(StatusCode::FORBIDDEN, text));
+        }
         let headers = handshake::accept(head);
         let headers = headers.map_err(|(status, text)| Refusal::new(status, text))?;
         self.port.begin_session(&self.slot).await.map_err(Refusal::unanswered)?;
@@ -277,6 +303,13 @@ fn resource_response(
     let mut response = Response::new(ResponseBody::new(body, memory));
     *response.status_mut() = status;
     *response.headers_mut() = headers;
+    response
+}
+
+/// The answer to a browser that asks whether it may call.
+fn no_content() -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::default());
+    *response.status_mut() = StatusCode::NO_CONTENT;
     response
 }
 

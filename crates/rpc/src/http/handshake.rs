@@ -17,11 +17,6 @@ pub(crate) fn accept(
     head: &Parts,
 ) -> Result<[(HeaderName, HeaderValue); 3], (StatusCode, &'static str)> {
     let headers = &head.headers;
-    // Browsers open a WebSocket to any server without a preflight request, but send this header.
-    if headers.contains_key(header::ORIGIN) {
-        let text = "WebSockets of web pages are not served: the request has an origin header";
-        return Err((StatusCode::FORBIDDEN, text));
-    }
     let is_upgrade = lists(headers, header::CONNECTION, "upgrade");
     if head.version != Version::HTTP_11 || !is_upgrade {
         let text = "a WebSocket needs HTTP/1.1 and the header connection: upgrade";

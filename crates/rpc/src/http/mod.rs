@@ -18,6 +18,7 @@ mod http2;
 #[cfg(feature = "server")]
 mod lending;
 #[cfg(feature = "server")]
+pub(crate) mod origin;
 mod refusal;
 #[cfg(feature = "server")]
 mod response_body;

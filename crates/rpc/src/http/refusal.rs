@@ -26,7 +26,9 @@ impl Refusal {
     /// The refusal of a call that had no turn, or whose answer had no memory.
     pub(super) fn unanswered(unanswered: Unanswered) -> Self {
         let status = match unanswered {
-            Unanswered::Busy(_) | Unanswered::Full => StatusCode::SERVICE_UNAVAILABLE,
+            Unanswered::Busy(_) | Unanswered::Full | Unanswered::Stopping => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Unanswered::Lost => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, unanswered.to_string())

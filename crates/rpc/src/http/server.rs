@@ -8,21 +8,23 @@
 //! socket JSON-RPC may also come bare: a client that begins with a brace or a bracket is answered
 //! likewise.
 //!
-//! Browsers: no CORS header is ever sent, and the JSON content type makes browsers ask before
-//! they send, so a page from elsewhere gets neither a call through nor an answer to read; nor does
-//! it get a WebSocket. What the `Host` header says is not looked at: put a proxy before a public
-//! port whose name others control.
+//! Browsers: the JSON content type makes them ask before they send, so a page from elsewhere gets
+//! neither a call through nor an answer to read, nor a WebSocket, unless [`AllowedOrigins`] has it.
+//! A page that lets its own name lead here is refused for that name.
+//!
+//! [`AllowedOrigins`]: crate::AllowedOrigins
 
 use std::pin::pin;
 use std::sync::Arc;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::http::{http1, http2};
 use crate::jsonrpc::handler::Handler;
 use crate::jsonrpc::session::{self, ENDED_FOR_OTHERS};
+use crate::limits::GOODBYE_TIME;
 use crate::port::{Port, ServerOptions};
 use crate::transport::ipc;
 use crate::transport::listener::Listener;
@@ -57,8 +59,9 @@ pub async fn serve(
             accepted = port.accept(&listener) => accepted,
         };
         let Some((socket, slot)) = accepted else { continue };
-        connections.spawn(converse(Arc::clone(&port), socket, slot, stopped.clone()));
+        connections.spawn(converse_until_stop(Arc::clone(&port), socket, slot, stopped.clone()));
     }
+    port.stop();
     // Refuse new connections at once, rather than leave them in the queue.
     drop(listener);
     drop(stop);
@@ -68,7 +71,28 @@ pub async fn serve(
     }
 }
 
-/// Serves one connection until it ends, or until `stopped` closes and its calls are answered.
+/// Serves one connection until it ends. When `stopped` closes it has a moment to say goodbye, and
+/// as long as it needs to answer the calls that are under way.
+async fn converse_until_stop(
+    port: Arc<Port>,
+    socket: Socket,
+    slot: Arc<ConnectionSlot>,
+    stopped: watch::Receiver<()>,
+) {
+    let mut stopping = stopped.clone();
+    let cut = async {
+        stopping.changed().await.unwrap_or_default();
+        sleep(GOODBYE_TIME).await;
+        while slot.is_busy() {
+            sleep(GOODBYE_TIME / 10).await;
+        }
+    };
+    tokio::select! {
+        () = converse(port, socket, Arc::clone(&slot), stopped) => {}
+        () = cut => tracing::debug!("a connection without a call was cut at the stop"),
+    }
+}
+
 async fn converse(
     port: Arc<Port>,
     mut socket: Socket,

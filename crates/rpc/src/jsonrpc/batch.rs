@@ -56,7 +56,8 @@ where
                 true => batch.keep_answer(),
                 false => batch.refuse_answer(message, NO_MEMORY),
             }
-            if begun.elapsed() >= TURN_TIME && !batch.is_ended() {
+            let is_over = begun.elapsed() >= TURN_TIME || self.port.is_stopping();
+            if is_over && !batch.is_ended() {
                 break Pause::Turn;
             }
         };

@@ -183,7 +183,7 @@ impl Session {
     /// Answers each request of a message with the reason why it was not called.
     async fn refuse(&self, message: Utf8Bytes, unanswered: Unanswered) -> Option<Json> {
         let code = match unanswered {
-            Unanswered::Busy(_) | Unanswered::Full => Code::Server,
+            Unanswered::Busy(_) | Unanswered::Full | Unanswered::Stopping => Code::Server,
             Unanswered::Lost => Code::Internal,
         };
         let port = Arc::clone(&self.port);

@@ -85,6 +85,11 @@ impl ConnectionSlot {
         CallUnderWay(self)
     }
 
+    /// Whether a call is under way, or an answer on its way to the client.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.calls.load(Ordering::Relaxed) > 0 || self.unread.is_any()
+    }
+
     /// Notes a sign of life that takes effort: a request, or bytes that were read.
     pub(crate) fn note_progress(&self) {
         self.set_due(Instant::now() + self.room_time);
@@ -148,6 +153,11 @@ impl UnreadAnswers {
         state.reservations.retain(|reservation| reservation.strong_count() > 0);
         state.reservations.push(Arc::downgrade(&reservation));
         reservation
+    }
+
+    /// Whether there is any.
+    fn is_any(&self) -> bool {
+        self.state().reservations.iter().any(|reservation| reservation.strong_count() > 0)
     }
 
     /// Notes that the client read so many bytes more.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::{PATIENCE, Server, call, post};
+use crate::support::{PATIENCE, Server, call, post, upgrade};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use deponent_rpc::{JwtSecret, Limits};
@@ -538,6 +538,79 @@ fn a_shutdown_lets_the_running_call_finish() {
     raw.reply().check(200, "true");
     assert!(raw.rest().is_empty());
     server.ended.recv_timeout(PATIENCE).expect("serve returned");
+}
+
+#[test]
+fn a_stop_waits_for_no_connection_without_a_call() {
+    let mut server = Server::public();
+    let halves = ["", "POST / HT", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "{"];
+    let announced = "POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+                     content-length: 100\r\n\r\n{";
+    let _held: Vec<_> = halves
+        .iter()
+        .chain([&announced])
+        .map(|half| {
+            let mut raw = server.connect();
+            raw.send(half);
+            raw
+        })
+        .collect();
+    let mut websocket = server.connect();
+    websocket.send(upgrade(""));
+    websocket.until("\r\n\r\n");
+    server.check_alive();
+    drop(server.stop.take());
+    // The grace of the public port is longer.
+    server.ended.recv_timeout(PATIENCE).expect("serve returned");
+}
+
+#[test]
+fn a_stop_refuses_the_rest_of_a_batch() {
+    let mut server = Server::public();
+    let mut raw = server.connect();
+    raw.post(format!("[{0},{0},{0}]", call("wait", "[]")));
+    server.began.recv_timeout(PATIENCE).expect("it runs");
+    drop(server.stop.take());
+    while std::net::TcpStream::connect(server.address).is_ok() {}
+    for _ in 0..3 {
+        server.go.send(()).expect("it waits");
+    }
+    raw.reply().check(200, "the server stops");
+    server.ended.recv_timeout(PATIENCE).expect("serve returned");
+}
+
+#[test]
+fn a_port_is_called_by_the_names_that_it_has() {
+    let server = Server::public();
+    for (host, status) in [("127.0.0.1:8545", 200), ("localhost", 200), ("evil.example:8545", 403)]
+    {
+        let mut raw = server.connect();
+        let named = String::from_utf8(post("", call("echo", "[1]"))).expect("text");
+        raw.send(named.replace("host: x", &format!("host: {host}")));
+        raw.reply().check(status, if status == 200 { "[1]" } else { "not served as evil.example" });
+    }
+}
+
+#[test]
+fn a_web_page_that_is_allowed_may_call() {
+    let server = Server::public();
+    let ask = |request: &[u8]| {
+        let mut raw = server.connect();
+        raw.send(request);
+        raw.reply()
+    };
+    let preflight = "OPTIONS / HTTP/1.1\r\nhost: x\r\norigin: https://app.example\r\n\
+                     access-control-request-method: POST\r\n\r\n";
+    let reply = ask(preflight.as_bytes());
+    assert_eq!(reply.status, 204, "{}", reply.head);
+    assert!(reply.head.contains("access-control-allow-methods: post, get"), "{}", reply.head);
+    for (origin, is_allowed) in [("https://app.example", true), ("https://other.example", false)] {
+        let reply = ask(&post(&format!("origin: {origin}\r\n"), call("echo", "[1]")));
+        let header = format!("access-control-allow-origin: {origin}");
+        assert_eq!(reply.head.contains(&header), is_allowed, "{}", reply.head);
+    }
+    let reply = ask(upgrade("origin: http://app.example:8080\r\n").as_bytes());
+    assert_eq!(reply.status, 101, "{}", reply.head);
 }
 
 #[test]

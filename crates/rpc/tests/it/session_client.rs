@@ -226,14 +226,13 @@ async fn a_connection_may_be_the_callers() {
     let headers = HeaderMap::from_iter([(header::ORIGIN, HeaderValue::from_static("a"))]);
     let dial: Option<Arc<dyn Dial>> = Some(Arc::new(Detour(server.path.clone())));
     let options = |headers| ConnectOptions { headers, dial: dial.clone(), ..Default::default() };
-    let client = SessionClient::connect_with("ws://nowhere:1", options(HeaderMap::new())).await;
+    let client = SessionClient::connect_with("ws://x:1", options(HeaderMap::new())).await;
     let echoed: [u64; 1] = client.expect("connected").call("echo", [6]).await.expect("a result");
     assert_eq!(echoed, [6]);
-    let refused = SessionClient::connect_with("ws://nowhere:1", options(headers)).await;
+    let refused = SessionClient::connect_with("ws://x:1", options(headers)).await;
     let refused = refused.expect_err("a page's origin").to_string();
     assert!(refused.contains("403"), "{refused}");
-    let mut client = Client::connect_with("http://nowhere:1", options(HeaderMap::new()))
-        .await
-        .expect("connected");
+    let mut client =
+        Client::connect_with("http://x:1", options(HeaderMap::new())).await.expect("connected");
     assert_eq!(client.call::<[u64; 1]>("echo", [7]).await.expect("a result"), [7]);
 }

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use deponent_rpc::rest::{self, HeaderMap, StatusCode};
 use deponent_rpc::{
-    Error, Handler, Json, JwtSecret, Limits, Method, Params, Pieces, RawValue, ServerOptions,
-    Subscription, SubscriptionMethods, Topic, bind_unix, serve,
+    AllowedOrigins, Error, Handler, Json, JwtSecret, Limits, Method, Params, Pieces, RawValue,
+    ServerOptions, Subscription, SubscriptionMethods, Topic, bind_unix, serve,
 };
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
@@ -213,7 +213,13 @@ impl Server {
         let turns = Arc::<Mutex<Vec<u64>>>::default();
         let go_out = Mutex::new(go_out);
         let methods = Methods { began: began_in, go: go_out, news: topic, turns: turns.clone() };
-        let options = ServerOptions::new(jwt, limits);
+        let list = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+        let origins = AllowedOrigins {
+            hosts: list(&["localhost", "x"]),
+            http: list(&["https://app.example"]),
+            websocket: list(&["app.example"]),
+        };
+        let options = ServerOptions { origins, ..ServerOptions::new(jwt, limits) };
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("test.ipc");
         let context = runtime.enter();
