@@ -24,6 +24,8 @@ cargo xtask bench depths [..]          witnesses of older blocks;
 cargo xtask bench transports [..]      blocks with large witnesses over all transports, beside geth;
 cargo xtask bench crowd [..]           a thousand small calls beside a witness of 500 MB;
                                        `cargo xtask bench help` says more
+cargo xtask attack [NAME..]            attacks on a node over loopback: the memory and the times
+                                       they reach, beside its bounds (docs/design/limits.md)
 cargo xtask picture                    measures and draws docs/newpayload.svg, beside geth
 cargo xtask help                       this text
 
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         ["conformance", directory] => conformance::run(directory, None),
         ["conformance", directory, filter] => conformance::run(directory, Some(filter)),
         ["bench", rest @ ..] => bench::run(rest),
+        ["attack", names @ ..] => attack(names),
         ["picture"] => bench::picture(),
         ["help" | "--help" | "-h"] => {
             println!("{HELP}");
@@ -54,6 +57,13 @@ fn main() -> ExitCode {
             status.into()
         }
     }
+}
+
+/// `cargo xtask attack`: the program, and the example of its package that attacks it.
+fn attack(names: &[&str]) -> Result<(), Failure> {
+    run(cargo(&["build", "--release", "--package", "deponent-node"]))?;
+    let example = ["run", "--release", "--package", "deponent-node", "--example", "attack", "--"];
+    run(cargo(&[&example, names].concat()))
 }
 
 /// Why a command ends, and with which exit status.
