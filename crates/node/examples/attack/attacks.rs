@@ -21,6 +21,8 @@ pub(crate) struct Attack {
     pub(crate) name: &'static str,
     /// The node's soft limit of open files.
     pub(crate) open_files: Option<u64>,
+    /// It is an attack on the Engine API's port, or the Unix socket, which shares its memory.
+    pub(crate) on_engine: bool,
     /// The node is stopped while it goes on.
     pub(crate) until_the_end: bool,
     /// Tasks that do the same, and what each of them does.
@@ -56,13 +58,19 @@ enum Act {
 }
 
 const fn attack(name: &'static str, crowds: &'static [(usize, Act)]) -> Attack {
-    Attack { name, open_files: None, until_the_end: false, crowds }
+    Attack { name, open_files: None, on_engine: false, until_the_end: false, crowds }
+}
+
+/// An attack on the engine port of a node with the usual soft limit of open files.
+const fn low_descriptors(name: &'static str, crowds: &'static [(usize, Act)]) -> Attack {
+    let (open_files, on_engine) = (Some(1024), true);
+    Attack { open_files, on_engine, ..attack(name, crowds) }
 }
 
 /// All attacks, by the numbers of the tasks of each.
 pub(crate) const ATTACKS: &[Attack] = &[
     attack("announced-bodies", &[(64, Act::Announce { streams: 64 }), (2_000, Act::AnnounceOne)]),
-    Attack { open_files: Some(1024), ..attack("idle-connections", &[(400, Act::IdleEngine)]) },
+    low_descriptors("idle-connections", &[(400, Act::IdleEngine)]),
     attack("large-answers", &[(24, Act::LargeBatch)]),
     attack("echoed-text", &[(16, Act::Echo)]),
     attack("turns", &[(64, Act::Burn)]),
@@ -71,7 +79,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
     attack("messages", &[(16, Act::Burn), (400, Act::Messages)]),
     attack("subscriptions", &[(1_000, Act::Subscribe)]),
     Attack { until_the_end: true, ..attack("stop", &[(40, Act::Halves), (1, Act::Burn)]) },
-    Attack { open_files: Some(1024), ..attack("memory-files", &[(59, Act::HoldFiles)]) },
+    low_descriptors("memory-files", &[(59, Act::HoldFiles)]),
 ];
 
 /// The addresses of the node.

@@ -18,7 +18,7 @@ use anyhow::Context;
 use attacks::{ATTACKS, Attack, Crowd};
 use bystander::Bystander;
 use deponent_node::demo::World;
-use deponent_node::{Node, NodeOptions};
+use deponent_node::{Node, NodeMemory, NodeOptions};
 use victim::{Memory, Victim};
 
 /// Blocks sent before an attack, and during it.
@@ -97,10 +97,14 @@ struct Outcome {
 
 async fn run(attack: &Attack, genesis: &str, payloads: &[Payload]) -> anyhow::Result<Outcome> {
     let victim = Victim::start(genesis, attack.open_files).await?;
-    let bound = victim.bound()?;
+    let memory = NodeMemory::default();
+    let limits = if attack.on_engine { memory.engine_limits() } else { memory.public_limits() };
     let (before, during) = payloads.split_at(BLOCKS);
     let peace = victim.send(before, PAUSE / 4).await?;
     let watch = victim.watch_memory();
+    // As `deponent node --print-limits` says, beside what the node had before.
+    let bounds = limits.bounds().iter().map(rpc::Bound::bytes).sum::<usize>();
+    let bound = watch.before + bounds as u64;
     let bystander = Bystander::start(victim.http);
     let mut crowd = Some(Crowd::start(attack, &victim).await?);
     let war = victim.send(during, PAUSE).await?;

@@ -96,16 +96,6 @@ impl Victim {
         std::fs::read_to_string(self.files.path().join("log")).unwrap_or_default()
     }
 
-    /// The sum of all bounds, as the program prints it.
-    pub(crate) fn bound(&self) -> anyhow::Result<u64> {
-        let printed = Command::new(program()?).args(["node", "--print-limits"]).output()?;
-        let printed = String::from_utf8(printed.stdout)?;
-        let total = printed.lines().rev().find_map(|line| line.trim().strip_prefix("total"));
-        let total = total.with_context(|| format!("no total in {printed}"))?;
-        let digits: String = total.chars().filter(char::is_ascii_digit).collect();
-        Ok(digits.parse::<u64>()? << 20)
-    }
-
     /// Sends payloads and fork choices; the median time of the payloads.
     pub(crate) async fn send(
         &self,
