@@ -60,7 +60,8 @@ impl BodyMemory {
 
     /// As [`Reservation::exempt`].
     fn exempt(&self) -> bool {
-        self.parts().fold(true, |is_exempt, part| part.exempt() && is_exempt)
+        // Each of them is exempted, also behind one that was evicted.
+        self.parts().filter(|part| !part.exempt()).count() == 0
     }
 }
 

@@ -172,8 +172,11 @@ impl Session {
         // The message is dropped before its answer waits for others to be sent.
         permits.message = None;
         let Some(text) = text else { return };
-        let is_sent =
-            self.outgoing.send(OutgoingMessage::Text(text.pieces, Some(permits))).await.is_ok();
+        let is_sent = self
+            .outgoing
+            .send(OutgoingMessage::Text(text.pieces, Some(permits.into())))
+            .await
+            .is_ok();
         if is_sent && !is_refused {
             // From now on subscriptions that it began may send their notifications.
             answered.send_replace(true);

@@ -422,7 +422,6 @@ impl BudgetState {
     }
 
     /// Takes so much at once, or a place in the queue.
-    #[expect(clippy::type_complexity, reason = "it is used once")]
     fn enter(
         &mut self,
         shares: &Shares,

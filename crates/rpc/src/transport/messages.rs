@@ -57,7 +57,7 @@ pub(crate) trait MessageReader: Send + Sized {
 pub(crate) enum OutgoingMessage {
     /// A text, and the permits that are released when the operating system has it, or the
     /// connection has ended.
-    Text(Pieces, Option<MessagePermits>),
+    Text(Pieces, Option<Box<MessagePermits>>),
     /// The last message, after all that are on their way already.
     Goodbye(Ending),
 }

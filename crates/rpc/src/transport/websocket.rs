@@ -252,7 +252,7 @@ impl WsWriter {
     async fn send_text(
         &mut self,
         text: Pieces,
-        permits: Option<MessagePermits>,
+        permits: Option<Box<MessagePermits>>,
     ) -> Result<(), Error> {
         for frame in Frames::new(text) {
             if self.pings.try_recv().is_ok() {
