@@ -173,33 +173,36 @@ impl Act {
                 let call = request_text("deponent_subscribePersistedBlock", &json!([]));
                 converse(target.http, &call).await
             }
-            Self::Halves => {
-                let port = if index % 2 == 0 { target.http } else { target.engine };
-                let half = match index / 2 % 5 {
-                    0 => "",
-                    1 => "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0",
-                    2 => "POST / HTTP/1.1\r\nhost: 127",
-                    3 => &request(100, "{"),
-                    _ => HANDSHAKE,
-                };
-                talk(port, half).await
-            }
-            Self::HoldFiles => {
-                let address = format!("unix:{}", target.ipc.display());
-                let mut client =
-                    EngineClient::connect_over(Wire::Descriptor, &address, None).await?;
-                let mut held = Vec::new();
-                for _ in 0..8 {
-                    let block = client.call("eth_getBlockByNumber", &("latest", false)).await?;
-                    let hash = serde_json::from_str::<Value>(block.get())?;
-                    let hash = serde_json::from_value(hash["hash"].clone())?;
-                    held.push(client.witness(hash).await?);
-                }
-                sleep(Duration::from_secs(60)).await;
-                Ok(())
-            }
+            Self::Halves => send_half(target, index).await,
+            Self::HoldFiles => hold_files(target).await,
         }
     }
+}
+
+async fn send_half(target: &Target, index: usize) -> anyhow::Result<()> {
+    let port = if index.is_multiple_of(2) { target.http } else { target.engine };
+    let half = match index / 2 % 5 {
+        0 => "",
+        1 => "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0",
+        2 => "POST / HTTP/1.1\r\nhost: 127",
+        3 => &request(100, "{"),
+        _ => HANDSHAKE,
+    };
+    talk(port, half).await
+}
+
+async fn hold_files(target: &Target) -> anyhow::Result<()> {
+    let address = format!("unix:{}", target.ipc.display());
+    let mut client = EngineClient::connect_over(Wire::Descriptor, &address, None).await?;
+    let mut held = Vec::new();
+    for _ in 0..8 {
+        let block = client.call("eth_getBlockByNumber", &("latest", false)).await?;
+        let hash = serde_json::from_str::<Value>(block.get())?;
+        let hash = serde_json::from_value(hash["hash"].clone())?;
+        held.push(client.witness(hash).await?);
+    }
+    sleep(Duration::from_secs(60)).await;
+    Ok(())
 }
 
 /// An `eth_call` of a contract with this code.
