@@ -429,7 +429,7 @@ impl BudgetState {
         amount: usize,
         has: usize,
     ) -> Result<Option<(u64, Arc<Notify>)>, QueueFull> {
-        if self.waiting.is_empty() && self.try_take(shares, peer, amount, has) {
+        if self.try_take(shares, peer, amount, has) {
             return Ok(None);
         }
         if self.waiting.len() >= shares.waiting && !self.displace(peer) {

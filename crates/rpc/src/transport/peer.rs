@@ -1,6 +1,6 @@
 //! The other end of a connection.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A connection, and the address that it comes from: what a share of a
@@ -34,7 +34,8 @@ fn host(address: IpAddr) -> Option<IpAddr> {
         }
         address => address,
     };
-    (!host.is_loopback()).then_some(host)
+    let own: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+    (!own.contains(&host)).then_some(host)
 }
 
 #[cfg(test)]
@@ -44,7 +45,8 @@ mod tests {
     #[test]
     fn a_host_is_an_address_or_the_network_of_one() {
         let of = |text: &str| host(text.parse().expect("an address")).map(|host| host.to_string());
-        assert_eq!(of("127.0.0.7"), None);
+        assert_eq!(of("127.0.0.1"), None);
+        assert_eq!(of("127.0.0.7").as_deref(), Some("127.0.0.7"));
         assert_eq!(of("::1"), None);
         assert_eq!(of("::ffff:127.0.0.1"), None);
         assert_eq!(of("192.0.2.7").as_deref(), Some("192.0.2.7"));

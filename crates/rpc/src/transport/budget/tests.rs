@@ -336,3 +336,19 @@ async fn nothing_is_lost_whatever_comes_and_goes() {
     let state = budget.state();
     assert!(state.connections.is_empty() && state.hosts.is_empty() && state.holders.is_empty());
 }
+
+#[tokio::test]
+async fn a_queue_that_one_host_fills_keeps_no_other_out() {
+    let budget = Budget::new("memory", Shares::quarters(4, 2), Duration::from_secs(60));
+    let evicted = Arc::<Notify>::default();
+    let take = |_| budget.try_reserve(from_host(1), UNIT, &evicted).expect("its share");
+    let _held: Vec<_> = (0..3).map(take).collect();
+    for _ in 0..2 {
+        let (budget, evicted) = (Arc::clone(&budget), Arc::clone(&evicted));
+        tokio::spawn(async move { budget.reserve(from_host(1), UNIT, &evicted).await.map(drop) });
+    }
+    while budget.state().waiting.len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    budget.reserve(from_host(2), UNIT, &evicted).await.expect("its share is free");
+}
