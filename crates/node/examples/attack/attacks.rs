@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::bystander::{connect_from, request};
+use crate::bystander::{ATTACKER, connect_from, request};
 use crate::http2::Connection;
 use crate::victim::Victim;
 
@@ -69,6 +69,7 @@ const fn low_descriptors(name: &'static str, crowds: &'static [(usize, Act)]) ->
 
 /// All attacks, by the numbers of the tasks of each.
 pub(crate) const ATTACKS: &[Attack] = &[
+    attack("none", &[]),
     attack("announced-bodies", &[(64, Act::Announce { streams: 64 }), (2_000, Act::AnnounceOne)]),
     low_descriptors("idle-connections", &[(400, Act::IdleEngine)]),
     attack("large-answers", &[(24, Act::LargeBatch)]),
@@ -132,7 +133,7 @@ impl Act {
             Self::AnnounceOne => talk(target.http, &request(16 << 20, "{")).await,
             Self::IdleEngine => talk(target.engine, "").await,
             Self::LargeBatch => {
-                let mut stream = connect_from([127, 0, 0, 1], target.http).await?;
+                let mut stream = connect_from(ATTACKER, target.http).await?;
                 // PUSH3 4,000,000, PUSH0, RETURN.
                 let batch = batch(34, &call("0x623d09005ff3"));
                 stream.write_all(request(batch.len() as u64, &batch).as_bytes()).await?;
@@ -228,7 +229,7 @@ fn batch(count: usize, call: &str) -> String {
 
 /// Sends a text and reads what comes.
 async fn talk(port: SocketAddr, text: &str) -> anyhow::Result<()> {
-    let mut stream = connect_from([127, 0, 0, 1], port).await?;
+    let mut stream = connect_from(ATTACKER, port).await?;
     stream.write_all(text.as_bytes()).await?;
     read_all(&mut stream).await
 }
@@ -254,7 +255,7 @@ const HANDSHAKE: &str = "GET / HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: upgrad
 
 /// Sends 64 messages over a WebSocket (RFC 6455), and reads nothing.
 async fn converse(port: SocketAddr, message: &str) -> anyhow::Result<()> {
-    let mut stream = connect_from([127, 0, 0, 1], port).await?;
+    let mut stream = connect_from(ATTACKER, port).await?;
     stream.write_all(HANDSHAKE.as_bytes()).await?;
     stream.read_u8().await?;
     let mut frame = vec![0x81];

@@ -17,6 +17,10 @@ use tokio::time::timeout;
 use crate::Payload;
 use crate::attacks::request_text;
 
+/// The addresses of all attackers, and of the bystander. Programs that connect from 127.0.0.1 would
+/// not be told apart.
+pub(crate) const ATTACKER: [u8; 4] = [127, 0, 0, 3];
+const BYSTANDER: [u8; 4] = [127, 0, 0, 2];
 /// Between two calls.
 const PAUSE: Duration = Duration::from_millis(25);
 /// The time after which a call counts as unanswered.
@@ -47,7 +51,9 @@ impl Bystander {
                 while !ended.load(Ordering::Relaxed) {
                     let answered = timeout(PATIENCE, converse(port, &call, &mut times)).await;
                     if !matches!(answered, Ok(Ok(()))) {
-                        unanswered.fetch_add(1, Ordering::Relaxed);
+                        if unanswered.fetch_add(1, Ordering::Relaxed) == 0 {
+                            eprintln!("the first call without an answer: {answered:?}");
+                        }
                         times.push(PATIENCE);
                     }
                 }
@@ -78,7 +84,7 @@ fn p99<E>(times: Result<Vec<Duration>, E>) -> Duration {
 /// Calls over one connection; the first one's time has that of the connection in it.
 async fn converse(port: SocketAddr, call: &str, times: &mut Vec<Duration>) -> anyhow::Result<()> {
     let mut begun = Instant::now();
-    let mut stream = connect_from([127, 0, 0, 2], port).await?;
+    let mut stream = connect_from(BYSTANDER, port).await?;
     let request = request(call.len() as u64, call);
     for _ in 0..CALLS {
         stream.write_all(request.as_bytes()).await?;

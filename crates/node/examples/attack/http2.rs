@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::bystander::connect_from;
+use crate::bystander::{ATTACKER, connect_from};
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
@@ -35,7 +35,7 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connects, and reads the settings of the server.
     pub(crate) async fn open(port: SocketAddr) -> anyhow::Result<Self> {
-        let mut stream = connect_from([127, 0, 0, 1], port).await?;
+        let mut stream = connect_from(ATTACKER, port).await?;
         let mut begin = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
         push_frame(&mut begin, SETTINGS, 0, 0, &[]);
         stream.write_all(&begin).await?;
