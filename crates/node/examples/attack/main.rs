@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The time in which a node has given back what an attack took.
 const RECOVERY: Duration = Duration::from_secs(10);
 /// Bytes that a node may keep of it. Caches that blocks fill are among them: without an attack the
-/// blocks of a run take 70 MiB.
+/// blocks of a run took 38 MiB.
 const KEPT_BYTES: u64 = 128 << 20;
 
 /// A payload and what is sent beside it.
