@@ -26,14 +26,6 @@ pub(super) async fn converse(
     mut stopped: watch::Receiver<()>,
 ) {
     let unread = Arc::clone(&slot.unread);
-    let room = tokio::select! {
-        room = port.speak(&slot, port.limits.http1_bytes()) => room,
-        _ = stopped.changed() => return,
-        () = unread.evicted().notified() => return tracing::debug!("{ENDED_FOR_OTHERS}"),
-    };
-    if let Err(unanswered) = room {
-        return tracing::debug!(%unanswered, "a connection has no room");
-    }
     let mut http = Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(port.idle_time(&socket))

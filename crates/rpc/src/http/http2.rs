@@ -28,14 +28,6 @@ pub(super) async fn converse(
     mut stopped: watch::Receiver<()>,
 ) {
     let unread = Arc::clone(&slot.unread);
-    let room = tokio::select! {
-        room = port.speak(&slot, port.limits.http2_bytes()) => room,
-        _ = stopped.changed() => return,
-        () = unread.evicted().notified() => return tracing::debug!("{ENDED_FOR_OTHERS}"),
-    };
-    if let Err(unanswered) = room {
-        return tracing::debug!(%unanswered, "a connection has no room");
-    }
     let http = builder(&port);
     let (idle, stalled) = (port.idle_time(&socket), port.limits.write_idle);
     let connection = HttpConnection::new(&port, &slot, &socket, false);

@@ -110,13 +110,32 @@ async fn converse(
         Err(_) => {}
         Ok(Err(fault)) => tracing::debug!(%fault, "a connection broke"),
         Ok(Ok(begun)) if begun.is_empty() => {}
-        Ok(Ok(begun)) if begun.starts_with(PREFACE) => {
-            http2::converse(port, socket, slot, stopped).await;
-        }
         Ok(Ok(begun)) if socket.is_unix() && is_json(&begun) => {
             converse_bare(port, socket, slot, stopped).await;
         }
-        Ok(Ok(_)) => http1::converse(port, socket, slot, stopped).await,
+        Ok(Ok(begun)) => converse_http(port, socket, slot, stopped, &begun).await,
+    }
+}
+
+/// Serves a connection that speaks HTTP, once there is memory for its buffers and windows.
+async fn converse_http(
+    port: Arc<Port>,
+    socket: Socket,
+    slot: Arc<ConnectionSlot>,
+    mut stopped: watch::Receiver<()>,
+    begun: &[u8],
+) {
+    let is_http2 = begun.starts_with(PREFACE);
+    let bytes = if is_http2 { port.limits.http2_bytes() } else { port.limits.http1_bytes() };
+    let room = tokio::select! {
+        room = port.speak(&slot, bytes) => room,
+        _ = stopped.changed() => return,
+        () = slot.unread.evicted().notified() => return tracing::debug!("{ENDED_FOR_OTHERS}"),
+    };
+    match room {
+        Err(unanswered) => tracing::debug!(%unanswered, "a connection has no room"),
+        Ok(()) if is_http2 => http2::converse(port, socket, slot, stopped).await,
+        Ok(()) => http1::converse(port, socket, slot, stopped).await,
     }
 }
 
