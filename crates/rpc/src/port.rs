@@ -440,3 +440,6 @@ fn lost(reason: String) -> Unanswered {
 fn can_block_in_place() -> bool {
     Handle::current().runtime_flavor() != RuntimeFlavor::CurrentThread
 }
+
+#[cfg(test)]
+mod tests;

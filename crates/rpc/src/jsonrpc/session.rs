@@ -171,15 +171,20 @@ impl Session {
         };
         // The message is dropped before its answer waits for others to be sent.
         permits.message = None;
-        let Some(text) = text else { return };
-        let is_sent = self
-            .outgoing
-            .send(OutgoingMessage::Text(text.pieces, Some(permits.into())))
-            .await
-            .is_ok();
+        let is_sent = match text {
+            Some(text) => {
+                let message = OutgoingMessage::Text(text.pieces, Some(permits.into()));
+                self.outgoing.send(message).await.is_ok()
+            }
+            None => false,
+        };
         if is_sent && !is_refused {
             // From now on subscriptions that it began may send their notifications.
             answered.send_replace(true);
+        } else {
+            // Those that it began are of no use: the client never learns their ids.
+            drop(answered);
+            self.subscriptions.forget_unanswered();
         }
     }
 
@@ -238,3 +243,6 @@ impl Session {
         Json::of(&self.subscriptions.close(&request.method, &id))
     }
 }
+
+#[cfg(test)]
+mod tests;

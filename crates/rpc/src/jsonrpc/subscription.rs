@@ -147,9 +147,13 @@ impl Subscriptions {
 
     /// Whether there may be another one.
     pub(crate) fn check_room(&self) -> Result<(), Error> {
-        let mut live = self.live();
-        live.forget_unanswered();
-        self.check(live.by_id.len())
+        self.forget_unanswered();
+        self.check(self.live().by_id.len())
+    }
+
+    /// Ends those whose ids the client never learns, and frees what they have of the port's bound.
+    pub(crate) fn forget_unanswered(&self) {
+        self.live().forget_unanswered();
     }
 
     fn check(&self, count: usize) -> Result<(), Error> {
@@ -264,7 +268,6 @@ impl LiveSubscriptions {
         self.topics.get(&topic).map_or(&[], |(_, all)| all)
     }
 
-    /// Ends those whose ids the client never learns.
     fn forget_unanswered(&mut self) {
         let is_lost = |live: &&Arc<LiveSubscription>| {
             live.answered.has_changed().is_err() && !*live.answered.borrow()
@@ -296,3 +299,6 @@ fn notification(method: &str, id: &str, value: Json) -> Pieces {
     pieces.push(Bytes::from_static(b"}}"));
     pieces
 }
+
+#[cfg(test)]
+mod tests;

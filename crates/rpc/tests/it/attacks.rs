@@ -122,6 +122,36 @@ async fn messages_of_all_sizes_are_counted() {
     server.go.send(()).expect("one waits");
 }
 
+/// So are long messages over a bare connection, on the Engine API's port, before they are complete:
+/// the next one finds no memory.
+#[test]
+fn messages_over_bare_connections_are_counted() {
+    let bytes = 1 << 20;
+    let limits = Limits {
+        bodies_bytes: bytes,
+        body_bytes: bytes,
+        room_time: PATIENCE,
+        turn_wait: Duration::from_millis(500),
+        ..Limits::engine()
+    };
+    let server = Server::start(None, limits);
+    let message = call("echo", &format!("[\"{}\"]", "x".repeat(700_000)));
+    let (begun, rest) = message.split_at(600_000);
+    let mut first = server.connect_unix();
+    first.send(begun);
+    // The first one may not have been read yet.
+    let is_refused = (0..100).any(|_| {
+        let mut second = server.connect_unix();
+        second.try_send(&message);
+        let answer = second.lines(1)[0].to_string();
+        assert!(answer.contains("xxx") || answer.contains("busy"), "{answer:.300}");
+        answer.contains("busy")
+    });
+    assert!(is_refused, "there is memory for both");
+    first.send(rest);
+    assert!(first.lines(1)[0]["result"].is_array());
+}
+
 /// HTTP/2 connections take their windows of one share; the idle one is ended for the next.
 #[test]
 fn windows_of_http2_have_one_share() {

@@ -1,0 +1,67 @@
+//! Subscriptions whose answers find no memory.
+
+use std::time::Duration;
+
+use super::*;
+use crate::bounds::{CONNECTIONS, SMALL_ANSWERS, SUBSCRIPTIONS};
+use crate::jsonrpc::handler::Handler;
+use crate::jsonrpc::subscription::{Subscription, Topic};
+use crate::limits::Limits;
+use crate::port::ServerOptions;
+use crate::transport::budget::Budget;
+use crate::transport::peer::Peer;
+use crate::transport::slot::UnreadAnswers;
+use serde_json::value::RawValue;
+
+struct News(Topic);
+
+impl Handler for News {
+    fn call(&self, method: &str, _: Option<&RawValue>) -> Result<Json, Error> {
+        Err(Error::method_not_found(method))
+    }
+
+    fn subscriptions(&self) -> &[SubscriptionMethods] {
+        &[SubscriptionMethods { subscribe: "begin", unsubscribe: "end", notification: "news" }]
+    }
+
+    fn subscribe(&self, _: &str, _: Option<&RawValue>) -> Result<Subscription, Error> {
+        Ok(self.0.subscribe())
+    }
+}
+
+fn budget(port: &Port, name: &str) -> Arc<Budget> {
+    port.budgets.all().into_iter().find(|budget| budget.name == name).expect("there is one")
+}
+
+#[tokio::test]
+async fn a_subscription_whose_answer_is_refused_is_not_left_behind() {
+    let limits = Limits { turn_wait: Duration::from_millis(20), ..Limits::public() };
+    let room_time = limits.room_time;
+    let options = ServerOptions::new(None, limits);
+    let port = Arc::new(Port::new(options, Arc::new(News(Topic::new()))));
+    let (peer, unread) = (Peer::new(None), Arc::<UnreadAnswers>::default());
+    let place = budget(&port, CONNECTIONS).try_reserve(peer, 1, unread.evicted());
+    let slot = ConnectionSlot::new(peer, unread, place.expect("free"), false, room_time);
+    let (outgoing, mut sent) = mpsc::channel(OUTGOING_LEN);
+    let session = Arc::new(Session::new(Arc::clone(&port), slot, outgoing));
+    let mut subscribe = async || {
+        let _slot = permits(&session.slots, 1).await;
+        let permits = MessagePermits { _slot, message: None, _answer: None };
+        let message = r#"{"jsonrpc":"2.0","id":1,"method":"begin"}"#.into();
+        Arc::clone(&session).answer(message, None, permits).await;
+        let Some(OutgoingMessage::Text(answer, _)) = sent.recv().await else {
+            panic!("an answer is expected")
+        };
+        String::from_utf8(answer.to_vec()).expect("JSON")
+    };
+    let (answers, all) = (budget(&port, SMALL_ANSWERS), budget(&port, SUBSCRIPTIONS));
+    let memory = answers.try_reserve(Peer::PORT, answers.shares.most, &Arc::default());
+    let memory = memory.expect("free");
+    let refused = subscribe().await;
+    assert!(refused.contains("busy"), "{refused}");
+    assert_eq!(all.held(), 0);
+    drop(memory);
+    let answer = subscribe().await;
+    assert!(answer.contains("\"result\":\"0x"), "{answer}");
+    assert_eq!(all.held(), 1);
+}
