@@ -122,12 +122,8 @@ impl Journal {
                             found.push(FoundBlock { hash, sequence, location });
                         }
                     }
-                    Record::Choice(choice) => {
-                        let last = files.last_choice.get_or_insert_with(|| choice.clone());
-                        if choice.number > last.number {
-                            *last = choice;
-                        }
-                    }
+                    // Their numbers ascend, from file to file too.
+                    Record::Choice(choice) => files.last_choice = Some(choice),
                 }
                 Ok(())
             })?;
