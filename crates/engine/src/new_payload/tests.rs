@@ -9,6 +9,7 @@ use alloy_eips::eip7840::BlobParams;
 use alloy_primitives::{U256, keccak256};
 use state::MemoryDisk;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Mutex, OnceLock};
 use testing::disks::{Access, WatchedDisk};
 
 const UNKNOWN: B256 = B256::repeat_byte(0xee);
@@ -213,6 +214,38 @@ fn neither_choices_nor_new_blocks_read_the_disk_also_after_a_restart() {
     // Reads are counted: of a block further back its link alone is in memory.
     engine.block(chain[0]).unwrap().unwrap();
     assert!(reads.load(Ordering::Relaxed) > 0);
+}
+
+/// A second caller gets a verdict as soon as a block is known.
+#[test]
+fn a_block_is_in_the_journal_before_it_is_known() {
+    let engine = Arc::new(OnceLock::<Engine>::new());
+    let (next, known) = (Arc::<Mutex<B256>>::default(), Arc::<Mutex<Vec<bool>>>::default());
+    let (opened, asked, found) = (Arc::downgrade(&engine), next.clone(), known.clone());
+    let disk = WatchedDisk::new(MemoryDisk::new(), move |name, access| {
+        if name.starts_with("journal-")
+            && access == Access::Write
+            && let Some(engine) = opened.upgrade()
+            && let Some(engine) = engine.get()
+        {
+            let block = engine.block(*asked.lock().unwrap()).unwrap();
+            found.lock().unwrap().push(block.is_some());
+        }
+    });
+    let file = genesis_file(world::config("osaka"));
+    let options = EngineOptions::default();
+    engine.set(open(disk, &file, &state::Options::default(), options).unwrap()).unwrap();
+    let engine = engine.get().unwrap();
+    let mut parent = genesis(engine);
+    for tag in 1..4 {
+        let block = build(engine, parent, vec![count(engine, parent)], tag).block;
+        parent = block.hash();
+        *next.lock().unwrap() = parent;
+        assert_eq!(engine.new_payload(payload(&block, None)).unwrap(), Verdict::Valid);
+        assert!(engine.block(parent).unwrap().is_some());
+    }
+    // The header of the journal's file, and a record each.
+    assert_eq!(*known.lock().unwrap(), [false; 4]);
 }
 
 #[test]

@@ -23,6 +23,7 @@ struct Told {
 impl Told {
     fn note(&mut self, name: &str, access: Access) {
         match access {
+            Access::Write => {}
             Access::ReadsAreRandom => self.random.push(name.to_owned()),
             Access::ReadAhead(range) => {
                 self.announced.entry(name.to_owned()).or_default().push(range);

@@ -8,6 +8,8 @@ use std::{fmt, io};
 pub enum Access {
     /// A read of these bytes.
     Read(Range<u64>),
+    /// A write.
+    Write,
     /// [`File::read_ahead`].
     ReadAhead(Range<u64>),
     /// [`File::reads_are_random`].
@@ -79,6 +81,7 @@ impl File for WatchedFile {
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        (self.watch)(&self.name, Access::Write);
         self.file.write_at(offset, bytes)
     }
 
