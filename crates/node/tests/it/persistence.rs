@@ -14,6 +14,7 @@ use deponent_node::demo::World;
 use deponent_node::{Node, NodeOptions};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use rpc::rest::{HeaderMap, Method};
 use rpc::{Client, ClientError, JwtSecret, SessionClient};
 use serde_json::{Value, json};
 
@@ -141,6 +142,15 @@ impl Process {
         self.engine.call("eth_getBlockByHash", json!([hash, false])).await.expect("an answer")
     }
 
+    /// The length of a block's witness in SSZ.
+    async fn witness_bytes(&mut self, hash: &Value) -> u64 {
+        let path = format!("/engine/v1/witnesses/{}", hash.as_str().expect("a hash"));
+        let reply = self.engine.request(Method::HEAD, &path, HeaderMap::new(), Bytes::new()).await;
+        let reply = reply.expect("an answer");
+        assert_eq!(reply.status, 200, "{path}");
+        reply.headers["content-length"].to_str().expect("text").parse().expect("a number")
+    }
+
     /// Waits until it ends by itself. Gives its exit status and the rest of its log.
     async fn ended(mut self) -> (Option<i32>, String) {
         let status = loop {
@@ -241,14 +251,17 @@ async fn a_node_that_is_killed_comes_back_with_every_block_that_it_called_final(
 }
 
 /// Kills a node so long after it has called a block valid, or has taken it as the head. The node
-/// that comes next has the block, and the head is no older.
-async fn check_kills(dir: &Path, arguments: &[&str], transaction: impl Fn(u64) -> Value) {
+/// that comes next has the block with its witness of so many bytes or more, and the head is no
+/// older. Every other node syncs its journal.
+async fn check_kills(dir: &Path, witness_bytes: u64, transaction: impl Fn(u64) -> Value) {
+    // Seven, so that each comes with and without a sync.
     let after_ms = [0, 5, 20, 50, 100, 200, 400];
     let rounds = testing::rounds("DEPONENT_PROMPT_KILLS", 1, 50);
     let mut last: Option<(Value, bool)> = None;
     let mut nonce = 0;
     for (round, is_chosen) in (0..rounds).flat_map(|round| [(round, false), (round, true)]) {
         for wait_ms in after_ms {
+            let arguments: &[&str] = if nonce % 2 == 0 { &[] } else { &["--journal.sync"] };
             let mut node = Process::start_with(dir, arguments).await;
             let mut head = node.head().await;
             if let Some((hash, was_chosen)) = last {
@@ -257,6 +270,8 @@ async fn check_kills(dir: &Path, arguments: &[&str], transaction: impl Fn(u64) -
                 assert_eq!(block["hash"], hash, "{context}: a valid block is lost");
                 let expected = if was_chosen { &block["hash"] } else { &block["parentHash"] };
                 assert_eq!(&head["hash"], expected, "{context}: the head is another");
+                let found = node.witness_bytes(&hash).await;
+                assert!(found >= witness_bytes, "{context}: a witness of {found} bytes");
                 node.choose(&hash, false).await;
                 head = block;
             }
@@ -274,13 +289,13 @@ async fn check_kills(dir: &Path, arguments: &[&str], transaction: impl Fn(u64) -
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_empty_block_that_was_called_valid_outlasts_a_kill_at_any_time_after() {
-    check_kills(directory().path(), &[], |_| json!([])).await;
+    check_kills(directory().path(), 1, |_| json!([])).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_block_with_a_large_witness_that_was_called_valid_outlasts_a_kill_at_any_time_after() {
-    // 24 KB of witness each.
-    let contracts = if std::env::var_os("DEPONENT_FULL").is_some() { 4_200 } else { 400 };
+    // 24,576 bytes of witness each.
+    let contracts = 4_200;
     let world = World::new(contracts).expect("a world");
     let dir = tempfile::tempdir().expect("a directory");
     let options = NodeOptions::new(world.genesis.clone(), dir.path().join("data"));
@@ -289,7 +304,7 @@ async fn a_block_with_a_large_witness_that_was_called_valid_outlasts_a_kill_at_a
         let transaction = world.read_codes(nonce, contracts).expect("signed");
         json!([Bytes::from(transaction.encoded_2718())])
     };
-    check_kills(dir.path(), &["--journal.sync"], transaction).await;
+    check_kills(dir.path(), 100_000_000, transaction).await;
 }
 
 /// `deponent` with files of at most so many blocks of 512 bytes: later writes fail, as on a full
