@@ -8,6 +8,7 @@ use deponent_state::{
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 use testing::disks::{Fault, FaultDisk};
 
 type Files = BTreeMap<String, Vec<u8>>;
@@ -251,6 +252,7 @@ fn records_outlive_any_number_of_kills() {
 #[test]
 fn a_sync_waits_for_the_one_that_is_under_way() {
     let disk = FaultDisk::new(&Files::new(), Fault::Never);
+    let disk = disk.with_sync_time(Duration::from_micros(200));
     let store = open(disk.clone(), JournalMode::Sync).expect("opens");
     let append = |thread: u8| {
         for count in 0..100_u8 {
@@ -327,8 +329,9 @@ fn files_go_when_their_blocks_are_persisted_and_the_choice_stays() {
     let store = open(disk.clone(), JournalMode::Write).expect("memory");
     let mut run = Run::new(4);
     let files = || disk.contents().keys().filter(|name| name.starts_with("journal-")).count();
-    // More than a file of them.
+    // Eight fill a file.
     (0..30).for_each(|_| run.append_choice(&store).expect("memory"));
+    assert_eq!(files(), 4);
     let choice = JournalChoice { number: 30, choice: note(30) };
     (0..50).for_each(|_| run.append_block(&store).expect("memory"));
     let count = files();
@@ -355,6 +358,26 @@ fn files_go_when_their_blocks_are_persisted_and_the_choice_stays() {
     drop(store);
     let store = open(disk.clone(), JournalMode::Write).expect("memory");
     assert_eq!(replayed(&store), [run.begun.last().expect("appended").clone()]);
+}
+
+#[test]
+fn a_file_with_the_last_fork_choice_stays_until_the_next_one_has_a_durable_name() {
+    let disk = FaultDisk::new(&Files::new(), Fault::Never);
+    let store = open(disk.clone(), JournalMode::Sync).expect("opens");
+    let mut run = Run::new(10);
+    let persist = |run: &mut Run| run.add(&store, 20).and_then(|()| store.persist().map(drop));
+    // The segments of the store are begun here, and their names are synced.
+    run.append_block(&store).and_then(|()| persist(&mut run)).expect("nothing fails");
+    run.append_choice(&store).and_then(|()| store.journal().sync()).expect("nothing fails");
+    let kept = Kept { blocks: 1, ..run.appended };
+    let files = || disk.after_restart().into_keys().filter(|name| name.starts_with("journal-"));
+    while files().count() < 2 {
+        run.append_block(&store).expect("nothing fails");
+    }
+    persist(&mut run).expect("nothing fails");
+    for cut in 0..16 {
+        run.check(&disk.after_power_cut(cut), kept, &format!("power cut {cut}"));
+    }
 }
 
 #[test]

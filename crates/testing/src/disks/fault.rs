@@ -3,6 +3,8 @@ use state::{Disk, File};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
+use std::time::Duration;
 
 /// The fault at a chosen operation. Operations are counted from zero: every write, sync, change of
 /// length, creation and removal.
@@ -34,6 +36,7 @@ pub enum Fault {
 #[derive(Clone, Debug)]
 pub struct FaultDisk {
     state: Arc<Mutex<State>>,
+    sync_time: Duration,
 }
 
 const SECTOR_BYTES: u64 = 512;
@@ -85,7 +88,7 @@ impl FaultDisk {
             names,
             renames: Vec::new(),
         };
-        Self { state: Arc::new(Mutex::new(state)) }
+        Self { state: Arc::new(Mutex::new(state)), sync_time: Duration::ZERO }
     }
 
     /// The same disk for a process that is started anew after the last one was killed: what was not
@@ -100,7 +103,12 @@ impl FaultDisk {
             durable_names: state.durable_names.clone(),
             renames: state.renames.clone(),
         };
-        Self { state: Arc::new(Mutex::new(state)) }
+        Self { state: Arc::new(Mutex::new(state)), sync_time: self.sync_time }
+    }
+
+    /// The same disk, on which each sync of a file takes so long.
+    pub fn with_sync_time(self, sync_time: Duration) -> Self {
+        Self { sync_time, ..self }
     }
 
     /// How many operations there were.
@@ -331,6 +339,9 @@ impl File for FaultFile {
     }
 
     fn sync(&self) -> io::Result<()> {
+        if !self.disk.sync_time.is_zero() {
+            thread::sleep(self.disk.sync_time);
+        }
         let mut state = self.disk.state();
         match state.begin() {
             Outcome::Refused(error) | Outcome::Begun(error) => return Err(error),
