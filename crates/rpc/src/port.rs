@@ -299,7 +299,7 @@ impl Port {
         let slot = self.budgets.connections.reserve(peer, 1, unread.evicted()).await.ok()?;
         // A client that need not show a token is trusted where all are.
         let is_trusted = self.jwt.is_none() && self.limits.is_trusted;
-        Some((socket, ConnectionSlot::new(peer, unread, slot, is_trusted, self.limits.room_time)))
+        Some((socket, ConnectionSlot::new(peer, unread, slot, is_trusted)))
     }
 
     /// Takes memory for buffers and windows of a connection.
@@ -336,6 +336,7 @@ impl Port {
             Pace::Quick => answer(),
             _ => {
                 let turn = self.turn(slot).await?;
+                let _running = slot.run();
                 let may_block = self.calls_run.is_none() && can_block_in_place();
                 match pace == Pace::Long && may_block && self.budgets.calls.held() == 1 {
                     true => block_in_place(called(Some(turn), answer)).map_err(lost)?,

@@ -15,6 +15,7 @@ use crate::limits::{BODY_STEP_BYTES, DISCARD_BYTES, DISCARD_TIME, Limits, SHORT_
 use crate::port::{Port, Unanswered};
 use crate::transport::budget::{Budget, QueueFull, Reservation};
 use crate::transport::peer::Peer;
+use crate::transport::slot::ConnectionSlot;
 
 /// The body of a request.
 #[derive(Debug, Default)]
@@ -95,17 +96,17 @@ fn too_slow(bytes: usize, begun: Instant) -> Refusal {
 /// refused.
 pub(super) async fn read(
     port: &Port,
-    peer: Peer,
+    slot: &ConnectionSlot,
     mut body: Incoming,
 ) -> Result<RequestBody, Refusal> {
     if body.is_end_stream() {
         return Ok(RequestBody::default());
     }
-    let (mut bytes, mut memory, begun) = (Vec::new(), BodyMemory::new(peer), Instant::now());
+    let (mut bytes, mut memory, begun) = (Vec::new(), BodyMemory::new(slot.peer), Instant::now());
     let evicted = Arc::clone(&memory.evicted);
     let read = tokio::select! {
         biased;
-        read = read_all(port, &mut body, &mut bytes, &mut memory) => read,
+        read = read_all(port, slot, &mut body, &mut bytes, &mut memory) => read,
         () = evicted.notified() => Err(too_slow(bytes.len(), begun)),
     };
     match read {
@@ -121,6 +122,7 @@ pub(super) async fn read(
 
 async fn read_all(
     port: &Port,
+    slot: &ConnectionSlot,
     body: &mut Incoming,
     bytes: &mut Vec<u8>,
     memory: &mut BodyMemory,
@@ -148,6 +150,7 @@ async fn read_all(
         bytes.extend_from_slice(&data);
         if length - noted_bytes >= BODY_STEP_BYTES {
             noted_bytes = length;
+            slot.note_progress();
             memory.parts().for_each(Reservation::note_progress);
         }
     }

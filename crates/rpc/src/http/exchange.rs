@@ -154,7 +154,7 @@ impl HttpConnection {
         is_resource: bool,
         turn: Option<Turn>,
     ) -> Answer {
-        let body = body::read(&self.port, self.slot.peer, body).await?;
+        let body = body::read(&self.port, &self.slot, body).await?;
         let _call = self.slot.call();
         let turn = turn.filter(|_| match is_resource {
             true => self.port.is_resource_in_order(head.uri.path()),

@@ -55,7 +55,7 @@ pub(super) async fn converse(
             let socket = WebSocket::after(upgraded, Role::Server, message_bytes).await;
             let (mut reader, writer) = socket.split();
             let wait = port.limits.turn_wait;
-            reader.reserve_for_messages(slot.peer, Arc::clone(&port.budgets.bodies), wait);
+            reader.reserve_for_messages(Arc::clone(&slot), Arc::clone(&port.budgets.bodies), wait);
             session::converse(port, reader, writer, slot, stopped).await;
         }
         Err(fault) => tracing::debug!(%fault, "a connection broke at the handshake"),

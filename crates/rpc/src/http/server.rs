@@ -148,7 +148,7 @@ async fn converse_bare(
 ) {
     let (mut reader, mut writer) = ipc::split(socket, port.limits.body_bytes);
     let budget = Arc::clone(&port.budgets.bodies);
-    reader.reserve_for_messages(slot.peer, budget, port.limits.turn_wait);
+    reader.reserve_for_messages(Arc::clone(&slot), budget, port.limits.turn_wait);
     let begun = tokio::select! {
         begun = port.begin_session(&slot) => begun,
         _ = stopped.changed() => return,

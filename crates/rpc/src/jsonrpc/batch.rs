@@ -112,7 +112,9 @@ impl Port {
                     None
                 }
             };
+            let running = slot.run();
             run = self.call_in_turn(turn, move || run.make_calls()).await?;
+            drop(running);
             match run.pause {
                 Pause::Turn => {}
                 Pause::Memory(bytes) => run.reserve(slot, bytes).await,

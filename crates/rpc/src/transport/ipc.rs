@@ -21,7 +21,7 @@ use crate::transport::budget::{Budget, Reservation};
 use crate::transport::json_scanner::{JsonScanner, Scanned};
 use crate::transport::message_memory::MessageMemory;
 use crate::transport::messages::{Ending, MessageReader, OutgoingMessage};
-use crate::transport::peer::Peer;
+use crate::transport::slot::ConnectionSlot;
 use crate::transport::socket::{Socket, SocketActivity};
 
 /// The two halves of a connection.
@@ -157,11 +157,11 @@ impl IpcReader {
     /// Has long messages reserve memory, for which they wait at most for `most_wait`.
     pub(crate) fn reserve_for_messages(
         &mut self,
-        peer: Peer,
+        slot: Arc<ConnectionSlot>,
         budget: Arc<Budget>,
         most_wait: Duration,
     ) {
-        self.memory = Some(MessageMemory::new(peer, budget, most_wait));
+        self.memory = Some(MessageMemory::new(slot, budget, most_wait));
     }
 
     fn too_long(&self) -> Ending {

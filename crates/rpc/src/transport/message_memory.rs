@@ -10,12 +10,12 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use crate::limits::BODY_STEP_BYTES;
 use crate::transport::budget::{Budget, Busy, QueueFull, Reservation};
 use crate::transport::messages::Ending;
-use crate::transport::peer::Peer;
+use crate::transport::slot::ConnectionSlot;
 
 /// The memory of the message that is being read, without its first 64 KiB, which are a part of the
 /// connection's buffers.
 pub(crate) struct MessageMemory {
-    peer: Peer,
+    slot: Arc<ConnectionSlot>,
     budget: Arc<Budget>,
     /// Longest wait for memory.
     most_wait: Duration,
@@ -26,9 +26,9 @@ pub(crate) struct MessageMemory {
 }
 
 impl MessageMemory {
-    pub(crate) fn new(peer: Peer, budget: Arc<Budget>, most_wait: Duration) -> Self {
+    pub(crate) fn new(slot: Arc<ConnectionSlot>, budget: Arc<Budget>, most_wait: Duration) -> Self {
         let (reservation, complete, evicted) = (None, None, Arc::default());
-        Self { peer, budget, most_wait, reservation, complete, evicted }
+        Self { slot, budget, most_wait, reservation, complete, evicted }
     }
 
     /// Notified when others need the memory.
@@ -51,7 +51,7 @@ impl MessageMemory {
                 match &mut self.reservation {
                     Some(reservation) => reservation.grow(more).await?,
                     none => {
-                        let reserved = self.budget.reserve(self.peer, more, &self.evicted);
+                        let reserved = self.budget.reserve(self.slot.peer, more, &self.evicted);
                         *none = Some(reserved.await?);
                     }
                 }
@@ -68,6 +68,7 @@ impl MessageMemory {
                 }
             }
         }
+        self.slot.note_progress();
         self.reservation.iter().for_each(Reservation::note_progress);
         Ok(())
     }

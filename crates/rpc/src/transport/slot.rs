@@ -1,9 +1,8 @@
 //! The slot of a connection among those of its port, the memory of its protocol, and the answers
 //! that its client has yet to read.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::sync::Notify;
 
@@ -12,34 +11,43 @@ use crate::transport::budget::Reservation;
 use crate::transport::peer::Peer;
 
 /// The slot of a connection. When others need one, the connection that has been idle for the
-/// longest time is ended, by the notification of its [`UnreadAnswers`]. While a call is under way
-/// it is not idle, and for a while after progress neither.
+/// longest time is ended, by the notification of its [`UnreadAnswers`], however short that time is:
+/// a newcomer waits for no one who asks for little. While a call runs it is not idle. One whose
+/// calls wait for a turn, or for memory, is ended only if there is no other.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
     pub(crate) peer: Peer,
     pub(crate) unread: Arc<UnreadAnswers>,
-    kept: Mutex<KeptReservations>,
-    /// Calls under way.
-    calls: AtomicUsize,
-    /// Whether it has shown a valid token, or needs none because its owner is trusted: it is ended
-    /// only if there is no other.
-    is_trusted: AtomicBool,
-    /// See [`Limits::room_time`](crate::Limits::room_time).
-    room_time: Duration,
+    state: Mutex<SlotState>,
 }
 
-/// The reservations that a connection keeps as long as it lasts.
 #[derive(Debug)]
-struct KeptReservations {
+struct SlotState {
     slot: Reservation,
     /// Memory of the protocol that it speaks.
     protocol: Option<Reservation>,
     session: Option<Reservation>,
+    /// Calls under way, those that wait among them.
+    calls: usize,
+    /// Calls that run.
+    running: usize,
+    /// Whether it has shown a valid token, or needs none because its owner is trusted. It is ended
+    /// only if there is no other, and never during a call.
+    is_trusted: bool,
 }
 
-impl KeptReservations {
-    fn iter(&self) -> impl Iterator<Item = &Reservation> {
-        [Some(&self.slot), self.protocol.as_ref(), self.session.as_ref()].into_iter().flatten()
+impl SlotState {
+    /// Notes when the connection began to be as idle as it is.
+    fn note(&self) {
+        let kept = [Some(&self.slot), self.protocol.as_ref(), self.session.as_ref()];
+        let is_exempt = self.running > 0 || (self.is_trusted && self.calls > 0);
+        let is_last = self.is_trusted || self.calls > 0;
+        for reservation in kept.into_iter().flatten() {
+            match is_exempt {
+                true => _ = reservation.exempt(),
+                false => reservation.set_due(Instant::now(), is_last),
+            }
+        }
     }
 }
 
@@ -49,72 +57,75 @@ impl ConnectionSlot {
         unread: Arc<UnreadAnswers>,
         slot: Reservation,
         is_trusted: bool,
-        room_time: Duration,
     ) -> Arc<Self> {
-        let kept = Mutex::new(KeptReservations { slot, protocol: None, session: None });
-        let (calls, is_trusted) = (AtomicUsize::new(0), is_trusted.into());
-        let slot = Arc::new(Self { peer, unread, kept, calls, is_trusted, room_time });
+        let (protocol, session, calls, running) = (None, None, 0, 0);
+        let state = SlotState { slot, protocol, session, calls, running, is_trusted };
+        state.note();
+        let slot = Arc::new(Self { peer, unread, state: Mutex::new(state) });
         slot.unread.belong_to(&slot);
-        // It may be ended at once.
-        slot.set_due(Instant::now());
         slot
     }
 
     /// Keeps the memory of the protocol that the connection speaks from now on.
     pub(crate) fn keep_protocol(&self, memory: Reservation) {
-        self.kept().protocol = Some(memory);
-        self.note_progress();
+        self.change(|state| state.protocol = Some(memory));
     }
 
     /// Keeps a place among the sessions.
     pub(crate) fn keep_session(&self, session: Reservation) {
-        self.kept().session = Some(session);
-        self.note_progress();
+        self.change(|state| state.session = Some(session));
     }
 
     /// Notes that the connection has shown a valid token.
     pub(crate) fn trust(&self) {
-        self.is_trusted.store(true, Ordering::Relaxed);
+        self.change(|state| state.is_trusted = true);
     }
 
     /// Notes that a call is under way, until the result is dropped.
     pub(crate) fn call(&self) -> CallUnderWay<'_> {
-        if self.calls.fetch_add(1, Ordering::Relaxed) == 0 {
-            self.kept().iter().for_each(|kept| _ = kept.exempt());
-        }
-        CallUnderWay(self)
+        self.change(|state| state.calls += 1);
+        CallUnderWay { slot: self, is_running: false }
+    }
+
+    /// Notes that a call runs, until the result is dropped.
+    pub(crate) fn run(&self) -> CallUnderWay<'_> {
+        self.change(|state| state.running += 1);
+        CallUnderWay { slot: self, is_running: true }
     }
 
     /// Whether a call is under way, or an answer on its way to the client.
     pub(crate) fn is_busy(&self) -> bool {
-        self.calls.load(Ordering::Relaxed) > 0 || self.unread.is_any()
+        self.state().calls > 0 || self.unread.is_any()
     }
 
-    /// Notes a sign of life that takes effort: a request, or bytes that were read.
+    /// Notes a sign of life that takes effort: a request, or bytes that came or were read.
     pub(crate) fn note_progress(&self) {
-        self.set_due(Instant::now() + self.room_time);
+        self.change(|_| {});
     }
 
-    fn set_due(&self, at: Instant) {
-        if self.calls.load(Ordering::Relaxed) == 0 {
-            let is_trusted = self.is_trusted.load(Ordering::Relaxed);
-            self.kept().iter().for_each(|kept| kept.set_due(at, is_trusted));
-        }
+    fn change(&self, change: impl FnOnce(&mut SlotState)) {
+        let mut state = self.state();
+        change(&mut state);
+        state.note();
     }
 
-    fn kept(&self) -> MutexGuard<'_, KeptReservations> {
-        self.kept.lock().expect("nothing panics while it is locked")
+    fn state(&self) -> MutexGuard<'_, SlotState> {
+        self.state.lock().expect("nothing panics while it is locked")
     }
 }
 
-/// A call that is under way on a connection.
-pub(crate) struct CallUnderWay<'s>(&'s ConnectionSlot);
+/// A call that is under way on a connection, or runs.
+pub(crate) struct CallUnderWay<'s> {
+    slot: &'s ConnectionSlot,
+    is_running: bool,
+}
 
 impl Drop for CallUnderWay<'_> {
     fn drop(&mut self) {
-        if self.0.calls.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.0.note_progress();
-        }
+        self.slot.change(|state| match self.is_running {
+            true => state.running -= 1,
+            false => state.calls -= 1,
+        });
     }
 }
 

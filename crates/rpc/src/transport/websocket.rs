@@ -26,7 +26,7 @@ use crate::pieces::Pieces;
 use crate::transport::budget::{Budget, Reservation};
 use crate::transport::message_memory::MessageMemory;
 use crate::transport::messages::{Ending, MessagePermits, MessageReader, OutgoingMessage};
-use crate::transport::peer::Peer;
+use crate::transport::slot::ConnectionSlot;
 use crate::transport::socket::{Socket, SocketActivity};
 use crate::transport::split_frames::SplitFrames;
 
@@ -108,12 +108,12 @@ impl WsReader {
     /// Has long messages reserve memory, for which they wait at most for `most_wait`.
     pub(crate) fn reserve_for_messages(
         &mut self,
-        peer: Peer,
+        slot: Arc<ConnectionSlot>,
         budget: Arc<Budget>,
         most_wait: Duration,
     ) {
         self.activity.count();
-        self.memory = Some(MessageMemory::new(peer, budget, most_wait));
+        self.memory = Some(MessageMemory::new(slot, budget, most_wait));
     }
 
     fn finish(&mut self) -> Result<(), Ending> {

@@ -214,3 +214,54 @@ fn an_idle_session_makes_room_for_another() {
     }
     first.rest();
 }
+
+/// Connections that begin a request, or ask for little all the time, keep no newcomer out: as many
+/// as there is memory for, and several times as many that come again when they are ended.
+#[test]
+fn a_newcomer_waits_for_no_connection_that_is_not_busy() {
+    for secret in [None, Some(JwtSecret::random())] {
+        let is_public = secret.is_none();
+        let limits = if is_public { Limits::public() } else { Limits::engine() };
+        // None is due to be ended while the test runs.
+        let limits = Limits { protocols_bytes: 4 << 20, room_time: PATIENCE, ..limits };
+        let server = Server::start(secret, Limits { http2_window_bytes: 1 << 16, ..limits });
+        let begun = if is_public { post("", call("echo", "[1]")) } else { b"POST / HT".to_vec() };
+        let mut holders: Vec<_> = (0..150).map(|_| server.connect()).collect();
+        for raw in &mut holders {
+            raw.send(&begun);
+            if is_public {
+                raw.until("[1]}");
+            }
+        }
+        let mut newcomer = server.connect();
+        newcomer.send(post("", call("echo", "[1]")));
+        newcomer.until(if is_public { "[1]}" } else { "401" });
+    }
+}
+
+/// A call that waits for its turn keeps no newcomer out either: calls of a few others, all turns
+/// taken, are as many as there is memory for connections.
+#[test]
+fn a_newcomer_waits_for_no_call_that_has_no_turn() {
+    let limits = Limits {
+        protocols_bytes: 4 << 20,
+        running_calls: 1,
+        turn_wait: PATIENCE,
+        room_time: PATIENCE,
+        http2_window_bytes: 1 << 16,
+        ..Limits::public()
+    };
+    let server = Server::start(None, limits);
+    let mut running = server.connect();
+    running.post(call("wait", "[]"));
+    server.began.recv_timeout(PATIENCE).expect("it runs");
+    let mut holders: Vec<_> = (0..150).map(|_| server.connect()).collect();
+    for raw in &mut holders {
+        raw.post(call("echo", "[1]"));
+    }
+    let mut newcomer = server.connect();
+    newcomer.post(call("echo", r#"["quick"]"#));
+    newcomer.reply().check(200, "quick");
+    server.go.send(()).expect("it waits");
+    running.reply().check(200, "true");
+}

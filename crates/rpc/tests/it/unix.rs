@@ -94,15 +94,16 @@ fn what_came_whole_is_answered_before_what_is_wrong_behind_it() {
 fn one_too_many_is_told() {
     let turn_wait = Duration::from_millis(50);
     let server = Server::start(None, Limits { sessions: 1, turn_wait, ..Limits::public() });
-    let call = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"echo\"}";
     let mut first = server.connect_unix();
-    first.send(call);
-    assert_eq!(first.lines(1)[0]["id"], 1);
+    first.send(call("wait", "[]"));
+    server.began.recv_timeout(PATIENCE).expect("it runs");
     let mut second = server.connect_unix();
-    second.send(call);
+    second.send(call("echo", "[]"));
     let refused = &second.lines(1)[0];
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&Value::Null, &json!(-32000)));
     assert!(second.rest().is_empty());
+    server.go.send(()).expect("it waits");
+    assert_eq!(first.lines(1)[0]["id"], 1);
 }
 
 /// As `echo ... | socat - UNIX-CONNECT:...` does.

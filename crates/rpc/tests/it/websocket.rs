@@ -477,11 +477,13 @@ fn pings_of_a_client_that_does_not_read_are_answered_with_bounds() {
 async fn a_websocket_takes_a_place_among_the_connections() {
     let server = Server::start(None, Limits { connections: 1, ..Limits::public() });
     let mut ws = server.websocket();
+    ws.send(call("wait", "[]")).await;
+    server.began.recv_timeout(PATIENCE).expect("it runs");
     let mut second = server.connect();
-    second.post(call("echo", "[2]"));
-    assert_eq!(ws.call("echo", "[1]").await["result"], json!([1]));
-    ws.send(Message::Close(None)).await;
-    second.reply().check(200, "[2]");
+    second.post(call("echo", "[\"quick\"]"));
+    server.go.send(()).expect("it waits");
+    assert_eq!(ws.json().await["result"], true);
+    second.reply().check(200, "quick");
 }
 
 #[tokio::test]

@@ -36,12 +36,11 @@ fn budget(port: &Port, name: &str) -> Arc<Budget> {
 #[tokio::test]
 async fn a_subscription_whose_answer_is_refused_is_not_left_behind() {
     let limits = Limits { turn_wait: Duration::from_millis(20), ..Limits::public() };
-    let room_time = limits.room_time;
     let options = ServerOptions::new(None, limits);
     let port = Arc::new(Port::new(options, Arc::new(News(Topic::new()))));
     let (peer, unread) = (Peer::new(None), Arc::<UnreadAnswers>::default());
     let place = budget(&port, CONNECTIONS).try_reserve(peer, 1, unread.evicted());
-    let slot = ConnectionSlot::new(peer, unread, place.expect("free"), false, room_time);
+    let slot = ConnectionSlot::new(peer, unread, place.expect("free"), false);
     let (outgoing, mut sent) = mpsc::channel(OUTGOING_LEN);
     let session = Arc::new(Session::new(Arc::clone(&port), slot, outgoing));
     let mut subscribe = async || {
