@@ -24,7 +24,8 @@ use crate::jsonrpc::message::panic_text;
 use crate::jsonrpc::schedule::{MethodTable, Pace};
 use crate::jwt::JwtSecret;
 use crate::limits::{
-    ACCEPT_PAUSE, Limits, SMALL_ANSWER_BYTES, SMALL_ANSWERS_WAITING, WAITING_CONNECTIONS,
+    ACCEPT_PAUSE, Limits, SHORT_BYTES, SMALL_ANSWER_BYTES, SMALL_ANSWERS_WAITING,
+    WAITING_CONNECTIONS,
 };
 use crate::log_throttle::LogThrottle;
 use crate::pieces::Pieces;
@@ -397,6 +398,23 @@ impl Port {
         }
         files.free_idle();
         Ok(self.in_time(answers.reserve(peer, bytes, evicted)).await??)
+    }
+
+    /// Memory for the refusal of a message, which waits for none: that of a batch repeats its ids.
+    /// A short one is a part of its connection's buffers.
+    pub(crate) fn refusal_memory(
+        &self,
+        slot: &ConnectionSlot,
+        bytes: usize,
+    ) -> Result<Option<Arc<Reservation>>, QueueFull> {
+        let PortBudgets { answers, small_answers, .. } = &*self.budgets;
+        let budget = match bytes {
+            ..=SHORT_BYTES => return Ok(None),
+            ..=SMALL_ANSWER_BYTES => small_answers,
+            _ => answers,
+        };
+        let memory = budget.try_reserve(slot.peer, bytes, slot.unread.evicted());
+        memory.map(|memory| Some(slot.unread.add(memory))).ok_or(QueueFull)
     }
 
     /// Waits for something, as long as a client may have to, and until the server stops.

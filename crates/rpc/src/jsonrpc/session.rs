@@ -167,7 +167,20 @@ impl Session {
                 });
                 (answered, false)
             }
-            Err(unanswered) => (self.refuse(message, unanswered).await, true),
+            Err(unanswered) => {
+                let refusal = self.refuse(message, unanswered).await;
+                let bytes = refusal.as_ref().map_or(0, |refusal| refusal.pieces.held_bytes());
+                let Ok(memory) = self.port.refusal_memory(&self.slot, bytes) else {
+                    let goodbye = Ending::fault(CloseCode::Again, unanswered);
+                    return self
+                        .outgoing
+                        .send(OutgoingMessage::Goodbye(goodbye))
+                        .await
+                        .unwrap_or(());
+                };
+                permits._answer = memory;
+                (refusal, true)
+            }
         };
         // The message is dropped before its answer waits for others to be sent.
         permits.message = None;

@@ -1,9 +1,9 @@
-//! Subscriptions whose answers find no memory.
+//! Answers that find no memory.
 
 use std::time::Duration;
 
 use super::*;
-use crate::bounds::{CONNECTIONS, SMALL_ANSWERS, SUBSCRIPTIONS};
+use crate::bounds::{CALLS, CONNECTIONS, SMALL_ANSWERS, SUBSCRIPTIONS};
 use crate::jsonrpc::handler::Handler;
 use crate::jsonrpc::subscription::{Subscription, Topic};
 use crate::limits::Limits;
@@ -63,4 +63,35 @@ async fn a_subscription_whose_answer_is_refused_is_not_left_behind() {
     let answer = subscribe().await;
     assert!(answer.contains("\"result\":\"0x"), "{answer}");
     assert_eq!(all.held(), 1);
+}
+
+/// Refusals are counted too: one that finds no memory ends the connection.
+#[tokio::test]
+async fn the_refusal_of_a_batch_has_memory_or_is_a_goodbye() {
+    let limits =
+        Limits { turn_wait: Duration::from_millis(20), running_calls: 1, ..Limits::public() };
+    let options = ServerOptions::new(None, limits);
+    let port = Arc::new(Port::new(options, Arc::new(News(Topic::new()))));
+    let (peer, unread) = (Peer::new(None), Arc::<UnreadAnswers>::default());
+    let place = budget(&port, CONNECTIONS).try_reserve(peer, 1, unread.evicted());
+    let slot = ConnectionSlot::new(peer, unread, place.expect("free"), false);
+    let (outgoing, mut sent) = mpsc::channel(OUTGOING_LEN);
+    let session = Arc::new(Session::new(Arc::clone(&port), slot, outgoing));
+    let mut send = async || {
+        let _slot = permits(&session.slots, 1).await;
+        let permits = MessagePermits { _slot, message: None, _answer: None };
+        let message = format!("[{}]", ["1"; 50].join(","));
+        Arc::clone(&session).answer(message.into(), None, permits).await;
+        sent.recv().await.expect("something")
+    };
+    let turn = budget(&port, CALLS).try_reserve(Peer::PORT, 1, &Arc::default());
+    let _turn = turn.expect("it is free");
+    let answers = budget(&port, SMALL_ANSWERS);
+    let OutgoingMessage::Text(text, kept) = send().await else { panic!("an answer is expected") };
+    assert!(answers.held() >= text.len_bytes() && text.len_bytes() > 50 * 50);
+    drop(kept);
+    assert_eq!(answers.held(), 0);
+    let _memory = answers.try_reserve(Peer::PORT, answers.shares.most, &Arc::default());
+    let last = send().await;
+    assert!(matches!(last, OutgoingMessage::Goodbye(Ending::Fault { .. })), "{last:?}");
 }
