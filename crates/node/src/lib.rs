@@ -29,6 +29,7 @@
 //! # Ok::<(), anyhow::Error>(())
 //! ```
 
+pub mod allocator;
 mod answers;
 mod api;
 mod bench;

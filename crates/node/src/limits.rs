@@ -53,6 +53,13 @@ pub const DISK_PAUSE: Duration = Duration::from_secs(10);
 /// How often the log says that there is little of it.
 pub const DISK_WARNING_PAUSE: Duration = Duration::from_secs(600);
 
+/// The bytes that the public port has to let go of before free memory is given to the system, which
+/// takes tens of milliseconds of a thread, and the next block some more to get memory again.
+pub const GIVEN_BACK_BYTES: usize = 64 << 20;
+
+/// How often it is looked whether the public port let go of so much. It takes microseconds.
+pub const GIVE_BACK_PAUSE: Duration = Duration::from_secs(1);
+
 /// The least memory of a port, in bytes: some connections, and an answer of a megabyte.
 pub const LEAST_PORT_BYTES: u64 = 64 << 20;
 

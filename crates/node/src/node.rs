@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::Api;
+use crate::allocator;
 use crate::data_directory::{Retention, open_engine};
 use crate::disk::{DiskFault, Faults, check_free, watch_free};
 use crate::limits;
@@ -93,7 +94,7 @@ pub struct Node {
     stop: watch::Sender<()>,
     ports: JoinSet<()>,
     faults: Faults,
-    /// Looks at the free space.
+    /// Looks at the free space, and at the memory of the public port.
     _watch: JoinSet<()>,
     /// The threads of the public port's calls.
     _public_calls: PublicCalls,
@@ -158,6 +159,8 @@ impl Node {
         let [mut public, mut authenticated, trusted] =
             port_options(&options.memory, options.zstd, node.jwt.clone(), calls);
         (public.origins, authenticated.origins) = (options.http_origins, options.engine_origins);
+        let held = public.memory.get_or_insert_with(|| PortMemory::new(&public.limits)).clone();
+        node._watch.spawn(allocator::watch_port(held));
         let api = Api::engine_port(chain.clone(), testing);
         node.engine_addr = node.listen(engine, authenticated, api).await?;
         node.http_addr = node.listen(http, public, Api::public_port(chain.clone())).await?;

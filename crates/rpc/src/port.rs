@@ -71,6 +71,15 @@ impl PortMemory {
     pub fn new(limits: &Limits) -> Self {
         Self(Arc::new(PortBudgets::new(limits)))
     }
+
+    /// The bytes that requests, answers and connections hold of it now.
+    pub fn held_bytes(&self) -> usize {
+        let PortBudgets { protocols, bodies, small_bodies, answers, small_answers, .. } = &*self.0;
+        [protocols, bodies, small_bodies, answers, small_answers]
+            .iter()
+            .map(|budget| budget.held())
+            .sum()
+    }
 }
 
 /// All that the connections of a port share, each with its bound in [`Limits::bounds`].
