@@ -1,5 +1,5 @@
-//! The memory that mimalloc, the allocator of the program, keeps when it was freed: blocks reuse it,
-//! and memory that the public port took in a rush goes back to the system.
+//! Freed memory, which mimalloc, the allocator of the program, keeps: blocks reuse it, and what the
+//! public port took in a rush goes back to the system.
 //!
 //! In a program with another allocator this has no effect.
 

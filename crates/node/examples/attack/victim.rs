@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -50,16 +50,12 @@ impl Victim {
         let path = |name| files.path().join(name);
         std::fs::write(path("genesis.json"), genesis)?;
         let log = std::fs::File::create(path("log"))?;
-        let mut command = Command::new(program()?);
+        let mut command = limited(&program()?, open_files);
         command.args(["node", "--http.port", "0", "--authrpc.port", "0"]);
         command.arg("--chain").arg(path("genesis.json")).arg("--datadir").arg(path("data"));
         command.env("NO_COLOR", "1").stdout(log.try_clone()?).stderr(log).stdin(Stdio::null());
         command.process_group(0);
-        let process = match open_files {
-            None => command.spawn(),
-            Some(limit) => limited(&command, limit).spawn(),
-        };
-        let process = process.context("the node does not start")?;
+        let process = command.spawn().context("the node does not start")?;
         let mut victim = Self {
             process,
             http: ([127, 0, 0, 1], 0).into(),
@@ -197,10 +193,10 @@ fn program() -> anyhow::Result<PathBuf> {
     Ok(program)
 }
 
-/// The same command with a soft limit of open files.
-fn limited(command: &Command, limit: u64) -> Command {
+/// A program with a soft limit of open files, if one is given.
+fn limited(program: &Path, open_files: Option<u64>) -> Command {
+    let Some(limit) = open_files else { return Command::new(program) };
     let mut shell = Command::new("sh");
-    shell.args(["-c", "ulimit -Sn \"$0\"; exec \"$@\"", &limit.to_string()]);
-    shell.arg(command.get_program()).args(command.get_args());
+    shell.args(["-c", "ulimit -Sn \"$0\"; exec \"$@\"", &limit.to_string()]).arg(program);
     shell
 }
