@@ -6,9 +6,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use client::{EngineClient, Wire};
+use rustix::process::setpriority_process;
+use rustix::thread::gettid;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -91,31 +94,50 @@ struct Target {
     ipc: PathBuf,
 }
 
-/// The tasks of an attack, which end when it is dropped.
+/// The tasks of an attack, which end when it is dropped. Their threads have the lowest priority:
+/// attackers are elsewhere, and the node is measured, not how many processors they share with it.
 pub(crate) struct Crowd {
-    _tasks: JoinSet<()>,
+    tasks: JoinSet<()>,
+    runtime: Option<Runtime>,
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        self.tasks.abort_all();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 impl Crowd {
     pub(crate) async fn start(attack: &Attack, victim: &Victim) -> anyhow::Result<Self> {
         let (http, engine, ipc) = (victim.http, victim.engine, victim.ipc.clone());
         let target = Target { http, engine, ipc };
+        let runtime = Builder::new_multi_thread().enable_all().on_thread_start(give_way).build()?;
         let mut tasks = JoinSet::new();
         for (count, act) in attack.crowds {
             for index in 0..*count {
                 let (target, act) = (target.clone(), *act);
-                tasks.spawn(async move {
+                let attacks = async move {
                     loop {
                         // The node is measured from outside.
                         act.run(&target, index).await.ok();
                         sleep(Duration::from_millis(50)).await;
                     }
-                });
+                };
+                tasks.spawn_on(attacks, runtime.handle());
             }
         }
         // Until the first of them are there.
         sleep(Duration::from_millis(500)).await;
-        Ok(Self { _tasks: tasks })
+        Ok(Self { tasks, runtime: Some(runtime) })
+    }
+}
+
+fn give_way() {
+    if let Err(error) = setpriority_process(Some(gettid()), 19) {
+        eprintln!("attackers take part of the processors: {error}");
     }
 }
 
