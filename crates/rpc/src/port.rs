@@ -249,7 +249,7 @@ impl Port {
             subscriptions_begun: AtomicU64::new(0),
             unauthorized: LogThrottle::default(),
             unaccepted: LogThrottle::minutely(),
-            methods: MethodTable::new(handler.methods()),
+            methods: MethodTable::new(handler.methods(), handler.subscriptions()),
             stopping: watch::Sender::new(false),
             handler,
             jwt,

@@ -34,8 +34,8 @@ pub trait Handler: Send + Sync + 'static {
         &[]
     }
 
-    /// Begins a subscription by one of the methods in [`subscriptions`](Self::subscriptions);
-    /// everything else is as in [`call`](Self::call).
+    /// Begins a subscription by one of the methods in [`subscriptions`](Self::subscriptions). It
+    /// must be quick; everything else is as in [`call`](Self::call).
     ///
     /// # Errors
     /// The error that the client is sent.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::jsonrpc::handler::Method;
 use crate::jsonrpc::message::{CallRequest, is_batch};
+use crate::jsonrpc::subscription::SubscriptionMethods;
 use crate::limits::{IN_ORDER_BYTES, SHORT_BYTES};
 
 /// How long a call is expected to take, which decides where it runs.
@@ -29,10 +30,16 @@ pub(crate) struct MethodTable {
 }
 
 impl MethodTable {
-    pub(crate) fn new(methods: &[Method]) -> Self {
+    /// Those that begin and end subscriptions are quick.
+    pub(crate) fn new(methods: &[Method], subscriptions: &[SubscriptionMethods]) -> Self {
         let in_order = methods.iter().filter(|method| method.is_in_order).map(|method| method.name);
+        let of_subscriptions = subscriptions
+            .iter()
+            .flat_map(|kind| [kind.subscribe, kind.unsubscribe])
+            .map(|name| (name, Method::new(name).quick()));
+        let methods = methods.iter().map(|method| (method.name, *method));
         Self {
-            by_name: methods.iter().map(|method| (method.name, *method)).collect(),
+            by_name: methods.chain(of_subscriptions).collect(),
             in_order_prefix: in_order.reduce(common_prefix),
         }
     }
@@ -76,12 +83,18 @@ mod tests {
     use super::*;
 
     fn table() -> MethodTable {
-        MethodTable::new(&[
+        let methods = [
             // As long as it wants nothing.
             Method::new("quick").quick_if(|params| params.is_none_or(|raw| raw.get() == "[]")),
             Method::new("turnLeft").in_order(),
             Method::new("turnRight").in_order(),
-        ])
+        ];
+        let kind = SubscriptionMethods {
+            subscribe: "subscribe",
+            unsubscribe: "unsubscribe",
+            notification: "subscription",
+        };
+        MethodTable::new(&methods, &[kind])
     }
 
     fn call(method: &str, params: &str) -> String {
@@ -93,6 +106,8 @@ mod tests {
         let pace = |message: &str| table().pace(message.as_bytes());
         assert_eq!(pace(&call("quick", "[]")), Pace::Quick);
         assert_eq!(pace(r#"{"jsonrpc":"2.0","method":"quick"}"#), Pace::Quick);
+        assert_eq!(pace(&call("subscribe", "[1]")), Pace::Quick);
+        assert_eq!(pace(&call("unsubscribe", "[1]")), Pace::Quick);
         let batch = format!("[{}]", call("quick", "[]"));
         for other in [&call("quick", "[1]"), &call("slow", "[]"), &batch, "", "{"] {
             assert_eq!(pace(other), Pace::Short, "{other}");
@@ -112,6 +127,6 @@ mod tests {
         }
         assert!(!is_in_order(&call("quick", "[]")));
         assert!(!is_in_order(&(call("turnLeft", "[]") + &" ".repeat(IN_ORDER_BYTES))));
-        assert!(!MethodTable::new(&[]).may_be_in_order(call("turnLeft", "[]").as_bytes()));
+        assert!(!MethodTable::new(&[], &[]).may_be_in_order(call("turnLeft", "[]").as_bytes()));
     }
 }

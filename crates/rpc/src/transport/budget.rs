@@ -62,25 +62,33 @@ pub(crate) struct Shares {
     pub(crate) host: usize,
     /// The most reservations that wait.
     pub(crate) waiting: usize,
-    /// The one that waits longest is served first; else the one that holds least.
-    pub(crate) in_arrival_order: bool,
+    pub(crate) order: Order,
+}
+
+/// Who is served first of those that wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// The one that waits longest.
+    Arrival,
+    /// The one that holds least. No holder is evicted: each gives back soon, without being asked.
+    LeastFirst,
 }
 
 impl Shares {
     /// A quarter for a connection, three quarters for an address.
     pub(crate) const fn quarters(most: usize, waiting: usize) -> Self {
         let (connection, host) = (most.div_ceil(4), most.div_ceil(4) * 3);
-        Self { most, connection, host, waiting, in_arrival_order: true }
+        Self { most, connection, host, waiting, order: Order::Arrival }
     }
 
     /// Everything for each: the clients can be trusted.
     pub(crate) const fn whole(most: usize, waiting: usize) -> Self {
-        Self { most, connection: most, host: most, waiting, in_arrival_order: true }
+        Self { most, connection: most, host: most, waiting, order: Order::Arrival }
     }
 
     /// The same, where who holds least is served first.
     pub(crate) const fn least_first(self) -> Self {
-        Self { in_arrival_order: false, ..self }
+        Self { order: Order::LeastFirst, ..self }
     }
 }
 
@@ -274,27 +282,33 @@ impl Budget {
                 Standing::Refused => return Err(QueueFull),
                 Standing::Waits => {}
             }
-            self.evict_first(peer, amount, has, own);
-            timeout(EVICTION_PAUSE, notified).await.unwrap_or_default();
+            match self.shares.order {
+                Order::LeastFirst => notified.await,
+                Order::Arrival => {
+                    self.evict_first(peer, amount, has, own);
+                    timeout(EVICTION_PAUSE, notified).await.unwrap_or_default();
+                }
+            }
         }
     }
 
     /// Evicts the holder whose time was over first. Each waiter without a reservation evicts one
     /// after the other, since many waiters may need as many reservations. Waiters that hold
     /// something evict one at a time between all of them: each may need what the others hold, and
-    /// one eviction may be enough for all. A waiter does not evict itself, as it is kept from
-    /// making progress; and for want of its own share it evicts none but those who have it.
+    /// one eviction may be enough for all. For want of its own share a waiter evicts none but those
+    /// who have it, and one at a time too: an address with too many clients changes them seldom. A
+    /// waiter does not evict itself, as it is kept from making progress.
     fn evict_first(&self, peer: Peer, amount: usize, has: usize, own: Option<&Arc<Notify>>) {
         let now = self.nanoseconds(Instant::now());
         let mut state = self.state();
         let is_soon = state.last_eviction.is_some_and(|last| last.elapsed() < EVICTION_PAUSE / 2);
-        if own.is_some() && is_soon {
-            return;
-        }
         if state.holders.is_empty() {
             return;
         }
         let blocked = state.blocked(&self.shares, peer, amount, has);
+        if is_soon && (own.is_some() || blocked != Blocked::No) {
+            return;
+        }
         let is_candidate = |holder: &Holder| {
             let is_own = own.is_some_and(|own| Arc::ptr_eq(own, &holder.evicted));
             !is_own
@@ -377,13 +391,9 @@ impl BudgetState {
     }
 
     fn try_take(&mut self, shares: &Shares, peer: Peer, amount: usize, has: usize) -> bool {
-        let waits = |waiter: &Waiter| {
-            waiter.standing == Standing::Waits
-                && self.blocked(shares, waiter.peer, waiter.amount, waiter.has) == Blocked::No
-        };
         let is_free = self.held + amount <= shares.most
             && self.blocked(shares, peer, amount, has) == Blocked::No
-            && !self.waiting.iter().any(waits);
+            && self.first(shares).is_none();
         if is_free {
             self.add(peer, amount);
         }
@@ -479,14 +489,23 @@ impl BudgetState {
     /// The waiter who is served first.
     fn first(&self, shares: &Shares) -> Option<usize> {
         let mut first = None;
+        // Of an address whose share is used up there may be thousands in a row.
+        let mut used_up = None;
         for (at, waiter) in self.waiting.iter().enumerate() {
             let Waiter { peer, amount, has, standing, .. } = *waiter;
-            if standing != Standing::Waits || self.blocked(shares, peer, amount, has) != Blocked::No
-            {
+            let is_same = used_up == Some((peer.host, amount)) && has == 0;
+            if standing != Standing::Waits || is_same {
+                continue;
+            }
+            let blocked = self.blocked(shares, peer, amount, has);
+            if blocked == Blocked::ByHost && has == 0 {
+                used_up = Some((peer.host, amount));
+            }
+            if blocked != Blocked::No {
                 continue;
             }
             let held = self.held_by(peer);
-            if shares.in_arrival_order || held == (0, 0) {
+            if shares.order == Order::Arrival || held == (0, 0) {
                 return Some(at);
             }
             if first.is_none_or(|(least, _)| held < least) {

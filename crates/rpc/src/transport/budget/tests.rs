@@ -158,7 +158,7 @@ async fn an_evicted_holder_cannot_be_exempt() {
 }
 
 fn shares(most: usize, connection: usize, host: usize, waiting: usize) -> Shares {
-    Shares { most, connection, host, waiting, in_arrival_order: true }
+    Shares { most, connection, host, waiting, order: Order::Arrival }
 }
 
 fn from_host(last: u8) -> Peer {
