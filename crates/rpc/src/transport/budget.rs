@@ -65,7 +65,7 @@ pub(crate) struct Shares {
     pub(crate) order: Order,
 }
 
-/// Who is served first of those that wait.
+/// The order in which those that wait are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// The one that waits longest.
