@@ -74,8 +74,10 @@ impl Engine {
     }
 
     fn replay_block(&self, hash: B256, rlp: &Bytes) -> Result<(), Error> {
-        let block = execution::decode_block(rlp).ok().filter(|block| block.hash() == hash);
-        let Some(block) = block else {
+        let is_own = |block: &SealedBlock| {
+            block.hash() == hash && execution::validate_body_roots(block).is_ok()
+        };
+        let Some(block) = execution::decode_block(rlp).ok().filter(is_own) else {
             let what = format!("block {hash} of the journal cannot be read back");
             return Err(Error::Storage(what));
         };

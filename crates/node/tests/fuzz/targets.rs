@@ -4,6 +4,12 @@
 //! The tests beside this file run them, and so does cargo-fuzz: see fuzz/README.md.
 #![allow(unreachable_pub)] // for cargo-fuzz this is a library
 
+#[path = "checksums.rs"]
+mod checksums;
+#[cfg(target_os = "linux")]
+#[path = "connections.rs"]
+mod connections;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -20,9 +26,10 @@ use client::ssz::{
 use deponent_node::Api;
 use deponent_node::foreign_witness::ForeignWitness;
 use engine::{Engine, Genesis};
+use execution::stateless::StatelessValidationResult;
 use execution::stateless::input::StatelessInput;
 use execution::{AccessList, ChainSpec};
-use files::{AccountReader, BlockReader};
+use files::{AccountReader, BlockForm, BlockReader, BlockWriter, ExportBlock, FileBlock};
 use rpc::{Error, Handler, Json, JwtSecret, Limits, Params, RawValue, response};
 use state::{
     Database, JournalChoice, JournalMode, MemoryDisk, NewBlock, NewCode, Options, Retained,
@@ -31,6 +38,10 @@ use tempfile::TempDir;
 use testing::disks::{Fault, FaultDisk};
 use trie::AccountInfo;
 use trie::versioned::{self, MemoryRecords, NodeAddress, RecordSink, Version};
+
+pub use checksums::{era1_file, journal};
+#[cfg(target_os = "linux")]
+pub use connections::{client_connection, server_connection};
 
 /// A function that is fuzzed.
 pub type Target = fn(&[u8]) -> bool;
@@ -41,15 +52,24 @@ pub const TARGETS: &[(&str, Target, usize)] = &[
     ("access_list", access_list, 100_000),
     ("block_file", block_file, 10_000),
     ("block_rlp", block_rlp, 50_000),
+    #[cfg(target_os = "linux")]
+    ("client_connection", client_connection, 1_000),
     ("engine_port", engine_port, 10_000),
+    ("era1_file", era1_file, 10_000),
     ("foreign_json", foreign_json, 100_000),
     ("foreign_witness", foreign_witness, 50_000),
+    ("genesis_file", genesis_file, 2_000),
+    ("journal", journal, 300),
     ("jwt", jwt, 100_000),
+    ("payload_lines", payload_lines, 10_000),
     ("rest_container", rest_container, 100_000),
     ("rpc_answer", rpc_answer, 100_000),
     ("rpc_message", rpc_message, 100_000),
+    #[cfg(target_os = "linux")]
+    ("server_connection", server_connection, 2_000),
     ("state_file", state_file, 10_000),
     ("stateless_input", stateless_input, 10_000),
+    ("stateless_result", stateless_result, 100_000),
     ("store", store, 1_000),
     ("trie_node", trie_node, 100_000),
     ("trie_records", trie_records, 100_000),
@@ -127,6 +147,13 @@ pub fn stateless_input(data: &[u8]) -> bool {
     };
     assert_eq!(input.encode().as_deref(), Ok(&data[..]));
     assert_eq!(result.new_payload_request_root, input.new_payload_request.hash_tree_root());
+    true
+}
+
+/// The result of a prover, of which there is one way to write it.
+pub fn stateless_result(data: &[u8]) -> bool {
+    let Ok(result) = StatelessValidationResult::decode(data) else { return false };
+    assert_eq!(result.encode(), data);
     true
 }
 
@@ -264,6 +291,44 @@ pub fn block_file(data: &[u8]) -> bool {
             }
             Err(_) => false,
         })
+    })
+}
+
+/// A file with payloads or blocks in JSON: what is read is written as payloads, and read again.
+pub fn payload_lines(data: &[u8]) -> bool {
+    with_file(data, |path| {
+        let read = |path| BlockReader::open(path)?.collect::<Result<Vec<_>, _>>();
+        let Ok(blocks) = read(path) else { return false };
+        let again = path.with_file_name("again");
+        let mut writer = BlockWriter::create(&again, BlockForm::Json).expect("a file");
+        let mut write = |read: &FileBlock| {
+            let FileBlock { block, requests, access_list, .. } = read;
+            let (requests, access_list) = (requests.as_ref(), access_list.as_ref());
+            // A block without what no header has cannot be written.
+            writer.write(ExportBlock { block, requests, access_list }).is_ok()
+        };
+        let written: Vec<_> = blocks.iter().filter(|block| write(block)).collect();
+        writer.finish().expect("a file");
+        if !written.is_empty() {
+            let again = read(&again).expect("it was written here");
+            assert!(
+                again.iter().map(|read| &read.block).eq(written.iter().map(|read| &read.block))
+            );
+        }
+        true
+    })
+}
+
+/// A genesis, with which a chain begins or which is refused.
+pub fn genesis_file(data: &[u8]) -> bool {
+    with_file(data, |path| {
+        let Ok(read) = files::read_genesis(path) else { return false };
+        let Ok(chain) = ChainSpec::from_config(&read.config) else { return false };
+        let Ok(genesis) = Genesis::new(&read, &chain) else { return false };
+        let written = serde_json::to_vec(&read.config).expect("JSON");
+        let again = serde_json::from_slice(&written).expect("it was written here");
+        assert_eq!(ChainSpec::from_config(&again).as_ref(), Ok(&chain));
+        Engine::new(chain, genesis).is_ok()
     })
 }
 
