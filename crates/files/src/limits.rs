@@ -12,14 +12,6 @@ pub const BLOCK_JSON_BYTES: usize = (BLOCK_BYTES as usize) * 2 + (64 << 20);
 /// The number of characters of a file's text that an error repeats.
 pub(super) const QUOTE_CHARS: usize = 200;
 
-/// The most transactions, withdrawals, requests and versioned hashes in a payload as JSON: the
-/// bounds of the Engine API's containers (execution-apis #793), but for withdrawals, of which test
-/// networks have had more.
-pub(super) const TRANSACTIONS: usize = 1 << 20;
-pub(super) const WITHDRAWALS: usize = 1 << 16;
-pub(super) const REQUESTS: usize = 1 << 8;
-pub(super) const BLOB_HASHES: usize = 1 << 12;
-
 /// The most parameters of a request: engine_newPayload has 4.
 pub(super) const PARAMS: usize = 16;
 

@@ -1,9 +1,6 @@
 //! Payloads and blocks as JSON values in sequence, usually one a line, in the forms of clients and
 //! their tests.
 
-use std::fmt;
-use std::marker::PhantomData;
-
 use alloy_consensus::Block;
 use alloy_eips::eip4895::Withdrawal;
 use alloy_eips::eip7685::Requests;
@@ -12,16 +9,18 @@ use alloy_rpc_types_engine::{
     ExecutionPayload, ExecutionPayloadV1, ExecutionPayloadV2, ExecutionPayloadV3,
     ExecutionPayloadV4,
 };
+use engine_api::json::{List, Object};
+use engine_api::limits::{COMMITMENTS, JSON_WITHDRAWALS, REQUESTS, TRANSACTIONS};
 use execution::{SealedBlock, Transaction};
-use serde::de::{Error as _, IgnoredAny, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::FileBlock;
 use crate::era1::check_roots;
 use crate::error::{Error, quote};
 use crate::json::{Scanner, name};
-use crate::limits::{BLOB_HASHES, BLOCK_JSON_BYTES, PARAMS, REQUESTS, TRANSACTIONS, WITHDRAWALS};
+use crate::limits::{BLOCK_JSON_BYTES, PARAMS};
 use crate::seal::{PayloadParameters, seal};
 
 /// The state of reading a file of payloads.
@@ -49,12 +48,12 @@ impl Payloads {
                 .block(first)
                 .map_err(|problem| json.input().error(offset, problem).on_line(line))?;
             match block {
-                Object::Block(block) => {
+                FileValue::Block(block) => {
                     *index += 1;
                     return Ok(Some(block.at(offset)));
                 }
-                Object::Below => *index += 1,
-                Object::Other => {}
+                FileValue::Below => *index += 1,
+                FileValue::Other => {}
             }
         }
         Ok(None)
@@ -95,15 +94,15 @@ impl Payloads {
         }
     }
 
-    fn block(&self, first: u64) -> Result<Object, String> {
+    fn block(&self, first: u64) -> Result<FileValue, String> {
         match self.text.first() {
-            Some(b'[') => params(parse::<Bounded<_, PARAMS>>(&self.text)?.0, first),
+            Some(b'[') => params(parse::<List<_, PARAMS>>(&self.text)?.0, first),
             _ => object(&self.text, first),
         }
     }
 }
 
-enum Object {
+enum FileValue {
     Block(Box<FileBlock>),
     /// A block below the first one requested.
     Below,
@@ -138,19 +137,19 @@ struct ObjectMembers<'a> {
     version: Option<u32>,
     method: Option<String>,
     #[serde(borrow)]
-    params: Option<Bounded<&'a RawValue, PARAMS>>,
+    params: Option<List<&'a RawValue, PARAMS>>,
     #[serde(borrow)]
     result: Option<&'a RawValue>,
     block_hash: Option<IgnoredAny>,
     hash: Option<IgnoredAny>,
 }
 
-fn object(text: &[u8], first: u64) -> Result<Object, String> {
+fn object(text: &[u8], first: u64) -> Result<FileValue, String> {
     let form: ObjectMembers<'_> = parse_object(text)?;
     match form {
         ObjectMembers { deponent: Some(what), version, .. } => {
             if (&*what, version) == ("payloads", Some(1)) {
-                return Ok(Object::Other);
+                return Ok(FileValue::Other);
             }
             let version = version.unwrap_or_default();
             let what = quote(what);
@@ -160,7 +159,7 @@ fn object(text: &[u8], first: u64) -> Result<Object, String> {
             if method.starts_with("engine_newPayload") {
                 params(list.0, first)
             } else if method.starts_with("engine_forkchoiceUpdated") {
-                Ok(Object::Other)
+                Ok(FileValue::Other)
             } else {
                 let method = quote(method);
                 Err(format!("a request of {method}, where engine_newPayload is expected"))
@@ -199,37 +198,8 @@ fn parse_object<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, String> {
     }
 }
 
-/// A list of at most `MOST` items. Of a longer one no more is read than that: an item of two
-/// characters can take ten times as much memory.
-struct Bounded<T, const MOST: usize>(Vec<T>);
-
-impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for Bounded<T, MOST> {
-    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        struct Items<T, const MOST: usize>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for Items<T, MOST> {
-            type Value = Bounded<T, MOST>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an array")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-                let mut items = Vec::new();
-                while let Some(item) = list.next_element()? {
-                    if items.len() == MOST {
-                        return Err(A::Error::custom(format_args!("more than {MOST} items")));
-                    }
-                    items.push(item);
-                }
-                Ok(Bounded(items))
-            }
-        }
-        json.deserialize_seq(Items(PhantomData))
-    }
-}
-
 /// The parameters of any version of `engine_newPayload`.
-fn params(list: Vec<&RawValue>, first: u64) -> Result<Object, String> {
+fn params(list: Vec<&RawValue>, first: u64) -> Result<FileValue, String> {
     let parameter = |index: usize| list.get(index).map(|value| value.get().as_bytes());
     let text = parameter(0).ok_or("a payload expected, the list of parameters is empty")?;
     let mut fields: PayloadFields =
@@ -267,23 +237,23 @@ struct PayloadFields {
     extra_data: Bytes,
     base_fee_per_gas: U256,
     block_hash: B256,
-    transactions: Bounded<Bytes, TRANSACTIONS>,
-    withdrawals: Option<Bounded<Withdrawal, WITHDRAWALS>>,
+    transactions: List<Bytes, { TRANSACTIONS.items }>,
+    withdrawals: Option<List<Object<Withdrawal>, JSON_WITHDRAWALS>>,
     blob_gas_used: Option<U64>,
     excess_blob_gas: Option<U64>,
     block_access_list: Option<Bytes>,
     slot_number: Option<U64>,
     parent_beacon_block_root: Option<B256>,
     #[serde(alias = "expectedBlobVersionedHashes")]
-    versioned_hashes: Option<Bounded<B256, BLOB_HASHES>>,
-    execution_requests: Option<Bounded<Bytes, REQUESTS>>,
+    versioned_hashes: Option<List<B256, COMMITMENTS>>,
+    execution_requests: Option<List<Bytes, { REQUESTS.items }>>,
 }
 
 impl PayloadFields {
-    fn block(mut self, first: u64) -> Result<Object, String> {
+    fn block(mut self, first: u64) -> Result<FileValue, String> {
         let number: u64 = self.block_number.to();
         if number < first {
-            return Ok(Object::Below);
+            return Ok(FileValue::Below);
         }
         if self.blob_gas_used.is_some() && self.parent_beacon_block_root.is_none() {
             return Err(format!("block {number}: parentBeaconBlockRoot is missing"));
@@ -293,7 +263,7 @@ impl PayloadFields {
             versioned_hashes: self.versioned_hashes.take().map(|list| list.0),
             requests: self.execution_requests.take().map(|list| Requests::new(list.0)),
         };
-        Ok(Object::Block(seal(self.into_payload(), beside)?.into()))
+        Ok(FileValue::Block(seal(self.into_payload(), beside)?.into()))
     }
 
     fn into_payload(self) -> ExecutionPayload {
@@ -313,9 +283,10 @@ impl PayloadFields {
             block_hash: self.block_hash,
             transactions: self.transactions.0,
         };
-        let Some(Bounded(withdrawals)) = self.withdrawals else {
+        let Some(List(withdrawals)) = self.withdrawals else {
             return ExecutionPayload::V1(first);
         };
+        let withdrawals = withdrawals.into_iter().map(|Object(withdrawal)| withdrawal).collect();
         let second = ExecutionPayloadV2 { payload_inner: first, withdrawals };
         let (Some(used), Some(excess)) = (self.blob_gas_used, self.excess_blob_gas) else {
             return ExecutionPayload::V2(second);
@@ -337,13 +308,22 @@ impl PayloadFields {
     }
 }
 
+/// The members of a block whose types do not say that they are objects.
+#[derive(Deserialize)]
+struct BlockMembers {
+    #[serde(rename = "withdrawals")]
+    _withdrawals: Option<List<Object<IgnoredAny>, JSON_WITHDRAWALS>>,
+}
+
 /// A block as in answers of `eth_getBlockByNumber`, with whole transactions.
-fn rpc_block(text: &[u8], first: u64) -> Result<Object, String> {
+fn rpc_block(text: &[u8], first: u64) -> Result<FileValue, String> {
     type RpcBlock = alloy_rpc_types_eth::Block<alloy_rpc_types_eth::Transaction<Transaction>>;
+    // A withdrawal alone of their types would be read from an array, too.
+    let BlockMembers { .. } = parse_object(text)?;
     let block: RpcBlock = parse(text)?;
     let number = block.header.inner.number;
     if number < first {
-        return Ok(Object::Below);
+        return Ok(FileValue::Below);
     }
     if !block.uncles.is_empty() {
         return Err(format!(
@@ -365,5 +345,5 @@ fn rpc_block(text: &[u8], first: u64) -> Result<Object, String> {
     }
     check_roots(&block.header, &block.body)
         .map_err(|problem| format!("block {number}: {problem}"))?;
-    Ok(Object::Block(FileBlock::of(block).into()))
+    Ok(FileValue::Block(FileBlock::of(block).into()))
 }

@@ -13,7 +13,7 @@ mod payload;
 
 pub use attributes::{AttributesFields, ForkchoiceStateFields};
 pub use hex::{Data, FixedData, Quantity, Quantity256, parse_str};
-pub use list::List;
+pub use list::{Entries, List};
 pub use object::Object;
 pub use payload::{PayloadFields, WithdrawalFields};
 pub(crate) use payload::{missing, unknown};

@@ -3,7 +3,7 @@
 use std::fs;
 
 use alloy_consensus::transaction::{Recovered, TransactionInfo};
-use alloy_primitives::{B256, hex};
+use alloy_primitives::{Address, B256, hex};
 use deponent_files::{BlockForm, BlockReader, FileBlock};
 use execution::{SealedBlock, recover_senders};
 use serde_json::{Value, json};
@@ -313,6 +313,22 @@ fn a_payload_that_is_wrong_is_refused_with_its_place() {
     }
     let deep = format!("{{\"a\":{}", "[".repeat(100_000));
     refused(&folder.write("payloads.jsonl", deep), &["brackets inside one another"]);
+}
+
+/// serde reads the members of a struct from an array, too.
+#[test]
+fn a_withdrawal_that_is_an_array_is_refused() {
+    let Some((request, block)) = request() else { return };
+    let folder = Folder::new();
+    let array = json!([["0x0", "0x0", Address::ZERO, "0x0"]]);
+    let mut payload = request;
+    payload["params"][0]["withdrawals"] = array.clone();
+    let mut answer = rpc_block(&block);
+    answer["result"]["withdrawals"] = array;
+    for wrong in [payload, answer] {
+        let file = folder.write("payloads.jsonl", wrong.to_string());
+        refused(&file, &["expected an object"]);
+    }
 }
 
 /// A list of empty items takes ten times the memory of its text: it is read up to its bound.
