@@ -1,5 +1,7 @@
 use crate::cache::BlockCache;
-use crate::evm::{environment, evm};
+use crate::codes::Context;
+use crate::evm::{environment, evm_with};
+use crate::limits::CALL_CHANGES;
 use crate::recorder::Recorder;
 use crate::{BlockError, ChainSpec};
 use alloy_consensus::{Header, TxType};
@@ -8,10 +10,16 @@ use alloy_eips::eip7702::SignedAuthorization;
 use alloy_evm::Evm;
 use alloy_primitives::map::{AddressMap, B256Map};
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, keccak256};
+use revm::bytecode::opcode;
 use revm::context::TxEnv;
 use revm::context_interface::either::Either;
 use revm::context_interface::result::{
-    EVMError, ExecutionResult, HaltReason, InvalidTransaction, ResultAndState,
+    EVMError, ExecutionResult, HaltReason, InvalidTransaction, OutOfGasError, ResultAndState,
+};
+use revm::interpreter::instructions::host;
+use revm::interpreter::interpreter::EthInterpreter;
+use revm::interpreter::{
+    Instruction, InstructionContext, InstructionExecResult, InstructionResult,
 };
 use std::collections::BTreeMap;
 use trie::{Account, EMPTY_ROOT_HASH};
@@ -126,7 +134,8 @@ pub fn call<S: State>(
     let mut db = BlockCache(revm::database::State::builder().with_database(recorder).build());
     // The inspector sees all collisions of contracts (EIP-7610).
     db.restart_exactly();
-    let mut evm = evm(&mut db, env);
+    let bounded = (opcode::TSTORE, Instruction::new(bounded_tstore::<S>));
+    let mut evm = evm_with(&mut db, env, Some(bounded));
     evm.set_inspector_enabled(true);
     for address in overrides.keys() {
         evm.precompiles_mut().apply_precompile(address, |_| None);
@@ -146,6 +155,16 @@ pub fn call<S: State>(
             Ok(CallOutcome::Refused(refusal(header, call, &reason)))
         }
         Err(error) => Err(BlockError::Internal(error.to_string())),
+    }
+}
+
+/// TSTORE, within the bound of a call's memory.
+fn bounded_tstore<S: State>(
+    context: InstructionContext<'_, Context<'_, OverriddenState<'_, S>>, EthInterpreter>,
+) -> InstructionExecResult {
+    match context.host.journaled_state.journal.len() < CALL_CHANGES {
+        true => host::tstore(context),
+        false => Err(InstructionResult::MemoryLimitOOG),
     }
 }
 
@@ -183,6 +202,9 @@ fn transaction(chain: &ChainSpec, header: &Header, call: &Call) -> TxEnv {
 
 fn halt(reason: &HaltReason) -> String {
     let words = match reason {
+        HaltReason::OutOfGas(OutOfGasError::MemoryLimit) => {
+            "too many changes of transient storage for a call"
+        }
         HaltReason::OutOfGas(_) => "out of gas",
         HaltReason::OpcodeNotFound | HaltReason::InvalidFEOpcode | HaltReason::NotActivated => {
             "invalid opcode"

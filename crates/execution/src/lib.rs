@@ -75,6 +75,7 @@ mod execute;
 mod genesis;
 mod header;
 mod jumps;
+mod limits;
 mod named;
 mod ommers;
 mod payload;

@@ -27,6 +27,10 @@ pub const PROOF_SLOTS: usize = 1024;
 /// The most gas of one `eth_call`, even if it asks for more: geth's default, a second of work.
 pub const CALL_GAS: u64 = 50_000_000;
 
+/// The most accounts whose state one `eth_call` may override: each takes a kilobyte, and a body of
+/// 16 MiB could name 350,000.
+pub const OVERRIDDEN_ACCOUNTS: usize = 1 << 14;
+
 /// The longest file with a header that `deponent init` reads, in bytes: a header has some 600, and
 /// twice as many digits.
 pub const HEADER_FILE_BYTES: u64 = 64 << 10;

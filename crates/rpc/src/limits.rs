@@ -1,4 +1,25 @@
 //! Every bound of this crate, with its unit and its reason.
+//!
+//! All that clients can make a port hold, with the defaults. [`Limits::bounds`] computes it, a test
+//! compares, and `deponent node --print-limits` prints it for other limits. Each row is a
+//! [`Budget`](crate::transport::budget::Budget) of
+//! [`PortBudgets`](crate::port::PortBudgets), or a promise that is explained at its constant.
+//!
+//! | MiB at most | public | engine |
+//! |---|--:|--:|
+//! | connections | 32 | 36 |
+//! | buffers and windows of connections | 128 | 144 |
+//! | requests of at most 64 KiB | 32 | 36 |
+//! | longer requests | 96 | 1008 |
+//! | answers of at most 64 KiB | 32 | 36 |
+//! | small answers that wait for memory | 32 | 32 |
+//! | longer answers, and memory files | 128 | 1008 |
+//! | answers that wait for memory | 128 | 128 |
+//! | a witness longer than the share of answers | 349 | 0 |
+//! | answers that are compressed | 32 | 18 |
+//! | subscriptions | 8 | 8 |
+//! | calls that run | 1024 | 1024 |
+//! | all | 2021 | 3478 |
 
 use std::time::Duration;
 
@@ -136,8 +157,9 @@ impl Limits {
             small_bodies_bytes: 0,
             sessions: 1024,
             running_calls: 0,
-            // A call of 50 million gas fills 100 MB of transient storage at most.
-            call_bytes: 96 * MIB,
+            // The largest `eth_call` takes 124 MiB, for transient storage and the memory of many
+            // frames. A test of the node compares.
+            call_bytes: 128 * MIB,
             // Two seconds of calls of a millisecond: a crowd that comes at once.
             waiting_calls: 2048,
             // A client's next calls are at hand when a turn comes up.

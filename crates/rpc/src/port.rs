@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::bounds::{
     ANSWERS, BODIES, CALLS, CONNECTIONS, PROTOCOLS, SESSIONS, SMALL_ANSWERS, SMALL_BODIES,
-    SUBSCRIPTIONS,
+    SUBSCRIPTIONS, WAITING_ANSWERS,
 };
 use crate::http::origin::AllowedOrigins;
 use crate::http::resource::{self as rest, Resources};
@@ -97,6 +97,8 @@ pub(crate) struct PortBudgets {
     /// Turns of calls.
     calls: Arc<Budget>,
     pub(crate) answers: Arc<Budget>,
+    /// For answers that are made and wait for memory among the others.
+    waiting_answers: Arc<Budget>,
     /// For small answers alone, which must not wait behind a large one.
     small_answers: Arc<Budget>,
     pub(crate) subscriptions: Arc<Budget>,
@@ -118,6 +120,7 @@ impl PortBudgets {
         let queue = WAITING_CONNECTIONS;
         let answers = shares(limits.answers_bytes, limits.running_calls);
         let answers = Budget::new(ANSWERS, answers, time);
+        let waiting_answers = Shares::whole(limits.waiting_answers_bytes(), 0);
         let small_answers = shares(limits.small_answers_bytes, SMALL_ANSWERS_WAITING);
         let most_files = (limits.descriptor_files, limits.descriptor_bytes);
         let calls = shares(limits.running_calls, limits.waiting_calls).least_first();
@@ -133,6 +136,7 @@ impl PortBudgets {
             calls: Budget::new(CALLS, calls, time),
             files: Arc::new(MemoryFiles::new(most_files, Arc::clone(&answers))),
             answers,
+            waiting_answers: Budget::new(WAITING_ANSWERS, waiting_answers, time),
             small_answers: Budget::new(SMALL_ANSWERS, small_answers, time),
             subscriptions: Budget::new(SUBSCRIPTIONS, subscriptions, time),
             encoders: Arc::new(Semaphore::new(limits.encoders)),
@@ -144,9 +148,10 @@ impl PortBudgets {
     pub(crate) fn all(&self) -> Vec<Arc<Budget>> {
         let Self { connections, protocols, bodies, small_bodies, sessions, calls, .. } = self;
         // Those of the last two are bounded by others: a budget, and the table's own test.
-        let Self { answers, small_answers, subscriptions, files: _, encoders: _, .. } = self;
+        let Self { answers, waiting_answers, small_answers, subscriptions, .. } = self;
         let first = [connections, protocols, bodies, small_bodies, sessions, calls];
-        first.into_iter().chain([answers, small_answers, subscriptions]).map(Arc::clone).collect()
+        let others = [answers, waiting_answers, small_answers, subscriptions];
+        first.into_iter().chain(others).map(Arc::clone).collect()
     }
 }
 
@@ -391,13 +396,14 @@ impl Port {
     }
 
     /// Waits for memory for an answer of so many bytes: a small one never behind larger ones. An
-    /// answer that waits is in memory already, and holds no turn that others could have.
+    /// answer that waits is in memory already, and holds no turn that others could have; where too
+    /// much waits, it is refused.
     pub(crate) async fn answer_memory(
         &self,
         slot: &ConnectionSlot,
         bytes: usize,
     ) -> Result<Reservation, Unanswered> {
-        let PortBudgets { answers, small_answers, files, .. } = &*self.budgets;
+        let PortBudgets { answers, small_answers, waiting_answers, files, .. } = &*self.budgets;
         let (peer, evicted) = (slot.peer, slot.unread.evicted());
         if bytes <= SMALL_ANSWER_BYTES {
             return Ok(self.in_time(small_answers.reserve(peer, bytes, evicted)).await??);
@@ -406,6 +412,8 @@ impl Port {
             return Ok(memory);
         }
         files.free_idle();
+        let _waits =
+            waiting_answers.try_reserve(peer, bytes, &Arc::default()).ok_or(Unanswered::Full)?;
         Ok(self.in_time(answers.reserve(peer, bytes, evicted)).await??)
     }
 

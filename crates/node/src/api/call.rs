@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use alloy_eips::eip2930::{AccessList, AccessListItem};
 use alloy_eips::eip7702::{Authorization, SignedAuthorization};
 use alloy_primitives::{Address, B256, TxKind, U256, hex};
-use engine_api::json::{Data, FixedData, Object, Quantity, Quantity256};
+use engine_api::json::{Data, Entries, FixedData, Object, Quantity, Quantity256};
 use execution::{AccountOverride, Call, CallOutcome, StateOverrides, StorageOverride};
 use rpc::{Error, Json, Params};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::{Api, refusal, state};
-use crate::limits::CALL_GAS;
+use crate::limits::{CALL_GAS, OVERRIDDEN_ACCOUNTS};
 
 /// `eth_call`.
 pub(super) fn call(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
@@ -24,7 +24,7 @@ pub(super) fn call(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
         return Err(Error::invalid_params("block overrides are not supported"));
     }
     params.end()?;
-    let overrides = overrides(overridden.unwrap_or_default())?;
+    let overrides = overrides(overridden.map_or_else(Vec::new, |Entries(accounts)| accounts))?;
     match api.engine.call(block, &call, &overrides).map_err(refusal)? {
         CallOutcome::Returned(output) => Json::of(&output),
         CallOutcome::Reverted(output) => {
@@ -161,7 +161,7 @@ fn fee(given: Option<Quantity256>) -> Result<u128, Error> {
 }
 
 /// The state overrides of accounts, as geth takes them.
-type Overridden = HashMap<FixedData<20>, Object<OverriddenAccount>>;
+type Overridden = Entries<FixedData<20>, Object<OverriddenAccount>, OVERRIDDEN_ACCOUNTS>;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -175,7 +175,9 @@ struct OverriddenAccount {
 
 type Slots = HashMap<FixedData<32>, FixedData<32>>;
 
-fn overrides(given: Overridden) -> Result<StateOverrides, Error> {
+fn overrides(
+    given: Vec<(FixedData<20>, Object<OverriddenAccount>)>,
+) -> Result<StateOverrides, Error> {
     let word = |FixedData(bytes): FixedData<32>| U256::from_be_bytes(bytes);
     let slots =
         |slots: Slots| slots.into_iter().map(|(slot, value)| (word(slot), word(value))).collect();

@@ -9,7 +9,7 @@ use alloy_rpc_types_eth::{Log, Transaction, TransactionReceipt};
 use engine::BlockRecord;
 use engine_api::json::{FixedData, Quantity};
 use execution::ChainSpec;
-use rpc::{Code, Error, Json, Params};
+use rpc::{Code, Error, Json, Params, Pieces};
 
 use super::Api;
 use super::blocks::{BlockId, NumberOrTag};
@@ -48,8 +48,10 @@ pub(super) fn count_by_number(api: &Api, mut params: Params<'_>) -> Result<Json,
 pub(super) fn receipts(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let id: BlockId = params.next("block")?;
     params.end()?;
-    let record = whole(api.block_by_id(&id)?)?;
-    Json::of(&record.map(|record| block_receipts(api.engine.chain(), &record)))
+    match whole(api.block_by_id(&id)?)? {
+        Some(record) => block_receipts(api.engine.chain(), &record),
+        None => Json::of(&()),
+    }
 }
 
 /// A block with its body.
@@ -93,13 +95,15 @@ pub(super) fn transaction(
     Some(Transaction::from_transaction(recovered, info))
 }
 
-fn block_receipts(chain: &ChainSpec, record: &BlockRecord) -> Vec<TransactionReceipt> {
+/// The receipts are rendered one by one: all logs of a block may have 70 MB as JSON, and more as
+/// values.
+fn block_receipts(chain: &ChainSpec, record: &BlockRecord) -> Result<Json, Error> {
     let BlockRecord { block, senders, receipts, .. } = record;
     let (hash, header) = (block.hash(), &block.header);
     let blob_params = chain.blob_params(header.timestamp);
     let blob_fee = blob_params.and_then(|params| header.blob_fee(params));
     let (mut gas_before, mut logs_before) = (0, 0);
-    let mut shown = Vec::with_capacity(receipts.len());
+    let mut shown = Pieces::from(vec![b'[']);
     let signed = block.body.transactions.iter().zip(senders);
     for (index, ((transaction, sender), receipt)) in (0..).zip(signed.zip(receipts)) {
         let mut log_index = logs_before;
@@ -117,7 +121,7 @@ fn block_receipts(chain: &ChainSpec, record: &BlockRecord) -> Vec<TransactionRec
             }
         });
         let blob_gas_used = transaction.blob_gas_used();
-        shown.push(TransactionReceipt {
+        let receipt_shown = TransactionReceipt {
             inner,
             transaction_hash: *transaction.hash(),
             transaction_index: Some(index),
@@ -130,9 +134,14 @@ fn block_receipts(chain: &ChainSpec, record: &BlockRecord) -> Vec<TransactionRec
             from: *sender,
             to: transaction.to(),
             contract_address: transaction.is_create().then(|| sender.create(transaction.nonce())),
-        });
+        };
+        let mut text = if index == 0 { Vec::new() } else { vec![b','] };
+        serde_json::to_writer(&mut text, &receipt_shown)
+            .map_err(|fault| Error::new(Code::Internal, fault))?;
+        shown.push(text);
         gas_before = receipt.cumulative_gas_used();
         logs_before = log_index;
     }
-    shown
+    shown.push(vec![b']']);
+    Ok(shown.into())
 }

@@ -12,6 +12,8 @@ mod files;
 mod geth;
 mod load;
 mod persistence;
+#[cfg(target_os = "linux")]
+mod public_calls;
 mod published;
 mod quotes;
 mod replay;

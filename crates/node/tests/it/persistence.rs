@@ -19,10 +19,11 @@ use rpc::{Client, ClientError, JwtSecret, SessionClient};
 use serde_json::{Value, json};
 
 /// A `deponent node` in a process of its own.
-struct Process {
-    child: Child,
-    engine: Client,
-    public: String,
+pub(crate) struct Process {
+    pub(crate) child: Child,
+    pub(crate) engine: Client,
+    /// The address of the public port.
+    pub(crate) public: String,
     /// The rest of its log, once it has ended.
     log: JoinHandle<Vec<String>>,
 }
@@ -33,7 +34,7 @@ impl Process {
             .await
     }
 
-    async fn start_with(dir: &Path, arguments: &[&str]) -> Self {
+    pub(crate) async fn start_with(dir: &Path, arguments: &[&str]) -> Self {
         Self::start_by(Command::new(env!("CARGO_BIN_EXE_deponent")), dir, arguments).await
     }
 
