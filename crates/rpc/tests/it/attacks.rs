@@ -131,7 +131,8 @@ fn messages_over_bare_connections_are_counted() {
         bodies_bytes: bytes,
         body_bytes: bytes,
         room_time: PATIENCE,
-        turn_wait: Duration::from_millis(500),
+        // Longer than the others have the memory for which the first one waits, too.
+        turn_wait: Duration::from_secs(3),
         ..Limits::engine()
     };
     let server = Server::start(None, limits);
