@@ -248,6 +248,29 @@ fn a_block_is_in_the_journal_before_it_is_known() {
     assert_eq!(*known.lock().unwrap(), [false; 4]);
 }
 
+/// Else the next choice would be taken for one that the database has passed.
+#[test]
+fn numbers_of_choices_go_on_where_the_journal_is_lost() {
+    let file = genesis_file(world::config("osaka"));
+    let open_on = |disk: MemoryDisk| {
+        open(disk, &file, &state::Options::default(), EngineOptions::default()).unwrap()
+    };
+    let last = |engine: &Engine| engine.shared.chain.database.journal().last_choice();
+    let disk = MemoryDisk::new();
+    let engine = open_on(disk.clone());
+    let chain = branch(&engine, genesis(&engine), 1, 3);
+    choose(&engine, chain[2]);
+    let before = last(&engine).unwrap().number;
+    engine.persist().unwrap();
+    drop(engine);
+    let mut files = disk.contents();
+    files.retain(|name, _| !name.starts_with("journal-"));
+    let engine = open_on(MemoryDisk::with_contents(&files));
+    assert_eq!((engine.heads().head, last(&engine)), (chain[2], None));
+    choose(&engine, chain[1]);
+    assert_eq!(last(&engine).unwrap().number, before + 1);
+}
+
 #[test]
 fn safe_and_finalized_are_on_the_branch_of_the_head() {
     let engine = engine();
