@@ -460,12 +460,16 @@ impl BudgetState {
         let count = |peer: Peer| {
             self.connections.get(&peer.connection).map_or(0, |holding| holding.waiting)
         };
-        let waits = self.waiting.iter().filter(|waiter| waiter.standing == Standing::Waits);
-        let most = waits.max_by_key(|waiter| (count(waiter.peer), waiter.id));
-        let Some((id, peer)) = most.map(|waiter| (waiter.id, waiter.peer)) else { return false };
-        if count(peer) <= count(newcomer) + 1 {
+        // This happens for each request of a flood: it looks at all connections, but at few waiters.
+        let most = self.connections.values().map(|holding| holding.waiting).max().unwrap_or(0);
+        if most <= count(newcomer) + 1 {
             return false;
         }
+        let is_last =
+            |waiter: &&Waiter| waiter.standing == Standing::Waits && count(waiter.peer) == most;
+        let Some(id) = self.waiting.iter().rev().find(is_last).map(|waiter| waiter.id) else {
+            return false;
+        };
         let at = self.place(id).expect("found above");
         self.waiting[at].standing = Standing::Refused;
         self.waiting[at].changed.notify_one();
@@ -474,7 +478,7 @@ impl BudgetState {
 
     /// Gives what is free to those who wait.
     fn grant(&mut self, shares: &Shares) {
-        loop {
+        while self.held < shares.most {
             let Some(at) = self.first(shares) else { return };
             let Waiter { peer, amount, .. } = self.waiting[at];
             if self.held + amount > shares.most {
