@@ -6,6 +6,10 @@ use std::time::Duration;
 /// one has started.
 pub const THREAD_KEPT: Duration = Duration::from_secs(60);
 
+/// Threads for calls of the public port: as many as there are turns, and as many again for messages
+/// that are refused while these are taken. A thread takes up to 2 MiB.
+pub const PUBLIC_THREADS: usize = 16;
+
 /// The most bodies that one `engine_getPayloadBodies` call may request. The specification demands
 /// 32; geth and reth serve 1024.
 pub const BODIES: u64 = 1024;
@@ -66,6 +70,9 @@ pub const GIVE_BACK_PAUSE: Duration = Duration::from_secs(1);
 
 /// The least memory of a port, in bytes: some connections, and an answer of a megabyte.
 pub const LEAST_PORT_BYTES: u64 = 64 << 20;
+
+/// The least memory of a node, in bytes: a block, the ports, and caches of some megabytes.
+pub const LEAST_NODE_BYTES: u64 = 2 << 30;
 
 /// About the memory of a block while it runs, in bytes: up to 300 MiB were measured.
 pub const BLOCK_BYTES: u64 = 300 << 20;

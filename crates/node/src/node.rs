@@ -257,6 +257,7 @@ impl PublicCalls {
         let runtime = Builder::new_multi_thread()
             // Blocking threads come as calls do.
             .worker_threads(1)
+            .max_blocking_threads(limits::PUBLIC_THREADS)
             .thread_name("public-calls")
             .thread_keep_alive(limits::THREAD_KEPT)
             .on_thread_start(lower_priority)

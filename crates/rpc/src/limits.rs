@@ -220,6 +220,8 @@ impl Limits {
         Self {
             connections: least(connections * part / CONNECTION_BYTES, MOST_CONNECTIONS),
             protocols_bytes: protocols * part,
+            // Of little memory, windows leave room for some connections all the same.
+            http2_window_bytes: least(self.http2_window_bytes, protocols * part / 16),
             small_bodies_bytes: small_bodies * part,
             bodies_bytes,
             body_bytes: least(self.body_bytes, bodies_bytes),

@@ -133,7 +133,7 @@ pub(crate) struct NodeArgs {
 struct MemoryArgs {
     /// Memory of the node, in bytes, from which all ports and caches have their parts that are not
     /// given: as much of it as they have of 8 GiB by default.
-    #[arg(long = "memory", value_name = "BYTES", value_parser = parse_bytes)]
+    #[arg(long = "memory", value_name = "BYTES", value_parser = parse_node_bytes)]
     total: Option<u64>,
     #[arg(long = "http.memory", value_name = "BYTES", value_parser = parse_port_bytes,
           help = with_default("Memory of all requests, answers and connections of the public \
@@ -151,10 +151,18 @@ struct MemoryArgs {
 
 /// Parses the memory of a port.
 fn parse_port_bytes(text: &str) -> Result<u64, String> {
-    let (bytes, least) = (parse_bytes(text)?, limits::LEAST_PORT_BYTES);
+    at_least(limits::LEAST_PORT_BYTES, "a port", parse_bytes(text)?)
+}
+
+/// Parses the memory of a node.
+fn parse_node_bytes(text: &str) -> Result<u64, String> {
+    at_least(limits::LEAST_NODE_BYTES, "a node", parse_bytes(text)?)
+}
+
+fn at_least(least: u64, what: &str, bytes: u64) -> Result<u64, String> {
     match bytes >= least {
         true => Ok(bytes),
-        false => Err(format!("a port needs {} MiB at least", least >> 20)),
+        false => Err(format!("{what} needs {} MiB at least", least >> 20)),
     }
 }
 

@@ -266,3 +266,17 @@ fn a_newcomer_waits_for_no_call_that_has_no_turn() {
     server.go.send(()).expect("it waits");
     running.reply().check(200, "true");
 }
+
+/// A port serves all protocols with as little memory as the program lets it have.
+#[tokio::test]
+async fn a_port_works_with_little_memory() {
+    for limits in [Limits::public(), Limits::engine()] {
+        let server = Server::start(None, limits.with_memory(64 << 20));
+        server.check_alive();
+        let mut ws = server.websocket();
+        assert_eq!(ws.call("echo", "[1]").await["result"], json!([1]));
+        let mut raw = server.connect();
+        raw.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0");
+        assert!(raw.more(), "it is greeted");
+    }
+}
