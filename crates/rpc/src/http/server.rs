@@ -16,6 +16,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -83,7 +84,16 @@ async fn converse_until_stop(
     let cut = async {
         stopping.changed().await.unwrap_or_default();
         sleep(GOODBYE_TIME).await;
-        while slot.is_busy() {
+        let (mut before, mut read_at) = (None, Instant::now());
+        loop {
+            let progress = slot.unread.progress();
+            if slot.has_call() || progress != before {
+                (before, read_at) = (progress, Instant::now());
+            }
+            // An answer is waited for as long as its client reads it.
+            if !slot.has_call() && (progress.is_none() || read_at.elapsed() > GOODBYE_TIME) {
+                return;
+            }
             sleep(GOODBYE_TIME / 10).await;
         }
     };

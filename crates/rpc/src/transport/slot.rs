@@ -93,9 +93,9 @@ impl ConnectionSlot {
         CallUnderWay { slot: self, is_running: true }
     }
 
-    /// Whether a call is under way, or an answer on its way to the client.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.state().calls > 0 || self.unread.is_any()
+    /// Whether a call is under way.
+    pub(crate) fn has_call(&self) -> bool {
+        self.state().calls > 0
     }
 
     /// Notes a sign of life that takes effort: a request, or bytes that came or were read.
@@ -141,8 +141,9 @@ pub(crate) struct UnreadAnswers {
 #[derive(Debug, Default)]
 struct UnreadState {
     reservations: Vec<Weak<Reservation>>,
-    /// Bytes that the client read since the last progress was noted.
+    /// Bytes that the client read since the last progress was noted, and since it connected.
     read_bytes: usize,
+    all_read_bytes: usize,
 }
 
 impl UnreadAnswers {
@@ -166,9 +167,11 @@ impl UnreadAnswers {
         reservation
     }
 
-    /// Whether there is any.
-    fn is_any(&self) -> bool {
-        self.state().reservations.iter().any(|reservation| reservation.strong_count() > 0)
+    /// The bytes that the client has read so far, while there is any answer left.
+    pub(crate) fn progress(&self) -> Option<usize> {
+        let state = self.state();
+        let is_any = state.reservations.iter().any(|reservation| reservation.strong_count() > 0);
+        is_any.then_some(state.all_read_bytes)
     }
 
     /// Notes that the client read so many bytes more.
@@ -176,6 +179,7 @@ impl UnreadAnswers {
         let reservations: Vec<_> = {
             let mut state = self.state();
             state.read_bytes += bytes;
+            state.all_read_bytes = state.all_read_bytes.wrapping_add(bytes);
             if state.read_bytes < CHUNK_BYTES {
                 return;
             }

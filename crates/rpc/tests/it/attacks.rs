@@ -280,3 +280,15 @@ async fn a_port_works_with_little_memory() {
         assert!(raw.more(), "it is greeted");
     }
 }
+
+/// A client that reads nothing of its answer does not hold up a stop.
+#[test]
+fn an_answer_that_is_not_read_does_not_delay_the_stop() {
+    let mut server = Server::public();
+    let mut raw = server.connect();
+    raw.post(call("hex", "[8000000]"));
+    assert!(raw.more(), "the answer begins");
+    drop(server.stop.take());
+    let stopped = server.ended.recv_timeout(Limits::public().write_idle / 2);
+    stopped.expect("before the client is ended for reading nothing");
+}
