@@ -460,7 +460,7 @@ impl BudgetState {
         let count = |peer: Peer| {
             self.connections.get(&peer.connection).map_or(0, |holding| holding.waiting)
         };
-        // This happens for each request of a flood: it looks at all connections, but at few waiters.
+        // Done for each request of a flood: it looks at all connections, but at few waiters.
         let most = self.connections.values().map(|holding| holding.waiting).max().unwrap_or(0);
         if most <= count(newcomer) + 1 {
             return false;
