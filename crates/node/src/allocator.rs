@@ -40,27 +40,29 @@ pub(crate) async fn watch_port(memory: PortMemory) {
     let mut fall = Fall::default();
     loop {
         tokio::time::sleep(GIVE_BACK_PAUSE).await;
-        if fall.is_large(memory.held_bytes()) {
+        if fall.is_over(memory.held_bytes()) {
             tokio::task::spawn_blocking(give_back).await.expect("it does not panic");
         }
     }
 }
 
-/// The most that was held since memory was given back.
+/// What was held at most since memory was given back, and last.
 #[derive(Default)]
 struct Fall {
     most: usize,
+    last: usize,
 }
 
 impl Fall {
-    /// Whether what is held is much less than the most; then this begins again.
-    fn is_large(&mut self, held: usize) -> bool {
+    /// Whether what is held is much less than the most, and falls no more; then this begins again.
+    fn is_over(&mut self, held: usize) -> bool {
         self.most = self.most.max(held);
-        let is_large = self.most - held >= GIVEN_BACK_BYTES;
-        if is_large {
+        let is_over = self.most - held >= GIVEN_BACK_BYTES && held >= self.last;
+        self.last = held;
+        if is_over {
             self.most = held;
         }
-        is_large
+        is_over
     }
 }
 
@@ -72,9 +74,10 @@ mod tests {
     fn memory_is_given_back_once_for_each_large_fall() {
         let mut fall = Fall::default();
         let large = GIVEN_BACK_BYTES;
-        let looks = [0, large - 1, 0, large, 1, 0, 3 * large, 2 * large, large + 1, large, 0];
-        let found = looks.map(|held| fall.is_large(held));
-        let expected = [false, false, false, false, false, true, false, true, false, true, true];
+        // It falls by a byte too little; it falls far, and on; it falls from what was left.
+        let looks = [large, 1, 1, 4 * large, 2 * large, large, large, large, 0, 0, 0];
+        let found = looks.map(|held| fall.is_over(held));
+        let expected = [false, false, false, false, false, false, true, false, false, true, false];
         assert_eq!(found, expected);
     }
 }
