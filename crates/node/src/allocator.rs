@@ -46,7 +46,7 @@ pub(crate) async fn watch_port(memory: PortMemory) {
     }
 }
 
-/// What was held at most since memory was given back, and last.
+/// The most that was held since memory was given back, and what was held last.
 #[derive(Default)]
 struct Fall {
     most: usize,
