@@ -6,6 +6,7 @@ use crate::block::plan::BlockThreads;
 use crate::block::senders::BlockSenders;
 use crate::block::timings::Timings;
 use crate::builds::Build;
+use crate::chain::events::ChainEvent;
 use crate::chain::genesis::Genesis;
 use crate::chain::orphans::Orphans;
 use crate::chain::persisted::PersistedBlock;
@@ -251,6 +252,14 @@ impl Engine {
     /// Has `listener` told of each canonical head that is persisted. It must not block.
     pub fn on_persisted(&self, listener: impl Fn(PersistedBlock) + Send + Sync + 'static) {
         self.shared.chain.persisted.listen(Box::new(listener));
+    }
+
+    /// Has `listener` told of each change of the chain, and returns the heads before the first. It
+    /// runs while the chain is locked, so it must be quick and must not call the engine.
+    pub fn on_event(&self, listener: impl Fn(&ChainEvent) + Send + Sync + 'static) -> Heads {
+        let tree = self.shared.chain.tree_mut();
+        self.shared.chain.events.add(Box::new(listener));
+        tree.heads
     }
 
     /// Has `listener` told when a write has failed: nothing is validated from then on, and no head

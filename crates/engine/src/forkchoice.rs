@@ -1,7 +1,8 @@
 //! Floor 5. The fork choice: which branch is canonical.
 
 use crate::builds::BuildRequest;
-use crate::chain::tree::{BlockTree, Heads};
+use crate::chain::events::{ChainEvent, HeadChange};
+use crate::chain::tree::{BlockTree, Branching, Heads};
 use crate::chain::verdict::{Missing, Verdict};
 use crate::engine::Engine;
 use crate::error::Error;
@@ -91,6 +92,7 @@ impl Engine {
             let Some(record) = &record else {
                 tree.is_head_unknown = true;
                 drop(tree);
+                self.tell_behind();
                 self.log_unknown_head(head);
                 return not_applied(Verdict::Syncing(Missing::Head { hash: head }));
             };
@@ -123,12 +125,18 @@ impl Engine {
             let safe = on_branch(&tree, "safe", state.safe_block_hash, safe, head)?;
             let finalized =
                 on_branch(&tree, "finalized", state.finalized_block_hash, finalized, head)?;
-            let heads = Heads { head, safe, finalized, ..tree.heads };
-            if is_noted && heads != tree.heads {
-                self.note_choice(&mut tree, heads)?;
+            let before = tree.heads;
+            let now = Heads { head, safe, finalized, ..before };
+            if is_noted && now != before {
+                self.note_choice(&mut tree, now)?;
             }
-            self.shared.copies.branched_off(tree.set_head(head)?);
+            let Branching { last_kept, left, joined } = tree.set_head(head)?;
+            self.shared.copies.branched_off(last_kept);
             tree.set_safe(safe, finalized);
+            if now != before {
+                let change = HeadChange { before, now, left, joined };
+                self.shared.chain.events.tell(&ChainEvent::Chosen(change));
+            }
             // The head is asked for all the time.
             tree.insert(record.clone())
         };
@@ -175,3 +183,6 @@ fn on_branch(
     }
     Ok(Some(hash))
 }
+
+#[cfg(test)]
+mod tests;

@@ -154,7 +154,9 @@ pub use jsonrpc::params::Params;
 #[cfg(feature = "client")]
 pub use jsonrpc::response;
 #[cfg(feature = "server")]
-pub use jsonrpc::subscription::{Subscription, SubscriptionMethods, Topic};
+pub use jsonrpc::subscription::SubscriptionMethods;
+#[cfg(feature = "server")]
+pub use jsonrpc::topic::{EarlierValues, ItemFilter, Published, Subscription, Topic};
 pub use jwt::{JwtError, JwtSecret};
 pub use limits::Limits;
 pub use log_throttle::LogThrottle;

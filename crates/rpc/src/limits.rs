@@ -356,6 +356,11 @@ pub(crate) const CLOSE_TIME: Duration = Duration::from_secs(5);
 /// Values of a topic that wait for its slowest subscription; the connection of one that falls
 /// further behind is closed. One value a slot makes it hours.
 pub(crate) const TOPIC_LEN: usize = 1024;
+/// The same in bytes, shared by all subscriptions of the topic. The newest value stays, however
+/// long it is: the logs of a heavy block have 70 MB.
+pub(crate) const TOPIC_BYTES: usize = 32 * MIB;
+/// Notifications that are made at a time for a subscription that begins with earlier ones.
+pub(crate) const EARLIER_VALUES: usize = 16;
 /// Silence after which a peer is pinged, see [`Limits::silence`].
 const SILENCE: Duration = Duration::from_secs(30);
 /// Characters of a foreign text (a parameter, a method, a panic, an HTTP error page) that a message

@@ -5,7 +5,8 @@ use serde_json::value::RawValue;
 use crate::http::resource::Resources;
 use crate::jsonrpc::error::Error;
 use crate::jsonrpc::json::Json;
-use crate::jsonrpc::subscription::{Subscription, SubscriptionMethods};
+use crate::jsonrpc::subscription::SubscriptionMethods;
+use crate::jsonrpc::topic::Subscription;
 
 /// Answers the calls of a port.
 ///

@@ -17,3 +17,5 @@ pub(crate) mod schedule;
 pub(crate) mod session;
 #[cfg(feature = "server")]
 pub(crate) mod subscription;
+#[cfg(feature = "server")]
+pub(crate) mod topic;

@@ -1,19 +1,20 @@
-//! Subscriptions: the topics of a handler, and the subscriptions of one connection.
+//! The subscriptions of one connection.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
-use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::jsonrpc::error::{Code, Error};
 use crate::jsonrpc::json::Json;
-use crate::limits::TOPIC_LEN;
+use crate::jsonrpc::topic::{
+    EarlierValues, ItemFilter, Published, Subscription, TopicEnd, TopicReceiver,
+};
+use crate::limits::EARLIER_VALUES;
 use crate::pieces::Pieces;
 use crate::transport::budget::{Budget, Reservation};
 use crate::transport::messages::{Ending, OutgoingMessage};
@@ -40,69 +41,6 @@ impl SubscriptionMethods {
     }
 }
 
-/// A channel on which a handler publishes values to any number of subscriptions.
-///
-/// Clones are the same topic. When the last one is gone, the connections of its subscriptions are
-/// closed.
-///
-/// ```
-/// let persisted = deponent_rpc::Topic::new();
-/// let subscription = persisted.subscribe();
-/// persisted.publish(deponent_rpc::Json::of(&7)?);
-/// # drop(subscription);
-/// # Ok::<(), deponent_rpc::Error>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct Topic(Arc<TopicValues>);
-
-#[derive(Debug)]
-struct TopicValues {
-    id: u64,
-    values: broadcast::Sender<(u64, Json)>,
-    /// The number of the last value. It is locked while a value is sent, so that a subscription
-    /// knows which come after it.
-    last: Mutex<u64>,
-}
-
-impl Topic {
-    /// A topic without subscriptions.
-    #[expect(clippy::new_without_default, reason = "a topic alone is not a sensible default")]
-    pub fn new() -> Self {
-        static TOPICS: AtomicU64 = AtomicU64::new(0);
-        let id = TOPICS.fetch_add(1, Ordering::Relaxed);
-        let values = broadcast::Sender::new(TOPIC_LEN);
-        Self(Arc::new(TopicValues { id, values, last: Mutex::default() }))
-    }
-
-    /// Gives a value to all current subscriptions, without waiting for any: one that falls more
-    /// than 1,024 values behind is lost, and its connection closed.
-    pub fn publish(&self, value: Json) {
-        let mut last = self.last();
-        *last += 1;
-        // A topic without subscriptions is no error.
-        self.0.values.send((*last, value)).unwrap_or_default();
-    }
-
-    /// The values published from now on.
-    pub fn subscribe(&self) -> Subscription {
-        let last = self.last();
-        Subscription { topic: self.0.id, values: self.0.values.subscribe(), after: *last }
-    }
-
-    fn last(&self) -> MutexGuard<'_, u64> {
-        self.0.last.lock().expect("nothing panics while it is locked")
-    }
-}
-
-/// The values of a [`Topic`] on their way to one client.
-#[derive(Debug)]
-pub struct Subscription {
-    topic: u64,
-    values: broadcast::Receiver<(u64, Json)>,
-    /// The number of the last value before it.
-    after: u64,
-}
-
 /// The subscriptions of one connection.
 #[derive(Debug)]
 pub(crate) struct Subscriptions {
@@ -115,24 +53,42 @@ pub(crate) struct Subscriptions {
     outgoing: mpsc::Sender<OutgoingMessage>,
 }
 
+/// The subscriptions of a connection that one task serves: all of a topic, or one of it alone.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Group {
+    topic: u64,
+    alone: Option<String>,
+}
+
+/// The number of values that come before those of a topic.
+const EARLIER: u64 = u64::MAX;
+
 /// A topic has one task on each connection, however many subscriptions it has there: to publish a
-/// value wakes no more tasks than there are connections.
+/// value wakes no more tasks than there are connections. A subscription that is told of earlier
+/// values has a task of its own.
 #[derive(Debug, Default)]
 struct LiveSubscriptions {
     by_id: HashMap<String, Arc<LiveSubscription>>,
-    /// The tasks of topics, and their subscriptions in the order in which they began.
-    topics: HashMap<u64, (AbortHandle, Vec<Arc<LiveSubscription>>)>,
+    /// The tasks, and their subscriptions in the order in which they began.
+    groups: HashMap<Group, (AbortHandle, Vec<Arc<LiveSubscription>>)>,
 }
 
-#[derive(Debug)]
 struct LiveSubscription {
     id: String,
     methods: SubscriptionMethods,
-    topic: u64,
-    after: u64,
+    group: Group,
+    /// The number of the first value of the topic that it is told of.
+    from: u64,
+    filter: Option<ItemFilter>,
     /// Turns true when the client knows the id.
     answered: watch::Receiver<bool>,
     _permit: Reservation,
+}
+
+impl fmt::Debug for LiveSubscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LiveSubscription").field("id", &self.id).finish_non_exhaustive()
+    }
 }
 
 impl Subscriptions {
@@ -186,17 +142,19 @@ impl Subscriptions {
         let mut live = self.live();
         // Calls of one connection run at the same time.
         self.check(live.by_id.len())?;
-        let Subscription { topic, values, after } = subscription;
-        let id = id.to_owned();
-        let opened = LiveSubscription { id, methods, topic, after, answered, _permit: permit };
+        let Subscription { topic, values, from, earlier, filter } = subscription;
+        let (id, _permit) = (id.to_owned(), permit);
+        // With values of its own to be sent first it keeps the topic's waiting, its own alone.
+        let group = Group { topic, alone: earlier.is_some().then(|| id.clone()) };
+        let opened = LiveSubscription { id, methods, group, from, filter, answered, _permit };
         let opened = Arc::new(opened);
         live.by_id.insert(opened.id.clone(), Arc::clone(&opened));
         let forward = || {
-            let forward = Arc::clone(self).forward(topic, values);
+            let forward = Arc::clone(self).forward(opened.group.clone(), earlier, values);
             (tokio::spawn(forward).abort_handle(), Vec::new())
         };
         // A task that is there has not come to the values after this one.
-        live.topics.entry(topic).or_insert_with(forward).1.push(opened);
+        live.groups.entry(opened.group.clone()).or_insert_with(forward).1.push(opened);
         Ok(())
     }
 
@@ -212,7 +170,20 @@ impl Subscriptions {
     }
 
     /// Forwards the values of a topic to the connection, until either ends.
-    async fn forward(self: Arc<Self>, topic: u64, mut values: Receiver<(u64, Json)>) {
+    async fn forward(
+        self: Arc<Self>,
+        group: Group,
+        earlier: Option<EarlierValues>,
+        mut values: TopicReceiver,
+    ) {
+        let mut earlier = earlier;
+        while let Some((items, rest)) = next_of(earlier).await {
+            let value = Published { items, source: Arc::new(()) };
+            if self.send_to_all(&group, EARLIER, &value).await.is_none() {
+                return;
+            }
+            earlier = Some(rest);
+        }
         let (code, reason) = loop {
             let value = tokio::select! {
                 () = self.outgoing.closed() => return,
@@ -220,38 +191,45 @@ impl Subscriptions {
             };
             match value {
                 Ok((number, value)) => {
-                    if self.send_to_all(topic, number, &value).await.is_none() {
+                    if self.send_to_all(&group, number, &value).await.is_none() {
                         return;
                     }
                 }
-                Err(RecvError::Lagged(lost)) => {
+                Err(TopicEnd::Lagged(lost)) => {
                     break (CloseCode::Policy, format!("it fell behind, {lost} values are lost"));
                 }
-                Err(RecvError::Closed) => break (CloseCode::Away, "its source has ended".into()),
+                Err(TopicEnd::Closed) => break (CloseCode::Away, "its source has ended".into()),
             }
         };
-        let Some(first) = self.live().of(topic).first().cloned() else { return };
+        let Some(first) = self.live().of(&group).first().cloned() else { return };
         let reason = format!("subscription {}: {reason}", first.id);
         let goodbye = OutgoingMessage::Goodbye(Ending::Fault { code, reason });
         // The connection may have ended meanwhile.
         self.outgoing.send(goodbye).await.unwrap_or_default();
     }
 
-    /// Sends a value to each subscription of a topic; `None` where the connection has ended.
-    async fn send_to_all(&self, topic: u64, number: u64, value: &Json) -> Option<()> {
-        let all = self.live().of(topic).to_vec();
-        for subscription in all.iter().filter(|subscription| subscription.after < number) {
+    /// Sends a value to each subscription of a group; `None` where the connection has ended.
+    async fn send_to_all(&self, group: &Group, number: u64, value: &Published) -> Option<()> {
+        let all = self.live().of(group).to_vec();
+        for subscription in all.iter().filter(|subscription| subscription.from <= number) {
             let mut answered = subscription.answered.clone();
             if answered.wait_for(|answered| *answered).await.is_err() {
                 self.live().end(&subscription.id);
                 continue;
             }
-            let permit = self.outgoing.reserve().await.ok()?;
-            let live = self.live();
-            // After the answer to its end no notification may follow.
-            if live.by_id.contains_key(&subscription.id) {
+            for (index, item) in value.items.iter().enumerate() {
+                let filter = subscription.filter.as_ref().filter(|_| number != EARLIER);
+                if filter.is_some_and(|filter| !filter(&*value.source, index)) {
+                    continue;
+                }
+                let permit = self.outgoing.reserve().await.ok()?;
+                let live = self.live();
+                // After the answer to its end no notification may follow.
+                if !live.by_id.contains_key(&subscription.id) {
+                    break;
+                }
                 let method = subscription.methods.notification;
-                let text = notification(method, &subscription.id, value.clone());
+                let text = notification(method, &subscription.id, item.clone());
                 permit.send(OutgoingMessage::Text(text, None));
             }
         }
@@ -264,8 +242,8 @@ impl Subscriptions {
 }
 
 impl LiveSubscriptions {
-    fn of(&self, topic: u64) -> &[Arc<LiveSubscription>] {
-        self.topics.get(&topic).map_or(&[], |(_, all)| all)
+    fn of(&self, group: &Group) -> &[Arc<LiveSubscription>] {
+        self.groups.get(group).map_or(&[], |(_, all)| all)
     }
 
     fn forget_unanswered(&mut self) {
@@ -278,14 +256,25 @@ impl LiveSubscriptions {
 
     fn end(&mut self, id: &str) {
         let Some(ended) = self.by_id.remove(id) else { return };
-        if let Some((forwarder, all)) = self.topics.get_mut(&ended.topic) {
+        if let Some((forwarder, all)) = self.groups.get_mut(&ended.group) {
             all.retain(|other| other.id != id);
             if all.is_empty() {
                 forwarder.abort();
-                self.topics.remove(&ended.topic);
+                self.groups.remove(&ended.group);
             }
         }
     }
+}
+
+/// The next of the notifications that come first, and the rest; `None` after the last.
+async fn next_of(earlier: Option<EarlierValues>) -> Option<(Vec<Json>, EarlierValues)> {
+    let mut earlier = earlier?;
+    // They may be read from a disk.
+    let next = tokio::task::spawn_blocking(move || {
+        let items: Vec<_> = earlier.by_ref().take(EARLIER_VALUES).collect();
+        (items, earlier)
+    });
+    next.await.ok().filter(|(items, _)| !items.is_empty())
 }
 
 fn notification(method: &str, id: &str, value: Json) -> Pieces {

@@ -137,8 +137,8 @@ impl MessageReader for IpcReader {
             if let Ending::Fault { code, reason } = ending
                 && *code != CloseCode::Normal
             {
-                // When the server stops, the client has done nothing wrong.
-                let is_ours = *code == CloseCode::Away;
+                // When the server stops, or a subscription falls behind, no text was malformed.
+                let is_ours = matches!(code, CloseCode::Away | CloseCode::Policy);
                 let what = if is_ours { Code::Server } else { Code::Parse };
                 let last = failure(None, &Error::new(what, reason));
                 writer.send(last.pieces).await?;

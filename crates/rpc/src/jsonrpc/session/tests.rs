@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::bounds::{CALLS, CONNECTIONS, SMALL_ANSWERS, SUBSCRIPTIONS};
 use crate::jsonrpc::handler::Handler;
-use crate::jsonrpc::subscription::{Subscription, Topic};
+use crate::jsonrpc::topic::{Subscription, Topic};
 use crate::limits::Limits;
 use crate::port::ServerOptions;
 use crate::transport::budget::Budget;

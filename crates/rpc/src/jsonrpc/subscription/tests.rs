@@ -1,6 +1,7 @@
 //! The tasks that a value wakes.
 
 use super::*;
+use crate::jsonrpc::topic::Topic;
 use crate::transport::budget::Shares;
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -18,7 +19,7 @@ fn connection(
     let subscriptions = Arc::new(Subscriptions::new(1000, all, Peer::new(None), outgoing));
     for (topic, at) in topics.iter().flat_map(|topic| (0..count).map(move |at| (topic, at))) {
         let (_, answered) = watch::channel(true);
-        let id = format!("{}-{at}", topic.0.id);
+        let id = format!("{}-{at}", topic.id());
         let opened = subscriptions.open(&id, METHODS, topic.subscribe(), answered);
         opened.expect("there is room");
     }
@@ -31,7 +32,7 @@ async fn a_connection_has_one_forwarder_of_a_topic_however_many_subscriptions_it
     let (blocks, heads) = (Topic::new(), Topic::new());
     let (_first, mut sent) = connection(&[&blocks, &heads], 64);
     let (second, _sent) = connection(&[&blocks], 64);
-    let receivers = || [&blocks, &heads].map(|topic| topic.0.values.receiver_count());
+    let receivers = || [&blocks, &heads].map(|topic| topic.receiver_count());
     let tasks = || Handle::current().metrics().num_alive_tasks();
     assert_eq!((receivers(), tasks()), ([2, 1], 3));
     // The value itself comes to each subscription.
@@ -42,7 +43,7 @@ async fn a_connection_has_one_forwarder_of_a_topic_however_many_subscriptions_it
     // The last one takes the forwarder with it.
     for at in 0..64 {
         assert_eq!(receivers(), [2, 1]);
-        assert!(second.close("end", &format!("{}-{at}", blocks.0.id)));
+        assert!(second.close("end", &format!("{}-{at}", blocks.id())));
     }
     while receivers() != [1, 1] {
         tokio::task::yield_now().await;
