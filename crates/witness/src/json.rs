@@ -26,6 +26,18 @@ pub fn write(witness: &Witness, out: &mut Vec<u8>) {
     out.extend_from_slice(b"]}");
 }
 
+/// Length of that object in bytes.
+pub fn encoded_len(witness: &Witness) -> usize {
+    let lists = witness.lists();
+    let count: usize = lists.iter().map(|items| items.len()).sum();
+    // Of each item two quotes and "0x", and a comma before all but the first of a list.
+    let commas = count - lists.iter().filter(|items| !items.is_empty()).count();
+    EMPTY.len() + 2 * witness.content_bytes() + 4 * count + commas
+}
+
+/// The object of a witness without items.
+const EMPTY: &str = r#"{"state":[],"codes":[],"headers":[]}"#;
+
 /// Reads the JSON object, with the limits of [`limits`]. Unknown members are ignored.
 ///
 /// # Errors
@@ -157,12 +169,6 @@ impl TryFrom<Document> for Witness {
         let (codes, headers) = (bytes(codes.items).collect(), bytes(headers.items).collect());
         Ok(Self { state, codes, headers })
     }
-}
-
-fn encoded_len(witness: &Witness) -> usize {
-    let count = witness.state.len() + witness.codes.len() + witness.headers.len();
-    // Per item two quotes, "0x" and a comma; the names of the members take under 64 bytes.
-    2 * witness.content_bytes() + 5 * count + 64
 }
 
 fn push_hex(item: &[u8], out: &mut Vec<u8>) {

@@ -32,11 +32,11 @@ fn writing_appends() {
 }
 
 #[test]
-fn the_length_is_reserved_at_once() {
+fn the_length_is_known_before_it_is_written() {
     for vector in vectors() {
-        let length = vector.json.len();
-        assert!((length..length + 128).contains(&encoded_len(&vector.witness())));
+        assert_eq!(encoded_len(&vector.witness()), vector.json.len());
     }
+    assert_eq!(encoded_len(&Witness::default()), EMPTY.len());
 }
 
 #[test]
