@@ -83,7 +83,6 @@ impl Engine {
         self.shared.chain.check()?;
         // An older one is read and decoded, before others have to wait for the tree.
         let record = self.shared.chain.block(&head)?;
-        let is_noted = leader != Leader::Journal;
         let _left = {
             let mut tree = self.shared.chain.tree_mut();
             if let Some(invalid) = tree.invalid.get(&head) {
@@ -125,18 +124,8 @@ impl Engine {
             let safe = on_branch(&tree, "safe", state.safe_block_hash, safe, head)?;
             let finalized =
                 on_branch(&tree, "finalized", state.finalized_block_hash, finalized, head)?;
-            let before = tree.heads;
-            let now = Heads { head, safe, finalized, ..before };
-            if is_noted && now != before {
-                self.note_choice(&mut tree, now)?;
-            }
-            let Branching { last_kept, left, joined } = tree.set_head(head)?;
-            self.shared.copies.branched_off(last_kept);
-            tree.set_safe(safe, finalized);
-            if now != before {
-                let change = HeadChange { before, now, left, joined };
-                self.shared.chain.events.tell(&ChainEvent::Chosen(change));
-            }
+            let heads = Heads { head, safe, finalized, ..tree.heads };
+            self.choose(&mut tree, heads, leader != Leader::Journal)?;
             // The head is asked for all the time.
             tree.insert(record.clone())
         };
@@ -147,6 +136,23 @@ impl Engine {
             None => None,
         };
         Ok(ForkchoiceOutcome { verdict: Verdict::Valid, is_applied: true, payload_id })
+    }
+
+    /// Makes these the heads: in the journal where they are to be noted, in the tree, and for the
+    /// listeners.
+    fn choose(&self, tree: &mut BlockTree, now: Heads, is_noted: bool) -> Result<(), Error> {
+        let before = tree.heads;
+        if is_noted && now != before {
+            self.note_choice(tree, now)?;
+        }
+        let Branching { last_kept, left, joined } = tree.set_head(now.head)?;
+        self.shared.copies.branched_off(last_kept);
+        tree.set_safe(now.safe, now.finalized);
+        if now != before {
+            let change = HeadChange { before, now, left, joined };
+            self.shared.chain.events.tell(&ChainEvent::Chosen(change));
+        }
+        Ok(())
     }
 
     /// How long the last fork choice update took, waiting for others included; zero before one.

@@ -102,6 +102,7 @@ mod witnesses;
 
 pub use block::timings::Timings;
 pub use builds::{BuildRequest, Built};
+pub use chain::events::{ChainEvent, HeadChange};
 pub use chain::genesis::{Genesis, StateEntry, initialise};
 pub use chain::persisted::PersistedBlock;
 pub use chain::record::{BlockRecord, WitnessBytes, WitnessSize};

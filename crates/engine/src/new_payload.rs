@@ -7,6 +7,7 @@ use crate::block::plan::{Plan, is_worth_threads};
 use crate::block::prefetch::{ColdWatch, ReadAhead};
 use crate::block::senders::{BlockSenders, SendersAhead};
 use crate::block::timings::Timings;
+use crate::chain::events::ChainEvent;
 use crate::chain::record::BlockRecord;
 use crate::chain::sealed::Seal;
 use crate::chain::verdict::{Missing, Verdict};
@@ -246,7 +247,7 @@ impl Engine {
         let nodes = if has_all_nodes { Arc::downgrade(&tries) } else { Weak::new() };
         let old_witness = self.shared.recent.begin(RecentWitness::new(hash, nodes, codes));
         *self.last() = Some(LastBlock { hash, public_keys, timings });
-        let old_records = self.shared.chain.tree_mut().add_validated(record.clone());
+        let old_records = self.add_validated(&record);
         if wanted == AnswerContent::Witness {
             self.assemble_last(hash);
         }
@@ -271,6 +272,13 @@ impl Engine {
             self.after.queue.push(ran);
         }
         Ok(())
+    }
+
+    /// Adds a block to the tree, and tells listeners of it.
+    fn add_validated(&self, record: &Arc<BlockRecord>) -> Vec<Arc<BlockRecord>> {
+        let mut tree = self.shared.chain.tree_mut();
+        self.shared.chain.events.tell(&ChainEvent::Valid(record.hash()));
+        tree.add_validated(record.clone())
     }
 
     /// Runs a block on the state after its parent: with the help of its access list if it has one,

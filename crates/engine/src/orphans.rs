@@ -1,5 +1,6 @@
 //! Floor 5. Payloads whose parent is missing: they are kept, and run when it comes.
 
+use crate::chain::events::ChainEvent;
 use crate::chain::orphans::Orphans;
 use crate::chain::verdict::{Missing, Verdict};
 use crate::engine::Engine;
@@ -49,6 +50,7 @@ impl Engine {
             orphans.insert(block);
             missing
         };
+        self.tell_behind();
         if self.shared.chain.link(&missing)?.is_some() {
             self.run_orphans(missing);
             let tree = self.shared.chain.tree();
@@ -62,6 +64,12 @@ impl Engine {
             self.log_missing(number, missing, (waiting_number, hash))?;
         }
         Ok(Verdict::Syncing(Missing::Block { number, hash: missing }))
+    }
+
+    /// Tells listeners that ancestors are missing.
+    pub(crate) fn tell_behind(&self) {
+        let _tree = self.shared.chain.tree_mut();
+        self.shared.chain.events.tell(&ChainEvent::Behind);
     }
 
     /// Runs the blocks that have waited for this one, and those that have waited for them, for so

@@ -1,6 +1,7 @@
 //! Floor 2. The data that the engine's threads share: the chain, its newest witnesses, and the
 //! flags by which background work gives way.
 
+use crate::chain::events::EventListeners;
 use crate::chain::floors::Floors;
 use crate::chain::persisted::PersistedHeads;
 use crate::chain::record::BlockRecord;
@@ -41,6 +42,7 @@ pub(crate) struct Chain {
     /// Held by the one thread that gives addresses to a block's nodes.
     sealing: Mutex<()>,
     pub(crate) persisted: PersistedHeads,
+    pub(crate) events: EventListeners,
     failure: OnceLock<Error>,
     failure_listeners: Mutex<Vec<FailureListener>>,
 }
@@ -72,6 +74,7 @@ impl Chain {
             unsealed: Arc::default(),
             sealing: Mutex::new(()),
             persisted: PersistedHeads::new(heads),
+            events: EventListeners::default(),
             failure: OnceLock::new(),
             failure_listeners: Mutex::default(),
         };

@@ -68,6 +68,17 @@ pub(crate) struct BlockTree {
     pub(crate) invalid: Bounded<Verdict>,
 }
 
+/// How a new head changes the canonical chain.
+#[derive(Debug)]
+pub(crate) struct Branching {
+    /// The last number whose canonical block stays.
+    pub(crate) last_kept: u64,
+    /// The blocks that are not canonical any more, the newest first.
+    pub(crate) left: Vec<B256>,
+    /// Those that are now, the oldest first.
+    pub(crate) joined: Vec<B256>,
+}
+
 /// The canonical chain as it goes to the database.
 #[derive(Debug)]
 pub(crate) struct CanonicalChanges {
@@ -190,24 +201,28 @@ impl BlockTree {
         Ok(hash == *ancestor)
     }
 
-    /// Makes the branch of `hash` the canonical chain. Returns the last number whose canonical
-    /// block stays.
-    pub(crate) fn set_head(&mut self, hash: B256) -> Result<u64, Error> {
+    /// Makes the branch of `hash` the canonical chain.
+    pub(crate) fn set_head(&mut self, hash: B256) -> Result<Branching, Error> {
         let (number, parent) = self.known_link(&hash)?;
         let (last, _) = self.known_link(&self.heads.head)?;
-        let mut changes: Vec<_> = (number + 1..=last).map(|number| (number, None)).collect();
+        let mut joined = Vec::new();
         let mut next = (number, hash, parent);
         while self.canonical_hash(next.0)? != Some(next.1) {
-            changes.push((next.0, Some(next.1)));
+            joined.push(next.1);
             let (number, parent) = self.known_link(&next.2)?;
             next = (number, next.2, parent);
         }
-        self.canonical.extend(changes);
-        self.reorgs += u64::from(next.0 < last);
+        joined.reverse();
+        let last_kept = next.0;
+        let left = (last_kept + 1..=last).rev().map(|number| self.canonical_hash(number));
+        let left: Vec<_> = left.filter_map(Result::transpose).collect::<Result<_, _>>()?;
+        self.canonical.extend((number + 1..=last).map(|number| (number, None)));
+        self.canonical.extend((last_kept + 1..).zip(joined.iter().copied().map(Some)));
+        self.reorgs += u64::from(last_kept < last);
         self.heads.head = hash;
         (self.newest, self.is_head_unknown) = (0, false);
         self.is_changed = true;
-        Ok(next.0)
+        Ok(Branching { last_kept, left, joined })
     }
 
     /// Names the safe and the finalized block.

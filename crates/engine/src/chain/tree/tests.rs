@@ -79,8 +79,16 @@ fn the_canonical_chain_is_the_line_of_the_head() {
     for from in 0..hashes.len() {
         for to in 0..hashes.len() {
             tree.set_head(hashes[from]).unwrap();
-            tree.set_head(hashes[to]).unwrap();
+            let Branching { left, joined, .. } = tree.set_head(hashes[to]).unwrap();
             assert_eq!(tree.heads.head, hashes[to]);
+            // From newest to oldest.
+            let only = |one, other| {
+                let other = line(other);
+                let only = line(one).into_iter().filter(move |index| !other.contains(index));
+                only.map(|index| hashes[index]).collect::<Vec<_>>()
+            };
+            assert_eq!(left, only(from, to), "from {from} to {to}");
+            assert!(joined.iter().rev().eq(&only(to, from)), "from {from} to {to}");
             let mut line = line(to);
             line.reverse();
             for (number, index) in (5..).zip(&line) {
