@@ -90,3 +90,29 @@ pub(crate) const LEAST_CONNECTIONS: usize = 64;
 /// The file descriptors that connections leave to files and everything else: the logs of a chain of
 /// 200 GB have some hundred segments.
 pub(crate) const OTHER_DESCRIPTORS: usize = 512;
+
+/// Events of the chain that wait to be turned into notifications: a minute of catching up. Beyond
+/// them subscribers are ended.
+pub(crate) const FEED_EVENTS: usize = 1 << 14;
+
+/// Hashes of blocks in these events: 4 MiB.
+pub(crate) const FEED_HASHES: usize = 1 << 17;
+
+/// Subscribers that are told at a time what they missed: each holds hashes of 400 KiB at most.
+pub(crate) const FEED_REPLAYS: usize = 16;
+
+/// Blocks that a subscriber is told of that it missed, as many as there are witnesses kept by
+/// default.
+pub(crate) const FEED_REPLAY_BLOCKS: u64 = 8192;
+
+/// Attempts to find the chain as subscribers were told of it last, while it moves on.
+pub(crate) const FEED_ATTEMPTS: usize = 16;
+
+/// The longest wait of such an attempt for the next event, which is on its way.
+pub(crate) const FEED_WAIT: Duration = Duration::from_millis(500);
+
+/// The most addresses in a filter of logs, and the most alternatives for a topic, as geth.
+pub(crate) const FILTER_ENTRIES: usize = 1000;
+
+/// The most topics of a log, and so of a filter.
+pub(crate) const FILTER_TOPICS: usize = 4;

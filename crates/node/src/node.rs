@@ -17,6 +17,7 @@ use crate::Api;
 use crate::allocator;
 use crate::data_directory::{Retention, open_engine};
 use crate::disk::{DiskFault, Faults, check_free, watch_free};
+use crate::feed::{Feed, FeedThread};
 use crate::limits;
 use crate::memory::NodeMemory;
 
@@ -94,6 +95,8 @@ pub struct Node {
     stop: watch::Sender<()>,
     ports: JoinSet<()>,
     faults: Faults,
+    /// Turns changes of the chain into notifications.
+    _feed: FeedThread,
     /// Looks at the free space, and at the memory of the public port.
     _watch: JoinSet<()>,
     /// The threads of the public port's calls.
@@ -143,6 +146,7 @@ impl Node {
         });
         // The secret is created after the chain is opened: without a chain no file is made.
         let jwt = given.map_or_else(|| JwtSecret::load_or_create(&own_jwt), Ok)?;
+        let (feed, feed_thread) = Feed::start(chain.clone())?;
         let mut node = Self {
             engine_addr: engine,
             http_addr: http,
@@ -152,6 +156,7 @@ impl Node {
             stop: watch::Sender::new(()),
             ports: JoinSet::new(),
             faults,
+            _feed: feed_thread,
             _watch: watch,
             _public_calls: PublicCalls::start()?,
         };
@@ -161,15 +166,16 @@ impl Node {
         (public.origins, authenticated.origins) = (options.http_origins, options.engine_origins);
         let held = public.memory.get_or_insert_with(|| PortMemory::new(&public.limits)).clone();
         node._watch.spawn(allocator::watch_port(held));
-        let api = Api::engine_port(chain.clone(), testing);
+        let api = Api::engine_port(chain.clone(), testing).with_feed(feed.clone());
         node.engine_addr = node.listen(engine, authenticated, api).await?;
-        node.http_addr = node.listen(http, public, Api::public_port(chain.clone())).await?;
+        let api = Api::public_port(chain.clone()).with_feed(feed.clone());
+        node.http_addr = node.listen(http, public, api).await?;
         if let Some(path) = ipc {
             let listener = rpc::bind_unix(&path).with_context(|| {
                 let path = path.display();
                 format!("cannot listen on the socket {path}: see --ipcpath and --ipcdisable")
             })?;
-            node.serve(listener.into(), trusted, Api::local(chain, testing));
+            node.serve(listener.into(), trusted, Api::local(chain, testing).with_feed(feed));
             node.ipc_path = Some(path);
         }
         Ok(node)

@@ -5,7 +5,7 @@ use rpc::rest::{Request, Resources, Response, StatusCode};
 use rpc::{Error, Handler, Json, Method, Params, RawValue};
 use rpc::{Subscription, SubscriptionMethods};
 
-use crate::api::Api;
+use crate::api::{self, Api, SUBSCRIPTIONS};
 use crate::rest;
 
 impl Handler for Api {
@@ -38,15 +38,12 @@ impl Handler for Api {
     }
 
     fn subscriptions(&self) -> &[SubscriptionMethods] {
-        PERSISTED
+        if self.feed.is_some() { SUBSCRIPTIONS } else { &[] }
     }
 
     fn subscribe(&self, method: &str, params: Option<&RawValue>) -> Result<Subscription, Error> {
-        if !PERSISTED.iter().any(|kind| kind.subscribe == method) {
-            return Err(Error::method_not_found(method));
-        }
-        Params::of(params)?.end()?;
-        Ok(self.persisted.subscribe())
+        let feed = self.feed.as_ref().ok_or_else(|| Error::method_not_found(method))?;
+        api::subscribe(feed, method, Params::of(params)?).map_err(Error::in_message)
     }
 }
 
@@ -88,17 +85,3 @@ impl Resources for Api {
         rest::is_in_order(path)
     }
 }
-
-/// Each canonical head, once it and all before it would survive a crash.
-const PERSISTED: &[SubscriptionMethods] = &[
-    SubscriptionMethods {
-        subscribe: "deponent_subscribePersistedBlock",
-        unsubscribe: "deponent_unsubscribePersistedBlock",
-        notification: "deponent_subscribePersistedBlock",
-    },
-    SubscriptionMethods {
-        subscribe: "reth_subscribePersistedBlock",
-        unsubscribe: "reth_unsubscribePersistedBlock",
-        notification: "reth_subscribePersistedBlock",
-    },
-];

@@ -3,13 +3,14 @@
 use alloy_primitives::{B256, U64, U256};
 use alloy_rlp::Encodable;
 use alloy_rpc_types_eth::{Block, BlockTransactions, Header, Transaction};
-use engine::{BlockRecord, SyncProgress};
+use engine::BlockRecord;
 use engine_api::json::FixedData;
 use rpc::{Error, Json, Params};
 
 use super::blocks::NumberOrTag;
 use super::transactions::transaction;
 use super::{Api, refusal};
+use crate::feed::sync_status;
 
 /// `eth_blockNumber`.
 pub(super) fn block_number(api: &Api, params: Params<'_>) -> Result<Json, Error> {
@@ -29,12 +30,7 @@ pub(super) fn syncing(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     let Some(progress) = api.engine.progress().map_err(refusal)? else {
         return Json::of(&false);
     };
-    let SyncProgress { starting, current, highest } = progress;
-    Json::of(&serde_json::json!({
-        "startingBlock": U64::from(starting),
-        "currentBlock": U64::from(current),
-        "highestBlock": U64::from(highest),
-    }))
+    Json::of(&sync_status(progress))
 }
 
 /// `eth_getBlockByHash`: of any branch.

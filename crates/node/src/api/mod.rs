@@ -8,19 +8,21 @@ mod call;
 mod debug;
 mod eth;
 mod identity;
+mod log_filter;
 mod new_payload;
 mod payload;
 mod state;
 mod stored;
+mod subscribe;
 mod timings;
 mod transactions;
 
 use std::fmt;
 use std::sync::Arc;
 
-use engine::{Engine, PersistedBlock};
+use engine::Engine;
 use engine_api::{EXCHANGE_CAPABILITIES, EngineMethod, GET_CLIENT_VERSION};
-use rpc::{Code, Error, Json, Method, Params, RawValue, Topic};
+use rpc::{Code, Error, Json, Method, Params, RawValue};
 use witness::StateError;
 
 pub(crate) use bodies::{blocks_by_hash, blocks_by_range};
@@ -28,12 +30,15 @@ pub(crate) use build::{built, detail, envelope, update_forkchoice};
 pub(crate) use identity::our_version;
 pub(crate) use payload::{check_fork, check_requests};
 pub(crate) use stored::Stored;
+pub(crate) use subscribe::{SUBSCRIPTIONS, subscribe};
+
+use crate::feed::Feed;
 
 /// One port's methods, answered by an engine.
 pub struct Api {
     pub(crate) engine: Arc<Engine>,
-    /// Canonical heads, as they are persisted.
-    pub(crate) persisted: Topic,
+    /// The source of subscriptions, where they are offered.
+    pub(crate) feed: Option<Arc<Feed>>,
     entries: Vec<Entry>,
     /// The methods of all entries.
     pub(crate) methods: Vec<Method>,
@@ -114,16 +119,14 @@ impl Api {
     }
 
     fn new(engine: Arc<Engine>, entries: impl Iterator<Item = Entry>) -> Self {
-        let persisted = Topic::new();
-        let topic = persisted.clone();
-        engine.on_persisted(move |PersistedBlock { number, hash }| {
-            // As reth has it, which a tool that waits for persistence expects.
-            let block = serde_json::json!({"number": number, "hash": hash});
-            topic.publish(Json::of(&block).expect("a number and a hash have a JSON form"));
-        });
         let entries: Vec<_> = entries.collect();
         let methods = entries.iter().map(|entry| entry.method).collect();
-        Self { engine, persisted, entries, methods }
+        Self { engine, feed: None, entries, methods }
+    }
+
+    /// The same, with subscriptions to what the feed tells.
+    pub(crate) fn with_feed(self, feed: Arc<Feed>) -> Self {
+        Self { feed: Some(feed), ..self }
     }
 
     /// The names of all methods, in the order of the tables.

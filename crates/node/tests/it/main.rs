@@ -18,5 +18,6 @@ mod published;
 mod quotes;
 mod replay;
 mod rest;
+mod subscriptions;
 mod support;
 mod tools;

@@ -1,0 +1,199 @@
+//! A filter of logs by address and by topics.
+
+use std::collections::HashSet;
+
+use alloy_primitives::{Address, B256, Bloom, BloomInput, Log};
+use engine_api::json::FixedData;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _};
+use serde_json::Value;
+
+use crate::limits::{FILTER_ENTRIES, FILTER_TOPICS};
+
+/// Addresses and topics, as in the filters of `eth_getLogs` and `eth_subscribe`. The default wants
+/// every log.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct LogFilter {
+    /// The addresses that are wanted; `None` is any.
+    address: Option<HashSet<Address>>,
+    /// By position, the topics that are wanted; `None` is any. A log has at least as many.
+    topics: Vec<Option<HashSet<B256>>>,
+}
+
+impl LogFilter {
+    /// The filter of the members `address` and `topics` of an object, `null` where absent.
+    ///
+    /// # Errors
+    /// The member that is wrong, and why.
+    pub(super) fn new(address: &Value, topics: &Value) -> Result<Self, String> {
+        let address = entries::<20>(address, "address")?
+            .map(|entries| entries.into_iter().map(Address::from).collect());
+        let positions = match topics {
+            Value::Null => &[],
+            Value::Array(positions) => &positions[..],
+            _ => return Err("topics is a list".into()),
+        };
+        if positions.len() > FILTER_TOPICS {
+            return Err(format!("topics has {} entries, at most 4 are allowed", positions.len()));
+        }
+        let topics = positions.iter().enumerate().map(|(index, position)| {
+            let entries = entries::<32>(position, &format!("topics[{index}]"))?;
+            Ok(entries.map(|entries| entries.into_iter().map(B256::from).collect()))
+        });
+        Ok(Self { address, topics: topics.collect::<Result<_, String>>()? })
+    }
+
+    /// Whether it wants a log.
+    pub(super) fn matches(&self, log: &Log) -> bool {
+        let has = self.topics.iter().zip(log.topics());
+        self.address.as_ref().is_none_or(|wanted| wanted.contains(&log.address))
+            && self.topics.len() <= log.topics().len()
+            && has
+                .into_iter()
+                .all(|(wanted, topic)| wanted.as_ref().is_none_or(|wanted| wanted.contains(topic)))
+    }
+
+    /// Whether a block with this log bloom may have a log that is wanted.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for searches over many blocks"))]
+    pub(super) fn may_match(&self, bloom: &Bloom) -> bool {
+        let has = |bytes: &[u8]| bloom.contains_input(BloomInput::Raw(bytes));
+        let addresses = self.address.as_ref();
+        addresses.is_none_or(|wanted| wanted.iter().any(|address| has(address.as_slice())))
+            && self
+                .topics
+                .iter()
+                .flatten()
+                .all(|wanted| wanted.iter().any(|topic| has(topic.as_slice())))
+    }
+}
+
+/// One DATA or a list of them; `None` for `null` and for an empty list, which want anything.
+fn entries<const N: usize>(json: &Value, name: &str) -> Result<Option<Vec<[u8; N]>>, String> {
+    let read = |json: &Value| {
+        let data = FixedData::<N>::deserialize(json);
+        data.map(|data| data.0).map_err(|fault| format!("{name}: {fault}"))
+    };
+    match json {
+        Value::Null => Ok(None),
+        Value::Array(list) if list.len() > FILTER_ENTRIES => {
+            let count = list.len();
+            Err(format!("{name} has {count} entries, at most {FILTER_ENTRIES} are allowed"))
+        }
+        Value::Array(list) if list.is_empty() => Ok(None),
+        Value::Array(list) => list.iter().map(read).collect::<Result<_, _>>().map(Some),
+        one => Ok(Some(vec![read(one)?])),
+    }
+}
+
+/// The filter of a subscription, which is of new blocks: a range of blocks is not read.
+impl<'de> Deserialize<'de> for LogFilter {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        let members = Members::deserialize(json)?;
+        Self::new(&members.address, &members.topics).map_err(D::Error::custom)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[derive(Default)]
+struct Members {
+    address: Value,
+    topics: Value,
+    #[serde(rename = "fromBlock")]
+    _from_block: serde::de::IgnoredAny,
+    #[serde(rename = "toBlock")]
+    _to_block: serde::de::IgnoredAny,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloy_primitives::{LogData, bytes};
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+    use serde_json::json;
+
+    fn log(address: u8, topics: &[u8]) -> Log {
+        let topics = topics.iter().map(|byte| B256::repeat_byte(*byte)).collect();
+        let data = LogData::new_unchecked(topics, bytes!("01"));
+        Log { address: Address::repeat_byte(address), data }
+    }
+
+    #[track_caller]
+    fn check(filter: Value, log: &Log, expected: bool) {
+        let filter: LogFilter = serde_json::from_value(filter).expect("a filter");
+        assert_eq!(filter.matches(log), expected, "{filter:?}");
+    }
+
+    #[test]
+    fn a_log_is_wanted_by_its_address_and_its_topics_by_position() {
+        let (a, b) = (Address::repeat_byte(1), Address::repeat_byte(2));
+        let topic = B256::repeat_byte;
+        let two = log(1, &[7, 8]);
+        check(json!({}), &two, true);
+        check(json!({"address": null, "topics": []}), &two, true);
+        check(json!({"address": []}), &two, true);
+        check(json!({"address": a}), &two, true);
+        check(json!({"address": [b, a]}), &two, true);
+        check(json!({"address": b}), &two, false);
+        check(json!({"topics": [topic(7)]}), &two, true);
+        check(json!({"topics": [topic(8)]}), &two, false);
+        check(json!({"topics": [null, [topic(9), topic(8)]]}), &two, true);
+        check(json!({"topics": [[], topic(8)]}), &two, true);
+        // Any third topic, but there is none.
+        check(json!({"topics": [null, null, null]}), &two, false);
+        check(json!({"address": b, "topics": [topic(7)], "fromBlock": "latest"}), &two, false);
+    }
+
+    #[test]
+    fn a_filter_that_is_none_is_refused_with_the_reason() {
+        let topics = vec![Value::Null; 5];
+        let many = vec![Address::ZERO; FILTER_ENTRIES + 1];
+        let cases = [
+            (json!({"address": "0x12"}), "address"),
+            (json!({"address": 7}), "address"),
+            (json!({"address": many}), "at most 1000"),
+            (json!({"topics": "0x"}), "topics is a list"),
+            (json!({"topics": topics}), "at most 4"),
+            (json!({"topics": [["0x"]]}), "topics[0]"),
+            (json!({"adress": null}), "adress"),
+        ];
+        for (filter, reason) in cases {
+            let error = serde_json::from_value::<LogFilter>(filter).expect_err("refused");
+            assert!(error.to_string().contains(reason), "{error}");
+        }
+    }
+
+    /// The bloom never hides a log that the filter wants.
+    #[test]
+    fn a_bloom_has_every_log_that_is_wanted() {
+        let seed = rand::random();
+        println!("DEPONENT_SEED={seed}");
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut matched = 0;
+        for _ in 0..2_000 {
+            let topics: Vec<u8> =
+                (0..random.random_range(0..5)).map(|_| random.random_range(0..3)).collect();
+            let log = log(random.random_range(0..3), &topics);
+            let bloom: Bloom = std::iter::once(&log).collect();
+            let wanted = |random: &mut StdRng| match random.random_range(0..3) {
+                0 => Value::Null,
+                count => (0..count)
+                    .map(|_| json!(B256::repeat_byte(random.random_range(0..3))))
+                    .collect(),
+            };
+            let topics: Value =
+                (0..random.random_range(0..3)).map(|_| wanted(&mut random)).collect();
+            let address = match random.random_range(0..2) {
+                0 => Value::Null,
+                _ => json!(Address::repeat_byte(random.random_range(0..3))),
+            };
+            let filter = LogFilter::new(&address, &topics).expect("a filter");
+            if filter.matches(&log) {
+                matched += 1;
+                assert!(filter.may_match(&bloom), "{filter:?}");
+            }
+        }
+        assert!(matched > 100, "{matched}");
+    }
+}

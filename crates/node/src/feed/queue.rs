@@ -1,0 +1,111 @@
+//! The events of an engine that wait to be turned into notifications.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use engine::{ChainEvent, HeadChange};
+
+use crate::limits::{FEED_EVENTS, FEED_HASHES};
+
+/// Events in order, within a bound. The engine adds to it while its chain is locked, and never
+/// waits.
+#[derive(Debug, Default)]
+pub(super) struct EventQueue {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    events: VecDeque<ChainEvent>,
+    hashes: usize,
+    /// Whether events were lost.
+    is_lossy: bool,
+    is_closed: bool,
+}
+
+/// The next entry of a queue.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Event(ChainEvent),
+    /// Too many events waited, and were dropped.
+    Lost,
+    Closed,
+}
+
+impl EventQueue {
+    /// Adds an event. Where too many wait, all are dropped: subscribers have to begin anew.
+    pub(super) fn push(&self, event: &ChainEvent) {
+        let mut waiting = self.waiting();
+        waiting.hashes += hashes(event);
+        waiting.events.push_back(event.clone());
+        if waiting.events.len() > FEED_EVENTS || waiting.hashes > FEED_HASHES {
+            (waiting.events, waiting.hashes) = (VecDeque::new(), 0);
+            waiting.is_lossy = true;
+        }
+        drop(waiting);
+        self.changed.notify_one();
+    }
+
+    /// Waits for what comes next.
+    pub(super) fn next(&self) -> Next {
+        let mut waiting = self.waiting();
+        loop {
+            if waiting.is_closed {
+                return Next::Closed;
+            }
+            if std::mem::take(&mut waiting.is_lossy) {
+                return Next::Lost;
+            }
+            if let Some(event) = waiting.events.pop_front() {
+                waiting.hashes -= hashes(&event);
+                return Next::Event(event);
+            }
+            waiting = self.changed.wait(waiting).expect(NO_PANIC);
+        }
+    }
+
+    /// Ends it: what still waits is of no interest.
+    pub(super) fn close(self: &Arc<Self>) {
+        self.waiting().is_closed = true;
+        self.changed.notify_one();
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().expect(NO_PANIC)
+    }
+}
+
+const NO_PANIC: &str = "nothing panics while it is held";
+
+fn hashes(event: &ChainEvent) -> usize {
+    match event {
+        ChainEvent::Chosen(HeadChange { left, joined, .. }) => left.len() + joined.len(),
+        ChainEvent::Valid(_) | ChainEvent::Behind => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloy_primitives::B256;
+
+    #[test]
+    fn events_come_in_order_and_too_many_are_lost_at_once() {
+        let queue = Arc::new(EventQueue::default());
+        let event = |byte| ChainEvent::Valid(B256::with_last_byte(byte));
+        queue.push(&event(1));
+        queue.push(&event(2));
+        assert_eq!(queue.next(), Next::Event(event(1)));
+        assert_eq!(queue.next(), Next::Event(event(2)));
+        for _ in 0..=FEED_EVENTS {
+            queue.push(&event(3));
+        }
+        queue.push(&event(4));
+        assert_eq!(queue.next(), Next::Lost);
+        assert_eq!(queue.next(), Next::Event(event(4)));
+        queue.push(&event(5));
+        queue.close();
+        assert_eq!(queue.next(), Next::Closed);
+    }
+}
