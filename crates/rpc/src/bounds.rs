@@ -116,6 +116,19 @@ mod tests {
     }
 
     #[test]
+    fn memory_files_leave_room_for_the_longest_answer() {
+        let Limits { answers_bytes, descriptor_bytes, .. } = Limits::engine();
+        assert!(answers_bytes - descriptor_bytes >= LONGEST_ANSWER_BYTES);
+    }
+
+    #[test]
+    fn a_port_has_memory_for_a_thousand_connections() {
+        for limits in [Limits::public(), Limits::engine()] {
+            assert!(limits.protocols_bytes / limits.http1_bytes() >= 1_000);
+        }
+    }
+
+    #[test]
     fn the_shares_are_no_more_than_the_memory_that_is_divided() {
         for limits in [Limits::public(), Limits::engine()] {
             for bytes in [1 << 26, 1 << 29, 3 << 30] {

@@ -149,8 +149,8 @@ impl Limits {
             descriptor_files: 16 * LENT_FILES,
             connections: 0,
             protocols_bytes: 0,
-            // hyper's own default: payloads of megabytes come in few reads.
-            http1_buffer_bytes: 400 * KIB,
+            // A payload of a megabyte comes in sixteen reads, and a thousand connections have room.
+            http1_buffer_bytes: 64 * KIB,
             // The REST Engine API wants 1 MiB a stream at least.
             http2_window_bytes: 4 * MIB,
             bodies_bytes: 0,
@@ -197,7 +197,6 @@ impl Limits {
             batch_time: Duration::from_secs(30),
             // geth's is 25 MB.
             batch_answer_bytes: 32 * MIB,
-            http1_buffer_bytes: 64 * KIB,
             http2_window_bytes: 512 * KIB,
             ..Self::engine()
         };
@@ -227,7 +226,8 @@ impl Limits {
             body_bytes: least(self.body_bytes, bodies_bytes),
             small_answers_bytes: small_answers * part,
             answers_bytes,
-            descriptor_bytes: answers_bytes,
+            // A client may keep files for as long as it likes, and other answers need room too.
+            descriptor_bytes: answers_bytes / 2,
             encoders: coded * part / ENCODER_BYTES,
             running_calls: turns(self.is_trusted, bytes),
             all_subscriptions: least(news * part / SUBSCRIPTION_BYTES, MOST_SUBSCRIPTIONS),
