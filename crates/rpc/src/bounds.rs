@@ -122,13 +122,6 @@ mod tests {
     }
 
     #[test]
-    fn a_port_has_memory_for_a_thousand_connections() {
-        for limits in [Limits::public(), Limits::engine()] {
-            assert!(limits.protocols_bytes / limits.http1_bytes() >= 1_000);
-        }
-    }
-
-    #[test]
     fn the_shares_are_no_more_than_the_memory_that_is_divided() {
         for limits in [Limits::public(), Limits::engine()] {
             for bytes in [1 << 26, 1 << 29, 3 << 30] {
@@ -176,9 +169,10 @@ mod tests {
         assert!(public.protocols_bytes / public.http2_bytes() > 100);
         assert!(public.protocols_bytes / public.session_bytes() > 300);
         let engine = Limits::engine();
+        assert!(engine.protocols_bytes / engine.http1_bytes() > 1000);
         assert!(engine.protocols_bytes / engine.http2_bytes() > 25);
-        // A witness of 500 MB comes as hex, and goes as two memory files of a sixteenth more.
+        // A witness of 500 MB comes as hex, and goes as a memory file beside another answer.
         assert!(engine.body_bytes > 1_001_000_000);
-        assert!(engine.descriptor_bytes > 500_000_000 / 16 * 17 + 500_000_000);
+        assert!(engine.descriptor_bytes > 501_000_000);
     }
 }
