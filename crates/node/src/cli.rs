@@ -1,41 +1,50 @@
 //! The command line.
 
-use std::env::{VarError, var};
 use std::ffi::OsString;
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use anyhow::Context as _;
+use clap::error::ErrorKind;
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap_complete::Shell;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::filter::LevelFilter;
 
 use crate::commands::{self, DbArgs, ExportArgs, ImportArgs, InitArgs, NodeArgs};
 use crate::console::{VERSION, printed};
 use crate::demo::DemoArgs;
 use crate::disk::DiskFault;
+use crate::flags;
+use crate::logging::LogArgs;
 use crate::verify::VerifyArgs;
 
 /// An Ethereum execution engine whose every validated block comes with its execution witness.
 #[derive(Debug, Parser)]
 #[command(name = "deponent", version = VERSION, propagate_version = true)]
-#[command(
-    after_help = "The environment variable RUST_LOG sets the level of the log on the standard \
-                  error: off, error, warn, info (the default; warn for demo), debug or trace. A \
-                  single crate or module has its own level by CRATE=LEVEL; a comma separates \
-                  several, as in info,deponent_engine=debug."
-)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 #[derive(Debug, Subcommand)]
-#[allow(clippy::large_enum_variant)] // there is one
 enum Command {
     /// Run a node: the Engine API on one port, the chain and its witnesses on another.
-    Node(NodeArgs),
+    Node(Box<NodeArgs>),
+    /// Print the configuration of deponent node that these flags and the file of --config make, as
+    /// TOML that --config reads.
+    Config(Box<NodeArgs>),
+    /// Print completions for a shell.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Print a man page: deponent man | man -l -
+    Man {
+        /// One of the commands, for its page.
+        command: Option<String>,
+    },
     /// Verify one block on its witness alone.
     Verify(VerifyArgs),
     /// Begin a chain in a new data directory, with a genesis or a state dump.
@@ -65,28 +74,34 @@ const USAGE_STATUS: u8 = 2;
 
 /// Runs the program with the arguments of its process.
 pub fn main() -> ExitCode {
-    let Cli { command } = Cli::parse();
+    let given: Vec<OsString> = std::env::args_os().collect();
+    let matches = flags::read(Cli::command(), &given).unwrap_or_else(|fault| fault.exit());
+    let Cli { command, log } = Cli::from_arg_matches(&matches).unwrap_or_else(|fault| fault.exit());
+    if let Command::Node(args) = &command
+        && let Err(fault) = args.check()
+    {
+        let mut usage = Cli::command();
+        usage.build();
+        let usage = usage.find_subcommand_mut("node").expect("it is a command");
+        usage.error(ErrorKind::MissingRequiredArgument, fault).exit()
+    }
     // The demo prints a table, which no routine messages are to interrupt.
     let is_demo = matches!(command, Command::Demo(_));
     let level = if is_demo { LevelFilter::WARN } else { LevelFilter::INFO };
-    let filter = match log_filter(level) {
-        Ok(filter) => filter,
-        Err(problem) => {
-            eprintln!(
-                "deponent: RUST_LOG {problem}. It takes a level (off, error, warn, info, debug or \
-                 trace), CRATE=LEVEL, or several of them with commas between, as in \
-                 info,deponent_engine=debug. Correct it or unset it"
-            );
-            return ExitCode::from(USAGE_STATUS);
-        }
-    };
-    let log = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal());
-    tracing_subscriber::registry().with(filter).with(log).init();
+    if let Err(problem) = log.begin(level) {
+        eprintln!("deponent: {problem}");
+        return ExitCode::from(USAGE_STATUS);
+    }
     raise_open_files();
     let outcome = match command {
-        Command::Node(args) => commands::run_node(args),
+        Command::Node(args) => commands::run_node(*args),
+        Command::Config(args) => print_config(&args, &matches),
+        Command::Completions { shell } => {
+            let mut completed = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "deponent", &mut completed);
+            written(&completed)
+        }
+        Command::Man { command } => print_man(command.as_deref()),
         Command::Verify(args) => return crate::verify::run(&args),
         Command::Init(args) => commands::init(&args),
         Command::Import(args) => commands::import(&args),
@@ -110,40 +125,33 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The filter of the log: that of `RUST_LOG`, else `default` for all. The error says what is wrong
-/// with the variable.
-fn log_filter(default: LevelFilter) -> Result<Targets, String> {
-    match var("RUST_LOG") {
-        Err(VarError::NotPresent) => Ok(Targets::new().with_default(default)),
-        Ok(text) if text.trim().is_empty() => Ok(Targets::new().with_default(default)),
-        Ok(text) => parse_log_filter(&text),
-        Err(VarError::NotUnicode(_)) => Err("is not text in UTF-8".into()),
-    }
+/// Prints the configuration in effect.
+fn print_config(args: &NodeArgs, matches: &ArgMatches) -> anyhow::Result<()> {
+    let (_, matches) = matches.subcommand().expect("it is that of this command");
+    written(flags::effective(&Cli::command(), matches, &args.computed()).as_bytes())
 }
 
-/// Reads levels and `TARGET=LEVEL` with commas between. `Targets` itself reads any other word as a
-/// target, so that a misspelt level would switch the log off.
-fn parse_log_filter(text: &str) -> Result<Targets, String> {
-    let is_of_path = |byte: u8| byte.is_ascii_alphanumeric() || b"_:-".contains(&byte);
-    let mut targets = Targets::new();
-    for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
-        let (target, level) = match item.split_once('=') {
-            Some((target, level)) => (Some(target), level),
-            None => (None, item),
-        };
-        let parsed = level.parse::<LevelFilter>().ok().filter(|_| !level.is_empty());
-        let level = parsed.ok_or_else(|| format!("has {item:?}, and {level:?} is no level"))?;
-        targets = match target {
-            None => targets.with_default(level),
-            Some(target) if !target.is_empty() && target.bytes().all(is_of_path) => {
-                targets.with_target(target, level)
-            }
-            Some(target) => {
-                return Err(format!("has {item:?}, and {target:?} is no crate or module"));
-            }
-        };
-    }
-    Ok(targets)
+/// Prints the man page of the program, or of one of its commands.
+fn print_man(name: Option<&str>) -> anyhow::Result<()> {
+    let mut command = Cli::command();
+    command.build();
+    let command = match name {
+        None => command,
+        Some(name) => {
+            let found = command.find_subcommand(name).cloned();
+            let found = found.with_context(|| format!("there is no command {name:?}"))?;
+            // As git's pages: deponent-node(1).
+            found.display_name(format!("deponent-{name}"))
+        }
+    };
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command).render(&mut page)?;
+    written(&page)
+}
+
+fn written(text: &[u8]) -> anyhow::Result<()> {
+    use std::io::Write as _;
+    std::io::stdout().write_all(text).context("cannot write to the standard output")
 }
 
 /// Raises the limit of open files and sockets to the highest that the process may set: a shell's
@@ -157,29 +165,4 @@ fn raise_open_files() {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tracing::Level;
-
-    #[test]
-    fn levels_are_set_for_all_and_for_single_crates() {
-        let filter = parse_log_filter(" warn, deponent_engine::after=trace ,hyper=OFF,").unwrap();
-        let logs = |target, level| filter.would_enable(target, &level);
-        assert!(logs("deponent_node", Level::WARN) && !logs("deponent_node", Level::INFO));
-        assert!(logs("deponent_engine::after::seal", Level::TRACE) && !logs("hyper", Level::ERROR));
-    }
-
-    #[test]
-    fn what_is_no_level_is_named() {
-        for (text, problem) in [
-            ("debgu", r#"has "debgu", and "debgu" is no level"#),
-            ("info,engine=loud", r#"has "engine=loud", and "loud" is no level"#),
-            ("engine=", r#"and "" is no level"#),
-            ("=info", r#"and "" is no crate or module"#),
-            ("engine[block]=info", r#"and "engine[block]" is no crate or module"#),
-        ] {
-            let found = parse_log_filter(text).expect_err(text);
-            assert!(found.contains(problem), "{found}");
-        }
-    }
-}
+mod tests;

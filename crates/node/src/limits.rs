@@ -35,6 +35,9 @@ pub const CALL_GAS: u64 = 50_000_000;
 /// 16 MiB could name 350,000.
 pub const OVERRIDDEN_ACCOUNTS: usize = 1 << 14;
 
+/// The longest configuration file, in bytes: all flags with long lists have some kilobytes.
+pub const CONFIG_BYTES: u64 = 1 << 20;
+
 /// The longest file with a header that `deponent init` reads, in bytes: a header has some 600, and
 /// twice as many digits.
 pub const HEADER_FILE_BYTES: u64 = 64 << 10;

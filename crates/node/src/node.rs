@@ -28,8 +28,14 @@ pub struct NodeOptions {
     pub genesis: Option<alloy_genesis::Genesis>,
     /// The directory of the node's files; created if absent.
     pub data_dir: PathBuf,
+    /// Whether there is a public port.
+    pub offers_http: bool,
     /// The address of the public port. Port 0 takes any free one.
     pub http: SocketAddr,
+    /// The namespaces of methods that it offers; `None` is all that it has.
+    pub http_namespaces: Option<Vec<String>>,
+    /// A public port of its own for WebSockets.
+    pub websocket: Option<WebSocketPort>,
     /// The address of the Engine API's port. Port 0 takes any free one.
     pub engine: SocketAddr,
     /// The path of the Unix socket, if there is to be one: it offers all methods and resources of
@@ -56,6 +62,15 @@ pub struct NodeOptions {
     pub database: DatabaseOptions,
 }
 
+/// A public port beside that of HTTP, with the same origins and memory.
+#[derive(Debug, Clone)]
+pub struct WebSocketPort {
+    /// Where it listens. Port 0 takes any free one.
+    pub address: SocketAddr,
+    /// The namespaces of methods that it offers; `None` is all.
+    pub namespaces: Option<Vec<String>>,
+}
+
 impl NodeOptions {
     /// A node of this chain on free ports of 127.0.0.1, with its files in `data_dir`.
     pub fn new(genesis: alloy_genesis::Genesis, data_dir: PathBuf) -> Self {
@@ -63,7 +78,10 @@ impl NodeOptions {
         Self {
             genesis: Some(genesis),
             data_dir,
+            offers_http: true,
             http: free,
+            http_namespaces: None,
+            websocket: None,
             engine: free,
             ipc: None,
             http_origins: AllowedOrigins::default(),
@@ -84,8 +102,12 @@ impl NodeOptions {
 pub struct Node {
     /// The address on which the Engine API listens.
     pub engine_addr: SocketAddr,
-    /// The address on which the public port listens.
+    /// The address on which the public port listens, if [`offers_http`](Self::offers_http).
     pub http_addr: SocketAddr,
+    /// Whether there is a public port.
+    pub offers_http: bool,
+    /// The address of the port of its own for WebSockets, if there is one.
+    pub websocket_addr: Option<SocketAddr>,
     /// The path of the Unix socket, if there is one.
     pub ipc_path: Option<PathBuf>,
     /// The secret of the engine port.
@@ -150,6 +172,8 @@ impl Node {
         let mut node = Self {
             engine_addr: engine,
             http_addr: http,
+            offers_http: options.offers_http,
+            websocket_addr: None,
             ipc_path: None,
             jwt,
             engine: chain.clone(),
@@ -168,8 +192,21 @@ impl Node {
         node._watch.spawn(allocator::watch_port(held));
         let api = Api::engine_port(chain.clone(), testing).with_feed(feed.clone());
         node.engine_addr = node.listen(engine, authenticated, api).await?;
-        let api = Api::public_port(chain.clone()).with_feed(feed.clone());
-        node.http_addr = node.listen(http, public, api).await?;
+        let offered = |names: Option<Vec<String>>| {
+            let api = Api::public_port(chain.clone()).with_feed(feed.clone());
+            match names {
+                Some(names) => api.only(&names),
+                None => api,
+            }
+        };
+        if let Some(WebSocketPort { address, namespaces }) = options.websocket {
+            let api = offered(namespaces);
+            node.websocket_addr = Some(node.listen(address, public.clone(), api).await?);
+        }
+        if options.offers_http {
+            let api = offered(options.http_namespaces);
+            node.http_addr = node.listen(http, public, api).await?;
+        }
         if let Some(path) = ipc {
             let listener = rpc::bind_unix(&path).with_context(|| {
                 let path = path.display();

@@ -42,7 +42,8 @@ impl Handler for Api {
     }
 
     fn subscribe(&self, method: &str, params: Option<&RawValue>) -> Result<Subscription, Error> {
-        let feed = self.feed.as_ref().ok_or_else(|| Error::method_not_found(method))?;
+        let feed = self.feed.as_ref().filter(|_| self.offers(method));
+        let feed = feed.ok_or_else(|| Error::method_not_found(method))?;
         api::subscribe(feed, method, Params::of(params)?).map_err(Error::in_message)
     }
 }

@@ -42,6 +42,8 @@ pub struct Api {
     entries: Vec<Entry>,
     /// The methods of all entries.
     pub(crate) methods: Vec<Method>,
+    /// The namespaces to which the port is restricted.
+    namespaces: Option<Vec<String>>,
 }
 
 /// A method, and the function that answers it.
@@ -118,10 +120,30 @@ impl Api {
         Self::new(engine, engine_entries().chain(plain(&[ENGINE, CHAIN, OWN, PUBLIC, testing])))
     }
 
+    /// Those of its methods that are in these namespaces, and `rpc_modules`.
+    pub fn only(mut self, namespaces: &[String]) -> Self {
+        self.entries.retain(|entry| is_of(entry.method.name, namespaces));
+        self.methods.retain(|method| is_of(method.name, namespaces));
+        self.namespaces = Some(namespaces.to_vec());
+        for namespace in namespaces.iter().filter(|name| self.lacks(name)) {
+            tracing::warn!(namespace, "the public port has no methods of this namespace");
+        }
+        self
+    }
+
+    fn lacks(&self, namespace: &str) -> bool {
+        !self.methods().any(|name| name.split('_').next() == Some(namespace))
+    }
+
+    /// Whether a method or subscription of this name is in the namespaces of the port.
+    pub(crate) fn offers(&self, name: &str) -> bool {
+        self.namespaces.as_ref().is_none_or(|namespaces| is_of(name, namespaces))
+    }
+
     fn new(engine: Arc<Engine>, entries: impl Iterator<Item = Entry>) -> Self {
         let entries: Vec<_> = entries.collect();
         let methods = entries.iter().map(|entry| entry.method).collect();
-        Self { engine, feed: None, entries, methods }
+        Self { engine, feed: None, entries, methods, namespaces: None }
     }
 
     /// The same, with subscriptions to what the feed tells.
@@ -142,6 +164,12 @@ impl Api {
     pub(crate) fn entry(&self, name: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.method.name == name)
     }
+}
+
+/// Whether a name is of one of these namespaces, or says which there are.
+fn is_of(name: &str, namespaces: &[String]) -> bool {
+    let namespace = name.split('_').next().unwrap_or_default();
+    namespace == "rpc" || namespaces.iter().any(|offered| offered == namespace)
 }
 
 fn plain(tables: &[&'static [Entry]]) -> impl Iterator<Item = Entry> + use<> {

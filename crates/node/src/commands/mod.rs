@@ -5,6 +5,7 @@ mod export;
 mod import;
 mod init;
 mod node;
+mod node_args;
 mod storage;
 
 use std::path::Path;
@@ -21,7 +22,8 @@ pub(crate) use db::{DbArgs, db};
 pub(crate) use export::{ExportArgs, export};
 pub(crate) use import::{ImportArgs, import};
 pub(crate) use init::{InitArgs, init};
-pub(crate) use node::{NodeArgs, run_node};
+pub(crate) use node::run_node;
+pub(crate) use node_args::NodeArgs;
 
 /// Opens the chain in a data directory, or begins it with the genesis in the file `chain`.
 fn open(data_dir: &Path, chain: Option<&Path>, storage: &StorageArgs) -> anyhow::Result<Engine> {

@@ -1,0 +1,176 @@
+use std::collections::BTreeMap;
+
+use clap::Arg;
+
+use super::*;
+
+const DOCS: [&str; 2] =
+    [include_str!("../../../../docs/node.md"), include_str!("../../../../docs/operations.md")];
+
+fn node_flags() -> Vec<Arg> {
+    flags::flags_of(&Cli::command(), "node")
+}
+
+fn name(flag: &Arg) -> &str {
+    flag.get_long().expect("flags have names")
+}
+
+/// The configuration that a command line makes, or what is said against it.
+fn config(arguments: &[&str]) -> Result<String, String> {
+    let given = ["deponent", "config"].iter().chain(arguments).map(OsString::from);
+    let matches = flags::read(Cli::command(), &given.collect::<Vec<_>>());
+    let matches = matches.map_err(|fault| fault.to_string())?;
+    let Cli { command, .. } = Cli::from_arg_matches(&matches).map_err(|fault| fault.to_string())?;
+    let Command::Config(args) = command else { panic!("another command") };
+    let (_, matches) = matches.subcommand().expect("config");
+    Ok(flags::effective(&Cli::command(), matches, &args.computed()))
+}
+
+/// A value that a flag takes, and which is not its default.
+fn sample(flag: &Arg) -> String {
+    let kind = flag.get_value_names().map_or("", |names| names[0].as_str());
+    match (name(flag), kind) {
+        ("log.level", _) => "warn,deponent_engine=trace".into(),
+        ("log.format", _) => "json".into(),
+        ("http.api" | "ws.api", _) => "eth,debug".into(),
+        (_, "BYTES") => "3GiB".into(),
+        (_, "PORT") => "4242".into(),
+        (_, "IP") => "127.0.0.9".into(),
+        (_, "FILE" | "DIR" | "DIR|FILE") => "/a \"b\" \\ c\u{7f}é".into(),
+        (_, "NAMES" | "PAGES") => "one.example,two.example".into(),
+        (_, "BLOCKS" | "KEYS" | "THREADS" | "FILES") => "17".into(),
+        (_, "BOOL") => (flag.get_default_values()[0] != "true").to_string(),
+        (_, "ENODES" | "METHOD" | "MODE" | "NUMBER" | "ID" | "NAME") => "true".into(),
+        (name, kind) => panic!("what is a {kind} of --{name}?"),
+    }
+}
+
+#[test]
+fn every_flag_goes_into_a_file_and_comes_out_of_it_again() {
+    // It is not allowed beside --ipcdisable, on the command line.
+    let flags = node_flags();
+    let given = flags.iter().filter(|flag| name(flag) != "ipcpath");
+    let given: Vec<_> = given.map(|flag| format!("--{}={}", name(flag), sample(flag))).collect();
+    let printed = config(&given.iter().map(String::as_str).collect::<Vec<_>>()).expect("taken");
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("node.toml");
+    std::fs::write(&file, &printed).expect("written");
+    let file = format!("--config={}", file.display());
+    assert_eq!(config(&[&file]).expect("read again"), printed);
+
+    let default = config(&[]).expect("no flag is required");
+    for flag in &flags {
+        let line = |text: &str| {
+            let key = format!("{:?}", name(flag));
+            let mut lines = text.lines().map(|line| line.trim_start_matches("# ").to_owned());
+            lines.find(|line| line.starts_with(&key)).unwrap_or_else(|| panic!("no {key}: {text}"))
+        };
+        assert_ne!(line(&default), line(&printed), "the sample of it is its default");
+    }
+    // The command line wins, also against a switch, and against what excludes its flag.
+    let printed = config(&[&file, "--http.port=99", "--testing=false", "--ws.api=net"]).unwrap();
+    for line in [r#""http.port" = 99"#, r#""testing" = false"#, r#""ws.api" = ["net"]"#] {
+        assert!(printed.lines().any(|found| found == line), "{line}: {printed}");
+    }
+    config(&[&file, "--ipcpath=/x", "--ipcdisable=false"]).expect_err("both are given");
+    config(&[&file, "--ipcpath=/x"]).expect("the file's --ipcdisable is no flag given");
+}
+
+#[test]
+fn a_key_that_is_no_flag_is_refused_with_the_nearest_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("node.toml");
+    let flag = format!("--config={}", file.display());
+    let refused = |text: &str, words: &[&str]| {
+        std::fs::write(&file, text).expect("written");
+        let said = config(&[&flag]).expect_err(text);
+        for words in words.iter().chain(&["node.toml"]) {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+    };
+    refused("[http]\nprot = 1\n", &[r#""http.prot""#, r#""http.port""#]);
+    refused("\"print-limits\" = true\n", &[r#""print-limits""#]);
+    refused("chain = [\"a\"]\n", &[r#""chain" is a list"#]);
+    refused("chain = 1.5\n", &[r#""chain" is a float"#]);
+    refused("chain =\n", &["line 1"]);
+    refused("\"http.port\" = 70000\n", &["'70000'", "--http.port", "65535"]);
+    refused("testing = \"maybe\"\n", &["'maybe'", "--testing"]);
+    std::fs::write(&file, "[http]\nport = 7\nvhosts = [\"a\", \"b\"]\n").expect("written");
+    let printed = config(&[&flag]).expect("tables are paths");
+    assert!(printed.contains("\"http.port\" = 7\n"), "{printed}");
+    assert!(printed.contains("\"http.vhosts\" = [\"a\", \"b\"]\n"), "{printed}");
+    let absent = config(&["--config=/absent.toml"]).expect_err("it is not there");
+    assert!(absent.contains("/absent.toml"), "{absent}");
+}
+
+#[test]
+fn a_wrong_value_is_named_with_its_flag_and_what_is_allowed() {
+    let mut refused = 0;
+    for flag in node_flags() {
+        let given = format!("--{}=no such value", name(&flag));
+        let Err(said) = config(&[&given]) else { continue };
+        refused += 1;
+        let allowed = ["expected", "possible values", "a level is"];
+        assert!(allowed.iter().any(|words| said.contains(words)), "{said}");
+        for words in ["no such value", &format!("--{}", name(&flag))] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+    }
+    assert!(refused > 20, "{refused}");
+    let small = config(&["--memory=1GiB"]).expect_err("too little");
+    assert!(small.contains("--memory") && small.contains("2GiB at least"), "{small}");
+}
+
+/// The default of a flag as its help has it.
+fn default(flag: &Arg) -> String {
+    let values: Vec<_> = flag.get_default_values().iter().map(|v| v.to_string_lossy()).collect();
+    let help = flag.get_long_help().or(flag.get_help()).map(ToString::to_string);
+    let help = help.unwrap_or_default();
+    let said = help.split_once("[default: ").and_then(|(_, rest)| rest.split_once(']'));
+    match (values.join(","), said) {
+        (values, _) if values == "false" => "off".into(),
+        (values, _) if values == "true" => "on".into(),
+        (values, _) if !values.is_empty() => values,
+        (_, Some((said, _))) => said.into(),
+        (_, None) => "none".into(),
+    }
+}
+
+#[test]
+fn every_flag_is_in_the_documentation_with_its_default() {
+    // Rows of tables: flags, default, reason.
+    let mut documented = BTreeMap::new();
+    for line in DOCS.iter().flat_map(|text| text.lines()).filter(|l| l.starts_with("| `--")) {
+        let cells: Vec<_> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [flags, default, reason] = cells[..] else { panic!("three cells: {line}") };
+        assert!(!reason.is_empty(), "{line}");
+        for flag in flags.split(", ") {
+            let flag = flag.trim_matches('`').trim_start_matches("--").to_owned();
+            documented.insert(flag, default.replace('`', ""));
+        }
+    }
+    // It depends on the machine.
+    let by_cores = ["engine.ahead-threads", "engine.trie-workers"];
+    let ours = node_flags().into_iter().filter(|flag| !by_cores.contains(&name(flag)));
+    let ours: BTreeMap<_, _> = ours.map(|flag| (name(&flag).to_owned(), default(&flag))).collect();
+    let differ = |(flag, default): &(&String, &String)| documented.get(*flag) != Some(*default);
+    let wrong: Vec<_> =
+        ours.iter().filter(differ).map(|(flag, text)| (flag, text, documented.get(flag))).collect();
+    assert!(wrong.is_empty(), "flag, default, documented: {wrong:#?}");
+    let known = |flag: &String| ours.contains_key(flag) || by_cores.contains(&flag.as_str());
+    let unknown: Vec<_> = documented.keys().filter(|flag| !known(flag)).collect();
+    let outside = ["config", "print-limits"];
+    assert!(unknown.iter().all(|flag| outside.contains(&flag.as_str())), "{unknown:?}");
+}
+
+#[test]
+fn completions_and_man_pages_have_the_flags() {
+    let mut completed = Vec::new();
+    clap_complete::generate(Shell::Bash, &mut Cli::command(), "deponent", &mut completed);
+    let completed = String::from_utf8(completed).expect("UTF-8");
+    assert!(node_flags().iter().all(|flag| completed.contains(&format!("--{}", name(flag)))));
+    let help = Cli::command().find_subcommand_mut("node").expect("node").render_help().to_string();
+    for heading in ["Chain and files:", "Public port", "Engine API", "Memory", "Peer-to-peer"] {
+        assert!(help.contains(heading), "{help}");
+    }
+}

@@ -1,0 +1,410 @@
+//! The flags of `deponent node`. The names are those of geth and reth.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args};
+use engine::EngineOptions;
+
+use super::storage::{StorageArgs, with_default};
+use crate::data_directory::Retention;
+use crate::flags::values::{
+    LOCALHOST, count, parse_bytes, parse_ip, parse_port, positive, shown_bytes,
+};
+use crate::memory::DEFAULT_MEMORY;
+use crate::{NodeMemory, limits};
+
+/// The arguments of `deponent node`.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Chain and files")]
+pub(crate) struct NodeArgs {
+    /// Read flags from a TOML file, whose keys are their names, as "http.port" = 8545. The command
+    /// line wins. `deponent config` prints all keys.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The chain's rules and first block, a genesis.json in geth's form. Not needed once the data
+    /// directory holds a chain.
+    #[arg(long, value_name = "FILE")]
+    pub(super) chain: Option<PathBuf>,
+    /// The data directory: chain, state, witnesses and secret. It is created if absent.
+    #[arg(long, value_name = "DIR")]
+    pub(super) datadir: Option<PathBuf>,
+    /// Stop when the disk of the data directory has fewer free bytes, with exit status 74. Warn
+    /// below twice as many. 0 never stops.
+    #[arg(long = "datadir.min-free", value_name = "BYTES", value_parser = parse_bytes,
+          default_value = "2GiB")]
+    pub(super) min_free_bytes: u64,
+    /// Sync the journal before each VALID and each fork choice is answered, so that they outlast a
+    /// power cut too. Without it they outlast the process, however it ends. It takes as long as the
+    /// disk takes for a sync.
+    #[arg(long = "journal.sync")]
+    pub(super) journal_sync: bool,
+    #[command(flatten)]
+    pub(super) public: PublicArgs,
+    #[command(flatten)]
+    pub(super) authrpc: AuthrpcArgs,
+    #[command(flatten)]
+    pub(super) storage: StorageArgs,
+    #[command(flatten)]
+    memory: MemoryArgs,
+    #[command(flatten)]
+    engine: EngineArgs,
+    #[command(flatten)]
+    pub(super) network: NetworkArgs,
+}
+
+/// The public port, and WebSockets.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Public port (HTTP and WebSocket)")]
+pub(super) struct PublicArgs {
+    /// Listen on the public JSON-RPC port; --http=false does not.
+    #[arg(long = "http", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_value_t = true, default_missing_value = "true", action = ArgAction::Set,
+          hide_possible_values = true)]
+    pub(super) http: bool,
+    /// The IP address on which the public JSON-RPC port listens.
+    #[arg(long = "http.addr", value_name = "IP", value_parser = parse_ip,
+          default_value_t = LOCALHOST)]
+    pub(super) http_addr: IpAddr,
+    /// The public JSON-RPC port; 0 takes any free one.
+    #[arg(long = "http.port", value_name = "PORT", value_parser = parse_port,
+          default_value_t = 8545)]
+    pub(super) http_port: u16,
+    /// The namespaces of methods that the public port offers, between commas [default: all that it
+    /// has].
+    #[arg(long = "http.api", value_name = "NAMES", value_delimiter = ',',
+          value_parser = NAMESPACES, hide_possible_values = true)]
+    pub(super) http_api: Vec<String>,
+    /// Host names under which the public port may be called, between commas, besides IP addresses;
+    /// * for any name.
+    #[arg(
+        long = "http.vhosts",
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "localhost"
+    )]
+    pub(super) http_vhosts: Vec<String>,
+    /// Web pages that may call the public port (CORS), between commas: https://NAME, NAME:PORT or
+    /// NAME; * for any page [default: none].
+    #[arg(long = "http.corsdomain", value_name = "PAGES", value_delimiter = ',')]
+    pub(super) http_corsdomain: Vec<String>,
+    /// Never compress answers, on any port. Otherwise clients that accept zstd get it.
+    #[arg(long = "zstddisable")]
+    pub(super) zstd_disable: bool,
+    /// Offer WebSockets where --ws.port says. The public port offers them in any case: the flag is
+    /// accepted for scripts.
+    #[arg(long = "ws")]
+    pub(super) ws: bool,
+    /// The IP address of a port of its own for WebSockets [default: that of --http.addr].
+    #[arg(long = "ws.addr", value_name = "IP", value_parser = parse_ip)]
+    pub(super) ws_addr: Option<IpAddr>,
+    /// The port for WebSockets: one of its own if it is not that of --http.port [default: that of
+    /// --http.port].
+    #[arg(long = "ws.port", value_name = "PORT", value_parser = parse_port)]
+    pub(super) ws_port: Option<u16>,
+    /// The namespaces that a port of its own for WebSockets offers [default: those of --http.api].
+    #[arg(long = "ws.api", value_name = "NAMES", value_delimiter = ',',
+          value_parser = NAMESPACES, hide_possible_values = true)]
+    pub(super) ws_api: Vec<String>,
+    /// Web pages that may open a WebSocket, in the same forms [default: none].
+    #[arg(long = "ws.origins", value_name = "PAGES", value_delimiter = ',')]
+    pub(super) ws_origins: Vec<String>,
+}
+
+/// The namespaces that scripts name, also those of which no method is offered here.
+const NAMESPACES: [&str; 18] = [
+    "admin",
+    "clique",
+    "debug",
+    "deponent",
+    "engine",
+    "eth",
+    "flashbots",
+    "les",
+    "miner",
+    "net",
+    "ots",
+    "personal",
+    "reth",
+    "rpc",
+    "testing",
+    "trace",
+    "txpool",
+    "web3",
+];
+
+/// The Engine API's port, and the Unix socket.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Engine API and Unix socket")]
+pub(super) struct AuthrpcArgs {
+    /// The IP address on which the Engine API's port listens.
+    #[arg(long = "authrpc.addr", value_name = "IP", value_parser = parse_ip,
+          default_value_t = LOCALHOST)]
+    pub(super) authrpc_addr: IpAddr,
+    /// The Engine API's port; 0 takes any free one.
+    #[arg(long = "authrpc.port", value_name = "PORT", value_parser = parse_port,
+          default_value_t = 8551)]
+    pub(super) authrpc_port: u16,
+    /// Host names under which the Engine API's port may be called, between commas, besides IP
+    /// addresses; * for any name.
+    #[arg(
+        long = "authrpc.vhosts",
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "*"
+    )]
+    pub(super) authrpc_vhosts: Vec<String>,
+    /// The file with the secret shared with the consensus client, 32 bytes in hex [default: jwt.hex
+    /// in the data directory, created if absent].
+    #[arg(long = "authrpc.jwtsecret", value_name = "FILE")]
+    pub(super) authrpc_jwtsecret: Option<PathBuf>,
+    /// Offer testing_buildBlockV1 on the Engine API's port. Not for public networks.
+    #[arg(long)]
+    pub(super) testing: bool,
+    /// The Unix socket that offers all methods of both ports, without tokens, to the user who runs
+    /// the node [default: deponent.ipc in the data directory].
+    #[arg(long = "ipcpath", value_name = "FILE")]
+    pub(super) ipc_path: Option<PathBuf>,
+    /// Do not listen on a Unix socket.
+    #[arg(long = "ipcdisable", conflicts_with = "ipc_path")]
+    pub(super) ipc_disable: bool,
+}
+
+/// Memory of ports and caches together, and of each port.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Memory and storage")]
+struct MemoryArgs {
+    #[arg(long = "cache.witness-bytes", value_name = "BYTES", value_parser = parse_bytes,
+          help = with_default("Memory for the witnesses of the newest blocks; 0 caches none",
+                              DEFAULT_MEMORY.witnesses))]
+    witness_cache_bytes: Option<u64>,
+    #[arg(long = "engine.unpersisted-bytes", value_name = "BYTES", value_parser = parse_bytes,
+          help = with_default("The most bytes that may wait to be persisted. Beyond them \
+                               newPayload waits for the disk; forkchoiceUpdated never does",
+                              DEFAULT_MEMORY.unpersisted))]
+    unpersisted_bytes: Option<u64>,
+    /// Memory of the node, as 16GiB, from which all ports and caches have their parts that are not
+    /// given: as much of it as they have of 8GiB by default [default: what they have themselves].
+    #[arg(long = "memory", value_name = "BYTES", value_parser = parse_node_bytes)]
+    total_memory: Option<u64>,
+    #[arg(long = "http.memory", value_name = "BYTES", value_parser = parse_port_bytes,
+          help = with_default("Memory of all requests, answers and connections of the public \
+                               port, calls that run aside", DEFAULT_MEMORY.http))]
+    http_memory: Option<u64>,
+    #[arg(long = "authrpc.memory", value_name = "BYTES", value_parser = parse_port_bytes,
+          help = with_default("The same of the Engine API's port and the Unix socket together",
+                              DEFAULT_MEMORY.authrpc))]
+    authrpc_memory: Option<u64>,
+    /// Print the bounds of all memory that ports and caches may take with these options, and their
+    /// sum, and exit.
+    #[arg(long = "print-limits")]
+    print_limits: bool,
+}
+
+/// How blocks run.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Block execution")]
+struct EngineArgs {
+    /// The number of blocks that may wait in memory before they are persisted.
+    #[arg(long = "engine.persistence-threshold", value_name = "BLOCKS",
+          value_parser = count::<usize>,
+          default_value_t = EngineOptions::default().persistence_threshold)]
+    persistence_threshold: usize,
+    /// The number of trie keys handed to a worker thread at a time.
+    #[arg(long = "engine.multiproof-chunk-size", value_name = "KEYS", value_parser = positive,
+          default_value_t = EngineOptions::default().multiproof_chunk_size)]
+    multiproof_chunk_size: usize,
+    /// The number of threads that run transactions speculatively in blocks without an access list.
+    /// The default depends on the cores: 7 from 16 on, 3 on 8, 1 on 4, and 0 on fewer, where they
+    /// would cost time.
+    #[arg(long = "engine.ahead-threads", value_name = "THREADS", value_parser = count::<usize>,
+          default_value_t = EngineOptions::default().ahead_threads)]
+    ahead_threads: usize,
+    /// The number of threads that load and update tries while a block runs [default: the cores
+    /// beside the others].
+    #[arg(long = "engine.trie-workers", value_name = "THREADS", value_parser = count::<usize>)]
+    trie_workers: Option<usize>,
+}
+
+/// Flags of other clients for peer-to-peer networking, of which this one has none.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Peer-to-peer network (there is none: accepted with a warning)")]
+pub(super) struct NetworkArgs {
+    /// No effect: there are no peers. The consensus client brings the blocks.
+    #[arg(long, value_name = "ENODES")]
+    bootnodes: Option<String>,
+    /// No effect: there is no port for peers.
+    #[arg(long, value_name = "PORT")]
+    port: Option<String>,
+    /// No effect: there is no port for peers.
+    #[arg(long, value_name = "METHOD")]
+    nat: Option<String>,
+    /// No effect: there is no port for peers.
+    #[arg(long = "nat.extip", value_name = "IP")]
+    nat_extip: Option<String>,
+    /// No effect: blocks come from the consensus client, or from files with deponent import.
+    #[arg(long, value_name = "MODE")]
+    syncmode: Option<String>,
+    /// No effect: peers are never looked for.
+    #[arg(long)]
+    nodiscover: bool,
+    /// No effect: there is no port for peers.
+    #[arg(long = "p2p.addr", value_name = "IP")]
+    p2p_addr: Option<String>,
+    /// No effect: there is no port for peers.
+    #[arg(long = "p2p.port", value_name = "PORT")]
+    p2p_port: Option<String>,
+    /// No effect: peers are never looked for.
+    #[arg(long = "discovery.port", value_name = "PORT")]
+    discovery_port: Option<String>,
+    /// No effect: there are no peers.
+    #[arg(long, value_name = "NUMBER")]
+    maxpeers: Option<String>,
+    /// No effect: the genesis file has the chain's identifier.
+    #[arg(long, value_name = "ID")]
+    networkid: Option<String>,
+    /// No effect: the name would be shown to peers.
+    #[arg(long, value_name = "NAME")]
+    identity: Option<String>,
+}
+
+impl NetworkArgs {
+    /// The flags that are given, and do nothing.
+    pub(super) fn given(&self) -> Vec<&'static str> {
+        let Self { bootnodes, port, nat, nat_extip, syncmode, nodiscover, .. } = self;
+        let Self { p2p_addr, p2p_port, discovery_port, maxpeers, networkid, identity, .. } = self;
+        let flags = [
+            ("--bootnodes", bootnodes.is_some()),
+            ("--port", port.is_some()),
+            ("--nat", nat.is_some()),
+            ("--nat.extip", nat_extip.is_some()),
+            ("--syncmode", syncmode.is_some()),
+            ("--nodiscover", *nodiscover),
+            ("--p2p.addr", p2p_addr.is_some()),
+            ("--p2p.port", p2p_port.is_some()),
+            ("--discovery.port", discovery_port.is_some()),
+            ("--maxpeers", maxpeers.is_some()),
+            ("--networkid", networkid.is_some()),
+            ("--identity", identity.is_some()),
+        ];
+        flags.into_iter().filter_map(|(flag, is_given)| is_given.then_some(flag)).collect()
+    }
+}
+
+/// Parses the memory of a port.
+fn parse_port_bytes(text: &str) -> Result<u64, String> {
+    at_least(limits::LEAST_PORT_BYTES, "a port", parse_bytes(text)?)
+}
+
+/// Parses the memory of a node.
+fn parse_node_bytes(text: &str) -> Result<u64, String> {
+    at_least(limits::LEAST_NODE_BYTES, "a node", parse_bytes(text)?)
+}
+
+fn at_least(least: u64, what: &str, bytes: u64) -> Result<u64, String> {
+    match bytes >= least {
+        true => Ok(bytes),
+        false => Err(format!("{what} needs {} at least", shown_bytes(least))),
+    }
+}
+
+impl NodeArgs {
+    /// What clap cannot check.
+    ///
+    /// # Errors
+    /// Says which flag is missing, or does not go with which other.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.datadir.is_none() && !self.memory.print_limits {
+            return Err("name the data directory: --datadir DIR".into());
+        }
+        self.public.websocket().map(drop)
+    }
+
+    /// Whether the bounds are to be printed, and no node is to run.
+    pub(super) fn prints_limits(&self) -> bool {
+        self.memory.print_limits
+    }
+
+    /// The options that were given, and else the parts of `--memory`.
+    pub(super) fn memory(&self) -> NodeMemory {
+        let all = self.memory.total_memory.map_or_else(NodeMemory::default, NodeMemory::of);
+        NodeMemory {
+            http: self.memory.http_memory.unwrap_or(all.http),
+            authrpc: self.memory.authrpc_memory.unwrap_or(all.authrpc),
+            pages: self.storage.cache_bytes.unwrap_or(all.pages),
+            codes: self.storage.code_cache_bytes.unwrap_or(all.codes),
+            witnesses: self.memory.witness_cache_bytes.unwrap_or(all.witnesses),
+            unpersisted: self.memory.unpersisted_bytes.unwrap_or(all.unpersisted),
+        }
+    }
+
+    pub(super) fn engine_options(&self, memory: NodeMemory) -> EngineOptions {
+        let EngineArgs { persistence_threshold, multiproof_chunk_size, .. } = self.engine;
+        EngineOptions {
+            persistence_threshold,
+            unpersisted_bytes: memory.unpersisted,
+            multiproof_chunk_size,
+            ahead_threads: self.engine.ahead_threads,
+            trie_workers: self.engine.trie_workers,
+            read_ahead_bytes: memory.pages,
+            witness_cache_bytes: memory.witnesses as usize,
+            ..self.storage.engine(Retention::default())
+        }
+    }
+
+    /// The flags whose defaults depend on others, with the values that hold if they are not given.
+    pub(crate) fn computed(&self) -> HashMap<&'static str, String> {
+        let memory = self.memory();
+        let kept = Retention::default();
+        let mut computed = HashMap::from([
+            ("http.memory", shown_bytes(memory.http)),
+            ("authrpc.memory", shown_bytes(memory.authrpc)),
+            ("cache.bytes", shown_bytes(memory.pages)),
+            ("cache.code-bytes", shown_bytes(memory.codes)),
+            ("cache.witness-bytes", shown_bytes(memory.witnesses)),
+            ("engine.unpersisted-bytes", shown_bytes(memory.unpersisted)),
+            ("history.retain-blocks", kept.history.to_string()),
+            ("witness.retain-blocks", kept.witness_blocks.to_string()),
+            ("witness.retain-bytes", shown_bytes(kept.witness_bytes)),
+            ("ws.addr", self.public.http_addr.to_string()),
+            ("ws.port", self.public.http_port.to_string()),
+        ]);
+        if let Some(directory) = &self.datadir {
+            let file = |name| directory.join(name).display().to_string();
+            computed.insert("ipcpath", file("deponent.ipc"));
+        }
+        computed
+    }
+}
+
+impl PublicArgs {
+    /// The address of a port of its own for WebSockets, if there is to be one.
+    ///
+    /// # Errors
+    /// If it would need another port than it has.
+    pub(super) fn websocket(&self) -> Result<Option<SocketAddr>, String> {
+        let port = self.ws_port.unwrap_or(self.http_port);
+        let address = self.ws_addr.unwrap_or(self.http_addr);
+        if port != self.http_port || !self.http {
+            let is_wanted = self.ws || self.ws_port.is_some();
+            return Ok(is_wanted.then_some(SocketAddr::new(address, port)));
+        }
+        let (http, ws) = (&self.http_api, &self.ws_api);
+        if address != self.http_addr {
+            return Err("--ws.addr is not --http.addr: give WebSockets a --ws.port too, which is \
+                        not --http.port"
+                .into());
+        }
+        if !ws.is_empty() && ws.iter().collect::<Names<'_>>() != http.iter().collect() {
+            return Err(
+                "--ws.api is not --http.api: give WebSockets a --ws.port too, which is not \
+                        --http.port"
+                    .into(),
+            );
+        }
+        Ok(None)
+    }
+}
+
+type Names<'a> = std::collections::BTreeSet<&'a String>;

@@ -1,0 +1,78 @@
+//! The flags of `deponent node` in two places: the command line, and a configuration file whose
+//! values stand where the flags' defaults do, so that the command line wins.
+
+mod config_file;
+mod effective;
+pub(crate) mod values;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::builder::ValueParser;
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+pub(crate) use effective::effective;
+
+/// The commands whose flags may stand in a configuration file.
+const CONFIGURED: [&str; 2] = ["node", "config"];
+
+/// Flags that make no sense in a configuration file.
+const OUTSIDE: [&str; 4] = ["config", "help", "print-limits", "version"];
+
+/// Reads the command line, and the configuration file that it names.
+///
+/// # Errors
+/// If a flag or a key is unknown, or a value is wrong; if the file cannot be read.
+pub(crate) fn read(command: Command, given: &[OsString]) -> Result<ArgMatches, clap::Error> {
+    let command = with_values_of_switches(command);
+    let matches = command.clone().try_get_matches_from(given)?;
+    let file = matches.subcommand().filter(|(name, _)| CONFIGURED.contains(name));
+    let file = file.and_then(|(name, matches)| Some((name, matches.get_one::<PathBuf>("config")?)));
+    let Some((name, file)) = file else { return Ok(matches) };
+    let in_file = |fault: String| {
+        let text = format!("{}: {fault}\n", file.display());
+        clap::Error::raw(ErrorKind::ValueValidation, text)
+    };
+    let flags = flags_of(&command, name);
+    let settings = config_file::read(file, &flags).map_err(in_file)?;
+    let configured = settings.into_iter().fold(command, |command, (flag, values)| {
+        let is_global = command.get_arguments().any(|arg| arg.get_id() == flag.get_id());
+        let set =
+            |command: Command| command.mut_arg(flag.get_id(), |arg| arg.default_values(values));
+        if is_global { set(command) } else { command.mut_subcommand(name, set) }
+    });
+    // Without the file there was no fault.
+    let matches = configured.try_get_matches_from(given);
+    matches.map_err(|fault| in_file(fault.to_string().trim_start_matches("error: ").to_owned()))
+}
+
+/// All flags of a command that may stand in a configuration file.
+pub(crate) fn flags_of(command: &Command, name: &str) -> Vec<Arg> {
+    let mut command = with_values_of_switches(command.clone());
+    command.build();
+    let found = command.find_subcommand(name).expect("it is a command of ours");
+    let is_inside = |arg: &&Arg| arg.get_long().is_some_and(|long| !OUTSIDE.contains(&long));
+    found.get_arguments().filter(is_inside).cloned().collect()
+}
+
+/// Lets switches have a value, as in `--testing=false`: so the command line can undo one that the
+/// configuration file sets, and scripts that write `--nodiscover=true` work.
+fn with_values_of_switches(command: Command) -> Command {
+    let valued = |arg: Arg| match arg.get_action() {
+        ArgAction::SetTrue => arg
+            .action(ArgAction::Set)
+            .num_args(0..=1)
+            .require_equals(true)
+            .value_name("BOOL")
+            .value_parser(ValueParser::bool())
+            .default_value("false")
+            .default_missing_value("true")
+            .hide_default_value(true)
+            .hide_possible_values(true),
+        _ => arg,
+    };
+    CONFIGURED.iter().fold(command, |command, name| {
+        command.mut_subcommand(name, |command| command.mut_args(valued))
+    })
+}
