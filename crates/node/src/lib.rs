@@ -55,4 +55,4 @@ mod verify;
 pub use api::Api;
 pub use disk::DiskFault;
 pub use memory::NodeMemory;
-pub use node::{Node, NodeOptions, WebSocketPort};
+pub use node::{Node, NodeOptions, PublicPort};

@@ -1,8 +1,9 @@
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use engine::{Engine, EngineOptions, PersistedBlock};
 use rpc::{
     AllowedOrigins, JwtSecret, Limits, Listener, LogThrottle, PortMemory, ServerOptions, serve,
@@ -35,7 +36,7 @@ pub struct NodeOptions {
     /// The namespaces of methods that it offers; `None` is all that it has.
     pub http_namespaces: Option<Vec<String>>,
     /// A public port of its own for WebSockets.
-    pub websocket: Option<WebSocketPort>,
+    pub websocket: Option<PublicPort>,
     /// The address of the Engine API's port. Port 0 takes any free one.
     pub engine: SocketAddr,
     /// The path of the Unix socket, if there is to be one: it offers all methods and resources of
@@ -62,9 +63,9 @@ pub struct NodeOptions {
     pub database: DatabaseOptions,
 }
 
-/// A public port beside that of HTTP, with the same origins and memory.
+/// A public port. All of them have the same origins and share their memory.
 #[derive(Debug, Clone)]
-pub struct WebSocketPort {
+pub struct PublicPort {
     /// Where it listens. Port 0 takes any free one.
     pub address: SocketAddr,
     /// The namespaces of methods that it offers; `None` is all.
@@ -192,27 +193,13 @@ impl Node {
         node._watch.spawn(allocator::watch_port(held));
         let api = Api::engine_port(chain.clone(), testing).with_feed(feed.clone());
         node.engine_addr = node.listen(engine, authenticated, api).await?;
-        let offered = |names: Option<Vec<String>>| {
-            let api = Api::public_port(chain.clone()).with_feed(feed.clone());
-            match names {
-                Some(names) => api.only(&names),
-                None => api,
-            }
-        };
-        if let Some(WebSocketPort { address, namespaces }) = options.websocket {
-            let api = offered(namespaces);
-            node.websocket_addr = Some(node.listen(address, public.clone(), api).await?);
-        }
-        if options.offers_http {
-            let api = offered(options.http_namespaces);
-            node.http_addr = node.listen(http, public, api).await?;
-        }
+        let http = PublicPort { address: http, namespaces: options.http_namespaces };
+        let public_ports = [options.offers_http.then_some(http), options.websocket];
+        let [at, websocket_at] = node.listen_in_public(&public, public_ports, &feed).await?;
+        (node.http_addr, node.websocket_addr) = (at.unwrap_or(node.http_addr), websocket_at);
         if let Some(path) = ipc {
-            let listener = rpc::bind_unix(&path).with_context(|| {
-                let path = path.display();
-                format!("cannot listen on the socket {path}: see --ipcpath and --ipcdisable")
-            })?;
-            node.serve(listener.into(), trusted, Api::local(chain, testing).with_feed(feed));
+            let listener = bind_socket(&path)?;
+            node.serve(listener, trusted, Api::local(chain, testing).with_feed(feed));
             node.ipc_path = Some(path);
         }
         Ok(node)
@@ -240,6 +227,25 @@ impl Node {
         while ports.join_next().await.is_some() {}
     }
 
+    /// Listens on the public ports that there are to be.
+    async fn listen_in_public(
+        &mut self,
+        options: &ServerOptions,
+        ports: [Option<PublicPort>; 2],
+        feed: &Arc<Feed>,
+    ) -> anyhow::Result<[Option<SocketAddr>; 2]> {
+        let mut listening = [None; 2];
+        for (port, listening) in ports.into_iter().zip(&mut listening) {
+            let Some(PublicPort { address, namespaces }) = port else { continue };
+            let mut api = Api::public_port(self.engine.clone()).with_feed(feed.clone());
+            if let Some(namespaces) = namespaces {
+                api = api.only(&namespaces);
+            }
+            *listening = Some(self.listen(address, options.clone(), api).await?);
+        }
+        Ok(listening)
+    }
+
     async fn listen(
         &mut self,
         address: SocketAddr,
@@ -261,6 +267,27 @@ impl Node {
             serve(listener, options, Arc::new(api), stopped).await;
         });
     }
+}
+
+/// Listens on a Unix socket. A file that is no socket is never replaced.
+fn bind_socket(path: &Path) -> anyhow::Result<Listener> {
+    let found = std::fs::symlink_metadata(path).map(|found| found.file_type());
+    if let Some(found) = found.ok().filter(|found| !found.is_socket()) {
+        let kind = match (found.is_dir(), found.is_symlink()) {
+            (true, _) => "directory",
+            (_, true) => "link",
+            _ => "file",
+        };
+        bail!(
+            "cannot listen on {}: it is a {kind}, and no socket. Name another path with --ipcpath, \
+             or remove the {kind}; --ipcdisable starts without a socket",
+            path.display()
+        );
+    }
+    let listener = rpc::bind_unix(path).with_context(|| {
+        format!("cannot listen on the socket {}: see --ipcpath and --ipcdisable", path.display())
+    })?;
+    Ok(listener.into())
 }
 
 /// Any name and no web page, for ports that web pages cannot use.
@@ -327,5 +354,30 @@ fn lower_priority() {
         rustix::process::setpriority_process(Some(rustix::thread::gettid()), limits::PUBLIC_NICE)
     {
         tracing::debug!(%error, "the priority of a thread stays as it is");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_that_is_no_socket_is_named_and_stays() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (file, link) = (directory.path().join("file"), directory.path().join("link"));
+        std::fs::write(&file, "kept").expect("written");
+        std::os::unix::fs::symlink(&file, &link).expect("a link");
+        for (path, kind) in
+            [(&file, "a file,"), (&link, "a link"), (&directory.path().into(), "a directory")]
+        {
+            let said = bind_socket(path).expect_err("no socket").to_string();
+            for words in [kind, "--ipcpath", path.to_str().expect("UTF-8")] {
+                assert!(said.contains(words), "{words}: {said}");
+            }
+        }
+        assert_eq!(std::fs::read_to_string(&file).expect("there"), "kept");
+        let socket = directory.path().join("socket");
+        drop(bind_socket(&socket).expect("a new one"));
+        bind_socket(&socket).expect("one that is left over");
     }
 }

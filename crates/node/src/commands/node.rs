@@ -10,7 +10,7 @@ use state::{JournalMode, Options as DatabaseOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::node_args::{NetworkArgs, NodeArgs};
-use crate::node::WebSocketPort;
+use crate::node::PublicPort;
 use crate::{DiskFault, Node, NodeOptions, limits};
 
 /// Runs a node until SIGINT, SIGTERM or SIGHUP, or a fault of the disk.
@@ -57,7 +57,7 @@ fn node_options(args: NodeArgs) -> anyhow::Result<NodeOptions> {
         data_dir,
         offers_http: public.http,
         http: SocketAddr::new(public.http_addr, public.http_port),
-        websocket: websocket.map(|address| WebSocketPort {
+        websocket: websocket.map(|address| PublicPort {
             address,
             namespaces: namespaces(public.ws_api).or_else(|| http_api.clone()),
         }),

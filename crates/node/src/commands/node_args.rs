@@ -310,7 +310,7 @@ fn at_least(least: u64, what: &str, bytes: u64) -> Result<u64, String> {
 }
 
 impl NodeArgs {
-    /// What clap cannot check.
+    /// Checks the flags that clap cannot.
     ///
     /// # Errors
     /// Says which flag is missing, or does not go with which other.

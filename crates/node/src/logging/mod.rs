@@ -17,12 +17,12 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::flags::values::{count, parse_bytes};
 use file::RotatedFile;
 
-/// What is logged, how and where.
+/// The level, the form and the files of the log.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Log")]
 pub(crate) struct LogArgs {
-    /// What is logged: off, error, warn, info, debug or trace; CRATE=LEVEL for one crate or module;
-    /// or several of them with commas between, as info,deponent_engine=debug [default: the
+    /// The level of the log: off, error, warn, info, debug or trace; CRATE=LEVEL for one crate or
+    /// module; or several of them with commas between, as info,deponent_engine=debug [default: the
     /// variable RUST_LOG, else info] (of demo: warn).
     #[arg(long = "log.level", value_name = "LEVEL", global = true, value_parser = checked_level)]
     log_level: Option<String>,
