@@ -307,16 +307,22 @@ impl EngineClient {
         self.json_call("debug_executionWitness", &[block_hash], LONG, REPEATS, read).await
     }
 
-    /// The input of a prover for an Amsterdam block, EIP-8025's `StatelessInput` behind its schema:
-    /// `GET stateless-inputs/{blockHash}`. Not over JSON-RPC.
+    /// The input of a prover for a block, EIP-8025's `StatelessInput` behind the id of its schema:
+    /// `GET stateless-inputs/{blockHash}`. `with_public_keys` asks for the older form, which has
+    /// the signers' public keys. Not over JSON-RPC.
     ///
     /// # Errors
     /// [`Error::NotOverJson`] over JSON-RPC; else when no answer came, or it is a refusal.
-    pub async fn stateless_input(&mut self, block_hash: B256) -> Result<Bytes, Error> {
+    pub async fn stateless_input(
+        &mut self,
+        block_hash: B256,
+        with_public_keys: bool,
+    ) -> Result<Bytes, Error> {
         if self.wire == Wire::Json {
             return Err(Error::NotOverJson("stateless input"));
         }
-        let reply = self.get(&format!("stateless-inputs/{block_hash}"), None, LONG).await?;
+        let query = if with_public_keys { "?public_keys=true" } else { "" };
+        let reply = self.get(&format!("stateless-inputs/{block_hash}{query}"), None, LONG).await?;
         Ok(reply.body.into())
     }
 

@@ -26,8 +26,8 @@ pub enum InvalidBlock {
     Genesis(String),
     #[error("chain id {got}, the chain's is {expected}")]
     ChainId { got: u64, expected: u64 },
-    #[error("{fork} is the fork at {timestamp}; stateless inputs are defined for Amsterdam")]
-    StatelessFork { fork: String, timestamp: u64 },
+    #[error("{fork} is the fork at {timestamp}, and the stateless input has schema {schema:#06x}")]
+    StatelessFork { fork: String, timestamp: u64, schema: u16 },
     #[error("payload: {0}")]
     Payload(String),
     #[error("block hash mismatch: payload says {got}, its fields hash to {expected}")]

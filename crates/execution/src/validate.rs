@@ -8,6 +8,7 @@ use crate::{
 };
 use alloy_consensus::{Header, Transaction as _, TxReceipt, proofs};
 use alloy_eips::eip2718::Encodable2718;
+use alloy_eips::eip7685::Requests;
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{Address, B256, Bloom, Bytes, keccak256};
 use alloy_rlp::{BufMut, Decodable};
@@ -64,6 +65,11 @@ pub struct Verified {
     pub gas_used: u64,
     /// The canonical witness, recorded while verifying: a subset of the one given.
     pub witness: Witness,
+    /// The requests that the block made (EIP-7685), as its header commits to them; none before
+    /// Prague.
+    pub requests: Requests,
+    /// RLP of the block access list (EIP-7928), as the header commits to it; from Amsterdam on.
+    pub block_access_list: Option<Bytes>,
 }
 
 /// Validates `block` statelessly, with `witness` as the only state. A node or code that the witness
@@ -127,6 +133,8 @@ fn verify_with(
         receipts_root: block.header.receipts_root,
         gas_used: block.header.gas_used,
         witness,
+        requests: executed.requests,
+        block_access_list: executed.block_access_list,
     };
     Ok((verified, state.taken_for_absent.unwrap_or_default()))
 }

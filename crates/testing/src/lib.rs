@@ -5,6 +5,7 @@
 //! | `world` | `world` | blocks on a small chain in memory, and their witnesses checked in every way |
 //! | `asm` | `world` | EVM code, op by op |
 //! | `oracle` | `oracle` | the slow twin of the tries |
+//! | `plain_ssz` | `plain-ssz` | the slow twin of stateless inputs |
 //! | `disks` | `disks` | disks that fail, and disks that report accesses |
 //! | `geth` | | geth's commands |
 #![allow(clippy::missing_panics_doc)] // a panic fails the test that calls
@@ -18,6 +19,8 @@ mod folder;
 pub mod geth;
 #[cfg(feature = "oracle")]
 pub mod oracle;
+#[cfg(feature = "plain-ssz")]
+pub mod plain_ssz;
 mod random;
 #[cfg(feature = "world")]
 pub mod world;

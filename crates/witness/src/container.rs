@@ -108,14 +108,9 @@ pub enum SszProblem {
         /// Bytes allowed.
         limit: usize,
     },
-    /// A schema id other than the one that is read here.
-    #[error("schema {got:#06x} is not {expected:#06x}")]
-    Schema {
-        /// Schema found.
-        got: u16,
-        /// Schema that is read here.
-        expected: u16,
-    },
+    /// A schema id that is none of those that are read here.
+    #[error("there is no schema {0:#06x}")]
+    Schema(u16),
     /// A boolean that is neither 0 nor 1.
     #[error("{0} is not a boolean")]
     Boolean(u8),

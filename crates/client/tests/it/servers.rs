@@ -106,7 +106,7 @@ async fn a_server_without_rest_is_spoken_to_in_json() {
     // The name that geth has for it.
     let witness = client.witness(B256::ZERO).await.expect("a witness");
     assert_eq!(witness.state[0][..], [1]);
-    let error = client.stateless_input(B256::ZERO).await.expect_err("not over JSON-RPC");
+    let error = client.stateless_input(B256::ZERO, false).await.expect_err("not over JSON-RPC");
     assert!(matches!(error, Error::NotOverJson(_)), "{error}");
     let error = client.identity().await.expect_err("no such method");
     assert!(matches!(&error, Error::Rpc(error) if error.is(Code::MethodNotFound)), "{error}");

@@ -10,11 +10,6 @@ use witness::container::Item;
 
 const CHUNK_BYTES: usize = 32;
 
-/// Root of a container: its fields' roots in a tree just large enough.
-pub(super) fn container_root(fields: &[B256]) -> B256 {
-    merkleize(fields, fields.len())
-}
-
 /// Root of a progressive container (EIP-7495) all of whose fields are active.
 pub(super) fn progressive_container_root(fields: &[B256]) -> B256 {
     let mut active_fields = B256::ZERO;
@@ -34,7 +29,8 @@ pub(super) fn item_root<T: Item>(item: &T) -> B256 {
         rest = behind;
         byte_vector_root(field)
     });
-    container_root(&fields.collect::<Vec<_>>())
+    let fields: Vec<_> = fields.collect();
+    merkleize(&fields, fields.len())
 }
 
 /// Root of a progressive list (EIP-7916) of fixed-size items.

@@ -1,12 +1,17 @@
 //! The stateless validation of EIP-8025: one input in, 43 bytes out.
 //!
-//! The input ([`input::StatelessInput`]) holds a payload, its witness and the signers' public
-//! keys; the result says whether the payload is valid. Only Amsterdam has a schema.
+//! The input ([`StatelessInput`]) holds a payload and its witness; the result says whether the
+//! payload is valid. Each fork from Paris to Amsterdam has a schema ([`ProtocolFork`]).
 
+mod fork;
 pub mod input;
 mod merkle;
+pub mod request;
 mod result;
 
+pub use fork::{ProtocolFork, REVISION, REVISION_WITH_KEYS};
+pub use input::StatelessInput;
+pub use request::NewPayloadRequest;
 pub use result::StatelessValidationResult;
 pub use witness::container::{SszError, SszProblem};
 
@@ -14,9 +19,7 @@ use crate::payload::validate_versioned_hashes;
 use crate::{BlockError, ChainSpec, InvalidBlock, SealedBlock, Transaction, VerifyError, verify};
 use alloy_consensus::{Block, BlockBody, Header, proofs};
 use alloy_eips::Decodable2718;
-use alloy_hardforks::EthereumHardfork;
 use alloy_primitives::{Bytes, keccak256};
-use input::{NewPayloadRequest, SCHEMA_ID, StatelessInput};
 
 /// Validates `input`, an encoded [`StatelessInput`] of a chain with the rules of `chain`.
 ///
@@ -30,7 +33,7 @@ pub fn validate_input(chain: &ChainSpec, input: &Bytes) -> StatelessValidationRe
         new_payload_request_root: input.new_payload_request.hash_tree_root(),
         successful_validation: verify_input(chain, &input).is_ok(),
         chain_id: input.chain_id,
-        schema_id: SCHEMA_ID,
+        schema_id: input.schema_id(),
     }
 }
 
@@ -45,14 +48,16 @@ pub fn verify_input(chain: &ChainSpec, input: &StatelessInput) -> Result<(), Ver
         return Err(invalid(InvalidBlock::ChainId { got, expected }));
     }
     let timestamp = input.new_payload_request.execution_payload.timestamp;
-    if chain.fork_at(timestamp) != EthereumHardfork::Amsterdam {
-        let fork = chain.fork_at(timestamp).to_string();
-        return Err(invalid(InvalidBlock::StatelessFork { fork, timestamp }));
+    let fork = chain.fork_at(timestamp);
+    if ProtocolFork::of(fork) != Some(input.new_payload_request.fork) {
+        let (fork, schema) = (fork.to_string(), input.schema_id());
+        return Err(invalid(InvalidBlock::StatelessFork { fork, timestamp, schema }));
     }
-    let block = block(&input.new_payload_request).map_err(invalid)?;
-    let keys: Vec<_> =
-        input.public_keys.iter().map(|key| Bytes::copy_from_slice(&key[..])).collect();
-    verify(chain, &block, Some(&keys), &input.witness)?;
+    let block = block_of(&input.new_payload_request).map_err(invalid)?;
+    let keys = input.public_keys.as_ref();
+    let keys: Option<Vec<_>> =
+        keys.map(|keys| keys.iter().map(|key| Bytes::copy_from_slice(&key[..])).collect());
+    verify(chain, &block, keys.as_deref(), &input.witness)?;
     Ok(())
 }
 
@@ -60,8 +65,12 @@ fn invalid(reason: InvalidBlock) -> VerifyError {
     BlockError::from(reason).into()
 }
 
-/// The block that a request describes; its hash and versioned hashes must be right.
-fn block(request: &NewPayloadRequest) -> Result<SealedBlock, InvalidBlock> {
+/// The block that a request describes.
+///
+/// # Errors
+/// [`InvalidBlock`] when a transaction cannot be read, or the request's hash of the block or its
+/// versioned hashes are not right.
+pub fn block_of(request: &NewPayloadRequest) -> Result<SealedBlock, InvalidBlock> {
     let payload = &request.execution_payload;
     let decode = |raw: &Bytes| {
         Transaction::decode_2718_exact(raw)
@@ -70,7 +79,7 @@ fn block(request: &NewPayloadRequest) -> Result<SealedBlock, InvalidBlock> {
     let transactions = payload.transactions.iter().map(decode).collect::<Result<Vec<_>, _>>()?;
     let base_fee_per_gas = u64::try_from(payload.base_fee_per_gas)
         .map_err(|_| InvalidBlock::Payload("base fee per gas is over 64 bits".into()))?;
-    let header = Header {
+    let mut header = Header {
         parent_hash: payload.parent_hash,
         beneficiary: payload.fee_recipient,
         state_root: payload.state_root,
@@ -84,16 +93,26 @@ fn block(request: &NewPayloadRequest) -> Result<SealedBlock, InvalidBlock> {
         extra_data: payload.extra_data.clone(),
         mix_hash: payload.prev_randao,
         base_fee_per_gas: Some(base_fee_per_gas),
-        withdrawals_root: Some(proofs::calculate_withdrawals_root(&payload.withdrawals)),
-        blob_gas_used: Some(payload.blob_gas_used),
-        excess_blob_gas: Some(payload.excess_blob_gas),
-        parent_beacon_block_root: Some(request.parent_beacon_block_root),
-        requests_hash: Some(request.execution_requests.to_requests().requests_hash()),
-        block_access_list_hash: Some(keccak256(&payload.block_access_list)),
-        slot_number: Some(payload.slot_number),
         ..Header::default()
     };
-    let withdrawals = Some(payload.withdrawals.clone().into());
+    let mut withdrawals = None;
+    if request.fork >= ProtocolFork::Shanghai {
+        header.withdrawals_root = Some(proofs::calculate_withdrawals_root(&payload.withdrawals));
+        withdrawals = Some(payload.withdrawals.clone().into());
+    }
+    if request.fork >= ProtocolFork::Cancun {
+        header.blob_gas_used = Some(payload.blob_gas_used);
+        header.excess_blob_gas = Some(payload.excess_blob_gas);
+        header.parent_beacon_block_root = Some(request.parent_beacon_block_root);
+    }
+    if request.fork >= ProtocolFork::Prague {
+        let requests = request.execution_requests.to_requests();
+        header.requests_hash = Some(requests.requests_hash());
+    }
+    if request.fork >= ProtocolFork::Amsterdam {
+        header.block_access_list_hash = Some(keccak256(&payload.block_access_list));
+        header.slot_number = Some(payload.slot_number);
+    }
     let body = BlockBody { transactions, ommers: Vec::new(), withdrawals };
     let block = SealedBlock::new(Block { header, body });
     let (got, expected) = (payload.block_hash, block.hash());

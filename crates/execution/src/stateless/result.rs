@@ -1,10 +1,11 @@
 //! The public result of a stateless validation: 43 bytes.
 
+use super::merkle::{byte_vector_root, progressive_container_root, u64_root};
 use alloy_primitives::B256;
 use witness::container::{Fixed, SszError};
 
-/// The public output of a stateless validation (`StatelessValidationResult` of EIP-8025 at EIPs
-/// f767a1e8).
+/// The public output of a stateless validation: `StatelessValidationResult` of EIP-8025 at EIPs
+/// f767a1e8, and `PublicInput` of consensus-specs, a progressive container since October 2026.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatelessValidationResult {
     /// SSZ root of the `NewPayloadRequest`, valid or not.
@@ -13,7 +14,7 @@ pub struct StatelessValidationResult {
     pub successful_validation: bool,
     /// The chain id of the input.
     pub chain_id: u64,
-    /// The schema of the input, [`SCHEMA_ID`](super::input::SCHEMA_ID).
+    /// The schema of the input, [`schema_id`](super::StatelessInput::schema_id).
     pub schema_id: u16,
 }
 
@@ -38,6 +39,16 @@ impl StatelessValidationResult {
         out[33..41].copy_from_slice(&self.chain_id.to_le_bytes());
         out[41..].copy_from_slice(&self.schema_id.to_le_bytes());
         out
+    }
+
+    /// The SSZ root, by which consensus clients bind a proof to a payload.
+    pub fn hash_tree_root(&self) -> B256 {
+        progressive_container_root(&[
+            self.new_payload_request_root,
+            byte_vector_root(&[self.successful_validation.into()]),
+            u64_root(self.chain_id),
+            byte_vector_root(&self.schema_id.to_le_bytes()),
+        ])
     }
 
     /// Reads the SSZ encoding.

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use alloy_hardforks::EthereumHardfork;
 use alloy_primitives::B256;
 use engine::BlockRecord;
-use execution::stateless::input::{NewPayloadRequest, StatelessInput};
+use execution::stateless::{NewPayloadRequest, ProtocolFork, StatelessInput};
 use rpc::rest::{Request, Response};
 use witness::{DecodeError, Witness};
 
@@ -41,35 +40,59 @@ pub(super) fn witness(api: &Api, request: &Request, name: &str) -> Result<Respon
     resource::respond(request, &tag, content)
 }
 
-/// `GET /stateless-inputs/{blockHash}`: what a prover of an Amsterdam block is given.
+/// `GET /stateless-inputs/{blockHash}`: what a prover is given; with `?public_keys=true` in the
+/// older form, with the signers' public keys.
 pub(super) fn stateless_input(
     api: &Api,
     request: &Request,
     hash: &str,
 ) -> Result<Response, Problem> {
+    let has_keys = has_public_keys(request.query.as_deref().unwrap_or_default())?;
     let record = block(api, hash)?;
-    let fork = api.engine.chain().fork_at(record.block.header.timestamp);
-    if fork != EthereumHardfork::Amsterdam {
-        let detail = format!("the block is in {fork}, and only Amsterdam has a stateless input");
-        return Err(Problem::new(ProblemKind::UnsupportedFork, detail));
-    }
-    let tag = ETag::new(record.hash(), "input");
+    let rules = api.engine.chain().fork_of(&record.block.header);
+    let fork = ProtocolFork::of(rules).ok_or_else(|| {
+        let detail = format!(
+            "the block is in {rules}, and stateless inputs are defined for {:?} to {:?}, without \
+             BPO3 to BPO5",
+            ProtocolFork::Paris,
+            ProtocolFork::Amsterdam,
+        );
+        Problem::new(ProblemKind::UnsupportedFork, detail)
+    })?;
+    let tag = ETag::new(record.hash(), if has_keys { "input-keys" } else { "input" });
     if tag.is_known(request) {
         return Ok(tag.not_modified());
     }
     let witness = assemble(api, record.hash())?;
     let list = record.block_access_list.clone().unwrap_or_default();
     let requests: Vec<_> = record.requests.iter().cloned().collect();
-    let request_of_block = NewPayloadRequest::of_block(&record.block, &requests, list);
+    let request_of_block = NewPayloadRequest::of_block(fork, &record.block, &requests, list);
+    let public_keys = match has_keys {
+        true => Some(api.engine.public_keys(&record.block).map_err(refusal)?),
+        false => None,
+    };
     let input = StatelessInput {
         new_payload_request: request_of_block.map_err(Problem::of_answer)?,
         witness: Witness::clone(&witness),
         chain_id: api.engine.chain().chain_id(),
-        public_keys: api.engine.public_keys(&record.block).map_err(refusal)?,
+        public_keys,
     };
     let mut content = pieces(input.parts().map_err(Problem::of_answer)?);
     content.read_from(&Stored);
     resource::respond(request, &tag, content)
+}
+
+/// Whether the query asks for public keys.
+fn has_public_keys(query: &str) -> Result<bool, Problem> {
+    match query {
+        "" | "public_keys=false" => Ok(false),
+        "public_keys=true" => Ok(true),
+        other => {
+            let other = rpc::quote(other);
+            let detail = format!("the query is {other}; it may be public_keys=true or =false");
+            Err(Problem::new(ProblemKind::InvalidRequest, detail))
+        }
+    }
 }
 
 /// A valid block that was executed.

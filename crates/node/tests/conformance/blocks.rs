@@ -1,6 +1,7 @@
 //! `blockchain_test`: blocks as RLP.
 
 use crate::fixture::{Test, UNNAMED};
+use crate::inputs;
 use crate::judge::FlatState;
 use crate::report::Witnesses;
 use alloy_primitives::B256;
@@ -124,6 +125,7 @@ impl Judge {
             let title = "the verifier reads another witness";
             return Err(difference(title, &verified.witness, witness));
         }
+        inputs::encoded(chain, block, &verified)?;
         let transactions = &block.body.transactions;
         let senders = execution::recover_senders_at(chain, block.header.number, transactions)
             .map_err(|error| error.to_string())?;

@@ -9,6 +9,7 @@ mod blocks;
 mod draft;
 mod fixture;
 mod followed;
+mod inputs;
 mod judge;
 mod payloads;
 mod plain;

@@ -3,6 +3,7 @@
 
 use crate::access_lists::falsified;
 use crate::blocks::difference;
+use crate::inputs;
 use crate::judge::FlatState;
 use alloy_eips::eip4895::Withdrawal;
 use alloy_eips::eip7702::SignedAuthorization;
@@ -63,6 +64,8 @@ fn check(world: &mut World, judge: &mut FlatState, block: &SealedBlock) -> Resul
     if expected != validated.witness {
         return Err(difference("second judge", &expected, &validated.witness));
     }
+    let verified = execution::verify(&world.chain, block, None, &validated.witness);
+    inputs::check(&world.chain, block, &verified.map_err(|error| error.to_string())?)?;
     world.extend(block, validated);
     Ok(())
 }

@@ -1,10 +1,14 @@
 //! Real blocks of public networks, with witnesses that other tools made.
 
+use crate::inputs;
 use alloy_primitives::Bytes;
 use execution::{ChainSpec, decode_block, verify};
 use serde::Deserialize;
 use std::collections::HashSet;
 use witness::Witness;
+
+/// When mainnet came to BPO2, 7 January 2026.
+const BPO2_OF_MAINNET: u64 = 1_767_747_671;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -15,9 +19,9 @@ pub(crate) struct RealBlock {
     witness: Witness,
 }
 
-/// The block verifies, whatever the order of the headers; the witness recorded meanwhile is a part
-/// of the one given, and enough by itself. Without any one of its codes, its first header, or any
-/// one of some of its nodes, the verifier says what it misses.
+/// The block verifies, whatever the order of the headers, and so does its stateless input; the
+/// witness recorded meanwhile is a part of the one given, and enough by itself. Without any one of
+/// its codes, its first header, or any one of some of its nodes, the verifier says what it misses.
 pub(crate) fn run(real: &RealBlock) -> Result<(), String> {
     let mut given = real.witness.clone();
     given.sort_headers();
@@ -27,6 +31,11 @@ pub(crate) fn run(real: &RealBlock) -> Result<(), String> {
         verify(&chain, &block, None, &given).map_err(|error| format!("given witness: {error}"))?;
     if verified.state_root != block.header.state_root {
         return Err("another state root".into());
+    }
+    let schema = inputs::check(&chain, &block, &verified)?;
+    let is_bpo2 = real.chain_id == 1 && block.header.timestamp >= BPO2_OF_MAINNET;
+    if is_bpo2 && schema != Some(0x1401) {
+        return Err(format!("the input of a block in BPO2 has schema {schema:#06x?}"));
     }
     let recorded = verified.witness;
     let lists = recorded.lists().into_iter().zip(given.lists());

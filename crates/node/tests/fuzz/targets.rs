@@ -26,8 +26,7 @@ use client::ssz::{
 use deponent_node::Api;
 use deponent_node::foreign_witness::ForeignWitness;
 use engine::{Engine, Genesis};
-use execution::stateless::StatelessValidationResult;
-use execution::stateless::input::StatelessInput;
+use execution::stateless::{StatelessInput, StatelessValidationResult};
 use execution::{AccessList, ChainSpec};
 use files::{AccountReader, BlockForm, BlockReader, BlockWriter, ExportBlock, FileBlock};
 use rpc::{Error, Handler, Json, JwtSecret, Limits, Params, RawValue, response};

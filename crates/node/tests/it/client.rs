@@ -12,6 +12,7 @@ use alloy_rpc_types_engine::{
 };
 use client::{CodeCache, ConnectOptions, EngineClient, Error, Fork, Wire};
 use engine_api::NewPayload;
+use execution::stateless::StatelessInput;
 use execution::{SealedBlock, Transaction};
 use rpc::{ClientError, Code, JwtSecret};
 use serde_json::{Value, json};
@@ -184,14 +185,18 @@ async fn the_forks_follow_from_the_fields() {
             let adopted = client.forkchoice_updated(head(last), None).await.expect("an answer");
             assert!(adopted.payload_status.is_valid(), "{fork}: {adopted:?}");
         }
-        match (client.wire(), client.stateless_input(last).await) {
-            (Wire::Json, Err(Error::NotOverJson(_))) => {}
-            (Wire::Ssz | Wire::Descriptor, Ok(input)) => {
-                let chain = node.node.engine().chain();
-                let result = execution::stateless::validate_input(chain, &input);
-                assert!(result.successful_validation);
+        for has_keys in [false, true] {
+            match (client.wire(), client.stateless_input(last, has_keys).await) {
+                (Wire::Json, Err(Error::NotOverJson(_))) => {}
+                (Wire::Ssz | Wire::Descriptor, Ok(input)) => {
+                    let chain = node.node.engine().chain();
+                    let result = execution::stateless::validate_input(chain, &input);
+                    assert!(result.successful_validation);
+                    let read = StatelessInput::decode(&input).expect("an input");
+                    assert_eq!(read.public_keys.is_some(), has_keys);
+                }
+                (wire, other) => panic!("{wire:?}: {other:?}"),
             }
-            (wire, other) => panic!("{wire:?}: {other:?}"),
         }
     }
 }

@@ -17,7 +17,7 @@ use client::ssz::{
 use deponent_node::{Api, NodeOptions};
 use engine::{Engine, Genesis};
 use engine_api::NewPayload;
-use execution::stateless::input::StatelessInput;
+use execution::stateless::StatelessInput;
 use execution::{ChainSpec, Transaction};
 use rpc::rest::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Resources as _, Response, StatusCode,
@@ -385,8 +385,10 @@ fn what_cannot_be_answered_is_a_problem() {
     is_problem(&get(&unknown), 404, "unknown-block", "0x0101");
     is_problem(&get(&format!("witnesses/{genesis}")), 404, "unknown-block", "genesis");
     let hash = chain.extend(OSAKA, &[]);
-    let answer = get(&format!("stateless-inputs/{hash}"));
-    is_problem(&answer, 400, "unsupported-fork", "only Amsterdam");
+    for (query, detail) in [("x=1", "the query is x=1"), ("public_keys=1", "public_keys=true")] {
+        let answer = get(&format!("stateless-inputs/{hash}?{query}"));
+        is_problem(&answer, 400, "invalid-request", detail);
+    }
     // The public port has no such resources.
     let public = Api::public_port(chain.engine.clone());
     let request = Request {
@@ -508,24 +510,34 @@ fn a_witness_is_given_whole_and_in_ranges() {
 #[test]
 fn a_stateless_input_is_what_a_prover_needs() {
     let chain = Chain::new(false);
-    let mut hash = B256::ZERO;
-    for versions in ALL_FORKS {
-        hash = chain.extend(versions, &[]);
+    let schemas = [0x0e01u16, 0x0f01, 0x1001, 0x1101, 0x1201, 0x1501];
+    for (versions, schema) in ALL_FORKS.into_iter().zip(schemas) {
+        let hash = chain.extend(versions, &[]);
+        let path = format!("stateless-inputs/{hash}");
+        let answer = chain.get(&path, &[]);
+        let input = body(&answer);
+        let schema = schema.to_be_bytes();
+        assert_eq!(input[..2], schema);
+        let result = execution::stateless::validate_input(chain.engine.chain(), &input);
+        assert!(result.successful_validation, "{schema:?}");
+        let read = StatelessInput::decode(&input).expect("an input");
+        assert_eq!(read.new_payload_request.execution_payload.block_hash, hash);
+        let witness = chain.engine.witness(hash).expect("kept").expect("executed");
+        assert_eq!((read.witness, read.public_keys), (Witness::clone(&witness), None));
+        let part = chain.get(&path, &[("Range", "bytes=0-1")]);
+        assert_eq!((part.status.as_u16(), part.body.to_vec()), (206, schema.to_vec()));
+        let tag = header(&answer, "etag").expect("a tag").to_owned();
+        let known = chain.get(&path, &[("If-None-Match", &tag)]);
+        assert_eq!(known.status.as_u16(), 304);
+
+        let answer = chain.get(&format!("{path}?public_keys=true"), &[("If-None-Match", &tag)]);
+        let input = body(&answer);
+        let result = execution::stateless::validate_input(chain.engine.chain(), &input);
+        assert!(result.successful_validation, "{schema:?} with keys");
+        let read = StatelessInput::decode(&input).expect("an input");
+        assert_eq!(read.public_keys.map(|keys| keys.len()), Some(0));
+        assert_eq!(header(&answer, "etag").expect("a tag"), tag.replace("input", "input-keys"));
     }
-    let answer = chain.get(&format!("stateless-inputs/{hash}"), &[]);
-    let input = body(&answer);
-    assert_eq!(input[..2], [0x15, 0x01]);
-    let result = execution::stateless::validate_input(chain.engine.chain(), &input);
-    assert!(result.successful_validation);
-    let read = StatelessInput::decode(&input).expect("an input");
-    assert_eq!(read.new_payload_request.execution_payload.block_hash, hash);
-    let witness = chain.engine.witness(hash).expect("kept").expect("executed");
-    assert_eq!(read.witness, Witness::clone(&witness));
-    let part = chain.get(&format!("stateless-inputs/{hash}"), &[("Range", "bytes=0-1")]);
-    assert_eq!((part.status.as_u16(), part.body.to_vec()), (206, vec![0x15, 0x01]));
-    let tag = header(&answer, "etag").expect("a tag").to_owned();
-    let known = chain.get(&format!("stateless-inputs/{hash}"), &[("If-None-Match", &tag)]);
-    assert_eq!(known.status.as_u16(), 304);
 }
 
 #[test]

@@ -1,6 +1,13 @@
 use super::*;
-use crate::stateless::merkle::{item_root, merkleize, mix_in_length};
-use alloy_primitives::hex;
+use crate::stateless::merkle::{
+    byte_list_root, byte_vector_root, item_root, merkleize, mix_in_length, u64_root,
+};
+use crate::stateless::request::{
+    EXTRA_DATA_BYTES, ExecutionPayload, ExecutionRequests, VERSIONED_HASHES,
+};
+use alloy_eips::eip7251::ConsolidationRequest;
+use alloy_eips::eip8282::BuilderExitRequest;
+use alloy_primitives::{Address, B256, Bloom, U256, hex};
 use std::path::{Path, PathBuf};
 
 /// A case of `vectors.txt`: name, root of the request, encoding.
@@ -50,8 +57,8 @@ impl Random {
         read_items("random", &bytes).expect("one item").pop().expect("one item")
     }
 
-    fn payload(&mut self) -> ExecutionPayload {
-        ExecutionPayload {
+    fn payload(&mut self, fork: ProtocolFork) -> ExecutionPayload {
+        let mut payload = ExecutionPayload {
             parent_hash: self.one(),
             fee_recipient: Address(self.one()),
             state_root: self.one(),
@@ -66,35 +73,62 @@ impl Random {
             base_fee_per_gas: U256::from_be_bytes(self.one::<B256>().0),
             block_hash: self.one(),
             transactions: self.byte_lists(300),
-            withdrawals: self.items(6),
-            blob_gas_used: self.number(),
-            excess_blob_gas: self.number(),
-            block_access_list: self.bytes(300),
-            slot_number: self.number(),
+            ..ExecutionPayload::default()
+        };
+        if fork >= ProtocolFork::Shanghai {
+            payload.withdrawals = self.items(6);
         }
+        if fork >= ProtocolFork::Cancun {
+            payload.blob_gas_used = self.number();
+            payload.excess_blob_gas = self.number();
+        }
+        if fork >= ProtocolFork::Amsterdam {
+            payload.block_access_list = self.bytes(300);
+            payload.slot_number = self.number();
+        }
+        payload
     }
 
+    fn requests(&mut self, fork: ProtocolFork) -> ExecutionRequests {
+        let mut requests = ExecutionRequests::default();
+        if fork >= ProtocolFork::Prague {
+            requests.deposits = self.items(2);
+            requests.withdrawals = self.items(2);
+            requests.consolidations = self.items(2);
+        }
+        if fork >= ProtocolFork::Amsterdam {
+            requests.builder_deposits = self.items(2);
+            requests.builder_exits = self.items(2);
+        }
+        requests
+    }
+
+    /// An input of any fork, in either form.
     fn input(&mut self) -> StatelessInput {
+        let fork = ProtocolFork::ALL[self.up_to(ProtocolFork::ALL.len() - 1)];
+        self.input_of(fork)
+    }
+
+    fn input_of(&mut self, fork: ProtocolFork) -> StatelessInput {
+        let mut new_payload_request = NewPayloadRequest {
+            fork,
+            execution_payload: self.payload(fork),
+            execution_requests: self.requests(fork),
+            ..NewPayloadRequest::default()
+        };
+        if fork >= ProtocolFork::Cancun {
+            new_payload_request.versioned_hashes = self.items(6);
+            new_payload_request.parent_beacon_block_root = self.one();
+        }
         StatelessInput {
-            new_payload_request: NewPayloadRequest {
-                execution_payload: self.payload(),
-                versioned_hashes: self.items(6),
-                parent_beacon_block_root: self.one(),
-                execution_requests: ExecutionRequests {
-                    deposits: self.items(2),
-                    withdrawals: self.items(2),
-                    consolidations: self.items(2),
-                    builder_deposits: self.items(2),
-                    builder_exits: self.items(2),
-                },
-            },
+            new_payload_request,
             witness: Witness {
                 state: self.byte_lists(NODE_BYTES).into(),
                 codes: self.byte_lists(2000),
                 headers: self.byte_lists(HEADER_BYTES),
             },
             chain_id: self.number(),
-            public_keys: self.items(4),
+            public_keys: (self.up_to(1) == 1).then(|| self.items(4)),
         }
     }
 }
@@ -114,9 +148,12 @@ fn outside_vectors_decode_and_encode_and_have_their_roots() {
         let input = StatelessInput::decode(&encoding).expect(name);
         assert_eq!(input.encode().map(Bytes::from), Ok(encoding), "{name}");
         assert_eq!(input.new_payload_request.hash_tree_root(), root, "{name}");
-        assert_eq!(input == StatelessInput::default(), name == "empty");
+        assert_eq!(input == StatelessInput::default(), name == "amsterdam-empty");
+        assert_eq!(input.public_keys.is_some(), name.contains("keys"), "{name}");
+        let fork = format!("{:?}", input.new_payload_request.fork).to_lowercase();
+        assert!(name.starts_with(&fork), "{name}");
     }
-    assert_eq!(vectors().count(), 3);
+    assert_eq!(vectors().count(), 15);
 }
 
 #[test]
@@ -146,14 +183,17 @@ fn decoded_byte_strings_are_slices_of_the_input() {
 #[test]
 fn no_truncation_panics_and_none_has_a_second_encoding() {
     for (name, _, encoding) in vectors() {
-        let keys = StatelessInput::decode(&encoding).expect(name).public_keys.len();
+        let input = StatelessInput::decode(&encoding).expect(name);
+        // The end can be cut: whole public keys, whose count is not the decoder's to check, or bytes
+        // of the last header, or all headers.
+        let header = input.witness.headers.last().map_or(0, |header| header.len() + 1);
+        let expected = input.public_keys.map_or(header, |keys| keys.len());
         let mut accepted = 0;
         for length in 0..encoding.len() {
             let what = format!("{name} to {length}");
             accepted += usize::from(decode_strictly(encoding[..length].to_vec(), what).is_ok());
         }
-        // Whole public keys can be cut off the end; their count is not the decoder's to check.
-        assert_eq!(accepted, keys, "{name}");
+        assert_eq!(accepted, expected, "{name}");
     }
 }
 
@@ -172,7 +212,8 @@ fn no_change_of_one_byte_panics_and_none_has_a_second_encoding() {
 
 #[test]
 fn no_random_damage_panics_and_none_has_a_second_encoding() {
-    let (_, _, rich) = vectors().find(|(name, ..)| *name == "rich").expect("the case is there");
+    let rich = vectors().find(|(name, ..)| *name == "amsterdam-keys-rich");
+    let (_, _, rich) = rich.expect("the case is there");
     for seed in 0..20_000 {
         let random = &mut Random(seed);
         let mut bytes = rich.to_vec();
@@ -189,12 +230,16 @@ fn no_random_damage_panics_and_none_has_a_second_encoding() {
 
 #[test]
 fn trailing_bytes_are_refused() {
-    for (name, _, encoding) in vectors() {
+    // Behind a header they would be part of it.
+    let ends = ["keys", "empty"];
+    for (name, _, encoding) in vectors().filter(|(name, ..)| ends.iter().any(|e| name.contains(e)))
+    {
         for extra in (1..200).filter(|extra| extra % PublicKey::BYTES != 0) {
             let mut bytes = encoding.to_vec();
             bytes.extend(std::iter::repeat_n(0xaa, extra));
             let error = decode_strictly(bytes, name).expect_err("there are bytes left over");
-            assert_eq!(error.field, "public_keys", "{name}, {extra} more");
+            let field = if name.contains("keys") { "public_keys" } else { "headers" };
+            assert_eq!(error.field, field, "{name}, {extra} more");
         }
     }
 }
@@ -202,14 +247,38 @@ fn trailing_bytes_are_refused() {
 #[test]
 fn another_schema_is_refused() {
     let mut bytes = StatelessInput::default().encode().expect("within the limits");
-    for (first, second) in [(0x15, 0x02), (0x14, 0x01), (0x01, 0x15), (0x00, 0x01)] {
+    for (first, second) in [(0x15, 0x02), (0x15, 0), (0x0d, 0x01), (0x16, 0x01), (0x01, 0x15)] {
         bytes[..2].copy_from_slice(&[first, second]);
-        let got = u16::from_be_bytes([first, second]);
-        let expected = SszProblem::Schema { got, expected: SCHEMA_ID }.at("schema_id");
+        let expected = SszProblem::Schema(u16::from_be_bytes([first, second])).at("schema_id");
         assert_eq!(StatelessInput::decode(&bytes.clone().into()), Err(expected));
     }
     let expected = SszProblem::Length { got: 1, expected: 2 }.at("schema_id");
     assert_eq!(StatelessInput::decode(&[0x15].into()), Err(expected));
+}
+
+#[test]
+fn an_input_is_read_under_the_schemas_of_its_containers_alone() {
+    // Prague, Osaka, BPO1 and BPO2 have the same containers.
+    let containers = |fork: ProtocolFork| match fork {
+        ProtocolFork::Osaka | ProtocolFork::Bpo1 | ProtocolFork::Bpo2 => ProtocolFork::Prague,
+        fork => fork,
+    };
+    for written in ProtocolFork::ALL {
+        for read in ProtocolFork::ALL {
+            let input = Random(u64::from(written as u8)).input_of(written);
+            let mut bytes = input.encode().expect("within the limits");
+            bytes[..2].copy_from_slice(&read.schema_id(REVISION).to_be_bytes());
+            let decoded = StatelessInput::decode(&bytes.into());
+            let fits = containers(written) == containers(read);
+            assert_eq!(decoded.is_ok(), fits, "{written:?} as {read:?}");
+        }
+    }
+}
+
+#[test]
+fn schema_ids_are_those_of_the_specification() {
+    let ids = ProtocolFork::ALL.map(|fork| fork.schema_id(REVISION));
+    assert_eq!(ids, [0x0e01, 0x0f01, 0x1001, 0x1101, 0x1201, 0x1301, 0x1401, 0x1501]);
 }
 
 /// Checks that `at_limit` is written and read, and that one more than it is neither.
@@ -244,6 +313,11 @@ fn limits_hold_in_both_directions() {
         HEADER_BYTES,
     );
     check_limit("headers", |input, count| input.witness.headers = vec![zeros(1); count], HEADERS);
+    check_limit(
+        "versioned_hashes",
+        |input, count| input.new_payload_request.versioned_hashes = vec![B256::ZERO; count],
+        VERSIONED_HASHES,
+    );
 }
 
 #[test]
@@ -265,22 +339,26 @@ fn items_over_their_limits_are_not_read() {
     let headers = vec![Bytes::new(); HEADERS + 1];
     check(Witness { headers, ..Witness::default() }, Some("headers"));
     let extra_data = vec![0; EXTRA_DATA_BYTES + 1].into();
-    let payload = ExecutionPayload { extra_data, ..ExecutionPayload::default() };
-    let mut bytes = Vec::new();
-    payload.write(&mut bytes);
-    let error = ExecutionPayload::read(&bytes.into()).expect_err("extra data is too long");
-    assert_eq!(error.field, "extra_data");
+    let execution_payload = ExecutionPayload { extra_data, ..ExecutionPayload::default() };
+    let versioned_hashes = vec![B256::ZERO; VERSIONED_HASHES + 1];
+    for (request, field) in [
+        (NewPayloadRequest { execution_payload, ..Default::default() }, "extra_data"),
+        (NewPayloadRequest { versioned_hashes, ..Default::default() }, "versioned_hashes"),
+    ] {
+        let mut bytes = Vec::new();
+        request.write(&mut bytes);
+        let error = NewPayloadRequest::read(request.fork, &bytes.into()).expect_err(field);
+        assert_eq!(error.field, field);
+    }
 }
 
 #[test]
 fn requests_convert_to_the_list_that_blocks_commit_to_and_back() {
     for seed in 0..200 {
-        let requests = Random(seed).input().new_payload_request.execution_requests;
+        let requests = Random(seed).requests(ProtocolFork::Amsterdam);
         let list = requests.to_requests();
         assert!(list.iter().all(|request| request.len() > 1), "seed {seed}");
         assert!(list.iter().is_sorted_by_key(|request| request[0]), "seed {seed}");
-        let flat: usize = list.iter().map(|request| request.len() - 1).sum();
-        assert_eq!(flat, requests.fields_bytes().iter().sum::<usize>(), "seed {seed}");
         let list = list.take();
         assert_eq!(ExecutionRequests::from_requests(&list), Ok(requests), "seed {seed}");
     }
@@ -312,6 +390,7 @@ fn old_root(payload: &ExecutionPayload, versioned_hashes: &[B256], beacon_root: 
     let transactions: Vec<B256> =
         payload.transactions.iter().map(|bytes| byte_list_root(bytes, 1 << 30)).collect();
     let withdrawals: Vec<B256> = payload.withdrawals.iter().map(item_root).collect();
+    let container_root = |fields: &[B256]| merkleize(fields, fields.len());
     let payload_root = container_root(&[
         payload.parent_hash,
         byte_vector_root(payload.fee_recipient.as_slice()),
@@ -339,33 +418,27 @@ fn old_root(payload: &ExecutionPayload, versioned_hashes: &[B256], beacon_root: 
 /// Reads an input of the old schema, checks it against the published output, and gives it in
 /// today's schema.
 fn check_published(input: &Bytes, output: &[u8], test: &str) -> StatelessInput {
-    let (mut fixed, [request, witness, public_keys]) = INPUT.split(input).expect(test);
+    let parts = INPUT_WITH_KEYS.split(input).expect(test);
+    let (mut fixed, [request, witness, public_keys]) = parts;
     fixed.behind_offset(());
     fixed.behind_offset(());
     let chain_id = fixed.u64();
-    let (mut fixed, [payload, hashes, requests]) = REQUEST.split(&request).expect(test);
-    fixed.behind_offset(());
-    fixed.behind_offset(());
-    let parent_beacon_block_root = fixed.bytes();
-    assert!(public_keys.is_empty() && requests.is_empty(), "{test} has keys or requests");
-    let payload_bytes = payload;
-    let payload = ExecutionPayload::read(&payload_bytes).expect(test);
-    let mut written = Vec::new();
-    payload.write(&mut written);
-    assert_eq!(written, payload_bytes, "{test}");
-    let versioned_hashes = read_items("versioned_hashes", &hashes).expect(test);
-    let root = old_root(&payload, &versioned_hashes, parent_beacon_block_root);
+    // The bytes of its request are those of Amsterdam, with requests as a list of byte strings: an
+    // empty list there, five offsets here.
+    let mut bytes = request.to_vec();
+    bytes.extend(20u32.to_le_bytes().repeat(5));
+    let new_payload_request =
+        NewPayloadRequest::read(ProtocolFork::Amsterdam, &bytes.into()).expect(test);
+    assert!(public_keys.is_empty(), "{test} has keys");
+    let NewPayloadRequest { execution_payload, versioned_hashes, parent_beacon_block_root, .. } =
+        &new_payload_request;
+    let root = old_root(execution_payload, versioned_hashes, *parent_beacon_block_root);
     assert_eq!(root, &output[..32], "{test}");
     StatelessInput {
-        new_payload_request: NewPayloadRequest {
-            execution_payload: payload,
-            versioned_hashes,
-            parent_beacon_block_root,
-            execution_requests: ExecutionRequests::default(),
-        },
+        new_payload_request,
         witness: read_witness(&witness, WITNESS_LIMITS).expect(test),
         chain_id,
-        public_keys: Vec::new(),
+        public_keys: None,
     }
 }
 

@@ -23,6 +23,13 @@ fn a_result_has_the_bytes_of_an_outside_encoder() {
 }
 
 #[test]
+fn a_result_has_the_root_of_an_outside_merkleizer() {
+    // eth-remerkleable 0.1.31: ProgressiveContainer(active_fields=[1] * 4) of the same fields.
+    let expected = "5cd448e854dd2b82865d5672912a0a0ae3cfcbf1016df20dad78e28f3a15bde6";
+    assert_eq!(hex::encode(sample().hash_tree_root()), expected);
+}
+
+#[test]
 fn the_result_of_undecodable_input_is_all_zero() {
     assert_eq!(StatelessValidationResult::UNDECODABLE.encode(), [0; 43]);
     let decoded = StatelessValidationResult::decode(&[0; 43]);
