@@ -73,6 +73,8 @@ pub enum InvalidBlock {
     ExcessBlobGas { got: u64, expected: u64 },
     #[error("blob gas used {got} over the limit {limit} or not a whole number of blobs")]
     BlobGasLimit { got: u64, limit: u64 },
+    #[error("transaction {index} has a gas limit of {got}, at most {limit} allowed")]
+    TransactionGas { index: usize, got: u64, limit: u64 },
     #[error("block of {got} bytes in RLP, at most {limit} allowed")]
     BlockSize { got: usize, limit: usize },
     #[error("transactions root {got}, body gives {expected}")]

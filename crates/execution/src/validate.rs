@@ -1,5 +1,6 @@
 use crate::access_list::ACCESS_LIST_ITEM_GAS;
 use crate::block::check_public_keys;
+use crate::limits::TRANSACTION_GAS;
 use crate::named::{FailedRead, NamedReads};
 use crate::ommers::validate_ommers_alone;
 use crate::{
@@ -271,15 +272,22 @@ fn root_of_list<T>(items: &[T], encode: impl Fn(&T, &mut dyn BufMut)) -> B256 {
 }
 
 /// Checks the rules between header and body besides the [roots](validate_body_roots): the size of
-/// the block and its blob gas.
+/// the block, its blob gas, and from Amsterdam on the gas limit of each transaction.
 ///
 /// # Errors
-/// [`InvalidBlock::BlockSize`] and [`InvalidBlock::BlobGasUsed`].
+/// [`InvalidBlock::BlockSize`], [`InvalidBlock::TransactionGas`] and
+/// [`InvalidBlock::BlobGasUsed`].
 pub fn validate_body(chain: &ChainSpec, block: &SealedBlock) -> Result<(), InvalidBlock> {
     if chain.is_osaka_active_at_timestamp(block.header.timestamp) {
         let (got, limit) = (block.rlp_bytes(), MAX_RLP_BLOCK_SIZE);
         if got > limit {
             return Err(InvalidBlock::BlockSize { got, limit });
+        }
+    }
+    if chain.is_amsterdam_active_at_timestamp(block.header.timestamp) {
+        let limits = block.body.transactions.iter().map(|transaction| transaction.gas_limit());
+        if let Some((index, got)) = limits.enumerate().find(|(_, got)| *got > TRANSACTION_GAS) {
+            return Err(InvalidBlock::TransactionGas { index, got, limit: TRANSACTION_GAS });
         }
     }
     let blobs = block.body.transactions.iter().map(|tx| tx.blob_gas_used().unwrap_or(0));

@@ -194,6 +194,31 @@ fn withdrawals_are_refused_before_shanghai() {
 }
 
 #[test]
+fn the_gas_limit_of_a_transaction_has_32_bits_from_amsterdam_on() {
+    const MOST: u64 = (1 << 32) - 1;
+    let refusal = |fork: &str, gas_limit: u64| {
+        let world = world(fork);
+        let signer = Signer::new(1);
+        let transaction = signer.delegate_with_gas(gas_limit, 0, Address::ZERO, [], Vec::new());
+        let mut block = world.block(Vec::new()).into_block();
+        block.body.transactions.push(transaction);
+        let transactions = &block.body.transactions;
+        block.header.transactions_root = proofs::calculate_transaction_root(transactions);
+        match world.validate(&SealedBlock::new(block)) {
+            Err(BlockError::Invalid(reason)) => reason,
+            other => panic!("{other:?}"),
+        }
+    };
+    let expected = InvalidBlock::TransactionGas { index: 0, got: MOST + 1, limit: MOST };
+    assert_eq!(refusal("amsterdam", MOST + 1), expected);
+    // There are other reasons: the block has less gas, and the transaction is empty.
+    for (fork, gas_limit) in [("amsterdam", MOST), ("osaka", MOST + 1)] {
+        let reason = refusal(fork, gas_limit);
+        assert!(!matches!(reason, InvalidBlock::TransactionGas { .. }), "{reason}");
+    }
+}
+
+#[test]
 fn a_header_out_of_order_is_refused() {
     refused(
         "osaka",
