@@ -45,6 +45,14 @@ pub const HEADER_FILE_BYTES: u64 = 64 << 10;
 /// The longest file that `deponent verify` reads, in bytes: a block and a witness of 1 GB, in hex.
 pub const VERIFY_FILE_BYTES: u64 = 3 << 30;
 
+/// Blocks that `deponent verify --rpc` fetches and verifies at once: enough that the endpoint and
+/// the processor both work, and few enough that four of the largest witnesses fit in memory.
+pub const VERIFY_BLOCKS: usize = 4;
+
+/// How long `deponent verify --rpc` waits for an answer: clients that make a witness anew take
+/// seconds.
+pub const VERIFY_CALL_TIME: Duration = Duration::from_secs(120);
+
 /// The most codes that one connection numbers for a client that caches them; then numbering starts
 /// over. A full block of 60 million gas reads some 20,000.
 pub const HELD_CODES: usize = 1 << 18;

@@ -4,20 +4,26 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use alloy_primitives::keccak256;
+use alloy_primitives::{Bytes, hex, keccak256};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use engine_api::json::Data;
-use execution::{BlockError, ChainSpec, SealedBlock, Verified, VerifyError};
+use execution::stateless::StatelessInput;
+use execution::{BlockError, ChainSpec, SealedBlock, VerifyError};
 use files::read_genesis_head;
 use rpc::{quote, read_json};
-use witness::{Items, Witness};
+use witness::Witness;
 
-use crate::console::printed;
+use crate::console::printed as printed_error;
 use crate::foreign_witness::{ForeignWitness, fields};
 use crate::limits::VERIFY_FILE_BYTES;
+
+mod endpoint;
+mod report;
+
+use report::Report;
 
 /// The arguments of `deponent verify`.
 #[derive(Debug, Args)]
@@ -26,16 +32,25 @@ use crate::limits::VERIFY_FILE_BYTES;
                   VALID is 0; INVALID 1, the block breaks a rule; INCOMPLETE 3, the witness lacks \
                   something that the block reads; UNREADABLE 4, there is no verdict, as the input \
                   is no block with its witness, or its chain is unknown; NOT CANONICAL 5, with \
-                  --strict alone, of a valid block."
+                  --strict alone, of a valid block. Of several blocks, each has a line, and the \
+                  status is that of the first one that is not VALID."
 )]
 pub(crate) struct VerifyArgs {
-    /// The block with its witness, as JSON: {"chainId": n, "block": "0x RLP", "witness": {"state":
-    /// [], "codes": [], "headers": []}}; other members are ignored. The witness may be in the form
-    /// of other tools: with headers in any order, or as objects, and in an answer of JSON-RPC. -
-    /// reads the standard input.
-    file: PathBuf,
-    /// The chain's rules, a genesis.json in geth's form [default: those of the file's chainId, if
-    /// that is 1, 11155111, 17000 or 560048].
+    /// Files of a block with its witness; - reads the standard input. A file is JSON: {"chainId":
+    /// n, "block": "0x RLP", "witness": {"state": [], "codes": [], "headers": []}}; other members
+    /// are ignored. The witness may be in the form of other tools: with headers in any order, or as
+    /// objects, and in an answer of JSON-RPC. Or it is a stateless input of EIP-8025, as it is or
+    /// in hex. With --rpc, these are blocks instead: a number, a range with both ends as 100..120,
+    /// a hash, or latest, safe or finalized.
+    #[arg(required = true, value_name = "FILE|BLOCK|RANGE")]
+    what: Vec<String>,
+    /// Fetch block and witness from this endpoint: http://HOST:PORT, with debug_executionWitness
+    /// and either debug_getRawBlock or eth_getBlockByNumber. A range is fetched and verified four
+    /// blocks at a time, and printed in order.
+    #[arg(long, value_name = "URL")]
+    rpc: Option<String>,
+    /// The chain's rules, a genesis.json in geth's form [default: those of the chain's id, if it is
+    /// 1, 11155111, 17000 or 560048; with --rpc else those of debug_chainConfig].
     #[arg(long, value_name = "GENESIS")]
     chain: Option<PathBuf>,
     /// Refuse a witness that is not canonical, in its form or in its content.
@@ -45,41 +60,124 @@ pub(crate) struct VerifyArgs {
     /// less: each such account is named.
     #[arg(long = "missing-is-absent", conflicts_with = "strict")]
     missing_is_absent: bool,
+    /// Print one JSON object a block, on a line of its own.
+    #[arg(long)]
+    json: bool,
 }
 
 /// The outcome for a block that was read.
 enum Outcome {
-    Valid(String),
+    Valid(Box<Report>),
     Invalid(String),
     Incomplete(String),
     NotCanonical(String),
 }
 
-/// Verifies the file's block and prints the verdict.
+/// Verifies the blocks and prints the verdicts.
 pub(crate) fn run(args: &VerifyArgs) -> ExitCode {
-    let (verdict, text, status) = match verify(args) {
-        Ok(Outcome::Valid(report)) => ("VALID\n", report, 0),
-        Ok(Outcome::Invalid(reason)) => ("INVALID: ", reason, 1),
-        Ok(Outcome::Incomplete(reason)) => ("INCOMPLETE: ", reason, 3),
-        Err(error) => ("UNREADABLE: ", printed(&error), 4),
-        Ok(Outcome::NotCanonical(reason)) => ("NOT CANONICAL: ", reason, 5),
+    let mut status = 0;
+    let mut print = |name: &str, outcome: anyhow::Result<Outcome>| {
+        let (of_this, text) = printed_outcome(args, name, outcome);
+        status = if status == 0 { of_this } else { status };
+        std::io::stdout().write_all(text.as_bytes()).context("cannot print the verdict")
     };
-    let out = format!("{verdict}{}\n", text.trim_end());
-    if let Err(error) = std::io::stdout().write_all(out.as_bytes()) {
-        eprintln!("deponent: cannot print the verdict: {error}");
-        return ExitCode::FAILURE;
+    let printed = match &args.rpc {
+        Some(url) => endpoint::verify_all(args, url, &mut print),
+        None => args.what.iter().try_for_each(|file| print(file, verify_file(args, file))),
+    };
+    match printed {
+        Ok(()) => ExitCode::from(status),
+        Err(error) => {
+            eprintln!("deponent: {}", printed_error(&error));
+            ExitCode::FAILURE
+        }
     }
-    ExitCode::from(status)
 }
 
-fn verify(args: &VerifyArgs) -> anyhow::Result<Outcome> {
-    let text = read(&args.file)?;
+/// The exit status of an outcome, and what is printed of it.
+fn printed_outcome(
+    args: &VerifyArgs,
+    name: &str,
+    outcome: anyhow::Result<Outcome>,
+) -> (u8, String) {
+    let (verdict, text, status) = match outcome {
+        Ok(Outcome::Valid(report)) if args.json => return (0, report.json(name)),
+        Ok(Outcome::Valid(report)) if args.is_of_many() => return (0, report.line()),
+        Ok(Outcome::Valid(report)) => return (0, format!("VALID\n{}", report.text())),
+        Ok(Outcome::Invalid(reason)) => ("INVALID", reason, 1),
+        Ok(Outcome::Incomplete(reason)) => ("INCOMPLETE", reason, 3),
+        Err(error) => ("UNREADABLE", printed_error(&error), 4),
+        Ok(Outcome::NotCanonical(reason)) => ("NOT CANONICAL", reason, 5),
+    };
+    let text = text.trim_end();
+    let printed = match (args.json, args.is_of_many() && status == 4) {
+        (true, _) => report::failure(verdict, name, text),
+        (false, true) => format!("{verdict}: {name}: {text}\n"),
+        (false, false) => format!("{verdict}: {text}\n"),
+    };
+    (status, printed)
+}
+
+impl VerifyArgs {
+    /// Whether several blocks are asked for.
+    fn is_of_many(&self) -> bool {
+        let is_range = self.rpc.is_some() && self.what.iter().any(|what| what.contains(".."));
+        is_range || self.what.len() > 1
+    }
+}
+
+fn verify_file(args: &VerifyArgs, file: &str) -> anyhow::Result<Outcome> {
+    let path = Path::new(file);
+    let content = read(path)?;
+    if let Some(input) = stateless_input(&content) {
+        return verify_input(args, &input);
+    }
+    let text = String::from_utf8(content)
+        .with_context(|| format!("{} is no text in UTF-8", path.display()))?;
     let Document { chain_id, block, given } = Document::read(&text).with_context(|| {
-        let file = args.file.display();
+        let file = path.display();
         format!("{file} is not a block with its witness (deponent verify --help has the form)")
     })?;
     let chain = chain(args, chain_id)?;
-    let block = execution::decode_block(&block.0)?;
+    judge(args, &chain, &execution::decode_block(&block.0)?, &given)
+}
+
+/// The stateless input that a file holds, as it is or in hex: those begin with the id of a schema,
+/// 0x0e01 to 0x1501, and nothing else does.
+fn stateless_input(content: &[u8]) -> Option<Bytes> {
+    let is_schema = |bytes: &[u8]| matches!(bytes, [0x0e..=0x15, _, ..]);
+    if is_schema(content) {
+        return Some(content.to_vec().into());
+    }
+    let digits = std::str::from_utf8(content).ok()?.trim();
+    let bytes = hex::decode(digits).ok()?;
+    is_schema(&bytes).then(|| bytes.into())
+}
+
+/// Verifies a stateless input as a prover's guest does, and then as any other block, for a report.
+fn verify_input(args: &VerifyArgs, input: &Bytes) -> anyhow::Result<Outcome> {
+    let input = StatelessInput::decode(input).context("the stateless input")?;
+    let chain = chain(args, Some(input.chain_id))?;
+    let block = match execution::stateless::block_of(&input.new_payload_request) {
+        Ok(block) => block,
+        Err(reason) => return Ok(Outcome::Invalid(reason.to_string())),
+    };
+    let at = format!("block {} ({})", block.header.number, block.hash());
+    if let Err(VerifyError::Block(BlockError::Invalid(reason))) =
+        execution::stateless::verify_input(&chain, &input)
+    {
+        return Ok(Outcome::Invalid(format!("{at}: {reason}")));
+    }
+    let given = ForeignWitness { witness: input.witness, differences: Vec::new() };
+    judge(args, &chain, &block, &given)
+}
+
+fn judge(
+    args: &VerifyArgs,
+    chain: &ChainSpec,
+    block: &SealedBlock,
+    given: &ForeignWitness,
+) -> anyhow::Result<Outcome> {
     let at = format!("block {} ({})", block.header.number, block.hash());
     let (parent, headers) = (block.header.parent_hash, &given.witness.headers);
     if headers.iter().all(|header| keccak256(header) != parent) {
@@ -89,8 +187,8 @@ fn verify(args: &VerifyArgs) -> anyhow::Result<Outcome> {
     }
     let start = Instant::now();
     let outcome = match args.missing_is_absent {
-        true => execution::verify_taking_missing_for_absent(&chain, &block, &given.witness),
-        false => execution::verify(&chain, &block, None, &given.witness)
+        true => execution::verify_taking_missing_for_absent(chain, block, &given.witness),
+        false => execution::verify(chain, block, None, &given.witness)
             .map(|verified| (verified, Vec::new())),
     };
     let (verified, absent) = match outcome {
@@ -104,15 +202,11 @@ fn verify(args: &VerifyArgs) -> anyhow::Result<Outcome> {
         Err(error) => bail!("{at}: {error}"),
     };
     let time = start.elapsed();
-    let differences = || differences(&given, &verified.witness).join("; ");
     if args.strict && (given.witness != verified.witness || !given.differences.is_empty()) {
-        return Ok(Outcome::NotCanonical(format!("{at}: {}", differences())));
+        let differences = differences(given, &verified.witness).join("; ");
+        return Ok(Outcome::NotCanonical(format!("{at}: {differences}")));
     }
-    let mut report = report(&chain, &block, &given, &verified, time);
-    for address in absent {
-        report += &format!("{:<14}account {address}: it is not proven\n", "taken absent");
-    }
-    Ok(Outcome::Valid(report))
+    Ok(Outcome::Valid(Box::new(Report::new(chain, block, given, &verified, time, absent))))
 }
 
 /// Whether the witness has nothing where it should have something, and not something else.
@@ -150,17 +244,17 @@ fn number(json: &str) -> anyhow::Result<Option<u64>> {
     Ok(Some(number.with_context(|| format!("{} is no number of 64 bits", quote(json)))?))
 }
 
-fn read(path: &Path) -> anyhow::Result<String> {
-    let mut text = Vec::new();
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let mut content = Vec::new();
     let read = if path.as_os_str() == "-" {
-        std::io::stdin().lock().take(VERIFY_FILE_BYTES + 1).read_to_end(&mut text)
+        std::io::stdin().lock().take(VERIFY_FILE_BYTES + 1).read_to_end(&mut content)
     } else {
-        File::open(path).and_then(|file| file.take(VERIFY_FILE_BYTES + 1).read_to_end(&mut text))
+        File::open(path).and_then(|file| file.take(VERIFY_FILE_BYTES + 1).read_to_end(&mut content))
     };
     read.with_context(|| format!("cannot read {}", path.display()))?;
-    let too_long = text.len() as u64 > VERIFY_FILE_BYTES;
+    let too_long = content.len() as u64 > VERIFY_FILE_BYTES;
     ensure!(!too_long, "{} is longer than {VERIFY_FILE_BYTES} bytes", path.display());
-    String::from_utf8(text).with_context(|| format!("{} is no text in UTF-8", path.display()))
+    Ok(content)
 }
 
 /// The rules of `--chain`, or the built-in ones of the file's chain.
@@ -201,38 +295,4 @@ fn differences(given: &ForeignWitness, canonical: &Witness) -> Vec<String> {
         }
     }
     differences
-}
-
-fn report(
-    chain: &ChainSpec,
-    block: &SealedBlock,
-    given: &ForeignWitness,
-    verified: &Verified,
-    time: Duration,
-) -> String {
-    let header = &block.header;
-    let fork = chain.fork_of(header);
-    let mut out = String::new();
-    let mut line = |name: &str, value: String| {
-        out += &format!("{name:<14}{value}\n");
-    };
-    line("block", format!("{} of chain {}, {fork}", header.number, chain.chain_id()));
-    line("block hash", block.hash().to_string());
-    line("state root", verified.state_root.to_string());
-    line("receipts root", verified.receipts_root.to_string());
-    line("transactions", block.body.transactions.len().to_string());
-    line("gas used", verified.gas_used.to_string());
-    line("witness", content(&given.witness));
-    if !given.differences.is_empty() {
-        line("normalised", given.differences.join("; "));
-    }
-    line("read of it", content(&verified.witness));
-    line("time", format!("{:.3} ms", time.as_secs_f64() * 1000.0));
-    out
-}
-
-fn content(witness: &Witness) -> String {
-    let [state, codes, headers] = witness.lists().map(Items::len);
-    let bytes = witness.content_bytes();
-    format!("{state} nodes, {codes} codes, {headers} headers, {bytes} bytes")
 }

@@ -21,3 +21,4 @@ mod rest;
 mod subscriptions;
 mod support;
 mod tools;
+mod verify;

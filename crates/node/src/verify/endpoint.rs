@@ -1,0 +1,230 @@
+//! Blocks and witnesses from an endpoint of JSON-RPC, of any execution client.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+use alloy_genesis::ChainConfig;
+use alloy_primitives::{B256, Bytes, U64};
+use anyhow::{Context, anyhow, bail, ensure};
+use execution::{ChainSpec, SealedBlock, Transaction};
+use rpc::{Client, read_json, response};
+use serde_json::{Value, json};
+use tokio::runtime::{Builder, Runtime};
+
+use super::{Outcome, VerifyArgs, chain, judge};
+use crate::foreign_witness::ForeignWitness;
+use crate::limits::{VERIFY_BLOCKS, VERIFY_CALL_TIME, VERIFY_FILE_BYTES};
+
+type Block = alloy_consensus::Block<Transaction>;
+
+/// Verifies all blocks that are asked for, and hands the outcomes over in order.
+pub(super) fn verify_all(
+    args: &VerifyArgs,
+    url: &str,
+    print: &mut impl FnMut(&str, anyhow::Result<Outcome>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let mut blocks = Vec::new();
+    for what in &args.what {
+        match range(what) {
+            Ok(Some(range)) => blocks.extend(range.map(NamedBlock::Number)),
+            Ok(None) => blocks.push(NamedBlock::of(what)),
+            Err(error) => print(what, Err(error))?,
+        }
+    }
+    let chain = match connect(url).and_then(|mut endpoint| endpoint.chain(args)) {
+        Ok(chain) => chain,
+        Err(error) => return print(url, Err(error.context(format!("no answer from {url}")))),
+    };
+    // Workers take the next block each, and end when nobody takes outcomes any more.
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..VERIFY_BLOCKS.min(blocks.len()) {
+            let (sender, next, blocks, chain) = (sender.clone(), &next, &blocks, &chain);
+            scope.spawn(move || {
+                let mut endpoint = None;
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(block) = blocks.get(index) else { break };
+                    let outcome = verify_one(args, url, chain, &mut endpoint, block);
+                    if sender.send((index, outcome)).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let (mut waiting, mut printed) = (BTreeMap::new(), 0);
+        for (index, outcome) in receiver {
+            waiting.insert(index, outcome);
+            while let Some(outcome) = waiting.remove(&printed) {
+                print(&blocks[printed].text(), outcome)?;
+                printed += 1;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Verifies a block over a connection that is opened where there is none, or the last call failed.
+fn verify_one(
+    args: &VerifyArgs,
+    url: &str,
+    chain: &ChainSpec,
+    kept: &mut Option<Endpoint>,
+    id: &NamedBlock,
+) -> anyhow::Result<Outcome> {
+    let mut endpoint = match kept.take() {
+        Some(endpoint) => endpoint,
+        None => connect(url)?,
+    };
+    let block = endpoint.block(id)?;
+    let given = endpoint.witness(&block)?;
+    *kept = Some(endpoint);
+    judge(args, chain, &block, &given)
+}
+
+/// A block as the caller names it.
+enum NamedBlock {
+    Number(u64),
+    Hash(B256),
+    Tag(String),
+}
+
+impl NamedBlock {
+    fn of(text: &str) -> Self {
+        if let Some(number) = number(text) {
+            return Self::Number(number);
+        }
+        match text.parse() {
+            Ok(hash) => Self::Hash(hash),
+            Err(_) => Self::Tag(text.to_owned()),
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Number(number) => number.to_string(),
+            Self::Hash(hash) => hash.to_string(),
+            Self::Tag(tag) => tag.clone(),
+        }
+    }
+
+    /// The parameter of JSON-RPC.
+    fn param(&self) -> Value {
+        match self {
+            Self::Number(number) => json!(U64::from(*number)),
+            Self::Hash(hash) => json!(hash),
+            Self::Tag(tag) => json!(tag),
+        }
+    }
+}
+
+/// A number, decimal or as a quantity.
+fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(digits) if digits.len() <= 16 => u64::from_str_radix(digits, 16).ok(),
+        Some(_) => None,
+        None => text.parse().ok(),
+    }
+}
+
+/// A range of numbers, both ends included.
+fn range(text: &str) -> anyhow::Result<Option<RangeInclusive<u64>>> {
+    let Some((first, last)) = text.split_once("..") else { return Ok(None) };
+    let ends = number(first).zip(number(last));
+    let (first, last) = ends.context("a range is FIRST..LAST, with two numbers")?;
+    ensure!(first <= last, "the range ends before it begins");
+    Ok(Some(first..=last))
+}
+
+struct Endpoint {
+    runtime: Runtime,
+    client: Client,
+}
+
+fn connect(url: &str) -> anyhow::Result<Endpoint> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let mut client = runtime.block_on(Client::connect(url, None))?;
+    client.set_timeout(VERIFY_CALL_TIME);
+    client.set_answer_bytes(usize::try_from(VERIFY_FILE_BYTES).unwrap_or(usize::MAX));
+    Ok(Endpoint { runtime, client })
+}
+
+impl Endpoint {
+    /// The result of a call; an error of the endpoint's is one that says the method.
+    fn call(&mut self, method: &str, params: &Value) -> anyhow::Result<Bytes> {
+        let answer = self.runtime.block_on(self.client.call_raw(method, params));
+        let answer = answer.with_context(|| method.to_owned())?;
+        let result = response::result(&answer).with_context(|| method.to_owned())?;
+        ensure!(result != "null", "{method}: there is no such block");
+        let start = result.as_ptr() as usize - answer.as_ptr() as usize;
+        Ok(answer.slice(start..start + result.len()).into())
+    }
+
+    /// The rules of the endpoint's chain.
+    fn chain(&mut self, args: &VerifyArgs) -> anyhow::Result<ChainSpec> {
+        let id = self.call("eth_chainId", &json!([]))?;
+        let id: U64 = read_json(std::str::from_utf8(&id)?).context("eth_chainId")?;
+        let known = chain(args, Some(id.to()));
+        if known.is_ok() || args.chain.is_some() {
+            return known;
+        }
+        let config = self.call("debug_chainConfig", &json!([])).with_context(|| {
+            format!("the rules of chain {id} are not known: give --chain GENESIS")
+        })?;
+        let config: ChainConfig =
+            read_json(std::str::from_utf8(&config)?).context("debug_chainConfig")?;
+        ensure!(config.chain_id == id.to::<u64>(), "debug_chainConfig is of another chain");
+        Ok(ChainSpec::from_config(&config)?)
+    }
+
+    /// A block, as RLP where the endpoint has it so; its hash is computed from its fields.
+    fn block(&mut self, id: &NamedBlock) -> anyhow::Result<SealedBlock> {
+        let raw = self.call("debug_getRawBlock", &json!([id.param()])).and_then(|raw| {
+            let raw: Bytes = read_json(std::str::from_utf8(&raw)?)?;
+            Ok(execution::decode_block(&raw)?)
+        });
+        let block = match raw {
+            Ok(block) => block,
+            Err(first) => {
+                self.block_as_json(id).map_err(|second| anyhow!("{first:#}; {second:#}"))?
+            }
+        };
+        match id {
+            NamedBlock::Number(number) if *number != block.header.number => {
+                bail!("the endpoint gave block {} for {number}", block.header.number)
+            }
+            NamedBlock::Hash(hash) if *hash != block.hash() => {
+                bail!("the endpoint gave block {} for {hash}", block.hash())
+            }
+            _ => Ok(block),
+        }
+    }
+
+    fn block_as_json(&mut self, id: &NamedBlock) -> anyhow::Result<SealedBlock> {
+        type Answer = alloy_rpc_types_eth::Block<alloy_rpc_types_eth::Transaction<Transaction>>;
+        let method = match id {
+            NamedBlock::Hash(_) => "eth_getBlockByHash",
+            _ => "eth_getBlockByNumber",
+        };
+        let answer = self.call(method, &json!([id.param(), true]))?;
+        let answer: Answer = read_json(std::str::from_utf8(&answer)?).context(method)?;
+        let said = answer.header.hash;
+        let block: Block =
+            answer.map_transactions(|transaction| transaction.into_inner()).into_consensus();
+        let block = SealedBlock::new(block);
+        ensure!(block.hash() == said, "{method}: its fields have another hash than {said}");
+        Ok(block)
+    }
+
+    fn witness(&mut self, block: &SealedBlock) -> anyhow::Result<ForeignWitness> {
+        const METHOD: &str = "debug_executionWitness";
+        let answer = self.call(METHOD, &json!([U64::from(block.header.number)]))?;
+        let given = ForeignWitness::read(std::str::from_utf8(&answer)?);
+        given.map_err(|fault| anyhow!("{METHOD}: {fault}"))
+    }
+}
