@@ -184,7 +184,7 @@ fn decoded_byte_strings_are_slices_of_the_input() {
 fn no_truncation_panics_and_none_has_a_second_encoding() {
     for (name, _, encoding) in vectors() {
         let input = StatelessInput::decode(&encoding).expect(name);
-        // The end can be cut: whole public keys, whose count is not the decoder's to check, or bytes
+        // The end can be cut: whole public keys, whose count is not checked here, or bytes
         // of the last header, or all headers.
         let header = input.witness.headers.last().map_or(0, |header| header.len() + 1);
         let expected = input.public_keys.map_or(header, |keys| keys.len());
