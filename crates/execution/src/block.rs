@@ -5,7 +5,7 @@ use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{Address, B256, Bytes, keccak256};
 use alloy_rlp::{Decodable, Encodable};
 use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
-use secp256k1::{Message, SECP256K1};
+use secp256k1::{Message, SECP256K1, SecretKey};
 use std::fmt;
 use witness::PublicKey;
 
@@ -183,6 +183,12 @@ fn recover_any_signer(index: usize, transaction: &Transaction) -> Result<Signer,
     };
     let public_key = PublicKey::from(recover().map_err(wrong)?.serialize_uncompressed());
     Ok(Signer { address: Address::from_raw_public_key(&public_key[1..]), public_key })
+}
+
+/// The public key of a secp256k1 secret key; `None` where it is none: zero, or not below the order.
+pub fn public_key(secret: &B256) -> Option<PublicKey> {
+    let secret = SecretKey::from_slice(secret.as_slice()).ok()?;
+    Some(PublicKey::from(secret.public_key(SECP256K1).serialize_uncompressed()))
 }
 
 /// Checks `public_keys` (uncompressed, `0x04 || X || Y`, one a transaction, in order) against the

@@ -3,8 +3,10 @@ use alloy_eips::eip7840::{BLOB_BASE_COST, BlobParams};
 use alloy_eips::{eip6110, eip7594};
 use alloy_evm::eth::spec::EthExecutorSpec;
 use alloy_genesis::ChainConfig;
-use alloy_hardforks::{EthereumChainHardforks, EthereumHardfork, EthereumHardforks, ForkCondition};
-use alloy_primitives::{Address, U256, address};
+use alloy_hardforks::{
+    EthereumChainHardforks, EthereumHardfork, EthereumHardforks, ForkCondition, ForkHash,
+};
+use alloy_primitives::{Address, B256, U256, address};
 
 /// The rules of one chain: which fork is active when, and its blob parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -317,6 +319,43 @@ impl ChainSpec {
     }
 }
 
+impl ChainSpec {
+    /// The times of all forks that are scheduled by time, in seconds, ascending, each once.
+    pub fn fork_times(&self) -> Vec<u64> {
+        let times = self.forks.iter().filter_map(|(_, condition)| match condition {
+            ForkCondition::Timestamp(time) => Some(*time),
+            _ => None,
+        });
+        let mut times: Vec<_> = times.collect();
+        times.sort_unstable();
+        times.dedup();
+        times
+    }
+
+    /// The hash of the first block and of all forks up to the one at `time` (`FORK_HASH` of
+    /// EIP-2124 and EIP-6122).
+    pub fn fork_hash(&self, genesis: B256, genesis_time: u64, time: u64) -> [u8; 4] {
+        let numbers = self.forks.iter().filter_map(|(_, condition)| match condition {
+            ForkCondition::Block(number) => Some(*number),
+            ForkCondition::TTD { fork_block, .. } => *fork_block,
+            _ => None,
+        });
+        let mut numbers: Vec<_> = numbers.filter(|number| *number > 0).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let times = self.fork_times();
+        let times = times.into_iter().filter(|at| (genesis_time + 1..=time).contains(at));
+        let mut hash = ForkHash::from(genesis);
+        numbers.into_iter().chain(times).for_each(|fork| hash += fork);
+        hash.0
+    }
+
+    /// The contract that takes deposits (EIP-6110).
+    pub const fn deposit_contract(&self) -> Address {
+        self.deposit_contract
+    }
+}
+
 impl EthereumHardforks for ChainSpec {
     fn ethereum_fork_activation(&self, fork: EthereumHardfork) -> ForkCondition {
         let found = self.forks.iter().find(|(name, _)| *name == fork);
@@ -439,4 +478,31 @@ fn checked_blobs(fork: EthereumHardfork, params: BlobParams) -> Result<BlobParam
     let per_tx = if osaka { eip7594::MAX_BLOBS_PER_TX_FUSAKA } else { max };
     let reserve = if osaka { BLOB_BASE_COST } else { 0 };
     Ok(params.with_max_blobs_per_tx(per_tx).with_blob_base_cost(reserve))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloy_primitives::b256;
+
+    /// Values of geth's `core/forkid/forkid_test.go` at 1.17.8, which follow EIP-6122.
+    #[test]
+    fn a_fork_hash_is_that_of_other_clients() {
+        let mainnet = b256!("0xd4e56740f876aef8c010b86a40d5f56745a118d0906a34e69aec8c0db1cb8fa3");
+        let sepolia = b256!("0x25a5cc106eea7138acab33231d7160d69cb777ee0c2c553fcddf5138993e6dd9");
+        let cases = [
+            (1, mainnet, 0, 1681338455, [0xdc, 0xe9, 0x6c, 0x2d]),
+            (1, mainnet, 0, 1710338135, [0x9f, 0x3d, 0x22, 0x54]),
+            (1, mainnet, 0, 1746612311, [0xc3, 0x76, 0xcf, 0x8b]),
+            (1, mainnet, 0, 1764798551, [0x51, 0x67, 0xe2, 0xa6]),
+            (1, mainnet, 0, 1767747671, [0x07, 0xc9, 0x46, 0x2e]),
+            (11155111, sepolia, 1633267481, 1761017184, [0x56, 0x07, 0x8a, 0x1e]),
+            (11155111, sepolia, 1633267481, 1761607008, [0x26, 0x89, 0x56, 0xb6]),
+        ];
+        for (chain, genesis, genesis_time, time, expected) in cases {
+            let chain = ChainSpec::from_chain_id(chain).expect("built in");
+            assert!(chain.fork_times().contains(&time), "{time}");
+            assert_eq!(chain.fork_hash(genesis, genesis_time, time), expected, "{time}");
+        }
+    }
 }

@@ -90,8 +90,8 @@ pub use ahead::{
     AheadExecutor, AheadOutcome, AheadOutcomes, PriorChanges, RunOptions, prefetch_reads,
 };
 pub use block::{
-    Block, Receipt, SealedBlock, Senders, Signer, Transaction, decode_block, recover_senders,
-    recover_senders_at, recover_signer, recover_signer_at,
+    Block, Receipt, SealedBlock, Senders, Signer, Transaction, decode_block, public_key,
+    recover_senders, recover_senders_at, recover_signer, recover_signer_at,
 };
 pub use call::{AccountOverride, Call, CallOutcome, StateOverrides, StorageOverride, call};
 pub use chain::{ChainSpec, ChainSpecError};
