@@ -287,6 +287,16 @@ impl Engine {
         Ok(StateView::new(chain.database.clone(), version))
     }
 
+    /// The lowest number of a block after which the state is kept.
+    pub fn oldest_state(&self) -> u64 {
+        self.shared.chain.floors().first
+    }
+
+    /// How many blocks before the head the state is kept ([`EngineOptions::retain_history`]).
+    pub fn retained_states(&self) -> u64 {
+        self.shared.options.retain_history
+    }
+
     /// Bytes and counts of what is on disk and in memory.
     pub fn database(&self) -> &Arc<Database> {
         &self.shared.chain.database

@@ -29,6 +29,8 @@ enum Leader {
     ConsensusLayer,
     /// An import: any block of proof of work may be the head.
     None,
+    /// An operator: the head may be before the finalized block.
+    Operator,
     /// An earlier process, whose last fork choice is made again.
     Journal,
 }
@@ -61,6 +63,16 @@ impl Engine {
     /// As [`Engine::forkchoice_updated`].
     pub fn choose_head(&self, state: ForkchoiceState) -> Result<ForkchoiceOutcome, Error> {
         self.update_forkchoice(state, None, Leader::None)
+    }
+
+    /// Makes any valid block the head, be it before the finalized block. The safe and the finalized
+    /// block stay where they are on its branch, and else there is none.
+    ///
+    /// # Errors
+    /// As [`Engine::forkchoice_updated`].
+    pub fn reset_head(&self, head: B256) -> Result<ForkchoiceOutcome, Error> {
+        let state = ForkchoiceState { head_block_hash: head, ..ForkchoiceState::default() };
+        self.update_forkchoice(state, None, Leader::Operator)
     }
 
     /// Makes the last fork choice of the journal again.
@@ -111,7 +123,8 @@ impl Engine {
                 });
             }
             // Point 2: what lies before the finalized block is valid, and no place to go back to.
-            if let Some(last) = tree.heads.finalized
+            let may_go_back = matches!(leader, Leader::Operator | Leader::Journal);
+            if let Some(last) = tree.heads.finalized.filter(|_| !may_go_back)
                 && last != head
                 && tree.is_ancestor(&head, &last)?
             {
