@@ -42,7 +42,8 @@ pub struct Limits {
     /// Bytes that are reserved and allocated for a body at once, if its announced length is as
     /// much; the rest is as its bytes come. A stranger's announcement is no reason to hold memory.
     pub body_start_bytes: usize,
-    /// Most requests in one batch; a longer batch is refused as a whole. geth allows 100 too.
+    /// Most requests in one batch; a longer batch is refused as a whole. As geth, 2,000 on the
+    /// Engine API's port, since consensus clients ask for so many at once, and 1,000 elsewhere.
     pub batch_len: usize,
     /// Once the answers of a batch hold this many bytes, the rest of its calls are refused.
     pub batch_answer_bytes: usize,
@@ -138,7 +139,7 @@ impl Limits {
             body_bytes: GIB,
             // The token was right by then. A payload of 30 million bytes of calldata is as long.
             body_start_bytes: 16 * MIB,
-            batch_len: 100,
+            batch_len: 2000,
             batch_answer_bytes: GIB,
             answers_bytes: 0,
             small_answers_bytes: 0,
@@ -192,6 +193,7 @@ impl Limits {
             is_trusted: false,
             // A signed transaction with six blobs is below 2 MB in hex.
             body_bytes: 16 * MIB,
+            batch_len: 1000,
             body_start_bytes: 0,
             // As geth.
             batch_time: Duration::from_secs(30),
