@@ -48,6 +48,7 @@ mod logging;
 mod logs;
 mod memory;
 mod node;
+mod node_record;
 mod port;
 pub mod rest;
 mod verify;

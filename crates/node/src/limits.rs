@@ -102,6 +102,15 @@ pub(crate) const LEAST_CONNECTIONS: usize = 64;
 /// 200 GB have some hundred segments.
 pub(crate) const OTHER_DESCRIPTORS: usize = 512;
 
+/// The most blocks of one `eth_feeHistory` call, as geth.
+pub(crate) const FEE_HISTORY_BLOCKS: u64 = 1024;
+
+/// The most percentiles of one `eth_feeHistory` call, as geth.
+pub(crate) const FEE_PERCENTILES: usize = 100;
+
+/// The longest file that is read as the node's key, in bytes: 64 digits, and white space.
+pub(crate) const KEY_FILE_BYTES: u64 = 1 << 10;
+
 /// Events of the chain that wait to be turned into notifications: a minute of catching up. Beyond
 /// them subscribers are ended.
 pub(crate) const FEED_EVENTS: usize = 1 << 14;

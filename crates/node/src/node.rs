@@ -21,6 +21,7 @@ use crate::disk::{DiskFault, Faults, check_free, watch_free};
 use crate::feed::{Feed, FeedThread};
 use crate::limits;
 use crate::memory::NodeMemory;
+use crate::node_record::NodeRecord;
 
 /// The configuration of a [`Node`].
 #[derive(Debug, Clone)]
@@ -143,6 +144,7 @@ impl Node {
         let (watched, min_free_bytes) = (data_dir.clone(), options.min_free_bytes);
         check_free(&watched, min_free_bytes)?;
         let (given, own_jwt) = (jwt_file.as_deref(), data_dir.join("jwt.hex"));
+        let node_key = data_dir.join("nodekey");
         let given = given.map(JwtSecret::load).transpose()?;
         // A large genesis takes seconds.
         let (database, engine_options) = (options.database, options.engine_options);
@@ -160,16 +162,12 @@ impl Node {
         if min_free_bytes > 0 {
             watch.spawn(watch_free(watched, min_free_bytes, faults.clone()));
         }
-        let throttle = LogThrottle::default();
-        chain.on_persisted(move |PersistedBlock { number, hash }| {
-            // This runs on the persistence thread, so no fork choice waits for the log.
-            if throttle.is_due() {
-                tracing::info!(number, %hash, "head persisted");
-            }
-        });
+        log_persisted_heads(&chain);
         // The secret is created after the chain is opened: without a chain no file is made.
         let jwt = given.map_or_else(|| JwtSecret::load_or_create(&own_jwt), Ok)?;
+        let record = Arc::new(NodeRecord::load_or_create(&node_key)?);
         let (feed, feed_thread) = Feed::start(chain.clone())?;
+        let offer = |api: Api| api.with_feed(feed.clone()).with_record(record.clone());
         let mut node = Self {
             engine_addr: engine,
             http_addr: http,
@@ -191,15 +189,19 @@ impl Node {
         (public.origins, authenticated.origins) = (options.http_origins, options.engine_origins);
         let held = public.memory.get_or_insert_with(|| PortMemory::new(&public.limits)).clone();
         node._watch.spawn(allocator::watch_port(held));
-        let api = Api::engine_port(chain.clone(), testing).with_feed(feed.clone());
+        let api = offer(Api::engine_port(chain.clone(), testing));
         node.engine_addr = node.listen(engine, authenticated, api).await?;
         let http = PublicPort { address: http, namespaces: options.http_namespaces };
         let public_ports = [options.offers_http.then_some(http), options.websocket];
-        let [at, websocket_at] = node.listen_in_public(&public, public_ports, &feed).await?;
+        let api = || match testing {
+            true => offer(Api::public_testing_port(chain.clone())),
+            false => offer(Api::public_port(chain.clone())),
+        };
+        let [at, websocket_at] = node.listen_in_public(&public, public_ports, api).await?;
         (node.http_addr, node.websocket_addr) = (at.unwrap_or(node.http_addr), websocket_at);
         if let Some(path) = ipc {
             let listener = bind_socket(&path)?;
-            node.serve(listener, trusted, Api::local(chain, testing).with_feed(feed));
+            node.serve(listener, trusted, offer(Api::local(chain.clone(), testing)));
             node.ipc_path = Some(path);
         }
         Ok(node)
@@ -232,12 +234,12 @@ impl Node {
         &mut self,
         options: &ServerOptions,
         ports: [Option<PublicPort>; 2],
-        feed: &Arc<Feed>,
+        api: impl Fn() -> Api,
     ) -> anyhow::Result<[Option<SocketAddr>; 2]> {
         let mut listening = [None; 2];
         for (port, listening) in ports.into_iter().zip(&mut listening) {
             let Some(PublicPort { address, namespaces }) = port else { continue };
-            let mut api = Api::public_port(self.engine.clone()).with_feed(feed.clone());
+            let mut api = api();
             if let Some(namespaces) = namespaces {
                 api = api.only(&namespaces);
             }
@@ -288,6 +290,16 @@ fn bind_socket(path: &Path) -> anyhow::Result<Listener> {
         format!("cannot listen on the socket {}: see --ipcpath and --ipcdisable", path.display())
     })?;
     Ok(listener.into())
+}
+
+/// Logs heads as they are persisted, on the persistence thread, so that fork choices do not wait.
+fn log_persisted_heads(engine: &Engine) {
+    let throttle = LogThrottle::default();
+    engine.on_persisted(move |PersistedBlock { number, hash }| {
+        if throttle.is_due() {
+            tracing::info!(number, %hash, "head persisted");
+        }
+    });
 }
 
 /// Any name and no web page, for ports that web pages cannot use.

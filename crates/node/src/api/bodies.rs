@@ -121,3 +121,11 @@ pub(super) fn blobs(api: &Api, mut params: Params<'_>, version: u8) -> Result<Js
     }
     Json::of(&vec![(); hashes.len()])
 }
+
+/// `engine_getBlobsV4` (amsterdam.md): `null`, as there is no pool whose cells it could give.
+pub(super) fn cells(_: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let _hashes: Vec<FixedData<32>> = params.list("versionedHashes", BLOB_HASHES)?;
+    let _indices: FixedData<16> = params.next("indicesBitarray")?;
+    params.end()?;
+    Json::of(&())
+}

@@ -65,8 +65,13 @@ pub(super) fn net_version(api: &Api, params: Params<'_>) -> Result<Json, Error> 
 /// `web3_clientVersion`.
 pub(super) fn client_version(_: &Api, params: Params<'_>) -> Result<Json, Error> {
     params.end()?;
+    Json::of(&client_name())
+}
+
+/// Name, version, commit and platform in one word.
+pub(super) fn client_name() -> String {
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
-    Json::of(&format!("{CLIENT_NAME}/{VERSION}-{COMMIT}/{os}-{arch}"))
+    format!("{CLIENT_NAME}/{VERSION}-{COMMIT}/{os}-{arch}")
 }
 
 /// `rpc_modules`: what stands before the underscore in a method's name, each with the version that

@@ -5,12 +5,18 @@ mod blocks;
 mod bodies;
 mod build;
 mod call;
+mod config;
 mod debug;
 mod eth;
+mod fees;
+mod head_control;
 mod identity;
+mod lenient;
 mod log_filter;
+mod network;
 mod new_payload;
 mod payload;
+mod raw;
 mod state;
 mod stored;
 mod subscribe;
@@ -27,18 +33,22 @@ use witness::StateError;
 
 pub(crate) use bodies::{blocks_by_hash, blocks_by_range};
 pub(crate) use build::{built, detail, envelope, update_forkchoice};
+pub(crate) use config::sync_status_of;
 pub(crate) use identity::our_version;
 pub(crate) use payload::{check_fork, check_requests};
 pub(crate) use stored::Stored;
 pub(crate) use subscribe::{SUBSCRIPTIONS, subscribe};
 
 use crate::feed::Feed;
+use crate::node_record::NodeRecord;
 
 /// One port's methods, answered by an engine.
 pub struct Api {
     pub(crate) engine: Arc<Engine>,
     /// The source of subscriptions, where they are offered.
     pub(crate) feed: Option<Arc<Feed>>,
+    /// The node's names, where it is one.
+    pub(crate) record: Option<Arc<NodeRecord>>,
     entries: Vec<Entry>,
     /// The methods of all entries.
     pub(crate) methods: Vec<Method>,
@@ -106,7 +116,7 @@ impl Api {
     /// we have them, and `testing_buildBlockV1` when `testing`.
     pub fn engine_port(engine: Arc<Engine>, testing: bool) -> Self {
         let testing = if testing { TESTING } else { &[] };
-        Self::new(engine, engine_entries().chain(plain(&[ENGINE, CHAIN, OWN, testing])))
+        Self::new(engine, engine_entries().chain(plain(&[ENGINE, CHAIN, OWN, HEAD, testing])))
     }
 
     /// The public port: reading the chain and its witnesses.
@@ -114,10 +124,16 @@ impl Api {
         Self::new(engine, plain(&[CHAIN, OWN, PUBLIC]))
     }
 
+    /// The public port of a node for tests: the head can be moved there.
+    pub(crate) fn public_testing_port(engine: Arc<Engine>) -> Self {
+        Self::new(engine, plain(&[CHAIN, OWN, PUBLIC, HEAD]))
+    }
+
     /// A Unix socket: the methods of both ports.
     pub fn local(engine: Arc<Engine>, testing: bool) -> Self {
         let testing = if testing { TESTING } else { &[] };
-        Self::new(engine, engine_entries().chain(plain(&[ENGINE, CHAIN, OWN, PUBLIC, testing])))
+        let all = [ENGINE, CHAIN, OWN, PUBLIC, HEAD, testing];
+        Self::new(engine, engine_entries().chain(plain(&all)))
     }
 
     /// Those of its methods that are in these namespaces, and `rpc_modules`.
@@ -143,7 +159,12 @@ impl Api {
     fn new(engine: Arc<Engine>, entries: impl Iterator<Item = Entry>) -> Self {
         let entries: Vec<_> = entries.collect();
         let methods = entries.iter().map(|entry| entry.method).collect();
-        Self { engine, feed: None, entries, methods, namespaces: None }
+        Self { engine, feed: None, record: None, entries, methods, namespaces: None }
+    }
+
+    /// The same, of a node with these names.
+    pub(crate) fn with_record(self, record: Arc<NodeRecord>) -> Self {
+        Self { record: Some(record), ..self }
     }
 
     /// The same, with subscriptions to what the feed tells.
@@ -205,6 +226,8 @@ const ENGINE: &[Entry] = &[
     method("engine_getBlobsV1", |api, params| bodies::blobs(api, params, 1)),
     method("engine_getBlobsV2", |api, params| bodies::blobs(api, params, 2)),
     method("engine_getBlobsV3", |api, params| bodies::blobs(api, params, 3)),
+    method("engine_getBlobsV4", bodies::cells),
+    quick("engine_getSyncStatus", config::sync_status),
     quick(EXCHANGE_CAPABILITIES, identity::exchange_capabilities),
     quick(GET_CLIENT_VERSION, identity::engine_client_version),
 ];
@@ -212,7 +235,9 @@ const ENGINE: &[Entry] = &[
 const CHAIN: &[Entry] = &[
     quick("eth_blockNumber", eth::block_number),
     method("eth_call", call::call),
+    method("eth_capabilities", config::history),
     quick("eth_chainId", eth::chain_id),
+    method("eth_config", config::forks),
     method("eth_getBlockByHash", eth::block_by_hash),
     method("eth_getBlockByNumber", eth::block_by_number),
     method("eth_getCode", state::code),
@@ -220,6 +245,9 @@ const CHAIN: &[Entry] = &[
 ];
 
 const PUBLIC: &[Entry] = &[
+    method("eth_blobBaseFee", fees::blob_base_fee),
+    method("eth_feeHistory", fees::history),
+    method("eth_gasPrice", fees::gas_price),
     method("eth_getBalance", state::balance),
     method("eth_getBlockReceipts", transactions::receipts),
     method("eth_getBlockTransactionCountByHash", transactions::count_by_hash),
@@ -229,12 +257,31 @@ const PUBLIC: &[Entry] = &[
     method("eth_getTransactionByBlockHashAndIndex", transactions::by_hash_and_index),
     method("eth_getTransactionByBlockNumberAndIndex", transactions::by_number_and_index),
     method("eth_getTransactionCount", state::transaction_count),
+    method("eth_maxPriorityFeePerGas", fees::tip),
+    quick("admin_nodeInfo", network::node_info),
+    quick("admin_peers", network::peers),
+    method("debug_chainConfig", config::chain),
     method("debug_executionWitness", debug::execution_witness),
     method("debug_executionWitnessByBlockHash", debug::execution_witness_by_hash),
     method("debug_executionWitnessByHash", debug::execution_witness_by_hash),
+    method("debug_getRawBlock", raw::block),
+    method("debug_getRawHeader", raw::header),
+    method("debug_getRawReceipts", raw::receipts),
+    quick("net_listening", network::listening),
+    quick("net_peerCount", network::peer_count),
     quick("net_version", identity::net_version),
     quick("rpc_modules", identity::modules),
+    quick("txpool_status", network::pool_status),
     quick("web3_clientVersion", identity::client_version),
+];
+
+/// Moving the head by hand, which is not for everybody.
+const HEAD: &[Entry] = &[
+    Entry { method: Method::new("debug_setHead").in_order(), call: Call::Plain(head_control::set) },
+    Entry {
+        method: Method::new("debug_resetHead").in_order(),
+        call: Call::Plain(head_control::reset),
+    },
 ];
 
 const TESTING: &[Entry] = &[method("testing_buildBlockV1", build::testing)];

@@ -55,7 +55,7 @@ pub(super) fn receipts(api: &Api, mut params: Params<'_>) -> Result<Json, Error>
 }
 
 /// A block with its body.
-fn whole(record: Option<Arc<BlockRecord>>) -> Result<Option<Arc<BlockRecord>>, Error> {
+pub(super) fn whole(record: Option<Arc<BlockRecord>>) -> Result<Option<Arc<BlockRecord>>, Error> {
     match record {
         Some(record) if !record.has_body() => {
             let number = record.number();

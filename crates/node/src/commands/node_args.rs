@@ -159,7 +159,8 @@ pub(super) struct AuthrpcArgs {
     /// in the data directory, created if absent].
     #[arg(long = "authrpc.jwtsecret", value_name = "FILE")]
     pub(super) authrpc_jwtsecret: Option<PathBuf>,
-    /// Offer testing_buildBlockV1 on the Engine API's port. Not for public networks.
+    /// Offer testing_buildBlockV1 on the Engine API's port, and debug_setHead on the public port.
+    /// Not for public networks.
     #[arg(long)]
     pub(super) testing: bool,
     /// The Unix socket that offers all methods of both ports, without tokens, to the user who runs

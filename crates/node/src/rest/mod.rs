@@ -25,7 +25,7 @@ use rpc::rest::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use rpc::{Pieces, quote};
 use serde_json::json;
 
-use crate::api::{Api, our_version};
+use crate::api::{Api, our_version, sync_status_of};
 use problem::{Problem, ProblemKind};
 
 pub use crate::forks::rules;
@@ -41,7 +41,7 @@ pub(crate) fn answer(api: &Api, request: Request) -> Response {
 pub(crate) fn is_quick(request: &Request) -> bool {
     match request.path.strip_prefix(REST_BASE) {
         Some("forkchoice") => forkchoice::is_quick(request),
-        Some("capabilities" | "identity") => true,
+        Some("capabilities" | "identity" | "syncstatus") => true,
         _ => false,
     }
 }
@@ -84,6 +84,7 @@ fn route(api: &Api, request: &Request) -> Result<Response, Problem> {
         ["blobs", "v3"] => post(request).and_then(|()| bodies::blobs(request, 3)),
         ["blobs", "v4"] => post(request).and_then(|()| bodies::blobs(request, 4)),
         ["capabilities"] => get(request).map(|()| capabilities()),
+        ["syncstatus"] => get(request).and_then(|()| sync_status(api)),
         ["identity"] => get(request).map(|()| json_body(&[our_version()])),
         ["code-files", segment] => {
             only(request, &[Method::GET], "GET").and_then(|()| code_files::code_file(api, segment))
@@ -162,6 +163,12 @@ fn json_body(value: &impl serde::Serialize) -> Response {
     Response { status: StatusCode::OK, headers, body: body.into(), file: None }
 }
 
+/// `GET /syncstatus` (EIP-8379).
+fn sync_status(api: &Api) -> Result<Response, Problem> {
+    let status = sync_status_of(api)?;
+    Ok(not_stored(json_body(&status)))
+}
+
 /// The answer is as it is now, and may be another one the next time.
 fn not_stored(mut response: Response) -> Response {
     response.headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -177,14 +184,17 @@ fn segment<const N: usize>(name: &str, digits: &str) -> Result<[u8; N], Problem>
     alloy_primitives::hex::decode_to_array(digits).map_err(refuse)
 }
 
+/// The endpoints that depend on no fork.
+const UNSCOPED: [&str; 6] =
+    ["capabilities", "identity", "syncstatus", "witnesses", "stateless-inputs", "code-files"];
+
 /// The capabilities: forks, endpoints and limits.
 fn capabilities() -> Response {
     json_body(&json!({
         "supported_forks": Fork::ALL.map(Fork::name),
         "fork_scoped_endpoints": ["payloads", "payloads/witness", "forkchoice", "bodies"],
         "independently_versioned": {"blobs": ["v1", "v2", "v3", "v4"]},
-        "unscoped_endpoints":
-            ["capabilities", "identity", "witnesses", "stateless-inputs", "code-files"],
+        "unscoped_endpoints": UNSCOPED,
         "limits": {
             "bodies.max_count": limits::BODIES,
             "blobs.max_versioned_hashes": limits::BLOB_HASHES,

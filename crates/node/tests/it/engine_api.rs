@@ -257,7 +257,7 @@ async fn capabilities_are_the_methods_of_the_engine_port() {
         ("engine_getPayload", 6),
         ("engine_getPayloadBodiesByHash", 2),
         ("engine_getPayloadBodiesByRange", 2),
-        ("engine_getBlobs", 3),
+        ("engine_getBlobs", 4),
         ("engine_getClientVersion", 1),
     ] {
         for version in 1..=versions {
@@ -268,7 +268,8 @@ async fn capabilities_are_the_methods_of_the_engine_port() {
             assert!(error.is(Code::InvalidParams) && error.to_string().contains("missing"));
         }
     }
-    assert_eq!(names.len(), 37);
+    assert!(names.contains(&"engine_getSyncStatus".into()));
+    assert_eq!(names.len(), 39);
 }
 
 #[tokio::test]
@@ -286,7 +287,7 @@ async fn the_node_says_who_it_is() {
     let client = node.public("web3_clientVersion", json!([])).await.expect("a client");
     assert!(client.as_str().is_some_and(|client| client.starts_with("Deponent/v")), "{client}");
     let modules = node.public("rpc_modules", json!([])).await.expect("modules");
-    let names = ["debug", "deponent", "eth", "net", "rpc", "web3"];
+    let names = ["admin", "debug", "deponent", "eth", "net", "rpc", "txpool", "web3"];
     assert_eq!(
         modules,
         json!(names.map(|name| (name, "1.0")).into_iter().collect::<BTreeMap<_, _>>())

@@ -18,6 +18,7 @@ mod published;
 mod quotes;
 mod replay;
 mod rest;
+mod small_methods;
 mod subscriptions;
 mod support;
 mod tools;

@@ -411,8 +411,12 @@ fn only_a_port_that_has_fork_choices_puts_calls_in_order() {
         in_order.map(|method| method.name).collect()
     };
     let all = in_order(&chain.api);
-    assert_eq!(all.len(), 8);
-    assert!(all.iter().all(|name| name.starts_with("engine_forkchoiceUpdated")), "{all:?}");
+    assert_eq!(all.len(), 10);
+    let moves_head = |name: &&str| {
+        let moves = ["engine_forkchoiceUpdated", "debug_setHead", "debug_resetHead"];
+        moves.iter().any(|start| name.starts_with(start))
+    };
+    assert!(all.iter().all(moves_head), "{all:?}");
     assert!(in_order(&Api::public_port(chain.engine.clone())).is_empty());
     assert_eq!(in_order(&Api::local(chain.engine, false)), all);
 }
@@ -554,8 +558,9 @@ fn we_say_who_we_are_and_what_we_can() {
         "supported_forks": ["paris", "shanghai", "cancun", "prague", "osaka", "amsterdam"],
         "fork_scoped_endpoints": ["payloads", "payloads/witness", "forkchoice", "bodies"],
         "independently_versioned": {"blobs": ["v1", "v2", "v3", "v4"]},
-        "unscoped_endpoints":
-            ["capabilities", "identity", "witnesses", "stateless-inputs", "code-files"],
+        "unscoped_endpoints": [
+            "capabilities", "identity", "syncstatus", "witnesses", "stateless-inputs", "code-files",
+        ],
         "limits": {
             "bodies.max_count": 32, "blobs.max_versioned_hashes": 128,
             "payload.max_bytes": 67108864,

@@ -1,0 +1,169 @@
+//! The chain's configuration, and what a node can say of its past.
+
+use alloy_eips::eip7840::BlobParams;
+use alloy_hardforks::EthereumHardfork;
+use alloy_primitives::{Address, Bytes, U64, address};
+use rpc::{Code, Error, Json, Params};
+use serde_json::{Map, Value, json};
+
+use super::{Api, refusal};
+use crate::data_directory::CONFIG;
+
+/// `eth_config` (EIP-7910): the fork of the head, the next one, and the last that is scheduled.
+pub(super) fn forks(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    params.end()?;
+    let now = api.head()?.block.header.timestamp;
+    let times = api.engine.chain().fork_times();
+    let current = times.iter().rev().find(|time| **time <= now);
+    let next = times.iter().find(|time| **time > now);
+    let last = times.last().filter(|_| next.is_some());
+    let fork = |time: Option<&u64>| time.map(|time| fork_config(api, *time)).transpose();
+    Json::of(&json!({"current": fork(current)?, "next": fork(next)?, "last": fork(last)?}))
+}
+
+/// The fork that begins at `time`.
+fn fork_config(api: &Api, time: u64) -> Result<Value, Error> {
+    let chain = api.engine.chain();
+    let genesis = api.block(api.engine.heads().genesis)?.expect("the first block is there");
+    let genesis_time = genesis.block.header.timestamp;
+    let fork = chain.fork_at(time);
+    let schedule = |params: BlobParams| {
+        json!({
+            "baseFeeUpdateFraction": params.update_fraction,
+            "max": params.max_blob_count,
+            "target": params.target_blob_count,
+        })
+    };
+    let named = |list: Vec<(&str, Address)>| {
+        list.into_iter().map(|(name, address)| (name.into(), json!(address))).collect::<Map<_, _>>()
+    };
+    Ok(json!({
+        // Of the first block, 0.
+        "activationTime": if time <= genesis_time { 0 } else { time },
+        "blobSchedule": chain.blob_params(time).map(schedule),
+        "chainId": U64::from(chain.chain_id()),
+        "forkId": Bytes::from(chain.fork_hash(genesis.hash(), genesis_time, time)),
+        "precompiles": named(precompiles(fork)),
+        "systemContracts": named(system_contracts(fork, chain.deposit_contract())),
+    }))
+}
+
+/// The contracts that the node itself runs, each with the name in its EIP.
+fn precompiles(fork: EthereumHardfork) -> Vec<(&'static str, Address)> {
+    const PARIS: [&str; 9] = [
+        "ECREC",
+        "SHA256",
+        "RIPEMD160",
+        "ID",
+        "MODEXP",
+        "BN254_ADD",
+        "BN254_MUL",
+        "BN254_PAIRING",
+        "BLAKE2F",
+    ];
+    const PRAGUE: [&str; 7] = [
+        "BLS12_G1ADD",
+        "BLS12_G1MSM",
+        "BLS12_G2ADD",
+        "BLS12_G2MSM",
+        "BLS12_PAIRING_CHECK",
+        "BLS12_MAP_FP_TO_G1",
+        "BLS12_MAP_FP2_TO_G2",
+    ];
+    let mut names = PARIS.to_vec();
+    if fork >= EthereumHardfork::Cancun {
+        names.push("KZG_POINT_EVALUATION");
+    }
+    if fork >= EthereumHardfork::Prague {
+        names.extend(PRAGUE);
+    }
+    let mut all: Vec<_> =
+        (1..).zip(names).map(|(byte, name)| (name, Address::with_last_byte(byte))).collect();
+    if fork >= EthereumHardfork::Osaka {
+        all.push(("P256VERIFY", address!("0x0000000000000000000000000000000000000100")));
+    }
+    all
+}
+
+fn system_contracts(fork: EthereumHardfork, deposits: Address) -> Vec<(&'static str, Address)> {
+    use alloy_eips::{eip2935, eip4788, eip7002, eip7251, eip8282};
+    let mut all = Vec::new();
+    if fork >= EthereumHardfork::Cancun {
+        all.push(("BEACON_ROOTS_ADDRESS", eip4788::BEACON_ROOTS_ADDRESS));
+    }
+    if fork >= EthereumHardfork::Prague {
+        let consolidations = eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS;
+        let withdrawals = eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS;
+        all.extend([
+            ("CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS", consolidations),
+            ("DEPOSIT_CONTRACT_ADDRESS", deposits),
+            ("HISTORY_STORAGE_ADDRESS", eip2935::HISTORY_STORAGE_ADDRESS),
+            ("WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS", withdrawals),
+        ]);
+    }
+    if fork >= EthereumHardfork::Amsterdam {
+        all.extend([
+            ("BUILDER_DEPOSIT_CONTRACT_ADDRESS", eip8282::BUILDER_DEPOSIT_CONTRACT_ADDRESS),
+            ("BUILDER_EXIT_CONTRACT_ADDRESS", eip8282::BUILDER_EXIT_CONTRACT_ADDRESS),
+        ]);
+    }
+    all
+}
+
+/// `debug_chainConfig`: the configuration in the form of a genesis file.
+pub(super) fn chain(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    params.end()?;
+    let stored = api.engine.database().meta(CONFIG);
+    let stored = stored.map_err(|error| Error::new(Code::Internal, error))?;
+    let stored = stored.ok_or_else(|| {
+        Error::new(Code::Server, "the configuration is not in the database, but in the program")
+    })?;
+    let config: Value =
+        serde_json::from_slice(&stored).map_err(|fault| Error::new(Code::Internal, fault))?;
+    Json::of(&config)
+}
+
+/// `eth_capabilities` (execution-apis #755): the oldest block of which each kind of data is there.
+pub(super) fn history(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    params.end()?;
+    let head = api.head()?;
+    let first = api.block(api.engine.heads().genesis)?.expect("the first block is there");
+    // Of a chain that begins with a state its first block has no body.
+    let first_body = first.number() + u64::from(!first.has_body());
+    let oldest = |number: u64| json!({"disabled": false, "oldestBlock": U64::from(number)});
+    let mut state = oldest(api.engine.oldest_state().max(first.number()));
+    let blocks = api.engine.retained_states();
+    if blocks < u64::MAX {
+        let retention = U64::from(blocks);
+        state["deleteStrategy"] = json!({"type": "window", "retentionBlocks": retention});
+    }
+    let disabled = json!({"disabled": true});
+    Json::of(&json!({
+        "head": {"number": U64::from(head.number()), "hash": head.hash()},
+        "state": state,
+        "tx": disabled,
+        "logs": disabled,
+        "receipts": oldest(first_body),
+        "blocks": oldest(first_body),
+        "stateproofs": state,
+    }))
+}
+
+/// `engine_getSyncStatus` (EIP-8379): a block is executed when it comes, so both heads are one.
+pub(super) fn sync_status(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    params.end()?;
+    Json::of(&sync_status_of(api)?)
+}
+
+/// The members of the answer.
+pub(crate) fn sync_status_of(api: &Api) -> Result<Value, Error> {
+    let hash = api.engine.heads().head;
+    let number = api.engine.number(&hash).map_err(refusal)?.expect("the head is a valid block");
+    let number = U64::from(number);
+    Ok(json!({
+        "headBlockHash": hash,
+        "headBlockNumber": number,
+        "executedBlockHash": hash,
+        "executedBlockNumber": number,
+    }))
+}

@@ -1,0 +1,57 @@
+//! `debug_getRaw*`: what is stored, as it is encoded.
+
+use std::sync::Arc;
+
+use alloy_eips::eip2718::Encodable2718;
+use alloy_primitives::Bytes;
+use engine::BlockRecord;
+use rpc::{Code, Error, Json, Params, Pieces};
+
+use super::Api;
+use super::blocks::BlockId;
+use super::transactions::whole;
+
+/// `debug_getRawHeader`: RLP.
+pub(super) fn header(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    let record = named(api, params)?;
+    Ok(data(alloy_rlp::encode(&record.block.header)))
+}
+
+/// `debug_getRawBlock`: RLP of header and body.
+pub(super) fn block(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    let record = whole_block(api, params)?;
+    Ok(data(alloy_rlp::encode(&*record.block)))
+}
+
+/// `debug_getRawReceipts`: each as in the receipts trie.
+pub(super) fn receipts(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    let record = whole_block(api, params)?;
+    let mut list = Pieces::default();
+    for (index, receipt) in record.receipts.iter().enumerate() {
+        list.push(if index == 0 { &b"[\"0x"[..] } else { &b"\",\"0x"[..] });
+        list.push_hex(receipt.encoded_2718());
+    }
+    list.push(if record.receipts.is_empty() { &b"[]"[..] } else { &b"\"]"[..] });
+    Ok(list.into())
+}
+
+fn whole_block(api: &Api, params: Params<'_>) -> Result<Arc<BlockRecord>, Error> {
+    Ok(whole(Some(named(api, params)?))?.expect("a block stays one"))
+}
+
+/// The block that the only parameter names.
+fn named(api: &Api, mut params: Params<'_>) -> Result<Arc<BlockRecord>, Error> {
+    let id: BlockId = params.next("block")?;
+    params.end()?;
+    let record = api.block_by_id(&id)?;
+    record.ok_or_else(|| Error::new(Code::Server, format_args!("there is no {id}")))
+}
+
+/// DATA whose digits are made while they are sent.
+pub(super) fn data(bytes: impl Into<Bytes>) -> Json {
+    let mut pieces = Pieces::default();
+    pieces.push(&b"\"0x"[..]);
+    pieces.push_hex(bytes.into().0);
+    pieces.push(&b"\""[..]);
+    pieces.into()
+}
