@@ -124,9 +124,10 @@ impl Api {
         Self::new(engine, plain(&[CHAIN, OWN, PUBLIC]))
     }
 
-    /// The public port of a node for tests: the head can be moved there.
-    pub(crate) fn public_testing_port(engine: Arc<Engine>) -> Self {
-        Self::new(engine, plain(&[CHAIN, OWN, PUBLIC, HEAD]))
+    /// The public port of a node: where `testing`, the head can be moved there.
+    pub(crate) fn public_port_of(engine: Arc<Engine>, testing: bool) -> Self {
+        let head = if testing { HEAD } else { &[] };
+        Self::new(engine, plain(&[CHAIN, OWN, PUBLIC, head]))
     }
 
     /// A Unix socket: the methods of both ports.
