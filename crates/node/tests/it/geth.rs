@@ -1,14 +1,15 @@
 //! Deponent and geth agree: on every block that our node builds, on its roots, and on each other's
 //! witnesses. Runs when a geth binary is there: `GETH`, on the path, or where `go install` puts it.
 
+use crate::geth_methods;
 use alloy_eips::eip2718::Encodable2718;
 use alloy_genesis::GenesisAccount;
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address, bytes};
 use deponent_node::demo::World;
 use deponent_node::{Node, NodeOptions};
-use rpc::{Client, ClientError};
+use rpc::{Client, ClientError, Notifications, SessionClient};
 use serde_json::{Value, json};
-use testing::geth::Geth;
+use testing::geth::{Geth, path_text};
 
 /// Stores word 1 of the call's data in the slot that word 0 names.
 const LEDGER_CODE: Bytes = bytes!("60203560003555");
@@ -35,13 +36,17 @@ async fn geth_accepts_our_chain_and_each_verifies_the_others_witnesses() {
     let Some(geth) = Geth::find(genesis.clone()) else { return };
     let world = world();
     std::fs::write(genesis, serde_json::to_vec(&world.genesis).expect("JSON")).expect("written");
+    let ipc = |name: &str| directory.path().join(format!("{name}.ipc"));
     let options = NodeOptions {
         testing: true,
+        ipc: Some(ipc("ours")),
         ..NodeOptions::new(world.genesis.clone(), directory.path().join("ours"))
     };
     let ours = Node::start(options).await.expect("our node starts");
     let jwt_file = directory.path().join("ours/jwt.hex");
-    let geth = geth.start(&directory.path().join("geth"), &jwt_file, &["--ipcdisable"]);
+    let geth_ipc = ipc("geth");
+    let arguments = ["--ipcpath", path_text(&geth_ipc)];
+    let geth = geth.start(&directory.path().join("geth"), &jwt_file, &arguments);
     let secret = Some(ours.jwt.clone());
     let mut pair = Pair {
         ours: Client::connect(&ours.engine_addr.to_string(), secret.clone()).await.unwrap(),
@@ -59,6 +64,13 @@ async fn geth_accepts_our_chain_and_each_verifies_the_others_witnesses() {
         let block = json!(format!("{depth:#x}"));
         pair.call_agrees(&json!([{"to": LEDGER, "data": B256::ZERO}, block, reader(LEDGER)])).await;
     }
+    let session = async |name: &str| {
+        let address = format!("unix:{}", ipc(name).display());
+        SessionClient::connect(&address, None).await.expect("it listens")
+    };
+    let sessions = [session("ours").await, session("geth").await];
+    pair.differ.extend(geth_methods::differences(&sessions[0], &sessions[1]).await);
+    pair.subscriptions_agree(&sessions).await;
     let differ = std::mem::take(&mut pair.differ);
     assert!(differ.is_empty(), "{}", differ.join("\n"));
     ours.stop().await;
@@ -167,6 +179,8 @@ fn world() -> World {
         ..GenesisAccount::default()
     };
     world.genesis.alloc.insert(LEDGER, ledger);
+    // Without one geth has the zero address, and we mainnet's.
+    world.genesis.config.deposit_contract_address = Some(Address::repeat_byte(0xde));
     world
 }
 
@@ -257,6 +271,25 @@ impl Pair<'_> {
         };
         if told(&answers[0]) != told(&answers[1]) {
             self.differ.push(format!("{params}: ours {}, geth's {}", answers[0], answers[1]));
+        }
+    }
+
+    /// Both tell subscribers the same of a block, in the same form.
+    async fn subscriptions_agree(&mut self, sessions: &[SessionClient; 2]) {
+        let mut told: Vec<Notifications<Value>> = Vec::new();
+        for session in sessions {
+            let params = json!(["newHeads"]);
+            told.push(session.subscribe("eth_subscribe", params).await.expect("subscribed"));
+        }
+        self.agree(&[]).await;
+        let mut heads = Vec::new();
+        for told in &mut told {
+            heads.push(told.next().await.expect("a header"));
+        }
+        // geth gives a member of a later fork as null.
+        heads[1].as_object_mut().expect("a header").retain(|_, value| !value.is_null());
+        if heads[0] != heads[1] {
+            self.differ.push(format!("newHeads: ours {}, geth's {}", heads[0], heads[1]));
         }
     }
 

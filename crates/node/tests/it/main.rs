@@ -10,6 +10,7 @@ mod examples;
 mod extract;
 mod files;
 mod geth;
+mod geth_methods;
 mod load;
 mod persistence;
 #[cfg(target_os = "linux")]
