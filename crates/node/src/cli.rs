@@ -72,6 +72,13 @@ enum Command {
 /// The exit status where the program is called wrongly; clap's too.
 const USAGE_STATUS: u8 = 2;
 
+/// The command `node`, for errors that show its usage.
+fn usage_of_node() -> clap::Command {
+    let mut usage = Cli::command();
+    usage.build();
+    usage.find_subcommand("node").expect("it is a command").clone()
+}
+
 /// Runs the program with the arguments of its process.
 pub fn main() -> ExitCode {
     let given: Vec<OsString> = std::env::args_os().collect();
@@ -80,10 +87,7 @@ pub fn main() -> ExitCode {
     if let Command::Node(args) = &command
         && let Err(fault) = args.check()
     {
-        let mut usage = Cli::command();
-        usage.build();
-        let usage = usage.find_subcommand_mut("node").expect("it is a command");
-        usage.error(ErrorKind::MissingRequiredArgument, fault).exit()
+        usage_of_node().error(ErrorKind::MissingRequiredArgument, fault).exit()
     }
     // The demo prints a table, which no routine messages are to interrupt.
     let is_demo = matches!(command, Command::Demo(_));

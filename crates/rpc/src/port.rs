@@ -425,11 +425,10 @@ impl Port {
         bytes: usize,
     ) -> Result<Option<Arc<Reservation>>, QueueFull> {
         let PortBudgets { answers, small_answers, .. } = &*self.budgets;
-        let budget = match bytes {
-            ..=SHORT_BYTES => return Ok(None),
-            ..=SMALL_ANSWER_BYTES => small_answers,
-            _ => answers,
-        };
+        if bytes <= SHORT_BYTES {
+            return Ok(None);
+        }
+        let budget = if bytes <= SMALL_ANSWER_BYTES { small_answers } else { answers };
         let memory = budget.try_reserve(slot.peer, bytes, slot.unread.evicted());
         memory.map(|memory| Some(slot.unread.add(memory))).ok_or(QueueFull)
     }

@@ -8,6 +8,7 @@ use std::sync::RwLock;
 
 /// A change of the chain. Events come in the order in which the changes were made.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "two come with each block, and none is kept for long")]
 pub enum ChainEvent {
     /// A block became valid: its record and its witness are there.
     Valid(B256),

@@ -26,6 +26,7 @@ struct Waiting {
 
 /// The next entry of a queue.
 #[derive(Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 pub(super) enum Next {
     Event(ChainEvent),
     /// Too many events waited, and were dropped.

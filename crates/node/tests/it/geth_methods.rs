@@ -22,9 +22,8 @@ fn calls(hashes: &[Value]) -> Vec<(&'static str, Value)> {
         ("eth_feeHistory", json!([3, "0x4", [50]])),
         ("eth_feeHistory", json!(["0x2", "earliest", [1]])),
     ];
-    for number in 0..hashes.len() {
-        let (number, hash) = (json!(format!("{number:#x}")), &hashes[number]);
-        for id in [number, hash.clone()] {
+    for (number, hash) in hashes.iter().enumerate() {
+        for id in [json!(format!("{number:#x}")), hash.clone()] {
             calls.push(("debug_getRawHeader", json!([id])));
             calls.push(("debug_getRawReceipts", json!([id])));
             calls.push(("debug_getRawBlock", json!([id])));
