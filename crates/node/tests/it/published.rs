@@ -15,7 +15,7 @@ use rpc::Limits;
 use serde_json::Value;
 
 /// Tests that are answered otherwise. Errors are put into other words, with the same code; a ratio
-/// is 0.0 for 0; there is no index and no pool; the fork id of `eth_config` differs, which is a fault.
+/// is 0.0 for 0; there is no index and no pool. The fork id of `eth_config` is a fault of ours.
 const OTHER_WORDS: [&str; 9] = [
     "debug_getRawBlock/get-invalid-number.io",
     "debug_getRawHeader/get-invalid-number.io",
