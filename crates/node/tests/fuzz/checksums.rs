@@ -6,10 +6,9 @@ use std::sync::OnceLock;
 
 use alloy_primitives::Bytes;
 use engine::{Engine, EngineOptions};
-use files::BlockReader;
 use state::{Database, JournalChoice, MemoryDisk};
 
-use super::{OPTIONS, chain, genesis, pieces, with_file};
+use super::{OPTIONS, chain, genesis, is_block_file, pieces, with_file};
 
 /// An era1 file: each piece is an entry, its type and its value, which is packed where the type
 /// says so.
@@ -26,17 +25,7 @@ pub fn era1_file(data: &[u8]) -> bool {
         file.extend_from_slice(&[0, 0]);
         file.extend_from_slice(&value);
     }
-    with_file(&file, |path| {
-        let Ok(reader) = BlockReader::open(path) else { return false };
-        reader.into_iter().all(|block| match block {
-            Ok(block) => {
-                let again = execution::decode_block(&alloy_rlp::encode(&*block.block));
-                assert_eq!(again.as_ref(), Ok(&block.block));
-                true
-            }
-            Err(_) => false,
-        })
-    })
+    with_file(&file, is_block_file)
 }
 
 /// A stream of snappy's frames with the content as it is, and its checksum:

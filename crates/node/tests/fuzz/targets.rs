@@ -280,16 +280,19 @@ pub fn jwt(data: &[u8]) -> bool {
 
 /// A file with blocks, in any form and wrapping.
 pub fn block_file(data: &[u8]) -> bool {
-    with_file(data, |path| {
-        let Ok(reader) = BlockReader::open(path) else { return false };
-        reader.into_iter().all(|block| match block {
-            Ok(block) => {
-                let again = execution::decode_block(&alloy_rlp::encode(&*block.block));
-                assert_eq!(again.as_ref(), Ok(&block.block));
-                true
-            }
-            Err(_) => false,
-        })
+    with_file(data, is_block_file)
+}
+
+/// Whether a file has blocks alone, each of which is the same when it is written and read again.
+fn is_block_file(path: &Path) -> bool {
+    let Ok(reader) = BlockReader::open(path) else { return false };
+    reader.into_iter().all(|block| match block {
+        Ok(block) => {
+            let again = execution::decode_block(&alloy_rlp::encode(&*block.block));
+            assert_eq!(again.as_ref(), Ok(&block.block));
+            true
+        }
+        Err(_) => false,
     })
 }
 

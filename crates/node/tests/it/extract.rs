@@ -1,11 +1,13 @@
 //! `deponent bench extract` gives back what a node was fed: all forks and types of transactions
 //! from ours, over a limited endpoint too, and Osaka from geth where it is.
 
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::support::bench_program::bench_program;
 use crate::support::{ALL_FORKS, Fork, OSAKA, TestNode, new_payload, transactions};
+use crate::verify::{lines, verify};
 use alloy_consensus::transaction::SignerRecoverable;
 use alloy_consensus::{SignableTransaction, TxLegacy};
 use alloy_eips::{eip6110, eip7002, eip7251};
@@ -183,7 +185,10 @@ async fn what_geth_was_fed_comes_back() {
     std::fs::write(path("genesis.json"), genesis(true).to_string()).expect("written");
     std::fs::write(path("secret.hex"), SECRET).expect("written");
     let ipc = path("geth.ipc").display().to_string();
-    let geth = geth.start(&path("data"), &path("secret.hex"), &["--ipcpath", &ipc]);
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+    let port = port.expect("a free port").port().to_string();
+    let public = ["--ipcpath", &ipc, "--http", "--http.api", "eth,debug", "--http.port", &port];
+    let geth = geth.start(&path("data"), &path("secret.hex"), &public);
     let secret = JwtSecret::load(&path("secret.hex")).expect("a secret");
     let mut client =
         Client::connect(&geth.engine_address, Some(secret)).await.expect("geth answers");
@@ -208,5 +213,11 @@ async fn what_geth_was_fed_comes_back() {
     let output = extract(&ipc, [2, 4], &out, &[]).output().expect("it runs");
     assert!(output.status.success(), "{}", words(&output));
     assert_eq!(read(&out).1, fed[1..]);
+    // geth has its blocks as RLP.
+    let (rules, url) = (path("genesis.json"), format!("http://127.0.0.1:{port}"));
+    let output = verify(&["--chain", rules.to_str().expect("text"), "--rpc", &url, "1..4"]);
+    let printed = lines(&output);
+    assert_eq!((output.status.code(), printed.len()), (Some(0), 4), "{printed:?}");
+    assert!(printed.iter().all(|line| line.starts_with("VALID: block ")), "{printed:?}");
     node.node.stop().await;
 }

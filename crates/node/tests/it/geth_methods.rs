@@ -1,5 +1,6 @@
 //! The smaller methods, asked of both nodes over IPC: geth and we answer alike.
 
+use crate::support::with_floats;
 use rpc::{ClientError, SessionClient};
 use serde_json::{Value, json};
 
@@ -37,18 +38,6 @@ async fn answer(client: &SessionClient, method: &str, params: &Value) -> Result<
         Ok(answer) => Ok(with_floats(answer)),
         Err(ClientError::Rpc(error)) => Err(error.message.into()),
         Err(error) => panic!("{method}{params}: {error}"),
-    }
-}
-
-/// The same, with numbers that JSON writes as 0 or 0.0 in one form.
-fn with_floats(answer: Value) -> Value {
-    match answer {
-        Value::Number(number) => json!(number.as_f64()),
-        Value::Array(list) => list.into_iter().map(with_floats).collect(),
-        Value::Object(members) => {
-            members.into_iter().map(|(name, value)| (name, with_floats(value))).collect()
-        }
-        other => other,
     }
 }
 

@@ -23,6 +23,18 @@ pub(crate) fn published_chain() -> Option<(PathBuf, String)> {
     Some((folder, genesis))
 }
 
+/// An answer with numbers that JSON writes as 0 or 0.0 in one form.
+pub(crate) fn with_floats(answer: Value) -> Value {
+    match answer {
+        Value::Number(number) => json!(number.as_f64()),
+        Value::Array(list) => list.into_iter().map(with_floats).collect(),
+        Value::Object(members) => {
+            members.into_iter().map(|(name, value)| (name, with_floats(value))).collect()
+        }
+        other => other,
+    }
+}
+
 /// The seed of a test's random choices, which it prints: `DEPONENT_SEED`, or any.
 pub(crate) fn seed() -> u64 {
     let seed = std::env::var("DEPONENT_SEED")

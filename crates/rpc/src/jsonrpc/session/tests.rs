@@ -33,16 +33,22 @@ fn budget(port: &Port, name: &str) -> Arc<Budget> {
     port.budgets.all().into_iter().find(|budget| budget.name == name).expect("there is one")
 }
 
-#[tokio::test]
-async fn a_subscription_whose_answer_is_refused_is_not_left_behind() {
-    let limits = Limits { turn_wait: Duration::from_millis(20), ..Limits::public() };
+/// A session of a port with these limits, and what it sends.
+fn session(limits: Limits) -> (Arc<Port>, Arc<Session>, mpsc::Receiver<OutgoingMessage>) {
     let options = ServerOptions::new(None, limits);
     let port = Arc::new(Port::new(options, Arc::new(News(Topic::new()))));
     let (peer, unread) = (Peer::new(None), Arc::<UnreadAnswers>::default());
     let place = budget(&port, CONNECTIONS).try_reserve(peer, 1, unread.evicted());
     let slot = ConnectionSlot::new(peer, unread, place.expect("free"), false);
-    let (outgoing, mut sent) = mpsc::channel(OUTGOING_LEN);
+    let (outgoing, sent) = mpsc::channel(OUTGOING_LEN);
     let session = Arc::new(Session::new(Arc::clone(&port), slot, outgoing));
+    (port, session, sent)
+}
+
+#[tokio::test]
+async fn a_subscription_whose_answer_is_refused_is_not_left_behind() {
+    let limits = Limits { turn_wait: Duration::from_millis(20), ..Limits::public() };
+    let (port, session, mut sent) = session(limits);
     let mut subscribe = async || {
         let _slot = permits(&session.slots, 1).await;
         let permits = MessagePermits { _slot, message: None, _answer: None };
@@ -70,13 +76,7 @@ async fn a_subscription_whose_answer_is_refused_is_not_left_behind() {
 async fn the_refusal_of_a_batch_has_memory_or_is_a_goodbye() {
     let limits =
         Limits { turn_wait: Duration::from_millis(20), running_calls: 1, ..Limits::public() };
-    let options = ServerOptions::new(None, limits);
-    let port = Arc::new(Port::new(options, Arc::new(News(Topic::new()))));
-    let (peer, unread) = (Peer::new(None), Arc::<UnreadAnswers>::default());
-    let place = budget(&port, CONNECTIONS).try_reserve(peer, 1, unread.evicted());
-    let slot = ConnectionSlot::new(peer, unread, place.expect("free"), false);
-    let (outgoing, mut sent) = mpsc::channel(OUTGOING_LEN);
-    let session = Arc::new(Session::new(Arc::clone(&port), slot, outgoing));
+    let (port, session, mut sent) = session(limits);
     let mut send = async || {
         let _slot = permits(&session.slots, 1).await;
         let permits = MessagePermits { _slot, message: None, _answer: None };
