@@ -2,6 +2,7 @@
 
 use crate::block::live::BlockTries;
 use crate::builds::{Build, BuildRequest, Built};
+use crate::chain::events::{BuildStep, ChainEvent};
 use crate::chain::record::BlockRecord;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -12,6 +13,7 @@ use alloy_primitives::{B256, Bytes, U256, keccak256};
 use alloy_rpc_types_engine::{PayloadAttributes, PayloadId};
 use execution::{BlockError, Executed, RunOptions, SealedBlock, Transaction};
 use std::sync::Arc;
+use std::time::Instant;
 use witness::BlockState as _;
 
 const EXTRA_DATA: &[u8] = b"deponent";
@@ -29,8 +31,12 @@ impl Engine {
             Some(Build::Begun { parent, request }) => (*parent, request.clone()),
         };
         // The fork choice begins others meanwhile. Two threads that ask for one build the same.
-        let mut built =
-            self.build(parent, request.attributes, Vec::new(), Bytes::from_static(EXTRA_DATA))?;
+        let (start, extra_data) = (Instant::now(), Bytes::from_static(EXTRA_DATA));
+        let built = self.build(parent, request.attributes, Vec::new(), extra_data);
+        let mut built = built.map_err(|error| self.build_failed(error))?;
+        let header = &built.block.header;
+        let (number, took) = (header.number, start.elapsed());
+        self.tell(BuildStep::Built { number, took, gas_used: header.gas_used });
         built.with_witness = request.with_witness;
         let built = Arc::new(built);
         self.builds().insert(key(id), Build::Finished(built.clone()));
@@ -88,13 +94,25 @@ impl Engine {
         request: BuildRequest,
     ) -> Result<PayloadId, Error> {
         let record = self.shared.chain.known_block(&parent)?;
-        self.check_attributes(&record, &request.attributes)?;
+        let checked = self.check_attributes(&record, &request.attributes);
+        checked.map_err(|error| self.build_failed(error))?;
         let id = payload_id(parent, &request);
         let mut builds = self.builds();
         if builds.get(&key(id)).is_none() {
             builds.insert(key(id), Build::Begun { parent, request });
+            drop(builds);
+            self.tell(BuildStep::Begun { parent });
         }
         Ok(id)
+    }
+
+    fn build_failed(&self, error: Error) -> Error {
+        self.tell(BuildStep::Failed(error.to_string()));
+        error
+    }
+
+    fn tell(&self, step: BuildStep) {
+        self.shared.chain.events.tell(&ChainEvent::Build(step));
     }
 
     fn check_attributes(

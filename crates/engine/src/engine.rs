@@ -4,13 +4,13 @@ use crate::after::After;
 use crate::after::prune::prune;
 use crate::block::plan::BlockThreads;
 use crate::block::senders::BlockSenders;
-use crate::block::timings::Timings;
 use crate::builds::Build;
 use crate::chain::events::ChainEvent;
 use crate::chain::genesis::Genesis;
 use crate::chain::orphans::Orphans;
 use crate::chain::persisted::PersistedBlock;
 use crate::chain::record::{BlockRecord, WitnessSize};
+use crate::chain::timings::Timings;
 use crate::chain::tree::{Bounded, Heads};
 use crate::error::{Error, NO_PANIC};
 use crate::limits;
@@ -254,8 +254,8 @@ impl Engine {
         self.shared.chain.persisted.listen(Box::new(listener));
     }
 
-    /// Has `listener` told of each change of the chain, and returns the heads before the first. It
-    /// runs while the chain is locked, so it must be quick and must not call the engine.
+    /// Has `listener` told of each event, and returns the heads before the first. It may run while
+    /// the chain is locked, so it must be quick and must not call the engine.
     pub fn on_event(&self, listener: impl Fn(&ChainEvent) + Send + Sync + 'static) -> Heads {
         let tree = self.shared.chain.tree_mut();
         self.shared.chain.events.add(Box::new(listener));

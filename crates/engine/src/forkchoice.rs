@@ -1,7 +1,7 @@
 //! Floor 5. The fork choice: which branch is canonical.
 
 use crate::builds::BuildRequest;
-use crate::chain::events::{ChainEvent, HeadChange};
+use crate::chain::events::{ChainEvent, ForkchoiceAnswer, ForkchoiceFigures, HeadChange};
 use crate::chain::tree::{BlockTree, Branching, Heads};
 use crate::chain::verdict::{Missing, Verdict};
 use crate::engine::Engine;
@@ -20,6 +20,23 @@ pub struct ForkchoiceOutcome {
     pub is_applied: bool,
     /// The build that was begun, when one was asked for.
     pub payload_id: Option<PayloadId>,
+}
+
+impl ForkchoiceAnswer {
+    /// Attributes that cannot be built from leave the head applied.
+    fn of(outcome: &Result<ForkchoiceOutcome, Error>) -> Self {
+        match outcome {
+            Ok(ForkchoiceOutcome { is_applied: true, .. }) | Err(Error::InvalidAttributes(_)) => {
+                Self::Applied
+            }
+            Ok(ForkchoiceOutcome { verdict, .. }) => match verdict {
+                Verdict::Valid => Self::Kept,
+                Verdict::Syncing(_) => Self::Syncing,
+                Verdict::Invalid { .. } => Self::Invalid,
+            },
+            Err(_) => Self::Failed,
+        }
+    }
 }
 
 /// The side that chooses the head.
@@ -51,8 +68,11 @@ impl Engine {
     ) -> Result<ForkchoiceOutcome, Error> {
         let start = Instant::now();
         let outcome = self.update_forkchoice(state, build, Leader::ConsensusLayer);
-        let took_us = start.elapsed().as_micros() as u64;
-        self.chosen_in_us.store(took_us, Ordering::Relaxed);
+        let took = start.elapsed();
+        self.chosen_in_us.store(took.as_micros() as u64, Ordering::Relaxed);
+        let (head, answer) = (state.head_block_hash, ForkchoiceAnswer::of(&outcome));
+        let figures = ForkchoiceFigures { head, took, answer };
+        self.shared.chain.events.tell(&ChainEvent::Forkchoice(figures));
         outcome
     }
 

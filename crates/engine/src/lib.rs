@@ -100,13 +100,14 @@ mod threads;
 mod tries;
 mod witnesses;
 
-pub use block::timings::Timings;
 pub use builds::{BuildRequest, Built};
-pub use chain::events::{ChainEvent, HeadChange};
+pub use chain::events::{BuildStep, ChainEvent, ForkchoiceAnswer, ForkchoiceFigures, HeadChange};
+pub use chain::figures::{BlockFigures, StateReads, StateWrites};
 pub use chain::genesis::{Genesis, StateEntry, initialise};
 pub use chain::persisted::PersistedBlock;
 pub use chain::record::{BlockRecord, WitnessBytes, WitnessSize};
 pub use chain::stored::block_header;
+pub use chain::timings::Timings;
 pub use chain::tree::Heads;
 pub use chain::verdict::{Missing, Verdict};
 pub use engine::Engine;

@@ -6,10 +6,11 @@ use crate::block::live::{BlockTries, FinishedTries};
 use crate::block::plan::{Plan, is_worth_threads};
 use crate::block::prefetch::{ColdWatch, ReadAhead};
 use crate::block::senders::{BlockSenders, SendersAhead};
-use crate::block::timings::Timings;
 use crate::chain::events::ChainEvent;
+use crate::chain::figures::BlockFigures;
 use crate::chain::record::BlockRecord;
 use crate::chain::sealed::Seal;
+use crate::chain::timings::Timings;
 use crate::chain::verdict::{Missing, Verdict};
 use crate::engine::{Engine, LastBlock};
 use crate::invalid_log::log_invalid;
@@ -25,7 +26,7 @@ use execution::{
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A payload as the Engine API hands it over.
 #[derive(Debug, Clone)]
@@ -45,6 +46,22 @@ pub(crate) enum AnswerContent {
     Journaled,
     Verdict,
     Witness,
+}
+
+/// What the engine is asked about a block, and since when.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked {
+    pub(crate) wanted: AnswerContent,
+    pub(crate) since: Instant,
+    /// How long it has waited for other blocks and for the disk.
+    pub(crate) waited: Duration,
+}
+
+impl AnswerContent {
+    /// Asked for now.
+    pub(crate) fn asked(self) -> Asked {
+        Asked { wanted: self, since: Instant::now(), waited: Duration::ZERO }
+    }
 }
 
 /// Why a block was not validated: because of the block, or because of us.
@@ -92,13 +109,13 @@ impl Engine {
             return Ok(Verdict::Invalid { latest_valid_hash: None, reason: shortened(&reason) });
         }
         self.after.queue.seal_now();
-        self.new_listed_block(block, None, AnswerContent::Nothing)
+        self.new_listed_block(block, None, AnswerContent::Nothing.asked())
     }
 
     /// Runs a block of the journal again.
     pub(crate) fn new_journaled_block(&self, block: SealedBlock) -> Result<Verdict, Error> {
         self.after.queue.seal_now();
-        self.new_listed_block(block, None, AnswerContent::Journaled)
+        self.new_listed_block(block, None, AnswerContent::Journaled.asked())
     }
 
     fn new_payload_wanted(
@@ -106,6 +123,7 @@ impl Engine {
         payload: Payload,
         wanted: AnswerContent,
     ) -> Result<Verdict, Error> {
+        let asked = wanted.asked();
         // Its state is wanted by the time that the payload is decoded.
         self.after.queue.seal_now();
         if let Some(parent) = self.shared.chain.tree().recent(&payload.execution.parent_hash()) {
@@ -113,11 +131,12 @@ impl Engine {
         }
         let block_hash = payload.execution.block_hash();
         match decode(payload) {
-            Ok((block, list)) => self.new_listed_block(block, list, wanted),
+            Ok((block, list)) => self.new_listed_block(block, list, asked),
             Err(reason) => {
                 // The hash cannot be trusted to name these bytes: it is not remembered.
                 let reason = shortened(&reason);
                 log_invalid(block_hash, &reason);
+                self.shared.chain.events.tell(&ChainEvent::Invalid(block_hash, reason.clone()));
                 Ok(Verdict::Invalid { latest_valid_hash: None, reason })
             }
         }
@@ -129,14 +148,16 @@ impl Engine {
         &self,
         block: SealedBlock,
         list: Option<AccessList>,
-        wanted: AnswerContent,
+        mut asked: Asked,
     ) -> Result<Verdict, Error> {
+        let start = Instant::now();
         // Before anything is held that the fork choice may need.
         self.wait_for_room()?;
         let _one_at_a_time = self.running();
+        asked.waited = start.elapsed();
         let hash = block.hash();
         self.orphans().take(&hash);
-        let verdict = self.judge_block(block, list, wanted)?;
+        let verdict = self.judge_block(block, list, asked)?;
         if !matches!(verdict, Verdict::Syncing(_)) {
             self.run_orphans(hash);
         }
@@ -148,7 +169,7 @@ impl Engine {
         &self,
         block: SealedBlock,
         list: Option<AccessList>,
-        wanted: AnswerContent,
+        asked: Asked,
     ) -> Result<Verdict, Error> {
         if let Some(verdict) = self.known(&block)? {
             return Ok(verdict);
@@ -156,13 +177,13 @@ impl Engine {
         let (hash, number, parent_hash) =
             (block.hash(), block.header.number, block.header.parent_hash);
         let Some(parent) = self.shared.chain.block(&parent_hash)? else {
-            if matches!(wanted, AnswerContent::Verdict | AnswerContent::Witness) {
+            if matches!(asked.wanted, AnswerContent::Verdict | AnswerContent::Witness) {
                 return self.keep_orphan(block);
             }
             let number = number.saturating_sub(1);
             return Ok(Verdict::Syncing(Missing::Block { number, hash: parent_hash }));
         };
-        match self.validate(&parent, block, list, wanted) {
+        match self.validate(&parent, block, list, asked) {
             Ok(()) => Ok(Verdict::Valid),
             Err(failure) => self.judge(hash, &parent, failure),
         }
@@ -199,8 +220,17 @@ impl Engine {
         }
         let Some(invalid) = tree.invalid.get(&parent_hash).cloned() else { return Ok(None) };
         drop(tree);
-        chain.tree_mut().invalid.insert(hash, invalid.clone());
+        self.add_invalid(hash, invalid.clone());
         Ok(Some(invalid))
+    }
+
+    /// Remembers an invalid block, and tells listeners of it.
+    fn add_invalid(&self, hash: B256, invalid: Verdict) {
+        let mut tree = self.shared.chain.tree_mut();
+        if let Verdict::Invalid { reason, .. } = &invalid {
+            self.shared.chain.events.tell(&ChainEvent::Invalid(hash, reason.clone()));
+        }
+        tree.invalid.insert(hash, invalid);
     }
 
     /// Runs a block, and remembers it when it is valid.
@@ -209,7 +239,7 @@ impl Engine {
         parent: &Arc<BlockRecord>,
         block: SealedBlock,
         list: Option<AccessList>,
-        wanted: AnswerContent,
+        asked: Asked,
     ) -> Result<(), Failure> {
         let _runs = self.shared.background.block_runs();
         self.validate_ancestry(parent, &block)?;
@@ -223,6 +253,7 @@ impl Engine {
         let (senders, public_keys): (Vec<_>, _) =
             signers.into_iter().map(|signer| (signer.address, signer.public_key)).unzip();
         let is_small = !is_worth_threads(&self.shared.options, &block);
+        let figures = BlockFigures::new(&block, state.reads(&executed), &executed);
         let Executed { codes_read, new_codes, receipts, requests, block_access_list, .. } =
             executed;
         let (code_hashes, codes) = codes_read.into_iter().unzip();
@@ -240,17 +271,17 @@ impl Engine {
         });
         unsealed.holds(limits::UNSEALED_NODE_BYTES * tries.nodes_count() as u64);
         let hash = record.hash();
-        if wanted != AnswerContent::Journaled {
+        if asked.wanted != AnswerContent::Journaled {
+            let start = Instant::now();
             self.note_block(&record.block)?;
+            timings.journal = start.elapsed();
         }
         // The tree comes last: a block that is in it has its witness.
         let nodes = if has_all_nodes { Arc::downgrade(&tries) } else { Weak::new() };
         let old_witness = self.shared.recent.begin(RecentWitness::new(hash, nodes, codes));
         *self.last() = Some(LastBlock { hash, public_keys, timings });
         let old_records = self.add_validated(&record);
-        if wanted == AnswerContent::Witness {
-            self.assemble_last(hash);
-        }
+        self.answer_last(asked, figures);
         if is_small {
             // It leaves sweeping to larger blocks, as long as the log is not too long.
             record.seal.want();
@@ -264,7 +295,7 @@ impl Engine {
             unsealed,
             freed: (old_records, old_witness),
         };
-        if is_small && matches!(wanted, AnswerContent::Nothing | AnswerContent::Journaled) {
+        if is_small && matches!(asked.wanted, AnswerContent::Nothing | AnswerContent::Journaled) {
             // No client waits for an answer, and waking a thread would take a good part of the
             // time.
             self.after.seal_here(ran);
@@ -369,14 +400,28 @@ impl Engine {
         })
     }
 
-    /// Puts the witness of the block that has just run together, for the answer.
-    fn assemble_last(&self, hash: B256) {
+    /// Puts the witness of the block that has just run together if the answer has it, and tells
+    /// listeners what the block cost.
+    fn answer_last(&self, asked: Asked, figures: BlockFigures) {
         let start = Instant::now();
-        // It is kept for the answer. Why there is none, the caller is told again.
-        let _ = self.assembled(hash);
-        if let Some(last) = &mut *self.last() {
+        let is_with_witness = asked.wanted == AnswerContent::Witness;
+        if is_with_witness {
+            // It is kept for the answer. Why there is none, the caller is told again.
+            let _ = self.assembled(figures.hash);
+        }
+        let mut last = self.last();
+        let last = last.as_mut().expect("a block has just run");
+        if is_with_witness {
             last.timings.witness = start.elapsed();
         }
+        let (timings, chain) = (last.timings, &self.shared.chain);
+        chain.events.tell(&ChainEvent::Ran(BlockFigures {
+            timings,
+            total: asked.since.elapsed(),
+            waited: asked.waited,
+            unpersisted_bytes: chain.database.unpersisted_bytes(),
+            ..figures
+        }));
     }
 
     /// The verdict on a block that was not validated.
@@ -389,7 +434,7 @@ impl Engine {
                 let reason = shortened(&reason);
                 log_invalid(hash, &reason);
                 let invalid = Verdict::Invalid { latest_valid_hash, reason };
-                self.shared.chain.tree_mut().invalid.insert(hash, invalid.clone());
+                self.add_invalid(hash, invalid.clone());
                 Ok(invalid)
             }
             // Paris, `engine_newPayloadV1`, point 6: what it takes to validate it is missing, where

@@ -83,7 +83,7 @@ impl Engine {
             let taken = self.orphans().take(&hash);
             let Some(block) = taken else { continue };
             let number = block.header.number;
-            match self.judge_block(block, None, AnswerContent::Nothing) {
+            match self.judge_block(block, None, AnswerContent::Nothing.asked()) {
                 Ok(verdict) => {
                     tracing::info!(number, %hash, ?verdict, "a payload has run that waited");
                     next.extend(self.orphans().children_of(&hash));

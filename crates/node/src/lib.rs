@@ -49,6 +49,7 @@ mod logs;
 mod memory;
 mod node;
 mod node_record;
+mod observe;
 mod port;
 pub mod rest;
 mod verify;

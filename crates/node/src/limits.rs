@@ -118,6 +118,16 @@ pub(crate) const FEED_EVENTS: usize = 1 << 14;
 /// Hashes of blocks in these events: 4 MiB.
 pub(crate) const FEED_HASHES: usize = 1 << 17;
 
+/// How often those who observe the chain are called where nothing happens.
+pub(crate) const OBSERVER_PAUSE: Duration = Duration::from_secs(1);
+
+/// The least time between two lines about blocks: a person can read so many.
+pub(crate) const BLOCK_LOG_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long a consensus client may send blocks without a fork choice before the log says so, and
+/// how often then: some slots.
+pub(crate) const HEADLESS_LOG_PAUSE: Duration = Duration::from_secs(30);
+
 /// Subscribers that are told at a time what they missed: each holds hashes of 400 KiB at most.
 pub(crate) const FEED_REPLAYS: usize = 16;
 

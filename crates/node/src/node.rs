@@ -4,10 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use engine::{Engine, EngineOptions, PersistedBlock};
-use rpc::{
-    AllowedOrigins, JwtSecret, Limits, Listener, LogThrottle, PortMemory, ServerOptions, serve,
-};
+use engine::{Engine, EngineOptions};
+use rpc::{AllowedOrigins, JwtSecret, Limits, Listener, PortMemory, ServerOptions, serve};
 use state::Options as DatabaseOptions;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -22,6 +20,7 @@ use crate::feed::{Feed, FeedThread};
 use crate::limits;
 use crate::memory::NodeMemory;
 use crate::node_record::NodeRecord;
+use crate::observe::{BlockLog, Observer};
 
 /// The configuration of a [`Node`].
 #[derive(Debug, Clone)]
@@ -162,11 +161,10 @@ impl Node {
         if min_free_bytes > 0 {
             watch.spawn(watch_free(watched, min_free_bytes, faults.clone()));
         }
-        log_persisted_heads(&chain);
         // The secret is created after the chain is opened: without a chain no file is made.
         let jwt = given.map_or_else(|| JwtSecret::load_or_create(&own_jwt), Ok)?;
         let record = Arc::new(NodeRecord::load_or_create(&node_key)?);
-        let (feed, feed_thread) = Feed::start(chain.clone())?;
+        let (feed, feed_thread) = Feed::start(chain.clone(), observers(&chain)?)?;
         let offer = |api: Api| api.with_feed(feed.clone()).with_record(record.clone());
         let mut node = Self {
             engine_addr: engine,
@@ -289,14 +287,9 @@ fn bind_socket(path: &Path) -> anyhow::Result<Listener> {
     Ok(listener.into())
 }
 
-/// Logs heads as they are persisted, on the persistence thread, so that fork choices do not wait.
-fn log_persisted_heads(engine: &Engine) {
-    let throttle = LogThrottle::default();
-    engine.on_persisted(move |PersistedBlock { number, hash }| {
-        if throttle.is_due() {
-            tracing::info!(number, %hash, "head persisted");
-        }
-    });
+/// Those that are told of all events.
+fn observers(engine: &Arc<Engine>) -> anyhow::Result<Vec<Box<dyn Observer>>> {
+    Ok(vec![Box::new(BlockLog::new(engine.clone())?)])
 }
 
 /// Any name and no web page, for ports that web pages cannot use.

@@ -3,6 +3,7 @@
 use crate::after::prune::prune;
 use crate::after::queue::Queue;
 use crate::chain::choice::store_choice;
+use crate::chain::events::ChainEvent;
 use crate::chain::persisted::PersistedBlock;
 use crate::shared::{Chain, Shared};
 use crate::witnesses::copies::copy_a_witness;
@@ -48,7 +49,9 @@ fn persist(chain: &Chain) -> Result<(), Error> {
         chain.tree_mut().forget_changes(&changes);
         let hash = changes.heads.head;
         let number = chain.number(&hash)?;
-        chain.persisted.set(PersistedBlock { number, hash }, changes.heads);
+        let block = PersistedBlock { number, hash };
+        chain.persisted.set(block, changes.heads);
+        chain.events.tell(&ChainEvent::Persisted(block));
     }
     Ok(())
 }

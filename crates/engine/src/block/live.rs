@@ -1,10 +1,11 @@
 //! Floor 4. The state as a block of the chain reads and changes it: a version in the database, and
 //! tries that grow above it, on other threads when the block is worth it.
 
-use crate::block::timings::Timings;
 use crate::block::trie_workers::{TrieSession, TrieWorkers};
+use crate::chain::figures::StateReads;
 use crate::chain::read_set::{ReadNodes, ReadSet};
 use crate::chain::record::BlockRecord;
+use crate::chain::timings::Timings;
 use crate::read::ancestors::Ancestors;
 use crate::read::found::Guess;
 use crate::read::listed::{AccessListState, ListCoverage};
@@ -44,6 +45,10 @@ pub(crate) struct BlockTries<'a> {
     /// The nodes that these roots needed.
     needed_so_far: Vec<NodeAddress>,
     pub(crate) waited: DiskWait,
+    /// How many slots were asked for: the EVM's cache asks for each once.
+    slots_read: usize,
+    /// How many codes were asked for that the cache of codes lacked.
+    uncached_codes: usize,
     /// Those of the root alone.
     pub(crate) timings: Timings,
 }
@@ -126,6 +131,8 @@ impl<'a> BlockTries<'a> {
             so_far: AddressMap::default(),
             needed_so_far: Vec::new(),
             waited: DiskWait::default(),
+            slots_read: 0,
+            uncached_codes: 0,
             timings: Timings::default(),
         })
     }
@@ -145,6 +152,18 @@ impl<'a> BlockTries<'a> {
     /// than it has read.
     pub(crate) fn has_asked_for_all_listed(&self) -> bool {
         self.listed.as_ref().is_none_or(|listed| self.coverage.is_all_of(listed))
+    }
+
+    /// How much of the state the block has read.
+    pub(crate) fn reads(&self, executed: &Executed) -> StateReads {
+        let codes = executed.codes_read.len();
+        StateReads {
+            accounts: self.accounts.len(),
+            slots: self.slots_read,
+            codes,
+            code_bytes: executed.codes_read.values().map(|code| code.bytes.len()).sum(),
+            uncached_codes: self.uncached_codes.min(codes),
+        }
     }
 
     /// The nodes and codes that were read, and the tries to seal.
@@ -254,6 +273,7 @@ impl State for BlockTries<'_> {
     }
 
     fn storage(&mut self, address: Address, slot: U256) -> Result<U256, StateError> {
+        self.slots_read += 1;
         let known = self.known(address)?;
         if known.storage().is_none() {
             return Ok(U256::ZERO);
@@ -268,6 +288,7 @@ impl State for BlockTries<'_> {
     }
 
     fn code_to_run(&mut self, code_hash: B256) -> Result<Code, StateError> {
+        self.uncached_codes += 1;
         self.reader.code_to_run(code_hash)
     }
 
@@ -300,6 +321,7 @@ impl State for BlockTries<'_> {
 impl BlockState for BlockTries<'_> {
     fn restart(&mut self) -> Result<(), StateError> {
         self.accounts.clear();
+        (self.slots_read, self.uncached_codes) = (0, 0);
         (self.listed, self.guess) = (None, None);
         self.so_far.clear();
         self.needed_so_far.clear();
@@ -331,7 +353,7 @@ impl BlockState for BlockTries<'_> {
                 tries.finish(&changes, &|units| pool.run(units))?
             }
         };
-        self.timings.root = start.elapsed();
+        (self.timings.root, self.timings.disk) = (start.elapsed(), self.waited.get());
         Ok(root)
     }
 

@@ -5,5 +5,4 @@ pub(crate) mod live;
 pub(crate) mod plan;
 pub(crate) mod prefetch;
 pub(crate) mod senders;
-pub(crate) mod timings;
 pub(crate) mod trie_workers;

@@ -2,6 +2,7 @@
 
 pub(crate) mod choice;
 pub(crate) mod events;
+pub(crate) mod figures;
 pub(crate) mod floors;
 pub(crate) mod genesis;
 pub(crate) mod orphans;
@@ -11,6 +12,7 @@ pub(crate) mod record;
 pub(crate) mod sealed;
 pub(crate) mod slots;
 pub(crate) mod stored;
+pub(crate) mod timings;
 pub(crate) mod tree;
 pub(crate) mod unsealed;
 pub(crate) mod verdict;

@@ -7,7 +7,7 @@ use alloy_eips::Decodable2718;
 use alloy_hardforks::EthereumHardfork;
 use alloy_primitives::B256;
 use alloy_rpc_types_engine::{ExecutionPayload, ForkchoiceState, PayloadId};
-use engine::{BuildRequest, Built, ForkchoiceOutcome};
+use engine::{BuildRequest, BuildStep, Built, ChainEvent, ForkchoiceOutcome};
 use engine_api::json::{Data, FixedData, ForkchoiceStateFields, Object};
 use engine_api::{BlobsBundle, BuiltPayload, EngineMethod, ForkchoiceUpdateResponse};
 use execution::Transaction;
@@ -68,7 +68,7 @@ pub(crate) fn update_forkchoice(
     };
     let outcome = api.engine.forkchoice_updated(state, build).map_err(refusal)?;
     match bad {
-        Some(error) if outcome.is_applied => Err(error),
+        Some(error) if outcome.is_applied => Err(failed(api, error)),
         _ => Ok(outcome),
     }
 }
@@ -101,11 +101,22 @@ pub(crate) fn built(
     id: PayloadId,
     forks: &Range<EthereumHardfork>,
 ) -> Result<Arc<Built>, Error> {
+    // The engine itself tells of builds that it cannot make.
     let built = api.engine.built(id).map_err(refusal)?.ok_or_else(|| {
-        Error::new(Code::UnknownPayload, format_args!("no build has the id {id}, or not any more"))
+        let reason = format_args!("no build has the id {id}, or not any more");
+        failed(api, Error::new(Code::UnknownPayload, reason))
     })?;
-    check_fork(api.engine.chain(), built.block.header.timestamp, forks)?;
+    let checked = check_fork(api.engine.chain(), built.block.header.timestamp, forks);
+    checked.map_err(|error| failed(api, error))?;
     Ok(built)
+}
+
+/// Tells of a build that failed before the engine was asked, or after.
+fn failed(api: &Api, error: Error) -> Error {
+    if let Some(feed) = &api.feed {
+        feed.tell(&ChainEvent::Build(BuildStep::Failed(detail(&error))));
+    }
+    error
 }
 
 fn json(value: &impl Serialize) -> Result<Vec<u8>, Error> {

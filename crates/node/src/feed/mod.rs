@@ -1,7 +1,8 @@
 //! Changes of the chain, as notifications to subscribers.
 //!
-//! One thread turns the engine's events into values of topics, in their order. It reads blocks
-//! that are in memory, as a rule, and makes notifications only for topics that have subscriptions.
+//! One thread turns the engine's events into values of topics, in their order, and hands them to
+//! the observers. It reads blocks that are in memory, as a rule, and makes notifications only for
+//! topics that have subscriptions.
 
 mod queue;
 mod witnesses;
@@ -9,6 +10,7 @@ mod witnesses;
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use alloy_primitives::B256;
 use alloy_rpc_types_eth::{Header, Log};
@@ -16,8 +18,9 @@ use engine::{BlockRecord, ChainEvent, Engine, HeadChange, Heads, PersistedBlock,
 use rpc::{Json, Published, Subscription, Topic};
 use tokio::sync::Semaphore;
 
-use crate::limits::FEED_REPLAYS;
+use crate::limits::{FEED_REPLAYS, OBSERVER_PAUSE};
 use crate::logs::block_logs;
+use crate::observe::Observer;
 use queue::{EventQueue, Next};
 
 pub(crate) use witnesses::MissedError;
@@ -66,11 +69,14 @@ pub(crate) struct FeedThread {
 }
 
 impl Feed {
-    /// Begins to listen to an engine.
+    /// Begins to listen to an engine, for subscribers and for these observers.
     ///
     /// # Errors
     /// Where there can be no thread.
-    pub(crate) fn start(engine: Arc<Engine>) -> std::io::Result<(Arc<Self>, FeedThread)> {
+    pub(crate) fn start(
+        engine: Arc<Engine>,
+        observers: Vec<Box<dyn Observer>>,
+    ) -> std::io::Result<(Arc<Self>, FeedThread)> {
         let queue = Arc::new(EventQueue::default());
         let filled = queue.clone();
         let heads = engine.on_event(move |event| filled.push(event));
@@ -92,7 +98,8 @@ impl Feed {
             replays,
         });
         let runs = feed.clone();
-        let thread = std::thread::Builder::new().name("feed".into()).spawn(move || runs.run())?;
+        let thread = std::thread::Builder::new().name("feed".into());
+        let thread = thread.spawn(move || runs.run(observers))?;
         Ok((feed, FeedThread { queue, thread: Some(thread) }))
     }
 
@@ -116,10 +123,20 @@ impl Feed {
         self.persisted.subscribe()
     }
 
-    fn run(&self) {
+    /// Tells subscribers and observers of something that did not happen in the engine.
+    pub(crate) fn tell(&self, event: &ChainEvent) {
+        self.queue.push(event);
+    }
+
+    fn run(&self, mut observers: Vec<Box<dyn Observer>>) {
+        let mut second = Instant::now() + OBSERVER_PAUSE;
         loop {
-            match self.queue.next() {
-                Next::Event(event) => self.handle(&event),
+            match self.queue.next(second) {
+                Next::Event(event) => {
+                    self.handle(&event);
+                    self.observe(&event, &mut observers);
+                }
+                Next::Quiet => {}
                 Next::Lost => {
                     tracing::warn!("subscribers are ended: too many changes of the chain waited");
                     let heads = self.engine.heads();
@@ -129,7 +146,21 @@ impl Feed {
                 }
                 Next::Closed => return,
             }
+            if Instant::now() >= second {
+                observers.iter_mut().for_each(|observer| observer.second());
+                second = Instant::now() + OBSERVER_PAUSE;
+            }
         }
+    }
+
+    fn observe(&self, event: &ChainEvent, observers: &mut [Box<dyn Observer>]) {
+        let witness = match event {
+            ChainEvent::Ran(figures) => {
+                self.block(figures.hash).and_then(|record| self.engine.witness_size(&record))
+            }
+            _ => None,
+        };
+        observers.iter_mut().for_each(|observer| observer.event(event, witness));
     }
 
     fn handle(&self, event: &ChainEvent) {
@@ -139,8 +170,12 @@ impl Feed {
             self.publish_heads(change);
             self.publish_logs(change);
         }
-        self.publish_syncing();
-        self.publish_witnesses(event);
+        let changes_tree =
+            matches!(event, ChainEvent::Valid(_) | ChainEvent::Chosen(_) | ChainEvent::Behind);
+        if changes_tree {
+            self.publish_syncing();
+            self.publish_witnesses(event);
+        }
     }
 
     /// Each block that became canonical; where a head moved back, that head.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Instant;
 
 use engine::{ChainEvent, HeadChange};
 
@@ -31,6 +32,8 @@ pub(super) enum Next {
     Event(ChainEvent),
     /// Too many events waited, and were dropped.
     Lost,
+    /// Nothing came.
+    Quiet,
     Closed,
 }
 
@@ -48,8 +51,8 @@ impl EventQueue {
         self.changed.notify_one();
     }
 
-    /// Waits for what comes next.
-    pub(super) fn next(&self) -> Next {
+    /// Waits for what comes next, until then.
+    pub(super) fn next(&self, until: Instant) -> Next {
         let mut waiting = self.waiting();
         loop {
             if waiting.is_closed {
@@ -62,7 +65,10 @@ impl EventQueue {
                 waiting.hashes -= hashes(&event);
                 return Next::Event(event);
             }
-            waiting = self.changed.wait(waiting).expect(NO_PANIC);
+            let Some(left) = until.checked_duration_since(Instant::now()) else {
+                return Next::Quiet;
+            };
+            (waiting, _) = self.changed.wait_timeout(waiting, left).expect(NO_PANIC);
         }
     }
 
@@ -82,7 +88,7 @@ const NO_PANIC: &str = "nothing panics while it is held";
 fn hashes(event: &ChainEvent) -> usize {
     match event {
         ChainEvent::Chosen(HeadChange { left, joined, .. }) => left.len() + joined.len(),
-        ChainEvent::Valid(_) | ChainEvent::Behind => 0,
+        _ => 0,
     }
 }
 
@@ -90,6 +96,7 @@ fn hashes(event: &ChainEvent) -> usize {
 mod tests {
     use super::*;
     use alloy_primitives::B256;
+    use std::time::Duration;
 
     #[test]
     fn events_come_in_order_and_too_many_are_lost_at_once() {
@@ -97,16 +104,18 @@ mod tests {
         let event = |byte| ChainEvent::Valid(B256::with_last_byte(byte));
         queue.push(&event(1));
         queue.push(&event(2));
-        assert_eq!(queue.next(), Next::Event(event(1)));
-        assert_eq!(queue.next(), Next::Event(event(2)));
+        let next = || queue.next(Instant::now() + Duration::from_secs(60));
+        assert_eq!(next(), Next::Event(event(1)));
+        assert_eq!(next(), Next::Event(event(2)));
         for _ in 0..=FEED_EVENTS {
             queue.push(&event(3));
         }
         queue.push(&event(4));
-        assert_eq!(queue.next(), Next::Lost);
-        assert_eq!(queue.next(), Next::Event(event(4)));
+        assert_eq!(next(), Next::Lost);
+        assert_eq!(next(), Next::Event(event(4)));
+        assert_eq!(queue.next(Instant::now()), Next::Quiet);
         queue.push(&event(5));
         queue.close();
-        assert_eq!(queue.next(), Next::Closed);
+        assert_eq!(next(), Next::Closed);
     }
 }

@@ -115,7 +115,6 @@ impl Feed {
 /// The blocks that an event is of, with their status by then.
 fn changes(event: &ChainEvent) -> Vec<(B256, BlockStatus)> {
     match event {
-        ChainEvent::Behind => Vec::new(),
         ChainEvent::Valid(hash) => vec![(*hash, BlockStatus::Valid)],
         ChainEvent::Chosen(HeadChange { before, now, left, joined }) => {
             let with = |status| move |hash: &B256| (*hash, status);
@@ -126,6 +125,7 @@ fn changes(event: &ChainEvent) -> Vec<(B256, BlockStatus)> {
             all.extend(now.finalized.iter().filter(|_| is_new).map(with(FINALIZED)));
             all
         }
+        _ => Vec::new(),
     }
 }
 

@@ -12,6 +12,7 @@ mod files;
 mod geth;
 mod geth_methods;
 mod load;
+mod log;
 mod persistence;
 #[cfg(target_os = "linux")]
 mod public_calls;

@@ -70,7 +70,7 @@ impl Process {
         Self { child, engine, public, log }
     }
 
-    async fn head(&mut self) -> Value {
+    pub(crate) async fn head(&mut self) -> Value {
         self.engine.call("eth_getBlockByNumber", json!(["latest", false])).await.expect("a head")
     }
 
@@ -93,7 +93,12 @@ impl Process {
     }
 
     /// Has a block with these withdrawals and transactions called valid.
-    async fn add(&mut self, parent: &Value, withdrawals: Value, transactions: Value) -> Value {
+    pub(crate) async fn add(
+        &mut self,
+        parent: &Value,
+        withdrawals: Value,
+        transactions: Value,
+    ) -> Value {
         let built = self.build(parent, withdrawals, transactions).await;
         let payload = &built["executionPayload"];
         let params = json!([payload, [], parent["hash"], built["executionRequests"]]);
@@ -126,7 +131,7 @@ impl Process {
     }
 
     /// Makes a block the head and, when asked, finalized.
-    async fn choose(&mut self, hash: &Value, is_final: bool) {
+    pub(crate) async fn choose(&mut self, hash: &Value, is_final: bool) {
         let zero = format!("0x{}", "00".repeat(32));
         let finalized = if is_final { hash.clone() } else { json!(zero) };
         let state = json!({
@@ -139,7 +144,7 @@ impl Process {
     }
 
     /// A block by its hash, whatever branch it is on.
-    async fn block(&mut self, hash: &Value) -> Value {
+    pub(crate) async fn block(&mut self, hash: &Value) -> Value {
         self.engine.call("eth_getBlockByHash", json!([hash, false])).await.expect("an answer")
     }
 
@@ -178,7 +183,7 @@ impl Drop for Process {
     }
 }
 
-fn directory() -> tempfile::TempDir {
+pub(crate) fn directory() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a directory");
     let genesis = genesis_of_osaka().to_string();
     std::fs::write(dir.path().join("genesis.json"), genesis).expect("written");

@@ -1,4 +1,4 @@
-//! Floor 4. Where the time of a block went.
+//! Floor 2. Where the time of a block went.
 
 use std::time::Duration;
 
@@ -17,6 +17,10 @@ pub struct Timings {
     pub root: Duration,
     /// Of `root`, until all that was read was loaded.
     pub catching_up: Duration,
+    /// Of all of it, waiting for the disk on the block's thread.
+    pub disk: Duration,
+    /// Noting the valid block in the journal.
+    pub journal: Duration,
     /// Putting the witness together, where it was asked for with the verdict.
     pub witness: Duration,
 }
@@ -24,7 +28,7 @@ pub struct Timings {
 impl Timings {
     /// Adds the phases of a block that has run, which took `elapsed` in all, to those of its root.
     pub(crate) fn add(&mut self, root: Self, recovery: Duration, elapsed: Duration) {
-        (self.catching_up, self.root) = (root.catching_up, root.root);
+        (self.catching_up, self.root, self.disk) = (root.catching_up, root.root, root.disk);
         self.recovery = recovery;
         self.execution = elapsed.saturating_sub(self.parent + self.root + self.recovery);
     }
