@@ -68,13 +68,20 @@ impl Geth {
         let mut process =
             command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("geth starts");
         let log = BufReader::new(process.stderr.take().expect("piped"));
-        let mut geth = RunningGeth { process, engine_address: String::new() };
+        let engine_address = String::new();
+        let mut geth = RunningGeth { process, engine_address, http_address: None };
         let mut lines = log.lines().map_while(Result::ok);
-        geth.engine_address = lines
-            .by_ref()
-            .filter(|line| line.contains("HTTP server started") && line.contains("auth=true"))
-            .find_map(|line| Some(line.split("endpoint=").nth(1)?.split(' ').next()?.to_owned()))
-            .expect("geth says where it listens");
+        for line in lines.by_ref().filter(|line| line.contains("HTTP server started")) {
+            let endpoint = line.split("endpoint=").nth(1).and_then(|rest| rest.split(' ').next());
+            let address = endpoint.expect("geth says where it listens").to_owned();
+            // The engine port is opened last.
+            if line.contains("auth=true") {
+                geth.engine_address = address;
+                break;
+            }
+            geth.http_address = Some(address);
+        }
+        assert!(!geth.engine_address.is_empty(), "geth opens no engine port");
         // Its log must be read on, or geth would wait for room in the pipe.
         std::thread::spawn(move || lines.for_each(drop));
         geth
@@ -87,6 +94,8 @@ pub struct RunningGeth {
     process: Child,
     /// The address of its engine port.
     pub engine_address: String,
+    /// The address of its public port, where `--http` asked for one.
+    pub http_address: Option<String>,
 }
 
 impl Drop for RunningGeth {

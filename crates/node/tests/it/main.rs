@@ -11,6 +11,7 @@ mod extract;
 mod files;
 mod geth;
 mod geth_methods;
+mod integrations;
 mod load;
 mod log;
 mod persistence;
