@@ -18,6 +18,7 @@ mod persistence;
 #[cfg(target_os = "linux")]
 mod public_calls;
 mod published;
+mod quickstart;
 mod quotes;
 mod replay;
 mod rest;
