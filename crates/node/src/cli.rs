@@ -98,7 +98,7 @@ pub fn main() -> ExitCode {
     }
     raise_open_files();
     let outcome = match command {
-        Command::Node(args) => commands::run_node(*args),
+        Command::Node(args) => commands::run_node(*args, reload_log_level),
         Command::Config(args) => print_config(&args, &matches),
         Command::Completions { shell } => {
             let mut completed = Vec::new();
@@ -127,6 +127,16 @@ pub fn main() -> ExitCode {
             }
         },
     }
+}
+
+/// Reads the level of the log again, from the file of `--config` and the same command line, and
+/// logs at it from now on. Returns it.
+fn reload_log_level() -> Result<String, String> {
+    let given: Vec<OsString> = std::env::args_os().collect();
+    let matches = flags::read(Cli::command(), &given);
+    let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = cli.map_err(|fault| fault.to_string().trim_end().to_owned())?;
+    cli.log.change_level(LevelFilter::INFO)
 }
 
 /// Prints the configuration in effect.

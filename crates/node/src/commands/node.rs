@@ -13,8 +13,12 @@ use super::node_args::{NetworkArgs, NodeArgs};
 use crate::node::PublicPort;
 use crate::{DiskFault, Node, NodeOptions, limits};
 
-/// Runs a node until SIGINT, SIGTERM or SIGHUP, or a fault of the disk.
-pub(crate) fn run_node(mut args: NodeArgs) -> anyhow::Result<()> {
+/// Reads the level of the log again, and returns it or why it stays.
+type ReloadLevel = fn() -> Result<String, String>;
+
+/// Runs a node until SIGINT, SIGTERM or SIGHUP, or a fault of the disk. At SIGUSR1 it calls
+/// `reload`.
+pub(crate) fn run_node(mut args: NodeArgs, reload: ReloadLevel) -> anyhow::Result<()> {
     let memory = args.memory();
     if args.prints_limits() {
         println!("{}", memory.table());
@@ -38,7 +42,11 @@ pub(crate) fn run_node(mut args: NodeArgs) -> anyhow::Result<()> {
         .enable_all()
         .thread_keep_alive(limits::THREAD_KEPT)
         .build()?;
-    runtime.block_on(run_until_stopped(options, &jwt_shown))
+    runtime.block_on(async {
+        let user = signal(SignalKind::user_defined1())?;
+        tokio::spawn(reload_at(user, reload));
+        run_until_stopped(options, &jwt_shown).await
+    })
 }
 
 /// The options of a node whose data directory and WebSocket flags are checked.
@@ -122,6 +130,16 @@ async fn run_until_stopped(options: NodeOptions, jwt_shown: &Path) -> anyhow::Re
         name = signals.next() => {
             tracing::warn!("{name}: ended at once; what was called VALID is in the journal");
             std::process::exit(FORCED)
+        }
+    }
+}
+
+/// Changes the level of the log each time that the signal comes.
+async fn reload_at(mut signal: Signal, reload: ReloadLevel) {
+    while signal.recv().await.is_some() {
+        match reload() {
+            Ok(level) => tracing::info!(level, "SIGUSR1: the level of the log was read again"),
+            Err(fault) => tracing::warn!(fault, "SIGUSR1: the level of the log stays"),
         }
     }
 }

@@ -5,13 +5,15 @@ mod file;
 use std::env::{VarError, var};
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use clap::{Args, ValueEnum};
 use tracing::Subscriber;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
-use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::registry::{LookupSpan, Registry};
+use tracing_subscriber::reload::{self, Handle};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::flags::values::{count, parse_bytes};
@@ -43,6 +45,9 @@ pub(crate) struct LogArgs {
     log_max_files: u32,
 }
 
+/// The filter of the log once it has begun, to be replaced while the program runs.
+static FILTER: OnceLock<Handle<Targets, Registry>> = OnceLock::new();
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum LogFormat {
     Text,
@@ -55,16 +60,7 @@ impl LogArgs {
     /// # Errors
     /// If `RUST_LOG` is no filter, or the file cannot be written; in words for the user.
     pub(crate) fn begin(&self, default: LevelFilter) -> Result<(), String> {
-        let filter = match &self.log_level {
-            Some(level) => parse_log_filter(level)?,
-            None => log_filter(default).map_err(|problem| {
-                format!(
-                    "RUST_LOG {problem}. It takes a level (off, error, warn, info, debug or \
-                     trace), CRATE=LEVEL, or several of them with commas between, as in \
-                     info,deponent_engine=debug. Correct it or unset it"
-                )
-            })?,
-        };
+        let (filter, handle) = reload::Layer::new(self.filter(default)?);
         let file = self.log_file.as_ref().map(|path| {
             let path = if path.is_dir() { path.join("deponent.log") } else { path.clone() };
             let opened = RotatedFile::open(path.clone(), self.log_max_size, self.log_max_files);
@@ -74,7 +70,34 @@ impl LogArgs {
         let is_terminal = std::io::stderr().is_terminal();
         let errors = lines(std::io::stderr, is_terminal, self.log_format);
         tracing_subscriber::registry().with(filter).with(errors).with(file).init();
+        FILTER.set(handle).expect("a program begins to log once");
         Ok(())
+    }
+
+    /// Logs at the level of these flags from now on; the form and the files stay. Returns the
+    /// filter.
+    ///
+    /// # Errors
+    /// If `RUST_LOG` is no filter, or the log has not begun.
+    pub(crate) fn change_level(&self, default: LevelFilter) -> Result<String, String> {
+        let filter = self.filter(default)?;
+        let shown = filter.to_string();
+        let handle = FILTER.get().ok_or("the log has not begun")?;
+        handle.reload(filter).map_err(|fault| fault.to_string())?;
+        Ok(shown)
+    }
+
+    fn filter(&self, default: LevelFilter) -> Result<Targets, String> {
+        match &self.log_level {
+            Some(level) => parse_log_filter(level),
+            None => log_filter(default).map_err(|problem| {
+                format!(
+                    "RUST_LOG {problem}. It takes a level (off, error, warn, info, debug or \
+                     trace), CRATE=LEVEL, or several of them with commas between, as in \
+                     info,deponent_engine=debug. Correct it or unset it"
+                )
+            }),
+        }
     }
 }
 

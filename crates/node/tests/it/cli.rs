@@ -218,6 +218,50 @@ fn a_node_says_where_it_listens_and_stops_on_a_signal() {
     check(bad.output().expect("run"), false, &["/absent.json"]);
 }
 
+/// SIGUSR1 reads `log.level` again: what is not valid changes nothing, and the command line wins.
+#[test]
+fn a_signal_changes_the_level_of_the_log() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let chain = write(dir.path(), "genesis.json", &genesis_of_osaka());
+    let file = dir.path().join("deponent.toml");
+    let configure = |level: &str| {
+        let text = format!("\"log.level\" = {level:?}\n\"http.port\" = 0\n\"authrpc.port\" = 0\n");
+        std::fs::write(&file, text).expect("written");
+    };
+    configure("info");
+    let mut command = deponent();
+    command.arg("node").arg("--config").arg(&file).args(["--chain", &chain, "--datadir"]);
+    command.arg(dir.path().join("data"));
+    let mut node = command.stderr(Stdio::piped()).spawn().expect("run");
+    let lines = BufReader::new(node.stderr.take().expect("piped")).lines();
+    let mut lines = lines.map(|line| line.expect("UTF-8"));
+    let mut wait = |words: &str| {
+        lines.find(|line| line.contains(words)).unwrap_or_else(|| panic!("{words} is not said"))
+    };
+    let signal = |name: &str| {
+        let id = node.id().to_string();
+        assert!(Command::new("kill").args([name, &id]).status().expect("run").success());
+    };
+    let public = wait("public JSON-RPC");
+    let address = public.rsplit("http=").next().expect("an address").to_owned();
+    wait("ipc=");
+    configure("loud");
+    signal("-USR1");
+    let line = wait("SIGUSR1");
+    assert!(line.contains("the level of the log stays") && line.contains("loud"), "{line}");
+    configure("debug");
+    signal("-USR1");
+    let line = wait("SIGUSR1");
+    assert!(line.contains("was read again") && line.contains("debug"), "{line}");
+    // A refused request is told at this level alone.
+    let mut client = std::net::TcpStream::connect(address).expect("a connection");
+    client.write_all(b"GET /absent HTTP/1.1\r\nhost: localhost\r\n\r\n").expect("written");
+    wait("DEBUG");
+    signal("-TERM");
+    lines.for_each(drop);
+    assert_eq!(node.wait().expect("it ends").code(), Some(0));
+}
+
 #[test]
 fn every_command_has_the_version_with_its_commit() {
     let shown = |arguments: &[&str]| {
