@@ -71,9 +71,11 @@ async fn run(target: &mut Target, recorded: &Recorded) -> Vec<(String, Value)> {
 
 /// A fork choice on the head that the node has, until it is VALID.
 async fn bootstrap(target: &mut Target, head: &str) {
-    let call = format!(
-        r#"{{"jsonrpc":"2.0","method":"engine_forkchoiceUpdatedV3","params":[{{"headBlockHash":"{head}","safeBlockHash":"{ZERO}","finalizedBlockHash":"{ZERO}"}},null],"id":1}}"#
+    let state = format!(
+        r#"{{"headBlockHash":"{head}","safeBlockHash":"{ZERO}","finalizedBlockHash":"{ZERO}"}}"#
     );
+    let method = "engine_forkchoiceUpdatedV3";
+    let call = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":[{state},null],"id":1}}"#);
     let mut last = Value::Null;
     for _ in 0..BOOTSTRAP_ATTEMPTS {
         last = target.engine(&call).await;

@@ -3,7 +3,7 @@
 use super::{Target, post};
 use crate::support::*;
 
-/// What `plan.wait` posts until an enode comes.
+/// `plan.wait` posts it until an enode comes.
 const NODE_INFO: &str = r#"{"method":"admin_nodeInfo","params":[],"id":1,"jsonrpc":"2.0"}"#;
 
 #[tokio::test(flavor = "multi_thread")]

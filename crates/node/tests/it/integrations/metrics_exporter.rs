@@ -47,7 +47,7 @@ async fn all_that_the_exporter_polls_is_answered() {
     same(&answers);
 }
 
-/// What it reads has the types that it reads.
+/// The members that it reads have the types that it reads.
 fn check_node_info(info: &Value) {
     for name in ["discovery", "listener"] {
         assert!(info["ports"][name].is_u64(), "{info}");

@@ -1,6 +1,6 @@
-//! What other tools send to a node, sent by stand-ins: the same calls in the same order with the
-//! same bodies, to ours and to geth, where there is one. `integrations/` has a folder for each
-//! tool.
+//! Stand-ins for other tools, which send what those send to a node: the same calls in the same
+//! order with the same bodies, to ours and to geth, where there is one. `integrations/` has a
+//! folder for each tool.
 
 mod benchmarkoor;
 mod ethereum_package;

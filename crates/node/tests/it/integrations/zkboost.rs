@@ -54,7 +54,8 @@ impl Proxy {
     async fn import(&mut self, recorded: &Recorded) {
         for (index, params) in recorded.payloads.iter().enumerate() {
             let token = self.token();
-            let call = json!({"id": index, "jsonrpc": "2.0", "method": "engine_newPayloadV5", "params": params});
+            let method = "engine_newPayloadV5";
+            let call = json!({"id": index, "jsonrpc": "2.0", "method": method, "params": params});
             let (status, answer) = self.take(Some(&token), &call.to_string()).await;
             assert_eq!((status, &answer["id"]), (200, &json!(index)), "{answer}");
             assert_eq!(answer["result"]["status"], "VALID", "{answer}");
@@ -90,7 +91,7 @@ async fn the_proxy_gets_a_witness_with_each_valid_payload() {
         json!({"id": 9, "jsonrpc": "2.0", "method": "engine_newPayloadV5", "params": params});
     proxy.take(Some(&token), &call.to_string()).await;
     assert_eq!(proxy.witnesses[3], proxy.witnesses[1]);
-    // What it does not know passes, and so does the judgement of a token.
+    // Other methods pass, and so does the judgement of a token.
     let asked = json!([["engine_newPayloadV5", "engine_forkchoiceUpdatedV4"]]);
     let call = json!({
         "id": 1, "jsonrpc": "2.0", "method": "engine_exchangeCapabilities", "params": asked,
