@@ -2,6 +2,7 @@
 
 mod bench;
 mod conformance;
+mod dist;
 mod test;
 mod tidy;
 
@@ -26,6 +27,11 @@ cargo xtask bench crowd [..]           a thousand small calls beside a witness o
                                        `cargo xtask bench help` says more
 cargo xtask attack [NAME..]            attacks on a node over loopback: the memory and the times
                                        they reach, beside its bounds (docs/design/limits.md)
+cargo xtask dist [--binary FILE] [--check | --files]
+                                       the archive of a release and the Debian package, in
+                                       target/dist, of a release build or of FILE; --check looks at
+                                       them, at the Dockerfiles and at the systemd unit; --files
+                                       looks at the latter two alone
 cargo xtask picture                    measures and draws docs/newpayload.svg, beside geth
 cargo xtask help                       this text
 
@@ -43,6 +49,7 @@ fn main() -> ExitCode {
         ["conformance", directory, filter] => conformance::run(directory, Some(filter)),
         ["bench", rest @ ..] => bench::run(rest),
         ["attack", names @ ..] => attack(names),
+        ["dist", rest @ ..] => dist::run_with(rest),
         ["picture"] => bench::picture(),
         ["help" | "--help" | "-h"] => {
             println!("{HELP}");

@@ -1,4 +1,4 @@
-use crate::{Failure, cargo, conformance, run, tidy};
+use crate::{Failure, cargo, conformance, dist, root, run, tidy};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -57,6 +57,13 @@ fn run_steps(extent: Extent, steps: &mut Steps) -> Result<(), Failure> {
         run(tests)
     };
     steps.time("tests built", || test(&["--no-run"]))?;
+    if ci {
+        // The program of the tests will do.
+        let folder = std::env::var_os("CARGO_TARGET_DIR")
+            .map_or_else(|| root().join("target"), PathBuf::from);
+        let program = folder.join("debug/deponent").display().to_string();
+        steps.time("packaging", || dist::run_with(&["--files", "--binary", &program]))?;
+    }
     steps.time("tests run", || test(&[]))?;
     if extent == Extent::Full {
         let fixtures = std::env::var("DEPONENT_FIXTURES").unwrap_or_default();
