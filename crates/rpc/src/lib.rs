@@ -143,6 +143,7 @@ pub use foreign_json::{read_json, read_json_bytes};
 #[cfg(feature = "server")]
 pub use http::origin::AllowedOrigins;
 pub use http::resource as rest;
+#[cfg(feature = "server")]
 pub use http::server::serve;
 pub use jsonrpc::error::{Code, Error};
 #[cfg(feature = "server")]

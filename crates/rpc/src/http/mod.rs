@@ -19,6 +19,7 @@ mod http2;
 mod lending;
 #[cfg(feature = "server")]
 pub(crate) mod origin;
+#[cfg(feature = "server")]
 mod refusal;
 #[cfg(feature = "server")]
 mod response_body;
