@@ -102,6 +102,8 @@ pub(crate) enum NodePosition {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NodeArena {
     slots: Vec<ArenaSlot>,
+    /// Whether all keys have the same length: no branch has a value then.
+    pub(crate) has_equal_keys: bool,
 }
 
 impl NodeArena {
@@ -227,6 +229,9 @@ impl NodeArena {
         let value = next_string(&mut payload)?;
         if !payload.is_empty() {
             return Err(WRONG_LENGTH);
+        }
+        if self.has_equal_keys && !value.is_empty() {
+            return Err("branch with a value, where all keys have the same length");
         }
         branch.value = (!value.is_empty()).then(|| value.to_vec());
         if branch.occupied_count() < 2 {

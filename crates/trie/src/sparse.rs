@@ -83,6 +83,14 @@ impl SparseTrie {
         }
     }
 
+    /// As [`new`](Self::new), of a trie whose keys are all hashes: a branch with a value is
+    /// malformed there.
+    pub(crate) fn of_hashes(root: B256) -> Self {
+        let mut trie = Self::new(root);
+        trie.arena.has_equal_keys = true;
+        trie
+    }
+
     /// The trie without entries.
     pub fn empty() -> Self {
         Self::new(EMPTY_ROOT_HASH)

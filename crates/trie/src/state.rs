@@ -99,7 +99,7 @@ impl StateTrie {
     /// The state with this root, of which nothing is revealed yet.
     pub fn new(root: B256) -> Self {
         Self {
-            accounts: SparseTrie::new(root),
+            accounts: SparseTrie::of_hashes(root),
             storages: B256Map::default(),
             known: B256Map::default(),
             revealed: Vec::new(),
@@ -140,7 +140,8 @@ impl StateTrie {
         if root == EMPTY_ROOT_HASH {
             return Ok(U256::ZERO);
         }
-        let trie = self.storages.entry(hashed_address).or_insert_with(|| SparseTrie::new(root));
+        let trie =
+            self.storages.entry(hashed_address).or_insert_with(|| SparseTrie::of_hashes(root));
         match trie.get(hashed_slot.as_slice(), nodes)? {
             None => Ok(U256::ZERO),
             Some(rlp) => decode_slot(&hashed_slot, rlp),
@@ -201,7 +202,7 @@ impl StateTrie {
         let mut root = account.map_or(EMPTY_ROOT_HASH, |account| account.storage_root);
         if change.storage_wiped {
             self.drop_storage(&change.hashed_address);
-            self.storages.insert(change.hashed_address, SparseTrie::empty());
+            self.storages.insert(change.hashed_address, SparseTrie::of_hashes(EMPTY_ROOT_HASH));
             root = EMPTY_ROOT_HASH;
         }
         if change.storage.is_empty() {
@@ -212,8 +213,10 @@ impl StateTrie {
         let is_unique = slots.is_sorted_by(|(a, _), (b, _)| a < b);
         assert!(is_unique, "a slot is changed at most once");
 
-        let trie =
-            self.storages.entry(change.hashed_address).or_insert_with(|| SparseTrie::new(root));
+        let trie = self
+            .storages
+            .entry(change.hashed_address)
+            .or_insert_with(|| SparseTrie::of_hashes(root));
         for (slot, value) in slots.iter().filter(|(_, value)| !value.is_zero()) {
             trie.insert(slot.as_slice(), alloy_rlp::encode(value), nodes)?;
         }

@@ -5,6 +5,7 @@ use crate::{
     verify_proof,
 };
 use alloy_primitives::{KECCAK256_EMPTY, keccak256};
+use alloy_rlp::{Encodable, Header};
 use alloy_trie::TrieAccount;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -427,6 +428,41 @@ fn values_that_are_no_accounts_or_slots_are_errors() {
         let result = StateTrie::new(root).storage(key, key, &store);
         assert!(matches!(result, Err(Error::MalformedValue { .. })), "{value:?}: {result:?}");
     }
+}
+
+/// A branch whose value is `value`: with a child on every path, and so on the path of each key.
+fn branch_with_value(value: &[u8]) -> (B256, Store) {
+    let mut rlp = Vec::new();
+    let payload_length = 16 * 33 + value.length();
+    Header { list: true, payload_length }.encode(&mut rlp);
+    (0..16).for_each(|child| B256::repeat_byte(child + 1).encode(&mut rlp));
+    value.encode(&mut rlp);
+    (keccak256(&rlp), by_hash([rlp.into()]))
+}
+
+#[test]
+fn a_branch_with_a_value_is_malformed_when_it_is_reached() {
+    let key = address(1);
+    let malformed = |result: Result<(), Error>| {
+        assert!(matches!(result, Err(Error::MalformedNode { .. })), "{result:?}");
+    };
+    let (root, nodes) = branch_with_value(&[1]);
+    malformed(StateTrie::new(root).account(key, &nodes).map(drop));
+    // In a trie of other keys it is a node like any other.
+    let result = SparseTrie::new(root).get(key.as_slice(), &nodes).map(drop);
+    assert!(matches!(result, Err(Error::MissingNode { .. })), "{result:?}");
+    let (good, nodes_of_good) = branch_with_value(&[]);
+    let result = StateTrie::new(good).account(key, &nodes_of_good);
+    assert!(matches!(result, Err(Error::MissingNode { .. })), "{result:?}");
+
+    // The same of storage: not before a slot is read.
+    let account = Account { storage_root: root, ..Account::default() };
+    let accounts = NaiveTrie::new(&Entries::from([(key.to_vec(), account.to_rlp())]));
+    let mut store = accounts.store();
+    store.extend(nodes);
+    let mut trie = StateTrie::new(accounts.root);
+    assert_eq!(trie.account(key, &store), Ok(Some(account)));
+    malformed(trie.storage(key, key, &store).map(drop));
 }
 
 #[test]
