@@ -12,7 +12,6 @@ mod null;
 mod overhead;
 mod report;
 mod tally;
-mod tls;
 mod turn;
 
 use std::path::{Path, PathBuf};

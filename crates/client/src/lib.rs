@@ -64,6 +64,8 @@ mod error;
 mod json;
 mod limits;
 mod rest;
+#[cfg(feature = "tls")]
+mod tls;
 mod wire;
 
 pub use answers::{Capabilities, ClientVersion, Timings, WitnessAnswer};
@@ -72,4 +74,6 @@ pub use codes::CodeCache;
 pub use engine_api::{Fork, ssz};
 pub use error::{Error, Problem};
 pub use json::status as read_payload_status;
+#[cfg(feature = "tls")]
+pub use tls::TlsDial;
 pub use wire::Wire;

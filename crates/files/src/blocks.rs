@@ -55,6 +55,16 @@ impl BlockReader {
         Ok(Self { content, buffer: Vec::new(), first: 0, index: 0, ended: false })
     }
 
+    /// As [`open`](Self::open), of what is in memory: the content of a file that is called `name`
+    /// in errors.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn from_bytes(name: &Path, content: Vec<u8>) -> Result<Self, Error> {
+        let content = Content::open(Input::of_bytes(name, content)?)?;
+        Ok(Self { content, buffer: Vec::new(), first: 0, index: 0, ended: false })
+    }
+
     /// Skips all blocks below `number` without decoding their bodies, such as those that are
     /// imported already. The file's own checksums and indices are still checked.
     #[must_use]
@@ -160,6 +170,15 @@ impl Content {
             Self::Json(json, _) => json.input(),
         }
     }
+}
+
+/// Reads a whole file, or the standard input if `path` is `-`, decompressed, if that is no more than
+/// `most_bytes`.
+///
+/// # Errors
+/// If it cannot be read, is longer, or is compressed otherwise than with gzip or zstd.
+pub fn read_file(path: &Path, most_bytes: u64) -> Result<Vec<u8>, Error> {
+    Input::open(path)?.read_all(most_bytes)
 }
 
 impl fmt::Debug for BlockReader {

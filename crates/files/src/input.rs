@@ -39,12 +39,25 @@ type CompressedReader = BufReader<Chain<Cursor<Vec<u8>>, CountingReader<RawInput
 enum RawInput {
     File(File),
     Stdin(Stdin),
+    Memory(Cursor<Vec<u8>>),
 }
 
 impl Input {
     /// Opens `file`; `-` is the standard input.
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
-        let mut input = Self::open_plain(path, INPUT_BUFFER_BYTES)?;
+        Self::open_plain(path, INPUT_BUFFER_BYTES)?.unpacked()
+    }
+
+    /// Reads what is in memory, as the content of `file`.
+    pub(super) fn of_bytes(file: &Path, bytes: Vec<u8>) -> Result<Self, Error> {
+        let file_bytes = Some(bytes.len() as u64);
+        Self::of(file.into(), RawInput::Memory(Cursor::new(bytes)), file_bytes, INPUT_BUFFER_BYTES)
+            .unpacked()
+    }
+
+    /// Decompresses, if the first bytes are those of a compressed file.
+    fn unpacked(mut self) -> Result<Self, Error> {
+        let input = &mut self;
         let head = input.fill(8)?;
         let magic: [u8; 4] = std::array::from_fn(|at| head.get(at).copied().unwrap_or(0));
         match magic {
@@ -66,7 +79,7 @@ impl Input {
             }
             _ => {}
         }
-        Ok(input)
+        Ok(self)
     }
 
     /// Opens `file` without decompressing it, to read `buffer_bytes` at a time.
@@ -86,10 +99,14 @@ impl Input {
             let (opened, bytes) = open().map_err(|error| Error::io(&file, error))?;
             (RawInput::File(opened), bytes)
         };
+        Ok(Self::of(file, raw, file_bytes, buffer_bytes))
+    }
+
+    fn of(file: Arc<Path>, raw: RawInput, file_bytes: Option<u64>, buffer_bytes: usize) -> Self {
         let file_read = Arc::new(AtomicU64::new(0));
         let source = Decoder::Plain(CountingReader { raw, read: file_read.clone() });
         let buffer = vec![0; buffer_bytes].into_boxed_slice();
-        Ok(Self { file, source, file_read, file_bytes, buffer, start: 0, end: 0, offset: 0 })
+        Self { file, source, file_read, file_bytes, buffer, start: 0, end: 0, offset: 0 }
     }
 
     /// Reads through a decoder, from the beginning.
@@ -206,6 +223,23 @@ impl Input {
         Ok(())
     }
 
+    /// All that is left, if that is no more than `most` bytes.
+    pub(super) fn read_all(&mut self, most: u64) -> Result<Vec<u8>, Error> {
+        let mut out = Vec::new();
+        loop {
+            let shown = self.fill(1)?;
+            if shown.is_empty() {
+                return Ok(out);
+            }
+            if (out.len() + shown.len()) as u64 > most {
+                return Err(self.error(0, format!("longer than {most} bytes")));
+            }
+            out.extend_from_slice(shown);
+            let taken = shown.len();
+            self.advance(taken);
+        }
+    }
+
     /// The next `N` bytes.
     pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
         let start = self.offset;
@@ -291,6 +325,7 @@ impl Read for RawInput {
         match self {
             Self::File(file) => file.read(out),
             Self::Stdin(stdin) => stdin.read(out),
+            Self::Memory(bytes) => bytes.read(out),
         }
     }
 }

@@ -55,7 +55,7 @@ mod state;
 mod write;
 
 pub use block::{FileBlock, Position};
-pub use blocks::{BlockForm, BlockReader};
+pub use blocks::{BlockForm, BlockReader, read_file};
 pub use era1::Era1Writer;
 pub use era1_folder::Era1Folder;
 pub use error::Error;

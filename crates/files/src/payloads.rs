@@ -166,7 +166,10 @@ fn object(text: &[u8], first: u64) -> Result<FileValue, String> {
             }
         }
         ObjectMembers { params: Some(list), .. } => params(list.0, first),
-        ObjectMembers { result: Some(result), .. } => rpc_block(result.get().as_bytes(), first),
+        ObjectMembers { result: Some(result), .. } => match result.get().as_bytes() {
+            hex @ [b'"', ..] => raw_block(hex, first),
+            block => rpc_block(block, first),
+        },
         ObjectMembers { block_hash: Some(_), .. } => {
             let fields: PayloadFields = parse_object(text)?;
             fields.block(first)
@@ -313,6 +316,16 @@ impl PayloadFields {
 struct BlockMembers {
     #[serde(rename = "withdrawals")]
     _withdrawals: Option<List<Object<IgnoredAny>, JSON_WITHDRAWALS>>,
+}
+
+/// A block as in answers of `debug_getRawBlock`: its RLP in hex.
+fn raw_block(text: &[u8], first: u64) -> Result<FileValue, String> {
+    let rlp: Bytes = parse(text)?;
+    let block = execution::decode_block(&rlp).map_err(|fault| fault.to_string())?;
+    if block.header.number < first {
+        return Ok(FileValue::Below);
+    }
+    Ok(FileValue::Block(FileBlock::of(block).into()))
 }
 
 /// A block as in answers of `eth_getBlockByNumber`, with whole transactions.

@@ -36,14 +36,49 @@ impl ForeignWitness {
     /// The reason why it cannot be read.
     pub fn read(json: &str) -> Result<Self, String> {
         let mut differences = Vec::new();
-        let mut witness = lists(json, ENVELOPES, &mut differences)?;
+        let witness = lists(json, ENVELOPES, &mut differences)?;
+        Ok(Self::normalised(witness, differences))
+    }
+
+    /// Reads the content of a file: what [`read`](Self::read) takes, or RLP or SSZ, as it is or in
+    /// hex. Headers may be in any order.
+    ///
+    /// # Errors
+    /// The reason why it cannot be read.
+    pub fn read_file(content: &[u8]) -> Result<Self, String> {
+        let text =
+            std::str::from_utf8(content).map(|text| text.trim_start_matches('\u{feff}').trim());
+        match text {
+            Ok(text) if text.starts_with(['{', '"']) => return Self::read(text),
+            Ok(text) => {
+                if let Ok(bytes) = hex::decode(text) {
+                    return Self::read_bytes(&bytes.into());
+                }
+            }
+            Err(_) => {}
+        }
+        Self::read_bytes(&content.to_vec().into())
+    }
+
+    fn read_bytes(bytes: &Bytes) -> Result<Self, String> {
+        // An SSZ container begins with its first offset, RLP with a list.
+        let witness = match bytes[..] {
+            [0x0c, 0, 0, 0, ..] => witness::ssz::decode(bytes),
+            [0xc0..=0xff, ..] => witness::rlp::decode(bytes),
+            _ => return Err("the witness is neither JSON, RLP nor SSZ".into()),
+        };
+        Ok(Self::normalised(witness.map_err(|fault| fault.to_string())?, Vec::new()))
+    }
+
+    /// Puts the headers in order, and says so.
+    fn normalised(mut witness: Witness, mut differences: Vec<String>) -> Self {
         let order = match witness.sort_headers() {
             HeaderOrder::Ascending => None,
             HeaderOrder::Descending => Some("headers reversed"),
             HeaderOrder::Mixed => Some("headers out of order, or some twice"),
         };
         differences.extend(order.map(str::to_owned));
-        Ok(Self { witness, differences })
+        Self { witness, differences }
     }
 }
 

@@ -1,18 +1,18 @@
 //! `deponent verify`: runs one block on its witness, without any other state.
 
-use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
+use alloy_consensus::Transaction;
 use alloy_primitives::{Bytes, hex, keccak256};
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use engine_api::json::Data;
 use execution::stateless::StatelessInput;
 use execution::{BlockError, ChainSpec, SealedBlock, VerifyError};
-use files::read_genesis_head;
+use files::{BlockReader, read_genesis_head};
 use rpc::{quote, read_json};
 use witness::Witness;
 
@@ -37,20 +37,34 @@ use report::Report;
 )]
 pub(crate) struct VerifyArgs {
     /// Files of a block with its witness; - reads the standard input. A file is JSON: {"chainId":
-    /// n, "block": "0x RLP", "witness": {"state": [], "codes": [], "headers": []}}; other members
-    /// are ignored. The witness may be in the form of other tools: with headers in any order, or as
-    /// objects, and in an answer of JSON-RPC. Or it is a stateless input of EIP-8025, as it is or
-    /// in hex. With --rpc, these are blocks instead: a number, a range with both ends as 100..120,
-    /// a hash, or latest, safe or finalized.
+    /// n, "block": ..., "witness": {"state": [], "codes": [], "headers": []}}; other members are
+    /// ignored. The block is its RLP in hex, a request of engine_newPayload, or an answer of
+    /// eth_getBlockByNumber or debug_getRawBlock. The witness may be in the form of other tools:
+    /// RLP in hex, with headers in any order, or as objects, and in an answer of JSON-RPC. Or the
+    /// file is a stateless input of EIP-8025, as it is or in hex. With --block, these are files of
+    /// witnesses alone: JSON, RLP or SSZ. All files may be packed, with gzip or zstd. With --rpc,
+    /// these are blocks instead: a number, a range with both ends as 100..120, a hash, or latest,
+    /// safe or finalized.
     #[arg(required = true, value_name = "FILE|BLOCK|RANGE")]
     what: Vec<String>,
-    /// Fetch block and witness from this endpoint: http://HOST:PORT, with debug_executionWitness
-    /// and either debug_getRawBlock or eth_getBlockByNumber. A range is fetched and verified four
-    /// blocks at a time, and printed in order.
+    /// The file of the blocks, where the others are of their witnesses, in the same order: requests
+    /// of engine_newPayload, answers of eth_getBlockByNumber or debug_getRawBlock, RLP, or what
+    /// else import reads.
+    #[arg(long, value_name = "FILE", conflicts_with = "rpc")]
+    block: Option<PathBuf>,
+    /// Fetch block and witness from this endpoint: http://HOST:PORT, https://HOST/PATH, ws or wss,
+    /// or the path of a Unix socket, with debug_executionWitness and either debug_getRawBlock or
+    /// eth_getBlockByNumber. A range is fetched and verified four blocks at a time, and printed in
+    /// order.
     #[arg(long, value_name = "URL")]
     rpc: Option<String>,
-    /// The chain's rules, a genesis.json in geth's form [default: those of the chain's id, if it is
-    /// 1, 11155111, 17000 or 560048; with --rpc else those of debug_chainConfig].
+    /// Certificates in PEM of the authorities that may sign the certificate of an endpoint,
+    /// instead of the system's.
+    #[arg(long, value_name = "FILE", requires = "rpc")]
+    cacert: Option<PathBuf>,
+    /// The chain's rules, a genesis.json in geth's form or mainnet, sepolia, holesky or hoodi
+    /// [default: of these four, that of the chain's id in the file, or else in a transaction; with
+    /// --rpc else those of debug_chainConfig].
     #[arg(long, value_name = "GENESIS")]
     chain: Option<PathBuf>,
     /// Refuse a witness that is not canonical, in its form or in its content.
@@ -64,6 +78,10 @@ pub(crate) struct VerifyArgs {
     #[arg(long)]
     json: bool,
 }
+
+/// The chains that are known by name.
+const CHAINS: [(&str, u64); 4] =
+    [("mainnet", 1), ("sepolia", 11155111), ("holesky", 17000), ("hoodi", 560048)];
 
 /// The outcome for a block that was read.
 enum Outcome {
@@ -83,7 +101,7 @@ pub(crate) fn run(args: &VerifyArgs) -> ExitCode {
     };
     let printed = match &args.rpc {
         Some(url) => endpoint::verify_all(args, url, &mut print),
-        None => args.what.iter().try_for_each(|file| print(file, verify_file(args, file))),
+        None => verify_files(args, &mut print),
     };
     match printed {
         Ok(()) => ExitCode::from(status),
@@ -126,20 +144,55 @@ impl VerifyArgs {
     }
 }
 
+/// Verifies the blocks of all files.
+fn verify_files(
+    args: &VerifyArgs,
+    print: &mut impl FnMut(&str, anyhow::Result<Outcome>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let Some(path) = &args.block else {
+        return args.what.iter().try_for_each(|file| print(file, verify_file(args, file)));
+    };
+    let mut blocks = match block_reader(path) {
+        Ok(blocks) => blocks,
+        Err(error) => return print(&path.display().to_string(), Err(error)),
+    };
+    for (index, file) in args.what.iter().enumerate() {
+        let too_few = || format!("{} has {index} blocks, fewer than witnesses", path.display());
+        let block = blocks.next().with_context(too_few).and_then(|block| Ok(block?.block));
+        print(file, block.and_then(|block| verify_pair(args, &block, file)))?;
+    }
+    if blocks.next().is_some() {
+        eprintln!("deponent: {} has more blocks than there are witnesses", path.display());
+    }
+    Ok(())
+}
+
+/// Verifies a block with the witness of a file.
+fn verify_pair(args: &VerifyArgs, block: &SealedBlock, file: &str) -> anyhow::Result<Outcome> {
+    let content = files::read_file(Path::new(file), VERIFY_FILE_BYTES)?;
+    let given = ForeignWitness::read_file(&content).map_err(|fault| anyhow!("{file}: {fault}"))?;
+    judge(args, &chain_of(args, None, block)?, block, &given)
+}
+
 fn verify_file(args: &VerifyArgs, file: &str) -> anyhow::Result<Outcome> {
-    let path = Path::new(file);
-    let content = read(path)?;
+    let content = files::read_file(Path::new(file), VERIFY_FILE_BYTES)?;
     if let Some(input) = stateless_input(&content) {
         return verify_input(args, &input);
     }
     let text = String::from_utf8(content)
-        .with_context(|| format!("{} is no text in UTF-8", path.display()))?;
+        .with_context(|| format!("{file} is no text in UTF-8, and no stateless input"))?;
     let Document { chain_id, block, given } = Document::read(&text).with_context(|| {
-        let file = path.display();
         format!("{file} is not a block with its witness (deponent verify --help has the form)")
     })?;
-    let chain = chain(args, chain_id)?;
-    judge(args, &chain, &execution::decode_block(&block.0)?, &given)
+    judge(args, &chain_of(args, chain_id, &block)?, &block, &given)
+}
+
+/// The blocks of a file, which may be in hex, too.
+fn block_reader(path: &Path) -> anyhow::Result<BlockReader> {
+    let content = files::read_file(path, VERIFY_FILE_BYTES)?;
+    let digits = std::str::from_utf8(&content).ok().map(|text| text.trim().trim_matches('"'));
+    let unhexed = digits.and_then(|digits| hex::decode(digits).ok());
+    Ok(BlockReader::from_bytes(path, unhexed.unwrap_or(content))?)
 }
 
 /// The stateless input that a file holds, as it is or in hex: those begin with the id of a schema,
@@ -219,7 +272,7 @@ const fn is_missing(error: &witness::StateError) -> bool {
 /// The content of the file.
 struct Document {
     chain_id: Option<u64>,
-    block: Data,
+    block: SealedBlock,
     given: ForeignWitness,
 }
 
@@ -229,7 +282,7 @@ impl Document {
         let members = fields(text, ["chainId", "block", "witness"]);
         let [chain_id, block, witness] = members.map_err(|fault| anyhow!("{fault}"))?;
         let chain_id = chain_id.map(number).transpose().context("chainId")?.flatten();
-        let block = read_json(block.context("block is missing")?).context("block")?;
+        let block = read_block(block.context("block is missing")?).context("block")?;
         let given = ForeignWitness::read(witness.context("witness is missing")?);
         Ok(Self { chain_id, block, given: given.map_err(|fault| anyhow!("{fault}"))? })
     }
@@ -244,26 +297,38 @@ fn number(json: &str) -> anyhow::Result<Option<u64>> {
     Ok(Some(number.with_context(|| format!("{} is no number of 64 bits", quote(json)))?))
 }
 
-fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let mut content = Vec::new();
-    let read = if path.as_os_str() == "-" {
-        std::io::stdin().lock().take(VERIFY_FILE_BYTES + 1).read_to_end(&mut content)
-    } else {
-        File::open(path).and_then(|file| file.take(VERIFY_FILE_BYTES + 1).read_to_end(&mut content))
-    };
-    read.with_context(|| format!("cannot read {}", path.display()))?;
-    let too_long = content.len() as u64 > VERIFY_FILE_BYTES;
-    ensure!(!too_long, "{} is longer than {VERIFY_FILE_BYTES} bytes", path.display());
-    Ok(content)
+/// A block as RLP in hex, or as an object that a file of blocks may have.
+fn read_block(json: &str) -> anyhow::Result<SealedBlock> {
+    if json.starts_with('"') {
+        let Data(rlp) = read_json(json)?;
+        return Ok(execution::decode_block(&rlp)?);
+    }
+    let mut blocks = BlockReader::from_bytes(Path::new("block"), json.as_bytes().to_vec())?;
+    Ok(blocks.next().context("no block is in it")??.block)
+}
+
+/// The rules for a block: those of the chain that the file names, or else of its transactions.
+fn chain_of(
+    args: &VerifyArgs,
+    chain_id: Option<u64>,
+    block: &SealedBlock,
+) -> anyhow::Result<ChainSpec> {
+    let signed = || block.body.transactions.iter().find_map(|transaction| transaction.chain_id());
+    chain(args, chain_id.or_else(signed))
 }
 
 /// The rules of `--chain`, or the built-in ones of the file's chain.
 fn chain(args: &VerifyArgs, chain_id: Option<u64>) -> anyhow::Result<ChainSpec> {
     let Some(path) = &args.chain else {
-        let chain_id = chain_id.context("the file has no chainId: give --chain GENESIS")?;
+        let chain_id = chain_id
+            .context("neither the file nor a transaction names the chain: give --chain GENESIS")?;
         return Ok(ChainSpec::from_chain_id(chain_id)?);
     };
-    let chain = ChainSpec::from_config(&read_genesis_head(path)?.config)?;
+    let named = CHAINS.iter().find(|(name, _)| path.as_os_str() == *name);
+    let chain = match named {
+        Some((_, chain_id)) => ChainSpec::from_chain_id(*chain_id)?,
+        None => ChainSpec::from_config(&read_genesis_head(path)?.config)?,
+    };
     match chain_id {
         Some(chain_id) if chain_id != chain.chain_id() => {
             bail!("the file is of chain {chain_id}, {} of {}", path.display(), chain.chain_id())

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
+use client::TlsDial;
 use rpc::rest::{HeaderMap, HeaderName, HeaderValue, header};
 use rpc::{Client, ClientError, ConnectOptions, JwtSecret, SessionClient};
 
 use super::connection::Connection;
-use super::tls::TlsDial;
 
 /// For a server to take a connection, and to become a WebSocket.
 const CONNECT_TIME: Duration = Duration::from_secs(5);

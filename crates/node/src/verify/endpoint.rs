@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -9,8 +11,9 @@ use std::thread;
 use alloy_genesis::ChainConfig;
 use alloy_primitives::{B256, Bytes, U64};
 use anyhow::{Context, anyhow, bail, ensure};
+use client::TlsDial;
 use execution::{ChainSpec, SealedBlock, Transaction};
-use rpc::{Client, read_json, response};
+use rpc::{Client, ConnectOptions, SessionClient, quote, read_json, response};
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 
@@ -34,8 +37,10 @@ pub(super) fn verify_all(
             Err(error) => print(what, Err(error))?,
         }
     }
-    let chain = match connect(url).and_then(|mut endpoint| endpoint.chain(args)) {
-        Ok(chain) => chain,
+    let opened = EndpointAddress::parse(url, args.cacert.as_deref())
+        .and_then(|address| Ok((address.connect()?.chain(args)?, address)));
+    let (chain, address) = match opened {
+        Ok(opened) => opened,
         Err(error) => return print(url, Err(error.context(format!("no answer from {url}")))),
     };
     // Workers take the next block each, and end when nobody takes outcomes any more.
@@ -43,13 +48,14 @@ pub(super) fn verify_all(
     let (sender, receiver) = mpsc::channel();
     thread::scope(|scope| {
         for _ in 0..VERIFY_BLOCKS.min(blocks.len()) {
-            let (sender, next, blocks, chain) = (sender.clone(), &next, &blocks, &chain);
+            let (sender, address, chain) = (sender.clone(), &address, &chain);
+            let (next, blocks) = (&next, &blocks);
             scope.spawn(move || {
                 let mut endpoint = None;
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(block) = blocks.get(index) else { break };
-                    let outcome = verify_one(args, url, chain, &mut endpoint, block);
+                    let outcome = verify_one(args, address, chain, &mut endpoint, block);
                     if sender.send((index, outcome)).is_err() {
                         break;
                     }
@@ -72,14 +78,14 @@ pub(super) fn verify_all(
 /// Verifies a block over a connection that is opened where there is none, or the last call failed.
 fn verify_one(
     args: &VerifyArgs,
-    url: &str,
+    address: &EndpointAddress,
     chain: &ChainSpec,
     kept: &mut Option<Endpoint>,
     id: &NamedBlock,
 ) -> anyhow::Result<Outcome> {
     let mut endpoint = match kept.take() {
         Some(endpoint) => endpoint,
-        None => connect(url)?,
+        None => address.connect()?,
     };
     let block = endpoint.block(id)?;
     let given = endpoint.witness(&block)?;
@@ -143,21 +149,79 @@ fn range(text: &str) -> anyhow::Result<Option<RangeInclusive<u64>>> {
 
 struct Endpoint {
     runtime: Runtime,
-    client: Client,
+    client: EndpointClient,
 }
 
-fn connect(url: &str) -> anyhow::Result<Endpoint> {
-    let runtime = Builder::new_current_thread().enable_all().build()?;
-    let mut client = runtime.block_on(Client::connect(url, None))?;
-    client.set_timeout(VERIFY_CALL_TIME);
-    client.set_answer_bytes(usize::try_from(VERIFY_FILE_BYTES).unwrap_or(usize::MAX));
-    Ok(Endpoint { runtime, client })
+enum EndpointClient {
+    Http(Box<Client>),
+    /// Over a WebSocket, or bare JSON-RPC over a Unix socket, as all clients have it.
+    Session(SessionClient),
+}
+
+/// Where the endpoint is, and how it is called.
+struct EndpointAddress {
+    /// As the client takes it.
+    address: String,
+    is_http: bool,
+    options: ConnectOptions,
+}
+
+impl EndpointAddress {
+    /// Reads `http://HOST:PORT/PATH`, the same with `https`, `ws` or `wss`, or the path of a Unix
+    /// socket.
+    fn parse(text: &str, cacert: Option<&Path>) -> anyhow::Result<Self> {
+        let mut options = ConnectOptions::default();
+        let Some((scheme, rest)) = text.split_once("://") else {
+            if text.contains('/') || Path::new(text).exists() {
+                let address = format!("unix:{}", std::path::absolute(text)?.display());
+                return Ok(Self { address, is_http: false, options });
+            }
+            return Ok(Self { address: text.to_owned(), is_http: true, options });
+        };
+        let (plain, is_tls) = match scheme {
+            "http" | "https" => ("http", scheme == "https"),
+            "ws" | "wss" => ("ws", scheme == "wss"),
+            _ => bail!("{} is neither http(s):// nor ws(s)://", quote(text)),
+        };
+        let mut address = text.to_owned();
+        if is_tls {
+            let host = rest.split(['/', '?']).next().unwrap_or_default();
+            ensure!(!host.is_empty() && !host.contains('@'), "{} names no host", quote(text));
+            let has_port = host.rsplit(']').next().is_some_and(|end| end.contains(':'));
+            let port = if has_port { "" } else { ":443" };
+            let dial = TlsDial::new(&format!("{host}{port}"), cacert)?;
+            options.dial = Some(Arc::new(dial));
+            address = format!("{plain}://{host}{port}{}", &rest[host.len()..]);
+        }
+        Ok(Self { address, is_http: plain == "http", options })
+    }
+
+    fn connect(&self) -> anyhow::Result<Endpoint> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let (address, options) = (&*self.address, self.options.clone());
+        let client = if self.is_http {
+            let mut client = runtime.block_on(Client::connect_with(address, options))?;
+            client.set_timeout(VERIFY_CALL_TIME);
+            client.set_answer_bytes(usize::try_from(VERIFY_FILE_BYTES).unwrap_or(usize::MAX));
+            EndpointClient::Http(client.into())
+        } else {
+            let mut client = runtime.block_on(SessionClient::connect_with(address, options))?;
+            client.set_timeout(VERIFY_CALL_TIME);
+            EndpointClient::Session(client)
+        };
+        Ok(Endpoint { runtime, client })
+    }
 }
 
 impl Endpoint {
     /// The result of a call; an error of the endpoint's is one that says the method.
     fn call(&mut self, method: &str, params: &Value) -> anyhow::Result<Bytes> {
-        let answer = self.runtime.block_on(self.client.call_raw(method, params));
+        let answer = match &mut self.client {
+            EndpointClient::Http(client) => self.runtime.block_on(client.call_raw(method, params)),
+            EndpointClient::Session(client) => {
+                self.runtime.block_on(client.call_raw(method, params))
+            }
+        };
         let answer = answer.with_context(|| method.to_owned())?;
         let result = response::result(&answer).with_context(|| method.to_owned())?;
         ensure!(result != "null", "{method}: there is no such block");

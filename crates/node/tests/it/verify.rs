@@ -1,12 +1,25 @@
 //! `deponent verify` on an endpoint, and on stateless inputs.
 
-use std::path::Path;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
 
-use crate::support::{ALL_FORKS, TestNode, genesis_of_all_forks, transactions};
+use crate::support::{
+    ALL_FORKS, TestNode, genesis_of_all_forks, raw as raw_transactions, transactions,
+};
+use alloy_consensus::Transaction as _;
 use alloy_primitives::{Bytes, hex};
 use execution::stateless::{NewPayloadRequest, ProtocolFork, StatelessInput};
-use serde_json::Value;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use serde_json::{Value, json};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
 
 /// Runs `deponent verify`, with these arguments.
 pub(crate) fn verify(args: &[&str]) -> Output {
@@ -116,4 +129,209 @@ async fn a_stateless_input_is_verified_as_it_is_and_in_hex() {
     let printed = lines(&output);
     assert_eq!((output.status.code(), printed.len()), (Some(0), 14), "{printed:?}");
     assert!(printed.iter().all(|line| line.starts_with("VALID: block ")), "{printed:?}");
+}
+
+/// A file of this content in the directory.
+fn file(dir: &Path, name: &str, content: impl AsRef<[u8]>) -> String {
+    let path = dir.join(name);
+    std::fs::write(&path, content).expect("written");
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(content).expect("in memory");
+    packed.finish().expect("in memory")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_block_and_its_witness_are_files_in_all_forms_that_nodes_answer() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (mut node, chain) = chain(dir.path()).await;
+    let head = node.head().await;
+    let envelope = |result: Value| json!({"jsonrpc": "2.0", "id": 1, "result": result});
+    let public = "the node answers";
+    let raw = node.public("debug_getRawBlock", json!([head])).await.expect(public);
+    let rlp: Bytes = serde_json::from_value(raw.clone()).expect("hex");
+    let block = node.public("eth_getBlockByHash", json!([head, true])).await.expect(public);
+    let bodies = node.ok("engine_getPayloadBodiesByHashV2", json!([[head]])).await;
+    let witness = node.public("debug_executionWitness", json!(["latest"])).await.expect(public);
+    let engine = node.node.engine();
+    let hash = serde_json::from_value(head.clone()).expect("a hash");
+    let record = engine.block(hash).expect("readable").expect("a block");
+    let kept = engine.witness(hash).expect("kept").expect("executed");
+    let requests: Vec<_> = record.requests.iter().collect();
+    let payload = payload_of(&block, &record.block, &bodies[0]["blockAccessList"]);
+    let parent_root = &block["parentBeaconBlockRoot"];
+    let transactions = record.block.body.transactions.iter();
+    let hashes: Vec<_> =
+        transactions.filter_map(|it| it.blob_versioned_hashes()).flatten().collect();
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "engine_newPayloadV5",
+        "params": [payload, hashes, parent_root, requests]});
+    let witness_rlp: Vec<u8> =
+        witness::rlp::parts(&kept).into_iter().flat_map(|part| part.to_vec()).collect();
+
+    let blocks = [
+        ("raw.json", raw.to_string().into_bytes()),
+        ("raw-answer.json", envelope(raw.clone()).to_string().into_bytes()),
+        ("block.rlp", rlp.to_vec()),
+        ("block.hex", hex::encode(&rlp).into_bytes()),
+        ("block.json", block.to_string().into_bytes()),
+        ("block-answer.json", envelope(block.clone()).to_string().into_bytes()),
+        ("request.json", request.to_string().into_bytes()),
+        ("request.json.gz", gzip(request.to_string().as_bytes())),
+    ];
+    let witnesses = [
+        ("witness.json", witness.to_string().into_bytes()),
+        ("answer.json", envelope(witness.clone()).to_string().into_bytes()),
+        ("witness.rlp", witness_rlp.clone()),
+        ("witness.hex", format!("{}\n", hex::encode_prefixed(&witness_rlp)).into_bytes()),
+        (
+            "status.json",
+            envelope(json!({"status": "VALID",
+            "witness": hex::encode_prefixed(&witness_rlp)}))
+            .to_string()
+            .into_bytes(),
+        ),
+        ("witness.ssz", witness::ssz::encode(&kept).expect("within the limits")),
+        ("witness.ssz.gz", gzip(&witness::ssz::encode(&kept).expect("within the limits"))),
+    ];
+    let files = |list: &[(&str, Vec<u8>)]| -> Vec<String> {
+        list.iter().map(|(name, content)| file(dir.path(), name, content)).collect()
+    };
+    let (blocks, witnesses) = (files(&blocks), files(&witnesses));
+    for (at, block) in blocks.iter().enumerate() {
+        let witness = &witnesses[at % witnesses.len()];
+        let output = verify(&["--chain", &chain, "--block", block, witness]);
+        assert_eq!(output.status.code(), Some(0), "{block}, {witness}: {:?}", lines(&output));
+        assert!(lines(&output)[2].ends_with(head.as_str().expect("a hash")));
+    }
+    // In one document: whatever form the block has. The chain is that of the transactions.
+    for block in [raw, block.clone(), request, payload_with(&payload, parent_root, &requests)] {
+        let document = json!({"block": block, "witness": witness}).to_string();
+        let document = file(dir.path(), "document.json.gz", gzip(document.as_bytes()));
+        let output = verify(&["--chain", &chain, &document]);
+        assert_eq!(output.status.code(), Some(0), "{:?}", lines(&output));
+    }
+    let [first, second] = [&blocks[2], &witnesses[2]];
+    let output = verify(&["--chain", &chain, "--block", first, second, second]);
+    let printed = lines(&output);
+    assert_eq!(output.status.code(), Some(4), "{printed:?}");
+    assert!(printed[1].contains("has 1 blocks, fewer than witnesses"), "{printed:?}");
+    // A file of blocks that has none.
+    let output = verify(&["--chain", &chain, "--block", second, second]);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    let output = verify(&["--chain", "mainnet", "--block", first, second]);
+    assert_ne!(output.status.code(), Some(0), "{output:?}");
+    let output = verify(&["--block", first, second]);
+    let printed = lines(&output);
+    assert!(printed[0].contains("chain 1337") || output.status.code() != Some(0), "{printed:?}");
+}
+
+/// The ExecutionPayloadV4 of a block of Amsterdam.
+fn payload_of(block: &Value, sealed: &execution::SealedBlock, access_list: &Value) -> Value {
+    let transactions = raw_transactions(&sealed.body.transactions);
+    let mut payload = json!({"transactions": transactions, "blockAccessList": access_list});
+    for (name, member) in [
+        ("parentHash", "parentHash"),
+        ("feeRecipient", "miner"),
+        ("stateRoot", "stateRoot"),
+        ("receiptsRoot", "receiptsRoot"),
+        ("logsBloom", "logsBloom"),
+        ("prevRandao", "mixHash"),
+        ("blockNumber", "number"),
+        ("gasLimit", "gasLimit"),
+        ("gasUsed", "gasUsed"),
+        ("timestamp", "timestamp"),
+        ("extraData", "extraData"),
+        ("baseFeePerGas", "baseFeePerGas"),
+        ("blockHash", "hash"),
+        ("withdrawals", "withdrawals"),
+        ("blobGasUsed", "blobGasUsed"),
+        ("excessBlobGas", "excessBlobGas"),
+        ("slotNumber", "slotNumber"),
+    ] {
+        payload[name] = block[member].clone();
+    }
+    payload
+}
+
+/// The payload with the other parameters beside its fields.
+fn payload_with(payload: &Value, parent_root: &Value, requests: &[&Bytes]) -> Value {
+    let mut all = payload.clone();
+    all["parentBeaconBlockRoot"] = parent_root.clone();
+    all["executionRequests"] = json!(requests);
+    all
+}
+
+/// A certificate of `localhost`, and its key.
+fn certificate(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/src/load/tls").join(name)
+}
+
+/// The port of a proxy with TLS in front of this address.
+async fn tls_proxy(to: std::net::SocketAddr) -> u16 {
+    let chain = CertificateDer::pem_file_iter(certificate("localhost.pem")).expect("a file");
+    let config =
+        ServerConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(
+                chain.map(|it| it.expect("PEM")).collect(),
+                PrivateKeyDer::from_pem_file(certificate("localhost.key")).expect("a key"),
+            );
+    let acceptor = TlsAcceptor::from(Arc::new(config.expect("the certificate's key")));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    tokio::spawn(async move {
+        while let Ok((near, _)) = listener.accept().await {
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                let mut near = acceptor.accept(near).await.ok()?;
+                let mut far = TcpStream::connect(to).await.ok()?;
+                copy_bidirectional(&mut near, &mut far).await.ok()
+            });
+        }
+    });
+    port
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_is_called_over_https_websocket_and_a_unix_socket() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (node, chain) = chain(dir.path()).await;
+    let port = tls_proxy(node.node.http_addr).await;
+    let cacert = certificate("localhost.pem");
+    let cacert = cacert.to_str().expect("UTF-8");
+    let ipc = node.node.ipc_path.as_ref().expect("it listens").to_str().expect("UTF-8");
+    for url in [
+        &format!("https://localhost:{port}"),
+        &format!("wss://localhost:{port}"),
+        &format!("ws://{}", node.node.http_addr),
+        ipc,
+    ] {
+        let args = ["--chain", &chain, "--cacert", cacert, "--rpc", url, "1..7"];
+        let output = verify(&args);
+        let printed = lines(&output);
+        assert_eq!((output.status.code(), printed.len()), (Some(0), 7), "{url}: {printed:?}");
+    }
+    // Its certificate is signed by another authority.
+    let url = format!("https://localhost:{port}");
+    let other = certificate("other.pem");
+    let other = other.to_str().expect("UTF-8");
+    let output = verify(&["--chain", &chain, "--cacert", other, "--rpc", &url, "7"]);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    let printed = lines(&output);
+    assert!(printed[0].contains("--cacert FILE"), "{printed:?}");
+    // The path is the server's to judge.
+    let with_path = format!("{url}/key");
+    for (url, words) in [
+        ("ftp://localhost", "neither http(s)://"),
+        ("https://", "no host"),
+        (&with_path, "HTTP status 404"),
+    ] {
+        let output = verify(&["--chain", &chain, "--cacert", cacert, "--rpc", url, "7"]);
+        assert!(lines(&output)[0].contains(words), "{output:?}");
+    }
 }

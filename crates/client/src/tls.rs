@@ -4,7 +4,6 @@ use std::io::{self, Error, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, bail, ensure};
 use rpc::{Dial, Dialing};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -13,9 +12,10 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 
-/// Dials a server that has to prove who it is.
+/// Opens connections over TLS, for [`ConnectOptions::dial`](crate::ConnectOptions). The server has to
+/// prove who it is.
 #[derive(Debug)]
-pub(super) struct TlsDial {
+pub struct TlsDial {
     config: Arc<ClientConfig>,
     /// `host:port`.
     address: String,
@@ -23,39 +23,52 @@ pub(super) struct TlsDial {
 }
 
 impl TlsDial {
-    /// Trusts the system's authorities, or in their stead those whose certificates, in PEM, are in
-    /// the file `cacert`.
-    pub(super) fn new(address: &str, cacert: Option<&Path>) -> anyhow::Result<Self> {
+    /// Connects to `address`, a `host:port`. Trusts the system's authorities, or in their stead
+    /// those whose certificates, in PEM, are in the file `cacert`.
+    ///
+    /// # Errors
+    /// `InvalidInput` if the host is no name that a certificate can have, or there are no
+    /// certificates to trust.
+    pub fn new(address: &str, cacert: Option<&Path>) -> io::Result<Self> {
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let name = ServerName::try_from(host.clone());
-        let name = name.with_context(|| format!("{host} is no name of TLS"))?;
+        let name = ServerName::try_from(host.clone())
+            .map_err(|_| unusable(format!("{host:?} is no name that a certificate can have")))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .context("no version of TLS")?;
+            .map_err(unusable)?;
         let mut config = config.with_root_certificates(roots(cacert)?).with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self { config: Arc::new(config), address: address.into(), name })
     }
 }
 
-fn roots(cacert: Option<&Path>) -> anyhow::Result<RootCertStore> {
+fn unusable(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    Error::new(ErrorKind::InvalidInput, why)
+}
+
+fn roots(cacert: Option<&Path>) -> io::Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
-    if let Some(path) = cacert {
-        let flag = || format!("--cacert {}", path.display());
-        for certificate in CertificateDer::pem_file_iter(path).with_context(flag)? {
-            roots.add(certificate.with_context(flag)?).with_context(flag)?;
+    let Some(path) = cacert else {
+        let system = rustls_native_certs::load_native_certs();
+        roots.add_parsable_certificates(system.certs);
+        if roots.is_empty() {
+            let why: Vec<String> = system.errors.iter().map(ToString::to_string).collect();
+            let why = why.join("; ");
+            let fault = "this system has no certificates to trust: --cacert FILE";
+            return Err(unusable(format!("{fault} ({why})")));
         }
-        ensure!(!roots.is_empty(), "--cacert {} has no certificates", path.display());
         return Ok(roots);
+    };
+    let fault =
+        |why: &dyn std::fmt::Display| unusable(format!("--cacert {}: {why}", path.display()));
+    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| fault(&error))? {
+        let certificate = certificate.map_err(|error| fault(&error))?;
+        roots.add(certificate).map_err(|error| fault(&error))?;
     }
-    let system = rustls_native_certs::load_native_certs();
-    roots.add_parsable_certificates(system.certs);
     if roots.is_empty() {
-        let why: Vec<String> = system.errors.iter().map(ToString::to_string).collect();
-        let why = why.join("; ");
-        bail!("this system has no certificates to trust: --cacert FILE ({why})");
+        return Err(fault(&"the file has no certificates"));
     }
     Ok(roots)
 }
