@@ -48,7 +48,7 @@ pub(crate) enum AnswerContent {
     Witness,
 }
 
-/// What the engine is asked about a block, and since when.
+/// The question that the engine is asked about a block, and since when.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked {
     pub(crate) wanted: AnswerContent,

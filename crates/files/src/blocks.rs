@@ -172,8 +172,8 @@ impl Content {
     }
 }
 
-/// Reads a whole file, or the standard input if `path` is `-`, decompressed, if that is no more than
-/// `most_bytes`.
+/// Reads a whole file, or the standard input if `path` is `-`, decompressed, if that is no more
+/// than `most_bytes`.
 ///
 /// # Errors
 /// If it cannot be read, is longer, or is compressed otherwise than with gzip or zstd.

@@ -9,9 +9,10 @@ use std::fmt;
 use std::sync::RwLock;
 use std::time::Duration;
 
-/// What happened to the chain, or was asked of it. Changes of the block tree ([`Valid`](Self::Valid),
-/// [`Invalid`](Self::Invalid), [`Chosen`](Self::Chosen), [`Behind`](Self::Behind)) come in the order
-/// in which they were made.
+/// An event of the chain, or a call to it.
+///
+/// Changes of the block tree ([`Valid`](Self::Valid), [`Invalid`](Self::Invalid),
+/// [`Chosen`](Self::Chosen), [`Behind`](Self::Behind)) come in the order in which they were made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(
     clippy::large_enum_variant,
@@ -20,7 +21,7 @@ use std::time::Duration;
 pub enum ChainEvent {
     /// A block became valid: its record and its witness are there.
     Valid(B256),
-    /// What a valid block cost. It comes after [`Valid`](Self::Valid), and before the answer.
+    /// The cost of a valid block. It comes after [`Valid`](Self::Valid), and before the answer.
     Ran(BlockFigures),
     /// A payload was found invalid, for this reason. Later payloads with its hash are answered
     /// without an event, unless their hash does not name their bytes.
@@ -45,11 +46,11 @@ pub struct ForkchoiceFigures {
     pub head: B256,
     /// How long it took, waiting for others included.
     pub took: Duration,
-    /// What became of it.
+    /// Its outcome.
     pub answer: ForkchoiceAnswer,
 }
 
-/// What became of a fork choice.
+/// The outcome of a fork choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForkchoiceAnswer {
     /// The heads are those that it names.

@@ -5,7 +5,7 @@ use alloy_primitives::B256;
 use execution::{Executed, SealedBlock};
 use std::time::Duration;
 
-/// What a block cost that has run and is valid.
+/// The cost of a block that has run and is valid.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BlockFigures {
     /// The block's hash.
@@ -26,9 +26,9 @@ pub struct BlockFigures {
     /// Of that, waiting for another block to end, or until less waited for the disk
     /// (back-pressure).
     pub waited: Duration,
-    /// What it read.
+    /// Its reads.
     pub reads: StateReads,
-    /// What it wrote.
+    /// Its writes.
     pub writes: StateWrites,
     /// Bytes of this and earlier blocks that waited for the disk at the answer.
     pub unpersisted_bytes: u64,
@@ -67,7 +67,7 @@ pub struct StateWrites {
 }
 
 impl BlockFigures {
-    /// What is known of a block before its times are.
+    /// The figures that are known of a block before its times are.
     pub(crate) fn new(block: &SealedBlock, reads: StateReads, executed: &Executed) -> Self {
         Self {
             hash: block.hash(),

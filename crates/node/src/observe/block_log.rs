@@ -113,7 +113,7 @@ impl BlockLog {
         }
     }
 
-    /// What a fork choice has changed. A head that is the next block says nothing: that block has
+    /// The changes of a fork choice. A head that is the next block says nothing: that block has
     /// its line.
     fn chosen(&mut self, change: &HeadChange) {
         let HeadChange { before, now, left, joined } = change;
