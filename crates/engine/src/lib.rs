@@ -79,6 +79,7 @@ mod after;
 mod block;
 mod build;
 mod builds;
+mod caches;
 mod call;
 mod chain;
 mod engine;
@@ -101,6 +102,7 @@ mod tries;
 mod witnesses;
 
 pub use builds::{BuildRequest, Built};
+pub use caches::CacheUse;
 pub use chain::events::{BuildStep, ChainEvent, ForkchoiceAnswer, ForkchoiceFigures, HeadChange};
 pub use chain::figures::{BlockFigures, StateReads, StateWrites};
 pub use chain::genesis::{Genesis, StateEntry, initialise};

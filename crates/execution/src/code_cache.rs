@@ -28,6 +28,23 @@ struct CodeGenerations {
     young: B256Map<CachedCode>,
     young_bytes: usize,
     old: B256Map<CachedCode>,
+    /// Bytes of `old` when it was `young`: entries that were used since count twice.
+    old_bytes: usize,
+    hits: u64,
+    misses: u64,
+}
+
+/// The use of a [`CodeCache`] since it was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CodeCacheStats {
+    /// Look-ups of codes that were in the cache.
+    pub hits: u64,
+    /// Look-ups of codes that were not.
+    pub misses: u64,
+    /// About the bytes of memory that it has.
+    pub bytes: usize,
+    /// Bytes that it may have.
+    pub most_bytes: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -47,7 +64,9 @@ impl CodeCache {
     /// that lies in a mapped file before the code is handed out.
     pub fn new(budget_bytes: usize, look_at: fn(&[u8])) -> Self {
         let (young, old) = (B256Map::default(), B256Map::default());
-        let codes = CodeGenerations { budget_bytes, young, young_bytes: 0, old };
+        let (young_bytes, old_bytes, hits, misses) = (0, 0, 0, 0);
+        let codes =
+            CodeGenerations { budget_bytes, young, young_bytes, old, old_bytes, hits, misses };
         Self { codes: Arc::new(Mutex::new(codes)), look_at }
     }
 
@@ -55,6 +74,14 @@ impl CodeCache {
     pub fn contains(&self, code_hash: &B256) -> bool {
         let codes = self.codes();
         codes.young.contains_key(code_hash) || codes.old.contains_key(code_hash)
+    }
+
+    /// How the cache is used.
+    pub fn stats(&self) -> CodeCacheStats {
+        let codes = self.codes();
+        let CodeGenerations { budget_bytes, young_bytes, old_bytes, hits, misses, .. } = *codes;
+        let bytes = young_bytes + old_bytes;
+        CodeCacheStats { hits, misses, bytes, most_bytes: budget_bytes }
     }
 
     /// A code, and its first bytes.
@@ -90,9 +117,14 @@ impl CodeCache {
 impl CodeGenerations {
     fn get(&mut self, code_hash: &B256) -> Option<CachedCode> {
         if let Some(kept) = self.young.get(code_hash) {
+            self.hits += 1;
             return Some(kept.clone());
         }
-        let kept = self.old.remove(code_hash)?;
+        let Some(kept) = self.old.remove(code_hash) else {
+            self.misses += 1;
+            return None;
+        };
+        self.hits += 1;
         self.insert(*code_hash, kept.clone());
         Some(kept)
     }
@@ -104,7 +136,7 @@ impl CodeGenerations {
         }
         if self.young_bytes > self.budget_bytes / 2 {
             self.old = std::mem::take(&mut self.young);
-            self.young_bytes = 0;
+            self.old_bytes = std::mem::take(&mut self.young_bytes);
         }
     }
 }

@@ -95,7 +95,7 @@ pub use block::{
 };
 pub use call::{AccountOverride, Call, CallOutcome, StateOverrides, StorageOverride, call};
 pub use chain::{ChainSpec, ChainSpecError};
-pub use code_cache::CodeCache;
+pub use code_cache::{CodeCache, CodeCacheStats};
 pub use committed::CommittedChanges;
 pub use error::{BlockError, InvalidBlock};
 pub use execute::{Executed, execute, execute_exact, run};

@@ -23,6 +23,19 @@ const MOST_COUNTED: u8 = 3;
 /// The page number of an empty way.
 const NONE: u64 = u64::MAX;
 
+/// The use of a cache since the store was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheStats {
+    /// Look-ups of what was in the cache.
+    pub hits: u64,
+    /// Look-ups of what was not, and was read from a file.
+    pub misses: u64,
+    /// Bytes of memory that the cache has.
+    pub bytes: u64,
+    /// Bytes that it may have.
+    pub most_bytes: u64,
+}
+
 /// At most `capacity` pages by number, for any number of threads.
 #[derive(Debug)]
 pub(crate) struct Cache<P> {
@@ -87,6 +100,11 @@ impl<P> Cache<P> {
     /// The number of pages.
     pub(crate) fn len(&self) -> usize {
         self.len.load(Ordering::Relaxed)
+    }
+
+    /// The most pages.
+    pub(crate) const fn capacity(&self) -> usize {
+        self.capacity
     }
 
     /// Calls `see` with a page, if it is in the cache.

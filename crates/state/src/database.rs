@@ -9,6 +9,8 @@ pub use types::{
 
 use crate::Error;
 use crate::back_pressure::BackPressure;
+use crate::cache::CacheStats;
+use crate::counter::Counter;
 use crate::disk::{Directory, Disk};
 use crate::header::{HEADER_BYTES, Header};
 use crate::index::{INDEX, Index, StoreState, StoredBlock, StoredHeads};
@@ -43,6 +45,9 @@ pub struct Database {
     journal: Journal,
     /// A cache of codes that were read and checked.
     code_cache: Cache<B256, StoredCode, ByLength>,
+    /// Look-ups of codes that were in it, and of those that were not.
+    code_hits: Counter,
+    code_misses: Counter,
     /// The changes that are not persisted yet. Readers look here first.
     waiting: RwLock<PendingChanges>,
     /// The versions of blocks with smaller numbers are deleted.
@@ -118,6 +123,8 @@ impl Database {
             directory,
             index,
             code_cache: Cache::with_weighter(code_items, options.code_cache_bytes, ByLength),
+            code_hits: Counter::default(),
+            code_misses: Counter::default(),
             waiting: RwLock::new(PendingChanges::new(state.sequence, heads.into())),
             versions_from: state.versions_from.into(),
             room,
@@ -311,15 +318,27 @@ impl Database {
     /// When it cannot be read.
     pub fn stored_code(&self, hash: &B256) -> Result<Option<StoredCode>, Error> {
         if let Some(code) = self.code_cache.get(hash) {
+            self.code_hits.increment();
             return Ok(Some(code));
         }
         if let Some(bytes) = self.waiting().code(hash) {
             return Ok(Some(StoredCode::bare(bytes)));
         }
         let Some(location) = self.index.code(hash)? else { return Ok(None) };
+        self.code_misses.increment();
         let code = self.codes.code(location)?;
         self.code_cache.insert(*hash, code.clone());
         Ok(Some(code))
+    }
+
+    /// The use of the cache of stored codes.
+    pub fn code_cache_stats(&self) -> CacheStats {
+        CacheStats {
+            hits: self.code_hits.get(),
+            misses: self.code_misses.get(),
+            bytes: self.code_cache.weight(),
+            most_bytes: self.code_cache.capacity(),
+        }
     }
 
     /// The file of codes that a [`CodeLocation`](crate::CodeLocation) names, for another process to

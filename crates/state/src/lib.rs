@@ -30,6 +30,7 @@
 
 mod back_pressure;
 mod cache;
+mod counter;
 mod database;
 mod disk;
 mod error;
@@ -41,6 +42,7 @@ mod log;
 mod pages;
 mod segments;
 
+pub use cache::CacheStats;
 pub use database::{
     BlockEntry, Database, Heads, LogStats, NewBlock, Options, Persisted, Retained, Stats,
     VerifyReport,

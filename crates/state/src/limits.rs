@@ -116,6 +116,9 @@ pub const SLOW_READ: Duration = Duration::from_micros(40);
 /// Bytes of the index's pages in memory: the upper levels of its trees.
 pub const INDEX_CACHE_BYTES: usize = 32 << 20;
 
+/// Parts of a counter: as many as there are threads that read at once on most machines.
+pub const COUNTER_STRIPES: usize = 16;
+
 /// Bytes of the sweep state that is stored with a block.
 pub const MAX_SWEEP_BYTES: usize = 128;
 

@@ -2,7 +2,8 @@
 
 use crate::Error;
 use crate::back_pressure::BackPressure;
-use crate::cache::Cache;
+use crate::cache::{Cache, CacheStats};
+use crate::counter::Counter;
 use crate::disk::{Directory, NamedFile, WriteHealth};
 use crate::limits::{
     MIN_SEGMENT_BYTES, PAGE_BYTES, PAGE_CONTENT_BYTES, PAGES_AT_HAND, PAGES_AT_HAND_FROM,
@@ -36,6 +37,10 @@ struct SharedNodes {
     /// The address of the next page. Moved by [`NodeBatch::seal`] alone.
     end: AtomicU64,
     cache: Cache<Page>,
+    /// Look-ups of pages that were in the cache.
+    hits: Counter,
+    /// Pages that were read from a file.
+    misses: Counter,
     /// Pages that are sealed and not persisted, by number.
     waiting: RwLock<BTreeMap<u64, Arc<Page>>>,
     batch_is_open: AtomicBool,
@@ -218,6 +223,8 @@ impl NodeStore {
             start: start.into(),
             end: end.into(),
             cache: Cache::new(pages),
+            hits: Counter::default(),
+            misses: Counter::default(),
             waiting: RwLock::default(),
             batch_is_open: false.into(),
             room,
@@ -245,6 +252,18 @@ impl NodeStore {
     /// The first address that is not deleted.
     pub fn start(&self) -> NodeAddress {
         NodeAddress::new(self.shared.start.load(Ordering::Relaxed))
+    }
+
+    /// The use of the page cache.
+    pub fn cache_stats(&self) -> CacheStats {
+        let SharedNodes { cache, hits, misses, .. } = &*self.shared;
+        let bytes = |pages: usize| pages as u64 * PAGE;
+        CacheStats {
+            hits: hits.get(),
+            misses: misses.get(),
+            bytes: bytes(cache.len()),
+            most_bytes: bytes(cache.capacity()),
+        }
     }
 
     /// Stops reads below the last segment that begins at or below `floor`. Returns its start.
@@ -366,7 +385,11 @@ impl SharedNodes {
     fn cached<T>(&self, address: u64, see: impl FnOnce(&Arc<Page>) -> T) -> Option<T> {
         let is_record = address % PAGE < PAGE_CONTENT_BYTES as u64;
         let is_kept = address >= self.start.load(Ordering::Relaxed);
-        if is_record && is_kept { self.cache.get(address / PAGE, see) } else { None }
+        let found = if is_record && is_kept { self.cache.get(address / PAGE, see) } else { None };
+        if found.is_some() {
+            self.hits.increment();
+        }
+        found
     }
 
     /// The start of the segment with this address.
@@ -388,6 +411,7 @@ impl SharedNodes {
         if let Some(page) = self.waiting().get(&number) {
             return Ok(page.clone());
         }
+        self.misses.increment();
         let segment = self.segment_of(address);
         let read = || read_page(&*self.segments.open(segment)?, number, segment);
         let page = read().map_err(|error| match self.start.load(Ordering::Relaxed) {

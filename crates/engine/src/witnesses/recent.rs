@@ -10,7 +10,9 @@ use crate::tries::Tries;
 use crate::witnesses::assembled::Assembled;
 use alloy_primitives::B256;
 use alloy_primitives::map::B256Map;
+use state::CacheStats;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use trie::NodeList;
 use trie::versioned::{Lister, run_serially};
@@ -28,6 +30,9 @@ pub(crate) struct RecentWitnesses {
     asked: Mutex<Option<RecentWitness>>,
     /// Lists of nodes need room, and memory that is used for the first time is slow.
     listers: Mutex<Vec<Lister>>,
+    /// Look-ups of nodes that were here, and of those that were not.
+    hits: AtomicU64,
+    misses: AtomicU64,
 }
 
 /// The witness of one block. It is put together once, when it is first asked for; clones share it.
@@ -159,7 +164,20 @@ impl RecentWitnesses {
 
     /// The nodes of a block's witness, if they are here.
     pub(crate) fn nodes(&self, hash: &B256) -> Option<Arc<NodeList>> {
-        self.ring().nodes.get(hash).cloned()
+        let nodes = self.ring().nodes.get(hash).cloned();
+        let count = if nodes.is_some() { &self.hits } else { &self.misses };
+        count.fetch_add(1, Ordering::Relaxed);
+        nodes
+    }
+
+    /// How the memory of nodes is used.
+    pub(crate) fn stats(&self) -> CacheStats {
+        CacheStats {
+            hits: self.hits.load(Ordering::Relaxed),
+            misses: self.misses.load(Ordering::Relaxed),
+            bytes: self.ring().bytes as u64,
+            most_bytes: self.limit_bytes as u64,
+        }
     }
 
     /// Copies the nodes of a block's witness out of the block's tries, or out of the witness where
