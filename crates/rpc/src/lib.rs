@@ -163,7 +163,7 @@ pub use limits::Limits;
 pub use log_throttle::LogThrottle;
 pub use pieces::{ItemList, MappedFiles, Pieces};
 #[cfg(feature = "server")]
-pub use port::{PortMemory, ServerOptions};
+pub use port::{PortMemory, PortUse, ServerOptions};
 pub use quote::{quote, shortened};
 pub use serde_json::value::RawValue;
 pub use spare::Spare;

@@ -2,6 +2,7 @@
 
 mod prefetch;
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
@@ -29,7 +30,11 @@ pub struct Pieces {
     len_bytes: usize,
     /// The files in which slices may lie.
     files: Option<&'static dyn MappedFiles>,
+    until_sent: Vec<Kept>,
 }
+
+/// A value that is kept until an answer is sent.
+pub(crate) type Kept = Arc<dyn Any + Send + Sync>;
 
 /// Mapped files whose memory slices may be. Such slices are read from the file while they are sent,
 /// into buffers that are reused, since pages that are touched in a mapping become resident memory
@@ -218,8 +223,20 @@ impl Pieces {
         self.files = Some(files);
     }
 
+    /// Keeps a value until the bytes are sent, or will not be: as part of an answer, until the last
+    /// of them was handed to the system, or written to a memory file.
+    pub fn keep_until_sent(&mut self, value: Arc<dyn Any + Send + Sync>) {
+        self.until_sent.push(value);
+    }
+
+    /// The values that are kept until the bytes are sent.
+    pub(crate) fn until_sent(&self) -> &[Kept] {
+        &self.until_sent
+    }
+
     /// Adds all of `others`, and reads from their files.
     pub fn append(&mut self, mut others: Self) {
+        self.until_sent.append(&mut others.until_sent);
         self.len_bytes += others.len_bytes;
         self.files = self.files.or(others.files);
         self.list.append(&mut others.list);
@@ -285,7 +302,8 @@ impl Pieces {
     /// If the range is not within [`len_bytes`](Self::len_bytes).
     pub fn slice(&self, range: Range<usize>) -> Self {
         assert!(range.start <= range.end && range.end <= self.len_bytes, "the range is within");
-        let mut sliced = Self { files: self.files, ..Self::default() };
+        let until_sent = self.until_sent.clone();
+        let mut sliced = Self { files: self.files, until_sent, ..Self::default() };
         let mut start = 0;
         for piece in &self.list {
             let end = start + piece.len();

@@ -80,6 +80,50 @@ impl PortMemory {
             .map(|budget| budget.held())
             .sum()
     }
+
+    /// The parts of it that are held now, and counts of what was refused.
+    pub fn usage(&self) -> PortUse {
+        let PortBudgets { connections, sessions, calls, subscriptions, files, .. } = &*self.0;
+        let Refusals { busy, full, lost, stopping, unauthorized, forbidden } = &self.0.refusals;
+        let refused = [
+            ("busy", busy),
+            ("full", full),
+            ("lost", lost),
+            ("stopping", stopping),
+            ("unauthorized", unauthorized),
+            ("forbidden", forbidden),
+        ];
+        let refused = refused.map(|(reason, count)| (reason, count.load(Ordering::Relaxed)));
+        PortUse {
+            connections: connections.held(),
+            sessions: sessions.held(),
+            running_calls: calls.held(),
+            subscriptions: subscriptions.held(),
+            lent_files: files.lent_count(),
+            held_bytes: self.held_bytes(),
+            refused: refused.to_vec(),
+        }
+    }
+}
+
+/// The use of a port, or of several that share their memory: what connections have now, and what
+/// was refused so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortUse {
+    /// Open connections.
+    pub connections: usize,
+    /// Those of them that are WebSockets or bare.
+    pub sessions: usize,
+    /// Calls that have a turn.
+    pub running_calls: usize,
+    /// Subscriptions.
+    pub subscriptions: usize,
+    /// Memory files that clients have not given back.
+    pub lent_files: usize,
+    /// Bytes of memory, as [`PortMemory::held_bytes`].
+    pub held_bytes: usize,
+    /// Requests, connections and messages that were refused, by the reason in one word.
+    pub refused: Vec<(&'static str, u64)>,
 }
 
 /// All that the connections of a port share, each with its bound in [`Limits::bounds`].
@@ -106,6 +150,18 @@ pub(crate) struct PortBudgets {
     pub(crate) files: Arc<MemoryFiles>,
     /// For answers that are being encoded.
     pub(crate) encoders: Arc<Semaphore>,
+    pub(crate) refusals: Refusals,
+}
+
+/// How often the port has refused something, by the reason.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals {
+    busy: AtomicU64,
+    full: AtomicU64,
+    lost: AtomicU64,
+    stopping: AtomicU64,
+    pub(crate) unauthorized: AtomicU64,
+    pub(crate) forbidden: AtomicU64,
 }
 
 impl PortBudgets {
@@ -140,6 +196,7 @@ impl PortBudgets {
             small_answers: Budget::new(SMALL_ANSWERS, small_answers, time),
             subscriptions: Budget::new(SUBSCRIPTIONS, subscriptions, time),
             encoders: Arc::new(Semaphore::new(limits.encoders)),
+            refusals: Refusals::default(),
         }
     }
 
@@ -324,14 +381,14 @@ impl Port {
         bytes: usize,
     ) -> Result<(), Unanswered> {
         let reserved = self.budgets.protocols.reserve(slot.peer, bytes, slot.unread.evicted());
-        slot.keep_protocol(self.in_time(reserved).await??);
+        slot.keep_protocol(self.granted(reserved).await?);
         Ok(())
     }
 
     /// Takes a place among the sessions, and memory for its buffers.
     pub(crate) async fn begin_session(&self, slot: &ConnectionSlot) -> Result<(), Unanswered> {
         let reserved = self.budgets.sessions.reserve(slot.peer, 1, slot.unread.evicted());
-        let session = self.in_time(reserved).await??;
+        let session = self.granted(reserved).await?;
         self.speak(slot, self.limits.session_bytes()).await?;
         slot.keep_session(session);
         Ok(())
@@ -354,23 +411,26 @@ impl Port {
                 let _running = slot.run();
                 let may_block = self.calls_run.is_none() && can_block_in_place();
                 match pace == Pace::Long && may_block && self.budgets.calls.held() == 1 {
-                    true => block_in_place(called(Some(turn), answer)).map_err(lost)?,
+                    true => {
+                        let answered = block_in_place(called(Some(turn), answer));
+                        answered.map_err(|reason| self.refused(lost(reason)))?
+                    }
                     false => self.call_in_turn(Some(turn), answer).await?,
                 }
             }
         };
         let Some(answer) = answer else { return Ok(None) };
-        let memory = self.answer_memory(slot, answer.pieces().held_bytes()).await?;
+        let mut memory = self.answer_memory(slot, answer.pieces().held_bytes()).await?;
+        memory.keep(answer.pieces().until_sent());
         Ok(Some(ReservedAnswer { answer, memory: slot.unread.add(memory) }))
     }
 
     /// Waits for a turn of a call.
     pub(crate) async fn turn(&self, slot: &ConnectionSlot) -> Result<Reservation, Unanswered> {
         if self.is_stopping() {
-            return Err(Unanswered::Stopping);
+            return Err(self.refused(Unanswered::Stopping));
         }
-        let turn = self.budgets.calls.reserve(slot.peer, 1, slot.unread.evicted());
-        Ok(self.in_time(turn).await??)
+        self.granted(self.budgets.calls.reserve(slot.peer, 1, slot.unread.evicted())).await
     }
 
     /// Calls something that has a turn, on another thread. The call has the turn: a client that
@@ -381,7 +441,8 @@ impl Port {
         call: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Unanswered> {
         let called = self.spawn(called(turn, call)).await;
-        called.unwrap_or_else(|fault| Err(fault.to_string())).map_err(lost)
+        let called = called.unwrap_or_else(|fault| Err(fault.to_string()));
+        called.map_err(|reason| self.refused(lost(reason)))
     }
 
     /// Runs something where calls run.
@@ -406,15 +467,16 @@ impl Port {
         let PortBudgets { answers, small_answers, waiting_answers, files, .. } = &*self.budgets;
         let (peer, evicted) = (slot.peer, slot.unread.evicted());
         if bytes <= SMALL_ANSWER_BYTES {
-            return Ok(self.in_time(small_answers.reserve(peer, bytes, evicted)).await??);
+            return self.granted(small_answers.reserve(peer, bytes, evicted)).await;
         }
         if let Some(memory) = answers.try_reserve(peer, bytes, evicted) {
             return Ok(memory);
         }
         files.free_idle();
-        let _waits =
-            waiting_answers.try_reserve(peer, bytes, &Arc::default()).ok_or(Unanswered::Full)?;
-        Ok(self.in_time(answers.reserve(peer, bytes, evicted)).await??)
+        let _waits = waiting_answers
+            .try_reserve(peer, bytes, &Arc::default())
+            .ok_or_else(|| self.refused(Unanswered::Full))?;
+        self.granted(answers.reserve(peer, bytes, evicted)).await
     }
 
     /// Memory for the refusal of a message, which waits for none: that of a batch repeats its ids.
@@ -431,6 +493,29 @@ impl Port {
         let budget = if bytes <= SMALL_ANSWER_BYTES { small_answers } else { answers };
         let memory = budget.try_reserve(slot.peer, bytes, slot.unread.evicted());
         memory.map(|memory| Some(slot.unread.add(memory))).ok_or(QueueFull)
+    }
+
+    /// Waits for a part of a budget, as long as a client may have to, and until the server stops.
+    pub(crate) async fn granted<T>(
+        &self,
+        reserved: impl Future<Output = Result<T, QueueFull>>,
+    ) -> Result<T, Unanswered> {
+        let granted = self.in_time(reserved).await;
+        let granted = granted.and_then(|granted| granted.map_err(Unanswered::from));
+        granted.map_err(|unanswered| self.refused(unanswered))
+    }
+
+    /// Counts something that is not answered.
+    pub(crate) fn refused(&self, unanswered: Unanswered) -> Unanswered {
+        let Refusals { busy, full, lost, stopping, .. } = &self.budgets.refusals;
+        let count = match unanswered {
+            Unanswered::Busy(_) => busy,
+            Unanswered::Full => full,
+            Unanswered::Lost => lost,
+            Unanswered::Stopping => stopping,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+        unanswered
     }
 
     /// Waits for something, as long as a client may have to, and until the server stops.

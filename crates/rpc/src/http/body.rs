@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::http::refusal::Refusal;
 use crate::limits::{BODY_STEP_BYTES, DISCARD_BYTES, DISCARD_TIME, Limits, SHORT_BYTES};
-use crate::port::{Port, Unanswered};
+use crate::port::Port;
 use crate::transport::budget::{Budget, QueueFull, Reservation};
 use crate::transport::peer::Peer;
 use crate::transport::slot::ConnectionSlot;
@@ -162,8 +162,7 @@ async fn reserve(port: &Port, memory: &mut BodyMemory, capacity: usize) -> Resul
     if capacity <= SHORT_BYTES {
         return Ok(());
     }
-    let grown = port.in_time(memory.grow(port, capacity)).await;
-    grown.and_then(|grown| grown.map_err(Unanswered::from)).map_err(Refusal::unanswered)
+    port.granted(memory.grow(port, capacity)).await.map_err(Refusal::unanswered)
 }
 
 /// The next bytes of a body of which `read_bytes` have come.

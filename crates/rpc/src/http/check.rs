@@ -1,5 +1,7 @@
 //! The checks of a request before its body is read: its token, its method, its content type.
 
+use std::sync::atomic::Ordering;
+
 use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
@@ -26,9 +28,13 @@ pub(super) fn check(
     }
     check_framing(&head.headers)?;
     let named = port.origins.check_host(head);
-    named.map_err(|text| Refusal::new(StatusCode::FORBIDDEN, text))?;
+    named.map_err(|text| {
+        port.budgets.refusals.forbidden.fetch_add(1, Ordering::Relaxed);
+        Refusal::new(StatusCode::FORBIDDEN, text)
+    })?;
     if let Some(secret) = &port.jwt {
         authorize(secret, &head.headers).map_err(|reason| {
+            port.budgets.refusals.unauthorized.fetch_add(1, Ordering::Relaxed);
             if port.unauthorized.is_due() {
                 tracing::warn!(reason, "a request without a valid token");
             }

@@ -124,10 +124,11 @@ impl Port {
         let BatchRun { batch, memory, message, calls, .. } = run;
         drop((message, calls));
         let Some(answer) = batch.and_then(Batch::into_answer) else { return Ok(None) };
-        let memory = match memory {
+        let mut memory = match memory {
             Some(memory) => memory,
             None => self.answer_memory(slot, answer.pieces.held_bytes()).await?,
         };
+        memory.keep(answer.pieces.until_sent());
         Ok(Some(ReservedAnswer { answer, memory: slot.unread.add(memory) }))
     }
 }

@@ -141,7 +141,7 @@ impl Session {
         let bytes = bytes.next_power_of_two().min(BODY_STEP_BYTES);
         let evicted = Arc::default();
         let reserved = self.port.budgets.small_bodies.reserve(self.slot.peer, bytes, &evicted);
-        Ok(Some(self.port.in_time(reserved).await??))
+        Ok(Some(self.port.granted(reserved).await?))
     }
 
     async fn answer(

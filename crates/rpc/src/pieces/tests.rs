@@ -196,3 +196,19 @@ fn a_slice_that_is_large_or_alone_is_not_copied() {
     assert_eq!(taken.map(|taken| taken.as_ptr()), [large.as_ptr(); 2]);
     assert!(pieces.is_empty());
 }
+
+#[test]
+fn a_value_is_kept_as_long_as_any_part_of_the_bytes_that_it_came_with() {
+    let value = Arc::new(());
+    let mut inner = Pieces::from(b"inner".to_vec());
+    inner.keep_until_sent(value.clone());
+    let mut outer = Pieces::from(b"outer ".to_vec());
+    outer.append(inner);
+    let part = outer.slice(0..3);
+    outer.take(100);
+    assert_eq!(Arc::strong_count(&value), 3, "also when all bytes are taken");
+    drop(outer);
+    assert_eq!(Arc::strong_count(&value), 2);
+    drop(part);
+    assert_eq!(Arc::strong_count(&value), 1);
+}

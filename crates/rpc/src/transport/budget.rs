@@ -17,6 +17,7 @@ use tokio::time::timeout;
 
 use crate::limits::{BUDGET_UNIT_BYTES, EVICTION_PAUSE, ROOM_BYTES_PER_SECOND};
 use crate::log_throttle::LogThrottle;
+use crate::pieces::Kept;
 use crate::transport::peer::Peer;
 
 /// The permits that so many bytes need of a [`semaphore`] for `most_bytes`: what is longer needs
@@ -188,6 +189,7 @@ pub(crate) struct Reservation {
     begun: Instant,
     id: u64,
     due: Arc<DueTime>,
+    kept: Vec<Kept>,
 }
 
 impl Budget {
@@ -254,6 +256,7 @@ impl Budget {
             begun: Instant::now(),
             id,
             due: Arc::new(DueTime { at: NEVER.into(), listed_at: NEVER.into() }),
+            kept: Vec::new(),
         }
     }
 
@@ -595,6 +598,11 @@ impl Reservation {
 
     pub(crate) const fn amount(&self) -> usize {
         self.amount
+    }
+
+    /// Keeps values until this is dropped.
+    pub(crate) fn keep(&mut self, values: &[Kept]) {
+        self.kept.extend_from_slice(values);
     }
 
     /// Notes that the holder made progress. It has to make progress again within the budget's stall

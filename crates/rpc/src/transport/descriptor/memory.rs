@@ -70,6 +70,12 @@ impl MemoryFiles {
         Self { most_files, most_bytes, answers, state: Mutex::default() }
     }
 
+    /// The number of files that clients have.
+    pub(crate) fn lent_count(&self) -> usize {
+        let state = self.state();
+        state.count - state.idle.len()
+    }
+
     /// Gives the memory of idle files to others.
     pub(crate) fn free_idle(&self) {
         let mut state = self.state();
