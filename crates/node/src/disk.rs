@@ -123,7 +123,7 @@ fn is_warning_due(free: u64, min_free: u64, warned: &mut Option<Instant>, now: I
 }
 
 /// The bytes that this user may still write to the disk of a directory.
-fn free_bytes(directory: &Path) -> io::Result<u64> {
+pub(crate) fn free_bytes(directory: &Path) -> io::Result<u64> {
     let found = rustix::fs::statvfs(directory)?;
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }

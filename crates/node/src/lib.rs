@@ -47,6 +47,7 @@ pub mod limits;
 mod logging;
 mod logs;
 mod memory;
+mod metrics;
 mod node;
 mod node_record;
 mod observe;

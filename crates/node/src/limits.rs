@@ -146,3 +146,13 @@ pub(crate) const FILTER_ENTRIES: usize = 1000;
 
 /// The most topics of a log, and so of a filter.
 pub(crate) const FILTER_TOPICS: usize = 4;
+
+/// Memory of the port of metrics, in bytes: a handful of programs ask for some hundred kilobytes.
+pub(crate) const METRICS_PORT_BYTES: usize = 16 << 20;
+
+/// Connections of the port of metrics.
+pub(crate) const METRICS_CONNECTIONS: usize = 32;
+
+/// The longest text of metrics, in bytes: a series has some 100, and there are at most 2,000, most
+/// of them of methods that were called.
+pub(crate) const METRICS_TEXT_BYTES: usize = 1 << 20;

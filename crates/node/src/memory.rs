@@ -94,6 +94,7 @@ impl NodeMemory {
             row("stored codes, a quarter as much", self.codes / 4),
             row("nodes of witnesses (--cache.witness-bytes)", self.witnesses),
             row("bytes that wait for the disk (--engine.unpersisted-bytes)", self.unpersisted),
+            row("the port of metrics (--metrics)", 2 * limits::METRICS_PORT_BYTES as u64),
             row("a block that runs", limits::BLOCK_BYTES),
             row("the program itself", limits::PROGRAM_BYTES),
         ]

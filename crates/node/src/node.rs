@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use engine::{Engine, EngineOptions};
-use rpc::{AllowedOrigins, JwtSecret, Limits, Listener, PortMemory, ServerOptions, serve};
+use rpc::{AllowedOrigins, Handler, JwtSecret, Limits, Listener, PortMemory, ServerOptions, serve};
 use state::Options as DatabaseOptions;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -19,6 +19,7 @@ use crate::disk::{DiskFault, Faults, check_free, watch_free};
 use crate::feed::{Feed, FeedThread};
 use crate::limits;
 use crate::memory::NodeMemory;
+use crate::metrics::{Metrics, MetricsObserver, MetricsPort, NodeState};
 use crate::node_record::NodeRecord;
 use crate::observe::{BlockLog, Observer};
 
@@ -57,6 +58,8 @@ pub struct NodeOptions {
     pub min_free_bytes: u64,
     /// Memory of the ports; that of the caches is in the options of engine and database.
     pub memory: NodeMemory,
+    /// The address of the port of metrics, if there is to be one. Port 0 takes any free one.
+    pub metrics: Option<SocketAddr>,
     /// Threads, caches and retention of the engine.
     pub engine_options: EngineOptions,
     /// Caches of the database.
@@ -92,6 +95,7 @@ impl NodeOptions {
             testing: false,
             min_free_bytes: 0,
             memory: NodeMemory::default(),
+            metrics: None,
             engine_options: EngineOptions::default(),
             database: DatabaseOptions::default(),
         }
@@ -111,6 +115,8 @@ pub struct Node {
     pub websocket_addr: Option<SocketAddr>,
     /// The path of the Unix socket, if there is one.
     pub ipc_path: Option<PathBuf>,
+    /// The address of the port of metrics, if there is one.
+    pub metrics_addr: Option<SocketAddr>,
     /// The secret of the engine port.
     pub jwt: JwtSecret,
     engine: Arc<Engine>,
@@ -140,38 +146,35 @@ impl Node {
             state::create_directory(&data_dir)
                 .with_context(|| format!("cannot make the directory {}", data_dir.display()))?;
         }
-        let (watched, min_free_bytes) = (data_dir.clone(), options.min_free_bytes);
-        check_free(&watched, min_free_bytes)?;
+        let (files, min_free_bytes) = (data_dir.clone(), options.min_free_bytes);
+        check_free(&files, min_free_bytes)?;
         let (given, own_jwt) = (jwt_file.as_deref(), data_dir.join("jwt.hex"));
         let node_key = data_dir.join("nodekey");
         let given = given.map(JwtSecret::load).transpose()?;
-        // A large genesis takes seconds.
-        let (database, engine_options) = (options.database, options.engine_options);
-        let open = move || {
-            open_engine(&data_dir, genesis.as_ref(), database, |database| {
-                Retention::of(&engine_options).note(database)?;
-                Ok(engine_options)
-            })
-        };
-        let chain = Arc::new(tokio::task::spawn_blocking(open).await??);
+        let chain = open_chain(genesis, data_dir, options.database, options.engine_options).await?;
         let faults = Faults::default();
         let failed = faults.clone();
         chain.on_failure(move |error| failed.write_failed(error));
         let mut watch = JoinSet::new();
         if min_free_bytes > 0 {
-            watch.spawn(watch_free(watched, min_free_bytes, faults.clone()));
+            watch.spawn(watch_free(files.clone(), min_free_bytes, faults.clone()));
         }
         // The secret is created after the chain is opened: without a chain no file is made.
         let jwt = given.map_or_else(|| JwtSecret::load_or_create(&own_jwt), Ok)?;
         let record = Arc::new(NodeRecord::load_or_create(&node_key)?);
-        let (feed, feed_thread) = Feed::start(chain.clone(), observers(&chain)?)?;
-        let offer = |api: Api| api.with_feed(feed.clone()).with_record(record.clone());
+        let metrics = Arc::<Metrics>::default();
+        let (feed, feed_thread) = Feed::start(chain.clone(), observers(&chain, &metrics)?)?;
+        let offer = |api: Api| {
+            let api = api.with_feed(feed.clone()).with_record(record.clone());
+            api.with_metrics(metrics.clone())
+        };
         let mut node = Self {
             engine_addr: engine,
             http_addr: http,
             offers_http: options.offers_http,
             websocket_addr: None,
             ipc_path: None,
+            metrics_addr: None,
             jwt,
             engine: chain.clone(),
             stop: watch::Sender::new(()),
@@ -186,7 +189,12 @@ impl Node {
             port_options(&options.memory, options.zstd, node.jwt.clone(), calls);
         (public.origins, authenticated.origins) = (options.http_origins, options.engine_origins);
         let held = public.memory.get_or_insert_with(|| PortMemory::new(&public.limits)).clone();
-        node._watch.spawn(allocator::watch_port(held));
+        node._watch.spawn(allocator::watch_port(held.clone()));
+        if let Some(address) = options.metrics {
+            let ports = [("public", Some(held)), ("engine", authenticated.memory.clone())];
+            let state = NodeState { engine: chain.clone(), data_dir: files, ports };
+            node.listen_for_scrapes(address, MetricsPort::new(metrics.clone(), state)).await?;
+        }
         let api = offer(Api::engine_port(chain.clone(), testing));
         node.engine_addr = node.listen(engine, authenticated, api).await?;
         let http = PublicPort { address: http, namespaces: options.http_namespaces };
@@ -243,27 +251,56 @@ impl Node {
         Ok(listening)
     }
 
+    /// Listens on the port of metrics.
+    async fn listen_for_scrapes(
+        &mut self,
+        address: SocketAddr,
+        port: MetricsPort,
+    ) -> anyhow::Result<()> {
+        let options = ServerOptions::new(None, MetricsPort::limits());
+        // Prometheus calls it by the name of its host, and no web page may.
+        let options = ServerOptions { origins: any_name(), ..options };
+        self.metrics_addr = Some(self.listen(address, options, port).await?);
+        Ok(())
+    }
+
     async fn listen(
         &mut self,
         address: SocketAddr,
         options: ServerOptions,
-        api: Api,
+        handler: impl Handler,
     ) -> anyhow::Result<SocketAddr> {
         let listener = TcpListener::bind(address)
             .await
             .with_context(|| format!("cannot listen on {address}"))?;
         let address = listener.local_addr()?;
-        self.serve(listener.into(), options, api);
+        self.serve(listener.into(), options, handler);
         Ok(address)
     }
 
-    fn serve(&mut self, listener: Listener, options: ServerOptions, api: Api) {
+    fn serve(&mut self, listener: Listener, options: ServerOptions, handler: impl Handler) {
         let mut stopped = self.stop.subscribe();
         self.ports.spawn(async move {
             let stopped = async { while stopped.changed().await.is_ok() {} };
-            serve(listener, options, Arc::new(api), stopped).await;
+            serve(listener, options, Arc::new(handler), stopped).await;
         });
     }
+}
+
+/// Opens the chain in a data directory, or begins it. A large genesis takes seconds.
+async fn open_chain(
+    genesis: Option<alloy_genesis::Genesis>,
+    data_dir: PathBuf,
+    database: DatabaseOptions,
+    options: EngineOptions,
+) -> anyhow::Result<Arc<Engine>> {
+    let open = move || {
+        open_engine(&data_dir, genesis.as_ref(), database, |database| {
+            Retention::of(&options).note(database)?;
+            Ok(options)
+        })
+    };
+    Ok(Arc::new(tokio::task::spawn_blocking(open).await??))
 }
 
 /// Listens on a Unix socket. A file that is no socket is never replaced.
@@ -288,8 +325,11 @@ fn bind_socket(path: &Path) -> anyhow::Result<Listener> {
 }
 
 /// Those that are told of all events.
-fn observers(engine: &Arc<Engine>) -> anyhow::Result<Vec<Box<dyn Observer>>> {
-    Ok(vec![Box::new(BlockLog::new(engine.clone())?)])
+fn observers(
+    engine: &Arc<Engine>,
+    metrics: &Arc<Metrics>,
+) -> anyhow::Result<Vec<Box<dyn Observer>>> {
+    Ok(vec![Box::new(BlockLog::new(engine.clone())?), Box::new(MetricsObserver(metrics.clone()))])
 }
 
 /// Any name and no web page, for ports that web pages cannot use.

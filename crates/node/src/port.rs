@@ -1,5 +1,7 @@
 //! A port: the methods of [`Api`] over JSON-RPC, and the Engine API over REST.
 
+use std::time::Instant;
+
 use engine::SyncProgress;
 use rpc::rest::{Request, Resources, Response, StatusCode};
 use rpc::{Error, Handler, Json, Method, Params, RawValue};
@@ -10,8 +12,13 @@ use crate::rest;
 
 impl Handler for Api {
     fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Json, Error> {
-        let found = self.entry(method).ok_or_else(|| Error::method_not_found(method));
-        let answer = found.and_then(|found| found.call(self, Params::of(params)?));
+        let (begun, found) = (Instant::now(), self.entry(method));
+        let answer = match found {
+            Some(found) => Params::of(params).and_then(|params| found.call(self, params)),
+            None => Err(Error::method_not_found(method)),
+        };
+        let name = found.map(|found| found.method.name);
+        self.metrics.called(name, begun.elapsed(), answer.as_ref().err());
         // The Engine API has the reason in `data`, all others in the message.
         answer.map_err(|error| match method.starts_with("engine_") {
             true => error,
@@ -43,8 +50,13 @@ impl Handler for Api {
 
     fn subscribe(&self, method: &str, params: Option<&RawValue>) -> Result<Subscription, Error> {
         let feed = self.feed.as_ref().filter(|_| self.offers(method));
-        let feed = feed.ok_or_else(|| Error::method_not_found(method))?;
-        api::subscribe(feed, method, Params::of(params)?).map_err(Error::in_message)
+        let begun = Instant::now();
+        let answer = feed
+            .ok_or_else(|| Error::method_not_found(method))
+            .and_then(|feed| api::subscribe(feed, method, Params::of(params)?));
+        let name = SUBSCRIPTIONS.iter().map(|kind| kind.subscribe).find(|name| *name == method);
+        self.metrics.called(name, begun.elapsed(), answer.as_ref().err());
+        answer.map_err(Error::in_message)
     }
 }
 

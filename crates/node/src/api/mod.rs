@@ -35,11 +35,13 @@ pub(crate) use bodies::{blocks_by_hash, blocks_by_range};
 pub(crate) use build::{built, detail, envelope, update_forkchoice};
 pub(crate) use config::sync_status_of;
 pub(crate) use identity::our_version;
+pub(crate) use new_payload::{assembly_time, validate, validate_with_witness};
 pub(crate) use payload::{check_fork, check_requests};
 pub(crate) use stored::Stored;
 pub(crate) use subscribe::{SUBSCRIPTIONS, subscribe};
 
 use crate::feed::Feed;
+use crate::metrics::{Metrics, Wire};
 use crate::node_record::NodeRecord;
 
 /// One port's methods, answered by an engine.
@@ -49,6 +51,10 @@ pub struct Api {
     pub(crate) feed: Option<Arc<Feed>>,
     /// The node's names, where it is one.
     pub(crate) record: Option<Arc<NodeRecord>>,
+    /// Counts what is called.
+    pub(crate) metrics: Arc<Metrics>,
+    /// Whether it is a Unix socket's.
+    is_local: bool,
     entries: Vec<Entry>,
     /// The methods of all entries.
     pub(crate) methods: Vec<Method>,
@@ -134,7 +140,8 @@ impl Api {
     pub fn local(engine: Arc<Engine>, testing: bool) -> Self {
         let testing = if testing { TESTING } else { &[] };
         let all = [ENGINE, CHAIN, OWN, PUBLIC, HEAD, testing];
-        Self::new(engine, engine_entries().chain(plain(&all)))
+        let api = Self::new(engine, engine_entries().chain(plain(&all)));
+        Self { is_local: true, ..api }
     }
 
     /// Those of its methods that are in these namespaces, and `rpc_modules`.
@@ -160,7 +167,19 @@ impl Api {
     fn new(engine: Arc<Engine>, entries: impl Iterator<Item = Entry>) -> Self {
         let entries: Vec<_> = entries.collect();
         let methods = entries.iter().map(|entry| entry.method).collect();
-        Self { engine, feed: None, record: None, entries, methods, namespaces: None }
+        let (metrics, is_local) = (Arc::default(), false);
+        let (feed, record, namespaces) = (None, None, None);
+        Self { engine, feed, record, metrics, is_local, entries, methods, namespaces }
+    }
+
+    /// The same, counted among these metrics.
+    pub(crate) fn with_metrics(self, metrics: Arc<Metrics>) -> Self {
+        Self { metrics, ..self }
+    }
+
+    /// How JSON gets from here to a client.
+    pub(crate) const fn json_wire(&self) -> Wire {
+        if self.is_local { Wire::JsonUnix } else { Wire::Json }
     }
 
     /// The same, of a node with these names.

@@ -1,5 +1,7 @@
 //! `engine_newPayload`, alone and with the witness, and `engine_executeStatelessPayload`.
 
+use std::time::{Duration, Instant};
+
 use alloy_primitives::B256;
 use engine::{Assembled, Payload, Verdict};
 use engine_api::json::Data;
@@ -11,18 +13,20 @@ use witness::Witness;
 
 use super::{Api, Stored, payload, refusal};
 use crate::answers::payload_status;
+use crate::metrics::CodesSent;
 
 /// `engine_newPayload`.
 pub(super) fn plain(api: &Api, params: Params<'_>, version: u8) -> Result<Json, Error> {
     let (hash, payload, copy) = read(api, params, version)?;
-    let verdict = api.engine.new_payload(payload).map_err(refusal)?;
+    let verdict = validate(api, payload)?;
     Json::of(&status(verdict, hash, copy))
 }
 
 /// `engine_newPayloadWithWitness`: each VALID answer has the witness, repeated ones too.
 pub(super) fn witness(api: &Api, params: Params<'_>, version: u8) -> Result<Json, Error> {
     let (hash, payload, copy) = read(api, params, version)?;
-    let (verdict, assembled) = api.engine.new_payload_with_witness(payload).map_err(refusal)?;
+    let (verdict, assembled) = validate_with_witness(api, payload)?;
+    let begun = Instant::now();
     // Of the valid blocks genesis alone has none: nothing was run.
     let Some(Assembled { witness, .. }) = assembled else {
         return Json::of(&status(verdict, hash, copy));
@@ -31,7 +35,41 @@ pub(super) fn witness(api: &Api, params: Params<'_>, version: u8) -> Result<Json
     out.push(&br#"{"status":"VALID","witness":"#[..]);
     push_witness(&mut out, &witness);
     out.push(format!(r#","latestValidHash":"{hash}","validationError":null}}"#));
+    let assembly = assembly_time(api, hash) + begun.elapsed();
+    api.metrics.answers.begin(api.json_wire(), CodesSent::Whole, assembly, &mut out);
     Ok(out.into())
+}
+
+/// Has the engine validate a payload, and counts it.
+///
+/// # Errors
+/// When the engine cannot say.
+pub(crate) fn validate(api: &Api, payload: Payload) -> Result<Verdict, Error> {
+    let begun = Instant::now();
+    let verdict = api.engine.new_payload(payload);
+    api.metrics.new_payload(begun.elapsed(), verdict.as_ref());
+    verdict.map_err(refusal)
+}
+
+/// The same, with the witness of a valid block.
+///
+/// # Errors
+/// When the engine cannot say.
+pub(crate) fn validate_with_witness(
+    api: &Api,
+    payload: Payload,
+) -> Result<(Verdict, Option<Assembled>), Error> {
+    let begun = Instant::now();
+    let answer = api.engine.new_payload_with_witness(payload);
+    api.metrics.new_payload(begun.elapsed(), answer.as_ref().map(|(verdict, _)| verdict));
+    answer.map_err(refusal)
+}
+
+/// How long the engine took to put the witness of a block together for its answer; nothing where
+/// the block was known before.
+pub(crate) fn assembly_time(api: &Api, hash: B256) -> Duration {
+    let last = api.engine.last_timings().filter(|(of, _)| *of == hash);
+    last.map_or(Duration::ZERO, |(_, timings)| timings.witness)
 }
 
 /// The payload that is asked about, its block's hash, and a copy of it where a wrong hash is told

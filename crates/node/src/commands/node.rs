@@ -85,6 +85,7 @@ fn node_options(args: NodeArgs) -> anyhow::Result<NodeOptions> {
         testing: authrpc.testing,
         min_free_bytes: args.min_free_bytes,
         memory,
+        metrics: args.metrics.address(),
         database: DatabaseOptions {
             journal: if args.journal_sync { JournalMode::Sync } else { JournalMode::Write },
             ..args.storage.database()
@@ -192,6 +193,9 @@ fn announce(node: &Node, jwt: &Path) {
     }
     if let Some(websocket) = node.websocket_addr {
         tracing::info!(%websocket, "public JSON-RPC over WebSocket");
+    }
+    if let Some(metrics) = node.metrics_addr {
+        tracing::info!(%metrics, "metrics for Prometheus, at /metrics");
     }
     let is_open = |address: &SocketAddr| !address.ip().is_loopback();
     let public = node.offers_http.then_some(http).into_iter().chain(node.websocket_addr);

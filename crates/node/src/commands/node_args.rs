@@ -51,7 +51,34 @@ pub(crate) struct NodeArgs {
     #[command(flatten)]
     engine: EngineArgs,
     #[command(flatten)]
+    pub(super) metrics: MetricsArgs,
+    #[command(flatten)]
     pub(super) network: NetworkArgs,
+}
+
+/// Metrics.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Metrics")]
+pub(super) struct MetricsArgs {
+    /// Offer metrics for Prometheus, at /metrics and /debug/metrics/prometheus of a port of their
+    /// own.
+    #[arg(long)]
+    metrics: bool,
+    /// The IP address on which the port of metrics listens.
+    #[arg(long = "metrics.addr", value_name = "IP", value_parser = parse_ip,
+          default_value_t = LOCALHOST)]
+    metrics_addr: IpAddr,
+    /// The port of metrics; 0 takes any free one.
+    #[arg(long = "metrics.port", value_name = "PORT", value_parser = parse_port,
+          default_value_t = 6060)]
+    metrics_port: u16,
+}
+
+impl MetricsArgs {
+    /// Where metrics are offered, if they are to be.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        self.metrics.then(|| SocketAddr::new(self.metrics_addr, self.metrics_port))
+    }
 }
 
 /// The public port, and WebSockets.

@@ -16,6 +16,8 @@ mod resource;
 mod verdict;
 mod witnesses;
 
+use std::time::Instant;
+
 use alloy_primitives::Bytes;
 use engine_api::Fork;
 use engine_api::headers::{CLIENT_VERSION, EXECUTION_VERSION, OCTET_STREAM};
@@ -34,7 +36,32 @@ pub use crate::forks::rules;
 pub(crate) fn answer(api: &Api, request: Request) -> Response {
     let client = request.headers.get(CLIENT_VERSION);
     tracing::debug!(method = %request.method, path = quote(&request.path), ?client, "REST");
-    route(api, &request).unwrap_or_else(Problem::response)
+    let begun = Instant::now();
+    let response = route(api, &request).unwrap_or_else(Problem::response);
+    api.metrics.requested(endpoint(&request.path), begun.elapsed(), response.status);
+    response
+}
+
+/// The name of what is at a path.
+fn endpoint(path: &str) -> &'static str {
+    let path = path.strip_prefix(REST_BASE).unwrap_or_default();
+    let segments: Vec<_> = path.split('/').collect();
+    match segments[..] {
+        ["payloads"] => "payloads",
+        ["payloads", "witness"] => "payloads/witness",
+        ["payloads", _] => "payloads/id",
+        ["payloads", _, "witness"] => "payloads/id/witness",
+        ["forkchoice"] => "forkchoice",
+        ["bodies"] | ["bodies", "hash"] => "bodies",
+        ["blobs", _] => "blobs",
+        ["capabilities"] => "capabilities",
+        ["syncstatus"] => "syncstatus",
+        ["identity"] => "identity",
+        ["code-files", _] => "code-files",
+        ["witnesses", _] => "witnesses",
+        ["stateless-inputs", _] => "stateless-inputs",
+        _ => "unknown",
+    }
 }
 
 /// Whether a request is answered out of memory, in microseconds.

@@ -1,6 +1,7 @@
 //! `/payloads`: payloads to validate, and payloads that were built.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use alloy_consensus::Transaction as _;
 use alloy_eips::Decodable2718;
@@ -10,18 +11,19 @@ use engine::{Built, Payload};
 use engine_api::ssz::{ExecutionPayloadEnvelope, PayloadStatus, Status, with_witness_parts};
 use engine_api::{EngineMethod, Fork, NewPayload};
 use execution::Transaction;
-use rpc::rest::{Request, Response};
+use rpc::rest::{DESCRIPTOR, DESCRIPTOR_BYTES, Request, Response};
 
 use super::body::WitnessBody;
 use super::problem::{Problem, ProblemKind};
 use super::{code_files, fork, held, not_stored, pieces, rules, segment, ssz, ssz_body, verdict};
 use crate::answers::payload_status;
 use crate::api::{self, Api, refusal};
+use crate::metrics::{CodesSent, Wire};
 
 /// `POST /payloads`.
 pub(super) fn status(api: &Api, request: &Request) -> Result<Response, Problem> {
     let (hash, payload) = read(api, request)?;
-    let verdict = api.engine.new_payload(payload).map_err(refusal)?;
+    let verdict = api::validate(api, payload)?;
     let status = payload_status(verdict, hash);
     Ok(with_headers(api, hash, &status, ssz(status.encode())))
 }
@@ -30,7 +32,8 @@ pub(super) fn status(api: &Api, request: &Request) -> Result<Response, Problem> 
 pub(super) fn witness(api: &Api, request: &Request) -> Result<Response, Problem> {
     let are_mapped = code_files::are_mapped(request)?;
     let (hash, payload) = read(api, request)?;
-    let (verdict, assembled) = api.engine.new_payload_with_witness(payload).map_err(refusal)?;
+    let (verdict, assembled) = api::validate_with_witness(api, payload)?;
+    let begun = Instant::now();
     let status = payload_status(verdict, hash);
     // Genesis alone is VALID and has none: nothing was run.
     let Some(assembled) = assembled else {
@@ -41,23 +44,36 @@ pub(super) fn witness(api: &Api, request: &Request) -> Result<Response, Problem>
     let record = api.engine.block(hash).map_err(refusal)?.ok_or_else(missing)?;
     let keys = api.engine.public_keys(&record.block).map_err(refusal)?;
     let whole = assembled.witness.clone();
-    let (witness_body, codes) = if are_mapped {
-        (code_files::located(api, &assembled)?.witness_body(whole), Some(code_files::MAPPED))
+    let (witness_body, codes, sent) = if are_mapped {
+        let body = code_files::located(api, &assembled)?.witness_body(whole);
+        (body, Some(code_files::MAPPED), CodesSent::Mapped)
     } else if let Some(unheld) = held::unheld(request, &assembled) {
         let first = unheld.header();
-        (unheld.witness_body(whole), Some(first))
+        (unheld.witness_body(whole), Some(first), CodesSent::Unheld)
     } else {
-        (WitnessBody::whole(whole), None)
+        (WitnessBody::whole(whole), None, CodesSent::Whole)
     };
-    let body = witness_body.body_with(&status.encode(), &keys).map_err(|fault| {
+    let mut body = witness_body.body_with(&status.encode(), &keys).map_err(|fault| {
         held::forget(request);
         Problem::of_answer(fault)
     })?;
+    let assembly = api::assembly_time(api, hash) + begun.elapsed();
+    api.metrics.answers.begin(wire(request, body.len_bytes()), sent, assembly, &mut body);
     let mut answer = ssz(body);
     if let Some(codes) = codes {
         answer.headers.insert(held::CODES, codes);
     }
     Ok(with_headers(api, hash, &status, answer))
+}
+
+/// How an answer of so many bytes gets to the client that sent a request.
+fn wire(request: &Request, bytes: usize) -> Wire {
+    let is_asked = request.headers.contains_key(DESCRIPTOR);
+    match request.takes_files {
+        true if is_asked && bytes >= DESCRIPTOR_BYTES => Wire::Descriptor,
+        true => Wire::SszUnix,
+        false => Wire::Ssz,
+    }
 }
 
 fn with_headers(api: &Api, hash: B256, status: &PayloadStatus, mut answer: Response) -> Response {

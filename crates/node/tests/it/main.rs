@@ -14,6 +14,7 @@ mod geth_methods;
 mod integrations;
 mod load;
 mod log;
+mod metrics;
 mod persistence;
 #[cfg(target_os = "linux")]
 mod public_calls;

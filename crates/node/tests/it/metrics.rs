@@ -1,0 +1,234 @@
+//! The port of metrics: what is counted, and the table of it in `docs/metrics.md`.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+
+use deponent_node::NodeOptions;
+use engine_api::ssz::ExecutionPayloadEnvelope;
+use rpc::Code;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::support::*;
+
+/// A node with a port of metrics.
+pub(crate) async fn node_with_metrics(genesis: Value) -> TestNode {
+    let set = |options: &mut NodeOptions| options.metrics = Some(([127, 0, 0, 1], 0).into());
+    TestNode::start_with(genesis, set).await
+}
+
+/// The status line, the headers and the body of an answer over HTTP.
+pub(crate) async fn request(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: &[u8],
+) -> (String, Vec<u8>) {
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    let length = body.len();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: scraper\r\nConnection: close\r\n{headers}\
+         Content-Length: {length}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    stream.write_all(body).await.expect("sent");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.expect("answered");
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("headers end");
+    (String::from_utf8(answer[..end].to_vec()).expect("ASCII"), answer[end + 4..].to_vec())
+}
+
+/// All metrics of a node, as text.
+async fn scrape(node: &TestNode) -> String {
+    let address = node.node.metrics_addr.expect("it is offered");
+    let (head, body) = request(address, "GET", "/metrics", "", b"").await;
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    assert!(head.to_lowercase().contains("content-type: text/plain; version=0.0.4"), "{head}");
+    String::from_utf8(body).expect("UTF-8")
+}
+
+/// A text of metrics, read.
+struct Exposition {
+    /// The type of each metric by its name.
+    types: BTreeMap<String, String>,
+    /// The value of each series, by its name and labels as they are written.
+    series: BTreeMap<String, f64>,
+}
+
+impl Exposition {
+    fn read(text: &str) -> Self {
+        let (mut types, mut series) = (BTreeMap::new(), BTreeMap::new());
+        for line in text.lines() {
+            if let Some(typed) = line.strip_prefix("# TYPE ") {
+                let (name, kind) = typed.split_once(' ').expect("a name and a type");
+                assert!(types.insert(name.to_owned(), kind.to_owned()).is_none(), "{name} twice");
+            } else if !line.starts_with('#') {
+                let (name, value) = line.rsplit_once(' ').expect("a series and a value");
+                let value = value.parse().expect("a number");
+                assert!(series.insert(name.to_owned(), value).is_none(), "{name} twice");
+            }
+        }
+        Self { types, series }
+    }
+
+    #[track_caller]
+    fn value(&self, series: &str) -> f64 {
+        *self.series.get(series).unwrap_or_else(|| panic!("no {series}: {:#?}", self.series))
+    }
+}
+
+/// A chain of `blocks` blocks, one payload of which is bad; the last comes with its witness on each
+/// wire. Returns its payload.
+async fn run_blocks(node: &mut TestNode, blocks: u64) -> Value {
+    node.extend(OSAKA, 1, &transactions()[..3]).await;
+    for number in 2..blocks {
+        node.extend(OSAKA, number, &[]).await;
+    }
+    let params = json!([node.head().await, attributes(blocks, 3), [], "0x"]);
+    let envelope = node.ok("testing_buildBlockV1", params).await;
+    let mut bad = envelope.clone();
+    bad["executionPayload"]["stateRoot"] = json!(alloy_primitives::B256::repeat_byte(7));
+    let status = node.ok("engine_newPayloadV4", new_payload(4, &bad)).await;
+    assert_eq!(status["status"], "INVALID");
+    let status = node.ok("engine_newPayloadWithWitnessV4", new_payload(4, &envelope)).await;
+    assert_eq!(status["status"], "VALID", "{status}");
+    node.adopt(OSAKA, &envelope).await;
+    envelope
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_counted_is_what_was_done_and_every_metric_is_in_the_table() {
+    let mut node = node_with_metrics(genesis_of_osaka()).await;
+    let before = Exposition::read(&scrape(&node).await);
+    assert_eq!(before.value("deponent_block_number{block=\"head\"}"), 0.0);
+    let envelope = run_blocks(&mut node, 5).await;
+    node.refused(
+        "engine_getPayloadV5",
+        json!(["0x0102030405060708"]),
+        Code::UnknownPayload,
+        "build",
+    )
+    .await;
+    node.refused("engine_none", json!([]), Code::MethodNotFound, "engine_none").await;
+    over_rest(&node, &envelope).await;
+
+    let text = scrape(&node).await;
+    promtool(&text);
+    let found = Exposition::read(&text);
+    let value = |series: &str| found.value(series);
+    // Four blocks of one payload each; the last one came with its witness, again, and over REST.
+    let valid = "deponent_new_payload_duration_seconds_count{status=\"valid\"}";
+    let invalid = "deponent_new_payload_duration_seconds_count{status=\"invalid\"}";
+    assert_eq!((value(valid), value(invalid)), (7.0, 1.0));
+    let calls =
+        |method| value(&format!("deponent_rpc_call_duration_seconds_count{{method=\"{method}\"}}"));
+    assert_eq!(calls("engine_newPayloadV4"), 6.0);
+    assert_eq!(calls("engine_newPayloadWithWitnessV4"), 1.0);
+    assert_eq!(calls("engine_forkchoiceUpdatedV3"), 5.0);
+    assert_eq!(calls("unknown"), 1.0);
+    let stages = "deponent_block_stage_duration_seconds_count{stage=\"execution\"}";
+    assert_eq!(value(stages), 5.0, "of blocks that ran");
+    assert_eq!(value("deponent_forkchoice_duration_seconds_count{status=\"applied\"}"), 5.0);
+    assert_eq!(
+        (value("deponent_transactions_total"), value("deponent_invalid_blocks_total")),
+        (3.0, 1.0)
+    );
+    assert_eq!(value("deponent_witness_nodes_count"), 5.0);
+    assert!(value("deponent_gas_used_total") > 63_000.0);
+    let error = "deponent_rpc_errors_total{method=\"unknown\",code=\"method_not_found\"}";
+    assert_eq!(value(error), 1.0);
+    let request = "deponent_rest_request_duration_seconds_count{endpoint=\"payloads/witness\"}";
+    assert_eq!(value(request), 1.0);
+    for wire in ["json", "ssz"] {
+        let labels = format!("{{wire=\"{wire}\",codes=\"whole\"}}");
+        for name in ["assembly_duration_seconds", "transport_duration_seconds", "answer_bytes"] {
+            assert_eq!(value(&format!("deponent_witness_{name}_count{labels}")), 1.0, "{name}");
+        }
+        assert!(value(&format!("deponent_witness_answer_bytes_sum{labels}")) > 1000.0);
+    }
+    assert_eq!(value("deponent_block_number{block=\"head\"}"), 5.0);
+    assert_eq!(value("deponent_syncing"), 0.0);
+    assert_eq!(value("deponent_head_timestamp_seconds"), 5.0);
+    assert_eq!(value("deponent_refused_total{port=\"engine\",reason=\"unauthorized\"}"), 1.0);
+    assert!(value("deponent_connections{port=\"engine\"}") >= 1.0);
+    assert!(value("deponent_cache_hits_total{cache=\"codes\"}") > 0.0);
+    assert!(value("deponent_disk_bytes{part=\"index\"}") > 0.0);
+    assert!(value("process_cpu_seconds_total") > 0.0);
+    compare_with_table(&found);
+}
+
+/// The same payload over REST with its witness; and a request without a token.
+pub(crate) async fn over_rest(node: &TestNode, envelope: &Value) {
+    let call = new_payload_call(4, envelope);
+    let body = ExecutionPayloadEnvelope {
+        payload: call.payload,
+        parent_beacon_block_root: call.parent_beacon_block_root,
+        execution_requests: call.execution_requests,
+    };
+    let body = body.encode().expect("encoded");
+    let path = "/engine/v1/payloads/witness";
+    let kind = "Content-Type: application/octet-stream\r\nEth-Execution-Version: osaka\r\n";
+    let (head, _) = request(node.node.engine_addr, "POST", path, kind, &body).await;
+    assert!(head.starts_with("HTTP/1.1 401"), "{head}");
+    let token = format!("{kind}Authorization: Bearer {}\r\n", node.node.jwt.token());
+    let (head, _) = request(node.node.engine_addr, "POST", path, &token, &body).await;
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    let (head, _) = request(node.node.engine_addr, "GET", "/engine/v1/none", &token, b"").await;
+    assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+}
+
+/// Prometheus' own check of a text of metrics, where it is installed: in CI it is.
+fn promtool(text: &str) {
+    let child = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut child) = child else {
+        assert!(std::env::var_os("CI").is_none(), "promtool is missing: install `prometheus`");
+        println!("promtool is not installed (Debian: prometheus); its check is left out");
+        return;
+    };
+    child.stdin.take().expect("piped").write_all(text.as_bytes()).expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
+}
+
+/// Every metric is a row of a table in docs/metrics.md with its type, and every row is a metric.
+fn compare_with_table(found: &Exposition) {
+    let page = include_str!("../../../../docs/metrics.md");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")).filter_map(|row| {
+        let (name, rest) = row.split_once("` | ")?;
+        let (kind, _) = rest.split_once(" | ")?;
+        Some((name.to_owned(), kind.to_owned()))
+    });
+    let documented: BTreeMap<_, _> = rows.collect();
+    assert_eq!(documented, found.types);
+}
+
+#[tokio::test]
+async fn scrapes_are_answered_at_two_paths_and_nothing_else_is() {
+    let node = node_with_metrics(genesis_of_osaka()).await;
+    let address = node.node.metrics_addr.expect("it is offered");
+    let get = async |method, path| request(address, method, path, "", b"").await;
+    let (head, body) = get("GET", "/debug/metrics/prometheus").await;
+    assert!(head.starts_with("HTTP/1.1 200") && !body.is_empty(), "{head}");
+    let (head, body) = get("HEAD", "/metrics").await;
+    assert!(head.starts_with("HTTP/1.1 200") && body.is_empty(), "{head}");
+    for (method, path, status) in
+        [("GET", "/", "404"), ("POST", "/", "404"), ("POST", "/metrics", "405")]
+    {
+        let (head, body) = get(method, path).await;
+        assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{method} {path}: {head}");
+        let said = String::from_utf8(body).expect("text");
+        assert!(said.contains("metrics"), "{said}");
+    }
+    let plain = TestNode::start(genesis_of_osaka()).await;
+    assert_eq!(plain.node.metrics_addr, None);
+}
