@@ -33,6 +33,15 @@ pub enum Error {
          --witness.retain-bytes say how many stay"
     )]
     PrunedWitness(B256),
+    /// Blocks with smaller numbers cannot be found by their transactions and logs.
+    #[error(
+        "blocks before {0} are not in the index of transactions and logs: stop the node and run \
+         deponent db index"
+    )]
+    NotIndexed(u64),
+    /// The receipts of this block, the first of its chain, are not there.
+    #[error("the chain begins with the state after block {0}, not its receipts")]
+    NoReceipts(B256),
     /// The payload to build breaks a rule: a transaction given for it cannot run.
     #[error("cannot build: {0}")]
     Build(InvalidBlock),

@@ -35,6 +35,13 @@ pub const BUILDS: usize = 32;
 /// Bytes of blocks kept decoded, the newest: a hundred large ones. Older ones are read again.
 pub const RECENT_BYTES: usize = 64 << 20;
 
+/// Blocks of a database that are indexed in one transaction: a megabyte of log blooms.
+pub(crate) const INDEX_BLOCKS: usize = 1 << 12;
+
+/// The transactions in these from which on no more blocks are added: the pages that they change
+/// take some hundred megabytes.
+pub(crate) const INDEX_TRANSACTIONS: usize = 1 << 16;
+
 /// Blocks whose number and parent are kept in memory, the newest: further back than a safe or a
 /// finalized block mostly is, or an opcode asks. They are read when a database is opened, each from
 /// a place of its own: a device's answer each at most, 5 ms in all where the index is small.

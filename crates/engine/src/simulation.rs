@@ -222,6 +222,20 @@ impl Simulation {
         }
     }
 
+    /// Each canonical block is found by its bloom, and each of its transactions.
+    fn check_found(&self) {
+        let engine = self.fast();
+        let mut blocks = self.canonical();
+        blocks.reverse();
+        check_found(engine, &blocks);
+        let canonical: B256Set = blocks.iter().flat_map(transaction_hashes).collect();
+        for hash in self.blocks.iter().flat_map(transaction_hashes) {
+            if !canonical.contains(&hash) {
+                assert_eq!(engine.find_transaction(&hash).unwrap().map(|(_, place)| place), None);
+            }
+        }
+    }
+
     fn offer_a_bad_block_on(&mut self, parent: B256) {
         let block = self.build_on(parent);
         let bad = changed(&block, |block| {
@@ -238,6 +252,7 @@ impl Simulation {
         assert_eq!(choose(self.fast(), head), Verdict::Valid);
         assert_eq!(self.fast().heads().head, head);
         self.check_head();
+        self.check_found();
     }
 
     /// The head is in memory, so it is never read again.
@@ -295,6 +310,25 @@ impl Simulation {
             assert!(seen.insert(block.hash()));
             assert_eq!(self.fast().state(block.hash()).unwrap().root(), block.header.state_root);
             self.check_witness(block);
+        }
+        self.check_found();
+    }
+}
+
+fn transaction_hashes(block: &SealedBlock) -> impl Iterator<Item = B256> {
+    block.body.transactions.iter().map(|transaction| *transaction.hash())
+}
+
+/// These are the canonical blocks after the first, and they and their transactions are found.
+fn check_found(engine: &Engine, blocks: &[SealedBlock]) {
+    let first = engine.number(&engine.heads().genesis).unwrap().unwrap();
+    let found = engine.blocks_by_bloom(first + 1..=u64::MAX, &|_| true).unwrap();
+    let expected: Vec<_> = blocks.iter().map(|block| (block.header.number, block.hash())).collect();
+    assert_eq!(found, expected);
+    for block in blocks {
+        for (place, hash) in transaction_hashes(block).enumerate() {
+            let (record, found) = engine.find_transaction(&hash).unwrap().expect("it is there");
+            assert_eq!((record.hash(), found), (block.hash(), place));
         }
     }
 }

@@ -1,3 +1,4 @@
+mod lookup;
 mod pending;
 mod persist;
 mod types;
@@ -13,7 +14,8 @@ use crate::cache::CacheStats;
 use crate::counter::Counter;
 use crate::disk::{Directory, Disk};
 use crate::header::{HEADER_BYTES, Header};
-use crate::index::{INDEX, Index, StoreState, StoredBlock, StoredHeads};
+use crate::index::lookup::CanonicalByNumber;
+use crate::index::{INDEX, Index, NewCanonical, StoreState, StoredBlock, StoredHeads};
 use crate::journal::Journal;
 use crate::limits::{CODE_ENTRY_BYTES, MAX_META_BYTES, MAX_SWEEP_BYTES, PAGE_BYTES};
 use crate::log::{FrameLocation, Log, NewCode, StoredCode};
@@ -195,8 +197,8 @@ impl Database {
     }
 
     /// Changes which blocks are canonical, by number, and the heads. The change takes effect at
-    /// once and is durable after the next [`persist`](Self::persist), never without the blocks it
-    /// names.
+    /// once, blocks are found by their transactions and logs from then on, and it is durable after
+    /// the next [`persist`](Self::persist), never without the blocks it names.
     ///
     /// # Errors
     /// When an earlier write failed; then nothing changes.
@@ -205,15 +207,16 @@ impl Database {
     /// When it names a block that is not in the store.
     pub fn set_canonical(
         &self,
-        changes: &[(u64, Option<B256>)],
+        changes: impl IntoIterator<Item = (u64, Option<NewCanonical>)>,
         heads: Heads,
     ) -> Result<(), Error> {
         self.directory.health.check()?;
-        let named = changes.iter().filter_map(|(_, hash)| *hash);
+        let changes: CanonicalByNumber =
+            changes.into_iter().map(|(number, block)| (number, block.map(Arc::new))).collect();
+        let named = changes.values().flatten().map(|block| block.hash);
         for hash in named.chain(heads.to_array().into_iter().flatten()) {
             assert!(self.knows(&hash).unwrap_or(true), "a canonical block is in the store");
         }
-        let changes = changes.to_vec();
         self.room.take(self.waiting_mut().change(PendingChange::Canonical { changes, heads }));
         Ok(())
     }

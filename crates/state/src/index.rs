@@ -2,9 +2,13 @@
 //! the transaction that adds it to the index has committed.
 
 mod checked;
+pub(crate) mod lookup;
 mod stored;
 
-pub(crate) use stored::{StoreState, StoredBlock, StoredHeads, location_bytes, location_from};
+pub use stored::NewCanonical;
+pub(crate) use stored::{
+    StoreState, StoredBlock, StoredHeads, location_bytes, location_from, transaction_key,
+};
 
 use crate::Error;
 use crate::disk::Directory;

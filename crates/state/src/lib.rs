@@ -53,6 +53,7 @@ pub use disk::{
 };
 pub use error::Error;
 pub use header::FORMAT_VERSION;
+pub use index::NewCanonical;
 pub use journal::{Journal, JournalChoice, JournalMode, JournalTail};
 pub use log::{CodeLocation, NewCode, StoredCode};
 pub use pages::{NodeBatch, NodeReader, NodeRecord, NodeStore};

@@ -4,10 +4,13 @@ use crate::after::prune::prune;
 use crate::after::queue::Queue;
 use crate::chain::choice::store_choice;
 use crate::chain::events::ChainEvent;
+use crate::chain::found::{new_canonical, stored_canonical};
 use crate::chain::persisted::PersistedBlock;
 use crate::shared::{Chain, Shared};
 use crate::witnesses::copies::copy_a_witness;
 use crate::{Error, limits};
+use alloy_primitives::B256;
+use state::NewCanonical;
 
 /// Persists whenever there is a reason, until it is told to stop, or fails.
 pub(crate) fn run(shared: &Shared, queue: &Queue) {
@@ -41,7 +44,12 @@ fn persist(chain: &Chain) -> Result<(), Error> {
     if let Some(changes) = &changes {
         // With the head its ancestors are sealed too.
         chain.known_block(&changes.heads.head)?.seal.wait()?;
-        chain.database.set_canonical(&changes.numbers, changes.heads.to_stored())?;
+        let numbers = changes.numbers.iter().map(|(number, hash)| {
+            let block = hash.map(|hash| found_by(chain, hash)).transpose()?;
+            Ok((*number, block))
+        });
+        let numbers = numbers.collect::<Result<Vec<_>, Error>>()?;
+        chain.database.set_canonical(numbers, changes.heads.to_stored())?;
         store_choice(&chain.database, changes.choice)?;
     }
     chain.database.persist()?;
@@ -54,6 +62,18 @@ fn persist(chain: &Chain) -> Result<(), Error> {
         chain.events.tell(&ChainEvent::Persisted(block));
     }
     Ok(())
+}
+
+/// A block that becomes canonical, with its log bloom and its transactions.
+fn found_by(chain: &Chain, hash: B256) -> Result<NewCanonical, Error> {
+    let recent = chain.tree().recent(&hash).cloned();
+    match recent {
+        Some(record) => Ok(new_canonical(&record)),
+        None => {
+            let stored = chain.database.block(&hash)?.ok_or(Error::UnknownBlock(hash))?;
+            stored_canonical(hash, &stored)
+        }
+    }
 }
 
 /// Makes copies of witnesses as long as no block runs and no round is due, and those that are late

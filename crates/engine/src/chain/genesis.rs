@@ -1,5 +1,6 @@
 //! Floor 2. The first block of a chain, and its state.
 
+use crate::chain::found::new_canonical;
 use crate::chain::record::BlockRecord;
 use crate::chain::sealed::{Seal, Sealed, SweepState};
 use crate::chain::stored::{add_block, encode_block, new_codes};
@@ -210,7 +211,7 @@ fn write_first_block(
     let (number, hash) = (record.number(), record.hash());
     let heads = Heads { genesis: hash, head: hash, safe: None, finalized: None };
     add_block(database, encode_block(&record, codes), &sealed)?;
-    database.set_canonical(&[(number, Some(hash))], heads.to_stored())?;
+    database.set_canonical([(number, Some(new_canonical(&record)))], heads.to_stored())?;
     database.persist()?;
     Ok(heads)
 }

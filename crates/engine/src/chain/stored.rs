@@ -1,11 +1,12 @@
 //! Floor 2. Blocks as the database keeps them.
 
+use crate::chain::parts::StoredParts;
 use crate::chain::read_set::ReadSet;
 use crate::chain::record::BlockRecord;
 use crate::chain::sealed::{Seal, Sealed, SweepState};
 use crate::error::Error;
 use alloy_primitives::{B256, Bytes};
-use alloy_rlp::{Decodable, Header};
+use alloy_rlp::Decodable;
 use state::{Database, NewBlock, NewCode, Retained};
 use std::sync::Arc;
 
@@ -81,15 +82,5 @@ pub fn block_header(database: &Database, hash: B256) -> Result<alloy_consensus::
 /// The RLP of the header of a [stored](BlockRecord::to_stored) block, found without reading the
 /// rest.
 pub(crate) fn stored_header(stored: &Bytes) -> Result<Bytes, Error> {
-    let find = || {
-        let mut fields = Header::decode_bytes(&mut &stored[..], true)?;
-        let mut block = Header::decode_bytes(&mut fields, false)?;
-        let start = Header::decode_bytes(&mut block, true)?;
-        let mut rest = start;
-        Header::decode_bytes(&mut rest, true)?;
-        Ok(stored.slice_ref(&start[..start.len() - rest.len()]))
-    };
-    find().map_err(|error: alloy_rlp::Error| {
-        Error::Storage(format!("a block's record cannot be read back: {error}"))
-    })
+    Ok(stored.slice_ref(StoredParts::of(stored)?.header))
 }

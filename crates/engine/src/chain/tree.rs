@@ -9,6 +9,7 @@ use alloy_primitives::B256;
 use alloy_primitives::map::B256Map;
 use state::Database;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// The chain's heads, by hash.
@@ -236,6 +237,12 @@ impl BlockTree {
         let numbers = || self.canonical.iter().map(|(number, hash)| (*number, *hash)).collect();
         let (heads, choice) = (self.heads, self.choices);
         self.is_changed.then(|| CanonicalChanges { numbers: numbers(), heads, choice })
+    }
+
+    /// The same of these numbers, ascending. From the first of them on each number up to the head
+    /// is changed.
+    pub(crate) fn changes_in(&self, numbers: RangeInclusive<u64>) -> Vec<(u64, Option<B256>)> {
+        self.canonical.range(numbers).map(|(number, hash)| (*number, *hash)).collect()
     }
 
     /// Forgets changes that the database has been told.

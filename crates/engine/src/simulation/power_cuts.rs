@@ -1,6 +1,6 @@
 //! Floor 5. The engine, with all its threads and its tries, on a disk whose power fails.
 
-use super::{SMALL, Simulation, heads, seed, sweeping};
+use super::{SMALL, Simulation, check_found, heads, seed, sweeping};
 use crate::{Engine, EngineOptions, Error, Heads, Verdict, samples};
 use alloy_primitives::B256;
 use execution::SealedBlock;
@@ -77,6 +77,18 @@ impl Told {
     }
 }
 
+/// The canonical blocks after the first, as the links to parents say.
+fn canonical(engine: &Engine, blocks: &[SealedBlock]) -> Vec<SealedBlock> {
+    let mut next = engine.heads().head;
+    let mut found = Vec::new();
+    while let Some(block) = blocks.iter().find(|block| block.hash() == next) {
+        next = block.header.parent_hash;
+        found.push(block.clone());
+    }
+    found.reverse();
+    found
+}
+
 #[test]
 fn no_kill_loses_a_valid_block_no_power_cut_a_final_or_synced_one_and_what_is_left_goes_on() {
     let seed = seed();
@@ -127,6 +139,7 @@ fn no_kill_loses_a_valid_block_no_power_cut_a_final_or_synced_one_and_what_is_le
         if journal == JournalMode::Sync {
             told.check_all(&engine, &blocks, &context);
         }
+        check_found(&engine, &canonical(&engine, &blocks));
         let head = engine.heads().head;
         let root = engine.state(head).unwrap().root();
         let header = &simulation.slow.headers[&head];

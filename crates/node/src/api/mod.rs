@@ -314,8 +314,8 @@ pub(crate) fn refusal(error: engine::Error) -> Error {
         InvalidAttributes(_) => Code::InvalidPayloadAttributes,
         UnknownBlock(_) => Code::InvalidParams,
         // As geth: the request is well-formed, but cannot be met.
-        Build(_) => Code::Server,
-        Pruned(_) | PrunedWitness(_) => Code::PrunedHistory,
+        Build(_) | NotIndexed(_) => Code::Server,
+        Pruned(_) | PrunedWitness(_) | NoReceipts(_) => Code::PrunedHistory,
         // Of a block before the one that the chain begins with.
         State(StateError::MissingHeader(_)) => Code::PrunedHistory,
         TooDeepReorg(_) => Code::TooDeepReorg,

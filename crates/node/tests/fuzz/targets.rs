@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use alloy_primitives::map::AddressMap;
-use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, hex, keccak256};
+use alloy_primitives::{Address, B256, Bloom, Bytes, KECCAK256_EMPTY, U256, hex, keccak256};
 use client::Fork;
 use client::ssz::{
     BodiesResponse, BuiltPayload, ExecutionPayloadEnvelope, ForkchoiceUpdate,
@@ -31,7 +31,8 @@ use execution::{AccessList, ChainSpec};
 use files::{AccountReader, BlockForm, BlockReader, BlockWriter, ExportBlock, FileBlock};
 use rpc::{Error, Handler, Json, JwtSecret, Limits, Params, RawValue, response};
 use state::{
-    Database, JournalChoice, JournalMode, MemoryDisk, NewBlock, NewCode, Options, Retained,
+    Database, JournalChoice, JournalMode, MemoryDisk, NewBlock, NewCanonical, NewCode, Options,
+    Retained,
 };
 use tempfile::TempDir;
 use testing::disks::{Fault, FaultDisk};
@@ -464,7 +465,8 @@ fn small_store() -> BTreeMap<String, Vec<u8>> {
         };
         store.add(block).expect("memory");
         let heads = state::Heads { head: Some(hash(number)), ..Default::default() };
-        store.set_canonical(&[(number, Some(hash(number)))], heads).expect("memory");
+        let block = NewCanonical::new(hash(number), Bloom::ZERO, [hash(number)]);
+        store.set_canonical([(number, Some(block))], heads).expect("memory");
         store.persist().expect("memory");
     }
     let journaled = |out: &mut Vec<u8>| out.extend_from_slice(&[4; 60]);

@@ -1,8 +1,11 @@
 use super::types::{Heads, NewBlock};
+use crate::index::NewCanonical;
+use crate::index::lookup::CanonicalByNumber;
 use crate::log::NewCode;
 use alloy_primitives::map::B256Map;
 use alloy_primitives::{B256, Bytes};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// A change of the store, persisted in the order of their numbers.
@@ -11,7 +14,7 @@ pub(super) enum PendingChange {
     Block(Arc<NewBlock>),
     Codes(Vec<NewCode>),
     Witness { hash: B256, witness: Bytes },
-    Canonical { changes: Vec<(u64, Option<B256>)>, heads: Heads },
+    Canonical { changes: CanonicalByNumber, heads: Heads },
     Meta { key: String, value: Bytes },
     ForgetVersions(u64),
     DeleteNodes(u64),
@@ -30,7 +33,10 @@ impl PendingChange {
             }
             Self::Codes(codes) => codes.iter().map(NewCode::memory_bytes).sum(),
             Self::Witness { witness, .. } => witness.len(),
-            Self::Canonical { changes, .. } => 64 * changes.len(),
+            Self::Canonical { changes, .. } => {
+                let blocks = changes.values().flatten();
+                64 * changes.len() + blocks.map(|block| block.bytes()).sum::<usize>()
+            }
             Self::Meta { key, value } => key.len() + value.len(),
             Self::ForgetVersions(_) | Self::DeleteNodes(_) | Self::RetainWitnesses { .. } => {
                 return 0;
@@ -50,7 +56,7 @@ pub(super) struct PendingChanges {
     queue: VecDeque<(u64, PendingChange)>,
     blocks: B256Map<(u64, Arc<NewBlock>)>,
     codes: B256Map<(u64, Bytes)>,
-    canonical: BTreeMap<u64, (u64, Option<B256>)>,
+    canonical: BTreeMap<u64, (u64, Option<Arc<NewCanonical>>)>,
     meta: BTreeMap<String, (u64, Bytes)>,
 }
 
@@ -82,7 +88,7 @@ impl PendingChanges {
             }
             PendingChange::Codes(codes) => self.add_codes(number, codes),
             PendingChange::Canonical { changes, heads } => {
-                let changes = changes.iter().map(|&(at, hash)| (at, (number, hash)));
+                let changes = changes.iter().map(|(at, block)| (*at, (number, block.clone())));
                 self.canonical.extend(changes);
                 self.heads = *heads;
             }
@@ -115,7 +121,23 @@ impl PendingChanges {
 
     /// The pending canonical hash of this number; `Some(None)` if the number loses its hash.
     pub(super) fn canonical(&self, number: u64) -> Option<Option<B256>> {
-        self.canonical.get(&number).map(|(_, hash)| *hash)
+        self.canonical.get(&number).map(|(_, block)| block.as_ref().map(|block| block.hash))
+    }
+
+    /// The pending canonical blocks of these numbers; `None` if a number loses its block.
+    pub(super) fn canonical_in(&self, numbers: RangeInclusive<u64>) -> CanonicalByNumber {
+        let pending = self.canonical.range(numbers);
+        pending.map(|(number, (_, block))| (*number, block.clone())).collect()
+    }
+
+    /// The numbers of pending canonical blocks with a transaction of this key.
+    pub(super) fn transaction_blocks(&self, key: u64) -> Vec<u64> {
+        let blocks = self
+            .canonical
+            .iter()
+            .filter_map(|(number, (_, block))| Some((number, block.as_ref()?)));
+        let found = blocks.filter(|(_, block)| block.transactions.contains(&key));
+        found.map(|(number, _)| *number).collect()
     }
 
     pub(super) fn meta(&self, key: &str) -> Option<Bytes> {

@@ -2,6 +2,7 @@ use super::Database;
 use super::pending::PendingChange;
 use super::types::{Heads, LogStats, NewBlock, Persisted, Stats};
 use crate::Error;
+use crate::index::lookup::{self, CanonicalByNumber};
 use crate::index::{self, INDEX, StoreState, StoredBlock, StoredHeads};
 use crate::log::{FrameLocation, Log, NewCode};
 use alloy_primitives::map::B256Map;
@@ -16,7 +17,7 @@ struct IndexUpdate {
     heads: Heads,
     blocks: Vec<(B256, StoredBlock)>,
     codes: B256Map<FrameLocation>,
-    canonical: BTreeMap<u64, Option<B256>>,
+    canonical: CanonicalByNumber,
     meta: BTreeMap<String, Bytes>,
     done: Persisted,
 }
@@ -59,6 +60,7 @@ impl Database {
                 after = state.clone();
                 let uncount = |block: &_| self.uncount_witness(&mut after, block);
                 let dropped = index::remove_above(transaction, number, uncount, progress)?;
+                lookup::remove_blooms_above(transaction, number, state.sequence)?;
                 index::put_state(transaction, &after, &heads)?;
                 Ok(dropped)
             })
@@ -103,7 +105,7 @@ impl Database {
     }
 
     /// Refuses all later writes after a failure: a half-done write is not repeated.
-    fn failing<T>(&self, run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    pub(super) fn failing<T>(&self, run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         run().map_err(|error| {
             let error = self.directory.health.failed(error);
             self.room.wake();
@@ -144,7 +146,7 @@ impl Database {
             heads: Heads::default(),
             blocks: Vec::new(),
             codes: B256Map::default(),
-            canonical: BTreeMap::new(),
+            canonical: CanonicalByNumber::new(),
             meta: BTreeMap::new(),
             done: Persisted::default(),
         };
@@ -159,7 +161,8 @@ impl Database {
                     self.write_witness(&mut plan, hash, witness)?
                 }
                 PendingChange::Canonical { changes, heads } => {
-                    plan.canonical.extend(changes.iter().copied());
+                    let changes = changes.iter().map(|(number, block)| (*number, block.clone()));
+                    plan.canonical.extend(changes);
                     plan.heads = *heads;
                 }
                 PendingChange::Meta { key, value } => {
@@ -319,7 +322,9 @@ impl Database {
 
 impl IndexUpdate {
     fn commit(&self, transaction: &WriteTransaction) -> Result<(), redb::Error> {
+        let from = lookup::begin(transaction)?;
         index::put_state(transaction, &self.state, &self.heads.into())?;
+        lookup::put_canonical(transaction, &self.canonical, from, self.state.sequence)?;
         let mut blocks = transaction.open_table(index::BLOCKS)?;
         for (hash, block) in &self.blocks {
             blocks.insert(&hash.0, block.to_bytes().as_slice())?;
@@ -327,13 +332,6 @@ impl IndexUpdate {
         let mut codes = transaction.open_table(index::CODES)?;
         for (hash, location) in &self.codes {
             codes.insert(&hash.0, &index::location_bytes(*location))?;
-        }
-        let mut canonical = transaction.open_table(index::CANONICAL)?;
-        for (number, hash) in &self.canonical {
-            match hash {
-                Some(hash) => canonical.insert(number, &hash.0)?,
-                None => canonical.remove(number)?,
-            };
         }
         let mut meta = transaction.open_table(index::META)?;
         for (key, value) in &self.meta {

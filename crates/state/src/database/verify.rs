@@ -97,7 +97,8 @@ impl Database {
                 let (number, hash) = canonical?;
                 let block = blocks.get(hash.value())?;
                 let block = block.and_then(|bytes| StoredBlock::from_bytes(bytes.value()));
-                let is_right = block.is_some_and(|block| block.number == number.value());
+                let is_right = block.is_some_and(|block| block.number == number.value())
+                    && index::lookup::is_whole(transaction, number.value())?;
                 check("canonical block", hash.value(), is_right);
             }
             for code in transaction.open_table(index::CODES)?.iter()? {

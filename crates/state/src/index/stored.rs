@@ -1,8 +1,43 @@
 //! The index's values, as bytes. Numbers are little endian.
 
 use crate::log::FrameLocation;
-use alloy_primitives::B256;
+use alloy_primitives::{B256, Bloom};
 use trie::versioned::{NodeAddress, Version};
+
+/// A block that becomes canonical, and what it is found by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewCanonical {
+    pub(crate) hash: B256,
+    /// The bloom of its logs.
+    pub(crate) bloom: Bloom,
+    /// The first eight bytes of the hash of each transaction.
+    pub(crate) transactions: Vec<u64>,
+}
+
+impl NewCanonical {
+    /// The block with this hash, with the log bloom of its header and the hashes of its
+    /// transactions.
+    pub fn new(hash: B256, bloom: Bloom, transactions: impl IntoIterator<Item = B256>) -> Self {
+        let transactions = transactions.into_iter();
+        let transactions = transactions.map(|hash| transaction_key(&hash)).collect();
+        Self { hash, bloom, transactions }
+    }
+
+    /// How many transactions it has.
+    pub fn transaction_count(&self) -> usize {
+        self.transactions.len()
+    }
+
+    /// The memory that it takes, in bytes, about.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>() + 8 * self.transactions.len()
+    }
+}
+
+/// The first eight bytes of a transaction's hash.
+pub(crate) fn transaction_key(hash: &B256) -> u64 {
+    u64::from_be_bytes(*hash.first_chunk().expect("32 bytes"))
+}
 
 /// A block, as the index keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +121,26 @@ impl StoreState {
             state.witnesses.push((reader.number()?, reader.number()?));
         }
         Some(state)
+    }
+}
+
+/// From which number on canonical blocks can be found by their transactions and logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StoredLookup {
+    pub(crate) from: u64,
+    /// The number of the last change when this was written.
+    pub(crate) sequence: u64,
+}
+
+impl StoredLookup {
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        [self.from, self.sequence].into_iter().flat_map(u64::to_le_bytes).collect()
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut reader = ByteReader { bytes };
+        let stored = Self { from: reader.number()?, sequence: reader.number()? };
+        reader.bytes.is_empty().then_some(stored)
     }
 }
 

@@ -290,7 +290,7 @@ fn after_a_failed_write_every_other_is_refused() {
     let operations = disk.operations();
     for error in [
         store.persist().expect_err("refused"),
-        store.set_canonical(&[], store.heads()).expect_err("refused"),
+        store.set_canonical([], store.heads()).expect_err("refused"),
         store.batch().seal().expect_err("refused"),
         store.unwind(0, &mut |_| ()).expect_err("refused"),
         store.add_codes(Vec::new()).expect_err("refused"),

@@ -1,6 +1,6 @@
 //! The journal: nothing that was appended is lost, wherever the process or the power ends.
 
-use crate::workload::OPTIONS;
+use crate::workload::{OPTIONS, new_canonical};
 use alloy_primitives::{B256, Bytes, keccak256};
 use deponent_state::{
     Database, Disk, Error, JournalChoice, JournalMode, MemoryDisk, NewBlock, Options,
@@ -349,8 +349,9 @@ fn files_go_when_their_blocks_are_persisted_and_the_choice_stays() {
     run.append_block(&store).and_then(|()| run.add(&store, 1)).expect("memory");
     let heads = deponent_state::Heads { genesis: Some(run.begun[0].0), ..Default::default() };
     let heads = deponent_state::Heads { head: Some(run.begun[40].0), ..heads };
-    let numbers: Vec<_> = (0..=40).map(|at| (at as u64, Some(run.begun[at].0))).collect();
-    store.set_canonical(&numbers, heads).expect("memory");
+    let numbers: Vec<_> =
+        (0..=40).map(|at| (at as u64, Some(new_canonical(run.begun[at].0)))).collect();
+    store.set_canonical(numbers, heads).expect("memory");
     store.unwind(10, &mut |_| ()).expect("memory");
     assert_eq!(files(), 0);
     // A block that comes after that is kept.
@@ -392,8 +393,9 @@ fn a_power_cut_while_it_unwinds_brings_no_record_back() {
             run.add(&store, 10)?;
             let hash = |number: usize| Some(run.begun[number].0);
             let heads = deponent_state::Heads { genesis: hash(0), head: hash(9), ..<_>::default() };
-            let numbers: Vec<_> = (0..10).map(|number| (number as u64, hash(number))).collect();
-            store.set_canonical(&numbers, heads)?;
+            let numbers: Vec<_> =
+                (0..10).map(|number| (number as u64, hash(number).map(new_canonical))).collect();
+            store.set_canonical(numbers, heads)?;
             store.persist()?;
             is_persisted = true;
             store.unwind(4, &mut |_| ()).map(drop)

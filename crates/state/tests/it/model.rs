@@ -1,6 +1,6 @@
 //! Long random workloads against plain maps, and readers beside the writer.
 
-use crate::workload::{Difference, OPTIONS, Workload, open};
+use crate::workload::{Difference, OPTIONS, Workload, new_canonical, open};
 use alloy_primitives::{B256, Bytes, keccak256};
 use deponent_state::{Database, Heads, MemoryDisk, NewBlock, Options, Retained};
 use rand::Rng;
@@ -67,7 +67,7 @@ fn add(store: &Database, number: u64, touched: Option<Bytes>) {
     };
     store.add(block).expect("memory");
     let heads = Heads { genesis: Some(hash(0)), head: Some(hash(number)), ..Heads::default() };
-    store.set_canonical(&[(number, Some(hash(number)))], heads).expect("memory");
+    store.set_canonical([(number, Some(new_canonical(hash(number))))], heads).expect("memory");
     store.persist().expect("memory");
 }
 

@@ -1,8 +1,8 @@
 //! A scripted workload, and the plain maps that the store must agree with.
 
-use alloy_primitives::{B256, Bytes, keccak256};
+use alloy_primitives::{B256, Bloom, Bytes, keccak256};
 use deponent_state::{
-    Database, Disk, Error, Heads, JournalMode, NewBlock, NewCode, Options, Retained,
+    Database, Disk, Error, Heads, JournalMode, NewBlock, NewCanonical, NewCode, Options, Retained,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -246,7 +246,8 @@ impl Workload {
         let genesis = self.model.heads.genesis.or(Some(self.model.order[0]));
         let heads = Heads { genesis, head: Some(head), safe: finalized, finalized };
         let changes: Vec<_> = changes.into_iter().collect();
-        store.set_canonical(&changes, heads)?;
+        let new = |(number, hash): &(u64, Option<B256>)| (*number, hash.map(new_canonical));
+        store.set_canonical(changes.iter().map(new), heads)?;
         for (number, hash) in changes {
             match hash {
                 Some(hash) => self.model.canonical.insert(number, hash),
@@ -333,6 +334,7 @@ impl Model {
             let expected = self.canonical.get(&number).copied();
             same("canonical", &store.canonical(number)?, &expected)?;
         }
+        self.check_found(store)?;
         for (hash, code) in &self.codes {
             same("code", &store.code(hash)?, &Some(code.clone()))?;
         }
@@ -340,6 +342,22 @@ impl Model {
             self.check_block(store, &self.blocks[hash])?;
         }
         self.check_witnesses(store)
+    }
+
+    /// Canonical blocks are found by their transactions, and by their blooms.
+    fn check_found(&self, store: &Database) -> Result<(), Difference> {
+        let all = || self.canonical.iter().map(|(number, hash)| (*number, *hash));
+        let even = |bloom: &Bloom| bloom.0[0].is_multiple_of(2);
+        let found = store.blocks_by_bloom(0..=u64::MAX, &even)?;
+        let expected: Vec<_> = all().filter(|(_, hash)| even(&bloom(hash))).collect();
+        same("blooms", &found, &Some(expected))?;
+        for (number, hash) in all() {
+            for transaction in transactions(&hash) {
+                let found = store.transaction_blocks(&transaction)?;
+                same("transaction", &found.contains(&number), &true)?;
+            }
+        }
+        Ok(())
     }
 
     fn check_block(&self, store: &Database, known: &Known) -> Result<(), Difference> {
@@ -415,6 +433,20 @@ fn same<T: PartialEq + std::fmt::Debug>(
         return Ok(());
     }
     Err(Difference::Wrong(format!("{what}: found {found:?}, expected {expected:?}")))
+}
+
+/// The log bloom that a block has.
+fn bloom(hash: &B256) -> Bloom {
+    Bloom::from_slice(&keccak256(hash).0.repeat(8))
+}
+
+fn transactions(hash: &B256) -> impl Iterator<Item = B256> {
+    (0..hash[31] % 4).map(|index| keccak256([hash.as_slice(), &[index]].concat()))
+}
+
+/// A block as it becomes canonical.
+pub(crate) fn new_canonical(hash: B256) -> NewCanonical {
+    NewCanonical::new(hash, bloom(&hash), transactions(&hash))
 }
 
 /// These codes as the store takes them.

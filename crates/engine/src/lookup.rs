@@ -1,0 +1,199 @@
+//! Floor 5. Transactions by their hash, and logs by what is in them.
+
+use crate::chain::found::{BlockLogs, logs_of, stored_canonical, stored_logs};
+use crate::chain::parts::StoredParts;
+use crate::chain::record::BlockRecord;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::limits;
+use crate::shared::Chain;
+use alloy_primitives::{B256, Bloom, Log};
+use state::Database;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+impl Engine {
+    /// The canonical block with this transaction, and the transaction's place in it. Blocks that
+    /// are not persisted yet are searched too.
+    ///
+    /// # Errors
+    /// [`Error::NotIndexed`] where it is not found and older blocks are not indexed;
+    /// [`Error::Storage`] when the database cannot be read.
+    pub fn find_transaction(
+        &self,
+        hash: &B256,
+    ) -> Result<Option<(Arc<BlockRecord>, usize)>, Error> {
+        let chain = &self.shared.chain;
+        loop {
+            let (reorgs, changes) = {
+                let tree = chain.tree();
+                (tree.reorgs, tree.changes_in(0..=u64::MAX))
+            };
+            let newest = changes.into_iter().rev().filter_map(|(_, changed)| changed);
+            for block in newest {
+                if let Some(found) = transaction_in(chain, &block, hash)? {
+                    return Ok(Some(found));
+                }
+            }
+            for number in chain.database.transaction_blocks(hash)? {
+                let Some(block) = chain.canonical_hash(number)? else { continue };
+                if let Some(found) = transaction_in(chain, &block, hash)? {
+                    return Ok(Some(found));
+                }
+            }
+            // Otherwise it may have moved to another block meanwhile.
+            if chain.tree().reorgs == reorgs {
+                break;
+            }
+        }
+        match self.indexed_from()? {
+            from if from > self.first()? => Err(Error::NotIndexed(from)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The canonical blocks of these numbers, up to the head, whose log bloom is `wanted`,
+    /// ascending, all of them as one fork choice left the chain.
+    ///
+    /// # Errors
+    /// [`Error::NotIndexed`] where some of them are not indexed; [`Error::Storage`] when the
+    /// database cannot be read.
+    pub fn blocks_by_bloom(
+        &self,
+        numbers: RangeInclusive<u64>,
+        wanted: &dyn Fn(&Bloom) -> bool,
+    ) -> Result<Vec<(u64, B256)>, Error> {
+        let chain = &self.shared.chain;
+        if numbers.is_empty() {
+            return Ok(Vec::new());
+        }
+        loop {
+            let (reorgs, changes) = {
+                let tree = chain.tree();
+                (tree.reorgs, tree.changes_in(numbers.clone()))
+            };
+            // From the first change on there are only such.
+            let stored_to = match changes.first() {
+                Some((first, _)) => first.checked_sub(1),
+                None => Some(*numbers.end()),
+            };
+            let stored = match stored_to {
+                Some(to) => chain.database.blocks_by_bloom(*numbers.start()..=to, wanted)?,
+                None => Some(Vec::new()),
+            };
+            let Some(mut found) = stored else {
+                return Err(Error::NotIndexed(self.indexed_from()?));
+            };
+            for (number, hash) in changes {
+                if let Some(hash) = hash
+                    && wanted(&bloom(chain, &hash)?)
+                {
+                    found.push((number, hash));
+                }
+            }
+            if chain.tree().reorgs == reorgs {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// The logs of a valid block that are `wanted`, whatever branch it is on; `None` when there is
+    /// no such block.
+    ///
+    /// # Errors
+    /// [`Error::NoReceipts`] of the first block of a chain that begins with a state;
+    /// [`Error::Storage`] when the database cannot be read.
+    pub fn block_logs(
+        &self,
+        hash: &B256,
+        wanted: &dyn Fn(&Log) -> bool,
+    ) -> Result<Option<BlockLogs>, Error> {
+        let chain = &self.shared.chain;
+        let recent = chain.tree().recent(hash).cloned();
+        let logs = match recent {
+            Some(record) => logs_of(&record, wanted),
+            None => match chain.database.block(hash)? {
+                Some(stored) => stored_logs(*hash, &stored, wanted)?,
+                None => return Ok(None),
+            },
+        };
+        Ok(Some(logs.ok_or(Error::NoReceipts(*hash))?))
+    }
+
+    /// The number from which on canonical blocks are found by their transactions and logs.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn indexed_from(&self) -> Result<u64, Error> {
+        let chain = &self.shared.chain;
+        let persisted = chain.number(&chain.persisted.get().head)?;
+        Ok(chain.database.indexed_from()?.unwrap_or(persisted + 1))
+    }
+
+    fn first(&self) -> Result<u64, Error> {
+        self.shared.chain.number(&self.heads().genesis)
+    }
+}
+
+/// The block, if it has this transaction, and the transaction's place.
+fn transaction_in(
+    chain: &Chain,
+    block: &B256,
+    hash: &B256,
+) -> Result<Option<(Arc<BlockRecord>, usize)>, Error> {
+    let Some(record) = chain.block(block)? else { return Ok(None) };
+    let transactions = &record.block.body.transactions;
+    let place = transactions.iter().position(|transaction| transaction.hash() == hash);
+    Ok(place.map(|place| (record, place)))
+}
+
+/// The log bloom of a valid block.
+fn bloom(chain: &Chain, hash: &B256) -> Result<Bloom, Error> {
+    let recent = chain.tree().recent(hash).map(|record| record.block.header.logs_bloom);
+    if let Some(bloom) = recent {
+        return Ok(bloom);
+    }
+    let stored = chain.database.block(hash)?.ok_or(Error::UnknownBlock(*hash))?;
+    Ok(StoredParts::of(&stored)?.decode_header()?.logs_bloom)
+}
+
+/// Indexes the canonical blocks of a database that no engine has open, as far as they are not, from
+/// the newest to the oldest. `progress` is told the number of blocks that are done, and of all that
+/// are to be. What is done stays done when it is stopped. Returns the number of blocks.
+///
+/// # Errors
+/// When the database cannot be read or written.
+pub fn index_old_blocks(
+    database: &Database,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<u64, Error> {
+    let number = |hash: Option<B256>| -> Result<u64, Error> {
+        let Some(hash) = hash else { return Ok(0) };
+        Ok(database.entry(&hash)?.ok_or(Error::UnknownBlock(hash))?.number)
+    };
+    let heads = database.heads();
+    let Some(head) = heads.head else { return Ok(0) };
+    let first = number(heads.genesis)?;
+    let from =
+        database.indexed_from()?.map_or_else(|| Ok(number(Some(head))? + 1), Ok::<_, Error>)?;
+    let total = from.saturating_sub(first);
+    let (mut batch, mut transactions) = (Vec::new(), 0);
+    for number in (first..from).rev() {
+        let missing = || Error::Storage(format!("there is no canonical block {number}"));
+        let hash = database.canonical(number)?.ok_or_else(missing)?;
+        let stored = database.block(&hash)?.ok_or_else(missing)?;
+        let block = stored_canonical(hash, &stored)?;
+        transactions += block.transaction_count();
+        batch.push((number, block));
+        let is_full = batch.len() >= limits::INDEX_BLOCKS
+            || transactions >= limits::INDEX_TRANSACTIONS
+            || number == first;
+        if is_full {
+            database.index_below(&batch)?;
+            batch.clear();
+            transactions = 0;
+            progress(from - number, total);
+        }
+    }
+    Ok(total)
+}
