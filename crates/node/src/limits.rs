@@ -144,6 +144,21 @@ pub(crate) const FEED_WAIT: Duration = Duration::from_millis(500);
 /// The most addresses in a filter of logs, and the most alternatives for a topic, as geth.
 pub(crate) const FILTER_ENTRIES: usize = 1000;
 
+/// The most blocks in the range of one `eth_getLogs` call, as reth: their blooms are 26 MB.
+pub(crate) const LOG_BLOCKS: u64 = 100_000;
+
+/// The most logs in the answer to one `eth_getLogs` call over more than a block, as reth.
+pub(crate) const LOGS: usize = 20_000;
+
+/// The most bytes of these, as JSON. A block more may be added, whose logs may have 70 MB.
+pub(crate) const LOG_ANSWER_BYTES: usize = 32 << 20;
+
+/// The most bytes of blocks that one such call reads: a second of work.
+pub(crate) const LOG_READ_BYTES: usize = 256 << 20;
+
+/// The bytes that a block counts for there at least, in memory or not: finding it takes as long.
+pub(crate) const LOG_BLOCK_BYTES: usize = 4 << 10;
+
 /// The most topics of a log, and so of a filter.
 pub(crate) const FILTER_TOPICS: usize = 4;
 

@@ -137,12 +137,16 @@ pub(super) fn history(api: &Api, params: Params<'_>) -> Result<Json, Error> {
         let retention = U64::from(blocks);
         state["deleteStrategy"] = json!({"type": "window", "retentionBlocks": retention});
     }
-    let disabled = json!({"disabled": true});
+    let from = api.engine.indexed_from().map_err(refusal)?;
+    let indexed = match from > head.number() {
+        true => json!({"disabled": true}),
+        false => oldest(from.max(first_body)),
+    };
     Json::of(&json!({
         "head": {"number": U64::from(head.number()), "hash": head.hash()},
         "state": state,
-        "tx": disabled,
-        "logs": disabled,
+        "tx": indexed,
+        "logs": indexed,
         "receipts": oldest(first_body),
         "blocks": oldest(first_body),
         "stateproofs": state,

@@ -13,6 +13,7 @@ mod head_control;
 mod identity;
 mod lenient;
 mod log_filter;
+mod logs;
 mod network;
 mod new_payload;
 mod payload;
@@ -261,6 +262,7 @@ const CHAIN: &[Entry] = &[
     method("eth_getBlockByHash", eth::block_by_hash),
     method("eth_getBlockByNumber", eth::block_by_number),
     method("eth_getCode", state::code),
+    method("eth_getLogs", logs::logs),
     quick("eth_syncing", eth::syncing),
 ];
 
@@ -276,7 +278,9 @@ const PUBLIC: &[Entry] = &[
     method("eth_getStorageAt", state::storage_at),
     method("eth_getTransactionByBlockHashAndIndex", transactions::by_hash_and_index),
     method("eth_getTransactionByBlockNumberAndIndex", transactions::by_number_and_index),
+    method("eth_getTransactionByHash", transactions::by_hash),
     method("eth_getTransactionCount", state::transaction_count),
+    method("eth_getTransactionReceipt", transactions::receipt_by_hash),
     method("eth_maxPriorityFeePerGas", fees::tip),
     quick("admin_nodeInfo", network::node_info),
     quick("admin_peers", network::peers),
@@ -287,6 +291,7 @@ const PUBLIC: &[Entry] = &[
     method("debug_getRawBlock", raw::block),
     method("debug_getRawHeader", raw::header),
     method("debug_getRawReceipts", raw::receipts),
+    method("debug_getRawTransaction", raw::transaction),
     quick("net_listening", network::listening),
     quick("net_peerCount", network::peer_count),
     quick("net_version", identity::net_version),

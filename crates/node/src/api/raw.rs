@@ -9,7 +9,7 @@ use rpc::{Code, Error, Json, Params, Pieces};
 
 use super::Api;
 use super::blocks::BlockId;
-use super::transactions::whole;
+use super::transactions::{found_by_hash, whole};
 
 /// `debug_getRawHeader`: RLP.
 pub(super) fn header(api: &Api, params: Params<'_>) -> Result<Json, Error> {
@@ -33,6 +33,15 @@ pub(super) fn receipts(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     }
     list.push(if record.receipts.is_empty() { &b"[]"[..] } else { &b"\"]"[..] });
     Ok(list.into())
+}
+
+/// `debug_getRawTransaction`: EIP-2718; nothing where there is none, as geth.
+pub(super) fn transaction(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    let found = found_by_hash(api, params)?;
+    let transaction = found.and_then(|(record, index)| {
+        record.block.body.transactions.get(index).map(Encodable2718::encoded_2718)
+    });
+    Ok(data(transaction.unwrap_or_default()))
 }
 
 fn whole_block(api: &Api, params: Params<'_>) -> Result<Arc<BlockRecord>, Error> {

@@ -11,8 +11,8 @@ use engine_api::json::{FixedData, Quantity};
 use execution::ChainSpec;
 use rpc::{Code, Error, Json, Params, Pieces};
 
-use super::Api;
 use super::blocks::{BlockId, NumberOrTag};
+use super::{Api, refusal};
 
 /// `eth_getTransactionByBlockHashAndIndex`: in a block of any branch.
 pub(super) fn by_hash_and_index(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
@@ -28,6 +28,31 @@ pub(super) fn by_number_and_index(api: &Api, mut params: Params<'_>) -> Result<J
     let index: Quantity = params.next("transaction index")?;
     params.end()?;
     at_index(api.block_by_number(id)?, index)
+}
+
+/// `eth_getTransactionByHash`: in a canonical block.
+pub(super) fn by_hash(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    let found = found_by_hash(api, params)?;
+    Json::of(&found.and_then(|(record, index)| transaction(&record, index)))
+}
+
+/// `eth_getTransactionReceipt`: of a transaction in a canonical block.
+pub(super) fn receipt_by_hash(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    let found = found_by_hash(api, params)?;
+    Json::of(&found.map(|(record, index)| {
+        let before = Before::of(&record.receipts[..index]);
+        shown_receipt(&record, index, before, blob_fee(api.engine.chain(), &record))
+    }))
+}
+
+/// The canonical block with the transaction that the only parameter names, and its place there.
+pub(super) fn found_by_hash(
+    api: &Api,
+    mut params: Params<'_>,
+) -> Result<Option<(Arc<BlockRecord>, usize)>, Error> {
+    let hash: FixedData<32> = params.next("transaction hash")?;
+    params.end()?;
+    api.engine.find_transaction(&hash.into()).map_err(refusal)
 }
 
 /// `eth_getBlockTransactionCountByHash`: of a block of any branch.
@@ -98,50 +123,82 @@ pub(super) fn transaction(
 /// The receipts are rendered one by one: all logs of a block may have 70 MB as JSON, and more as
 /// values.
 fn block_receipts(chain: &ChainSpec, record: &BlockRecord) -> Result<Json, Error> {
-    let BlockRecord { block, senders, receipts, .. } = record;
-    let (hash, header) = (block.hash(), &block.header);
-    let blob_params = chain.blob_params(header.timestamp);
-    let blob_fee = blob_params.and_then(|params| header.blob_fee(params));
-    let (mut gas_before, mut logs_before) = (0, 0);
+    let blob_fee = blob_fee(chain, record);
+    let mut before = Before::default();
     let mut shown = Pieces::from(vec![b'[']);
-    let signed = block.body.transactions.iter().zip(senders);
-    for (index, ((transaction, sender), receipt)) in (0..).zip(signed.zip(receipts)) {
-        let mut log_index = logs_before;
-        let inner = receipt.clone().map_logs(|inner| {
-            log_index += 1;
-            Log {
-                inner,
-                block_hash: Some(hash),
-                block_number: Some(header.number),
-                block_timestamp: Some(header.timestamp),
-                transaction_hash: Some(*transaction.hash()),
-                transaction_index: Some(index),
-                log_index: Some(log_index - 1),
-                removed: false,
-            }
-        });
-        let blob_gas_used = transaction.blob_gas_used();
-        let receipt_shown = TransactionReceipt {
-            inner,
-            transaction_hash: *transaction.hash(),
-            transaction_index: Some(index),
-            block_hash: Some(hash),
-            block_number: Some(header.number),
-            gas_used: receipt.cumulative_gas_used() - gas_before,
-            effective_gas_price: transaction.effective_gas_price(header.base_fee_per_gas),
-            blob_gas_used,
-            blob_gas_price: blob_gas_used.and(blob_fee),
-            from: *sender,
-            to: transaction.to(),
-            contract_address: transaction.is_create().then(|| sender.create(transaction.nonce())),
-        };
+    for (index, receipt) in record.receipts.iter().enumerate() {
+        let receipt_shown = shown_receipt(record, index, before, blob_fee);
         let mut text = if index == 0 { Vec::new() } else { vec![b','] };
         serde_json::to_writer(&mut text, &receipt_shown)
             .map_err(|fault| Error::new(Code::Internal, fault))?;
         shown.push(text);
-        gas_before = receipt.cumulative_gas_used();
-        logs_before = log_index;
+        before = before.and(receipt);
     }
     shown.push(vec![b']']);
     Ok(shown.into())
+}
+
+fn blob_fee(chain: &ChainSpec, record: &BlockRecord) -> Option<u128> {
+    let header = &record.block.header;
+    header.blob_fee(chain.blob_params(header.timestamp)?)
+}
+
+/// The sums of the receipts before one.
+#[derive(Clone, Copy, Default)]
+struct Before {
+    gas: u64,
+    logs: u64,
+}
+
+impl Before {
+    fn of(receipts: &[execution::Receipt]) -> Self {
+        receipts.iter().fold(Self::default(), Self::and)
+    }
+
+    fn and(self, receipt: &execution::Receipt) -> Self {
+        let logs = self.logs + receipt.logs().len() as u64;
+        Self { gas: receipt.cumulative_gas_used(), logs }
+    }
+}
+
+/// The receipt of the block's transaction at `index`.
+fn shown_receipt(
+    record: &BlockRecord,
+    index: usize,
+    before: Before,
+    blob_fee: Option<u128>,
+) -> TransactionReceipt<alloy_consensus::ReceiptEnvelope<Log>> {
+    let BlockRecord { block, senders, receipts, .. } = record;
+    let (hash, header) = (block.hash(), &block.header);
+    let (transaction, sender) = (&block.body.transactions[index], &senders[index]);
+    let receipt = &receipts[index];
+    let mut log_index = before.logs;
+    let inner = receipt.clone().map_logs(|inner| {
+        log_index += 1;
+        Log {
+            inner,
+            block_hash: Some(hash),
+            block_number: Some(header.number),
+            block_timestamp: Some(header.timestamp),
+            transaction_hash: Some(*transaction.hash()),
+            transaction_index: Some(index as u64),
+            log_index: Some(log_index - 1),
+            removed: false,
+        }
+    });
+    let blob_gas_used = transaction.blob_gas_used();
+    TransactionReceipt {
+        inner,
+        transaction_hash: *transaction.hash(),
+        transaction_index: Some(index as u64),
+        block_hash: Some(hash),
+        block_number: Some(header.number),
+        gas_used: receipt.cumulative_gas_used() - before.gas,
+        effective_gas_price: transaction.effective_gas_price(header.base_fee_per_gas),
+        blob_gas_used,
+        blob_gas_price: blob_gas_used.and(blob_fee),
+        from: *sender,
+        to: transaction.to(),
+        contract_address: transaction.is_create().then(|| sender.create(transaction.nonce())),
+    }
 }

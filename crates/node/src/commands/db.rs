@@ -40,6 +40,15 @@ enum DbCommand {
     /// Delete states and witnesses beyond the limits of --history.retain-blocks,
     /// --witness.retain-blocks and --witness.retain-bytes.
     Prune(StorageArgs),
+    /// Make blocks findable by their transactions and logs that an earlier version of the program
+    /// wrote. It can be stopped, and goes on when it is called again.
+    Index {
+        /// Make all of the index anew.
+        #[arg(long)]
+        anew: bool,
+        #[command(flatten)]
+        storage: StorageArgs,
+    },
 }
 
 /// Runs `deponent db`.
@@ -55,6 +64,7 @@ pub(crate) fn db(args: &DbArgs) -> anyhow::Result<()> {
         DbCommand::Stats(storage) => stats(&open_database(datadir, storage)?),
         DbCommand::Verify(storage) => verify(datadir, storage),
         DbCommand::Unwind { to, storage } => unwind(&open_database(datadir, storage)?, *to),
+        DbCommand::Index { anew, storage } => index(&open_database(datadir, storage)?, *anew),
         DbCommand::Prune(storage) => {
             let engine = open(datadir, None, storage)?;
             let mut progress = Progress::of_the_whole("pruning");
@@ -84,6 +94,7 @@ fn stats(database: &Database) -> anyhow::Result<()> {
     let (blocks, canonical) = (stats.block_count, stats.canonical_count);
     println!("{blocks} blocks, {canonical} canonical; {} codes", stats.code_count);
     println!("states are kept from block {}", kept_from(database)?);
+    println!("{}", indexed(database)?);
     let heads = database.heads();
     let named = [("head", heads.head), ("safe", heads.safe), ("finalized", heads.finalized)];
     for (name, hash) in named {
@@ -136,6 +147,28 @@ fn unwind(database: &Database, to: u64) -> anyhow::Result<()> {
     progress.finish();
     println!("{dropped} canonical blocks dropped; the head is block {to}, {hash}");
     Ok(())
+}
+
+fn index(database: &Database, anew: bool) -> anyhow::Result<()> {
+    if anew {
+        database.drop_lookup()?;
+    }
+    let mut progress = Progress::of_the_whole("indexing");
+    let done = engine::index_old_blocks(database, &mut |done, total| {
+        progress.items("blocks", done);
+        progress.part(done as f64 / total as f64);
+    })?;
+    progress.finish();
+    println!("{done} blocks indexed; {}", indexed(database)?);
+    Ok(())
+}
+
+/// Which blocks are found by their transactions and logs.
+fn indexed(database: &Database) -> anyhow::Result<String> {
+    Ok(match database.indexed_from()? {
+        Some(from) => format!("transactions and logs are indexed from block {from}"),
+        None => "transactions and logs are not indexed: deponent db index does that".into(),
+    })
 }
 
 /// Checks that the state after a block is kept, and has the root in its header.

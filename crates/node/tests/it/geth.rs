@@ -16,6 +16,11 @@ const LEDGER_CODE: Bytes = bytes!("60203560003555");
 const LEDGER: Address = address!("0x1ed6e40000000000000000000000000000000000");
 const LEDGER_SLOTS: u64 = 40;
 
+/// Logs word 0 of the call's data, with words 0 and 1 as topics.
+const LOGGER_CODE: Bytes = bytes!("5f355f526020355f3560205fa2");
+/// Two contracts with this code.
+pub(crate) const LOGGERS: [Address; 2] = [Address::repeat_byte(0x5a), Address::repeat_byte(0x5b)];
+
 /// An account that only an override creates.
 const OTHER: Address = address!("0x00000000000000000000000000000000000000bb");
 
@@ -98,12 +103,27 @@ fn blocks(world: &World) -> Vec<Vec<Bytes>> {
     ]);
     blocks
         .push((0..LEDGER_SLOTS / 2).map(|s| sign(ledger, store(s * 2 + 1, 0), 100_000)).collect());
+    blocks.extend(logging_blocks(&mut sign));
     for (nonce, contracts) in (nonce..).zip([40, 691, CONTRACTS]) {
         let transaction = world.read_codes(nonce, contracts).expect("signs");
         blocks.push(vec![transaction.encoded_2718().into()]);
     }
     blocks.push(vec![]);
     blocks
+}
+
+/// Blocks with logs: none, some, and two transactions that log.
+fn logging_blocks(mut sign: impl FnMut(TxKind, Bytes, u64) -> Bytes) -> Vec<Vec<Bytes>> {
+    let mut log = |logger: usize, topics: [u8; 2]| {
+        let input = topics.map(B256::with_last_byte).concat();
+        sign(TxKind::Call(LOGGERS[logger]), input.into(), 100_000)
+    };
+    vec![
+        vec![log(0, [1, 2])],
+        vec![log(0, [1, 3]), log(1, [1, 2]), log(1, [3, 1])],
+        vec![],
+        vec![log(1, [2, 2]), log(0, [2, 1])],
+    ]
 }
 
 /// An override: returns the slot that word 0 of the call's data names.
@@ -179,6 +199,10 @@ fn world() -> World {
         ..GenesisAccount::default()
     };
     world.genesis.alloc.insert(LEDGER, ledger);
+    for logger in LOGGERS {
+        let code = Some(LOGGER_CODE);
+        world.genesis.alloc.insert(logger, GenesisAccount { code, ..GenesisAccount::default() });
+    }
     // Without one geth has the zero address, and we mainnet's.
     world.genesis.config.deposit_contract_address = Some(Address::repeat_byte(0xde));
     world

@@ -1,6 +1,8 @@
 //! The smaller methods, asked of both nodes over IPC: geth and we answer alike.
 
+use crate::geth::LOGGERS;
 use crate::support::with_floats;
+use alloy_primitives::B256;
 use rpc::{ClientError, SessionClient};
 use serde_json::{Value, json};
 
@@ -33,6 +35,56 @@ fn calls(hashes: &[Value]) -> Vec<(&'static str, Value)> {
     calls
 }
 
+/// Calls by the hash of each transaction, and of one that is not there.
+fn transaction_calls(transactions: &[Value]) -> Vec<(&'static str, Value)> {
+    let none = json!(B256::repeat_byte(1));
+    let each = transactions.iter().chain([&none]).flat_map(|hash| {
+        ["eth_getTransactionByHash", "eth_getTransactionReceipt", "debug_getRawTransaction"]
+            .map(|method| (method, json!([hash])))
+    });
+    each.collect()
+}
+
+/// Filters of logs; some of them both refuse in the same words.
+fn log_calls(hashes: &[Value]) -> Vec<(&'static str, Value)> {
+    let [one, two] = LOGGERS;
+    let topic = B256::with_last_byte;
+    let all = |filter: Value| {
+        let mut filter = filter;
+        (filter["fromBlock"], filter["toBlock"]) = (json!("earliest"), json!("latest"));
+        filter
+    };
+    let mut filters = vec![
+        json!({}),
+        all(json!({})),
+        all(json!({"address": one})),
+        all(json!({"address": [one, two], "topics": []})),
+        all(json!({"address": []})),
+        all(json!({"address": B256::ZERO.to_string()[..42], "topics": [topic(1)]})),
+        all(json!({"topics": [topic(1)]})),
+        all(json!({"topics": [null, topic(2)]})),
+        all(json!({"topics": [[topic(1), topic(2)], [topic(2), topic(3)]]})),
+        all(json!({"topics": [[null, topic(9)], topic(2)]})),
+        all(json!({"topics": [null, null, null]})),
+        all(json!({"address": two, "topics": [topic(3)]})),
+        json!({"fromBlock": "0x5", "toBlock": "0x6"}),
+        json!({"fromBlock": "0x6"}),
+        json!({"fromBlock": "safe", "toBlock": "safe"}),
+        json!({"fromBlock": "earliest", "toBlock": "finalized"}),
+        json!({"fromBlock": "0x6", "toBlock": "0x5"}),
+        json!({"fromBlock": "0x6", "toBlock": "0xffff"}),
+        json!({"fromBlock": "0xffff"}),
+        json!({"fromBlock": "pending", "toBlock": "pending"}),
+        json!({"blockHash": B256::ZERO}),
+        json!({"blockHash": hashes[0], "fromBlock": "0x1"}),
+    ];
+    for hash in hashes {
+        filters.push(json!({"blockHash": hash}));
+        filters.push(json!({"blockHash": hash, "address": one, "topics": [topic(1)]}));
+    }
+    filters.into_iter().map(|filter| ("eth_getLogs", json!([filter]))).collect()
+}
+
 async fn answer(client: &SessionClient, method: &str, params: &Value) -> Result<Value, String> {
     match client.call(method, params).await {
         Ok(answer) => Ok(with_floats(answer)),
@@ -43,16 +95,26 @@ async fn answer(client: &SessionClient, method: &str, params: &Value) -> Result<
 
 /// The calls that are answered in two ways.
 pub(crate) async fn differences(ours: &SessionClient, geth: &SessionClient) -> Vec<String> {
-    let mut hashes = Vec::new();
+    let (mut hashes, mut transactions) = (Vec::new(), Vec::new());
     let head: String = ours.call("eth_blockNumber", [(); 0]).await.expect("a number");
     let head = u64::from_str_radix(&head[2..], 16).expect("hex");
     for number in 0..=head {
         let params = json!([format!("{number:#x}"), false]);
         let block: Value = ours.call("eth_getBlockByNumber", params).await.expect("a block");
         hashes.push(block["hash"].clone());
+        transactions.extend(block["transactions"].as_array().expect("a list").iter().cloned());
     }
     let mut differ = Vec::new();
-    for (method, params) in calls(&hashes) {
+    let logs = log_calls(&hashes);
+    for (method, params) in &logs {
+        let [one, other] = [ours, geth].map(|client| answer(client, method, params));
+        let (one, other) = (one.await, other.await);
+        if one != other {
+            differ.push(format!("{method}{params}: ours {one:?}, geth's {other:?}"));
+        }
+    }
+    let calls = calls(&hashes).into_iter().chain(transaction_calls(&transactions));
+    for (method, params) in calls {
         let [one, other] = [ours, geth].map(|client| answer(client, method, &params));
         let (one, other) = (one.await, other.await);
         if one != other || one.is_err() {

@@ -15,10 +15,11 @@ use rpc::Limits;
 use serde_json::Value;
 
 /// Tests whose errors we put into other words: the code is the same.
-const OTHER_WORDS: [&str; 5] = [
+const OTHER_WORDS: [&str; 6] = [
     "debug_getRawBlock/get-invalid-number.io",
     "debug_getRawHeader/get-invalid-number.io",
     "debug_getRawReceipts/get-invalid-number.io",
+    "debug_getRawTransaction/get-invalid-hash.io",
     "eth_getStorageAt/get-storage-invalid-key-too-large.io",
     "eth_getStorageAt/get-storage-invalid-key.io",
 ];

@@ -67,12 +67,16 @@ async fn every_method_repeats_the_start_of_a_parameter_alone() {
         "eth_getBlockByNumber",
         "eth_getBlockReceipts",
         "eth_getCode",
+        "eth_getLogs",
         "eth_getProof",
         "eth_getStorageAt",
         "eth_getTransactionByBlockHashAndIndex",
+        "eth_getTransactionByHash",
         "eth_getTransactionCount",
+        "eth_getTransactionReceipt",
         "debug_executionWitness",
         "debug_executionWitnessByHash",
+        "debug_getRawTransaction",
         "eth_chainId",
     ];
     for (methods, is_engine) in [(&engine[..], true), (&public[..], false)] {

@@ -164,7 +164,7 @@ async fn a_node_says_who_it_is_and_that_it_has_no_peers() {
     assert_eq!(node.public("net_listening", json!([])).await, Ok(json!(false)));
     let capabilities = node.public("eth_capabilities", json!([])).await.expect("an answer");
     assert_eq!(capabilities["head"]["number"], "0x0");
-    for name in ["state", "stateproofs", "blocks", "receipts"] {
+    for name in ["state", "stateproofs", "blocks", "receipts", "tx", "logs"] {
         assert_eq!(capabilities[name]["oldestBlock"], "0x0", "{name}");
     }
 }

@@ -82,6 +82,11 @@ fn a_data_directory_is_filled_checked_cut_and_filled_again() {
     let whole = last.header.state_root.to_string();
     chain.run("data", &["db", "verify"], &format!("nodes hash to {whole}"));
 
+    chain.run("data", &["db", "index"], "0 blocks indexed; transactions and logs are indexed from");
+    chain.run("data", &["db", "index", "--anew"], "55 blocks indexed");
+    chain.run("data", &["db", "stats"], "transactions and logs are indexed from block 0");
+    chain.run("data", &["db", "verify"], &whole);
+
     chain.run("data", &["db", "unwind", "--to", "40"], "14 canonical blocks dropped");
     let root = imported[39].block.header.state_root.to_string();
     chain.run("data", &["db", "verify"], &format!("nodes hash to {root}"));
@@ -103,7 +108,14 @@ fn a_data_directory_is_filled_checked_cut_and_filled_again() {
     chain.run("data", &["db", "verify"], "block 49");
     let out = chain.folder.path("out");
     let export = ["export", text(&out)];
-    for command in [&["db", "stats"][..], &["db", "prune"], &export, &["import", "-"], &["node"]] {
+    for command in [
+        &["db", "stats"][..],
+        &["db", "index"],
+        &["db", "prune"],
+        &export,
+        &["import", "-"],
+        &["node"],
+    ] {
         chain.refused("none", command, "holds no chain");
         assert!(!chain.folder.path("none").exists(), "{command:?}");
     }
