@@ -51,6 +51,7 @@ mod sparse;
 mod state;
 mod value;
 pub mod versioned;
+mod walk;
 
 #[cfg(test)]
 mod vectors;
@@ -65,6 +66,7 @@ pub use source::{NodeSource, by_hash};
 pub use sparse::SparseTrie;
 pub use state::{AccountChange, AccountInfo, AccountProof, StateChanges, StateTrie, StorageProof};
 pub use value::hashed_slot;
+pub use walk::{TrieWalk, WalkedNode};
 
 use alloy_primitives::{B256, b256};
 #[cfg(test)]

@@ -84,8 +84,8 @@ impl Source for WitnessIndex {
 
 /// The fields of a header that chain it to its parent and to its state.
 pub(crate) struct Links {
-    parent_hash: B256,
-    state_root: B256,
+    pub(crate) parent_hash: B256,
+    pub(crate) state_root: B256,
     pub(crate) number: u64,
 }
 

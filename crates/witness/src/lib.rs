@@ -57,6 +57,7 @@
 pub mod container;
 mod error;
 mod index;
+mod inspect;
 mod items;
 pub mod json;
 pub mod limits;
@@ -71,6 +72,10 @@ mod types;
 
 pub use error::{DecodeError, StateError};
 pub use index::WitnessIndex;
+pub use inspect::{
+    InspectedAccount, InspectedCode, InspectedHeader, InspectedNode, Inspection, ItemCount,
+    ItemKind, NodeUse,
+};
 pub use items::Items;
 pub use order::HeaderOrder;
 pub use state::{Ancestor, BlockState, Change, Source, State, TrieState};
