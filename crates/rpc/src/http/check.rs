@@ -107,6 +107,17 @@ pub(super) fn is_probe(head: &Parts, body: &Incoming) -> bool {
     asks && has_no_query && wants_no_other && body.is_end_stream()
 }
 
+/// Whether a request comes from a browser that is to show a page: a list of types with `text/html`.
+pub(super) fn wants_page(head: &Parts) -> bool {
+    let accepted = head.headers.get_all(header::ACCEPT).iter();
+    let mut types = accepted.filter_map(|list| list.to_str().ok()).flat_map(|list| list.split(','));
+    let is_html = |entry: &str| {
+        let name = entry.split(';').next().unwrap_or_default().trim();
+        name.eq_ignore_ascii_case("text/html")
+    };
+    head.uri.path() == "/" && types.any(is_html)
+}
+
 fn authorize(secret: &JwtSecret, headers: &HeaderMap) -> Result<(), String> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let Some(value) = values.next() else {

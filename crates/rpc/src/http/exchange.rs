@@ -11,7 +11,7 @@ use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
 
 use crate::http::body::{self, RequestBody};
-use crate::http::check::{check, is_probe};
+use crate::http::check::{check, is_probe, wants_page};
 use crate::http::coding::encode::EncodedBody;
 use crate::http::coding::negotiate::{AcceptedCodings, is_coded};
 use crate::http::handshake;
@@ -114,6 +114,13 @@ impl HttpConnection {
         if self.port.jwt.is_some() {
             self.slot.trust();
         }
+        if !is_resource
+            && is_probe(&head, &body)
+            && wants_page(&head)
+            && let Some(page) = self.port.handler.page()
+        {
+            return self.answer_page(page).await.unwrap_or_else(refuse);
+        }
         if !is_resource && is_probe(&head, &body) {
             return match self.port.handler.probe(head.uri.path()) {
                 Some(Err(reason)) => refuse(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, reason)),
@@ -126,6 +133,12 @@ impl HttpConnection {
             return self.switch(&head, upgraded, upgrade).await.unwrap_or_else(refuse);
         }
         self.answer(head, body, is_resource, turn).await.unwrap_or_else(refuse)
+    }
+
+    async fn answer_page(&self, page: rest::Response) -> Answer {
+        let memory = self.port.answer_memory(&self.slot, page.body.held_bytes()).await;
+        let memory = memory.map_err(Refusal::unanswered)?;
+        Ok(resource_response(page, Some(self.slot.unread.add(memory))))
     }
 
     /// Agrees to a WebSocket, once there is a permit for one more session.

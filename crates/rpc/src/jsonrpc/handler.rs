@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::http::resource::Resources;
+use crate::http::resource::{Resources, Response};
 use crate::jsonrpc::error::Error;
 use crate::jsonrpc::json::Json;
 use crate::jsonrpc::subscription::SubscriptionMethods;
@@ -49,6 +49,12 @@ pub trait Handler: Send + Sync + 'static {
     /// there, an error of one sentence for status 503. The server answers `/`. It must be quick.
     fn probe(&self, path: &str) -> Option<Result<(), String>> {
         _ = path;
+        None
+    }
+
+    /// Answers `GET /` for a browser, which accepts `text/html`: `None` where there is no page. It
+    /// must be quick.
+    fn page(&self) -> Option<Response> {
         None
     }
 
