@@ -212,6 +212,11 @@ impl Engine {
         self.shared.chain.tree().heads
     }
 
+    /// The heads that would survive a crash now.
+    pub fn persisted_heads(&self) -> Heads {
+        self.shared.chain.persisted.get()
+    }
+
     /// The finalized block, once it is persisted: this waits until then.
     ///
     /// # Errors

@@ -15,6 +15,7 @@ use crate::console::{VERSION, printed};
 use crate::demo::DemoArgs;
 use crate::disk::DiskFault;
 use crate::flags;
+use crate::inspect::WitnessArgs;
 use crate::logging::LogArgs;
 use crate::verify::VerifyArgs;
 
@@ -47,6 +48,8 @@ enum Command {
     },
     /// Verify one block on its witness alone.
     Verify(VerifyArgs),
+    /// Say what is in a witness and whose it is, or how two witnesses differ.
+    Witness(WitnessArgs),
     /// Begin a chain in a new data directory, with a genesis or a state dump.
     Init(InitArgs),
     /// Validate the blocks of chain files, and make the last one the head. Blocks that the chain
@@ -107,6 +110,7 @@ pub fn main() -> ExitCode {
         }
         Command::Man { command } => print_man(command.as_deref()),
         Command::Verify(args) => return crate::verify::run(&args),
+        Command::Witness(args) => return crate::inspect::run(&args),
         Command::Init(args) => commands::init(&args),
         Command::Import(args) => commands::import(&args),
         Command::Export(args) => commands::export(&args),

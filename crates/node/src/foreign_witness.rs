@@ -19,6 +19,8 @@ pub struct ForeignWitness {
     pub witness: Witness,
     /// How the form differed from the canonical one.
     pub differences: Vec<String>,
+    /// Its `keys`, as far as they can be read: addresses and slots, before they were hashed.
+    pub keys: Vec<Bytes>,
 }
 
 /// Envelopes of JSON-RPC inside one another.
@@ -35,9 +37,9 @@ impl ForeignWitness {
     /// # Errors
     /// The reason why it cannot be read.
     pub fn read(json: &str) -> Result<Self, String> {
-        let mut differences = Vec::new();
-        let witness = lists(json, ENVELOPES, &mut differences)?;
-        Ok(Self::normalised(witness, differences))
+        let (mut differences, mut keys) = (Vec::new(), Vec::new());
+        let witness = lists(json, ENVELOPES, &mut differences, &mut keys)?;
+        Ok(Self { keys, ..Self::normalised(witness, differences) })
     }
 
     /// Reads the content of a file: what [`read`](Self::read) takes, or RLP or SSZ, as it is or in
@@ -78,11 +80,16 @@ impl ForeignWitness {
             HeaderOrder::Mixed => Some("headers out of order, or some twice"),
         };
         differences.extend(order.map(str::to_owned));
-        Self { witness, differences }
+        Self { witness, differences, keys: Vec::new() }
     }
 }
 
-fn lists(json: &str, envelopes: usize, differences: &mut Vec<String>) -> Result<Witness, String> {
+fn lists(
+    json: &str,
+    envelopes: usize,
+    differences: &mut Vec<String>,
+    keys_given: &mut Vec<Bytes>,
+) -> Result<Witness, String> {
     if json.starts_with('"') {
         let Hex { bytes, .. } = read_json(json).map_err(|fault| format!("the witness: {fault}"))?;
         differences.push("RLP instead of JSON".into());
@@ -96,10 +103,13 @@ fn lists(json: &str, envelopes: usize, differences: &mut Vec<String>) -> Result<
             return Err("the witness is inside too many envelopes".into());
         }
         differences.push("inside an envelope".into());
-        return lists(inner, envelopes - 1, differences);
+        return lists(inner, envelopes - 1, differences, keys_given);
     }
-    if keys.is_some_and(|keys| keys != "[]") {
+    if let Some(keys) = keys.filter(|keys| *keys != "[]") {
         differences.push("keys given".into());
+        // They are of no consequence, so whatever is there is taken.
+        let read = read_json::<Option<Items<Hex, { limits::ITEMS }>>>(keys).ok().flatten();
+        keys_given.extend(read.into_iter().flat_map(|keys| keys.items).map(|key| key.bytes));
     }
     let state = items::<Hex, { limits::ITEMS }>("state", state, differences)?;
     let codes = items::<Hex, { limits::ITEMS }>("codes", codes, differences)?;

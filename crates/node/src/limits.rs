@@ -53,6 +53,25 @@ pub const VERIFY_BLOCKS: usize = 4;
 /// seconds.
 pub const VERIFY_CALL_TIME: Duration = Duration::from_secs(120);
 
+/// The most addresses that are hashed to find those of the accounts in a witness: a second of work.
+pub(crate) const NAMES_TRIED: usize = 1 << 20;
+
+/// The most items of a witness that `deponent_inspectWitness` looks at: each takes some 300 bytes,
+/// so that a call stays below the memory that is counted for it.
+pub(crate) const INSPECTED_ITEMS: usize = 1 << 17;
+
+/// The most bytes of such a witness: each is hashed, in some 0.3 seconds for all.
+pub(crate) const INSPECTED_BYTES: usize = 64 << 20;
+
+/// The most accounts in the answer, and four times as many as items: 200 KB.
+pub(crate) const INSPECTED_ROWS: usize = 400;
+
+/// The most blocks of one `deponent_overview` call: each is read from the disk and decoded.
+pub(crate) const OVERVIEW_BLOCKS: u64 = 64;
+
+/// Blocks of which the node remembers where their time went, as many as the page shows.
+pub(crate) const TIMED_BLOCKS: usize = 256;
+
 /// The most codes that one connection numbers for a client that caches them; then numbering starts
 /// over. A full block of 60 million gas reads some 20,000.
 pub const HELD_CODES: usize = 1 << 18;

@@ -36,6 +36,8 @@ pub struct NodeOptions {
     pub http: SocketAddr,
     /// The namespaces of methods that it offers; `None` is all that it has.
     pub http_namespaces: Option<Vec<String>>,
+    /// Whether the public port shows a page to browsers.
+    pub http_page: bool,
     /// A public port of its own for WebSockets.
     pub websocket: Option<PublicPort>,
     /// The address of the Engine API's port. Port 0 takes any free one.
@@ -85,6 +87,7 @@ impl NodeOptions {
             offers_http: true,
             http: free,
             http_namespaces: None,
+            http_page: true,
             websocket: None,
             engine: free,
             ipc: None,
@@ -199,7 +202,8 @@ impl Node {
         node.engine_addr = node.listen(engine, authenticated, api).await?;
         let http = PublicPort { address: http, namespaces: options.http_namespaces };
         let public_ports = [options.offers_http.then_some(http), options.websocket];
-        let api = || offer(Api::public_port_of(chain.clone(), testing));
+        let api =
+            || offer(Api::public_port_of(chain.clone(), testing)).with_page(options.http_page);
         let [at, websocket_at] = node.listen_in_public(&public, public_ports, api).await?;
         (node.http_addr, node.websocket_addr) = (at.unwrap_or(node.http_addr), websocket_at);
         if let Some(path) = ipc {

@@ -8,6 +8,7 @@ use rpc::{Error, Handler, Json, Method, Params, RawValue};
 use rpc::{Subscription, SubscriptionMethods};
 
 use crate::api::{self, Api, SUBSCRIPTIONS};
+use crate::page;
 use crate::rest;
 
 impl Handler for Api {
@@ -37,6 +38,10 @@ impl Handler for Api {
             "/ready" => Some(self.is_ready()),
             _ => None,
         }
+    }
+
+    fn page(&self) -> Option<Response> {
+        self.has_page.then(page::response)
     }
 
     /// The Engine API over REST, on its own ports.

@@ -179,11 +179,7 @@ fn verify_file(args: &VerifyArgs, file: &str) -> anyhow::Result<Outcome> {
     if let Some(input) = stateless_input(&content) {
         return verify_input(args, &input);
     }
-    let text = String::from_utf8(content)
-        .with_context(|| format!("{file} is no text in UTF-8, and no stateless input"))?;
-    let Document { chain_id, block, given } = Document::read(&text).with_context(|| {
-        format!("{file} is not a block with its witness (deponent verify --help has the form)")
-    })?;
+    let Document { chain_id, block, given } = Document::of_file(file, content)?;
     judge(args, &chain_of(args, chain_id, &block)?, &block, &given)
 }
 
@@ -193,6 +189,45 @@ fn block_reader(path: &Path) -> anyhow::Result<BlockReader> {
     let digits = std::str::from_utf8(&content).ok().map(|text| text.trim().trim_matches('"'));
     let unhexed = digits.and_then(|digits| hex::decode(digits).ok());
     Ok(BlockReader::from_bytes(path, unhexed.unwrap_or(content))?)
+}
+
+/// A block with the witness that was given with it, before anything is verified.
+pub(crate) struct GivenBlock {
+    pub(crate) block: SealedBlock,
+    pub(crate) given: ForeignWitness,
+}
+
+impl GivenBlock {
+    /// Reads a file of any form that `verify` takes, or the standard input for `-`; where `block`
+    /// is a file of its own, with the first block there.
+    pub(crate) fn read(file: &str, block: Option<&Path>) -> anyhow::Result<Self> {
+        let content = files::read_file(Path::new(file), VERIFY_FILE_BYTES)?;
+        if let Some(path) = block {
+            let no_block = || format!("{} has no block", path.display());
+            let block = block_reader(path)?.next().with_context(no_block)??.block;
+            let given = ForeignWitness::read_file(&content);
+            return Ok(Self { block, given: given.map_err(|fault| anyhow!("{file}: {fault}"))? });
+        }
+        if let Some(input) = stateless_input(&content) {
+            let input = StatelessInput::decode(&input).context("the stateless input")?;
+            let block = execution::stateless::block_of(&input.new_payload_request)?;
+            return Ok(Self { block, given: of_input(input.witness) });
+        }
+        let Document { block, given, .. } = Document::of_file(file, content)?;
+        Ok(Self { block, given })
+    }
+
+    /// Fetches a block and its witness from an endpoint; the certificates of `--cacert` are in
+    /// `cacert`.
+    pub(crate) fn fetch(url: &str, cacert: Option<&Path>, block: &str) -> anyhow::Result<Self> {
+        let fetched = endpoint::fetch(url, cacert, block);
+        fetched.with_context(|| format!("no answer from {url}"))
+    }
+}
+
+/// The witness of a stateless input, whose form is always canonical.
+const fn of_input(witness: Witness) -> ForeignWitness {
+    ForeignWitness { witness, differences: Vec::new(), keys: Vec::new() }
 }
 
 /// The stateless input that a file holds, as it is or in hex: those begin with the id of a schema,
@@ -221,8 +256,7 @@ fn verify_input(args: &VerifyArgs, input: &Bytes) -> anyhow::Result<Outcome> {
     {
         return Ok(Outcome::Invalid(format!("{at}: {reason}")));
     }
-    let given = ForeignWitness { witness: input.witness, differences: Vec::new() };
-    judge(args, &chain, &block, &given)
+    judge(args, &chain, &block, &of_input(input.witness))
 }
 
 fn judge(
@@ -277,6 +311,14 @@ struct Document {
 }
 
 impl Document {
+    fn of_file(file: &str, content: Vec<u8>) -> anyhow::Result<Self> {
+        let text = String::from_utf8(content)
+            .with_context(|| format!("{file} is no text in UTF-8, and no stateless input"))?;
+        Self::read(&text).with_context(|| {
+            format!("{file} is not a block with its witness (deponent verify --help has the form)")
+        })
+    }
+
     fn read(text: &str) -> anyhow::Result<Self> {
         let text = text.trim_start_matches('\u{feff}').trim();
         let members = fields(text, ["chainId", "block", "witness"]);
@@ -335,6 +377,11 @@ fn chain(args: &VerifyArgs, chain_id: Option<u64>) -> anyhow::Result<ChainSpec> 
         }
         _ => Ok(chain),
     }
+}
+
+/// How the order and the form of a witness that was given are not the canonical ones.
+pub(crate) fn form_differences(given: &ForeignWitness) -> Vec<String> {
+    differences(given, &given.witness)
 }
 
 /// How a witness that was given is not the canonical one.

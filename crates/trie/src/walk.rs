@@ -79,6 +79,7 @@ impl TrieWalk {
         rlp: &[u8],
     ) -> Result<Vec<(B256, Vec<u8>)>, &'static str> {
         let mut arena = NodeArena::default();
+        arena.has_equal_keys = true;
         let root = arena.decode(rlp, &node.hash, node.path.len(), node.position)?;
         let (mut values, mut below) = (Vec::new(), Vec::new());
         // Embedded nodes are few: all of them are part of the bytes of one node.
@@ -101,9 +102,6 @@ impl TrieWalk {
                     child(Nibbles::join(&[&path, rest]), end, NodePosition::BelowExtension);
                 }
                 SparseNode::Branch(branch) => {
-                    if branch.value.is_some() {
-                        return Err(SHORT_KEY);
-                    }
                     for (nibble, end) in (0..16).zip(&branch.children).rev() {
                         let path = Nibbles::join(&[&path, &[nibble]]);
                         child(path, end, NodePosition::BelowBranch);

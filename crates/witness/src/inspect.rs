@@ -16,7 +16,7 @@ use trie::{TrieWalk, WalkedNode};
 ///
 /// ```
 /// use alloy_consensus::Header;
-/// use deponent_witness::{Inspection, ItemKind, Witness};
+/// use deponent_witness::{Inspection, InspectedKind, Witness};
 ///
 /// let header = alloy_rlp::encode(Header::default());
 /// let hash = alloy_primitives::keccak256(&header);
@@ -27,8 +27,8 @@ use trie::{TrieWalk, WalkedNode};
 /// };
 /// let inspection = Inspection::new(&witness, hash);
 /// let kinds = inspection.kinds();
-/// assert_eq!(kinds[ItemKind::Headers as usize].bytes, header.len());
-/// assert_eq!(kinds[ItemKind::Unreached as usize].items, 1);
+/// assert_eq!(kinds[InspectedKind::Headers as usize].bytes, header.len());
+/// assert_eq!(kinds[InspectedKind::Unreached as usize].items, 1);
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inspection {
@@ -153,7 +153,7 @@ impl ItemCount {
 
 /// The kinds of items, each the index of its count in [`Inspection::kinds`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ItemKind {
+pub enum InspectedKind {
     /// Nodes of the account trie.
     AccountNodes,
     /// Nodes of storages.
@@ -185,7 +185,7 @@ impl Inspection {
         inspection
     }
 
-    /// The count of each kind, in the order of [`ItemKind`]. The sum of the bytes is
+    /// The count of each kind, in the order of [`InspectedKind`]. The sum of the bytes is
     /// [`Witness::content_bytes`].
     pub fn kinds(&self) -> [ItemCount; 5] {
         let mut kinds = [ItemCount::default(); 5];
@@ -204,8 +204,8 @@ impl Inspection {
         let mut depths = [Vec::new(), Vec::new()];
         for node in &self.nodes {
             let of_kind = match node.kind() {
-                ItemKind::AccountNodes => &mut depths[0],
-                ItemKind::StorageNodes => &mut depths[1],
+                InspectedKind::AccountNodes => &mut depths[0],
+                InspectedKind::StorageNodes => &mut depths[1],
                 _ => continue,
             };
             if of_kind.len() <= node.depth {
@@ -260,26 +260,28 @@ impl Inspection {
 
 impl InspectedNode {
     /// Its kind.
-    pub const fn kind(&self) -> ItemKind {
+    pub const fn kind(&self) -> InspectedKind {
         match self.usage {
-            NodeUse::AccountTrie { .. } => ItemKind::AccountNodes,
-            NodeUse::Storage(_) => ItemKind::StorageNodes,
-            NodeUse::Malformed(_) | NodeUse::Repeated | NodeUse::Unreached => ItemKind::Unreached,
+            NodeUse::AccountTrie { .. } => InspectedKind::AccountNodes,
+            NodeUse::Storage(_) => InspectedKind::StorageNodes,
+            NodeUse::Malformed(_) | NodeUse::Repeated | NodeUse::Unreached => {
+                InspectedKind::Unreached
+            }
         }
     }
 }
 
 impl InspectedCode {
     /// Its kind.
-    pub const fn kind(&self) -> ItemKind {
-        if self.accounts > 0 { ItemKind::Codes } else { ItemKind::Unreached }
+    pub const fn kind(&self) -> InspectedKind {
+        if self.accounts > 0 { InspectedKind::Codes } else { InspectedKind::Unreached }
     }
 }
 
 impl InspectedHeader {
     /// Its kind.
-    pub const fn kind(&self) -> ItemKind {
-        if self.is_ancestor { ItemKind::Headers } else { ItemKind::Unreached }
+    pub const fn kind(&self) -> InspectedKind {
+        if self.is_ancestor { InspectedKind::Headers } else { InspectedKind::Unreached }
     }
 }
 

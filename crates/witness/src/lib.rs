@@ -73,8 +73,8 @@ mod types;
 pub use error::{DecodeError, StateError};
 pub use index::WitnessIndex;
 pub use inspect::{
-    InspectedAccount, InspectedCode, InspectedHeader, InspectedNode, Inspection, ItemCount,
-    ItemKind, NodeUse,
+    InspectedAccount, InspectedCode, InspectedHeader, InspectedKind, InspectedNode, Inspection,
+    ItemCount, NodeUse,
 };
 pub use items::Items;
 pub use order::HeaderOrder;

@@ -16,6 +16,7 @@ mod log_filter;
 mod logs;
 mod network;
 mod new_payload;
+mod overview;
 mod payload;
 mod raw;
 mod state;
@@ -61,6 +62,8 @@ pub struct Api {
     pub(crate) methods: Vec<Method>,
     /// The namespaces to which the port is restricted.
     namespaces: Option<Vec<String>>,
+    /// Whether a browser gets a page.
+    pub(crate) has_page: bool,
 }
 
 /// A method, and the function that answers it.
@@ -128,19 +131,19 @@ impl Api {
 
     /// The public port: reading the chain and its witnesses.
     pub fn public_port(engine: Arc<Engine>) -> Self {
-        Self::new(engine, plain(&[CHAIN, OWN, PUBLIC]))
+        Self::new(engine, plain(&[CHAIN, OWN, SHOWN, PUBLIC]))
     }
 
     /// The public port of a node: where `testing`, the head can be moved there.
     pub(crate) fn public_port_of(engine: Arc<Engine>, testing: bool) -> Self {
         let head = if testing { HEAD } else { &[] };
-        Self::new(engine, plain(&[CHAIN, OWN, PUBLIC, head]))
+        Self::new(engine, plain(&[CHAIN, OWN, SHOWN, PUBLIC, head]))
     }
 
     /// A Unix socket: the methods of both ports.
     pub fn local(engine: Arc<Engine>, testing: bool) -> Self {
         let testing = if testing { TESTING } else { &[] };
-        let all = [ENGINE, CHAIN, OWN, PUBLIC, HEAD, testing];
+        let all = [ENGINE, CHAIN, OWN, SHOWN, PUBLIC, HEAD, testing];
         let api = Self::new(engine, engine_entries().chain(plain(&all)));
         Self { is_local: true, ..api }
     }
@@ -170,7 +173,8 @@ impl Api {
         let methods = entries.iter().map(|entry| entry.method).collect();
         let (metrics, is_local) = (Arc::default(), false);
         let (feed, record, namespaces) = (None, None, None);
-        Self { engine, feed, record, metrics, is_local, entries, methods, namespaces }
+        let has_page = false;
+        Self { engine, feed, record, metrics, is_local, entries, methods, namespaces, has_page }
     }
 
     /// The same, counted among these metrics.
@@ -186,6 +190,11 @@ impl Api {
     /// The same, of a node with these names.
     pub(crate) fn with_record(self, record: Arc<NodeRecord>) -> Self {
         Self { record: Some(record), ..self }
+    }
+
+    /// The same, with a page for browsers, if there is to be one.
+    pub(crate) fn with_page(self, has_page: bool) -> Self {
+        Self { has_page, ..self }
     }
 
     /// The same, with subscriptions to what the feed tells.
@@ -227,6 +236,12 @@ impl fmt::Debug for Api {
 
 /// The methods that no other client has.
 const OWN: &[Entry] = &[quick("deponent_lastTimings", timings::last)];
+
+/// Those of them that the page at `GET /` calls.
+const SHOWN: &[Entry] = &[
+    method("deponent_inspectWitness", overview::inspect),
+    method("deponent_overview", overview::overview),
+];
 
 /// The methods of the Engine API whose versions follow the forks.
 fn engine_entries() -> impl Iterator<Item = Entry> {

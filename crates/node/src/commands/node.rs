@@ -70,6 +70,7 @@ fn node_options(args: NodeArgs) -> anyhow::Result<NodeOptions> {
             namespaces: namespaces(public.ws_api).or_else(|| http_api.clone()),
         }),
         http_namespaces: http_api,
+        http_page: public.http_page,
         engine: SocketAddr::new(authrpc.authrpc_addr, authrpc.authrpc_port),
         http_origins: AllowedOrigins {
             hosts: public.http_vhosts,

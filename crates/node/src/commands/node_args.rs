@@ -103,6 +103,12 @@ pub(super) struct PublicArgs {
     #[arg(long = "http.api", value_name = "NAMES", value_delimiter = ',',
           value_parser = NAMESPACES, hide_possible_values = true)]
     pub(super) http_api: Vec<String>,
+    /// Show browsers a page at GET /, with the heads, the newest blocks and what is in their
+    /// witnesses; --http.page=false does not.
+    #[arg(long = "http.page", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_value_t = true, default_missing_value = "true", action = ArgAction::Set,
+          hide_possible_values = true)]
+    pub(super) http_page: bool,
     /// Host names under which the public port may be called, between commas, besides IP addresses;
     /// * for any name.
     #[arg(

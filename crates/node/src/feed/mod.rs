@@ -5,6 +5,7 @@
 //! topics that have subscriptions.
 
 mod queue;
+mod times;
 mod witnesses;
 
 use std::fmt;
@@ -14,6 +15,7 @@ use std::time::Instant;
 
 use alloy_primitives::B256;
 use alloy_rpc_types_eth::{Header, Log};
+use engine::Timings;
 use engine::{BlockRecord, ChainEvent, Engine, HeadChange, Heads, PersistedBlock, SyncProgress};
 use rpc::{Json, Published, Subscription, Topic};
 use tokio::sync::Semaphore;
@@ -22,6 +24,7 @@ use crate::limits::{FEED_REPLAYS, OBSERVER_PAUSE};
 use crate::logs::block_logs;
 use crate::observe::Observer;
 use queue::{EventQueue, Next};
+use times::BlockTimes;
 
 pub(crate) use witnesses::MissedError;
 
@@ -33,6 +36,8 @@ pub(crate) struct Feed {
     told: Condvar,
     /// Canonical heads, as they are persisted.
     persisted: Topic,
+    /// Where the time of the newest blocks went.
+    times: Mutex<BlockTimes>,
     queue: Arc<EventQueue>,
     /// One permit for each subscriber that is told what it missed.
     replays: Arc<Semaphore>,
@@ -94,6 +99,7 @@ impl Feed {
             state,
             told: Condvar::new(),
             persisted,
+            times: Mutex::default(),
             queue: queue.clone(),
             replays,
         });
@@ -126,6 +132,15 @@ impl Feed {
     /// Tells subscribers and observers of something that did not happen in the engine.
     pub(crate) fn tell(&self, event: &ChainEvent) {
         self.queue.push(event);
+    }
+
+    /// Where the time of a block went, if it is one of the newest.
+    pub(crate) fn timings(&self, hash: &B256) -> Option<Timings> {
+        self.times().get(hash)
+    }
+
+    fn times(&self) -> MutexGuard<'_, BlockTimes> {
+        self.times.lock().expect("nothing panics while it is held")
     }
 
     fn run(&self, mut observers: Vec<Box<dyn Observer>>) {
@@ -164,6 +179,9 @@ impl Feed {
     }
 
     fn handle(&self, event: &ChainEvent) {
+        if let ChainEvent::Ran(figures) = event {
+            self.times().add(figures.hash, figures.timings);
+        }
         if let ChainEvent::Chosen(change) = event
             && change.before.head != change.now.head
         {

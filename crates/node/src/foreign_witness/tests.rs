@@ -47,6 +47,10 @@ fn the_forms_of_other_tools_say_the_same() {
     };
     check(&with("keys", Value::Null), &["keys given"]);
     check(&with("keys", json!(["0x01"])), &["keys given"]);
+    check(&with("keys", json!([7])), &["keys given"]);
+    let keyed = with("keys", json!(["0x0102", "03"])).to_string();
+    let keys = ForeignWitness::read(&keyed).expect("a witness").keys;
+    assert_eq!(keys, [&[1, 2][..], &[3]].map(Bytes::copy_from_slice));
     let [first, second, third] = [7, 8, 9].map(rlp);
     check(&with("headers", json!([third, second, first])), &["headers reversed"]);
     let mixed = "headers out of order, or some twice";

@@ -17,7 +17,7 @@ use rpc::{Client, ConnectOptions, SessionClient, quote, read_json, response};
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 
-use super::{Outcome, VerifyArgs, chain, judge};
+use super::{GivenBlock, Outcome, VerifyArgs, chain, judge};
 use crate::foreign_witness::ForeignWitness;
 use crate::limits::{VERIFY_BLOCKS, VERIFY_CALL_TIME, VERIFY_FILE_BYTES};
 
@@ -91,6 +91,14 @@ fn verify_one(
     let given = endpoint.witness(&block)?;
     *kept = Some(endpoint);
     judge(args, chain, &block, &given)
+}
+
+/// Fetches one block and its witness.
+pub(super) fn fetch(url: &str, cacert: Option<&Path>, block: &str) -> anyhow::Result<GivenBlock> {
+    let mut endpoint = EndpointAddress::parse(url, cacert)?.connect()?;
+    let block = endpoint.block(&NamedBlock::of(block))?;
+    let given = endpoint.witness(&block)?;
+    Ok(GivenBlock { block, given })
 }
 
 /// A block as the caller names it.

@@ -12,10 +12,12 @@ mod extract;
 mod files;
 mod geth;
 mod geth_methods;
+mod inspect;
 mod integrations;
 mod load;
 mod log;
 mod metrics;
+mod page;
 mod persistence;
 #[cfg(target_os = "linux")]
 mod public_calls;

@@ -132,8 +132,9 @@ fn check_sums(inspection: &Inspection, witness: &Witness, state: &NaiveState) {
     assert_eq!(kinds.iter().map(|kind| kind.bytes).sum::<usize>(), witness.content_bytes());
     let items: usize = kinds.iter().map(|kind| kind.items).sum();
     assert_eq!(items, witness.lists().map(Items::len).iter().sum::<usize>());
-    for (kind, depths) in
-        [ItemKind::AccountNodes, ItemKind::StorageNodes].into_iter().zip(inspection.depths())
+    for (kind, depths) in [InspectedKind::AccountNodes, InspectedKind::StorageNodes]
+        .into_iter()
+        .zip(inspection.depths())
     {
         assert_eq!(
             depths.iter().map(|depth| depth.bytes).sum::<usize>(),
@@ -145,9 +146,9 @@ fn check_sums(inspection: &Inspection, witness: &Witness, state: &NaiveState) {
         );
     }
     let storage = inspection.accounts.iter().map(|account| account.storage.bytes).sum::<usize>();
-    assert_eq!(storage, kinds[ItemKind::StorageNodes as usize].bytes);
+    assert_eq!(storage, kinds[InspectedKind::StorageNodes as usize].bytes);
     let codes = inspection.accounts.iter().map(|account| account.code_bytes).sum::<usize>();
-    assert_eq!(codes, kinds[ItemKind::Codes as usize].bytes);
+    assert_eq!(codes, kinds[InspectedKind::Codes as usize].bytes);
     for code in &inspection.codes {
         let mut of = inspection.accounts.iter().map(|account| account.hashed_address);
         let has_it = |address: &B256| state.code_hashes[address] == code.hash;
@@ -156,7 +157,7 @@ fn check_sums(inspection: &Inspection, witness: &Witness, state: &NaiveState) {
     }
     let ancestors: Vec<_> = inspection.headers.iter().map(|header| header.is_ancestor).collect();
     assert_eq!(ancestors, [true, false, true]);
-    assert_eq!(kinds[ItemKind::Headers as usize].items, 2);
+    assert_eq!(kinds[InspectedKind::Headers as usize].items, 2);
 }
 
 #[test]
@@ -168,7 +169,7 @@ fn without_the_parents_header_nothing_is_reached() {
     };
     let inspection = Inspection::new(&witness, B256::repeat_byte(1));
     assert_eq!(inspection.state_root, None);
-    assert_eq!(inspection.kinds()[ItemKind::Unreached as usize].items, 4);
+    assert_eq!(inspection.kinds()[InspectedKind::Unreached as usize].items, 4);
     assert_eq!(inspection.headers[1].number, None);
 }
 

@@ -1,6 +1,7 @@
 //! A node in this process, on free ports of 127.0.0.1, with one client on each.
 
 pub(crate) mod bench_program;
+pub(crate) mod browser;
 
 use std::path::PathBuf;
 
