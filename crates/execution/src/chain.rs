@@ -320,6 +320,14 @@ impl ChainSpec {
 }
 
 impl ChainSpec {
+    /// The time of a fork, in seconds; `None` where it is not scheduled by time.
+    pub fn fork_time(&self, fork: EthereumHardfork) -> Option<u64> {
+        match self.ethereum_fork_activation(fork) {
+            ForkCondition::Timestamp(time) => Some(time),
+            _ => None,
+        }
+    }
+
     /// The times of all forks that are scheduled by time, in seconds, ascending, each once.
     pub fn fork_times(&self) -> Vec<u64> {
         let times = self.forks.iter().filter_map(|(_, condition)| match condition {

@@ -10,7 +10,7 @@ use clap_complete::Shell;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::commands::{self, DbArgs, ExportArgs, ImportArgs, InitArgs, NodeArgs};
+use crate::commands::{self, DbArgs, ExportArgs, ImportArgs, InitArgs, NodeArgs, StatusArgs};
 use crate::console::{VERSION, printed};
 use crate::demo::DemoArgs;
 use crate::disk::DiskFault;
@@ -46,6 +46,8 @@ enum Command {
         /// One of the commands, for its page.
         command: Option<String>,
     },
+    /// Say how a running node is: its heads, what is kept, its disk, and who calls it.
+    Status(StatusArgs),
     /// Verify one block on its witness alone.
     Verify(VerifyArgs),
     /// Say what is in a witness and whose it is, or how two witnesses differ.
@@ -111,6 +113,7 @@ pub fn main() -> ExitCode {
         Command::Man { command } => print_man(command.as_deref()),
         Command::Verify(args) => return crate::verify::run(&args),
         Command::Witness(args) => return crate::inspect::run(&args),
+        Command::Status(args) => commands::status(&args),
         Command::Init(args) => commands::init(&args),
         Command::Import(args) => commands::import(&args),
         Command::Export(args) => commands::export(&args),

@@ -2,6 +2,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use engine::{Engine, EngineOptions};
@@ -21,7 +22,7 @@ use crate::limits;
 use crate::memory::NodeMemory;
 use crate::metrics::{Metrics, MetricsObserver, MetricsPort, NodeState};
 use crate::node_record::NodeRecord;
-use crate::observe::{BlockLog, Observer};
+use crate::observe::{BlockLog, CacheSizes, ClientWatch, NodeCondition, Observer, SlowBlocks};
 
 /// The configuration of a [`Node`].
 #[derive(Debug, Clone)]
@@ -56,6 +57,8 @@ pub struct NodeOptions {
     pub zstd: bool,
     /// Whether the engine port offers `testing_buildBlockV1`.
     pub testing: bool,
+    /// The time from which a block is slow and has a line of JSON in the log, if any has.
+    pub slow_block: Option<Duration>,
     /// The free bytes of the data directory's disk below which the node stops; 0 is no bound.
     pub min_free_bytes: u64,
     /// Memory of the ports; that of the caches is in the options of engine and database.
@@ -96,6 +99,7 @@ impl NodeOptions {
             jwt_file: None,
             zstd: true,
             testing: false,
+            slow_block: None,
             min_free_bytes: 0,
             memory: NodeMemory::default(),
             metrics: None,
@@ -127,6 +131,7 @@ pub struct Node {
     stop: watch::Sender<()>,
     ports: JoinSet<()>,
     faults: Faults,
+    condition: Arc<NodeCondition>,
     /// Turns changes of the chain into notifications.
     _feed: FeedThread,
     /// Looks at the free space, and at the memory of the public port.
@@ -154,22 +159,19 @@ impl Node {
         let (given, own_jwt) = (jwt_file.as_deref(), data_dir.join("jwt.hex"));
         let node_key = data_dir.join("nodekey");
         let given = given.map(JwtSecret::load).transpose()?;
+        let caches = cache_sizes(&options.database, &options.engine_options);
         let chain = open_chain(genesis, data_dir, options.database, options.engine_options).await?;
-        let faults = Faults::default();
-        let failed = faults.clone();
-        chain.on_failure(move |error| failed.write_failed(error));
-        let mut watch = JoinSet::new();
-        if min_free_bytes > 0 {
-            watch.spawn(watch_free(files.clone(), min_free_bytes, faults.clone()));
-        }
+        let (faults, watch) = watch_disk(&chain, &files, min_free_bytes);
         // The secret is created after the chain is opened: without a chain no file is made.
         let jwt = given.map_or_else(|| JwtSecret::load_or_create(&own_jwt), Ok)?;
         let record = Arc::new(NodeRecord::load_or_create(&node_key)?);
         let metrics = Arc::<Metrics>::default();
-        let (feed, feed_thread) = Feed::start(chain.clone(), observers(&chain, &metrics)?)?;
+        let condition = Arc::new(NodeCondition::new(files.clone(), caches));
+        let observers = observers(&chain, &metrics, &condition, options.slow_block)?;
+        let (feed, feed_thread) = Feed::start(chain.clone(), observers)?;
         let offer = |api: Api| {
             let api = api.with_feed(feed.clone()).with_record(record.clone());
-            api.with_metrics(metrics.clone())
+            api.with_metrics(metrics.clone()).with_condition(condition.clone())
         };
         let mut node = Self {
             engine_addr: engine,
@@ -183,6 +185,7 @@ impl Node {
             stop: watch::Sender::new(()),
             ports: JoinSet::new(),
             faults,
+            condition: condition.clone(),
             _feed: feed_thread,
             _watch: watch,
             _public_calls: PublicCalls::start()?,
@@ -227,7 +230,8 @@ impl Node {
 
     /// Stops listening, lets running calls finish, and returns when they have.
     pub async fn stop(self) {
-        let Self { stop, mut ports, ipc_path, .. } = self;
+        let Self { stop, mut ports, ipc_path, condition, .. } = self;
+        condition.stop();
         drop(stop);
         if let Some(path) = ipc_path {
             // The socket may have been removed already.
@@ -328,12 +332,42 @@ fn bind_socket(path: &Path) -> anyhow::Result<Listener> {
     Ok(listener.into())
 }
 
+/// Waits for faults of the disk, and looks at its free space if some is to stay free.
+fn watch_disk(engine: &Engine, data_dir: &Path, min_free_bytes: u64) -> (Faults, JoinSet<()>) {
+    let faults = Faults::default();
+    let failed = faults.clone();
+    engine.on_failure(move |error| failed.write_failed(error));
+    let mut watch = JoinSet::new();
+    if min_free_bytes > 0 {
+        watch.spawn(watch_free(data_dir.to_owned(), min_free_bytes, faults.clone()));
+    }
+    (faults, watch)
+}
+
+fn cache_sizes(database: &DatabaseOptions, engine: &EngineOptions) -> CacheSizes {
+    CacheSizes {
+        pages: database.cache_bytes,
+        codes: database.code_cache_bytes + engine.code_cache_bytes as u64,
+        witnesses: engine.witness_cache_bytes as u64,
+    }
+}
+
 /// Those that are told of all events.
 fn observers(
     engine: &Arc<Engine>,
     metrics: &Arc<Metrics>,
+    condition: &Arc<NodeCondition>,
+    slow_block: Option<Duration>,
 ) -> anyhow::Result<Vec<Box<dyn Observer>>> {
-    Ok(vec![Box::new(BlockLog::new(engine.clone())?), Box::new(MetricsObserver(metrics.clone()))])
+    let mut all: Vec<Box<dyn Observer>> = vec![
+        Box::new(BlockLog::new(engine.clone())?),
+        Box::new(ClientWatch(condition.clone())),
+        Box::new(MetricsObserver(metrics.clone())),
+    ];
+    if let Some(from) = slow_block {
+        all.push(Box::new(SlowBlocks { from }));
+    }
+    Ok(all)
 }
 
 /// Any name and no web page, for ports that web pages cannot use.

@@ -6,6 +6,7 @@ use engine::SyncProgress;
 use rpc::rest::{Request, Resources, Response, StatusCode};
 use rpc::{Error, Handler, Json, Method, Params, RawValue};
 use rpc::{Subscription, SubscriptionMethods};
+use serde_json::json;
 
 use crate::api::{self, Api, SUBSCRIPTIONS};
 use crate::page;
@@ -13,6 +14,9 @@ use crate::rest;
 
 impl Handler for Api {
     fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Json, Error> {
+        if let Some(condition) = self.condition.as_ref().filter(|_| method.starts_with("engine_")) {
+            condition.called(&rpc::quote(method));
+        }
         let (begun, found) = (Instant::now(), self.entry(method));
         let answer = match found {
             Some(found) => Params::of(params).and_then(|params| found.call(self, params)),
@@ -31,17 +35,29 @@ impl Handler for Api {
         &self.methods
     }
 
-    /// `/health` says that the process answers, `/ready` that it validates and is in step.
-    fn probe(&self, path: &str) -> Option<Result<(), String>> {
+    /// `/health` and `/live` say that the process answers, `/ready` that it validates and is in
+    /// step.
+    fn probe(&self, path: &str) -> Option<Result<String, String>> {
         match path {
-            "/health" => Some(Ok(())),
-            "/ready" => Some(self.is_ready()),
+            "/health" => Some(Ok(String::new())),
+            "/live" => Some(Ok(json!({"live": true}).to_string())),
+            "/ready" => {
+                let reasons = self.why_not_ready();
+                let body = json!({"ready": reasons.is_empty(), "reasons": reasons}).to_string();
+                Some(if reasons.is_empty() { Ok(body) } else { Err(body) })
+            }
             _ => None,
         }
     }
 
     fn page(&self) -> Option<Response> {
         self.has_page.then(page::response)
+    }
+
+    fn user_agent(&self, user_agent: &str) {
+        if let Some(condition) = &self.condition {
+            condition.user_agent(user_agent);
+        }
     }
 
     /// The Engine API over REST, on its own ports.
@@ -66,16 +82,30 @@ impl Handler for Api {
 }
 
 impl Api {
-    /// Whether blocks are validated and the chain is in step; else why not.
-    fn is_ready(&self) -> Result<(), String> {
-        self.engine.check().map_err(|error| format!("a write has failed: {error}"))?;
+    /// Why the chain cannot be relied on now; nothing where blocks are validated, a consensus
+    /// client leads, and the chain is in step with it.
+    pub(crate) fn why_not_ready(&self) -> Vec<String> {
+        let mut reasons = Vec::new();
+        if let Some(condition) = &self.condition {
+            if condition.is_stopping() {
+                reasons.push("the node is stopping".to_owned());
+            }
+            if !condition.has_chosen() {
+                let reason = "no consensus client has named a head since the start";
+                reasons.push(reason.to_owned());
+            }
+        }
+        if let Err(error) = self.engine.check() {
+            reasons.push(format!("a write has failed: {}", rpc::shortened(error.to_string())));
+        }
         match self.engine.progress() {
-            Ok(None) => Ok(()),
-            Ok(Some(SyncProgress { current, highest, .. })) => Err(format!(
+            Ok(None) => {}
+            Ok(Some(SyncProgress { current, highest, .. })) => reasons.push(format!(
                 "not in step: the head is block {current}, the highest block heard of {highest}"
             )),
-            Err(error) => Err(error.to_string()),
+            Err(error) => reasons.push(rpc::shortened(error.to_string())),
         }
+        reasons
     }
 }
 

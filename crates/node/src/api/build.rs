@@ -67,6 +67,9 @@ pub(crate) fn update_forkchoice(
         Err(error) => (None, Some(error)),
     };
     let outcome = api.engine.forkchoice_updated(state, build).map_err(refusal)?;
+    if let Some(condition) = api.condition.as_ref().filter(|_| outcome.is_applied) {
+        condition.chosen();
+    }
     match bad {
         Some(error) if outcome.is_applied => Err(failed(api, error)),
         _ => Ok(outcome),

@@ -37,12 +37,15 @@ pub(crate) struct ClientVersion {
 }
 
 /// `engine_getClientVersionV1`.
-pub(super) fn engine_client_version(_: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+pub(super) fn engine_client_version(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let Object(version): Object<ClientVersion> = params.next("clientVersion")?;
     let ClientVersion { code, name, version, commit } = version;
     params.end()?;
     let [code, name, version, commit] = [code, name, version, commit].map(quote);
-    tracing::debug!(code, name, version, commit, "the consensus client");
+    tracing::debug!(code, name, version, commit, "engine_getClientVersion");
+    if let Some(condition) = &api.condition {
+        condition.told_version(format!("{name} {version}"));
+    }
     Json::of(&[our_version()])
 }
 

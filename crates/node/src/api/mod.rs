@@ -20,6 +20,7 @@ mod overview;
 mod payload;
 mod raw;
 mod state;
+mod status;
 mod stored;
 mod subscribe;
 mod timings;
@@ -45,6 +46,7 @@ pub(crate) use subscribe::{SUBSCRIPTIONS, subscribe};
 use crate::feed::Feed;
 use crate::metrics::{Metrics, Wire};
 use crate::node_record::NodeRecord;
+use crate::observe::NodeCondition;
 
 /// One port's methods, answered by an engine.
 pub struct Api {
@@ -57,6 +59,8 @@ pub struct Api {
     pub(crate) metrics: Arc<Metrics>,
     /// Whether it is a Unix socket's.
     is_local: bool,
+    /// How the node is, where it is one.
+    pub(crate) condition: Option<Arc<NodeCondition>>,
     entries: Vec<Entry>,
     /// The methods of all entries.
     pub(crate) methods: Vec<Method>,
@@ -172,9 +176,19 @@ impl Api {
         let entries: Vec<_> = entries.collect();
         let methods = entries.iter().map(|entry| entry.method).collect();
         let (metrics, is_local) = (Arc::default(), false);
-        let (feed, record, namespaces) = (None, None, None);
-        let has_page = false;
-        Self { engine, feed, record, metrics, is_local, entries, methods, namespaces, has_page }
+        let (feed, record, condition, namespaces) = (None, None, None, None);
+        Self {
+            engine,
+            feed,
+            record,
+            condition,
+            metrics,
+            is_local,
+            entries,
+            methods,
+            namespaces,
+            has_page: false,
+        }
     }
 
     /// The same, counted among these metrics.
@@ -195,6 +209,11 @@ impl Api {
     /// The same, with a page for browsers, if there is to be one.
     pub(crate) fn with_page(self, has_page: bool) -> Self {
         Self { has_page, ..self }
+    }
+
+    /// The same, of a node of which this is known.
+    pub(crate) fn with_condition(self, condition: Arc<NodeCondition>) -> Self {
+        Self { condition: Some(condition), ..self }
     }
 
     /// The same, with subscriptions to what the feed tells.
@@ -266,6 +285,7 @@ const ENGINE: &[Entry] = &[
     quick("engine_getSyncStatus", config::sync_status),
     quick(EXCHANGE_CAPABILITIES, identity::exchange_capabilities),
     quick(GET_CLIENT_VERSION, identity::engine_client_version),
+    method("deponent_status", status::status),
 ];
 
 const CHAIN: &[Entry] = &[

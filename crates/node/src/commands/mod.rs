@@ -6,6 +6,7 @@ mod import;
 mod init;
 mod node;
 mod node_args;
+mod status;
 mod storage;
 
 use std::path::Path;
@@ -24,6 +25,7 @@ pub(crate) use import::{ImportArgs, import};
 pub(crate) use init::{InitArgs, init};
 pub(crate) use node::run_node;
 pub(crate) use node_args::NodeArgs;
+pub(crate) use status::{StatusArgs, status};
 
 /// Opens the chain in a data directory, or begins it with the genesis in the file `chain`.
 fn open(data_dir: &Path, chain: Option<&Path>, storage: &StorageArgs) -> anyhow::Result<Engine> {

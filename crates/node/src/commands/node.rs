@@ -3,7 +3,10 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
+use alloy_eips::eip8282::{BUILDER_DEPOSIT_CONTRACT_ADDRESS, BUILDER_EXIT_CONTRACT_ADDRESS};
+use alloy_hardforks::EthereumHardfork;
 use anyhow::Context;
+use engine::Engine;
 use files::read_genesis;
 use rpc::AllowedOrigins;
 use state::{JournalMode, Options as DatabaseOptions};
@@ -84,6 +87,7 @@ fn node_options(args: NodeArgs) -> anyhow::Result<NodeOptions> {
         jwt_file: authrpc.authrpc_jwtsecret,
         zstd: !public.zstd_disable,
         testing: authrpc.testing,
+        slow_block: args.debug.slow_block.0,
         min_free_bytes: args.min_free_bytes,
         memory,
         metrics: args.metrics.address(),
@@ -93,6 +97,26 @@ fn node_options(args: NodeArgs) -> anyhow::Result<NodeOptions> {
         },
         engine_options,
     })
+}
+
+/// Says that from Amsterdam on no block can be valid, where the contracts are missing that each
+/// block calls then.
+fn warn_of_builder_contracts(engine: &Engine) {
+    let Some(time) = engine.chain().fork_time(EthereumHardfork::Amsterdam) else { return };
+    let Ok(state) = engine.state(engine.heads().head) else { return };
+    let contracts = [
+        ("builder deposits", BUILDER_DEPOSIT_CONTRACT_ADDRESS),
+        ("builder exits", BUILDER_EXIT_CONTRACT_ADDRESS),
+    ];
+    for (contract, address) in contracts {
+        if state.code(address).is_ok_and(|code| code.is_empty()) {
+            tracing::warn!(
+                contract, %address, amsterdam = time,
+                "a system contract of Amsterdam (EIP-8282) is missing: unless it is deployed \
+                 before, no block is valid from Amsterdam on. Add it to the genesis"
+            );
+        }
+    }
 }
 
 /// Says once that flags of peer-to-peer networking do nothing.
@@ -179,6 +203,14 @@ async fn stop(node: Node, fault: Option<DiskFault>) -> anyhow::Result<()> {
     let engine = node.engine().clone();
     node.stop().await;
     let last = engine.persist().map_err(|error| DiskFault::Write { reason: error.to_string() });
+    let heads = engine.heads();
+    match (&fault, &last) {
+        (None, Ok(())) => {
+            let number = engine.number(&heads.head).ok().flatten();
+            tracing::info!(number, hash = %heads.head, "stopped, and all is persisted");
+        }
+        _ => tracing::error!("stopped, for a fault of the disk: what was called VALID is kept"),
+    }
     fault.map_or(Ok(()), Err).and(last).map_err(anyhow::Error::from)
 }
 
@@ -187,7 +219,9 @@ fn announce(node: &Node, jwt: &Path) {
     let (chain_id, genesis) = (node.engine().chain().chain_id(), node.engine().heads().genesis);
     tracing::info!(chain_id, %genesis, "Deponent {}", crate::console::VERSION);
     let head = node.engine().heads().head;
-    tracing::info!(%head, "chain opened");
+    let number = node.engine().number(&head).ok().flatten();
+    tracing::info!(number, %head, "chain opened");
+    warn_of_builder_contracts(node.engine());
     tracing::info!(%engine, jwt = %jwt.display(), "Engine API");
     if node.offers_http {
         tracing::info!(%http, "public JSON-RPC");

@@ -10,7 +10,8 @@ use engine::EngineOptions;
 use super::storage::{StorageArgs, with_default};
 use crate::data_directory::Retention;
 use crate::flags::values::{
-    LOCALHOST, count, parse_bytes, parse_ip, parse_port, positive, shown_bytes,
+    LOCALHOST, Threshold, count, parse_bytes, parse_duration, parse_ip, parse_port, positive,
+    shown_bytes,
 };
 use crate::memory::DEFAULT_MEMORY;
 use crate::{NodeMemory, limits};
@@ -52,6 +53,8 @@ pub(crate) struct NodeArgs {
     engine: EngineArgs,
     #[command(flatten)]
     pub(super) metrics: MetricsArgs,
+    #[command(flatten)]
+    pub(super) debug: DebugArgs,
     #[command(flatten)]
     pub(super) network: NetworkArgs,
 }
@@ -259,6 +262,18 @@ struct EngineArgs {
     /// beside the others].
     #[arg(long = "engine.trie-workers", value_name = "THREADS", value_parser = count::<usize>)]
     trie_workers: Option<usize>,
+}
+
+/// More lines of the log.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Debugging")]
+pub(super) struct DebugArgs {
+    /// Log a line of JSON with the figures of each block that takes this long or longer, as geth
+    /// does, in the form of execution-specs' execution metrics: 500ms, 2s, 0 for every block, -1s
+    /// for none.
+    #[arg(long = "debug.logslowblock", value_name = "DURATION", value_parser = parse_duration,
+          default_value = "-1s", allow_hyphen_values = true)]
+    pub(super) slow_block: Threshold,
 }
 
 /// Flags of other clients for peer-to-peer networking, of which this one has none.

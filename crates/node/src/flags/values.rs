@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
+use std::time::Duration;
 
 /// 127.0.0.1, where ports listen unless told otherwise.
 pub(crate) const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -56,6 +57,34 @@ pub(crate) fn shown_bytes(bytes: u64) -> String {
     unit.map_or_else(|| bytes.to_string(), |(shift, name)| format!("{}{name}", bytes >> shift))
 }
 
+/// A duration from which something holds, if ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Threshold(pub(crate) Option<Duration>);
+
+/// A duration as Go writes it, with one unit; one below zero is none.
+pub(crate) fn parse_duration(text: &str) -> Result<Threshold, String> {
+    let expected = || "expected a duration, as 500ms, 2s or 1m; 0 or a negative one".to_owned();
+    let (is_negative, magnitude) = match text.strip_prefix('-') {
+        Some(magnitude) => (true, magnitude),
+        None => (false, text),
+    };
+    let end = magnitude.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (number, unit) = magnitude.split_at(end.unwrap_or(magnitude.len()));
+    let number: f64 = number.parse().map_err(|_| expected())?;
+    let seconds = match unit {
+        "ns" => 1e-9,
+        "us" | "µs" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        "" if number == 0.0 => 1.0,
+        _ => return Err(expected()),
+    };
+    let duration = Duration::try_from_secs_f64(number * seconds).map_err(|_| expected())?;
+    Ok(Threshold((!is_negative).then_some(duration)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,6 +99,17 @@ mod tests {
         for text in ["", "G", "1GB", "1.5G", "-1", "512iB", "99999999T"] {
             let fault = parse_bytes(text).expect_err(text);
             assert!(fault.contains("512MiB"), "{fault}");
+        }
+    }
+
+    #[test]
+    fn durations_are_those_of_go() {
+        let millis = |text| parse_duration(text).expect(text).0.map(|time| time.as_millis());
+        let read = ["0", "0s", "250ms", "1.5s", "2m", "-1s", "-1ns"].map(millis);
+        let expected = [Some(0), Some(0), Some(250), Some(1500), Some(120_000), None, None];
+        assert_eq!(read, expected);
+        for text in ["", "2", "s", "1x", "1s2", "--1s", "1e400s"] {
+            parse_duration(text).expect_err(text);
         }
     }
 }

@@ -21,6 +21,10 @@ pub(crate) struct BlockLog {
     blocks: Option<Blocks>,
     /// When the last line about blocks was written.
     logged: Option<Instant>,
+    /// The safe and the finalized block, where they have changed since the last line about them.
+    settled: Settled,
+    /// When that was written.
+    settled_logged: Option<Instant>,
     /// The newest block that has run.
     ran: u64,
     /// The head that the fork choice has chosen.
@@ -28,6 +32,13 @@ pub(crate) struct BlockLog {
     persisted: u64,
     /// When the last fork choice was applied, or the last line said that there is none.
     chosen: Instant,
+}
+
+/// Numbers of a safe and a finalized block.
+#[derive(Debug, Clone, Copy, Default)]
+struct Settled {
+    safe: Option<u64>,
+    finalized: Option<u64>,
 }
 
 /// Blocks that have run since the last line about blocks.
@@ -62,6 +73,8 @@ impl BlockLog {
             engine,
             blocks: None,
             logged: None,
+            settled: Settled::default(),
+            settled_logged: None,
             ran: head,
             head,
             persisted: head,
@@ -86,9 +99,26 @@ impl BlockLog {
 
     /// Writes the line about blocks, unless there was one within the last second.
     fn log_due_blocks(&mut self) {
-        if self.logged.is_none_or(|logged| logged.elapsed() >= BLOCK_LOG_PAUSE) {
+        if is_due(self.logged) {
             self.log_blocks();
         }
+    }
+
+    /// The same for the line about the safe and the finalized block.
+    fn log_due_settled(&mut self) {
+        let Settled { safe, finalized } = self.settled;
+        if (safe.is_some() || finalized.is_some()) && is_due(self.settled_logged) {
+            let head = self.head;
+            tracing::info!(finalized, safe, head, "fork choice");
+            (self.settled, self.settled_logged) = (Settled::default(), Some(Instant::now()));
+        }
+    }
+
+    /// Writes what was to be summed.
+    fn log_all(&mut self) {
+        (self.logged, self.settled_logged) = (None, None);
+        self.log_due_blocks();
+        self.log_due_settled();
     }
 
     fn log_blocks(&mut self) {
@@ -137,16 +167,15 @@ impl BlockLog {
     }
 
     /// The safe and the finalized block, where they have changed.
-    fn settled(&self, before: &Heads, now: &Heads) {
+    fn settled(&mut self, before: &Heads, now: &Heads) {
         let changed = |before: Option<B256>, now: Option<B256>| {
             now.filter(|_| now != before).and_then(|hash| self.number(&hash))
         };
         let safe = changed(before.safe, now.safe);
         let finalized = changed(before.finalized, now.finalized);
-        if safe.is_some() || finalized.is_some() {
-            let head = self.head;
-            tracing::info!(finalized, safe, head, "fork choice");
-        }
+        self.settled.safe = safe.or(self.settled.safe);
+        self.settled.finalized = finalized.or(self.settled.finalized);
+        self.log_due_settled();
     }
 
     /// While it catches up, a consensus client may send payloads and no fork choice.
@@ -198,13 +227,14 @@ impl Observer for BlockLog {
 
     fn second(&mut self) {
         self.log_due_blocks();
+        self.log_due_settled();
         self.log_headless();
     }
 }
 
 impl Drop for BlockLog {
     fn drop(&mut self) {
-        self.log_blocks();
+        self.log_all();
     }
 }
 
@@ -255,13 +285,18 @@ impl Sum {
 
     /// Megabytes, and megabytes at most.
     fn megabytes(self) -> (Option<f64>, Option<f64>) {
-        let megabytes = |bytes: usize| (bytes as f64 / 1e4).round() / 100.0;
+        let megabytes = |bytes: usize| (bytes as f64 / 1e3).round() / 1e3;
         match self {
             Self::Exactly(bytes) => (Some(megabytes(bytes)), None),
             Self::AtMost(bytes) => (None, Some(megabytes(bytes))),
             Self::Unknown => (None, None),
         }
     }
+}
+
+/// Whether a line may be written, of which this was the last.
+fn is_due(last: Option<Instant>) -> bool {
+    last.is_none_or(|last| last.elapsed() >= BLOCK_LOG_PAUSE)
 }
 
 /// Millions of gas a second.

@@ -36,6 +36,12 @@ pub use crate::forks::rules;
 pub(crate) fn answer(api: &Api, request: Request) -> Response {
     let client = request.headers.get(CLIENT_VERSION);
     tracing::debug!(method = %request.method, path = quote(&request.path), ?client, "REST");
+    if let Some(condition) = &api.condition {
+        if let Some(Ok(client)) = client.map(HeaderValue::to_str) {
+            condition.user_agent(client);
+        }
+        condition.called(&quote(&request.path));
+    }
     let begun = Instant::now();
     let response = route(api, &request).unwrap_or_else(Problem::response);
     api.metrics.requested(endpoint(&request.path), begun.elapsed(), response.status);

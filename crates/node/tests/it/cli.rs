@@ -279,6 +279,25 @@ fn every_command_has_the_version_with_its_commit() {
 }
 
 #[test]
+fn man_pages_have_the_commands_and_their_flags() {
+    let page = |arguments: &[&str]| {
+        let output = deponent().arg("man").args(arguments).output().expect("run");
+        (output.status.code(), String::from_utf8(output.stdout).expect("UTF-8"))
+    };
+    let (status, program) = page(&[]);
+    assert_eq!(status, Some(0));
+    for words in [".TH deponent 1", ".SH NAME", "deponent\\-node(1)", "deponent\\-status(1)"] {
+        assert!(program.contains(words), "{words:?} is not in {program}");
+    }
+    let (status, node) = page(&["node"]);
+    assert_eq!(status, Some(0));
+    for words in [".TH deponent-node 1", "\\-\\-debug.logslowblock", "\\-\\-datadir"] {
+        assert!(node.contains(words), "{words:?} is not in {node}");
+    }
+    assert_eq!(page(&["unknown"]).0, Some(1));
+}
+
+#[test]
 fn a_command_that_is_called_wrongly_ends_with_2() {
     for arguments in [
         &["db", "stats"][..],

@@ -1,9 +1,13 @@
 //! The log of a running node, as an operator reads it.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::persistence::{Process, directory};
+use crate::support::{genesis_of_all_forks, genesis_of_osaka};
+use alloy_eips::eip8282::BUILDER_EXIT_CONTRACT_ADDRESS;
 use serde_json::{Value, json};
 
 /// The file of a node's log.
@@ -120,4 +124,129 @@ async fn the_log_has_blocks_reorgs_fork_choices_and_failed_builds() {
     let refused = node.engine.call::<Value>("engine_getPayloadV5", json!(["0x0000000000000001"]));
     refused.await.expect_err("no such build");
     log.until(&["WARN", "no payload could be built", "no build has the id"]).await;
+}
+
+/// Sends SIGTERM.
+fn terminate(id: u32) {
+    let kill = Command::new("kill").arg(id.to_string()).status().expect("run");
+    assert!(kill.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_has_the_consensus_client_slow_blocks_and_how_the_node_stopped() {
+    let dir = directory();
+    let mut log = Log::of(dir.path());
+    let file = log.path.display().to_string();
+    let flags = ["--log.file", &file, "--debug.logslowblock", "0"];
+    let mut node = Process::start_with(dir.path(), &flags).await;
+    log.until(&["INFO", "chain opened number=0"]).await;
+    let genesis = node.head().await;
+    let first = node.add(&genesis, json!([]), json!([])).await;
+    let words = ["INFO", "a consensus client has called for the first time"];
+    let (before, line) = log.until(&words).await;
+    assert_eq!(field(&line, "method"), "\"engine_newPayloadV4\"");
+    assert!(before.iter().all(|line| !line.contains("WARN")), "{before:?}");
+    let client = json!([{
+        "code": "LH", "name": "Lighthouse", "version": "v9.0.0", "commit": "0x01020304",
+    }]);
+    for _ in 0..2 {
+        let ours = node.engine.call::<Value>("engine_getClientVersionV1", &client).await;
+        assert_eq!(ours.expect("an answer")[0]["code"], "DP");
+    }
+    // The line of execution-specs' metrics, as tools find it.
+    let (_, line) = log.until(&["WARN", r#"{"level":"warn","msg":"Slow block","block":{"#]).await;
+    let figures: Value =
+        serde_json::from_str(&line[line.find('{').expect("JSON")..]).expect("JSON");
+    assert_eq!(figures["block"]["hash"], first);
+    assert_eq!(figures["block"]["tx_count"], 0);
+    assert!(figures["timing"]["total_ms"].as_f64() > Some(0.0), "{line}");
+    assert!(figures["state_reads"]["accounts"].as_u64() > Some(0), "{line}");
+    // A version that is told twice is said once.
+    let words = ["INFO", "the consensus client name=\"Lighthouse v9.0.0\""];
+    log.until(&words).await;
+    node.choose(&first, false).await;
+    terminate(node.child.id());
+    let (before, _) = log.until(&["INFO", "SIGTERM: stopping"]).await;
+    assert!(before.iter().all(|line| !line.contains("Lighthouse")), "{before:?}");
+    let (_, line) = log.until(&["INFO", "stopped, and all is persisted number=1"]).await;
+    assert!(line.contains(first.as_str().expect("a hash")), "{line}");
+    assert_eq!(node.ended().await.0, Some(0));
+}
+
+/// The lines of a node's log in JSON, from the file and from the standard error, from its start to
+/// its end.
+fn json_lines(genesis: &Value, flags: &[&str]) -> [Vec<Value>; 2] {
+    let dir = tempfile::tempdir().expect("a directory");
+    let chain = dir.path().join("genesis.json");
+    std::fs::write(&chain, genesis.to_string()).expect("written");
+    let file = dir.path().join("logs");
+    std::fs::create_dir(&file).expect("made");
+    let mut node = Command::new(env!("CARGO_BIN_EXE_deponent"))
+        .args(["node", "--http.port", "0", "--authrpc.port", "0", "--log.format", "json"])
+        .args(flags)
+        .arg("--chain")
+        .arg(chain)
+        .arg("--datadir")
+        .arg(dir.path().join("data"))
+        .arg("--log.file")
+        .arg(&file)
+        .env_remove("RUST_LOG")
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let mut lines = BufReader::new(node.stderr.take().expect("piped")).lines();
+    let parse =
+        |line: &str| serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"));
+    let mut printed: Vec<Value> = Vec::new();
+    while printed.last().is_none_or(|line| line["message"] != "all methods, on a Unix socket") {
+        printed.push(parse(&lines.next().expect("it goes on").expect("UTF-8")));
+    }
+    terminate(node.id());
+    printed.extend(lines.map(|line| parse(&line.expect("UTF-8"))));
+    assert!(node.wait().expect("it ends").success());
+    let text = std::fs::read_to_string(file.join("deponent.log")).expect("the file");
+    [printed, text.lines().map(parse).collect()]
+}
+
+#[test]
+fn the_log_is_json_on_the_standard_error_and_in_the_file() {
+    let [printed, file] = json_lines(&genesis_of_osaka(), &["--port", "30303", "--nodiscover"]);
+    assert_eq!(printed.len(), file.len());
+    for line in &file {
+        for member in ["timestamp", "level", "target", "message"] {
+            assert!(line[member].is_string(), "{line}");
+        }
+    }
+    let find = |message: &str| {
+        let found = file.iter().find(|line| line["message"].as_str().expect("text") == message);
+        found.unwrap_or_else(|| panic!("{message:?} is not in {file:?}"))
+    };
+    assert_eq!(find("chain opened")["number"], 0);
+    assert_eq!(find("stopped, and all is persisted")["number"], 0);
+    // The flags of peer-to-peer networking have one warning.
+    let warnings: Vec<_> = file.iter().filter(|line| line["level"] == "WARN").collect();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert_eq!(warnings[0]["flags"], "--port --nodiscover");
+    let said = warnings[0]["message"].as_str().expect("text");
+    assert!(said.starts_with("these flags do nothing"), "{said}");
+}
+
+#[test]
+fn a_genesis_that_lacks_a_contract_of_amsterdam_has_a_warning() {
+    let warnings = |genesis: &Value| {
+        let [_, mut lines] = json_lines(genesis, &[]);
+        lines.retain(|line| line["level"] == "WARN");
+        lines
+    };
+    let mut genesis = genesis_of_all_forks();
+    assert_eq!(warnings(&genesis), [] as [Value; 0]);
+    let address = BUILDER_EXIT_CONTRACT_ADDRESS;
+    let alloc = genesis["alloc"].as_object_mut().expect("an object");
+    let count = alloc.len();
+    alloc.retain(|name, _| name.parse() != Ok(address));
+    assert_eq!(alloc.len(), count - 1);
+    let found = warnings(&genesis);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0]["contract"], "builder exits");
+    assert_eq!(found[0]["amsterdam"], 50);
 }

@@ -27,6 +27,7 @@ mod quotes;
 mod replay;
 mod rest;
 mod small_methods;
+mod status;
 mod subscriptions;
 mod support;
 mod tools;

@@ -158,7 +158,7 @@ impl Process {
     }
 
     /// Waits until it ends by itself. Gives its exit status and the rest of its log.
-    async fn ended(mut self) -> (Option<i32>, String) {
+    pub(crate) async fn ended(mut self) -> (Option<i32>, String) {
         let status = loop {
             if let Some(status) = self.child.try_wait().expect("it can be waited for") {
                 break status;
@@ -170,7 +170,7 @@ impl Process {
     }
 
     /// As `kill -9` does it.
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it ends");
     }
@@ -383,10 +383,18 @@ async fn probe(node: &Process, path: &str) -> (u16, String) {
 async fn a_gap_is_told_by_eth_syncing_and_ready_until_it_is_filled() {
     let dir = directory();
     let mut node = Process::start(dir.path()).await;
-    assert_eq!((probe(&node, "/health").await.0, probe(&node, "/ready").await.0), (200, 200));
+    assert_eq!((probe(&node, "/health").await.0, probe(&node, "/live").await.0), (200, 200));
+    let (status, answer) = probe(&node, "/ready").await;
+    let reason =
+        r#"{"ready":false,"reasons":["no consensus client has named a head since the start"]}"#;
+    assert!(status == 503 && answer.contains("application/json"), "{answer}");
+    assert!(answer.ends_with(reason), "{answer}");
     assert_eq!(probe(&node, "/other").await.0, 404);
     let genesis = node.head().await;
     let first = node.extend(&genesis, json!([]), false).await;
+    let (status, answer) = probe(&node, "/ready").await;
+    assert_eq!(status, 200, "{answer}");
+    assert!(answer.ends_with(r#"{"ready":true,"reasons":[]}"#), "{answer}");
     let second = node.build(&first, json!([]), json!([])).await;
     // Another chain has the blocks after that.
     let other_dir = directory();

@@ -113,6 +113,10 @@ impl HttpConnection {
         }
         if self.port.jwt.is_some() {
             self.slot.trust();
+            let agent = head.headers.get(header::USER_AGENT);
+            if let Some(Ok(agent)) = agent.map(HeaderValue::to_str) {
+                self.port.handler.user_agent(agent);
+            }
         }
         if !is_resource
             && is_probe(&head, &body)
@@ -123,8 +127,9 @@ impl HttpConnection {
         }
         if !is_resource && is_probe(&head, &body) {
             return match self.port.handler.probe(head.uri.path()) {
-                Some(Err(reason)) => refuse(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, reason)),
-                Some(Ok(())) | None => Response::new(ResponseBody::from(String::new())),
+                Some(Err(body)) => probed(StatusCode::SERVICE_UNAVAILABLE, body),
+                Some(Ok(body)) => probed(StatusCode::OK, body),
+                None => probed(StatusCode::OK, String::new()),
             };
         }
         if let (false, Some(upgrade)) = (is_resource, upgrade)
@@ -316,6 +321,20 @@ fn resource_response(
     let mut response = Response::new(ResponseBody::new(body, memory));
     *response.status_mut() = status;
     *response.headers_mut() = headers;
+    response
+}
+
+/// The answer to a monitor.
+fn probed(status: StatusCode, body: String) -> Response<ResponseBody> {
+    let is_json = !body.is_empty();
+    let mut response = Response::new(ResponseBody::from(body));
+    *response.status_mut() = status;
+    if is_json {
+        let json = HeaderValue::from_static("application/json");
+        response.headers_mut().insert(header::CONTENT_TYPE, json);
+        let no_store = HeaderValue::from_static("no-store");
+        response.headers_mut().insert(header::CACHE_CONTROL, no_store);
+    }
     response
 }
 

@@ -46,8 +46,9 @@ pub trait Handler: Send + Sync + 'static {
     }
 
     /// Answers `GET path`, by which a monitor asks how the server is: `None` where nothing is
-    /// there, an error of one sentence for status 503. The server answers `/`. It must be quick.
-    fn probe(&self, path: &str) -> Option<Result<(), String>> {
+    /// there; a body, which is JSON or empty, for status 200, and as an error for status 503. The
+    /// server answers `/`. It must be quick.
+    fn probe(&self, path: &str) -> Option<Result<String, String>> {
         _ = path;
         None
     }
@@ -56,6 +57,12 @@ pub trait Handler: Send + Sync + 'static {
     /// must be quick.
     fn page(&self) -> Option<Response> {
         None
+    }
+
+    /// Is told the User-Agent of each request with a valid token, before it is answered. It must be
+    /// quick.
+    fn user_agent(&self, user_agent: &str) {
+        _ = user_agent;
     }
 
     /// The resources that are offered over HTTP beside JSON-RPC.

@@ -1,0 +1,116 @@
+//! `deponent_status`: how the node is, for its operator.
+
+use alloy_primitives::B256;
+use engine::{Engine, SyncProgress};
+use rpc::{Code, Error, Json, Params};
+use serde_json::{Value, json};
+use state::{Database, Retained, Stats};
+
+use super::{Api, refusal};
+use crate::console::VERSION;
+use crate::disk::free_bytes;
+use crate::observe::NodeCondition;
+
+/// Numbers, bytes and seconds are numbers of JSON.
+pub(super) fn status(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    params.end()?;
+    let condition = api.condition.as_deref();
+    let condition =
+        condition.ok_or_else(|| Error::new(Code::Internal, "this is the API of no node"))?;
+    let (engine, database) = (&*api.engine, api.engine.database());
+    let heads = engine.heads();
+    let stored = database.heads();
+    let number = |hash: &B256| engine.number(hash).map_err(refusal);
+    let named = |hash: Option<B256>| -> Result<Value, Error> {
+        let Some(hash) = hash else { return Ok(Value::Null) };
+        Ok(json!({"number": number(&hash)?, "hash": hash}))
+    };
+    let head = number(&heads.head)?.unwrap_or_default();
+    let persisted = stored.head.map(|hash| number(&hash)).transpose()?.flatten();
+    let stats = database.stats().map_err(failed)?;
+    let reasons = api.why_not_ready();
+    let syncing = engine.progress().map_err(refusal)?.map(|progress| {
+        let SyncProgress { starting, current, highest } = progress;
+        json!({"startingBlock": starting, "currentBlock": current, "highestBlock": highest})
+    });
+    let first = number(&heads.genesis)?.unwrap_or_default();
+    let oldest_state = engine.oldest_state().max(first);
+    Json::of(&json!({
+        "version": VERSION,
+        "uptime": condition.started.elapsed().as_secs(),
+        "dataDir": condition.data_dir,
+        "chainId": engine.chain().chain_id(),
+        "ready": reasons.is_empty(),
+        "reasons": reasons,
+        "head": named(Some(heads.head))?,
+        "safe": named(heads.safe)?,
+        "finalized": named(heads.finalized)?,
+        "persisted": named(stored.head)?,
+        "unpersisted": {
+            "blocks": head.saturating_sub(persisted.unwrap_or(first)),
+            "bytes": stats.unpersisted_bytes,
+        },
+        "syncing": syncing.unwrap_or(Value::Bool(false)),
+        "oldestState": oldest_state,
+        "oldestWitness": oldest_witness(engine, first, head, oldest_state)?,
+        "disk": disk(&stats, condition),
+        "caches": condition.caches,
+        "consensusClient": consensus_client(condition),
+    }))
+}
+
+/// Bytes by part, and those that are free.
+fn disk(stats: &Stats, condition: &NodeCondition) -> Value {
+    json!({
+        "nodes": stats.nodes.kept_bytes,
+        "blocks": stats.blocks.kept_bytes,
+        "codes": stats.codes.kept_bytes,
+        "witnesses": stats.witnesses.kept_bytes,
+        "index": stats.index_bytes,
+        "free": free_bytes(&condition.data_dir).ok(),
+    })
+}
+
+fn consensus_client(condition: &NodeCondition) -> Value {
+    let (name, last) = condition.last_call();
+    last.map_or(Value::Null, |last| {
+        let seconds = last.at.elapsed().as_secs();
+        json!({"name": name, "method": last.method, "secondsAgo": seconds})
+    })
+}
+
+/// The lowest number of a canonical block whose witness is kept; `None` where none is. Witnesses
+/// are deleted from the oldest on.
+fn oldest_witness(
+    engine: &Engine,
+    first: u64,
+    head: u64,
+    oldest_state: u64,
+) -> Result<Option<u64>, Error> {
+    // The first block has none.
+    let (mut low, mut high) = (first + 1, head + 1);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match has_witness(engine, middle, oldest_state)? {
+            true => high = middle,
+            false => low = middle + 1,
+        }
+    }
+    Ok((low <= head).then_some(low))
+}
+
+/// Whether the witness of a canonical block is kept: as a list of nodes whose state is, or a copy.
+fn has_witness(engine: &Engine, number: u64, oldest_state: u64) -> Result<bool, Error> {
+    let Some(hash) = engine.canonical_hash(number).map_err(refusal)? else { return Ok(false) };
+    let Some(record) = engine.block(hash).map_err(refusal)? else { return Ok(false) };
+    let is_listed = number > oldest_state && engine.witness_size(&record).is_some();
+    Ok(is_listed || has_copy(engine.database(), &hash)?)
+}
+
+fn has_copy(database: &Database, hash: &B256) -> Result<bool, Error> {
+    Ok(matches!(database.witness(hash).map_err(failed)?, Retained::Present(_)))
+}
+
+fn failed(error: state::Error) -> Error {
+    Error::new(Code::Internal, error)
+}

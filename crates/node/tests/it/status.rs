@@ -1,0 +1,73 @@
+//! `deponent status` and the probes of monitors.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::persistence::{Process, directory};
+use serde_json::{Value, json};
+
+fn status(dir: &Path, flags: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
+    command.args(["status", "--datadir"]).arg(dir.join("data")).args(flags);
+    command.output().expect("the program runs")
+}
+
+fn text(output: Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_says_how_a_node_is_or_that_there_is_none() {
+    let dir = directory();
+    let mut node = Process::start_with(dir.path(), &["--witness.retain-blocks", "2"]).await;
+    let shown = text(status(dir.path(), &[]));
+    for words in [
+        "ready             no: no consensus client has named a head since the start",
+        "head              0",
+        "oldest witness    none",
+        "consensus client  none has called since the start",
+    ] {
+        assert!(shown.contains(words), "{words:?} is not in {shown}");
+    }
+    let mut head = node.head().await;
+    for _ in 0..3 {
+        let hash = node.add(&head, json!([]), json!([])).await;
+        node.choose(&hash, false).await;
+        head = node.block(&hash).await;
+    }
+    let shown = text(status(dir.path(), &[]));
+    let hash = head["hash"].as_str().expect("a hash");
+    for words in ["ready             yes\n", &format!("head              3          {hash}\n")] {
+        assert!(shown.contains(words), "{words:?} is not in {shown}");
+    }
+    assert!(shown.contains(": engine_forkchoiceUpdatedV3, "), "{shown}");
+    let told: Value = serde_json::from_str(&text(status(dir.path(), &["--json"]))).expect("JSON");
+    assert_eq!(told["head"], json!({"number": 3, "hash": head["hash"]}));
+    let null = Value::Null;
+    assert_eq!(
+        (&told["safe"], &told["finalized"], &told["syncing"]),
+        (&null, &null, &json!(false))
+    );
+    assert_eq!((&told["chainId"], &told["oldestState"]), (&json!(1337), &json!(0)));
+    assert!(
+        told["oldestWitness"].as_u64().is_some_and(|oldest| (1..=3).contains(&oldest)),
+        "{told}"
+    );
+    assert!(told["disk"]["free"].as_u64() > Some(0), "{told}");
+    for part in ["nodes", "blocks", "codes", "witnesses", "index"] {
+        assert!(told["disk"][part].is_u64(), "{part}: {told}");
+    }
+    assert_eq!(told["caches"]["pages"], 1 << 30);
+    assert_eq!(told["consensusClient"]["method"], "engine_forkchoiceUpdatedV3");
+    // A relative path is one as good.
+    let mut relative = Command::new(env!("CARGO_BIN_EXE_deponent"));
+    relative.args(["status", "--datadir", "data"]).current_dir(dir.path());
+    assert!(text(relative.output().expect("run")).contains("ready             yes"));
+    // The socket of a node that was killed is still there.
+    node.kill();
+    let refused = status(dir.path(), &[]);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("no node answers at") && said.contains("deponent.ipc"), "{said}");
+}
