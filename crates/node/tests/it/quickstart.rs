@@ -35,7 +35,7 @@ fn comparable(text: &str) -> Vec<String> {
         let is_hex = |text: &str| text.len() > 10 && text.chars().all(|c| c.is_ascii_hexdigit());
         let core = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
         match core.strip_prefix("0x") {
-            Some(digits) if is_hex(digits) => word.replace(core, "HASH"),
+            Some(digits) if is_hex(digits) || digits.contains('…') => word.replace(core, "HASH"),
             _ if core.starts_with("127.0.0.1:") => "PORT".into(),
             _ if core.parse::<f64>().is_ok() && core.contains('.') => "TIME".into(),
             _ if core.starts_with("0.1.0") => "VERSION".into(),
