@@ -25,6 +25,9 @@ func (s *deponentSpec) DefaultCommand() []string {
 		"--authrpc.port=8551",
 		"--authrpc.vhosts=*",
 		"--authrpc.jwtsecret=/tmp/jwtsecret",
+		"--metrics",
+		"--metrics.addr=0.0.0.0",
+		"--metrics.port=8008",
 		// debug_setHead on the public port.
 		"--testing",
 	}
