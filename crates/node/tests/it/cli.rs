@@ -121,7 +121,7 @@ async fn verify_says_what_it_verified_or_precisely_why_not() {
     let file = write(dir.path(), "block.json", &foreign);
     let output = deponent().args(["verify", &file, "--chain", &other]).output().expect("run");
     assert!(!block.is_empty());
-    check_verdict(&output, "INVALID", &["transaction 0 is for chain 1337, not for chain 7331"]);
+    check_verdict(&output, "UNREADABLE", &["is of chain 1337", "of 7331"]);
 }
 
 /// Headers newest first, as geth has them, and other forms.
