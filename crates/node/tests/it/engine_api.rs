@@ -457,6 +457,9 @@ async fn blocks_are_shown_with_every_type_of_transaction() {
     let block = node.ok("eth_getBlockByHash", json!([B256::ZERO, false])).await;
     assert_eq!(block, Value::Null);
     assert_eq!(node.ok("eth_blockNumber", json!([])).await, "0x1");
+    // As a consensus client asks for deposits, on a chain that has none.
+    let deposits = json!({"address": CONTRACT, "fromBlock": "0x0", "toBlock": "0x1"});
+    assert_eq!(node.ok("eth_getLogs", json!([deposits])).await, json!([]));
 }
 
 #[tokio::test]
