@@ -12,8 +12,8 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 
-/// Opens connections over TLS, for [`ConnectOptions::dial`](crate::ConnectOptions). The server has to
-/// prove who it is.
+/// Opens connections over TLS, for [`ConnectOptions::dial`](crate::ConnectOptions). The server has
+/// to prove who it is.
 #[derive(Debug)]
 pub struct TlsDial {
     config: Arc<ClientConfig>,
