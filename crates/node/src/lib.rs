@@ -55,9 +55,11 @@ mod observe;
 mod page;
 mod port;
 pub mod rest;
+mod traces;
 mod verify;
 
 pub use api::Api;
 pub use disk::DiskFault;
 pub use memory::NodeMemory;
 pub use node::{Node, NodeOptions, PublicPort};
+pub use traces::TraceOptions;

@@ -199,3 +199,15 @@ pub(crate) const METRICS_CONNECTIONS: usize = 32;
 /// The longest text of metrics, in bytes: a series has some 100, and there are at most 2,000, most
 /// of them of methods that were called.
 pub(crate) const METRICS_TEXT_BYTES: usize = 1 << 20;
+
+/// Traces that wait to be sent; more are lost. A slot has some five.
+pub(crate) const TRACES_WAITING: usize = 1024;
+
+/// Traces of one request to the collector: some hundred kilobytes.
+pub(crate) const TRACE_BATCH: usize = 128;
+
+/// Between two requests, so that spans come together.
+pub(crate) const TRACE_PAUSE: Duration = Duration::from_millis(500);
+
+/// How long a collector may take for a request.
+pub(crate) const TRACE_TIME: Duration = Duration::from_secs(10);

@@ -23,6 +23,7 @@ use crate::memory::NodeMemory;
 use crate::metrics::{Metrics, MetricsObserver, MetricsPort, NodeState};
 use crate::node_record::NodeRecord;
 use crate::observe::{BlockLog, CacheSizes, ClientWatch, NodeCondition, Observer, SlowBlocks};
+use crate::traces::{TraceOptions, Tracer};
 
 /// The configuration of a [`Node`].
 #[derive(Debug, Clone)]
@@ -65,6 +66,8 @@ pub struct NodeOptions {
     pub memory: NodeMemory,
     /// The address of the port of metrics, if there is to be one. Port 0 takes any free one.
     pub metrics: Option<SocketAddr>,
+    /// Where traces of the Engine API go, if anywhere.
+    pub traces: Option<TraceOptions>,
     /// Threads, caches and retention of the engine.
     pub engine_options: EngineOptions,
     /// Caches of the database.
@@ -103,6 +106,7 @@ impl NodeOptions {
             min_free_bytes: 0,
             memory: NodeMemory::default(),
             metrics: None,
+            traces: None,
             engine_options: EngineOptions::default(),
             database: DatabaseOptions::default(),
         }
@@ -157,21 +161,22 @@ impl Node {
         let (files, min_free_bytes) = (data_dir.clone(), options.min_free_bytes);
         check_free(&files, min_free_bytes)?;
         let (given, own_jwt) = (jwt_file.as_deref(), data_dir.join("jwt.hex"));
-        let node_key = data_dir.join("nodekey");
         let given = given.map(JwtSecret::load).transpose()?;
         let caches = cache_sizes(&options.database, &options.engine_options);
         let chain = open_chain(genesis, data_dir, options.database, options.engine_options).await?;
-        let (faults, watch) = watch_disk(&chain, &files, min_free_bytes);
+        let (faults, mut watch) = watch_disk(&chain, &files, min_free_bytes);
         // The secret is created after the chain is opened: without a chain no file is made.
         let jwt = given.map_or_else(|| JwtSecret::load_or_create(&own_jwt), Ok)?;
-        let record = Arc::new(NodeRecord::load_or_create(&node_key)?);
+        let record = Arc::new(NodeRecord::load_or_create(&files.join("nodekey"))?);
         let metrics = Arc::<Metrics>::default();
+        let tracer = options.traces.map(|traces| tracer(traces, &mut watch));
         let condition = Arc::new(NodeCondition::new(files.clone(), caches));
         let observers = observers(&chain, &metrics, &condition, options.slow_block)?;
         let (feed, feed_thread) = Feed::start(chain.clone(), observers)?;
         let offer = |api: Api| {
             let api = api.with_feed(feed.clone()).with_record(record.clone());
-            api.with_metrics(metrics.clone()).with_condition(condition.clone())
+            let api = api.with_metrics(metrics.clone()).with_tracer(tracer.clone());
+            api.with_condition(condition.clone())
         };
         let mut node = Self {
             engine_addr: engine,
@@ -350,6 +355,13 @@ fn cache_sizes(database: &DatabaseOptions, engine: &EngineOptions) -> CacheSizes
         codes: database.code_cache_bytes + engine.code_cache_bytes as u64,
         witnesses: engine.witness_cache_bytes as u64,
     }
+}
+
+/// A tracer, whose traces are sent among the other tasks.
+fn tracer(options: TraceOptions, tasks: &mut JoinSet<()>) -> Arc<Tracer> {
+    let (tracer, sends) = Tracer::new(options);
+    tasks.spawn(sends);
+    Arc::new(tracer)
 }
 
 /// Those that are told of all events.

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use super::new_payload::push_witness;
 use super::payload::check_fork;
+use super::traced::TracedCall;
 use super::{Api, attributes, refusal};
 use crate::answers::payload_status;
 use crate::forks::rules_of;
@@ -66,7 +67,10 @@ pub(crate) fn update_forkchoice(
         Ok(build) => (build, None),
         Err(error) => (None, Some(error)),
     };
-    let outcome = api.engine.forkchoice_updated(state, build).map_err(refusal)?;
+    let traced = TracedCall::forkchoice(api, state.head_block_hash);
+    let outcome = api.engine.forkchoice_updated(state, build);
+    traced.chosen(&outcome);
+    let outcome = outcome.map_err(refusal)?;
     if let Some(condition) = api.condition.as_ref().filter(|_| outcome.is_applied) {
         condition.chosen();
     }
@@ -100,6 +104,17 @@ pub(super) fn payload(api: &Api, mut params: Params<'_>, version: u8) -> Result<
 
 /// The payload that was begun under `id`, if it is of one of these forks.
 pub(crate) fn built(
+    api: &Api,
+    id: PayloadId,
+    forks: &Range<EthereumHardfork>,
+) -> Result<Arc<Built>, Error> {
+    let traced = TracedCall::get_payload(api, id);
+    let built = find_built(api, id, forks);
+    traced.built(built.as_ref().map(drop).map_err(detail));
+    built
+}
+
+fn find_built(
     api: &Api,
     id: PayloadId,
     forks: &Range<EthereumHardfork>,

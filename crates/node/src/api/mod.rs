@@ -24,6 +24,7 @@ mod status;
 mod stored;
 mod subscribe;
 mod timings;
+mod traced;
 mod transactions;
 
 use std::fmt;
@@ -47,6 +48,7 @@ use crate::feed::Feed;
 use crate::metrics::{Metrics, Wire};
 use crate::node_record::NodeRecord;
 use crate::observe::NodeCondition;
+use crate::traces::Tracer;
 
 /// One port's methods, answered by an engine.
 pub struct Api {
@@ -57,6 +59,8 @@ pub struct Api {
     pub(crate) record: Option<Arc<NodeRecord>>,
     /// Counts what is called.
     pub(crate) metrics: Arc<Metrics>,
+    /// Takes traces of the Engine API, where they are wanted.
+    pub(crate) tracer: Option<Arc<Tracer>>,
     /// Whether it is a Unix socket's.
     is_local: bool,
     /// How the node is, where it is one.
@@ -176,13 +180,14 @@ impl Api {
         let entries: Vec<_> = entries.collect();
         let methods = entries.iter().map(|entry| entry.method).collect();
         let (metrics, is_local) = (Arc::default(), false);
-        let (feed, record, condition, namespaces) = (None, None, None, None);
+        let (feed, record, condition, tracer, namespaces) = (None, None, None, None, None);
         Self {
             engine,
             feed,
             record,
             condition,
             metrics,
+            tracer,
             is_local,
             entries,
             methods,
@@ -194,6 +199,11 @@ impl Api {
     /// The same, counted among these metrics.
     pub(crate) fn with_metrics(self, metrics: Arc<Metrics>) -> Self {
         Self { metrics, ..self }
+    }
+
+    /// The same, whose calls of the Engine API are traced.
+    pub(crate) fn with_tracer(self, tracer: Option<Arc<Tracer>>) -> Self {
+        Self { tracer, ..self }
     }
 
     /// How JSON gets from here to a client.

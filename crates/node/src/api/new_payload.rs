@@ -11,6 +11,7 @@ use rpc::{Error, Json, Params, Pieces, shortened};
 use serde::Serialize;
 use witness::Witness;
 
+use super::traced::TracedCall;
 use super::{Api, Stored, payload, refusal};
 use crate::answers::payload_status;
 use crate::metrics::CodesSent;
@@ -45,9 +46,11 @@ pub(super) fn witness(api: &Api, params: Params<'_>, version: u8) -> Result<Json
 /// # Errors
 /// When the engine cannot say.
 pub(crate) fn validate(api: &Api, payload: Payload) -> Result<Verdict, Error> {
-    let begun = Instant::now();
+    let (begun, hash) = (Instant::now(), payload.execution.block_hash());
+    let traced = TracedCall::new_payload(api, &payload.execution);
     let verdict = api.engine.new_payload(payload);
     api.metrics.new_payload(begun.elapsed(), verdict.as_ref());
+    traced.validated(api, hash, verdict.as_ref());
     verdict.map_err(refusal)
 }
 
@@ -59,9 +62,12 @@ pub(crate) fn validate_with_witness(
     api: &Api,
     payload: Payload,
 ) -> Result<(Verdict, Option<Assembled>), Error> {
-    let begun = Instant::now();
+    let (begun, hash) = (Instant::now(), payload.execution.block_hash());
+    let traced = TracedCall::new_payload(api, &payload.execution);
     let answer = api.engine.new_payload_with_witness(payload);
-    api.metrics.new_payload(begun.elapsed(), answer.as_ref().map(|(verdict, _)| verdict));
+    let verdict = answer.as_ref().map(|(verdict, _)| verdict);
+    api.metrics.new_payload(begun.elapsed(), verdict);
+    traced.validated(api, hash, verdict);
     answer.map_err(refusal)
 }
 

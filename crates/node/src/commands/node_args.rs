@@ -14,6 +14,7 @@ use crate::flags::values::{
     shown_bytes,
 };
 use crate::memory::DEFAULT_MEMORY;
+use crate::traces::TraceOptions;
 use crate::{NodeMemory, limits};
 
 /// The arguments of `deponent node`.
@@ -59,9 +60,9 @@ pub(crate) struct NodeArgs {
     pub(super) network: NetworkArgs,
 }
 
-/// Metrics.
+/// Metrics and traces.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Metrics")]
+#[command(next_help_heading = "Metrics and traces")]
 pub(super) struct MetricsArgs {
     /// Offer metrics for Prometheus, at /metrics and /debug/metrics/prometheus of a port of their
     /// own.
@@ -75,12 +76,33 @@ pub(super) struct MetricsArgs {
     #[arg(long = "metrics.port", value_name = "PORT", value_parser = parse_port,
           default_value_t = 6060)]
     metrics_port: u16,
+    /// Send traces of the Engine API to a collector of OpenTelemetry, over HTTP in JSON, as
+    /// http://127.0.0.1:4318 [default: the variable OTEL_EXPORTER_OTLP_ENDPOINT, else none].
+    #[arg(long = "otlp.endpoint", alias = "tracing-otlp", value_name = "URL")]
+    otlp_endpoint: Option<String>,
+    /// The name of this node in traces [default: the variable OTEL_SERVICE_NAME, else deponent].
+    #[arg(long = "otlp.service-name", value_name = "NAME")]
+    otlp_service_name: Option<String>,
 }
 
 impl MetricsArgs {
     /// Where metrics are offered, if they are to be.
     pub(super) fn address(&self) -> Option<SocketAddr> {
         self.metrics.then(|| SocketAddr::new(self.metrics_addr, self.metrics_port))
+    }
+
+    /// Where traces go, if anywhere.
+    ///
+    /// # Errors
+    /// If the endpoint is not an HTTP URL.
+    pub(super) fn traces(&self) -> Result<Option<TraceOptions>, String> {
+        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let endpoint = self.otlp_endpoint.clone();
+        let Some(endpoint) = endpoint.or_else(|| variable("OTEL_EXPORTER_OTLP_ENDPOINT")) else {
+            return Ok(None);
+        };
+        let service = self.otlp_service_name.clone().or_else(|| variable("OTEL_SERVICE_NAME"));
+        TraceOptions::new(&endpoint, service.unwrap_or_else(|| "deponent".into())).map(Some)
     }
 }
 
@@ -367,6 +389,7 @@ impl NodeArgs {
         if self.datadir.is_none() && !self.memory.print_limits {
             return Err("name the data directory: --datadir DIR".into());
         }
+        self.metrics.traces()?;
         self.public.websocket().map(drop)
     }
 

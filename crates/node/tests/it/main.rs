@@ -31,4 +31,5 @@ mod status;
 mod subscriptions;
 mod support;
 mod tools;
+mod traces;
 mod verify;
