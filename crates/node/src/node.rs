@@ -283,8 +283,10 @@ impl Node {
         options: ServerOptions,
         handler: impl Handler,
     ) -> anyhow::Result<SocketAddr> {
-        let listener = TcpListener::bind(address)
-            .await
+        // Its sockets are polled by the runtime in which it is bound.
+        let listener = runtime_of(&options)
+            .spawn(TcpListener::bind(address))
+            .await?
             .with_context(|| format!("cannot listen on {address}"))?;
         let address = listener.local_addr()?;
         self.serve(listener.into(), options, handler);
@@ -293,10 +295,12 @@ impl Node {
 
     fn serve(&mut self, listener: Listener, options: ServerOptions, handler: impl Handler) {
         let mut stopped = self.stop.subscribe();
-        self.ports.spawn(async move {
+        let runtime = runtime_of(&options);
+        let serving = async move {
             let stopped = async { while stopped.changed().await.is_ok() {} };
             serve(listener, options, Arc::new(handler), stopped).await;
-        });
+        };
+        self.ports.spawn_on(serving, &runtime);
     }
 }
 
@@ -408,19 +412,24 @@ fn port_options(
     [ServerOptions { calls: Some(calls), ..public }, authenticated, trusted]
 }
 
-/// The threads on which calls of the public port run, below blocks in priority. Calls of the other
-/// ports, among them those that bring blocks, have the threads of the runtime that serves them: a
-/// thread cannot raise its priority again.
+/// The runtime in which a port is served: that of its calls.
+fn runtime_of(options: &ServerOptions) -> Handle {
+    options.calls.clone().unwrap_or_else(Handle::current)
+}
+
+/// The threads that serve the public port and run its calls, below blocks in priority. The other
+/// ports, among them those that bring blocks, have the threads of the runtime that starts the node:
+/// a thread cannot raise its priority again.
 #[derive(Debug)]
 struct PublicCalls(Option<Runtime>);
 
 impl PublicCalls {
     fn start() -> anyhow::Result<Self> {
         let runtime = Builder::new_multi_thread()
+            .enable_all()
             // Blocking threads come as calls do.
-            .worker_threads(1)
             .max_blocking_threads(limits::PUBLIC_THREADS)
-            .thread_name("public-calls")
+            .thread_name("public")
             .thread_keep_alive(limits::THREAD_KEPT)
             .on_thread_start(lower_priority)
             .build()?;

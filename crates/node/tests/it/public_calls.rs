@@ -36,7 +36,7 @@ async fn calls_of_the_public_port_run_below_blocks() {
     let (mut process, mut public, _dir) = start().await;
     let id = process.child.id();
     let own = nice_values(id, "deponent");
-    let threads = || nice_values(id, "public-calls");
+    let threads = || nice_values(id, "public");
     let before = threads();
     let call = json!([{ "to": CALLED }, "latest"]);
     let _: Value = process.engine.call("eth_call", &call).await.expect("an answer");
