@@ -91,14 +91,16 @@ function showBlocks() {
   const rows = overview.blocks.slice(0, BLOCKS).map(block => {
     const timings = block.timings || {};
     const link = element("a", { href: "#" + block.hash, title: block.hash }, grouped(block.number));
-    const gas = block.gasLimit ? Math.round(100 * block.gasUsed / block.gasLimit) : 0;
+    const share = block.gasLimit ? Math.round(100 * block.gasUsed / block.gasLimit) : 0;
+    const gas = element("span", { title: share + " % of the limit" },
+      (block.gasUsed / 1e6).toFixed(2) + " M");
     const bytes = sizes.has(block.hash) ? size(sizes.get(block.hash))
       : block.witnessItems == null ? "–" : `${grouped(block.witnessItems)} items`;
-    return [link, grouped(block.transactions), (block.gasUsed / 1e6).toFixed(2) + " M",
-      ms(timings.verdict), bytes, ms(timings.witness), gas + " %", age(block.timestamp)];
+    return [link, grouped(block.transactions), gas, ms(timings.verdict), bytes,
+      ms(timings.witness), age(block.timestamp)];
   });
   fill($("blocks"), [["number"], ["txs", 1], ["gas", 1], ["verdict, ms", 1], ["witness", 1],
-    ["witness, ms", 1], ["of limit", 1], ["age", 1]], rows);
+    ["witness, ms", 1], ["age", 1]], rows);
   [...$("blocks").querySelectorAll("tbody tr")].forEach((row, index) =>
     row.classList.toggle("shown", overview.blocks[index].hash === shownHash));
 }
