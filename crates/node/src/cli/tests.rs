@@ -35,6 +35,8 @@ fn sample(flag: &Arg) -> String {
         ("http.api" | "ws.api", _) => "eth,debug".into(),
         (_, "BYTES") => "3GiB".into(),
         (_, "PORT") => "4242".into(),
+        (_, "DURATION") => "1500ms".into(),
+        (_, "URL") => "http://127.0.0.1:4318".into(),
         (_, "IP") => "127.0.0.9".into(),
         (_, "FILE" | "DIR" | "DIR|FILE") => "/a \"b\" \\ c\u{7f}é".into(),
         (_, "NAMES" | "PAGES") => "one.example,two.example".into(),
