@@ -49,6 +49,9 @@ pub const VERIFY_FILE_BYTES: u64 = 3 << 30;
 /// the processor both work, and few enough that four of the largest witnesses fit in memory.
 pub const VERIFY_BLOCKS: usize = 4;
 
+/// The most blocks of one range of `deponent verify --rpc`: their names take 50 MB.
+pub const VERIFY_RANGE: u64 = 1 << 20;
+
 /// How long `deponent verify --rpc` waits for an answer: clients that make a witness anew take
 /// seconds.
 pub const VERIFY_CALL_TIME: Duration = Duration::from_secs(120);
@@ -211,3 +214,6 @@ pub(crate) const TRACE_PAUSE: Duration = Duration::from_millis(500);
 
 /// How long a collector may take for a request.
 pub(crate) const TRACE_TIME: Duration = Duration::from_secs(10);
+
+/// Bytes of a collector's answer, which says little.
+pub(crate) const TRACE_ANSWER_BYTES: usize = 64 << 10;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-use crate::limits::{TRACE_BATCH, TRACE_PAUSE, TRACE_TIME, TRACES_WAITING};
+use crate::limits::{TRACE_ANSWER_BYTES, TRACE_BATCH, TRACE_PAUSE, TRACE_TIME, TRACES_WAITING};
 
 /// Where traces go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,6 +113,7 @@ async fn send(client: &mut Option<Client>, endpoint: &str, body: String) -> Resu
         Some(client) => client,
         None => client.insert(Client::connect(endpoint, None).await.map_err(told)?),
     };
+    client.set_answer_bytes(TRACE_ANSWER_BYTES);
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let (_, path) = endpoint.split_once("://").unwrap_or_default();

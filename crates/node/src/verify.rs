@@ -161,10 +161,12 @@ fn verify_files(
         let block = blocks.next().with_context(too_few).and_then(|block| Ok(block?.block));
         print(file, block.and_then(|block| verify_pair(args, &block, file)))?;
     }
-    if blocks.next().is_some() {
-        eprintln!("deponent: {} has more blocks than there are witnesses", path.display());
+    if blocks.next().is_none() {
+        return Ok(());
     }
-    Ok(())
+    let file = path.display().to_string();
+    let more = anyhow!("{file} has more blocks than there are witnesses: they are not verified");
+    print(&file, Err(more))
 }
 
 /// Verifies a block with the witness of a file.

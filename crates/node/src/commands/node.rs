@@ -45,11 +45,14 @@ pub(crate) fn run_node(mut args: NodeArgs, reload: ReloadLevel) -> anyhow::Resul
         .enable_all()
         .thread_keep_alive(limits::THREAD_KEPT)
         .build()?;
-    runtime.block_on(async {
+    let outcome = runtime.block_on(async {
         let user = signal(SignalKind::user_defined1())?;
         tokio::spawn(reload_at(user, reload));
         run_until_stopped(options, &jwt_shown).await
-    })
+    });
+    // Without waiting for the name of a host that is looked up: nothing ends that.
+    runtime.shutdown_background();
+    outcome
 }
 
 /// The options of a node whose data directory and WebSocket flags are checked.

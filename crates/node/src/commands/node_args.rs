@@ -91,18 +91,24 @@ impl MetricsArgs {
         self.metrics.then(|| SocketAddr::new(self.metrics_addr, self.metrics_port))
     }
 
-    /// Where traces go, if anywhere.
+    /// Where traces go, if anywhere. The variable of the environment may be meant for other
+    /// programs: one that cannot be used is a warning.
     ///
     /// # Errors
-    /// If the endpoint is not an HTTP URL.
+    /// If the endpoint of the flag is not an HTTP URL.
     pub(super) fn traces(&self) -> Result<Option<TraceOptions>, String> {
         let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let endpoint = self.otlp_endpoint.clone();
-        let Some(endpoint) = endpoint.or_else(|| variable("OTEL_EXPORTER_OTLP_ENDPOINT")) else {
-            return Ok(None);
-        };
         let service = self.otlp_service_name.clone().or_else(|| variable("OTEL_SERVICE_NAME"));
-        TraceOptions::new(&endpoint, service.unwrap_or_else(|| "deponent".into())).map(Some)
+        let service = service.unwrap_or_else(|| "deponent".into());
+        if let Some(endpoint) = &self.otlp_endpoint {
+            return TraceOptions::new(endpoint, service).map(Some);
+        }
+        let Some(endpoint) = variable("OTEL_EXPORTER_OTLP_ENDPOINT") else { return Ok(None) };
+        Ok(TraceOptions::new(&endpoint, service)
+            .inspect_err(|reason| {
+                tracing::warn!(reason, "no traces are sent: OTEL_EXPORTER_OTLP_ENDPOINT");
+            })
+            .ok())
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::{GivenBlock, Outcome, VerifyArgs, chain, judge};
 use crate::foreign_witness::ForeignWitness;
-use crate::limits::{VERIFY_BLOCKS, VERIFY_CALL_TIME, VERIFY_FILE_BYTES};
+use crate::limits::{VERIFY_BLOCKS, VERIFY_CALL_TIME, VERIFY_FILE_BYTES, VERIFY_RANGE};
 
 type Block = alloy_consensus::Block<Transaction>;
 
@@ -152,6 +152,10 @@ fn range(text: &str) -> anyhow::Result<Option<RangeInclusive<u64>>> {
     let ends = number(first).zip(number(last));
     let (first, last) = ends.context("a range is FIRST..LAST, with two numbers")?;
     ensure!(first <= last, "the range ends before it begins");
+    ensure!(
+        last - first < VERIFY_RANGE,
+        "the range has more than {VERIFY_RANGE} blocks: verify it in parts"
+    );
     Ok(Some(first..=last))
 }
 

@@ -218,6 +218,13 @@ async fn a_block_and_its_witness_are_files_in_all_forms_that_nodes_answer() {
     let printed = lines(&output);
     assert_eq!(output.status.code(), Some(4), "{printed:?}");
     assert!(printed[1].contains("has 1 blocks, fewer than witnesses"), "{printed:?}");
+    // Blocks without a witness are not taken for verified.
+    let twice = file(dir.path(), "twice.rlp", [&rlp[..], &rlp[..]].concat());
+    let output = verify(&["--chain", &chain, "--block", &twice, second]);
+    let printed = lines(&output);
+    assert_eq!((output.status.code(), &*printed[0]), (Some(4), "VALID"), "{printed:?}");
+    let last = printed.last().expect("lines");
+    assert!(last.contains("more blocks than there are witnesses"), "{printed:?}");
     // A file of blocks that has none.
     let output = verify(&["--chain", &chain, "--block", second, second]);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
@@ -316,6 +323,9 @@ async fn an_endpoint_is_called_over_https_websocket_and_a_unix_socket() {
         let printed = lines(&output);
         assert_eq!((output.status.code(), printed.len()), (Some(0), 7), "{url}: {printed:?}");
     }
+    let output = verify(&["--chain", &chain, "--rpc", ipc, "1..18446744073709551615"]);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    assert!(lines(&output)[0].contains("verify it in parts"), "{output:?}");
     // Its certificate is signed by another authority.
     let url = format!("https://localhost:{port}");
     let other = certificate("other.pem");
