@@ -38,7 +38,7 @@ pub(super) fn status(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     Json::of(&json!({
         "version": VERSION,
         "uptime": condition.started.elapsed().as_secs(),
-        "dataDir": condition.data_dir,
+        "dataDir": condition.data_dir.display().to_string(),
         "chainId": engine.chain().chain_id(),
         "ready": reasons.is_empty(),
         "reasons": reasons,

@@ -36,7 +36,11 @@ pub use crate::forks::rules;
 pub(crate) fn answer(api: &Api, request: Request) -> Response {
     let client = request.headers.get(CLIENT_VERSION);
     tracing::debug!(method = %request.method, path = quote(&request.path), ?client, "REST");
-    if let Some(condition) = &api.condition {
+    // Provers and monitors read; a consensus client brings blocks and chooses heads.
+    let name = endpoint(&request.path);
+    let is_driving = request.method == Method::POST
+        && matches!(name, "payloads" | "payloads/witness" | "forkchoice");
+    if let Some(condition) = api.condition.as_ref().filter(|_| is_driving) {
         if let Some(Ok(client)) = client.map(HeaderValue::to_str) {
             condition.user_agent(client);
         }
@@ -44,7 +48,7 @@ pub(crate) fn answer(api: &Api, request: Request) -> Response {
     }
     let begun = Instant::now();
     let response = route(api, &request).unwrap_or_else(Problem::response);
-    api.metrics.requested(endpoint(&request.path), begun.elapsed(), response.status);
+    api.metrics.requested(name, begun.elapsed(), response.status);
     response
 }
 

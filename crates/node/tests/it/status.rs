@@ -21,6 +21,9 @@ fn text(output: Output) -> String {
 async fn status_says_how_a_node_is_or_that_there_is_none() {
     let dir = directory();
     let mut node = Process::start_with(dir.path(), &["--witness.retain-blocks", "2"]).await;
+    // A stranger on the public port is no consensus client, whatever it calls.
+    let mut public = rpc::Client::connect(&node.public, None).await.expect("a connection");
+    public.call::<Value>("engine_newPayloadV4", json!([])).await.expect_err("not here");
     let shown = text(status(dir.path(), &[]));
     for words in [
         "ready             no: no consensus client has named a head since the start",
