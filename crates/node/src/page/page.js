@@ -161,7 +161,11 @@ function showTimes() {
 }
 
 // The block that the fragment names: a number, a hash, or none for the head.
-const wanted = () => decodeURIComponent(location.hash.slice(1)).trim();
+function wanted() {
+  const text = location.hash.slice(1);
+  // A percent sign may begin no code.
+  try { return decodeURIComponent(text).trim(); } catch { return text; }
+}
 
 // Looks at the witness that is to be shown, or at some of those whose sizes are not known.
 async function look() {
