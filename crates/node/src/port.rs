@@ -15,7 +15,7 @@ use crate::rest;
 impl Handler for Api {
     fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Json, Error> {
         let (begun, found) = (Instant::now(), self.entry(method));
-        // A port without the Engine API has none of its methods: its callers are no consensus client.
+        // A port without the Engine API has none of its methods: no consensus client calls there.
         let is_engine = found.is_some() && method.starts_with("engine_");
         if let Some(condition) = self.condition.as_ref().filter(|_| is_engine) {
             condition.called(method);
