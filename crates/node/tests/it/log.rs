@@ -146,13 +146,6 @@ async fn the_log_has_the_consensus_client_slow_blocks_and_how_the_node_stopped()
     let (before, line) = log.until(&words).await;
     assert_eq!(field(&line, "method"), "\"engine_newPayloadV4\"");
     assert!(before.iter().all(|line| !line.contains("WARN")), "{before:?}");
-    let client = json!([{
-        "code": "LH", "name": "Lighthouse", "version": "v9.0.0", "commit": "0x01020304",
-    }]);
-    for _ in 0..2 {
-        let ours = node.engine.call::<Value>("engine_getClientVersionV1", &client).await;
-        assert_eq!(ours.expect("an answer")[0]["code"], "DP");
-    }
     // The line of execution-specs' metrics, as tools find it.
     let (_, line) = log.until(&["WARN", r#"{"level":"warn","msg":"Slow block","block":{"#]).await;
     let figures: Value =
@@ -161,6 +154,13 @@ async fn the_log_has_the_consensus_client_slow_blocks_and_how_the_node_stopped()
     assert_eq!(figures["block"]["tx_count"], 0);
     assert!(figures["timing"]["total_ms"].as_f64() > Some(0.0), "{line}");
     assert!(figures["state_reads"]["accounts"].as_u64() > Some(0), "{line}");
+    let client = json!([{
+        "code": "LH", "name": "Lighthouse", "version": "v9.0.0", "commit": "0x01020304",
+    }]);
+    for _ in 0..2 {
+        let ours = node.engine.call::<Value>("engine_getClientVersionV1", &client).await;
+        assert_eq!(ours.expect("an answer")[0]["code"], "DP");
+    }
     // A version that is told twice is said once.
     let words = ["INFO", "the consensus client name=\"Lighthouse v9.0.0\""];
     log.until(&words).await;
